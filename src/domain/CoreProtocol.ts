@@ -1,0 +1,97 @@
+/** The wire between the service and the processing core, both ways (CONTRACT 4). */
+import { Schema } from "effect"
+import * as Failure from "./Failure.ts"
+import { fromValue, JsonObject, OpaqueJson } from "./OpaqueJson.ts"
+import { RunId, TaskEvent, TaskId } from "./Task.ts"
+import { RunRequest } from "./TaskRequest.ts"
+import { ToolCall, ToolResult } from "./ToolCall.ts"
+
+/** Body of `POST {CORE_URL}/runs`. Idempotent by `run_id`. */
+export const StartRun = Schema.Struct({
+  task_id: TaskId,
+  run_id: RunId,
+  ...RunRequest.fields,
+  user: Schema.Struct({ sub: Schema.String }),
+  user_token: Schema.String,
+  deadline_at: Schema.String,
+  events_url: Schema.String,
+  resume: Schema.NullOr(Schema.Struct({ state: Schema.Json, results: Schema.Array(ToolResult) }))
+})
+export type StartRun = typeof StartRun.Type
+
+/** Body of `POST {CORE_URL}/runs/{run_id}/stop`. */
+export const StopRun = Schema.Struct({ reason: Schema.String })
+
+const envelope = {
+  task_id: Schema.String,
+  run_id: Schema.String,
+  event_id: Schema.NonEmptyString.check(Schema.isMaxLength(255, { expected: "at most 255 characters" }))
+}
+
+const turn = Schema.optional(Schema.NullOr(JsonObject))
+
+export const FailureCode = Schema.Literals(["assistant_not_found", "payment_required", "token_revoked", "internal"])
+export type FailureCode = typeof FailureCode.Type
+
+/** Body of `POST /internal/core/events`. */
+export const CoreEvent = Schema.Union([
+  Schema.Struct({ ...envelope, type: Schema.Literal("processing") }),
+  Schema.Struct({ ...envelope, type: Schema.Literal("progress"), turn: JsonObject }),
+  Schema.Struct({
+    ...envelope,
+    type: Schema.Literal("interrupted"),
+    tool_calls: Schema.NonEmptyArray(ToolCall),
+    state: Schema.optional(Schema.Json),
+    turn
+  }),
+  Schema.Struct({ ...envelope, type: Schema.Literal("completed"), turn: JsonObject }),
+  Schema.Struct({
+    ...envelope,
+    type: Schema.Literal("failed"),
+    code: FailureCode,
+    message: Schema.optional(Schema.NullOr(Schema.String)),
+    turn
+  })
+]).annotate({
+  identifier: "CoreEvent",
+  discriminator: "type",
+  expected: "one of processing, progress, interrupted, completed, failed"
+})
+export type CoreEvent = typeof CoreEvent.Type
+
+/** CONTRACT 3: SPEC's message of the code; for `internal` the one the core marks as safe to show, if any. */
+const errorOf = (code: FailureCode, message: string | null | undefined): string => {
+  switch (code) {
+    case "assistant_not_found":
+      return Failure.assistantNotAvailable
+    case "payment_required":
+      return Failure.insufficientBalance
+    case "token_revoked":
+      return Failure.tokenRevoked
+    case "internal":
+      return message || Failure.processingFailed
+  }
+}
+
+/** What a core event means to the task. */
+export const toTaskEvent = (event: CoreEvent): TaskEvent => {
+  switch (event.type) {
+    case "processing":
+      return TaskEvent.cases.Accepted.make({})
+    case "progress":
+      return TaskEvent.cases.Progressed.make({ turn: fromValue(event.turn) })
+    case "interrupted":
+      return TaskEvent.cases.Interrupted.make({
+        toolCalls: event.tool_calls,
+        state: event.state === undefined ? null : OpaqueJson.make(JSON.stringify(event.state)),
+        turn: event.turn ? fromValue(event.turn) : null
+      })
+    case "completed":
+      return TaskEvent.cases.Completed.make({ turn: fromValue(event.turn) })
+    case "failed":
+      return TaskEvent.cases.Failed.make({
+        error: errorOf(event.code, event.message),
+        turn: event.turn ? fromValue(event.turn) : null
+      })
+  }
+}

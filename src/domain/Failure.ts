@@ -1,0 +1,12 @@
+/** The human-readable reasons of a failed task: SPEC "Processing errors" and CONTRACT 3. Never a backend's own words. */
+import { Duration } from "effect"
+
+export const tokenRevoked = "Token revoked"
+export const assistantNotAvailable = "Assistant is not available"
+export const insufficientBalance = "Insufficient balance"
+export const processingFailed = "Task processing failed"
+
+export const timeLimitExceeded = (seconds: number): string => `Task exceeded maximum execution time (${seconds}s)`
+
+export const notAccepted = (timeout: Duration.Duration): string =>
+  `Task was not accepted by the processing core within ${Duration.toSeconds(timeout)} s`

@@ -1,0 +1,26 @@
+/** Every number of SPEC's Limits table and CONTRACT 2, named once. Settings may change those that AppConfig lists. */
+import { Duration } from "effect"
+
+export const maxActiveTasks = 5
+/** Seconds; both the default and the maximum of `max_execution_time`. */
+export const maxExecutionTime = 86_400
+export const acceptanceTimeout = Duration.seconds(30)
+export const retention = Duration.days(30)
+
+export const callbackUrlLength = 2048
+export const callbackSecretLength = 255
+export const cancelReasonLength = 1000
+
+export const inputItems = 256
+export const turns = 1000
+export const clientTools = 128
+
+export const perPage = { default: 25, maximum: 100 } as const
+
+/** Bytes of a JSON request body; a longer one is 413. */
+export const jsonBodyBytes = 16 * 1024 * 1024
+/** Levels of nesting of a JSON request body; a deeper one is 422. */
+export const jsonDepth = 64
+
+/** Bytes of one uploaded file: SPEC's 1 024 000 KB. */
+export const fileBytes = 1_024_000 * 1024

@@ -1,0 +1,17 @@
+/** JSON that the gateway keeps and passes on without looking inside (CONTRACT 2, "turn"). */
+import { Predicate, Schema } from "effect"
+
+/** Opaque JSON as text, which is how it is stored and answered. */
+export const OpaqueJson = Schema.String.pipe(Schema.brand("OpaqueJson"))
+export type OpaqueJson = typeof OpaqueJson.Type
+
+/** The text of a value that JSON can carry; absent fields of it are left out. */
+export const fromValue = (value: object): OpaqueJson => OpaqueJson.make(JSON.stringify(value))
+
+export type JsonObject = { readonly [key: string]: Schema.Json }
+
+/** A JSON object, taken by reference so that every key of it survives (`__proto__` included). */
+export const JsonObject = Schema.declare(
+  (value): value is JsonObject => Predicate.isObject(value),
+  { identifier: "JsonObject", expected: "an object", toCodecJson: () => undefined }
+)

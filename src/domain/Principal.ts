@@ -1,0 +1,17 @@
+/** Who asks: the user of the token and what tells this token from another. */
+import type { Redacted } from "effect"
+
+export interface Principal {
+  /** The `sub` claim. */
+  readonly sub: string
+  /** What a revocation names: the token's `jti`, else the SHA-256 of its `header.payload`. */
+  readonly tokenId: string
+  /** The `iat` claim: seconds since the epoch. */
+  readonly issuedAt: number | null
+}
+
+/** A user with the very token of the request, which the core needs to call the assistant backend. */
+export interface Caller {
+  readonly principal: Principal
+  readonly token: Redacted.Redacted
+}

@@ -1,0 +1,51 @@
+/** What an event writes into a task: the same for every store. Where it may be written is `Task.transitions`' matter. */
+import * as Failure from "./Failure.ts"
+import { fromValue, type OpaqueJson } from "./OpaqueJson.ts"
+import { isTerminal, type RunId, stopReasonOf, targetOf, type TaskEvent, type TaskStatus } from "./Task.ts"
+import type { ToolCall } from "./ToolCall.ts"
+
+export interface TaskChange {
+  readonly status: TaskStatus
+  readonly isTerminal: boolean
+  readonly error: string | null
+  readonly pendingToolCalls: ReadonlyArray<ToolCall> | null
+  /** A new turn; null leaves what is there, so that partial output is kept. */
+  readonly turn: OpaqueJson | null
+  /** The core's state, to be handed back on resume; undefined leaves what is there. */
+  readonly coreState: OpaqueJson | null | undefined
+  /** The leg that begins; undefined when the event begins none. */
+  readonly leg: { readonly runId: RunId; readonly results: OpaqueJson; readonly userToken: string } | undefined
+  /** Why the core has to be told to stop the run; undefined when it need not be. */
+  readonly stopReason: string | undefined
+}
+
+const errorOf = (event: TaskEvent): string | null => {
+  switch (event._tag) {
+    case "Failed":
+    case "AcceptanceExpired":
+    case "TimeLimitExceeded":
+      return event.error
+    case "TokenRevoked":
+      return Failure.tokenRevoked
+    case "Canceled":
+      return event.reason
+    default:
+      return null
+  }
+}
+
+export const changeOf = (event: TaskEvent): TaskChange => {
+  const status = targetOf(event._tag)
+  return {
+    status,
+    isTerminal: isTerminal(status),
+    error: errorOf(event),
+    pendingToolCalls: event._tag === "Interrupted" ? event.toolCalls : null,
+    turn: "turn" in event ? event.turn : null,
+    coreState: event._tag === "Interrupted" ? event.state : undefined,
+    leg: event._tag === "ToolResultsSubmitted"
+      ? { runId: event.runId, results: fromValue(event.results), userToken: event.userToken }
+      : undefined,
+    stopReason: stopReasonOf(event._tag)
+  }
+}

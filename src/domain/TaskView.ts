@@ -1,0 +1,17 @@
+/** The public JSON of a task: what `GET` answers and a webhook carries, byte for byte the same (SPEC "Events"). */
+import type { Task, TaskSummary } from "./Task.ts"
+import { format } from "./Timestamp.ts"
+
+/** SPEC "Task summary". */
+export const summarize = (task: TaskSummary) => ({
+  uuid: task.uuid,
+  status: task.status,
+  error: task.error,
+  created_at: format(task.createdAt),
+  completed_at: task.completedAt === null ? null : format(task.completedAt),
+  ...(task.pendingToolCalls === null ? {} : { pending_tool_calls: task.pendingToolCalls })
+})
+
+/** SPEC "Task", as JSON text: the turn is spliced in unread, since it may be large. */
+export const encode = (task: Task): string =>
+  `${JSON.stringify(summarize(task)).slice(0, -1)},"turn":${task.turn ?? "null"}}`

@@ -1,0 +1,25 @@
+/** Moments as whole microseconds since the Unix epoch: exact in a double until the year 2255, and what Postgres keeps. */
+import { Clock, DateTime, Duration, Effect, Schema } from "effect"
+
+export const Timestamp = Schema.Int.pipe(Schema.brand("Timestamp"))
+export type Timestamp = typeof Timestamp.Type
+
+/** The present moment by the running fiber's Clock, so that TestClock drives it. */
+export const now: Effect.Effect<Timestamp> = Effect.map(
+  Clock.currentTimeNanos,
+  (nanos) => Timestamp.make(Number(nanos / 1000n))
+)
+
+export const plus = (moment: Timestamp, duration: Duration.Input): Timestamp =>
+  Timestamp.make(moment + Math.round(Duration.toMillis(duration) * 1000))
+
+/** How long until `moment`; zero when it has passed. */
+export const until = (moment: Timestamp): Effect.Effect<Duration.Duration> =>
+  Effect.map(now, (present) => Duration.millis(Math.max(0, (moment - present) / 1000)))
+
+/** CONTRACT 2: exactly six fractional digits and `Z`, as in `2026-11-21T08:30:00.123456Z`. */
+export const format = (moment: Timestamp): string => {
+  const millis = Math.floor(moment / 1000)
+  const micros = String(moment - millis * 1000).padStart(3, "0")
+  return `${DateTime.formatIso(DateTime.makeUnsafe(millis)).slice(0, -1)}${micros}Z`
+}

@@ -1,0 +1,77 @@
+/** What holds for every answer: a request id, JSON errors without internals, and the headers that a status asks for. */
+import { Cause, Effect, Layer, Predicate } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { SqlError } from "effect/sql"
+import { Api } from "./contract/Api.ts"
+
+interface KnownRoute {
+  readonly pattern: RegExp
+  readonly method: string
+}
+
+const knownRoutes: ReadonlyArray<KnownRoute> = Object.values(Api.groups).flatMap((group) =>
+  Object.values(group.endpoints).map(({ method, path }) => ({
+    method,
+    pattern: new RegExp(`^${path.replace(/:[^/]+/g, "[^/]+")}/?$`)
+  }))
+)
+
+const allowedMethods = (path: string): ReadonlyArray<string> => [
+  ...new Set(knownRoutes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))
+]
+
+const error = (status: number, message: string, headers?: Record<string, string>) =>
+  HttpServerResponse.jsonUnsafe({ message }, { status, ...(headers === undefined ? {} : { headers }) })
+
+const routeNotFound = (request: HttpServerRequest.HttpServerRequest) => {
+  const path = request.url.split("?", 1)[0] ?? "/"
+  const allowed = allowedMethods(path)
+  return allowed.length === 0
+    ? error(404, "There is nothing at this address.")
+    : error(405, `${request.method} is not allowed here.`, { allow: allowed.join(", ") })
+}
+
+const isRouteNotFound = (failure: unknown) =>
+  HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RouteNotFound"
+
+/** The database cannot be reached: the client may try again, and nothing was half done. */
+const isStoreUnavailable = (failure: unknown) =>
+  SqlError.isSqlError(failure) && Predicate.isTagged(failure.reason, "ConnectionError")
+
+const failureResponse = (request: HttpServerRequest.HttpServerRequest, cause: Cause.Cause<unknown>) => {
+  const failure = Cause.squash(cause)
+  if (isRouteNotFound(failure)) return Effect.succeed(routeNotFound(request))
+  const answer = isStoreUnavailable(failure)
+    ? error(503, "The service cannot reach its database at the moment. Try again soon.")
+    : error(500, "Something went wrong on our side.")
+  return Effect.as(Effect.logError("a request failed", cause), answer)
+}
+
+const statusHeaders = (status: number): Record<string, string> => {
+  if (status === 401) return { "www-authenticate": "Bearer" }
+  if (status === 429 || status === 503) return { "retry-after": "5" }
+  return {}
+}
+
+/** A client's own request id is kept when it is harmless, so that its logs and ours meet. */
+const isUsableId = (id: string | undefined): id is string => id !== undefined && /^[\w.:-]{1,128}$/.test(id)
+
+export const layer = Layer.unwrap(
+  Effect.gen(function*() {
+    const random = yield* SecureRandom.SecureRandom
+    return HttpRouter.middleware((handler) =>
+      Effect.gen(function*() {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const given = request.headers["x-request-id"]
+        const requestId = isUsableId(given) ? given : yield* random.uuidV7()
+        const response = yield* handler.pipe(
+          Effect.catchCause((cause) =>
+            Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : failureResponse(request, cause)
+          ),
+          Effect.annotateLogs({ requestId })
+        )
+        return HttpServerResponse.setHeaders(response, { "x-request-id": requestId, ...statusHeaders(response.status) })
+      }), { global: true })
+  })
+)

@@ -1,0 +1,40 @@
+/** Public errors (SPEC "Errors", CONTRACT 2): each is `{message}` with its status, and 422 adds `errors`. */
+import { Schema } from "effect"
+
+const fields = { message: Schema.String }
+
+export class Unauthorized extends Schema.Error<Unauthorized>("Unauthorized")(fields, { httpApiStatus: 401 }) {}
+
+export class Forbidden extends Schema.Error<Forbidden>("Forbidden")(fields, { httpApiStatus: 403 }) {}
+
+export class NotFound extends Schema.Error<NotFound>("NotFound")(fields, { httpApiStatus: 404 }) {}
+
+export class Conflict extends Schema.Error<Conflict>("Conflict")(fields, { httpApiStatus: 409 }) {}
+
+export class PayloadTooLarge
+  extends Schema.Error<PayloadTooLarge>("PayloadTooLarge")(fields, { httpApiStatus: 413 })
+{}
+
+/** `errors` maps a dotted field path, as in `input.0.type`, to what is wrong there; the whole body goes by `body`. */
+export class ValidationFailed extends Schema.Error<ValidationFailed>("ValidationFailed")({
+  ...fields,
+  errors: Schema.Record(Schema.String, Schema.Array(Schema.String))
+}, { httpApiStatus: 422 }) {}
+
+export class TooManyRequests
+  extends Schema.Error<TooManyRequests>("TooManyRequests")(fields, { httpApiStatus: 429 })
+{}
+
+export class ServiceUnavailable
+  extends Schema.Error<ServiceUnavailable>("ServiceUnavailable")(fields, { httpApiStatus: 503 })
+{}
+
+/** The run is not the task's current one, or the task has ended (CONTRACT 4). */
+export class RunConflict extends Schema.Error<RunConflict>("RunConflict")({
+  ...fields,
+  status: Schema.String
+}, { httpApiStatus: 409 }) {}
+
+/** A 422 of one field. */
+export const invalid = (field: string, message: string): ValidationFailed =>
+  new ValidationFailed({ message: `${field}: ${message}`, errors: { [field]: [message] } })

@@ -1,0 +1,117 @@
+/** Reads a request's JSON body within CONTRACT 2's bounds, and tells every broken field at once. */
+import { ByteSize, Effect, Predicate, Schema, SchemaIssue } from "effect"
+import { HttpIncomingMessage, HttpServerError, type HttpServerRequest } from "effect/http"
+import * as Limits from "../../domain/Limits.ts"
+import { invalid, PayloadTooLarge, ValidationFailed } from "../contract/Errors.ts"
+
+type FieldErrors = Record<string, Array<string>>
+
+const whole = "body"
+
+const isTooLarge = (error: HttpServerError.HttpServerError) =>
+  error.reason._tag === "RequestParseError" && Predicate.isTagged(error.reason.cause, "MaxBytesError")
+
+const tooLarge = new PayloadTooLarge({ message: `The request body is larger than ${Limits.jsonBodyBytes} bytes.` })
+
+const readText = (request: HttpServerRequest.HttpServerRequest) =>
+  Number(request.headers["content-length"]) > Limits.jsonBodyBytes
+    ? Effect.fail(tooLarge)
+    : request.text.pipe(
+      Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(Limits.jsonBodyBytes)),
+      Effect.mapError((error) => isTooLarge(error) ? tooLarge : invalid(whole, "The body could not be read"))
+    )
+
+const add = (errors: FieldErrors, path: ReadonlyArray<PropertyKey>, message: string) => {
+  const field = path.map(String).join(".") || whole
+  const messages = Object.hasOwn(errors, field) ? errors[field] : undefined
+  if (messages === undefined) {
+    Object.defineProperty(errors, field, { value: [message], enumerable: true, writable: true })
+  } else if (!messages.includes(message)) messages.push(message)
+}
+
+const messageOf = (issue: SchemaIssue.Leaf): string =>
+  issue._tag === "MissingKey" ? "This field is required" : SchemaIssue.defaultLeafHook(issue)
+
+/** Flattens an issue into messages by field. A union told apart by a field blames that field, not the whole item. */
+const collect = (issue: SchemaIssue.Issue, path: ReadonlyArray<PropertyKey>, errors: FieldErrors): void => {
+  switch (issue._tag) {
+    case "Pointer":
+      return collect(issue.issue, [...path, ...issue.path], errors)
+    case "Encoding":
+      return collect(issue.issue, path, errors)
+    case "Composite":
+      return issue.issues.forEach((inner) => collect(inner, path, errors))
+    case "Filter": {
+      const message = SchemaIssue.defaultCheckHook(issue)
+      return message === undefined ? collect(issue.issue, path, errors) : add(errors, path, message)
+    }
+    case "AnyOf": {
+      const [only, ...others] = issue.issues
+      if (only !== undefined && others.length === 0) return collect(only, path, errors)
+      const { discriminator, expected } = issue.ast.annotations ?? {}
+      const at = typeof discriminator === "string" ? [...path, discriminator] : path
+      const shape = typeof expected === "string" ? expected : "another type"
+      return add(errors, at, `Expected ${shape}`)
+    }
+    default:
+      return add(errors, path, messageOf(issue))
+  }
+}
+
+export const fieldErrorsOf = (issue: SchemaIssue.Issue): FieldErrors => {
+  const errors: FieldErrors = {}
+  collect(issue, [], errors)
+  return errors
+}
+
+export const validationFailed = (errors: FieldErrors): ValidationFailed => {
+  const [field, messages] = Object.entries(errors)[0] ?? [whole, ["is invalid"]]
+  const others = Object.keys(errors).length - 1
+  const more = others > 0 ? ` (and ${others} more ${others === 1 ? "error" : "errors"})` : ""
+  return new ValidationFailed({ message: `${field}: ${messages[0]}${more}`, errors })
+}
+
+/** Texts that a database or another system would choke on, and nesting that is too deep. `path` is used as a stack. */
+const checkText = (value: unknown, path: Array<PropertyKey>, errors: FieldErrors): void => {
+  if (typeof value === "string") {
+    if (value.includes("\0")) add(errors, path, "Must not contain a NUL character")
+    if (!value.isWellFormed()) add(errors, path, "Must be well-formed Unicode")
+    return
+  }
+  if (typeof value !== "object" || value === null) return
+  if (path.length >= Limits.jsonDepth) return add(errors, [], `Must not be nested deeper than ${Limits.jsonDepth} levels`)
+  const isArray = Array.isArray(value)
+  for (const [key, item] of Object.entries(value)) {
+    if (!isArray && (key.includes("\0") || !key.isWellFormed())) {
+      add(errors, path, "Field names must be well-formed and without NUL")
+    }
+    path.push(key)
+    checkText(item, path, errors)
+    path.pop()
+  }
+}
+
+const parse = (text: string) =>
+  Effect.try({ try: (): unknown => JSON.parse(text), catch: () => invalid(whole, "The body is not valid JSON") })
+
+/** A reader of bodies of one schema. An empty body stands for `whenEmpty`, where one is given. */
+export const reader = <A>(schema: Schema.Decoder<A>, options?: { readonly whenEmpty: unknown }) => {
+  const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
+  return Effect.fnUntraced(function*(
+    request: HttpServerRequest.HttpServerRequest
+  ): Effect.fn.Return<A, PayloadTooLarge | ValidationFailed> {
+    const text = yield* readText(request)
+    const value = text === "" && options !== undefined ? options.whenEmpty : yield* parse(text)
+    if (!Predicate.isObject(value)) return yield* invalid(whole, "The body must be a JSON object")
+    const errors: FieldErrors = {}
+    checkText(value, [], errors)
+    const decoded = yield* decode(value).pipe(
+      Effect.mapError((error) => {
+        collect(error.issue, [], errors)
+        return validationFailed(errors)
+      })
+    )
+    if (Object.keys(errors).length > 0) return yield* validationFailed(errors)
+    return decoded
+  })
+}

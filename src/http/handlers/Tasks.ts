@@ -1,0 +1,120 @@
+/** `contract/Api`'s tasks: bodies and queries in, use cases, JSON out. */
+import { Effect } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { CreateTaskBody } from "../../domain/TaskRequest.ts"
+import * as TaskView from "../../domain/TaskView.ts"
+import * as Services from "../../services/Tasks.ts"
+import { Api } from "../contract/Api.ts"
+import { Conflict, Forbidden, NotFound, TooManyRequests } from "../contract/Errors.ts"
+import { CurrentCaller } from "../contract/Middleware.ts"
+import { CancelBody, ToolResultsBody } from "../contract/TaskSchemas.ts"
+import * as JsonBody from "./JsonBody.ts"
+import { decodeListQuery } from "./ListQuery.ts"
+
+const readCreateTask = JsonBody.reader(CreateTaskBody)
+const readToolResults = JsonBody.reader(ToolResultsBody)
+const readCancel = JsonBody.reader(CancelBody, { whenEmpty: {} })
+
+const notInterrupted = ({ status }: Services.TaskNotInterrupted) =>
+  new Conflict({ message: `The task is ${status}, not interrupted.` })
+
+const mismatch = ({ problems }: Services.ToolResultsMismatch) =>
+  JsonBody.validationFailed(
+    Object.fromEntries(
+      problems.map(({ index, message }) => [index === null ? "results" : `results.${index}.tool_call_id`, [message]])
+    )
+  )
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "tasks",
+  Effect.fn(function*(handlers) {
+    const tasks = yield* Services.Tasks
+
+    const ownTask = Effect.fnUntraced(
+      function*(uuid: string) {
+        const { principal } = yield* CurrentCaller
+        return yield* tasks.get(principal, uuid)
+      },
+      Effect.catchTags({
+        TaskNotFound: () => Effect.fail(new NotFound({ message: "There is no such task." })),
+        TaskBelongsToAnother: () => Effect.fail(new Forbidden({ message: "The task belongs to another user." }))
+      })
+    )
+
+    const create = Effect.fnUntraced(
+      function*(request: HttpServerRequest.HttpServerRequest) {
+        const caller = yield* CurrentCaller
+        const body = yield* readCreateTask(request)
+        const { maxExecutionTime, uuid } = yield* tasks.create(caller, body)
+        return HttpServerResponse.jsonUnsafe(
+          { uuid, status: "pending", max_execution_time: maxExecutionTime },
+          { status: 201, headers: { location: `/api/tasks/${uuid}` } }
+        )
+      },
+      Effect.catchTag("TooManyActiveTasks", ({ maximum }) =>
+        Effect.fail(
+          new TooManyRequests({ message: `Too many active tasks. The maximum is ${maximum} concurrent tasks.` })
+        ))
+    )
+
+    return handlers
+      .handleRaw("create", ({ request }) => create(request))
+      .handleRaw(
+        "list",
+        Effect.fnUntraced(function*({ query }) {
+          const { principal } = yield* CurrentCaller
+          const { page, perPage, statuses } = yield* Effect.fromResult(decodeListQuery(query))
+          const { tasks: rows, total } = yield* tasks.list({ sub: principal.sub, statuses, page, perPage })
+          return HttpServerResponse.jsonUnsafe({
+            data: rows.map(TaskView.summarize),
+            meta: {
+              current_page: page,
+              per_page: perPage,
+              last_page: Math.max(1, Math.ceil(total / perPage)),
+              total
+            }
+          })
+        })
+      )
+      .handleRaw("get", ({ params }) =>
+        Effect.map(
+          ownTask(params.uuid),
+          (task) => HttpServerResponse.text(TaskView.encode(task), { contentType: "application/json" })
+        ))
+      .handleRaw(
+        "submitToolResults",
+        Effect.fnUntraced(
+          function*({ params, request }) {
+            const task = yield* ownTask(params.uuid)
+            const { results } = yield* readToolResults(request)
+            yield* tasks.submitToolResults(yield* CurrentCaller, task, results)
+            return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "processing" })
+          },
+          Effect.catchTags({
+            TaskNotInterrupted: (error) => Effect.fail(notInterrupted(error)),
+            ToolResultsMismatch: (error) => Effect.fail(mismatch(error))
+          })
+        )
+      )
+      .handleRaw(
+        "cancel",
+        Effect.fnUntraced(
+          function*({ params, request }) {
+            const task = yield* ownTask(params.uuid)
+            const { reason } = yield* readCancel(request)
+            yield* tasks.cancel(task, reason ?? null)
+            return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "canceled" })
+          },
+          Effect.catchTag("TaskNotInterrupted", (error) => Effect.fail(notInterrupted(error)))
+        )
+      )
+      .handleRaw("cancelInterrupted", () =>
+        Effect.gen(function*() {
+          const { principal } = yield* CurrentCaller
+          const uuids = yield* tasks.cancelInterrupted(principal)
+          return HttpServerResponse.jsonUnsafe({ canceled: uuids.length, uuids })
+        }))
+  })
+)

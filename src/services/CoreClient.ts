@@ -1,0 +1,101 @@
+/** The service's half of the wire to the processing core (CONTRACT 4). */
+import { Context, DateTime, Duration, Effect, Layer, Option, Redacted } from "effect"
+import { HttpClient, type HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../domain/HandOver.ts"
+import type { OpaqueJson } from "../domain/OpaqueJson.ts"
+import type { RunId, TaskId } from "../domain/Task.ts"
+import { format, type Timestamp } from "../domain/Timestamp.ts"
+
+export interface Run {
+  readonly taskId: TaskId
+  readonly runId: RunId
+  readonly sub: string
+  readonly userToken: Redacted.Redacted
+  readonly deadline: Timestamp
+  /** The `RunRequest`, encoded. */
+  readonly request: OpaqueJson
+  readonly resume: { readonly state: OpaqueJson | null; readonly results: OpaqueJson } | null
+}
+
+export interface CoreAddress {
+  /** Without a trailing slash. */
+  readonly url: string
+  readonly token: Redacted.Redacted | undefined
+  /** Where the core reports its events. */
+  readonly eventsUrl: string
+}
+
+/** One wall clock over one call. */
+const callTimeout = Duration.seconds(10)
+
+/** `StartRun`, written around texts that are JSON already. */
+const encode = (run: Run, eventsUrl: string): string => {
+  const resume = run.resume === null
+    ? "null"
+    : `{"state":${run.resume.state ?? "null"},"results":${run.resume.results}}`
+  const own = JSON.stringify({
+    task_id: run.taskId,
+    run_id: run.runId,
+    user: { sub: run.sub },
+    user_token: Redacted.value(run.userToken),
+    deadline_at: format(run.deadline),
+    events_url: eventsUrl
+  })
+  return `${own.slice(0, -1)},"resume":${resume},${run.request.slice(1)}`
+}
+
+/** `Retry-After` in its two forms, seconds and HTTP date. */
+const retryAfterOf = (response: HttpClientResponse.HttpClientResponse) =>
+  Effect.map(DateTime.now, (now) => {
+    const value = response.headers["retry-after"]
+    if (value === undefined) return null
+    if (/^\d{1,6}$/.test(value)) return Duration.seconds(Number(value))
+    return Option.match(DateTime.make(value), {
+      onNone: () => null,
+      onSome: (moment) => Duration.millis(Math.max(0, moment.epochMilliseconds - now.epochMilliseconds))
+    })
+  })
+
+export class CoreClient extends Context.Service<CoreClient, {
+  /** Offers a run to the core. Idempotent by its `run_id`, so it may be repeated. */
+  readonly start: (run: Run) => Effect.Effect<void, CoreUnavailable | CoreRefused>
+  /** Tells the core that a run is no longer wanted. */
+  readonly stop: (runId: RunId, reason: string) => Effect.Effect<void, CoreUnavailable | CoreRefused>
+}>()("async-task-service/services/CoreClient") {
+  static readonly layer = (address: CoreAddress) =>
+    Layer.effect(
+      CoreClient,
+      Effect.gen(function*() {
+        const http = yield* HttpClient.HttpClient
+
+        const post = Effect.fnUntraced(
+          function*(path: string, body: string) {
+            const request = HttpClientRequest.post(address.url + path).pipe(
+              HttpClientRequest.bodyText(body, "application/json"),
+              address.token === undefined ? (_) => _ : HttpClientRequest.bearerToken(address.token)
+            )
+            const response = yield* http.execute(request)
+            yield* Effect.ignore(response.text)
+            if (response.status >= 200 && response.status < 300) return
+            if (!isRetryableStatus(response.status)) return yield* new CoreRefused({ status: response.status })
+            const retryAfter = yield* retryAfterOf(response)
+            return yield* new CoreUnavailable({ reason: `status ${response.status}`, retryAfter })
+          },
+          Effect.catchTag("HttpClientError", (error: HttpClientError.HttpClientError) =>
+            Effect.fail(new CoreUnavailable({ reason: error.reason._tag, retryAfter: null }))),
+          Effect.timeoutOrElse({
+            duration: callTimeout,
+            orElse: () => Effect.fail(new CoreUnavailable({ reason: "time-out", retryAfter: null }))
+          })
+        )
+
+        return CoreClient.of({
+          start: Effect.fn("CoreClient.start")((run) => post("/runs", encode(run, address.eventsUrl))),
+          stop: Effect.fn("CoreClient.stop")(
+            (runId, reason) => post(`/runs/${runId}/stop`, JSON.stringify({ reason })),
+            Effect.catchIf((error) => error._tag === "CoreRefused" && error.status === 404, () => Effect.void)
+          )
+        })
+      })
+    )
+}

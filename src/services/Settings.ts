@@ -1,0 +1,9 @@
+/** What an operator may set about the rules of SPEC, and where this service is reached. `AppConfig` reads them. */
+import { Context, type Duration } from "effect"
+
+export class Settings extends Context.Service<Settings, {
+  readonly maxActiveTasks: number
+  readonly acceptanceTimeout: Duration.Duration
+  /** `{base_url}` as others see it, without a trailing slash. */
+  readonly publicUrl: string
+}>()("async-task-service/services/Settings") {}

@@ -1,0 +1,106 @@
+/**
+ * The store of tasks. Every change of a task is one guarded statement: of two racing triggers one wins, and the other
+ * learns where the task stands, as a value. What a change owes (an event row, a stop to the core) is written with it.
+ */
+import { Context, type Duration, type Effect, type Option, Schema } from "effect"
+import type { OpaqueJson } from "../domain/OpaqueJson.ts"
+import type { Principal } from "../domain/Principal.ts"
+import type { RunId, Task, TaskEvent, TaskHead, TaskId, TaskStatus, TaskSummary } from "../domain/Task.ts"
+import type { Timestamp } from "../domain/Timestamp.ts"
+
+/** SPEC "Limits": the user already holds as many active tasks as allowed. */
+export class TooManyActiveTasks extends Schema.TaggedError<TooManyActiveTasks>()("TooManyActiveTasks", {
+  maximum: Schema.Int
+}) {}
+
+export interface NewTask {
+  readonly uuid: TaskId
+  readonly principal: Principal
+  readonly runId: RunId
+  readonly callbackUrl: string | null
+  readonly maxExecutionTime: number
+  readonly createdAt: Timestamp
+  readonly deadline: Timestamp
+  /** Null when the hand-over has to wait for its turn: the clock starts with the first attempt. */
+  readonly acceptanceDeadline: Timestamp | null
+  /** The `RunRequest`, encoded. */
+  readonly request: OpaqueJson
+  /** Encrypted. */
+  readonly userToken: string
+  /** Encrypted. */
+  readonly callbackSecret: string | null
+}
+
+export interface TaskFilter {
+  readonly sub: string
+  /** Empty means every status. */
+  readonly statuses: ReadonlyArray<TaskStatus>
+  readonly page: number
+  readonly perPage: number
+}
+
+export interface TaskPage {
+  readonly tasks: ReadonlyArray<TaskSummary>
+  readonly total: number
+}
+
+/** Which run an event speaks of, and the core's own id of that event. Both absent for what does not come from a run. */
+export interface Fence {
+  readonly runId: RunId
+  readonly coreEventId?: string
+}
+
+export type Commit =
+  | { readonly _tag: "Applied"; readonly head: TaskHead }
+  /** Nothing changed: the event was seen before, or the task's present status has no use for it. */
+  | { readonly _tag: "NoEffect"; readonly head: TaskHead }
+  /** Nothing changed: the run is not the task's current one, or the task has ended. */
+  | { readonly _tag: "Superseded"; readonly head: TaskHead }
+  | { readonly _tag: "Unknown" }
+
+/** What a hand-over needs beyond the head. */
+export interface PendingRun {
+  readonly sub: string
+  readonly runId: RunId
+  readonly deadline: Timestamp
+  readonly request: OpaqueJson
+  /** Encrypted. */
+  readonly userToken: string
+  /** Present on a leg that resumes an interrupted task. */
+  readonly resume: { readonly state: OpaqueJson | null; readonly results: OpaqueJson } | null
+}
+
+export interface OwedStop {
+  readonly runId: RunId
+  readonly taskId: TaskId
+  readonly reason: string
+  /** This attempt's number, from 1. */
+  readonly attempt: number
+}
+
+export class TaskRepository extends Context.Service<TaskRepository, {
+  /** Checks the limit and inserts, atomically per user and in one round trip. */
+  readonly create: (task: NewTask, maxActive: number) => Effect.Effect<void, TooManyActiveTasks>
+  readonly get: (uuid: TaskId) => Effect.Effect<Option.Option<Task>>
+  /** Newest first. */
+  readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage>
+  /** Applies `event` where the transition table allows it, in one statement. */
+  readonly commit: (uuid: TaskId, event: TaskEvent, at: Timestamp, fence?: Fence) => Effect.Effect<Commit>
+  /** Cancels all interrupted tasks of a user in one statement. */
+  readonly cancelInterrupted: (sub: string, at: Timestamp) => Effect.Effect<ReadonlyArray<TaskHead>>
+  /** Starts the acceptance clock of a pending run whose hand-over had to wait. */
+  readonly startAcceptanceClock: (uuid: TaskId, runId: RunId, deadline: Timestamp) => Effect.Effect<void>
+  readonly pendingRun: (uuid: TaskId) => Effect.Effect<Option.Option<PendingRun>>
+  /** Live tasks after `after` in the order of their ids, so that a start reads them page by page. */
+  readonly live: (after: TaskId | undefined, limit: number) => Effect.Effect<ReadonlyArray<TaskHead>>
+  /** Live tasks one of whose clocks ran out before `at`. */
+  readonly overdue: (at: Timestamp, limit: number) => Effect.Effect<ReadonlyArray<TaskHead>>
+  /** Takes stops that are due, counts the attempt, and puts their next one `lease` later in case this one is lost. */
+  readonly claimStops: (
+    at: Timestamp,
+    lease: Duration.Duration,
+    limit: number
+  ) => Effect.Effect<ReadonlyArray<OwedStop>>
+  readonly settleStop: (runId: RunId) => Effect.Effect<void>
+  readonly postponeStop: (runId: RunId, until: Timestamp) => Effect.Effect<void>
+}>()("async-task-service/services/TaskRepository") {}

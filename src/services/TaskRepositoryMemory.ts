@@ -1,0 +1,209 @@
+/** The store in memory: for tests under TestClock, and the reference that the SQL store is held against. */
+import { Effect, Layer, Option } from "effect"
+import type { OpaqueJson } from "../domain/OpaqueJson.ts"
+import {
+  activeStatuses,
+  isTerminal,
+  type RunId,
+  sourcesOf,
+  type TaskEvent,
+  type TaskHead,
+  type TaskId,
+  type TaskStatus
+} from "../domain/Task.ts"
+import { changeOf } from "../domain/TaskChange.ts"
+import { plus, type Timestamp } from "../domain/Timestamp.ts"
+import type { ToolCall } from "../domain/ToolCall.ts"
+import { type Commit, type NewTask, TaskRepository, TooManyActiveTasks } from "./TaskRepository.ts"
+
+interface Row {
+  readonly task: NewTask
+  status: TaskStatus
+  revision: number
+  runId: RunId
+  error: string | null
+  completedAt: Timestamp | null
+  acceptanceDeadline: Timestamp | null
+  pendingToolCalls: ReadonlyArray<ToolCall> | null
+  turn: OpaqueJson | null
+  coreState: OpaqueJson | null
+  toolResults: OpaqueJson | null
+  userToken: string
+  readonly coreEventIds: Set<string>
+}
+
+interface Stop {
+  readonly taskId: TaskId
+  readonly reason: string
+  attempts: number
+  dueAt: Timestamp
+}
+
+const headOf = (row: Row): TaskHead => ({
+  uuid: row.task.uuid,
+  status: row.status,
+  revision: row.revision,
+  runId: row.runId,
+  maxExecutionTime: row.task.maxExecutionTime,
+  deadline: row.task.deadline,
+  acceptanceDeadline: row.acceptanceDeadline
+})
+
+const summaryOf = (row: Row) => ({
+  uuid: row.task.uuid,
+  sub: row.task.principal.sub,
+  status: row.status,
+  error: row.error,
+  createdAt: row.task.createdAt,
+  completedAt: row.completedAt,
+  pendingToolCalls: row.pendingToolCalls
+})
+
+const byId = (a: Row, b: Row) => a.task.uuid < b.task.uuid ? -1 : 1
+const newestFirst = (a: Row, b: Row) => b.task.createdAt - a.task.createdAt || byId(b, a)
+
+export const layer = Layer.sync(TaskRepository, () => {
+  const rows = new Map<TaskId, Row>()
+  const stops = new Map<RunId, Stop>()
+  const liveRows = () => [...rows.values()].filter((row) => !isTerminal(row.status))
+
+  const apply = (row: Row, event: TaskEvent, at: Timestamp, coreEventId: string | undefined) => {
+    const change = changeOf(event)
+    if (change.stopReason !== undefined) {
+      stops.set(row.runId, { taskId: row.task.uuid, reason: change.stopReason, attempts: 0, dueAt: at })
+    }
+    row.status = change.status
+    row.revision += 1
+    row.error = change.error
+    row.pendingToolCalls = change.pendingToolCalls
+    row.turn = change.turn ?? row.turn
+    if (change.isTerminal) row.completedAt = at
+    if (change.coreState !== undefined) row.coreState = change.coreState
+    if (change.leg !== undefined) {
+      row.runId = change.leg.runId
+      row.toolResults = change.leg.results
+      row.userToken = change.leg.userToken
+    }
+    if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
+    return headOf(row)
+  }
+
+  return TaskRepository.of({
+    create: (task, maxActive) =>
+      Effect.suspend(() => {
+        const active = liveRows().filter((row) => row.task.principal.sub === task.principal.sub)
+        if (active.length >= maxActive) return Effect.fail(new TooManyActiveTasks({ maximum: maxActive }))
+        rows.set(task.uuid, {
+          task,
+          status: "pending",
+          revision: 0,
+          runId: task.runId,
+          error: null,
+          completedAt: null,
+          acceptanceDeadline: task.acceptanceDeadline,
+          pendingToolCalls: null,
+          turn: null,
+          coreState: null,
+          toolResults: null,
+          userToken: task.userToken,
+          coreEventIds: new Set()
+        })
+        return Effect.void
+      }),
+
+    get: (uuid) =>
+      Effect.sync(() =>
+        Option.map(Option.fromNullishOr(rows.get(uuid)), (row) => ({
+          ...summaryOf(row),
+          turn: row.turn,
+          revision: row.revision,
+          runId: row.runId
+        }))
+      ),
+
+    list: ({ page, perPage, statuses, sub }) =>
+      Effect.sync(() => {
+        const matching = [...rows.values()]
+          .filter((row) => row.task.principal.sub === sub && (statuses.length === 0 || statuses.includes(row.status)))
+          .sort(newestFirst)
+        const start = (page - 1) * perPage
+        return { tasks: matching.slice(start, start + perPage).map(summaryOf), total: matching.length }
+      }),
+
+    commit: (uuid, event, at, fence) =>
+      Effect.sync((): Commit => {
+        const row = rows.get(uuid)
+        if (row === undefined) return { _tag: "Unknown" }
+        const coreEventId = fence?.coreEventId
+        if (coreEventId !== undefined && row.coreEventIds.has(coreEventId)) {
+          return { _tag: "NoEffect", head: headOf(row) }
+        }
+        if (isTerminal(row.status) || (fence !== undefined && fence.runId !== row.runId)) {
+          return { _tag: "Superseded", head: headOf(row) }
+        }
+        if (!sourcesOf(event._tag).includes(row.status)) return { _tag: "NoEffect", head: headOf(row) }
+        return { _tag: "Applied", head: apply(row, event, at, coreEventId) }
+      }),
+
+    cancelInterrupted: (sub, at) =>
+      Effect.sync(() =>
+        [...rows.values()]
+          .filter((row) => row.task.principal.sub === sub && row.status === "interrupted")
+          .map((row) => apply(row, { _tag: "Canceled", reason: null }, at, undefined))
+      ),
+
+    startAcceptanceClock: (uuid, runId, deadline) =>
+      Effect.sync(() => {
+        const row = rows.get(uuid)
+        if (row?.status === "pending" && row.runId === runId) row.acceptanceDeadline ??= deadline
+      }),
+
+    pendingRun: (uuid) =>
+      Effect.sync(() =>
+        Option.fromNullishOr(rows.get(uuid)).pipe(
+          Option.filter((row) => activeStatuses.includes(row.status)),
+          Option.map((row) => ({
+            sub: row.task.principal.sub,
+            runId: row.runId,
+            deadline: row.task.deadline,
+            request: row.task.request,
+            userToken: row.userToken,
+            resume: row.toolResults === null ? null : { state: row.coreState, results: row.toolResults }
+          }))
+        )
+      ),
+
+    live: (after, limit) =>
+      Effect.sync(() =>
+        liveRows().sort(byId).filter((row) => after === undefined || row.task.uuid > after).slice(0, limit).map(headOf)
+      ),
+
+    overdue: (at, limit) =>
+      Effect.sync(() =>
+        liveRows()
+          .filter((row) =>
+            row.task.deadline <= at ||
+            (row.status === "pending" && row.acceptanceDeadline !== null && row.acceptanceDeadline <= at)
+          )
+          .slice(0, limit)
+          .map(headOf)
+      ),
+
+    claimStops: (at, lease, limit) =>
+      Effect.sync(() =>
+        [...stops].filter(([, stop]) => stop.dueAt <= at).slice(0, limit).map(([runId, stop]) => {
+          stop.attempts += 1
+          stop.dueAt = plus(at, lease)
+          return { runId, taskId: stop.taskId, reason: stop.reason, attempt: stop.attempts }
+        })
+      ),
+
+    settleStop: (runId) => Effect.sync(() => void stops.delete(runId)),
+
+    postponeStop: (runId, until) =>
+      Effect.sync(() => {
+        const stop = stops.get(runId)
+        if (stop !== undefined) stop.dueAt = until
+      })
+  })
+})

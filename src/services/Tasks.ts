@@ -1,0 +1,212 @@
+/** The use cases: what REST, RPC and the core may do with tasks. Each is at most a read and one guarded statement. */
+import { Context, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { type CoreEvent, toTaskEvent } from "../domain/CoreProtocol.ts"
+import * as Limits from "../domain/Limits.ts"
+import { fromValue } from "../domain/OpaqueJson.ts"
+import type { Caller, Principal } from "../domain/Principal.ts"
+import { RunId, type Task, TaskEvent, type TaskHead, TaskId, TaskStatus } from "../domain/Task.ts"
+import { type CreateTaskBody, toRunRequest } from "../domain/TaskRequest.ts"
+import { now, plus } from "../domain/Timestamp.ts"
+import type { ToolResult } from "../domain/ToolCall.ts"
+import type { Run } from "./CoreClient.ts"
+import { Secrets } from "./Secrets.ts"
+import { Settings } from "./Settings.ts"
+import { TaskActors } from "./TaskActors.ts"
+import { type TaskFilter, type TaskPage, TaskRepository, type TooManyActiveTasks } from "./TaskRepository.ts"
+
+export class TaskNotFound extends Schema.TaggedError<TaskNotFound>()("TaskNotFound", {}) {}
+
+export class TaskBelongsToAnother extends Schema.TaggedError<TaskBelongsToAnother>()("TaskBelongsToAnother", {}) {}
+
+export class TaskNotInterrupted extends Schema.TaggedError<TaskNotInterrupted>()("TaskNotInterrupted", {
+  status: TaskStatus
+}) {}
+
+/** The run is not the task's current one, or the task has ended: the core should stop. */
+export class RunSuperseded extends Schema.TaggedError<RunSuperseded>()("RunSuperseded", { status: TaskStatus }) {}
+
+/** Tool results that do not answer each pending call exactly once. `index` is absent when one is missing. */
+export class ToolResultsMismatch extends Schema.TaggedError<ToolResultsMismatch>()("ToolResultsMismatch", {
+  problems: Schema.Array(Schema.Struct({ index: Schema.NullOr(Schema.Int), message: Schema.String }))
+}) {}
+
+export interface CreatedTask {
+  readonly uuid: TaskId
+  /** Seconds. */
+  readonly maxExecutionTime: number
+}
+
+export class Tasks extends Context.Service<Tasks, {
+  readonly create: (caller: Caller, body: CreateTaskBody) => Effect.Effect<CreatedTask, TooManyActiveTasks>
+  /** A task of the caller's own. Anything that is not a task's id names no task. */
+  readonly get: (principal: Principal, uuid: string) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother>
+  readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage>
+  readonly submitToolResults: (
+    caller: Caller,
+    task: Task,
+    results: ReadonlyArray<ToolResult>
+  ) => Effect.Effect<TaskHead, TaskNotInterrupted | ToolResultsMismatch>
+  readonly cancel: (task: Task, reason: string | null) => Effect.Effect<TaskHead, TaskNotInterrupted>
+  readonly cancelInterrupted: (principal: Principal) => Effect.Effect<ReadonlyArray<TaskId>>
+  /** An event of the core; `applied` tells whether it changed the task. */
+  readonly report: (
+    event: CoreEvent
+  ) => Effect.Effect<{ readonly status: TaskStatus; readonly applied: boolean }, TaskNotFound | RunSuperseded>
+}>()("async-task-service/services/Tasks") {
+  static readonly layer = Layer.effect(
+    Tasks,
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const actors = yield* TaskActors
+      const secrets = yield* Secrets
+      const settings = yield* Settings
+      const random = yield* SecureRandom.SecureRandom
+      const newRunId = Effect.map(random.uuidV7(), (id) => RunId.make(id))
+
+      /** A verified token is the same `Caller` for as long as it is cached, and so is sealed once. */
+      const sealedTokens = new WeakMap<Caller, string>()
+      const sealToken = (caller: Caller) => {
+        const known = sealedTokens.get(caller)
+        if (known !== undefined) return Effect.succeed(known)
+        return Effect.map(secrets.seal(caller.token), (sealed) => {
+          sealedTokens.set(caller, sealed)
+          return sealed
+        })
+      }
+
+      const create = Effect.fn("Tasks.create")(function*(caller: Caller, body: CreateTaskBody) {
+        const { principal } = caller
+        const createdAt = yield* now
+        const uuid = TaskId.make(yield* random.uuidV7())
+        const maxExecutionTime = body.max_execution_time ?? Limits.maxExecutionTime
+        const head: TaskHead = {
+          uuid,
+          status: "pending",
+          revision: 0,
+          runId: yield* newRunId,
+          maxExecutionTime,
+          deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
+          acceptanceDeadline: (yield* actors.isSaturated) ? null : plus(createdAt, settings.acceptanceTimeout)
+        }
+        const request = fromValue(toRunRequest(body))
+        yield* repository.create(
+          {
+            uuid,
+            principal,
+            runId: head.runId,
+            callbackUrl: body.callback_url ?? null,
+            maxExecutionTime,
+            createdAt,
+            deadline: head.deadline,
+            acceptanceDeadline: head.acceptanceDeadline,
+            request,
+            userToken: yield* sealToken(caller),
+            callbackSecret: body.callback_secret ? yield* secrets.seal(Redacted.make(body.callback_secret)) : null
+          },
+          settings.maxActiveTasks
+        )
+        const run: Run = {
+          taskId: uuid,
+          runId: head.runId,
+          sub: principal.sub,
+          userToken: caller.token,
+          deadline: head.deadline,
+          request,
+          resume: null
+        }
+        yield* actors.begin(head, run)
+        return { uuid, maxExecutionTime }
+      })
+
+      const get = Effect.fn("Tasks.get")(function*(principal: Principal, uuid: string) {
+        if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
+        const task = Option.getOrUndefined(yield* repository.get(uuid))
+        if (task === undefined) return yield* new TaskNotFound({})
+        if (task.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
+        return task
+      })
+
+      const mismatches = (task: Task, results: ReadonlyArray<ToolResult>) => {
+        const open = new Set((task.pendingToolCalls ?? []).map(({ id }) => id))
+        const answered = new Set<string>()
+        const problems = results.flatMap(({ tool_call_id }, index) => {
+          if (!open.has(tool_call_id)) return [{ index, message: `No pending tool call has the id ${tool_call_id}` }]
+          if (answered.has(tool_call_id)) return [{ index, message: `${tool_call_id} is answered more than once` }]
+          answered.add(tool_call_id)
+          return []
+        })
+        const missing = [...open].filter((id) => !answered.has(id))
+        return missing.length === 0
+          ? problems
+          : [...problems, { index: null, message: `No result for the tool call ${missing.join(", ")}` }]
+      }
+
+      const submitToolResults = Effect.fn("Tasks.submitToolResults")(
+        function*(caller: Caller, task: Task, results: ReadonlyArray<ToolResult>) {
+          if (task.status !== "interrupted") return yield* new TaskNotInterrupted({ status: task.status })
+          const problems = mismatches(task, results)
+          if (problems.length > 0) return yield* new ToolResultsMismatch({ problems })
+          const event = TaskEvent.cases.ToolResultsSubmitted.make({
+            results,
+            runId: yield* newRunId,
+            userToken: yield* sealToken(caller)
+          })
+          const outcome = yield* repository.commit(task.uuid, event, yield* now, { runId: task.runId })
+          if (outcome._tag === "Applied") {
+            yield* actors.begin(outcome.head)
+            return outcome.head
+          }
+          return yield* new TaskNotInterrupted({ status: outcome._tag === "Unknown" ? task.status : outcome.head.status })
+        }
+      )
+
+      const cancel = Effect.fn("Tasks.cancel")(function*(task: Task, reason: string | null) {
+        const event = TaskEvent.cases.Canceled.make({ reason })
+        const outcome = yield* repository.commit(task.uuid, event, yield* now, { runId: task.runId })
+        if (outcome._tag !== "Applied") {
+          return yield* new TaskNotInterrupted({ status: outcome._tag === "Unknown" ? task.status : outcome.head.status })
+        }
+        yield* actors.wake(outcome.head)
+        return outcome.head
+      })
+
+      const cancelInterrupted = Effect.fn("Tasks.cancelInterrupted")(function*(principal: Principal) {
+        const canceled = yield* repository.cancelInterrupted(principal.sub, yield* now)
+        yield* Effect.forEach(canceled, actors.wake, { discard: true })
+        return canceled.map(({ uuid }) => uuid)
+      })
+
+      const report = Effect.fn("Tasks.report")(function*(event: CoreEvent) {
+        const { event_id: coreEventId, run_id, task_id } = event
+        if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
+        const runId = Schema.is(RunId)(run_id) ? run_id : noRun
+        const outcome = yield* repository.commit(task_id, toTaskEvent(event), yield* now, { runId, coreEventId })
+        switch (outcome._tag) {
+          case "Applied":
+            yield* actors.wake(outcome.head)
+            return { status: outcome.head.status, applied: true }
+          case "NoEffect":
+            return { status: outcome.head.status, applied: false }
+          case "Superseded":
+            return yield* new RunSuperseded({ status: outcome.head.status })
+          case "Unknown":
+            return yield* new TaskNotFound({})
+        }
+      })
+
+      return Tasks.of({
+        create,
+        get,
+        list: repository.list,
+        submitToolResults,
+        cancel,
+        cancelInterrupted,
+        report
+      })
+    })
+  )
+}
+
+/** Stands for a `run_id` that no run can have. */
+const noRun = RunId.make("00000000-0000-0000-0000-000000000000")

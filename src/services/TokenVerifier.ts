@@ -1,0 +1,95 @@
+/** Who a bearer token is: JSON Web Tokens by jose, with algorithms pinned by the kind of key (SPEC "Authentication"). */
+import { Clock, Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } from "effect"
+import { Digest } from "effect/crypto"
+import * as jose from "jose"
+import type { Caller } from "../domain/Principal.ts"
+
+/** The token is not one of ours, or no longer. */
+export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidToken", { reason: Schema.String }) {}
+
+/** The keys cannot be had now, so that nothing can be said of the token. */
+export class TokenKeysUnavailable extends Schema.TaggedError<TokenKeysUnavailable>()("TokenKeysUnavailable", {}) {}
+
+export interface TokenRules {
+  readonly key: jose.CryptoKey | jose.KeyObject | Uint8Array | jose.JWTVerifyGetKey
+  readonly algorithms: ReadonlyArray<string>
+  readonly issuer: string | undefined
+  readonly audience: string | undefined
+}
+
+const maxTokenLength = 8192
+/** OpenID Connect's bound of a subject, in characters. */
+const maxSubLength = 255
+const cacheSize = 10_000
+
+interface Verified {
+  readonly caller: Caller
+  /** Seconds since the epoch. */
+  readonly expiresAt: number
+}
+
+const isUnavailable = (error: unknown) =>
+  error instanceof jose.errors.JWKSTimeout || error instanceof TypeError ||
+  (error instanceof jose.errors.JOSEError && error.code === "ERR_JOSE_GENERIC")
+
+const isSub = (sub: unknown): sub is string =>
+  Predicate.isString(sub) && sub !== "" && sub.length <= maxSubLength && sub.isWellFormed() && !sub.includes("\0")
+
+const encoder = new TextEncoder()
+
+export class TokenVerifier extends Context.Service<TokenVerifier, {
+  readonly verify: (token: Redacted.Redacted) => Effect.Effect<Caller, InvalidToken | TokenKeysUnavailable>
+}>()("async-task-service/services/TokenVerifier") {
+  static readonly layer = (rules: TokenRules) =>
+    Layer.effect(
+      TokenVerifier,
+      Effect.gen(function*() {
+        const digest = yield* Digest.Digest
+        /** Verified tokens until they expire, oldest use first. */
+        const cache = new Map<string, Verified>()
+        const options: Omit<jose.JWTVerifyOptions, "currentDate"> = {
+          algorithms: [...rules.algorithms],
+          requiredClaims: ["exp", "sub"],
+          ...(rules.issuer === undefined ? {} : { issuer: rules.issuer }),
+          ...(rules.audience === undefined ? {} : { audience: rules.audience })
+        }
+        const key: jose.JWTVerifyGetKey = typeof rules.key === "function" ? rules.key : constantKey(rules.key)
+
+        const verifySignature = (token: string) =>
+          Effect.flatMap(DateTime.now, (now) =>
+            Effect.tryPromise({
+              try: () => jose.jwtVerify(token, key, { ...options, currentDate: DateTime.toDate(now) }),
+              catch: (error) =>
+                isUnavailable(error)
+                  ? new TokenKeysUnavailable({})
+                  : new InvalidToken({ reason: error instanceof jose.errors.JOSEError ? error.code : "malformed" })
+            }))
+
+        const verify = Effect.fnUntraced(function*(redacted: Redacted.Redacted) {
+          const token = Redacted.value(redacted)
+          const nowSeconds = (yield* Clock.currentTimeMillis) / 1000
+          const known = cache.get(token)
+          if (known !== undefined && known.expiresAt > nowSeconds) {
+            cache.delete(token)
+            cache.set(token, known)
+            return known.caller
+          }
+          cache.delete(token)
+          if (token.length > maxTokenLength) return yield* new InvalidToken({ reason: "too long" })
+          const { payload } = yield* verifySignature(token)
+          const { exp, iat, jti, sub } = payload
+          if (!isSub(sub)) return yield* new InvalidToken({ reason: "sub" })
+          const signed = token.slice(0, token.lastIndexOf("."))
+          const tokenId = jti ? `jti:${jti}` : `sha256:${yield* digest.digestHex(Digest.sha256, encoder.encode(signed))}`
+          const caller: Caller = { principal: { sub, tokenId, issuedAt: iat ?? null }, token: redacted }
+          cache.set(token, { caller, expiresAt: exp ?? 0 })
+          if (cache.size > cacheSize) cache.delete(cache.keys().next().value ?? "")
+          return caller
+        })
+
+        return TokenVerifier.of({ verify })
+      })
+    ).pipe(Layer.provide(Digest.layerWebCrypto))
+}
+
+const constantKey = (key: jose.CryptoKey | jose.KeyObject | Uint8Array) => () => Promise.resolve(key)

@@ -1,0 +1,117 @@
+/**
+ * The one guarded statement that a task event is: the change itself, and in the same breath its event row, the turn,
+ * the end of the stored request and the stop owed to the core. Its text depends on the event's kind only.
+ */
+import {
+  activeStatuses,
+  isTerminal,
+  sourcesOf,
+  stopReasonOf,
+  targetOf,
+  TaskEvent,
+  type TaskEventTag,
+  type TaskStatus
+} from "../../domain/Task.ts"
+
+/** Values that a statement may bind, by name. */
+export type Bindings = Readonly<Record<string, string | number | null | undefined>>
+
+interface Statement {
+  readonly text: string
+  readonly bind: (values: Bindings) => ReadonlyArray<unknown>
+}
+
+export const micros = (column: string) => `(extract(epoch FROM ${column}) * 1000000)::float8`
+
+/** The columns of a `TaskHead`. */
+export const headColumns = `uuid, status, revision, run_id, max_execution_time, ${micros("deadline_at")} AS deadline,
+  ${micros("acceptance_deadline_at")} AS acceptance_deadline`
+
+export const inStatuses = (statuses: ReadonlyArray<TaskStatus>) =>
+  `status IN (${statuses.map((status) => `'${status}'`).join(", ")})`
+
+export const isLive = inStatuses(activeStatuses)
+
+const build = (write: ($: (name: string, type: string) => string) => string): Statement => {
+  const names: Array<string> = []
+  const text = write((name, type) => {
+    if (!names.includes(name)) names.push(name)
+    return `$${names.indexOf(name) + 1}::${type}`
+  })
+  return { text, bind: (values) => names.map((name) => values[name] ?? null) }
+}
+
+/** `which` picks the tasks; `and` adds further effects, each a common table expression over `moved`. */
+const changeStatement = (tag: TaskEventTag, which: ($: (name: string, type: string) => string) => string) => {
+  const target = targetOf(tag)
+  const terminal = isTerminal(target)
+  const stopReason = stopReasonOf(tag)
+  const carriesTurn = "turn" in TaskEvent.cases[tag].fields
+  return build(($) => {
+    const sets = [`status = '${target}'`, "revision = revision + 1", `error = ${$("error", "text")}`]
+    sets.push(`pending_tool_calls = ${target === "interrupted" ? $("pendingToolCalls", "text") : "NULL"}`)
+    if (terminal) sets.push(`completed_at = ${$("at", "timestamptz")}`)
+    if (tag === "ToolResultsSubmitted") sets.push(`run_id = ${$("newRunId", "uuid")}`)
+
+    const effects = [
+      `event AS (
+        INSERT INTO task_events (task_uuid, revision, type, status, occurred_at, core_event_id)
+        SELECT uuid, revision, '${tag}', status, ${$("at", "timestamptz")}, ${$("coreEventId", "text")} FROM moved)`
+    ]
+    if (carriesTurn) {
+      effects.push(`turn AS (
+        INSERT INTO task_turns (task_uuid, turn) SELECT uuid, ${$("turn", "text")} FROM moved
+        WHERE ${$("turn", "text")} IS NOT NULL
+        ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn)`)
+    }
+    if (terminal) {
+      effects.push(`request AS (DELETE FROM task_requests r USING moved WHERE r.task_uuid = moved.uuid)`)
+    } else if (tag === "Interrupted") {
+      effects.push(`request AS (
+        UPDATE task_requests r SET core_state = ${$("coreState", "text")}, tool_results = NULL
+        FROM moved WHERE r.task_uuid = moved.uuid)`)
+    } else if (tag === "ToolResultsSubmitted") {
+      effects.push(`request AS (
+        UPDATE task_requests r SET tool_results = ${$("toolResults", "text")}, user_token = ${$("userToken", "text")}
+        FROM moved WHERE r.task_uuid = moved.uuid)`)
+    }
+    if (stopReason !== undefined) {
+      effects.push(`stop AS (
+        INSERT INTO core_stops (run_id, task_uuid, reason, due_at)
+        SELECT run_id, uuid, '${stopReason}', ${$("at", "timestamptz")} FROM moved ON CONFLICT DO NOTHING)`)
+    }
+    return `WITH moved AS (
+        UPDATE tasks SET ${sets.join(", ")}
+        WHERE ${which($)} AND ${inStatuses(sourcesOf(tag))}
+        RETURNING *),
+      ${effects.join(",\n      ")}
+      SELECT ${headColumns} FROM moved`
+  })
+}
+
+const tags = Object.keys(TaskEvent.cases) as ReadonlyArray<TaskEventTag>
+
+const byTag = new Map(tags.map((tag) => [
+  tag,
+  changeStatement(tag, ($) =>
+    `uuid = ${$("uuid", "uuid")}
+        AND (${$("runId", "uuid")} IS NULL OR run_id = ${$("runId", "uuid")})
+        AND NOT EXISTS (
+          SELECT FROM task_events WHERE task_uuid = ${$("uuid", "uuid")} AND core_event_id = ${
+      $("coreEventId", "text")
+    })`)
+]))
+
+/** Commits one event to one task, if its status and run allow it; a core event that was seen before changes nothing. */
+export const commitStatement = (tag: TaskEventTag): Statement => byTag.get(tag) as Statement
+
+/** SPEC "POST /api/tasks/cancel-interrupted": all of a user's interrupted tasks at once. */
+export const cancelInterrupted = changeStatement("Canceled", ($) => `sub = ${$("sub", "text")}`)
+
+/** Where a task stands that a commit did not change, and whether it was by an event seen before. */
+export const standing = build(($) =>
+  `SELECT ${headColumns}, EXISTS (
+      SELECT FROM task_events WHERE task_uuid = ${$("uuid", "uuid")} AND core_event_id = ${$("coreEventId", "text")}
+    ) AS repeated
+  FROM tasks WHERE uuid = ${$("uuid", "uuid")}`
+)

@@ -1,0 +1,29 @@
+/** The schema, brought up to date at start. Nodes that start together take turns on an advisory lock. */
+import { Effect, Layer } from "effect"
+import { Migrator, SqlClient } from "effect/sql"
+import * as Tasks from "./migrations/0001_tasks.ts"
+
+const run = (statements: ReadonlyArray<string>) =>
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
+  })
+
+const loader = Migrator.fromRecord({
+  "0001_tasks": run(Tasks.statements)
+})
+
+/** The id of the newest migration: what `/readyz` holds the database against. */
+export const latest = 1
+
+const migrate = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.withTransaction(
+    Effect.andThen(
+      sql`SELECT pg_advisory_xact_lock(hashtextextended('async-task-service:migrations', 0))`,
+      Migrator.make({})({ loader, table: "async_task_service_migrations" })
+    )
+  )
+})
+
+export const layer = Layer.effectDiscard(migrate)

@@ -1,0 +1,263 @@
+/** The store of tasks in Postgres. The rules that must hold are guards in its statements; see `CommitStatement`. */
+import { Effect, Layer, Option, Schema } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import { isTerminal, RunId, TaskHead, TaskId, TaskStatus, type TaskSummary } from "../../domain/Task.ts"
+import { changeOf } from "../../domain/TaskChange.ts"
+import { format, plus, Timestamp } from "../../domain/Timestamp.ts"
+import { ToolCall } from "../../domain/ToolCall.ts"
+import { type Commit, TaskRepository, TooManyActiveTasks } from "../TaskRepository.ts"
+import { cancelInterrupted, commitStatement, headColumns, isLive, micros, standing } from "./CommitStatement.ts"
+
+const HeadRow = TaskHead.pipe(Schema.encodeKeys({
+  runId: "run_id",
+  maxExecutionTime: "max_execution_time",
+  acceptanceDeadline: "acceptance_deadline"
+}))
+const decodeHeads = Schema.decodeUnknownEffect(Schema.Array(HeadRow))
+const decodeStanding = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({ repeated: Schema.Boolean })))
+
+const SummaryFields = {
+  uuid: TaskId,
+  sub: Schema.String,
+  status: TaskStatus,
+  error: Schema.NullOr(Schema.String),
+  createdAt: Timestamp,
+  completedAt: Schema.NullOr(Timestamp),
+  pendingToolCalls: Schema.NullOr(Schema.fromJsonString(Schema.Array(ToolCall)))
+}
+const summaryKeys = { createdAt: "created_at", completedAt: "completed_at", pendingToolCalls: "pending_tool_calls" } as const
+const summaryColumns = `uuid, sub, status, error, ${micros("created_at")} AS created_at,
+  ${micros("completed_at")} AS completed_at, pending_tool_calls`
+const decodeSummaries = Schema.decodeUnknownEffect(
+  Schema.Array(Schema.Struct(SummaryFields).pipe(Schema.encodeKeys(summaryKeys)))
+)
+const decodeTasks = Schema.decodeUnknownEffect(
+  Schema.Array(
+    Schema.Struct({ ...SummaryFields, turn: Schema.NullOr(OpaqueJson), revision: Schema.Int, runId: RunId }).pipe(
+      Schema.encodeKeys({ ...summaryKeys, runId: "run_id" })
+    )
+  )
+)
+const decodePendingRuns = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({
+  sub: Schema.String,
+  run_id: RunId,
+  deadline: Timestamp,
+  request: OpaqueJson,
+  user_token: Schema.String,
+  core_state: Schema.NullOr(OpaqueJson),
+  tool_results: Schema.NullOr(OpaqueJson)
+})))
+const decodeStops = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({
+  run_id: RunId,
+  task_uuid: TaskId,
+  reason: Schema.String,
+  attempts: Schema.Int
+})))
+
+const isRepeatedEvent = (error: SqlError.SqlError) => error.reason._tag === "UniqueViolation"
+
+const timestamp = (moment: Timestamp | null) => moment === null ? null : format(moment)
+
+export const layer = Layer.effect(
+  TaskRepository,
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    const run = (text: string, values: ReadonlyArray<unknown>) => sql.unsafe<object>(text, values)
+
+    const create = Effect.fnUntraced(function*(
+      ...[task, maxActive]: Parameters<TaskRepository["Service"]["create"]>
+    ) {
+      const { issuedAt, sub, tokenId } = task.principal
+      const [row] = yield* run(
+        `SELECT create_task($1, $2, $3, $4, $5, $6, $7, $8, $9, to_timestamp($10), $11, $12, $13, $14) AS outcome`,
+        [
+          task.uuid,
+          sub,
+          task.runId,
+          task.callbackUrl,
+          task.maxExecutionTime,
+          format(task.createdAt),
+          format(task.deadline),
+          timestamp(task.acceptanceDeadline),
+          tokenId,
+          issuedAt,
+          task.request,
+          task.userToken,
+          task.callbackSecret,
+          maxActive
+        ]
+      ).pipe(Effect.orDie)
+      if ((row as { readonly outcome: string }).outcome !== "created") {
+        return yield* new TooManyActiveTasks({ maximum: maxActive })
+      }
+    })
+
+    const get = Effect.fnUntraced(
+      function*(uuid: TaskId) {
+        const rows = yield* run(
+          `SELECT ${summaryColumns}, revision, run_id,
+            (SELECT turn FROM task_turns WHERE task_uuid = tasks.uuid) AS turn
+          FROM tasks WHERE uuid = $1`,
+          [uuid]
+        )
+        const [task] = yield* decodeTasks(rows)
+        return Option.fromNullishOr(task)
+      },
+      Effect.orDie
+    )
+
+    const list = Effect.fnUntraced(
+      function*({ page, perPage, statuses, sub }: Parameters<TaskRepository["Service"]["list"]>[0]) {
+        const where = `sub = $1 AND ($2::text[] IS NULL OR status = ANY($2::text[]))`
+        const filter = [sub, statuses.length === 0 ? null : `{${statuses.join(",")}}`]
+        const [counted] = yield* run(`SELECT count(*)::float8 AS total FROM tasks WHERE ${where}`, filter)
+        const { total } = counted as { readonly total: number }
+        const offset = (page - 1) * perPage
+        if (offset >= total) return { tasks: [] as ReadonlyArray<TaskSummary>, total }
+        const rows = yield* run(
+          `SELECT ${summaryColumns} FROM tasks WHERE ${where}
+          ORDER BY tasks.created_at DESC, uuid DESC LIMIT $3::int OFFSET $4::bigint`,
+          [...filter, perPage, String(offset)]
+        )
+        return { tasks: yield* decodeSummaries(rows), total }
+      },
+      Effect.orDie
+    )
+
+    const commit = Effect.fnUntraced(
+      function*(
+        ...[uuid, event, at, fence]: Parameters<TaskRepository["Service"]["commit"]>
+      ): Effect.fn.Return<Commit, SqlError.SqlError | Schema.SchemaError> {
+        const change = changeOf(event)
+        const key = { uuid, runId: fence?.runId, coreEventId: fence?.coreEventId }
+        const statement = commitStatement(event._tag)
+        const moved = yield* run(
+          statement.text,
+          statement.bind({
+            ...key,
+            at: format(at),
+            error: change.error,
+            pendingToolCalls: change.pendingToolCalls === null ? null : JSON.stringify(change.pendingToolCalls),
+            turn: change.turn,
+            coreState: change.coreState,
+            newRunId: change.leg?.runId,
+            toolResults: change.leg?.results,
+            userToken: change.leg?.userToken
+          })
+        ).pipe(Effect.catchIf(isRepeatedEvent, () => Effect.succeed([])))
+        const [head] = yield* decodeHeads(moved)
+        if (head !== undefined) return { _tag: "Applied", head }
+
+        const found = yield* run(standing.text, standing.bind(key))
+        const [present] = yield* decodeHeads(found)
+        if (present === undefined) return { _tag: "Unknown" }
+        const [seen] = yield* decodeStanding(found)
+        const superseded = isTerminal(present.status) || (fence !== undefined && fence.runId !== present.runId)
+        return { _tag: superseded && seen?.repeated !== true ? "Superseded" : "NoEffect", head: present }
+      },
+      Effect.orDie
+    )
+
+    return TaskRepository.of({
+      create,
+      get,
+      list,
+      commit,
+
+      cancelInterrupted: Effect.fnUntraced(
+        function*(sub, at) {
+          const rows = yield* run(cancelInterrupted.text, cancelInterrupted.bind({ sub, at: format(at) }))
+          return yield* decodeHeads(rows)
+        },
+        Effect.orDie
+      ),
+
+      startAcceptanceClock: (uuid, runId, deadline) =>
+        run(
+          `UPDATE tasks SET acceptance_deadline_at = $3::timestamptz
+          WHERE uuid = $1 AND run_id = $2 AND status = 'pending' AND acceptance_deadline_at IS NULL`,
+          [uuid, runId, format(deadline)]
+        ).pipe(Effect.asVoid, Effect.orDie),
+
+      pendingRun: Effect.fnUntraced(
+        function*(uuid) {
+          const rows = yield* run(
+            `SELECT sub, run_id, ${micros("deadline_at")} AS deadline, request, user_token, core_state, tool_results
+            FROM tasks JOIN task_requests ON task_uuid = uuid WHERE uuid = $1 AND ${isLive}`,
+            [uuid]
+          )
+          const [row] = yield* decodePendingRuns(rows)
+          if (row === undefined) return Option.none()
+          return Option.some({
+            sub: row.sub,
+            runId: row.run_id,
+            deadline: row.deadline,
+            request: row.request,
+            userToken: row.user_token,
+            resume: row.tool_results === null ? null : { state: row.core_state, results: row.tool_results }
+          })
+        },
+        Effect.orDie
+      ),
+
+      live: Effect.fnUntraced(
+        function*(after, limit) {
+          const rows = yield* run(
+            `SELECT ${headColumns} FROM tasks WHERE ${isLive} AND ($1::uuid IS NULL OR uuid > $1::uuid)
+            ORDER BY uuid LIMIT $2::int`,
+            [after ?? null, limit]
+          )
+          return yield* decodeHeads(rows)
+        },
+        Effect.orDie
+      ),
+
+      overdue: Effect.fnUntraced(
+        function*(at, limit) {
+          const rows = yield* run(
+            `SELECT ${headColumns} FROM tasks WHERE uuid IN (
+              (SELECT uuid FROM tasks WHERE ${isLive} AND deadline_at <= $1::timestamptz LIMIT $2::int)
+              UNION ALL
+              (SELECT uuid FROM tasks WHERE status = 'pending' AND acceptance_deadline_at <= $1::timestamptz
+                LIMIT $2::int)
+            ) LIMIT $2::int`,
+            [format(at), limit]
+          )
+          return yield* decodeHeads(rows)
+        },
+        Effect.orDie
+      ),
+
+      claimStops: Effect.fnUntraced(
+        function*(at, lease, limit) {
+          const rows = yield* run(
+            `UPDATE core_stops SET attempts = attempts + 1, due_at = $2::timestamptz
+            WHERE run_id IN (
+              SELECT run_id FROM core_stops WHERE due_at <= $1::timestamptz
+              ORDER BY due_at LIMIT $3::int FOR UPDATE SKIP LOCKED
+            ) RETURNING run_id, task_uuid, reason, attempts`,
+            [format(at), format(plus(at, lease)), limit]
+          )
+          const stops = yield* decodeStops(rows)
+          return stops.map((stop) => ({
+            runId: stop.run_id,
+            taskId: stop.task_uuid,
+            reason: stop.reason,
+            attempt: stop.attempts
+          }))
+        },
+        Effect.orDie
+      ),
+
+      settleStop: (runId) =>
+        run(`DELETE FROM core_stops WHERE run_id = $1`, [runId]).pipe(Effect.asVoid, Effect.orDie),
+
+      postponeStop: (runId, until) =>
+        run(`UPDATE core_stops SET due_at = $2::timestamptz WHERE run_id = $1`, [runId, format(until)]).pipe(
+          Effect.asVoid,
+          Effect.orDie
+        )
+    })
+  })
+)

@@ -1,0 +1,38 @@
+/** A fresh, migrated database in the run's Postgres, dropped when the suite ends. */
+import { PgClient } from "@effect/sql-pg"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { randomUUID } from "node:crypto"
+import { inject } from "vitest"
+import * as Migrations from "../../src/services/sql/Migrations.ts"
+
+export class DatabaseUrl extends Context.Service<DatabaseUrl, Redacted.Redacted>()("async-task-service/test/kit/Database/DatabaseUrl") {}
+
+const makeDatabase = Effect.gen(function*() {
+  const base = inject("postgresUrl")
+  const name = `test_${randomUUID().replaceAll("-", "")}`
+  const admin = yield* PgClient.make({ url: Redacted.make(base), maxConnections: 1 })
+  yield* Effect.acquireRelease(
+    admin.unsafe(`CREATE DATABASE ${name}`),
+    () => Effect.orDie(admin.unsafe(`DROP DATABASE ${name} WITH (FORCE)`))
+  )
+  const url = new URL(base)
+  url.pathname = `/${name}`
+  return Redacted.make(url.href)
+})
+
+export const layerUrl = Layer.effect(DatabaseUrl, makeDatabase).pipe(Layer.provide(Reactivity.layer))
+
+export const layerClient = Layer.unwrap(
+  Effect.map(DatabaseUrl, (url) => PgClient.layer({ url, maxConnections: 8, multiplex: true, multiplexConcurrency: 5 }))
+)
+
+/** Built under the live clock: the driver's own timeouts must not follow TestClock. */
+export const layerLive = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
+  Layer.effectContext(Effect.flatMap(Effect.scope, (scope) => TestClock.withLive(Layer.buildWithScope(layer, scope))))
+
+export const layer: Layer.Layer<SqlClient.SqlClient | PgClient.PgClient | DatabaseUrl> = layerLive(
+  Migrations.layer.pipe(Layer.provideMerge(layerClient), Layer.provideMerge(layerUrl), Layer.orDie)
+)

@@ -1,0 +1,283 @@
+/** What every store of tasks must do; run on memory and on Postgres. */
+import { assert, type Vitest } from "@effect/vitest"
+import { Duration, Effect, Option, Result } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import { isTerminal, RunId, sourcesOf, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
+import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
+import { type NewTask, TaskRepository } from "../../src/services/TaskRepository.ts"
+
+const uuid = Effect.flatMap(SecureRandom.SecureRandom, (random) => random.uuidV7())
+const newRunId = Effect.map(uuid, (id) => RunId.make(id))
+
+export const makeTask = Effect.fnUntraced(function*(overrides: Partial<NewTask> = {}) {
+  const createdAt = yield* now
+  const task: NewTask = {
+    uuid: TaskId.make(yield* uuid),
+    principal: { sub: `user-${yield* uuid}`, tokenId: "token", issuedAt: 1_700_000_000 },
+    runId: yield* newRunId,
+    callbackUrl: null,
+    maxExecutionTime: 60,
+    createdAt,
+    deadline: plus(createdAt, "60 seconds"),
+    acceptanceDeadline: plus(createdAt, "30 seconds"),
+    request: OpaqueJson.make(`{"assistant_id":1}`),
+    userToken: "sealed-token",
+    callbackSecret: null,
+    ...overrides
+  }
+  return task
+})
+
+const stored = Effect.fnUntraced(function*(overrides: Partial<NewTask> = {}) {
+  const repository = yield* TaskRepository
+  const task = yield* makeTask(overrides)
+  yield* repository.create(task, 5)
+  return task
+})
+
+const turn = OpaqueJson.make(`{"output":[{"type":"text","text":"\\u0000 é"}],"z":1,"a":2}`)
+const call = { id: "c1", name: "look", arguments: { x: [1, null] } }
+
+/** One event of each kind. */
+const eventOf = Effect.fnUntraced(function*(tag: TaskEventTag) {
+  const { cases } = TaskEvent
+  const runId = yield* newRunId
+  const events: { readonly [Tag in TaskEventTag]: TaskEvent } = {
+    Accepted: cases.Accepted.make({}),
+    Progressed: cases.Progressed.make({ turn }),
+    Interrupted: cases.Interrupted.make({ toolCalls: [call], state: OpaqueJson.make(`{"at":1}`), turn: null }),
+    Completed: cases.Completed.make({ turn }),
+    Failed: cases.Failed.make({ error: "no", turn: null }),
+    AcceptanceExpired: cases.AcceptanceExpired.make({ error: "late" }),
+    TimeLimitExceeded: cases.TimeLimitExceeded.make({ error: "long" }),
+    TokenRevoked: cases.TokenRevoked.make({}),
+    ToolResultsSubmitted: cases.ToolResultsSubmitted.make({
+      results: [{ tool_call_id: "c1", output: 1 }],
+      runId,
+      userToken: "sealed-again"
+    }),
+    Canceled: cases.Canceled.make({ reason: "enough" })
+  }
+  return events[tag]
+})
+
+const tags = Object.keys(TaskEvent.cases) as ReadonlyArray<TaskEventTag>
+
+const commit = Effect.fnUntraced(function*(id: TaskId, tag: TaskEventTag, fence?: { runId: RunId; coreEventId?: string }) {
+  const repository = yield* TaskRepository
+  return yield* repository.commit(id, yield* eventOf(tag), yield* now, fence)
+})
+
+/** Events that bring a new task to a status. */
+const pathTo = {
+  pending: [],
+  processing: ["Accepted"],
+  interrupted: ["Interrupted"],
+  completed: ["Completed"],
+  failed: ["Failed"],
+  canceled: ["Interrupted", "Canceled"]
+} as const
+
+export const contract = (it: Vitest.MethodsNonLive<TaskRepository | SecureRandom.SecureRandom>) => {
+  it.effect("an acknowledged create exists, with its microseconds", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const createdAt = Timestamp.make(1_764_000_000_123_457)
+      const task = yield* stored({ createdAt })
+      const found = Option.getOrThrow(yield* repository.get(task.uuid))
+      assert.deepStrictEqual(found, {
+        uuid: task.uuid,
+        sub: task.principal.sub,
+        status: "pending",
+        error: null,
+        createdAt,
+        completedAt: null,
+        pendingToolCalls: null,
+        turn: null,
+        revision: 0,
+        runId: task.runId
+      })
+      assert.isTrue(Option.isNone(yield* repository.get(TaskId.make(yield* uuid))))
+    }))
+
+  it.effect("never more active tasks of a user than allowed, whatever runs in parallel", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const { principal } = yield* makeTask()
+      const outcomes = yield* Effect.forEach(
+        Array.from({ length: 30 }),
+        () => Effect.flatMap(makeTask({ principal }), (task) => Effect.result(repository.create(task, 5))),
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(outcomes.filter(Result.isSuccess).length, 5)
+      const { tasks } = yield* repository.list({ sub: principal.sub, statuses: [], page: 1, perPage: 100 })
+      assert.strictEqual(tasks.length, 5)
+      yield* commit(tasks[0]!.uuid, "Failed")
+      yield* repository.create(yield* makeTask({ principal }), 5)
+      assert.isTrue(Result.isFailure(yield* Effect.result(repository.create(yield* makeTask({ principal }), 5))))
+    }))
+
+  for (const [status, path] of Object.entries(pathTo)) {
+    for (const tag of tags) {
+      const allowed = sourcesOf(tag).some((source) => source === status)
+      it.effect(`${tag} ${allowed ? "moves" : "does not touch"} a ${status} task`, () =>
+        Effect.gen(function*() {
+          const repository = yield* TaskRepository
+          const task = yield* stored()
+          for (const step of path) yield* commit(task.uuid, step)
+          const before = Option.getOrThrow(yield* repository.get(task.uuid))
+          assert.strictEqual(before.status, status)
+          const outcome = yield* commit(task.uuid, tag)
+          const after = Option.getOrThrow(yield* repository.get(task.uuid))
+          if (allowed) {
+            assert.strictEqual(outcome._tag, "Applied")
+            assert.strictEqual(after.revision, before.revision + 1)
+            assert.strictEqual(after.completedAt !== null, isTerminal(after.status))
+            assert.strictEqual(after.pendingToolCalls !== null, after.status === "interrupted")
+            return
+          }
+          assert.strictEqual(outcome._tag, isTerminal(before.status) ? "Superseded" : "NoEffect")
+          assert.deepStrictEqual(after, before)
+        }))
+    }
+  }
+
+  it.effect("events of an older run and repeated events change nothing", () =>
+    Effect.gen(function*() {
+      const task = yield* stored()
+      const fence = (coreEventId: string, runId = task.runId) => ({ runId, coreEventId })
+      const other = yield* newRunId
+      assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e0", other)))._tag, "Superseded")
+      assert.strictEqual((yield* commit(task.uuid, "Accepted", fence("e1")))._tag, "Applied")
+      assert.strictEqual((yield* commit(task.uuid, "Accepted", fence("e1")))._tag, "NoEffect")
+      assert.strictEqual((yield* commit(task.uuid, "Accepted", fence("e2")))._tag, "NoEffect")
+      assert.strictEqual((yield* commit(task.uuid, "Progressed", fence("e1")))._tag, "NoEffect")
+      assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e3")))._tag, "Applied")
+      assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e3")))._tag, "NoEffect")
+      assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e4")))._tag, "Superseded")
+      assert.strictEqual((yield* commit(TaskId.make(yield* uuid), "Completed", fence("e5")))._tag, "Unknown")
+    }))
+
+  it.effect("of racing events one wins", () =>
+    Effect.gen(function*() {
+      const task = yield* stored()
+      const racers: ReadonlyArray<TaskEventTag> = ["Completed", "Failed", "TimeLimitExceeded", "AcceptanceExpired"]
+      const outcomes = yield* Effect.forEach(
+        [...racers, ...racers],
+        (tag) => commit(task.uuid, tag),
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(outcomes.filter(({ _tag }) => _tag === "Applied").length, 1)
+    }))
+
+  it.effect("partial output stays, and a turn comes back as it was given", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const task = yield* stored()
+      yield* commit(task.uuid, "Progressed")
+      yield* commit(task.uuid, "TimeLimitExceeded")
+      const found = Option.getOrThrow(yield* repository.get(task.uuid))
+      assert.strictEqual(found.turn, turn)
+      assert.strictEqual(found.error, "long")
+    }))
+
+  it.effect("an interrupted task resumes with a new run, the core's state and the results", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const task = yield* stored()
+      assert.strictEqual(Option.getOrThrow(yield* repository.pendingRun(task.uuid)).resume, null)
+      yield* commit(task.uuid, "Interrupted")
+      const found = Option.getOrThrow(yield* repository.get(task.uuid))
+      assert.deepStrictEqual(found.pendingToolCalls, [call])
+      yield* commit(task.uuid, "ToolResultsSubmitted", { runId: task.runId })
+      const run = Option.getOrThrow(yield* repository.pendingRun(task.uuid))
+      assert.notStrictEqual(run.runId, task.runId)
+      assert.strictEqual(run.userToken, "sealed-again")
+      assert.deepStrictEqual(run.resume, {
+        state: OpaqueJson.make(`{"at":1}`),
+        results: OpaqueJson.make(`[{"tool_call_id":"c1","output":1}]`)
+      })
+      yield* commit(task.uuid, "Completed")
+      assert.isTrue(Option.isNone(yield* repository.pendingRun(task.uuid)))
+    }))
+
+  it.effect("lists newest first, by status and page", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const { principal } = yield* makeTask()
+      const created = yield* Effect.forEach([3, 1, 5, 2, 4], (second) =>
+        stored({ principal, createdAt: Timestamp.make(1_764_000_000_000_000 + second) }))
+      yield* commit(created[2]!.uuid, "Completed")
+      const list = (filter: object) =>
+        Effect.map(
+          repository.list({ sub: principal.sub, statuses: [], page: 1, perPage: 25, ...filter }),
+          ({ tasks, total }) => [tasks.map(({ createdAt }) => createdAt % 10), total]
+        )
+      assert.deepStrictEqual(yield* list({}), [[5, 4, 3, 2, 1], 5])
+      assert.deepStrictEqual(yield* list({ perPage: 2, page: 2 }), [[3, 2], 5])
+      assert.deepStrictEqual(yield* list({ page: 1_000_000_000, perPage: 100 }), [[], 5])
+      assert.deepStrictEqual(yield* list({ statuses: ["completed"] }), [[5], 1])
+      assert.deepStrictEqual(yield* list({ statuses: ["completed", "pending"], perPage: 1 }), [[5], 5])
+      assert.deepStrictEqual(yield* list({ statuses: ["failed"] }), [[], 0])
+    }))
+
+  it.effect("cancels all interrupted tasks of one user", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const first = yield* stored()
+      const second = yield* stored({ principal: first.principal })
+      const pending = yield* stored({ principal: first.principal })
+      const stranger = yield* stored()
+      for (const { uuid } of [first, second, stranger]) yield* commit(uuid, "Interrupted")
+      const canceled = yield* repository.cancelInterrupted(first.principal.sub, yield* now)
+      assert.sameMembers(canceled.map(({ uuid }) => uuid), [first.uuid, second.uuid])
+      assert.strictEqual(Option.getOrThrow(yield* repository.get(stranger.uuid)).status, "interrupted")
+      assert.strictEqual(Option.getOrThrow(yield* repository.get(pending.uuid)).status, "pending")
+    }))
+
+  it.effect("finds what is live and what is overdue", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const start = yield* now
+      const task = yield* stored()
+      const waiting = yield* stored({ acceptanceDeadline: null })
+      const ended = yield* stored()
+      yield* commit(ended.uuid, "Completed")
+      const ids = [task.uuid, waiting.uuid].sort()
+      const isOurs = ({ uuid }: { readonly uuid: TaskId }) => [...ids, ended.uuid].includes(uuid)
+      const live = (yield* repository.live(undefined, 10_000)).filter(isOurs)
+      assert.deepStrictEqual(live.map(({ uuid }) => uuid), ids)
+      assert.deepStrictEqual((yield* repository.live(ids[1], 10_000)).filter(isOurs), [])
+      const overdue = (after: Duration.Input) =>
+        Effect.map(repository.overdue(plus(start, after), 10_000), (heads) => heads.filter(isOurs).map((h) => h.uuid))
+      assert.deepStrictEqual(yield* overdue("29 seconds"), [])
+      assert.deepStrictEqual(yield* overdue("31 seconds"), [task.uuid])
+      assert.sameMembers([...(yield* overdue("61 seconds"))], ids)
+      yield* repository.startAcceptanceClock(waiting.uuid, waiting.runId, plus(start, "40 seconds"))
+      assert.sameMembers([...(yield* overdue("41 seconds"))], ids)
+    }))
+
+  it.effect("owes a stop until it is settled", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const task = yield* stored()
+      yield* commit(task.uuid, "TimeLimitExceeded")
+      const at = yield* now
+      const claim = (after: Duration.Input) =>
+        Effect.map(
+          repository.claimStops(plus(at, after), Duration.seconds(30), 10_000),
+          (stops) => stops.filter(({ runId }) => runId === task.runId)
+        )
+      assert.deepStrictEqual(yield* claim(0), [
+        { runId: task.runId, taskId: task.uuid, reason: "time_limit_exceeded", attempt: 1 }
+      ])
+      assert.deepStrictEqual(yield* claim("29 seconds"), [])
+      assert.strictEqual((yield* claim("31 seconds"))[0]?.attempt, 2)
+      yield* repository.postponeStop(task.runId, plus(at, "100 seconds"))
+      assert.deepStrictEqual(yield* claim("99 seconds"), [])
+      assert.strictEqual((yield* claim("101 seconds"))[0]?.attempt, 3)
+      yield* repository.settleStop(task.runId)
+      assert.deepStrictEqual(yield* claim("1000 seconds"), [])
+    }))
+}

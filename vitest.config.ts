@@ -1,0 +1,19 @@
+import { defineConfig } from "vitest/config"
+
+/** `unit` runs in memory under TestClock; `integration` runs on a real Postgres that `test/kit/postgres.ts` starts once. */
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: "unit", include: ["test/**/*.test.ts"], exclude: ["test/integration/**"] } },
+      {
+        test: {
+          name: "integration",
+          include: ["test/integration/**/*.test.ts"],
+          globalSetup: ["test/kit/globalSetup.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000
+        }
+      }
+    ]
+  }
+})
