@@ -66,9 +66,7 @@ export const layer = Layer.unwrap(
         const given = request.headers["x-request-id"]
         const requestId = isUsableId(given) ? given : yield* random.uuidV7()
         const response = yield* handler.pipe(
-          Effect.catchCause((cause) =>
-            Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : failureResponse(request, cause)
-          ),
+          Effect.catchCauseIf((cause) => !Cause.hasInterruptsOnly(cause), (cause) => failureResponse(request, cause)),
           Effect.annotateLogs({ requestId })
         )
         return HttpServerResponse.setHeaders(response, { "x-request-id": requestId, ...statusHeaders(response.status) })

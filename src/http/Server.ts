@@ -7,7 +7,9 @@ import * as Core from "./handlers/Core.ts"
 import * as Health from "./handlers/Health.ts"
 import * as Tasks from "./handlers/Tasks.ts"
 
-const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(Layer.provide([Tasks.layer, Core.layer]))
+const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
+  Layer.provide([Tasks.layer, Core.layer])
+)
 
 export const layer = Layer.mergeAll(layerApi, Health.layer, HttpApiScalar.layer(Api, { path: "/docs" })).pipe(
   Layer.provideMerge(Edge.layer)

@@ -85,12 +85,15 @@ export class CoreClient extends Context.Service<CoreClient, {
             Effect.fail(new CoreUnavailable({ reason: error.reason._tag, retryAfter: null }))),
           Effect.timeoutOrElse({
             duration: callTimeout,
-            orElse: () => Effect.fail(new CoreUnavailable({ reason: "time-out", retryAfter: null }))
+            orElse: () =>
+              Effect.fail(new CoreUnavailable({ reason: "time-out", retryAfter: null }))
           })
         )
 
         return CoreClient.of({
-          start: Effect.fn("CoreClient.start")((run) => post("/runs", encode(run, address.eventsUrl))),
+          start: Effect.fn("CoreClient.start")((run) =>
+            post("/runs", encode(run, address.eventsUrl))
+          ),
           stop: Effect.fn("CoreClient.stop")(
             (runId, reason) => post(`/runs/${runId}/stop`, JSON.stringify({ reason })),
             Effect.catchIf((error) => error._tag === "CoreRefused" && error.status === 404, () => Effect.void)

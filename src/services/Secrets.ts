@@ -39,7 +39,9 @@ export class Secrets extends Context.Service<Secrets, {
         return Secrets.of({
           seal: Effect.fnUntraced(function*(text) {
             const nonce = yield* random.randomBytes(nonceBytes)
-            const sealed = yield* Effect.orDie(aead.encrypt(sealing.key, encoder.encode(Redacted.value(text)), { nonce }))
+            const sealed = yield* Effect.orDie(
+              aead.encrypt(sealing.key, encoder.encode(Redacted.value(text)), { nonce })
+            )
             return [version, sealing.id, Base64Url.encode(nonce), Base64Url.encode(sealed)].join(".")
           }),
           open: Effect.fnUntraced(function*(sealed) {

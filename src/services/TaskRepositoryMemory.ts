@@ -125,7 +125,7 @@ export const layer = Layer.sync(TaskRepository, () => {
       Effect.sync(() => {
         const matching = [...rows.values()]
           .filter((row) => row.task.principal.sub === sub && (statuses.length === 0 || statuses.includes(row.status)))
-          .sort(newestFirst)
+          .toSorted(newestFirst)
         const start = (page - 1) * perPage
         return { tasks: matching.slice(start, start + perPage).map(summaryOf), total: matching.length }
       }),
@@ -175,7 +175,9 @@ export const layer = Layer.sync(TaskRepository, () => {
 
     live: (after, limit) =>
       Effect.sync(() =>
-        liveRows().sort(byId).filter((row) => after === undefined || row.task.uuid > after).slice(0, limit).map(headOf)
+        liveRows().toSorted(byId).filter((row) => after === undefined || row.task.uuid > after).slice(0, limit).map(
+          headOf
+        )
       ),
 
     overdue: (at, limit) =>

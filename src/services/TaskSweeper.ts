@@ -2,10 +2,10 @@
  * Finds what is due or without an actor, at start and for ever, so that no lost wake-up can strand a task: the rows
  * alone decide. It ends overdue tasks itself, whether or not an actor exists.
  */
-import { Duration, Effect, Layer, Schedule } from "effect"
+import { Context, Duration, Effect, Layer, Ref, Schedule } from "effect"
 import { nextDue } from "../domain/Deadline.ts"
 import type { TaskHead, TaskId } from "../domain/Task.ts"
-import { now, plus } from "../domain/Timestamp.ts"
+import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
 import { Settings } from "./Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
 import { TaskRepository } from "./TaskRepository.ts"
@@ -18,43 +18,52 @@ const startPage = 5000
 /** Live rows looked at in one pass of the endless walk over them. */
 const walkPage = 500
 
-export const layer = Layer.effectDiscard(
-  Effect.gen(function*() {
-    const repository = yield* TaskRepository
-    const actors = yield* TaskActors
-    const { acceptanceTimeout } = yield* Settings
+export class TaskSweeper extends Context.Service<TaskSweeper, {
+  /** When the last sweep ended well: a node whose sweeps stand still makes no progress. */
+  readonly lastSweep: Effect.Effect<Timestamp>
+}>()("async-task-service/services/TaskSweeper") {
+  static readonly layer = Layer.effect(
+    TaskSweeper,
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const actors = yield* TaskActors
+      const { acceptanceTimeout } = yield* Settings
 
-    const end = Effect.fnUntraced(function*(head: TaskHead) {
-      const due = nextDue(head, acceptanceTimeout)
-      if (due === undefined) return
-      const outcome = yield* repository.commit(head.uuid, due.event, yield* now, { runId: head.runId })
-      if (outcome._tag === "Applied") yield* actors.wake(outcome.head)
+      const end = Effect.fnUntraced(function*(head: TaskHead) {
+        const due = nextDue(head, acceptanceTimeout)
+        if (due === undefined) return
+        const outcome = yield* repository.commit(head.uuid, due.event, yield* now, { runId: head.runId })
+        if (outcome._tag === "Applied") yield* actors.wake(outcome.head)
+      })
+
+      const endOverdue = (before: Duration.Duration) =>
+        Effect.gen(function*() {
+          const heads = yield* repository.overdue(plus(yield* now, before), overdueBatch)
+          yield* Effect.forEach(heads, end, { concurrency: 8, discard: true })
+          return heads.length
+        }).pipe(Effect.repeat({ while: (found) => found === overdueBatch }))
+
+      /** Starts missing actors among one page of live tasks; returns where the next page begins. */
+      const walk = Effect.fnUntraced(function*(after: TaskId | undefined, page: number) {
+        const heads = yield* repository.live(after, page)
+        yield* Effect.forEach(heads, actors.ensure, { discard: true })
+        return heads.length === page ? heads.at(-1)?.uuid : undefined
+      })
+
+      // What ran out while no node was up ends before anything of it is handed over again.
+      yield* endOverdue(Duration.zero)
+      let cursor = yield* walk(undefined, startPage)
+      while (cursor !== undefined) cursor = yield* walk(cursor, startPage)
+
+      const lastSweep = yield* Ref.make(yield* now)
+      let position: TaskId | undefined
+      const sweep = Effect.gen(function*() {
+        yield* endOverdue(grace)
+        position = yield* walk(position, walkPage)
+        yield* Ref.set(lastSweep, yield* now)
+      }).pipe(Effect.catchCause((cause) => Effect.logWarning("a sweep did not finish", cause)))
+      yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced(interval)))
+      return TaskSweeper.of({ lastSweep: Ref.get(lastSweep) })
     })
-
-    const endOverdue = (before: Duration.Duration) =>
-      Effect.gen(function*() {
-        const heads = yield* repository.overdue(plus(yield* now, before), overdueBatch)
-        yield* Effect.forEach(heads, end, { concurrency: 8, discard: true })
-        return heads.length
-      }).pipe(Effect.repeat({ while: (found) => found === overdueBatch }))
-
-    /** Starts missing actors among one page of live tasks; returns where the next page begins. */
-    const walk = Effect.fnUntraced(function*(after: TaskId | undefined, page: number) {
-      const heads = yield* repository.live(after, page)
-      yield* Effect.forEach(heads, actors.ensure, { discard: true })
-      return heads.length === page ? heads.at(-1)?.uuid : undefined
-    })
-
-    // What ran out while no node was up ends before anything of it is handed over again.
-    yield* endOverdue(Duration.zero)
-    let cursor = yield* walk(undefined, startPage)
-    while (cursor !== undefined) cursor = yield* walk(cursor, startPage)
-
-    let position: TaskId | undefined
-    const sweep = Effect.gen(function*() {
-      yield* endOverdue(grace)
-      position = yield* walk(position, walkPage)
-    }).pipe(Effect.catchCause((cause) => Effect.logWarning("a sweep did not finish", cause)))
-    yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced(interval)))
-  })
-)
+  )
+}

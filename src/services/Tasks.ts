@@ -157,7 +157,9 @@ export class Tasks extends Context.Service<Tasks, {
             yield* actors.begin(outcome.head)
             return outcome.head
           }
-          return yield* new TaskNotInterrupted({ status: outcome._tag === "Unknown" ? task.status : outcome.head.status })
+          return yield* new TaskNotInterrupted({
+            status: outcome._tag === "Unknown" ? task.status : outcome.head.status
+          })
         }
       )
 
@@ -165,7 +167,9 @@ export class Tasks extends Context.Service<Tasks, {
         const event = TaskEvent.cases.Canceled.make({ reason })
         const outcome = yield* repository.commit(task.uuid, event, yield* now, { runId: task.runId })
         if (outcome._tag !== "Applied") {
-          return yield* new TaskNotInterrupted({ status: outcome._tag === "Unknown" ? task.status : outcome.head.status })
+          return yield* new TaskNotInterrupted({
+            status: outcome._tag === "Unknown" ? task.status : outcome.head.status
+          })
         }
         yield* actors.wake(outcome.head)
         return outcome.head

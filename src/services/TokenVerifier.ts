@@ -80,7 +80,9 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           const { exp, iat, jti, sub } = payload
           if (!isSub(sub)) return yield* new InvalidToken({ reason: "sub" })
           const signed = token.slice(0, token.lastIndexOf("."))
-          const tokenId = jti ? `jti:${jti}` : `sha256:${yield* digest.digestHex(Digest.sha256, encoder.encode(signed))}`
+          const tokenId = jti
+            ? `jti:${jti}`
+            : `sha256:${yield* digest.digestHex(Digest.sha256, encoder.encode(signed))}`
           const caller: Caller = { principal: { sub, tokenId, issuedAt: iat ?? null }, token: redacted }
           cache.set(token, { caller, expiresAt: exp ?? 0 })
           if (cache.size > cacheSize) cache.delete(cache.keys().next().value ?? "")

@@ -2,13 +2,15 @@
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { SqlClient } from "effect/sql"
+import type { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { inject } from "vitest"
 import * as Migrations from "../../src/services/sql/Migrations.ts"
 
-export class DatabaseUrl extends Context.Service<DatabaseUrl, Redacted.Redacted>()("async-task-service/test/kit/Database/DatabaseUrl") {}
+export class DatabaseUrl
+  extends Context.Service<DatabaseUrl, Redacted.Redacted>()("async-task-service/test/kit/Database/DatabaseUrl")
+{}
 
 const makeDatabase = Effect.gen(function*() {
   const base = inject("postgresUrl")

@@ -64,10 +64,12 @@ const eventOf = Effect.fnUntraced(function*(tag: TaskEventTag) {
 
 const tags = Object.keys(TaskEvent.cases) as ReadonlyArray<TaskEventTag>
 
-const commit = Effect.fnUntraced(function*(id: TaskId, tag: TaskEventTag, fence?: { runId: RunId; coreEventId?: string }) {
-  const repository = yield* TaskRepository
-  return yield* repository.commit(id, yield* eventOf(tag), yield* now, fence)
-})
+const commit = Effect.fnUntraced(
+  function*(id: TaskId, tag: TaskEventTag, fence?: { runId: RunId; coreEventId?: string }) {
+    const repository = yield* TaskRepository
+    return yield* repository.commit(id, yield* eventOf(tag), yield* now, fence)
+  }
+)
 
 /** Events that bring a new task to a status. */
 const pathTo = {
@@ -212,7 +214,12 @@ export const contract = (it: Vitest.MethodsNonLive<TaskRepository | SecureRandom
       const list = (filter: object) =>
         Effect.map(
           repository.list({ sub: principal.sub, statuses: [], page: 1, perPage: 25, ...filter }),
-          ({ tasks, total }) => [tasks.map(({ createdAt }) => createdAt % 10), total]
+          ({ tasks, total }) => [
+            tasks.map(({ createdAt }) =>
+              createdAt % 10
+            ),
+            total
+          ]
         )
       assert.deepStrictEqual(yield* list({}), [[5, 4, 3, 2, 1], 5])
       assert.deepStrictEqual(yield* list({ perPage: 2, page: 2 }), [[3, 2], 5])
@@ -244,7 +251,7 @@ export const contract = (it: Vitest.MethodsNonLive<TaskRepository | SecureRandom
       const waiting = yield* stored({ acceptanceDeadline: null })
       const ended = yield* stored()
       yield* commit(ended.uuid, "Completed")
-      const ids = [task.uuid, waiting.uuid].sort()
+      const ids = [task.uuid, waiting.uuid].toSorted()
       const isOurs = ({ uuid }: { readonly uuid: TaskId }) => [...ids, ended.uuid].includes(uuid)
       const live = (yield* repository.live(undefined, 10_000)).filter(isOurs)
       assert.deepStrictEqual(live.map(({ uuid }) => uuid), ids)

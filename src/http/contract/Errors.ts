@@ -11,9 +11,7 @@ export class NotFound extends Schema.Error<NotFound>("NotFound")(fields, { httpA
 
 export class Conflict extends Schema.Error<Conflict>("Conflict")(fields, { httpApiStatus: 409 }) {}
 
-export class PayloadTooLarge
-  extends Schema.Error<PayloadTooLarge>("PayloadTooLarge")(fields, { httpApiStatus: 413 })
-{}
+export class PayloadTooLarge extends Schema.Error<PayloadTooLarge>("PayloadTooLarge")(fields, { httpApiStatus: 413 }) {}
 
 /** `errors` maps a dotted field path, as in `input.0.type`, to what is wrong there; the whole body goes by `body`. */
 export class ValidationFailed extends Schema.Error<ValidationFailed>("ValidationFailed")({
@@ -21,9 +19,7 @@ export class ValidationFailed extends Schema.Error<ValidationFailed>("Validation
   errors: Schema.Record(Schema.String, Schema.Array(Schema.String))
 }, { httpApiStatus: 422 }) {}
 
-export class TooManyRequests
-  extends Schema.Error<TooManyRequests>("TooManyRequests")(fields, { httpApiStatus: 429 })
-{}
+export class TooManyRequests extends Schema.Error<TooManyRequests>("TooManyRequests")(fields, { httpApiStatus: 429 }) {}
 
 export class ServiceUnavailable
   extends Schema.Error<ServiceUnavailable>("ServiceUnavailable")(fields, { httpApiStatus: 503 })

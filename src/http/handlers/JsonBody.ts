@@ -1,6 +1,6 @@
 /** Reads a request's JSON body within CONTRACT 2's bounds, and tells every broken field at once. */
 import { ByteSize, Effect, Predicate, Schema, SchemaIssue } from "effect"
-import { HttpIncomingMessage, HttpServerError, type HttpServerRequest } from "effect/http"
+import { HttpIncomingMessage, type HttpServerError, type HttpServerRequest } from "effect/http"
 import * as Limits from "../../domain/Limits.ts"
 import { invalid, PayloadTooLarge, ValidationFailed } from "../contract/Errors.ts"
 
@@ -29,8 +29,14 @@ const add = (errors: FieldErrors, path: ReadonlyArray<PropertyKey>, message: str
   } else if (!messages.includes(message)) messages.push(message)
 }
 
+const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
+
 const messageOf = (issue: SchemaIssue.Leaf): string =>
   issue._tag === "MissingKey" ? "This field is required" : SchemaIssue.defaultLeafHook(issue)
+
+/** Absent and `null` mean the same to a client, so neither is worth a word. */
+const messageOfUnion = (issue: SchemaIssue.Issue): string =>
+  (formatIssue(issue).issues[0]?.message ?? "Not expected").replaceAll(/ \| (?:null|undefined)\b/g, "")
 
 /** Flattens an issue into messages by field. A union told apart by a field blames that field, not the whole item. */
 const collect = (issue: SchemaIssue.Issue, path: ReadonlyArray<PropertyKey>, errors: FieldErrors): void => {
@@ -41,17 +47,17 @@ const collect = (issue: SchemaIssue.Issue, path: ReadonlyArray<PropertyKey>, err
       return collect(issue.issue, path, errors)
     case "Composite":
       return issue.issues.forEach((inner) => collect(inner, path, errors))
-    case "Filter": {
-      const message = SchemaIssue.defaultCheckHook(issue)
-      return message === undefined ? collect(issue.issue, path, errors) : add(errors, path, message)
-    }
+    case "Filter":
+      for (const { message, path: inner = [] } of formatIssue(issue).issues) {
+        add(errors, [...path, ...inner.map((key) => typeof key === "object" ? key.key : key)], message)
+      }
+      return
     case "AnyOf": {
       const [only, ...others] = issue.issues
       if (only !== undefined && others.length === 0) return collect(only, path, errors)
       const { discriminator, expected } = issue.ast.annotations ?? {}
       const at = typeof discriminator === "string" ? [...path, discriminator] : path
-      const shape = typeof expected === "string" ? expected : "another type"
-      return add(errors, at, `Expected ${shape}`)
+      return add(errors, at, typeof expected === "string" ? `Expected ${expected}` : messageOfUnion(issue))
     }
     default:
       return add(errors, path, messageOf(issue))
@@ -79,7 +85,9 @@ const checkText = (value: unknown, path: Array<PropertyKey>, errors: FieldErrors
     return
   }
   if (typeof value !== "object" || value === null) return
-  if (path.length >= Limits.jsonDepth) return add(errors, [], `Must not be nested deeper than ${Limits.jsonDepth} levels`)
+  if (path.length >= Limits.jsonDepth) {
+    return add(errors, [], `Must not be nested deeper than ${Limits.jsonDepth} levels`)
+  }
   const isArray = Array.isArray(value)
   for (const [key, item] of Object.entries(value)) {
     if (!isArray && (key.includes("\0") || !key.isWellFormed())) {

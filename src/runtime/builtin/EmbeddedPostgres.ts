@@ -55,7 +55,8 @@ const findRunning = (database: string): Running | undefined => {
 const logOf = (database: string) => `${database}.log`
 const passwordOf = (database: string) => `${database}.password`
 
-const lastLines = (file: string) => fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim().split("\n").slice(-5) : []
+const lastLines = (file: string) =>
+  fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim().split("\n").slice(-5) : []
 
 const asUser = ({ user }: PostgresPlace) => ({
   ...user,

@@ -2,9 +2,9 @@
  * Where the embedded Postgres lives and as whom it runs. Postgres refuses to run as root, so a root process runs it as
  * an unprivileged user; binaries and database then have to lie where that user can reach them.
  */
-import { createRequire } from "node:module"
 import { createHash, randomBytes } from "node:crypto"
 import * as fs from "node:fs"
+import { createRequire } from "node:module"
 import * as path from "node:path"
 
 export interface PostgresPlace {
@@ -42,7 +42,9 @@ const findNative = (): string => {
   try {
     return path.join(path.dirname(createRequire(import.meta.url).resolve(packageName)), "..", "native")
   } catch {
-    throw new Error(`No embedded Postgres for this machine (${packageName}). Set DATABASE_URL to a Postgres 14 or later.`)
+    throw new Error(
+      `No embedded Postgres for this machine (${packageName}). Set DATABASE_URL to a Postgres 14 or later.`
+    )
   }
 }
 

@@ -27,3 +27,10 @@ const migrate = Effect.gen(function*() {
 })
 
 export const layer = Layer.effectDiscard(migrate)
+
+/** The id of the newest migration that the database has. */
+export const current = (sql: SqlClient.SqlClient) =>
+  sql<{ readonly id: number }>`SELECT coalesce(max(migration_id), 0)::int AS id FROM async_task_service_migrations`
+    .pipe(
+      Effect.map((rows) => rows[0]?.id ?? 0)
+    )

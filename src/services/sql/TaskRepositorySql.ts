@@ -26,7 +26,11 @@ const SummaryFields = {
   completedAt: Schema.NullOr(Timestamp),
   pendingToolCalls: Schema.NullOr(Schema.fromJsonString(Schema.Array(ToolCall)))
 }
-const summaryKeys = { createdAt: "created_at", completedAt: "completed_at", pendingToolCalls: "pending_tool_calls" } as const
+const summaryKeys = {
+  createdAt: "created_at",
+  completedAt: "completed_at",
+  pendingToolCalls: "pending_tool_calls"
+} as const
 const summaryColumns = `uuid, sub, status, error, ${micros("created_at")} AS created_at,
   ${micros("completed_at")} AS completed_at, pending_tool_calls`
 const decodeSummaries = Schema.decodeUnknownEffect(
@@ -250,8 +254,7 @@ export const layer = Layer.effect(
         Effect.orDie
       ),
 
-      settleStop: (runId) =>
-        run(`DELETE FROM core_stops WHERE run_id = $1`, [runId]).pipe(Effect.asVoid, Effect.orDie),
+      settleStop: (runId) => run(`DELETE FROM core_stops WHERE run_id = $1`, [runId]).pipe(Effect.asVoid, Effect.orDie),
 
       postponeStop: (runId, until) =>
         run(`UPDATE core_stops SET due_at = $2::timestamptz WHERE run_id = $1`, [runId, format(until)]).pipe(

@@ -1,0 +1,33 @@
+/** The wire to the assistant backend (CONTRACT 5): what the core asks of it, and the lines in which a turn comes back. */
+import { Schema } from "effect"
+import { JsonObject } from "./OpaqueJson.ts"
+import { ToolCall, ToolResult } from "./ToolCall.ts"
+
+export const CreateChat = Schema.Struct({
+  assistant_id: Schema.Int,
+  llm_model_id: Schema.optional(Schema.NullOr(Schema.Int)),
+  image_generator_id: Schema.optional(Schema.NullOr(Schema.Int))
+})
+
+export const Chat = Schema.Struct({ id: Schema.Union([Schema.String, Schema.Int]) })
+
+export const CreateTurn = Schema.Struct({
+  input: Schema.Array(Schema.Json),
+  turns: Schema.Array(Schema.Json),
+  client_tools: Schema.Array(Schema.Json),
+  tool_results: Schema.optional(Schema.Array(ToolResult))
+})
+export type CreateTurn = typeof CreateTurn.Type
+
+/** One line of a turn's stream (`application/x-ndjson`). The last one is `completed`, `tool_calls` or `failed`. */
+export const TurnLine = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("progress"), turn: JsonObject }),
+  Schema.Struct({ type: Schema.Literal("completed"), turn: JsonObject }),
+  Schema.Struct({
+    type: Schema.Literal("tool_calls"),
+    tool_calls: Schema.NonEmptyArray(ToolCall),
+    turn: Schema.optional(JsonObject)
+  }),
+  Schema.Struct({ type: Schema.Literal("failed"), message: Schema.optional(Schema.String) })
+])
+export type TurnLine = typeof TurnLine.Type

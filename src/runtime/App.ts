@@ -1,0 +1,121 @@
+/** The whole service as a graph of layers, from settings to routes. */
+import { NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { PgClient } from "@effect/sql-pg"
+import { Duration, Effect, Layer } from "effect"
+import { Digest, SecureRandom } from "effect/crypto"
+import { HttpRouter } from "effect/http"
+import { createServer } from "node:http"
+import * as path from "node:path"
+import * as Authorization from "../http/handlers/Authorization.ts"
+import * as Server from "../http/Server.ts"
+import { CoreClient } from "../services/CoreClient.ts"
+import * as CoreStops from "../services/CoreStops.ts"
+import { Secrets } from "../services/Secrets.ts"
+import { Settings } from "../services/Settings.ts"
+import * as Migrations from "../services/sql/Migrations.ts"
+import * as ReadinessSql from "../services/sql/ReadinessSql.ts"
+import * as TaskRepositorySql from "../services/sql/TaskRepositorySql.ts"
+import { TaskActors } from "../services/TaskActors.ts"
+import { Tasks } from "../services/Tasks.ts"
+import { TaskSweeper } from "../services/TaskSweeper.ts"
+import { TokenVerifier } from "../services/TokenVerifier.ts"
+import type { AppConfig } from "./AppConfig.ts"
+import * as Banner from "./Banner.ts"
+import * as AssistantBackend from "./builtin/AssistantBackend.ts"
+import * as Core from "./builtin/Core.ts"
+import { EmbeddedPostgres } from "./builtin/EmbeddedPostgres.ts"
+import * as FileStorage from "./builtin/FileStorage.ts"
+import * as InProcess from "./builtin/InProcess.ts"
+
+const coreOrigin = "http://core.builtin"
+const backendOrigin = "http://backend.builtin"
+
+/** Bounds that no statement of ours comes near while all is well. */
+const sessionSettings = {
+  statement_timeout: "30000",
+  lock_timeout: "10000",
+  idle_in_transaction_session_timeout: "60000"
+}
+
+const layerDatabase = (config: AppConfig) =>
+  Layer.unwrap(Effect.gen(function*() {
+    const url = config.databaseUrl ?? (yield* EmbeddedPostgres.start(config.dataDir)).url
+    return Migrations.layer.pipe(Layer.provideMerge(PgClient.layer({
+      url,
+      applicationName: "async-task-service",
+      maxConnections: config.databaseConnections,
+      multiplex: true,
+      multiplexConcurrency: 5,
+      keepAlive: Duration.seconds(30),
+      connectTimeout: Duration.seconds(10),
+      maxMessageSize: 512 * 1024 * 1024,
+      startupParameters: sessionSettings
+    })))
+  }))
+
+/** The assistant backend and the core that are played here when none is set, and a client that reaches either kind. */
+const layerNeighbours = (config: AppConfig) =>
+  Layer.unwrap(Effect.gen(function*() {
+    const storage = yield* FileStorage.make(path.join(config.dataDir, "storage"))
+    const backend = yield* InProcess.serve(
+      AssistantBackend.layer({ storage, storageUrl: `${config.publicUrl}/storage` }).pipe(
+        Layer.provide(SecureRandom.layerWebCrypto)
+      )
+    )
+    const own = new URL(config.publicUrl).origin
+    // The built-in core reports to this very process, whatever it is called from outside.
+    const local = InProcess.redirect(own, Banner.localUrl(config))
+    const core = yield* InProcess.serve(
+      Core.layer({
+        backendUrl: config.assistantBackendUrl ?? backendOrigin,
+        internalToken: config.internalTokens[0]
+      }).pipe(
+        Layer.provide([
+          InProcess.layerClient(new Map([[backendOrigin, backend], [own, local]])),
+          SecureRandom.layerWebCrypto
+        ])
+      )
+    )
+    const layerCoreClient = CoreClient.layer({
+      url: config.coreUrl ?? coreOrigin,
+      token: config.coreToken,
+      eventsUrl: `${config.publicUrl}/internal/core/events`
+    }).pipe(Layer.provide(
+      config.coreUrl === undefined ? InProcess.layerClient(new Map([[coreOrigin, core]])) : NodeHttpClient.layerUndici
+    ))
+    const layerStorage = config.assistantBackendUrl === undefined ? storage.publicRoutes : Layer.empty
+    return Layer.mergeAll(layerCoreClient, layerStorage)
+  })).pipe(Layer.provide([NodeServices.layer, Digest.layerWebCrypto, SecureRandom.layerWebCrypto]))
+
+const layerServer = (config: AppConfig) =>
+  NodeHttpServer.layer(
+    // Node's own limit on a whole request would cut long uploads.
+    () => createServer({ requestTimeout: 0, headersTimeout: 20_000, keepAliveTimeout: 75_000 }),
+    { host: config.host, port: config.port, gracefulShutdownTimeout: Duration.seconds(15) }
+  )
+
+export const layer = (config: AppConfig) => {
+  const layerSettings = Layer.succeed(Settings, {
+    maxActiveTasks: config.maxActiveTasks,
+    acceptanceTimeout: config.acceptanceTimeout,
+    publicUrl: config.publicUrl
+  })
+  const layerTasks = Tasks.layer.pipe(
+    Layer.provideMerge(Layer.mergeAll(TaskSweeper.layer, CoreStops.layer)),
+    Layer.provideMerge(TaskActors.layer),
+    Layer.provideMerge(TaskRepositorySql.layer),
+    Layer.provide(Secrets.layer(config.encryptionKeys))
+  )
+  const layerRoutes = Server.layer.pipe(
+    Layer.provide([Authorization.layerUsers, Authorization.layerInternal(config.internalTokens)]),
+    Layer.provide(TokenVerifier.layer(config.tokenRules)),
+    Layer.provide(ReadinessSql.layer),
+    Layer.provide(layerTasks),
+    Layer.provide(layerNeighbours(config)),
+    Layer.provide(layerSettings)
+  )
+  return HttpRouter.serve(layerRoutes, { disableLogger: true, disableListenLog: true }).pipe(
+    Layer.provideMerge(layerServer(config)),
+    Layer.provide([layerDatabase(config), SecureRandom.layerWebCrypto])
+  )
+}

@@ -1,0 +1,217 @@
+/**
+ * Every setting, its default and its bound, in one place; README's table is printed from `settings`. Settings come from
+ * the environment. In development what is missing is embedded or generated into DATA_DIR; in production nothing is.
+ */
+import { Config, ConfigProvider, type Duration, Effect, Redacted, Result, Schema } from "effect"
+import { Base64 } from "effect/encoding"
+import { randomBytes } from "node:crypto"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import * as Limits from "../domain/Limits.ts"
+import type { TokenRules } from "../services/TokenVerifier.ts"
+import * as TokenKeys from "./TokenKeys.ts"
+
+interface Setting {
+  readonly names: ReadonlyArray<string>
+  readonly default: string
+  readonly meaning: string
+}
+
+export const settings: ReadonlyArray<Setting> = [
+  { names: ["HOST", "PORT"], default: "`127.0.0.1`, `3000`", meaning: "where REST, docs and health listen" },
+  { names: ["PUBLIC_URL"], default: "`http://HOST:PORT`", meaning: "the base URL as others see it" },
+  { names: ["DATABASE_URL"], default: "embedded Postgres", meaning: "any Postgres 14 or later" },
+  {
+    names: ["DATA_DIR"],
+    default: "`.data`",
+    meaning: "home of the embedded database, demo storage and development keys"
+  },
+  {
+    names: ["JWT_SECRET", "JWT_PUBLIC_KEY", "JWT_JWKS_URL"],
+    default: "a development key",
+    meaning: "exactly one: HS256 secret of 32 bytes or more, PEM or JWK public key, or JWKS URL"
+  },
+  {
+    names: ["JWT_ALGORITHMS", "JWT_ISSUER", "JWT_AUDIENCE"],
+    default: "by key type, unset, unset",
+    meaning: "pinned when set; algorithms as a comma list"
+  },
+  { names: ["CORE_URL"], default: "built-in core", meaning: "base URL of the processing core" },
+  { names: ["CORE_TOKEN"], default: "unset", meaning: "bearer token sent to the core" },
+  {
+    names: ["INTERNAL_TOKENS"],
+    default: "generated",
+    meaning: "comma list of bearer tokens accepted on `/internal/*`; more than one, so that they can be rotated"
+  },
+  { names: ["ASSISTANT_BACKEND_URL"], default: "built-in demo backend", meaning: "base URL of the assistant backend" },
+  {
+    names: ["ENCRYPTION_KEY"],
+    default: "generated",
+    meaning: "32 bytes in base64 that encrypt secrets at rest; a comma list for rotation, the first one encrypts"
+  },
+  { names: ["ACCEPTANCE_TIMEOUT"], default: "`30 seconds`", meaning: "how long the core may take to accept a task" },
+  { names: ["MAX_ACTIVE_TASKS"], default: "`5`", meaning: "active tasks of one user" },
+  { names: ["DATABASE_CONNECTIONS"], default: "`10`", meaning: "size of the connection pool" },
+  { names: ["LOG_LEVEL"], default: "`Info`", meaning: "`Debug`, `Info`, `Warn` or `Error`" },
+  {
+    names: ["NODE_ENV"],
+    default: "unset",
+    meaning: "`production`: nothing is embedded or generated, and logs are JSON lines"
+  }
+]
+
+export interface AppConfig {
+  readonly isProduction: boolean
+  readonly host: string
+  readonly port: number
+  readonly publicUrl: string
+  readonly dataDir: string
+  readonly databaseUrl: Redacted.Redacted | undefined
+  readonly databaseConnections: number
+  readonly tokenRules: TokenRules
+  /** The secret of the development tokens; undefined when the operator set a key. */
+  readonly developmentSecret: Redacted.Redacted | undefined
+  readonly coreUrl: string | undefined
+  readonly coreToken: Redacted.Redacted | undefined
+  readonly internalTokens: readonly [Redacted.Redacted, ...Array<Redacted.Redacted>]
+  readonly assistantBackendUrl: string | undefined
+  readonly encryptionKeys: readonly [Redacted.Redacted<Uint8Array>, ...Array<Redacted.Redacted<Uint8Array>>]
+  readonly acceptanceTimeout: Duration.Duration
+  readonly maxActiveTasks: number
+}
+
+/** The settings cannot be used; the message names every one that is missing or wrong. */
+export class InvalidSettings extends Schema.TaggedError<InvalidSettings>()("InvalidSettings", {
+  message: Schema.String
+}) {}
+
+const requiredInProduction = [
+  ["DATABASE_URL"],
+  ["JWT_SECRET", "JWT_PUBLIC_KEY", "JWT_JWKS_URL"],
+  ["CORE_URL"],
+  ["INTERNAL_TOKENS"],
+  ["ASSISTANT_BACKEND_URL"],
+  ["ENCRYPTION_KEY"]
+]
+
+const withoutTrailingSlash = (url: URL) => url.href.replace(/\/+$/, "")
+
+/** A value that is generated once and kept in DATA_DIR. */
+const kept = (dataDir: string, name: string): string => {
+  const file = path.join(dataDir, name)
+  fs.mkdirSync(dataDir, { recursive: true, mode: 0o711 })
+  if (!fs.existsSync(file)) fs.writeFileSync(file, randomBytes(32).toString("base64"), { mode: 0o600 })
+  return fs.readFileSync(file, "utf8").trim()
+}
+
+const commaList = (text: string): ReadonlyArray<string> =>
+  text.split(",").map((item) => item.trim()).filter((item) => item !== "")
+
+const keyOf = (text: string): Redacted.Redacted<Uint8Array> => {
+  const bytes = Result.getOrUndefined(Base64.decode(text))
+  if (bytes?.length !== 32) throw new Error("must be 32 bytes in base64")
+  return Redacted.make(bytes)
+}
+
+const nonEmpty = <A>(items: ReadonlyArray<A>): readonly [A, ...Array<A>] => {
+  const [first, ...rest] = items
+  if (first === undefined) throw new Error("must not be empty")
+  return [first, ...rest]
+}
+
+const reasonOf = (error: unknown) => error instanceof Error ? error.message : String(error)
+
+/** Reads all settings and collects what is wrong with any of them. */
+export const load = (environment: Readonly<Record<string, string | undefined>>) =>
+  Effect.gen(function*() {
+    const env = Object.fromEntries(
+      Object.entries(environment).filter(([, value]) => value !== undefined && value !== "")
+    )
+    const provider = ConfigProvider.fromEnv({ env: env as Record<string, string> })
+    const problems: Array<string> = []
+
+    const read = <A>(name: string, config: Config.Config<A>, absent: A): Effect.Effect<A> =>
+      env[name] === undefined
+        ? Effect.succeed(absent)
+        : config.parse(provider).pipe(Effect.catch((error) => {
+          problems.push(`${name}: ${error.message.split("\n")[0]}`)
+          return Effect.succeed(absent)
+        }))
+    const derive = <A>(name: string, thunk: () => A): A | undefined => {
+      try {
+        return thunk()
+      } catch (error) {
+        problems.push(`${name}: ${reasonOf(error)}`)
+        return undefined
+      }
+    }
+    const url = (name: string) =>
+      Effect.map(
+        read(name, Config.option(Config.URL(name)), undefined),
+        (found) => found?._tag === "Some" ? withoutTrailingSlash(found.value) : undefined
+      )
+    const secret = (name: string) => env[name] === undefined ? undefined : Redacted.make(env[name])
+
+    const isProduction = env["NODE_ENV"] === "production"
+    if (isProduction) {
+      const missing = requiredInProduction.filter((names) => names.every((name) => env[name] === undefined))
+      if (missing.length > 0) {
+        problems.push(`not set, and NODE_ENV is production: ${missing.map((names) => names.join(" or ")).join(", ")}`)
+      }
+    }
+
+    const host = env["HOST"] ?? "127.0.0.1"
+    const port = yield* read("PORT", Config.Port("PORT"), 3000)
+    const dataDir = path.resolve(env["DATA_DIR"] ?? ".data")
+    const generated = (name: string) => isProduction ? undefined : kept(dataDir, name)
+
+    const isKeyGiven = TokenKeys.names.some((name) => env[name] !== undefined)
+    const developmentSecret = isKeyGiven ? undefined : generated("jwt-secret")
+    const tokenRules = derive("JWT", () => TokenKeys.rulesOf(env, developmentSecret))
+
+    const encryptionKeys = derive(
+      "ENCRYPTION_KEY",
+      () => nonEmpty(commaList(env["ENCRYPTION_KEY"] ?? generated("encryption-key") ?? "").map(keyOf))
+    )
+    const internalTokens = derive("INTERNAL_TOKENS", () =>
+      nonEmpty(
+        commaList(env["INTERNAL_TOKENS"] ?? generated("internal-token") ?? "").map((token) => Redacted.make(token))
+      ))
+    const acceptanceTimeout = yield* read(
+      "ACCEPTANCE_TIMEOUT",
+      Config.Duration("ACCEPTANCE_TIMEOUT"),
+      Limits.acceptanceTimeout
+    )
+    const maxActiveTasks = yield* read("MAX_ACTIVE_TASKS", Config.Int("MAX_ACTIVE_TASKS"), Limits.maxActiveTasks)
+    if (maxActiveTasks < 1) problems.push("MAX_ACTIVE_TASKS: must be at least 1")
+    const databaseConnections = yield* read("DATABASE_CONNECTIONS", Config.Int("DATABASE_CONNECTIONS"), 10)
+    if (databaseConnections < 2) problems.push("DATABASE_CONNECTIONS: must be at least 2")
+    const publicUrl = yield* url("PUBLIC_URL")
+    const coreUrl = yield* url("CORE_URL")
+    const assistantBackendUrl = yield* url("ASSISTANT_BACKEND_URL")
+
+    if (
+      problems.length > 0 || tokenRules === undefined || encryptionKeys === undefined || internalTokens === undefined
+    ) {
+      return yield* new InvalidSettings({ message: `The settings cannot be used:\n  ${problems.join("\n  ")}` })
+    }
+    const config: AppConfig = {
+      isProduction,
+      host,
+      port,
+      publicUrl: publicUrl ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+      dataDir,
+      databaseUrl: secret("DATABASE_URL"),
+      databaseConnections,
+      tokenRules,
+      developmentSecret: developmentSecret === undefined ? undefined : Redacted.make(developmentSecret),
+      coreUrl,
+      coreToken: secret("CORE_TOKEN"),
+      internalTokens,
+      assistantBackendUrl,
+      encryptionKeys,
+      acceptanceTimeout,
+      maxActiveTasks
+    }
+    return config
+  })

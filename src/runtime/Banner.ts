@@ -1,0 +1,37 @@
+/** What a newcomer sees: where everything is, a token that works, and a command to paste. */
+import { Console, DateTime, Duration, Effect, Redacted } from "effect"
+import * as jose from "jose"
+import type { AppConfig } from "./AppConfig.ts"
+
+/** Where this process can be reached from this machine. */
+export const localUrl = ({ host, port }: AppConfig): string => {
+  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host
+  return `http://${reachable}:${port}`
+}
+
+const mint = Effect.fnUntraced(function*(secret: Redacted.Redacted) {
+  const now = yield* DateTime.now
+  const expires = DateTime.addDuration(now, Duration.days(30))
+  return yield* Effect.promise(() =>
+    new jose.SignJWT({ sub: "developer" })
+      .setProtectedHeader({ alg: "HS256", typ: "JWT" })
+      .setIssuedAt(DateTime.toDate(now))
+      .setExpirationTime(DateTime.toDate(expires))
+      .sign(new TextEncoder().encode(Redacted.value(secret)))
+  )
+})
+
+export const print = Effect.fnUntraced(function*(config: AppConfig) {
+  const url = config.publicUrl
+  yield* Console.log(`\nAsynchronous Task Service\n\n  Base URL  ${url}\n  API docs  ${url}/docs`)
+  if (config.databaseUrl === undefined) yield* Console.log(`  Data      ${config.dataDir}`)
+  if (config.developmentSecret === undefined) return
+  const token = yield* mint(config.developmentSecret)
+  yield* Console.log(`  Token     ${token}\n            (development, user "developer", 30 days)\n\nTry it:\n`)
+  yield* Console.log(
+    `  TOKEN=${token}\n`
+      + `  UUID=$(curl -s ${url}/api/tasks -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\\n`
+      + `    -d '{"assistant_id": 1, "input": [{"type": "text", "text": "What is 6 * 7?"}]}' | sed 's/.*"uuid":"\\([^"]*\\)".*/\\1/')\n`
+      + `  sleep 1; curl -s ${url}/api/tasks/$UUID -H "Authorization: Bearer $TOKEN"\n`
+  )
+})

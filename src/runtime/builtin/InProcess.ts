@@ -1,0 +1,32 @@
+/** Other systems played by us, reached over their real wires without a socket: requests go by origin to a handler. */
+import { Effect, Layer } from "effect"
+import { FetchHttpClient, type HttpClient, HttpRouter, HttpServer } from "effect/http"
+
+export type Fetch = typeof globalThis.fetch
+
+/** Serves routes to requests of this process, for as long as the scope lasts. */
+export const serve = (routes: Layer.Layer<never, never, HttpRouter.HttpRouter>) =>
+  Effect.acquireRelease(
+    Effect.sync(() =>
+      HttpRouter.toWebHandler(Layer.provideMerge(routes, HttpServer.layerServices), { disableLogger: true })
+    ),
+    ({ dispose }) => Effect.promise(dispose)
+  ).pipe(Effect.map(({ handler }): Fetch => (input, init) => handler(new Request(input, init))))
+
+/** A client whose requests to the given origins go to their handlers, and all others to the network. */
+export const layerClient = (byOrigin: ReadonlyMap<string, Fetch>): Layer.Layer<HttpClient.HttpClient> =>
+  FetchHttpClient.layer.pipe(
+    Layer.provide(
+      Layer.succeed(FetchHttpClient.Fetch, (input, init) => {
+        const url = input instanceof Request ? input.url : input
+        return (byOrigin.get(new URL(url).origin) ?? globalThis.fetch)(input, init)
+      })
+    )
+  )
+
+/** The network, with one origin answered at another address. */
+export const redirect = (origin: string, address: string): Fetch => (input, init) => {
+  const url = input instanceof Request ? input.url : String(input)
+  // @effect-diagnostics-next-line globalFetch:off
+  return globalThis.fetch(url.replace(origin, address), init)
+}

@@ -1,0 +1,40 @@
+/** Ready: the database answers, its schema is the one this code was written for, and this node's sweeps go on. */
+import { Duration, Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { now } from "../../domain/Timestamp.ts"
+import { type Check, Readiness } from "../Readiness.ts"
+import { TaskSweeper } from "../TaskSweeper.ts"
+import * as Migrations from "./Migrations.ts"
+
+const patience = Duration.seconds(2)
+/** Microseconds without a finished sweep after which a node counts as stuck. */
+const maxSweepAge = 15_000_000
+
+export const layer = Layer.effect(
+  Readiness,
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    const sweeper = yield* TaskSweeper
+
+    const database = Effect.map(Migrations.current(sql), (migration): ReadonlyArray<Check> => [
+      { name: "database", problem: null },
+      {
+        name: "schema",
+        problem: migration >= Migrations.latest ? null : `at migration ${migration}, needs ${Migrations.latest}`
+      }
+    ]).pipe(
+      Effect.timeout(patience),
+      Effect.orElseSucceed((): ReadonlyArray<Check> => [{ name: "database", problem: "does not answer" }])
+    )
+
+    const progress = Effect.gen(function*() {
+      const age = (yield* now) - (yield* sweeper.lastSweep)
+      const problem = age < maxSweepAge ? null : `no sweep for ${Math.round(age / 1_000_000)} s`
+      return { name: "progress", problem }
+    })
+
+    return Readiness.of({
+      checks: Effect.map(Effect.all([database, progress]), ([found, sweeping]) => [...found, sweeping])
+    })
+  })
+)
