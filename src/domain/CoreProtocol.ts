@@ -19,9 +19,6 @@ export const StartRun = Schema.Struct({
 })
 export type StartRun = typeof StartRun.Type
 
-/** Body of `POST {CORE_URL}/runs/{run_id}/stop`. */
-export const StopRun = Schema.Struct({ reason: Schema.String })
-
 const envelope = {
   task_id: Schema.String,
   run_id: Schema.String,

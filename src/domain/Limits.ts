@@ -5,7 +5,6 @@ export const maxActiveTasks = 5
 /** Seconds; both the default and the maximum of `max_execution_time`. */
 export const maxExecutionTime = 86_400
 export const acceptanceTimeout = Duration.seconds(30)
-export const retention = Duration.days(30)
 
 export const callbackUrlLength = 2048
 export const callbackSecretLength = 255

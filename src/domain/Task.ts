@@ -108,12 +108,6 @@ export const isTerminal = (status: TaskStatus): boolean => Object.keys(transitio
 /** Statuses that hold one of a user's active-task slots (SPEC "Limits"). */
 export const activeStatuses: ReadonlyArray<TaskStatus> = TaskStatus.literals.filter((status) => !isTerminal(status))
 
-/** SPEC "Events": a webhook is owed on every terminal status and on interrupted. */
-export const owesWebhook = (event: TaskEventTag): boolean => {
-  const target = targetOf(event)
-  return isTerminal(target) || target === "interrupted"
-}
-
 /** Whether the core may still be at work on the run that `event` ends, and so has to be told to stop (CONTRACT 3, 4). */
 export const stopReasonOf = (event: TaskEventTag): string | undefined => stopReasons[event]
 

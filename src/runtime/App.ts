@@ -3,13 +3,13 @@ import { NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-n
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer } from "effect"
 import { Digest, SecureRandom } from "effect/crypto"
-import { HttpRouter } from "effect/http"
+import { HttpRouter, HttpServer } from "effect/http"
 import { createServer } from "node:http"
 import * as path from "node:path"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as Server from "../http/Server.ts"
 import { CoreClient } from "../services/CoreClient.ts"
-import * as CoreStops from "../services/CoreStops.ts"
+import { CoreStops } from "../services/CoreStops.ts"
 import { Secrets } from "../services/Secrets.ts"
 import { Settings } from "../services/Settings.ts"
 import * as Migrations from "../services/sql/Migrations.ts"
@@ -88,7 +88,7 @@ const layerNeighbours = (config: AppConfig) =>
   })).pipe(Layer.provide([NodeServices.layer, Digest.layerWebCrypto, SecureRandom.layerWebCrypto]))
 
 const layerServer = (config: AppConfig) =>
-  NodeHttpServer.layer(
+  NodeHttpServer.layerServer(
     // Node's own limit on a whole request would cut long uploads.
     () => createServer({ requestTimeout: 0, headersTimeout: 20_000, keepAliveTimeout: 75_000 }),
     { host: config.host, port: config.port, gracefulShutdownTimeout: Duration.seconds(15) }
@@ -98,11 +98,13 @@ export const layer = (config: AppConfig) => {
   const layerSettings = Layer.succeed(Settings, {
     maxActiveTasks: config.maxActiveTasks,
     acceptanceTimeout: config.acceptanceTimeout,
+    sweepInterval: Duration.seconds(1),
     publicUrl: config.publicUrl
   })
   const layerTasks = Tasks.layer.pipe(
-    Layer.provideMerge(Layer.mergeAll(TaskSweeper.layer, CoreStops.layer)),
+    Layer.provideMerge(TaskSweeper.layer),
     Layer.provideMerge(TaskActors.layer),
+    Layer.provideMerge(CoreStops.layer),
     Layer.provideMerge(TaskRepositorySql.layer),
     Layer.provide(Secrets.layer(config.encryptionKeys))
   )
@@ -114,8 +116,11 @@ export const layer = (config: AppConfig) => {
     Layer.provide(layerNeighbours(config)),
     Layer.provide(layerSettings)
   )
-  return HttpRouter.serve(layerRoutes, { disableLogger: true, disableListenLog: true }).pipe(
-    Layer.provideMerge(layerServer(config)),
-    Layer.provide([layerDatabase(config), SecureRandom.layerWebCrypto])
-  )
+  // Listening comes last: a request that met no routes yet would wait for ever.
+  return Layer.unwrap(
+    Effect.map(
+      HttpRouter.toHttpEffect(layerRoutes),
+      (app) => Layer.provideMerge(HttpServer.serve(app), layerServer(config))
+    )
+  ).pipe(Layer.provide([NodeHttpServer.layerHttpServices, layerDatabase(config), SecureRandom.layerWebCrypto]))
 }

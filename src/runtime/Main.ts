@@ -14,6 +14,7 @@ const main = Effect.gen(function*() {
   // What the operator can mend is told in its own words, without a stack.
   Effect.catchTags({
     InvalidSettings: ({ message }) => Effect.andThen(Console.error(message), exit),
+    ServeError: ({ cause }) => Effect.andThen(Console.error(`The service cannot listen: ${String(cause)}`), exit),
     EmbeddedPostgresError: ({ message }) => Effect.andThen(Console.error(message), exit)
   })
 )

@@ -4,6 +4,8 @@ import { Context, type Duration } from "effect"
 export class Settings extends Context.Service<Settings, {
   readonly maxActiveTasks: number
   readonly acceptanceTimeout: Duration.Duration
+  /** How often what is due is looked for, beside being waited for. */
+  readonly sweepInterval: Duration.Duration
   /** `{base_url}` as others see it, without a trailing slash. */
   readonly publicUrl: string
 }>()("async-task-service/services/Settings") {}

@@ -10,6 +10,7 @@ import { type CoreRefused, schedule } from "../domain/HandOver.ts"
 import { isTerminal, type RunId, TaskEvent, type TaskHead, type TaskId } from "../domain/Task.ts"
 import { now, plus, until } from "../domain/Timestamp.ts"
 import { CoreClient, type Run } from "./CoreClient.ts"
+import { CoreStops } from "./CoreStops.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { type Commit, TaskRepository } from "./TaskRepository.ts"
@@ -38,6 +39,7 @@ export class TaskActors extends Context.Service<TaskActors, {
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const core = yield* CoreClient
+      const stops = yield* CoreStops
       const secrets = yield* Secrets
       const { acceptanceTimeout } = yield* Settings
       const clocks = yield* FiberMap.make<TaskId>()
@@ -74,6 +76,7 @@ export class TaskActors extends Context.Service<TaskActors, {
             continue
           }
           const outcome: Commit = yield* commit(head, due.event)
+          if (outcome._tag === "Applied") yield* stops.wake
           head = outcome._tag === "Unknown" ? undefined : outcome.head
         }
       })

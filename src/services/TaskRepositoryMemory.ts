@@ -1,15 +1,15 @@
 /** The store in memory: for tests under TestClock, and the reference that the SQL store is held against. */
-import { Effect, Layer, Option } from "effect"
+import { Effect, Layer, Option, Result } from "effect"
 import type { OpaqueJson } from "../domain/OpaqueJson.ts"
 import {
   activeStatuses,
   isTerminal,
   type RunId,
-  sourcesOf,
   type TaskEvent,
   type TaskHead,
   type TaskId,
-  type TaskStatus
+  type TaskStatus,
+  transition
 } from "../domain/Task.ts"
 import { changeOf } from "../domain/TaskChange.ts"
 import { plus, type Timestamp } from "../domain/Timestamp.ts"
@@ -141,7 +141,7 @@ export const layer = Layer.sync(TaskRepository, () => {
         if (isTerminal(row.status) || (fence !== undefined && fence.runId !== row.runId)) {
           return { _tag: "Superseded", head: headOf(row) }
         }
-        if (!sourcesOf(event._tag).includes(row.status)) return { _tag: "NoEffect", head: headOf(row) }
+        if (Result.isFailure(transition(row.status, event._tag))) return { _tag: "NoEffect", head: headOf(row) }
         return { _tag: "Applied", head: apply(row, event, at, coreEventId) }
       }),
 

@@ -6,11 +6,11 @@ import { Context, Duration, Effect, Layer, Ref, Schedule } from "effect"
 import { nextDue } from "../domain/Deadline.ts"
 import type { TaskHead, TaskId } from "../domain/Task.ts"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
+import { CoreStops } from "./CoreStops.ts"
 import { Settings } from "./Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
 import { TaskRepository } from "./TaskRepository.ts"
 
-const interval = Duration.seconds(1)
 /** Actors come first: a sweep takes what is overdue by more than this. */
 const grace = Duration.millis(-500)
 const overdueBatch = 500
@@ -27,13 +27,14 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const actors = yield* TaskActors
-      const { acceptanceTimeout } = yield* Settings
+      const { acceptanceTimeout, sweepInterval } = yield* Settings
+      const stops = yield* CoreStops
 
       const end = Effect.fnUntraced(function*(head: TaskHead) {
         const due = nextDue(head, acceptanceTimeout)
         if (due === undefined) return
         const outcome = yield* repository.commit(head.uuid, due.event, yield* now, { runId: head.runId })
-        if (outcome._tag === "Applied") yield* actors.wake(outcome.head)
+        if (outcome._tag === "Applied") yield* Effect.andThen(actors.wake(outcome.head), stops.wake)
       })
 
       const endOverdue = (before: Duration.Duration) =>
@@ -62,7 +63,7 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
         position = yield* walk(position, walkPage)
         yield* Ref.set(lastSweep, yield* now)
       }).pipe(Effect.catchCause((cause) => Effect.logWarning("a sweep did not finish", cause)))
-      yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced(interval)))
+      yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced(sweepInterval)))
       return TaskSweeper.of({ lastSweep: Ref.get(lastSweep) })
     })
   )

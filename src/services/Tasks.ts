@@ -10,6 +10,7 @@ import { type CreateTaskBody, toRunRequest } from "../domain/TaskRequest.ts"
 import { now, plus } from "../domain/Timestamp.ts"
 import type { ToolResult } from "../domain/ToolCall.ts"
 import type { Run } from "./CoreClient.ts"
+import { CoreStops } from "./CoreStops.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
@@ -59,6 +60,7 @@ export class Tasks extends Context.Service<Tasks, {
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const actors = yield* TaskActors
+      const stops = yield* CoreStops
       const secrets = yield* Secrets
       const settings = yield* Settings
       const random = yield* SecureRandom.SecureRandom
@@ -171,13 +173,14 @@ export class Tasks extends Context.Service<Tasks, {
             status: outcome._tag === "Unknown" ? task.status : outcome.head.status
           })
         }
-        yield* actors.wake(outcome.head)
+        yield* Effect.andThen(actors.wake(outcome.head), stops.wake)
         return outcome.head
       })
 
       const cancelInterrupted = Effect.fn("Tasks.cancelInterrupted")(function*(principal: Principal) {
         const canceled = yield* repository.cancelInterrupted(principal.sub, yield* now)
         yield* Effect.forEach(canceled, actors.wake, { discard: true })
+        if (canceled.length > 0) yield* stops.wake
         return canceled.map(({ uuid }) => uuid)
       })
 

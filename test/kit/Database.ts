@@ -12,8 +12,8 @@ export class DatabaseUrl
   extends Context.Service<DatabaseUrl, Redacted.Redacted>()("async-task-service/test/kit/Database/DatabaseUrl")
 {}
 
-const makeDatabase = Effect.gen(function*() {
-  const base = inject("postgresUrl")
+/** An empty database on the server of `base`, dropped with the scope. */
+export const makeDatabase = Effect.fnUntraced(function*(base: string) {
   const name = `test_${randomUUID().replaceAll("-", "")}`
   const admin = yield* PgClient.make({ url: Redacted.make(base), maxConnections: 1 })
   yield* Effect.acquireRelease(
@@ -25,7 +25,9 @@ const makeDatabase = Effect.gen(function*() {
   return Redacted.make(url.href)
 })
 
-export const layerUrl = Layer.effect(DatabaseUrl, makeDatabase).pipe(Layer.provide(Reactivity.layer))
+export const layerUrl = Layer.effect(DatabaseUrl, Effect.suspend(() => makeDatabase(inject("postgresUrl")))).pipe(
+  Layer.provide(Reactivity.layer)
+)
 
 export const layerClient = Layer.unwrap(
   Effect.map(DatabaseUrl, (url) => PgClient.layer({ url, maxConnections: 8, multiplex: true, multiplexConcurrency: 5 }))

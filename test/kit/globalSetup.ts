@@ -15,7 +15,9 @@ declare module "vitest" {
 const setup = async ({ provide }: TestProject) => {
   const scope = Scope.makeUnsafe()
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-test-"))
-  const { url } = await Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory), scope))
+  const { url } = await Effect.runPromise(
+    Scope.provide(EmbeddedPostgres.start(directory, ["shared_preload_libraries=pg_stat_statements"]), scope)
+  )
   provide("postgresUrl", Redacted.value(url))
   return async () => {
     await Effect.runPromise(Scope.close(scope, Exit.void))

@@ -3,7 +3,7 @@
  * a service that was killed leaves no lock, and a Postgres it left running is taken over.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Config, Context, Duration, Effect, Layer, Redacted, Schedule, Schema, type Scope } from "effect"
+import { Context, Duration, Effect, Redacted, Schedule, Schema, type Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { spawn, spawnSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -101,11 +101,17 @@ const freePort = Effect.callback<number>((resume) => {
 })
 
 /** In a process group of its own: a Ctrl-C is for the service, which still needs its database to drain. */
-const launch = Effect.fnUntraced(function*(place: PostgresPlace) {
+const launch = Effect.fnUntraced(function*(place: PostgresPlace, extra: ReadonlyArray<string>) {
   const port = yield* freePort
   yield* attempt(() => {
     const log = fs.openSync(logOf(place.database), "a")
-    const settings = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200"]
+    const settings = [
+      `port=${port}`,
+      "listen_addresses=127.0.0.1",
+      "unix_socket_directories=",
+      "max_connections=200",
+      ...extra
+    ]
     const child = spawn(
       path.join(place.bin, "postgres"),
       ["-D", place.database, ...settings.flatMap((setting) => ["-c", setting])],
@@ -130,9 +136,9 @@ const connect = (url: Redacted.Redacted) =>
   )
 
 /** Starts Postgres, or finds the one that runs. A loser of a race, or a crash still being cleaned up, is tried again. */
-const reach = Effect.fnUntraced(function*(place: PostgresPlace) {
+const reach = Effect.fnUntraced(function*(place: PostgresPlace, extra: ReadonlyArray<string>) {
   const before = yield* attempt(() => findRunning(place.database))
-  if (before === undefined) yield* launch(place)
+  if (before === undefined) yield* launch(place, extra)
   const running = yield* attempt(() => findRunning(place.database)).pipe(
     Effect.filterOrFail(
       (found) => found !== undefined && found.port > 0,
@@ -180,11 +186,15 @@ export class EmbeddedPostgres extends Context.Service<EmbeddedPostgres, {
   readonly url: Redacted.Redacted
   readonly directory: string
 }>()("async-task-service/runtime/builtin/EmbeddedPostgres") {
+  /** `extra` are further settings of the server, each `name=value`. */
   static readonly start = Effect.fn("EmbeddedPostgres.start")(
-    function*(dataDir: string): Effect.fn.Return<EmbeddedPostgres["Service"], EmbeddedPostgresError, Scope.Scope> {
+    function*(
+      dataDir: string,
+      extra: ReadonlyArray<string> = []
+    ): Effect.fn.Return<EmbeddedPostgres["Service"], EmbeddedPostgresError, Scope.Scope> {
       const place = yield* attempt(() => find(path.resolve(dataDir)))
       yield* initialise(place)
-      const { running, sql, url } = yield* reach(place).pipe(
+      const { running, sql, url } = yield* reach(place, extra).pipe(
         Effect.retry({ schedule: Schedule.spaced("500 millis"), times: 30 }),
         Effect.catch(() =>
           fail(`Postgres did not start on ${place.database}:\n${lastLines(logOf(place.database)).join("\n")}`)
@@ -201,10 +211,5 @@ export class EmbeddedPostgres extends Context.Service<EmbeddedPostgres, {
       )
       return { url, directory: place.database }
     }
-  )
-
-  static readonly layer = Layer.effect(
-    EmbeddedPostgres,
-    Effect.flatMap(Config.String("DATA_DIR").pipe(Config.withDefault(".data")), EmbeddedPostgres.start)
   )
 }

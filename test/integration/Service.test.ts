@@ -1,0 +1,307 @@
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
+import { eventually, mint, Service } from "../kit/Service.ts"
+
+let database: OpenDatabase
+let core: ScriptedCore
+let service: Service
+
+beforeAll(async () => {
+  database = await openDatabase()
+  core = await new ScriptedCore().listen()
+  service = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url, CORE_TOKEN: "core-token" })
+})
+
+afterAll(async () => {
+  await service.stop()
+  await core.close()
+  await database.drop()
+})
+
+const runOf = (uuid: string) => eventually(async () => core.runOf(uuid), (run) => run !== undefined).then((run) => run!)
+
+const sixDigits = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/
+
+describe("a task", () => {
+  it("is created, handed over, run and read back completed", async () => {
+    const token = await mint("alice")
+    const created = await service.create(token, "hello", {
+      turns: [{ role: "user", content: "before" }, {
+        messages: [{ role: "assistant", content: "spliced" }],
+        output: []
+      }],
+      client_tools: [{ type: "function", function: { name: "look", parameters: { type: "object" } } }],
+      llm_model_id: 7,
+      image_generator_id: null
+    })
+    assert.strictEqual(created.status, 201)
+    const { uuid } = created.body
+    assert.deepStrictEqual(created.body, { uuid, status: "pending", max_execution_time: 86_400 })
+    assert.strictEqual(created.headers.get("location"), `/api/tasks/${uuid}`)
+
+    const run = await runOf(uuid)
+    const { deadline_at, events_url, run_id, user_token, ...rest } = run
+    assert.strictEqual(user_token, token)
+    assert.strictEqual(events_url, `${service.url}/internal/core/events`)
+    assert.match(String(deadline_at), sixDigits)
+    assert.match(run_id, /^[0-9a-f-]{36}$/)
+    assert.deepStrictEqual(rest, {
+      task_id: uuid,
+      user: { sub: "alice" },
+      resume: null,
+      assistant_id: 1,
+      input: [{ type: "text", text: "hello" }],
+      turns: [{ role: "user", content: "before" }, { role: "assistant", content: "spliced" }],
+      client_tools: [{ type: "function", name: "look", parameters: { type: "object" } }],
+      llm_model_id: 7,
+      image_generator_id: null
+    })
+
+    const processing = await report(run, { type: "processing", event_id: "e1" })
+    assert.deepStrictEqual(processing, { status: 200, body: { status: "processing", applied: true } })
+    const again = await report(run, { type: "processing", event_id: "e1" })
+    assert.deepStrictEqual(again, { status: 200, body: { status: "processing", applied: false } })
+    await report(run, { type: "progress", turn: turnOf("so far") })
+    const completed = await report(run, { type: "completed", turn: turnOf("done"), event_id: "e2" })
+    assert.deepStrictEqual(completed.body, { status: "completed", applied: true })
+    assert.deepStrictEqual((await report(run, { type: "completed", turn: turnOf("x"), event_id: "e2" })).status, 200)
+    assert.strictEqual((await report(run, { type: "completed", turn: turnOf("x") })).status, 409)
+
+    const task = await service.get(token, uuid)
+    assert.strictEqual(task.status, 200)
+    assert.match(task.body.created_at, sixDigits)
+    assert.match(task.body.completed_at, sixDigits)
+    assert.deepStrictEqual(task.body, {
+      uuid,
+      status: "completed",
+      turn: turnOf("done"),
+      error: null,
+      created_at: task.body.created_at,
+      completed_at: task.body.completed_at
+    })
+    const list = await service.call("GET", "/api/tasks", token)
+    const { turn: _, ...summary } = task.body
+    assert.deepStrictEqual(list.body, {
+      data: [summary],
+      meta: { current_page: 1, per_page: 25, last_page: 1, total: 1 }
+    })
+  })
+
+  it("is its owner's alone", async () => {
+    const { body } = await service.create(await mint("bob"), "mine")
+    const mallory = await mint("mallory")
+    assert.strictEqual((await service.get(mallory, body.uuid)).status, 403)
+    for (const address of ["tool-results", "cancel"]) {
+      const answer = await service.call("POST", `/api/tasks/${body.uuid}/${address}`, mallory, "not json")
+      assert.strictEqual(answer.status, 403)
+    }
+    for (const uuid of ["00000000-0000-7000-8000-000000000000", "nonsense", "%00", `${body.uuid}0`]) {
+      assert.strictEqual((await service.get(mallory, uuid)).status, 404, uuid)
+    }
+  })
+
+  it("is interrupted, answered and completed", async () => {
+    const token = await mint("carol")
+    const { uuid } = (await service.create(token, "weather?")).body
+    const first = await runOf(uuid)
+    const tool_calls = [{ id: "c1", name: "weather", arguments: { city: "Oslo" } }]
+    await report(first, { type: "interrupted", tool_calls, state: { step: [1, null] } })
+    const interrupted = await service.get(token, uuid)
+    assert.deepStrictEqual(interrupted.body.pending_tool_calls, tool_calls)
+    const results = [{ tool_call_id: "c1", output: { degrees: -3 } }]
+    const wrong = await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, {
+      results: [...results, ...results]
+    })
+    assert.deepStrictEqual(Object.keys(wrong.body.errors), ["results.1.tool_call_id"])
+    const resumed = await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, { results })
+    assert.deepStrictEqual(resumed.body, { uuid, status: "processing" })
+    const conflict = await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, { results })
+    assert.strictEqual(conflict.status, 409)
+    const second = await eventually(async () => core.runOf(uuid), (run) => run?.run_id !== first.run_id)
+    assert.deepStrictEqual(second?.resume, { state: { step: [1, null] }, results })
+    assert.strictEqual((await report(first, { type: "completed", turn: turnOf("late") })).status, 409)
+    await report(second!, { type: "completed", turn: turnOf("cold") })
+    const done = await service.get(token, uuid)
+    assert.strictEqual(done.body.status, "completed")
+    assert.notProperty(done.body, "pending_tool_calls")
+  })
+
+  it("is canceled with a reason, and the core is told", async () => {
+    const token = await mint("dave")
+    const uuids = await Promise.all([1, 2, 3].map(async (n) => (await service.create(token, `task ${n}`)).body.uuid))
+    for (const uuid of uuids) {
+      const tool_calls = [{ id: "c1", name: "x", arguments: {} }]
+      await report(await runOf(uuid), { type: "interrupted", tool_calls })
+    }
+    const canceled = await service.call("POST", `/api/tasks/${uuids[0]}/cancel`, token, { reason: "changed my mind" })
+    assert.deepStrictEqual(canceled.body, { uuid: uuids[0], status: "canceled" })
+    assert.strictEqual((await service.get(token, uuids[0]!)).body.error, "changed my mind")
+    assert.strictEqual((await service.call("POST", `/api/tasks/${uuids[0]}/cancel`, token)).status, 409)
+    const all = await service.call("POST", "/api/tasks/cancel-interrupted", token)
+    assert.strictEqual(all.body.canceled, 2)
+    assert.sameMembers(all.body.uuids, uuids.slice(1))
+    const { run_id } = await runOf(uuids[0]!)
+    await eventually(async () => core.stops, (stops) => stops.some((stop) => stop.runId === run_id))
+  })
+
+  it("fails with SPEC's words", async () => {
+    const token = await mint("erin")
+    const cases = [
+      [{ code: "assistant_not_found" }, "Assistant is not available"],
+      [{ code: "payment_required" }, "Insufficient balance"],
+      [{ code: "token_revoked" }, "Token revoked"],
+      [{ code: "internal" }, "Task processing failed"],
+      [{ code: "internal", message: "The model is overloaded" }, "The model is overloaded"]
+    ] as const
+    for (const [failure, error] of cases) {
+      const { uuid } = (await service.create(token, "x")).body
+      await report(await runOf(uuid), { type: "failed", ...failure })
+      assert.strictEqual((await service.get(token, uuid)).body.error, error)
+    }
+  })
+
+  it("ends at its time limit, queue wait included, with its partial output", async () => {
+    const token = await mint("frank")
+    const { uuid } = (await service.create(token, "long", { max_execution_time: 1 })).body
+    const run = await runOf(uuid)
+    await report(run, { type: "progress", turn: turnOf("half") })
+    const { body } = await service.until(token, uuid, "failed")
+    assert.strictEqual(body.error, "Task exceeded maximum execution time (1s)")
+    assert.deepStrictEqual(body.turn, turnOf("half"))
+    const lateness = Date.parse(body.completed_at) - Date.parse(body.created_at) - 1000
+    assert.isAtLeast(lateness, 0)
+    assert.isBelow(lateness, 1000)
+    await eventually(async () => core.stops, (stops) => stops.some((stop) => stop.runId === run.run_id))
+  })
+})
+
+describe("the active limit", () => {
+  it("lets exactly 5 of 60 parallel creates through, 20 times in a row", async () => {
+    for (let round = 0; round < 20; round++) {
+      const token = await mint(`crowd-${round}`)
+      const answers = await Promise.all(Array.from({ length: 60 }, () => service.create(token, "me too")))
+      assert.strictEqual(answers.filter(({ status }) => status === 201).length, 5, `round ${round}`)
+      const refused = answers.filter(({ status }) => status === 429)
+      assert.strictEqual(refused.length, 55)
+      assert.match(refused[0]?.body.message, /too many active tasks.*maximum is 5 concurrent tasks/i)
+      assert.match(refused[0]?.headers.get("retry-after") ?? "", /^\d+$/)
+    }
+  })
+})
+
+describe("the cost of a task", () => {
+  it("is at most 3 statements from create to completed", async () => {
+    await database.query("CREATE EXTENSION pg_stat_statements")
+    const count = 25
+    core.onStart = (run) => {
+      void report(run, { type: "processing" }).then(() => report(run, { type: "completed", turn: turnOf("done") }))
+      return 202
+    }
+    await database.query("SELECT pg_stat_statements_reset()")
+    const tokens = await Promise.all(Array.from({ length: count }, (_, n) => mint(`cost-${n}`)))
+    await Promise.all(tokens.map((token) => service.create(token, "x")))
+    const ended = "SELECT count(*)::int AS n FROM tasks WHERE sub LIKE 'cost-%' AND status = 'completed'"
+    await eventually(async () => (await database.query<{ n: number }>(ended))[0]?.n, (n) => n === count)
+    core.onStart = () => 202
+    // What runs by the clock alone does not grow with the number of tasks.
+    const statements = await database.query<{ calls: number; query: string }>(
+      `SELECT calls::int, query FROM pg_stat_statements
+      WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND toplevel AND calls >= ${count}`
+    )
+    const calls = statements.reduce((sum, statement) => sum + statement.calls, 0)
+    assert.isAtMost(calls / count, 3, statements.map(({ calls, query }) => `${calls} ${query.slice(0, 60)}`).join("\n"))
+    assert.isAtLeast(calls / count, 3)
+  })
+})
+
+describe("the edge", () => {
+  it("answers every error as JSON, in CONTRACT's order of checks", async () => {
+    const token = await mint("grace")
+    const noToken = await service.call("POST", "/api/tasks", "", "{")
+    assert.strictEqual(noToken.status, 401)
+    assert.strictEqual(noToken.headers.get("www-authenticate"), "Bearer")
+    assert.isString(noToken.body.message)
+    assert.strictEqual((await service.call("GET", "/nowhere", token)).status, 404)
+    const wrongMethod = await service.call("DELETE", "/api/tasks", token)
+    assert.strictEqual(wrongMethod.status, 405)
+    assert.strictEqual(wrongMethod.headers.get("allow"), "POST, GET")
+    const malformed = await service.call("POST", "/api/tasks", token, "{")
+    assert.strictEqual(malformed.status, 422)
+    assert.property(malformed.body.errors, "body")
+    assert.match(malformed.headers.get("x-request-id") ?? "", /./)
+    const huge = await service.call("POST", "/api/tasks", token, `"${"x".repeat(16 * 1024 * 1024)}"`)
+    assert.strictEqual(huge.status, 413)
+  })
+
+  it("names every broken field at once", async () => {
+    const { body, status } = await service.call("POST", "/api/tasks", await mint("heidi"), {
+      assistant_id: 0,
+      input: [{ type: "sound" }, { type: "file", file: { id: 3, name: "a\0b", mime_type: "x" } }],
+      callback_url: "ftp://example.org",
+      max_execution_time: 86_401,
+      client_tools: [{ name: "a", inputSchema: {} }, { name: "a", input_schema: {} }],
+      turns: [{ role: "robot", content: 1 }]
+    })
+    assert.strictEqual(status, 422)
+    assert.sameMembers(Object.keys(body.errors), [
+      "assistant_id",
+      "input.0.type",
+      "input.1.file.id",
+      "input.1.file.name",
+      "callback_url",
+      "max_execution_time",
+      "client_tools.1.name",
+      "turns.0.role",
+      "turns.0.content"
+    ])
+  })
+
+  it("takes every form of the status filter, and no unknown one", async () => {
+    const token = await mint("ivan")
+    const { uuid } = (await service.create(token, "x")).body
+    await report(await runOf(uuid), { type: "processing" })
+    await service.create(token, "y")
+    const count = async (query: string) => (await service.call("GET", `/api/tasks?${query}`, token)).body.meta?.total
+    assert.strictEqual(await count(""), 2)
+    assert.strictEqual(await count("status=pending"), 1)
+    assert.strictEqual(await count("status=pending,processing"), 2)
+    assert.strictEqual(await count("status[]=pending&status[]=processing"), 2)
+    assert.strictEqual(await count("status%5B%5D=processing"), 1)
+    assert.strictEqual(await count("status=completed"), 0)
+    for (
+      const query of [
+        "status=done",
+        "status=",
+        "status=pending,",
+        "status[]=x",
+        "page=0",
+        "page=",
+        "per_page=101",
+        "page=1.5"
+      ]
+    ) {
+      const { body, status } = await service.call("GET", `/api/tasks?${query}`, token)
+      assert.strictEqual(status, 422, query)
+      assert.deepStrictEqual(Object.keys(body.errors), [query.split(/[=[]/, 1)[0]])
+    }
+    const far = await service.call("GET", "/api/tasks?page=1000000000&per_page=100", token)
+    assert.deepStrictEqual(far.body, {
+      data: [],
+      meta: { current_page: 1_000_000_000, per_page: 100, last_page: 1, total: 2 }
+    })
+  })
+})
+
+describe("the core's door", () => {
+  it("takes internal tokens only, and knows what it is told", async () => {
+    const token = await mint("judy")
+    const event = { task_id: "00000000-0000-7000-8000-000000000000", run_id: "x", event_id: "e", type: "processing" }
+    assert.strictEqual((await service.call("POST", "/internal/core/events", token, event)).status, 401)
+    const internal = "internal-token-of-the-tests"
+    assert.strictEqual((await service.call("POST", "/internal/core/events", internal, event)).status, 404)
+    const wrong = await service.call("POST", "/internal/core/events", internal, { ...event, type: "exploded" })
+    assert.strictEqual(wrong.status, 422)
+    assert.deepStrictEqual(Object.keys(wrong.body.errors), ["type"])
+  })
+})

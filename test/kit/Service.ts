@@ -1,0 +1,132 @@
+/** The service as its users meet it: a process of its own, spoken to over HTTP. */
+import * as jose from "jose"
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import * as fs from "node:fs"
+import { createServer } from "node:net"
+import * as os from "node:os"
+import * as path from "node:path"
+import { internalToken } from "./ScriptedCore.ts"
+
+const jwtSecret = "a secret of the tests, long enough for HS256"
+const root = path.resolve(import.meta.dirname, "../..")
+
+export const mint = (sub: string, claims: jose.JWTPayload = {}) =>
+  new jose.SignJWT({ ...claims })
+    .setProtectedHeader({ alg: "HS256" })
+    .setSubject(sub)
+    .setIssuedAt()
+    .setExpirationTime("1 hour")
+    .sign(new TextEncoder().encode(jwtSecret))
+
+export const freePort = async () => {
+  const server = createServer().listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const { port } = server.address() as { readonly port: number }
+  server.close()
+  await once(server, "close")
+  return port
+}
+
+export const temporaryDirectory = () => fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-test-"))
+
+/** Asks until `until` holds of the answer; fails after ten seconds. */
+export const eventually = async <A>(
+  ask: () => Promise<A>,
+  until: (answer: A) => boolean,
+  patience = 10_000
+): Promise<A> => {
+  const end = performance.now() + patience
+  for (;;) {
+    const answer = await ask()
+    if (until(answer)) return answer
+    if (performance.now() > end) throw new Error(`not within ${patience} ms; last: ${JSON.stringify(answer)}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
+  readonly body: any
+}
+
+export class Service {
+  readonly process: ChildProcess
+  readonly url: string
+  output = ""
+
+  private constructor(process: ChildProcess, url: string) {
+    this.process = process
+    this.url = url
+    process.stdout?.on("data", (chunk) => this.output += chunk)
+    process.stderr?.on("data", (chunk) => this.output += chunk)
+  }
+
+  /** Starts a process in a group of its own and waits until it is ready. */
+  static async start(settings: Readonly<Record<string, string>>, port?: number): Promise<Service> {
+    const chosen = port ?? await freePort()
+    const child = spawn(process.execPath, ["src/runtime/Main.ts"], {
+      cwd: root,
+      detached: true,
+      env: {
+        PATH: process.env["PATH"],
+        PORT: String(chosen),
+        JWT_SECRET: jwtSecret,
+        INTERNAL_TOKENS: internalToken,
+        ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64"),
+        ...settings
+      }
+    })
+    const service = new Service(child, `http://127.0.0.1:${chosen}`)
+    const isReady = () => fetch(`${service.url}/readyz`).then(({ status }) => status === 200, () => false)
+    await eventually(isReady, (ready) => ready || child.exitCode !== null, 30_000)
+    if (child.exitCode !== null) throw new Error(`exited with ${child.exitCode}:\n${service.output}`)
+    return service
+  }
+
+  async call(
+    method: string,
+    address: string,
+    token: string,
+    body?: unknown,
+    headers?: Record<string, string>
+  ): Promise<Answer> {
+    const response = await fetch(this.url + address, {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers
+      },
+      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) })
+    })
+    const text = await response.text()
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: text.startsWith("{") || text.startsWith("[") ? JSON.parse(text) : text
+    }
+  }
+
+  create(token: string, text: string, more: object = {}) {
+    return this.call("POST", "/api/tasks", token, { assistant_id: 1, input: [{ type: "text", text }], ...more })
+  }
+
+  get(token: string, uuid: string) {
+    return this.call("GET", `/api/tasks/${uuid}`, token)
+  }
+
+  until(token: string, uuid: string, status: string, patience?: number) {
+    return eventually(() => this.get(token, uuid), ({ body }) => body.status === status, patience)
+  }
+
+  async stop(signal: NodeJS.Signals = "SIGTERM") {
+    const { exitCode, pid, signalCode } = this.process
+    if (exitCode !== null || signalCode !== null || pid === undefined) return
+    const exited = once(this.process, "exit")
+    process.kill(-pid, signal)
+    await exited
+  }
+}

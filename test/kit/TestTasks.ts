@@ -1,0 +1,58 @@
+/** The use cases and actors over the store in memory and a core that does what the test says, all under TestClock. */
+import { Duration, Effect, Layer, Queue, Redacted } from "effect"
+import type { CoreRefused, CoreUnavailable } from "../../src/domain/HandOver.ts"
+import * as Limits from "../../src/domain/Limits.ts"
+import type { Caller } from "../../src/domain/Principal.ts"
+import type { RunId } from "../../src/domain/Task.ts"
+import type { CreateTaskBody } from "../../src/domain/TaskRequest.ts"
+import { CoreClient, type Run } from "../../src/services/CoreClient.ts"
+import { CoreStops } from "../../src/services/CoreStops.ts"
+import { Secrets } from "../../src/services/Secrets.ts"
+import { Settings } from "../../src/services/Settings.ts"
+import { TaskActors } from "../../src/services/TaskActors.ts"
+import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.ts"
+import { Tasks } from "../../src/services/Tasks.ts"
+import { TaskSweeper } from "../../src/services/TaskSweeper.ts"
+
+export interface CoreScript {
+  readonly onStart: (run: Run, attempt: number) => Effect.Effect<void, CoreUnavailable | CoreRefused>
+  readonly onStop?: (runId: RunId) => Effect.Effect<void, CoreUnavailable | CoreRefused>
+}
+
+export const callerOf = (sub: string): Caller => ({
+  principal: { sub, tokenId: `jti:${sub}`, issuedAt: 1_700_000_000 },
+  token: Redacted.make(`token of ${sub}`)
+})
+
+export const question: CreateTaskBody = { assistant_id: 1, input: [{ type: "text", text: "Why?" }] }
+
+export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
+  const starts = yield* Queue.unbounded<Run>()
+  const stops = yield* Queue.unbounded<{ readonly runId: RunId; readonly reason: string }>()
+  const attempts = new Map<RunId, number>()
+  const layerCore = Layer.succeed(CoreClient, {
+    start: (run) =>
+      Effect.suspend(() => {
+        const attempt = (attempts.get(run.runId) ?? 0) + 1
+        attempts.set(run.runId, attempt)
+        return Effect.andThen(Queue.offer(starts, run), script.onStart(run, attempt))
+      }),
+    stop: (runId, reason) =>
+      Effect.andThen(Queue.offer(stops, { runId, reason }), script.onStop?.(runId) ?? Effect.void)
+  })
+  const layerSettings = Layer.succeed(Settings, {
+    maxActiveTasks: Limits.maxActiveTasks,
+    acceptanceTimeout: Limits.acceptanceTimeout,
+    sweepInterval: Duration.minutes(1),
+    publicUrl: "http://test"
+  })
+  const layer = Tasks.layer.pipe(
+    Layer.provideMerge(TaskSweeper.layer),
+    Layer.provideMerge(TaskActors.layer),
+    Layer.provideMerge(CoreStops.layer),
+    Layer.provideMerge(TaskRepositoryMemory.layer),
+    Layer.provide([layerCore, layerSettings]),
+    Layer.provide(Secrets.layer([Redacted.make(new Uint8Array(32))]))
+  )
+  return { layer, starts, stops }
+})

@@ -1,0 +1,28 @@
+/** Databases for tests that start the service as a process of its own. */
+import { PgClient } from "@effect/sql-pg"
+import { Effect, Exit, Redacted, Scope } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { inject } from "vitest"
+import { makeDatabase } from "./Database.ts"
+
+export interface OpenDatabase {
+  readonly url: string
+  /** Runs one statement and answers its rows. */
+  readonly query: <Row extends object>(statement: string) => Promise<ReadonlyArray<Row>>
+  readonly drop: () => Promise<void>
+}
+
+export const openDatabase = async (): Promise<OpenDatabase> => {
+  const scope = Scope.makeUnsafe()
+  const [url, sql] = await Effect.runPromise(
+    Effect.gen(function*() {
+      const made = yield* makeDatabase(inject("postgresUrl"))
+      return [made, yield* PgClient.make({ url: made, maxConnections: 2 })] as const
+    }).pipe(Scope.provide(scope), Effect.provide(Reactivity.layer))
+  )
+  return {
+    url: Redacted.value(url),
+    query: <Row extends object>(statement: string) => Effect.runPromise(sql.unsafe<Row>(statement)),
+    drop: () => Effect.runPromise(Scope.close(scope, Exit.void))
+  }
+}

@@ -1,0 +1,242 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Layer, Queue } from "effect"
+import { TestClock } from "effect/testing"
+import { CoreRefused, CoreUnavailable } from "../../src/domain/HandOver.ts"
+import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import type { TaskId } from "../../src/domain/Task.ts"
+import { now } from "../../src/domain/Timestamp.ts"
+import type { Run } from "../../src/services/CoreClient.ts"
+import { TaskActors } from "../../src/services/TaskActors.ts"
+import { Tasks } from "../../src/services/Tasks.ts"
+import { callerOf, type CoreScript, makeTestTasks, question } from "../kit/TestTasks.ts"
+
+const caller = callerOf("ann")
+const accepts = () => Effect.void
+const unavailable = (retryAfter: Duration.Duration | null = null) =>
+  Effect.fail(new CoreUnavailable({ reason: "status 503", retryAfter }))
+
+/** Runs a test against the service with a core that follows `script`. */
+const withCore = <A, E>(
+  script: CoreScript,
+  body: (core: Effect.Success<ReturnType<typeof makeTestTasks>>) => Effect.Effect<A, E, Tasks | TaskActors>
+) => Effect.flatMap(makeTestTasks(script), (core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer))))
+
+const statusOf = Effect.fnUntraced(function*(uuid: TaskId) {
+  const tasks = yield* Tasks
+  const { error, status } = yield* tasks.get(caller.principal, uuid)
+  return error === null ? status : `${status}: ${error}`
+})
+
+let eventNumber = 0
+const envelope = (run: Run) => ({ task_id: run.taskId, run_id: run.runId, event_id: `event-${++eventNumber}` })
+
+const turn = { output: [], messages: [], metadata: {} }
+const toolCall = { id: "c1", name: "look", arguments: {} }
+
+describe("acceptance", () => {
+  it.effect("hands a new task over at once, with what the core needs", () =>
+    withCore({ onStart: accepts }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        assert.strictEqual(run.taskId, uuid)
+        assert.strictEqual(run.sub, "ann")
+        assert.deepStrictEqual(JSON.parse(run.request), {
+          assistant_id: 1,
+          input: [{ type: "text", text: "Why?" }],
+          turns: [],
+          client_tools: [],
+          llm_model_id: null,
+          image_generator_id: null
+        })
+        yield* tasks.report({ ...envelope(run), type: "processing" })
+        assert.strictEqual(yield* statusOf(uuid), "processing")
+      })))
+
+  it.effect("fails a task that the core does not confirm within 30 s, and tells the core to stop", () =>
+    withCore({ onStart: accepts }, ({ starts, stops }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        yield* TestClock.adjust("29999 millis")
+        assert.strictEqual(yield* statusOf(uuid), "pending")
+        yield* TestClock.adjust("1 millis")
+        assert.strictEqual(
+          yield* statusOf(uuid),
+          "failed: Task was not accepted by the processing core within 30 s"
+        )
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "not_accepted" })
+      })))
+
+  it.effect("does not end a task that was accepted in time", () =>
+    withCore({ onStart: accepts }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        yield* TestClock.adjust("29 seconds")
+        yield* tasks.report({ ...envelope(run), type: "processing" })
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual(yield* statusOf(uuid), "processing")
+      })))
+})
+
+describe("hand-over", () => {
+  it.effect("is tried again with back-off while the core is unavailable, with the same run", () =>
+    withCore(
+      { onStart: (_, attempt) => attempt < 4 ? unavailable() : Effect.void },
+      ({ starts }) =>
+        Effect.gen(function*() {
+          const tasks = yield* Tasks
+          yield* tasks.create(caller, question)
+          const first = yield* Queue.take(starts)
+          yield* TestClock.adjust("5 seconds")
+          const others = yield* Queue.takeAll(starts)
+          assert.deepStrictEqual(others.map(({ runId }) => runId), [first.runId, first.runId, first.runId])
+        })
+    ))
+
+  it.effect("honours Retry-After", () =>
+    withCore(
+      { onStart: (_, attempt) => attempt === 1 ? unavailable(Duration.seconds(20)) : Effect.void },
+      ({ starts }) =>
+        Effect.gen(function*() {
+          const tasks = yield* Tasks
+          yield* tasks.create(caller, question)
+          yield* Queue.take(starts)
+          yield* TestClock.adjust("19 seconds")
+          assert.strictEqual(yield* Queue.size(starts), 0)
+          yield* TestClock.adjust("1 second")
+          assert.strictEqual(yield* Queue.size(starts), 1)
+        })
+    ))
+
+  it.effect("ends with the acceptance clock when the core stays down", () =>
+    withCore({ onStart: () => unavailable() }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        yield* TestClock.adjust("30 seconds")
+        assert.match(yield* statusOf(uuid), /^failed: Task was not accepted/)
+        yield* TestClock.adjust("10 seconds")
+        yield* Queue.clear(starts)
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual(yield* Queue.size(starts), 0)
+      })))
+
+  it.effect("a refusal fails the task at once", () =>
+    withCore({ onStart: () => Effect.fail(new CoreRefused({ status: 400 })) }, () =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        yield* TestClock.adjust("1 millis")
+        assert.strictEqual(yield* statusOf(uuid), "failed: Task processing failed")
+      })))
+})
+
+describe("time limit", () => {
+  it.effect("counts from creation, keeps partial output, and asks the core to stop", () =>
+    withCore({ onStart: accepts }, ({ starts, stops }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, { ...question, max_execution_time: 3600 })
+        const run = yield* Queue.take(starts)
+        yield* tasks.report({ ...envelope(run), type: "progress", turn })
+        yield* TestClock.adjust("3599 seconds")
+        assert.strictEqual(yield* statusOf(uuid), "processing")
+        yield* TestClock.adjust("1 second")
+        const task = yield* tasks.get(caller.principal, uuid)
+        assert.strictEqual(task.error, "Task exceeded maximum execution time (3600s)")
+        assert.strictEqual(task.turn, JSON.stringify(turn))
+        assert.strictEqual(task.completedAt, yield* now)
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "time_limit_exceeded" })
+        const actors = yield* TaskActors
+        assert.strictEqual(yield* actors.size, 0)
+      })))
+
+  it.effect("holds while interrupted, a weekend long", () =>
+    withCore({ onStart: accepts }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        yield* tasks.report({ ...envelope(run), type: "interrupted", tool_calls: [toolCall] })
+        yield* TestClock.adjust("23 hours")
+        assert.strictEqual(yield* statusOf(uuid), "interrupted")
+        yield* TestClock.adjust("2 days")
+        assert.strictEqual(yield* statusOf(uuid), "failed: Task exceeded maximum execution time (86400s)")
+      })))
+})
+
+describe("interrupt and resume", () => {
+  it.effect("a new run carries the core's state and the results; the old one is fenced off", () =>
+    withCore({ onStart: accepts }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const first = yield* Queue.take(starts)
+        yield* tasks.report({ ...envelope(first), type: "interrupted", tool_calls: [toolCall], state: { at: 1 } })
+        const task = yield* tasks.get(caller.principal, uuid)
+        yield* tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 42 }])
+        const second = yield* Queue.take(starts)
+        assert.notStrictEqual(second.runId, first.runId)
+        assert.deepStrictEqual(second.resume, {
+          state: OpaqueJson.make(`{"at":1}`),
+          results: OpaqueJson.make(`[{"tool_call_id":"c1","output":42}]`)
+        })
+        const late = yield* Effect.flip(tasks.report({ ...envelope(first), type: "completed", turn }))
+        assert.strictEqual(late._tag, "RunSuperseded")
+        yield* tasks.report({ ...envelope(second), type: "completed", turn })
+        assert.strictEqual(yield* statusOf(uuid), "completed")
+      })))
+
+  it.effect("results must answer each pending call exactly once", () =>
+    withCore({ onStart: accepts }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        yield* tasks.report({
+          ...envelope(run),
+          type: "interrupted",
+          tool_calls: [toolCall, { ...toolCall, id: "c2" }]
+        })
+        const task = yield* tasks.get(caller.principal, uuid)
+        const wrong = yield* Effect.flip(tasks.submitToolResults(caller, task, [
+          { tool_call_id: "c1", output: 1 },
+          { tool_call_id: "c1", output: 2 },
+          { tool_call_id: "c9", output: 3 }
+        ]))
+        assert.strictEqual(wrong._tag, "ToolResultsMismatch")
+        if (wrong._tag === "ToolResultsMismatch") {
+          assert.deepStrictEqual(wrong.problems.map((p) => p.index), [1, 2, null])
+        }
+        assert.strictEqual(yield* statusOf(uuid), "interrupted")
+      })))
+})
+
+describe("stop", () => {
+  it.effect("is owed until the core takes it", () => {
+    let down = true
+    return withCore(
+      { onStart: accepts, onStop: () => down ? unavailable() : Effect.void },
+      ({ starts, stops }) =>
+        Effect.gen(function*() {
+          const tasks = yield* Tasks
+          yield* tasks.create(caller, { ...question, max_execution_time: 10 })
+          yield* Queue.take(starts)
+          yield* TestClock.adjust("1 hour")
+          assert.isAbove((yield* Queue.takeAll(stops)).length, 10)
+          down = false
+          yield* TestClock.adjust("2 minutes")
+          assert.strictEqual((yield* Queue.takeAll(stops)).length, 1)
+          yield* TestClock.adjust("1 hour")
+          assert.strictEqual(yield* Queue.size(stops), 0)
+        })
+    )
+  })
+})
