@@ -1,5 +1,5 @@
 import { NodeRuntime } from "@effect/platform-node"
-import { Console, Effect, Layer, Logger } from "effect"
+import { Cause, Console, Effect, Exit, Layer, Logger } from "effect"
 import * as App from "./App.ts"
 import * as AppConfig from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
@@ -10,17 +10,29 @@ const main = Effect.gen(function*() {
   return yield* launch.pipe(
     Effect.provide(Logger.layer([config.isProduction ? Logger.consoleJson : Logger.consolePretty()]))
   )
-}).pipe(
-  // What the operator can mend is told in its own words, without a stack.
-  Effect.catchTags({
-    InvalidSettings: ({ message }) => Effect.andThen(Console.error(message), exit),
-    ServeError: ({ cause }) => Effect.andThen(Console.error(`The service cannot listen: ${String(cause)}`), exit),
-    EmbeddedPostgresError: ({ message }) => Effect.andThen(Console.error(message), exit)
+})
+
+/** What the operator can mend is told in its own words, without a stack. */
+const explained = main.pipe(
+  Effect.tapError((error) => {
+    switch (error._tag) {
+      case "InvalidSettings":
+      case "EmbeddedPostgresError":
+        return Console.error(error.message)
+      case "ServeError":
+        return Console.error(`The service cannot listen: ${String(error.cause)}`)
+      case "SqlError":
+        return Console.error(`The database cannot be used: ${error.message}`)
+      default:
+        return Console.error(Cause.pretty(Cause.fail(error)))
+    }
   })
 )
 
-const exit = Effect.sync(() => {
-  process.exitCode = 1
-})
-
-if (import.meta.main) NodeRuntime.runMain(main)
+if (import.meta.main) {
+  NodeRuntime.runMain(explained, {
+    disableErrorReporting: true,
+    // A drain that a signal asked for is a success.
+    teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
+  })
+}

@@ -1,0 +1,172 @@
+import { execFileSync } from "node:child_process"
+import * as fs from "node:fs"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
+import { eventually, freePort, mint, Service, temporaryDirectory } from "../kit/Service.ts"
+
+let database: OpenDatabase
+
+beforeAll(async () => {
+  database = await openDatabase()
+})
+
+afterAll(() => database.drop())
+
+const terminalEvents = `
+  SELECT count(*)::int AS n, count(DISTINCT task_uuid)::int AS tasks FROM task_events
+  WHERE status IN ('completed', 'failed', 'canceled')`
+
+/** 20 tasks of four users: half answer at once, half take three seconds. */
+const createTwenty = async (service: Service) => {
+  const tokens = await Promise.all(["u1", "u2", "u3", "u4"].map((sub) => mint(sub)))
+  return Promise.all(tokens.flatMap((token) =>
+    [1, 2, 3, 4, 5].map(async (n) => {
+      const { body } = await service.create(token, n % 2 === 0 ? "1 + 1" : "take 3", {
+        assistant_id: n % 2 === 0 ? 1 : 3
+      })
+      assert.isString(body.uuid)
+      return { token, uuid: body.uuid as string }
+    })
+  ))
+}
+
+describe("kill -9 of the whole process group", () => {
+  it("loses none of 20 tasks that are pending or processing, and ends none twice", async () => {
+    const port = await freePort()
+    const first = await Service.start({ DATABASE_URL: database.url }, port)
+    const created = await createTwenty(first)
+    await first.stop("SIGKILL")
+    const [before] = await database.query<{ n: number }>(
+      "SELECT count(*)::int AS n FROM tasks WHERE completed_at IS NULL"
+    )
+    assert.isAbove(before?.n ?? 0, 0)
+
+    const second = await Service.start({ DATABASE_URL: database.url }, port)
+    for (const { token, uuid } of created) await second.until(token, uuid, "completed", 20_000)
+    assert.deepStrictEqual(await database.query(terminalEvents), [{ n: 20, tasks: 20 }])
+    await second.stop()
+  })
+
+  it("leaves an embedded database that the next start takes over", async () => {
+    const directory = temporaryDirectory()
+    const port = await freePort()
+    const first = await Service.start({ DATA_DIR: directory }, port)
+    const created = await createTwenty(first)
+    await first.stop("SIGKILL")
+    const second = await Service.start({ DATA_DIR: directory }, port)
+    for (const { token, uuid } of created) await second.until(token, uuid, "completed", 20_000)
+    await second.stop()
+    fs.rmSync(directory, { recursive: true, force: true })
+  })
+})
+
+describe("the embedded database", () => {
+  it("that runs on as an orphan is taken over, with what it holds", async () => {
+    const directory = temporaryDirectory()
+    const token = await mint("orphan")
+    const first = await Service.start({ DATA_DIR: directory })
+    const { uuid } = (await first.create(token, "2 + 2")).body
+    await first.until(token, uuid, "completed")
+    // The watcher that would stop Postgres goes first, so that nothing does.
+    execFileSync("pkill", ["-9", "-x", "sh", "-P", String(first.process.pid)])
+    await first.stop("SIGKILL")
+    const second = await Service.start({ DATA_DIR: directory })
+    assert.strictEqual((await second.get(token, uuid)).body.status, "completed")
+    await second.stop()
+    fs.rmSync(directory, { recursive: true, force: true })
+  })
+
+  it("belongs to one service: a second one on the directory says so and exits", async () => {
+    const directory = temporaryDirectory()
+    const first = await Service.start({ DATA_DIR: directory })
+    const second = await Service.start({ DATA_DIR: directory }).then(() => "started", String)
+    assert.include(second, "exited with 1")
+    assert.include(second, `Another service is running on ${directory}`)
+    assert.notInclude(second, "    at ")
+    assert.strictEqual((await fetch(`${first.url}/readyz`)).status, 200)
+    await first.stop()
+    fs.rmSync(directory, { recursive: true, force: true })
+  })
+
+  it("works in a directory that only its owner can read", async () => {
+    const parent = temporaryDirectory()
+    fs.chmodSync(parent, 0o700)
+    const directory = `${parent}/data`
+    const token = await mint("private")
+    const first = await Service.start({ DATA_DIR: directory })
+    const { uuid } = (await first.create(token, "2 + 2")).body
+    await first.until(token, uuid, "completed")
+    await first.stop()
+    const second = await Service.start({ DATA_DIR: directory })
+    assert.strictEqual((await second.get(token, uuid)).body.status, "completed")
+    await second.stop()
+    fs.rmSync(parent, { recursive: true, force: true })
+  })
+})
+
+describe("SIGTERM", () => {
+  it("finishes what is in flight, exits with 0 and loses nothing", async () => {
+    const core = await new ScriptedCore().listen()
+    const settings = { DATABASE_URL: database.url, CORE_URL: core.url }
+    const port = await freePort()
+    const first = await Service.start(settings, port)
+    const token = await mint("drained")
+    const { uuid } = (await first.create(token, "x")).body
+    const run = await eventually(async () => core.runOf(uuid), (found) => found !== undefined)
+    const stopping = first.stop()
+    const started = performance.now()
+    await stopping
+    assert.isBelow(performance.now() - started, 5000)
+    assert.strictEqual(first.process.exitCode, 0, first.output)
+    const second = await Service.start(settings, port)
+    const again = await eventually(
+      async () => core.runs.filter(({ task_id }) => task_id === uuid),
+      (runs) => runs.length === 2
+    )
+    assert.strictEqual(again[1]?.run_id, run?.run_id)
+    await report(run!, { type: "completed", turn: turnOf("late but welcome") })
+    assert.strictEqual((await second.get(token, uuid)).body.status, "completed")
+    await second.stop()
+    await core.close()
+  })
+})
+
+describe("settings", () => {
+  it("that are missing in production are all named at once, before anything starts", async () => {
+    const failure = await Service.start({
+      NODE_ENV: "production",
+      JWT_SECRET: "",
+      INTERNAL_TOKENS: "",
+      ENCRYPTION_KEY: ""
+    }).then(() => "started", String)
+    assert.include(failure, "exited with 1")
+    for (
+      const name of [
+        "DATABASE_URL",
+        "JWT_SECRET",
+        "CORE_URL",
+        "INTERNAL_TOKENS",
+        "ASSISTANT_BACKEND_URL",
+        "ENCRYPTION_KEY"
+      ]
+    ) {
+      assert.include(failure, name)
+    }
+    assert.notInclude(failure, "    at ")
+  })
+
+  it("that are wrong are all named at once", async () => {
+    const failure = await Service.start({
+      PORT: "99999",
+      CORE_URL: "nowhere",
+      ENCRYPTION_KEY: "c2hvcnQ=",
+      JWT_SECRET: "short",
+      ACCEPTANCE_TIMEOUT: "soon",
+      MAX_ACTIVE_TASKS: "0"
+    }).then(() => "started", String)
+    for (const name of ["PORT", "CORE_URL", "ENCRYPTION_KEY", "JWT_SECRET", "ACCEPTANCE_TIMEOUT", "MAX_ACTIVE_TASKS"]) {
+      assert.include(failure, name)
+    }
+  })
+})
