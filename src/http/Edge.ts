@@ -60,16 +60,25 @@ const isUsableId = (id: string | undefined): id is string => id !== undefined &&
 export const layer = Layer.unwrap(
   Effect.gen(function*() {
     const random = yield* SecureRandom.SecureRandom
-    return HttpRouter.middleware((handler) =>
-      Effect.gen(function*() {
-        const request = yield* HttpServerRequest.HttpServerRequest
-        const given = request.headers["x-request-id"]
-        const requestId = isUsableId(given) ? given : yield* random.uuidV7()
-        const response = yield* handler.pipe(
-          Effect.catchCauseIf((cause) => !Cause.hasInterruptsOnly(cause), (cause) => failureResponse(request, cause)),
-          Effect.annotateLogs({ requestId })
-        )
-        return HttpServerResponse.setHeaders(response, { "x-request-id": requestId, ...statusHeaders(response.status) })
-      }), { global: true })
+    return HttpRouter.middleware(
+      (handler) =>
+        Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+          const given = request.headers["x-request-id"]
+          return Effect.flatMap(isUsableId(given) ? Effect.succeed(given) : random.uuidV7(), (requestId) =>
+            handler.pipe(
+              Effect.catchCauseIf(
+                (cause) => !Cause.hasInterruptsOnly(cause),
+                (cause) => Effect.annotateLogs(failureResponse(request, cause), { requestId })
+              ),
+              Effect.map((response) =>
+                HttpServerResponse.setHeaders(response, {
+                  "x-request-id": requestId,
+                  ...statusHeaders(response.status)
+                })
+              )
+            ))
+        }),
+      { global: true }
+    )
   })
 )

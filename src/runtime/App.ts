@@ -2,7 +2,7 @@
 import { NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer } from "effect"
-import { Digest, SecureRandom } from "effect/crypto"
+import { Digest } from "effect/crypto"
 import { HttpRouter, HttpServer } from "effect/http"
 import { createServer } from "node:http"
 import * as path from "node:path"
@@ -26,6 +26,7 @@ import * as Core from "./builtin/Core.ts"
 import { EmbeddedPostgres } from "./builtin/EmbeddedPostgres.ts"
 import * as FileStorage from "./builtin/FileStorage.ts"
 import * as InProcess from "./builtin/InProcess.ts"
+import * as PooledRandom from "./PooledRandom.ts"
 
 const coreOrigin = "http://core.builtin"
 const backendOrigin = "http://backend.builtin"
@@ -59,7 +60,7 @@ const layerNeighbours = (config: AppConfig) =>
     const storage = yield* FileStorage.make(path.join(config.dataDir, "storage"))
     const backend = yield* InProcess.serve(
       AssistantBackend.layer({ storage, storageUrl: `${config.publicUrl}/storage` }).pipe(
-        Layer.provide(SecureRandom.layerWebCrypto)
+        Layer.provide(PooledRandom.layer)
       )
     )
     const own = new URL(config.publicUrl).origin
@@ -72,7 +73,7 @@ const layerNeighbours = (config: AppConfig) =>
       }).pipe(
         Layer.provide([
           InProcess.layerClient(new Map([[backendOrigin, backend], [own, local]])),
-          SecureRandom.layerWebCrypto
+          PooledRandom.layer
         ])
       )
     )
@@ -85,7 +86,7 @@ const layerNeighbours = (config: AppConfig) =>
     ))
     const layerStorage = config.assistantBackendUrl === undefined ? storage.publicRoutes : Layer.empty
     return Layer.mergeAll(layerCoreClient, layerStorage)
-  })).pipe(Layer.provide([NodeServices.layer, Digest.layerWebCrypto, SecureRandom.layerWebCrypto]))
+  })).pipe(Layer.provide([NodeServices.layer, Digest.layerWebCrypto, PooledRandom.layer]))
 
 const layerServer = (config: AppConfig) =>
   NodeHttpServer.layerServer(
@@ -122,5 +123,5 @@ export const layer = (config: AppConfig) => {
       HttpRouter.toHttpEffect(layerRoutes),
       (app) => Layer.provideMerge(HttpServer.serve(app), layerServer(config))
     )
-  ).pipe(Layer.provide([NodeHttpServer.layerHttpServices, layerDatabase(config), SecureRandom.layerWebCrypto]))
+  ).pipe(Layer.provide([NodeHttpServer.layerHttpServices, layerDatabase(config), PooledRandom.layer]))
 }

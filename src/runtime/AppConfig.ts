@@ -2,7 +2,7 @@
  * Every setting, its default and its bound, in one place; README's table is printed from `settings`. Settings come from
  * the environment. In development what is missing is embedded or generated into DATA_DIR; in production nothing is.
  */
-import { Config, ConfigProvider, type Duration, Effect, Redacted, Result, Schema } from "effect"
+import { Config, ConfigProvider, type Duration, Effect, type LogLevel, Redacted, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
@@ -78,6 +78,7 @@ export interface AppConfig {
   readonly encryptionKeys: readonly [Redacted.Redacted<Uint8Array>, ...Array<Redacted.Redacted<Uint8Array>>]
   readonly acceptanceTimeout: Duration.Duration
   readonly maxActiveTasks: number
+  readonly logLevel: LogLevel.LogLevel
 }
 
 /** The settings cannot be used; the message names every one that is missing or wrong. */
@@ -186,6 +187,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
     if (maxActiveTasks < 1) problems.push("MAX_ACTIVE_TASKS: must be at least 1")
     const databaseConnections = yield* read("DATABASE_CONNECTIONS", Config.Int("DATABASE_CONNECTIONS"), 10)
     if (databaseConnections < 2) problems.push("DATABASE_CONNECTIONS: must be at least 2")
+    const logLevel = yield* read("LOG_LEVEL", Config.LogLevel("LOG_LEVEL"), "Info")
     const publicUrl = yield* url("PUBLIC_URL")
     const coreUrl = yield* url("CORE_URL")
     const assistantBackendUrl = yield* url("ASSISTANT_BACKEND_URL")
@@ -211,7 +213,8 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
       assistantBackendUrl,
       encryptionKeys,
       acceptanceTimeout,
-      maxActiveTasks
+      maxActiveTasks,
+      logLevel
     }
     return config
   })

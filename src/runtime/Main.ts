@@ -1,5 +1,5 @@
 import { NodeRuntime } from "@effect/platform-node"
-import { Cause, Console, Effect, Exit, Layer, Logger } from "effect"
+import { Cause, Console, Effect, Exit, Layer, Logger, References } from "effect"
 import * as App from "./App.ts"
 import * as AppConfig from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
@@ -8,6 +8,8 @@ const main = Effect.gen(function*() {
   const config = yield* AppConfig.load(process.env)
   const launch = Layer.effectDiscard(Banner.print(config)).pipe(Layer.provideMerge(App.layer(config)), Layer.launch)
   return yield* launch.pipe(
+    Effect.withTracerEnabled(false),
+    Effect.provideService(References.MinimumLogLevel, config.logLevel),
     Effect.provide(Logger.layer([config.isProduction ? Logger.consoleJson : Logger.consolePretty()]))
   )
 })

@@ -55,7 +55,6 @@ export class Secrets extends Context.Service<Secrets, {
         })
       })
     ).pipe(
-      Layer.provide([Aead.layerWebCrypto, Digest.layerWebCrypto]),
-      Layer.provideMerge(SecureRandom.layerWebCrypto)
+      Layer.provide([Aead.layerWebCrypto, Digest.layerWebCrypto])
     )
 }

@@ -1,14 +1,15 @@
 /**
- * One supervised fiber a live task: it sleeps until the task's next clock runs out and commits what follows. A second
- * one offers the run to the core while that is due. The row is the truth; fibers are a cache of what happens next, so
- * all of them may be lost and are rebuilt from rows.
+ * One supervised actor a live task. While there is something to do (offer the run to the core, commit what a clock asks
+ * for) it is a fiber; while it only waits it is parked as an alarm. The row is the truth: actors are a cache of what
+ * happens next, so all of them may be lost and are rebuilt from rows.
  */
-import { Cause, Context, Duration, Effect, FiberMap, Layer, Option, Schedule, Schema, Semaphore } from "effect"
+import { Cause, Context, Effect, FiberSet, Layer, Option, Schedule, Schema, Semaphore } from "effect"
 import { nextDue } from "../domain/Deadline.ts"
 import * as Failure from "../domain/Failure.ts"
-import { type CoreRefused, schedule } from "../domain/HandOver.ts"
+import { type CoreRefused, type CoreUnavailable, schedule } from "../domain/HandOver.ts"
 import { isTerminal, type RunId, TaskEvent, type TaskHead, type TaskId } from "../domain/Task.ts"
-import { now, plus, until } from "../domain/Timestamp.ts"
+import { now, plus } from "../domain/Timestamp.ts"
+import * as Alarms from "./Alarms.ts"
 import { CoreClient, type Run } from "./CoreClient.ts"
 import { CoreStops } from "./CoreStops.ts"
 import { Secrets } from "./Secrets.ts"
@@ -27,7 +28,7 @@ export class TaskActors extends Context.Service<TaskActors, {
   /** Starts what a task needs: its clock, and the hand-over of `run`, which is read from the store when not given. */
   readonly begin: (head: TaskHead, run?: Run) => Effect.Effect<void>
   /** Starts the actor of a task that has none. A run that the core may have lost is offered to it again. */
-  readonly ensure: (head: TaskHead) => Effect.Effect<boolean>
+  readonly ensure: (head: TaskHead) => Effect.Effect<void>
   /** Tells the actor of a task, if it has one, where the task stands now. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
   /** Whether a hand-over that began now would have to wait for others. */
@@ -42,19 +43,21 @@ export class TaskActors extends Context.Service<TaskActors, {
       const stops = yield* CoreStops
       const secrets = yield* Secrets
       const { acceptanceTimeout } = yield* Settings
-      const clocks = yield* FiberMap.make<TaskId>()
-      const handOvers = yield* FiberMap.make<RunId>()
+      const heads = new Map<TaskId, TaskHead>()
+      const runInFiber = yield* FiberSet.makeRuntime()
       const permits = yield* Semaphore.make(handOverConcurrency)
+      const handOvers = new Set<RunId>()
 
       /** At the edge of a fiber: what went wrong is logged with the task's id, and the row is left for recovery. */
-      const supervised = (taskId: TaskId) => <A, E>(effect: Effect.Effect<A, E>) =>
-        effect.pipe(
-          Effect.catchCause((cause) =>
-            Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.logError("actor stopped", cause)
-          ),
-          Effect.annotateLogs({ taskId }),
-          Effect.asVoid
+      const supervise = <A, E>({ uuid }: TaskHead, effect: Effect.Effect<A, E>) => {
+        runInFiber(
+          Effect.catchCauseIf(
+            effect,
+            (cause) => !Cause.hasInterruptsOnly(cause),
+            (cause) => Effect.annotateLogs(Effect.logError("actor stopped", cause), { taskId: uuid })
+          )
         )
+      }
 
       const commit = (head: TaskHead, event: TaskEvent): Effect.Effect<Commit> =>
         Effect.flatMap(now, (at) => repository.commit(head.uuid, event, at, { runId: head.runId })).pipe(
@@ -64,30 +67,41 @@ export class TaskActors extends Context.Service<TaskActors, {
           Effect.orDie
         )
 
-      const clock = Effect.fnUntraced(function*(start: TaskHead) {
-        let head: TaskHead | undefined = start
-        while (head !== undefined) {
-          const due = nextDue(head, acceptanceTimeout)
-          if (due === undefined) return
-          const left = yield* until(due.at)
-          if (Duration.toMillis(left) > 0) {
-            yield* Effect.sleep(left)
-            // Looked at again: the wall clock may have been set back meanwhile.
-            continue
-          }
-          const outcome: Commit = yield* commit(head, due.event)
-          if (outcome._tag === "Applied") yield* stops.wake
-          head = outcome._tag === "Unknown" ? undefined : outcome.head
-        }
+      /** A clock ran out: what it asks for is committed, unless the task has moved on meanwhile. */
+      const expire = Effect.fnUntraced(function*(head: TaskHead) {
+        const due = nextDue(head, acceptanceTimeout)
+        if (due === undefined) return
+        // The wall clock may have been set back since the alarm was set.
+        if (due.at > (yield* now)) return follow(head)
+        const outcome = yield* commit(head, due.event)
+        if (outcome._tag === "Applied") yield* stops.wake
+        if (outcome._tag !== "Unknown") follow(outcome.head)
       })
 
-      const startClock = (head: TaskHead) =>
-        Effect.asVoid(FiberMap.run(clocks, head.uuid, supervised(head.uuid)(clock(head))))
+      const alarms = yield* Alarms.make((id) =>
+        Effect.sync(() => {
+          const head = heads.get(id)
+          if (head !== undefined) supervise(head, expire(head))
+        })
+      )
 
-      const wake = (head: TaskHead) => {
-        if (!FiberMap.hasUnsafe(clocks, head.uuid)) return Effect.void
-        return isTerminal(head.status) ? FiberMap.remove(clocks, head.uuid) : startClock(head)
+      /** Parks the actor until the task's next clock runs out, or lets it go when the task has ended. */
+      const follow = (head: TaskHead): void => {
+        const due = nextDue(head, acceptanceTimeout)
+        if (due === undefined) {
+          heads.delete(head.uuid)
+          alarms.clear(head.uuid)
+        } else {
+          heads.set(head.uuid, head)
+          alarms.set(head.uuid, due.at)
+        }
       }
+
+      const wake = (head: TaskHead) =>
+        Effect.sync(() => {
+          const known = heads.get(head.uuid)
+          if (known !== undefined && known.revision <= head.revision) follow(head)
+        })
 
       const readRun = Effect.fnUntraced(function*(head: TaskHead) {
         const found = Option.getOrUndefined(yield* repository.pendingRun(head.uuid))
@@ -99,51 +113,62 @@ export class TaskActors extends Context.Service<TaskActors, {
 
       /** The hand-over's first attempt starts the acceptance clock, if it had to wait for that attempt. */
       const startAcceptance = Effect.fnUntraced(function*(head: TaskHead) {
-        if (head.status !== "pending" || head.acceptanceDeadline !== null) return
         const acceptanceDeadline = plus(yield* now, acceptanceTimeout)
         yield* repository.startAcceptanceClock(head.uuid, head.runId, acceptanceDeadline)
         yield* wake({ ...head, acceptanceDeadline })
       })
 
-      const refused = (head: TaskHead) => ({ status }: CoreRefused) =>
+      const refused = (head: TaskHead, { status }: CoreRefused) =>
         Effect.logWarning(`the core refused the run with status ${status}`).pipe(
           Effect.andThen(commit(head, TaskEvent.cases.Failed.make({ error: Failure.processingFailed, turn: null }))),
           Effect.flatMap((outcome) => outcome._tag === "Applied" ? wake(outcome.head) : Effect.void)
         )
 
+      const isWanted = ({ runId, uuid }: TaskHead) => heads.get(uuid)?.runId === runId
+
       const offer = Effect.fnUntraced(function*(head: TaskHead, given: Run | undefined) {
         const run = given ?? (yield* readRun(head))
         if (run === undefined) return
-        let started = false
-        yield* Effect.suspend(() => {
-          if (started) return core.start(run)
-          started = true
-          return Effect.andThen(startAcceptance(head), core.start(run))
-        }).pipe(
-          permits.withPermits(1),
-          Effect.catchTag("CoreRefused", refused(head)),
-          // The clock ends with the task, and with it the wish to hand the run over.
-          Effect.retry({ schedule, while: () => isWanted(head) }),
-          Effect.ignore
+        const start = permits.withPermits(1)(core.start(run)).pipe(
+          Effect.catchTag("CoreRefused", (error) => refused(head, error))
         )
+        if (head.status === "pending" && head.acceptanceDeadline === null) {
+          yield* permits.withPermits(1)(startAcceptance(head))
+        }
+        yield* Effect.catch(start, (first) => {
+          // The schedule is made for the few that need it, and begins with the failure that there was.
+          let known: CoreUnavailable | undefined = first
+          const again = Effect.suspend(() => {
+            if (known === undefined) return isWanted(head) ? start : Effect.void
+            const failure = known
+            known = undefined
+            return Effect.fail(failure)
+          })
+          return Effect.ignore(Effect.retry(again, schedule))
+        })
       })
 
-      const isWanted = ({ uuid }: TaskHead) => FiberMap.hasUnsafe(clocks, uuid)
+      const handOver = (head: TaskHead, run: Run | undefined): void => {
+        if (handOvers.has(head.runId)) return
+        handOvers.add(head.runId)
+        supervise(head, Effect.ensuring(offer(head, run), Effect.sync(() => handOvers.delete(head.runId))))
+      }
 
-      const handOver = (head: TaskHead, run: Run | undefined) =>
-        FiberMap.run(handOvers, head.runId, supervised(head.uuid)(offer(head, run)), { onlyIfMissing: true })
-
-      const begin = (head: TaskHead, run?: Run) => Effect.asVoid(Effect.andThen(startClock(head), handOver(head, run)))
+      const begin = (head: TaskHead, run?: Run) =>
+        Effect.sync(() => {
+          follow(head)
+          handOver(head, run)
+        })
 
       return TaskActors.of({
         begin,
         ensure: (head) => {
-          if (isTerminal(head.status) || FiberMap.hasUnsafe(clocks, head.uuid)) return Effect.succeed(false)
-          return Effect.as(head.status === "interrupted" ? startClock(head) : begin(head), true)
+          if (isTerminal(head.status) || heads.has(head.uuid)) return Effect.void
+          return head.status === "interrupted" ? Effect.sync(() => follow(head)) : begin(head)
         },
         wake,
-        isSaturated: Effect.map(FiberMap.size(handOvers), (size) => size >= handOverConcurrency),
-        size: FiberMap.size(clocks)
+        isSaturated: Effect.sync(() => handOvers.size >= handOverConcurrency),
+        size: Effect.sync(() => heads.size)
       })
     })
   )

@@ -77,7 +77,7 @@ export class Tasks extends Context.Service<Tasks, {
         })
       }
 
-      const create = Effect.fn("Tasks.create")(function*(caller: Caller, body: CreateTaskBody) {
+      const create = Effect.fnUntraced(function*(caller: Caller, body: CreateTaskBody) {
         const { principal } = caller
         const createdAt = yield* now
         const uuid = TaskId.make(yield* random.uuidV7())
@@ -121,7 +121,7 @@ export class Tasks extends Context.Service<Tasks, {
         return { uuid, maxExecutionTime }
       })
 
-      const get = Effect.fn("Tasks.get")(function*(principal: Principal, uuid: string) {
+      const get = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
         if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
         const task = Option.getOrUndefined(yield* repository.get(uuid))
         if (task === undefined) return yield* new TaskNotFound({})
@@ -144,7 +144,7 @@ export class Tasks extends Context.Service<Tasks, {
           : [...problems, { index: null, message: `No result for the tool call ${missing.join(", ")}` }]
       }
 
-      const submitToolResults = Effect.fn("Tasks.submitToolResults")(
+      const submitToolResults = Effect.fnUntraced(
         function*(caller: Caller, task: Task, results: ReadonlyArray<ToolResult>) {
           if (task.status !== "interrupted") return yield* new TaskNotInterrupted({ status: task.status })
           const problems = mismatches(task, results)
@@ -165,7 +165,7 @@ export class Tasks extends Context.Service<Tasks, {
         }
       )
 
-      const cancel = Effect.fn("Tasks.cancel")(function*(task: Task, reason: string | null) {
+      const cancel = Effect.fnUntraced(function*(task: Task, reason: string | null) {
         const event = TaskEvent.cases.Canceled.make({ reason })
         const outcome = yield* repository.commit(task.uuid, event, yield* now, { runId: task.runId })
         if (outcome._tag !== "Applied") {
@@ -177,14 +177,14 @@ export class Tasks extends Context.Service<Tasks, {
         return outcome.head
       })
 
-      const cancelInterrupted = Effect.fn("Tasks.cancelInterrupted")(function*(principal: Principal) {
+      const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal) {
         const canceled = yield* repository.cancelInterrupted(principal.sub, yield* now)
         yield* Effect.forEach(canceled, actors.wake, { discard: true })
         if (canceled.length > 0) yield* stops.wake
         return canceled.map(({ uuid }) => uuid)
       })
 
-      const report = Effect.fn("Tasks.report")(function*(event: CoreEvent) {
+      const report = Effect.fnUntraced(function*(event: CoreEvent) {
         const { event_id: coreEventId, run_id, task_id } = event
         if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
         const runId = Schema.is(RunId)(run_id) ? run_id : noRun

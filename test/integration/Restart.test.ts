@@ -55,7 +55,10 @@ describe("kill -9 of the whole process group", () => {
     const created = await createTwenty(first)
     await first.stop("SIGKILL")
     const second = await Service.start({ DATA_DIR: directory }, port)
-    for (const { token, uuid } of created) await second.until(token, uuid, "completed", 20_000)
+    for (const { token, uuid } of created) {
+      const { body } = await second.until(token, uuid, "completed", 20_000)
+      assert.isNotNull(body.turn)
+    }
     await second.stop()
     fs.rmSync(directory, { recursive: true, force: true })
   })

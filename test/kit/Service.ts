@@ -8,7 +8,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { internalToken } from "./ScriptedCore.ts"
 
-const jwtSecret = "a secret of the tests, long enough for HS256"
+export const jwtSecret = "a secret of the tests, long enough for HS256"
 const root = path.resolve(import.meta.dirname, "../..")
 
 export const mint = (sub: string, claims: jose.JWTPayload = {}) =>

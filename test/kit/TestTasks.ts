@@ -1,5 +1,6 @@
 /** The use cases and actors over the store in memory and a core that does what the test says, all under TestClock. */
 import { Duration, Effect, Layer, Queue, Redacted } from "effect"
+import { SecureRandom } from "effect/crypto"
 import type { CoreRefused, CoreUnavailable } from "../../src/domain/HandOver.ts"
 import * as Limits from "../../src/domain/Limits.ts"
 import type { Caller } from "../../src/domain/Principal.ts"
@@ -52,7 +53,8 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
     Layer.provideMerge(CoreStops.layer),
     Layer.provideMerge(TaskRepositoryMemory.layer),
     Layer.provide([layerCore, layerSettings]),
-    Layer.provide(Secrets.layer([Redacted.make(new Uint8Array(32))]))
+    Layer.provide(Secrets.layer([Redacted.make(new Uint8Array(32))])),
+    Layer.provide(SecureRandom.layerWebCrypto)
   )
   return { layer, starts, stops }
 })

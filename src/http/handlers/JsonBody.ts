@@ -64,12 +64,6 @@ const collect = (issue: SchemaIssue.Issue, path: ReadonlyArray<PropertyKey>, err
   }
 }
 
-export const fieldErrorsOf = (issue: SchemaIssue.Issue): FieldErrors => {
-  const errors: FieldErrors = {}
-  collect(issue, [], errors)
-  return errors
-}
-
 export const validationFailed = (errors: FieldErrors): ValidationFailed => {
   const [field, messages] = Object.entries(errors)[0] ?? [whole, ["is invalid"]]
   const others = Object.keys(errors).length - 1

@@ -1,0 +1,103 @@
+/**
+ * When each waiting task is due: a binary heap that one fiber sleeps on, so that a task that waits for hours costs an
+ * entry and no fiber. Entries that were moved or cleared stay in the heap until they surface, and are dropped there.
+ */
+import { Duration, Effect, Latch, type Scope } from "effect"
+import type { TaskId } from "../domain/Task.ts"
+import { now, type Timestamp, until } from "../domain/Timestamp.ts"
+
+interface Alarm {
+  readonly id: TaskId
+  readonly at: Timestamp
+}
+
+export interface Alarms {
+  /** Sets a task's alarm, in place of the one it had. */
+  readonly set: (id: TaskId, at: Timestamp) => void
+  readonly clear: (id: TaskId) => void
+  readonly has: (id: TaskId) => boolean
+  readonly size: () => number
+}
+
+const push = (heap: Array<Alarm>, alarm: Alarm): void => {
+  let index = heap.length
+  while (index > 0) {
+    const parent = (index - 1) >> 1
+    const above = heap[parent] as Alarm
+    if (above.at <= alarm.at) break
+    heap[index] = above
+    index = parent
+  }
+  heap[index] = alarm
+}
+
+const pop = (heap: Array<Alarm>): void => {
+  const last = heap.pop()
+  if (last === undefined || heap.length === 0) return
+  let index = 0
+  for (;;) {
+    let child = 2 * index + 1
+    if (child >= heap.length) break
+    if (child + 1 < heap.length && (heap[child + 1] as Alarm).at < (heap[child] as Alarm).at) child++
+    const below = heap[child] as Alarm
+    if (below.at >= last.at) break
+    heap[index] = below
+    index = child
+  }
+  heap[index] = last
+}
+
+/** Heap entries that a long life of moved alarms may leave behind before the heap is built anew. */
+const staleBound = 1024
+
+/** `ring` is called with each task whose alarm went off; the alarm is gone by then. */
+export const make = (ring: (id: TaskId) => Effect.Effect<void>): Effect.Effect<Alarms, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const set = new Map<TaskId, Alarm>()
+    let heap: Array<Alarm> = []
+    const sooner = yield* Latch.make()
+
+    const isCurrent = (alarm: Alarm) => set.get(alarm.id) === alarm
+
+    const earliest = (): Alarm | undefined => {
+      while (heap[0] !== undefined && !isCurrent(heap[0])) pop(heap)
+      return heap[0]
+    }
+
+    const rebuild = () => {
+      heap = []
+      for (const alarm of set.values()) push(heap, alarm)
+    }
+
+    const wait = Effect.gen(function*() {
+      yield* sooner.close
+      const next = earliest()
+      if (next === undefined) return yield* sooner.await
+      const left = yield* until(next.at)
+      if (Duration.toMillis(left) > 0) yield* Effect.timeoutOption(sooner.await, left)
+    })
+
+    const ringDue = Effect.gen(function*() {
+      const present = yield* now
+      for (let next = earliest(); next !== undefined && next.at <= present; next = earliest()) {
+        set.delete(next.id)
+        pop(heap)
+        yield* ring(next.id)
+      }
+    })
+
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(wait, ringDue)))
+
+    return {
+      set: (id, at) => {
+        const alarm = { id, at }
+        set.set(id, alarm)
+        push(heap, alarm)
+        if (heap.length > 2 * set.size + staleBound) rebuild()
+        if (heap[0] === alarm) sooner.openUnsafe()
+      },
+      clear: (id) => void set.delete(id),
+      has: (id) => set.has(id),
+      size: () => set.size
+    }
+  })

@@ -1,0 +1,47 @@
+/** The peer of the create benchmark: fastify, @fastify/jwt and postgres.js doing the same insert and the same check. */
+import jwt from "@fastify/jwt"
+import Fastify from "fastify"
+import { randomUUID } from "node:crypto"
+import postgres from "postgres"
+
+const sql = postgres(String(process.env["DATABASE_URL"]), { max: 10 })
+const app = Fastify()
+await app.register(jwt, { secret: String(process.env["JWT_SECRET"]) })
+
+const body = {
+  type: "object",
+  required: ["assistant_id", "input"],
+  properties: {
+    assistant_id: { type: "integer", minimum: 1 },
+    input: {
+      type: "array",
+      minItems: 1,
+      maxItems: 256,
+      items: {
+        type: "object",
+        required: ["type", "text"],
+        properties: { type: { const: "text" }, text: { type: "string" } }
+      }
+    },
+    max_execution_time: { type: "integer", minimum: 1, maximum: 86_400 }
+  }
+} as const
+
+app.post<{ Body: { max_execution_time?: number } }>("/api/tasks", { schema: { body } }, async (request, reply) => {
+  const { iat, sub } = await request.jwtVerify<{ sub: string; iat: number }>()
+  const uuid = randomUUID()
+  const seconds = request.body.max_execution_time ?? 86_400
+  const now = Date.now()
+  const at = (after: number) => new Date(now + after * 1000).toISOString()
+  const [row] = await sql`
+    SELECT create_task(${uuid}, ${sub}, ${randomUUID()}, null, ${seconds}, ${at(0)}, ${at(seconds)}, ${at(30)},
+      ${"token"}, to_timestamp(${iat}), ${JSON.stringify(request.body)}, ${"sealed"}, null, ${1_000_000}) AS outcome`
+  if (row?.["outcome"] !== "created") return reply.code(429).send({ message: "Too many active tasks." })
+  return reply.code(201).header("location", `/api/tasks/${uuid}`).send({
+    uuid,
+    status: "pending",
+    max_execution_time: seconds
+  })
+})
+
+await app.listen({ port: Number(process.env["PORT"]), host: "127.0.0.1" })

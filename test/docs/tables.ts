@@ -1,0 +1,27 @@
+/** README's tables, as the code has them. */
+import { Result } from "effect"
+import { targetOf, TaskEvent, type TaskEventTag, TaskStatus, transition } from "../../src/domain/Task.ts"
+import { settings } from "../../src/runtime/AppConfig.ts"
+
+const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>) =>
+  [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
+
+const tags = Object.keys(TaskEvent.cases) as ReadonlyArray<TaskEventTag>
+
+const transitions = table(
+  ["event", ...TaskStatus.literals],
+  tags.map((tag) => [
+    tag,
+    ...TaskStatus.literals.map((from) => Result.isSuccess(transition(from, tag)) ? targetOf(tag) : "")
+  ])
+)
+
+const code = (names: ReadonlyArray<string>) => names.map((name) => `\`${name}\``).join(", ")
+
+export const tables: Readonly<Record<string, string>> = {
+  transitions,
+  settings: table(["variable", "default", "meaning"], settings.map((s) => [code(s.names), s.default, s.meaning]))
+}
+
+/** A marked part of the README: between `<!-- name -->` and `<!-- /name -->`. */
+export const partOf = (name: string) => new RegExp(`(<!-- ${name} -->\\n)([\\s\\S]*?)(\\n<!-- /${name} -->)`)
