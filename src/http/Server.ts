@@ -4,11 +4,12 @@ import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
 import { Api } from "./contract/Api.ts"
 import * as Edge from "./Edge.ts"
 import * as Core from "./handlers/Core.ts"
+import * as Files from "./handlers/Files.ts"
 import * as Health from "./handlers/Health.ts"
 import * as Tasks from "./handlers/Tasks.ts"
 
 const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
-  Layer.provide([Tasks.layer, Core.layer])
+  Layer.provide([Files.layer, Tasks.layer, Core.layer])
 )
 
 export const layer = Layer.mergeAll(layerApi, Health.layer, HttpApiScalar.layer(Api, { path: "/docs" })).pipe(

@@ -8,6 +8,7 @@ import { createServer } from "node:http"
 import * as path from "node:path"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as Server from "../http/Server.ts"
+import { AssistantBackend as AssistantBackendClient } from "../services/AssistantBackend.ts"
 import { CoreClient } from "../services/CoreClient.ts"
 import { CoreStops } from "../services/CoreStops.ts"
 import { Secrets } from "../services/Secrets.ts"
@@ -84,8 +85,15 @@ const layerNeighbours = (config: AppConfig) =>
     }).pipe(Layer.provide(
       config.coreUrl === undefined ? InProcess.layerClient(new Map([[coreOrigin, core]])) : NodeHttpClient.layerUndici
     ))
+    const layerBackendClient = AssistantBackendClient.layer(config.assistantBackendUrl ?? backendOrigin).pipe(
+      Layer.provide(
+        config.assistantBackendUrl === undefined
+          ? InProcess.layerClient(new Map([[backendOrigin, backend]]))
+          : NodeHttpClient.layerUndici
+      )
+    )
     const layerStorage = config.assistantBackendUrl === undefined ? storage.publicRoutes : Layer.empty
-    return Layer.mergeAll(layerCoreClient, layerStorage)
+    return Layer.mergeAll(layerCoreClient, layerBackendClient, layerStorage)
   })).pipe(Layer.provide([NodeServices.layer, Digest.layerWebCrypto, PooledRandom.layer]))
 
 const layerServer = (config: AppConfig) =>

@@ -1,9 +1,11 @@
 /** The REST interface of SPEC and CONTRACT 2 and 4, from which routes, OpenAPI document and typed client are made. */
 import { Schema } from "effect"
+import { Multipart } from "effect/http"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { CoreEvent } from "../../domain/CoreProtocol.ts"
 import { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import * as Errors from "./Errors.ts"
+import * as Files from "./FileSchemas.ts"
 import { Authorization, InternalAuthorization } from "./Middleware.ts"
 import * as Tasks from "./TaskSchemas.ts"
 
@@ -44,6 +46,18 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
   })
 ).middleware(Authorization) {}
 
+export class FilesGroup extends HttpApiGroup.make("files").add(
+  HttpApiEndpoint.post("upload", "/api/files", {
+    payload: Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(HttpApiSchema.asMultipartStream()),
+    success: Files.UploadedFileView.pipe(HttpApiSchema.status(201)),
+    error: [Errors.ValidationFailed, Errors.BadGateway]
+  }),
+  HttpApiEndpoint.get("storageBase", "/api/storage/base", {
+    success: Files.StorageBaseView,
+    error: Errors.BadGateway
+  })
+).middleware(Authorization) {}
+
 export class CoreGroup extends HttpApiGroup.make("core").add(
   HttpApiEndpoint.post("report", "/internal/core/events", {
     payload: CoreEvent,
@@ -52,10 +66,13 @@ export class CoreGroup extends HttpApiGroup.make("core").add(
   })
 ).middleware(InternalAuthorization) {}
 
-export class Api extends HttpApi.make("async-task-service").add(TasksGroup).add(CoreGroup).annotateMerge(
-  OpenApi.annotations({
-    title: "Asynchronous Task Service",
-    version: "1.0.0",
-    description: "Runs AI-assistant tasks in the background: create, poll or be called back, answer tool calls, cancel."
-  })
-) {}
+export class Api
+  extends HttpApi.make("async-task-service").add(FilesGroup).add(TasksGroup).add(CoreGroup).annotateMerge(
+    OpenApi.annotations({
+      title: "Asynchronous Task Service",
+      version: "1.0.0",
+      description:
+        "Runs AI-assistant tasks in the background: create, poll or be called back, answer tool calls, cancel."
+    })
+  )
+{}

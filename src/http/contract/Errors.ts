@@ -21,6 +21,8 @@ export class ValidationFailed extends Schema.Error<ValidationFailed>("Validation
 
 export class TooManyRequests extends Schema.Error<TooManyRequests>("TooManyRequests")(fields, { httpApiStatus: 429 }) {}
 
+export class BadGateway extends Schema.Error<BadGateway>("BadGateway")(fields, { httpApiStatus: 502 }) {}
+
 export class ServiceUnavailable
   extends Schema.Error<ServiceUnavailable>("ServiceUnavailable")(fields, { httpApiStatus: 503 })
 {}

@@ -4,7 +4,7 @@ import { InvalidToken, TokenVerifier } from "../../services/TokenVerifier.ts"
 import { ServiceUnavailable, Unauthorized } from "../contract/Errors.ts"
 import { Authorization, CurrentCaller, InternalAuthorization } from "../contract/Middleware.ts"
 
-const unauthorized = new Unauthorized({ message: "The token is missing, invalid, expired or revoked." })
+export const unauthorized = new Unauthorized({ message: "The token is missing, invalid, expired or revoked." })
 
 export const layerUsers = Layer.effect(
   Authorization,

@@ -51,7 +51,7 @@ export const make = Effect.fnUntraced(function*(root: string) {
       onSome: (file) => HttpServerResponse.jsonUnsafe(file, { status: 201 })
     })
   }).pipe(
-    Effect.provideContext(Multipart.limitsServices({ maxParts: 10, maxFileSize: Limits.fileBytes })),
+    Effect.provideContext(Multipart.limitsServices({ maxParts: 10, maxFileSize: Limits.fileBytes + 1 })),
     Effect.catchTag("MultipartError", (error) => Effect.succeed(invalid(error.reason._tag))),
     Effect.orDie
   )

@@ -15,7 +15,8 @@ export const serve = (routes: Layer.Layer<never, never, HttpRouter.HttpRouter>) 
 
 /** A client whose requests to the given origins go to their handlers, and all others to the network. */
 export const layerClient = (byOrigin: ReadonlyMap<string, Fetch>): Layer.Layer<HttpClient.HttpClient> =>
-  FetchHttpClient.layer.pipe(
+  // Fresh: the same layer built with another table of origins must not be taken for this one.
+  Layer.fresh(FetchHttpClient.layer).pipe(
     Layer.provide(
       Layer.succeed(FetchHttpClient.Fetch, (input, init) => {
         const url = input instanceof Request ? input.url : input

@@ -1,0 +1,77 @@
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { mint, Service, temporaryDirectory } from "../kit/Service.ts"
+
+let database: OpenDatabase
+let service: Service
+let token: string
+
+beforeAll(async () => {
+  database = await openDatabase()
+  service = await Service.start({ DATABASE_URL: database.url, DATA_DIR: temporaryDirectory() })
+  token = await mint("uploader")
+})
+
+afterAll(async () => {
+  await service.stop()
+  await database.drop()
+})
+
+const upload = async (name: string, content: string | Uint8Array<ArrayBuffer>, field = "file") => {
+  const form = new FormData()
+  form.set(field, new File([content], name, { type: "text/plain" }))
+  const response = await fetch(`${service.url}/api/files`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}` },
+    body: form
+  })
+  return { status: response.status, body: await response.json() }
+}
+
+describe("a file", () => {
+  it("is uploaded, placed into input as it is, looked at by the assistant, and downloaded without a token", async () => {
+    const { body, status } = await upload("Größe 1.txt", "one two\nthree\n")
+    assert.strictEqual(status, 201)
+    const { id, provider_data } = body.file
+    assert.deepStrictEqual(body, {
+      type: "file",
+      file: { id, name: "Größe 1.txt", mime_type: "text/plain", provider_data }
+    })
+    assert.isString(id)
+
+    const created = await service.call("POST", "/api/tasks", token, { assistant_id: 1, input: [body] })
+    const task = await service.until(token, created.body.uuid, "completed")
+    assert.match(task.body.turn.output[0].text, /^Größe 1\.txt: text\/plain, 14 bytes, 3 lines, 3 words, sha256 /)
+
+    const base = await service.call("GET", "/api/storage/base", token)
+    const download = await fetch(`${base.body.url}/${provider_data.path}`)
+    assert.strictEqual(await download.text(), "one two\nthree\n")
+    assert.strictEqual((await fetch(`${base.body.url}/../internal-token`)).status, 404)
+    assert.strictEqual((await fetch(`${base.body.url}/%2e%2e/internal-token`)).status, 404)
+  })
+
+  it("of a refused format, by name or by content, is 422 on the field file", async () => {
+    const refused = [
+      await upload("program.exe", "MZ"),
+      await upload("noextension", "x"),
+      await upload("constructor", "x"),
+      await upload("picture.png", "not a picture"),
+      await upload("paper.pdf", ""),
+      await upload("note.txt", "x", "attachment")
+    ]
+    for (const { body, status } of refused) {
+      assert.strictEqual(status, 422)
+      assert.deepStrictEqual(Object.keys(body.errors), ["file"])
+    }
+    assert.strictEqual(
+      (await upload("picture.PNG", new Uint8Array([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0]))).status,
+      201
+    )
+  })
+
+  it("needs a token", async () => {
+    assert.strictEqual((await service.call("POST", "/api/files", "nobody")).status, 401)
+    assert.strictEqual((await service.call("GET", "/api/storage/base", "nobody")).status, 401)
+    assert.strictEqual((await service.call("POST", "/api/files", token, {})).status, 422)
+  })
+})
