@@ -11,6 +11,7 @@ import * as Server from "../http/Server.ts"
 import { AssistantBackend as AssistantBackendClient } from "../services/AssistantBackend.ts"
 import { CoreClient } from "../services/CoreClient.ts"
 import { CoreStops } from "../services/CoreStops.ts"
+import { CoreTransport } from "../services/CoreTransport.ts"
 import { Secrets } from "../services/Secrets.ts"
 import { Settings } from "../services/Settings.ts"
 import * as Migrations from "../services/sql/Migrations.ts"
@@ -28,6 +29,7 @@ import { EmbeddedPostgres } from "./builtin/EmbeddedPostgres.ts"
 import * as FileStorage from "./builtin/FileStorage.ts"
 import * as InProcess from "./builtin/InProcess.ts"
 import * as PooledRandom from "./PooledRandom.ts"
+import * as UndiciTransport from "./UndiciTransport.ts"
 
 const coreOrigin = "http://core.builtin"
 const backendOrigin = "http://backend.builtin"
@@ -83,7 +85,9 @@ const layerNeighbours = (config: AppConfig) =>
       token: config.coreToken,
       eventsUrl: `${config.publicUrl}/internal/core/events`
     }).pipe(Layer.provide(
-      config.coreUrl === undefined ? InProcess.layerClient(new Map([[coreOrigin, core]])) : NodeHttpClient.layerUndici
+      config.coreUrl === undefined
+        ? CoreTransport.layerHttpClient.pipe(Layer.provide(InProcess.layerClient(new Map([[coreOrigin, core]]))))
+        : UndiciTransport.layer
     ))
     const layerBackendClient = AssistantBackendClient.layer(config.assistantBackendUrl ?? backendOrigin).pipe(
       Layer.provide(

@@ -1,10 +1,10 @@
 /** The service's half of the wire to the processing core (CONTRACT 4). */
 import { Context, DateTime, Duration, Effect, Layer, Option, Redacted } from "effect"
-import { HttpClient, type HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../domain/HandOver.ts"
 import type { OpaqueJson } from "../domain/OpaqueJson.ts"
 import type { RunId, TaskId } from "../domain/Task.ts"
 import { format, type Timestamp } from "../domain/Timestamp.ts"
+import { CoreTransport } from "./CoreTransport.ts"
 
 export interface Run {
   readonly taskId: TaskId
@@ -25,9 +25,6 @@ export interface CoreAddress {
   readonly eventsUrl: string
 }
 
-/** One wall clock over one call. */
-const callTimeout = Duration.seconds(10)
-
 /** `StartRun`, written around texts that are JSON already. */
 const encode = (run: Run, eventsUrl: string): string => {
   const resume = run.resume === null
@@ -45,9 +42,8 @@ const encode = (run: Run, eventsUrl: string): string => {
 }
 
 /** `Retry-After` in its two forms, seconds and HTTP date. */
-const retryAfterOf = (response: HttpClientResponse.HttpClientResponse) =>
+const delayOf = (value: string | undefined) =>
   Effect.map(DateTime.now, (now) => {
-    const value = response.headers["retry-after"]
     if (value === undefined) return null
     if (/^\d{1,6}$/.test(value)) return Duration.seconds(Number(value))
     return Option.match(DateTime.make(value), {
@@ -66,34 +62,26 @@ export class CoreClient extends Context.Service<CoreClient, {
     Layer.effect(
       CoreClient,
       Effect.gen(function*() {
-        const http = yield* HttpClient.HttpClient
+        const transport = yield* CoreTransport
+        const headers: Record<string, string> = address.token === undefined
+          ? {}
+          : { authorization: `Bearer ${Redacted.value(address.token)}` }
 
-        const post = Effect.fnUntraced(
-          function*(path: string, body: string) {
-            const request = HttpClientRequest.post(address.url + path).pipe(
-              HttpClientRequest.bodyText(body, "application/json"),
-              address.token === undefined ? (_) => _ : HttpClientRequest.bearerToken(address.token)
-            )
-            const response = yield* http.execute(request)
-            yield* Effect.ignore(response.text)
-            if (response.status >= 200 && response.status < 300) return
-            if (!isRetryableStatus(response.status)) return yield* new CoreRefused({ status: response.status })
-            const retryAfter = yield* retryAfterOf(response)
-            return yield* new CoreUnavailable({ reason: `status ${response.status}`, retryAfter })
-          },
-          Effect.catchTag("HttpClientError", (error: HttpClientError.HttpClientError) =>
-            Effect.fail(new CoreUnavailable({ reason: error.reason._tag, retryAfter: null }))),
-          Effect.timeoutOrElse({
-            duration: callTimeout,
-            orElse: () =>
-              Effect.fail(new CoreUnavailable({ reason: "time-out", retryAfter: null }))
-          })
-        )
+        const post = (path: string, body: string) =>
+          Effect.flatMap(
+            transport.post(address.url + path, headers, body),
+            ({ retryAfter, status }): Effect.Effect<void, CoreUnavailable | CoreRefused> => {
+              if (status >= 200 && status < 300) return Effect.void
+              if (!isRetryableStatus(status)) return Effect.fail(new CoreRefused({ status }))
+              return Effect.flatMap(
+                delayOf(retryAfter),
+                (delay) => Effect.fail(new CoreUnavailable({ reason: `status ${status}`, retryAfter: delay }))
+              )
+            }
+          )
 
         return CoreClient.of({
-          start: Effect.fn("CoreClient.start")((run) =>
-            post("/runs", encode(run, address.eventsUrl))
-          ),
+          start: Effect.fn("CoreClient.start")((run) => post("/runs", encode(run, address.eventsUrl))),
           stop: Effect.fn("CoreClient.stop")(
             (runId, reason) => post(`/runs/${runId}/stop`, JSON.stringify({ reason })),
             Effect.catchIf((error) => error._tag === "CoreRefused" && error.status === 404, () => Effect.void)

@@ -176,6 +176,38 @@ describe("a task", () => {
   })
 })
 
+describe("hand-over", () => {
+  it("is tried again when the core is busy, with the same run, and a refusal ends the task", async () => {
+    const token = await mint("kate")
+    let attempts = 0
+    core.onStart = (run) => run.input[0]?.text === "refuse me" ? 400 : ++attempts < 3 ? 503 : 202
+    const { uuid } = (await service.create(token, "busy")).body
+    await eventually(async () => attempts, (count) => count === 3)
+    assert.strictEqual(new Set(core.runs.filter(({ task_id }) => task_id === uuid).map(({ run_id }) => run_id)).size, 1)
+    assert.strictEqual((await service.get(token, uuid)).body.status, "pending")
+    const refused = (await service.create(token, "refuse me")).body
+    const { body } = await service.until(token, refused.uuid, "failed")
+    assert.strictEqual(body.error, "Task processing failed")
+    core.onStart = () => 202
+  })
+
+  it("that takes its time holds no one up, and an event that comes first counts", async () => {
+    const token = await mint("liam")
+    let release = () => {}
+    const slow = new Promise<void>((resolve) => release = resolve)
+    core.onStart = async (run) => {
+      await report(run, { type: "completed", turn: turnOf("before the answer") })
+      await slow
+      return 202
+    }
+    const { uuid } = (await service.create(token, "x")).body
+    const { body } = await service.until(token, uuid, "completed")
+    assert.deepStrictEqual(body.turn, turnOf("before the answer"))
+    core.onStart = () => 202
+    release()
+  })
+})
+
 describe("the active limit", () => {
   it("lets exactly 5 of 60 parallel creates through, 20 times in a row", async () => {
     for (let round = 0; round < 20; round++) {

@@ -1,0 +1,37 @@
+/** One POST to the core and its status: what `CoreClient` needs of HTTP. A call has one wall clock over all of it. */
+import { Context, Duration, Effect, Layer } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import { CoreUnavailable } from "../domain/HandOver.ts"
+
+export interface CoreAnswer {
+  readonly status: number
+  /** The `Retry-After` header. */
+  readonly retryAfter: string | undefined
+}
+
+export const callTimeout = Duration.seconds(10)
+
+export class CoreTransport extends Context.Service<CoreTransport, {
+  readonly post: (
+    url: string,
+    headers: Readonly<Record<string, string>>,
+    body: string
+  ) => Effect.Effect<CoreAnswer, CoreUnavailable>
+}>()("async-task-service/services/CoreTransport") {
+  /** By any `HttpClient`: for the core that is played in this process. */
+  static readonly layerHttpClient = Layer.effect(
+    CoreTransport,
+    Effect.map(HttpClient.HttpClient, (http) => ({
+      post: (url, headers, body) =>
+        HttpClientRequest.post(url).pipe(
+          HttpClientRequest.setHeaders(headers),
+          HttpClientRequest.bodyText(body, "application/json"),
+          http.execute,
+          Effect.tap((response) => response.text),
+          Effect.map(({ headers, status }) => ({ status, retryAfter: headers["retry-after"] })),
+          Effect.timeout(callTimeout),
+          Effect.mapError(({ _tag }) => new CoreUnavailable({ reason: _tag, retryAfter: null }))
+        )
+    }))
+  )
+}
