@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config"
 
-/** `unit` runs in memory under TestClock; `integration` runs on a real Postgres that `test/kit/postgres.ts` starts once. */
+/** `unit` runs in memory under TestClock; `integration` runs on a real Postgres that `test/kit/globalSetup.ts` starts once. */
 export default defineConfig({
   test: {
     projects: [

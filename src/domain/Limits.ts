@@ -13,6 +13,8 @@ export const cancelReasonLength = 1000
 export const inputItems = 256
 export const turns = 1000
 export const clientTools = 128
+/** Tool calls of one interrupt, and so results of one answer. */
+export const toolCalls = 1000
 
 export const perPage = { default: 25, maximum: 100 } as const
 

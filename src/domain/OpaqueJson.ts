@@ -10,6 +10,12 @@ export const fromValue = (value: object): OpaqueJson => OpaqueJson.make(JSON.str
 
 export type JsonObject = { readonly [key: string]: Schema.Json }
 
+/** An array of JSON objects, taken by reference; a wrong one is one error, however long it is. */
+export const JsonObjects = Schema.declare(
+  (value): value is ReadonlyArray<JsonObject> => Array.isArray(value) && value.every(Predicate.isObject),
+  { identifier: "JsonObjects", expected: "an array of objects", toCodecJson: () => undefined }
+)
+
 /** A JSON object, taken by reference so that every key of it survives (`__proto__` included). */
 export const JsonObject = Schema.declare(
   (value): value is JsonObject => Predicate.isObject(value),

@@ -4,12 +4,12 @@
  */
 import { Effect, Predicate, Schema, SchemaGetter } from "effect"
 import * as Limits from "./Limits.ts"
-import { JsonObject } from "./OpaqueJson.ts"
+import { JsonObject, JsonObjects } from "./OpaqueJson.ts"
 
 const absentOr = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
 
 /** Counts characters as people do, not UTF-16 units. */
-const isAtMostCharacters = (maximum: number) =>
+export const isAtMostCharacters = (maximum: number) =>
   Schema.makeFilter(
     (text: string) => text.length <= maximum || (text.length <= 2 * maximum && Array.from(text).length <= maximum),
     { expected: `at most ${maximum} characters`, toJsonSchema: () => ({ maxLength: maximum }) }
@@ -61,12 +61,12 @@ export type InputItem = typeof InputItem.Type
 
 const Message = Schema.Struct({
   role: Schema.Literals(["user", "assistant", "system"]),
-  content: Schema.Union([Schema.String, Schema.Array(JsonObject)]).annotate({
+  content: Schema.Union([Schema.String, JsonObjects]).annotate({
     expected: "a string or an array of parts"
   })
 }).annotate({ identifier: "Message" })
 
-const PreviousTurn = Schema.Struct({ messages: Schema.Array(JsonObject) }).annotate({ identifier: "PreviousTurn" })
+const PreviousTurn = Schema.Struct({ messages: JsonObjects }).annotate({ identifier: "PreviousTurn" })
 
 const decodeMessage = Schema.decodeUnknownEffect(Message, { errors: "all" })
 const decodePreviousTurn = Schema.decodeUnknownEffect(PreviousTurn)

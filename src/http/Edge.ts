@@ -10,15 +10,26 @@ interface KnownRoute {
   readonly method: string
 }
 
-const knownRoutes: ReadonlyArray<KnownRoute> = Object.values(Api.groups).flatMap((group) =>
-  Object.values(group.endpoints).map(({ method, path }) => ({
-    method,
-    pattern: new RegExp(`^${path.replace(/:[^/]+/g, "[^/]+")}/?$`)
-  }))
+const pages: ReadonlyArray<KnownRoute> = ["/healthz", "/readyz", "/openapi.json", "/docs"].map((path) => ({
+  method: "GET",
+  pattern: new RegExp(`^${path}/?$`)
+}))
+
+const knownRoutes: ReadonlyArray<KnownRoute> = pages.concat(
+  Object.values(Api.groups).flatMap((group) =>
+    Object.values(group.endpoints).map(({ method, path }) => ({
+      method,
+      pattern: new RegExp(`^${path.replace(/:[^/]+/g, "[^/]+")}/?$`)
+    }))
+  )
 )
 
 const allowedMethods = (path: string): ReadonlyArray<string> => [
-  ...new Set(knownRoutes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))
+  ...new Set(
+    knownRoutes.filter(({ pattern }) => pattern.test(path)).flatMap(({ method }) =>
+      method === "GET" ? [method, "HEAD"] : [method]
+    )
+  )
 ]
 
 const error = (status: number, message: string, headers?: Record<string, string>) =>
@@ -27,7 +38,8 @@ const error = (status: number, message: string, headers?: Record<string, string>
 const routeNotFound = (request: HttpServerRequest.HttpServerRequest) => {
   const path = request.url.split("?", 1)[0] ?? "/"
   const allowed = allowedMethods(path)
-  return allowed.length === 0
+  // Where the method is allowed, the path itself is not one that the router reads.
+  return allowed.length === 0 || allowed.includes(request.method)
     ? error(404, "There is nothing at this address.")
     : error(405, `${request.method} is not allowed here.`, { allow: allowed.join(", ") })
 }
@@ -35,9 +47,14 @@ const routeNotFound = (request: HttpServerRequest.HttpServerRequest) => {
 const isRouteNotFound = (failure: unknown) =>
   HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RouteNotFound"
 
-/** The database cannot be reached: the client may try again, and nothing was half done. */
+/** SQLSTATEs of a server that goes down, comes up, or is full. */
+const isServerState = (cause: unknown) =>
+  Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) && /^(57P0[1-3]|53300)$/.test(cause.code)
+
+/** The database cannot be reached; whether a statement under way took effect is not known. */
 const isStoreUnavailable = (failure: unknown) =>
-  SqlError.isSqlError(failure) && Predicate.isTagged(failure.reason, "ConnectionError")
+  SqlError.isSqlError(failure) &&
+  (Predicate.isTagged(failure.reason, "ConnectionError") || isServerState(failure.reason.cause))
 
 const failureResponse = (request: HttpServerRequest.HttpServerRequest, cause: Cause.Cause<unknown>) => {
   const failure = Cause.squash(cause)
@@ -70,12 +87,13 @@ export const layer = Layer.unwrap(
                 (cause) => !Cause.hasInterruptsOnly(cause),
                 (cause) => Effect.annotateLogs(failureResponse(request, cause), { requestId })
               ),
-              Effect.map((response) =>
-                HttpServerResponse.setHeaders(response, {
-                  "x-request-id": requestId,
-                  ...statusHeaders(response.status)
-                })
-              )
+              Effect.map((answered) => {
+                // Files that are not there are answered without a word.
+                const isBare = answered.status === 404 && answered.body._tag === "Empty"
+                const response = isBare ? routeNotFound(request) : answered
+                const headers = { "x-request-id": requestId, ...statusHeaders(response.status) }
+                return HttpServerResponse.setHeaders(response, headers)
+              })
             ))
         }),
       { global: true }

@@ -1,14 +1,14 @@
 /** The whole service as a graph of layers, from settings to routes. */
 import { NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Layer } from "effect"
+import { Console, Duration, Effect, Layer } from "effect"
 import { Digest } from "effect/crypto"
-import { HttpRouter, HttpServer } from "effect/http"
+import { type HttpClient, HttpRouter, HttpServer } from "effect/http"
 import { createServer } from "node:http"
 import * as path from "node:path"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as Server from "../http/Server.ts"
-import { AssistantBackend as AssistantBackendClient } from "../services/AssistantBackend.ts"
+import { AssistantBackend } from "../services/AssistantBackend.ts"
 import { CoreClient } from "../services/CoreClient.ts"
 import { CoreStops } from "../services/CoreStops.ts"
 import { CoreTransport } from "../services/CoreTransport.ts"
@@ -23,9 +23,9 @@ import { TaskSweeper } from "../services/TaskSweeper.ts"
 import { TokenVerifier } from "../services/TokenVerifier.ts"
 import type { AppConfig } from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
-import * as AssistantBackend from "./builtin/AssistantBackend.ts"
-import * as Core from "./builtin/Core.ts"
-import { EmbeddedPostgres } from "./builtin/EmbeddedPostgres.ts"
+import * as BuiltinBackend from "./builtin/AssistantBackend.ts"
+import * as BuiltinCore from "./builtin/Core.ts"
+import * as EmbeddedPostgres from "./builtin/EmbeddedPostgres.ts"
 import * as FileStorage from "./builtin/FileStorage.ts"
 import * as InProcess from "./builtin/InProcess.ts"
 import * as PooledRandom from "./PooledRandom.ts"
@@ -41,10 +41,16 @@ const sessionSettings = {
   idle_in_transaction_session_timeout: "60000"
 }
 
+const startDatabase = Effect.fnUntraced(function*(config: AppConfig) {
+  if (config.databaseUrl !== undefined) return config.databaseUrl
+  const { directory, url } = yield* EmbeddedPostgres.start(config.dataDir)
+  yield* Console.log(`Embedded Postgres on ${directory}`)
+  return url
+})
+
 const layerDatabase = (config: AppConfig) =>
-  Layer.unwrap(Effect.gen(function*() {
-    const url = config.databaseUrl ?? (yield* EmbeddedPostgres.start(config.dataDir)).url
-    return Migrations.layer.pipe(Layer.provideMerge(PgClient.layer({
+  Layer.unwrap(Effect.map(startDatabase(config), (url) =>
+    Migrations.layer.pipe(Layer.provideMerge(PgClient.layer({
       url,
       applicationName: "async-task-service",
       maxConnections: config.databaseConnections,
@@ -54,49 +60,47 @@ const layerDatabase = (config: AppConfig) =>
       connectTimeout: Duration.seconds(10),
       maxMessageSize: 512 * 1024 * 1024,
       startupParameters: sessionSettings
-    })))
-  }))
+    })))))
 
-/** The assistant backend and the core that are played here when none is set, and a client that reaches either kind. */
+interface Neighbour {
+  readonly url: string
+  readonly client: Layer.Layer<HttpClient.HttpClient>
+}
+
+/** The assistant backend: the operator's, or the one that is played here, with its storage served to everyone. */
+const findBackend = Effect.fnUntraced(function*(config: AppConfig) {
+  if (config.assistantBackendUrl !== undefined) {
+    const backend: Neighbour = { url: config.assistantBackendUrl, client: NodeHttpClient.layerUndici }
+    return { backend, layerStorage: Layer.empty }
+  }
+  const storage = yield* FileStorage.make(path.join(config.dataDir, "storage"))
+  const routes = BuiltinBackend.layer({ storage, storageUrl: `${config.publicUrl}/storage` })
+  const fetch = yield* InProcess.serve(Layer.provide(routes, PooledRandom.layer))
+  const backend: Neighbour = { url: backendOrigin, client: InProcess.layerClient(new Map([[backendOrigin, fetch]])) }
+  return { backend, layerStorage: storage.publicRoutes }
+})
+
+/** The core: the operator's, or the one that is played here, which reports to this very process. */
+const findCore = Effect.fnUntraced(function*(config: AppConfig, backend: Neighbour) {
+  const eventsPath = "/internal/core/events"
+  if (config.coreUrl !== undefined) {
+    const address = { url: config.coreUrl, token: config.coreToken, eventsUrl: config.publicUrl + eventsPath }
+    return CoreClient.layer(address).pipe(Layer.provide(UndiciTransport.layer))
+  }
+  const routes = BuiltinCore.layer({ backendUrl: backend.url, internalToken: config.internalTokens[0] })
+  const fetch = yield* InProcess.serve(Layer.provide(routes, [backend.client, PooledRandom.layer]))
+  const address = { url: coreOrigin, token: config.coreToken, eventsUrl: Banner.localUrl(config) + eventsPath }
+  return CoreClient.layer(address).pipe(
+    Layer.provide(CoreTransport.layerHttpClient),
+    Layer.provide(InProcess.layerClient(new Map([[coreOrigin, fetch]])))
+  )
+})
+
 const layerNeighbours = (config: AppConfig) =>
   Layer.unwrap(Effect.gen(function*() {
-    const storage = yield* FileStorage.make(path.join(config.dataDir, "storage"))
-    const backend = yield* InProcess.serve(
-      AssistantBackend.layer({ storage, storageUrl: `${config.publicUrl}/storage` }).pipe(
-        Layer.provide(PooledRandom.layer)
-      )
-    )
-    const own = new URL(config.publicUrl).origin
-    // The built-in core reports to this very process, whatever it is called from outside.
-    const local = InProcess.redirect(own, Banner.localUrl(config))
-    const core = yield* InProcess.serve(
-      Core.layer({
-        backendUrl: config.assistantBackendUrl ?? backendOrigin,
-        internalToken: config.internalTokens[0]
-      }).pipe(
-        Layer.provide([
-          InProcess.layerClient(new Map([[backendOrigin, backend], [own, local]])),
-          PooledRandom.layer
-        ])
-      )
-    )
-    const layerCoreClient = CoreClient.layer({
-      url: config.coreUrl ?? coreOrigin,
-      token: config.coreToken,
-      eventsUrl: `${config.publicUrl}/internal/core/events`
-    }).pipe(Layer.provide(
-      config.coreUrl === undefined
-        ? CoreTransport.layerHttpClient.pipe(Layer.provide(InProcess.layerClient(new Map([[coreOrigin, core]]))))
-        : UndiciTransport.layer
-    ))
-    const layerBackendClient = AssistantBackendClient.layer(config.assistantBackendUrl ?? backendOrigin).pipe(
-      Layer.provide(
-        config.assistantBackendUrl === undefined
-          ? InProcess.layerClient(new Map([[backendOrigin, backend]]))
-          : NodeHttpClient.layerUndici
-      )
-    )
-    const layerStorage = config.assistantBackendUrl === undefined ? storage.publicRoutes : Layer.empty
+    const { backend, layerStorage } = yield* findBackend(config)
+    const layerCoreClient = yield* findCore(config, backend)
+    const layerBackendClient = AssistantBackend.layer(backend.url).pipe(Layer.provide(backend.client))
     return Layer.mergeAll(layerCoreClient, layerBackendClient, layerStorage)
   })).pipe(Layer.provide([NodeServices.layer, Digest.layerWebCrypto, PooledRandom.layer]))
 
@@ -111,8 +115,7 @@ export const layer = (config: AppConfig) => {
   const layerSettings = Layer.succeed(Settings, {
     maxActiveTasks: config.maxActiveTasks,
     acceptanceTimeout: config.acceptanceTimeout,
-    sweepInterval: Duration.seconds(1),
-    publicUrl: config.publicUrl
+    sweepInterval: Duration.seconds(1)
   })
   const layerTasks = Tasks.layer.pipe(
     Layer.provideMerge(TaskSweeper.layer),

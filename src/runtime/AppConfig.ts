@@ -147,10 +147,17 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
       }
     }
     const url = (name: string) =>
-      Effect.map(
-        read(name, Config.option(Config.URL(name)), undefined),
-        (found) => found?._tag === "Some" ? withoutTrailingSlash(found.value) : undefined
-      )
+      derive(name, () => {
+        if (env[name] === undefined) return undefined
+        const parsed = URL.canParse(env[name]) ? new URL(env[name]) : undefined
+        if (parsed === undefined || !/^https?:$/.test(parsed.protocol)) throw new Error("must be an http or https URL")
+        return withoutTrailingSlash(parsed)
+      })
+    const count = (name: string, absent: number, minimum: number, maximum: number) =>
+      Effect.map(read(name, Config.Int(name), absent), (value) => {
+        if (value < minimum || value > maximum) problems.push(`${name}: must be between ${minimum} and ${maximum}`)
+        return value
+      })
     const secret = (name: string) => env[name] === undefined ? undefined : Redacted.make(env[name])
 
     const isProduction = env["NODE_ENV"] === "production"
@@ -167,7 +174,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
     const generated = (name: string) => isProduction ? undefined : kept(dataDir, name)
 
     const isKeyGiven = TokenKeys.names.some((name) => env[name] !== undefined)
-    const developmentSecret = isKeyGiven ? undefined : generated("jwt-secret")
+    const developmentSecret = derive("DATA_DIR", () => isKeyGiven ? undefined : generated("jwt-secret"))
     const tokenRules = derive("JWT", () => TokenKeys.rulesOf(env, developmentSecret))
 
     const encryptionKeys = derive(
@@ -183,14 +190,12 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
       Config.Duration("ACCEPTANCE_TIMEOUT"),
       Limits.acceptanceTimeout
     )
-    const maxActiveTasks = yield* read("MAX_ACTIVE_TASKS", Config.Int("MAX_ACTIVE_TASKS"), Limits.maxActiveTasks)
-    if (maxActiveTasks < 1) problems.push("MAX_ACTIVE_TASKS: must be at least 1")
-    const databaseConnections = yield* read("DATABASE_CONNECTIONS", Config.Int("DATABASE_CONNECTIONS"), 10)
-    if (databaseConnections < 2) problems.push("DATABASE_CONNECTIONS: must be at least 2")
+    const maxActiveTasks = yield* count("MAX_ACTIVE_TASKS", Limits.maxActiveTasks, 1, 1_000_000)
+    const databaseConnections = yield* count("DATABASE_CONNECTIONS", 10, 2, 1000)
     const logLevel = yield* read("LOG_LEVEL", Config.LogLevel("LOG_LEVEL"), "Info")
-    const publicUrl = yield* url("PUBLIC_URL")
-    const coreUrl = yield* url("CORE_URL")
-    const assistantBackendUrl = yield* url("ASSISTANT_BACKEND_URL")
+    const publicUrl = url("PUBLIC_URL")
+    const coreUrl = url("CORE_URL")
+    const assistantBackendUrl = url("ASSISTANT_BACKEND_URL")
 
     if (
       problems.length > 0 || tokenRules === undefined || encryptionKeys === undefined || internalTokens === undefined

@@ -24,7 +24,6 @@ const mint = Effect.fnUntraced(function*(secret: Redacted.Redacted) {
 export const print = Effect.fnUntraced(function*(config: AppConfig) {
   const url = config.publicUrl
   yield* Console.log(`\nAsynchronous Task Service\n\n  Base URL  ${url}\n  API docs  ${url}/docs`)
-  if (config.databaseUrl === undefined) yield* Console.log(`  Data      ${config.dataDir}`)
   if (config.developmentSecret === undefined) return
   const token = yield* mint(config.developmentSecret)
   yield* Console.log(`  Token     ${token}\n            (development, user "developer", 30 days)\n\nTry it:\n`)

@@ -1,5 +1,5 @@
 import { NodeRuntime } from "@effect/platform-node"
-import { Cause, Console, Effect, Exit, Layer, Logger, References } from "effect"
+import { Cause, Console, Effect, Exit, Layer, Logger, Option, Predicate, References } from "effect"
 import * as App from "./App.ts"
 import * as AppConfig from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
@@ -14,19 +14,32 @@ const main = Effect.gen(function*() {
   )
 })
 
+/** The words of the failure at the bottom: a refused connection, a wrong password. */
+const innermost = (error: unknown): string => {
+  const deeper = Predicate.hasProperty(error, "reason")
+    ? error.reason
+    : Predicate.hasProperty(error, "cause")
+    ? error.cause
+    : undefined
+  if (deeper !== undefined && deeper !== error) return innermost(deeper)
+  return error instanceof Error ? error.message : String(error)
+}
+
 /** What the operator can mend is told in its own words, without a stack. */
 const explained = main.pipe(
-  Effect.tapError((error) => {
-    switch (error._tag) {
+  Effect.tapCause((cause) => {
+    if (Cause.hasInterruptsOnly(cause)) return Effect.void
+    const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+    switch (error?._tag) {
       case "InvalidSettings":
       case "EmbeddedPostgresError":
         return Console.error(error.message)
       case "ServeError":
         return Console.error(`The service cannot listen: ${String(error.cause)}`)
       case "SqlError":
-        return Console.error(`The database cannot be used: ${error.message}`)
+        return Console.error(`The database cannot be used: ${innermost(error)}`)
       default:
-        return Console.error(Cause.pretty(Cause.fail(error)))
+        return Console.error(Cause.pretty(cause))
     }
   })
 )

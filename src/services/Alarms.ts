@@ -15,8 +15,6 @@ export interface Alarms {
   /** Sets a task's alarm, in place of the one it had. */
   readonly set: (id: TaskId, at: Timestamp) => void
   readonly clear: (id: TaskId) => void
-  readonly has: (id: TaskId) => boolean
-  readonly size: () => number
 }
 
 const push = (heap: Array<Alarm>, alarm: Alarm): void => {
@@ -96,8 +94,6 @@ export const make = (ring: (id: TaskId) => Effect.Effect<void>): Effect.Effect<A
         if (heap.length > 2 * set.size + staleBound) rebuild()
         if (heap[0] === alarm) sooner.openUnsafe()
       },
-      clear: (id) => void set.delete(id),
-      has: (id) => set.has(id),
-      size: () => set.size
+      clear: (id) => void set.delete(id)
     }
   })

@@ -6,6 +6,4 @@ export class Settings extends Context.Service<Settings, {
   readonly acceptanceTimeout: Duration.Duration
   /** How often what is due is looked for, beside being waited for. */
   readonly sweepInterval: Duration.Duration
-  /** `{base_url}` as others see it, without a trailing slash. */
-  readonly publicUrl: string
 }>()("async-task-service/services/Settings") {}

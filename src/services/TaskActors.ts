@@ -3,12 +3,12 @@
  * for) it is a fiber; while it only waits it is parked as an alarm. The row is the truth: actors are a cache of what
  * happens next, so all of them may be lost and are rebuilt from rows.
  */
-import { Cause, Context, Effect, FiberSet, Layer, Option, Schedule, Schema, Semaphore } from "effect"
+import { Cause, Context, Duration, Effect, FiberSet, Layer, Option, Schedule, Schema, Semaphore } from "effect"
 import { nextDue } from "../domain/Deadline.ts"
 import * as Failure from "../domain/Failure.ts"
-import { type CoreRefused, type CoreUnavailable, schedule } from "../domain/HandOver.ts"
+import { type CoreRefused, CoreUnavailable, schedule } from "../domain/HandOver.ts"
 import { isTerminal, type RunId, TaskEvent, type TaskHead, type TaskId } from "../domain/Task.ts"
-import { now, plus } from "../domain/Timestamp.ts"
+import { now, plus, until } from "../domain/Timestamp.ts"
 import * as Alarms from "./Alarms.ts"
 import { CoreClient, type Run } from "./CoreClient.ts"
 import { CoreStops } from "./CoreStops.ts"
@@ -18,6 +18,9 @@ import { type Commit, TaskRepository } from "./TaskRepository.ts"
 
 /** Calls to the core in flight at a time. */
 const handOverConcurrency = 256
+
+/** What a hand-over leaves a clock that runs out, so that it does not offer the run in the same moment. */
+const afterClock = Duration.seconds(1)
 
 class StoreFault extends Schema.TaggedError<StoreFault>()("StoreFault", { defect: Schema.Defect() }) {}
 
@@ -48,24 +51,30 @@ export class TaskActors extends Context.Service<TaskActors, {
       const permits = yield* Semaphore.make(handOverConcurrency)
       const handOvers = new Set<RunId>()
 
-      /** At the edge of a fiber: what went wrong is logged with the task's id, and the row is left for recovery. */
+      /** At the edge of a fiber: what went wrong is logged, and the task is let go, for the sweep to take up again. */
       const supervise = <A, E>({ uuid }: TaskHead, effect: Effect.Effect<A, E>) => {
-        runInFiber(
-          Effect.catchCauseIf(
-            effect,
-            (cause) => !Cause.hasInterruptsOnly(cause),
-            (cause) => Effect.annotateLogs(Effect.logError("actor stopped", cause), { taskId: uuid })
-          )
-        )
+        runInFiber(Effect.catchCauseIf(effect, (cause) => !Cause.hasInterruptsOnly(cause), (cause) => {
+          forget(uuid)
+          return Effect.annotateLogs(Effect.logError("actor stopped", cause), { taskId: uuid })
+        }))
       }
 
-      const commit = (head: TaskHead, event: TaskEvent): Effect.Effect<Commit> =>
-        Effect.flatMap(now, (at) => repository.commit(head.uuid, event, at, { runId: head.runId })).pipe(
+      /** The store may be away for a while: an actor waits for it. */
+      const persistently = <A>(effect: Effect.Effect<A>): Effect.Effect<A> =>
+        effect.pipe(
           Effect.catchDefect((defect) => Effect.fail(new StoreFault({ defect }))),
-          Effect.tapError(({ defect }) => Effect.logWarning("the store did not take an event", defect)),
+          Effect.tapError(({ defect }) => Effect.logWarning("the store does not answer", defect)),
           Effect.retry(storeRetry),
           Effect.orDie
         )
+
+      const commit = (head: TaskHead, event: TaskEvent): Effect.Effect<Commit> =>
+        persistently(Effect.flatMap(now, (at) => repository.commit(head.uuid, event, at, { runId: head.runId })))
+
+      const forget = (id: TaskId): void => {
+        heads.delete(id)
+        alarms.clear(id)
+      }
 
       /** A clock ran out: what it asks for is committed, unless the task has moved on meanwhile. */
       const expire = Effect.fnUntraced(function*(head: TaskHead) {
@@ -75,7 +84,8 @@ export class TaskActors extends Context.Service<TaskActors, {
         if (due.at > (yield* now)) return follow(head)
         const outcome = yield* commit(head, due.event)
         if (outcome._tag === "Applied") yield* stops.wake
-        if (outcome._tag !== "Unknown") follow(outcome.head)
+        if (outcome._tag === "Unknown") forget(head.uuid)
+        else follow(outcome.head)
       })
 
       const alarms = yield* Alarms.make((id) =>
@@ -88,13 +98,9 @@ export class TaskActors extends Context.Service<TaskActors, {
       /** Parks the actor until the task's next clock runs out, or lets it go when the task has ended. */
       const follow = (head: TaskHead): void => {
         const due = nextDue(head, acceptanceTimeout)
-        if (due === undefined) {
-          heads.delete(head.uuid)
-          alarms.clear(head.uuid)
-        } else {
-          heads.set(head.uuid, head)
-          alarms.set(head.uuid, due.at)
-        }
+        if (due === undefined) return forget(head.uuid)
+        heads.set(head.uuid, head)
+        alarms.set(head.uuid, due.at)
       }
 
       const wake = (head: TaskHead) =>
@@ -104,7 +110,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         })
 
       const readRun = Effect.fnUntraced(function*(head: TaskHead) {
-        const found = Option.getOrUndefined(yield* repository.pendingRun(head.uuid))
+        const found = Option.getOrUndefined(yield* persistently(repository.pendingRun(head.uuid)))
         if (found === undefined || found.runId !== head.runId) return undefined
         const userToken = yield* secrets.open(found.userToken)
         const run: Run = { ...found, taskId: head.uuid, userToken }
@@ -113,33 +119,50 @@ export class TaskActors extends Context.Service<TaskActors, {
 
       /** The hand-over's first attempt starts the acceptance clock, if it had to wait for that attempt. */
       const startAcceptance = Effect.fnUntraced(function*(head: TaskHead) {
+        if (head.status !== "pending" || head.acceptanceDeadline !== null) return
         const acceptanceDeadline = plus(yield* now, acceptanceTimeout)
-        yield* repository.startAcceptanceClock(head.uuid, head.runId, acceptanceDeadline)
-        yield* wake({ ...head, acceptanceDeadline })
+        yield* persistently(repository.startAcceptanceClock(head.uuid, head.runId, acceptanceDeadline))
+        if (heads.get(head.uuid) === head) follow({ ...head, acceptanceDeadline })
       })
 
       const refused = (head: TaskHead, { status }: CoreRefused) =>
         Effect.logWarning(`the core refused the run with status ${status}`).pipe(
           Effect.andThen(commit(head, TaskEvent.cases.Failed.make({ error: Failure.processingFailed, turn: null }))),
-          Effect.flatMap((outcome) => outcome._tag === "Applied" ? wake(outcome.head) : Effect.void)
+          Effect.flatMap((outcome) => outcome._tag === "Unknown" ? Effect.void : wake(outcome.head))
         )
 
-      const isWanted = ({ runId, uuid }: TaskHead) => heads.get(uuid)?.runId === runId
+      /** A `Retry-After` beyond the task's next clock is cut to just past it: nothing of a task outlives it by much. */
+      const withinClock = (head: TaskHead, error: CoreUnavailable) =>
+        Effect.map(
+          until(nextDue(head, acceptanceTimeout)?.at ?? head.deadline),
+          (left) =>
+            error.retryAfter === null || Duration.isLessThan(error.retryAfter, left)
+              ? error
+              : new CoreUnavailable({ reason: error.reason, retryAfter: Duration.sum(left, afterClock) })
+        )
 
       const offer = Effect.fnUntraced(function*(head: TaskHead, given: Run | undefined) {
-        const run = given ?? (yield* readRun(head))
-        if (run === undefined) return
-        const start = permits.withPermits(1)(core.start(run)).pipe(
-          Effect.catchTag("CoreRefused", (error) => refused(head, error))
+        let run = given
+        const start = permits.withPermits(1)(Effect.suspend(() => {
+          const current = heads.get(head.uuid)
+          if (current?.runId !== head.runId) return Effect.void
+          if (run !== undefined && current.acceptanceDeadline !== null) return core.start(run)
+          return Effect.gen(function*() {
+            run ??= yield* readRun(current)
+            // Nothing to hand over: the task has ended, and what was known of it is stale.
+            if (run === undefined) return heads.get(head.uuid) === current ? forget(head.uuid) : undefined
+            yield* startAcceptance(current)
+            return yield* core.start(run)
+          })
+        })).pipe(
+          Effect.catchTag("CoreRefused", (error) => refused(head, error)),
+          Effect.catch((error) => Effect.flatMap(withinClock(heads.get(head.uuid) ?? head, error), Effect.fail))
         )
-        if (head.status === "pending" && head.acceptanceDeadline === null) {
-          yield* permits.withPermits(1)(startAcceptance(head))
-        }
         yield* Effect.catch(start, (first) => {
           // The schedule is made for the few that need it, and begins with the failure that there was.
           let known: CoreUnavailable | undefined = first
           const again = Effect.suspend(() => {
-            if (known === undefined) return isWanted(head) ? start : Effect.void
+            if (known === undefined) return start
             const failure = known
             known = undefined
             return Effect.fail(failure)

@@ -34,7 +34,9 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
         const due = nextDue(head, acceptanceTimeout)
         if (due === undefined) return
         const outcome = yield* repository.commit(head.uuid, due.event, yield* now, { runId: head.runId })
-        if (outcome._tag === "Applied") yield* Effect.andThen(actors.wake(outcome.head), stops.wake)
+        if (outcome._tag === "Unknown") return
+        yield* actors.wake(outcome.head)
+        if (outcome._tag === "Applied") yield* stops.wake
       })
 
       const endOverdue = (before: Duration.Duration) =>

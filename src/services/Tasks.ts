@@ -189,17 +189,11 @@ export class Tasks extends Context.Service<Tasks, {
         if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
         const runId = Schema.is(RunId)(run_id) ? run_id : noRun
         const outcome = yield* repository.commit(task_id, toTaskEvent(event), yield* now, { runId, coreEventId })
-        switch (outcome._tag) {
-          case "Applied":
-            yield* actors.wake(outcome.head)
-            return { status: outcome.head.status, applied: true }
-          case "NoEffect":
-            return { status: outcome.head.status, applied: false }
-          case "Superseded":
-            return yield* new RunSuperseded({ status: outcome.head.status })
-          case "Unknown":
-            return yield* new TaskNotFound({})
-        }
+        if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
+        yield* actors.wake(outcome.head)
+        const { status } = outcome.head
+        if (outcome._tag === "Superseded") return yield* new RunSuperseded({ status })
+        return { status, applied: outcome._tag === "Applied" }
       })
 
       return Tasks.of({

@@ -19,7 +19,7 @@ export interface TokenRules {
 
 const maxTokenLength = 8192
 /** OpenID Connect's bound of a subject, in characters. */
-const maxSubLength = 255
+const maxNameLength = 255
 const cacheSize = 10_000
 
 interface Verified {
@@ -32,8 +32,13 @@ const isUnavailable = (error: unknown) =>
   error instanceof jose.errors.JWKSTimeout || error instanceof TypeError ||
   (error instanceof jose.errors.JOSEError && error.code === "ERR_JOSE_GENERIC")
 
-const isSub = (sub: unknown): sub is string =>
-  Predicate.isString(sub) && sub !== "" && sub.length <= maxSubLength && sub.isWellFormed() && !sub.includes("\0")
+/** The last second of the year 9999. */
+const maxSeconds = 253_402_300_799
+
+/** What may name a user or a token. */
+const isName = (claim: unknown): claim is string =>
+  Predicate.isString(claim) && claim !== "" && claim.length <= maxNameLength && claim.isWellFormed() &&
+  !claim.includes("\0")
 
 const encoder = new TextEncoder()
 
@@ -78,9 +83,11 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           if (token.length > maxTokenLength) return yield* new InvalidToken({ reason: "too long" })
           const { payload } = yield* verifySignature(token)
           const { exp, iat, jti, sub } = payload
-          if (!isSub(sub)) return yield* new InvalidToken({ reason: "sub" })
+          if (!isName(sub)) return yield* new InvalidToken({ reason: "sub" })
+          if (jti !== undefined && !isName(jti)) return yield* new InvalidToken({ reason: "jti" })
+          if (iat !== undefined && !(iat >= 0 && iat <= maxSeconds)) return yield* new InvalidToken({ reason: "iat" })
           const signed = token.slice(0, token.lastIndexOf("."))
-          const tokenId = jti
+          const tokenId = jti !== undefined
             ? `jti:${jti}`
             : `sha256:${yield* digest.digestHex(Digest.sha256, encoder.encode(signed))}`
           const caller: Caller = { principal: { sub, tokenId, issuedAt: iat ?? null }, token: redacted }

@@ -9,7 +9,7 @@ import * as fs from "node:fs"
 import { createServer } from "node:http"
 import * as path from "node:path"
 import postgres from "postgres"
-import { EmbeddedPostgres } from "../../src/runtime/builtin/EmbeddedPostgres.ts"
+import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
 import { eventually, freePort, jwtSecret, mint, Service, temporaryDirectory } from "../kit/Service.ts"
 
 const rounds = Number(process.argv[2] ?? 5)

@@ -159,6 +159,15 @@ describe("settings", () => {
     assert.notInclude(failure, "    at ")
   })
 
+  it("that point to nowhere are told in words", async () => {
+    const failures = await Promise.all([
+      Service.start({ DATA_DIR: "/etc/passwd" }),
+      Service.start({ DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" })
+    ].map((starting) => starting.then(() => "started", String)))
+    assert.match(failures[0] ?? "", /DATA_DIR|passwd/)
+    assert.include(failures[1], "The database cannot be used")
+  })
+
   it("that are wrong are all named at once", async () => {
     const failure = await Service.start({
       PORT: "99999",

@@ -96,7 +96,9 @@ describe("a task", () => {
       const answer = await service.call("POST", `/api/tasks/${body.uuid}/${address}`, mallory, "not json")
       assert.strictEqual(answer.status, 403)
     }
-    for (const uuid of ["00000000-0000-7000-8000-000000000000", "nonsense", "%00", `${body.uuid}0`]) {
+    for (
+      const uuid of ["00000000-0000-7000-8000-000000000000", "nonsense", "%00", "%zz", "%ED%A0%80", `${body.uuid}0`]
+    ) {
       assert.strictEqual((await service.get(mallory, uuid)).status, 404, uuid)
     }
   })
@@ -257,7 +259,8 @@ describe("the edge", () => {
     assert.strictEqual((await service.call("GET", "/nowhere", token)).status, 404)
     const wrongMethod = await service.call("DELETE", "/api/tasks", token)
     assert.strictEqual(wrongMethod.status, 405)
-    assert.strictEqual(wrongMethod.headers.get("allow"), "POST, GET")
+    assert.strictEqual(wrongMethod.headers.get("allow"), "POST, GET, HEAD")
+    assert.strictEqual((await service.call("POST", "/healthz", token)).status, 405)
     const malformed = await service.call("POST", "/api/tasks", token, "{")
     assert.strictEqual(malformed.status, 422)
     assert.property(malformed.body.errors, "body")
@@ -289,6 +292,38 @@ describe("the edge", () => {
     ])
   })
 
+  it("stays quick whatever a body holds a million times", async () => {
+    const token = await mint("mallory")
+    const bodies = [
+      { assistant_id: 1, input: Array.from({ length: 1_000_000 }, () => 0) },
+      { assistant_id: 1, input: [{ type: "text", text: "x" }], noise: Array.from({ length: 500_000 }, () => "\0") },
+      {
+        assistant_id: 1,
+        input: [{ type: "text", text: "x" }],
+        turns: [{ role: "user", content: Array.from({ length: 1_000_000 }, () => 0) }]
+      }
+    ]
+    for (const body of bodies) {
+      const answer = await service.call("POST", "/api/tasks", token, body)
+      assert.strictEqual(answer.status, 422)
+      assert.isAtMost(Object.keys(answer.body.errors).length, 101)
+    }
+    const { uuid } = (await service.create(token, "x")).body
+    await report(await runOf(uuid), { type: "interrupted", tool_calls: [{ id: "c", name: "x", arguments: {} }] })
+    const results = Array.from({ length: 200_000 }, () => 0)
+    const answer = await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, { results })
+    assert.deepStrictEqual(Object.keys(answer.body.errors), ["results"])
+  })
+
+  it("takes no claim that the database would choke on", async () => {
+    for (const claims of [{ jti: "\0" }, { jti: "" }, { jti: "\ud800" }]) {
+      assert.strictEqual((await service.create(await mint("odd", claims), "x")).status, 401)
+    }
+    for (const sub of ["a\0b", "x".repeat(256)]) {
+      assert.strictEqual((await service.create(await mint(sub), "x")).status, 401)
+    }
+  })
+
   it("takes every form of the status filter, and no unknown one", async () => {
     const token = await mint("ivan")
     const { uuid } = (await service.create(token, "x")).body
@@ -300,6 +335,7 @@ describe("the edge", () => {
     assert.strictEqual(await count("status=pending,processing"), 2)
     assert.strictEqual(await count("status[]=pending&status[]=processing"), 2)
     assert.strictEqual(await count("status%5B%5D=processing"), 1)
+    assert.strictEqual(await count("status[0]=processing&status[1]=failed"), 1)
     assert.strictEqual(await count("status=completed"), 0)
     for (
       const query of [
@@ -307,6 +343,8 @@ describe("the edge", () => {
         "status=",
         "status=pending,",
         "status[]=x",
+        "status[x]=pending",
+        "page[]=1",
         "page=0",
         "page=",
         "per_page=101",

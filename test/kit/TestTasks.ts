@@ -44,8 +44,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
   const layerSettings = Layer.succeed(Settings, {
     maxActiveTasks: Limits.maxActiveTasks,
     acceptanceTimeout: Limits.acceptanceTimeout,
-    sweepInterval: Duration.minutes(1),
-    publicUrl: "http://test"
+    sweepInterval: Duration.minutes(1)
   })
   const layer = Tasks.layer.pipe(
     Layer.provideMerge(TaskSweeper.layer),

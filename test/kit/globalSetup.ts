@@ -4,7 +4,7 @@ import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import type { TestProject } from "vitest/node"
-import { EmbeddedPostgres } from "../../src/runtime/builtin/EmbeddedPostgres.ts"
+import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
 
 declare module "vitest" {
   export interface ProvidedContext {

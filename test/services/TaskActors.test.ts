@@ -127,6 +127,41 @@ describe("hand-over", () => {
         assert.strictEqual(yield* Queue.size(starts), 0)
       })))
 
+  it.effect("that has to wait for its turn starts the acceptance clock with its first attempt", () =>
+    withCore({ onStart: () => Effect.sleep("5 seconds") }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const callers = Array.from({ length: 60 }, (_, n) => callerOf(`crowd-${n}`))
+        const created = yield* Effect.forEach(
+          callers.flatMap((one) => [one, one, one, one, one]),
+          (one) => Effect.map(tasks.create(one, question), ({ uuid }) => ({ one, uuid }))
+        )
+        const pending = Effect.map(
+          Effect.forEach(created, ({ one, uuid }) => tasks.get(one.principal, uuid)),
+          (all) => all.filter(({ status }) => status === "pending").length
+        )
+        yield* TestClock.adjust("32 seconds")
+        assert.strictEqual(yield* Queue.size(starts), 300)
+        assert.strictEqual(yield* pending, 300 - 256)
+        yield* TestClock.adjust("4 seconds")
+        assert.strictEqual(yield* pending, 0)
+        assert.strictEqual(yield* Queue.size(starts), 300)
+      })))
+
+  it.effect("holds nothing of a task that has ended, however long the core asked to wait", () =>
+    withCore({ onStart: () => unavailable(Duration.hours(12)) }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const actors = yield* TaskActors
+        const callers = Array.from({ length: 60 }, (_, n) => callerOf(`crowd-${n}`))
+        yield* Effect.forEach(callers.flatMap((one) => [one, one, one, one, one]), (one) => tasks.create(one, question))
+        assert.isTrue(yield* actors.isSaturated)
+        yield* TestClock.adjust("2 minutes")
+        assert.isFalse(yield* actors.isSaturated)
+        assert.strictEqual(yield* actors.size, 0)
+        assert.strictEqual(yield* Queue.size(starts), 300)
+      })))
+
   it.effect("a refusal fails the task at once", () =>
     withCore({ onStart: () => Effect.fail(new CoreRefused({ status: 400 })) }, () =>
       Effect.gen(function*() {

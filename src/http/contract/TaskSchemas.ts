@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import { JsonObject } from "../../domain/OpaqueJson.ts"
 import { TaskStatus } from "../../domain/Task.ts"
+import { isAtMostCharacters } from "../../domain/TaskRequest.ts"
 import { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
 
 const summary = {
@@ -41,9 +42,7 @@ export const ToolResultsBody = Schema.Struct({
 export const CancelBody = Schema.Struct({
   reason: Schema.optional(
     Schema.NullOr(
-      Schema.String.check(
-        Schema.isMaxLength(Limits.cancelReasonLength, { expected: `at most ${Limits.cancelReasonLength} characters` })
-      )
+      Schema.String.check(isAtMostCharacters(Limits.cancelReasonLength))
     )
   )
 }).annotate({ identifier: "CancelTask" })

@@ -3,12 +3,13 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { CoreEvent } from "../../domain/CoreProtocol.ts"
+import * as Limits from "../../domain/Limits.ts"
 import { Tasks } from "../../services/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound, RunConflict } from "../contract/Errors.ts"
 import * as JsonBody from "./JsonBody.ts"
 
-const readEvent = JsonBody.reader(CoreEvent)
+const readEvent = JsonBody.reader(CoreEvent, { maxItems: { tool_calls: Limits.toolCalls } })
 
 export const layer = HttpApiBuilder.group(
   Api,

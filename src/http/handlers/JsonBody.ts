@@ -6,6 +6,9 @@ import { invalid, PayloadTooLarge, ValidationFailed } from "../contract/Errors.t
 
 type FieldErrors = Record<string, Array<string>>
 
+/** Messages about one body: a hostile one could break a rule a million times. */
+const maxErrors = 100
+
 const whole = "body"
 
 const isTooLarge = (error: HttpServerError.HttpServerError) =>
@@ -73,6 +76,7 @@ export const validationFailed = (errors: FieldErrors): ValidationFailed => {
 
 /** Texts that a database or another system would choke on, and nesting that is too deep. `path` is used as a stack. */
 const checkText = (value: unknown, path: Array<PropertyKey>, errors: FieldErrors): void => {
+  if (Object.keys(errors).length >= maxErrors) return
   if (typeof value === "string") {
     if (value.includes("\0")) add(errors, path, "Must not contain a NUL character")
     if (!value.isWellFormed()) add(errors, path, "Must be well-formed Unicode")
@@ -96,16 +100,32 @@ const checkText = (value: unknown, path: Array<PropertyKey>, errors: FieldErrors
 const parse = (text: string) =>
   Effect.try({ try: (): unknown => JSON.parse(text), catch: () => invalid(whole, "The body is not valid JSON") })
 
-/** A reader of bodies of one schema. An empty body stands for `whenEmpty`, where one is given. */
-export const reader = <A>(schema: Schema.Decoder<A>, options?: { readonly whenEmpty: unknown }) => {
+interface ReaderOptions {
+  /** What an empty body stands for; without it an empty body is an error. */
+  readonly whenEmpty?: object
+  /** The most items that a field's array may have, looked at before any of them is. */
+  readonly maxItems?: Readonly<Record<string, number>>
+}
+
+const checkLengths = (body: object, maxItems: Readonly<Record<string, number>>, errors: FieldErrors) => {
+  for (const [field, maximum] of Object.entries(maxItems)) {
+    const value = (body as Readonly<Record<string, unknown>>)[field]
+    if (Array.isArray(value) && value.length > maximum) add(errors, [field], `Expected at most ${maximum} items`)
+  }
+}
+
+/** A reader of bodies of one schema. */
+export const reader = <A>(schema: Schema.Decoder<A>, { maxItems = {}, whenEmpty }: ReaderOptions = {}) => {
   const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
   return Effect.fnUntraced(function*(
     request: HttpServerRequest.HttpServerRequest
   ): Effect.fn.Return<A, PayloadTooLarge | ValidationFailed> {
     const text = yield* readText(request)
-    const value = text === "" && options !== undefined ? options.whenEmpty : yield* parse(text)
+    const value = text === "" && whenEmpty !== undefined ? whenEmpty : yield* parse(text)
     if (!Predicate.isObject(value)) return yield* invalid(whole, "The body must be a JSON object")
     const errors: FieldErrors = {}
+    checkLengths(value, maxItems, errors)
+    if (Object.keys(errors).length > 0) return yield* validationFailed(errors)
     checkText(value, [], errors)
     const decoded = yield* decode(value).pipe(
       Effect.mapError((error) => {

@@ -29,8 +29,15 @@ export const decodeListQuery = (
   query: { readonly [name: string]: Values }
 ): Result.Result<ListQuery, ValidationFailed> => {
   const errors: Record<string, Array<string>> = {}
-  const given = [...listOf(query["status"]), ...listOf(query["status[]"])].flatMap((text) => text.split(","))
+  const given = Object.entries(query)
+    .flatMap(([name, values]) => /^status(\[\d*\])?$/.test(name) ? listOf(values) : [])
+    .flatMap((text) => text.split(","))
   if (!given.every(isStatus)) errors["status"] = [`Expected one or more of ${TaskStatus.literals.join(", ")}`]
+  // A parameter in brackets that mean nothing must not be taken for none.
+  for (const name of Object.keys(query)) {
+    const [, field] = /^(status)\[(?!\d*\]$)/.exec(name) ?? /^(page|per_page)\[/.exec(name) ?? []
+    if (field !== undefined) errors[field] = [`${name} is not a form of this parameter`]
+  }
   const page = integer(query["page"], 1, Number.MAX_SAFE_INTEGER)
   if (page === undefined) errors["page"] = ["Expected an integer of at least 1"]
   const perPage = integer(query["per_page"], Limits.perPage.default, Limits.perPage.maximum)

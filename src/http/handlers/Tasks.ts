@@ -1,7 +1,8 @@
 /** `contract/Api`'s tasks: bodies and queries in, use cases, JSON out. */
 import { Effect } from "effect"
-import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import * as Limits from "../../domain/Limits.ts"
 import { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import * as Services from "../../services/Tasks.ts"
@@ -12,12 +13,18 @@ import { CancelBody, ToolResultsBody } from "../contract/TaskSchemas.ts"
 import * as JsonBody from "./JsonBody.ts"
 import { decodeListQuery } from "./ListQuery.ts"
 
-const readCreateTask = JsonBody.reader(CreateTaskBody)
-const readToolResults = JsonBody.reader(ToolResultsBody)
+const readCreateTask = JsonBody.reader(CreateTaskBody, {
+  maxItems: { input: Limits.inputItems, turns: Limits.turns, client_tools: Limits.clientTools }
+})
+const readToolResults = JsonBody.reader(ToolResultsBody, { maxItems: { results: Limits.toolCalls } })
 const readCancel = JsonBody.reader(CancelBody, { whenEmpty: {} })
 
 const notInterrupted = ({ status }: Services.TaskNotInterrupted) =>
-  new Conflict({ message: `The task is ${status}, not interrupted.` })
+  new Conflict({
+    message: status === "interrupted"
+      ? "The task has moved on meanwhile. Read it again."
+      : `The task is ${status}, not interrupted.`
+  })
 
 const mismatch = ({ problems }: Services.ToolResultsMismatch) =>
   JsonBody.validationFailed(
@@ -63,8 +70,9 @@ export const layer = HttpApiBuilder.group(
       .handleRaw("create", ({ request }) => create(request))
       .handleRaw(
         "list",
-        Effect.fnUntraced(function*({ query }) {
+        Effect.fnUntraced(function*() {
           const { principal } = yield* CurrentCaller
+          const query = yield* HttpServerRequest.ParsedSearchParams
           const { page, perPage, statuses } = yield* Effect.fromResult(decodeListQuery(query))
           const { tasks: rows, total } = yield* tasks.list({ sub: principal.sub, statuses, page, perPage })
           return HttpServerResponse.jsonUnsafe({

@@ -3,7 +3,7 @@
  * a service that was killed leaves no lock, and a Postgres it left running is taken over.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Redacted, Schedule, Schema, type Scope } from "effect"
+import { Duration, Effect, Redacted, Schedule, Schema, type Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { spawn, spawnSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -71,6 +71,7 @@ const initialise = (place: PostgresPlace) =>
     const draft = `${place.database}.${process.pid}`
     const password = passwordOf(place.database)
     if (!fs.existsSync(password)) fs.writeFileSync(password, randomBytes(24).toString("base64url"), { mode: 0o600 })
+    fs.rmSync(draft, { recursive: true, force: true })
     fs.mkdirSync(draft, { mode: 0o700 })
     if (place.user !== undefined) {
       fs.chownSync(draft, place.user.uid, place.user.gid)
@@ -182,34 +183,32 @@ const stop = ({ pid }: Running) =>
     Effect.ignore
   )
 
-export class EmbeddedPostgres extends Context.Service<EmbeddedPostgres, {
+export interface EmbeddedPostgres {
   readonly url: Redacted.Redacted
   readonly directory: string
-}>()("async-task-service/runtime/builtin/EmbeddedPostgres") {
-  /** `extra` are further settings of the server, each `name=value`. */
-  static readonly start = Effect.fn("EmbeddedPostgres.start")(
-    function*(
-      dataDir: string,
-      extra: ReadonlyArray<string> = []
-    ): Effect.fn.Return<EmbeddedPostgres["Service"], EmbeddedPostgresError, Scope.Scope> {
-      const place = yield* attempt(() => find(path.resolve(dataDir)))
-      yield* initialise(place)
-      const { running, sql, url } = yield* reach(place, extra).pipe(
-        Effect.retry({ schedule: Schedule.spaced("500 millis"), times: 30 }),
-        Effect.catch(() =>
-          fail(`Postgres did not start on ${place.database}:\n${lastLines(logOf(place.database)).join("\n")}`)
-        )
-      )
-      if (!(yield* hold(sql))) {
-        return yield* fail(
-          `Another service is running on ${dataDir}. Stop it, or set DATA_DIR to a directory of its own.`
-        )
-      }
-      yield* Effect.acquireRelease(
-        Effect.sync(() => watch(running, place)),
-        (watcher) => Effect.andThen(Effect.sync(() => watcher.kill("SIGKILL")), stop(running))
-      )
-      return { url, directory: place.database }
-    }
-  )
 }
+
+/** Runs Postgres on `dataDir` for as long as the scope lasts. `extra` are further settings of it, each `name=value`. */
+export const start = Effect.fnUntraced(function*(
+  dataDir: string,
+  extra: ReadonlyArray<string> = []
+): Effect.fn.Return<EmbeddedPostgres, EmbeddedPostgresError, Scope.Scope> {
+  const place = yield* attempt(() => find(path.resolve(dataDir)))
+  yield* initialise(place)
+  const { running, sql, url } = yield* reach(place, extra).pipe(
+    Effect.retry({ schedule: Schedule.spaced("500 millis"), times: 30 }),
+    Effect.catch(() =>
+      fail(`Postgres did not start on ${place.database}:\n${lastLines(logOf(place.database)).join("\n")}`)
+    )
+  )
+  if (!(yield* hold(sql))) {
+    return yield* fail(
+      `Another service is running on ${dataDir}. Stop it, or set DATA_DIR to a directory of its own.`
+    )
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => watch(running, place)),
+    (watcher) => Effect.andThen(Effect.sync(() => watcher.kill("SIGKILL")), stop(running))
+  )
+  return { url, directory: place.database }
+})

@@ -24,10 +24,3 @@ export const layerClient = (byOrigin: ReadonlyMap<string, Fetch>): Layer.Layer<H
       })
     )
   )
-
-/** The network, with one origin answered at another address. */
-export const redirect = (origin: string, address: string): Fetch => (input, init) => {
-  const url = input instanceof Request ? input.url : String(input)
-  // @effect-diagnostics-next-line globalFetch:off
-  return globalThis.fetch(url.replace(origin, address), init)
-}

@@ -54,37 +54,30 @@ const shareNative = (native: string): string => {
   const shared = path.join(sharedRoot, `postgres-${digest.slice(0, 12)}`)
   if (!fs.existsSync(shared)) {
     const draft = `${shared}.${process.pid}`
-    fs.mkdirSync(sharedRoot, { recursive: true, mode: 0o755 })
+    makePassable(sharedRoot)
     fs.cpSync(native, draft, { recursive: true, verbatimSymlinks: true })
     fs.renameSync(draft, shared)
   }
   return shared
 }
 
-/** The name by which a data directory's database goes outside of it: lost with the directory, so is the database. */
+/** The name by which a data directory's database goes outside of it; a new directory begins with a new database. */
 const nameOf = (dataDir: string): string => {
   const file = path.join(dataDir, "database-name")
   if (!fs.existsSync(file)) fs.writeFileSync(file, randomBytes(8).toString("hex"), { mode: 0o600 })
   return fs.readFileSync(file, "utf8")
 }
 
-/** Removes databases whose data directory is gone. */
-const removeAbandoned = () => {
-  for (const name of fs.readdirSync(sharedRoot)) {
-    const owner = path.join(sharedRoot, name, "data-directory")
-    if (!fs.existsSync(owner)) continue
-    const file = path.join(fs.readFileSync(owner, "utf8"), "database-name")
-    if (!fs.existsSync(file) || fs.readFileSync(file, "utf8") !== name) {
-      fs.rmSync(path.join(sharedRoot, name), { recursive: true, force: true })
-    }
-  }
+/** Made so that the unprivileged user may pass, whatever the umask. */
+const makePassable = (directory: string) => {
+  fs.mkdirSync(directory, { recursive: true })
+  fs.chmodSync(directory, 0o755)
 }
 
 const outside = (dataDir: string): string => {
-  fs.mkdirSync(sharedRoot, { recursive: true, mode: 0o755 })
-  removeAbandoned()
   const home = path.join(sharedRoot, nameOf(dataDir))
-  fs.mkdirSync(home, { recursive: true })
+  makePassable(sharedRoot)
+  makePassable(home)
   fs.writeFileSync(path.join(home, "data-directory"), dataDir)
   return home
 }

@@ -9,12 +9,14 @@ const run = (statements: ReadonlyArray<string>) =>
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
   })
 
-const loader = Migrator.fromRecord({
+const migrations = {
   "0001_tasks": run(Tasks.statements)
-})
+}
+
+const loader = Migrator.fromRecord(migrations)
 
 /** The id of the newest migration: what `/readyz` holds the database against. */
-export const latest = 1
+export const latest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 
 const migrate = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
