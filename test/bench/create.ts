@@ -10,7 +10,8 @@ import { createServer } from "node:http"
 import * as path from "node:path"
 import postgres from "postgres"
 import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
-import { eventually, freePort, jwtSecret, mint, Service, temporaryDirectory } from "../kit/Service.ts"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { eventually, freePort, jwtSecret, mint, Service } from "../kit/Service.ts"
 
 const rounds = Number(process.argv[2] ?? 5)
 const seconds = Number(process.argv[3] ?? 5)
@@ -103,4 +104,4 @@ await ours.stop()
 core.close()
 core.closeAllConnections()
 await Effect.runPromise(Scope.close(scope, Exit.void))
-fs.rmSync(directory, { recursive: true, force: true })
+removeDirectory(directory)

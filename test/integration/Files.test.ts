@@ -1,20 +1,23 @@
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { mint, Service, temporaryDirectory } from "../kit/Service.ts"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { mint, Service } from "../kit/Service.ts"
 
 let database: OpenDatabase
 let service: Service
 let token: string
+const directory = temporaryDirectory()
 
 beforeAll(async () => {
   database = await openDatabase()
-  service = await Service.start({ DATABASE_URL: database.url, DATA_DIR: temporaryDirectory() })
+  service = await Service.start({ DATABASE_URL: database.url, DATA_DIR: directory })
   token = await mint("uploader")
 })
 
 afterAll(async () => {
   await service.stop()
   await database.drop()
+  removeDirectory(directory)
 })
 
 const upload = async (name: string, content: string | Uint8Array<ArrayBuffer>, field = "file") => {

@@ -2,8 +2,9 @@ import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
-import { eventually, freePort, mint, Service, temporaryDirectory } from "../kit/Service.ts"
+import { eventually, freePort, mint, Service } from "../kit/Service.ts"
 
 let database: OpenDatabase
 
@@ -60,7 +61,7 @@ describe("kill -9 of the whole process group", () => {
       assert.isNotNull(body.turn)
     }
     await second.stop()
-    fs.rmSync(directory, { recursive: true, force: true })
+    removeDirectory(directory)
   })
 })
 
@@ -77,7 +78,7 @@ describe("the embedded database", () => {
     const second = await Service.start({ DATA_DIR: directory })
     assert.strictEqual((await second.get(token, uuid)).body.status, "completed")
     await second.stop()
-    fs.rmSync(directory, { recursive: true, force: true })
+    removeDirectory(directory)
   })
 
   it("belongs to one service: a second one on the directory says so and exits", async () => {
@@ -89,7 +90,7 @@ describe("the embedded database", () => {
     assert.notInclude(second, "    at ")
     assert.strictEqual((await fetch(`${first.url}/readyz`)).status, 200)
     await first.stop()
-    fs.rmSync(directory, { recursive: true, force: true })
+    removeDirectory(directory)
   })
 
   it("works in a directory that only its owner can read", async () => {
@@ -104,7 +105,7 @@ describe("the embedded database", () => {
     const second = await Service.start({ DATA_DIR: directory })
     assert.strictEqual((await second.get(token, uuid)).body.status, "completed")
     await second.stop()
-    fs.rmSync(parent, { recursive: true, force: true })
+    removeDirectory(parent)
   })
 })
 

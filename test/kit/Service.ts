@@ -2,9 +2,7 @@
 import * as jose from "jose"
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import * as fs from "node:fs"
 import { createServer } from "node:net"
-import * as os from "node:os"
 import * as path from "node:path"
 import { internalToken } from "./ScriptedCore.ts"
 
@@ -27,8 +25,6 @@ export const freePort = async () => {
   await once(server, "close")
   return port
 }
-
-export const temporaryDirectory = () => fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-test-"))
 
 /** Asks until `until` holds of the answer; fails after ten seconds. */
 export const eventually = async <A>(
