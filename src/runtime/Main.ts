@@ -1,5 +1,6 @@
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Console, Effect, Exit, Layer, Logger, Option, Predicate, References } from "effect"
+import { existsSync } from "node:fs"
 import * as App from "./App.ts"
 import * as AppConfig from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
@@ -45,6 +46,7 @@ const explained = main.pipe(
 )
 
 if (import.meta.main) {
+  if (existsSync(".env")) process.loadEnvFile()
   NodeRuntime.runMain(explained, {
     disableErrorReporting: true,
     // A drain that a signal asked for is a success.

@@ -1,4 +1,5 @@
-import { execFileSync } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
+import { once } from "node:events"
 import * as fs from "node:fs"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
@@ -133,6 +134,31 @@ describe("SIGTERM", () => {
     assert.strictEqual((await second.get(token, uuid)).body.status, "completed")
     await second.stop()
     await core.close()
+  })
+})
+
+describe("npm start", () => {
+  it("hands SIGTERM on to the service, and says how to use it", async () => {
+    const directory = temporaryDirectory()
+    const port = await freePort()
+    const { HOME, PATH } = process.env
+    const npm = spawn("npm", ["start"], {
+      env: { HOME, PATH, PORT: String(port), DATA_DIR: directory },
+      detached: true
+    })
+    let output = ""
+    npm.stdout.on("data", (chunk) => output += chunk)
+    const isReady = () => fetch(`http://127.0.0.1:${port}/readyz`).then(({ ok }) => ok, () => false)
+    await eventually(isReady, (ready) => ready, 30_000)
+    await eventually(async () => output, (text) => text.includes("sleep 1; curl"))
+    // The printed commands, as a newcomer pastes them.
+    const pasted = execFileSync("bash", ["-c", output.slice(output.indexOf("  TOKEN="))], { encoding: "utf8" })
+    assert.include(pasted, `"status":"completed"`)
+    const exited = once(npm, "exit")
+    npm.kill("SIGTERM")
+    await exited
+    assert.isFalse(await isReady())
+    removeDirectory(directory)
   })
 })
 
