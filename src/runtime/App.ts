@@ -10,16 +10,13 @@ import * as Authorization from "../http/handlers/Authorization.ts"
 import * as Server from "../http/Server.ts"
 import { AssistantBackend } from "../services/AssistantBackend.ts"
 import { CoreClient } from "../services/CoreClient.ts"
-import { CoreStops } from "../services/CoreStops.ts"
 import { CoreTransport } from "../services/CoreTransport.ts"
 import { Secrets } from "../services/Secrets.ts"
 import { Settings } from "../services/Settings.ts"
 import * as Migrations from "../services/sql/Migrations.ts"
 import * as ReadinessSql from "../services/sql/ReadinessSql.ts"
 import * as TaskRepositorySql from "../services/sql/TaskRepositorySql.ts"
-import { TaskActors } from "../services/TaskActors.ts"
-import { Tasks } from "../services/Tasks.ts"
-import { TaskSweeper } from "../services/TaskSweeper.ts"
+import * as TaskEngine from "../services/TaskEngine.ts"
 import { TokenVerifier } from "../services/TokenVerifier.ts"
 import type { AppConfig } from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
@@ -117,10 +114,7 @@ export const layer = (config: AppConfig) => {
     acceptanceTimeout: config.acceptanceTimeout,
     sweepInterval: Duration.seconds(1)
   })
-  const layerTasks = Tasks.layer.pipe(
-    Layer.provideMerge(TaskSweeper.layer),
-    Layer.provideMerge(TaskActors.layer),
-    Layer.provideMerge(CoreStops.layer),
+  const layerTasks = TaskEngine.layer.pipe(
     Layer.provideMerge(TaskRepositorySql.layer),
     Layer.provide(Secrets.layer(config.encryptionKeys))
   )

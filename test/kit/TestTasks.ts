@@ -7,13 +7,10 @@ import type { Caller } from "../../src/domain/Principal.ts"
 import type { RunId } from "../../src/domain/Task.ts"
 import type { CreateTaskBody } from "../../src/domain/TaskRequest.ts"
 import { CoreClient, type Run } from "../../src/services/CoreClient.ts"
-import { CoreStops } from "../../src/services/CoreStops.ts"
 import { Secrets } from "../../src/services/Secrets.ts"
 import { Settings } from "../../src/services/Settings.ts"
-import { TaskActors } from "../../src/services/TaskActors.ts"
+import * as TaskEngine from "../../src/services/TaskEngine.ts"
 import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.ts"
-import { Tasks } from "../../src/services/Tasks.ts"
-import { TaskSweeper } from "../../src/services/TaskSweeper.ts"
 
 export interface CoreScript {
   readonly onStart: (run: Run, attempt: number) => Effect.Effect<void, CoreUnavailable | CoreRefused>
@@ -46,10 +43,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
     acceptanceTimeout: Limits.acceptanceTimeout,
     sweepInterval: Duration.minutes(1)
   })
-  const layer = Tasks.layer.pipe(
-    Layer.provideMerge(TaskSweeper.layer),
-    Layer.provideMerge(TaskActors.layer),
-    Layer.provideMerge(CoreStops.layer),
+  const layer = TaskEngine.layer.pipe(
     Layer.provideMerge(TaskRepositoryMemory.layer),
     Layer.provide([layerCore, layerSettings]),
     Layer.provide(Secrets.layer([Redacted.make(new Uint8Array(32))])),

@@ -1,0 +1,12 @@
+/** The use cases with all that drives tasks on, over whichever store, core and secrets they are given. */
+import { Layer } from "effect"
+import { CoreStops } from "./CoreStops.ts"
+import { TaskActors } from "./TaskActors.ts"
+import { Tasks } from "./Tasks.ts"
+import { TaskSweeper } from "./TaskSweeper.ts"
+
+export const layer = Tasks.layer.pipe(
+  Layer.provideMerge(TaskSweeper.layer),
+  Layer.provideMerge(TaskActors.layer),
+  Layer.provideMerge(CoreStops.layer)
+)
