@@ -1,7 +1,8 @@
+import * as fs from "node:fs"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
 import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
-import { mint, Service } from "../kit/Service.ts"
+import { eventually, mint, Service } from "../kit/Service.ts"
 
 let database: OpenDatabase
 let service: Service
@@ -70,6 +71,13 @@ describe("a file", () => {
       (await upload("picture.PNG", new Uint8Array([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0]))).status,
       201
     )
+  })
+
+  it("that is refused on its way leaves nothing in storage", async () => {
+    const stored = () => fs.readdirSync(`${directory}/storage`).length
+    const before = stored()
+    assert.strictEqual((await upload("picture.gif", new Uint8Array(4 * 1024 * 1024))).status, 422)
+    await eventually(async () => stored(), (count) => count === before)
   })
 
   it("needs a token", async () => {

@@ -10,6 +10,9 @@ export type FileStorage = Effect.Success<ReturnType<typeof make>>
 /** Bytes of a file that its facts are told from. */
 const describedBytes = 16 * 1024 * 1024
 
+/** The parser counts some bytes beyond the file's own; the exact bound is held by the gateway. */
+const slackBytes = 1024 * 1024
+
 const safeName = (name: string): string =>
   name.normalize("NFKD").replace(/[^A-Za-z0-9._-]+/g, "_").replace(/^\.+/, "").slice(-100) || "file"
 
@@ -34,7 +37,10 @@ export const make = Effect.fnUntraced(function*(root: string) {
     const id = yield* random.uuidV4()
     const relative = `${id}/${safeName(part.name)}`
     yield* files.makeDirectory(paths.join(root, id))
-    yield* Stream.run(part.content, files.sink(paths.join(root, relative)))
+    yield* Stream.run(part.content, files.sink(paths.join(root, relative))).pipe(
+      // An upload that breaks off leaves nothing behind.
+      Effect.onError(() => Effect.ignore(files.remove(paths.join(root, id), { recursive: true })))
+    )
     return { id, name: part.name, mime_type: part.contentType, provider_data: { path: relative } }
   })
 
@@ -51,7 +57,7 @@ export const make = Effect.fnUntraced(function*(root: string) {
       onSome: (file) => HttpServerResponse.jsonUnsafe(file, { status: 201 })
     })
   }).pipe(
-    Effect.provideContext(Multipart.limitsServices({ maxParts: 10, maxFileSize: Limits.fileBytes + 1 })),
+    Effect.provideContext(Multipart.limitsServices({ maxParts: 10, maxFileSize: Limits.fileBytes + slackBytes })),
     Effect.catchTag("MultipartError", (error) => Effect.succeed(invalid(error.reason._tag))),
     Effect.orDie
   )
