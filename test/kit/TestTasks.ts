@@ -1,5 +1,5 @@
 /** The use cases and actors over the store in memory and a core that does what the test says, all under TestClock. */
-import { Duration, Effect, Layer, Queue, Redacted } from "effect"
+import { Duration, Effect, identity, Layer, Queue, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { CoreRefused, CoreUnavailable } from "../../src/domain/HandOver.ts"
 import * as Limits from "../../src/domain/Limits.ts"
@@ -10,11 +10,14 @@ import { CoreClient, type Run } from "../../src/services/CoreClient.ts"
 import { Secrets } from "../../src/services/Secrets.ts"
 import { Settings } from "../../src/services/Settings.ts"
 import * as TaskEngine from "../../src/services/TaskEngine.ts"
+import { TaskRepository } from "../../src/services/TaskRepository.ts"
 import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.ts"
 
 export interface CoreScript {
   readonly onStart: (run: Run, attempt: number) => Effect.Effect<void, CoreUnavailable | CoreRefused>
   readonly onStop?: (runId: RunId) => Effect.Effect<void, CoreUnavailable | CoreRefused>
+  /** Puts faults before the store. */
+  readonly withStore?: (store: TaskRepository["Service"]) => TaskRepository["Service"]
 }
 
 export const callerOf = (sub: string): Caller => ({
@@ -43,8 +46,11 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
     acceptanceTimeout: Limits.acceptanceTimeout,
     sweepInterval: Duration.minutes(1)
   })
+  const layerStore = Layer.effect(TaskRepository, Effect.map(TaskRepository, script.withStore ?? identity)).pipe(
+    Layer.provide(TaskRepositoryMemory.layer)
+  )
   const layer = TaskEngine.layer.pipe(
-    Layer.provideMerge(TaskRepositoryMemory.layer),
+    Layer.provideMerge(layerStore),
     Layer.provide([layerCore, layerSettings]),
     Layer.provide(Secrets.layer([Redacted.make(new Uint8Array(32))])),
     Layer.provide(SecureRandom.layerWebCrypto)

@@ -254,6 +254,31 @@ describe("interrupt and resume", () => {
       })))
 })
 
+describe("a store that does not answer", () => {
+  it.effect("delays a resume, and strands nothing", () => {
+    let faults = 3
+    return withCore({
+      onStart: accepts,
+      withStore: (store) => ({
+        ...store,
+        pendingRun: (uuid) =>
+          Effect.suspend(() => faults-- > 0 ? Effect.die(new Error("connection lost")) : store.pendingRun(uuid))
+      })
+    }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const first = yield* Queue.take(starts)
+        yield* tasks.report({ ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
+        const task = yield* tasks.get(caller.principal, uuid)
+        yield* tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }])
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual(faults, -1)
+        assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
+      }))
+  })
+})
+
 describe("stop", () => {
   it.effect("is owed until the core takes it", () => {
     let down = true
