@@ -92,7 +92,7 @@ export class Tasks extends Context.Service<Tasks, {
           acceptanceDeadline: (yield* actors.isSaturated) ? null : plus(createdAt, settings.acceptanceTimeout)
         }
         const request = fromValue(toRunRequest(body))
-        yield* repository.create(
+        const insert = repository.create(
           {
             uuid,
             principal,
@@ -117,7 +117,8 @@ export class Tasks extends Context.Service<Tasks, {
           request,
           resume: null
         }
-        yield* actors.begin(head, run)
+        // A client that hangs up meanwhile leaves a task that runs, never one that lies until the sweep.
+        yield* Effect.uninterruptible(Effect.andThen(insert, actors.begin(head, run)))
         return { uuid, maxExecutionTime }
       })
 

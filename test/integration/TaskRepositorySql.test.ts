@@ -1,11 +1,36 @@
-import { layer } from "@effect/vitest"
-import { Layer } from "effect"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Exit, Layer, Option } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import * as TaskRepositorySql from "../../src/services/sql/TaskRepositorySql.ts"
+import { TaskRepository } from "../../src/services/TaskRepository.ts"
 import * as Database from "../kit/Database.ts"
-import { contract } from "../kit/TaskRepositoryContract.ts"
+import { contract, makeTask } from "../kit/TaskRepositoryContract.ts"
 
 layer(Layer.mergeAll(TaskRepositorySql.layer.pipe(Layer.provide(Database.layer)), SecureRandom.layerWebCrypto))(
   "TaskRepository on Postgres",
-  contract
+  (it) => {
+    contract(it)
+
+    it.effect("creates that share a statement keep their own outcomes: one that fails spoils no other", () =>
+      Effect.gen(function*() {
+        const repository = yield* TaskRepository
+        const taken = yield* makeTask()
+        yield* repository.create(taken, 5)
+        const huge = OpaqueJson.make(JSON.stringify("x".repeat(100_000)))
+        const tasks = yield* Effect.forEach(
+          Array.from({ length: 40 }, (_, index) => index),
+          (index) => makeTask(index === 20 ? { uuid: taken.uuid } : index === 30 ? { request: huge } : {})
+        )
+        const exits = yield* Effect.forEach(tasks, (task) => Effect.exit(repository.create(task, 5)), {
+          concurrency: "unbounded"
+        })
+        assert.deepStrictEqual(exits.flatMap((exit, index) => Exit.isFailure(exit) ? [index] : []), [20])
+        for (const task of tasks.filter((_, index) => index !== 20)) {
+          const found = Option.getOrThrow(yield* repository.get(task.uuid))
+          assert.strictEqual(found.sub, task.principal.sub)
+          assert.strictEqual(found.runId, task.runId)
+        }
+      }))
+  }
 )

@@ -6,8 +6,9 @@ import { isTerminal, RunId, TaskHead, TaskId, TaskStatus, type TaskSummary } fro
 import { changeOf } from "../../domain/TaskChange.ts"
 import { format, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { ToolCall } from "../../domain/ToolCall.ts"
-import { type Commit, TaskRepository, TooManyActiveTasks } from "../TaskRepository.ts"
+import { type Commit, type NewTask, TaskRepository, TooManyActiveTasks } from "../TaskRepository.ts"
 import { cancelInterrupted, commitStatement, headColumns, isLive, micros, standing } from "./CommitStatement.ts"
+import * as TaskInserts from "./TaskInserts.ts"
 
 const HeadRow = TaskHead.pipe(Schema.encodeKeys({
   runId: "run_id",
@@ -61,40 +62,16 @@ const decodeStops = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({
 
 const isRepeatedEvent = (error: SqlError.SqlError) => error.reason._tag === "UniqueViolation"
 
-const timestamp = (moment: Timestamp | null) => moment === null ? null : format(moment)
-
 export const layer = Layer.effect(
   TaskRepository,
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     const run = (text: string, values: ReadonlyArray<unknown>) => sql.unsafe<object>(text, values)
 
-    const create = Effect.fnUntraced(function*(
-      ...[task, maxActive]: Parameters<TaskRepository["Service"]["create"]>
-    ) {
-      const { issuedAt, sub, tokenId } = task.principal
-      const [row] = yield* run(
-        `SELECT create_task($1, $2, $3, $4, $5, $6, $7, $8, $9, to_timestamp($10), $11, $12, $13, $14) AS outcome`,
-        [
-          task.uuid,
-          sub,
-          task.runId,
-          task.callbackUrl,
-          task.maxExecutionTime,
-          format(task.createdAt),
-          format(task.deadline),
-          timestamp(task.acceptanceDeadline),
-          tokenId,
-          issuedAt,
-          task.request,
-          task.userToken,
-          task.callbackSecret,
-          maxActive
-        ]
-      ).pipe(Effect.orDie)
-      if ((row as { readonly outcome: string }).outcome !== "created") {
-        return yield* new TooManyActiveTasks({ maximum: maxActive })
-      }
+    const insert = yield* TaskInserts.make
+    const create = Effect.fnUntraced(function*(task: NewTask, maxActive: number) {
+      const outcome = yield* Effect.orDie(insert(task, maxActive))
+      if (outcome !== "created") return yield* new TooManyActiveTasks({ maximum: maxActive })
     })
 
     const get = Effect.fnUntraced(

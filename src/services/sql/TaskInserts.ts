@@ -1,0 +1,99 @@
+/**
+ * Group commit for creates: those that wait at the same moment share one statement, so that a busy node spends one round
+ * trip and one flush of the log on many of them. A lone create goes out at once.
+ */
+import { PgTypes } from "@effect/sql-pg"
+import { type Cause, Effect, Exit, Queue, Result } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import type { Timestamp } from "../../domain/Timestamp.ts"
+import type { NewTask } from "../TaskRepository.ts"
+
+/** Statements under way at a time: one is planned and flushed while the next one gathers. */
+const concurrency = 2
+
+const maxBatch = 64
+
+/** Characters; a request beyond goes alone, so that a statement stays small. */
+const largeRequest = 65_536
+
+type Outcome = "created" | "too_many_active_tasks"
+
+interface Insert {
+  readonly task: NewTask
+  readonly maxActive: number
+  readonly answer: (outcome: Effect.Effect<Outcome, SqlError.SqlError>) => void
+}
+
+const { float8, int4, text, uuid } = PgTypes.OID
+const seconds = (moment: Timestamp | null) => moment === null ? null : moment / 1_000_000
+
+/** The parameters of `create_task`, in its order; moments as seconds, exact to the microsecond. */
+const parameters: ReadonlyArray<{
+  readonly oid: number
+  readonly of: (insert: Insert) => string | number | null
+  readonly moment?: true
+}> = [
+  { oid: uuid, of: ({ task }) => task.uuid },
+  { oid: text, of: ({ task }) => task.principal.sub },
+  { oid: uuid, of: ({ task }) => task.runId },
+  { oid: text, of: ({ task }) => task.callbackUrl },
+  { oid: int4, of: ({ task }) => task.maxExecutionTime },
+  { oid: float8, of: ({ task }) => seconds(task.createdAt), moment: true },
+  { oid: float8, of: ({ task }) => seconds(task.deadline), moment: true },
+  { oid: float8, of: ({ task }) => seconds(task.acceptanceDeadline), moment: true },
+  { oid: text, of: ({ task }) => task.principal.tokenId },
+  { oid: float8, of: ({ task }) => task.principal.issuedAt, moment: true },
+  { oid: text, of: ({ task }) => task.request },
+  { oid: text, of: ({ task }) => task.userToken },
+  { oid: text, of: ({ task }) => task.callbackSecret },
+  { oid: int4, of: ({ maxActive }) => maxActive }
+]
+
+const statement = `SELECT create_task(${
+  parameters.map(({ moment }, index) => moment ? `to_timestamp(p${index})` : `p${index}`).join(", ")
+}) AS outcome FROM unnest(${parameters.map((_, index) => `$${index + 1}`).join(", ")})
+AS insert (${parameters.map((_, index) => `p${index}`).join(", ")})`
+
+const bind = (inserts: ReadonlyArray<Insert>) =>
+  parameters.map(({ of, oid }) => Result.getOrThrow(PgTypes.array(inserts.map(of), oid)))
+
+/** A fault of the store meets every row alike; any other is the fault of one row, which must not spoil its neighbours. */
+const isFaultOfStore = (cause: Cause.Cause<SqlError.SqlError>) =>
+  cause.reasons.every((reason) => reason._tag === "Fail" && reason.error.isRetryable)
+
+const isLarge = ({ task }: Insert) => task.request.length > largeRequest
+
+/** Users in one order in every statement, so that the locks of two statements never cross. */
+const bySub = (one: Insert, other: Insert) => one.task.principal.sub < other.task.principal.sub ? -1 : 1
+
+/** Asks for the outcome of each insert, in the order given. */
+export const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const waiting = yield* Queue.unbounded<Insert>()
+
+  const run = Effect.fnUntraced(function*(inserts: ReadonlyArray<Insert>): Effect.fn.Return<void> {
+    const exit = yield* Effect.exit(
+      Effect.suspend(() => sql.unsafe<{ readonly outcome: Outcome }>(statement, bind(inserts)))
+    )
+    if (Exit.isSuccess(exit)) {
+      inserts.forEach(({ answer }, index) => answer(Effect.succeed(exit.value[index]!.outcome)))
+    } else if (inserts.length === 1 || isFaultOfStore(exit.cause)) {
+      for (const { answer } of inserts) answer(Effect.failCause(exit.cause))
+    } else {
+      yield* Effect.forEach(inserts, (insert) => run([insert]), { discard: true })
+    }
+  })
+
+  const gather = Effect.fnUntraced(function*() {
+    const gathered = yield* Queue.takeBetween(waiting, 1, maxBatch)
+    const small = gathered.filter((insert) => !isLarge(insert))
+    if (small.length > 0) yield* run(small.toSorted(bySub))
+    yield* Effect.forEach(gathered.filter(isLarge), (insert) => run([insert]), { discard: true })
+  })
+  yield* Effect.replicateEffect(Effect.forkScoped(Effect.forever(gather())), concurrency)
+
+  return (task: NewTask, maxActive: number) =>
+    Effect.callback<Outcome, SqlError.SqlError>((resume) => {
+      Queue.offerUnsafe(waiting, { task, maxActive, answer: resume })
+    })
+})
