@@ -18,6 +18,10 @@ export const toolCalls = 1000
 
 export const perPage = { default: 25, maximum: 100 } as const
 
+/** How long an `Idempotency-Key` is remembered (CONTRACT 2). */
+export const idempotencyKeyTtl = Duration.hours(24)
+export const idempotencyKeyLength = 255
+
 /** Bytes of a JSON request body; a longer one is 413. */
 export const jsonBodyBytes = 16 * 1024 * 1024
 /** Levels of nesting of a JSON request body; a deeper one is 422. */

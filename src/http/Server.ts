@@ -1,5 +1,6 @@
 /** All routes as one layer. */
 import { Layer } from "effect"
+import { Digest } from "effect/crypto"
 import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
 import { Api } from "./contract/Api.ts"
 import * as Edge from "./Edge.ts"
@@ -9,7 +10,8 @@ import * as Health from "./handlers/Health.ts"
 import * as Tasks from "./handlers/Tasks.ts"
 
 const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
-  Layer.provide([Files.layer, Tasks.layer, Core.layer])
+  Layer.provide([Files.layer, Tasks.layer, Core.layer]),
+  Layer.provide(Digest.layerWebCrypto)
 )
 
 export const layer = Layer.mergeAll(layerApi, Health.layer, HttpApiScalar.layer(Api, { path: "/docs" })).pipe(

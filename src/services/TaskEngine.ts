@@ -1,11 +1,12 @@
 /** The use cases with all that drives tasks on, over whichever store, core and secrets they are given. */
 import { Layer } from "effect"
 import { CoreStops } from "./CoreStops.ts"
+import * as Retention from "./Retention.ts"
 import { TaskActors } from "./TaskActors.ts"
 import { Tasks } from "./Tasks.ts"
 import { TaskSweeper } from "./TaskSweeper.ts"
 
-export const layer = Tasks.layer.pipe(
+export const layer = Layer.merge(Tasks.layer, Retention.layer).pipe(
   Layer.provideMerge(TaskSweeper.layer),
   Layer.provideMerge(TaskActors.layer),
   Layer.provideMerge(CoreStops.layer)

@@ -13,6 +13,22 @@ export class TooManyActiveTasks extends Schema.TaggedError<TooManyActiveTasks>()
   maximum: Schema.Int
 }) {}
 
+/** The key stands for another request already (CONTRACT 2, `Idempotency-Key`). */
+export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {}
+
+/** A user's name for one request; it is claimed in the same breath as what the request does. */
+export interface IdempotencyClaim {
+  readonly key: string
+  /** Tells this request from any other of the user: what it does, to which task, with which body. */
+  readonly fingerprint: string
+}
+
+/** The claim that stands: which request it is for, and the task that it made or changed. */
+export interface Claimed {
+  readonly fingerprint: string
+  readonly taskId: TaskId
+}
+
 export interface NewTask {
   readonly uuid: TaskId
   readonly principal: Principal
@@ -29,6 +45,12 @@ export interface NewTask {
   readonly userToken: string
   /** Encrypted. */
   readonly callbackSecret: string | null
+}
+
+/** The task that was created, or the one that the same request created before. */
+export interface Created {
+  readonly taskId: TaskId
+  readonly isReplay: boolean
 }
 
 export interface TaskFilter {
@@ -79,13 +101,27 @@ export interface OwedStop {
 }
 
 export class TaskRepository extends Context.Service<TaskRepository, {
-  /** Checks the limit and inserts, atomically per user and in one round trip. */
-  readonly create: (task: NewTask, maxActive: number) => Effect.Effect<void, TooManyActiveTasks>
+  /** Looks for the claim, checks the limit and inserts, atomically per user and in one round trip. */
+  readonly create: (
+    task: NewTask,
+    maxActive: number,
+    claim?: IdempotencyClaim
+  ) => Effect.Effect<Created, TooManyActiveTasks | IdempotencyKeyReused>
   readonly get: (uuid: TaskId) => Effect.Effect<Option.Option<Task>>
   /** Newest first. */
   readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage>
-  /** Applies `event` where the transition table allows it, in one statement. */
-  readonly commit: (uuid: TaskId, event: TaskEvent, at: Timestamp, fence?: Fence) => Effect.Effect<Commit>
+  /** Applies `event` where the transition table allows it, in one statement; the claim is made with it or not at all. */
+  readonly commit: (
+    uuid: TaskId,
+    event: TaskEvent,
+    at: Timestamp,
+    fence?: Fence,
+    claim?: IdempotencyClaim & { readonly sub: string }
+  ) => Effect.Effect<Commit>
+  /** What a user's key stands for, unless that has expired. */
+  readonly claimed: (sub: string, key: string, at: Timestamp) => Effect.Effect<Option.Option<Claimed>>
+  /** Forgets claims that expired before `at`; returns how many. */
+  readonly forgetClaims: (at: Timestamp, limit: number) => Effect.Effect<number>
   /** Cancels all interrupted tasks of a user in one statement. */
   readonly cancelInterrupted: (sub: string, at: Timestamp) => Effect.Effect<ReadonlyArray<TaskHead>>
   /** Starts the acceptance clock of a pending run whose hand-over had to wait. */

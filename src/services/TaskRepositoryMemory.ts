@@ -1,5 +1,6 @@
 /** The store in memory: for tests under TestClock, and the reference that the SQL store is held against. */
 import { Effect, Layer, Option, Result } from "effect"
+import * as Limits from "../domain/Limits.ts"
 import type { OpaqueJson } from "../domain/OpaqueJson.ts"
 import {
   activeStatuses,
@@ -14,7 +15,16 @@ import {
 import { changeOf } from "../domain/TaskChange.ts"
 import { plus, type Timestamp } from "../domain/Timestamp.ts"
 import type { ToolCall } from "../domain/ToolCall.ts"
-import { type Commit, type NewTask, TaskRepository, TooManyActiveTasks } from "./TaskRepository.ts"
+import {
+  type Claimed,
+  type Commit,
+  type Created,
+  type IdempotencyClaim,
+  IdempotencyKeyReused,
+  type NewTask,
+  TaskRepository,
+  TooManyActiveTasks
+} from "./TaskRepository.ts"
 
 interface Row {
   readonly task: NewTask
@@ -65,6 +75,14 @@ const newestFirst = (a: Row, b: Row) => b.task.createdAt - a.task.createdAt || b
 export const layer = Layer.sync(TaskRepository, () => {
   const rows = new Map<TaskId, Row>()
   const stops = new Map<RunId, Stop>()
+  const claims = new Map<string, Claimed & { readonly expiresAt: Timestamp }>()
+  const claimOf = (sub: string, key: string, at: Timestamp) => {
+    const found = claims.get(JSON.stringify([sub, key]))
+    return found !== undefined && found.expiresAt > at ? found : undefined
+  }
+  const claimed = (sub: string, { fingerprint, key }: IdempotencyClaim, taskId: TaskId, at: Timestamp) => {
+    claims.set(JSON.stringify([sub, key]), { fingerprint, taskId, expiresAt: plus(at, Limits.idempotencyKeyTtl) })
+  }
   const liveRows = () => [...rows.values()].filter((row) => !isTerminal(row.status))
 
   const apply = (row: Row, event: TaskEvent, at: Timestamp, coreEventId: string | undefined) => {
@@ -89,11 +107,19 @@ export const layer = Layer.sync(TaskRepository, () => {
   }
 
   return TaskRepository.of({
-    create: (task, maxActive) =>
-      Effect.suspend(() => {
-        const active = liveRows().filter((row) => row.task.principal.sub === task.principal.sub)
+    create: (task, maxActive, claim) =>
+      Effect.suspend((): Effect.Effect<Created, TooManyActiveTasks | IdempotencyKeyReused> => {
+        const { createdAt, principal: { sub }, uuid } = task
+        const before = claim === undefined ? undefined : claimOf(sub, claim.key, createdAt)
+        if (before !== undefined) {
+          return before.fingerprint === claim?.fingerprint
+            ? Effect.succeed({ taskId: before.taskId, isReplay: true })
+            : Effect.fail(new IdempotencyKeyReused({}))
+        }
+        const active = liveRows().filter((row) => row.task.principal.sub === sub)
         if (active.length >= maxActive) return Effect.fail(new TooManyActiveTasks({ maximum: maxActive }))
-        rows.set(task.uuid, {
+        if (claim !== undefined) claimed(sub, claim, uuid, createdAt)
+        rows.set(uuid, {
           task,
           status: "pending",
           revision: 0,
@@ -108,7 +134,7 @@ export const layer = Layer.sync(TaskRepository, () => {
           userToken: task.userToken,
           coreEventIds: new Set()
         })
-        return Effect.void
+        return Effect.succeed({ taskId: uuid, isReplay: false })
       }),
 
     get: (uuid) =>
@@ -130,7 +156,7 @@ export const layer = Layer.sync(TaskRepository, () => {
         return { tasks: matching.slice(start, start + perPage).map(summaryOf), total: matching.length }
       }),
 
-    commit: (uuid, event, at, fence) =>
+    commit: (uuid, event, at, fence, claim) =>
       Effect.sync((): Commit => {
         const row = rows.get(uuid)
         if (row === undefined) return { _tag: "Unknown" }
@@ -142,7 +168,23 @@ export const layer = Layer.sync(TaskRepository, () => {
           return { _tag: "Superseded", head: headOf(row) }
         }
         if (Result.isFailure(transition(row.status, event._tag))) return { _tag: "NoEffect", head: headOf(row) }
+        if (claim !== undefined) claimed(claim.sub, claim, uuid, at)
         return { _tag: "Applied", head: apply(row, event, at, coreEventId) }
+      }),
+
+    claimed: (sub, key, at) =>
+      Effect.sync(() =>
+        Option.map(
+          Option.fromNullishOr(claimOf(sub, key, at)),
+          ({ fingerprint, taskId }) => ({ fingerprint, taskId })
+        )
+      ),
+
+    forgetClaims: (at, limit) =>
+      Effect.sync(() => {
+        const expired = [...claims].filter(([, { expiresAt }]) => expiresAt <= at).slice(0, limit)
+        for (const [key] of expired) claims.delete(key)
+        return expired.length
       }),
 
     cancelInterrupted: (sub, at) =>

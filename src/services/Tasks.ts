@@ -14,7 +14,14 @@ import { CoreStops } from "./CoreStops.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
-import { type TaskFilter, type TaskPage, TaskRepository, type TooManyActiveTasks } from "./TaskRepository.ts"
+import {
+  type IdempotencyClaim,
+  IdempotencyKeyReused,
+  type TaskFilter,
+  type TaskPage,
+  TaskRepository,
+  type TooManyActiveTasks
+} from "./TaskRepository.ts"
 
 export class TaskNotFound extends Schema.TaggedError<TaskNotFound>()("TaskNotFound", {}) {}
 
@@ -36,19 +43,34 @@ export interface CreatedTask {
   readonly uuid: TaskId
   /** Seconds. */
   readonly maxExecutionTime: number
+  readonly isReplay: boolean
+}
+
+/** Whether the very same request was carried out before, so that nothing was done now. */
+export interface Done {
+  readonly isReplay: boolean
 }
 
 export class Tasks extends Context.Service<Tasks, {
-  readonly create: (caller: Caller, body: CreateTaskBody) => Effect.Effect<CreatedTask, TooManyActiveTasks>
+  readonly create: (
+    caller: Caller,
+    body: CreateTaskBody,
+    claim?: IdempotencyClaim
+  ) => Effect.Effect<CreatedTask, TooManyActiveTasks | IdempotencyKeyReused>
   /** A task of the caller's own. Anything that is not a task's id names no task. */
   readonly get: (principal: Principal, uuid: string) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother>
   readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage>
   readonly submitToolResults: (
     caller: Caller,
     task: Task,
-    results: ReadonlyArray<ToolResult>
-  ) => Effect.Effect<TaskHead, TaskNotInterrupted | ToolResultsMismatch>
-  readonly cancel: (task: Task, reason: string | null) => Effect.Effect<TaskHead, TaskNotInterrupted>
+    results: ReadonlyArray<ToolResult>,
+    claim?: IdempotencyClaim
+  ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused>
+  readonly cancel: (
+    task: Task,
+    reason: string | null,
+    claim?: IdempotencyClaim
+  ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused>
   readonly cancelInterrupted: (principal: Principal) => Effect.Effect<ReadonlyArray<TaskId>>
   /** An event of the core; `applied` tells whether it changed the task. */
   readonly report: (
@@ -77,7 +99,7 @@ export class Tasks extends Context.Service<Tasks, {
         })
       }
 
-      const create = Effect.fnUntraced(function*(caller: Caller, body: CreateTaskBody) {
+      const create = Effect.fnUntraced(function*(caller: Caller, body: CreateTaskBody, claim?: IdempotencyClaim) {
         const { principal } = caller
         const createdAt = yield* now
         const uuid = TaskId.make(yield* random.uuidV7())
@@ -106,7 +128,8 @@ export class Tasks extends Context.Service<Tasks, {
             userToken: yield* sealToken(caller),
             callbackSecret: body.callback_secret ? yield* secrets.seal(Redacted.make(body.callback_secret)) : null
           },
-          settings.maxActiveTasks
+          settings.maxActiveTasks,
+          claim
         )
         const run: Run = {
           taskId: uuid,
@@ -118,8 +141,10 @@ export class Tasks extends Context.Service<Tasks, {
           resume: null
         }
         // A client that hangs up meanwhile leaves a task that runs, never one that lies until the sweep.
-        yield* Effect.uninterruptible(Effect.andThen(insert, actors.begin(head, run)))
-        return { uuid, maxExecutionTime }
+        const { isReplay, taskId } = yield* Effect.uninterruptible(
+          Effect.tap(insert, ({ isReplay }) => isReplay ? Effect.void : actors.begin(head, run))
+        )
+        return { uuid: taskId, maxExecutionTime, isReplay }
       })
 
       const get = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
@@ -145,8 +170,31 @@ export class Tasks extends Context.Service<Tasks, {
           : [...problems, { index: null, message: `No result for the tool call ${missing.join(", ")}` }]
       }
 
+      /** Whether the request was carried out before; a key that stands for another request is an error. */
+      const isReplayed = Effect.fnUntraced(function*(sub: string, claim: IdempotencyClaim | undefined) {
+        if (claim === undefined) return false
+        const found = Option.getOrUndefined(yield* repository.claimed(sub, claim.key, yield* now))
+        if (found === undefined) return false
+        return found.fingerprint === claim.fingerprint || (yield* new IdempotencyKeyReused({}))
+      })
+
+      /** Commits what only an interrupted task takes, once for each claim. */
+      const commitInterrupted = Effect.fnUntraced(
+        function*(task: Task, event: TaskEvent, claim: IdempotencyClaim | undefined) {
+          const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
+          const outcome = yield* repository.commit(task.uuid, event, yield* now, { runId: task.runId }, made)
+          if (outcome._tag === "Applied") return outcome.head
+          // The same request may have been faster on another connection.
+          if (yield* isReplayed(task.sub, claim)) return undefined
+          return yield* new TaskNotInterrupted({
+            status: outcome._tag === "Unknown" ? task.status : outcome.head.status
+          })
+        }
+      )
+
       const submitToolResults = Effect.fnUntraced(
-        function*(caller: Caller, task: Task, results: ReadonlyArray<ToolResult>) {
+        function*(caller: Caller, task: Task, results: ReadonlyArray<ToolResult>, claim?: IdempotencyClaim) {
+          if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
           if (task.status !== "interrupted") return yield* new TaskNotInterrupted({ status: task.status })
           const problems = mismatches(task, results)
           if (problems.length > 0) return yield* new ToolResultsMismatch({ problems })
@@ -155,28 +203,22 @@ export class Tasks extends Context.Service<Tasks, {
             runId: yield* newRunId,
             userToken: yield* sealToken(caller)
           })
-          const outcome = yield* repository.commit(task.uuid, event, yield* now, { runId: task.runId })
-          if (outcome._tag === "Applied") {
-            yield* actors.begin(outcome.head)
-            return outcome.head
-          }
-          return yield* new TaskNotInterrupted({
-            status: outcome._tag === "Unknown" ? task.status : outcome.head.status
-          })
-        }
+          const head = yield* commitInterrupted(task, event, claim)
+          if (head !== undefined) yield* actors.begin(head)
+          return { isReplay: head === undefined }
+        },
+        Effect.uninterruptible
       )
 
-      const cancel = Effect.fnUntraced(function*(task: Task, reason: string | null) {
-        const event = TaskEvent.cases.Canceled.make({ reason })
-        const outcome = yield* repository.commit(task.uuid, event, yield* now, { runId: task.runId })
-        if (outcome._tag !== "Applied") {
-          return yield* new TaskNotInterrupted({
-            status: outcome._tag === "Unknown" ? task.status : outcome.head.status
-          })
-        }
-        yield* Effect.andThen(actors.wake(outcome.head), stops.wake)
-        return outcome.head
-      })
+      const cancel = Effect.fnUntraced(
+        function*(task: Task, reason: string | null, claim?: IdempotencyClaim) {
+          if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
+          const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason }), claim)
+          if (head !== undefined) yield* Effect.andThen(actors.wake(head), stops.wake)
+          return { isReplay: head === undefined }
+        },
+        Effect.uninterruptible
+      )
 
       const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal) {
         const canceled = yield* repository.cancelInterrupted(principal.sub, yield* now)

@@ -204,6 +204,62 @@ export const contract = (it: Vitest.MethodsNonLive<TaskRepository | SecureRandom
       assert.isTrue(Option.isNone(yield* repository.pendingRun(task.uuid)))
     }))
 
+  const claim = { key: "key-1", fingerprint: "print-1" }
+
+  it.effect("the same create is one task, whatever the limit says meanwhile; another is refused", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const { principal } = yield* makeTask()
+      const create = Effect.fnUntraced(function*(given: { key: string; fingerprint: string }, at?: Timestamp) {
+        const task = yield* makeTask({ principal, ...(at === undefined ? {} : { createdAt: at }) })
+        return yield* Effect.result(repository.create(task, 1, given))
+      })
+      const outcomes = yield* Effect.forEach([1, 2, 3, 4], () => create(claim), { concurrency: "unbounded" })
+      const made = outcomes.map((outcome) => Result.getOrThrow(outcome))
+      assert.strictEqual(made.filter(({ isReplay }) => !isReplay).length, 1)
+      assert.strictEqual(new Set(made.map(({ taskId }) => taskId)).size, 1)
+      const failureOf = Effect.fnUntraced(function*(given: typeof claim) {
+        return Result.match(yield* create(given), { onFailure: ({ _tag }) => _tag, onSuccess: () => "" })
+      })
+      assert.strictEqual(yield* failureOf({ ...claim, fingerprint: "other" }), "IdempotencyKeyReused")
+      assert.strictEqual(yield* failureOf({ ...claim, key: "other" }), "TooManyActiveTasks")
+      assert.isTrue(Option.isNone(yield* repository.claimed(principal.sub, "other", yield* now)))
+
+      yield* commit(made[0]!.taskId, "Failed")
+      const almost = plus(yield* now, "23 hours")
+      assert.isTrue(Result.getOrThrow(yield* create(claim, almost)).isReplay)
+      const later = Result.getOrThrow(yield* create(claim, plus(yield* now, "25 hours")))
+      assert.isFalse(later.isReplay)
+      assert.notStrictEqual(later.taskId, made[0]!.taskId)
+    }))
+
+  it.effect("a claim is made with its event or not at all, is its user's own, and is forgotten after a day", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const task = yield* stored()
+      const { sub } = task.principal
+      const cancel = Effect.fnUntraced(function*() {
+        const event = yield* eventOf("Canceled")
+        return yield* repository.commit(task.uuid, event, yield* now, { runId: task.runId }, { ...claim, sub })
+      })
+      const find = (of: string, after: Duration.Input) =>
+        Effect.flatMap(now, (at) => repository.claimed(of, claim.key, plus(at, after)))
+      assert.strictEqual((yield* cancel())._tag, "NoEffect")
+      assert.isTrue(Option.isNone(yield* find(sub, 0)))
+      yield* commit(task.uuid, "Interrupted")
+      assert.strictEqual((yield* cancel())._tag, "Applied")
+      assert.deepStrictEqual(Option.getOrThrow(yield* find(sub, "23 hours")), {
+        fingerprint: claim.fingerprint,
+        taskId: task.uuid
+      })
+      assert.isTrue(Option.isNone(yield* find("another", 0)))
+      assert.isTrue(Option.isNone(yield* find(sub, "25 hours")))
+      yield* repository.forgetClaims(plus(yield* now, "23 hours"), 10_000)
+      assert.isTrue(Option.isSome(yield* find(sub, 0)))
+      assert.isAtLeast(yield* repository.forgetClaims(plus(yield* now, "25 hours"), 10_000), 1)
+      assert.isTrue(Option.isNone(yield* find(sub, 0)))
+    }))
+
   it.effect("lists newest first, by status and page", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository

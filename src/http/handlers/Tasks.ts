@@ -10,6 +10,7 @@ import { Api } from "../contract/Api.ts"
 import { Conflict, Forbidden, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { CancelBody, ToolResultsBody } from "../contract/TaskSchemas.ts"
+import * as IdempotencyKey from "./IdempotencyKey.ts"
 import * as JsonBody from "./JsonBody.ts"
 import { decodeListQuery } from "./ListQuery.ts"
 
@@ -38,6 +39,7 @@ export const layer = HttpApiBuilder.group(
   "tasks",
   Effect.fn(function*(handlers) {
     const tasks = yield* Services.Tasks
+    const readClaim = yield* IdempotencyKey.reader
 
     const ownTask = Effect.fnUntraced(
       function*(uuid: string) {
@@ -54,16 +56,19 @@ export const layer = HttpApiBuilder.group(
       function*(request: HttpServerRequest.HttpServerRequest) {
         const caller = yield* CurrentCaller
         const body = yield* readCreateTask(request)
-        const { maxExecutionTime, uuid } = yield* tasks.create(caller, body)
+        const { isReplay, maxExecutionTime, uuid } = yield* tasks.create(caller, body, yield* readClaim(request))
         return HttpServerResponse.jsonUnsafe(
           { uuid, status: "pending", max_execution_time: maxExecutionTime },
           { status: 201, headers: { location: `/api/tasks/${uuid}` } }
-        )
+        ).pipe(IdempotencyKey.markReplay(isReplay))
       },
-      Effect.catchTag("TooManyActiveTasks", ({ maximum }) =>
-        Effect.fail(
-          new TooManyRequests({ message: `Too many active tasks. The maximum is ${maximum} concurrent tasks.` })
-        ))
+      Effect.catchTags({
+        TooManyActiveTasks: ({ maximum }) =>
+          Effect.fail(
+            new TooManyRequests({ message: `Too many active tasks. The maximum is ${maximum} concurrent tasks.` })
+          ),
+        IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused)
+      })
     )
 
     return handlers
@@ -97,10 +102,14 @@ export const layer = HttpApiBuilder.group(
           function*({ params, request }) {
             const task = yield* ownTask(params.uuid)
             const { results } = yield* readToolResults(request)
-            yield* tasks.submitToolResults(yield* CurrentCaller, task, results)
-            return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "processing" })
+            const claim = yield* readClaim(request)
+            const { isReplay } = yield* tasks.submitToolResults(yield* CurrentCaller, task, results, claim)
+            return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "processing" }).pipe(
+              IdempotencyKey.markReplay(isReplay)
+            )
           },
           Effect.catchTags({
+            IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused),
             TaskNotInterrupted: (error) => Effect.fail(notInterrupted(error)),
             ToolResultsMismatch: (error) => Effect.fail(mismatch(error))
           })
@@ -112,10 +121,15 @@ export const layer = HttpApiBuilder.group(
           function*({ params, request }) {
             const task = yield* ownTask(params.uuid)
             const { reason } = yield* readCancel(request)
-            yield* tasks.cancel(task, reason ?? null)
-            return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "canceled" })
+            const { isReplay } = yield* tasks.cancel(task, reason ?? null, yield* readClaim(request))
+            return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "canceled" }).pipe(
+              IdempotencyKey.markReplay(isReplay)
+            )
           },
-          Effect.catchTag("TaskNotInterrupted", (error) => Effect.fail(notInterrupted(error)))
+          Effect.catchTags({
+            IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused),
+            TaskNotInterrupted: (error) => Effect.fail(notInterrupted(error))
+          })
         )
       )
       .handleRaw("cancelInterrupted", () =>

@@ -41,6 +41,9 @@ const build = (write: ($: (name: string, type: string) => string) => string): St
   return { text, bind: (values) => names.map((name) => values[name] ?? null) }
 }
 
+/** Events that a client's request is, and so may claim an idempotency key. */
+const claimable: ReadonlySet<TaskEventTag> = new Set(["ToolResultsSubmitted", "Canceled"])
+
 /** `which` picks the tasks; `and` adds further effects, each a common table expression over `moved`. */
 const changeStatement = (tag: TaskEventTag, which: ($: (name: string, type: string) => string) => string) => {
   const target = targetOf(tag)
@@ -79,6 +82,14 @@ const changeStatement = (tag: TaskEventTag, which: ($: (name: string, type: stri
       effects.push(`stop AS (
         INSERT INTO core_stops (run_id, task_uuid, reason, due_at)
         SELECT run_id, uuid, '${stopReason}', ${$("at", "timestamptz")} FROM moved ON CONFLICT DO NOTHING)`)
+    }
+    if (claimable.has(tag)) {
+      effects.push(`claim AS (
+        INSERT INTO idempotency_keys (sub, key, fingerprint, task_uuid, expires_at)
+        SELECT sub, ${$("key", "text")}, ${$("fingerprint", "text")}, uuid, ${$("keyExpiresAt", "timestamptz")}
+        FROM moved WHERE ${$("key", "text")} IS NOT NULL
+        ON CONFLICT (sub, key) DO UPDATE SET
+          fingerprint = EXCLUDED.fingerprint, task_uuid = EXCLUDED.task_uuid, expires_at = EXCLUDED.expires_at)`)
     }
     return `WITH moved AS (
         UPDATE tasks SET ${sets.join(", ")}

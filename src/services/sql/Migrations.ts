@@ -2,6 +2,7 @@
 import { Effect, Layer } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import * as Tasks from "./migrations/0001_tasks.ts"
+import * as IdempotencyKeys from "./migrations/0002_idempotency_keys.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
   Effect.gen(function*() {
@@ -10,7 +11,8 @@ const run = (statements: ReadonlyArray<string>) =>
   })
 
 const migrations = {
-  "0001_tasks": run(Tasks.statements)
+  "0001_tasks": run(Tasks.statements),
+  "0002_idempotency_keys": run(IdempotencyKeys.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)

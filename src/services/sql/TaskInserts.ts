@@ -5,8 +5,10 @@
 import { PgTypes } from "@effect/sql-pg"
 import { type Cause, Effect, Exit, Queue, Result } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import type { Timestamp } from "../../domain/Timestamp.ts"
-import type { NewTask } from "../TaskRepository.ts"
+import * as Limits from "../../domain/Limits.ts"
+import type { TaskId } from "../../domain/Task.ts"
+import { plus, type Timestamp } from "../../domain/Timestamp.ts"
+import type { IdempotencyClaim, NewTask } from "../TaskRepository.ts"
 
 /** Statements under way at a time: one is planned and flushed while the next one gathers. */
 const concurrency = 2
@@ -16,11 +18,18 @@ const maxBatch = 64
 /** Characters; a request beyond goes alone, so that a statement stays small. */
 const largeRequest = 65_536
 
-type Outcome = "created" | "too_many_active_tasks"
+interface Outcome {
+  readonly outcome: "created" | "replayed" | "key_reused" | "too_many_active_tasks"
+  readonly task_uuid: TaskId
+}
 
 interface Insert {
   readonly task: NewTask
   readonly maxActive: number
+  readonly claim: IdempotencyClaim | undefined
+}
+
+interface Waiting extends Insert {
   readonly answer: (outcome: Effect.Effect<Outcome, SqlError.SqlError>) => void
 }
 
@@ -46,13 +55,20 @@ const parameters: ReadonlyArray<{
   { oid: text, of: ({ task }) => task.request },
   { oid: text, of: ({ task }) => task.userToken },
   { oid: text, of: ({ task }) => task.callbackSecret },
-  { oid: int4, of: ({ maxActive }) => maxActive }
+  { oid: int4, of: ({ maxActive }) => maxActive },
+  { oid: text, of: ({ claim }) => claim?.key ?? null },
+  { oid: text, of: ({ claim }) => claim?.fingerprint ?? null },
+  {
+    oid: float8,
+    of: ({ claim, task }) => claim === undefined ? null : seconds(plus(task.createdAt, Limits.idempotencyKeyTtl)),
+    moment: true
+  }
 ]
 
-const statement = `SELECT create_task(${
-  parameters.map(({ moment }, index) => moment ? `to_timestamp(p${index})` : `p${index}`).join(", ")
-}) AS outcome FROM unnest(${parameters.map((_, index) => `$${index + 1}`).join(", ")})
-AS insert (${parameters.map((_, index) => `p${index}`).join(", ")})`
+const names = parameters.map((_, index) => `p${index}`)
+const values = parameters.map(({ moment }, index) => moment ? `to_timestamp(p${index})` : `p${index}`)
+const statement = `SELECT created.* FROM unnest(${parameters.map((_, index) => `$${index + 1}`).join(", ")})
+  AS insert (${names.join(", ")}), create_task(${values.join(", ")}) AS created`
 
 const bind = (inserts: ReadonlyArray<Insert>) =>
   parameters.map(({ of, oid }) => Result.getOrThrow(PgTypes.array(inserts.map(of), oid)))
@@ -69,14 +85,14 @@ const bySub = (one: Insert, other: Insert) => one.task.principal.sub < other.tas
 /** Asks for the outcome of each insert, in the order given. */
 export const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const waiting = yield* Queue.unbounded<Insert>()
+  const waiting = yield* Queue.unbounded<Waiting>()
 
-  const run = Effect.fnUntraced(function*(inserts: ReadonlyArray<Insert>): Effect.fn.Return<void> {
+  const run = Effect.fnUntraced(function*(inserts: ReadonlyArray<Waiting>): Effect.fn.Return<void> {
     const exit = yield* Effect.exit(
-      Effect.suspend(() => sql.unsafe<{ readonly outcome: Outcome }>(statement, bind(inserts)))
+      Effect.suspend(() => sql.unsafe<Outcome>(statement, bind(inserts)))
     )
     if (Exit.isSuccess(exit)) {
-      inserts.forEach(({ answer }, index) => answer(Effect.succeed(exit.value[index]!.outcome)))
+      inserts.forEach(({ answer }, index) => answer(Effect.succeed(exit.value[index]!)))
     } else if (inserts.length === 1 || isFaultOfStore(exit.cause)) {
       for (const { answer } of inserts) answer(Effect.failCause(exit.cause))
     } else {
@@ -92,8 +108,8 @@ export const make = Effect.gen(function*() {
   })
   yield* Effect.replicateEffect(Effect.forkScoped(Effect.forever(gather())), concurrency)
 
-  return (task: NewTask, maxActive: number) =>
+  return (insert: Insert) =>
     Effect.callback<Outcome, SqlError.SqlError>((resume) => {
-      Queue.offerUnsafe(waiting, { task, maxActive, answer: resume })
+      Queue.offerUnsafe(waiting, { ...insert, answer: resume })
     })
 })

@@ -1,12 +1,20 @@
 /** The store of tasks in Postgres. The rules that must hold are guards in its statements; see `CommitStatement`. */
 import { Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
+import * as Limits from "../../domain/Limits.ts"
 import { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import { isTerminal, RunId, TaskHead, TaskId, TaskStatus, type TaskSummary } from "../../domain/Task.ts"
 import { changeOf } from "../../domain/TaskChange.ts"
 import { format, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { ToolCall } from "../../domain/ToolCall.ts"
-import { type Commit, type NewTask, TaskRepository, TooManyActiveTasks } from "../TaskRepository.ts"
+import {
+  type Commit,
+  type IdempotencyClaim,
+  IdempotencyKeyReused,
+  type NewTask,
+  TaskRepository,
+  TooManyActiveTasks
+} from "../TaskRepository.ts"
 import { cancelInterrupted, commitStatement, headColumns, isLive, micros, standing } from "./CommitStatement.ts"
 import * as TaskInserts from "./TaskInserts.ts"
 
@@ -60,6 +68,12 @@ const decodeStops = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({
   attempts: Schema.Int
 })))
 
+const decodeClaims = Schema.decodeUnknownEffect(
+  Schema.Array(
+    Schema.Struct({ fingerprint: Schema.String, taskId: TaskId }).pipe(Schema.encodeKeys({ taskId: "task_uuid" }))
+  )
+)
+
 const isRepeatedEvent = (error: SqlError.SqlError) => error.reason._tag === "UniqueViolation"
 
 export const layer = Layer.effect(
@@ -69,9 +83,11 @@ export const layer = Layer.effect(
     const run = (text: string, values: ReadonlyArray<unknown>) => sql.unsafe<object>(text, values)
 
     const insert = yield* TaskInserts.make
-    const create = Effect.fnUntraced(function*(task: NewTask, maxActive: number) {
-      const outcome = yield* Effect.orDie(insert(task, maxActive))
-      if (outcome !== "created") return yield* new TooManyActiveTasks({ maximum: maxActive })
+    const create = Effect.fnUntraced(function*(task: NewTask, maxActive: number, claim?: IdempotencyClaim) {
+      const { outcome, task_uuid: taskId } = yield* Effect.orDie(insert({ task, maxActive, claim }))
+      if (outcome === "too_many_active_tasks") return yield* new TooManyActiveTasks({ maximum: maxActive })
+      if (outcome === "key_reused") return yield* new IdempotencyKeyReused({})
+      return { taskId, isReplay: outcome === "replayed" }
     })
 
     const get = Effect.fnUntraced(
@@ -108,7 +124,7 @@ export const layer = Layer.effect(
 
     const commit = Effect.fnUntraced(
       function*(
-        ...[uuid, event, at, fence]: Parameters<TaskRepository["Service"]["commit"]>
+        ...[uuid, event, at, fence, claim]: Parameters<TaskRepository["Service"]["commit"]>
       ): Effect.fn.Return<Commit, SqlError.SqlError | Schema.SchemaError> {
         const change = changeOf(event)
         const key = { uuid, runId: fence?.runId, coreEventId: fence?.coreEventId }
@@ -124,7 +140,12 @@ export const layer = Layer.effect(
             coreState: change.coreState,
             newRunId: change.leg?.runId,
             toolResults: change.leg?.results,
-            userToken: change.leg?.userToken
+            userToken: change.leg?.userToken,
+            ...(claim === undefined ? {} : {
+              key: claim.key,
+              fingerprint: claim.fingerprint,
+              keyExpiresAt: format(plus(at, Limits.idempotencyKeyTtl))
+            })
           })
         ).pipe(Effect.catchIf(isRepeatedEvent, () => Effect.succeed([])))
         const [head] = yield* decodeHeads(moved)
@@ -145,6 +166,30 @@ export const layer = Layer.effect(
       get,
       list,
       commit,
+
+      claimed: Effect.fnUntraced(
+        function*(sub, key, at) {
+          const rows = yield* run(
+            `SELECT fingerprint, task_uuid FROM idempotency_keys
+            WHERE sub = $1 AND key = $2 AND expires_at > $3::timestamptz`,
+            [sub, key, format(at)]
+          )
+          const [found] = yield* decodeClaims(rows)
+          return Option.fromNullishOr(found)
+        },
+        Effect.orDie
+      ),
+
+      forgetClaims: (at, limit) =>
+        run(
+          `WITH expired AS (
+            DELETE FROM idempotency_keys WHERE (sub, key) IN (
+              SELECT sub, key FROM idempotency_keys WHERE expires_at <= $1::timestamptz LIMIT $2::int
+              FOR UPDATE SKIP LOCKED
+            ) RETURNING 1
+          ) SELECT count(*)::int AS count FROM expired`,
+          [format(at), limit]
+        ).pipe(Effect.map(([row]) => (row as { readonly count: number }).count), Effect.orDie),
 
       cancelInterrupted: Effect.fnUntraced(
         function*(sub, at) {
