@@ -22,6 +22,9 @@ export const perPage = { default: 25, maximum: 100 } as const
 export const idempotencyKeyTtl = Duration.hours(24)
 export const idempotencyKeyLength = 255
 
+/** The longest that `?wait=` may hold an answer. */
+export const waitSeconds = 60
+
 /** Bytes of a JSON request body; a longer one is 413. */
 export const jsonBodyBytes = 16 * 1024 * 1024
 /** Levels of nesting of a JSON request body; a deeper one is 422. */

@@ -14,4 +14,6 @@ export interface Principal {
 export interface Caller {
   readonly principal: Principal
   readonly token: Redacted.Redacted
+  /** The `exp` claim: seconds since the epoch. */
+  readonly expiresAt: number
 }

@@ -135,11 +135,15 @@ export interface Task extends TaskSummary {
   /** Counts the changes of the task, and so names a version of it. */
   readonly revision: number
   readonly runId: RunId
+  readonly deadline: Timestamp
+  /** End of the acceptance clock, once that has started. */
+  readonly acceptanceDeadline: Timestamp | null
 }
 
 /** What an actor needs to know of a live task: where it stands and which clocks run. */
 export const TaskHead = Schema.Struct({
   uuid: TaskId,
+  sub: Schema.String,
   status: TaskStatus,
   revision: Schema.Int,
   runId: RunId,

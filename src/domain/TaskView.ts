@@ -1,6 +1,7 @@
 /** The public JSON of a task: what `GET` answers and a webhook carries, byte for byte the same (SPEC "Events"). */
 import type { Task, TaskSummary } from "./Task.ts"
 import { format } from "./Timestamp.ts"
+import { waitingOn } from "./WaitingOn.ts"
 
 /** SPEC "Task summary". */
 export const summarize = (task: TaskSummary) => ({
@@ -13,5 +14,11 @@ export const summarize = (task: TaskSummary) => ({
 })
 
 /** SPEC "Task", as JSON text: the turn is spliced in unread, since it may be large. */
-export const encode = (task: Task): string =>
-  `${JSON.stringify(summarize(task)).slice(0, -1)},"turn":${task.turn ?? "null"}}`
+export const encode = (task: Task, extras: object = {}): string =>
+  `${JSON.stringify({ ...summarize(task), ...extras }).slice(0, -1)},"turn":${task.turn ?? "null"}}`
+
+/** CONTRACT 2: `waiting_on`, when it is asked for. */
+export const describeWaiting = (task: Task) => {
+  const waiting = waitingOn(task)
+  return { waiting_on: waiting === null ? null : { ...waiting, until: format(waiting.until) } }
+}

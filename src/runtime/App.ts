@@ -14,9 +14,11 @@ import { CoreTransport } from "../services/CoreTransport.ts"
 import { Secrets } from "../services/Secrets.ts"
 import { Settings } from "../services/Settings.ts"
 import * as Migrations from "../services/sql/Migrations.ts"
+import * as NotificationRelay from "../services/sql/NotificationRelay.ts"
 import * as ReadinessSql from "../services/sql/ReadinessSql.ts"
 import * as TaskRepositorySql from "../services/sql/TaskRepositorySql.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
+import { TaskNotifications } from "../services/TaskNotifications.ts"
 import { TokenVerifier } from "../services/TokenVerifier.ts"
 import type { AppConfig } from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
@@ -101,12 +103,28 @@ const layerNeighbours = (config: AppConfig) =>
     return Layer.mergeAll(layerCoreClient, layerBackendClient, layerStorage)
   })).pipe(Layer.provide([NodeServices.layer, Digest.layerWebCrypto, PooledRandom.layer]))
 
+const makeServer = () => {
+  // Node's own limit on a whole request would cut long uploads.
+  const server = createServer({ requestTimeout: 0, headersTimeout: 20_000, keepAliveTimeout: 75_000 })
+  // Node closes the idle connections of a server that stops; this closes those that become idle after that.
+  server.on("request", (_request, response) => {
+    response.once("close", () => {
+      if (!server.listening) setImmediate(() => server.closeIdleConnections())
+    })
+  })
+  return server
+}
+
 const layerServer = (config: AppConfig) =>
   NodeHttpServer.layerServer(
-    // Node's own limit on a whole request would cut long uploads.
-    () => createServer({ requestTimeout: 0, headersTimeout: 20_000, keepAliveTimeout: 75_000 }),
+    makeServer,
     { host: config.host, port: config.port, gracefulShutdownTimeout: Duration.seconds(15) }
   )
+
+/** Whoever waits is answered before the server waits for its last requests. */
+const layerDrain = Layer.effectDiscard(
+  Effect.flatMap(TaskNotifications, ({ drain }) => Effect.addFinalizer(() => drain))
+)
 
 export const layer = (config: AppConfig) => {
   const layerSettings = Layer.succeed(Settings, {
@@ -116,6 +134,7 @@ export const layer = (config: AppConfig) => {
   })
   const layerTasks = TaskEngine.layer.pipe(
     Layer.provideMerge(TaskRepositorySql.layer),
+    Layer.provideMerge(NotificationRelay.layer),
     Layer.provide(Secrets.layer(config.encryptionKeys))
   )
   const layerRoutes = Server.layer.pipe(
@@ -127,10 +146,19 @@ export const layer = (config: AppConfig) => {
     Layer.provide(layerSettings)
   )
   // Listening comes last: a request that met no routes yet would wait for ever.
-  return Layer.unwrap(
+  const layerListening = Layer.unwrap(
     Effect.map(
       HttpRouter.toHttpEffect(layerRoutes),
       (app) => Layer.provideMerge(HttpServer.serve(app), layerServer(config))
     )
-  ).pipe(Layer.provide([NodeHttpServer.layerHttpServices, layerDatabase(config), PooledRandom.layer]))
+  )
+  return layerDrain.pipe(
+    Layer.provideMerge(layerListening),
+    Layer.provide([
+      NodeHttpServer.layerHttpServices,
+      layerDatabase(config),
+      PooledRandom.layer,
+      TaskNotifications.layer
+    ])
+  )
 }

@@ -5,8 +5,9 @@ import * as Retention from "./Retention.ts"
 import { TaskActors } from "./TaskActors.ts"
 import { Tasks } from "./Tasks.ts"
 import { TaskSweeper } from "./TaskSweeper.ts"
+import { TaskWatch } from "./TaskWatch.ts"
 
-export const layer = Layer.merge(Tasks.layer, Retention.layer).pipe(
+export const layer = Layer.mergeAll(Tasks.layer, TaskWatch.layer, Retention.layer).pipe(
   Layer.provideMerge(TaskSweeper.layer),
   Layer.provideMerge(TaskActors.layer),
   Layer.provideMerge(CoreStops.layer)

@@ -1,12 +1,22 @@
 /**
  * The store of tasks. Every change of a task is one guarded statement: of two racing triggers one wins, and the other
- * learns where the task stands, as a value. What a change owes (an event row, a stop to the core) is written with it.
+ * learns where the task stands, as a value. What a change owes (an event row, a stop to the core) is written with it, and
+ * `TaskNotifications` are published after it.
  */
 import { Context, type Duration, type Effect, type Option, Schema } from "effect"
 import type { OpaqueJson } from "../domain/OpaqueJson.ts"
 import type { Principal } from "../domain/Principal.ts"
-import type { RunId, Task, TaskEvent, TaskHead, TaskId, TaskStatus, TaskSummary } from "../domain/Task.ts"
-import type { Timestamp } from "../domain/Timestamp.ts"
+import {
+  type RunId,
+  type Task,
+  TaskEvent,
+  type TaskEventTag,
+  type TaskHead,
+  type TaskId,
+  TaskStatus,
+  type TaskSummary
+} from "../domain/Task.ts"
+import { Timestamp } from "../domain/Timestamp.ts"
 
 /** SPEC "Limits": the user already holds as many active tasks as allowed. */
 export class TooManyActiveTasks extends Schema.TaggedError<TooManyActiveTasks>()("TooManyActiveTasks", {
@@ -92,6 +102,16 @@ export interface PendingRun {
   readonly resume: { readonly state: OpaqueJson | null; readonly results: OpaqueJson } | null
 }
 
+/** One change of a task, as it is kept for those who ask what happened (CONTRACT 2, "events"). */
+export const RecordedEvent = Schema.Struct({
+  revision: Schema.Int,
+  type: Schema.Literals(["Created", ...Object.keys(TaskEvent.cases) as ReadonlyArray<TaskEventTag>]),
+  /** The status that it led to. */
+  status: TaskStatus,
+  occurredAt: Timestamp
+})
+export type RecordedEvent = typeof RecordedEvent.Type
+
 export interface OwedStop {
   readonly runId: RunId
   readonly taskId: TaskId
@@ -108,6 +128,14 @@ export class TaskRepository extends Context.Service<TaskRepository, {
     claim?: IdempotencyClaim
   ) => Effect.Effect<Created, TooManyActiveTasks | IdempotencyKeyReused>
   readonly get: (uuid: TaskId) => Effect.Effect<Option.Option<Task>>
+  /** Where tasks stand, for those of `uuids` that exist. */
+  readonly heads: (uuids: ReadonlyArray<TaskId>) => Effect.Effect<ReadonlyArray<TaskHead>>
+  /** What happened to a task after `revision`, in order; its creation is revision 0. */
+  readonly eventsAfter: (
+    uuid: TaskId,
+    revision: number,
+    limit: number
+  ) => Effect.Effect<ReadonlyArray<RecordedEvent>>
   /** Newest first. */
   readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage>
   /** Applies `event` where the transition table allows it, in one statement; the claim is made with it or not at all. */

@@ -15,6 +15,7 @@ import {
 import { changeOf } from "../domain/TaskChange.ts"
 import { plus, type Timestamp } from "../domain/Timestamp.ts"
 import type { ToolCall } from "../domain/ToolCall.ts"
+import { TaskNotifications } from "./TaskNotifications.ts"
 import {
   type Claimed,
   type Commit,
@@ -22,6 +23,7 @@ import {
   type IdempotencyClaim,
   IdempotencyKeyReused,
   type NewTask,
+  type RecordedEvent,
   TaskRepository,
   TooManyActiveTasks
 } from "./TaskRepository.ts"
@@ -40,6 +42,7 @@ interface Row {
   toolResults: OpaqueJson | null
   userToken: string
   readonly coreEventIds: Set<string>
+  readonly events: Array<RecordedEvent>
 }
 
 interface Stop {
@@ -51,6 +54,7 @@ interface Stop {
 
 const headOf = (row: Row): TaskHead => ({
   uuid: row.task.uuid,
+  sub: row.task.principal.sub,
   status: row.status,
   revision: row.revision,
   runId: row.runId,
@@ -72,182 +76,201 @@ const summaryOf = (row: Row) => ({
 const byId = (a: Row, b: Row) => a.task.uuid < b.task.uuid ? -1 : 1
 const newestFirst = (a: Row, b: Row) => b.task.createdAt - a.task.createdAt || byId(b, a)
 
-export const layer = Layer.sync(TaskRepository, () => {
-  const rows = new Map<TaskId, Row>()
-  const stops = new Map<RunId, Stop>()
-  const claims = new Map<string, Claimed & { readonly expiresAt: Timestamp }>()
-  const claimOf = (sub: string, key: string, at: Timestamp) => {
-    const found = claims.get(JSON.stringify([sub, key]))
-    return found !== undefined && found.expiresAt > at ? found : undefined
-  }
-  const claimed = (sub: string, { fingerprint, key }: IdempotencyClaim, taskId: TaskId, at: Timestamp) => {
-    claims.set(JSON.stringify([sub, key]), { fingerprint, taskId, expiresAt: plus(at, Limits.idempotencyKeyTtl) })
-  }
-  const liveRows = () => [...rows.values()].filter((row) => !isTerminal(row.status))
-
-  const apply = (row: Row, event: TaskEvent, at: Timestamp, coreEventId: string | undefined) => {
-    const change = changeOf(event)
-    if (change.stopReason !== undefined) {
-      stops.set(row.runId, { taskId: row.task.uuid, reason: change.stopReason, attempts: 0, dueAt: at })
+export const layer = Layer.effect(
+  TaskRepository,
+  Effect.gen(function*() {
+    const notifications = yield* TaskNotifications
+    const rows = new Map<TaskId, Row>()
+    const stops = new Map<RunId, Stop>()
+    const claims = new Map<string, Claimed & { readonly expiresAt: Timestamp }>()
+    const claimOf = (sub: string, key: string, at: Timestamp) => {
+      const found = claims.get(JSON.stringify([sub, key]))
+      return found !== undefined && found.expiresAt > at ? found : undefined
     }
-    row.status = change.status
-    row.revision += 1
-    row.error = change.error
-    row.pendingToolCalls = change.pendingToolCalls
-    row.turn = change.turn ?? row.turn
-    if (change.isTerminal) row.completedAt = at
-    if (change.coreState !== undefined) row.coreState = change.coreState
-    if (change.leg !== undefined) {
-      row.runId = change.leg.runId
-      row.toolResults = change.leg.results
-      row.userToken = change.leg.userToken
+    const claimed = (sub: string, { fingerprint, key }: IdempotencyClaim, taskId: TaskId, at: Timestamp) => {
+      claims.set(JSON.stringify([sub, key]), { fingerprint, taskId, expiresAt: plus(at, Limits.idempotencyKeyTtl) })
     }
-    if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
-    return headOf(row)
-  }
+    const liveRows = () => [...rows.values()].filter((row) => !isTerminal(row.status))
 
-  return TaskRepository.of({
-    create: (task, maxActive, claim) =>
-      Effect.suspend((): Effect.Effect<Created, TooManyActiveTasks | IdempotencyKeyReused> => {
-        const { createdAt, principal: { sub }, uuid } = task
-        const before = claim === undefined ? undefined : claimOf(sub, claim.key, createdAt)
-        if (before !== undefined) {
-          return before.fingerprint === claim?.fingerprint
-            ? Effect.succeed({ taskId: before.taskId, isReplay: true })
-            : Effect.fail(new IdempotencyKeyReused({}))
-        }
-        const active = liveRows().filter((row) => row.task.principal.sub === sub)
-        if (active.length >= maxActive) return Effect.fail(new TooManyActiveTasks({ maximum: maxActive }))
-        if (claim !== undefined) claimed(sub, claim, uuid, createdAt)
-        rows.set(uuid, {
-          task,
-          status: "pending",
-          revision: 0,
-          runId: task.runId,
-          error: null,
-          completedAt: null,
-          acceptanceDeadline: task.acceptanceDeadline,
-          pendingToolCalls: null,
-          turn: null,
-          coreState: null,
-          toolResults: null,
-          userToken: task.userToken,
-          coreEventIds: new Set()
-        })
-        return Effect.succeed({ taskId: uuid, isReplay: false })
-      }),
+    const apply = (row: Row, event: TaskEvent, at: Timestamp, coreEventId: string | undefined) => {
+      const change = changeOf(event)
+      if (change.stopReason !== undefined) {
+        stops.set(row.runId, { taskId: row.task.uuid, reason: change.stopReason, attempts: 0, dueAt: at })
+      }
+      row.status = change.status
+      row.revision += 1
+      row.error = change.error
+      row.pendingToolCalls = change.pendingToolCalls
+      row.turn = change.turn ?? row.turn
+      if (change.isTerminal) row.completedAt = at
+      if (change.coreState !== undefined) row.coreState = change.coreState
+      if (change.leg !== undefined) {
+        row.runId = change.leg.runId
+        row.toolResults = change.leg.results
+        row.userToken = change.leg.userToken
+      }
+      row.events.push({ revision: row.revision, type: event._tag, status: row.status, occurredAt: at })
+      if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
+      return headOf(row)
+    }
 
-    get: (uuid) =>
-      Effect.sync(() =>
-        Option.map(Option.fromNullishOr(rows.get(uuid)), (row) => ({
-          ...summaryOf(row),
-          turn: row.turn,
-          revision: row.revision,
-          runId: row.runId
-        }))
-      ),
+    return TaskRepository.of({
+      create: (task, maxActive, claim) =>
+        Effect.suspend((): Effect.Effect<Created, TooManyActiveTasks | IdempotencyKeyReused> => {
+          const { createdAt, principal: { sub }, uuid } = task
+          const before = claim === undefined ? undefined : claimOf(sub, claim.key, createdAt)
+          if (before !== undefined) {
+            return before.fingerprint === claim?.fingerprint
+              ? Effect.succeed({ taskId: before.taskId, isReplay: true })
+              : Effect.fail(new IdempotencyKeyReused({}))
+          }
+          const active = liveRows().filter((row) => row.task.principal.sub === sub)
+          if (active.length >= maxActive) return Effect.fail(new TooManyActiveTasks({ maximum: maxActive }))
+          if (claim !== undefined) claimed(sub, claim, uuid, createdAt)
+          rows.set(uuid, {
+            task,
+            status: "pending",
+            revision: 0,
+            runId: task.runId,
+            error: null,
+            completedAt: null,
+            acceptanceDeadline: task.acceptanceDeadline,
+            pendingToolCalls: null,
+            turn: null,
+            coreState: null,
+            toolResults: null,
+            userToken: task.userToken,
+            coreEventIds: new Set(),
+            events: [{ revision: 0, type: "Created", status: "pending", occurredAt: createdAt }]
+          })
+          return Effect.succeed({ taskId: uuid, isReplay: false })
+        }),
 
-    list: ({ page, perPage, statuses, sub }) =>
-      Effect.sync(() => {
-        const matching = [...rows.values()]
-          .filter((row) => row.task.principal.sub === sub && (statuses.length === 0 || statuses.includes(row.status)))
-          .toSorted(newestFirst)
-        const start = (page - 1) * perPage
-        return { tasks: matching.slice(start, start + perPage).map(summaryOf), total: matching.length }
-      }),
-
-    commit: (uuid, event, at, fence, claim) =>
-      Effect.sync((): Commit => {
-        const row = rows.get(uuid)
-        if (row === undefined) return { _tag: "Unknown" }
-        const coreEventId = fence?.coreEventId
-        if (coreEventId !== undefined && row.coreEventIds.has(coreEventId)) {
-          return { _tag: "NoEffect", head: headOf(row) }
-        }
-        if (isTerminal(row.status) || (fence !== undefined && fence.runId !== row.runId)) {
-          return { _tag: "Superseded", head: headOf(row) }
-        }
-        if (Result.isFailure(transition(row.status, event._tag))) return { _tag: "NoEffect", head: headOf(row) }
-        if (claim !== undefined) claimed(claim.sub, claim, uuid, at)
-        return { _tag: "Applied", head: apply(row, event, at, coreEventId) }
-      }),
-
-    claimed: (sub, key, at) =>
-      Effect.sync(() =>
-        Option.map(
-          Option.fromNullishOr(claimOf(sub, key, at)),
-          ({ fingerprint, taskId }) => ({ fingerprint, taskId })
-        )
-      ),
-
-    forgetClaims: (at, limit) =>
-      Effect.sync(() => {
-        const expired = [...claims].filter(([, { expiresAt }]) => expiresAt <= at).slice(0, limit)
-        for (const [key] of expired) claims.delete(key)
-        return expired.length
-      }),
-
-    cancelInterrupted: (sub, at) =>
-      Effect.sync(() =>
-        [...rows.values()]
-          .filter((row) => row.task.principal.sub === sub && row.status === "interrupted")
-          .map((row) => apply(row, { _tag: "Canceled", reason: null }, at, undefined))
-      ),
-
-    startAcceptanceClock: (uuid, runId, deadline) =>
-      Effect.sync(() => {
-        const row = rows.get(uuid)
-        if (row?.status === "pending" && row.runId === runId) row.acceptanceDeadline ??= deadline
-      }),
-
-    pendingRun: (uuid) =>
-      Effect.sync(() =>
-        Option.fromNullishOr(rows.get(uuid)).pipe(
-          Option.filter((row) => activeStatuses.includes(row.status)),
-          Option.map((row) => ({
-            sub: row.task.principal.sub,
+      get: (uuid) =>
+        Effect.sync(() =>
+          Option.map(Option.fromNullishOr(rows.get(uuid)), (row) => ({
+            ...summaryOf(row),
+            turn: row.turn,
+            revision: row.revision,
             runId: row.runId,
             deadline: row.task.deadline,
-            request: row.task.request,
-            userToken: row.userToken,
-            resume: row.toolResults === null ? null : { state: row.coreState, results: row.toolResults }
+            acceptanceDeadline: row.acceptanceDeadline
           }))
-        )
-      ),
+        ),
 
-    live: (after, limit) =>
-      Effect.sync(() =>
-        liveRows().toSorted(byId).filter((row) => after === undefined || row.task.uuid > after).slice(0, limit).map(
-          headOf
-        )
-      ),
+      heads: (uuids) =>
+        Effect.sync(() =>
+          uuids.flatMap((uuid) => {
+            const row = rows.get(uuid)
+            return row === undefined ? [] : [headOf(row)]
+          })
+        ),
 
-    overdue: (at, limit) =>
-      Effect.sync(() =>
-        liveRows()
-          .filter((row) =>
-            row.task.deadline <= at ||
-            (row.status === "pending" && row.acceptanceDeadline !== null && row.acceptanceDeadline <= at)
+      eventsAfter: (uuid, revision, limit) =>
+        Effect.sync(() => (rows.get(uuid)?.events ?? []).filter((event) => event.revision > revision).slice(0, limit)),
+
+      list: ({ page, perPage, statuses, sub }) =>
+        Effect.sync(() => {
+          const matching = [...rows.values()]
+            .filter((row) => row.task.principal.sub === sub && (statuses.length === 0 || statuses.includes(row.status)))
+            .toSorted(newestFirst)
+          const start = (page - 1) * perPage
+          return { tasks: matching.slice(start, start + perPage).map(summaryOf), total: matching.length }
+        }),
+
+      commit: (uuid, event, at, fence, claim) =>
+        Effect.sync((): Commit => {
+          const row = rows.get(uuid)
+          if (row === undefined) return { _tag: "Unknown" }
+          const coreEventId = fence?.coreEventId
+          if (coreEventId !== undefined && row.coreEventIds.has(coreEventId)) {
+            return { _tag: "NoEffect", head: headOf(row) }
+          }
+          if (isTerminal(row.status) || (fence !== undefined && fence.runId !== row.runId)) {
+            return { _tag: "Superseded", head: headOf(row) }
+          }
+          if (Result.isFailure(transition(row.status, event._tag))) return { _tag: "NoEffect", head: headOf(row) }
+          if (claim !== undefined) claimed(claim.sub, claim, uuid, at)
+          return { _tag: "Applied", head: apply(row, event, at, coreEventId) }
+        }).pipe(Effect.tap(({ _tag }) => _tag === "Applied" ? notifications.publish(uuid) : Effect.void)),
+
+      claimed: (sub, key, at) =>
+        Effect.sync(() =>
+          Option.map(
+            Option.fromNullishOr(claimOf(sub, key, at)),
+            ({ fingerprint, taskId }) => ({ fingerprint, taskId })
           )
-          .slice(0, limit)
-          .map(headOf)
-      ),
+        ),
 
-    claimStops: (at, lease, limit) =>
-      Effect.sync(() =>
-        [...stops].filter(([, stop]) => stop.dueAt <= at).slice(0, limit).map(([runId, stop]) => {
-          stop.attempts += 1
-          stop.dueAt = plus(at, lease)
-          return { runId, taskId: stop.taskId, reason: stop.reason, attempt: stop.attempts }
+      forgetClaims: (at, limit) =>
+        Effect.sync(() => {
+          const expired = [...claims].filter(([, { expiresAt }]) => expiresAt <= at).slice(0, limit)
+          for (const [key] of expired) claims.delete(key)
+          return expired.length
+        }),
+
+      cancelInterrupted: (sub, at) =>
+        Effect.sync(() =>
+          [...rows.values()]
+            .filter((row) => row.task.principal.sub === sub && row.status === "interrupted")
+            .map((row) => apply(row, { _tag: "Canceled", reason: null }, at, undefined))
+        ).pipe(Effect.tap(Effect.forEach(({ uuid }) => notifications.publish(uuid), { discard: true }))),
+
+      startAcceptanceClock: (uuid, runId, deadline) =>
+        Effect.sync(() => {
+          const row = rows.get(uuid)
+          if (row?.status === "pending" && row.runId === runId) row.acceptanceDeadline ??= deadline
+        }),
+
+      pendingRun: (uuid) =>
+        Effect.sync(() =>
+          Option.fromNullishOr(rows.get(uuid)).pipe(
+            Option.filter((row) => activeStatuses.includes(row.status)),
+            Option.map((row) => ({
+              sub: row.task.principal.sub,
+              runId: row.runId,
+              deadline: row.task.deadline,
+              request: row.task.request,
+              userToken: row.userToken,
+              resume: row.toolResults === null ? null : { state: row.coreState, results: row.toolResults }
+            }))
+          )
+        ),
+
+      live: (after, limit) =>
+        Effect.sync(() =>
+          liveRows().toSorted(byId).filter((row) => after === undefined || row.task.uuid > after).slice(0, limit).map(
+            headOf
+          )
+        ),
+
+      overdue: (at, limit) =>
+        Effect.sync(() =>
+          liveRows()
+            .filter((row) =>
+              row.task.deadline <= at ||
+              (row.status === "pending" && row.acceptanceDeadline !== null && row.acceptanceDeadline <= at)
+            )
+            .slice(0, limit)
+            .map(headOf)
+        ),
+
+      claimStops: (at, lease, limit) =>
+        Effect.sync(() =>
+          [...stops].filter(([, stop]) => stop.dueAt <= at).slice(0, limit).map(([runId, stop]) => {
+            stop.attempts += 1
+            stop.dueAt = plus(at, lease)
+            return { runId, taskId: stop.taskId, reason: stop.reason, attempt: stop.attempts }
+          })
+        ),
+
+      settleStop: (runId) => Effect.sync(() => void stops.delete(runId)),
+
+      postponeStop: (runId, until) =>
+        Effect.sync(() => {
+          const stop = stops.get(runId)
+          if (stop !== undefined) stop.dueAt = until
         })
-      ),
-
-    settleStop: (runId) => Effect.sync(() => void stops.delete(runId)),
-
-    postponeStop: (runId, until) =>
-      Effect.sync(() => {
-        const stop = stops.get(runId)
-        if (stop !== undefined) stop.dueAt = until
-      })
+    })
   })
-})
+)

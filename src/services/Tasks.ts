@@ -59,6 +59,11 @@ export class Tasks extends Context.Service<Tasks, {
   ) => Effect.Effect<CreatedTask, TooManyActiveTasks | IdempotencyKeyReused>
   /** A task of the caller's own. Anything that is not a task's id names no task. */
   readonly get: (principal: Principal, uuid: string) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother>
+  /** Where a task of the caller's own stands, without its turn. */
+  readonly glance: (
+    principal: Principal,
+    uuid: string
+  ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother>
   readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage>
   readonly submitToolResults: (
     caller: Caller,
@@ -106,6 +111,7 @@ export class Tasks extends Context.Service<Tasks, {
         const maxExecutionTime = body.max_execution_time ?? Limits.maxExecutionTime
         const head: TaskHead = {
           uuid,
+          sub: principal.sub,
           status: "pending",
           revision: 0,
           runId: yield* newRunId,
@@ -153,6 +159,14 @@ export class Tasks extends Context.Service<Tasks, {
         if (task === undefined) return yield* new TaskNotFound({})
         if (task.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
         return task
+      })
+
+      const glance = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
+        if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
+        const [head] = yield* repository.heads([uuid])
+        if (head === undefined) return yield* new TaskNotFound({})
+        if (head.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
+        return head
       })
 
       const mismatches = (task: Task, results: ReadonlyArray<ToolResult>) => {
@@ -242,6 +256,7 @@ export class Tasks extends Context.Service<Tasks, {
       return Tasks.of({
         create,
         get,
+        glance,
         list: repository.list,
         submitToolResults,
         cancel,

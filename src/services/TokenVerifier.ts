@@ -22,12 +22,6 @@ const maxTokenLength = 8192
 const maxNameLength = 255
 const cacheSize = 10_000
 
-interface Verified {
-  readonly caller: Caller
-  /** Seconds since the epoch. */
-  readonly expiresAt: number
-}
-
 const isUnavailable = (error: unknown) =>
   error instanceof jose.errors.JWKSTimeout || error instanceof TypeError ||
   (error instanceof jose.errors.JOSEError && error.code === "ERR_JOSE_GENERIC")
@@ -51,7 +45,7 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
       Effect.gen(function*() {
         const digest = yield* Digest.Digest
         /** Verified tokens until they expire, oldest use first. */
-        const cache = new Map<string, Verified>()
+        const cache = new Map<string, Caller>()
         const options: Omit<jose.JWTVerifyOptions, "currentDate"> = {
           algorithms: [...rules.algorithms],
           requiredClaims: ["exp", "sub"],
@@ -77,7 +71,7 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           if (known !== undefined && known.expiresAt > nowSeconds) {
             cache.delete(token)
             cache.set(token, known)
-            return known.caller
+            return known
           }
           cache.delete(token)
           if (token.length > maxTokenLength) return yield* new InvalidToken({ reason: "too long" })
@@ -90,8 +84,12 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           const tokenId = jti !== undefined
             ? `jti:${jti}`
             : `sha256:${yield* digest.digestHex(Digest.sha256, encoder.encode(signed))}`
-          const caller: Caller = { principal: { sub, tokenId, issuedAt: iat ?? null }, token: redacted }
-          cache.set(token, { caller, expiresAt: exp ?? 0 })
+          const caller: Caller = {
+            principal: { sub, tokenId, issuedAt: iat ?? null },
+            token: redacted,
+            expiresAt: exp ?? 0
+          }
+          cache.set(token, caller)
           if (cache.size > cacheSize) cache.delete(cache.keys().next().value ?? "")
           return caller
         })

@@ -1,4 +1,4 @@
-/** CONTRACT 2's extensions: idempotency keys. */
+/** What CONTRACT 2 adds to SPEC, as a client meets it. */
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
 import { report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
@@ -105,5 +105,248 @@ describe("Idempotency-Key", () => {
     assert.strictEqual(again.headers.get("idempotent-replayed"), "true")
     assert.strictEqual((await cancel("c1", uuid)).status, 422)
     assert.strictEqual((await cancel("c2")).status, 409)
+  })
+})
+
+const turnOfKilobytes = (kilobytes: number) => turnOf("x".repeat(kilobytes * 1024))
+
+describe("a task that is read again", () => {
+  it("has a tag that names its version, and is not sent again while it has not changed", async () => {
+    const token = await mint("reader")
+    const { uuid } = (await service.create(token, "x")).body
+    const read = (tag?: string) =>
+      service.call("GET", `/api/tasks/${uuid}`, token, undefined, tag === undefined ? {} : { "if-none-match": tag })
+    const first = await read()
+    const etag = first.headers.get("etag") ?? ""
+    assert.match(etag, /^"[^"]+"$/)
+    for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
+      const answer = await read(tag)
+      assert.deepStrictEqual([answer.status, answer.body, answer.headers.get("etag")], [304, "", etag], tag)
+    }
+    assert.strictEqual((await read(`"other"`)).status, 200)
+    await report(await runOf(uuid), { type: "progress", turn: turnOf("so far") })
+    const changed = await read(etag)
+    assert.strictEqual(changed.status, 200)
+    assert.notStrictEqual(changed.headers.get("etag"), etag)
+  })
+
+  it("tells what it waits on when asked to, and nothing beyond SPEC's fields otherwise", async () => {
+    const token = await mint("curious")
+    const { uuid } = (await service.create(token, "x", { max_execution_time: 3600 })).body
+    const waitingOn = async () =>
+      (await service.call("GET", `/api/tasks/${uuid}?include=waiting_on`, token)).body.waiting_on
+    const created = Date.parse((await service.get(token, uuid)).body.created_at)
+    const pending = await waitingOn()
+    assert.deepStrictEqual([pending.party, pending.for], ["core", "acceptance"])
+    assert.strictEqual(Date.parse(pending.until) - created, 30_000)
+    const run = await runOf(uuid)
+    await report(run, { type: "processing" })
+    const processing = await waitingOn()
+    assert.deepStrictEqual([processing.party, processing.for], ["core", "result"])
+    assert.strictEqual(Date.parse(processing.until) - created, 3_600_000)
+    await report(run, { type: "interrupted", state: null, tool_calls: [{ id: "c1", name: "look", arguments: {} }] })
+    const interrupted = await waitingOn()
+    assert.deepStrictEqual([interrupted.party, interrupted.for], ["client", "tool_results"])
+    await service.call("POST", `/api/tasks/${uuid}/cancel`, token)
+    assert.isNull(await waitingOn())
+    assert.notProperty((await service.get(token, uuid)).body, "waiting_on")
+    for (const query of ["include=", "include=turn", "include=waiting_on,x", "include[]=waiting_on&include=x"]) {
+      const answer = await service.call("GET", `/api/tasks/${uuid}?${query}`, token)
+      assert.deepStrictEqual([answer.status, Object.keys(answer.body.errors ?? {})], [422, ["include"]], query)
+    }
+  })
+
+  it("lists no deliveries before there are any", async () => {
+    const token = await mint("deliveries")
+    const { uuid } = (await service.create(token, "x")).body
+    const none = await service.call("GET", `/api/tasks/${uuid}/deliveries`, token)
+    assert.deepStrictEqual([none.status, none.body], [200, { data: [] }])
+    assert.strictEqual((await service.call("POST", `/api/tasks/${uuid}/deliveries/x/redeliver`, token)).status, 404)
+    const stranger = await mint("deliveries-stranger")
+    assert.strictEqual((await service.call("GET", `/api/tasks/${uuid}/deliveries`, stranger)).status, 403)
+  })
+})
+
+describe("?wait=", () => {
+  const wait = (of: Service, token: string, uuid: string, seconds: number | string, tag?: string) =>
+    of.call(
+      "GET",
+      `/api/tasks/${uuid}?wait=${seconds}`,
+      token,
+      undefined,
+      tag === undefined ? {} : {
+        "if-none-match": tag
+      }
+    )
+
+  it("holds the answer until the task is interrupted or has ended, and no longer than asked", async () => {
+    const token = await mint("waiter")
+    const { uuid } = (await service.create(token, "x")).body
+    const run = await runOf(uuid)
+    const started = performance.now()
+    const answers = Array.from({ length: 50 }, () => wait(service, token, uuid, 60))
+    const short = await wait(service, token, uuid, 1)
+    assert.deepStrictEqual([short.status, short.body.status], [200, "pending"])
+    assert.isAtLeast(performance.now() - started, 1000)
+    // What does not end the wait.
+    await report(run, { type: "processing" })
+    await report(run, { type: "progress", turn: turnOf("so far") })
+    await interrupt(uuid)
+    const seen = await Promise.all(answers)
+    assert.deepStrictEqual(new Set(seen.map(({ body: { status } }) => status)), new Set(["interrupted"]))
+    assert.isBelow(performance.now() - started, 10_000)
+    assert.strictEqual((await wait(service, token, uuid, 60)).body.status, "interrupted")
+    await service.call("POST", `/api/tasks/${uuid}/cancel`, token)
+    assert.strictEqual((await wait(service, token, uuid, 60)).body.status, "canceled")
+  })
+
+  it("ends with any change of the version that the client has, or with 304 when there is none", async () => {
+    const token = await mint("version-waiter")
+    const { uuid } = (await service.create(token, "x")).body
+    const run = await runOf(uuid)
+    const etag = (await service.get(token, uuid)).headers.get("etag") ?? ""
+    assert.strictEqual((await wait(service, token, uuid, 1, etag)).status, 304)
+    const waiting = wait(service, token, uuid, 60, etag)
+    await report(run, { type: "processing" })
+    const answer = await waiting
+    assert.deepStrictEqual([answer.status, answer.body.status], [200, "processing"])
+    // A version that is no longer the present one needs no waiting.
+    assert.strictEqual((await wait(service, token, uuid, 60, etag)).body.status, "processing")
+    await report(run, { type: "completed", turn: turnOf("done") })
+    const ended = (await service.get(token, uuid)).headers.get("etag") ?? ""
+    assert.strictEqual((await wait(service, token, uuid, 60, ended)).status, 304)
+  })
+
+  it("takes 1 to 60 seconds, of the caller's own task", async () => {
+    const token = await mint("strict-waiter")
+    const { uuid } = (await service.create(token, "x")).body
+    for (const seconds of ["0", "61", "", "1.5", "-1", "x", "1&wait=2"]) {
+      const answer = await wait(service, token, uuid, seconds)
+      assert.deepStrictEqual([answer.status, Object.keys(answer.body.errors ?? {})], [422, ["wait"]], seconds)
+    }
+    const stranger = await mint("strict-stranger")
+    assert.strictEqual((await wait(service, stranger, uuid, "x")).status, 403)
+    assert.strictEqual((await wait(service, token, "nothing", "60")).status, 404)
+  })
+
+  it("hears of changes made on another node, and a node that drains lets everyone go", async () => {
+    const other = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url })
+    const token = await mint("across")
+    const { uuid } = (await service.create(token, "x")).body
+    const run = await runOf(uuid)
+    const waiting = wait(other, token, uuid, 60, (await other.get(token, uuid)).headers.get("etag") ?? "")
+    // The wait has begun when the other node has an answer for a request made after it.
+    await other.get(token, uuid)
+    const started = performance.now()
+    await report(run, { type: "processing" })
+    const answer = await waiting
+    assert.strictEqual(answer.body.status, "processing")
+    // A comparison with the rows comes every 5 s: this was quicker.
+    assert.isBelow(performance.now() - started, 2000)
+
+    const held = wait(other, token, uuid, 60)
+    await other.get(token, uuid)
+    const stopping = other.stop()
+    const released = await held
+    assert.deepStrictEqual([released.status, released.body.status], [200, "processing"])
+    await stopping
+    assert.isBelow(performance.now() - started, 10_000)
+  })
+})
+
+describe("the event stream", () => {
+  interface Sent {
+    readonly id: string
+    readonly event: string
+    readonly data: { readonly uuid: string; readonly status: string; readonly occurred_at: string }
+  }
+
+  const parse = (text: string): ReadonlyArray<Sent> =>
+    text.split("\n\n").filter((block) => block.includes("data: ")).map((block) => {
+      const fields = Object.fromEntries(block.split("\n").map((line) => line.split(/: (.*)/s, 2)))
+      return { id: fields["id"], event: fields["event"], data: JSON.parse(fields["data"]) }
+    })
+
+  const open = (token: string, uuid: string, headers: Record<string, string> = {}, signal?: AbortSignal) =>
+    fetch(`${service.url}/api/tasks/${uuid}/events`, {
+      headers: { authorization: `Bearer ${token}`, ...headers },
+      ...(signal === undefined ? {} : { signal })
+    })
+
+  it("tells every transition and progress note as it happens, ends after the last one, and replays", async () => {
+    const token = await mint("listener")
+    const { uuid } = (await service.create(token, "x")).body
+    const run = await runOf(uuid)
+    const live = await open(token, uuid)
+    assert.strictEqual(live.status, 200)
+    assert.strictEqual(live.headers.get("content-type"), "text/event-stream")
+    const reader = live.body!.pipeThrough(new TextDecoderStream()).getReader()
+    let text = ""
+    const untilHeard = async (event: string) => {
+      while (!parse(text).some((sent) => sent.event === event)) {
+        const { done, value } = await reader.read()
+        assert.isFalse(done, `${event} was not heard`)
+        text += value
+      }
+    }
+    await untilHeard("pending")
+    await report(run, { type: "processing" })
+    await untilHeard("processing")
+    await report(run, { type: "progress", turn: turnOfKilobytes(1) })
+    await untilHeard("progress")
+    await interrupt(uuid)
+    await untilHeard("interrupted")
+    const results = { results: [{ tool_call_id: "c1", output: 1 }] }
+    await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, results)
+    const resumed = await eventually(
+      async () => core.runOf(uuid),
+      (last) => last !== undefined && last.run_id !== run.run_id
+    )
+    await report(resumed!, { type: "completed", turn: turnOf("done") })
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      text += value
+    }
+    const names = ["pending", "processing", "progress", "interrupted", "processing", "completed"]
+    const heard = parse(text)
+    assert.deepStrictEqual(heard.map(({ event }) => event), names)
+    assert.deepStrictEqual(heard.map(({ id }) => Number(id)), [0, 1, 2, 3, 4, 5])
+    assert.deepStrictEqual(
+      heard.map(({ data }) => data.status),
+      names.map((name) => name === "progress" ? "processing" : name)
+    )
+    for (const { data } of heard) assert.match(data.occurred_at, /\.\d{6}Z$/)
+
+    assert.deepStrictEqual(parse(await (await open(token, uuid)).text()), heard)
+    const missed = await open(token, uuid, { "last-event-id": "2" })
+    assert.deepStrictEqual(parse(await missed.text()), heard.slice(3))
+    // Nothing is left to come: a client that reconnects by itself stops.
+    assert.strictEqual((await open(token, uuid, { "last-event-id": "5" })).status, 204)
+    const odd = await open(token, uuid, { "last-event-id": "x" })
+    assert.deepStrictEqual([odd.status, Object.keys((await odd.json()).errors)], [422, ["Last-Event-ID"]])
+    assert.strictEqual((await open(await mint("eavesdropper"), uuid)).status, 403)
+    assert.strictEqual((await open(token, "nothing")).status, 404)
+  })
+
+  it("ends with the token that opened it", async () => {
+    const token = await mint("short-lived", { exp: Math.floor(Date.now() / 1000) + 2 })
+    const { uuid } = (await service.create(token, "x")).body
+    const stream = await open(token, uuid)
+    assert.deepStrictEqual(parse(await stream.text()).map(({ event }) => event), ["pending"])
+  })
+
+  it("frees its place when the client hangs up, and a user's places are bounded", async () => {
+    const token = await mint("many")
+    const { uuid } = (await service.create(token, "x")).body
+    const abort = new AbortController()
+    const streams = await Promise.all(Array.from({ length: 1000 }, () => open(token, uuid, {}, abort.signal)))
+    assert.deepStrictEqual(new Set(streams.map(({ status }) => status)), new Set([200]))
+    const refused = await eventually(() => open(token, uuid, {}, abort.signal), ({ status }) => status === 429)
+    assert.match(refused.headers.get("retry-after") ?? "", /^\d+$/)
+    abort.abort()
+    const again = new AbortController()
+    await eventually(() => open(token, uuid, {}, again.signal), ({ status }) => status === 200)
+    again.abort()
   })
 })

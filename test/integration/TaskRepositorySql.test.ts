@@ -3,11 +3,17 @@ import { Effect, Exit, Layer, Option } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import * as TaskRepositorySql from "../../src/services/sql/TaskRepositorySql.ts"
+import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import { TaskRepository } from "../../src/services/TaskRepository.ts"
 import * as Database from "../kit/Database.ts"
 import { contract, makeTask } from "../kit/TaskRepositoryContract.ts"
 
-layer(Layer.mergeAll(TaskRepositorySql.layer.pipe(Layer.provide(Database.layer)), SecureRandom.layerWebCrypto))(
+layer(
+  Layer.mergeAll(
+    TaskRepositorySql.layer.pipe(Layer.provide(Database.layer), Layer.provideMerge(TaskNotifications.layer)),
+    SecureRandom.layerWebCrypto
+  )
+)(
   "TaskRepository on Postgres",
   (it) => {
     contract(it)

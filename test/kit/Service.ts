@@ -14,7 +14,7 @@ export const mint = (sub: string, claims: jose.JWTPayload = {}) =>
     .setProtectedHeader({ alg: "HS256" })
     .setSubject(sub)
     .setIssuedAt()
-    .setExpirationTime("1 hour")
+    .setExpirationTime(claims.exp ?? "1 hour")
     .sign(new TextEncoder().encode(jwtSecret))
 
 export const freePort = async () => {

@@ -1,10 +1,11 @@
 /** What every store of tasks must do; run on memory and on Postgres. */
 import { assert, type Vitest } from "@effect/vitest"
-import { Duration, Effect, Option, Result } from "effect"
+import { Duration, Effect, Fiber, Option, Result } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import { isTerminal, RunId, sourcesOf, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
+import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import { type NewTask, TaskRepository } from "../../src/services/TaskRepository.ts"
 
 const uuid = Effect.flatMap(SecureRandom.SecureRandom, (random) => random.uuidV7())
@@ -81,7 +82,9 @@ const pathTo = {
   canceled: ["Interrupted", "Canceled"]
 } as const
 
-export const contract = (it: Vitest.MethodsNonLive<TaskRepository | SecureRandom.SecureRandom>) => {
+export const contract = (
+  it: Vitest.MethodsNonLive<TaskRepository | TaskNotifications | SecureRandom.SecureRandom>
+) => {
   it.effect("an acknowledged create exists, with its microseconds", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
@@ -98,7 +101,9 @@ export const contract = (it: Vitest.MethodsNonLive<TaskRepository | SecureRandom
         pendingToolCalls: null,
         turn: null,
         revision: 0,
-        runId: task.runId
+        runId: task.runId,
+        deadline: task.deadline,
+        acceptanceDeadline: task.acceptanceDeadline
       })
       assert.isTrue(Option.isNone(yield* repository.get(TaskId.make(yield* uuid))))
     }))
@@ -297,6 +302,37 @@ export const contract = (it: Vitest.MethodsNonLive<TaskRepository | SecureRandom
       assert.sameMembers(canceled.map(({ uuid }) => uuid), [first.uuid, second.uuid])
       assert.strictEqual(Option.getOrThrow(yield* repository.get(stranger.uuid)).status, "interrupted")
       assert.strictEqual(Option.getOrThrow(yield* repository.get(pending.uuid)).status, "pending")
+    }))
+
+  it.effect("records what happened, tells where tasks stand, and who waits is told of each change", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const notifications = yield* TaskNotifications
+      const task = yield* stored()
+      const { sub } = task.principal
+      const changed = yield* notifications.subscribe(task.uuid, sub)
+      for (const tag of ["Accepted", "Progressed", "Interrupted"] as const) {
+        yield* commit(task.uuid, tag)
+        assert.isTrue(yield* changed)
+      }
+      // What changes nothing is not told.
+      const waiting = yield* Effect.forkChild(changed)
+      yield* commit(task.uuid, "Accepted")
+      assert.isUndefined(waiting.pollUnsafe())
+      const [head, ...others] = yield* repository.heads([task.uuid, TaskId.make(yield* uuid)])
+      assert.deepStrictEqual([head?.sub, head?.status, head?.revision, others.length], [sub, "interrupted", 3, 0])
+      assert.deepStrictEqual(yield* repository.heads([]), [])
+      yield* repository.cancelInterrupted(sub, yield* now)
+      assert.isTrue(yield* Fiber.join(waiting))
+      const events = (after: number, limit: number) =>
+        Effect.map(
+          repository.eventsAfter(task.uuid, after, limit),
+          (found) => found.map(({ revision, status, type }) => `${revision} ${type} ${status}`)
+        )
+      assert.deepStrictEqual(yield* events(-1, 2), ["0 Created pending", "1 Accepted processing"])
+      assert.deepStrictEqual(yield* events(0, 2), ["1 Accepted processing", "2 Progressed processing"])
+      assert.deepStrictEqual(yield* events(2, 500), ["3 Interrupted interrupted", "4 Canceled canceled"])
+      assert.deepStrictEqual(yield* events(4, 500), [])
     }))
 
   it.effect("finds what is live and what is overdue", () =>

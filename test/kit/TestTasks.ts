@@ -10,6 +10,7 @@ import { CoreClient, type Run } from "../../src/services/CoreClient.ts"
 import { Secrets } from "../../src/services/Secrets.ts"
 import { Settings } from "../../src/services/Settings.ts"
 import * as TaskEngine from "../../src/services/TaskEngine.ts"
+import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import { TaskRepository } from "../../src/services/TaskRepository.ts"
 import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.ts"
 
@@ -22,7 +23,8 @@ export interface CoreScript {
 
 export const callerOf = (sub: string): Caller => ({
   principal: { sub, tokenId: `jti:${sub}`, issuedAt: 1_700_000_000 },
-  token: Redacted.make(`token of ${sub}`)
+  token: Redacted.make(`token of ${sub}`),
+  expiresAt: 1_800_000_000
 })
 
 export const question: CreateTaskBody = { assistant_id: 1, input: [{ type: "text", text: "Why?" }] }
@@ -47,7 +49,8 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
     sweepInterval: Duration.minutes(1)
   })
   const layerStore = Layer.effect(TaskRepository, Effect.map(TaskRepository, script.withStore ?? identity)).pipe(
-    Layer.provide(TaskRepositoryMemory.layer)
+    Layer.provide(TaskRepositoryMemory.layer),
+    Layer.provideMerge(TaskNotifications.layer)
   )
   const layer = TaskEngine.layer.pipe(
     Layer.provideMerge(layerStore),

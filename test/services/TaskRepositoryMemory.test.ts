@@ -1,7 +1,13 @@
 import { layer } from "@effect/vitest"
 import { Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.ts"
 import { contract } from "../kit/TaskRepositoryContract.ts"
 
-layer(Layer.mergeAll(TaskRepositoryMemory.layer, SecureRandom.layerWebCrypto))("TaskRepository in memory", contract)
+layer(
+  Layer.mergeAll(
+    TaskRepositoryMemory.layer.pipe(Layer.provideMerge(TaskNotifications.layer)),
+    SecureRandom.layerWebCrypto
+  )
+)("TaskRepository in memory", contract)

@@ -30,7 +30,27 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
     success: Tasks.TaskPageView,
     error: Errors.ValidationFailed
   }),
-  HttpApiEndpoint.get("get", "/api/tasks/:uuid", { params: uuid, success: Tasks.TaskView, error: ofOneTask }),
+  HttpApiEndpoint.get("get", "/api/tasks/:uuid", {
+    params: uuid,
+    query: { wait: Schema.optionalKey(values), include: Schema.optionalKey(values) },
+    success: Tasks.TaskView,
+    error: [...ofOneTask, Errors.ValidationFailed, Errors.TooManyRequests]
+  }),
+  HttpApiEndpoint.get("events", "/api/tasks/:uuid/events", {
+    params: uuid,
+    success: HttpApiSchema.StreamSse({ data: Tasks.TaskEventView }),
+    error: [...ofOneTask, Errors.ValidationFailed, Errors.TooManyRequests]
+  }),
+  HttpApiEndpoint.get("deliveries", "/api/tasks/:uuid/deliveries", {
+    params: uuid,
+    success: Tasks.DeliveriesView,
+    error: ofOneTask
+  }),
+  HttpApiEndpoint.post("redeliver", "/api/tasks/:uuid/deliveries/:id/redeliver", {
+    params: { ...uuid, id: Schema.String },
+    success: Tasks.DeliveryView.pipe(HttpApiSchema.status(202)),
+    error: ofOneTask
+  }),
   HttpApiEndpoint.post("cancelInterrupted", "/api/tasks/cancel-interrupted", { success: Tasks.CanceledTasksView }),
   HttpApiEndpoint.post("submitToolResults", "/api/tasks/:uuid/tool-results", {
     params: uuid,

@@ -17,7 +17,44 @@ const summary = {
 
 export const TaskSummaryView = Schema.Struct(summary).annotate({ identifier: "TaskSummary" })
 
-export const TaskView = Schema.Struct({ ...summary, turn: Schema.NullOr(JsonObject) }).annotate({ identifier: "Task" })
+/** Who has to act next, and when the task fails unless they do; null when the task has ended. */
+export const WaitingOnView = Schema.Struct({
+  party: Schema.Literals(["core", "client"]),
+  for: Schema.Literals(["acceptance", "result", "tool_results"]),
+  until: Schema.String
+}).annotate({ identifier: "WaitingOn" })
+
+export const TaskView = Schema.Struct({
+  ...summary,
+  turn: Schema.NullOr(JsonObject),
+  waiting_on: Schema.optionalKey(Schema.NullOr(WaitingOnView))
+}).annotate({ identifier: "Task" })
+
+/** `data` of one server-sent event; its `id` is the revision, its `event` the status, or `progress`. */
+export const TaskEventView = Schema.Struct({
+  uuid: Schema.String,
+  revision: Schema.Int,
+  status: TaskStatus,
+  occurred_at: Schema.String
+}).annotate({ identifier: "TaskEvent" })
+
+/** One webhook delivery with its attempts. */
+export const DeliveryView = Schema.Struct({
+  id: Schema.String,
+  status: TaskStatus,
+  state: Schema.Literals(["pending", "delivered", "failed"]),
+  created_at: Schema.String,
+  next_attempt_at: Schema.NullOr(Schema.String),
+  attempts: Schema.Array(Schema.Struct({
+    number: Schema.Int,
+    started_at: Schema.String,
+    duration_ms: Schema.NullOr(Schema.Int),
+    response_status: Schema.NullOr(Schema.Int),
+    error: Schema.NullOr(Schema.String)
+  }))
+}).annotate({ identifier: "Delivery" })
+
+export const DeliveriesView = Schema.Struct({ data: Schema.Array(DeliveryView) }).annotate({ identifier: "Deliveries" })
 
 export const TaskPageView = Schema.Struct({
   data: Schema.Array(TaskSummaryView),

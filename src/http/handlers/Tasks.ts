@@ -7,12 +7,13 @@ import { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import * as Services from "../../services/Tasks.ts"
 import { Api } from "../contract/Api.ts"
-import { Conflict, Forbidden, NotFound, TooManyRequests } from "../contract/Errors.ts"
+import { Conflict, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { CancelBody, ToolResultsBody } from "../contract/TaskSchemas.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
 import * as JsonBody from "./JsonBody.ts"
-import { decodeListQuery } from "./ListQuery.ts"
+import { decodeListQuery } from "./Query.ts"
+import * as TaskReading from "./TaskReading.ts"
 
 const readCreateTask = JsonBody.reader(CreateTaskBody, {
   maxItems: { input: Limits.inputItems, turns: Limits.turns, client_tools: Limits.clientTools }
@@ -39,6 +40,7 @@ export const layer = HttpApiBuilder.group(
   "tasks",
   Effect.fn(function*(handlers) {
     const tasks = yield* Services.Tasks
+    const reading = yield* TaskReading.make
     const readClaim = yield* IdempotencyKey.reader
 
     const ownTask = Effect.fnUntraced(
@@ -46,10 +48,7 @@ export const layer = HttpApiBuilder.group(
         const { principal } = yield* CurrentCaller
         return yield* tasks.get(principal, uuid)
       },
-      Effect.catchTags({
-        TaskNotFound: () => Effect.fail(new NotFound({ message: "There is no such task." })),
-        TaskBelongsToAnother: () => Effect.fail(new Forbidden({ message: "The task belongs to another user." }))
-      })
+      Effect.catchTags(TaskReading.ownErrors)
     )
 
     const create = Effect.fnUntraced(
@@ -91,11 +90,18 @@ export const layer = HttpApiBuilder.group(
           })
         })
       )
-      .handleRaw("get", ({ params }) =>
-        Effect.map(
-          ownTask(params.uuid),
-          (task) => HttpServerResponse.text(TaskView.encode(task), { contentType: "application/json" })
-        ))
+      .handleRaw("get", ({ params, request }) => reading.get(params.uuid, request))
+      .handleRaw("events", ({ params, request }) => reading.events(params.uuid, request))
+      // Deliveries come with webhooks: until then there are none.
+      .handleRaw(
+        "deliveries",
+        ({ params }) => Effect.as(ownTask(params.uuid), HttpServerResponse.jsonUnsafe({ data: [] }))
+      )
+      .handleRaw(
+        "redeliver",
+        ({ params }) =>
+          Effect.andThen(ownTask(params.uuid), Effect.fail(new NotFound({ message: "There is no such delivery." })))
+      )
       .handleRaw(
         "submitToolResults",
         Effect.fnUntraced(

@@ -24,7 +24,9 @@ interface Statement {
 export const micros = (column: string) => `(extract(epoch FROM ${column}) * 1000000)::float8`
 
 /** The columns of a `TaskHead`. */
-export const headColumns = `uuid, status, revision, run_id, max_execution_time, ${micros("deadline_at")} AS deadline,
+export const headColumns = `uuid, sub, status, revision, run_id, max_execution_time, ${
+  micros("deadline_at")
+} AS deadline,
   ${micros("acceptance_deadline_at")} AS acceptance_deadline`
 
 export const inStatuses = (statuses: ReadonlyArray<TaskStatus>) =>

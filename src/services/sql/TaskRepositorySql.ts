@@ -7,11 +7,13 @@ import { isTerminal, RunId, TaskHead, TaskId, TaskStatus, type TaskSummary } fro
 import { changeOf } from "../../domain/TaskChange.ts"
 import { format, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { ToolCall } from "../../domain/ToolCall.ts"
+import { TaskNotifications } from "../TaskNotifications.ts"
 import {
   type Commit,
   type IdempotencyClaim,
   IdempotencyKeyReused,
   type NewTask,
+  RecordedEvent,
   TaskRepository,
   TooManyActiveTasks
 } from "../TaskRepository.ts"
@@ -47,8 +49,15 @@ const decodeSummaries = Schema.decodeUnknownEffect(
 )
 const decodeTasks = Schema.decodeUnknownEffect(
   Schema.Array(
-    Schema.Struct({ ...SummaryFields, turn: Schema.NullOr(OpaqueJson), revision: Schema.Int, runId: RunId }).pipe(
-      Schema.encodeKeys({ ...summaryKeys, runId: "run_id" })
+    Schema.Struct({
+      ...SummaryFields,
+      turn: Schema.NullOr(OpaqueJson),
+      revision: Schema.Int,
+      runId: RunId,
+      deadline: Timestamp,
+      acceptanceDeadline: Schema.NullOr(Timestamp)
+    }).pipe(
+      Schema.encodeKeys({ ...summaryKeys, runId: "run_id", acceptanceDeadline: "acceptance_deadline" })
     )
   )
 )
@@ -68,6 +77,9 @@ const decodeStops = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({
   attempts: Schema.Int
 })))
 
+const decodeEvents = Schema.decodeUnknownEffect(
+  Schema.Array(RecordedEvent.pipe(Schema.encodeKeys({ occurredAt: "occurred_at" })))
+)
 const decodeClaims = Schema.decodeUnknownEffect(
   Schema.Array(
     Schema.Struct({ fingerprint: Schema.String, taskId: TaskId }).pipe(Schema.encodeKeys({ taskId: "task_uuid" }))
@@ -80,6 +92,7 @@ export const layer = Layer.effect(
   TaskRepository,
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
+    const notifications = yield* TaskNotifications
     const run = (text: string, values: ReadonlyArray<unknown>) => sql.unsafe<object>(text, values)
 
     const insert = yield* TaskInserts.make
@@ -93,8 +106,10 @@ export const layer = Layer.effect(
     const get = Effect.fnUntraced(
       function*(uuid: TaskId) {
         const rows = yield* run(
-          `SELECT ${summaryColumns}, revision, run_id,
-            (SELECT turn FROM task_turns WHERE task_uuid = tasks.uuid) AS turn
+          `SELECT ${summaryColumns}, revision, run_id, ${micros("deadline_at")} AS deadline,
+            ${
+            micros("acceptance_deadline_at")
+          } AS acceptance_deadline, (SELECT turn FROM task_turns WHERE task_uuid = tasks.uuid) AS turn
           FROM tasks WHERE uuid = $1`,
           [uuid]
         )
@@ -149,7 +164,10 @@ export const layer = Layer.effect(
           })
         ).pipe(Effect.catchIf(isRepeatedEvent, () => Effect.succeed([])))
         const [head] = yield* decodeHeads(moved)
-        if (head !== undefined) return { _tag: "Applied", head }
+        if (head !== undefined) {
+          yield* notifications.publish(uuid)
+          return { _tag: "Applied", head }
+        }
 
         const found = yield* run(standing.text, standing.bind(key))
         const [present] = yield* decodeHeads(found)
@@ -164,6 +182,27 @@ export const layer = Layer.effect(
     return TaskRepository.of({
       create,
       get,
+      heads: Effect.fnUntraced(
+        function*(uuids) {
+          const rows = yield* run(`SELECT ${headColumns} FROM tasks WHERE uuid = ANY($1::uuid[])`, [uuids])
+          return yield* decodeHeads(rows)
+        },
+        Effect.orDie
+      ),
+      eventsAfter: Effect.fnUntraced(
+        function*(uuid, revision, limit) {
+          const rows = yield* run(
+            `SELECT 0 AS revision, 'Created' AS type, 'pending' AS status, ${micros("created_at")} AS occurred_at
+            FROM tasks WHERE uuid = $1 AND $2::int < 0
+            UNION ALL
+            SELECT revision, type, status, ${micros("occurred_at")} FROM task_events
+            WHERE task_uuid = $1 AND revision > $2::int ORDER BY revision LIMIT $3::int`,
+            [uuid, revision, limit]
+          )
+          return yield* decodeEvents(rows)
+        },
+        Effect.orDie
+      ),
       list,
       commit,
 
@@ -194,7 +233,9 @@ export const layer = Layer.effect(
       cancelInterrupted: Effect.fnUntraced(
         function*(sub, at) {
           const rows = yield* run(cancelInterrupted.text, cancelInterrupted.bind({ sub, at: format(at) }))
-          return yield* decodeHeads(rows)
+          const heads = yield* decodeHeads(rows)
+          yield* Effect.forEach(heads, ({ uuid }) => notifications.publish(uuid), { discard: true })
+          return heads
         },
         Effect.orDie
       ),

@@ -1,11 +1,13 @@
-/** The query of `GET /api/tasks` in all forms that SPEC accepts; an unknown status is an error, never no filter. */
-import { Result } from "effect"
+/** Queries of SPEC and CONTRACT 2. What has an unknown value is an error, never as if it were not there. */
+import { Duration, Result } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import type { ValidationFailed } from "../contract/Errors.ts"
 import { validationFailed } from "./JsonBody.ts"
 
 type Values = string | ReadonlyArray<string> | undefined
+
+type Query = { readonly [name: string]: Values }
 
 interface ListQuery {
   readonly statuses: ReadonlyArray<TaskStatus>
@@ -19,14 +21,15 @@ const listOf = (values: Values): ReadonlyArray<string> =>
 const isStatus = (text: string): text is TaskStatus => TaskStatus.literals.some((status) => status === text)
 
 /** A whole number within bounds, or undefined. */
-const integer = (values: Values, absent: number, maximum: number): number | undefined => {
+const integer = (values: Values, maximum: number, absent: number): number | undefined => {
   if (values === undefined) return absent
   const value = typeof values === "string" && /^\d{1,16}$/.test(values) ? Number(values) : Number.NaN
   return value >= 1 && value <= maximum ? value : undefined
 }
 
+/** The query of `GET /api/tasks` in all forms that SPEC accepts. */
 export const decodeListQuery = (
-  query: { readonly [name: string]: Values }
+  query: Query
 ): Result.Result<ListQuery, ValidationFailed> => {
   const errors: Record<string, Array<string>> = {}
   const given = Object.entries(query)
@@ -38,12 +41,29 @@ export const decodeListQuery = (
     const [, field] = /^(status)\[(?!\d*\]$)/.exec(name) ?? /^(page|per_page)\[/.exec(name) ?? []
     if (field !== undefined) errors[field] = [`${name} is not a form of this parameter`]
   }
-  const page = integer(query["page"], 1, Number.MAX_SAFE_INTEGER)
+  const page = integer(query["page"], Number.MAX_SAFE_INTEGER, 1)
   if (page === undefined) errors["page"] = ["Expected an integer of at least 1"]
-  const perPage = integer(query["per_page"], Limits.perPage.default, Limits.perPage.maximum)
+  const perPage = integer(query["per_page"], Limits.perPage.maximum, Limits.perPage.default)
   if (perPage === undefined) errors["per_page"] = [`Expected an integer between 1 and ${Limits.perPage.maximum}`]
   if (page === undefined || perPage === undefined || Object.keys(errors).length > 0) {
     return Result.fail(validationFailed(errors))
   }
   return Result.succeed({ statuses: [...new Set(given.filter(isStatus))], page, perPage })
+}
+
+interface TaskQuery {
+  /** Zero when the answer is wanted at once. */
+  readonly wait: Duration.Duration
+  readonly includesWaitingOn: boolean
+}
+
+/** The query of `GET /api/tasks/{uuid}`. */
+export const decodeTaskQuery = (query: Query): Result.Result<TaskQuery, ValidationFailed> => {
+  const errors: Record<string, Array<string>> = {}
+  const wait = integer(query["wait"], Limits.waitSeconds, 0)
+  if (wait === undefined) errors["wait"] = [`Expected an integer between 1 and ${Limits.waitSeconds}`]
+  const included = listOf(query["include"]).flatMap((text) => text.split(","))
+  if (!included.every((name) => name === "waiting_on")) errors["include"] = ["Expected waiting_on"]
+  if (wait === undefined || Object.keys(errors).length > 0) return Result.fail(validationFailed(errors))
+  return Result.succeed({ wait: Duration.seconds(wait), includesWaitingOn: included.length > 0 })
 }

@@ -1,0 +1,28 @@
+/** Who has to act next on a task, and until when (CONTRACT 2, `?include=waiting_on`). */
+import type { TaskHead } from "./Task.ts"
+import type { Timestamp } from "./Timestamp.ts"
+
+export interface WaitingOn {
+  readonly party: "core" | "client"
+  readonly for: "acceptance" | "result" | "tool_results"
+  /** When the task fails unless they do. */
+  readonly until: Timestamp
+}
+
+/** Null for a task that has ended. */
+export const waitingOn = (
+  { acceptanceDeadline, deadline, status }: Pick<TaskHead, "status" | "deadline" | "acceptanceDeadline">
+): WaitingOn | null => {
+  switch (status) {
+    case "pending": {
+      const until = acceptanceDeadline !== null && acceptanceDeadline < deadline ? acceptanceDeadline : deadline
+      return { party: "core", for: "acceptance", until }
+    }
+    case "processing":
+      return { party: "core", for: "result", until: deadline }
+    case "interrupted":
+      return { party: "client", for: "tool_results", until: deadline }
+    default:
+      return null
+  }
+}

@@ -1,0 +1,120 @@
+/** Reads of one task: at once, when it has changed, or as a stream of its events (CONTRACT 2, extensions). */
+import { Clock, Duration, Effect, Stream } from "effect"
+import { Sse } from "effect/encoding"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { isTerminal, type TaskHead } from "../../domain/Task.ts"
+import * as TaskView from "../../domain/TaskView.ts"
+import { format } from "../../domain/Timestamp.ts"
+import type { RecordedEvent } from "../../services/TaskRepository.ts"
+import * as Services from "../../services/Tasks.ts"
+import { TaskWatch } from "../../services/TaskWatch.ts"
+import { Forbidden, invalid, NotFound, TooManyRequests } from "../contract/Errors.ts"
+import { CurrentCaller } from "../contract/Middleware.ts"
+import { decodeTaskQuery } from "./Query.ts"
+
+/** A task that another has, or no one. */
+export const ownErrors = {
+  TaskNotFound: () => Effect.fail(new NotFound({ message: "There is no such task." })),
+  TaskBelongsToAnother: () => Effect.fail(new Forbidden({ message: "The task belongs to another user." }))
+}
+
+export const tooManyWaiting = {
+  TooManyWaiting: ({ maximum }: { readonly maximum: number }) =>
+    Effect.fail(new TooManyRequests({ message: `Too many requests wait at a time. The maximum is ${maximum}.` }))
+}
+
+/** RFC 9110: the tags of `If-None-Match`, compared weakly. */
+const matches = (ifNoneMatch: string, etag: string) =>
+  ifNoneMatch.trim() === "*" || ifNoneMatch.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag)
+
+/** One version of a task has one tag; with `waiting_on` the start of the acceptance clock makes another. */
+const etagOf = (task: Pick<TaskHead, "revision" | "acceptanceDeadline">, includesWaitingOn: boolean) =>
+  includesWaitingOn ? `"${task.revision}-${task.acceptanceDeadline ?? 0}"` : `"${task.revision}"`
+
+const keepAliveInterval = Duration.seconds(15)
+const reconnectAfter = new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined })
+
+const render = (uuid: string) => ({ occurredAt, revision, status, type }: RecordedEvent) =>
+  Sse.encoder.write({
+    _tag: "Event",
+    id: String(revision),
+    event: type === "Progressed" ? "progress" : status,
+    data: JSON.stringify({ uuid, revision, status, occurred_at: format(occurredAt) })
+  })
+
+/** The revision that the client saw last; before the first one when it names none. */
+const lastEventId = (request: HttpServerRequest.HttpServerRequest) => {
+  const given = request.headers["last-event-id"]
+  if (given === undefined || given === "") return Effect.succeed(-1)
+  return /^\d{1,9}$/.test(given)
+    ? Effect.succeed(Number(given))
+    : Effect.fail(invalid("Last-Event-ID", "Expected the id of an event of this stream"))
+}
+
+const keepAlive = Stream.map(Stream.drop(Stream.tick(keepAliveInterval), 1), () => ": keep-alive\n\n")
+
+/** A token that ends, ends what was opened with it. */
+const expiry = (expiresAt: number) =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    const left = Duration.millis(Math.max(0, expiresAt * 1000 - now))
+    return Effect.sleep(Duration.min(left, Duration.days(1)))
+  })
+
+export const make = Effect.gen(function*() {
+  const tasks = yield* Services.Tasks
+  const watch = yield* TaskWatch
+
+  const get = Effect.fnUntraced(
+    function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
+      const { principal } = yield* CurrentCaller
+      const query = yield* HttpServerRequest.ParsedSearchParams
+      const ifNoneMatch = request.headers["if-none-match"]
+      const isPlain = Object.keys(query).length === 0 && ifNoneMatch === undefined
+      const head = isPlain ? undefined : yield* tasks.glance(principal, uuid)
+      const { includesWaitingOn, wait } = yield* Effect.fromResult(decodeTaskQuery(query))
+      const isKnown = (task: TaskHead) =>
+        ifNoneMatch !== undefined && matches(ifNoneMatch, etagOf(task, includesWaitingOn))
+      const isEnough = (task: TaskHead) =>
+        isTerminal(task.status) || task.status === "interrupted" || (ifNoneMatch !== undefined && !isKnown(task))
+
+      let present = head
+      if (head !== undefined && Duration.isPositive(wait) && !isEnough(head)) {
+        yield* watch.until(head, isEnough, wait)
+        present = yield* tasks.glance(principal, uuid)
+      }
+      if (present !== undefined && isKnown(present)) {
+        return HttpServerResponse.empty({ status: 304, headers: { etag: etagOf(present, includesWaitingOn) } })
+      }
+      const task = yield* tasks.get(principal, uuid)
+      return HttpServerResponse.text(TaskView.encode(task, includesWaitingOn ? TaskView.describeWaiting(task) : {}), {
+        contentType: "application/json",
+        headers: { etag: etagOf(task, includesWaitingOn), "cache-control": "private, no-cache" }
+      })
+    },
+    Effect.catchTags({ ...ownErrors, ...tooManyWaiting })
+  )
+
+  const events = Effect.fnUntraced(
+    function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
+      const { expiresAt, principal } = yield* CurrentCaller
+      const task = yield* tasks.glance(principal, uuid)
+      const after = yield* lastEventId(request)
+      // To a client that reconnects by itself this says that there is nothing left to come.
+      if (isTerminal(task.status) && after >= task.revision) return HttpServerResponse.empty({ status: 204 })
+      const happening = yield* watch.events(task, after)
+      const text = Stream.succeed(Sse.encoder.write(reconnectAfter)).pipe(
+        Stream.concat(Stream.map(happening, render(uuid))),
+        Stream.merge(keepAlive, { haltStrategy: "left" }),
+        Stream.interruptWhen(expiry(expiresAt)),
+        Stream.encodeText
+      )
+      return HttpServerResponse.stream(request.method === "HEAD" ? Stream.empty : text, {
+        contentType: "text/event-stream",
+        headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
+      })
+    },
+    Effect.catchTags({ ...ownErrors, ...tooManyWaiting })
+  )
+
+  return { get, events }
+})

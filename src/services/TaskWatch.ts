@@ -1,0 +1,91 @@
+/** Waiting for a task to change, by long poll or as a stream of its events. Who waits costs a fiber and no query. */
+import { Array, Context, Duration, Effect, Layer, Schedule, Stream } from "effect"
+import { isTerminal, type TaskHead, type TaskId } from "../domain/Task.ts"
+import { TaskNotifications, type TooManyWaiting } from "./TaskNotifications.ts"
+import { type RecordedEvent, TaskRepository } from "./TaskRepository.ts"
+
+const eventBatch = 500
+const repairBatch = 1000
+const repairInterval = Duration.seconds(5)
+
+export class TaskWatch extends Context.Service<TaskWatch, {
+  /** Ends when `isEnough` holds of the task, when `patience` is over, or when the node drains. */
+  readonly until: (
+    task: TaskHead,
+    isEnough: (task: TaskHead) => boolean,
+    patience: Duration.Duration
+  ) => Effect.Effect<void, TooManyWaiting>
+  /** What happened to the task after `revision`, and what happens from now on; ends after the terminal event. */
+  readonly events: (
+    task: TaskHead,
+    revision: number
+  ) => Effect.Effect<Stream.Stream<RecordedEvent>, TooManyWaiting>
+}>()("async-task-service/services/TaskWatch") {
+  static readonly layer = Layer.effect(
+    TaskWatch,
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const notifications = yield* TaskNotifications
+
+      const until = Effect.fnUntraced(
+        function*(...[task, isEnough, patience]: Parameters<TaskWatch["Service"]["until"]>) {
+          yield* notifications.admit(task.sub)
+          // What changed before the subscription is in the row that is read after it.
+          const changed = yield* notifications.subscribe(task.uuid, task.sub)
+          const wait = Effect.gen(function*() {
+            let isOpen = true
+            while (isOpen) {
+              const [present] = yield* repository.heads([task.uuid])
+              if (present === undefined || isEnough(present)) return
+              isOpen = yield* changed
+            }
+          })
+          yield* Effect.timeoutOption(wait, patience)
+        },
+        Effect.scoped
+      )
+
+      const eventsFrom = (task: TaskHead, revision: number) =>
+        Stream.unwrap(Effect.gen(function*() {
+          const changed = yield* notifications.subscribe(task.uuid, task.sub)
+          let last = revision
+          let isOpen = !(isTerminal(task.status) && task.revision <= revision)
+          const next = Effect.gen(function*() {
+            while (isOpen) {
+              const found = yield* repository.eventsAfter(task.uuid, last, eventBatch)
+              const newest = found.at(-1)
+              if (newest !== undefined) {
+                last = newest.revision
+                isOpen = !isTerminal(newest.status)
+                return found
+              }
+              isOpen = yield* changed
+            }
+            return []
+          })
+          return Stream.fromEffectRepeat(next).pipe(
+            Stream.takeWhile((found) => found.length > 0),
+            Stream.flattenIterable
+          )
+        }))
+
+      const events = (task: TaskHead, revision: number) =>
+        Effect.as(notifications.admit(task.sub), eventsFrom(task, revision))
+
+      // Notifications of other nodes may be lost: what is waited for is compared with its rows now and then.
+      let known = new Map<TaskId, number>()
+      const repair = Effect.gen(function*() {
+        const watched = yield* notifications.watched
+        const found = yield* Effect.forEach(Array.chunksOf(watched, repairBatch), repository.heads)
+        const present = new Map(found.flat().map(({ revision, uuid }) => [uuid, revision]))
+        for (const [uuid, revision] of present) {
+          if (known.get(uuid) !== revision) yield* notifications.hear(uuid)
+        }
+        known = present
+      }).pipe(Effect.catchCause((cause) => Effect.logWarning("waiting requests were not looked after", cause)))
+      yield* Effect.forkScoped(Effect.repeat(repair, Schedule.spaced(repairInterval)))
+
+      return TaskWatch.of({ until, events })
+    })
+  )
+}
