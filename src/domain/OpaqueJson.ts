@@ -19,5 +19,5 @@ export const JsonObjects = Schema.declare(
 /** A JSON object, taken by reference so that every key of it survives (`__proto__` included). */
 export const JsonObject = Schema.declare(
   (value): value is JsonObject => Predicate.isObject(value),
-  { identifier: "JsonObject", expected: "an object", toCodecJson: () => undefined }
+  { identifier: "JsonObject", description: "Any JSON object.", expected: "an object", toCodecJson: () => undefined }
 )
