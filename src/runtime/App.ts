@@ -139,7 +139,7 @@ export const layer = (config: AppConfig) => {
   )
   const layerRoutes = Server.layer.pipe(
     Layer.provide([Authorization.layerUsers, Authorization.layerInternal(config.internalTokens)]),
-    Layer.provide(TokenVerifier.layer(config.tokenRules)),
+    Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
     Layer.provide(ReadinessSql.layer),
     Layer.provide(layerTasks),
     Layer.provide(layerNeighbours(config)),
