@@ -40,7 +40,7 @@ const quantile = (sorted: ReadonlyArray<number>, part: number) =>
 const measure = async (address: string, total: number, count: number) => {
   const times: Array<number> = []
   // The first answers warm up both sides, prepared statements included.
-  for (let index = -20; index < requests; index++) {
+  for (let index = -50; index < requests; index++) {
     const start = performance.now()
     const { status, text } = await fetchPage(address)
     if (index >= 0) times.push(performance.now() - start)
