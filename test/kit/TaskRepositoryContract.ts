@@ -4,6 +4,7 @@ import { Duration, Effect, Fiber, Option, Result } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import { isTerminal, RunId, sourcesOf, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
+import { summarize } from "../../src/domain/TaskView.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import { type NewTask, TaskRepository } from "../../src/services/TaskRepository.ts"
@@ -287,7 +288,29 @@ export const contract = (
       assert.deepStrictEqual(yield* list({ page: 1_000_000_000, perPage: 100 }), [[], 5])
       assert.deepStrictEqual(yield* list({ statuses: ["completed"] }), [[5], 1])
       assert.deepStrictEqual(yield* list({ statuses: ["completed", "pending"], perPage: 1 }), [[5], 5])
+      assert.deepStrictEqual(yield* list({ statuses: ["completed", "pending"], perPage: 2, page: 3 }), [[1], 5])
+      assert.deepStrictEqual(yield* list({ statuses: ["completed"], page: 2 }), [[], 1])
       assert.deepStrictEqual(yield* list({ statuses: ["failed"] }), [[], 0])
+    }))
+
+  it.effect("lists tasks of one moment by their ids, each with what a summary says", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const { createdAt, principal } = yield* makeTask()
+      const created = yield* Effect.replicateEffect(stored({ principal, createdAt }), 4)
+      yield* commit(created[0]!.uuid, "Interrupted")
+      yield* commit(created[1]!.uuid, "Failed")
+      yield* stored({ createdAt })
+      const newestFirst = created.map(({ uuid }) => uuid).toSorted().toReversed()
+      const expected = yield* Effect.forEach(
+        newestFirst,
+        (id) => Effect.map(repository.get(id), (found) => Option.getOrThrow(found))
+      )
+      for (const page of [1, 2]) {
+        const { tasks, total } = yield* repository.list({ sub: principal.sub, statuses: [], page, perPage: 2 })
+        assert.deepStrictEqual(tasks.map(summarize), expected.slice(2 * (page - 1), 2 * page).map(summarize))
+        assert.strictEqual(total, 4)
+      }
     }))
 
   it.effect("cancels all interrupted tasks of one user", () =>
