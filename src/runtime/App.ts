@@ -130,6 +130,7 @@ export const layer = (config: AppConfig) => {
   const layerSettings = Layer.succeed(Settings, {
     maxActiveTasks: config.maxActiveTasks,
     acceptanceTimeout: config.acceptanceTimeout,
+    retention: config.retention,
     sweepInterval: Duration.seconds(1)
   })
   const layerTasks = TaskEngine.layer.pipe(

@@ -358,6 +358,29 @@ export const contract = (
       assert.deepStrictEqual(yield* events(4, 500), [])
     }))
 
+  it.effect("deletes what ended long enough ago, whole, and in batches", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const { principal } = yield* makeTask()
+      const ended = yield* Effect.forEach([1, 2, 3], () => stored({ principal }))
+      const live = yield* stored({ principal })
+      for (const { uuid } of ended) yield* commit(uuid, "Completed")
+      const at = yield* now
+      assert.strictEqual(yield* repository.deleteEnded(plus(at, "-1 second"), 10_000), 0)
+      const remaining = Effect.map(
+        repository.list({ sub: principal.sub, statuses: [], page: 1, perPage: 100 }),
+        ({ tasks }) => tasks.map(({ uuid }) => uuid)
+      )
+      assert.strictEqual((yield* remaining).length, 4)
+      // Other suites' tasks may end before these.
+      yield* Effect.repeat(repository.deleteEnded(plus(at, "1 second"), 2), { while: (deleted) => deleted === 2 })
+      assert.deepStrictEqual(yield* remaining, [live.uuid])
+      for (const { uuid } of ended) {
+        assert.isTrue(Option.isNone(yield* repository.get(uuid)))
+        assert.deepStrictEqual(yield* repository.eventsAfter(uuid, -1, 10), [])
+      }
+    }))
+
   it.effect("finds what is live and what is overdue", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository

@@ -4,6 +4,7 @@ import { Migrator, SqlClient } from "effect/sql"
 import * as Tasks from "./migrations/0001_tasks.ts"
 import * as IdempotencyKeys from "./migrations/0002_idempotency_keys.ts"
 import * as List from "./migrations/0003_list.ts"
+import * as Retention from "./migrations/0004_retention.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
   Effect.gen(function*() {
@@ -14,7 +15,8 @@ const run = (statements: ReadonlyArray<string>) =>
 const migrations = {
   "0001_tasks": run(Tasks.statements),
   "0002_idempotency_keys": run(IdempotencyKeys.statements),
-  "0003_list": run(List.statements)
+  "0003_list": run(List.statements),
+  "0004_retention": run(Retention.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)

@@ -85,6 +85,8 @@ const decodeClaims = Schema.decodeUnknownEffect(
   )
 )
 
+const countOf = ([row]: ReadonlyArray<object>) => (row as { readonly count: number }).count
+
 const isRepeatedEvent = (error: SqlError.SqlError) => error.reason._tag === "UniqueViolation"
 
 export const layer = Layer.effect(
@@ -222,7 +224,22 @@ export const layer = Layer.effect(
             ) RETURNING 1
           ) SELECT count(*)::int AS count FROM expired`,
           [format(at), limit]
-        ).pipe(Effect.map(([row]) => (row as { readonly count: number }).count), Effect.orDie),
+        ).pipe(Effect.map(countOf), Effect.orDie),
+
+      deleteEnded: (before, limit) =>
+        run(
+          `WITH ended AS (
+            SELECT uuid FROM tasks WHERE completed_at <= $1::timestamptz ORDER BY completed_at LIMIT $2::int
+            FOR UPDATE SKIP LOCKED
+          ), turns AS (
+            DELETE FROM task_turns USING ended WHERE task_uuid = ended.uuid
+          ), events AS (
+            DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid
+          ), deleted AS (
+            DELETE FROM tasks USING ended WHERE tasks.uuid = ended.uuid RETURNING 1
+          ) SELECT count(*)::int AS count FROM deleted`,
+          [format(before), limit]
+        ).pipe(Effect.map(countOf), Effect.orDie),
 
       cancelInterrupted: Effect.fnUntraced(
         function*(sub, at) {
