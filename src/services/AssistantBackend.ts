@@ -17,14 +17,17 @@ import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { extensions, formatOf, isPlausible, signatureBytes } from "../domain/FileFormat.ts"
 import * as Limits from "../domain/Limits.ts"
+import { PassedBytes } from "./PassedBytes.ts"
 import * as Silence from "./Silence.ts"
 import { Timeouts } from "./Timeouts.ts"
+
+type Chunks = Arr.NonEmptyReadonlyArray<Uint8Array>
 
 /** A file on its way: its bytes are pulled only as fast as the backend takes them. */
 export interface IncomingFile<E> {
   readonly name: string
   readonly mimeType: string
-  readonly content: Stream.Stream<Uint8Array, E>
+  readonly content: Pull.Pull<Chunks, E>
 }
 
 const StoredFile = Schema.Struct({
@@ -72,8 +75,6 @@ const encoder = new TextEncoder()
 
 /** RFC 7578: a quote or a line break in a name is percent-encoded, everything else stands as it is. */
 const quoted = (text: string) => text.replaceAll("\"", "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A")
-
-type Chunks = Arr.NonEmptyReadonlyArray<Uint8Array>
 
 const sizeOf = (chunks: ReadonlyArray<Uint8Array>) => chunks.reduce((size, chunk) => size + chunk.length, 0)
 
@@ -171,14 +172,14 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
       Effect.gen(function*() {
         const http = yield* HttpClient.HttpClient
         const random = yield* SecureRandom.SecureRandom
+        const onPassed = yield* PassedBytes
 
         const upload = Effect.fnUntraced(function*<E>(token: Redacted.Redacted, file: IncomingFile<E>) {
           const format = formatOf(file.name)
           if (format === undefined) {
             return yield* refuseFile(`Files of this format are not accepted; ${extensions.join(", ")} are`)
           }
-          const content = yield* Stream.toPull(file.content)
-          const head = yield* readHead(content, format)
+          const head = yield* readHead(file.content, format)
           const silence = yield* Silence.make((yield* Timeouts).backendSilence)
           const boundary = `form-${yield* random.uuidV4()}`
           const opening =
@@ -196,10 +197,12 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           let size = 0
           const pass = (chunks: Chunks): Effect.Effect<Chunks, E | FileRefused> => {
             silence.begin()
-            size += sizeOf(chunks)
+            const more = sizeOf(chunks)
+            onPassed(more)
+            size += more
             return size > Limits.fileBytes ? fail(Cause.fail(tooLarge)) : Effect.succeed(chunks)
           }
-          const next = Pull.matchEffect(content, {
+          const next = Pull.matchEffect(file.content, {
             onSuccess: pass,
             onFailure: fail,
             onDone: () => {

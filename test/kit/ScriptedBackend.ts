@@ -1,7 +1,7 @@
 /** An assistant backend on a real socket that records what it is sent and does what a test says (CONTRACT 5). */
 import { createHash } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { AddressInfo, Socket } from "node:net"
 
 /** One `POST /files`, as far as it came. */
 export interface ReceivedUpload {
@@ -59,6 +59,8 @@ export const takeFile: Script = async (request, response, upload) => {
 
 export class ScriptedBackend {
   readonly uploads: Array<ReceivedUpload> = []
+  /** Of each upload, in the same order. */
+  readonly sockets: Array<Socket> = []
   onUpload: Script = takeFile
   onStorageBase: (response: ServerResponse) => void = (response) => answerJson(response, 200, { url: "http://files/" })
   readonly #server = createServer({ requestTimeout: 0 }, (request, response) => {
@@ -72,6 +74,7 @@ export class ScriptedBackend {
       state: "receiving"
     }
     this.uploads.push(upload)
+    this.sockets.push(request.socket)
     request.on("error", () => {})
     request.on("close", () => {
       if (!request.complete) upload.state = "aborted"

@@ -1,5 +1,5 @@
 /** `contract/Api`'s files: one multipart field, streamed through to the assistant backend. */
-import { Effect, Stream } from "effect"
+import { Channel, Effect, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { AssistantBackend, tooLarge } from "../../services/AssistantBackend.ts"
@@ -31,7 +31,7 @@ export const layer = HttpApiBuilder.group(
       yield* requirePlain(request)
       if (Number(request.headers["content-length"]) > UploadForm.maxFormBytes) return yield* tooLarge
       const silence = yield* Silence.make((yield* Timeouts).uploadSilence)
-      const pull = yield* Stream.toPull(request.stream)
+      const pull = yield* Channel.toPullScoped(Stream.toChannel(request.stream), yield* Effect.scope)
       const source = Effect.suspend(() => {
         silence.begin()
         return Effect.onExit(pull, () => Effect.sync(silence.end))

@@ -2,7 +2,7 @@
  * The one file of a `multipart/form-data` request. Its content ends only when the whole form has ended as it should, so
  * that whoever takes the file has not taken it before the form proved whole and without a second file.
  */
-import { Array as Arr, Cause, Effect, Pull, Stream } from "effect"
+import { Array as Arr, Cause, Effect, Pull } from "effect"
 import { MultipartParser } from "effect/http"
 import { baseName } from "../../domain/FileName.ts"
 import * as Limits from "../../domain/Limits.ts"
@@ -95,5 +95,5 @@ export const open = Effect.fnUntraced(function*<E>(
   const { contentType: mimeType, filename = "" } = yield* find
   const name = baseName(filename.replaceAll("\\\"", "\""))
   if (name === "") return yield* unnamed
-  return { name, mimeType, content: Stream.fromPull(Effect.succeed(next)) }
+  return { name, mimeType, content: next }
 })
