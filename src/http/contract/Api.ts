@@ -12,7 +12,8 @@ import * as Tasks from "./TaskSchemas.ts"
 
 const uuid = { uuid: Schema.String }
 const ofOneTask = [Errors.Forbidden, Errors.NotFound] as const
-const ofBody = [Errors.PayloadTooLarge, Errors.ValidationFailed] as const
+const ofAnyBody = [Errors.RequestTimeout, Errors.UnsupportedMediaType, Errors.ValidationFailed] as const
+const ofBody = [...ofAnyBody, Errors.PayloadTooLarge] as const
 const documented = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 const values = Schema.Union([Schema.String, Schema.Array(Schema.String)])
 
@@ -97,7 +98,7 @@ export class FilesGroup extends HttpApiGroup.make("files").add(
   HttpApiEndpoint.post("upload", "/api/files", {
     payload: Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(HttpApiSchema.asMultipartStream()),
     success: Files.UploadedFileView.pipe(HttpApiSchema.status(201)),
-    error: [Errors.ValidationFailed, Errors.BadGateway]
+    error: [...ofAnyBody, Errors.BadGateway]
   }).annotateMerge(
     documented(
       "Upload a file",

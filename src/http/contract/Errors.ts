@@ -9,9 +9,16 @@ export class Forbidden extends Schema.Error<Forbidden>("Forbidden")(fields, { ht
 
 export class NotFound extends Schema.Error<NotFound>("NotFound")(fields, { httpApiStatus: 404 }) {}
 
+export class RequestTimeout extends Schema.Error<RequestTimeout>("RequestTimeout")(fields, { httpApiStatus: 408 }) {}
+
 export class Conflict extends Schema.Error<Conflict>("Conflict")(fields, { httpApiStatus: 409 }) {}
 
 export class PayloadTooLarge extends Schema.Error<PayloadTooLarge>("PayloadTooLarge")(fields, { httpApiStatus: 413 }) {}
+
+/** The body is compressed, or in another encoding that is not taken. */
+export class UnsupportedMediaType
+  extends Schema.Error<UnsupportedMediaType>("UnsupportedMediaType")(fields, { httpApiStatus: 415 })
+{}
 
 /** `errors` maps a dotted field path, as in `input.0.type`, to what is wrong there; the whole body goes by `body`. */
 export class ValidationFailed extends Schema.Error<ValidationFailed>("ValidationFailed")({

@@ -99,8 +99,10 @@ export const errorExamples: Readonly<Record<string, unknown>> = {
   401: { message: "The token is missing, invalid, expired or revoked." },
   403: { message: "The task belongs to another user." },
   404: { message: "There is no such task." },
+  408: { message: "The request body did not arrive in time." },
   409: { message: "The task is completed, not interrupted." },
   413: { message: "The request body is larger than 16777216 bytes." },
+  415: { message: "The content encoding gzip is not accepted." },
   422: {
     message: "input.0.type: Expected one of text, file, voice",
     errors: { "input.0.type": ["Expected one of text, file, voice"] }
