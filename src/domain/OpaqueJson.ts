@@ -1,5 +1,5 @@
 /** JSON that the gateway keeps and passes on without looking inside (CONTRACT 2, "turn"). */
-import { Predicate, Schema } from "effect"
+import { Predicate, Schema, SchemaTransformation } from "effect"
 
 /** Opaque JSON as text, which is how it is stored and answered. */
 export const OpaqueJson = Schema.String.pipe(Schema.brand("OpaqueJson"))
@@ -10,14 +10,28 @@ export const fromValue = (value: object): OpaqueJson => OpaqueJson.make(JSON.str
 
 export type JsonObject = { readonly [key: string]: Schema.Json }
 
+const AnyObject = Schema.Record(Schema.String, Schema.Json)
+
 /** An array of JSON objects, taken by reference; a wrong one is one error, however long it is. */
 export const JsonObjects = Schema.declare(
   (value): value is ReadonlyArray<JsonObject> => Array.isArray(value) && value.every(Predicate.isObject),
-  { identifier: "JsonObjects", expected: "an array of objects", toCodecJson: () => undefined }
+  {
+    identifier: "JsonObjects",
+    expected: "an array of objects",
+    toCodecJson: () => undefined,
+    toCodecArbitrary: () =>
+      Schema.link<ReadonlyArray<JsonObject>>()(Schema.Array(AnyObject), SchemaTransformation.passthrough())
+  }
 )
 
 /** A JSON object, taken by reference so that every key of it survives (`__proto__` included). */
 export const JsonObject = Schema.declare(
   (value): value is JsonObject => Predicate.isObject(value),
-  { identifier: "JsonObject", description: "Any JSON object.", expected: "an object", toCodecJson: () => undefined }
+  {
+    identifier: "JsonObject",
+    description: "Any JSON object.",
+    expected: "an object",
+    toCodecJson: () => undefined,
+    toCodecArbitrary: () => Schema.link<JsonObject>()(AnyObject, SchemaTransformation.passthrough())
+  }
 )

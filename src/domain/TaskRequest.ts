@@ -2,7 +2,7 @@
  * What a client may ask for (SPEC "POST /api/tasks", CONTRACT 2), as it stands on the wire, and `TaskRequest`: the same
  * with its accepted variants folded into one form. Absent and `null` mean the same.
  */
-import { Effect, Predicate, Schema, SchemaGetter } from "effect"
+import { Array as Arr, Effect, Predicate, Schema, SchemaGetter, SchemaIssue } from "effect"
 import * as Limits from "./Limits.ts"
 import { JsonObject, JsonObjects } from "./OpaqueJson.ts"
 
@@ -21,7 +21,8 @@ const Id = Schema.Int.check(
 )
 
 const isHttpUrl = Schema.makeFilter(
-  (text: string) => /^https?:\/\/[^/?#\s]/i.test(text) && URL.canParse(text),
+  // The parser would drop blanks and line breaks without a word.
+  (text: string) => /^https?:\/\/[^/?#\s]\S*$/i.test(text) && URL.canParse(text),
   { expected: "an absolute http or https URL", toJsonSchema: () => ({ format: "uri" }) }
 )
 
@@ -73,14 +74,14 @@ export const InputItem = Schema.Union([TextItem, FileItem, VoiceItem]).annotate(
 })
 export type InputItem = typeof InputItem.Type
 
-const Message = Schema.Struct({
+export const Message = Schema.Struct({
   role: Schema.Literals(["user", "assistant", "system"]),
   content: Schema.Union([Schema.String, JsonObjects]).annotate({
     expected: "a string or an array of parts"
   })
 }).annotate({ identifier: "Message" })
 
-const PreviousTurn = Schema.Struct({ messages: JsonObjects }).annotate({ identifier: "PreviousTurn" })
+export const PreviousTurn = Schema.Struct({ messages: JsonObjects }).annotate({ identifier: "PreviousTurn" })
 
 const decodeMessage = Schema.decodeUnknownEffect(Message, { errors: "all" })
 const decodePreviousTurn = Schema.decodeUnknownEffect(PreviousTurn)
@@ -111,20 +112,57 @@ export const ClientTool = Schema.Struct({
 }).annotate({ identifier: "ClientTool", description: "A function that the client runs for the model." })
 export type ClientTool = typeof ClientTool.Type
 
-/** Folds the nested OpenAI form, MCP's `inputSchema` and Anthropic's `input_schema` into `ClientTool`'s shape. */
-const unfoldTool = (tool: JsonObject): JsonObject => {
-  const nested = tool["function"]
-  if (Predicate.isObject(nested)) return { ...nested as JsonObject, type: tool["type"] ?? "function" }
-  const schema = tool["inputSchema"] ?? tool["input_schema"]
-  if (schema === undefined) return tool
-  const type = tool["type"] === "custom" ? "function" : tool["type"] ?? "function"
-  return { ...tool, type, parameters: tool["parameters"] ?? schema }
+type Path = ReadonlyArray<PropertyKey>
+
+interface UnfoldedTool {
+  readonly tool: JsonObject
+  /** Where the client wrote a field. */
+  readonly placeOf: (field: PropertyKey) => Path
 }
 
+/** Folds the nested OpenAI form, MCP's `inputSchema` and Anthropic's `input_schema` into `ClientTool`'s shape. */
+const unfoldTool = (tool: JsonObject): UnfoldedTool => {
+  const nested = tool["function"]
+  if (Predicate.isObject(nested)) {
+    return {
+      tool: { ...nested as JsonObject, type: tool["type"] ?? "function" },
+      placeOf: (field) => field === "type" ? [field] : ["function", field]
+    }
+  }
+  const alias = ["inputSchema", "input_schema"].find((name) => tool[name] !== undefined && tool[name] !== null)
+  if (alias === undefined) return { tool, placeOf: (field) => [field] }
+  const type = tool["type"] === "custom" ? "function" : tool["type"] ?? "function"
+  const { parameters } = tool
+  return Predicate.isNullish(parameters)
+    ? {
+      tool: { ...tool, type, parameters: tool[alias]! },
+      placeOf: (field) => [field === "parameters" ? alias : field]
+    }
+    : { tool: { ...tool, type }, placeOf: (field) => [field] }
+}
+
+/** Blames the fields that the client wrote, not those they were folded into. */
+const relocate = (issue: SchemaIssue.Issue, placeOf: UnfoldedTool["placeOf"]): SchemaIssue.Issue => {
+  switch (issue._tag) {
+    case "Composite":
+      return new SchemaIssue.Composite(issue.ast, Arr.map(issue.issues, (inner) => relocate(inner, placeOf)))
+    case "Pointer": {
+      const [field, ...rest] = issue.path
+      return field === undefined ? issue : new SchemaIssue.Pointer([...placeOf(field), ...rest], issue.issue)
+    }
+    default:
+      return issue
+  }
+}
+
+const decodeClientTool = Schema.decodeUnknownEffect(ClientTool, { errors: "all" })
+
 const ClientToolsItem = JsonObject.annotate({ identifier: "ClientToolDefinition" }).pipe(
-  Schema.decodeTo(JsonObject, { decode: SchemaGetter.transform(unfoldTool), encode: SchemaGetter.passthrough() }),
   Schema.decodeTo(ClientTool, {
-    decode: SchemaGetter.passthrough({ strict: false }),
+    decode: SchemaGetter.transformEffect((item: JsonObject) => {
+      const { placeOf, tool } = unfoldTool(item)
+      return Effect.mapError(decodeClientTool(tool), ({ issue }) => relocate(issue, placeOf))
+    }),
     encode: SchemaGetter.passthrough({ strict: false })
   })
 )

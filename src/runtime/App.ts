@@ -142,7 +142,7 @@ export const layer = (config: AppConfig) => {
   // Listening comes last: a request that met no routes yet would wait for ever.
   const layerListening = Layer.unwrap(
     Effect.map(
-      HttpRouter.toHttpEffect(layerRoutes),
+      Effect.provideService(HttpRouter.toHttpEffect(layerRoutes), HttpRouter.RouterConfig, Server.routerConfig),
       (app) => Layer.provideMerge(HttpServer.serve(app), layerServer(config))
     )
   )

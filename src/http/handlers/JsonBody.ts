@@ -5,6 +5,8 @@ import * as Limits from "../../domain/Limits.ts"
 import { Timeouts } from "../../services/Timeouts.ts"
 import { invalid, PayloadTooLarge, RequestTimeout, UnsupportedMediaType, ValidationFailed } from "../contract/Errors.ts"
 
+type Path = ReadonlyArray<PropertyKey>
+
 type FieldErrors = Record<string, Array<string>>
 
 /** Messages about one body: a hostile one could break a rule a million times. */
@@ -52,7 +54,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true })
 const decodeText = (bytes: ArrayBuffer) =>
   Effect.try({ try: () => decoder.decode(bytes), catch: () => invalid(whole, "The body is not valid UTF-8") })
 
-const add = (errors: FieldErrors, path: ReadonlyArray<PropertyKey>, message: string) => {
+const add = (errors: FieldErrors, path: Path, message: string) => {
   const field = path.map(String).join(".") || whole
   const messages = Object.hasOwn(errors, field) ? errors[field] : undefined
   if (messages === undefined) {
@@ -69,15 +71,22 @@ const messageOf = (issue: SchemaIssue.Leaf): string =>
 const messageOfUnion = (issue: SchemaIssue.Issue): string =>
   (formatIssue(issue).issues[0]?.message ?? "Not expected").replaceAll(/ \| (?:null|undefined)\b/g, "")
 
+const valueAt = (body: unknown, path: Path): unknown =>
+  path.reduce<unknown>((value, key) => Predicate.hasProperty(value, key) ? value[key] : undefined, body)
+
 /** Flattens an issue into messages by field. A union told apart by a field blames that field, not the whole item. */
-const collect = (issue: SchemaIssue.Issue, path: ReadonlyArray<PropertyKey>, errors: FieldErrors): void => {
+const collect = (issue: SchemaIssue.Issue, path: Path, errors: FieldErrors, body: object): void => {
   switch (issue._tag) {
     case "Pointer":
-      return collect(issue.issue, [...path, ...issue.path], errors)
+      // An item that is missing is the fault of the list.
+      if (issue.issue._tag === "MissingKey" && typeof issue.path.at(-1) === "number") {
+        return add(errors, [...path, ...issue.path.slice(0, -1)], "Expected at least one item")
+      }
+      return collect(issue.issue, [...path, ...issue.path], errors, body)
     case "Encoding":
-      return collect(issue.issue, path, errors)
+      return collect(issue.issue, path, errors, body)
     case "Composite":
-      return issue.issues.forEach((inner) => collect(inner, path, errors))
+      return issue.issues.forEach((inner) => collect(inner, path, errors, body))
     case "Filter":
       for (const { message, path: inner = [] } of formatIssue(issue).issues) {
         add(errors, [...path, ...inner.map((key) => typeof key === "object" ? key.key : key)], message)
@@ -85,9 +94,11 @@ const collect = (issue: SchemaIssue.Issue, path: ReadonlyArray<PropertyKey>, err
       return
     case "AnyOf": {
       const [only, ...others] = issue.issues
-      if (only !== undefined && others.length === 0) return collect(only, path, errors)
+      if (only !== undefined && others.length === 0) return collect(only, path, errors, body)
       const { discriminator, expected } = issue.ast.annotations ?? {}
-      const at = typeof discriminator === "string" ? [...path, discriminator] : path
+      const isTold = typeof discriminator === "string"
+      if (isTold && !Predicate.isObject(valueAt(body, path))) return add(errors, path, "Expected an object")
+      const at = isTold ? [...path, discriminator] : path
       return add(errors, at, typeof expected === "string" ? `Expected ${expected}` : messageOfUnion(issue))
     }
     default:
@@ -157,7 +168,7 @@ export const reader = <A>(schema: Schema.Decoder<A>, { maxItems = {}, whenEmpty 
     checkText(value, [], errors)
     const decoded = yield* decode(value).pipe(
       Effect.mapError((error) => {
-        collect(error.issue, [], errors)
+        collect(error.issue, [], errors, value)
         return validationFailed(errors)
       })
     )

@@ -1,0 +1,120 @@
+/**
+ * Requests built from the schemas and broken one rule at a time. `FUZZ_CASES` says how many, `FUZZ_SEED` repeats a run:
+ * a rule that fails prints the smallest request that it found, and the seed.
+ */
+import { Arbitrary, Effect } from "effect"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import * as Limits from "../../src/domain/Limits.ts"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { addressRules } from "../kit/fuzz/Addresses.ts"
+import type { Rule } from "../kit/fuzz/Attempt.ts"
+import { fieldRules } from "../kit/fuzz/Fields.ts"
+import { tell } from "../kit/fuzz/Story.ts"
+import { textRules } from "../kit/fuzz/Texts.ts"
+import { stories } from "../kit/fuzz/ValidBodies.ts"
+import { World } from "../kit/fuzz/World.ts"
+import { mint } from "../kit/Service.ts"
+
+const seed = process.env["FUZZ_SEED"] ?? String(Date.now())
+const cases = Number(process.env["FUZZ_CASES"] ?? 1500)
+const rules = [...fieldRules, ...textRules, ...addressRules]
+
+let database: OpenDatabase
+let world: World
+
+beforeAll(async () => {
+  database = await openDatabase()
+  world = await World.open(database.url)
+})
+
+afterAll(async () => {
+  await world.close()
+  await database.drop()
+})
+
+/** Tries a rule on bodies that grow; what is wrong, with the smallest attempt that shows it. */
+const check = (rule: Rule) =>
+  Effect.map(
+    Arbitrary.checkEffect(
+      rule.attempts,
+      (attempt) =>
+        Effect.flatMap(
+          Effect.promise(() => world.try(rule.group, attempt)),
+          (problem) => problem === undefined ? Effect.succeed(true) : Effect.fail(problem)
+        ),
+      { runs: Math.max(1, Math.round(cases / rules.length)), seed: `${seed} ${rule.name}`, size: 6, maxShrinks: 40 }
+    ),
+    (result) => {
+      const failure = Arbitrary.formatCheckFailure(result)
+      return failure === undefined ? [] : [`${rule.group}: ${rule.name}\n${failure.slice(0, 2000)}`]
+    }
+  )
+
+const row = (name: string, counts: ReadonlyMap<number, number>) =>
+  `${name}: ${[...counts].toSorted(([a], [b]) => a - b).map(([status, count]) => `${count} × ${status}`).join(", ")}`
+
+/** Answers by group and in all. */
+const table = () => {
+  const total = new Map<number, number>()
+  for (const counts of world.answers.values()) {
+    for (const [status, count] of counts) total.set(status, (total.get(status) ?? 0) + count)
+  }
+  const tried = [...total.values()].reduce((sum, count) => sum + count, 0)
+  return [...world.answers].map(([group, counts]) => row(group, counts)).concat(row(`in all ${tried}`, total)).join(
+    "\n"
+  )
+}
+
+const explain = (problems: ReadonlyArray<string>) =>
+  `FUZZ_SEED=${seed}, ${problems.length} failed:\n\n${problems.join("\n\n")}`
+
+describe(`fuzzing with FUZZ_SEED=${seed}`, () => {
+  it("refuses a request for the one rule that it breaks, and takes every valid one", async () => {
+    const problems = (await Effect.runPromise(Effect.forEach(rules, check, { concurrency: 16 }))).flat()
+    assert.strictEqual(problems.length, 0, explain(problems))
+    assert.strictEqual(await world.tasksTakenByRefusedCreates(), 0)
+    // oxlint-disable-next-line no-console -- what a long run is for
+    if (cases > 5000) console.log(`FUZZ_SEED=${seed}, ${rules.length} rules\n${table()}`)
+  }, 3_600_000)
+
+  it("finds what a task holds as it was sent, whatever it is", async () => {
+    const result = await Effect.runPromise(
+      Arbitrary.checkEffect(
+        stories,
+        (story) =>
+          Effect.as(Effect.tryPromise({ try: () => tell(world, story), catch: (error) => String(error) }), true),
+        { runs: Math.ceil(cases / 50), seed, size: 8, concurrency: 8, maxShrinks: 40 }
+      )
+    )
+    const failure = Arbitrary.formatCheckFailure(result)
+    assert.isUndefined(failure, explain([failure ?? ""]))
+  }, 3_600_000)
+
+  it("takes a body of exactly 16 MiB, and no byte more, announced or not", async () => {
+    const token = await mint("fuzz-large")
+    const bodyOf = (bytes: number) => {
+      const body = { assistant_id: 1, input: [{ type: "text", text: "" }] }
+      return JSON.stringify({
+        ...body,
+        input: [{ type: "text", text: "x".repeat(bytes - JSON.stringify(body).length) }]
+      })
+    }
+    const create = (bytes: number) => world.service.call("POST", "/api/tasks", token, bodyOf(bytes))
+    assert.strictEqual((await create(Limits.jsonBodyBytes)).status, 201)
+    assert.strictEqual((await create(Limits.jsonBodyBytes + 1)).status, 413)
+    const chunked = await fetch(`${world.service.url}/api/tasks`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}` },
+      body: new Blob([bodyOf(Limits.jsonBodyBytes + 1)]).stream(),
+      duplex: "half"
+    } as RequestInit)
+    assert.strictEqual(chunked.status, 413)
+  })
+
+  it("leaves a service that answers as ever, with nothing failed in its log", async () => {
+    const token = await mint("fuzz-after")
+    const { status } = await world.service.create(token, "as ever")
+    assert.strictEqual(status, 201)
+    assert.notMatch(world.service.output, /a request failed/)
+  })
+})

@@ -1,0 +1,55 @@
+/** JSON values that no literal can hold, and changes of one place that leave every other key alone, `__proto__` too. */
+
+export type Path = ReadonlyArray<string | number>
+
+type Container = Readonly<Record<string, unknown>>
+
+class Raw {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** JSON as it is written: numbers however large, names that come twice, nesting that no stack would bear. */
+export const raw = (text: string): unknown => new Raw(text)
+
+const isObject = (value: unknown): value is Container =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+export const write = (value: unknown): string => {
+  if (value instanceof Raw) return value.text
+  if (Array.isArray(value)) return `[${value.map(write).join(",")}]`
+  if (!isObject(value)) return JSON.stringify(value) ?? "null"
+  const fields = Object.entries(value).filter(([, item]) => item !== undefined)
+  return `{${fields.map(([key, item]) => `${JSON.stringify(key)}:${write(item)}`).join(",")}}`
+}
+
+/** The same with `value` at `path`, or with nothing there when it is undefined. */
+export const put = (whole: unknown, [key, ...rest]: Path, value: unknown): unknown => {
+  if (key === undefined) return value
+  if (typeof key === "number") {
+    const items: ReadonlyArray<unknown> = Array.isArray(whole) ? whole : []
+    const next = put(items[key], rest, value)
+    return next === undefined ? items.filter((_, index) => index !== key) : Object.assign([...items], { [key]: next })
+  }
+  const next = put(isObject(whole) ? whole[key] : undefined, rest, value)
+  return { ...(isObject(whole) ? whole : {}), [key]: next }
+}
+
+/** Without what no request may hold, so that a generated value is a valid one. */
+export const clean = (value: unknown): unknown => {
+  if (typeof value === "string") return value.toWellFormed().replaceAll("\0", "0")
+  if (Array.isArray(value)) return value.map(clean)
+  if (!isObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [clean(key), clean(item)]))
+}
+
+/** `depth` arrays in one another. */
+export const nested = (depth: number): unknown => {
+  let value: unknown = []
+  for (let level = 1; level < depth; level++) value = [value]
+  return value
+}
+
+export const dotted = (path: Path): string => path.length === 0 ? "body" : path.join(".")

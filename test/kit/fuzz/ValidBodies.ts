@@ -1,0 +1,88 @@
+/** Bodies that every rule of CONTRACT 2 holds for, derived from the schemas that read them. */
+import { Arbitrary, Schema, Struct } from "effect"
+import { CoreEvent } from "../../../src/domain/CoreProtocol.ts"
+import { JsonObject } from "../../../src/domain/OpaqueJson.ts"
+import { CreateTaskBody, Message, PreviousTurn } from "../../../src/domain/TaskRequest.ts"
+import { ToolCall, ToolResult } from "../../../src/domain/ToolCall.ts"
+import { CancelBody } from "../../../src/http/contract/TaskSchemas.ts"
+import { integerUpTo, oneOf } from "./Attempt.ts"
+import { clean } from "./Json.ts"
+
+export type Body = Readonly<Record<string, unknown>>
+
+const cleaned = <A>(arbitrary: Arbitrary.Arbitrary<A>): Arbitrary.Arbitrary<A> =>
+  Arbitrary.map(arbitrary, (value) => clean(value) as A)
+
+const derived = <S extends Schema.Constraint>(schema: S) => cleaned(Arbitrary.schema(schema))
+
+export const urls: ReadonlyArray<string> = [
+  "https://example.org/hook",
+  "HTTP://user:secret@Example.ORG:8080/a?b=c#d",
+  "http://[2001:db8::1]/",
+  "https://bücher.example/ü?q=%20"
+]
+
+/** The forms of a tool that CONTRACT 2 accepts beside its own. */
+const toolForms: ReadonlyArray<(tool: Body) => Body> = [
+  (tool) => tool,
+  ({ type, ...rest }) => ({ type, function: rest }),
+  ({ description, name, parameters }) => ({ name, description, inputSchema: parameters ?? {} }),
+  ({ description, name, parameters }) => ({ name, description, input_schema: parameters ?? {} }),
+  ({ name, parameters }) => ({ type: "custom", name, input_schema: parameters ?? {} })
+]
+
+/** The fields that read the same on the wire as decoded; the others have forms of their own. */
+const plainFields = derived(Schema.Struct(Struct.omit(CreateTaskBody.fields, ["turns", "callback_url"])))
+
+export const createBodies: Arbitrary.Arbitrary<Body> = Arbitrary.all({
+  plain: plainFields,
+  turns: derived(Schema.Array(Schema.Union([Message, PreviousTurn]))),
+  url: oneOf([undefined, null, ...urls]),
+  form: integerUpTo(toolForms.length - 1)
+}).pipe(Arbitrary.map(({ form, plain, turns, url }) => ({
+  ...plain,
+  ...(url === undefined ? {} : { callback_url: url }),
+  ...(turns.length === 0 ? {} : { turns }),
+  ...(Array.isArray(plain.client_tools)
+    ? {
+      client_tools: plain.client_tools.map((tool: Body, index) => toolForms[(form + index) % toolForms.length]!(tool))
+    }
+    : {})
+})))
+
+/** Any order, for each of these ids one result. */
+export const resultsOf = (ids: ReadonlyArray<string>): Arbitrary.Arbitrary<ReadonlyArray<Body>> =>
+  Arbitrary.all({
+    results: Arbitrary.all(ids.map(() => derived(ToolResult))),
+    first: integerUpTo(Math.max(0, ids.length - 1))
+  }).pipe(Arbitrary.map(({ first, results }) => {
+    const given = results.map((result, index) => ({ ...result, tool_call_id: ids[index]! }))
+    return [...given.slice(first), ...given.slice(0, first)]
+  }))
+
+const jsonObjects = derived(JsonObject)
+
+/** Tool calls with ids that differ. */
+const toolCalls = Arbitrary.map(
+  derived(Schema.NonEmptyArray(ToolCall)),
+  (calls) => calls.map((call, index) => ({ ...call, id: `${call.id}${index}` }))
+)
+
+export const cancelBodies: Arbitrary.Arbitrary<Body> = derived(CancelBody)
+
+/** Events about the target's own run. */
+export const coreEvents: Arbitrary.Arbitrary<Body> = Arbitrary.map(
+  derived(CoreEvent),
+  (event) => ({ ...event, task_id: "{uuid}", run_id: "{run_id}" })
+)
+
+/** The opaque parts of a whole task: what the core gives and the client answers, to be handed on as it is. */
+export const stories = Arbitrary.flatMap(toolCalls, (calls) =>
+  Arbitrary.all({
+    request: createBodies,
+    calls: Arbitrary.Constant(calls),
+    state: derived(Schema.Json),
+    partialTurn: jsonObjects,
+    results: resultsOf(calls.map(({ id }) => id)),
+    turn: jsonObjects
+  }))

@@ -1,0 +1,165 @@
+/** A service with tasks in known states, to which attempts are sent; what is wrong with an answer is a text. */
+import { randomUUID } from "node:crypto"
+import * as http from "node:http"
+import { isDeepStrictEqual } from "node:util"
+import { internalToken, report, ScriptedCore, type StartedRun, turnOf } from "../ScriptedCore.ts"
+import { eventually, mint, Service } from "../Service.ts"
+import type { Attempt, Target } from "./Attempt.ts"
+
+export interface Reply {
+  readonly status: number
+  readonly headers: http.IncomingHttpHeaders
+  readonly text: string
+}
+
+interface Place {
+  readonly uuid: string
+  readonly run: StartedRun
+  readonly token: string
+}
+
+const toolCalls = ["c1", "c2", "c3"].map((id) => ({ id, name: "look", arguments: {} }))
+
+const fieldsOf = (text: string): ReadonlyArray<string> | undefined => {
+  try {
+    const { errors, message } = JSON.parse(text)
+    const isWellFormed = typeof message === "string" && message !== "" &&
+      Object.values(errors ?? {}).every((list) =>
+        Array.isArray(list) && list.length > 0 && list.every((item) => typeof item === "string")
+      )
+    return isWellFormed ? Object.keys(errors ?? {}) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Answers of Node itself, before any of ours is asked. */
+const isOfNode = (status: number) => status === 400 || status === 431
+
+const problemOf = (attempt: Attempt, { headers, status, text }: Reply): string | undefined => {
+  const { field, statuses } = attempt.expected
+  const told = `${status} ${text.slice(0, 600)}`
+  if (!statuses.includes(status)) return `expected ${statuses.join(" or ")}, got ${told}`
+  if (isOfNode(status)) return undefined
+  if (headers["x-request-id"] === undefined) return `no X-Request-Id: ${told}`
+  if (status < 400 || attempt.method === "HEAD") return undefined
+  const fields = fieldsOf(text)
+  if (fields === undefined) return `not an error as CONTRACT has it: ${told}`
+  if (field !== undefined && !isDeepStrictEqual(fields, [field])) return `expected only ${field} to be blamed: ${told}`
+  if (status === 401 && headers["www-authenticate"] !== "Bearer") return "no WWW-Authenticate"
+  if (status === 405 && (headers.allow ?? "").split(", ").includes(attempt.method)) return `Allow: ${headers.allow}`
+  if (status === 405 && !headers.allow) return "no Allow"
+  return undefined
+}
+
+export class World {
+  readonly service: Service
+  readonly core: ScriptedCore
+  /** Answers by group of rules and status. */
+  readonly answers = new Map<string, Map<number, number>>()
+  readonly #agent = new http.Agent({ keepAlive: true, maxSockets: 32 })
+  readonly #places = new Map<Target, Place>()
+  readonly #owner = mint("fuzz-owner")
+
+  private constructor(service: Service, core: ScriptedCore) {
+    this.service = service
+    this.core = core
+  }
+
+  static async open(databaseUrl: string): Promise<World> {
+    const core = await new ScriptedCore().listen()
+    const service = await Service.start({ DATABASE_URL: databaseUrl, CORE_URL: core.url, ACCEPTANCE_TIMEOUT: "1 hour" })
+    const world = new World(service, core)
+    for (const target of ["ended", "processing", "interrupted"] as const) {
+      world.#places.set(target, await world.#prepare(target))
+    }
+    return world
+  }
+
+  async close() {
+    this.#agent.destroy()
+    await this.service.stop()
+    await this.core.close()
+  }
+
+  /** A task that was handed over, of a user of its own unless a token is given. */
+  async begin(body: string | object, given?: string): Promise<Place> {
+    const token = given ?? await mint(randomUUID())
+    const created = await this.service.call("POST", "/api/tasks", token, body)
+    if (created.status !== 201) throw new Error(`${created.status} ${JSON.stringify(created.body)}`)
+    const { uuid } = created.body
+    const run = await eventually(async () => this.core.runOf(uuid), (run) => run !== undefined)
+    return { uuid, run: run!, token }
+  }
+
+  async #prepare(target: Target): Promise<Place> {
+    const isFresh = target.startsWith("fresh")
+    const place = await this.begin(
+      { assistant_id: 1, input: [{ type: "text", text: target }] },
+      isFresh ? undefined : await this.#owner
+    )
+    if (target.endsWith("interrupted")) await report(place.run, { type: "interrupted", tool_calls: toolCalls })
+    else await report(place.run, { type: "processing" })
+    if (target === "ended") await report(place.run, { type: "completed", turn: turnOf("done") })
+    return place
+  }
+
+  async #placeOf(target: Target): Promise<Place> {
+    return this.#places.get(target) ?? this.#prepare(target)
+  }
+
+  /** How many tasks the user has whose every create was refused, beside those of the targets. */
+  async tasksTakenByRefusedCreates(): Promise<number> {
+    const { body } = await this.service.call("GET", "/api/tasks", await this.#owner)
+    return body.meta.total - this.#places.size
+  }
+
+  async #send(attempt: Attempt): Promise<Reply> {
+    const place = attempt.target === "none" ? undefined : await this.#placeOf(attempt.target)
+    const fill = (text: string) =>
+      place === undefined ? text : text.replaceAll("{uuid}", place.uuid).replaceAll("{run_id}", place.run.run_id)
+    const token = attempt.caller === "core"
+      ? internalToken
+      : attempt.caller === "newcomer"
+      ? await mint(randomUUID())
+      : place?.token ?? await this.#owner
+    const body = typeof attempt.body === "string" ? Buffer.from(fill(attempt.body)) : attempt.body
+    return new Promise<Reply>((resolve, reject) => {
+      const request = http.request(this.service.url, {
+        agent: this.#agent,
+        method: attempt.method,
+        path: fill(attempt.path),
+        headers: {
+          authorization: `Bearer ${token}`,
+          ...(body === undefined ? {} : { "content-type": "application/json", "content-length": body.length }),
+          ...attempt.headers
+        }
+      }, (response) => {
+        const chunks: Array<Buffer> = []
+        response.on("data", (chunk) => chunks.push(chunk))
+        response.on("error", reject)
+        response.on(
+          "end",
+          () =>
+            resolve({
+              status: response.statusCode ?? 0,
+              headers: response.headers,
+              text: Buffer.concat(chunks).toString()
+            })
+        )
+      })
+      request.on("error", reject)
+      request.end(body)
+    })
+  }
+
+  /** What is wrong with the answer, if anything is. */
+  async try(group: string, attempt: Attempt): Promise<string | undefined> {
+    const reply = await this.#send(attempt).catch((error: Error) => error)
+    if (reply instanceof Error) return `no answer: ${reply.message}`
+    const counts = this.answers.get(group) ?? new Map<number, number>()
+    counts.set(reply.status, (counts.get(reply.status) ?? 0) + 1)
+    this.answers.set(group, counts)
+    return problemOf(attempt, reply)
+  }
+}
