@@ -74,7 +74,6 @@ const headOf = (length: number | "chunked", headers = "") =>
 const partHead = "--x-boundary\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n"
 const formTail = "\r\n--x-boundary--\r\n"
 
-const isAborted = () => eventually(async () => backend.last?.state, (state) => state === "aborted")
 const isWell = async (at = service) => assert.strictEqual((await fetch(`${at.url}/healthz`)).status, 200)
 
 describe("a file on its way to the backend", () => {
@@ -349,7 +348,8 @@ describe("the two ends of an upload", () => {
       client.send(headOf(10 * mebibyte)).send(partHead).send(randomBytes(mebibyte))
       await eventually(async () => backend.uploads.length, (count) => count === 1)
       client.socket[end]()
-      await isAborted()
+      await eventually(async () => backend.last?.state, (state) => state === "aborted")
+      assert.isBelow(backend.last?.size ?? limit, 10 * mebibyte)
     }
     await isWell()
   })
@@ -364,7 +364,7 @@ describe("the two ends of an upload", () => {
     backend.onUpload = takeFile
     backend.sockets.at(-1)?.once("close", () => isGone = true)
     client.close()
-    await eventually(async () => isGone, (gone) => gone)
+    assert.isTrue(await eventually(async () => isGone, (gone) => gone))
   })
 
   it("a slow but steady client is served, one that stops is cut, before and in its file", async () => {
