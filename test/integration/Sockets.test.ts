@@ -38,6 +38,7 @@ afterEach(async () => {
 afterAll(async () => {
   await service.stop()
   await impatient.stop()
+  assert.notMatch(service.output + impatient.output, /a request failed|WARN|ERROR/)
   await core.close()
   await database.drop()
 })
@@ -218,6 +219,15 @@ describe("a JSON body", () => {
     } finally {
       drips.forEach(clearInterval)
     }
+  })
+
+  it("that breaks off leaves no trace", async () => {
+    const clients = await Promise.all([create(length(100)), create("Transfer-Encoding: chunked") + "9\r\n"].map(
+      async (request) => (await open()).send(`${request}{`)
+    ))
+    const before = await tasksOf()
+    for (const client of clients) client.socket.resetAndDestroy()
+    assert.strictEqual(await tasksOf(), before)
   })
 
   it("that is not UTF-8 is 422 on body, and a byte order mark is none of its characters", async () => {
