@@ -26,19 +26,26 @@ const statusOf: Readonly<Record<string, number>> = {
 const messages: Readonly<Record<number, string>> = {
   405: "CONNECT is not allowed here.",
   408: "The request did not arrive in time.",
+  417: "Nothing but 100-continue can be expected.",
   413: "The chunk extensions are too long.",
   431: `The headers are larger than ${maxHeadBytes} bytes.`
 }
 
+const messageOf = (status: number) => JSON.stringify({ message: messages[status] ?? "The request is not valid HTTP." })
+
+const headersOf = (body: string): Readonly<Record<string, string>> => ({
+  "Content-Type": "application/json",
+  "Content-Length": String(Buffer.byteLength(body)),
+  "X-Request-Id": randomUUID(),
+  Connection: "close"
+})
+
 /** Answers once and closes; whatever else comes is dropped. */
 const refuse = (socket: Duplex, status: number) => {
   if (socket.destroyed || !socket.writable) return
-  const body = JSON.stringify({ message: messages[status] ?? "The request is not valid HTTP." })
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json\r\nContent-Length: ${
-      Buffer.byteLength(body)
-    }\r\nX-Request-Id: ${randomUUID()}\r\nConnection: close\r\n\r\n${body}`
-  )
+  const body = messageOf(status)
+  const headers = Object.entries(headersOf(body)).map(([name, value]) => `${name}: ${value}\r\n`).join("")
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers}\r\n${body}`)
   Effect.runFork(Effect.delay(Effect.sync(() => socket.destroy()), linger))
 }
 
@@ -69,6 +76,10 @@ export const make = (timeouts: typeof Timeouts.Service): Server => {
     const isAnswering = (socket as Answering)._httpMessage?.headersSent === true
     if (error.code === "ECONNRESET" || isAnswering) return socket.destroy()
     refuse(socket, statusOf[error.code ?? ""] ?? 400)
+  })
+  server.on("checkExpectation", (request, response) => {
+    const body = messageOf(417)
+    drain(request, response.writeHead(417, headersOf(body)).end(body))
   })
   server.on("connect", (_, socket) => refuse(socket, 405))
   // Node closes the idle connections of a server that stops; this closes those that become idle after that.

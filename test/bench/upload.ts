@@ -28,6 +28,7 @@ const start = async (script: string, settings: Readonly<Record<string, string>>)
     env: { PATH: process.env["PATH"], PORT: String(port), ...settings },
     stdio: "inherit"
   })
+  process.once("exit", () => child.kill())
   const url = `http://127.0.0.1:${port}`
   await eventually(() => fetch(`${url}/storage/base`).then(() => true, () => false), (up) => up)
   return { url, child }

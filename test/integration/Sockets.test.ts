@@ -1,0 +1,354 @@
+import { gzipSync } from "node:zlib"
+import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { RawClient } from "../kit/RawClient.ts"
+import { ScriptedCore } from "../kit/ScriptedCore.ts"
+import { eventually, mint, Service } from "../kit/Service.ts"
+
+const jsonLimit = 16 * 1024 * 1024
+const body = JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "x" }] })
+
+let database: OpenDatabase
+let core: ScriptedCore
+let service: Service
+let impatient: Service
+let token: string
+let opened: Array<RawClient> = []
+
+beforeAll(async () => {
+  database = await openDatabase()
+  core = await new ScriptedCore().listen()
+  const settings = { DATABASE_URL: database.url, CORE_URL: core.url, MAX_ACTIVE_TASKS: "1000" }
+  service = await Service.start(settings)
+  impatient = await Service.start(settings, undefined, "test/kit/ImpatientService.ts")
+  token = await mint("raw")
+})
+
+/** Nothing that one client does is felt by another. */
+afterEach(async () => {
+  for (const each of [service, impatient]) {
+    const started = performance.now()
+    assert.strictEqual((await each.create(token, "still there?")).status, 201)
+    assert.isBelow(performance.now() - started, 1000)
+  }
+  for (const client of opened) client.close()
+  opened = []
+})
+
+afterAll(async () => {
+  await service.stop()
+  await impatient.stop()
+  assert.notMatch(service.output + impatient.output, /a request failed|WARN|ERROR/)
+  await core.close()
+  await database.drop()
+})
+
+const open = async (at = service) => {
+  const client = await RawClient.open(at.url)
+  opened.push(client)
+  return client
+}
+
+const head = (line: string, ...headers: ReadonlyArray<string>) =>
+  `${[line, "Host: x", `Authorization: Bearer ${token}`, ...headers].join("\r\n")}\r\n\r\n`
+
+const create = (...headers: ReadonlyArray<string>) => head("POST /api/tasks HTTP/1.1", ...headers)
+
+const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
+
+const length = (size: number) => `Content-Length: ${size}`
+
+/** Sends all at once and gives the first answer. */
+const ask = async (request: string | Uint8Array, at = service) => (await open(at)).send(request).answer()
+
+const isClosed = (client: RawClient, patience?: number) =>
+  eventually(async () => client.ended, (ended) => ended !== "open", patience)
+
+const tasksOf = async () => (await service.call("GET", "/api/tasks", token)).body.meta.total
+
+describe("a request that could be read in two ways", () => {
+  it("is refused with its connection closed, and nothing of it is done", async () => {
+    const smuggled = head("POST /api/tasks/cancel-interrupted HTTP/1.1", "Content-Length: 0")
+    const before = await tasksOf()
+    const requests: Readonly<Record<string, string>> = {
+      "length and chunked": create(length(body.length), "Transfer-Encoding: chunked") + chunk(body) + "0\r\n\r\n",
+      "chunked and length": create("Transfer-Encoding: chunked", "Content-Length: 4") + "0\r\n\r\n",
+      "two lengths": create(length(body.length), length(3)) + body,
+      "two equal lengths": create(length(body.length), length(body.length)) + body,
+      "a list of lengths": create(`Content-Length: ${body.length}, ${body.length}`) + body,
+      "a signed length": create(`Content-Length: +${body.length}`) + body,
+      "a negative length": create("Content-Length: -1") + body,
+      "a hexadecimal length": create("Content-Length: 0x10") + body,
+      "a length beyond all bounds": create("Content-Length: 99999999999999999999999") + body,
+      "a space before the colon": create(`Content-Length : ${body.length}`) + body,
+      "a space before the name": create(` ${length(body.length)}`) + body,
+      "a folded header": create("X-Folded: a\r\n b", length(body.length)) + body,
+      "a name with a space": create("X Y: z", length(body.length)) + body,
+      "a bare CR": create("X-A: a\rb", length(body.length)) + body,
+      "a bare LF": create(`X-A: a\n${length(body.length)}`) + body,
+      "lines with LF alone": (create(length(body.length)) + body).replaceAll("\r\n", "\n"),
+      "a NUL": create("X-A: a\0b", length(body.length)) + body,
+      "chunked, but not last": create("Transfer-Encoding: chunked, identity") + chunk(body) + "0\r\n\r\n",
+      "an unknown coding": create("Transfer-Encoding: xchunked") + chunk(body) + "0\r\n\r\n",
+      "chunked twice": create("Transfer-Encoding: chunked", "Transfer-Encoding: chunked") + chunk(body) + "0\r\n\r\n",
+      "chunked in HTTP/1.0": create("Transfer-Encoding: xchunked").replace("1.1", "1.0") + chunk(body) + "0\r\n\r\n",
+      "a chunk size that is none": `${create("Transfer-Encoding: chunked")}zz\r\n${body}\r\n0\r\n\r\n`,
+      "a chunk size with a sign": `${create("Transfer-Encoding: chunked")}+5\r\n${body}\r\n0\r\n\r\n`,
+      "a chunk size beyond all bounds": `${create("Transfer-Encoding: chunked")}${"f".repeat(20)}\r\n${body}`,
+      "a chunk longer than it says": `${create("Transfer-Encoding: chunked")}5\r\n${body}\r\n0\r\n\r\n`,
+      "no host": `GET /healthz HTTP/1.1\r\n\r\n`,
+      "another version": "GET /healthz HTTP/3.0\r\nHost: x\r\n\r\n",
+      "no HTTP": "\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03",
+      "a space in the target": head("GET /healthz x HTTP/1.1"),
+      "an unknown method": head("BREW /healthz HTTP/1.1")
+    }
+    for (const [name, request] of Object.entries(requests)) {
+      const client = await open()
+      client.send(request + smuggled)
+      const answer = await client.answer()
+      assert.strictEqual(answer.status, 400, name)
+      await isClosed(client)
+      assert.strictEqual(client.received.match(/HTTP\/1\.1 /g)?.length, 1, `${name}: ${client.received}`)
+      // This one Node answers by itself, and without a body.
+      if (name === "no host") continue
+      assert.match(answer.head, /content-type: application\/json/i, name)
+      assert.match(answer.head, /x-request-id: ./i, name)
+      assert.isString(JSON.parse(answer.body).message, name)
+    }
+    assert.strictEqual(await tasksOf(), before)
+  })
+
+  it("is no danger when its parts merely come in pieces, or several at once", async () => {
+    const client = await open()
+    client.socket.setNoDelay(true)
+    for (const byte of create("Transfer-Encoding: chunked") + chunk(body) + "0\r\n\r\n") {
+      client.send(byte)
+      await new Promise(setImmediate)
+    }
+    assert.strictEqual((await client.answer()).status, 201)
+    const list = head("GET /api/tasks?per_page=1 HTTP/1.1")
+    const pipelined = create(length(body.length)) + body + list + head("GET /nowhere HTTP/1.1") + create(length(1)) +
+      "{"
+    client.send(pipelined.repeat(20))
+    const answers = await eventually(async () => client.answers(), (all) => all.length === 81)
+    for (let at = 1; at < 81; at += 4) {
+      assert.deepStrictEqual(answers.slice(at, at + 4).map(({ status }) => status), [201, 200, 404, 422])
+    }
+  })
+})
+
+describe("a head", () => {
+  it("of 16 KiB or more is 431, and a shorter one is none", async () => {
+    const padded = (size: number) => head("GET /healthz HTTP/1.1", `X-Padding: ${"x".repeat(size)}`)
+    assert.strictEqual((await ask(padded(12_000))).status, 200)
+    for (const request of [padded(16 * 1024), padded(4 * 1024 * 1024), `GET /${"x".repeat(20_000)} HTTP/1.1\r\n\r\n`]) {
+      const client = await open()
+      await client.sendAll(Buffer.from(request))
+      const answer = await client.answer()
+      assert.strictEqual(answer.status, 431)
+      assert.match(JSON.parse(answer.body).message, /16384 bytes/)
+      await isClosed(client)
+    }
+  })
+
+  it("that is not there in time is 408, or nothing when nothing came", async () => {
+    const [slow, silent] = [await open(impatient), await open(impatient)]
+    slow.send("GET /healthz HTTP/1.1\r\nHost: x\r\n")
+    const drip = setInterval(() => slow.send("X: y\r\n"), 100)
+    try {
+      assert.strictEqual((await slow.answer()).status, 408)
+      await isClosed(slow)
+      await isClosed(silent)
+    } finally {
+      clearInterval(drip)
+    }
+  })
+
+  it("may stay away on many connections without harm", async () => {
+    const idle = await Promise.all(Array.from({ length: 500 }, () => open()))
+    for (const [n, client] of idle.entries()) if (n % 2 === 0) client.send("GET /healthz HTTP/1.1\r\nHo")
+    assert.strictEqual((await service.create(token, "among many")).status, 201)
+    for (const client of idle) assert.strictEqual(client.ended, "open")
+  })
+})
+
+describe("a JSON body", () => {
+  const paddedTo = (size: number) => body.slice(0, -1) + " ".repeat(size - body.length) + "}"
+
+  it("may have 16 MiB exactly, and one byte more is 413 that can be read", async () => {
+    const chunks = (text: string) => (text.match(/[^]{1,1000000}/g) ?? []).map(chunk).join("") + "0\r\n\r\n"
+    for (const size of [jsonLimit, jsonLimit + 1, jsonLimit + 2_000_000]) {
+      const text = paddedTo(size)
+      const requests = [create(length(size)) + text, create("Transfer-Encoding: chunked") + chunks(text)]
+      for (const request of requests) {
+        const client = await open()
+        // Like a client that writes all before it reads anything.
+        client.socket.pause()
+        await client.sendAll(Buffer.from(request))
+        client.socket.resume()
+        const answer = await client.answer()
+        assert.strictEqual(answer.status, size === jsonLimit ? 201 : 413)
+        if (size === jsonLimit) continue
+        // Either the connection goes on with the next request, or it is closed in order.
+        client.send(head("GET /healthz HTTP/1.1"))
+        await eventually(async () => client.answers().length === 2 || client.ended !== "open", (settled) => settled)
+      }
+    }
+    const announced = await open()
+    announced.send(create(length(jsonLimit + 1)))
+    assert.strictEqual((await announced.answer()).status, 413)
+    await isClosed(announced)
+  })
+
+  it("that stops, or comes too slowly, is 408 and its connection is closed", async () => {
+    const requests = [
+      create(length(100)) + "{\"a\":",
+      create("Transfer-Encoding: chunked") + chunk("{"),
+      create(length(9))
+    ]
+    const clients = await Promise.all(requests.map(async (request) => (await open(impatient)).send(request)))
+    const drips = clients.slice(0, 1).map((client) => setInterval(() => client.send(" "), 100))
+    try {
+      for (const client of clients) {
+        const answer = await client.answer()
+        assert.strictEqual(answer.status, 408)
+        assert.isString(JSON.parse(answer.body).message)
+        assert.match(answer.head, /connection: close/i)
+        await isClosed(client)
+      }
+    } finally {
+      drips.forEach(clearInterval)
+    }
+  })
+
+  it("that breaks off leaves no trace", async () => {
+    const clients = await Promise.all([create(length(100)), create("Transfer-Encoding: chunked") + "9\r\n"].map(
+      async (request) => (await open()).send(`${request}{`)
+    ))
+    const before = await tasksOf()
+    for (const client of clients) client.socket.resetAndDestroy()
+    assert.strictEqual(await tasksOf(), before)
+  })
+
+  it("that is not UTF-8 is 422 on body, and a byte order mark is none of its characters", async () => {
+    const [front = "", back = ""] = body.split("\"x\"")
+    for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0xaf], [0xf5, 0x80, 0x80, 0x80]]) {
+      const broken = Buffer.concat([Buffer.from(`${front}"`), Buffer.from(bytes), Buffer.from(`"${back}`)])
+      const answer = await ask(Buffer.concat([Buffer.from(create(length(broken.length))), broken]))
+      assert.strictEqual(answer.status, 422)
+      assert.deepStrictEqual(Object.keys(JSON.parse(answer.body).errors), ["body"])
+    }
+    const marked = `\xef\xbb\xbf${body}`
+    assert.strictEqual((await ask(create(length(marked.length)) + marked)).status, 201)
+  })
+
+  it("that is compressed is 415, on every endpoint that takes a body", async () => {
+    const packed = gzipSync(body)
+    const addresses = ["/api/tasks", "/api/files"]
+    for (const address of addresses) {
+      const start = head(`POST ${address} HTTP/1.1`, "Content-Encoding: gzip", length(packed.length))
+      const answer = await ask(Buffer.concat([Buffer.from(start), packed]))
+      assert.strictEqual(answer.status, 415)
+      assert.match(answer.head, /accept-encoding: identity/i)
+      assert.match(JSON.parse(answer.body).message, /Content-Encoding/)
+    }
+    assert.strictEqual((await ask(create("Content-Encoding: identity", length(body.length)) + body)).status, 201)
+  })
+
+  it("is read as JSON whatever its Content-Type says", async () => {
+    const types = ["text/plain", "application/x-www-form-urlencoded", "nonsense", "multipart/form-data; boundary=x"]
+    for (const type of types) {
+      assert.strictEqual((await ask(create(`Content-Type: ${type}`, length(body.length)) + body)).status, 201, type)
+    }
+    assert.strictEqual((await ask(create(length(body.length)) + body)).status, 201)
+    assert.strictEqual((await ask(create(length(0)))).status, 422)
+    assert.strictEqual((await ask(create())).status, 422)
+  })
+
+  it("waits for 100-continue, and any other expectation is 417", async () => {
+    const client = await open()
+    client.send(create("Expect: 100-continue", length(body.length)))
+    assert.strictEqual((await client.answer()).status, 100)
+    client.send(body)
+    assert.strictEqual((await client.answer(1)).status, 201)
+    const miracle = await ask(create("Expect: miracles", length(body.length)) + body)
+    assert.strictEqual(miracle.status, 417)
+    assert.match(JSON.parse(miracle.body).message, /100-continue/)
+    const refused = await open()
+    refused.send(head("POST /nowhere HTTP/1.1", "Expect: 100-continue", length(5)))
+    assert.strictEqual((await refused.answer()).status, 404)
+    assert.strictEqual(refused.answers().length, 1)
+  })
+
+  it("is not asked for where none is taken", async () => {
+    const client = await open()
+    client.send(head("GET /api/tasks HTTP/1.1", length(body.length)) + body)
+    client.send(head("DELETE /healthz HTTP/1.1", "Transfer-Encoding: chunked") + chunk(body) + "0\r\n\r\n")
+    client.send(head("GET /healthz HTTP/1.1"))
+    await client.answer(2)
+    assert.deepStrictEqual(client.answers().map(({ status }) => status), [200, 405, 200])
+  })
+})
+
+describe("a method or target that is out of the ordinary", () => {
+  it("is answered as HTTP has it, never by a fault", async () => {
+    const cases: ReadonlyArray<readonly [string, number]> = [
+      ["OPTIONS /api/tasks HTTP/1.1", 405],
+      ["OPTIONS * HTTP/1.1", 404],
+      ["TRACE /api/tasks HTTP/1.1", 405],
+      ["PUT /api/tasks HTTP/1.1", 405],
+      ["PROPFIND /api/tasks HTTP/1.1", 405],
+      ["CONNECT example.org:443 HTTP/1.1", 405],
+      ["GET http://elsewhere.example/healthz HTTP/1.1", 200],
+      ["GET http://elsewhere.example HTTP/1.1", 404],
+      ["GET http:// HTTP/1.1", 404],
+      ["GET //healthz HTTP/1.1", 200],
+      ["GET /api//tasks HTTP/1.1", 200],
+      ["GET //elsewhere.example/api/tasks HTTP/1.1", 404],
+      ["GET /api/./tasks HTTP/1.1", 404],
+      ["GET /api/../healthz HTTP/1.1", 404],
+      ["GET /%68ealthz HTTP/1.1", 200],
+      ["GET /api%2ftasks HTTP/1.1", 404],
+      ["GET /api/tasks/%zz HTTP/1.1", 404],
+      ["GET /api/tasks/%ff%fe HTTP/1.1", 404],
+      ["GET /api/tasks/%00 HTTP/1.1", 404],
+      ["GET /%zz HTTP/1.1", 404],
+      ["GET /%c0%ae%c0%ae/ HTTP/1.1", 404],
+      ["GET /api/tasks?page=%zz HTTP/1.1", 422],
+      ["GET /api/tasks?status=%ff HTTP/1.1", 422],
+      ["GET /healthz?%zz HTTP/1.1", 200],
+      ["GET /healthz#fragment HTTP/1.1", 200],
+      ["GET /api/tasks?__proto__=1&constructor[x]=2 HTTP/1.1", 200],
+      ["POST /api/tasks/x/cancel HTTP/1.1", 404]
+    ]
+    for (const [line, status] of cases) {
+      const answer = await ask(head(line, "Content-Length: 0"))
+      assert.strictEqual(answer.status, status, `${line}: ${answer.head}`)
+      assert.match(answer.head, /x-request-id: ./i, line)
+      if (status >= 400) assert.isString(JSON.parse(answer.body).message, line)
+      if (status === 405 && !line.startsWith("CONNECT")) assert.match(answer.head, /allow: POST, GET, HEAD/i)
+    }
+  })
+
+  it("HEAD is GET without the body", async () => {
+    const client = await open()
+    client.send(head("HEAD /api/tasks HTTP/1.1") + head("HEAD /nowhere HTTP/1.1"))
+    await eventually(async () => client.received.match(/HTTP\/1\.1 /g)?.length, (count) => count === 2)
+    assert.match(client.received, /^HTTP\/1\.1 200 [^]*HTTP\/1\.1 404 /)
+    assert.notMatch(client.received, /\r\n\r\n\{/)
+  })
+
+  it("HTTP/1.0 and an upgrade that is not wanted are served", async () => {
+    const old = await open()
+    old.send("GET /healthz HTTP/1.0\r\n\r\n")
+    assert.strictEqual((await old.answer()).status, 200)
+    await isClosed(old)
+    const upgrades = ["websocket", "h2c"]
+    for (const upgrade of upgrades) {
+      const answer = await ask(head("GET /healthz HTTP/1.1", "Connection: Upgrade", `Upgrade: ${upgrade}`))
+      assert.strictEqual(answer.status, 200)
+    }
+    const posted = create("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", length(body.length)) + body
+    assert.strictEqual((await ask(posted)).status, 201)
+  })
+})
