@@ -20,37 +20,45 @@ export const StartRun = Schema.Struct({
 export type StartRun = typeof StartRun.Type
 
 const envelope = {
-  task_id: Schema.String,
-  run_id: Schema.String,
-  event_id: Schema.NonEmptyString.check(Schema.isMaxLength(255, { expected: "at most 255 characters" }))
+  task_id: Schema.String.annotate({ description: "The task." }),
+  run_id: Schema.String.annotate({ description: "The run that the event speaks of, which is the fence." }),
+  event_id: Schema.NonEmptyString.check(Schema.isMaxLength(255, { expected: "at most 255 characters" })).annotate({
+    description: "The core's name for the event: one that was seen before changes nothing."
+  })
 }
 
-const turn = Schema.optional(Schema.NullOr(JsonObject))
+const wholeTurn = JsonObject.annotate({ identifier: "Turn" })
+const turn = Schema.optional(Schema.NullOr(wholeTurn)).annotate({ description: "What was said so far." })
+
+/** A kind of event, by name and meaning. */
+const eventOf = <Type extends string, Fields extends Schema.Struct.Fields>(
+  type: Type,
+  identifier: string,
+  description: string,
+  fields: Fields
+) => Schema.Struct({ ...envelope, type: Schema.Literal(type), ...fields }).annotate({ identifier, description })
 
 export const FailureCode = Schema.Literals(["assistant_not_found", "payment_required", "token_revoked", "internal"])
 export type FailureCode = typeof FailureCode.Type
 
 /** Body of `POST /internal/core/events`. */
 export const CoreEvent = Schema.Union([
-  Schema.Struct({ ...envelope, type: Schema.Literal("processing") }),
-  Schema.Struct({ ...envelope, type: Schema.Literal("progress"), turn: JsonObject }),
-  Schema.Struct({
-    ...envelope,
-    type: Schema.Literal("interrupted"),
-    tool_calls: Schema.NonEmptyArray(ToolCall),
-    state: Schema.optional(Schema.Json),
+  eventOf("processing", "ProcessingEvent", "The core accepted the run and is at work.", {}),
+  eventOf("progress", "ProgressEvent", "A partial turn; it replaces the last one.", { turn: wholeTurn }),
+  eventOf("interrupted", "InterruptedEvent", "The model called client tools.", {
+    tool_calls: Schema.NonEmptyArray(ToolCall).annotate({ description: "The calls, at least one." }),
+    state: Schema.optional(Schema.Json).annotate({ description: "The core's own, handed back when the task resumes." }),
     turn
   }),
-  Schema.Struct({ ...envelope, type: Schema.Literal("completed"), turn: JsonObject }),
-  Schema.Struct({
-    ...envelope,
-    type: Schema.Literal("failed"),
-    code: FailureCode,
-    message: Schema.optional(Schema.NullOr(Schema.String)),
+  eventOf("completed", "CompletedEvent", "The run ended well.", { turn: wholeTurn }),
+  eventOf("failed", "FailedEvent", "The run failed.", {
+    code: FailureCode.annotate({ description: "Why." }),
+    message: Schema.optional(Schema.NullOr(Schema.String)).annotate({ description: "A reason that is safe to show." }),
     turn
   })
 ]).annotate({
   identifier: "CoreEvent",
+  description: "What the processing core reports of a run.",
   discriminator: "type",
   expected: "one of processing, progress, interrupted, completed, failed"
 })

@@ -6,6 +6,9 @@ export const maxActiveTasks = 5
 export const maxExecutionTime = 86_400
 export const acceptanceTimeout = Duration.seconds(30)
 
+/** How long ended tasks are kept (SPEC "Retention"). */
+export const retention = Duration.days(30)
+
 export const callbackUrlLength = 2048
 export const callbackSecretLength = 255
 export const cancelReasonLength = 1000

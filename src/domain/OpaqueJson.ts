@@ -29,6 +29,7 @@ export const JsonObject = Schema.declare(
   (value): value is JsonObject => Predicate.isObject(value),
   {
     identifier: "JsonObject",
+    description: "Any JSON object.",
     expected: "an object",
     toCodecJson: () => undefined,
     toCodecArbitrary: () => Schema.link<JsonObject>()(AnyObject, SchemaTransformation.passthrough())

@@ -6,7 +6,8 @@ import { Array as Arr, Effect, Predicate, Schema, SchemaGetter, SchemaIssue } fr
 import * as Limits from "./Limits.ts"
 import { JsonObject, JsonObjects } from "./OpaqueJson.ts"
 
-const absentOr = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
+const absentOr = <S extends Schema.Top>(schema: S, description: string) =>
+  Schema.optional(Schema.NullOr(schema)).annotate({ description })
 
 /** Counts characters as people do, not UTF-16 units. */
 export const isAtMostCharacters = (maximum: number) =>
@@ -25,36 +26,49 @@ const isHttpUrl = Schema.makeFilter(
   { expected: "an absolute http or https URL", toJsonSchema: () => ({ format: "uri" }) }
 )
 
-const ProviderData = Schema.Struct({ path: absentOr(Schema.String) })
+const ProviderData = Schema.Struct({ path: absentOr(Schema.String, "Storage-relative path of the file.") })
+
+const uploadedId = Schema.String.annotate({
+  description: "Always a string, even when the upload answered with a number."
+})
+const fileName = Schema.String.annotate({ description: "File name." })
+const mediaType = Schema.String.annotate({ description: "Media type, as in `application/pdf`." })
 
 export const TextItem = Schema.Struct({
   type: Schema.Literal("text"),
-  text: Schema.String
-}).annotate({ identifier: "TextItem" })
+  text: Schema.String.annotate({ description: "What the user says." })
+}).annotate({ identifier: "TextItem", description: "A piece of text." })
 
 export const FileItem = Schema.Struct({
   type: Schema.Literal("file"),
   file: Schema.Struct({
-    id: Schema.String,
-    name: Schema.String,
-    mime_type: Schema.String,
-    provider_data: absentOr(ProviderData)
-  })
-}).annotate({ identifier: "FileItem" })
+    id: uploadedId,
+    name: fileName,
+    mime_type: mediaType,
+    provider_data: absentOr(ProviderData, "What the upload answered about the file's place in storage.")
+  }).annotate({ description: "The file." })
+}).annotate({
+  identifier: "FileItem",
+  description: "An uploaded file, as `POST /api/files` answered. The model itself chooses the tool that processes it."
+})
 
 export const VoiceItem = Schema.Struct({
   type: Schema.Literal("voice"),
   voice: Schema.Struct({
-    id: Schema.String,
-    name: Schema.String,
-    mime_type: Schema.String,
-    duration: absentOr(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)))
-  })
-}).annotate({ identifier: "VoiceItem" })
+    id: uploadedId,
+    name: fileName,
+    mime_type: mediaType,
+    duration: absentOr(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0)), "Length in seconds.")
+  }).annotate({ description: "The recording." })
+}).annotate({
+  identifier: "VoiceItem",
+  description: "A recording, uploaded like a file. It is transcribed to text before processing."
+})
 
 /** SPEC "Input items". */
 export const InputItem = Schema.Union([TextItem, FileItem, VoiceItem]).annotate({
   identifier: "InputItem",
+  description: "One input item; items of all types may be mixed.",
   discriminator: "type",
   expected: "one of text, file, voice"
 })
@@ -73,7 +87,7 @@ const decodeMessage = Schema.decodeUnknownEffect(Message, { errors: "all" })
 const decodePreviousTurn = Schema.decodeUnknownEffect(PreviousTurn)
 
 /** One item of `turns`: a message, or a previous task's whole turn, whose messages are spliced in. */
-const TurnsItem = JsonObject.pipe(
+const TurnsItem = JsonObject.annotate({ identifier: "ConversationItem" }).pipe(
   Schema.decodeTo(Schema.Array(JsonObject), {
     decode: SchemaGetter.transformEffect((item: JsonObject) => {
       const isPreviousTurn = "messages" in item && !("role" in item)
@@ -92,10 +106,10 @@ export const ClientTool = Schema.Struct({
   name: Schema.String.check(
     Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/, { expected: "1 to 64 letters, digits, _ or -" })
   ),
-  description: absentOr(Schema.String),
-  parameters: absentOr(JsonObject),
-  strict: absentOr(Schema.Boolean)
-}).annotate({ identifier: "ClientTool" })
+  description: absentOr(Schema.String, "When and how the model should call the tool."),
+  parameters: absentOr(JsonObject, "JSON Schema of the tool's arguments, an object."),
+  strict: absentOr(Schema.Boolean, "Whether the model must keep to `parameters` exactly.")
+}).annotate({ identifier: "ClientTool", description: "A function that the client runs for the model." })
 export type ClientTool = typeof ClientTool.Type
 
 type Path = ReadonlyArray<PropertyKey>
@@ -143,7 +157,7 @@ const relocate = (issue: SchemaIssue.Issue, placeOf: UnfoldedTool["placeOf"]): S
 
 const decodeClientTool = Schema.decodeUnknownEffect(ClientTool, { errors: "all" })
 
-const ClientToolsItem = JsonObject.pipe(
+const ClientToolsItem = JsonObject.annotate({ identifier: "ClientToolDefinition" }).pipe(
   Schema.decodeTo(ClientTool, {
     decode: SchemaGetter.transformEffect((item: JsonObject) => {
       const { placeOf, tool } = unfoldTool(item)
@@ -166,32 +180,47 @@ const isUniqueByName = Schema.makeFilter((tools: ReadonlyArray<ClientTool>) => {
 
 /** Body of `POST /api/tasks`. */
 export const CreateTaskBody = Schema.Struct({
-  assistant_id: Id,
+  assistant_id: Id.annotate({ description: "The assistant, by its id in the assistant backend." }),
   input: Schema.Array(InputItem).check(
     Schema.isMinLength(1, { expected: "at least one item" }),
     Schema.isMaxLength(Limits.inputItems, { expected: `at most ${Limits.inputItems} items` })
-  ),
+  ).annotate({ description: `What the assistant is asked: 1 to ${Limits.inputItems} items.` }),
   turns: absentOr(
-    Schema.Array(TurnsItem).check(Schema.isMaxLength(Limits.turns, { expected: `at most ${Limits.turns} items` }))
+    Schema.Array(TurnsItem).check(Schema.isMaxLength(Limits.turns, { expected: `at most ${Limits.turns} items` })),
+    `Conversation so far, oldest first: up to ${Limits.turns} items. An item may be the whole \`turn\` of an earlier task.`
   ),
-  llm_model_id: absentOr(Id),
-  image_generator_id: absentOr(Id),
-  callback_url: absentOr(Schema.String.check(isAtMostCharacters(Limits.callbackUrlLength), isHttpUrl)),
-  callback_secret: absentOr(Schema.String.check(isAtMostCharacters(Limits.callbackSecretLength))),
+  llm_model_id: absentOr(
+    Id,
+    "Id of an LLM configuration of the assistant, not a model's name. An unknown one means the default, silently."
+  ),
+  image_generator_id: absentOr(
+    Id,
+    "Id of an image generator configuration of the assistant. An unknown one means the default, silently."
+  ),
+  callback_url: absentOr(
+    Schema.String.check(isAtMostCharacters(Limits.callbackUrlLength), isHttpUrl),
+    `Where webhooks go: an absolute http or https URL of up to ${Limits.callbackUrlLength} characters.`
+  ),
+  callback_secret: absentOr(
+    Schema.String.check(isAtMostCharacters(Limits.callbackSecretLength)),
+    `Key of the webhooks' HMAC-SHA256 signature, up to ${Limits.callbackSecretLength} characters.`
+  ),
   client_tools: absentOr(
     Schema.Array(ClientToolsItem).check(
       Schema.isMaxLength(Limits.clientTools, { expected: `at most ${Limits.clientTools} items` }),
       isUniqueByName
-    )
+    ),
+    `Functions that the client runs for the model: up to ${Limits.clientTools}, each with a name of its own.`
   ),
   max_execution_time: absentOr(
     Schema.Int.check(
       Schema.isBetween({ minimum: 1, maximum: Limits.maxExecutionTime }, {
         expected: `an integer between 1 and ${Limits.maxExecutionTime}`
       })
-    )
+    ),
+    `Limit in seconds, counted from creation and including the wait in the queue; ${Limits.maxExecutionTime} by default.`
   )
-}).annotate({ identifier: "CreateTask" })
+}).annotate({ identifier: "CreateTask", description: "A task to run. `null` means the same as absent." })
 export type CreateTaskBody = typeof CreateTaskBody.Type
 
 /** The part of a request that the core is handed (CONTRACT 4). */

@@ -67,6 +67,9 @@ const failureResponse = (request: HttpServerRequest.HttpServerRequest, cause: Ca
 
 const statusHeaders = (status: number): Record<string, string> => {
   if (status === 401) return { "www-authenticate": "Bearer" }
+  // What is left of the request never came, and is not waited for.
+  if (status === 408) return { connection: "close" }
+  if (status === 415) return { "accept-encoding": "identity" }
   if (status === 429 || status === 503) return { "retry-after": "5" }
   return {}
 }

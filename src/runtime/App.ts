@@ -4,7 +4,6 @@ import { PgClient } from "@effect/sql-pg"
 import { Console, Duration, Effect, Layer } from "effect"
 import { Digest } from "effect/crypto"
 import { type HttpClient, HttpRouter, HttpServer } from "effect/http"
-import { createServer } from "node:http"
 import * as path from "node:path"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as Server from "../http/Server.ts"
@@ -19,14 +18,17 @@ import * as ReadinessSql from "../services/sql/ReadinessSql.ts"
 import * as TaskRepositorySql from "../services/sql/TaskRepositorySql.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
 import { TaskNotifications } from "../services/TaskNotifications.ts"
+import { Timeouts } from "../services/Timeouts.ts"
 import { TokenVerifier } from "../services/TokenVerifier.ts"
 import type { AppConfig } from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
+import * as BufferCollector from "./BufferCollector.ts"
 import * as BuiltinBackend from "./builtin/AssistantBackend.ts"
 import * as BuiltinCore from "./builtin/Core.ts"
 import * as EmbeddedPostgres from "./builtin/EmbeddedPostgres.ts"
 import * as FileStorage from "./builtin/FileStorage.ts"
 import * as InProcess from "./builtin/InProcess.ts"
+import * as HttpListener from "./HttpListener.ts"
 import * as PooledRandom from "./PooledRandom.ts"
 import * as UndiciTransport from "./UndiciTransport.ts"
 
@@ -99,27 +101,18 @@ const layerNeighbours = (config: AppConfig) =>
   Layer.unwrap(Effect.gen(function*() {
     const { backend, layerStorage } = yield* findBackend(config)
     const layerCoreClient = yield* findCore(config, backend)
-    const layerBackendClient = AssistantBackend.layer(backend.url).pipe(Layer.provide(backend.client))
+    const layerBackendClient = AssistantBackend.layer(backend.url).pipe(
+      Layer.provide([backend.client, BufferCollector.layer])
+    )
     return Layer.mergeAll(layerCoreClient, layerBackendClient, layerStorage)
   })).pipe(Layer.provide([NodeServices.layer, Digest.layerWebCrypto, PooledRandom.layer]))
 
-const makeServer = () => {
-  // Node's own limit on a whole request would cut long uploads.
-  const server = createServer({ requestTimeout: 0, headersTimeout: 20_000, keepAliveTimeout: 75_000 })
-  // Node closes the idle connections of a server that stops; this closes those that become idle after that.
-  server.on("request", (_request, response) => {
-    response.once("close", () => {
-      if (!server.listening) setImmediate(() => server.closeIdleConnections())
-    })
-  })
-  return server
-}
-
 const layerServer = (config: AppConfig) =>
-  NodeHttpServer.layerServer(
-    makeServer,
-    { host: config.host, port: config.port, gracefulShutdownTimeout: Duration.seconds(15) }
-  )
+  Layer.unwrap(Effect.map(Timeouts, (timeouts) =>
+    NodeHttpServer.layerServer(
+      () => HttpListener.make(timeouts),
+      { host: config.host, port: config.port, gracefulShutdownTimeout: Duration.seconds(15) }
+    )))
 
 /** Whoever waits is answered before the server waits for its last requests. */
 const layerDrain = Layer.effectDiscard(
@@ -130,6 +123,7 @@ export const layer = (config: AppConfig) => {
   const layerSettings = Layer.succeed(Settings, {
     maxActiveTasks: config.maxActiveTasks,
     acceptanceTimeout: config.acceptanceTimeout,
+    retention: config.retention,
     sweepInterval: Duration.seconds(1)
   })
   const layerTasks = TaskEngine.layer.pipe(
@@ -139,7 +133,7 @@ export const layer = (config: AppConfig) => {
   )
   const layerRoutes = Server.layer.pipe(
     Layer.provide([Authorization.layerUsers, Authorization.layerInternal(config.internalTokens)]),
-    Layer.provide(TokenVerifier.layer(config.tokenRules)),
+    Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
     Layer.provide(ReadinessSql.layer),
     Layer.provide(layerTasks),
     Layer.provide(layerNeighbours(config)),

@@ -51,6 +51,7 @@ export const settings: ReadonlyArray<Setting> = [
   },
   { names: ["ACCEPTANCE_TIMEOUT"], default: "`30 seconds`", meaning: "how long the core may take to accept a task" },
   { names: ["MAX_ACTIVE_TASKS"], default: "`5`", meaning: "active tasks of one user" },
+  { names: ["RETENTION"], default: "`30 days`", meaning: "how long ended tasks are kept" },
   { names: ["DATABASE_CONNECTIONS"], default: "`10`", meaning: "size of the connection pool" },
   { names: ["LOG_LEVEL"], default: "`Info`", meaning: "`Debug`, `Info`, `Warn` or `Error`" },
   {
@@ -77,6 +78,7 @@ export interface AppConfig {
   readonly assistantBackendUrl: string | undefined
   readonly encryptionKeys: readonly [Redacted.Redacted<Uint8Array>, ...Array<Redacted.Redacted<Uint8Array>>]
   readonly acceptanceTimeout: Duration.Duration
+  readonly retention: Duration.Duration
   readonly maxActiveTasks: number
   readonly logLevel: LogLevel.LogLevel
 }
@@ -185,6 +187,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
       nonEmpty(
         commaList(env["INTERNAL_TOKENS"] ?? generated("internal-token") ?? "").map((token) => Redacted.make(token))
       ))
+    const retention = yield* read("RETENTION", Config.Duration("RETENTION"), Limits.retention)
     const acceptanceTimeout = yield* read(
       "ACCEPTANCE_TIMEOUT",
       Config.Duration("ACCEPTANCE_TIMEOUT"),
@@ -218,6 +221,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
       assistantBackendUrl,
       encryptionKeys,
       acceptanceTimeout,
+      retention,
       maxActiveTasks,
       logLevel
     }

@@ -1,5 +1,4 @@
 /** The operator's key for users' tokens, and the algorithms that its kind allows. */
-import * as jose from "jose"
 import { createPublicKey, createSecretKey, type KeyObject } from "node:crypto"
 import type { TokenRules } from "../services/TokenVerifier.ts"
 
@@ -45,7 +44,7 @@ const keyOf = (env: Environment, developmentSecret: string | undefined) => {
       return { key, allowed: algorithmsOf(key), algorithms: algorithmsOf(key) }
     }
     case "JWT_JWKS_URL":
-      return { key: jose.createRemoteJWKSet(new URL(value)), allowed: asymmetric, algorithms: asymmetric }
+      return { key: new URL(value), allowed: asymmetric, algorithms: asymmetric }
     default: {
       const key = createSecretKey(value, "utf8")
       if ((key.symmetricKeySize ?? 0) < 32) throw new Error("JWT_SECRET must have 32 bytes or more")

@@ -1,19 +1,37 @@
 /** The service's half of the wire to the assistant backend (CONTRACT 5), called with the user's own token. */
-import { Context, Duration, Effect, Layer, type Redacted, Ref, Schema, Stream } from "effect"
+import {
+  Array as Arr,
+  Cause,
+  Context,
+  Duration,
+  Effect,
+  Layer,
+  Predicate,
+  Pull,
+  type Redacted,
+  Ref,
+  Schema,
+  Stream
+} from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { extensions, formatOf, isPlausible, signatureBytes } from "../domain/FileFormat.ts"
 import * as Limits from "../domain/Limits.ts"
+import { PassedBytes } from "./PassedBytes.ts"
+import * as Silence from "./Silence.ts"
+import { Timeouts } from "./Timeouts.ts"
+
+type Chunks = Arr.NonEmptyReadonlyArray<Uint8Array>
 
 /** A file on its way: its bytes are pulled only as fast as the backend takes them. */
 export interface IncomingFile<E> {
   readonly name: string
   readonly mimeType: string
-  readonly content: Stream.Stream<Uint8Array, E>
+  readonly content: Pull.Pull<Chunks, E>
 }
 
 const StoredFile = Schema.Struct({
-  id: Schema.Union([Schema.String, Schema.Int]),
+  id: Schema.String,
   name: Schema.String,
   mime_type: Schema.String,
   provider_data: Schema.Struct({ path: Schema.String })
@@ -22,12 +40,7 @@ const StoredFile = Schema.Struct({
 /** SPEC "Uploaded file object". */
 export interface UploadedFile {
   readonly type: "file"
-  readonly file: {
-    readonly id: string
-    readonly name: string
-    readonly mime_type: string
-    readonly provider_data: { readonly path: string }
-  }
+  readonly file: typeof StoredFile.Type
 }
 
 /** The file breaks a rule: SPEC's own, or one that the backend tells in `errors`. */
@@ -36,13 +49,17 @@ export class FileRefused extends Schema.TaggedError<FileRefused>()("FileRefused"
   errors: Schema.Record(Schema.String, Schema.Array(Schema.String))
 }) {}
 
+/** The backend refuses the file with a body that the client is to see as it is. */
+export class BackendRefused extends Schema.TaggedError<BackendRefused>()("BackendRefused", { body: Schema.String }) {}
+
 /** The backend does not take the user's token. */
 export class BackendUnauthorized extends Schema.TaggedError<BackendUnauthorized>()("BackendUnauthorized", {}) {}
 
 /** The backend did not answer, or not in its wire's words. */
 export class BackendUnavailable extends Schema.TaggedError<BackendUnavailable>()("BackendUnavailable", {}) {}
 
-type BackendError = FileRefused | BackendUnauthorized | BackendUnavailable
+type BackendError = BackendRefused | BackendUnauthorized | BackendUnavailable
+type UploadError = FileRefused | BackendError
 
 export const refuseFile = (message: string) => new FileRefused({ message, errors: { file: [message] } })
 
@@ -51,74 +68,98 @@ export const tooLarge = refuseFile(`The file is larger than ${Limits.fileBytes /
 const storageBaseTtl = Duration.minutes(1)
 const storageBaseTimeout = Duration.seconds(10)
 
+/** Bytes of an answer; a longer one is not in the wire's words. */
+const maxAnswerBytes = 1024 * 1024
+
 const encoder = new TextEncoder()
 
 /** RFC 7578: a quote or a line break in a name is percent-encoded, everything else stands as it is. */
 const quoted = (text: string) => text.replaceAll("\"", "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A")
 
-/** One field `file` as `multipart/form-data`, around the bytes as they come. */
-const encodeForm = <E>(file: IncomingFile<E>, boundary: string) => {
-  const head = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${quoted(file.name)}"\r\n`
-    + `Content-Type: ${file.mimeType}\r\n\r\n`
-  return Stream.succeed(encoder.encode(head)).pipe(
-    Stream.concat(file.content),
-    Stream.concat(Stream.succeed(encoder.encode(`\r\n--${boundary}--\r\n`)))
-  )
-}
+const sizeOf = (chunks: ReadonlyArray<Uint8Array>) => chunks.reduce((size, chunk) => size + chunk.length, 0)
 
-/** Lets a file's bytes through as long as they look like its format and are not too many. */
-const checked = <E>(file: IncomingFile<E>, format: string): Stream.Stream<Uint8Array, E | FileRefused> =>
-  Stream.suspend(() => {
-    const head = new Uint8Array(signatureBytes)
-    let seen = 0
-    let size = 0
-    const verdict = () =>
-      isPlausible(format, head.subarray(0, seen))
-        ? Effect.void
-        : Effect.fail(refuseFile(`The content of the file is not ${format}`))
-    return file.content.pipe(
-      Stream.mapEffect((chunk): Effect.Effect<Uint8Array, FileRefused> => {
-        size += chunk.length
-        if (size > Limits.fileBytes) return Effect.fail(tooLarge)
-        if (seen === signatureBytes || chunk.length === 0) return Effect.succeed(chunk)
-        const taken = chunk.subarray(0, signatureBytes - seen)
-        head.set(taken, seen)
-        seen += taken.length
-        return seen < signatureBytes ? Effect.succeed(chunk) : Effect.as(verdict(), chunk)
-      }),
-      Stream.concat(Stream.fromEffectDrain(Effect.suspend(() => seen < signatureBytes ? verdict() : Effect.void)))
-    )
+/** The first chunks of a file, enough to tell whether it is of its format. Nothing is sent before they are seen. */
+const readHead = Effect.fnUntraced(function*<E>(
+  pull: Pull.Pull<Chunks, E>,
+  format: string
+): Effect.fn.Return<Chunks, E | FileRefused> {
+  const chunks: Array<Uint8Array> = []
+  const more = Pull.matchEffect(pull, {
+    onSuccess: (next) => Effect.sync(() => chunks.push(...next) > 0),
+    onFailure: Effect.failCause,
+    onDone: () => Effect.succeed(false)
   })
-
-const RefusedBody = Schema.Struct({
-  message: Schema.String,
-  errors: Schema.Record(Schema.String, Schema.Array(Schema.String))
+  while (sizeOf(chunks) < signatureBytes) if (!(yield* more)) break
+  const head = new Uint8Array(signatureBytes)
+  let seen = 0
+  for (const chunk of chunks) {
+    const taken = chunk.subarray(0, signatureBytes - seen)
+    head.set(taken, seen)
+    seen += taken.length
+  }
+  if (seen === 0 || !Arr.isArrayNonEmpty(chunks)) return yield* refuseFile("The file is empty")
+  if (!isPlausible(format, head.subarray(0, seen))) return yield* refuseFile(`The content of the file is not ${format}`)
+  return chunks
 })
 
-const readStored = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<UploadedFile, BackendError> => {
-  const { status } = response
-  if (status >= 200 && status < 300) {
-    return HttpClientResponse.schemaBodyJson(StoredFile)(response).pipe(
-      Effect.mapError(() => new BackendUnavailable({})),
-      Effect.map((file) => ({ type: "file", file: { ...file, id: String(file.id) } }))
-    )
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => Predicate.isObject(value)
+
+/** A number's digits are kept as they stand: an id may be longer than a number is exact. */
+const exactId = (key: string, value: unknown, context?: { readonly source?: string }) =>
+  key === "id" && typeof value === "number" && /^-?\d+$/.test(context?.source ?? "") ? context?.source : value
+
+const parse = (text: string): unknown => {
+  try {
+    return JSON.parse(text, exactId)
+  } catch {
+    return undefined
   }
-  if (status === 422) {
-    return HttpClientResponse.schemaBodyJson(RefusedBody)(response).pipe(
-      Effect.mapError(() => new BackendUnavailable({})),
-      Effect.flatMap((body) => Effect.fail(new FileRefused(body)))
-    )
-  }
-  if (status === 413) return Effect.fail(tooLarge)
-  return Effect.fail(status === 401 || status === 403 ? new BackendUnauthorized({}) : new BackendUnavailable({}))
 }
+
+const isStored = Schema.is(StoredFile)
+
+/** An answer's whole text. It is read as a stream, so that giving up on it closes it. */
+const readText = (response: HttpClientResponse.HttpClientResponse) =>
+  Stream.runFoldEffect(
+    response.stream,
+    (): { readonly size: number; readonly chunks: Array<Uint8Array> } => ({ size: 0, chunks: [] }),
+    ({ chunks, size }, chunk) => {
+      chunks.push(chunk)
+      const total = size + chunk.length
+      return total > maxAnswerBytes ? Effect.fail(new BackendUnavailable({})) : Effect.succeed({ size: total, chunks })
+    }
+  ).pipe(
+    Effect.mapError(() => new BackendUnavailable({})),
+    Effect.map(({ chunks }) => {
+      const decoder = new TextDecoder()
+      return chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join("") + decoder.decode()
+    })
+  )
+
+const readStored = Effect.fnUntraced(function*(
+  response: HttpClientResponse.HttpClientResponse
+): Effect.fn.Return<UploadedFile, FileRefused | BackendError> {
+  const { status } = response
+  if (status === 413) return yield* tooLarge
+  if (status === 401 || status === 403) return yield* new BackendUnauthorized({})
+  const isSuccess = status >= 200 && status < 300
+  if (!isSuccess && status !== 422) return yield* new BackendUnavailable({})
+  const body = yield* readText(response)
+  const value = parse(body)
+  if (isSuccess && isStored(value)) {
+    const { id, mime_type, name, provider_data: { path } } = value
+    return { type: "file", file: { id, name, mime_type, provider_data: { path } } }
+  }
+  const isRefusal = isObject(value) && typeof value["message"] === "string" && isObject(value["errors"])
+  return yield* !isSuccess && isRefusal ? new BackendRefused({ body }) : new BackendUnavailable({})
+})
 
 export class AssistantBackend extends Context.Service<AssistantBackend, {
   /** Streams a file to the backend; fails with the first rule that it breaks, or with `E` when its source fails. */
   readonly upload: <E>(
     token: Redacted.Redacted,
     file: IncomingFile<E>
-  ) => Effect.Effect<UploadedFile, BackendError | E>
+  ) => Effect.Effect<UploadedFile, UploadError | E>
   /** Public base URL of the storage, without a trailing slash; asked for once a minute. */
   readonly storageBase: (
     token: Redacted.Redacted
@@ -131,38 +172,80 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
       Effect.gen(function*() {
         const http = yield* HttpClient.HttpClient
         const random = yield* SecureRandom.SecureRandom
+        const onPassed = yield* PassedBytes
 
         const upload = Effect.fnUntraced(function*<E>(token: Redacted.Redacted, file: IncomingFile<E>) {
           const format = formatOf(file.name)
           if (format === undefined) {
             return yield* refuseFile(`Files of this format are not accepted; ${extensions.join(", ")} are`)
           }
+          const head = yield* readHead(file.content, format)
+          const silence = yield* Silence.make((yield* Timeouts).backendSilence)
           const boundary = `form-${yield* random.uuidV4()}`
+          const opening =
+            `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${quoted(file.name)}"\r\n`
+            + `Content-Type: ${file.mimeType}\r\n\r\n`
+          const closing = `\r\n--${boundary}--\r\n`
+
           // A client of HTTP tells of a failing body only that it failed; what failed it is kept here.
-          const failure = yield* Ref.make<E | FileRefused | undefined>(undefined)
-          const content = Stream.tapError(checked(file, format), (error) => Ref.set(failure, error))
+          let failure: Cause.Cause<E | FileRefused> | undefined
+          const fail = (cause: Cause.Cause<E | FileRefused>) => {
+            failure = cause
+            return Effect.failCause(cause)
+          }
+          let state: "opening" | "passing" | "closed" = "opening"
+          let size = 0
+          const pass = (chunks: Chunks): Effect.Effect<Chunks, E | FileRefused> => {
+            silence.begin()
+            const more = sizeOf(chunks)
+            onPassed(more)
+            size += more
+            return size > Limits.fileBytes ? fail(Cause.fail(tooLarge)) : Effect.succeed(chunks)
+          }
+          const next = Pull.matchEffect(file.content, {
+            onSuccess: pass,
+            onFailure: fail,
+            onDone: () => {
+              silence.begin()
+              state = "closed"
+              return Effect.succeed(Arr.of(encoder.encode(closing)))
+            }
+          })
+          const body = Effect.suspend((): Pull.Pull<Chunks, E | FileRefused> => {
+            if (state === "closed") return Cause.done()
+            if (state === "passing") {
+              silence.end()
+              return next
+            }
+            state = "passing"
+            return Effect.map(pass(head), () => [encoder.encode(opening), ...head])
+          })
+
           const request = HttpClientRequest.post(`${url}/files`).pipe(
             HttpClientRequest.bearerToken(token),
             HttpClientRequest.acceptJson,
-            HttpClientRequest.bodyStream(encodeForm({ ...file, content }, boundary), {
+            HttpClientRequest.bodyStream(Stream.fromPull(Effect.succeed(body)), {
               contentType: `multipart/form-data; boundary=${boundary}`
             })
           )
-          return yield* http.execute(request).pipe(
-            Effect.catch(() => Effect.fail(new BackendUnavailable({}))),
+          silence.begin()
+          return yield* HttpClient.withScope(http).execute(request).pipe(
+            Effect.mapError(() => new BackendUnavailable({})),
             Effect.flatMap(readStored),
-            Effect.catch((error) =>
-              Effect.flatMap(Ref.get(failure), (known) => Effect.fail<BackendError | E>(known ?? error))
-            )
+            // Who has stored a file before its end was sent has stored something else.
+            Effect.filterOrFail(() => state === "closed", () => new BackendUnavailable({})),
+            Effect.catch((error): Effect.Effect<never, UploadError | E> =>
+              failure === undefined ? Effect.fail(error) : Effect.failCause(failure)
+            ),
+            Effect.raceFirst(Effect.andThen(silence.exceeded, Effect.fail(new BackendUnavailable({}))))
           )
-        })
+        }, Effect.scoped)
 
         const askStorageBase = (token: Redacted.Redacted) =>
           HttpClientRequest.get(`${url}/storage/base`).pipe(
             HttpClientRequest.bearerToken(token),
             HttpClientRequest.acceptJson,
             http.execute,
-            Effect.timeout(storageBaseTimeout),
             Effect.mapError(() => new BackendUnavailable({})),
             Effect.filterOrFail(
               ({ status }) => status >= 200 && status < 300,
@@ -175,7 +258,11 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
                 () => new BackendUnavailable({})
               )
             ),
-            Effect.map((base) => base.url.replace(/\/+$/, ""))
+            Effect.map((base) => base.url.replace(/\/+$/, "")),
+            Effect.timeoutOrElse({
+              duration: storageBaseTimeout,
+              orElse: () => Effect.fail(new BackendUnavailable({}))
+            })
           )
 
         // The base is the same for all users; a failure is not kept.

@@ -1,20 +1,33 @@
-/** Deletes what was kept for its time, in small batches, so that no delete holds its locks for long. */
+/**
+ * Deletes what was kept for its time (SPEC "Retention"): ended tasks with all that belongs to them, and idempotency keys. It
+ * goes in small batches, so that no delete holds its locks for long.
+ */
 import { Duration, Effect, Layer, Schedule } from "effect"
-import { now } from "../domain/Timestamp.ts"
+import { now, plus } from "../domain/Timestamp.ts"
+import { Settings } from "./Settings.ts"
 import { TaskRepository } from "./TaskRepository.ts"
 
-const interval = Duration.minutes(1)
-const batch = 500
+const batch = 200
+
+/** How late a delete may be: a minute, and less where tasks are kept for minutes only. */
+const intervalOf = (retention: Duration.Duration) =>
+  Duration.clamp(Duration.divideUnsafe(retention, 10), { minimum: Duration.seconds(1), maximum: Duration.minutes(1) })
 
 export const layer = Layer.effectDiscard(
   Effect.gen(function*() {
     const repository = yield* TaskRepository
-    const forgetClaims = Effect.flatMap(now, (at) => repository.forgetClaims(at, batch)).pipe(
-      Effect.repeat({ while: (forgotten) => forgotten === batch })
+    const { retention } = yield* Settings
+
+    const whileFull = (deletion: Effect.Effect<number>) =>
+      Effect.repeat(deletion, { while: (deleted) => deleted === batch })
+    const forgetClaims = Effect.flatMap(now, (at) => repository.forgetClaims(at, batch))
+    const deleteEnded = Effect.flatMap(
+      now,
+      (at) => repository.deleteEnded(plus(at, Duration.negate(retention)), batch)
     )
-    yield* forgetClaims.pipe(
+    yield* Effect.andThen(whileFull(forgetClaims), whileFull(deleteEnded)).pipe(
       Effect.catchCause((cause) => Effect.logWarning("what has expired was not deleted", cause)),
-      Effect.repeat(Schedule.spaced(interval)),
+      Effect.repeat(Schedule.spaced(intervalOf(retention))),
       Effect.forkScoped
     )
   })

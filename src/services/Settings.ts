@@ -4,6 +4,8 @@ import { Context, type Duration } from "effect"
 export class Settings extends Context.Service<Settings, {
   readonly maxActiveTasks: number
   readonly acceptanceTimeout: Duration.Duration
+  /** How long ended tasks are kept. */
+  readonly retention: Duration.Duration
   /** How often what is due is looked for, beside being waited for. */
   readonly sweepInterval: Duration.Duration
 }>()("async-task-service/services/Settings") {}

@@ -150,6 +150,8 @@ export class TaskRepository extends Context.Service<TaskRepository, {
   readonly claimed: (sub: string, key: string, at: Timestamp) => Effect.Effect<Option.Option<Claimed>>
   /** Forgets claims that expired before `at`; returns how many. */
   readonly forgetClaims: (at: Timestamp, limit: number) => Effect.Effect<number>
+  /** Deletes tasks that ended before `before`, with their turns and events; returns how many. */
+  readonly deleteEnded: (before: Timestamp, limit: number) => Effect.Effect<number>
   /** Cancels all interrupted tasks of a user in one statement. */
   readonly cancelInterrupted: (sub: string, at: Timestamp) => Effect.Effect<ReadonlyArray<TaskHead>>
   /** Starts the acceptance clock of a pending run whose hand-over had to wait. */

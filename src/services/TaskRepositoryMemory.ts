@@ -209,6 +209,13 @@ export const layer = Layer.effect(
           return expired.length
         }),
 
+      deleteEnded: (before, limit) =>
+        Effect.sync(() => {
+          const ended = [...rows.values()].filter(({ completedAt }) => completedAt !== null && completedAt <= before)
+          for (const { task } of ended.slice(0, limit)) rows.delete(task.uuid)
+          return Math.min(ended.length, limit)
+        }),
+
       cancelInterrupted: (sub, at) =>
         Effect.sync(() =>
           [...rows.values()]

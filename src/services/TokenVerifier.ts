@@ -3,15 +3,14 @@ import { Clock, Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } 
 import { Digest } from "effect/crypto"
 import * as jose from "jose"
 import type { Caller } from "../domain/Principal.ts"
+import * as RemoteKeys from "./RemoteKeys.ts"
 
 /** The token is not one of ours, or no longer. */
 export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidToken", { reason: Schema.String }) {}
 
-/** The keys cannot be had now, so that nothing can be said of the token. */
-export class TokenKeysUnavailable extends Schema.TaggedError<TokenKeysUnavailable>()("TokenKeysUnavailable", {}) {}
-
 export interface TokenRules {
-  readonly key: jose.CryptoKey | jose.KeyObject | Uint8Array | jose.JWTVerifyGetKey
+  /** One key, or the JWKS URL that has them. */
+  readonly key: RemoteKeys.Key | URL
   readonly algorithms: ReadonlyArray<string>
   readonly issuer: string | undefined
   readonly audience: string | undefined
@@ -22,10 +21,6 @@ const maxTokenLength = 8192
 const maxNameLength = 255
 const cacheSize = 10_000
 
-const isUnavailable = (error: unknown) =>
-  error instanceof jose.errors.JWKSTimeout || error instanceof TypeError ||
-  (error instanceof jose.errors.JOSEError && error.code === "ERR_JOSE_GENERIC")
-
 /** The last second of the year 9999. */
 const maxSeconds = 253_402_300_799
 
@@ -34,10 +29,13 @@ const isName = (claim: unknown): claim is string =>
   Predicate.isString(claim) && claim !== "" && claim.length <= maxNameLength && claim.isWellFormed() &&
   !claim.includes("\0")
 
+const invalid = (error: unknown) =>
+  new InvalidToken({ reason: error instanceof jose.errors.JOSEError ? error.code : "malformed" })
+
 const encoder = new TextEncoder()
 
 export class TokenVerifier extends Context.Service<TokenVerifier, {
-  readonly verify: (token: Redacted.Redacted) => Effect.Effect<Caller, InvalidToken | TokenKeysUnavailable>
+  readonly verify: (token: Redacted.Redacted) => Effect.Effect<Caller, InvalidToken | RemoteKeys.TokenKeysUnavailable>
 }>()("async-task-service/services/TokenVerifier") {
   static readonly layer = (rules: TokenRules) =>
     Layer.effect(
@@ -52,17 +50,23 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           ...(rules.issuer === undefined ? {} : { issuer: rules.issuer }),
           ...(rules.audience === undefined ? {} : { audience: rules.audience })
         }
-        const key: jose.JWTVerifyGetKey = typeof rules.key === "function" ? rules.key : constantKey(rules.key)
+        const { key } = rules
+        const findKeys: RemoteKeys.FindKeys = key instanceof URL
+          ? yield* RemoteKeys.make(key.href)
+          : () => Effect.succeed([key])
 
-        const verifySignature = (token: string) =>
-          Effect.flatMap(DateTime.now, (now) =>
+        const verifySignature = Effect.fnUntraced(function*(token: string) {
+          const header = yield* Effect.try({ try: () => jose.decodeProtectedHeader(token), catch: invalid })
+          const currentDate = DateTime.toDate(yield* DateTime.now)
+          const candidates = yield* findKeys(header)
+          const attempts = candidates.map((candidate) =>
             Effect.tryPromise({
-              try: () => jose.jwtVerify(token, key, { ...options, currentDate: DateTime.toDate(now) }),
-              catch: (error) =>
-                isUnavailable(error)
-                  ? new TokenKeysUnavailable({})
-                  : new InvalidToken({ reason: error instanceof jose.errors.JOSEError ? error.code : "malformed" })
-            }))
+              try: () => jose.jwtVerify(token, candidate, { ...options, currentDate }),
+              catch: invalid
+            })
+          )
+          return yield* Effect.firstSuccessOf([Effect.fail(new InvalidToken({ reason: "no key" })), ...attempts])
+        })
 
         const verify = Effect.fnUntraced(function*(redacted: Redacted.Redacted) {
           const token = Redacted.value(redacted)
@@ -98,5 +102,3 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
       })
     ).pipe(Layer.provide(Digest.layerWebCrypto))
 }
-
-const constantKey = (key: jose.CryptoKey | jose.KeyObject | Uint8Array) => () => Promise.resolve(key)

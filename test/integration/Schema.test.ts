@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { activeStatuses, TaskStatus } from "../../src/domain/Task.ts"
+import { listAll, listByStatus } from "../../src/services/sql/ListStatement.ts"
 import * as Migrations from "../../src/services/sql/Migrations.ts"
 import * as Database from "../kit/Database.ts"
 
@@ -28,6 +29,22 @@ layer(Database.layer)("the schema", (it) => {
       assert.strictEqual(yield* Migrations.current(sql), Migrations.latest)
       yield* Layer.build(Layer.fresh(Migrations.layer))
       assert.strictEqual(yield* Migrations.current(sql), Migrations.latest)
+    }))
+
+  it.effect("lets a list count and page within an index, whatever its filter", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        INSERT INTO tasks (uuid, sub, run_id, max_execution_time, created_at, deadline_at, token_id)
+        SELECT gen_random_uuid(), 'user-' || n % 50, gen_random_uuid(), 60, now(), now(), 'token'
+        FROM generate_series(1, 5000) AS n`
+      yield* sql`VACUUM (ANALYZE) tasks`
+      for (const [statement, ...filter] of [[listAll], [listByStatus, "{failed}"]]) {
+        const plan = yield* sql.unsafe<object>(`EXPLAIN (GENERIC_PLAN) ${statement}`, ["user-1", 25, "0", ...filter])
+        const lines = plan.flatMap((row) => Object.values(row).map(String))
+        assert.strictEqual(lines.filter((line) => line.includes("Index Only Scan using tasks_list")).length, 2)
+        assert.isFalse(lines.some((line) => line.includes("Seq Scan")))
+      }
     }))
 })
 

@@ -61,9 +61,13 @@ export class Service {
   }
 
   /** Starts a process in a group of its own and waits until it is ready. */
-  static async start(settings: Readonly<Record<string, string>>, port?: number): Promise<Service> {
+  static async start(
+    settings: Readonly<Record<string, string>>,
+    port?: number,
+    main = "src/runtime/Main.ts"
+  ): Promise<Service> {
     const chosen = port ?? await freePort()
-    const child = spawn(process.execPath, ["src/runtime/Main.ts"], {
+    const child = spawn(process.execPath, [main], {
       cwd: root,
       detached: true,
       env: {

@@ -4,6 +4,7 @@ import { Duration, Effect, Fiber, Option, Result } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import { isTerminal, RunId, sourcesOf, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
+import { summarize } from "../../src/domain/TaskView.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import { type NewTask, TaskRepository } from "../../src/services/TaskRepository.ts"
@@ -287,7 +288,29 @@ export const contract = (
       assert.deepStrictEqual(yield* list({ page: 1_000_000_000, perPage: 100 }), [[], 5])
       assert.deepStrictEqual(yield* list({ statuses: ["completed"] }), [[5], 1])
       assert.deepStrictEqual(yield* list({ statuses: ["completed", "pending"], perPage: 1 }), [[5], 5])
+      assert.deepStrictEqual(yield* list({ statuses: ["completed", "pending"], perPage: 2, page: 3 }), [[1], 5])
+      assert.deepStrictEqual(yield* list({ statuses: ["completed"], page: 2 }), [[], 1])
       assert.deepStrictEqual(yield* list({ statuses: ["failed"] }), [[], 0])
+    }))
+
+  it.effect("lists tasks of one moment by their ids, each with what a summary says", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const { createdAt, principal } = yield* makeTask()
+      const created = yield* Effect.replicateEffect(stored({ principal, createdAt }), 4)
+      yield* commit(created[0]!.uuid, "Interrupted")
+      yield* commit(created[1]!.uuid, "Failed")
+      yield* stored({ createdAt })
+      const newestFirst = created.map(({ uuid }) => uuid).toSorted().toReversed()
+      const expected = yield* Effect.forEach(
+        newestFirst,
+        (id) => Effect.map(repository.get(id), (found) => Option.getOrThrow(found))
+      )
+      for (const page of [1, 2]) {
+        const { tasks, total } = yield* repository.list({ sub: principal.sub, statuses: [], page, perPage: 2 })
+        assert.deepStrictEqual(tasks.map(summarize), expected.slice(2 * (page - 1), 2 * page).map(summarize))
+        assert.strictEqual(total, 4)
+      }
     }))
 
   it.effect("cancels all interrupted tasks of one user", () =>
@@ -333,6 +356,29 @@ export const contract = (
       assert.deepStrictEqual(yield* events(0, 2), ["1 Accepted processing", "2 Progressed processing"])
       assert.deepStrictEqual(yield* events(2, 500), ["3 Interrupted interrupted", "4 Canceled canceled"])
       assert.deepStrictEqual(yield* events(4, 500), [])
+    }))
+
+  it.effect("deletes what ended long enough ago, whole, and in batches", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const { principal } = yield* makeTask()
+      const ended = yield* Effect.forEach([1, 2, 3], () => stored({ principal }))
+      const live = yield* stored({ principal })
+      for (const { uuid } of ended) yield* commit(uuid, "Completed")
+      const at = yield* now
+      assert.strictEqual(yield* repository.deleteEnded(plus(at, "-1 second"), 10_000), 0)
+      const remaining = Effect.map(
+        repository.list({ sub: principal.sub, statuses: [], page: 1, perPage: 100 }),
+        ({ tasks }) => tasks.map(({ uuid }) => uuid)
+      )
+      assert.strictEqual((yield* remaining).length, 4)
+      // Other suites' tasks may end before these.
+      yield* Effect.repeat(repository.deleteEnded(plus(at, "1 second"), 2), { while: (deleted) => deleted === 2 })
+      assert.deepStrictEqual(yield* remaining, [live.uuid])
+      for (const { uuid } of ended) {
+        assert.isTrue(Option.isNone(yield* repository.get(uuid)))
+        assert.deepStrictEqual(yield* repository.eventsAfter(uuid, -1, 10), [])
+      }
     }))
 
   it.effect("finds what is live and what is overdue", () =>

@@ -46,6 +46,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
   const layerSettings = Layer.succeed(Settings, {
     maxActiveTasks: Limits.maxActiveTasks,
     acceptanceTimeout: Limits.acceptanceTimeout,
+    retention: Limits.retention,
     sweepInterval: Duration.minutes(1)
   })
   const layerStore = Layer.effect(TaskRepository, Effect.map(TaskRepository, script.withStore ?? identity)).pipe(

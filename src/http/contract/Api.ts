@@ -4,6 +4,7 @@ import { Multipart } from "effect/http"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { CoreEvent } from "../../domain/CoreProtocol.ts"
 import { CreateTaskBody } from "../../domain/TaskRequest.ts"
+import { finish } from "./Documentation.ts"
 import * as Errors from "./Errors.ts"
 import * as Files from "./FileSchemas.ts"
 import { Authorization, InternalAuthorization } from "./Middleware.ts"
@@ -11,7 +12,9 @@ import * as Tasks from "./TaskSchemas.ts"
 
 const uuid = { uuid: Schema.String }
 const ofOneTask = [Errors.Forbidden, Errors.NotFound] as const
-const ofBody = [Errors.PayloadTooLarge, Errors.ValidationFailed] as const
+const ofAnyBody = [Errors.RequestTimeout, Errors.UnsupportedMediaType, Errors.ValidationFailed] as const
+const ofBody = [...ofAnyBody, Errors.PayloadTooLarge] as const
+const documented = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 const values = Schema.Union([Schema.String, Schema.Array(Schema.String)])
 
 export class TasksGroup extends HttpApiGroup.make("tasks").add(
@@ -19,7 +22,9 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
     payload: CreateTaskBody,
     success: Tasks.CreatedTaskView.pipe(HttpApiSchema.status(201)),
     error: [...ofBody, Errors.TooManyRequests]
-  }),
+  }).annotateMerge(
+    documented("Create a task", "Queues a task and answers at once. Read it with the uuid, or be called back.")
+  ),
   HttpApiEndpoint.get("list", "/api/tasks", {
     query: {
       status: Schema.optionalKey(values),
@@ -29,62 +34,96 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
     },
     success: Tasks.TaskPageView,
     error: Errors.ValidationFailed
-  }),
+  }).annotateMerge(documented("List tasks", "The caller's tasks, newest first.")),
   HttpApiEndpoint.get("get", "/api/tasks/:uuid", {
     params: uuid,
     query: { wait: Schema.optionalKey(values), include: Schema.optionalKey(values) },
     success: Tasks.TaskView,
     error: [...ofOneTask, Errors.ValidationFailed, Errors.TooManyRequests]
-  }),
+  }).annotateMerge(
+    documented(
+      "Read a task",
+      "The task with its result. Poll it every second or two, or let `wait` hold the answer until there is something to do."
+    )
+  ),
   HttpApiEndpoint.get("events", "/api/tasks/:uuid/events", {
     params: uuid,
     success: HttpApiSchema.StreamSse({ data: Tasks.TaskEventView }),
     error: [...ofOneTask, Errors.ValidationFailed, Errors.TooManyRequests]
-  }),
+  }).annotateMerge(
+    documented(
+      "Follow a task",
+      "Server-sent events: one for each transition and progress note, from the beginning or after `Last-Event-ID`. Ends after the terminal event."
+    )
+  ),
   HttpApiEndpoint.get("deliveries", "/api/tasks/:uuid/deliveries", {
     params: uuid,
     success: Tasks.DeliveriesView,
     error: ofOneTask
-  }),
+  }).annotateMerge(documented("List webhook deliveries", "Every webhook of the task with its attempts.")),
   HttpApiEndpoint.post("redeliver", "/api/tasks/:uuid/deliveries/:id/redeliver", {
     params: { ...uuid, id: Schema.String },
     success: Tasks.DeliveryView.pipe(HttpApiSchema.status(202)),
     error: ofOneTask
-  }),
-  HttpApiEndpoint.post("cancelInterrupted", "/api/tasks/cancel-interrupted", { success: Tasks.CanceledTasksView }),
+  }).annotateMerge(documented("Send a webhook again", "Delivers one webhook once more, whatever became of it before.")),
+  HttpApiEndpoint.post("cancelInterrupted", "/api/tasks/cancel-interrupted", { success: Tasks.CanceledTasksView })
+    .annotateMerge(
+      documented(
+        "Cancel all interrupted tasks",
+        "Cancels every interrupted task of the caller at once. A request body is ignored."
+      )
+    ),
   HttpApiEndpoint.post("submitToolResults", "/api/tasks/:uuid/tool-results", {
     params: uuid,
     payload: Tasks.ToolResultsBody,
     success: Tasks.ResumedTaskView,
     error: [...ofOneTask, ...ofBody, Errors.Conflict]
-  }),
+  }).annotateMerge(
+    documented(
+      "Answer tool calls",
+      "Sends the results of all pending calls of an interrupted task and resumes it. The token of this request becomes the task's own."
+    )
+  ),
   HttpApiEndpoint.post("cancel", "/api/tasks/:uuid/cancel", {
     params: uuid,
     payload: Tasks.CancelBody,
     success: Tasks.CanceledTaskView,
     error: [...ofOneTask, ...ofBody, Errors.Conflict]
-  })
-).middleware(Authorization) {}
+  }).annotateMerge(documented("Cancel a task", "Cancels an interrupted task. The body may be left out."))
+).middleware(Authorization).annotateMerge(
+  OpenApi.annotations({ description: "Tasks: create, read, answer, cancel." })
+) {}
 
 export class FilesGroup extends HttpApiGroup.make("files").add(
   HttpApiEndpoint.post("upload", "/api/files", {
     payload: Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(HttpApiSchema.asMultipartStream()),
     success: Files.UploadedFileView.pipe(HttpApiSchema.status(201)),
-    error: [Errors.ValidationFailed, Errors.BadGateway]
-  }),
+    error: [...ofAnyBody, Errors.BadGateway]
+  }).annotateMerge(
+    documented(
+      "Upload a file",
+      "Streams one file to the assistant backend, whose rules apply beside the limits of size and format."
+    )
+  ),
   HttpApiEndpoint.get("storageBase", "/api/storage/base", {
     success: Files.StorageBaseView,
     error: Errors.BadGateway
-  })
-).middleware(Authorization) {}
+  }).annotateMerge(documented("Find the storage", "Where files are downloaded from, without a token."))
+).middleware(Authorization).annotateMerge(
+  OpenApi.annotations({ description: "Files: upload, and where to download." })
+) {}
 
 export class CoreGroup extends HttpApiGroup.make("core").add(
   HttpApiEndpoint.post("report", "/internal/core/events", {
     payload: CoreEvent,
     success: Tasks.ReportedView,
     error: [...ofBody, Errors.NotFound, Errors.RunConflict]
-  })
-).middleware(InternalAuthorization) {}
+  }).annotateMerge(
+    documented("Report on a run", "For the processing core: what became of a run. 409 tells it to stop.")
+  )
+).middleware(InternalAuthorization).annotateMerge(
+  OpenApi.annotations({ description: "For the processing core, with an internal token." })
+) {}
 
 export class Api
   extends HttpApi.make("async-task-service").add(FilesGroup).add(TasksGroup).add(CoreGroup).annotateMerge(
@@ -92,7 +131,9 @@ export class Api
       title: "Asynchronous Task Service",
       version: "1.0.0",
       description:
-        "Runs AI-assistant tasks in the background: create, poll or be called back, answer tool calls, cancel."
+        "Runs AI-assistant tasks in the background: create, poll or be called back, answer tool calls, cancel. Fields may be "
+        + "added to answers at any time: tolerate what you do not know.",
+      transform: finish
     })
   )
 {}

@@ -1,7 +1,7 @@
 /** Public errors (SPEC "Errors", CONTRACT 2): each is `{message}` with its status, and 422 adds `errors`. */
 import { Schema } from "effect"
 
-const fields = { message: Schema.String }
+const fields = { message: Schema.String.annotate({ description: "What is wrong, in words." }) }
 
 export class Unauthorized extends Schema.Error<Unauthorized>("Unauthorized")(fields, { httpApiStatus: 401 }) {}
 
@@ -9,14 +9,24 @@ export class Forbidden extends Schema.Error<Forbidden>("Forbidden")(fields, { ht
 
 export class NotFound extends Schema.Error<NotFound>("NotFound")(fields, { httpApiStatus: 404 }) {}
 
+export class RequestTimeout extends Schema.Error<RequestTimeout>("RequestTimeout")(fields, { httpApiStatus: 408 }) {}
+
 export class Conflict extends Schema.Error<Conflict>("Conflict")(fields, { httpApiStatus: 409 }) {}
 
 export class PayloadTooLarge extends Schema.Error<PayloadTooLarge>("PayloadTooLarge")(fields, { httpApiStatus: 413 }) {}
 
+/** The body is compressed, or in another encoding that is not taken. */
+export class UnsupportedMediaType
+  extends Schema.Error<UnsupportedMediaType>("UnsupportedMediaType")(fields, { httpApiStatus: 415 })
+{}
+
 /** `errors` maps a dotted field path, as in `input.0.type`, to what is wrong there; the whole body goes by `body`. */
 export class ValidationFailed extends Schema.Error<ValidationFailed>("ValidationFailed")({
   ...fields,
-  errors: Schema.Record(Schema.String, Schema.Array(Schema.String))
+  errors: Schema.Record(Schema.String, Schema.Array(Schema.String)).annotate({
+    description:
+      "Dotted path of each broken field, as in `input.0.type`, to what is wrong there; the whole body is `body`."
+  })
 }, { httpApiStatus: 422 }) {}
 
 export class TooManyRequests extends Schema.Error<TooManyRequests>("TooManyRequests")(fields, { httpApiStatus: 429 }) {}
@@ -30,7 +40,7 @@ export class ServiceUnavailable
 /** The run is not the task's current one, or the task has ended (CONTRACT 4). */
 export class RunConflict extends Schema.Error<RunConflict>("RunConflict")({
   ...fields,
-  status: Schema.String
+  status: Schema.String.annotate({ description: "Where the task stands." })
 }, { httpApiStatus: 409 }) {}
 
 /** A 422 of one field. */

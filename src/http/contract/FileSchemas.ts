@@ -4,11 +4,18 @@ import { Schema } from "effect"
 export const UploadedFileView = Schema.Struct({
   type: Schema.Literal("file"),
   file: Schema.Struct({
-    id: Schema.String,
-    name: Schema.String,
-    mime_type: Schema.String,
-    provider_data: Schema.Struct({ path: Schema.String })
-  })
-}).annotate({ identifier: "UploadedFile" })
+    id: Schema.String.annotate({ description: "Always a string." }),
+    name: Schema.String.annotate({ description: "File name." }),
+    mime_type: Schema.String.annotate({ description: "Media type." }),
+    provider_data: Schema.Struct({
+      path: Schema.String.annotate({ description: "Storage-relative path of the file." })
+    }).annotate({ description: "Where the storage has it." })
+  }).annotate({ description: "The file." })
+}).annotate({ identifier: "UploadedFile", description: "An uploaded file; it can be placed into `input` as it is." })
 
-export const StorageBaseView = Schema.Struct({ url: Schema.String }).annotate({ identifier: "StorageBase" })
+export const StorageBaseView = Schema.Struct({
+  url: Schema.String.annotate({
+    description: "Public base URL of the storage, without a trailing slash.",
+    format: "uri"
+  })
+}).annotate({ identifier: "StorageBase", description: "A file is at `url`, then `/`, then its `provider_data.path`." })

@@ -6,89 +6,132 @@ import { TaskStatus } from "../../domain/Task.ts"
 import { isAtMostCharacters } from "../../domain/TaskRequest.ts"
 import { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
 
+const Uuid = Schema.String.annotate({ description: "Task identifier.", format: "uuid" })
+
+const Status = TaskStatus.annotate({ identifier: "TaskStatus", description: "Where a task stands." })
+
+const Moment = Schema.String.annotate({
+  identifier: "Timestamp",
+  description: "ISO 8601 in UTC with exactly six fractional digits, as in `2026-11-21T08:30:00.123456Z`.",
+  format: "date-time"
+})
+
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+
 const summary = {
-  uuid: Schema.String,
-  status: TaskStatus,
-  error: Schema.NullOr(Schema.String),
-  created_at: Schema.String,
-  completed_at: Schema.NullOr(Schema.String),
-  pending_tool_calls: Schema.optionalKey(Schema.Array(ToolCall))
+  uuid: Uuid,
+  status: Status,
+  error: Schema.NullOr(Schema.String).annotate({
+    description: "Human-readable reason when failed; when canceled, the `reason` that the client gave."
+  }),
+  created_at: Moment,
+  completed_at: Schema.NullOr(Moment).annotate({ description: "Moment of the transition to a terminal status." }),
+  pending_tool_calls: Schema.optionalKey(Schema.Array(ToolCall)).annotate({
+    description: "Present only while the status is interrupted: the client tool calls that await an answer."
+  })
 }
 
-export const TaskSummaryView = Schema.Struct(summary).annotate({ identifier: "TaskSummary" })
+export const TaskSummaryView = Schema.Struct(summary).annotate({
+  identifier: "TaskSummary",
+  description: "One row of the task list; it never has a `turn`."
+})
 
-/** Who has to act next, and when the task fails unless they do; null when the task has ended. */
 export const WaitingOnView = Schema.Struct({
-  party: Schema.Literals(["core", "client"]),
-  for: Schema.Literals(["acceptance", "result", "tool_results"]),
-  until: Schema.String
-}).annotate({ identifier: "WaitingOn" })
+  party: Schema.Literals(["core", "client"]).annotate({ description: "Who has to act." }),
+  for: Schema.Literals(["acceptance", "result", "tool_results"]).annotate({ description: "What they have to bring." }),
+  until: Moment.annotate({ description: "When the task fails unless they do." })
+}).annotate({ identifier: "WaitingOn", description: "Who has to act next on a task." })
 
 export const TaskView = Schema.Struct({
   ...summary,
-  turn: Schema.NullOr(JsonObject),
-  waiting_on: Schema.optionalKey(Schema.NullOr(WaitingOnView))
-}).annotate({ identifier: "Task" })
+  turn: Schema.NullOr(JsonObject.annotate({ identifier: "Turn" })).annotate({
+    description: "The result, once completed. Before that, and in a task that failed, it may hold partial output."
+  }),
+  waiting_on: Schema.optionalKey(Schema.NullOr(WaitingOnView)).annotate({
+    description: "Present only when `?include=waiting_on` asks for it; null when the task has ended."
+  })
+}).annotate({ identifier: "Task", description: "A task. A webhook carries the same object." })
 
-/** `data` of one server-sent event; its `id` is the revision, its `event` the status, or `progress`. */
 export const TaskEventView = Schema.Struct({
-  uuid: Schema.String,
-  revision: Schema.Int,
-  status: TaskStatus,
-  occurred_at: Schema.String
-}).annotate({ identifier: "TaskEvent" })
+  uuid: Uuid,
+  revision: Count.annotate({ description: "Counts the changes of the task; 0 is its creation." }),
+  status: Status,
+  occurred_at: Moment
+}).annotate({
+  identifier: "TaskEvent",
+  description: "The `data` of one server-sent event. Its `id` is the revision, its `event` the status or `progress`."
+})
 
-/** One webhook delivery with its attempts. */
+const DeliveryAttempt = Schema.Struct({
+  number: Count.annotate({ description: "From 1." }),
+  started_at: Moment,
+  duration_ms: Schema.NullOr(Count).annotate({ description: "Milliseconds; null while it is under way." }),
+  response_status: Schema.NullOr(Count).annotate({ description: "HTTP status of the answer; null without one." }),
+  error: Schema.NullOr(Schema.String).annotate({ description: "What went wrong; null when nothing did." })
+}).annotate({ identifier: "DeliveryAttempt", description: "One POST to the callback URL." })
+
 export const DeliveryView = Schema.Struct({
-  id: Schema.String,
-  status: TaskStatus,
-  state: Schema.Literals(["pending", "delivered", "failed"]),
-  created_at: Schema.String,
-  next_attempt_at: Schema.NullOr(Schema.String),
-  attempts: Schema.Array(Schema.Struct({
-    number: Schema.Int,
-    started_at: Schema.String,
-    duration_ms: Schema.NullOr(Schema.Int),
-    response_status: Schema.NullOr(Schema.Int),
-    error: Schema.NullOr(Schema.String)
-  }))
-}).annotate({ identifier: "Delivery" })
+  id: Schema.String.annotate({ description: "Delivery identifier, sent as `webhook-id`." }),
+  status: Status.annotate({ description: "The status that the webhook tells." }),
+  state: Schema.Literals(["pending", "delivered", "failed"]).annotate({ description: "Where the delivery stands." }),
+  created_at: Moment,
+  next_attempt_at: Schema.NullOr(Moment).annotate({ description: "Null when there is none to come." }),
+  attempts: Schema.Array(DeliveryAttempt).annotate({ description: "Oldest first." })
+}).annotate({ identifier: "Delivery", description: "The webhook of one status, with its attempts." })
 
-export const DeliveriesView = Schema.Struct({ data: Schema.Array(DeliveryView) }).annotate({ identifier: "Deliveries" })
+export const DeliveriesView = Schema.Struct({
+  data: Schema.Array(DeliveryView).annotate({ description: "Oldest first." })
+}).annotate({
+  identifier: "Deliveries",
+  description: "The webhooks of a task, oldest first."
+})
 
 export const TaskPageView = Schema.Struct({
-  data: Schema.Array(TaskSummaryView),
+  data: Schema.Array(TaskSummaryView).annotate({ description: "Newest first." }),
   meta: Schema.Struct({
-    current_page: Schema.Int,
-    per_page: Schema.Int,
-    last_page: Schema.Int,
-    total: Schema.Int
-  })
-}).annotate({ identifier: "TaskPage" })
+    current_page: Count.annotate({ description: "The page that was asked for." }),
+    per_page: Count.annotate({ description: "The page size that was asked for." }),
+    last_page: Count.annotate({ description: "At least 1." }),
+    total: Count.annotate({ description: "Tasks that match, over all pages." })
+  }).annotate({ identifier: "PageMeta", description: "Where the page stands among all of them." })
+}).annotate({ identifier: "TaskPage", description: "One page of the caller's tasks, newest first." })
 
 export const CreatedTaskView = Schema.Struct({
-  uuid: Schema.String,
+  uuid: Uuid,
   status: Schema.Literal("pending"),
-  max_execution_time: Schema.Int
-}).annotate({ identifier: "CreatedTask" })
+  max_execution_time: Count.annotate({ description: "The limit that holds, in seconds from creation." })
+}).annotate({ identifier: "CreatedTask", description: "The task that was created." })
 
 export const ToolResultsBody = Schema.Struct({
-  results: Schema.Array(ToolResult)
-}).annotate({ identifier: "ToolResults" })
+  results: Schema.Array(ToolResult).annotate({
+    description: "One result for every pending call, in any order."
+  })
+}).annotate({ identifier: "ToolResults", description: "The results of all pending calls." })
 
 export const CancelBody = Schema.Struct({
   reason: Schema.optional(
     Schema.NullOr(
       Schema.String.check(isAtMostCharacters(Limits.cancelReasonLength))
     )
-  )
-}).annotate({ identifier: "CancelTask" })
+  ).annotate({ description: `Kept in \`error\`; up to ${Limits.cancelReasonLength} characters.` })
+}).annotate({ identifier: "CancelTask", description: "Why the task is canceled." })
 
-export const ResumedTaskView = Schema.Struct({ uuid: Schema.String, status: Schema.Literal("processing") })
+export const ResumedTaskView = Schema.Struct({ uuid: Uuid, status: Schema.Literal("processing") }).annotate({
+  identifier: "ResumedTask",
+  description: "The task goes on."
+})
 
-export const CanceledTaskView = Schema.Struct({ uuid: Schema.String, status: Schema.Literal("canceled") })
+export const CanceledTaskView = Schema.Struct({ uuid: Uuid, status: Schema.Literal("canceled") }).annotate({
+  identifier: "CanceledTask",
+  description: "The task was canceled."
+})
 
-export const CanceledTasksView = Schema.Struct({ canceled: Schema.Int, uuids: Schema.Array(Schema.String) })
+export const CanceledTasksView = Schema.Struct({
+  canceled: Count.annotate({ description: "How many tasks were canceled." }),
+  uuids: Schema.Array(Uuid).annotate({ description: "Which." })
+}).annotate({ identifier: "CanceledTasks", description: "The tasks that were canceled." })
 
-/** Answer to a core event (CONTRACT 4): whether it changed the task, and where the task stands. */
-export const ReportedView = Schema.Struct({ status: TaskStatus, applied: Schema.Boolean })
+export const ReportedView = Schema.Struct({
+  status: Status,
+  applied: Schema.Boolean.annotate({ description: "False for an event that was seen before or has no effect." })
+}).annotate({ identifier: "ReportedEvent", description: "Where the task stands after the event (CONTRACT 4)." })

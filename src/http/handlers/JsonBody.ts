@@ -1,8 +1,9 @@
 /** Reads a request's JSON body within CONTRACT 2's bounds, and tells every broken field at once. */
-import { ByteSize, Effect, Predicate, Schema, SchemaIssue } from "effect"
+import { ByteSize, Duration, Effect, Fiber, Predicate, Schema, SchemaIssue } from "effect"
 import { HttpIncomingMessage, type HttpServerError, type HttpServerRequest } from "effect/http"
 import * as Limits from "../../domain/Limits.ts"
-import { invalid, PayloadTooLarge, ValidationFailed } from "../contract/Errors.ts"
+import { Timeouts } from "../../services/Timeouts.ts"
+import { invalid, PayloadTooLarge, RequestTimeout, UnsupportedMediaType, ValidationFailed } from "../contract/Errors.ts"
 
 type Path = ReadonlyArray<PropertyKey>
 
@@ -18,21 +19,40 @@ const isTooLarge = (error: HttpServerError.HttpServerError) =>
 
 const tooLarge = new PayloadTooLarge({ message: `The request body is larger than ${Limits.jsonBodyBytes} bytes.` })
 
-/** A byte that is no UTF-8 would come through as another character. */
-const decodeText = (bytes: ArrayBuffer) =>
-  Effect.try({
-    try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
-    catch: () => invalid(whole, "The body is not valid UTF-8")
-  })
+const tooSlow = new RequestTimeout({ message: "The request body did not arrive in time." })
 
-const readText = (request: HttpServerRequest.HttpServerRequest) =>
-  Number(request.headers["content-length"]) > Limits.jsonBodyBytes
-    ? Effect.fail(tooLarge)
-    : request.arrayBuffer.pipe(
-      Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(Limits.jsonBodyBytes)),
-      Effect.mapError((error) => isTooLarge(error) ? tooLarge : invalid(whole, "The body could not be read")),
-      Effect.flatMap(decodeText)
-    )
+const notPlain = new UnsupportedMediaType({ message: "The request body must come without a Content-Encoding." })
+
+/** Nothing is decompressed: a small body could become a huge one. */
+export const requirePlain = ({ headers }: HttpServerRequest.HttpServerRequest) => {
+  const encoding = headers["content-encoding"]?.toLowerCase()
+  return encoding === undefined || encoding === "" || encoding === "identity" ? Effect.void : Effect.fail(notPlain)
+}
+
+const readBytes = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
+  yield* requirePlain(request)
+  const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
+  const announced = Number(request.headers["content-length"] ?? Limits.jsonBodyBytes)
+  if (announced > Limits.jsonBodyBytes) return yield* tooLarge
+  // Apart from this fiber, because a reading that is interrupted closes the connection before it is answered.
+  const reading = yield* request.arrayBuffer.pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(Limits.jsonBodyBytes)),
+    Effect.mapError((error) => isTooLarge(error) ? tooLarge : invalid(whole, "The body could not be read")),
+    Effect.forkDetach({ startImmediately: true })
+  )
+  return yield* Fiber.join(reading).pipe(
+    Effect.timeoutOrElse({
+      duration: Duration.sum(jsonBody, Duration.seconds(announced / jsonBytesPerSecond)),
+      orElse: () => Effect.fail(tooSlow)
+    })
+  )
+})
+
+const decoder = new TextDecoder("utf-8", { fatal: true })
+
+/** A byte order mark is dropped; a byte that is not UTF-8 is an error and never replaced. */
+const decodeText = (bytes: ArrayBuffer) =>
+  Effect.try({ try: () => decoder.decode(bytes), catch: () => invalid(whole, "The body is not valid UTF-8") })
 
 const add = (errors: FieldErrors, path: Path, message: string) => {
   const field = path.map(String).join(".") || whole
@@ -73,10 +93,10 @@ const collect = (issue: SchemaIssue.Issue, path: Path, errors: FieldErrors, body
       }
       return
     case "AnyOf": {
-      const [only, ...others] = issue.issues
-      if (only !== undefined && others.length === 0) return collect(only, path, errors, body)
       const { discriminator, expected } = issue.ast.annotations ?? {}
       const isTold = typeof discriminator === "string"
+      const [only, ...others] = issue.issues
+      if (only !== undefined && others.length === 0) return collect(only, path, errors, body)
       if (isTold && !Predicate.isObject(valueAt(body, path))) return add(errors, path, "Expected an object")
       const at = isTold ? [...path, discriminator] : path
       return add(errors, at, typeof expected === "string" ? `Expected ${expected}` : messageOfUnion(issue))
@@ -138,8 +158,8 @@ export const reader = <A>(schema: Schema.Decoder<A>, { maxItems = {}, whenEmpty 
   const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
   return Effect.fnUntraced(function*(
     request: HttpServerRequest.HttpServerRequest
-  ): Effect.fn.Return<A, PayloadTooLarge | ValidationFailed> {
-    const text = yield* readText(request)
+  ): Effect.fn.Return<A, PayloadTooLarge | RequestTimeout | UnsupportedMediaType | ValidationFailed> {
+    const text = yield* decodeText(yield* readBytes(request))
     const value = text === "" && whenEmpty !== undefined ? whenEmpty : yield* parse(text)
     if (!Predicate.isObject(value)) return yield* invalid(whole, "The body must be a JSON object")
     const errors: FieldErrors = {}

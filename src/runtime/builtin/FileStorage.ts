@@ -57,7 +57,10 @@ export const make = Effect.fnUntraced(function*(root: string) {
       onSome: (file) => HttpServerResponse.jsonUnsafe(file, { status: 201 })
     })
   }).pipe(
-    Effect.provideContext(Multipart.limitsServices({ maxParts: 10, maxFileSize: Limits.fileBytes + slackBytes })),
+    Effect.provideContext(
+      // A file of JSON is a file, although Effect takes such parts for fields unless told otherwise.
+      Multipart.limitsServices({ maxParts: 10, maxFileSize: Limits.fileBytes + slackBytes, fieldMimeTypes: [] })
+    ),
     Effect.catchTag("MultipartError", (error) => Effect.succeed(invalid(error.reason._tag))),
     Effect.orDie
   )

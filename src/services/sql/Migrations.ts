@@ -3,6 +3,8 @@ import { Effect, Layer } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import * as Tasks from "./migrations/0001_tasks.ts"
 import * as IdempotencyKeys from "./migrations/0002_idempotency_keys.ts"
+import * as List from "./migrations/0003_list.ts"
+import * as Retention from "./migrations/0004_retention.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
   Effect.gen(function*() {
@@ -12,7 +14,9 @@ const run = (statements: ReadonlyArray<string>) =>
 
 const migrations = {
   "0001_tasks": run(Tasks.statements),
-  "0002_idempotency_keys": run(IdempotencyKeys.statements)
+  "0002_idempotency_keys": run(IdempotencyKeys.statements),
+  "0003_list": run(List.statements),
+  "0004_retention": run(Retention.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)
@@ -24,8 +28,12 @@ const migrate = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(
     Effect.andThen(
-      sql`SELECT pg_advisory_xact_lock(hashtextextended('async-task-service:migrations', 0))`,
-      Migrator.make({})({ loader, table: "async_task_service_migrations" })
+      // A migration, and the wait for another node's, takes as long as the tables are large.
+      sql`SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`,
+      Effect.andThen(
+        sql`SELECT pg_advisory_xact_lock(hashtextextended('async-task-service:migrations', 0))`,
+        Migrator.make({})({ loader, table: "async_task_service_migrations" })
+      )
     )
   )
 })

@@ -3,7 +3,7 @@ import { Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Limits from "../../domain/Limits.ts"
 import { OpaqueJson } from "../../domain/OpaqueJson.ts"
-import { isTerminal, RunId, TaskHead, TaskId, TaskStatus, type TaskSummary } from "../../domain/Task.ts"
+import { isTerminal, RunId, TaskHead, TaskId, TaskStatus } from "../../domain/Task.ts"
 import { changeOf } from "../../domain/TaskChange.ts"
 import { format, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { ToolCall } from "../../domain/ToolCall.ts"
@@ -18,6 +18,7 @@ import {
   TooManyActiveTasks
 } from "../TaskRepository.ts"
 import { cancelInterrupted, commitStatement, headColumns, isLive, micros, standing } from "./CommitStatement.ts"
+import { listAll, listByStatus, summaryColumns } from "./ListStatement.ts"
 import * as TaskInserts from "./TaskInserts.ts"
 
 const HeadRow = TaskHead.pipe(Schema.encodeKeys({
@@ -42,8 +43,6 @@ const summaryKeys = {
   completedAt: "completed_at",
   pendingToolCalls: "pending_tool_calls"
 } as const
-const summaryColumns = `uuid, sub, status, error, ${micros("created_at")} AS created_at,
-  ${micros("completed_at")} AS completed_at, pending_tool_calls`
 const decodeSummaries = Schema.decodeUnknownEffect(
   Schema.Array(Schema.Struct(SummaryFields).pipe(Schema.encodeKeys(summaryKeys)))
 )
@@ -86,6 +85,8 @@ const decodeClaims = Schema.decodeUnknownEffect(
   )
 )
 
+const countOf = ([row]: ReadonlyArray<object>) => (row as { readonly count: number }).count
+
 const isRepeatedEvent = (error: SqlError.SqlError) => error.reason._tag === "UniqueViolation"
 
 export const layer = Layer.effect(
@@ -121,18 +122,13 @@ export const layer = Layer.effect(
 
     const list = Effect.fnUntraced(
       function*({ page, perPage, statuses, sub }: Parameters<TaskRepository["Service"]["list"]>[0]) {
-        const where = `sub = $1 AND ($2::text[] IS NULL OR status = ANY($2::text[]))`
-        const filter = [sub, statuses.length === 0 ? null : `{${statuses.join(",")}}`]
-        const [counted] = yield* run(`SELECT count(*)::float8 AS total FROM tasks WHERE ${where}`, filter)
-        const { total } = counted as { readonly total: number }
-        const offset = (page - 1) * perPage
-        if (offset >= total) return { tasks: [] as ReadonlyArray<TaskSummary>, total }
-        const rows = yield* run(
-          `SELECT ${summaryColumns} FROM tasks WHERE ${where}
-          ORDER BY tasks.created_at DESC, uuid DESC LIMIT $3::int OFFSET $4::bigint`,
-          [...filter, perPage, String(offset)]
-        )
-        return { tasks: yield* decodeSummaries(rows), total }
+        const values = [sub, perPage, String((page - 1) * perPage)]
+        const rows = yield* statuses.length === 0
+          ? run(listAll, values)
+          : run(listByStatus, [...values, `{${statuses.join(",")}}`])
+        const { total } = rows[0] as { readonly total: number }
+        const tasks = yield* decodeSummaries(rows.filter((row) => "uuid" in row && row.uuid !== null))
+        return { tasks, total }
       },
       Effect.orDie
     )
@@ -228,7 +224,22 @@ export const layer = Layer.effect(
             ) RETURNING 1
           ) SELECT count(*)::int AS count FROM expired`,
           [format(at), limit]
-        ).pipe(Effect.map(([row]) => (row as { readonly count: number }).count), Effect.orDie),
+        ).pipe(Effect.map(countOf), Effect.orDie),
+
+      deleteEnded: (before, limit) =>
+        run(
+          `WITH ended AS (
+            SELECT uuid FROM tasks WHERE completed_at <= $1::timestamptz ORDER BY completed_at LIMIT $2::int
+            FOR UPDATE SKIP LOCKED
+          ), turns AS (
+            DELETE FROM task_turns USING ended WHERE task_uuid = ended.uuid
+          ), events AS (
+            DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid
+          ), deleted AS (
+            DELETE FROM tasks USING ended WHERE tasks.uuid = ended.uuid RETURNING 1
+          ) SELECT count(*)::int AS count FROM deleted`,
+          [format(before), limit]
+        ).pipe(Effect.map(countOf), Effect.orDie),
 
       cancelInterrupted: Effect.fnUntraced(
         function*(sub, at) {

@@ -1,0 +1,116 @@
+/** One example of every request and answer, shown by the documentation and held against the schemas by a test. */
+
+const uuid = "019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913"
+const createdAt = "2026-11-21T08:30:00.123456Z"
+const completedAt = "2026-11-21T08:30:04.654321Z"
+
+const uploaded = {
+  type: "file",
+  file: { id: "17", name: "report.pdf", mime_type: "application/pdf", provider_data: { path: "17/report.pdf" } }
+}
+
+const toolCall = { id: "call_1", name: "get_calendar", arguments: { day: "2026-11-23" } }
+
+const turn = {
+  output: [{ type: "text", text: "The report finds that sales rose by a tenth." }],
+  messages: [{ role: "assistant", content: "The report finds that sales rose by a tenth." }],
+  metadata: { model: "demo-1", finish_reason: "stop", usage: { input_tokens: 12, output_tokens: 11, total_tokens: 23 } }
+}
+
+const summary = { uuid, status: "completed", error: null, created_at: createdAt, completed_at: completedAt }
+
+const delivery = {
+  id: "019ac5d2-9c10-7a55-8e02-6d3f1b2c4a77",
+  status: "completed",
+  state: "delivered",
+  created_at: completedAt,
+  next_attempt_at: null,
+  attempts: [
+    { number: 1, started_at: completedAt, duration_ms: 84, response_status: 200, error: null }
+  ]
+}
+
+interface Example {
+  readonly request?: unknown
+  /** The answer of a success. */
+  readonly answer?: unknown
+}
+
+/** By `operationId`. */
+export const examples: Readonly<Record<string, Example>> = {
+  "files.upload": { answer: uploaded },
+  "files.storageBase": { answer: { url: "https://storage.example.com/public" } },
+  "tasks.create": {
+    request: {
+      assistant_id: 1,
+      input: [{ type: "text", text: "What does the report say?" }, uploaded],
+      callback_url: "https://client.example.com/webhooks/tasks",
+      callback_secret: "a long random secret",
+      client_tools: [{
+        type: "function",
+        name: "get_calendar",
+        description: "The user's appointments of a day.",
+        parameters: { type: "object", properties: { day: { type: "string", format: "date" } }, required: ["day"] }
+      }],
+      max_execution_time: 3600
+    },
+    answer: { uuid, status: "pending", max_execution_time: 3600 }
+  },
+  "tasks.list": {
+    answer: {
+      data: [
+        { ...summary, status: "interrupted", completed_at: null, pending_tool_calls: [toolCall] },
+        summary
+      ],
+      meta: { current_page: 1, per_page: 25, last_page: 1, total: 2 }
+    }
+  },
+  "tasks.get": { answer: { ...summary, turn } },
+  "tasks.events": {
+    answer: `id: 1\nevent: processing\ndata: ${
+      JSON.stringify({ uuid, revision: 1, status: "processing", occurred_at: createdAt })
+    }\n\n`
+  },
+  "tasks.deliveries": { answer: { data: [delivery] } },
+  "tasks.redeliver": { answer: { ...delivery, state: "pending", next_attempt_at: completedAt } },
+  "tasks.submitToolResults": {
+    request: { results: [{ tool_call_id: "call_1", output: { appointments: [] } }] },
+    answer: { uuid, status: "processing" }
+  },
+  "tasks.cancel": {
+    request: { reason: "The user closed the window." },
+    answer: { uuid, status: "canceled" }
+  },
+  "tasks.cancelInterrupted": { answer: { canceled: 1, uuids: [uuid] } },
+  "core.report": {
+    request: {
+      task_id: uuid,
+      run_id: "019ac5d2-8001-7b10-a5f3-90b1c2d3e4f5",
+      event_id: "evt-1",
+      type: "completed",
+      turn
+    },
+    answer: { status: "completed", applied: true }
+  }
+}
+
+/** The body of each error status. */
+export const errorExamples: Readonly<Record<string, unknown>> = {
+  401: { message: "The token is missing, invalid, expired or revoked." },
+  403: { message: "The task belongs to another user." },
+  404: { message: "There is no such task." },
+  408: { message: "The request body did not arrive in time." },
+  409: { message: "The task is completed, not interrupted." },
+  413: { message: "The request body is larger than 16777216 bytes." },
+  415: { message: "The content encoding gzip is not accepted." },
+  422: {
+    message: "input.0.type: Expected one of text, file, voice",
+    errors: { "input.0.type": ["Expected one of text, file, voice"] }
+  },
+  429: { message: "Too many active tasks. The maximum is 5 concurrent tasks." },
+  502: { message: "The assistant backend did not answer as expected." },
+  503: { message: "The service cannot reach its database at the moment. Try again soon." }
+}
+
+/** A webhook's body: the task as `GET` answers it. */
+export const webhookExample = { ...summary, turn }

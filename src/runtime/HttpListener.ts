@@ -1,0 +1,81 @@
+/**
+ * Node's HTTP server with every bound of the socket's edge, and with answers in JSON for what never becomes a request.
+ * An answer that comes before its request has ended is not lost: what still comes is read and dropped for a moment.
+ */
+import { Duration, Effect } from "effect"
+import { randomUUID } from "node:crypto"
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import type { Duplex } from "node:stream"
+import type { Timeouts } from "../services/Timeouts.ts"
+
+/** Bytes of a request's head; a longer one is 431. */
+const maxHeadBytes = 16 * 1024
+
+/** How often a head that is too slow is looked for. */
+const checkInterval = Duration.seconds(5)
+
+/** For the peer to read an answer before its connection goes. */
+const linger = Duration.millis(500)
+
+const statusOf: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+  ERR_HTTP_REQUEST_TIMEOUT: 408
+}
+
+const messages: Readonly<Record<number, string>> = {
+  405: "CONNECT is not allowed here.",
+  408: "The request did not arrive in time.",
+  413: "The chunk extensions are too long.",
+  431: `The headers are larger than ${maxHeadBytes} bytes.`
+}
+
+/** Answers once and closes; whatever else comes is dropped. */
+const refuse = (socket: Duplex, status: number) => {
+  if (socket.destroyed || !socket.writable) return
+  const body = JSON.stringify({ message: messages[status] ?? "The request is not valid HTTP." })
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json\r\nContent-Length: ${
+      Buffer.byteLength(body)
+    }\r\nX-Request-Id: ${randomUUID()}\r\nConnection: close\r\n\r\n${body}`
+  )
+  Effect.runFork(Effect.delay(Effect.sync(() => socket.destroy()), linger))
+}
+
+interface Answering {
+  readonly _httpMessage?: Pick<ServerResponse, "headersSent"> | null
+}
+
+/** A client that writes all before it reads would otherwise find its connection reset, and the answer gone. */
+const drain = (request: IncomingMessage, response: ServerResponse) =>
+  response.once("finish", () => {
+    if (!request.complete) setImmediate(() => request.resume())
+  })
+
+export const make = (timeouts: typeof Timeouts.Service): Server => {
+  const server = createServer({
+    // Node's own limit on a whole request would cut long uploads.
+    requestTimeout: 0,
+    headersTimeout: Duration.toMillis(timeouts.requestHead),
+    connectionsCheckingInterval: Math.min(
+      Duration.toMillis(checkInterval),
+      Duration.toMillis(timeouts.requestHead)
+    ),
+    keepAliveTimeout: Duration.toMillis(timeouts.idleConnection),
+    maxHeaderSize: maxHeadBytes
+  })
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    // An answer that has begun cannot be taken back.
+    const isAnswering = (socket as Answering)._httpMessage?.headersSent === true
+    if (error.code === "ECONNRESET" || isAnswering) return socket.destroy()
+    refuse(socket, statusOf[error.code ?? ""] ?? 400)
+  })
+  server.on("connect", (_, socket) => refuse(socket, 405))
+  // Node closes the idle connections of a server that stops; this closes those that become idle after that.
+  server.on("request", (_, response) => {
+    response.once("close", () => {
+      if (!server.listening) setImmediate(() => server.closeIdleConnections())
+    })
+  })
+  return server.on("request", drain)
+}

@@ -1,0 +1,247 @@
+/** The OpenAPI document held against others' tools: a linter, and a proxy that validates what really goes over the wire. */
+import { createConfig, lintFromString } from "@redocly/openapi-core"
+import { createLogger } from "@stoplight/prism-core"
+import { getHttpOperationsFromSpec } from "@stoplight/prism-http"
+import { createServer } from "@stoplight/prism-http-server"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { internalToken, report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
+import { eventually, mint, Service } from "../kit/Service.ts"
+
+// oxlint-disable-next-line typescript/no-explicit-any -- a document of any shape
+type Node = Record<string, any>
+
+const directory = temporaryDirectory()
+let database: OpenDatabase
+let core: ScriptedCore
+let service: Service
+let document: Node
+
+beforeAll(async () => {
+  database = await openDatabase()
+  core = await new ScriptedCore().listen()
+  service = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url, DATA_DIR: directory })
+  document = await (await fetch(`${service.url}/openapi.json`)).json()
+})
+
+afterAll(async () => {
+  await service.stop()
+  await core.close()
+  await database.drop()
+  removeDirectory(directory)
+})
+
+const visit = (node: unknown, path: string, look: (node: Node, path: string) => void): void => {
+  if (typeof node !== "object" || node === null) return
+  if (!Array.isArray(node)) look(node as Node, path)
+  for (const [key, inner] of Object.entries(node)) if (key !== "example") visit(inner, `${path}/${key}`, look)
+}
+
+const operations = () =>
+  Object.values<Node>(document["paths"]).flatMap((path) => Object.values<Node>(path)).map((operation) => ({
+    id: String(operation["operationId"]),
+    operation
+  }))
+
+describe("the document", () => {
+  it("passes a linter, strict, with nothing to say of it", async () => {
+    // Who may use the interface is not the document's to say: there is no licence to name.
+    const config = await createConfig({ extends: ["recommended-strict"], rules: { "info-license": "off" } })
+    const problems = await lintFromString({ source: JSON.stringify(document), config })
+    assert.deepStrictEqual(problems.map(({ message, ruleId }) => `${ruleId}: ${message}`), [])
+    assert.strictEqual(document["openapi"], "3.1.0")
+  })
+
+  it("describes every field, parameter and header, and closes no object", () => {
+    const silent: Array<string> = []
+    visit(document, "", (node, path) => {
+      assert.notStrictEqual(node["additionalProperties"], false, path)
+      if (path.endsWith("/properties") || path.endsWith("/headers")) {
+        for (const [name, field] of Object.entries<Node>(node)) {
+          if (field["description"] === undefined && field["$ref"] === undefined) silent.push(`${path}/${name}`)
+        }
+      }
+      if (typeof node["in"] === "string" && node["description"] === undefined) silent.push(`${path} ${node["name"]}`)
+    })
+    for (const [name, schema] of Object.entries<Node>(document["components"]["schemas"])) {
+      if (schema["description"] === undefined && schema["properties"]?.["message"] === undefined) silent.push(name)
+    }
+    assert.deepStrictEqual(silent, [])
+  })
+
+  it("has a summary and an example on every operation, in and out", () => {
+    for (const { id, operation } of operations()) {
+      assert.isString(operation["summary"], id)
+      const json = operation["requestBody"]?.["content"]?.["application/json"]
+      if (json !== undefined) assert.isDefined(json["example"], id)
+      for (const [status, response] of Object.entries<Node>(operation["responses"])) {
+        assert.isDefined(response["headers"]["X-Request-Id"], `${id} ${status}`)
+        for (const content of Object.values<Node>(response["content"] ?? {})) {
+          assert.isDefined(content["example"], `${id} ${status}`)
+        }
+      }
+    }
+  })
+
+  it("tells input items and core events apart by their type", () => {
+    const { CoreEvent, InputItem } = document["components"]["schemas"] as Node
+    assert.deepStrictEqual(Object.keys(InputItem.discriminator.mapping), ["text", "file", "voice"])
+    assert.strictEqual(InputItem.oneOf.length, 3)
+    assert.strictEqual(CoreEvent.oneOf.length, 5)
+  })
+
+  it("is shown on a page that loads nothing from elsewhere", async () => {
+    const page = await fetch(`${service.url}/docs`)
+    assert.strictEqual(page.status, 200)
+    assert.notMatch(await page.text(), /<(?:script|link)[^>]+(?:src|href)="?https?:/i)
+  })
+})
+
+interface Violation {
+  readonly location: ReadonlyArray<string>
+  readonly message: string
+}
+
+/** A proxy before `upstream` that holds each request and answer against `spec`. */
+const validating = async (spec: Node, upstream: string) => {
+  const server = createServer(await getHttpOperationsFromSpec(spec), {
+    cors: false,
+    components: { logger: createLogger("proxy", { enabled: false }) },
+    config: {
+      isProxy: true,
+      upstream: new URL(upstream),
+      mock: { dynamic: false },
+      checkSecurity: true,
+      validateRequest: true,
+      validateResponse: true,
+      errors: false,
+      upstreamProxy: undefined
+    }
+  })
+  const url = await server.listen(0, "127.0.0.1")
+  const seen = new Set<string>()
+  const call = async (method: string, path: string, token: string | undefined, body?: unknown, headers = {}) => {
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined || body instanceof FormData ? {} : { "content-type": "application/json" }),
+        ...headers
+      },
+      ...(body === undefined ? {} : { body: body instanceof FormData ? body : JSON.stringify(body) })
+    })
+    const violations: ReadonlyArray<Violation> = JSON.parse(response.headers.get("sl-violations") ?? "[]")
+    const text = await response.text()
+    seen.add(`${method} ${path.replace(/[0-9a-f-]{36}/, "{uuid}").split("?")[0]} ${response.status}`)
+    return { status: response.status, violations, body: text.startsWith("{") ? JSON.parse(text) : text }
+  }
+  return { call, seen, close: () => server.close() }
+}
+
+describe("the live service", () => {
+  it("answers as documented, seen by a validating proxy", async () => {
+    const proxy = await validating(document, service.url)
+    const token = await mint("documented")
+    const stranger = await mint("stranger")
+    /** A request as documented; neither it nor its answer breaks the document. */
+    const ok = async (status: number, ...[method, path, of, body, headers]: Parameters<typeof proxy.call>) => {
+      const answer = await proxy.call(method, path, of, body, headers)
+      assert.strictEqual(answer.status, status, `${method} ${path} ${JSON.stringify(answer.body)}`)
+      assert.deepStrictEqual(answer.violations, [], `${method} ${path}`)
+      return answer.body
+    }
+    /** A request that breaks a rule; its answer is as documented. */
+    const refused = async (status: number, ...[method, path, of, body, headers]: Parameters<typeof proxy.call>) => {
+      const answer = await proxy.call(method, path, of, body, headers)
+      assert.strictEqual(answer.status, status, `${method} ${path} ${JSON.stringify(answer.body)}`)
+      const ofAnswer = answer.violations.filter(({ location }) => location[0] === "response")
+      assert.deepStrictEqual(ofAnswer, [], `${method} ${path}`)
+    }
+    const examples = Object.fromEntries(
+      operations().map(({ id, operation }) => [
+        id,
+        operation["requestBody"]?.["content"]?.["application/json"]?.["example"]
+      ])
+    )
+    try {
+      // Every documented example of a request is one that the service takes.
+      const { uuid } = await ok(201, "POST", "/api/tasks", token, examples["tasks.create"], {
+        "idempotency-key": "documented-1"
+      })
+      await ok(201, "POST", "/api/tasks", token, examples["tasks.create"], { "idempotency-key": "documented-1" })
+      await refused(422, "POST", "/api/tasks", token, { assistant_id: "one", input: [] })
+      await refused(401, "POST", "/api/tasks", undefined, examples["tasks.create"])
+      await ok(200, "GET", `/api/tasks/${uuid}`, token)
+      await ok(200, "GET", `/api/tasks/${uuid}?include=waiting_on&wait=1`, token)
+      await refused(422, "GET", `/api/tasks/${uuid}?wait=0`, token)
+      await ok(403, "GET", `/api/tasks/${uuid}`, stranger)
+      await ok(404, "GET", "/api/tasks/nothing", token)
+      const run = await eventually(async () => core.runOf(uuid), (found) => found !== undefined)
+      const calls = [{ id: "call_1", name: "get_calendar", arguments: {} }]
+      await report(run!, { type: "progress", turn: turnOf("so far") })
+      await ok(200, "GET", `/api/tasks/${uuid}`, token)
+      await report(run!, { type: "interrupted", state: { at: 1 }, tool_calls: calls })
+      await ok(200, "GET", `/api/tasks/${uuid}`, token)
+      await ok(200, "GET", "/api/tasks?status=interrupted,pending&page=1&per_page=100", token)
+      await ok(200, "GET", "/api/tasks", token)
+      await refused(422, "GET", "/api/tasks?status=nonsense", token)
+      await refused(422, "POST", `/api/tasks/${uuid}/tool-results`, token, { results: [] })
+      await ok(200, "POST", `/api/tasks/${uuid}/tool-results`, token, examples["tasks.submitToolResults"])
+      await ok(409, "POST", `/api/tasks/${uuid}/tool-results`, token, examples["tasks.submitToolResults"])
+      await ok(409, "POST", `/api/tasks/${uuid}/cancel`, token, examples["tasks.cancel"])
+      const leg = await eventually(async () => core.runOf(uuid), (found) => found?.run_id !== run!.run_id)
+      const event = { task_id: uuid, run_id: leg!.run_id, event_id: "again" }
+      await ok(200, "POST", "/internal/core/events", internalToken, {
+        ...event,
+        type: "interrupted",
+        tool_calls: calls
+      })
+      await ok(200, "POST", `/api/tasks/${uuid}/cancel`, token, examples["tasks.cancel"])
+      await ok(409, "POST", "/internal/core/events", internalToken, {
+        ...event,
+        event_id: "late",
+        type: "completed",
+        turn: turnOf("late")
+      })
+      await ok(404, "POST", "/internal/core/events", internalToken, examples["core.report"])
+      await refused(422, "POST", "/internal/core/events", internalToken, { type: "nonsense" })
+      await refused(401, "POST", "/internal/core/events", "nobody", examples["core.report"])
+      await ok(200, "GET", `/api/tasks/${uuid}`, token)
+      await ok(200, "GET", `/api/tasks/${uuid}/events`, token)
+      await ok(200, "GET", `/api/tasks/${uuid}/deliveries`, token)
+      await ok(404, "POST", `/api/tasks/${uuid}/deliveries/x/redeliver`, token)
+      await ok(200, "POST", "/api/tasks/cancel-interrupted", token)
+      for (let count = 0; count < 5; count++) await ok(201, "POST", "/api/tasks", token, examples["tasks.create"])
+      await ok(429, "POST", "/api/tasks", token, examples["tasks.create"])
+      const form = new FormData()
+      form.set("file", new File(["one two"], "note.txt", { type: "text/plain" }))
+      await ok(201, "POST", "/api/files", token, form)
+      const wrong = new FormData()
+      wrong.set("file", new File(["MZ"], "program.exe"))
+      await refused(422, "POST", "/api/files", token, wrong)
+      await ok(200, "GET", "/api/storage/base", token)
+
+      const tried = [...proxy.seen].map((line) => line.replace(/ \d+$/, ""))
+      for (const [path, methods] of Object.entries<Node>(document["paths"])) {
+        for (const method of Object.keys(methods)) {
+          const pattern = new RegExp(`^${method.toUpperCase()} ${path.replace(/\{\w+\}/g, "[^ /]+")}$`)
+          assert.isTrue(tried.some((line) => pattern.test(line)), `${method} ${path} was not tried`)
+        }
+      }
+    } finally {
+      await proxy.close()
+    }
+  })
+
+  it("would be found out", async () => {
+    const lying = structuredClone(document)
+    lying["components"]["schemas"]["Task"]["required"].push("owner")
+    const proxy = await validating(lying, service.url)
+    const token = await mint("lied-to")
+    const { uuid } = (await service.create(token, "x")).body
+    const answer = await proxy.call("GET", `/api/tasks/${uuid}`, token)
+    await proxy.close()
+    assert.match(answer.violations.map(({ message }) => message).join(), /owner/)
+  })
+})

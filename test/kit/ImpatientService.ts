@@ -1,0 +1,20 @@
+/** The service with shorter timeouts, for tests of what happens when they end. A process of its own, as the real one is. */
+import { NodeRuntime } from "@effect/platform-node"
+import { Duration, Effect, Layer } from "effect"
+import * as App from "../../src/runtime/App.ts"
+import * as AppConfig from "../../src/runtime/AppConfig.ts"
+import { Timeouts } from "../../src/services/Timeouts.ts"
+
+NodeRuntime.runMain(
+  Effect.flatMap(AppConfig.load(process.env), (config) => Layer.launch(App.layer(config))).pipe(
+    Effect.withTracerEnabled(false),
+    Effect.provideService(Timeouts, {
+      requestHead: Duration.millis(500),
+      idleConnection: Duration.seconds(5),
+      jsonBody: Duration.millis(500),
+      jsonBytesPerSecond: 16 * 1024 * 1024,
+      uploadSilence: Duration.millis(500),
+      backendSilence: Duration.seconds(1)
+    })
+  )
+)

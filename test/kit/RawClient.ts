@@ -1,0 +1,81 @@
+/** A client that writes bytes as a test says, and keeps what comes back and how the connection ends. */
+import { once } from "node:events"
+import { connect, type Socket } from "node:net"
+import { eventually } from "./Service.ts"
+
+export interface RawAnswer {
+  readonly status: number
+  readonly head: string
+  readonly body: string
+}
+
+export class RawClient {
+  readonly socket: Socket
+  received = ""
+  ended: "open" | "closed" | "reset" = "open"
+
+  private constructor(socket: Socket) {
+    this.socket = socket
+    socket.setEncoding("latin1")
+    socket.on("data", (text) => this.received += text)
+    socket.on("end", () => this.ended = "closed")
+    socket.on("error", () => this.ended = "reset")
+    socket.on("close", () => this.ended = this.ended === "open" ? "closed" : this.ended)
+  }
+
+  static async open(url: string) {
+    const { hostname, port } = new URL(url)
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+    await once(socket, "connect")
+    return new RawClient(socket)
+  }
+
+  send(bytes: string | Uint8Array) {
+    if (this.socket.writable) this.socket.write(typeof bytes === "string" ? Buffer.from(bytes, "latin1") : bytes)
+    return this
+  }
+
+  /** Waits while more is written than the other side takes. */
+  async sendAll(bytes: Uint8Array) {
+    if (this.socket.write(bytes)) return
+    await new Promise<void>((resolve) => {
+      const go = () => {
+        this.socket.off("drain", go).off("close", go)
+        resolve()
+      }
+      this.socket.on("drain", go).on("close", go)
+    })
+  }
+
+  /** All whole answers so far; every answer of ours tells its length. */
+  answers(): Array<RawAnswer> {
+    const found: Array<RawAnswer> = []
+    for (let at = 0;;) {
+      const end = this.received.indexOf("\r\n\r\n", at)
+      if (end < 0) return found
+      const head = this.received.slice(at, end)
+      const status = Number(/^HTTP\/1\.1 (\d+)/.exec(head)?.[1])
+      const length = status < 200 ? 0 : Number(/content-length: (\d+)/i.exec(head)?.[1] ?? 0)
+      at = end + 4 + length
+      if (this.received.length < at) return found
+      found.push({ status, head, body: this.received.slice(end + 4, at) })
+    }
+  }
+
+  async answer(index = 0, patience?: number): Promise<RawAnswer> {
+    const found = await eventually(
+      async () => this.answers(),
+      (answers) => answers.length > index || this.ended !== "open",
+      patience
+    )
+    const answer = found[index]
+    if (answer === undefined) {
+      throw new Error(`no answer ${index}; ${this.ended} after ${JSON.stringify(this.received)}`)
+    }
+    return answer
+  }
+
+  close() {
+    this.socket.destroy()
+  }
+}

@@ -1,0 +1,102 @@
+/** An assistant backend on a real socket that records what it is sent and does what a test says (CONTRACT 5). */
+import { createHash } from "node:crypto"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { AddressInfo, Socket } from "node:net"
+
+/** One `POST /files`, as far as it came. */
+export interface ReceivedUpload {
+  readonly authorization: string | undefined
+  /** The part's header lines, once they are there. */
+  head: string
+  /** Of the file alone, without the form around it. */
+  size: number
+  sha256: string
+  /** How many bytes of the request were read. */
+  received: number
+  state: "receiving" | "complete" | "aborted"
+}
+
+type Script = (request: IncomingMessage, response: ServerResponse, upload: ReceivedUpload) => Promise<void> | void
+
+export const answerJson = (response: ServerResponse, status: number, body: unknown) =>
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))
+
+/** Reads a form of one field to its end, never holding more than the form's head and tail. */
+export const readForm = async (request: IncomingMessage, upload: ReceivedUpload) => {
+  const boundary = /boundary="?([^";]+)/.exec(request.headers["content-type"] ?? "")?.[1] ?? ""
+  const tail = `\r\n--${boundary}--\r\n`
+  const hash = createHash("sha256")
+  let held: Buffer = Buffer.alloc(0)
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    upload.received += chunk.length
+    held = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+    if (upload.head === "") {
+      const end = held.indexOf("\r\n\r\n")
+      if (end < 0) continue
+      upload.head = held.subarray(0, end).toString()
+      held = held.subarray(end + 4)
+    }
+    const safe = held.length - tail.length
+    if (safe <= 0) continue
+    hash.update(held.subarray(0, safe))
+    upload.size += safe
+    held = held.subarray(safe)
+  }
+  if (held.toString() !== tail) throw new Error(`the form does not end as it should: ${held.toString()}`)
+  upload.sha256 = hash.digest("hex")
+  upload.state = "complete"
+}
+
+export const fileName = ({ head }: ReceivedUpload) => /filename="([^"]*)"/.exec(head)?.[1]
+
+/** Takes the file and answers as a backend does: with a number for an id. */
+export const takeFile: Script = async (request, response, upload) => {
+  await readForm(request, upload)
+  const name = fileName(upload) ?? ""
+  const mime_type = /content-type: *(.*)/i.exec(upload.head)?.[1] ?? ""
+  answerJson(response, 201, { id: 17, name, mime_type, provider_data: { path: `17/${upload.sha256}` } })
+}
+
+export class ScriptedBackend {
+  readonly uploads: Array<ReceivedUpload> = []
+  /** Of each upload, in the same order. */
+  readonly sockets: Array<Socket> = []
+  onUpload: Script = takeFile
+  onStorageBase: (response: ServerResponse) => void = (response) => answerJson(response, 200, { url: "http://files/" })
+  readonly #server = createServer({ requestTimeout: 0 }, (request, response) => {
+    if (request.url === "/storage/base") return this.onStorageBase(response)
+    const upload: ReceivedUpload = {
+      authorization: request.headers.authorization,
+      head: "",
+      size: 0,
+      sha256: "",
+      received: 0,
+      state: "receiving"
+    }
+    this.uploads.push(upload)
+    this.sockets.push(request.socket)
+    request.on("error", () => {})
+    request.on("close", () => {
+      if (!request.complete) upload.state = "aborted"
+    })
+    void Promise.resolve(this.onUpload(request, response, upload)).catch(() => response.destroy())
+  })
+
+  async listen(port = 0) {
+    await new Promise<void>((resolve) => this.#server.listen(port, "127.0.0.1", () => resolve()))
+    return this
+  }
+
+  get url() {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  get last(): ReceivedUpload | undefined {
+    return this.uploads.at(-1)
+  }
+
+  async close() {
+    this.#server.closeAllConnections()
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()))
+  }
+}
