@@ -6,18 +6,24 @@ import { Arbitrary, Effect } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import * as Limits from "../../src/domain/Limits.ts"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { addressRules } from "../kit/fuzz/Addresses.ts"
 import type { Rule } from "../kit/fuzz/Attempt.ts"
-import { fieldRules } from "../kit/fuzz/Fields.ts"
+import { fieldRules } from "../kit/fuzz/FieldRules.ts"
+import { headerRules } from "../kit/fuzz/HeaderRules.ts"
+import { pathRules } from "../kit/fuzz/PathRules.ts"
+import { queryRules } from "../kit/fuzz/QueryRules.ts"
 import { tell } from "../kit/fuzz/Story.ts"
-import { textRules } from "../kit/fuzz/Texts.ts"
+import { textRules } from "../kit/fuzz/TextRules.ts"
 import { stories } from "../kit/fuzz/ValidBodies.ts"
 import { World } from "../kit/fuzz/World.ts"
 import { mint } from "../kit/Service.ts"
 
 const seed = process.env["FUZZ_SEED"] ?? String(Date.now())
 const cases = Number(process.env["FUZZ_CASES"] ?? 1500)
-const rules = [...fieldRules, ...textRules, ...addressRules]
+const rules = [...fieldRules, ...textRules, ...queryRules, ...headerRules, ...pathRules]
+const totalWeight = rules.reduce((sum, { weight = 1 }) => sum + weight, 0)
+
+/** Every rule is tried, however short the run. */
+const runsOf = ({ weight = 1 }: Rule) => Math.max(1, Math.round(cases * weight / totalWeight))
 
 let database: OpenDatabase
 let world: World
@@ -42,7 +48,7 @@ const check = (rule: Rule) =>
           Effect.promise(() => world.try(rule.group, attempt)),
           (problem) => problem === undefined ? Effect.succeed(true) : Effect.fail(problem)
         ),
-      { runs: Math.max(1, Math.round(cases / rules.length)), seed: `${seed} ${rule.name}`, size: 6, maxShrinks: 40 }
+      { runs: runsOf(rule), seed: `${seed} ${rule.name}`, size: 6, maxShrinks: 40 }
     ),
     (result) => {
       const failure = Arbitrary.formatCheckFailure(result)

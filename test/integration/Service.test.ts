@@ -1,6 +1,6 @@
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
+import { internalToken, report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
 
 let database: OpenDatabase
@@ -291,6 +291,53 @@ describe("the edge", () => {
       "turns.0.role",
       "turns.0.content"
     ])
+  })
+
+  it("blames a field where the client wrote it, in words that a client knows", async () => {
+    const token = await mint("olivia")
+    const tools = [
+      { type: "function", function: { name: "a b", strict: 1 } },
+      { name: "b", inputSchema: 1 },
+      { type: "custom", name: "c", input_schema: [] },
+      { type: "other", function: { name: "d" } }
+    ]
+    const { body } = await service.call("POST", "/api/tasks", token, {
+      assistant_id: 1,
+      input: [null, 1],
+      turns: [{ role: "user", content: null }],
+      client_tools: tools
+    })
+    assert.deepStrictEqual(body.errors, {
+      "input.0": ["Expected an object"],
+      "input.1": ["Expected an object"],
+      "turns.0.content": ["Expected a string or an array of parts"],
+      "client_tools.0.function.name": ["Expected 1 to 64 letters, digits, _ or -"],
+      "client_tools.0.function.strict": ["Expected boolean"],
+      "client_tools.1.inputSchema": ["Expected an object"],
+      "client_tools.2.input_schema": ["Expected an object"],
+      "client_tools.3.type": [`Expected "function"`]
+    })
+    const { uuid } = (await service.create(token, "x")).body
+    const { body: refused } = await report(await runOf(uuid), { type: "interrupted", tool_calls: [] })
+    assert.deepStrictEqual(refused["errors"], { tool_calls: ["Expected at least one item"] })
+  })
+
+  it("takes no URL that a parser would have to mend", async () => {
+    const token = await mint("peggy")
+    for (
+      const callback_url of ["https://example.org/ ", "https://example.org/\r\nX-Injected: 1", "http://exam\tple.org/"]
+    ) {
+      const { body, status } = await service.create(token, "x", { callback_url })
+      assert.deepStrictEqual([status, Object.keys(body.errors ?? {})], [422, ["callback_url"]], callback_url)
+    }
+  })
+
+  it("knows a path by one spelling only", async () => {
+    const token = await mint("victor")
+    for (const path of ["/API/tasks", "//api/tasks", "/api//tasks"]) {
+      assert.strictEqual((await service.call("GET", path, token)).status, 404, path)
+    }
+    assert.strictEqual((await service.call("POST", "/Internal/core/events", internalToken, "{")).status, 404)
   })
 
   it("stays quick whatever a body holds a million times", async () => {

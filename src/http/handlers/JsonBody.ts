@@ -1,5 +1,5 @@
 /** Reads a request's JSON body within CONTRACT 2's bounds, and tells every broken field at once. */
-import { ByteSize, Duration, Effect, Fiber, Predicate, Schema, SchemaIssue } from "effect"
+import { ByteSize, Duration, Effect, Fiber, Predicate, Schema, type SchemaAST, SchemaIssue } from "effect"
 import { HttpIncomingMessage, type HttpServerError, type HttpServerRequest } from "effect/http"
 import * as Limits from "../../domain/Limits.ts"
 import { Timeouts } from "../../services/Timeouts.ts"
@@ -64,8 +64,18 @@ const add = (errors: FieldErrors, path: Path, message: string) => {
 
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
-const messageOf = (issue: SchemaIssue.Leaf): string =>
-  issue._tag === "MissingKey" ? "This field is required" : SchemaIssue.defaultLeafHook(issue)
+/** In a client's words: the names of our schemas say nothing to it. */
+const expectedBy = (ast: SchemaAST.AST): string | undefined => {
+  const expected = ast.annotations?.["expected"]
+  if (typeof expected === "string") return expected
+  return ast._tag === "Objects" ? "an object" : undefined
+}
+
+const messageOf = (issue: SchemaIssue.Leaf): string => {
+  if (issue._tag === "MissingKey") return "This field is required"
+  const expected = issue._tag === "InvalidType" ? expectedBy(issue.ast) : undefined
+  return expected === undefined ? SchemaIssue.defaultLeafHook(issue) : `Expected ${expected}`
+}
 
 /** Absent and `null` mean the same to a client, so neither is worth a word. */
 const messageOfUnion = (issue: SchemaIssue.Issue): string =>
@@ -93,10 +103,11 @@ const collect = (issue: SchemaIssue.Issue, path: Path, errors: FieldErrors, body
       }
       return
     case "AnyOf": {
-      const [only, ...others] = issue.issues
-      if (only !== undefined && others.length === 0) return collect(only, path, errors, body)
       const { discriminator, expected } = issue.ast.annotations ?? {}
       const isTold = typeof discriminator === "string"
+      const [only, ...others] = issue.issues
+      const isOneOfMany = !isTold && typeof expected === "string"
+      if (only !== undefined && others.length === 0 && !isOneOfMany) return collect(only, path, errors, body)
       if (isTold && !Predicate.isObject(valueAt(body, path))) return add(errors, path, "Expected an object")
       const at = isTold ? [...path, discriminator] : path
       return add(errors, at, typeof expected === "string" ? `Expected ${expected}` : messageOfUnion(issue))

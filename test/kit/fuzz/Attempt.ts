@@ -12,14 +12,16 @@ export interface Attempt {
   readonly path: string
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
   readonly body?: string | Uint8Array
-  /** Any of these statuses; a 422 blames `field` and nothing else. */
-  readonly expected: { readonly statuses: ReadonlyArray<number>; readonly field?: string }
+  /** Any of these statuses; a 422 blames `field` and nothing else, and a list has `total` tasks. */
+  readonly expected: { readonly statuses: ReadonlyArray<number>; readonly field?: string; readonly total?: number }
 }
 
 export interface Rule {
   /** What is asked, for the table of answers. */
   readonly group: string
   readonly name: string
+  /** How often it is tried, where another rule is tried once. */
+  readonly weight?: number
   readonly attempts: Arbitrary.Arbitrary<Attempt>
 }
 

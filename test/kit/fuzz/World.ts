@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto"
 import * as http from "node:http"
 import { isDeepStrictEqual } from "node:util"
+import type { TaskStatus } from "../../../src/domain/Task.ts"
 import { internalToken, report, ScriptedCore, type StartedRun, turnOf } from "../ScriptedCore.ts"
 import { eventually, mint, Service } from "../Service.ts"
 import type { Attempt, Target } from "./Attempt.ts"
@@ -18,16 +19,23 @@ interface Place {
   readonly token: string
 }
 
+/** Where the tasks of the targets' owner stand. */
+export const ownersStatuses: ReadonlyArray<TaskStatus> = ["completed", "processing", "interrupted"]
+
 const toolCalls = ["c1", "c2", "c3"].map((id) => ({ id, name: "look", arguments: {} }))
 
+/** A schema's own name, which says nothing to a client. */
+const schemaName = /\bExpected [A-Z]/
+
+const isMessage = (value: unknown) => typeof value === "string" && value !== "" && !schemaName.test(value)
+
+/** The fields that are blamed; undefined when the body is not an error as CONTRACT 2 has it. */
 const fieldsOf = (text: string): ReadonlyArray<string> | undefined => {
   try {
-    const { errors, message } = JSON.parse(text)
-    const isWellFormed = typeof message === "string" && message !== "" &&
-      Object.values(errors ?? {}).every((list) =>
-        Array.isArray(list) && list.length > 0 && list.every((item) => typeof item === "string")
-      )
-    return isWellFormed ? Object.keys(errors ?? {}) : undefined
+    const { errors = {}, message } = JSON.parse(text)
+    const isWellFormed = isMessage(message) &&
+      Object.values(errors).every((list) => Array.isArray(list) && list.length > 0 && list.every(isMessage))
+    return isWellFormed ? Object.keys(errors) : undefined
   } catch {
     return undefined
   }
@@ -37,10 +45,11 @@ const fieldsOf = (text: string): ReadonlyArray<string> | undefined => {
 const isOfNode = (status: number) => status === 400 || status === 431
 
 const problemOf = (attempt: Attempt, { headers, status, text }: Reply): string | undefined => {
-  const { field, statuses } = attempt.expected
+  const { field, statuses, total } = attempt.expected
   const told = `${status} ${text.slice(0, 600)}`
   if (!statuses.includes(status)) return `expected ${statuses.join(" or ")}, got ${told}`
   if (isOfNode(status)) return undefined
+  if (total !== undefined && JSON.parse(text).meta.total !== total) return `expected ${total} tasks, got ${told}`
   if (headers["x-request-id"] === undefined) return `no X-Request-Id: ${told}`
   if (status < 400 || attempt.method === "HEAD") return undefined
   const fields = fieldsOf(text)

@@ -75,6 +75,7 @@ export const textRules: ReadonlyArray<Rule> = [
   ...Object.entries(odd).map(([name, change]): Rule => ({
     group: "JSON in an odd way",
     name,
+    weight: 3,
     attempts: Arbitrary.map(written, (json) => ({
       ...doors[0]!,
       caller: "newcomer" as const,

@@ -1,0 +1,174 @@
+/** Each rule about a field, broken alone in an otherwise valid body, or kept at its very edge. */
+import { Arbitrary } from "effect"
+import { answered, type Attempt, blaming, integerUpTo, oneOf, type Rule } from "./Attempt.ts"
+import * as Fields from "./Fields.ts"
+import { dotted, type Path, put, write } from "./Json.ts"
+import * as Kinds from "./Kinds.ts"
+import { type Body, cancelBodies, coreEvents, createBodies, resultsOf } from "./ValidBodies.ts"
+
+type Field = Fields.Field
+
+interface Door {
+  readonly group: string
+  readonly bodies: Arbitrary.Arbitrary<Body>
+  readonly fields: ReadonlyArray<Field>
+  readonly refused: Omit<Attempt, "body" | "expected">
+  readonly taken: Omit<Attempt, "body">
+  /** Items stand at the places of those that are there, because each answers to something else. */
+  readonly keepsItems?: boolean
+}
+
+const doors: ReadonlyArray<Door> = [
+  {
+    group: "create",
+    bodies: createBodies,
+    fields: Fields.createFields,
+    refused: { target: "none", caller: "owner", method: "POST", path: "/api/tasks" },
+    taken: { target: "none", caller: "newcomer", method: "POST", path: "/api/tasks", expected: answered(201) }
+  },
+  {
+    group: "tool results",
+    bodies: Arbitrary.map(resultsOf(["c1", "c2", "c3"]), (results) => ({ results })),
+    fields: Fields.resultFields,
+    refused: { target: "interrupted", caller: "owner", method: "POST", path: "/api/tasks/{uuid}/tool-results" },
+    taken: {
+      target: "fresh interrupted",
+      caller: "owner",
+      method: "POST",
+      path: "/api/tasks/{uuid}/tool-results",
+      expected: answered(200)
+    },
+    keepsItems: true
+  },
+  {
+    group: "cancel",
+    bodies: cancelBodies,
+    fields: Fields.cancelFields,
+    refused: { target: "interrupted", caller: "owner", method: "POST", path: "/api/tasks/{uuid}/cancel" },
+    taken: {
+      target: "fresh interrupted",
+      caller: "owner",
+      method: "POST",
+      path: "/api/tasks/{uuid}/cancel",
+      expected: answered(200)
+    }
+  },
+  {
+    group: "core event",
+    bodies: coreEvents,
+    fields: Fields.eventFields,
+    refused: { target: "processing", caller: "core", method: "POST", path: "/internal/core/events" },
+    taken: {
+      target: "fresh processing",
+      caller: "core",
+      method: "POST",
+      path: "/internal/core/events",
+      expected: answered(200)
+    }
+  }
+]
+
+/** The body with the field's host in it, and where the field is then. */
+const settle = ({ host, path }: Field, body: Body, pick: number, keepsItems: boolean): readonly [unknown, Path] => {
+  const names = path.split(".")
+  const star = names.indexOf("*")
+  if (star === -1) return [host ?? body, names]
+  const list = names.slice(0, star)
+  const isEvent = list[0] === "tool_calls"
+  const whole = isEvent ? { ...Fields.interrupted, event_id: body["event_id"] } : body
+  const items = (whole as Body)[list[0]!]
+  const length = Array.isArray(items) ? items.length : 0
+  const index = pick % (keepsItems ? length : length + 1)
+  const at = [...list, index]
+  const item = keepsItems ? { ...(items as ReadonlyArray<object>)[index], ...host } : host
+  return [put(whole, at, item), [...at, ...names.slice(star + 1)]]
+}
+
+const rulesOf = (door: Door) => (field: Field): ReadonlyArray<Rule> => {
+  const { kind: { broken, valid }, need, path } = field
+  const rule = (
+    name: string,
+    isBroken: boolean,
+    value: (path: Path) => unknown,
+    blamed: (path: Path) => string
+  ): Rule => ({
+    group: `${door.group}: ${isBroken ? "one field broken" : "valid to the edge"}`,
+    name: `${path}: ${name}`,
+    attempts: Arbitrary.all({ body: door.bodies, pick: integerUpTo(3) }).pipe(Arbitrary.map(({ body, pick }) => {
+      const [hosted, at] = settle(field, body, pick, door.keepsItems ?? false)
+      const written = write(put(hosted, at, value(at)))
+      return isBroken
+        ? { ...door.refused, body: written, expected: blaming(blamed(at)) }
+        : { ...door.taken, body: written }
+    }))
+  })
+  const isRequired = need === "required"
+  const absence = [
+    rule("null", isRequired && field.kind !== Kinds.anyJson, () => null, dotted),
+    // Without an item there is a shorter list, which is no break.
+    ...(path.endsWith("*") ? [] : [rule("missing", isRequired, () => undefined, dotted)])
+  ]
+  return [
+    ...absence.filter(() => !isUntold(field)),
+    ...Object.entries(broken).map(([name, { at, blamed }]) => rule(name, true, at, blamed ?? dotted)),
+    ...Object.entries(valid).filter(() => !isIdentity(field)).map(([name, { at }]) => rule(name, false, at, dotted))
+  ]
+}
+
+/** What tells a form from another: without it the item is an incomplete one of another form. */
+const isUntold = ({ path }: Field) => /\.(messages|inputSchema|input_schema)$/.test(path)
+
+/** Fields whose value names something: another valid one is not the task's, or not the answer that was asked for. */
+const isIdentity = ({ path }: Field) => ["task_id", "run_id", "results", "results.*.tool_call_id"].includes(path)
+
+const asTheyAre: ReadonlyArray<Rule> = doors.map(({ bodies, group, taken }) => ({
+  group: `${group}: as the schema says`,
+  name: "any valid body",
+  weight: 25,
+  attempts: Arbitrary.map(bodies, (body) => ({ ...taken, body: write(body) }))
+}))
+
+const others: ReadonlyArray<Rule> = [
+  {
+    group: "create: one field broken",
+    name: "client_tools: a name twice",
+    attempts: Arbitrary.all({
+      body: createBodies,
+      one: oneOf([Fields.tool, Fields.nestedTool, Fields.mcpTool, Fields.anthropicTool])
+    }).pipe(
+      Arbitrary.map(({ body, one }) => ({
+        ...doors[0]!.refused,
+        body: write({ ...body, client_tools: [Fields.tool, one] }),
+        expected: blaming("client_tools.1.name")
+      }))
+    )
+  },
+  ...[
+    {
+      name: "a result too many",
+      change: (results: ReadonlyArray<Body>) => [...results, { ...results[0], tool_call_id: "c4" }],
+      blamed: "results.3.tool_call_id"
+    },
+    {
+      name: "a result twice",
+      change: (results: ReadonlyArray<Body>) => [...results, results[1]],
+      blamed: "results.3.tool_call_id"
+    },
+    { name: "a result missing", change: (results: ReadonlyArray<Body>) => results.slice(1), blamed: "results" },
+    { name: "no results", change: () => [], blamed: "results" }
+  ].map(({ blamed, change, name }): Rule => ({
+    group: "tool results: one field broken",
+    name: `results: ${name}`,
+    attempts: Arbitrary.map(resultsOf(["c1", "c2", "c3"]), (results) => ({
+      ...doors[1]!.refused,
+      body: write({ results: change(results) }),
+      expected: blaming(blamed)
+    }))
+  }))
+]
+
+export const fieldRules: ReadonlyArray<Rule> = [
+  ...asTheyAre,
+  ...others,
+  ...doors.flatMap((door) => door.fields.flatMap(rulesOf(door)))
+]

@@ -1,0 +1,157 @@
+/** Headers that mean something, and tokens that mean nothing. */
+import { Arbitrary, Schema } from "effect"
+import { answered, blaming, oneOf, type Rule } from "./Attempt.ts"
+import { each, get, post, small, task } from "./Requests.ts"
+
+/** Whatever fits into a header and comes through Node's client. */
+const headerText = Arbitrary.map(
+  Arbitrary.schema(Schema.String),
+  (text) => text.replaceAll(/[^\t\x20-\x7e\xa0-\xff]/gu, "").trim()
+)
+
+const meaningRules: ReadonlyArray<Rule> = [
+  ...each(
+    "header broken",
+    ["", "a b", "é", "tab\there", "x".repeat(256), "ÿ"],
+    (key) =>
+      [
+        { ...get, method: "POST", path: "/api/tasks", body: small },
+        { ...post, path: `${task}/cancel` },
+        { ...post, path: `${task}/tool-results`, body: `{"results":[]}` }
+      ].map((attempt) => ({ ...attempt, headers: { "Idempotency-Key": key }, expected: blaming("Idempotency-Key") }))
+  ),
+  ...each("header broken", ["two keys"], () => ({
+    ...get,
+    method: "POST",
+    path: "/api/tasks",
+    headers: { "Idempotency-Key": ["a", "b"] },
+    body: small,
+    expected: blaming("Idempotency-Key")
+  })),
+  {
+    group: "header valid",
+    name: "Idempotency-Key",
+    weight: 10,
+    attempts: Arbitrary.map(headerText, (text) => ({
+      ...get,
+      caller: "newcomer" as const,
+      method: "POST",
+      path: "/api/tasks",
+      headers: { "Idempotency-Key": text.replaceAll(/[^\x21-\x7e]/g, "").padEnd(1, "~").slice(0, 255) },
+      body: small,
+      expected: answered(201)
+    }))
+  },
+  ...each("header broken", ["x", "-1", "+1", "1.5", "1e3", "0x1", "1 2", "1".repeat(10), "²", "1,2", `"1"`], (id) => ({
+    ...get,
+    path: `${task}/events`,
+    headers: { "Last-Event-ID": id },
+    expected: blaming("Last-Event-ID")
+  })),
+  ...each("header valid", ["0", "1", "007", "999999999"], (id) => ({
+    ...get,
+    path: `${task}/events`,
+    headers: { "Last-Event-ID": id },
+    expected: answered(200, 204)
+  })),
+  {
+    group: "header valid",
+    name: "If-None-Match",
+    weight: 10,
+    attempts: Arbitrary.map(headerText, (tag) => ({
+      ...get,
+      path: task,
+      headers: { "If-None-Match": tag },
+      expected: tag === "*" ? answered(304) : answered(200)
+    }))
+  },
+  ...each("header valid", ["*", `W/"2", *`, ",,,", `"`, `W/`, `"\xff"`, ",".repeat(8000)], (tag) => ({
+    ...get,
+    path: task,
+    headers: { "If-None-Match": tag },
+    expected: answered(200, 304)
+  })),
+  {
+    group: "header valid",
+    name: "X-Request-Id, Accept, Content-Type",
+    weight: 10,
+    attempts: Arbitrary.map(
+      Arbitrary.all({
+        text: headerText,
+        name: oneOf([
+          "X-Request-Id",
+          "Accept",
+          "Content-Type",
+          "Content-Encoding",
+          "Origin",
+          "Traceparent",
+          "B3",
+          "X-Forwarded-For",
+          "Cookie",
+          "Range"
+        ])
+      }),
+      ({ name, text }) => ({
+        ...get,
+        path: task,
+        headers: { [name]: text },
+        expected: answered(200)
+      })
+    )
+  }
+]
+
+const guarded = [
+  { ...get, path: "/api/tasks" },
+  { ...get, path: task },
+  { ...get, path: `${task}/events` },
+  { ...get, path: `${task}/deliveries` },
+  { ...get, path: "/api/storage/base" },
+  { ...get, method: "POST", path: "/api/tasks", body: "{" },
+  { ...get, method: "POST", path: "/api/files", body: "{" },
+  { ...post, path: `${task}/tool-results`, body: "{" },
+  { ...post, path: `${task}/cancel`, body: "{" },
+  { ...post, path: "/api/tasks/cancel-interrupted" },
+  { ...post, path: "/internal/core/events", body: "{" }
+]
+
+const base64url = (text: string) => Buffer.from(text).toString("base64url")
+const jwt = (header: string, claims: string, signature = "AA") =>
+  [base64url(header), base64url(claims), signature].join(".")
+const hs256 = `{"alg":"HS256"}`
+
+const tokenRules: ReadonlyArray<Rule> = [
+  ...each(
+    "token broken",
+    ["", "Bearer", "Bearer ", "Bearer  x", "Basic dXNlcjpwYXNz", "Bearer null", "Bearer .", "Bearer ..", "Bearer ...."]
+      .concat(
+        `Bearer ${jwt("", "")}`,
+        `Bearer ${jwt("{}", "{}")}`,
+        `Bearer ${jwt(`{"alg":"none"}`, `{"sub":"x"}`, "")}`,
+        `Bearer ${jwt(`{"alg":"none"}`, `{"sub":"x"}`)}`,
+        `Bearer ${jwt(hs256, `{"sub":"x","exp":9999999999}`)}`,
+        `Bearer ${jwt(hs256, `{"sub":1e400}`)}`,
+        `Bearer ${jwt(hs256, "null")}`,
+        `Bearer ${jwt(`{"alg":"HS256","crit":["x"]}`, "{}")}`,
+        `Bearer ${jwt(`{"alg":"__proto__"}`, "{}")}`,
+        `Bearer ${jwt(`{"alg":"HS256","kid":"../../etc/passwd\\u0000"}`, "{}")}`,
+        `Bearer ${jwt("[".repeat(2000), "{}")}`,
+        `Bearer ${"x".repeat(8193)}`,
+        `Bearer ${".".repeat(5000)}`,
+        "Bearer é",
+        `Bearer {"payload":"","signatures":[]}`
+      ),
+    (authorization) => guarded.map((attempt) => ({ ...attempt, headers: { authorization }, expected: answered(401) }))
+  ),
+  {
+    group: "token broken",
+    name: "any text",
+    weight: 10,
+    attempts: Arbitrary.map(
+      Arbitrary.all({ text: headerText, attempt: oneOf(guarded) }),
+      ({ attempt, text }) => ({ ...attempt, headers: { authorization: `Bearer ${text}` }, expected: answered(401) })
+    )
+  }
+]
+
+export const headerRules: ReadonlyArray<Rule> = [...meaningRules, ...tokenRules]
