@@ -1,5 +1,13 @@
 /** Who asks: the user of the token and what tells this token from another. */
-import type { Redacted } from "effect"
+import { Predicate, type Redacted } from "effect"
+
+/** OpenID Connect's bound of a subject, in characters. */
+const maxNameLength = 255
+
+/** What may name a user or a token. */
+export const isName = (claim: unknown): claim is string =>
+  Predicate.isString(claim) && claim !== "" && claim.length <= maxNameLength && claim.isWellFormed() &&
+  !claim.includes("\0")
 
 export interface Principal {
   /** The `sub` claim. */

@@ -13,6 +13,16 @@ export const summarize = (task: TaskSummary) => ({
   ...(task.pendingToolCalls === null ? {} : { pending_tool_calls: task.pendingToolCalls })
 })
 
+/** SPEC "GET /api/tasks": rows of one page, and where it stands among all of them. */
+export const paginate = (
+  rows: ReadonlyArray<TaskSummary>,
+  total: number,
+  { page, perPage }: { readonly page: number; readonly perPage: number }
+) => ({
+  data: rows.map(summarize),
+  meta: { current_page: page, per_page: perPage, last_page: Math.max(1, Math.ceil(total / perPage)), total }
+})
+
 /** SPEC "Task", as JSON text: the turn is spliced in unread, since it may be large. */
 export const encode = (task: Task, extras: object = {}): string =>
   `${JSON.stringify({ ...summarize(task), ...extras }).slice(0, -1)},"turn":${task.turn ?? "null"}}`

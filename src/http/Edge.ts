@@ -4,6 +4,7 @@ import { SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { SqlError } from "effect/sql"
 import { Api } from "./contract/Api.ts"
+import { path as rpcPath } from "./contract/Rpc.ts"
 
 interface KnownRoute {
   readonly pattern: RegExp
@@ -15,7 +16,12 @@ const pages: ReadonlyArray<KnownRoute> = ["/healthz", "/readyz", "/openapi.json"
   pattern: new RegExp(`^${path}/?$`)
 }))
 
-const knownRoutes: ReadonlyArray<KnownRoute> = pages.concat(
+const rpc: ReadonlyArray<KnownRoute> = ["GET", "POST"].map((method) => ({
+  method,
+  pattern: new RegExp(`^${rpcPath}/?$`)
+}))
+
+const knownRoutes: ReadonlyArray<KnownRoute> = [...pages, ...rpc].concat(
   Object.values(Api.groups).flatMap((group) =>
     Object.values(group.endpoints).map(({ method, path }) => ({
       method,
@@ -52,7 +58,7 @@ const isServerState = (cause: unknown) =>
   Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) && /^(57P0[1-3]|53300)$/.test(cause.code)
 
 /** The database cannot be reached; whether a statement under way took effect is not known. */
-const isStoreUnavailable = (failure: unknown) =>
+export const isStoreUnavailable = (failure: unknown) =>
   SqlError.isSqlError(failure) &&
   (Predicate.isTagged(failure.reason, "ConnectionError") || isServerState(failure.reason.cause))
 

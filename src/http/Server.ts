@@ -8,6 +8,7 @@ import * as Core from "./handlers/Core.ts"
 import * as Files from "./handlers/Files.ts"
 import * as Health from "./handlers/Health.ts"
 import * as Tasks from "./handlers/Tasks.ts"
+import * as Rpc from "./Rpc.ts"
 
 /** Paths are compared as they are: what a proxy in front forbids cannot be had by another spelling. */
 export const routerConfig = { caseSensitive: true, ignoreDuplicateSlashes: false }
@@ -17,6 +18,7 @@ const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pip
   Layer.provide(Digest.layerWebCrypto)
 )
 
-export const layer = Layer.mergeAll(layerApi, Health.layer, HttpApiScalar.layer(Api, { path: "/docs" })).pipe(
-  Layer.provideMerge(Edge.layer)
-)
+export const layer = Layer.mergeAll(layerApi, Rpc.layer, Health.layer, HttpApiScalar.layer(Api, { path: "/docs" }))
+  .pipe(
+    Layer.provideMerge(Edge.layer)
+  )

@@ -6,6 +6,7 @@ import { Digest } from "effect/crypto"
 import { type HttpClient, HttpRouter, HttpServer } from "effect/http"
 import * as path from "node:path"
 import * as Authorization from "../http/handlers/Authorization.ts"
+import * as RpcAuthorization from "../http/handlers/RpcAuthorization.ts"
 import * as Server from "../http/Server.ts"
 import { AssistantBackend } from "../services/AssistantBackend.ts"
 import { CoreClient } from "../services/CoreClient.ts"
@@ -132,7 +133,11 @@ export const layer = (config: AppConfig) => {
     Layer.provide(Secrets.layer(config.encryptionKeys))
   )
   const layerRoutes = Server.layer.pipe(
-    Layer.provide([Authorization.layerUsers, Authorization.layerInternal(config.internalTokens)]),
+    Layer.provide([
+      Authorization.layerUsers,
+      Authorization.layerInternal(config.internalTokens),
+      RpcAuthorization.layer(config.internalTokens)
+    ]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
     Layer.provide(ReadinessSql.layer),
     Layer.provide(layerTasks),

@@ -18,7 +18,7 @@ interface Setting {
 }
 
 export const settings: ReadonlyArray<Setting> = [
-  { names: ["HOST", "PORT"], default: "`127.0.0.1`, `3000`", meaning: "where REST, docs and health listen" },
+  { names: ["HOST", "PORT"], default: "`127.0.0.1`, `3000`", meaning: "where REST, RPC, docs and health listen" },
   { names: ["PUBLIC_URL"], default: "`http://HOST:PORT`", meaning: "the base URL as others see it" },
   { names: ["DATABASE_URL"], default: "embedded Postgres", meaning: "any Postgres 14 or later" },
   {
@@ -41,7 +41,8 @@ export const settings: ReadonlyArray<Setting> = [
   {
     names: ["INTERNAL_TOKENS"],
     default: "generated",
-    meaning: "comma list of bearer tokens accepted on `/internal/*`; more than one, so that they can be rotated"
+    meaning:
+      "comma list of bearer tokens accepted on `/internal/*` and `/rpc`; more than one, so that they can be rotated"
   },
   { names: ["ASSISTANT_BACKEND_URL"], default: "built-in demo backend", meaning: "base URL of the assistant backend" },
   {

@@ -2,11 +2,9 @@
  * Tells those who wait for a task that it has changed. A notification is a hint: it carries nothing, may come twice or be
  * lost on the way from another node, and is always followed by a read of the row.
  */
-import { Context, Effect, Layer, Queue, Schema, type Scope } from "effect"
+import { Context, Effect, Latch, Layer, Queue, type Scope } from "effect"
 import type { TaskId } from "../domain/Task.ts"
-
-/** The user has too many requests that wait. */
-export class TooManyWaiting extends Schema.TaggedError<TooManyWaiting>()("TooManyWaiting", { maximum: Schema.Int }) {}
+import { TooManyWaiting } from "../domain/TaskErrors.ts"
 
 /** Waiting requests of one user on one node. */
 const maxWaiting = 1000
@@ -29,6 +27,8 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
   readonly relay: (send: (uuid: TaskId) => void) => Effect.Effect<void, never, Scope.Scope>
   /** Lets everyone who waits go, and no one wait any more: the node is about to stop. */
   readonly drain: Effect.Effect<void>
+  /** Ends once the node drains. */
+  readonly drained: Effect.Effect<void>
 }>()("async-task-service/services/TaskNotifications") {
   static readonly layer = Layer.sync(TaskNotifications, () => {
     type Subscriber = Queue.Queue<boolean>
@@ -36,6 +36,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
     const waiting = new Map<string, number>()
     const relays = new Set<(uuid: TaskId) => void>()
     let draining = false
+    const drained = Latch.makeUnsafe()
 
     const wake = (subscriber: Subscriber) => Queue.offerUnsafe(subscriber, !draining)
 
@@ -77,10 +78,12 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
           Effect.sync(() => void relays.add(send)),
           () => Effect.sync(() => void relays.delete(send))
         ),
-      drain: Effect.sync(() => {
+      drain: Effect.suspend(() => {
         draining = true
         for (const waiters of subscribers.values()) waiters.forEach(wake)
-      })
+        return drained.open
+      }),
+      drained: drained.await
     })
   })
 }

@@ -16,15 +16,8 @@ import {
   TaskStatus,
   type TaskSummary
 } from "../domain/Task.ts"
+import type { IdempotencyKeyReused, TooManyActiveTasks } from "../domain/TaskErrors.ts"
 import { Timestamp } from "../domain/Timestamp.ts"
-
-/** SPEC "Limits": the user already holds as many active tasks as allowed. */
-export class TooManyActiveTasks extends Schema.TaggedError<TooManyActiveTasks>()("TooManyActiveTasks", {
-  maximum: Schema.Int
-}) {}
-
-/** The key stands for another request already (CONTRACT 2, `Idempotency-Key`). */
-export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {}
 
 /** A user's name for one request; it is claimed in the same breath as what the request does. */
 export interface IdempotencyClaim {

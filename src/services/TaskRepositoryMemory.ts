@@ -13,6 +13,7 @@ import {
   transition
 } from "../domain/Task.ts"
 import { changeOf } from "../domain/TaskChange.ts"
+import { IdempotencyKeyReused, TooManyActiveTasks } from "../domain/TaskErrors.ts"
 import { plus, type Timestamp } from "../domain/Timestamp.ts"
 import type { ToolCall } from "../domain/ToolCall.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
@@ -21,11 +22,9 @@ import {
   type Commit,
   type Created,
   type IdempotencyClaim,
-  IdempotencyKeyReused,
   type NewTask,
   type RecordedEvent,
-  TaskRepository,
-  TooManyActiveTasks
+  TaskRepository
 } from "./TaskRepository.ts"
 
 interface Row {

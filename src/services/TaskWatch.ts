@@ -1,7 +1,8 @@
 /** Waiting for a task to change, by long poll or as a stream of its events. Who waits costs a fiber and no query. */
 import { Array, Context, Duration, Effect, Layer, Schedule, Stream } from "effect"
 import { isTerminal, type TaskHead, type TaskId } from "../domain/Task.ts"
-import { TaskNotifications, type TooManyWaiting } from "./TaskNotifications.ts"
+import type { TooManyWaiting } from "../domain/TaskErrors.ts"
+import { TaskNotifications } from "./TaskNotifications.ts"
 import { type RecordedEvent, TaskRepository } from "./TaskRepository.ts"
 
 const eventBatch = 500

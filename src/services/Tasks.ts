@@ -5,7 +5,16 @@ import { type CoreEvent, toTaskEvent } from "../domain/CoreProtocol.ts"
 import * as Limits from "../domain/Limits.ts"
 import { fromValue } from "../domain/OpaqueJson.ts"
 import type { Caller, Principal } from "../domain/Principal.ts"
-import { RunId, type Task, TaskEvent, type TaskHead, TaskId, TaskStatus } from "../domain/Task.ts"
+import { RunId, type Task, TaskEvent, type TaskHead, TaskId, type TaskStatus } from "../domain/Task.ts"
+import {
+  IdempotencyKeyReused,
+  RunSuperseded,
+  TaskBelongsToAnother,
+  TaskNotFound,
+  TaskNotInterrupted,
+  ToolResultsMismatch,
+  type TooManyActiveTasks
+} from "../domain/TaskErrors.ts"
 import { type CreateTaskBody, toRunRequest } from "../domain/TaskRequest.ts"
 import { now, plus } from "../domain/Timestamp.ts"
 import type { ToolResult } from "../domain/ToolCall.ts"
@@ -14,30 +23,7 @@ import { CoreStops } from "./CoreStops.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
-import {
-  type IdempotencyClaim,
-  IdempotencyKeyReused,
-  type TaskFilter,
-  type TaskPage,
-  TaskRepository,
-  type TooManyActiveTasks
-} from "./TaskRepository.ts"
-
-export class TaskNotFound extends Schema.TaggedError<TaskNotFound>()("TaskNotFound", {}) {}
-
-export class TaskBelongsToAnother extends Schema.TaggedError<TaskBelongsToAnother>()("TaskBelongsToAnother", {}) {}
-
-export class TaskNotInterrupted extends Schema.TaggedError<TaskNotInterrupted>()("TaskNotInterrupted", {
-  status: TaskStatus
-}) {}
-
-/** The run is not the task's current one, or the task has ended: the core should stop. */
-export class RunSuperseded extends Schema.TaggedError<RunSuperseded>()("RunSuperseded", { status: TaskStatus }) {}
-
-/** Tool results that do not answer each pending call exactly once. `index` is absent when one is missing. */
-export class ToolResultsMismatch extends Schema.TaggedError<ToolResultsMismatch>()("ToolResultsMismatch", {
-  problems: Schema.Array(Schema.Struct({ index: Schema.NullOr(Schema.Int), message: Schema.String }))
-}) {}
+import { type IdempotencyClaim, type TaskFilter, type TaskPage, TaskRepository } from "./TaskRepository.ts"
 
 export interface CreatedTask {
   readonly uuid: TaskId

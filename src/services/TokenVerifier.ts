@@ -1,8 +1,8 @@
 /** Who a bearer token is: JSON Web Tokens by jose, with algorithms pinned by the kind of key (SPEC "Authentication"). */
-import { Clock, Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } from "effect"
+import { Clock, Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import * as jose from "jose"
-import type { Caller } from "../domain/Principal.ts"
+import { type Caller, isName } from "../domain/Principal.ts"
 import * as RemoteKeys from "./RemoteKeys.ts"
 
 /** The token is not one of ours, or no longer. */
@@ -17,17 +17,10 @@ export interface TokenRules {
 }
 
 const maxTokenLength = 8192
-/** OpenID Connect's bound of a subject, in characters. */
-const maxNameLength = 255
 const cacheSize = 10_000
 
 /** The last second of the year 9999. */
 const maxSeconds = 253_402_300_799
-
-/** What may name a user or a token. */
-const isName = (claim: unknown): claim is string =>
-  Predicate.isString(claim) && claim !== "" && claim.length <= maxNameLength && claim.isWellFormed() &&
-  !claim.includes("\0")
 
 const invalid = (error: unknown) =>
   new InvalidToken({ reason: error instanceof jose.errors.JOSEError ? error.code : "malformed" })

@@ -62,6 +62,12 @@ export const TaskEventView = Schema.Struct({
   description: "The `data` of one server-sent event. Its `id` is the revision, its `event` the status or `progress`."
 })
 
+/** A `TaskEvent` with its name, where the protocol has no other place for it. */
+export const WatchedEventView = Schema.Struct({
+  ...TaskEventView.fields,
+  event: Schema.Literals([...TaskStatus.literals, "progress"])
+})
+
 const DeliveryAttempt = Schema.Struct({
   number: Count.annotate({ description: "From 1." }),
   started_at: Moment,

@@ -31,13 +31,15 @@ const isSame = (a: string, b: string): boolean => {
   return difference === 0
 }
 
+/** Whether a credential is one of the tokens that hold at present; more than one, so that they can be rotated. */
+export const isOneOf = (tokens: ReadonlyArray<Redacted.Redacted>, credential: string): boolean =>
+  tokens.some((token) => isSame(Redacted.value(token), credential))
+
 export const layerInternal = (tokens: ReadonlyArray<Redacted.Redacted>) =>
   Layer.succeed(
     InternalAuthorization,
     InternalAuthorization.of({
       internalToken: (handler, { credential }) =>
-        tokens.some((token) => isSame(Redacted.value(token), Redacted.value(credential)))
-          ? handler
-          : Effect.fail(unauthorized)
+        isOneOf(tokens, Redacted.value(credential)) ? handler : Effect.fail(unauthorized)
     })
   )

@@ -2,14 +2,13 @@
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { CoreEvent } from "../../domain/CoreProtocol.ts"
-import * as Limits from "../../domain/Limits.ts"
 import { Tasks } from "../../services/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound, RunConflict } from "../contract/Errors.ts"
 import * as JsonBody from "./JsonBody.ts"
+import * as TaskBodies from "./TaskBodies.ts"
 
-const readEvent = JsonBody.reader(CoreEvent, { maxItems: { tool_calls: Limits.toolCalls } })
+const readEvent = JsonBody.reader(...TaskBodies.coreEvent)
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -24,9 +23,8 @@ export const layer = HttpApiBuilder.group(
           return HttpServerResponse.jsonUnsafe(yield* tasks.report(event))
         },
         Effect.catchTags({
-          TaskNotFound: () => Effect.fail(new NotFound({ message: "There is no such task." })),
-          RunSuperseded: ({ status }) =>
-            Effect.fail(new RunConflict({ message: "The run is not the task's current one: stop it.", status }))
+          TaskNotFound: ({ message }) => Effect.fail(new NotFound({ message })),
+          RunSuperseded: ({ message, status }) => Effect.fail(new RunConflict({ message, status }))
         })
       )
     )

@@ -48,11 +48,11 @@ const readBytes = Effect.fnUntraced(function*(request: HttpServerRequest.HttpSer
   )
 })
 
-const decoder = new TextDecoder("utf-8", { fatal: true })
+const utf8 = new TextDecoder("utf-8", { fatal: true })
 
 /** A byte order mark is dropped; a byte that is not UTF-8 is an error and never replaced. */
 const decodeText = (bytes: ArrayBuffer) =>
-  Effect.try({ try: () => decoder.decode(bytes), catch: () => invalid(whole, "The body is not valid UTF-8") })
+  Effect.try({ try: () => utf8.decode(bytes), catch: () => invalid(whole, "The body is not valid UTF-8") })
 
 const add = (errors: FieldErrors, path: Path, message: string) => {
   const field = path.map(String).join(".") || whole
@@ -164,14 +164,10 @@ const checkLengths = (body: object, maxItems: Readonly<Record<string, number>>, 
   }
 }
 
-/** A reader of bodies of one schema. */
-export const reader = <A>(schema: Schema.Decoder<A>, { maxItems = {}, whenEmpty }: ReaderOptions = {}) => {
+/** A decoder of what came as JSON, within CONTRACT 2's bounds. */
+export const decoder = <A>(schema: Schema.Decoder<A>, { maxItems = {} }: ReaderOptions = {}) => {
   const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
-  return Effect.fnUntraced(function*(
-    request: HttpServerRequest.HttpServerRequest
-  ): Effect.fn.Return<A, PayloadTooLarge | RequestTimeout | UnsupportedMediaType | ValidationFailed> {
-    const text = yield* decodeText(yield* readBytes(request))
-    const value = text === "" && whenEmpty !== undefined ? whenEmpty : yield* parse(text)
+  return Effect.fnUntraced(function*(value: unknown): Effect.fn.Return<A, ValidationFailed> {
     if (!Predicate.isObject(value)) return yield* invalid(whole, "The body must be a JSON object")
     const errors: FieldErrors = {}
     checkLengths(value, maxItems, errors)
@@ -185,5 +181,16 @@ export const reader = <A>(schema: Schema.Decoder<A>, { maxItems = {}, whenEmpty 
     )
     if (Object.keys(errors).length > 0) return yield* validationFailed(errors)
     return decoded
+  })
+}
+
+/** A reader of bodies of one schema. */
+export const reader = <A>(schema: Schema.Decoder<A>, { whenEmpty, ...options }: ReaderOptions = {}) => {
+  const decode = decoder(schema, options)
+  return Effect.fnUntraced(function*(
+    request: HttpServerRequest.HttpServerRequest
+  ): Effect.fn.Return<A, PayloadTooLarge | RequestTimeout | UnsupportedMediaType | ValidationFailed> {
+    const text = yield* decodeText(yield* readBytes(request))
+    return yield* decode(text === "" && whenEmpty !== undefined ? whenEmpty : yield* parse(text))
   })
 }

@@ -3,6 +3,7 @@ import { Clock, Duration, Effect, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isTerminal, type TaskHead } from "../../domain/Task.ts"
+import type { TaskBelongsToAnother, TaskNotFound, TooManyWaiting } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
 import type { RecordedEvent } from "../../services/TaskRepository.ts"
@@ -14,13 +15,12 @@ import { decodeTaskQuery } from "./Query.ts"
 
 /** A task that another has, or no one. */
 export const ownErrors = {
-  TaskNotFound: () => Effect.fail(new NotFound({ message: "There is no such task." })),
-  TaskBelongsToAnother: () => Effect.fail(new Forbidden({ message: "The task belongs to another user." }))
+  TaskNotFound: ({ message }: TaskNotFound) => Effect.fail(new NotFound({ message })),
+  TaskBelongsToAnother: ({ message }: TaskBelongsToAnother) => Effect.fail(new Forbidden({ message }))
 }
 
 export const tooManyWaiting = {
-  TooManyWaiting: ({ maximum }: { readonly maximum: number }) =>
-    Effect.fail(new TooManyRequests({ message: `Too many requests wait at a time. The maximum is ${maximum}.` }))
+  TooManyWaiting: ({ message }: TooManyWaiting) => Effect.fail(new TooManyRequests({ message }))
 }
 
 /** RFC 9110: the tags of `If-None-Match`, compared weakly. */
@@ -34,12 +34,22 @@ const etagOf = (task: Pick<TaskHead, "revision" | "acceptanceDeadline">, include
 const keepAliveInterval = Duration.seconds(15)
 const reconnectAfter = new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined })
 
-const render = (uuid: string) => ({ occurredAt, revision, status, type }: RecordedEvent) =>
+/** A progress note leaves the task where it is; every other event is named after the status that it leads to. */
+export const nameOf = ({ status, type }: RecordedEvent) => type === "Progressed" ? "progress" : status
+
+export const describe = (uuid: string, { occurredAt, revision, status }: RecordedEvent) => ({
+  uuid,
+  revision,
+  status,
+  occurred_at: format(occurredAt)
+})
+
+const render = (uuid: string) => (event: RecordedEvent) =>
   Sse.encoder.write({
     _tag: "Event",
-    id: String(revision),
-    event: type === "Progressed" ? "progress" : status,
-    data: JSON.stringify({ uuid, revision, status, occurred_at: format(occurredAt) })
+    id: String(event.revision),
+    event: nameOf(event),
+    data: JSON.stringify(describe(uuid, event))
   })
 
 /** The revision that the client saw last; before the first one when it names none. */

@@ -2,33 +2,23 @@
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import * as Limits from "../../domain/Limits.ts"
-import { CreateTaskBody } from "../../domain/TaskRequest.ts"
+import type { ToolResultsMismatch } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import * as Services from "../../services/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { Conflict, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
-import { CancelBody, ToolResultsBody } from "../contract/TaskSchemas.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
 import * as JsonBody from "./JsonBody.ts"
 import { decodeListQuery } from "./Query.ts"
+import * as TaskBodies from "./TaskBodies.ts"
 import * as TaskReading from "./TaskReading.ts"
 
-const readCreateTask = JsonBody.reader(CreateTaskBody, {
-  maxItems: { input: Limits.inputItems, turns: Limits.turns, client_tools: Limits.clientTools }
-})
-const readToolResults = JsonBody.reader(ToolResultsBody, { maxItems: { results: Limits.toolCalls } })
-const readCancel = JsonBody.reader(CancelBody, { whenEmpty: {} })
+const readCreateTask = JsonBody.reader(...TaskBodies.createTask)
+const readToolResults = JsonBody.reader(...TaskBodies.toolResults)
+const readCancel = JsonBody.reader(...TaskBodies.cancel)
 
-const notInterrupted = ({ status }: Services.TaskNotInterrupted) =>
-  new Conflict({
-    message: status === "interrupted"
-      ? "The task has moved on meanwhile. Read it again."
-      : `The task is ${status}, not interrupted.`
-  })
-
-const mismatch = ({ problems }: Services.ToolResultsMismatch) =>
+const mismatch = ({ problems }: ToolResultsMismatch) =>
   JsonBody.validationFailed(
     Object.fromEntries(
       problems.map(({ index, message }) => [index === null ? "results" : `results.${index}.tool_call_id`, [message]])
@@ -62,10 +52,7 @@ export const layer = HttpApiBuilder.group(
         ).pipe(IdempotencyKey.markReplay(isReplay))
       },
       Effect.catchTags({
-        TooManyActiveTasks: ({ maximum }) =>
-          Effect.fail(
-            new TooManyRequests({ message: `Too many active tasks. The maximum is ${maximum} concurrent tasks.` })
-          ),
+        TooManyActiveTasks: ({ message }) => Effect.fail(new TooManyRequests({ message })),
         IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused)
       })
     )
@@ -77,17 +64,9 @@ export const layer = HttpApiBuilder.group(
         Effect.fnUntraced(function*() {
           const { principal } = yield* CurrentCaller
           const query = yield* HttpServerRequest.ParsedSearchParams
-          const { page, perPage, statuses } = yield* Effect.fromResult(decodeListQuery(query))
-          const { tasks: rows, total } = yield* tasks.list({ sub: principal.sub, statuses, page, perPage })
-          return HttpServerResponse.jsonUnsafe({
-            data: rows.map(TaskView.summarize),
-            meta: {
-              current_page: page,
-              per_page: perPage,
-              last_page: Math.max(1, Math.ceil(total / perPage)),
-              total
-            }
-          })
+          const wanted = yield* Effect.fromResult(decodeListQuery(query))
+          const found = yield* tasks.list({ sub: principal.sub, ...wanted })
+          return HttpServerResponse.jsonUnsafe(TaskView.paginate(found.tasks, found.total, wanted))
         })
       )
       .handleRaw("get", ({ params, request }) => reading.get(params.uuid, request))
@@ -116,7 +95,7 @@ export const layer = HttpApiBuilder.group(
           },
           Effect.catchTags({
             IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused),
-            TaskNotInterrupted: (error) => Effect.fail(notInterrupted(error)),
+            TaskNotInterrupted: ({ message }) => Effect.fail(new Conflict({ message })),
             ToolResultsMismatch: (error) => Effect.fail(mismatch(error))
           })
         )
@@ -134,7 +113,7 @@ export const layer = HttpApiBuilder.group(
           },
           Effect.catchTags({
             IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused),
-            TaskNotInterrupted: (error) => Effect.fail(notInterrupted(error))
+            TaskNotInterrupted: ({ message }) => Effect.fail(new Conflict({ message }))
           })
         )
       )

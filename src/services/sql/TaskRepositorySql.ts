@@ -5,18 +5,11 @@ import * as Limits from "../../domain/Limits.ts"
 import { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import { isTerminal, RunId, TaskHead, TaskId, TaskStatus } from "../../domain/Task.ts"
 import { changeOf } from "../../domain/TaskChange.ts"
+import { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
 import { format, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { ToolCall } from "../../domain/ToolCall.ts"
 import { TaskNotifications } from "../TaskNotifications.ts"
-import {
-  type Commit,
-  type IdempotencyClaim,
-  IdempotencyKeyReused,
-  type NewTask,
-  RecordedEvent,
-  TaskRepository,
-  TooManyActiveTasks
-} from "../TaskRepository.ts"
+import { type Commit, type IdempotencyClaim, type NewTask, RecordedEvent, TaskRepository } from "../TaskRepository.ts"
 import { cancelInterrupted, commitStatement, headColumns, isLive, micros, standing } from "./CommitStatement.ts"
 import { listAll, listByStatus, summaryColumns } from "./ListStatement.ts"
 import * as TaskInserts from "./TaskInserts.ts"

@@ -1,0 +1,17 @@
+/** `contract/RpcCore`: the events of a core, by the use case that REST's `/internal/core/events` calls. */
+import { Effect } from "effect"
+import { Tasks } from "../../services/Tasks.ts"
+import { CoreRpc } from "../contract/RpcCore.ts"
+import * as JsonBody from "./JsonBody.ts"
+import { asInvalidRequest } from "./RpcRequests.ts"
+import * as TaskBodies from "./TaskBodies.ts"
+
+const decodeEvent = JsonBody.decoder(...TaskBodies.coreEvent)
+
+export const layer = CoreRpc.toLayer(
+  Effect.map(Tasks, (tasks) =>
+    CoreRpc.of({
+      "Core.report": ({ event }) =>
+        decodeEvent(event).pipe(Effect.mapError(asInvalidRequest), Effect.flatMap(tasks.report))
+    }))
+)

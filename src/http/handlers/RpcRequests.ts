@@ -1,0 +1,38 @@
+/** Who a call of the internal interface is for, checked as strictly as a token's claims would be. */
+import { Effect, Redacted } from "effect"
+import { type Caller, isName, type Principal } from "../../domain/Principal.ts"
+import { InvalidToken, type TokenVerifier } from "../../services/TokenVerifier.ts"
+import type { ValidationFailed } from "../contract/Errors.ts"
+import { InvalidRequest, Unavailable } from "../contract/RpcErrors.ts"
+
+export const asInvalidRequest = ({ errors, message }: Pick<ValidationFailed, "errors" | "message">) =>
+  new InvalidRequest({ message, errors })
+
+const invalid = (field: string, message: string) =>
+  new InvalidRequest({ message: `${field}: ${message}`, errors: { [field]: [message] } })
+
+/** A user whose token is not known: nothing that revokes a token can name this. */
+const principalOf = (sub: string): Principal => ({ sub, tokenId: "internal", issuedAt: null })
+
+/** Reads of a user's tasks; a name that no token could carry owns none. */
+export const reader = (sub: string): Principal => principalOf(sub)
+
+export const principal = (sub: string) =>
+  isName(sub) ? Effect.succeed(principalOf(sub)) : Effect.fail(invalid("sub", "Expected a user's name"))
+
+/** The user with the token that the core is handed; a token of someone else is refused. */
+export const caller = Effect.fnUntraced(function*(
+  verifier: TokenVerifier["Service"],
+  { sub, user_token }: { readonly sub: string; readonly user_token?: string }
+): Effect.fn.Return<Caller, InvalidRequest | Unavailable> {
+  const user = yield* principal(sub)
+  if (user_token === undefined) return { principal: user, token: Redacted.make(""), expiresAt: 0 }
+  const verified = yield* verifier.verify(Redacted.make(user_token)).pipe(
+    Effect.mapError((error) =>
+      error instanceof InvalidToken
+        ? invalid("user_token", "The token is invalid, expired or revoked")
+        : new Unavailable({ message: "Tokens cannot be checked at the moment. Try again soon." })
+    )
+  )
+  return verified.principal.sub === sub ? verified : yield* invalid("user_token", "The token is of another user")
+})

@@ -1,0 +1,333 @@
+/** One scenario through REST and through RPC, over both of its transports, against one running service. */
+import { NodeSocket } from "@effect/platform-node"
+import { Cause, Context, Effect, Exit, Layer, ManagedRuntime, Redacted, Stream } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import * as RpcClient from "../../src/http/client/RpcClient.ts"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { internalToken, report, ScriptedCore, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
+import { type Answer, eventually, mint, Service } from "../kit/Service.ts"
+
+let database: OpenDatabase
+let core: ScriptedCore
+let service: Service
+
+const rotated = "the-next-internal-token"
+
+beforeAll(async () => {
+  database = await openDatabase()
+  core = await new ScriptedCore().listen()
+  service = await Service.start({
+    DATABASE_URL: database.url,
+    CORE_URL: core.url,
+    INTERNAL_TOKENS: `${internalToken},${rotated}`
+  })
+})
+
+afterAll(async () => {
+  await service.stop()
+  await core.close()
+  await database.drop()
+})
+
+const runOf = (uuid: string) => eventually(async () => core.runOf(uuid), (run) => run !== undefined).then((run) => run!)
+
+class Client extends Context.Service<Client, RpcClient.InternalClient>()("test/Client") {}
+
+type Transport = "POST" | "WebSocket"
+
+const open = (transport: Transport, token: string) => {
+  const options = { url: service.url, token: Redacted.make(token) }
+  const layer = transport === "POST"
+    ? RpcClient.layerHttp(options).pipe(Layer.provide(FetchHttpClient.layer))
+    : RpcClient.layerWebSocket(options).pipe(Layer.provide(NodeSocket.layerWebSocketConstructor))
+  const runtime = ManagedRuntime.make(Layer.effect(Client, RpcClient.make).pipe(Layer.provide(layer)))
+  return runtime
+}
+
+/** What a call came to, in the words that REST and RPC share: an answer, or the kind of the failure. */
+type Outcome = { readonly ok: Record<string, any> } | {
+  readonly failure: string
+  readonly fields?: ReadonlyArray<string>
+}
+
+interface Driver {
+  readonly create: (body: object, key?: string) => Promise<Outcome>
+  readonly get: (uuid: string) => Promise<Outcome>
+  readonly list: (status: ReadonlyArray<string>) => Promise<Outcome>
+  readonly submit: (uuid: string, results: ReadonlyArray<object>) => Promise<Outcome>
+  readonly cancel: (uuid: string, body: object) => Promise<Outcome>
+  readonly cancelInterrupted: () => Promise<Outcome>
+  readonly report: (run: StartedRun, event: object) => Promise<Outcome>
+  readonly close: () => Promise<void>
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  "The task belongs to another user.": "TaskBelongsToAnother",
+  "There is no such task.": "TaskNotFound"
+}
+
+const overRest = (sub: string): Driver => {
+  const outcome = ({ body, status }: Answer, conflict = "TaskNotInterrupted"): Outcome =>
+    status < 300
+      ? { ok: body }
+      : status === 422
+      ? { failure: "InvalidRequest", fields: Object.keys(body.errors) }
+      : {
+        failure: kinds[body.message] ??
+          (status === 409 ? conflict : status === 429 ? "TooManyActiveTasks" : body.message)
+      }
+  const call = async (method: string, address: string, body?: object, key?: string) =>
+    outcome(
+      await service.call(method, address, await mint(sub), body, key === undefined ? {} : { "idempotency-key": key })
+    )
+  return {
+    create: (body, key) => call("POST", "/api/tasks", body, key),
+    get: (uuid) => call("GET", `/api/tasks/${uuid}`),
+    list: (status) => call("GET", `/api/tasks?status=${status.join(",")}`),
+    submit: (uuid, results) => call("POST", `/api/tasks/${uuid}/tool-results`, { results }),
+    cancel: (uuid, body) => call("POST", `/api/tasks/${uuid}/cancel`, body),
+    cancelInterrupted: () => call("POST", "/api/tasks/cancel-interrupted"),
+    report: async (run, event) => outcome({ ...await report(run, event), headers: new Headers() }, "RunSuperseded"),
+    close: async () => {}
+  }
+}
+
+const overRpc = (transport: Transport) => (sub: string): Driver => {
+  const runtime = open(transport, internalToken)
+  const run = async (call: (client: RpcClient.InternalClient) => Effect.Effect<unknown, any>): Promise<Outcome> => {
+    const exit = await runtime.runPromiseExit(Effect.flatMap(Client, call))
+    if (Exit.isSuccess(exit)) return { ok: exit.value as Record<string, any> }
+    const error = Cause.squash(exit.cause) as {
+      readonly _tag: string
+      readonly errors?: object
+      readonly problems?: any
+    }
+    // REST tells a mismatch of tool results as a 422.
+    return error._tag === "ToolResultsMismatch"
+      ? {
+        failure: "InvalidRequest",
+        fields: error.problems.map(({ index }: any) => index === null ? "results" : `results.${index}.tool_call_id`)
+      }
+      : { failure: error._tag, ...(error.errors === undefined ? {} : { fields: Object.keys(error.errors) }) }
+  }
+  return {
+    create: (body, key) =>
+      mint(sub).then((user_token) =>
+        run((client) =>
+          client["Tasks.create"]({
+            sub,
+            user_token,
+            task: body as any,
+            ...(key === undefined ? {} : { idempotency_key: key })
+          })
+        )
+      ),
+    get: (uuid) => run((client) => client["Tasks.get"]({ sub, uuid })),
+    list: (status) => run((client) => client["Tasks.list"]({ sub, status })),
+    submit: (uuid, results) =>
+      mint(sub).then((user_token) =>
+        run((client) => client["Tasks.submitToolResults"]({ sub, uuid, user_token, body: { results } as any }))
+      ),
+    cancel: (uuid, body) => run((client) => client["Tasks.cancel"]({ sub, uuid, body })),
+    cancelInterrupted: () => run((client) => client["Tasks.cancelInterrupted"]({ sub })),
+    report: ({ run_id, task_id }, event) =>
+      run((client) =>
+        client["Core.report"]({ event: { event_id: crypto.randomUUID(), ...event, task_id, run_id } as any })
+      ),
+    close: () => runtime.dispose()
+  }
+}
+
+const question = { assistant_id: 1, input: [{ type: "text", text: "Why?" }] }
+const toolCall = { id: "c1", name: "look", arguments: {} }
+
+/** Everything that a client, an internal service and a core do; answers what each step came to. */
+const scenario = async (driver: Driver, stranger: Driver) => {
+  const steps: Array<[string, unknown]> = []
+  const shapeOf = (outcome: Outcome) =>
+    "ok" in outcome
+      ? {
+        ok: JSON.parse(
+          JSON.stringify(outcome.ok).replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "UUID").replaceAll(
+            /\d{4}-\d\d-\d\dT[\d:.]+Z/g,
+            "MOMENT"
+          )
+        )
+      }
+      : outcome
+  const step = async (name: string, outcome: Promise<Outcome>): Promise<any> => {
+    const found = await outcome
+    steps.push([name, shapeOf(found)])
+    return "ok" in found ? found.ok : undefined
+  }
+
+  await step("a body with two broken fields", driver.create({ assistant_id: 0, input: [{ type: "x" }] }))
+  await step("a NUL character", driver.create({ ...question, callback_secret: "a\0b" }))
+  await step("a body that is none", driver.create([] as never))
+  const first = await step("create", driver.create({ ...question, max_execution_time: 600 }, "a-key"))
+  const replay = await step("the same key", driver.create({ ...question, max_execution_time: 600 }, "a-key"))
+  assert.strictEqual(replay.uuid, first.uuid)
+  const run = await runOf(first.uuid)
+  await step("another's", stranger.get(first.uuid))
+  await step("another's cancel", stranger.cancel(first.uuid, {}))
+  await step("no one's", driver.get("nonsense"))
+  await step("an unknown status", driver.list(["sleeping"]))
+  await step("cancel of a pending task", driver.cancel(first.uuid, {}))
+  await step("an event that is none", driver.report(run, { type: "progress" }))
+  await step("processing", driver.report(run, { type: "processing" }))
+  await step("interrupted", driver.report(run, { type: "interrupted", tool_calls: [toolCall], state: { at: 1 } }))
+  await step("list", driver.list(["interrupted"]))
+  await step("wrong results", driver.submit(first.uuid, [{ tool_call_id: "c9", output: 1 }]))
+  await step("results", driver.submit(first.uuid, [{ tool_call_id: "c1", output: { found: true } }]))
+  const second = await eventually(
+    async () => core.runOf(first.uuid),
+    (found) => found !== undefined && found.run_id !== run.run_id
+  )
+  await step("the old run", driver.report(run, { type: "completed", turn: turnOf("late") }))
+  await step("completed", driver.report(second!, { type: "completed", turn: turnOf("done") }))
+  await step("get", driver.get(first.uuid))
+  const others: Array<{ uuid: string }> = []
+  for (let n = 0; n < 5; n++) others.push(await step("create", driver.create(question)))
+  await step("a sixth", driver.create(question))
+  for (const { uuid } of others) {
+    await step("interrupted", driver.report(await runOf(uuid), { type: "interrupted", tool_calls: [toolCall] }))
+  }
+  await step("a reason that is too long", driver.cancel(others[0]!.uuid, { reason: "x".repeat(1001) }))
+  await step("cancel", driver.cancel(others[0]!.uuid, { reason: "no longer needed" }))
+  await step("cancel again", driver.cancel(others[0]!.uuid, {}))
+  await step("cancel all", driver.cancelInterrupted())
+  await step("get", driver.get(others[0]!.uuid))
+  await Promise.all([driver.close(), stranger.close()])
+  return steps
+}
+
+describe("REST and RPC", () => {
+  it("come to the same, step by step", async () => {
+    const rest = await scenario(overRest("rest-user"), overRest("rest-stranger"))
+    assert.isAbove(rest.length, 25)
+    for (const transport of ["POST", "WebSocket"] as const) {
+      const make = overRpc(transport)
+      assert.deepStrictEqual(await scenario(make(`${transport}-user`), make(`${transport}-stranger`)), rest)
+    }
+  })
+})
+
+describe("RPC", () => {
+  const failureOf = async (
+    transport: Transport,
+    token: string,
+    call: (client: RpcClient.InternalClient) => Effect.Effect<unknown, any>
+  ) => {
+    const runtime = open(transport, token)
+    const exit = await runtime.runPromiseExit(Effect.flatMap(Client, call))
+    await runtime.dispose()
+    return Exit.isSuccess(exit) ? "success" : (Cause.squash(exit.cause) as { readonly _tag: string })._tag
+  }
+
+  for (const transport of ["POST", "WebSocket"] as const) {
+    it(`takes every token of INTERNAL_TOKENS and no other, by ${transport}`, async () => {
+      const list = (client: RpcClient.InternalClient) => client["Tasks.list"]({ sub: "someone" })
+      assert.strictEqual(await failureOf(transport, internalToken, list), "success")
+      assert.strictEqual(await failureOf(transport, rotated, list), "success")
+      for (const wrong of ["", "wrong", `${rotated}x`, rotated.slice(1), await mint("someone")]) {
+        assert.strictEqual(await failureOf(transport, wrong, list), "Unauthorized", wrong)
+      }
+      const watch = (client: RpcClient.InternalClient) =>
+        Stream.runDrain(client["Tasks.watch"]({ sub: "someone", uuid: "x" }))
+      assert.strictEqual(await failureOf(transport, "wrong", watch), "Unauthorized")
+    })
+
+    it(`watches a task, resumes after what was seen, and ends with it, by ${transport}`, async () => {
+      const sub = `watcher-${transport}`
+      const { uuid } = (await service.create(await mint(sub), "watched")).body
+      const run = await runOf(uuid)
+      const runtime = open(transport, internalToken)
+      const watch = (after?: number) =>
+        runtime.runPromise(
+          Effect.flatMap(Client, (client) =>
+            RpcClient.follow(client, { sub, uuid, ...(after === undefined ? {} : { after }) }).pipe(Stream.runCollect))
+        )
+      const all = watch()
+      await report(run, { type: "processing" })
+      await report(run, { type: "progress", turn: turnOf("half") })
+      await report(run, { type: "completed", turn: turnOf("whole") })
+      const events = await all
+      assert.deepStrictEqual(
+        events.map(({ event, revision, status }) => [revision, event, status]),
+        [[0, "pending", "pending"], [1, "processing", "processing"], [2, "progress", "processing"], [
+          3,
+          "completed",
+          "completed"
+        ]]
+      )
+      assert.deepStrictEqual((await watch(1)).map(({ revision }) => revision), [2, 3])
+      assert.deepStrictEqual(await watch(3), [])
+      await runtime.dispose()
+      const stranger = (client: RpcClient.InternalClient) =>
+        Stream.runDrain(client["Tasks.watch"]({ sub: "stranger", uuid }))
+      assert.strictEqual(await failureOf(transport, internalToken, stranger), "TaskBelongsToAnother")
+    })
+  }
+
+  it("refuses a user's name that no token could carry, and a token of another user", async () => {
+    const create = (sub: string, user_token?: string) => (client: RpcClient.InternalClient) =>
+      client["Tasks.create"]({
+        sub,
+        task: question as any,
+        ...(user_token === undefined ? {} : { user_token })
+      })
+    for (const sub of ["", "a\0b", "x".repeat(256), "\ud800"]) {
+      assert.strictEqual(await failureOf("POST", internalToken, create(sub)), "InvalidRequest")
+    }
+    assert.strictEqual(await failureOf("POST", internalToken, create("zoe", await mint("eve"))), "InvalidRequest")
+    assert.strictEqual(await failureOf("POST", internalToken, create("zoe", "no token")), "InvalidRequest")
+    assert.strictEqual(await failureOf("POST", internalToken, create("zoe")), "success")
+  })
+
+  it("answers what is no call without falling over", async () => {
+    const post = (body: string) =>
+      fetch(`${service.url}/rpc`, { method: "POST", body, headers: { authorization: `Bearer ${internalToken}` } })
+    for (
+      const body of [
+        "",
+        "not json\n",
+        "[]\n",
+        "{}\n",
+        "null\n",
+        `{"_tag":"Request","id":"1","tag":"No.such","payload":{},"headers":[]}\n`
+      ]
+    ) {
+      const answer = await post(body)
+      assert.isBelow(answer.status, 500, body)
+      assert.notInclude(await answer.text(), "    at ", body)
+    }
+    assert.strictEqual((await fetch(`${service.url}/rpc`)).status, 426)
+    const put = await fetch(`${service.url}/rpc`, { method: "PUT" })
+    assert.deepStrictEqual([put.status, put.headers.get("allow")], [405, "GET, HEAD, POST"])
+  })
+
+  it("lets the service stop while a WebSocket watches", async () => {
+    const own = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url })
+    const { uuid } = (await own.create(await mint("stopper"), "long")).body
+    const options = { url: own.url, token: Redacted.make(internalToken) }
+    const runtime = ManagedRuntime.make(
+      Layer.effect(Client, RpcClient.make).pipe(
+        Layer.provide(RpcClient.layerWebSocket(options).pipe(Layer.provide(NodeSocket.layerWebSocketConstructor)))
+      )
+    )
+    const seen: Array<number> = []
+    const watching = runtime.runPromiseExit(
+      Effect.flatMap(Client, (client) =>
+        client["Tasks.watch"]({ sub: "stopper", uuid }).pipe(
+          Stream.runForEach(({ revision }) => Effect.sync(() => seen.push(revision)))
+        ))
+    )
+    await eventually(async () => seen.length, (count) => count > 0)
+    const before = performance.now()
+    await own.stop()
+    assert.isBelow(performance.now() - before, 5000)
+    await watching
+    await runtime.dispose()
+  })
+})
