@@ -1,12 +1,11 @@
 /** The client of the internal interface: calls by HTTP or over one WebSocket, each with the bearer token. */
-import { Effect, Layer, Redacted, Schedule, type Schema, Stream } from "effect"
+import { Effect, Layer, Redacted, Schedule, Stream } from "effect"
 import { Headers } from "effect/http"
 import { RpcClient, RpcClientError, RpcMiddleware, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket"
 import { isTerminal } from "../../domain/Task.ts"
 import { InternalRpc, path } from "../contract/Rpc.ts"
 import { RpcAuthorization } from "../contract/RpcMiddleware.ts"
-import type { WatchedEventView } from "../contract/TaskSchemas.ts"
 
 /** Where the service is, as in `http://127.0.0.1:3000`, and one of its `INTERNAL_TOKENS`. */
 export interface RpcOptions {
@@ -37,8 +36,6 @@ export const layerWebSocket = ({ token, url }: RpcOptions) =>
     Layer.provide([RpcSerialization.layerNdjson, Socket.layerWebSocket(url.replace(/^http/, "ws") + path)]),
     Layer.merge(layerToken(token))
   )
-
-export type WatchedEvent = Schema.Schema.Type<typeof WatchedEventView>
 
 const reconnect = Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("5 seconds")]).pipe(
   Schedule.jittered

@@ -1,7 +1,7 @@
 /** The group `Core` of the internal interface: the events of CONTRACT 4, for cores that speak RPC. */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { CoreEvent } from "../../domain/CoreProtocol.ts"
+import type { CoreEvent } from "../../domain/CoreProtocol.ts"
 import { RunSuperseded, TaskNotFound } from "../../domain/TaskErrors.ts"
 import { InvalidRequest } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
@@ -10,7 +10,7 @@ import { ReportedView } from "./TaskSchemas.ts"
 
 export class CoreRpc extends RpcGroup.make(
   Rpc.make("Core.report", {
-    payload: { event: bodyOf(CoreEvent) },
+    payload: { event: bodyOf<typeof CoreEvent>() },
     success: ReportedView,
     error: Schema.Union([InvalidRequest, TaskNotFound, RunSuperseded])
   })

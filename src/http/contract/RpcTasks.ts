@@ -5,13 +5,13 @@
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import * as TaskErrors from "../../domain/TaskErrors.ts"
-import { CreateTaskBody } from "../../domain/TaskRequest.ts"
+import type { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import { InvalidRequest, Unavailable } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
 import * as Tasks from "./TaskSchemas.ts"
 
 /** A body as it stands on the wire, whatever it is: the handler decodes it. */
-export const bodyOf = <S extends Schema.Top>(_: S) =>
+export const bodyOf = <S extends Schema.Top>() =>
   Schema.declare((_value): _value is S["Encoded"] => true, { toCodecJson: () => undefined })
 
 const onBehalf = { sub: Schema.String.annotate({ description: "The user, as in the `sub` claim." }) }
@@ -35,7 +35,7 @@ const taskErrors = [TaskErrors.TaskNotFound, TaskErrors.TaskBelongsToAnother] as
 
 export class TasksRpc extends RpcGroup.make(
   Rpc.make("Tasks.create", {
-    payload: { ...onBehalf, ...withUserToken, ...retryable, task: bodyOf(CreateTaskBody) },
+    payload: { ...onBehalf, ...withUserToken, ...retryable, task: bodyOf<typeof CreateTaskBody>() },
     success: Tasks.CreatedTaskView,
     error: Schema.Union([InvalidRequest, Unavailable, TaskErrors.TooManyActiveTasks, TaskErrors.IdempotencyKeyReused])
   }),
@@ -51,7 +51,7 @@ export class TasksRpc extends RpcGroup.make(
     error: InvalidRequest
   }),
   Rpc.make("Tasks.submitToolResults", {
-    payload: { ...ofOneTask, ...withUserToken, ...retryable, body: bodyOf(Tasks.ToolResultsBody) },
+    payload: { ...ofOneTask, ...withUserToken, ...retryable, body: bodyOf<typeof Tasks.ToolResultsBody>() },
     success: Tasks.ResumedTaskView,
     error: Schema.Union([
       ...taskErrors,
@@ -63,7 +63,7 @@ export class TasksRpc extends RpcGroup.make(
     ])
   }),
   Rpc.make("Tasks.cancel", {
-    payload: { ...ofOneTask, ...retryable, body: Schema.optionalKey(bodyOf(Tasks.CancelBody)) },
+    payload: { ...ofOneTask, ...retryable, body: Schema.optionalKey(bodyOf<typeof Tasks.CancelBody>()) },
     success: Tasks.CanceledTaskView,
     error: Schema.Union([
       ...taskErrors,

@@ -1,0 +1,36 @@
+/** Reads server-sent events, as WHATWG defines them, from the body of an answer. */
+
+interface ServerSentEvent {
+  readonly id: string
+  readonly event: string
+  readonly data: string
+}
+
+export async function* read(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerSentEvent, void, undefined> {
+  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
+  let [rest, id, event] = ["", "", ""]
+  let data: Array<string> = []
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      const lines = (rest + value).split(/\r\n|\n|\r(?!$)/)
+      rest = lines.pop() ?? ""
+      for (const line of lines) {
+        if (line === "") {
+          if (data.length > 0) yield { id, event: event === "" ? "message" : event, data: data.join("\n") }
+          event = ""
+          data = []
+          continue
+        }
+        const [, field, text = ""] = /^([^:]*)(?:: ?(.*))?$/.exec(line) ?? []
+        if (field === "id") id = text
+        else if (field === "event") event = text
+        else if (field === "data") data.push(text)
+      }
+    }
+  } finally {
+    // Whoever stops reading early lets the connection go.
+    await reader.cancel().catch(() => {})
+  }
+}

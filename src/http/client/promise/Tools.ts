@@ -1,0 +1,62 @@
+/** Client tools as functions: what the model is told of them, and the answers to its calls. */
+import type { CreateTask, Task, ToolCall, ToolResult } from "./Types.ts"
+
+export interface ToolContext {
+  readonly task: Task
+  readonly call: ToolCall
+  readonly signal: AbortSignal | undefined
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- the arguments are what the tool's own JSON Schema says
+export type ToolFunction = (args: any, context: ToolContext) => unknown
+
+export interface ToolDefinition {
+  readonly description?: string
+  /** JSON Schema of the arguments, an object. */
+  readonly parameters?: object
+  readonly execute: ToolFunction
+}
+
+export type Tools = Readonly<Record<string, ToolFunction | ToolDefinition>>
+
+type Declared = NonNullable<CreateTask["client_tools"]>
+
+const nameOf = (tool: Declared[number]): unknown =>
+  tool["name"] ?? (tool["function"] as { readonly name?: unknown } | undefined)?.name
+
+/** The body with a definition of each tool that it does not define itself. */
+export const declare = (body: CreateTask, tools: Tools): CreateTask => {
+  const declared = body.client_tools ?? []
+  const names = new Set(declared.map(nameOf))
+  const missing = Object.entries(tools).filter(([name]) => !names.has(name)).map(([name, tool]) => {
+    const { description, parameters } = typeof tool === "function" ? {} as Partial<ToolDefinition> : tool
+    return {
+      type: "function",
+      name,
+      ...(description === undefined ? {} : { description }),
+      ...(parameters === undefined ? {} : { parameters })
+    } as Declared[number]
+  })
+  return missing.length === 0 ? body : { ...body, client_tools: [...declared, ...missing] }
+}
+
+const messageOf = (error: unknown) => error instanceof Error ? error.message : String(error)
+
+/** One result for each pending call. What a tool throws is told to the model as an error. */
+export const answer = (
+  task: Task,
+  tools: Tools,
+  signal: AbortSignal | undefined
+): Promise<ReadonlyArray<ToolResult>> =>
+  Promise.all((task.pending_tool_calls ?? []).map(async (call): Promise<ToolResult> => {
+    try {
+      const tool = Object.hasOwn(tools, call.name) ? tools[call.name] : undefined
+      if (tool === undefined) throw new Error(`There is no tool named ${call.name}`)
+      const execute = typeof tool === "function" ? tool : tool.execute
+      const output = await execute(call.arguments, { task, call, signal })
+      return { tool_call_id: call.id, output: (output ?? null) as ToolResult["output"] }
+    } catch (error) {
+      signal?.throwIfAborted()
+      return { tool_call_id: call.id, output: messageOf(error), is_error: true }
+    }
+  }))

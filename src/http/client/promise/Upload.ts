@@ -1,0 +1,142 @@
+/** A file as the body of a request: streamed where the platform can, with progress. */
+import { AbortError, ConnectionError, fromAnswer } from "./ApiErrors.ts"
+import { randomName, type Transport } from "./Transport.ts"
+import type { UploadedFile } from "./Types.ts"
+
+export type FileContent =
+  | Blob
+  | Uint8Array<ArrayBuffer>
+  | ArrayBuffer
+  | ReadableStream<Uint8Array<ArrayBuffer>>
+  | AsyncIterable<Uint8Array>
+
+export interface UploadOptions {
+  /** Needed unless the content is a `File`. Its ending tells the format. */
+  readonly name?: string | undefined
+  readonly type?: string | undefined
+  /** Called as bytes leave; `total` is null when it is not known. */
+  readonly onProgress?: ((progress: { readonly loaded: number; readonly total: number | null }) => void) | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+const path = "/api/files"
+
+const isWhole = (content: FileContent): content is Blob | Uint8Array<ArrayBuffer> | ArrayBuffer =>
+  content instanceof Blob || content instanceof Uint8Array || content instanceof ArrayBuffer
+
+const chunksOf = async function*(content: FileContent): AsyncGenerator<Uint8Array, void, undefined> {
+  if (content instanceof ArrayBuffer) return yield new Uint8Array(content)
+  if (content instanceof Uint8Array) return yield content
+  const stream: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array> = content instanceof Blob
+    ? content.stream()
+    : content
+  if (!(stream instanceof ReadableStream)) return yield* stream
+  const reader = stream.getReader()
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}
+
+const toStream = (parts: AsyncGenerator<Uint8Array, void, undefined>) =>
+  new ReadableStream<Uint8Array>({
+    pull: async (controller) => {
+      const { done, value } = await parts.next()
+      if (done === true) controller.close()
+      else controller.enqueue(value)
+    },
+    cancel: async () => {
+      await parts.return()
+    }
+  })
+
+const quoted = (name: string) => name.replaceAll(/["\r\n]/g, (char) => encodeURIComponent(char))
+
+/** The form of one field as a stream that is pulled no faster than it is sent. */
+const formStream = (
+  content: FileContent,
+  name: string,
+  type: string,
+  boundary: string,
+  onBytes: (count: number) => void
+) => {
+  const encoder = new TextEncoder()
+  const parts = (async function*() {
+    yield encoder.encode(
+      `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${
+        quoted(name)
+      }"\r\nContent-Type: ${type}\r\n\r\n`
+    )
+    for await (const chunk of chunksOf(content)) {
+      yield chunk
+      onBytes(chunk.byteLength)
+    }
+    yield encoder.encode(`\r\n--${boundary}--\r\n`)
+  })()
+  return toStream(parts)
+}
+
+/** Browsers tell the progress of an upload in this way only. */
+const uploadByXhr = async (transport: Transport, form: FormData, { onProgress, signal }: UploadOptions) => {
+  const headers = await transport.headers()
+  return new Promise<UploadedFile>((resolve, reject) => {
+    const request = new XMLHttpRequest()
+    request.open("POST", transport.url(path))
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value)
+    request.upload.onprogress = ({ lengthComputable, loaded, total }) =>
+      onProgress?.({ loaded, total: lengthComputable ? total : null })
+    request.onload = () => {
+      const requestId = request.getResponseHeader("x-request-id")
+      const answered = new Headers(requestId === null ? {} : { "x-request-id": requestId })
+      if (request.status < 300) resolve(JSON.parse(request.responseText) as UploadedFile)
+      else reject(fromAnswer(request.status, request.responseText, answered))
+    }
+    request.onerror = () => reject(new ConnectionError("The service could not be reached, or broke off its answer"))
+    request.onabort = () => reject(new AbortError("The upload was aborted", { cause: signal?.reason }))
+    signal?.addEventListener("abort", () => request.abort(), { once: true })
+    if (signal?.aborted === true) request.abort()
+    request.send(form)
+  })
+}
+
+const isBrowser = () => typeof XMLHttpRequest !== "undefined"
+
+export const upload = async (
+  transport: Transport,
+  content: FileContent,
+  options: UploadOptions
+): Promise<UploadedFile> => {
+  const { onProgress, signal } = options
+  const isFile = typeof File !== "undefined" && content instanceof File
+  const name = options.name ?? (isFile ? content.name : undefined)
+  if (name === undefined) throw new TypeError("upload needs a name: { name: \"report.pdf\" }")
+  const type = options.type ??
+    (content instanceof Blob && content.type !== "" ? content.type : "application/octet-stream")
+  const total = content instanceof Blob ? content.size : isWhole(content) ? content.byteLength : null
+
+  // A browser streams no request over HTTP/1.1: what is not whole yet is gathered, which it does on disk when it is large.
+  if (isBrowser()) {
+    const whole = isWhole(content)
+      ? content
+      : await new Response(toStream(chunksOf(content))).blob()
+    const form = new FormData()
+    form.append("file", new Blob([whole], { type }), name)
+    return uploadByXhr(transport, form, options)
+  }
+  let loaded = 0
+  const boundary = `form-${randomName()}`
+  const body = formStream(content, name, type, boundary, (count) => {
+    loaded += count
+    onProgress?.({ loaded, total })
+  })
+  return transport.json<UploadedFile>({
+    method: "POST",
+    path,
+    body,
+    isStream: true,
+    timeout: Infinity,
+    signal,
+    headers: { "content-type": `multipart/form-data; boundary=${boundary}` }
+  })
+}

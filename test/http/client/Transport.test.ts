@@ -1,0 +1,240 @@
+/** How the Promise client behaves when the service or the way to it does not: on real sockets. */
+import { afterEach, assert, beforeEach, describe, it } from "vitest"
+import * as ApiErrors from "../../../src/http/client/promise/ApiErrors.ts"
+import { TaskServiceClient } from "../../../src/http/client/promise/TaskServiceClient.ts"
+import { answer, ScriptedService } from "../../kit/ScriptedService.ts"
+
+let service: ScriptedService
+let client: TaskServiceClient
+
+beforeEach(async () => {
+  service = await new ScriptedService().listen()
+  client = new TaskServiceClient({ baseUrl: `${service.url}/`, token: "t" })
+})
+
+afterEach(() => service.close())
+
+const body = { assistant_id: 1, input: [{ type: "text", text: "Why?" }] } as const
+const task = { uuid: "u", status: "completed", turn: null, error: null, created_at: "", completed_at: "" }
+
+const rejection = async <E extends Error>(
+  promise: PromiseLike<unknown>,
+  // oxlint-disable-next-line typescript/no-explicit-any -- constructors of any arguments
+  kind: new(...args: Array<any>) => E
+): Promise<E> => {
+  const reason = await promise.then(() => assert.fail("resolved"), (error: unknown) => error)
+  assert.instanceOf(reason, kind)
+  return reason as E
+}
+
+describe("errors", () => {
+  const kinds = [
+    [401, ApiErrors.AuthenticationError],
+    [403, ApiErrors.PermissionDeniedError],
+    [404, ApiErrors.NotFoundError],
+    [409, ApiErrors.ConflictError],
+    [413, ApiErrors.ApiError],
+    [422, ApiErrors.ValidationError]
+  ] as const
+  for (const [status, kind] of kinds) {
+    it(`${status} is ${kind.name}, and is not tried again`, async () => {
+      service.script = (_, response) =>
+        answer(response, status, { message: "No.", errors: { input: ["bad"] } }, { "x-request-id": "r-1" })
+      const error = await rejection(client.tasks.get("u"), kind)
+      assert.deepStrictEqual([error.status, error.message, error.requestId], [status, "No.", "r-1"])
+      if (error instanceof ApiErrors.ValidationError) assert.deepStrictEqual(error.errors, { input: ["bad"] })
+      assert.lengthOf(service.received, 1)
+    })
+  }
+
+  it("tells of an answer that is not the service's", async () => {
+    service.script = (_, response) => response.writeHead(418).end("<html>teapot")
+    assert.strictEqual((await rejection(client.tasks.get("u"), ApiErrors.ApiError)).message, "The service answered 418")
+  })
+
+  it("tells that there is no service", async () => {
+    const lost = new TaskServiceClient({ baseUrl: "http://127.0.0.1:1", token: "t", maxRetries: 0 })
+    assert.notInstanceOf(await rejection(lost.tasks.get("u"), ApiErrors.ConnectionError), ApiErrors.TimeoutError)
+  })
+
+  it("tells that no answer came in time, after the attempts allowed", async () => {
+    service.script = () => {}
+    await rejection(client.tasks.get("u", { timeout: 40, maxRetries: 1 }), ApiErrors.TimeoutError)
+    assert.lengthOf(service.received, 2)
+  })
+
+  it("tells that an answer broke off", async () => {
+    service.script = (_, response) => {
+      response.writeHead(200, { "content-length": "100" }).write("{")
+      setTimeout(() => response.destroy(), 20)
+    }
+    const error = await rejection(client.tasks.get("u", { maxRetries: 0 }), ApiErrors.ConnectionError)
+    assert.notInstanceOf(error, ApiErrors.TimeoutError)
+  })
+})
+
+describe("retries", () => {
+  for (const status of [408, 429, 500, 502, 503, 504]) {
+    it(`tries again after ${status}, with the same idempotency key`, async () => {
+      service.script = (_, response, number) =>
+        number < 3
+          ? answer(response, status, { message: "later" }, { "retry-after": "0" })
+          : answer(response, 201, { uuid: "u" })
+      assert.deepStrictEqual(await client.tasks.create(body), { uuid: "u" } as never)
+      assert.lengthOf(service.received, 3)
+      const keys = new Set(service.received.map(({ headers }) => headers["idempotency-key"]))
+      assert.match([...keys].join(), /^[0-9a-f]{32}$/)
+      assert.strictEqual(service.received[2]?.body, JSON.stringify(body))
+    })
+  }
+
+  it("gives up after the attempts allowed", async () => {
+    service.script = (_, response) => answer(response, 503, { message: "down" }, { "retry-after": "0" })
+    assert.strictEqual((await rejection(client.tasks.create(body), ApiErrors.ServerError)).message, "down")
+    assert.lengthOf(service.received, 3)
+    await rejection(client.tasks.create(body, { maxRetries: 0 }), ApiErrors.ServerError)
+    assert.lengthOf(service.received, 4)
+  })
+
+  it("waits as long as Retry-After says, and by itself without it", async () => {
+    service.script = (_, response, number) =>
+      number === 1
+        ? answer(response, 429, { message: "later" }, { "retry-after": "1" })
+        : number === 2
+        ? answer(response, 500, {})
+        : answer(response, 200, task)
+    await client.tasks.get("u")
+    const [first, second, third] = service.received.map(({ at }) => at) as [number, number, number]
+    assert.isAtLeast(second - first, 990)
+    assert.isAtLeast(third - second, 700)
+    assert.isBelow(third - second, 2000)
+  })
+
+  it("makes a key for each request, or uses the caller's", async () => {
+    await client.tasks.create(body)
+    await client.tasks.create(body)
+    await client.tasks.cancel("u", { reason: "r", idempotencyKey: "mine" })
+    const [first, second, third] = service.received.map(({ headers }) => headers["idempotency-key"])
+    assert.notStrictEqual(first, second)
+    assert.strictEqual(third, "mine")
+  })
+})
+
+describe("signals and tokens", () => {
+  it("aborts a call, a pause between attempts and a wait", async () => {
+    service.script = () => {}
+    const reason = new Error("enough")
+    const abortSoon = () => {
+      const controller = new AbortController()
+      setTimeout(() => controller.abort(reason), 30)
+      return controller.signal
+    }
+    assert.strictEqual(
+      (await rejection(client.tasks.get("u", { signal: abortSoon() }), ApiErrors.AbortError)).cause,
+      reason
+    )
+    await rejection(client.tasks.waitFor("u", { signal: abortSoon() }), ApiErrors.AbortError)
+    service.script = (_, response) => answer(response, 503, {}, { "retry-after": "30" })
+    await rejection(client.tasks.get("u", { signal: abortSoon() }), ApiErrors.AbortError)
+    const before = service.received.length
+    await rejection(client.tasks.get("u", { signal: AbortSignal.abort(reason) }), ApiErrors.AbortError)
+    assert.lengthOf(service.received, before)
+  })
+
+  it("asks for a token each time", async () => {
+    let count = 0
+    const fresh = new TaskServiceClient({ baseUrl: service.url, token: async () => `token-${++count}` })
+    service.script = (_, response, number) => answer(response, number === 1 ? 500 : 200, {}, { "retry-after": "0" })
+    await fresh.tasks.get("u")
+    assert.deepStrictEqual(service.received.map(({ headers }) => headers.authorization), [
+      "Bearer token-1",
+      "Bearer token-2"
+    ])
+  })
+})
+
+describe("events", () => {
+  const event = (revision: number, status: string) =>
+    `id: ${revision}\nevent: ${status}\ndata: ${JSON.stringify({ uuid: "u", revision, status, occurred_at: "" })}\n\n`
+  const open = { "content-type": "text/event-stream" }
+
+  it("resumes after what it saw when the stream breaks, is refused for a while, or ends early", async () => {
+    service.script = (_, response, number) => {
+      if (number === 1) {
+        response.writeHead(200, open).write(`retry: 2000\n\n: hello\n\n${event(0, "pending")}id: 1\r\nevent: proc`)
+        setTimeout(() => response.destroy(), 20)
+      } else if (number === 2) response.writeHead(200, open).end(event(1, "processing").replaceAll("\n", "\r\n"))
+      else if (number === 3) answer(response, 503, {}, { "retry-after": "0" })
+      else response.writeHead(200, open).end(event(2, "completed"))
+    }
+    const seen: Array<string> = []
+    for await (const { event, revision } of client.tasks.events("u")) seen.push(`${revision} ${event}`)
+    assert.deepStrictEqual(seen, ["0 pending", "1 processing", "2 completed"])
+    const resumed = service.received.map(({ headers }) => headers["last-event-id"])
+    assert.deepStrictEqual(resumed, [undefined, "0", "1", "1"])
+  })
+
+  it("ends when there is nothing left, and is rejected when the task is not the caller's", async () => {
+    service.script = (_, response) => response.writeHead(204).end()
+    for await (const _ of client.tasks.events("u", { after: 7 })) assert.fail("nothing was to come")
+    assert.strictEqual(service.received[0]?.headers["last-event-id"], "7")
+    service.script = (_, response) => answer(response, 403, { message: "No." })
+    await rejection(client.tasks.events("u").next(), ApiErrors.PermissionDeniedError)
+  })
+
+  it("lets the connection go when its reader stops", async () => {
+    const closed = new Promise<unknown>((resolve) => {
+      service.script = (_, response) => {
+        response.on("close", () => resolve("closed"))
+        response.writeHead(200, open).write(event(0, "pending"))
+      }
+    })
+    for await (const _ of client.tasks.events("u")) break
+    assert.strictEqual(await closed, "closed")
+  })
+})
+
+describe("waiting", () => {
+  it("does not press a service that does not hold its answers", async () => {
+    service.script = (_, response, number) =>
+      answer(response, 200, number < 2 ? { ...task, status: "processing" } : task)
+    assert.strictEqual((await client.tasks.waitFor("u")).status, "completed")
+    const [first, second] = service.received.map(({ at }) => at) as [number, number]
+    assert.isAtLeast(second - first, 900)
+    assert.strictEqual(service.received[0]?.path, "/api/tasks/u?wait=25")
+  })
+
+  it("goes on when the task moved on while its tools ran", async () => {
+    service.script = ({ method, path }, response) => {
+      if (path === "/api/tasks") return answer(response, 201, { uuid: "u" })
+      if (method === "POST") return answer(response, 409, { message: "moved on" })
+      const isFirst = service.received.filter(({ method }) => method === "GET").length === 1
+      return answer(
+        response,
+        200,
+        isFirst ? { ...task, status: "interrupted", pending_tool_calls: [{ id: "c", name: "n", arguments: {} }] } : task
+      )
+    }
+    assert.strictEqual((await client.tasks.run(body, { tools: { n: () => 1 } })).status, "completed")
+  })
+})
+
+describe("pages", () => {
+  it("gives a task that moved to the next page once, and asks for a page only when it is needed", async () => {
+    const page = (current_page: number, uuids: ReadonlyArray<string>) => ({
+      data: uuids.map((uuid) => ({ uuid })),
+      meta: { current_page, per_page: 2, last_page: 3, total: 5 }
+    })
+    service.script = ({ path }, response) => {
+      const number = Number(new URL(path, service.url).searchParams.get("page"))
+      answer(response, 200, page(number, [["a", "b"], ["b", "c"], ["d"]][number - 1] ?? []))
+    }
+    const seen: Array<string> = []
+    for await (const { uuid } of client.tasks.list({ per_page: 2, status: ["completed", "failed"] })) seen.push(uuid)
+    assert.deepStrictEqual(seen, ["a", "b", "c", "d"])
+    assert.strictEqual(service.received[0]?.path, "/api/tasks?page=1&per_page=2&status=completed%2Cfailed")
+    const first = await client.tasks.list()
+    assert.deepStrictEqual([first.data.length, first.hasNextPage, first.meta.total], [2, true, 5])
+    assert.lengthOf(service.received, 4)
+  })
+})

@@ -1,0 +1,146 @@
+/** The Promise client against the whole service, with its own core and demo assistants. */
+import * as fs from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { ConflictError, NotFoundError, ValidationError } from "../../src/http/client/promise/ApiErrors.ts"
+import { TaskServiceClient } from "../../src/http/client/promise/TaskServiceClient.ts"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { mint, Service } from "../kit/Service.ts"
+
+let database: OpenDatabase
+let service: Service
+const dataDir = fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-client-"))
+
+beforeAll(async () => {
+  database = await openDatabase()
+  service = await Service.start({ DATABASE_URL: database.url, DATA_DIR: dataDir })
+})
+
+afterAll(async () => {
+  await service.stop()
+  await database.drop()
+  fs.rmSync(dataDir, { recursive: true })
+})
+
+const clientOf = (sub: string) => new TaskServiceClient({ baseUrl: service.url, token: () => mint(sub) })
+const ask = (text: string, assistant_id = 1) => ({ assistant_id, input: [{ type: "text", text } as const] })
+// oxlint-disable-next-line typescript/no-explicit-any -- a turn's inner shape is the core's
+const textOf = (task: { readonly turn: any }): string => task.turn.output[0].text
+
+describe("the Promise client", () => {
+  it("creates, waits and reads", async () => {
+    const client = clientOf("ann")
+    const { status, uuid } = await client.tasks.create(ask("What is 6 * 7?"))
+    assert.strictEqual(status, "pending")
+    const task = await client.tasks.waitFor(uuid)
+    assert.deepStrictEqual([task.status, textOf(task)], ["completed", "42"])
+    assert.deepStrictEqual(await client.tasks.get(uuid), task)
+    const names: Array<string> = []
+    for await (const { event } of client.tasks.events(uuid)) names.push(event)
+    assert.deepStrictEqual([names[0], names.at(-1)], ["pending", "completed"])
+    for await (const _ of client.tasks.events(uuid, { after: 99 })) assert.fail("nothing was to come")
+    assert.deepStrictEqual(await client.tasks.deliveries(uuid), [])
+  })
+
+  it("runs a task with tools, one of which throws", async () => {
+    const client = clientOf("bob")
+    const updates: Array<string> = []
+    const task = await client.tasks.run(ask("call weather, clock and nothing", 2), {
+      tools: {
+        weather: {
+          parameters: { type: "object", properties: { city: { type: "string" } } },
+          execute: async ({ city }) => ({ city, sky: "clear" })
+        },
+        clock: () => {
+          throw new Error("no battery")
+        }
+      },
+      onUpdate: ({ status }) => updates.push(status)
+    })
+    assert.strictEqual(task.status, "completed")
+    assert.include(textOf(task), `call_weather answered {"city":"call weather, clock and nothing","sky":"clear"}`)
+    assert.include(textOf(task), `call_clock failed with "no battery"`)
+    assert.deepStrictEqual(updates.slice(-2), ["interrupted", "completed"])
+  })
+
+  it("stops waiting at an interrupt, and cancels", async () => {
+    const client = clientOf("cleo")
+    const interrupt = async () => {
+      const { uuid } = await client.tasks.create({
+        ...ask("call look", 2),
+        client_tools: [{ type: "function", name: "look" }]
+      })
+      const task = await client.tasks.waitFor(uuid)
+      assert.deepStrictEqual([task.status, task.pending_tool_calls?.[0]?.name], ["interrupted", "look"])
+      return uuid
+    }
+    const uuid = await interrupt()
+    assert.deepStrictEqual(await client.tasks.cancel(uuid, { reason: "no" }), { uuid, status: "canceled" })
+    const again = await client.tasks.cancel(uuid).catch((error: unknown) => error)
+    assert.instanceOf(again, ConflictError)
+    const other = await interrupt()
+    assert.deepStrictEqual(await client.tasks.cancelInterrupted(), { canceled: 1, uuids: [other] })
+  })
+
+  it("lists by page and by iteration", async () => {
+    const client = clientOf("dora")
+    for (let n = 0; n < 5; n++) await client.tasks.run(ask(`echo ${n}`))
+    const page = await client.tasks.list({ per_page: 2 })
+    assert.deepStrictEqual(page.meta, { current_page: 1, per_page: 2, last_page: 3, total: 5 })
+    assert.lengthOf((await page.nextPage())?.data ?? [], 2)
+    const uuids = new Set<string>()
+    for await (const { uuid } of client.tasks.list({ per_page: 2, status: "completed" })) uuids.add(uuid)
+    assert.strictEqual(uuids.size, 5)
+  })
+
+  it("tells what is wrong with a request", async () => {
+    const client = clientOf("eve")
+    const error = await client.tasks.create({ assistant_id: 0, input: [] }).catch((reason: unknown) => reason)
+    assert.instanceOf(error, ValidationError)
+    assert.sameMembers(Object.keys((error as ValidationError).errors), ["assistant_id", "input"])
+    assert.instanceOf(await client.tasks.get("no/such").catch((reason: unknown) => reason), NotFoundError)
+  })
+
+  it("uploads what is whole and what streams, with progress, and finds the link", async () => {
+    const client = clientOf("fay")
+    const bytes = new Uint8Array(3 * 1024 * 1024).fill(97)
+    const chunks = async function*() {
+      for (let at = 0; at < bytes.length; at += 100_000) yield bytes.subarray(at, at + 100_000)
+    }
+    const contents = {
+      bytes,
+      blob: new Blob([bytes]),
+      stream: new Blob([bytes]).stream() as ReadableStream<Uint8Array<ArrayBuffer>>,
+      generator: chunks()
+    }
+    for (const [kind, content] of Object.entries(contents)) {
+      const progress: Array<readonly [number, number | null]> = []
+      const uploaded = await client.files.upload(content, {
+        name: `${kind} "quoted".txt`,
+        type: "text/plain",
+        onProgress: ({ loaded, total }) => progress.push([loaded, total])
+      })
+      assert.strictEqual(uploaded.file.mime_type, "text/plain")
+      assert.strictEqual(progress.at(-1)?.[0], bytes.length, kind)
+      assert.strictEqual(progress.at(-1)?.[1], kind === "bytes" || kind === "blob" ? bytes.length : null)
+      const downloaded = await (await fetch(await client.files.url(uploaded))).bytes()
+      assert.strictEqual(Buffer.compare(downloaded, bytes), 0, kind)
+      const task = await client.tasks.run({ assistant_id: 1, input: [uploaded] })
+      assert.strictEqual(task.status, "completed")
+    }
+    const refused = await client.files.upload(bytes, { name: "virus.exe" }).catch((reason: unknown) => reason)
+    assert.instanceOf(refused, ValidationError)
+    const aborted = AbortSignal.timeout(50)
+    const endless = async function*() {
+      for (;;) {
+        await new Promise((resolve) => setTimeout(resolve, 10))
+        yield new Uint8Array(1000)
+      }
+    }
+    const stopped = await client.files.upload(endless(), { name: "a.txt", signal: aborted }).catch((reason: unknown) =>
+      reason
+    )
+    assert.strictEqual((stopped as Error).name, "AbortError")
+  })
+})
