@@ -1,10 +1,14 @@
-/** The Promise client against the whole service, with its own core and demo assistants. */
+/** The Promise and the Effect client against the whole service, with its own core and demo assistants. */
+import { Effect, Layer, Redacted, Stream } from "effect"
+import { FetchHttpClient } from "effect/http"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { ConflictError, NotFoundError, ValidationError } from "../../src/http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../src/http/client/promise/TaskServiceClient.ts"
+import { TaskService } from "../../src/http/client/TaskService.ts"
+import { NotFound } from "../../src/http/contract/Errors.ts"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
 import { mint, Service } from "../kit/Service.ts"
 
@@ -143,4 +147,47 @@ describe("the Promise client", () => {
     )
     assert.strictEqual((stopped as Error).name, "AbortError")
   })
+})
+
+describe("the Effect client", () => {
+  const runWith = (sub: string) => <A, E>(effect: Effect.Effect<A, E, TaskService>) => {
+    const layer = TaskService.layer({
+      baseUrl: service.url,
+      token: Effect.map(Effect.promise(() => mint(sub)), (token) => Redacted.make(token))
+    }).pipe(Layer.provide(FetchHttpClient.layer))
+    return Effect.runPromise(Effect.provide(effect, layer))
+  }
+
+  it("runs a task with tools, one of which fails, and follows its events", () =>
+    runWith("gus")(Effect.gen(function*() {
+      const { tasks } = yield* TaskService
+      const tool = (name: string) => ({ type: "function", name }) as const
+      const task = yield* tasks.run(
+        { ...ask("call weather, clock and look", 2), client_tools: ["weather", "clock", "look"].map(tool) },
+        { weather: () => Effect.succeed({ sky: "clear" }), clock: () => Effect.fail(new Error("no battery")) }
+      )
+      assert.strictEqual(task.status, "completed")
+      assert.strictEqual(
+        textOf(task),
+        `call_weather answered {"sky":"clear"}\ncall_clock failed with "no battery"\ncall_look failed with "There is no tool named look"`
+      )
+      const events = yield* Stream.runCollect(tasks.events(task.uuid))
+      assert.deepStrictEqual([events[0]?.event, events.at(-1)?.event], ["pending", "completed"])
+      const rest = yield* Stream.runCollect(tasks.events(task.uuid, events.at(-2)?.revision))
+      assert.deepStrictEqual(rest, events.slice(-1))
+      assert.deepStrictEqual(yield* Stream.runCollect(tasks.events(task.uuid, 99)), [])
+    })))
+
+  it("fails with typed errors, uploads, and finds the link", () =>
+    runWith("hal")(Effect.gen(function*() {
+      const { files, tasks } = yield* TaskService
+      const missing = yield* Effect.flip(tasks.get({ params: { uuid: "none" }, query: {} }))
+      assert.instanceOf(missing, NotFound)
+      assert.instanceOf(yield* Effect.flip(Stream.runDrain(tasks.events("none"))), NotFound)
+      const payload = new FormData()
+      payload.append("file", new Blob(["hello"], { type: "text/plain" }), "hello.txt")
+      const uploaded = yield* files.upload({ payload })
+      const link = yield* files.url(uploaded)
+      assert.strictEqual(yield* Effect.promise(() => fetch(link).then((answer) => answer.text())), "hello")
+    })))
 })
