@@ -1,0 +1,16 @@
+/** What `async-task-service/client` exports: the Promise client, its errors and its types. */
+export * from "./promise/ApiErrors.ts"
+export type { FilesResource, StoredFile } from "./promise/FilesResource.ts"
+export type { TaskPage, TaskPages } from "./promise/TaskPages.ts"
+export { TaskServiceClient } from "./promise/TaskServiceClient.ts"
+export {
+  type EventsOptions,
+  isTerminal,
+  type ListOptions,
+  type RunOptions,
+  type TasksResource
+} from "./promise/TasksResource.ts"
+export type { ToolContext, ToolDefinition, ToolFunction, Tools } from "./promise/Tools.ts"
+export type { CallOptions, ClientOptions } from "./promise/Transport.ts"
+export type * from "./promise/Types.ts"
+export type { FileContent, UploadOptions } from "./promise/Upload.ts"

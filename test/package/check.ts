@@ -1,0 +1,142 @@
+/**
+ * Packs the package, installs it into an empty folder and uses it from there, as a stranger would: types, a TypeScript and
+ * a JavaScript file, an older Node, bundles and a real browser, against a running service. Prints what it measured.
+ */
+import { execFileSync, spawnSync } from "node:child_process"
+import * as fs from "node:fs"
+import { createServer, request as forward } from "node:http"
+import type { AddressInfo } from "node:net"
+import * as os from "node:os"
+import * as path from "node:path"
+import { gzipSync } from "node:zlib"
+import { chromium } from "playwright-core"
+import { rolldown } from "rolldown"
+import { internalToken } from "../kit/ScriptedCore.ts"
+import { mint, Service } from "../kit/Service.ts"
+
+const root = path.resolve(import.meta.dirname, "../..")
+const modules = path.join(root, "node_modules")
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-package-"))
+const userFiles = path.join(import.meta.dirname, "user")
+
+const run = (command: string, args: ReadonlyArray<string>, cwd: string, env: Record<string, string> = {}) =>
+  execFileSync(command, args, { cwd, encoding: "utf8", env: { ...process.env, ...env } }).trim()
+
+const say = (what: string, result: string) => console.log(`${what.padEnd(34)} ${result}`)
+
+const kilobytes = (bytes: number) => `${(bytes / 1000).toFixed(1)} kB`
+
+const bundle = async (name: string, source: string, target = name) => {
+  const input = path.join(folder, `${name}.entry.js`)
+  fs.writeFileSync(input, source)
+  const built = await rolldown({ input, platform: "browser", logLevel: "silent" })
+  const { output } = await built.generate({ format: "esm", minify: true, file: `${target}.js` })
+  const { code, moduleIds } = output[0]
+  const foreign = moduleIds.filter((id) => /\/dist\/(services|runtime|http\/handlers)\//.test(id))
+  if (foreign.length > 0) throw new Error(`server code in ${name}: ${foreign.join(", ")}`)
+  say(
+    `bundle of ${name}`,
+    `${kilobytes(code.length)} minified, ${kilobytes(gzipSync(code).length)} gzip, ${moduleIds.length} modules`
+  )
+  return code
+}
+
+/** A page with the client's bundle, and the service behind the same origin. */
+const servePage = async (serviceUrl: string, code: string) => {
+  const { host, hostname, port } = new URL(serviceUrl)
+  const server = createServer((incoming, response) => {
+    if (incoming.url === "/") return response.writeHead(200, { "content-type": "text/html" }).end("<!doctype html>")
+    if (incoming.url === "/client.js") return response.writeHead(200, { "content-type": "text/javascript" }).end(code)
+    const options = {
+      hostname,
+      port,
+      path: incoming.url,
+      method: incoming.method,
+      headers: { ...incoming.headers, host }
+    }
+    incoming.pipe(forward(options, (answer) => {
+      answer.pipe(response.writeHead(answer.statusCode ?? 502, answer.headers))
+    }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+const inBrowser = async (serviceUrl: string, token: string, code: string) => {
+  const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(
+    fs.existsSync
+  )
+  if (executablePath === undefined) return "skipped: no browser on this machine"
+  const { server, url } = await servePage(serviceUrl, code)
+  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] })
+  try {
+    const page = await browser.newPage()
+    await page.goto(url)
+    const result = await page.evaluate(async ({ token, url }) => {
+      const { TaskServiceClient } = await import(/* @vite-ignore */ `${url}/client.js`)
+      const client = new TaskServiceClient({ baseUrl: url, token })
+      const progress: Array<number> = []
+      const file = new File(["a".repeat(2_000_000)], "notes.txt", { type: "text/plain" })
+      const uploaded = await client.files.upload(file, {
+        onProgress: ({ loaded }: { loaded: number }) => progress.push(loaded)
+      })
+      const stream = await client.files.upload(new Blob(["streamed"]).stream(), { name: "stream.txt" })
+      const task = await client.tasks.run(
+        { assistant_id: 2, input: [{ type: "text", text: "call look" }, uploaded, stream] },
+        { tools: { look: async () => ({ at: "the page" }) } }
+      )
+      const events: Array<string> = []
+      for await (const { event } of client.tasks.events(task.uuid)) events.push(event)
+      return `${task.status}, ${task.turn.output[0].text}, ${progress.length} progress notes, events ${
+        events.join(" ")
+      }`
+    }, { token, url })
+    return `${browser.version()}: ${result}`
+  } finally {
+    await browser.close()
+    server.close()
+  }
+}
+
+const service = await Service.start({ DATA_DIR: path.join(folder, "data") })
+try {
+  const packed = run("npm", ["pack", "--silent", "--pack-destination", folder], root).split("\n").at(-1) ?? ""
+  say("packed", `${packed}, ${kilobytes(fs.statSync(path.join(folder, packed)).size)}`)
+  say(
+    "publint",
+    run(path.join(modules, ".bin/publint"), ["--strict", path.join(folder, packed)], root).split("\n").at(-1) ?? ""
+  )
+  run(path.join(modules, ".bin/attw"), [path.join(folder, packed), "--profile", "esm-only"], root)
+  say("are the types wrong", "no")
+
+  const user = path.join(folder, "user")
+  fs.cpSync(userFiles, user, { recursive: true })
+  run("npm", ["install", "--silent", "--no-audit", "--no-fund", "--omit=optional", path.join(folder, packed)], user)
+  const tsc = spawnSync(process.execPath, [path.join(modules, "typescript/bin/tsc"), "-p", "."], {
+    cwd: user,
+    encoding: "utf8"
+  })
+  if (tsc.status !== 0) throw new Error(tsc.stdout)
+  say("types in an empty folder", "no errors, in strict mode")
+
+  const env = { SERVICE_URL: service.url, TOKEN: await mint("stranger"), INTERNAL_TOKEN: internalToken }
+  const nodes = [process.execPath, process.env["OLDER_NODE"] ?? "/usr/bin/node", "/usr/local/bin/node"].filter(
+    fs.existsSync
+  )
+  const byVersion = new Map(nodes.map((node) => [run(node, ["--version"], user), node]))
+  for (const [version, node] of byVersion) {
+    say(`JavaScript on ${version}`, run(node, ["promise.js"], user, env))
+    say(`TypeScript on ${version}`, run(node, ["out/promise.js"], user, env))
+  }
+  say("Effect and RPC client", run(process.execPath, ["out/effect.js"], user, env))
+
+  const inUser = (specifier: string) =>
+    JSON.stringify(path.join(user, "node_modules/async-task-service/dist/http/client", specifier))
+  const code = await bundle("client", `export * from ${inUser("Client.js")}`)
+  await bundle("client-effect", `export { TaskService } from ${inUser("EffectClient.js")}`)
+  await bundle("rpc", `export { make, layerHttp, follow } from ${inUser("Rpc.js")}`)
+  say("browser", await inBrowser(service.url, await mint("browser"), code))
+} finally {
+  await service.stop()
+  fs.rmSync(folder, { recursive: true, force: true })
+}
