@@ -164,7 +164,7 @@ describe("the Effect client", () => {
       const tool = (name: string) => ({ type: "function", name }) as const
       const task = yield* tasks.run(
         { ...ask("call weather, clock and look", 2), client_tools: ["weather", "clock", "look"].map(tool) },
-        { weather: () => Effect.succeed({ sky: "clear" }), clock: () => Effect.fail(new Error("no battery")) }
+        { weather: () => Effect.succeed({ sky: "clear" }), clock: () => Effect.fail("no battery") }
       )
       assert.strictEqual(task.status, "completed")
       assert.strictEqual(

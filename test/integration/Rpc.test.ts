@@ -32,7 +32,9 @@ afterAll(async () => {
 
 const runOf = (uuid: string) => eventually(async () => core.runOf(uuid), (run) => run !== undefined).then((run) => run!)
 
-class Client extends Context.Service<Client, RpcClient.InternalClient>()("test/Client") {}
+class Client
+  extends Context.Service<Client, RpcClient.InternalClient>()("async-task-service/test/integration/Rpc.test/Client")
+{}
 
 type Transport = "POST" | "WebSocket"
 
@@ -95,7 +97,9 @@ const overRest = (sub: string): Driver => {
 
 const overRpc = (transport: Transport) => (sub: string): Driver => {
   const runtime = open(transport, internalToken)
-  const run = async (call: (client: RpcClient.InternalClient) => Effect.Effect<unknown, any>): Promise<Outcome> => {
+  const run = async (
+    call: (client: RpcClient.InternalClient) => Effect.Effect<unknown, { readonly _tag: string }>
+  ): Promise<Outcome> => {
     const exit = await runtime.runPromiseExit(Effect.flatMap(Client, call))
     if (Exit.isSuccess(exit)) return { ok: exit.value as Record<string, any> }
     const error = Cause.squash(exit.cause) as {
@@ -217,7 +221,7 @@ describe("RPC", () => {
   const failureOf = async (
     transport: Transport,
     token: string,
-    call: (client: RpcClient.InternalClient) => Effect.Effect<unknown, any>
+    call: (client: RpcClient.InternalClient) => Effect.Effect<unknown, { readonly _tag: string }>
   ) => {
     const runtime = open(transport, token)
     const exit = await runtime.runPromiseExit(Effect.flatMap(Client, call))

@@ -22,7 +22,7 @@ export interface TaskServiceOptions {
 type Task = typeof TaskView.Type
 
 /** Answers one call of a client tool; a failure is told to the model as an error. */
-export type Tool<R = never> = (args: ToolCall["arguments"]) => Effect.Effect<Schema.Json, unknown, R>
+export type Tool<E, R> = (args: ToolCall["arguments"]) => Effect.Effect<Schema.Json, E, R>
 
 /** Seconds that the service holds an answer, within what proxies allow. */
 const waitSeconds = 25
@@ -65,9 +65,11 @@ const make = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions)
     )
 
   const answer =
-    <R>(tools: Readonly<Record<string, Tool<R>>>) => (call: ToolCall): Effect.Effect<ToolResult, never, R> => {
+    <E, R>(tools: Readonly<Record<string, Tool<E, R>>>) => (call: ToolCall): Effect.Effect<ToolResult, never, R> => {
       const tool = Object.hasOwn(tools, call.name) ? tools[call.name] : undefined
-      const called = tool === undefined ? Effect.fail(`There is no tool named ${call.name}`) : tool(call.arguments)
+      const called: Effect.Effect<Schema.Json, E | string, R> = tool === undefined
+        ? Effect.fail(`There is no tool named ${call.name}`)
+        : tool(call.arguments)
       return Effect.match(called, {
         onSuccess: (output): ToolResult => ({ tool_call_id: call.id, output }),
         onFailure: (error): ToolResult => ({ tool_call_id: call.id, output: messageOf(error), is_error: true })
@@ -75,9 +77,9 @@ const make = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions)
     }
 
   /** Creates a task, answers its tool calls, and succeeds once it has ended, in whichever way: look at its `status`. */
-  const run = Effect.fnUntraced(function*<R = never>(
-    payload: typeof CreateTaskBody.Type,
-    tools: Readonly<Record<string, Tool<R>>> = {}
+  const run = Effect.fnUntraced(function*<E = never, R = never>(
+    payload: CreateTaskBody,
+    tools: Readonly<Record<string, Tool<E, R>>> = {}
   ) {
     const { uuid } = yield* tasks.create({ payload })
     while (true) {

@@ -1,6 +1,6 @@
 /** The types of the service's bodies and answers, derived from its schemas; nothing of those is in the bundle. */
 import type { CreateTaskBody, InputItem as InputItemSchema } from "../../../domain/TaskRequest.ts"
-import type { ToolCall as ToolCallSchema, ToolResult as ToolResultSchema } from "../../../domain/ToolCall.ts"
+import type { ToolResult as ToolResultSchema } from "../../../domain/ToolCall.ts"
 import type { StorageBaseView, UploadedFileView } from "../../contract/FileSchemas.ts"
 import type * as Tasks from "../../contract/TaskSchemas.ts"
 
@@ -8,7 +8,7 @@ export type { TaskStatus } from "../../../domain/Task.ts"
 
 export type CreateTask = typeof CreateTaskBody.Encoded
 export type InputItem = typeof InputItemSchema.Encoded
-export type ToolCall = typeof ToolCallSchema.Type
+export type { ToolCall } from "../../../domain/ToolCall.ts"
 export type ToolResult = typeof ToolResultSchema.Encoded
 export type Task = typeof Tasks.TaskView.Type
 export type TaskSummary = typeof Tasks.TaskSummaryView.Type
