@@ -8,6 +8,7 @@ import { TaskNotifications } from "../services/TaskNotifications.ts"
 import { InternalRpc, path } from "./contract/Rpc.ts"
 import * as CoreRpc from "./handlers/CoreRpc.ts"
 import * as TasksRpc from "./handlers/TasksRpc.ts"
+import * as TokensRpc from "./handlers/TokensRpc.ts"
 
 /** A call carries a body of REST and what it is about. */
 const maxMessageBytes = Limits.jsonBodyBytes + 64 * 1024
@@ -61,7 +62,7 @@ export const layer = Layer.mergeAll(
   Layer.provide(layerGroup, layerPost),
   Layer.provide(Layer.fresh(layerGroup), layerSocket)
 ).pipe(
-  Layer.provide([TasksRpc.layer, CoreRpc.layer]),
+  Layer.provide([TasksRpc.layer, CoreRpc.layer, TokensRpc.layer]),
   Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: maxMessageBytes })),
   Layer.provide(Digest.layerWebCrypto)
 )

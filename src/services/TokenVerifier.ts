@@ -1,5 +1,5 @@
 /** Who a bearer token is: JSON Web Tokens by jose, with algorithms pinned by the kind of key (SPEC "Authentication"). */
-import { Clock, Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
+import { Clock, Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import * as jose from "jose"
 import { type Caller, isName } from "../domain/Principal.ts"
@@ -22,6 +22,9 @@ const cacheSize = 10_000
 /** The last second of the year 9999. */
 const maxSeconds = 253_402_300_799
 
+/** The `Principal.tokenId` of a token with this `jti`. */
+export const idOfJti = (jti: string): string => `jti:${jti}`
+
 const invalid = (error: unknown) =>
   new InvalidToken({ reason: error instanceof jose.errors.JOSEError ? error.code : "malformed" })
 
@@ -29,6 +32,15 @@ const encoder = new TextEncoder()
 
 export class TokenVerifier extends Context.Service<TokenVerifier, {
   readonly verify: (token: Redacted.Redacted) => Effect.Effect<Caller, InvalidToken | RemoteKeys.TokenKeysUnavailable>
+  /** What a revocation of the token names and when it may be forgotten; the token may be anyone's and of any time. */
+  readonly identify: (
+    token: Redacted.Redacted
+  ) => Effect.Effect<{
+    readonly tokenId: string
+    readonly sub: string | null
+    readonly issuedAt: number | null
+    readonly expiresAt: number | null
+  }, InvalidToken>
 }>()("async-task-service/services/TokenVerifier") {
   static readonly layer = (rules: TokenRules) =>
     Layer.effect(
@@ -61,6 +73,34 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           return yield* Effect.firstSuccessOf([Effect.fail(new InvalidToken({ reason: "no key" })), ...attempts])
         })
 
+        const idOf = (token: string, jti: string | undefined) =>
+          jti !== undefined
+            ? Effect.succeed(idOfJti(jti))
+            : Effect.map(
+              digest.digestHex(Digest.sha256, encoder.encode(token.slice(0, token.lastIndexOf(".")))),
+              (hash) => `sha256:${hash}`
+            )
+
+        const identify = Effect.fnUntraced(function*(redacted: Redacted.Redacted) {
+          const token = Redacted.value(redacted)
+          if (token.length > maxTokenLength) return yield* new InvalidToken({ reason: "too long" })
+          const { exp, iat, jti, sub } = yield* Effect.try({
+            try: () => {
+              jose.decodeProtectedHeader(token)
+              return jose.decodeJwt(token)
+            },
+            catch: invalid
+          })
+          if (jti !== undefined && !isName(jti)) return yield* new InvalidToken({ reason: "jti" })
+          const expires = exp !== undefined && exp >= 0 && exp <= maxSeconds
+          return {
+            tokenId: yield* idOf(token, jti),
+            sub: isName(sub) ? sub : null,
+            issuedAt: Predicate.isNumber(iat) ? iat : null,
+            expiresAt: expires ? exp : null
+          }
+        })
+
         const verify = Effect.fnUntraced(function*(redacted: Redacted.Redacted) {
           const token = Redacted.value(redacted)
           const nowSeconds = (yield* Clock.currentTimeMillis) / 1000
@@ -77,12 +117,8 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           if (!isName(sub)) return yield* new InvalidToken({ reason: "sub" })
           if (jti !== undefined && !isName(jti)) return yield* new InvalidToken({ reason: "jti" })
           if (iat !== undefined && !(iat >= 0 && iat <= maxSeconds)) return yield* new InvalidToken({ reason: "iat" })
-          const signed = token.slice(0, token.lastIndexOf("."))
-          const tokenId = jti !== undefined
-            ? `jti:${jti}`
-            : `sha256:${yield* digest.digestHex(Digest.sha256, encoder.encode(signed))}`
           const caller: Caller = {
-            principal: { sub, tokenId, issuedAt: iat ?? null },
+            principal: { sub, tokenId: yield* idOf(token, jti), issuedAt: iat ?? null },
             token: redacted,
             expiresAt: exp ?? 0
           }
@@ -91,7 +127,7 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           return caller
         })
 
-        return TokenVerifier.of({ verify })
+        return TokenVerifier.of({ verify, identify })
       })
     ).pipe(Layer.provide(Digest.layerWebCrypto))
 }

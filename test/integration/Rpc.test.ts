@@ -289,6 +289,38 @@ describe("RPC", () => {
     assert.strictEqual(await failureOf("POST", internalToken, create("zoe")), "success")
   })
 
+  it("revokes tokens, and knows which are", async () => {
+    const runtime = open("POST", internalToken)
+    const call = (ask: (client: RpcClient.InternalClient) => Effect.Effect<unknown, { readonly _tag: string }>) =>
+      runtime.runPromise(Effect.flatMap(Client, ask))
+    const token = await mint("rita", { jti: "one" })
+    const other = await mint("rita", { jti: "two" })
+    const isRevoked = (body: object) => call((client) => client["Tokens.isRevoked"]({ token: body }))
+    assert.isFalse(await isRevoked({ jti: "one" }))
+    await call((client) => client["Tokens.revoke"]({ revocation: { token } }))
+    assert.deepStrictEqual(
+      [await isRevoked({ jti: "one" }), await isRevoked({ token }), await isRevoked({ token: other })],
+      [true, true, false]
+    )
+    assert.strictEqual((await service.create(token, "no")).status, 401)
+    assert.strictEqual((await service.create(other, "yes")).status, 201)
+    const create = (client: RpcClient.InternalClient) =>
+      client["Tasks.create"]({ sub: "rita", user_token: token, task: question as any })
+    assert.strictEqual(await failureOf("POST", internalToken, create), "InvalidRequest")
+    await call((client) =>
+      client["Tokens.revoke"]({ revocation: { sub: "rita", issued_before: "2099-01-01T00:00:00Z" } })
+    )
+    assert.deepStrictEqual(
+      [await isRevoked({ token: other }), await isRevoked({ jti: "x", sub: "rita" }), await isRevoked({ jti: "x" })],
+      [true, true, false]
+    )
+    for (const revocation of [{}, { jti: "a", sub: "b" }, { token: "no token" }]) {
+      const revoke = (client: RpcClient.InternalClient) => client["Tokens.revoke"]({ revocation })
+      assert.strictEqual(await failureOf("POST", internalToken, revoke), "InvalidRequest")
+    }
+    await runtime.dispose()
+  })
+
   it("answers what is no call without falling over", async () => {
     const post = (body: string) =>
       fetch(`${service.url}/rpc`, { method: "POST", body, headers: { authorization: `Bearer ${internalToken}` } })

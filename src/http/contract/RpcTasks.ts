@@ -26,8 +26,8 @@ const retryable = {
 
 const withUserToken = {
   user_token: Schema.optionalKey(Schema.String).annotate({
-    description: "A valid token of `sub`, which the core calls the assistant backend with. Without it there is none to "
-      + "call it with, and none whose revocation could end the task."
+    description: "A valid token of `sub`, which the core calls the assistant backend with. Without it there is "
+      + "none to call it with."
   })
 }
 

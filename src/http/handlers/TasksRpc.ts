@@ -4,6 +4,7 @@ import { Digest } from "effect/crypto"
 import * as TaskView from "../../domain/TaskView.ts"
 import * as Services from "../../services/Tasks.ts"
 import { TaskWatch } from "../../services/TaskWatch.ts"
+import { TokenRevocations } from "../../services/TokenRevocations.ts"
 import { TokenVerifier } from "../../services/TokenVerifier.ts"
 import { TasksRpc } from "../contract/RpcTasks.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
@@ -23,7 +24,7 @@ export const layer = TasksRpc.toLayer(
   Effect.gen(function*() {
     const tasks = yield* Services.Tasks
     const watch = yield* TaskWatch
-    const verifier = yield* TokenVerifier
+    const tokens = { verifier: yield* TokenVerifier, revocations: yield* TokenRevocations }
     const digest = yield* Digest.Digest
 
     /** The claim that REST makes for the same key, path and body. */
@@ -32,7 +33,7 @@ export const layer = TasksRpc.toLayer(
 
     return TasksRpc.of({
       "Tasks.create": Effect.fnUntraced(function*({ idempotency_key, task, ...who }) {
-        const caller = yield* RpcRequests.caller(verifier, who)
+        const caller = yield* RpcRequests.caller(tokens, who)
         const body = yield* Effect.mapError(decodeCreateTask(task), asInvalidRequest)
         const created = yield* tasks.create(caller, body, yield* claim(idempotency_key, "/api/tasks", task))
         return { uuid: created.uuid, status: "pending", max_execution_time: created.maxExecutionTime }
@@ -50,7 +51,7 @@ export const layer = TasksRpc.toLayer(
         return TaskView.paginate(found.tasks, found.total, query)
       }),
       "Tasks.submitToolResults": Effect.fnUntraced(function*({ body, idempotency_key, uuid, ...who }) {
-        const caller = yield* RpcRequests.caller(verifier, who)
+        const caller = yield* RpcRequests.caller(tokens, who)
         const task = yield* tasks.get(caller.principal, uuid)
         const { results } = yield* Effect.mapError(decodeToolResults(body), asInvalidRequest)
         const path = `/api/tasks/${uuid}/tool-results`

@@ -1,0 +1,42 @@
+/** `contract/RpcTokens`, by the use case that REST's `/internal/tokens/revoke` calls. */
+import { Effect } from "effect"
+import { Tasks } from "../../services/Tasks.ts"
+import { TokenRevocations } from "../../services/TokenRevocations.ts"
+import { TokenVerifier } from "../../services/TokenVerifier.ts"
+import { TokensRpc } from "../contract/RpcTokens.ts"
+import * as JsonBody from "./JsonBody.ts"
+import { asInvalidRequest, tokensUnknown } from "./RpcRequests.ts"
+import * as TokenBodies from "./TokenBodies.ts"
+
+const decodeRevocation = JsonBody.decoder(...TokenBodies.revoke)
+const decodeToken = JsonBody.decoder(...TokenBodies.token)
+
+export const layer = TokensRpc.toLayer(
+  Effect.gen(function*() {
+    const tasks = yield* Tasks
+    const verifier = yield* TokenVerifier
+    const revocations = yield* TokenRevocations
+    return TokensRpc.of({
+      "Tokens.revoke": ({ revocation }) =>
+        decodeRevocation(revocation).pipe(
+          Effect.flatMap((body) => TokenBodies.revocationOf(verifier, body)),
+          Effect.mapError(asInvalidRequest),
+          Effect.flatMap(tasks.revoke)
+        ),
+      "Tokens.isRevoked": ({ token }) =>
+        decodeToken(token).pipe(
+          Effect.flatMap((body) => TokenBodies.principalOf(verifier, body)),
+          Effect.mapError(asInvalidRequest),
+          Effect.flatMap((principal) =>
+            revocations.check(principal).pipe(
+              Effect.as(false),
+              Effect.catchTags({
+                TokenIsRevoked: () => Effect.succeed(true),
+                RevocationsUnknown: () => Effect.fail(tokensUnknown)
+              })
+            )
+          )
+        )
+    })
+  })
+)
