@@ -2,12 +2,12 @@
 import { Array, Context, Duration, Effect, Layer, Schedule, Stream } from "effect"
 import { isTerminal, type TaskHead, type TaskId } from "../domain/Task.ts"
 import type { TooManyWaiting } from "../domain/TaskErrors.ts"
+import { Intervals } from "./Intervals.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 import { type RecordedEvent, TaskRepository } from "./TaskRepository.ts"
 
 const eventBatch = 500
 const repairBatch = 1000
-const repairInterval = Duration.seconds(5)
 
 export class TaskWatch extends Context.Service<TaskWatch, {
   /** Ends when `isEnough` holds of the task, when `patience` is over, or when the node drains. */
@@ -84,7 +84,7 @@ export class TaskWatch extends Context.Service<TaskWatch, {
         }
         known = present
       }).pipe(Effect.catchCause((cause) => Effect.logWarning("waiting requests were not looked after", cause)))
-      yield* Effect.forkScoped(Effect.repeat(repair, Schedule.spaced(repairInterval)))
+      yield* Effect.forkScoped(Effect.repeat(repair, Schedule.spaced((yield* Intervals).watchRepair)))
 
       return TaskWatch.of({ until, events })
     })

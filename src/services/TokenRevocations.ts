@@ -1,11 +1,12 @@
 /**
- * Which tokens are revoked, as this node knows it: at once what it was told itself, within `syncInterval` what other nodes
+ * Which tokens are revoked, as this node knows it: at once what it was told itself, within seconds what other nodes
  * were. A node that could not ask the store for `trust` does not trust what it knows: it asks for each token, or refuses.
  */
 import { Context, Deferred, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import type { Principal } from "../domain/Principal.ts"
 import * as Revocation from "../domain/Revocation.ts"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
+import { Intervals } from "./Intervals.ts"
 import { keptAfterExpiry, RevocationRepository } from "./RevocationRepository.ts"
 
 /** SPEC "Authentication": the token is blacklisted. */
@@ -14,10 +15,8 @@ export class TokenIsRevoked extends Schema.TaggedError<TokenIsRevoked>()("TokenI
 /** Nobody can say at the moment whether the token is revoked. */
 export class RevocationsUnknown extends Schema.TaggedError<RevocationsUnknown>()("RevocationsUnknown", {}) {}
 
-const syncInterval = Duration.seconds(2)
 const syncPatience = Duration.seconds(5)
 const trust = Duration.seconds(30)
-const pruneInterval = Duration.minutes(1)
 
 export class TokenRevocations extends Context.Service<TokenRevocations, {
   readonly check: (principal: Principal) => Effect.Effect<void, TokenIsRevoked | RevocationsUnknown>
@@ -30,6 +29,7 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
     TokenRevocations,
     Effect.gen(function*() {
       const repository = yield* RevocationRepository
+      const intervals = yield* Intervals
       const tokens = new Map<string, Revocation.Revocation>()
       const users = new Map<string, Revocation.Revocation>()
       let learned = Deferred.makeUnsafe<void>()
@@ -91,10 +91,10 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
       yield* sync.pipe(
         Effect.timeout(syncPatience),
         Effect.catchCause((cause) => Effect.logWarning("revoked tokens could not be read", cause)),
-        Effect.schedule(Schedule.spaced(syncInterval)),
+        Effect.schedule(Schedule.spaced(intervals.revocationSync)),
         Effect.forkScoped
       )
-      yield* Effect.forkScoped(Effect.schedule(prune, Schedule.spaced(pruneInterval)))
+      yield* Effect.forkScoped(Effect.schedule(prune, Schedule.spaced(intervals.revocationPrune)))
 
       return TokenRevocations.of({
         check,

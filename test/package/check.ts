@@ -130,6 +130,8 @@ try {
   }
   say("Effect and RPC client", run(process.execPath, ["out/effect.js"], user, env))
 
+  say("a day in the test kit", run(process.execPath, ["out/testing.js"], user))
+
   const inUser = (specifier: string) =>
     JSON.stringify(path.join(user, "node_modules/async-task-service/dist/http/client", specifier))
   const code = await bundle("client", `export * from ${inUser("Client.js")}`)

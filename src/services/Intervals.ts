@@ -1,0 +1,17 @@
+/** How often this node looks for what it may have missed of other nodes. Where there are none, there is no hurry. */
+import { Context, Duration } from "effect"
+
+export const Intervals = Context.Reference<{
+  /** Changes of tasks that someone waits for. */
+  readonly watchRepair: Duration.Duration
+  /** Revocations; CONTRACT 6 gives them 5 s. */
+  readonly revocationSync: Duration.Duration
+  /** Revocations that have expired. */
+  readonly revocationPrune: Duration.Duration
+}>("async-task-service/services/Intervals", {
+  defaultValue: () => ({
+    watchRepair: Duration.seconds(5),
+    revocationSync: Duration.seconds(2),
+    revocationPrune: Duration.minutes(1)
+  })
+})

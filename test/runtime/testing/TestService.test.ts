@@ -1,0 +1,126 @@
+/** The kit as its users meet it. The first tests of each kind are those that the README shows. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { ConflictError, RateLimitError } from "../../../src/http/client/promise/ApiErrors.ts"
+import { TaskService } from "../../../src/http/client/TaskService.ts"
+import { createTestService } from "../../../src/runtime/testing/createTestService.ts"
+import { TestService } from "../../../src/runtime/testing/TestService.ts"
+
+const question = { assistant_id: 1, input: [{ type: "text", text: "Why?" }] } as const
+
+describe("createTestService", () => {
+  it("ends a task after 24 hours", async () => {
+    const service = await createTestService()
+    const { tasks } = service.client("ann")
+    const { uuid } = await tasks.create(question)
+    await service.core.progress(uuid, "so far")
+    await service.advance("23 hours")
+    assert.strictEqual((await tasks.get(uuid)).status, "processing")
+    await service.advance("1 hour")
+    const task = await tasks.get(uuid)
+    assert.strictEqual(task.error, "Task exceeded maximum execution time (86400s)")
+    assert.deepInclude(task.turn, { output: [{ type: "text", text: "so far" }] })
+    assert.deepStrictEqual(service.core.stops().map(({ reason }) => reason), ["time_limit_exceeded"])
+    assert.strictEqual((await service.now()).toISOString(), "2026-01-02T00:00:00.000Z")
+    await service.close()
+  })
+
+  it("leaves an interrupted task for a weekend", async () => {
+    const service = await createTestService({ startAt: "2026-01-02T17:00:00Z" })
+    const { tasks } = service.client("ann")
+    const { uuid } = await tasks.create(question)
+    await service.core.interrupt(uuid, { approve: { amount: 100 } })
+    await service.advance("15 hours")
+    assert.strictEqual((await tasks.get(uuid)).status, "interrupted")
+    await service.advance("49 hours")
+    const task = await tasks.get(uuid)
+    assert.strictEqual(task.error, "Task exceeded maximum execution time (86400s)")
+    assert.strictEqual(task.completed_at, "2026-01-03T17:00:00.000000Z")
+    const late = await tasks.submitToolResults(uuid, [{ tool_call_id: "call_approve", output: true }])
+      .catch((error: unknown) => error)
+    assert.instanceOf(late, ConflictError)
+    await service.close()
+  })
+
+  it("answers tool calls, each leg a run of its own", async () => {
+    const service = await createTestService()
+    const { tasks } = service.client("ann")
+    const running = tasks.run(question, { tools: { look: ({ where }: { where: string }) => `nothing ${where}` } })
+    while (service.core.runs().length === 0) await service.advance(0)
+    const { taskId } = service.core.runs()[0]!
+    await service.core.interrupt(taskId, { look: { where: "there" } })
+    while (service.core.runs().length === 1) await service.advance(0)
+    assert.deepStrictEqual(service.core.runs()[1]?.results, [{ tool_call_id: "call_look", output: "nothing there" }])
+    await service.core.complete(taskId, "done")
+    assert.strictEqual((await running).status, "completed")
+    await service.close()
+  })
+
+  it("holds limits and retention, and a core that does not answer", async () => {
+    const service = await createTestService({ maxActiveTasks: 2, retention: "1 day" })
+    const { tasks } = service.client("ann")
+    service.core.behave("down")
+    const { uuid } = await tasks.create(question)
+    await tasks.create(question)
+    const refused = await tasks.create(question, { maxRetries: 0 }).catch((error: unknown) => error)
+    assert.instanceOf(refused, RateLimitError)
+    await service.advance("30 seconds")
+    assert.strictEqual((await tasks.get(uuid)).error, "Task was not accepted by the processing core within 30 s")
+    service.core.behave(400)
+    const rejected = await tasks.create(question)
+    await service.advance(0)
+    assert.strictEqual((await tasks.get(rejected.uuid)).error, "Task processing failed")
+    await service.advance("2 days")
+    assert.strictEqual((await tasks.list()).meta.total, 0)
+    await service.close()
+  })
+
+  it("uploads and downloads by the rules of files", async () => {
+    const service = await createTestService()
+    const { files, tasks } = service.client("ann")
+    const uploaded = await files.upload(new Blob(["hello"]), { name: "hello world.txt", type: "text/plain" })
+    assert.strictEqual(await (await service.fetch(await files.url(uploaded))).text(), "hello")
+    assert.strictEqual(
+      await files.upload(new Blob(["MZ"]), { name: "a.exe" }).catch((error: Error) => error.name),
+      "ValidationError"
+    )
+    const { uuid } = await tasks.create({ assistant_id: 1, input: [uploaded] })
+    assert.deepStrictEqual((await service.core.runOf(uuid)).request.input, [uploaded])
+    await service.close()
+  })
+
+  it("is another service each time", async () => {
+    const [one, other] = await Promise.all([createTestService(), createTestService()])
+    const { uuid } = await one.client("ann").tasks.create(question)
+    await other.advance("1 day")
+    assert.strictEqual((await other.client("ann").tasks.list()).meta.total, 0)
+    assert.strictEqual((await one.client("ann").tasks.get(uuid)).status, "processing")
+    await Promise.all([one.close(), other.close()])
+  })
+})
+
+describe("TestService", () => {
+  const layer = TestService.layerClient("ann").pipe(Layer.provideMerge(TestService.layer()))
+
+  it.effect("ends a task after 24 hours", () =>
+    Effect.gen(function*() {
+      const { tasks } = yield* TaskService
+      const { core } = yield* TestService
+      const { uuid } = yield* tasks.create({ payload: question })
+      yield* core.runOf(uuid)
+      yield* TestClock.adjust("24 hours")
+      const { error } = yield* tasks.get({ params: { uuid }, query: {} })
+      assert.strictEqual(error, "Task exceeded maximum execution time (86400s)")
+    }).pipe(Effect.provide(layer)))
+
+  it.effect("follows events", () =>
+    Effect.gen(function*() {
+      const { tasks } = yield* TaskService
+      const { core } = yield* TestService
+      const { uuid } = yield* tasks.create({ payload: question })
+      yield* core.complete(uuid, "done")
+      const events = yield* Stream.runCollect(tasks.events(uuid))
+      assert.deepStrictEqual(events.map(({ event }) => event), ["pending", "processing", "completed"])
+    }).pipe(Effect.provide(layer)))
+})
