@@ -24,6 +24,11 @@ const cacheSize = 10_000
 /** The last second of the year 9999. */
 const maxSeconds = 253_402_300_799
 
+/** Seconds by which an issuer's clock may be ahead of ours. The end of a token is never put off. */
+const maxSkew = 60
+
+const isMoment = (seconds: number) => seconds >= 0 && seconds <= maxSeconds
+
 /** What may name a user or a token. */
 const isName = (claim: unknown): claim is string =>
   Predicate.isString(claim) && claim !== "" && claim.length <= maxNameLength && claim.isWellFormed() &&
@@ -47,6 +52,7 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
         const options: Omit<jose.JWTVerifyOptions, "currentDate"> = {
           algorithms: [...rules.algorithms],
           requiredClaims: ["exp", "sub"],
+          clockTolerance: maxSkew,
           ...(rules.issuer === undefined ? {} : { issuer: rules.issuer }),
           ...(rules.audience === undefined ? {} : { audience: rules.audience })
         }
@@ -57,6 +63,8 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
 
         const verifySignature = Effect.fnUntraced(function*(token: string) {
           const header = yield* Effect.try({ try: () => jose.decodeProtectedHeader(token), catch: invalid })
+          // No key is looked for, and none fetched, for what no key of ours may verify.
+          if (!rules.algorithms.includes(header.alg ?? "")) return yield* new InvalidToken({ reason: "alg" })
           const currentDate = DateTime.toDate(yield* DateTime.now)
           const candidates = yield* findKeys(header)
           const attempts = candidates.map((candidate) =>
@@ -83,7 +91,10 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           const { exp, iat, jti, sub } = payload
           if (!isName(sub)) return yield* new InvalidToken({ reason: "sub" })
           if (jti !== undefined && !isName(jti)) return yield* new InvalidToken({ reason: "jti" })
-          if (iat !== undefined && !(iat >= 0 && iat <= maxSeconds)) return yield* new InvalidToken({ reason: "iat" })
+          if (iat !== undefined && !isMoment(iat)) return yield* new InvalidToken({ reason: "iat" })
+          if (exp === undefined || exp <= nowSeconds || !isMoment(exp)) {
+            return yield* new InvalidToken({ reason: "exp" })
+          }
           const signed = token.slice(0, token.lastIndexOf("."))
           const tokenId = jti !== undefined
             ? `jti:${jti}`
@@ -91,7 +102,7 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           const caller: Caller = {
             principal: { sub, tokenId, issuedAt: iat ?? null },
             token: redacted,
-            expiresAt: exp ?? 0
+            expiresAt: exp
           }
           cache.set(token, caller)
           if (cache.size > cacheSize) cache.delete(cache.keys().next().value ?? "")
