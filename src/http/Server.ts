@@ -3,6 +3,7 @@ import { Layer } from "effect"
 import { Digest } from "effect/crypto"
 import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
 import { Api } from "./contract/Api.ts"
+import * as Cors from "./Cors.ts"
 import * as Edge from "./Edge.ts"
 import * as Core from "./handlers/Core.ts"
 import * as Files from "./handlers/Files.ts"
@@ -17,6 +18,8 @@ const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pip
   Layer.provide(Digest.layerWebCrypto)
 )
 
-export const layer = Layer.mergeAll(layerApi, Health.layer, HttpApiScalar.layer(Api, { path: "/docs" })).pipe(
-  Layer.provideMerge(Edge.layer)
-)
+/** The edge comes first and so is outermost: what it adds is on preflights too. */
+export const layer = (corsOrigins: Cors.CorsOrigins) =>
+  Layer.mergeAll(layerApi, Health.layer, HttpApiScalar.layer(Api, { path: "/docs" }), Cors.layer(corsOrigins)).pipe(
+    Layer.provideMerge(Edge.layer)
+  )

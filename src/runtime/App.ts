@@ -131,7 +131,7 @@ export const layer = (config: AppConfig) => {
     Layer.provideMerge(NotificationRelay.layer),
     Layer.provide(Secrets.layer(config.encryptionKeys))
   )
-  const layerRoutes = Server.layer.pipe(
+  const layerRoutes = Server.layer(config.corsOrigins).pipe(
     Layer.provide([Authorization.layerUsers, Authorization.layerInternal(config.internalTokens)]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
     Layer.provide(ReadinessSql.layer),
