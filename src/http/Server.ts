@@ -1,9 +1,10 @@
 /** All routes as one layer. */
 import { Layer } from "effect"
 import { Digest } from "effect/crypto"
-import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "./contract/Api.ts"
 import * as Cors from "./Cors.ts"
+import * as Docs from "./Docs.ts"
 import * as Edge from "./Edge.ts"
 import * as Core from "./handlers/Core.ts"
 import * as Files from "./handlers/Files.ts"
@@ -20,6 +21,6 @@ const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pip
 
 /** The edge comes first and so is outermost: what it adds is on preflights too. */
 export const layer = (corsOrigins: Cors.CorsOrigins) =>
-  Layer.mergeAll(layerApi, Health.layer, HttpApiScalar.layer(Api, { path: "/docs" }), Cors.layer(corsOrigins)).pipe(
+  Layer.mergeAll(layerApi, Health.layer, Docs.layer, Cors.layer(corsOrigins)).pipe(
     Layer.provideMerge(Edge.layer)
   )
