@@ -10,12 +10,13 @@ import * as Core from "./handlers/Core.ts"
 import * as Files from "./handlers/Files.ts"
 import * as Health from "./handlers/Health.ts"
 import * as Tasks from "./handlers/Tasks.ts"
+import * as Tokens from "./handlers/Tokens.ts"
 
 /** Paths are compared as they are: what a proxy in front forbids cannot be had by another spelling. */
 export const routerConfig = { caseSensitive: true, ignoreDuplicateSlashes: false }
 
 const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
-  Layer.provide([Files.layer, Tasks.layer, Core.layer]),
+  Layer.provide([Files.layer, Tasks.layer, Core.layer, Tokens.layer]),
   Layer.provide(Digest.layerWebCrypto)
 )
 

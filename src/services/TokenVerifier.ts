@@ -34,6 +34,9 @@ const isName = (claim: unknown): claim is string =>
   Predicate.isString(claim) && claim !== "" && claim.length <= maxNameLength && claim.isWellFormed() &&
   !claim.includes("\0")
 
+/** The `Principal.tokenId` of a token with this `jti`. */
+export const idOfJti = (jti: string): string => `jti:${jti}`
+
 const invalid = (error: unknown) =>
   new InvalidToken({ reason: error instanceof jose.errors.JOSEError ? error.code : "malformed" })
 
@@ -41,6 +44,10 @@ const encoder = new TextEncoder()
 
 export class TokenVerifier extends Context.Service<TokenVerifier, {
   readonly verify: (token: Redacted.Redacted) => Effect.Effect<Caller, InvalidToken | RemoteKeys.TokenKeysUnavailable>
+  /** What a revocation of the token names and when it may be forgotten; the token may be anyone's and of any time. */
+  readonly identify: (
+    token: Redacted.Redacted
+  ) => Effect.Effect<{ readonly tokenId: string; readonly expiresAt: number | null }, InvalidToken>
 }>()("async-task-service/services/TokenVerifier") {
   static readonly layer = (rules: TokenRules) =>
     Layer.effect(
@@ -76,6 +83,28 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           return yield* Effect.firstSuccessOf([Effect.fail(new InvalidToken({ reason: "no key" })), ...attempts])
         })
 
+        const idOf = (token: string, jti: string | undefined) =>
+          jti !== undefined
+            ? Effect.succeed(idOfJti(jti))
+            : Effect.map(
+              digest.digestHex(Digest.sha256, encoder.encode(token.slice(0, token.lastIndexOf(".")))),
+              (hash) => `sha256:${hash}`
+            )
+
+        const identify = Effect.fnUntraced(function*(redacted: Redacted.Redacted) {
+          const token = Redacted.value(redacted)
+          if (token.length > maxTokenLength) return yield* new InvalidToken({ reason: "too long" })
+          const { exp, jti } = yield* Effect.try({
+            try: () => {
+              jose.decodeProtectedHeader(token)
+              return jose.decodeJwt(token)
+            },
+            catch: invalid
+          })
+          if (jti !== undefined && !isName(jti)) return yield* new InvalidToken({ reason: "jti" })
+          return { tokenId: yield* idOf(token, jti), expiresAt: exp !== undefined && isMoment(exp) ? exp : null }
+        })
+
         const verify = Effect.fnUntraced(function*(redacted: Redacted.Redacted) {
           const token = Redacted.value(redacted)
           const nowSeconds = (yield* Clock.currentTimeMillis) / 1000
@@ -95,12 +124,8 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           if (exp === undefined || exp <= nowSeconds || !isMoment(exp)) {
             return yield* new InvalidToken({ reason: "exp" })
           }
-          const signed = token.slice(0, token.lastIndexOf("."))
-          const tokenId = jti !== undefined
-            ? `jti:${jti}`
-            : `sha256:${yield* digest.digestHex(Digest.sha256, encoder.encode(signed))}`
           const caller: Caller = {
-            principal: { sub, tokenId, issuedAt: iat ?? null },
+            principal: { sub, tokenId: yield* idOf(token, jti), issuedAt: iat ?? null },
             token: redacted,
             expiresAt: exp
           }
@@ -109,7 +134,7 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           return caller
         })
 
-        return TokenVerifier.of({ verify })
+        return TokenVerifier.of({ verify, identify })
       })
     ).pipe(Layer.provide(Digest.layerWebCrypto))
 }
