@@ -1,8 +1,10 @@
 /** All routes as one layer. */
 import { Layer } from "effect"
 import { Digest } from "effect/crypto"
-import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "./contract/Api.ts"
+import * as Cors from "./Cors.ts"
+import * as Docs from "./Docs.ts"
 import * as Edge from "./Edge.ts"
 import * as Core from "./handlers/Core.ts"
 import * as Files from "./handlers/Files.ts"
@@ -19,7 +21,8 @@ const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pip
   Layer.provide(Digest.layerWebCrypto)
 )
 
-export const layer = Layer.mergeAll(layerApi, Rpc.layer, Health.layer, HttpApiScalar.layer(Api, { path: "/docs" }))
-  .pipe(
+/** The edge comes first and so is outermost: what it adds is on preflights too. */
+export const layer = (corsOrigins: Cors.CorsOrigins) =>
+  Layer.mergeAll(layerApi, Rpc.layer, Health.layer, Docs.layer, Cors.layer(corsOrigins)).pipe(
     Layer.provideMerge(Edge.layer)
   )

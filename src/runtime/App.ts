@@ -133,7 +133,7 @@ export const layer = (config: AppConfig) => {
     Layer.provideMerge(NotificationRelay.layer),
     Layer.provide(Secrets.layer(config.encryptionKeys))
   )
-  const layerRoutes = Server.layer.pipe(
+  const layerRoutes = Server.layer(config.corsOrigins).pipe(
     Layer.provide([
       Authorization.layerUsers,
       Authorization.layerInternal(config.internalTokens),

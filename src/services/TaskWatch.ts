@@ -1,5 +1,5 @@
 /** Waiting for a task to change, by long poll or as a stream of its events. Who waits costs a fiber and no query. */
-import { Array, Context, Duration, Effect, Layer, Schedule, Stream } from "effect"
+import { Array, Context, type Duration, Effect, Layer, Schedule, Stream } from "effect"
 import { isTerminal, type TaskHead, type TaskId } from "../domain/Task.ts"
 import type { TooManyWaiting } from "../domain/TaskErrors.ts"
 import { Intervals } from "./Intervals.ts"

@@ -1,5 +1,5 @@
 /** Who a bearer token is: JSON Web Tokens by jose, with algorithms pinned by the kind of key (SPEC "Authentication"). */
-import { Clock, Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } from "effect"
+import { Clock, Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import * as jose from "jose"
 import { type Caller, isName } from "../domain/Principal.ts"
@@ -21,6 +21,11 @@ const cacheSize = 10_000
 
 /** The last second of the year 9999. */
 const maxSeconds = 253_402_300_799
+
+/** Seconds by which an issuer's clock may be ahead of ours. The end of a token is never put off. */
+const maxSkew = 60
+
+const isMoment = (seconds: number) => seconds >= 0 && seconds <= maxSeconds
 
 /** The `Principal.tokenId` of a token with this `jti`. */
 export const idOfJti = (jti: string): string => `jti:${jti}`
@@ -52,6 +57,7 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
         const options: Omit<jose.JWTVerifyOptions, "currentDate"> = {
           algorithms: [...rules.algorithms],
           requiredClaims: ["exp", "sub"],
+          clockTolerance: maxSkew,
           ...(rules.issuer === undefined ? {} : { issuer: rules.issuer }),
           ...(rules.audience === undefined ? {} : { audience: rules.audience })
         }
@@ -62,6 +68,8 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
 
         const verifySignature = Effect.fnUntraced(function*(token: string) {
           const header = yield* Effect.try({ try: () => jose.decodeProtectedHeader(token), catch: invalid })
+          // No key is looked for, and none fetched, for what no key of ours may verify.
+          if (!rules.algorithms.includes(header.alg ?? "")) return yield* new InvalidToken({ reason: "alg" })
           const currentDate = DateTime.toDate(yield* DateTime.now)
           const candidates = yield* findKeys(header)
           const attempts = candidates.map((candidate) =>
@@ -92,12 +100,11 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
             catch: invalid
           })
           if (jti !== undefined && !isName(jti)) return yield* new InvalidToken({ reason: "jti" })
-          const expires = exp !== undefined && exp >= 0 && exp <= maxSeconds
           return {
             tokenId: yield* idOf(token, jti),
             sub: isName(sub) ? sub : null,
-            issuedAt: Predicate.isNumber(iat) ? iat : null,
-            expiresAt: expires ? exp : null
+            issuedAt: iat !== undefined && isMoment(iat) ? iat : null,
+            expiresAt: exp !== undefined && isMoment(exp) ? exp : null
           }
         })
 
@@ -116,11 +123,14 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           const { exp, iat, jti, sub } = payload
           if (!isName(sub)) return yield* new InvalidToken({ reason: "sub" })
           if (jti !== undefined && !isName(jti)) return yield* new InvalidToken({ reason: "jti" })
-          if (iat !== undefined && !(iat >= 0 && iat <= maxSeconds)) return yield* new InvalidToken({ reason: "iat" })
+          if (iat !== undefined && !isMoment(iat)) return yield* new InvalidToken({ reason: "iat" })
+          if (exp === undefined || exp <= nowSeconds || !isMoment(exp)) {
+            return yield* new InvalidToken({ reason: "exp" })
+          }
           const caller: Caller = {
             principal: { sub, tokenId: yield* idOf(token, jti), issuedAt: iat ?? null },
             token: redacted,
-            expiresAt: exp ?? 0
+            expiresAt: exp
           }
           cache.set(token, caller)
           if (cache.size > cacheSize) cache.delete(cache.keys().next().value ?? "")

@@ -44,7 +44,7 @@ const layerSettings = ({ acceptanceTimeout, maxActiveTasks, retention }: TestSer
     maxActiveTasks: maxActiveTasks ?? Limits.maxActiveTasks,
     acceptanceTimeout: Duration.fromInputUnsafe(acceptanceTimeout ?? Limits.acceptanceTimeout),
     retention: Duration.fromInputUnsafe(retention ?? Limits.retention),
-    sweepInterval: Duration.minutes(10)
+    sweepInterval: Duration.hours(1)
   })
 
 /** There is no other node whose doings could be missed. */
@@ -79,7 +79,7 @@ const layerEngine = (options: TestServiceOptions) =>
     Layer.provideMerge(SecureRandom.layerWebCrypto)
   )
 
-const layerRoutes = Server.layer.pipe(
+const layerRoutes = Server.layer([]).pipe(
   Layer.provide([Authorization.layerUsers, RpcAuthorization.layer([Redacted.make(internalToken)])]),
   Layer.provide(Authorization.layerInternal([Redacted.make(internalToken)])),
   Layer.provide([layerTokens, Layer.succeed(Readiness, { checks: Effect.succeed([]) })]),
