@@ -1,4 +1,4 @@
-/** How often this node looks for what it may have missed of other nodes. Where there are none, there is no hurry. */
+/** How often this node looks for what no one tells it of: what other nodes did, and what has expired. */
 import { Context, Duration } from "effect"
 
 export const Intervals = Context.Reference<{
@@ -8,10 +8,13 @@ export const Intervals = Context.Reference<{
   readonly revocationSync: Duration.Duration
   /** Revocations that have expired. */
   readonly revocationPrune: Duration.Duration
+  /** The longest that what has been kept for its time may stay. */
+  readonly retention: Duration.Duration
 }>("async-task-service/services/Intervals", {
   defaultValue: () => ({
     watchRepair: Duration.seconds(5),
     revocationSync: Duration.seconds(2),
-    revocationPrune: Duration.minutes(1)
+    revocationPrune: Duration.minutes(1),
+    retention: Duration.minutes(1)
   })
 })

@@ -4,15 +4,16 @@
  */
 import { Duration, Effect, Layer, Schedule } from "effect"
 import { now, plus } from "../domain/Timestamp.ts"
+import { Intervals } from "./Intervals.ts"
 import { RevocationRepository } from "./RevocationRepository.ts"
 import { Settings } from "./Settings.ts"
 import { TaskRepository } from "./TaskRepository.ts"
 
 const batch = 200
 
-/** How late a delete may be: a minute, and less where tasks are kept for minutes only. */
-const intervalOf = (retention: Duration.Duration) =>
-  Duration.clamp(Duration.divideUnsafe(retention, 10), { minimum: Duration.seconds(1), maximum: Duration.minutes(1) })
+/** How late a delete may be; less where tasks are kept for minutes only. */
+const intervalOf = (retention: Duration.Duration, maximum: Duration.Duration) =>
+  Duration.clamp(Duration.divideUnsafe(retention, 10), { minimum: Duration.seconds(1), maximum })
 
 export const layer = Layer.effectDiscard(
   Effect.gen(function*() {
@@ -30,7 +31,7 @@ export const layer = Layer.effectDiscard(
     )
     yield* Effect.forEach([forgetClaims, forgetRevocations, deleteEnded], whileFull, { discard: true }).pipe(
       Effect.catchCause((cause) => Effect.logWarning("what has expired was not deleted", cause)),
-      Effect.repeat(Schedule.spaced(intervalOf(retention))),
+      Effect.repeat(Schedule.spaced(intervalOf(retention, (yield* Intervals).retention))),
       Effect.forkScoped
     )
   })

@@ -47,11 +47,12 @@ const layerSettings = ({ acceptanceTimeout, maxActiveTasks, retention }: TestSer
     sweepInterval: Duration.hours(1)
   })
 
-/** There is no other node whose doings could be missed. */
+/** There is no other node whose doings could be missed, and nothing that an hour would fill. */
 const layerAlone = Layer.succeed(Intervals, {
   watchRepair: Duration.hours(1),
   revocationSync: Duration.hours(1),
-  revocationPrune: Duration.hours(1)
+  revocationPrune: Duration.hours(1),
+  retention: Duration.hours(1)
 })
 
 /** Nothing of this is ever at rest. */
