@@ -51,7 +51,7 @@ const startDatabase = Effect.fnUntraced(function*(config: AppConfig) {
   return url
 })
 
-const layerDatabase = (config: AppConfig) =>
+export const layerDatabase = (config: AppConfig) =>
   Layer.unwrap(Effect.map(startDatabase(config), (url) =>
     Migrations.layer.pipe(Layer.provideMerge(PgClient.layer({
       url,

@@ -9,11 +9,19 @@ export const localUrl = ({ host, port }: AppConfig): string => {
   return `http://${reachable}:${port}`
 }
 
-const mint = Effect.fnUntraced(function*(secret: Redacted.Redacted) {
+/** A token of the development key. */
+export const mint = Effect.fnUntraced(function*(
+  secret: Redacted.Redacted,
+  { jti, sub = "developer", validFor = Duration.days(30) }: {
+    readonly sub?: string
+    readonly jti?: string | undefined
+    readonly validFor?: Duration.Duration
+  } = {}
+) {
   const now = yield* DateTime.now
-  const expires = DateTime.addDuration(now, Duration.days(30))
+  const expires = DateTime.addDuration(now, validFor)
   return yield* Effect.promise(() =>
-    new jose.SignJWT({ sub: "developer" })
+    new jose.SignJWT({ sub, ...(jti === undefined ? {} : { jti }) })
       .setProtectedHeader({ alg: "HS256", typ: "JWT" })
       .setIssuedAt(DateTime.toDate(now))
       .setExpirationTime(DateTime.toDate(expires))

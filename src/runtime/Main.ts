@@ -1,9 +1,10 @@
 import { NodeRuntime } from "@effect/platform-node"
-import { Cause, Console, Effect, Exit, Layer, Logger, Option, Predicate, References } from "effect"
+import { Cause, Console, Effect, Layer, Logger, Option, References } from "effect"
 import { existsSync } from "node:fs"
 import * as App from "./App.ts"
 import * as AppConfig from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
+import { innermost, teardown } from "./Endings.ts"
 
 const main = Effect.gen(function*() {
   const config = yield* AppConfig.load(process.env)
@@ -15,19 +16,8 @@ const main = Effect.gen(function*() {
   )
 })
 
-/** The words of the failure at the bottom: a refused connection, a wrong password. */
-const innermost = (error: unknown): string => {
-  const deeper = Predicate.hasProperty(error, "reason")
-    ? error.reason
-    : Predicate.hasProperty(error, "cause")
-    ? error.cause
-    : undefined
-  if (deeper !== undefined && deeper !== error) return innermost(deeper)
-  return error instanceof Error ? error.message : String(error)
-}
-
-/** What the operator can mend is told in its own words, without a stack. */
-const explained = main.pipe(
+/** Runs the service. What the operator can mend is told in its own words, without a stack. */
+export const explained = main.pipe(
   Effect.tapCause((cause) => {
     if (Cause.hasInterruptsOnly(cause)) return Effect.void
     const error = Option.getOrUndefined(Cause.findErrorOption(cause))
@@ -49,7 +39,6 @@ if (import.meta.main) {
   if (existsSync(".env")) process.loadEnvFile()
   NodeRuntime.runMain(explained, {
     disableErrorReporting: true,
-    // A drain that a signal asked for is a success.
-    teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
+    teardown
   })
 }

@@ -25,7 +25,7 @@ import * as TestBackend from "./TestBackend.ts"
 import { TestCore } from "./TestCore.ts"
 
 /** Stands for the service's address: `fetch` answers for it, and nothing listens there. */
-const url = "http://service.test"
+const nowhere = "http://service.test"
 
 export const internalToken = "the-internal-token"
 const jwtSecret = "what signs the tokens of the test kit"
@@ -37,6 +37,8 @@ export interface TestServiceOptions {
   readonly acceptanceTimeout?: Duration.Input
   /** 30 days by default. */
   readonly retention?: Duration.Input
+  /** Where something listens that hands requests to `fetch`, if there is. */
+  readonly listensAt?: string
 }
 
 const layerSettings = ({ acceptanceTimeout, maxActiveTasks, retention }: TestServiceOptions) =>
@@ -98,7 +100,7 @@ const token = (sub: string, claims: Readonly<Record<string, unknown>> = {}) =>
     )
   })
 
-const make = Effect.gen(function*() {
+const make = Effect.fnUntraced(function*({ listensAt: url = nowhere }: TestServiceOptions) {
   const core = yield* TestCore
   const backend = TestBackend.make(url)
   const app = yield* HttpRouter.toHttpEffect(Layer.provide(layerRoutes, backend.layer)).pipe(
@@ -115,11 +117,11 @@ const make = Effect.gen(function*() {
   return { url, core, fetch, token, internalToken }
 })
 
-export class TestService extends Context.Service<TestService, Effect.Success<typeof make>>()(
+export class TestService extends Context.Service<TestService, Effect.Success<ReturnType<typeof make>>>()(
   "async-task-service/runtime/testing/TestService"
 ) {
   static readonly layer = (options: TestServiceOptions = {}) =>
-    Layer.effect(TestService, make).pipe(Layer.provide(layerEngine(options)))
+    Layer.effect(TestService, make(options)).pipe(Layer.provide(layerEngine(options)))
 
   /** The Effect client of a user. */
   static readonly layerClient = (sub: string) =>

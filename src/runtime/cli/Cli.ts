@@ -1,0 +1,37 @@
+#!/usr/bin/env node
+/** The command line. Answers go to stdout, everything else to stderr; it exits with 1 when a command failed. */
+import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import { Console, Effect } from "effect"
+import { Command } from "effect/cli"
+import { existsSync, readFileSync } from "node:fs"
+import { teardown } from "../Endings.ts"
+import * as DeliveryCommands from "./DeliveryCommands.ts"
+import * as OperatorCommands from "./OperatorCommands.ts"
+import { type CommandFailed, root } from "./Root.ts"
+import * as TaskCommands from "./TaskCommands.ts"
+import * as UploadCommand from "./UploadCommand.ts"
+
+const { version } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8"))
+
+const explain = ({ errors = {}, message }: CommandFailed) =>
+  process.argv.includes("--json")
+    ? Console.error(JSON.stringify({ message, errors }))
+    : Console.error(
+      [message, ...Object.entries(errors).map(([field, texts]) => `  ${field}: ${texts.join(", ")}`)].join("\n")
+    )
+
+const cli = root.pipe(
+  Command.withSubcommands([
+    ...OperatorCommands.commands,
+    ...TaskCommands.commands,
+    UploadCommand.command,
+    ...DeliveryCommands.commands
+  ]),
+  Command.run({ version })
+)
+
+if (existsSync(".env")) process.loadEnvFile()
+NodeRuntime.runMain(
+  cli.pipe(Effect.tapErrorTag("CommandFailed", explain), Effect.provide(NodeServices.layer)),
+  { disableErrorReporting: true, teardown }
+)

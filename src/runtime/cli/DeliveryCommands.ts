@@ -1,0 +1,33 @@
+/** Commands on webhooks: deliveries, redeliver. */
+import { Effect } from "effect"
+import { Argument, Command } from "effect/cli"
+import type { Delivery } from "../../http/client/promise/Types.ts"
+import { call, print } from "./Root.ts"
+
+const uuid = Argument.String("uuid").pipe(Argument.withDescription("The task"))
+
+const render = ({ attempts, id, next_attempt_at, state, status }: Delivery) =>
+  [
+    `${id}  ${status.padEnd(11)}  ${state}${next_attempt_at === null ? "" : `, next attempt ${next_attempt_at}`}`,
+    ...attempts.map(({ duration_ms, error, number, response_status, started_at }) =>
+      `  ${number}  ${started_at}  ${response_status ?? "no answer"}  ${duration_ms ?? "?"} ms  ${error ?? ""}`
+        .trimEnd()
+    )
+  ].join("\n")
+
+const deliveries = Command.make("deliveries", { uuid }, ({ uuid }) =>
+  Effect.flatMap(
+    call((client, signal) => client.tasks.deliveries(uuid, { signal })),
+    (found) => print(found, (all) => all.map(render).join("\n") || "No webhooks.")
+  )).pipe(Command.withDescription("List a task's webhooks with their attempts"))
+
+const redeliver = Command.make("redeliver", {
+  uuid,
+  delivery: Argument.String("delivery").pipe(Argument.withDescription("Id of the delivery"))
+}, ({ delivery, uuid }) =>
+  Effect.flatMap(
+    call((client, signal) => client.tasks.redeliver(uuid, delivery, { signal })),
+    (owed) => print(owed, render)
+  )).pipe(Command.withDescription("Send a webhook once more"))
+
+export const commands = [deliveries, redeliver] as const

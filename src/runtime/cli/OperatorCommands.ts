@@ -1,0 +1,138 @@
+/** Commands of operators: serve, migrate, token, revoke, doctor. */
+import { Config, Duration, Effect, Exit, Layer, Option, Redacted, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
+import * as Banner from "../Banner.ts"
+import { innermost } from "../Endings.ts"
+import { failed, keptSecret, print, root } from "./Root.ts"
+
+/** What only one command needs is loaded by it, so that the others start quickly. */
+const load = <A>(module: () => Promise<A>) => Effect.promise(module)
+
+const serve = Command.make(
+  "serve",
+  {
+    testClock: Flag.Boolean("test-clock").pipe(
+      Flag.withDescription("For tests of clients: in memory, with a clock and a core that are driven over HTTP"),
+      Flag.withDefault(false)
+    ),
+    host: Flag.String("host").pipe(
+      Flag.withDescription("With --test-clock: where to listen (HOST)"),
+      Flag.withFallbackConfig(Config.String("HOST")),
+      Flag.withDefault("127.0.0.1")
+    ),
+    port: Flag.Int("port").pipe(
+      Flag.withDescription("With --test-clock: the port (PORT)"),
+      Flag.withFallbackConfig(Config.Int("PORT")),
+      Flag.withDefault(3000)
+    )
+  },
+  Effect.fnUntraced(function*({ host, port, testClock }) {
+    if (!testClock) return yield* (yield* load(() => import("../Main.ts"))).explained
+    const TimeServer = yield* load(() => import("../testing/TimeServer.ts"))
+    return yield* Effect.mapError(
+      Layer.launch(TimeServer.layer({ host, port })),
+      (error) => failed(`The service cannot listen: ${innermost(error)}`)
+    )
+  })
+).pipe(Command.withDescription("Run the service; its settings come from the environment"))
+
+const migrate = Command.make(
+  "migrate",
+  {},
+  Effect.fnUntraced(function*() {
+    const App = yield* load(() => import("../App.ts"))
+    const AppConfig = yield* load(() => import("../AppConfig.ts"))
+    const PooledRandom = yield* load(() => import("../PooledRandom.ts"))
+    yield* AppConfig.load(process.env).pipe(
+      Effect.flatMap((config) =>
+        Effect.scoped(Layer.build(Layer.provide(App.layerDatabase(config), PooledRandom.layer)))
+      ),
+      Effect.mapError((error) => failed(innermost(error)))
+    )
+    yield* print({ migrated: true }, () => "The schema is current.")
+  })
+).pipe(Command.withDescription("Bring the database's schema up to date, as a start would"))
+
+const token = Command.make(
+  "token",
+  {
+    sub: Flag.String("sub").pipe(Flag.withDescription("The user"), Flag.withDefault("developer")),
+    validFor: Flag.String("valid-for").pipe(
+      Flag.withDescription("How long it holds, as in '30 days'"),
+      Flag.withSchema(Schema.DurationFromString),
+      Flag.withDefault(Duration.days(30))
+    ),
+    jti: Flag.String("jti").pipe(Flag.withDescription("Its id, to revoke it by"), Flag.optional)
+  },
+  Effect.fnUntraced(function*({ jti, sub, validFor }) {
+    const given = process.env["JWT_SECRET"]
+    const secret = given ? Option.some(Redacted.make(given)) : yield* keptSecret("jwt-secret")
+    if (Option.isNone(secret)) {
+      return yield* failed(
+        "There is no key to sign with: set JWT_SECRET, or start the service once without a key of its own"
+      )
+    }
+    const minted = yield* Banner.mint(secret.value, { sub, validFor, jti: Option.getOrUndefined(jti) })
+    return yield* print({ token: minted, sub }, (answer) => answer.token)
+  })
+).pipe(Command.withDescription("Mint a development JWT"))
+
+const revoke = Command.make(
+  "revoke",
+  {
+    jti: Flag.String("jti").pipe(Flag.withDescription("The token with this id"), Flag.optional),
+    jwt: Flag.Redacted("jwt").pipe(Flag.withDescription("This very token"), Flag.optional),
+    sub: Flag.String("sub").pipe(Flag.withDescription("All tokens of this user"), Flag.optional),
+    issuedBefore: Flag.String("issued-before").pipe(
+      Flag.withDescription("With --sub: only those issued before this ISO 8601 moment; now without it"),
+      Flag.optional
+    ),
+    internalToken: Flag.Redacted("internal-token").pipe(
+      Flag.withDescription("One of INTERNAL_TOKENS"),
+      Flag.withFallbackConfig(Config.Redacted("INTERNAL_TOKENS")),
+      Flag.optional
+    )
+  },
+  Effect.fnUntraced(function*({ internalToken, issuedBefore, jti, jwt, sub }) {
+    const { url } = yield* root
+    const credential = Option.orElse(internalToken, () => Option.none<Redacted.Redacted>())
+    const found = Option.isSome(credential) ? credential : yield* keptSecret("internal-token")
+    if (Option.isNone(found)) return yield* failed("No internal token: give --internal-token, or set INTERNAL_TOKENS")
+    const body = {
+      jti: Option.getOrUndefined(jti),
+      token: Option.getOrUndefined(Option.map(jwt, Redacted.value)),
+      sub: Option.getOrUndefined(sub),
+      issued_before: Option.getOrUndefined(issuedBefore)
+    }
+    const http = yield* HttpClient.HttpClient
+    const response = yield* HttpClientRequest.post(`${url}/internal/tokens/revoke`).pipe(
+      HttpClientRequest.bearerToken(Redacted.value(found.value).split(",")[0] ?? ""),
+      HttpClientRequest.bodyJsonUnsafe(body),
+      http.execute,
+      Effect.mapError(() => failed(`The service at ${url} could not be reached`))
+    )
+    if (response.status !== 204) {
+      const text = yield* Effect.orElseSucceed(response.text, () => "")
+      const words = Exit.getSuccess(Effect.runSyncExit(Effect.try(() => String(JSON.parse(text).message))))
+      return yield* failed(Option.getOrElse(words, () => `The service answered ${response.status}`))
+    }
+    return yield* print({ revoked: true }, () => "Revoked.")
+  }, Effect.provide(FetchHttpClient.layer))
+).pipe(
+  Command.withDescription("Revoke a token, or all tokens of a user"),
+  Command.withExamples([{
+    command: "async-task-service revoke --sub alice",
+    description: "Every token that alice has"
+  }])
+)
+
+const doctor = Command.make(
+  "doctor",
+  {},
+  () => Effect.flatMap(load(() => import("./Doctor.ts")), ({ examine }) => examine())
+).pipe(
+  Command.withDescription("Check settings, database, core, backend, the running service and the clock")
+)
+
+export const commands = [serve, migrate, token, revoke, doctor] as const

@@ -1,0 +1,195 @@
+/** Commands on tasks: create, get, list, watch, results, cancel. */
+import { Console, Effect, Option, Predicate, Stream } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { TaskStatus } from "../../domain/Task.ts"
+import { isTerminal } from "../../http/client/promise/TasksResource.ts"
+import type { CreateTask, Task, TaskSummary, ToolResult } from "../../http/client/promise/Types.ts"
+import { asFailure, call, connect, failed, note, parseJson, print, root, textOf } from "./Root.ts"
+import { uploadFile } from "./UploadCommand.ts"
+
+const uuid = Argument.String("uuid").pipe(Argument.withDescription("The task"))
+
+const line = ({ created_at, error, status, uuid }: TaskSummary) =>
+  [uuid, status.padEnd(11), created_at, error ?? ""].join("  ").trimEnd()
+
+const render = (task: Task) => {
+  const calls = (task.pending_tool_calls ?? []).map(({ arguments: args, id, name }) =>
+    `  waits for ${id}: ${name}(${JSON.stringify(args)})`
+  )
+  return [line(task), ...calls, textOf(task.turn)].filter((text) => text !== "").join("\n")
+}
+
+/** Tells each change as it happens, and the task when it has ended or waits for its client. */
+const watchTask = Effect.fnUntraced(function*(id: string) {
+  const { json } = yield* root
+  const client = yield* connect
+  yield* Stream.fromAsyncIterable(client.tasks.events(id), asFailure).pipe(
+    Stream.tap(Effect.fnUntraced(function*(event) {
+      if (json) return yield* Console.log(JSON.stringify(event))
+      const partial = event.event === "progress" ? textOf((yield* call(({ tasks }) => tasks.get(id))).turn) : ""
+      return yield* note(`${event.occurred_at}  ${event.event}  ${partial}`.trimEnd())
+    })),
+    Stream.takeUntil(({ status }) => status === "interrupted"),
+    Stream.runDrain
+  )
+  const task = yield* call((client) => client.tasks.get(id))
+  if (json) yield* Console.log(JSON.stringify(task))
+  else yield* Console.log(render(task))
+  if (isTerminal(task) && task.status !== "completed") return yield* failed(`The task is ${task.status}: ${task.error}`)
+})
+
+const create = Command.make(
+  "create",
+  {
+    text: Argument.String("text").pipe(Argument.withDescription("What the assistant is asked"), Argument.variadic()),
+    assistant: Flag.Int("assistant").pipe(
+      Flag.withAlias("a"),
+      Flag.withDescription("Id of the assistant"),
+      Flag.withDefault(1)
+    ),
+    file: Flag.File("file", { mustExist: true }).pipe(
+      Flag.withAlias("f"),
+      Flag.withDescription("A file to upload and send along; may be repeated"),
+      Flag.atLeast(0)
+    ),
+    tool: Flag.String("tool").pipe(
+      Flag.withDescription("Name of a client tool that the model may call; may be repeated"),
+      Flag.atLeast(0)
+    ),
+    callbackUrl: Flag.String("callback-url").pipe(Flag.withDescription("Where webhooks go"), Flag.optional),
+    callbackSecret: Flag.String("callback-secret").pipe(Flag.withDescription("Key of their signature"), Flag.optional),
+    maxExecutionTime: Flag.Int("max-execution-time").pipe(Flag.withDescription("Limit in seconds"), Flag.optional),
+    body: Flag.String("body").pipe(
+      Flag.withDescription("More fields of the request, as a JSON object"),
+      Flag.withDefault("{}")
+    ),
+    watch: Flag.Boolean("watch").pipe(
+      Flag.withAlias("w"),
+      Flag.withDescription("Watch it until it ends"),
+      Flag.withDefault(false)
+    )
+  },
+  Effect.fnUntraced(
+    function*({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, text, tool, watch }) {
+      const more = yield* parseJson("--body", body)
+      if (!Predicate.isObject(more)) return yield* failed("--body must be a JSON object")
+      const files = yield* Effect.forEach(file, (path) => uploadFile(path, undefined))
+      const asked = text.length === 0 ? [] : [{ type: "text", text: text.join(" ") } as const]
+      if (asked.length + files.length === 0 && !("input" in more)) {
+        return yield* failed("Say what the assistant is asked")
+      }
+      const request = {
+        assistant_id: assistant,
+        ...(asked.length + files.length === 0 ? {} : { input: [...asked, ...files] }),
+        ...(tool.length === 0 ? {} : { client_tools: tool.map((name) => ({ type: "function", name })) }),
+        ...Option.match(callbackUrl, { onNone: () => ({}), onSome: (callback_url) => ({ callback_url }) }),
+        ...Option.match(callbackSecret, { onNone: () => ({}), onSome: (callback_secret) => ({ callback_secret }) }),
+        ...Option.match(maxExecutionTime, {
+          onNone: () => ({}),
+          onSome: (max_execution_time) => ({ max_execution_time })
+        }),
+        ...more
+      } as CreateTask
+      const created = yield* call((client, signal) => client.tasks.create(request, { signal }))
+      if (!watch) return yield* print(created, ({ uuid }) => uuid)
+      yield* note(`created  ${created.uuid}`)
+      return yield* watchTask(created.uuid)
+    }
+  )
+).pipe(
+  Command.withDescription("Create a task"),
+  Command.withExamples([
+    { command: "async-task-service create --watch What is 6 \\* 7?", description: "Ask, and wait for the answer" },
+    {
+      command: "async-task-service create -a 2 --tool look 'call look'",
+      description: "Let the model call a client tool"
+    }
+  ])
+)
+
+const get = Command.make(
+  "get",
+  { uuid },
+  ({ uuid }) =>
+    Effect.flatMap(call((client, signal) => client.tasks.get(uuid, { signal })), (task) => print(task, render))
+).pipe(
+  Command.withDescription("Read a task")
+)
+
+const list = Command.make("list", {
+  status: Flag.Literals("status", TaskStatus.literals).pipe(
+    Flag.withAlias("s"),
+    Flag.withDescription("Only tasks of this status; may be repeated"),
+    Flag.atLeast(0)
+  ),
+  limit: Flag.Int("limit").pipe(Flag.withAlias("n"), Flag.withDescription("At most so many"), Flag.withDefault(25))
+}, ({ limit, status }) =>
+  Effect.flatMap(connect, ({ tasks }) => {
+    const per_page = Math.max(1, Math.min(100, limit))
+    const all = tasks.list({ per_page, ...(status.length === 0 ? {} : { status }) })
+    return Stream.fromAsyncIterable(all, asFailure).pipe(Stream.take(limit), Stream.runCollect)
+  }).pipe(Effect.flatMap((found) => print(found, (tasks) => tasks.map(line).join("\n") || "No tasks.")))).pipe(
+    Command.withDescription("List tasks, newest first")
+  )
+
+const watch = Command.make("watch", { uuid }, ({ uuid }) => watchTask(uuid)).pipe(
+  Command.withDescription("Follow a task until it ends or waits for tool results; exits with 1 unless it completed")
+)
+
+const results = Command.make(
+  "results",
+  {
+    uuid,
+    result: Argument.String("call=result").pipe(
+      Argument.withDescription("Id of a pending call and its result as JSON; call=!text tells that the tool failed"),
+      Argument.variadic({ min: 1 })
+    )
+  },
+  Effect.fnUntraced(function*({ result, uuid }) {
+    const answers = yield* Effect.forEach(
+      result,
+      Effect.fnUntraced(function*(text) {
+        const at = text.indexOf("=")
+        if (at < 1) return yield* failed(`${text}: expected call=result`)
+        const [tool_call_id, value] = [text.slice(0, at), text.slice(at + 1)]
+        const answer: ToolResult = value.startsWith("!")
+          ? { tool_call_id, output: value.slice(1), is_error: true }
+          : { tool_call_id, output: (yield* parseJson(tool_call_id, value)) as ToolResult["output"] }
+        return answer
+      })
+    )
+    const resumed = yield* call((client, signal) => client.tasks.submitToolResults(uuid, answers, { signal }))
+    yield* print(resumed, ({ status }) => status)
+  })
+).pipe(
+  Command.withDescription("Answer the pending tool calls of a task"),
+  Command.withExamples([{ command: `async-task-service results $UUID call_look='{"found": true}'` }])
+)
+
+const cancel = Command.make(
+  "cancel",
+  {
+    uuid: Argument.String("uuid").pipe(Argument.withDescription("The task"), Argument.optional),
+    interrupted: Flag.Boolean("interrupted").pipe(
+      Flag.withDescription("All interrupted tasks"),
+      Flag.withDefault(false)
+    ),
+    reason: Flag.String("reason").pipe(
+      Flag.withAlias("r"),
+      Flag.withDescription("Kept as the task's error"),
+      Flag.optional
+    )
+  },
+  Effect.fnUntraced(function*({ interrupted, reason, uuid }) {
+    if (interrupted === Option.isSome(uuid)) return yield* failed("Give a uuid or --interrupted, not both")
+    if (Option.isSome(uuid)) {
+      const options = Option.match(reason, { onNone: () => ({}), onSome: (text) => ({ reason: text }) })
+      const canceled = yield* call((client, signal) => client.tasks.cancel(uuid.value, { ...options, signal }))
+      return yield* print(canceled, ({ status }) => status)
+    }
+    const canceled = yield* call((client, signal) => client.tasks.cancelInterrupted({ signal }))
+    return yield* print(canceled, ({ canceled, uuids }) => [`${canceled} canceled`, ...uuids].join("\n"))
+  })
+).pipe(Command.withDescription("Cancel an interrupted task, or all of them"))
+
+export const commands = [create, get, list, watch, results, cancel] as const

@@ -1,0 +1,173 @@
+/** The command line as it is typed: a process a command, its output and its exit code. */
+import { execFile, spawn } from "node:child_process"
+import { once } from "node:events"
+import * as fs from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { internalToken } from "../kit/ScriptedCore.ts"
+import { eventually, freePort, jwtSecret, Service } from "../kit/Service.ts"
+
+const cli = path.resolve(import.meta.dirname, "../../src/runtime/cli/Cli.ts")
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-cli-"))
+
+let database: OpenDatabase
+let service: Service
+
+beforeAll(async () => {
+  database = await openDatabase()
+  service = await Service.start({ DATABASE_URL: database.url, DATA_DIR: folder })
+})
+
+afterAll(async () => {
+  await service.stop()
+  await database.drop()
+  fs.rmSync(folder, { recursive: true })
+})
+
+const environment = () => ({
+  PATH: process.env["PATH"],
+  TASK_SERVICE_URL: service.url,
+  DATABASE_URL: database.url,
+  JWT_SECRET: jwtSecret,
+  INTERNAL_TOKENS: internalToken,
+  DATA_DIR: folder
+})
+
+const run = (...args: ReadonlyArray<string>) =>
+  new Promise<{ readonly code: number; readonly out: string; readonly err: string }>((resolve) =>
+    execFile(
+      process.execPath,
+      [cli, ...args],
+      { env: environment(), cwd: folder },
+      (error, out, err) =>
+        resolve({ code: typeof error?.code === "number" ? error.code : 0, out: out.trim(), err: err.trim() })
+    )
+  )
+
+const json = async (...args: ReadonlyArray<string>) => {
+  const { code, err, out } = await run(...args, "--json")
+  assert.strictEqual(code, 0, err)
+  return JSON.parse(out)
+}
+
+describe("the command line", () => {
+  it("creates and watches; stdout has the answer alone", async () => {
+    const { code, err, out } = await run("create", "--watch", "What", "is", "6", "*", "7?")
+    assert.strictEqual(code, 0, err)
+    assert.match(out, /completed/)
+    assert.match(out, /\n42$/)
+    assert.match(err, /^created {2}[0-9a-f-]{36}\n.*pending\n/)
+  })
+
+  it("answers tool calls, and cancels", async () => {
+    const { uuid } = await json("create", "-a", "2", "--tool", "look", "call look")
+    const watched = await run("watch", uuid)
+    assert.deepStrictEqual([watched.code, /waits for call_look: look\({}\)/.test(watched.out)], [0, true])
+    assert.deepStrictEqual(await json("results", uuid, `call_look={"found": true}`), { uuid, status: "processing" })
+    assert.match((await run("watch", uuid)).out, /call_look answered {"found":true}/)
+    const other = (await json("create", "-a", "2", "--tool", "look", "call look")).uuid
+    await run("watch", other)
+    assert.deepStrictEqual(await json("cancel", "--interrupted"), { canceled: 1, uuids: [other] })
+    const again = await run("cancel", other)
+    assert.deepStrictEqual([again.code, again.err], [1, "The task is canceled, not interrupted."])
+    const watchedAgain = await run("watch", other)
+    assert.deepStrictEqual([watchedAgain.code, /The task is canceled/.test(watchedAgain.err)], [1, true])
+    assert.deepStrictEqual((await json("list", "-s", "canceled", "-s", "failed")).map((task: any) => task.uuid), [
+      other
+    ])
+    assert.lengthOf(await json("list", "-n", "1"), 1)
+  })
+
+  it("uploads, and sends files along", async () => {
+    const file = path.join(folder, "notes.txt")
+    fs.writeFileSync(file, "hello")
+    const { file: { name }, url } = await json("upload", file)
+    assert.deepStrictEqual([name, await (await fetch(url)).text()], ["notes.txt", "hello"])
+    assert.match((await run("create", "--watch", "-f", file, "summarize: it")).out, /completed/)
+  })
+
+  it("tells every broken field, and what it could not reach", async () => {
+    const broken = await run("create", "-a", "0", "--body", `{"max_execution_time": 0}`, "x", "--json")
+    assert.strictEqual(broken.code, 1)
+    assert.sameMembers(Object.keys(JSON.parse(broken.err).errors), ["assistant_id", "max_execution_time"])
+    const lost = await run("get", "x", "--url", "http://127.0.0.1:1")
+    assert.strictEqual(lost.code, 1)
+    assert.match(lost.err, /could not be reached/)
+    assert.strictEqual((await run("create", "--body", "[]", "x")).err, "--body must be a JSON object")
+    assert.strictEqual((await run("nonsense")).code, 1)
+  })
+
+  it("mints, revokes, migrates and looks after its surroundings", async () => {
+    const { token } = await json("token", "--sub", "rosa", "--jti", "one", "--valid-for", "1 hour")
+    assert.strictEqual((await run("list", "--token", token)).out, "No tasks.")
+    assert.deepStrictEqual(await json("revoke", "--jti", "one"), { revoked: true })
+    assert.strictEqual((await run("list", "--token", token)).code, 1)
+    assert.match((await run("revoke", "--jti", "a", "--sub", "b")).err, /Exactly one of jti, token and sub/)
+    assert.deepStrictEqual(await json("migrate"), { migrated: true })
+    const findings = await json("doctor")
+    assert.deepStrictEqual(findings.map(({ check, ok }: any) => [check, ok]), [
+      ["settings", true],
+      ["database", true],
+      ["core", true],
+      ["backend", true],
+      ["service", true],
+      ["clock", true]
+    ])
+    const sick = await run("doctor", "--url", "http://127.0.0.1:1")
+    assert.deepStrictEqual([sick.code, sick.err], [1, "Not well: service, clock"])
+  })
+
+  it("prints completions and help", async () => {
+    assert.include((await run("--completions", "bash")).out, "redeliver")
+    assert.include((await run("create", "--help")).out, "--max-execution-time")
+  })
+})
+
+describe("serve --test-clock", () => {
+  it("lets a client in any language move the clock and drive the core", async () => {
+    const port = await freePort()
+    const child = spawn(process.execPath, [cli, "serve", "--test-clock", "--port", String(port)], {
+      env: environment()
+    })
+    const url = `http://127.0.0.1:${port}`
+    const send = async (address: string, body: object, token?: string) => {
+      const headers = {
+        "content-type": "application/json",
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` })
+      }
+      const answer = await fetch(url + address, { method: "POST", headers, body: JSON.stringify(body) })
+      return { status: answer.status, body: await answer.json() as any }
+    }
+    await eventually(
+      () => fetch(`${url}/readyz`).then(({ status }) => status, () => 0),
+      (status) => status === 200,
+      30_000
+    )
+    const { token } = (await send("/test/tokens", { sub: "ann" })).body
+    const get = async (uuid: string) =>
+      await (await fetch(`${url}/api/tasks/${uuid}`, { headers: { authorization: `Bearer ${token}` } })).json() as any
+    const create = async () =>
+      (await send("/api/tasks", { assistant_id: 1, input: [{ type: "text", text: "?" }] }, token)).body.uuid
+    const [first, second] = [await create(), await create()]
+    await send(`/test/tasks/${first}/interrupt`, { calls: { look: { at: 1 } } })
+    assert.deepStrictEqual((await get(first)).pending_tool_calls, [{
+      id: "call_look",
+      name: "look",
+      arguments: { at: 1 }
+    }])
+    await send(`/test/tasks/${second}/complete`, { turn: "done" })
+    assert.strictEqual((await get(second)).status, "completed")
+    const before = await (await fetch(`${url}/test/clock`)).json() as any
+    const { body: { now } } = await send("/test/clock/advance", { duration: "24 hours" })
+    assert.isAtLeast(Date.parse(now) - Date.parse(before.now), 86_400_000)
+    assert.strictEqual((await get(first)).error, "Task exceeded maximum execution time (86400s)")
+    assert.strictEqual((await send(`/test/tasks/${second}/complete`, { turn: "again" })).status, 409)
+    assert.strictEqual((await send("/test/clock/advance", { duration: "soon" })).status, 422)
+    const { stops } = await (await fetch(`${url}/test/core`)).json() as any
+    assert.deepStrictEqual(stops.map(({ reason }: any) => reason), ["time_limit_exceeded"])
+    child.kill()
+    assert.deepStrictEqual(await once(child, "exit"), [0, null])
+  })
+})
