@@ -5,6 +5,7 @@ import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
 import { existsSync, readFileSync } from "node:fs"
 import { teardown } from "../Endings.ts"
+import * as ConformanceCommand from "./ConformanceCommand.ts"
 import * as DeliveryCommands from "./DeliveryCommands.ts"
 import * as OperatorCommands from "./OperatorCommands.ts"
 import { type CommandFailed, root } from "./Root.ts"
@@ -25,6 +26,7 @@ const cli = root.pipe(
     ...OperatorCommands.commands,
     ...TaskCommands.commands,
     UploadCommand.command,
+    ConformanceCommand.command,
     ...DeliveryCommands.commands
   ]),
   Command.run({ version })

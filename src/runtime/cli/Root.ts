@@ -51,7 +51,7 @@ export const keptSecret = (name: string): Effect.Effect<Option.Option<Redacted.R
     return fs.existsSync(file) ? Option.some(Redacted.make(fs.readFileSync(file, "utf8").trim())) : Option.none()
   })
 
-const findToken = Effect.fnUntraced(function*(given: Option.Option<Redacted.Redacted>) {
+export const findToken = Effect.fnUntraced(function*(given: Option.Option<Redacted.Redacted>) {
   if (Option.isSome(given)) return Redacted.value(given.value)
   const secret = process.env["JWT_SECRET"]
   const kept = secret ? Option.some(Redacted.make(secret)) : yield* keptSecret("jwt-secret")

@@ -1,0 +1,287 @@
+/** What SPEC promises of any deployment, as far as it shows from outside. Each case leaves no active task behind. */
+import { Effect } from "effect"
+import { expect, expectEqual, expectMatch, type Mismatch, type Probe } from "./Probe.ts"
+
+export interface Case {
+  /** The part of SPEC that it holds a deployment to. */
+  readonly section: string
+  readonly name: string
+  /** What the deployment has to have; the case is skipped without. */
+  readonly needs?: "otherToken" | "toolsAssistant"
+  readonly run: (probe: Probe) => Effect.Effect<void, Mismatch>
+}
+
+const terminal = ["completed", "failed", "canceled"]
+const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const momentForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/
+const noTask = "00000000-0000-7000-8000-000000000000"
+const tools = [{ type: "function", name: "look" }]
+
+const file = (name: string, type: string, content = "hello") => {
+  const form = new FormData()
+  form.append("file", new Blob([content], { type }), name)
+  return form
+}
+
+const invalidBodies: Readonly<Record<string, readonly [object, string]>> = {
+  "no assistant_id": [{ assistant_id: undefined }, "assistant_id"],
+  "an assistant_id that is a text": [{ assistant_id: "1" }, "assistant_id"],
+  "no input": [{ input: [] }, "input"],
+  "an unknown type of input": [{ input: [{ type: "smell" }] }, "input.0.type"],
+  "a file id that is a number": [
+    { input: [{ type: "file", file: { id: 1, name: "a.txt", mime_type: "text/plain" } }] },
+    "input.0.file.id"
+  ],
+  "more than a day": [{ max_execution_time: 86_401 }, "max_execution_time"],
+  "a callback_url that is none": [{ callback_url: "nowhere" }, "callback_url"],
+  "a callback_url of 2049 characters": [{ callback_url: `https://a.example/${"x".repeat(2031)}` }, "callback_url"],
+  "a callback_secret of 256 characters": [{ callback_secret: "x".repeat(256) }, "callback_secret"]
+}
+
+/** An interrupted task. */
+const interrupt = (probe: Probe) =>
+  Effect.flatMap(
+    probe.create({ assistant_id: probe.toolsAssistant, client_tools: tools }, "call look"),
+    ({ uuid }) => probe.settled(uuid, [...terminal, "interrupted"])
+  )
+
+export const cases: ReadonlyArray<Case> = [
+  {
+    section: "Authentication",
+    name: "401 without a token, and with one that is not valid",
+    run: Effect.fnUntraced(function*({ ask }) {
+      for (const token of [null, "not-a-token", "a.b.c"]) {
+        for (const path of ["/api/tasks", `/api/tasks/${noTask}`, "/api/storage/base"]) {
+          yield* ask(401, "GET", path, { token })
+        }
+        yield* ask(401, "POST", "/api/tasks", { token, body: {} })
+      }
+    })
+  },
+  {
+    section: "POST /api/tasks",
+    name: "answers uuid, status and max_execution_time, and the task completes",
+    run: Effect.fnUntraced(function*({ ask, create, settled }) {
+      const created = yield* create({ max_execution_time: 600 })
+      yield* expectMatch("uuid", created.uuid, uuidForm)
+      yield* expectEqual("status", created.status, "pending")
+      yield* expectEqual("max_execution_time", created.max_execution_time, 600)
+      const task = yield* settled(created.uuid, terminal)
+      yield* expectEqual("status", task.status, "completed")
+      yield* expectEqual("keys", Object.keys(task).toSorted(), [
+        "completed_at",
+        "created_at",
+        "error",
+        "status",
+        "turn",
+        "uuid"
+      ])
+      yield* expectMatch("created_at", task.created_at, momentForm)
+      yield* expectMatch("completed_at", task.completed_at, momentForm)
+      yield* expectEqual("error", task.error, null)
+      for (const key of ["output", "messages", "metadata"]) yield* expect(key in task.turn, `turn has no ${key}`)
+      yield* ask(409, "POST", `/api/tasks/${created.uuid}/cancel`, { body: {} })
+      yield* ask(409, "POST", `/api/tasks/${created.uuid}/tool-results`, { body: { results: [] } })
+    })
+  },
+  {
+    section: "POST /api/tasks",
+    name: "the default limit is a day",
+    run: Effect.fnUntraced(function*({ create, settled }) {
+      const { max_execution_time, uuid } = yield* create()
+      yield* expectEqual("max_execution_time", max_execution_time, 86_400)
+      yield* settled(uuid, terminal)
+    })
+  },
+  ...Object.entries(invalidBodies).map(([name, [more, field]]): Case => ({
+    section: "Errors",
+    name: `422 that names the field: ${name}`,
+    run: Effect.fnUntraced(function*({ ask, assistant }) {
+      const body = { assistant_id: assistant, input: [{ type: "text", text: "?" }], ...more }
+      const answer = yield* ask(422, "POST", "/api/tasks", { body })
+      yield* expect(typeof answer.body.message === "string", "the body has no message")
+      yield* expect(
+        Array.isArray(answer.body.errors?.[field]),
+        `errors has no ${field}: ${JSON.stringify(answer.body.errors)}`
+      )
+    })
+  })),
+  {
+    section: "Errors",
+    name: "422 for a body that is no JSON object",
+    run: Effect.fnUntraced(function*({ ask }) {
+      for (const text of ["", "{", "[]", "null", "1"]) yield* ask(422, "POST", "/api/tasks", { text })
+    })
+  },
+  {
+    section: "GET /api/tasks",
+    name: "newest first, with meta, without turn, by status in all forms",
+    run: Effect.fnUntraced(function*({ ask, create, settled }) {
+      const first = yield* create()
+      yield* settled(first.uuid, terminal)
+      const second = yield* create()
+      yield* settled(second.uuid, terminal)
+      const page = yield* ask(200, "GET", "/api/tasks?per_page=2")
+      yield* expectEqual("uuids", page.body.data.map(({ uuid }: { uuid: string }) => uuid), [second.uuid, first.uuid])
+      yield* expect(!("turn" in page.body.data[0]), "a row has a turn")
+      const { current_page, last_page, per_page, total } = page.body.meta
+      yield* expectEqual("meta", [current_page, per_page, last_page], [1, 2, Math.max(1, Math.ceil(total / 2))])
+      for (const query of ["status=completed", "status=completed,failed", "status[]=completed&status[]=failed"]) {
+        const { body } = yield* ask(200, "GET", `/api/tasks?${query}`)
+        const uuids = body.data.map(({ uuid }: { uuid: string }) => uuid)
+        yield* expect(uuids.includes(second.uuid), `${query} does not list the completed task`)
+      }
+      const pending = yield* ask(200, "GET", "/api/tasks?status=pending")
+      yield* expect(
+        pending.body.data.every(({ status }: { status: string }) => status === "pending"),
+        "status=pending lists others"
+      )
+    })
+  },
+  {
+    section: "GET /api/tasks",
+    name: "422 for an unknown status and for pages out of bounds",
+    run: Effect.fnUntraced(function*({ ask }) {
+      const queries = [
+        "status=sleeping",
+        "status=completed,sleeping",
+        "status[]=sleeping",
+        "page=0",
+        "per_page=0",
+        "per_page=101",
+        "page=x"
+      ]
+      for (const query of queries) yield* ask(422, "GET", `/api/tasks?${query}`)
+    })
+  },
+  {
+    section: "GET /api/tasks/{uuid}",
+    name: "404 for a task that is not there",
+    run: Effect.fnUntraced(function*({ ask }) {
+      for (const uuid of [noTask, "nonsense"]) {
+        yield* ask(404, "GET", `/api/tasks/${uuid}`)
+        yield* ask(404, "POST", `/api/tasks/${uuid}/cancel`, { body: {} })
+        yield* ask(404, "POST", `/api/tasks/${uuid}/tool-results`, { body: { results: [] } })
+      }
+    })
+  },
+  {
+    section: "GET /api/tasks/{uuid}",
+    name: "403 for the task of another user, who does not see it in a list",
+    needs: "otherToken",
+    run: Effect.fnUntraced(function*({ ask, create, otherToken, settled }) {
+      const token = otherToken ?? null
+      const { uuid } = yield* create()
+      yield* ask(403, "GET", `/api/tasks/${uuid}`, { token })
+      yield* ask(403, "POST", `/api/tasks/${uuid}/cancel`, { token, body: {} })
+      yield* ask(403, "POST", `/api/tasks/${uuid}/tool-results`, { token, body: { results: [] } })
+      const { body } = yield* ask(200, "GET", "/api/tasks?per_page=100", { token })
+      yield* expect(
+        body.data.every((row: { uuid: string }) => row.uuid !== uuid),
+        "the list of another user has the task"
+      )
+      yield* settled(uuid, terminal)
+    })
+  },
+  {
+    section: "States and transitions",
+    name: "a task that calls a client tool is interrupted, answered, and completes",
+    needs: "toolsAssistant",
+    run: Effect.fnUntraced(function*(probe) {
+      const task = yield* interrupt(probe)
+      yield* expectEqual("status", task.status, "interrupted")
+      const [call] = task.pending_tool_calls
+      yield* expectEqual("name", call.name, "look")
+      yield* expect(typeof call.id === "string" && typeof call.arguments === "object", "a call has no id or arguments")
+      const path = `/api/tasks/${task.uuid}/tool-results`
+      yield* probe.ask(422, "POST", path, { body: { results: [] } })
+      yield* probe.ask(422, "POST", path, { body: { results: [{ tool_call_id: "none", output: 1 }] } })
+      const listed = yield* probe.ask(200, "GET", "/api/tasks?status=interrupted")
+      yield* expect(
+        listed.body.data.some((row: { uuid: string; pending_tool_calls?: unknown }) =>
+          row.uuid === task.uuid && row.pending_tool_calls
+        ),
+        "the list does not show the pending calls"
+      )
+      const resumed = yield* probe.ask(200, "POST", path, {
+        body: { results: [{ tool_call_id: call.id, output: 42 }] }
+      })
+      yield* expectEqual("status", resumed.body.status, "processing")
+      const done = yield* probe.settled(task.uuid, terminal)
+      yield* expectEqual("status", done.status, "completed")
+      yield* expect(!("pending_tool_calls" in done), "a completed task has pending_tool_calls")
+    })
+  },
+  {
+    section: "POST /api/tasks/{uuid}/cancel",
+    name: "an interrupted task is canceled, with the reason in error, and stays so",
+    needs: "toolsAssistant",
+    run: Effect.fnUntraced(function*(probe) {
+      const { uuid } = yield* interrupt(probe)
+      const path = `/api/tasks/${uuid}/cancel`
+      yield* probe.ask(422, "POST", path, { body: { reason: "x".repeat(1001) } })
+      const canceled = yield* probe.ask(200, "POST", path, { body: { reason: "no longer needed" } })
+      yield* expectEqual("answer", [canceled.body.uuid, canceled.body.status], [uuid, "canceled"])
+      const { body } = yield* probe.ask(200, "GET", `/api/tasks/${uuid}`)
+      yield* expectEqual("task", [body.status, body.error], ["canceled", "no longer needed"])
+      yield* expectMatch("completed_at", body.completed_at, momentForm)
+      yield* probe.ask(409, "POST", path, { body: {} })
+    })
+  },
+  {
+    section: "Limits",
+    name: "at most 5 active tasks, also of parallel requests; cancel-interrupted frees them",
+    needs: "toolsAssistant",
+    run: Effect.fnUntraced(function*(probe) {
+      yield* probe.ask(200, "POST", "/api/tasks/cancel-interrupted")
+      const body = {
+        assistant_id: probe.toolsAssistant,
+        input: [{ type: "text", text: "call look" }],
+        client_tools: tools
+      }
+      const answers = yield* Effect.all(Array.from({ length: 12 }, () => probe.send("POST", "/api/tasks", { body })), {
+        concurrency: "unbounded"
+      })
+      const created = answers.filter(({ status }) => status === 201)
+      const refused = answers.filter(({ status }) => status === 429)
+      yield* expectEqual("created and refused", [created.length, refused.length], [5, 7])
+      yield* expectMatch("message", refused[0]?.body.message, /5/)
+      yield* Effect.forEach(created, ({ body }) => probe.settled(body.uuid, [...terminal, "interrupted"]), {
+        concurrency: "unbounded",
+        discard: true
+      })
+      const canceled = yield* probe.ask(200, "POST", "/api/tasks/cancel-interrupted")
+      yield* expectEqual("canceled", canceled.body.canceled, 5)
+      yield* expectEqual("uuids", canceled.body.uuids.toSorted(), created.map(({ body }) => body.uuid).toSorted())
+    })
+  },
+  {
+    section: "POST /api/files",
+    name: "a file is uploaded, goes into a task as it is, and is downloaded without a token",
+    run: Effect.fnUntraced(function*({ ask, create, send, settled, url }) {
+      const { body } = yield* ask(201, "POST", "/api/files", { form: file("notes.txt", "text/plain") })
+      yield* expectEqual("type and name", [body.type, body.file.name], ["file", "notes.txt"])
+      yield* expect(typeof body.file.id === "string", "file.id is no string")
+      const { uuid } = yield* create({ input: [body] })
+      yield* settled(uuid, terminal)
+      const base = (yield* ask(200, "GET", "/api/storage/base")).body.url
+      yield* expectMatch("url", base, /^https?:\/\/.*[^/]$/)
+      const link = `${base}/${body.file.provider_data.path}`
+      // The storage may be elsewhere, out of this machine's reach.
+      if (!link.startsWith(`${url}/`)) return
+      const downloaded = yield* send("GET", link.slice(url.length), { token: null })
+      yield* expectEqual("content", [downloaded.status, downloaded.body], [200, "hello"])
+    })
+  },
+  {
+    section: "POST /api/files",
+    name: "422 on file for a format that is not accepted, and for no file",
+    run: Effect.fnUntraced(function*({ ask }) {
+      const refused = yield* ask(422, "POST", "/api/files", { form: file("virus.exe", "application/octet-stream") })
+      yield* expect(Array.isArray(refused.body.errors?.file), "errors has no file")
+      const empty = new FormData()
+      empty.append("other", "x")
+      yield* ask(422, "POST", "/api/files", { form: empty })
+    })
+  }
+]
