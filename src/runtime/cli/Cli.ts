@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs"
 import { teardown } from "../Endings.ts"
 import * as ConformanceCommand from "./ConformanceCommand.ts"
 import * as DeliveryCommands from "./DeliveryCommands.ts"
+import * as DemoCommand from "./DemoCommand.ts"
 import * as OperatorCommands from "./OperatorCommands.ts"
 import { type CommandFailed, root } from "./Root.ts"
 import * as TaskCommands from "./TaskCommands.ts"
@@ -27,6 +28,7 @@ const cli = root.pipe(
     ...TaskCommands.commands,
     UploadCommand.command,
     ConformanceCommand.command,
+    DemoCommand.command,
     ...DeliveryCommands.commands
   ]),
   Command.run({ version })
