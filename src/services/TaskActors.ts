@@ -163,11 +163,19 @@ export class TaskActors extends Context.Service<TaskActors, {
               : new CoreUnavailable({ reason: error.reason, retryAfter: Duration.sum(left, afterClock) })
         )
 
+      /** Another node may have moved the task on while this one waited to offer the run again. */
+      const refresh = Effect.fnUntraced(function*({ uuid }: TaskHead) {
+        const [present] = yield* persistently(repository.heads([uuid]))
+        if (present === undefined) forget(uuid)
+        else yield* wake(present)
+      })
+
       const offer = Effect.fnUntraced(function*(head: TaskHead, given: Run | undefined) {
         let run = given
         const attempt = permits.withPermits(1)(Effect.suspend(() => {
           const current = heads.get(head.uuid)
-          if (current?.runId !== head.runId) return Effect.void
+          // A run that was interrupted has ended, though the task goes by its id until the next one.
+          if (current?.runId !== head.runId || current.status === "interrupted") return Effect.void
           if (run !== undefined && current.acceptanceDeadline !== null) return start(run)
           return Effect.gen(function*() {
             run ??= yield* readRun(current)
@@ -187,7 +195,7 @@ export class TaskActors extends Context.Service<TaskActors, {
           // The schedule is made for the few that need it, and begins with the failure that there was.
           let known: CoreUnavailable | undefined = first
           const again = Effect.suspend(() => {
-            if (known === undefined) return attempt
+            if (known === undefined) return Effect.andThen(refresh(head), attempt)
             const failure = known
             known = undefined
             return Effect.fail(failure)
