@@ -31,7 +31,7 @@ const storeRetry = Schedule.min([Schedule.exponential("100 millis"), Schedule.sp
 export class TaskActors extends Context.Service<TaskActors, {
   /** Starts what a task needs: its clock, and the hand-over of `run`, which is read from the store when not given. */
   readonly begin: (head: TaskHead, run?: Run) => Effect.Effect<void>
-  /** Starts the actor of a task that has none. A run that the core may have lost is offered to it again. */
+  /** Brings an actor to where the row is, or starts it: a run that no one here handed over is offered to the core. */
   readonly ensure: (head: TaskHead) => Effect.Effect<void>
   /** Tells the actor of a task, if it has one, where the task stands now. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
@@ -219,8 +219,11 @@ export class TaskActors extends Context.Service<TaskActors, {
       return TaskActors.of({
         begin,
         ensure: (head) => {
-          if (isTerminal(head.status) || heads.has(head.uuid)) return Effect.void
-          return head.status === "interrupted" ? Effect.sync(() => follow(head)) : begin(head)
+          const known = heads.get(head.uuid)
+          if (isTerminal(head.status) || (known !== undefined && known.revision >= head.revision)) return Effect.void
+          // The run is new to this node: the reply to the commit that made it was lost, or another node made it.
+          const isNewRun = known?.runId !== head.runId && head.status !== "interrupted"
+          return isNewRun ? begin(head) : Effect.sync(() => follow(head))
         },
         wake,
         isSaturated: Effect.sync(() => handOvers.size >= handOverConcurrency),

@@ -7,7 +7,7 @@ import type { Node } from "./Node.ts"
 import { observe, type World } from "./World.ts"
 
 /** Seconds. */
-const limits = [1, 5, 20, 29, 30, 31, 60, 120, 200]
+const limits = [1, 5, 20, 29, 30, 31, 60, 120, 200, 200, 200]
 
 /** Acts until the world is calm. */
 export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node>) => {

@@ -23,6 +23,8 @@ type Report = CoreEvent extends infer Event ? Event extends CoreEvent ? Omit<Eve
 
 export interface Core {
   readonly end: CoreEnd
+  /** Whether the core was ever handed the run. */
+  readonly knows: (runId: string) => boolean
   readonly liveRuns: () => ReadonlyArray<CoreRun>
 }
 
@@ -165,5 +167,9 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     return answer
   })
 
-  return { end, liveRuns: () => [...runs.values()].filter(({ state }) => state === "live") }
+  return {
+    end,
+    knows: (runId) => runs.has(runId),
+    liveRuns: () => [...runs.values()].filter(({ state }) => state === "live")
+  }
 }

@@ -52,6 +52,8 @@ type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
 
 /** How often a call to the store meets each fault while the world is rough. */
 const faults = { none: 300, "killed before": 1, "killed after": 1, "lost request": 1, "lost reply": 1 }
+/** More often where it hurts most. */
+const faultsOfCommit = { none: 100, "killed before": 1, "killed after": 1, "lost request": 1, "lost reply": 6 }
 
 export const start = Effect.fnUntraced(function*(
   world: World,
@@ -92,7 +94,7 @@ export const start = Effect.fnUntraced(function*(
       method,
       (...args: ReadonlyArray<never>) =>
         outward(Effect.suspend(() => {
-          const fault = world.isRough ? dice.weigh(faults) : "none"
+          const fault = world.isRough ? dice.weigh(method === "commit" ? faultsOfCommit : faults) : "none"
           const done = (call as Method)(...args)
           if (fault === "none") return Effect.tap(done, () => checkStoreAfter(method))
           const lost = Effect.die(new Error(`${fault} of ${method}`))
