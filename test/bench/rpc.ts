@@ -37,9 +37,12 @@ const measure = async (read: () => Promise<unknown>) => {
   return calls / ((performance.now() - begun) / 1000)
 }
 
-const rpc = async (protocol: ReturnType<typeof RpcClient.layerHttp> | ReturnType<typeof RpcClient.layerWebSocket>) => {
-  const layer = protocol.pipe(Layer.provide([NodeHttpClient.layerUndici, NodeSocket.layerWebSocketConstructor]))
-  return Effect.runPromise(
+const options = { url: service.url, token: Redacted.make(internalToken) }
+const layerPost = RpcClient.layerHttp(options).pipe(Layer.provide(NodeHttpClient.layerUndici))
+const layerSocket = RpcClient.layerWebSocket(options).pipe(Layer.provide(NodeSocket.layerWebSocketConstructor))
+
+const rpc = (layer: typeof layerPost) =>
+  Effect.runPromise(
     Effect.scoped(
       Effect.gen(function*() {
         const internal = yield* RpcClient.make
@@ -49,7 +52,6 @@ const rpc = async (protocol: ReturnType<typeof RpcClient.layerHttp> | ReturnType
       }).pipe(Effect.provide(layer))
     )
   )
-}
 
 const effectRest = () =>
   Effect.runPromise(
@@ -68,12 +70,11 @@ const effectRest = () =>
   )
 
 try {
-  const options = { url: service.url, token: Redacted.make(internalToken) }
   const results = [
     ["REST, Promise client", await measure(() => client.tasks.get(uuid))],
     ["REST, Effect client", await effectRest()],
-    ["RPC by POST", await rpc(RpcClient.layerHttp(options))],
-    ["RPC over one WebSocket", await rpc(RpcClient.layerWebSocket(options))]
+    ["RPC by POST", await rpc(layerPost)],
+    ["RPC over one WebSocket", await rpc(layerSocket)]
   ] as const
   for (const [name, rate] of results) {
     console.log(`${name.padEnd(24)} ${rate.toFixed(0).padStart(6)} reads/s  ${(rate / results[0][1]).toFixed(2)}×`)
