@@ -2,7 +2,7 @@
  * Tells those who wait for a task that it has changed. A notification is a hint: it carries nothing, may come twice or be
  * lost on the way from another node, and is always followed by a read of the row.
  */
-import { Context, Effect, Layer, Queue, Schema, type Scope } from "effect"
+import { Context, Effect, Latch, Layer, Queue, Schema, type Scope } from "effect"
 import type { TaskId } from "../domain/Task.ts"
 
 /** The user has too many requests that wait. */
@@ -25,6 +25,8 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
   readonly subscribe: (uuid: TaskId, sub: string) => Effect.Effect<Effect.Effect<boolean>, never, Scope.Scope>
   /** Whether another request of the user may wait here. */
   readonly admit: (sub: string) => Effect.Effect<void, TooManyWaiting>
+  /** Open once a webhook has come to be owed here: a hint too, for the one who delivers them and closes it. */
+  readonly webhookOwed: Latch.Latch
   /** Passes on to other nodes what is published here. */
   readonly relay: (send: (uuid: TaskId) => void) => Effect.Effect<void, never, Scope.Scope>
   /** Lets everyone who waits go, and no one wait any more: the node is about to stop. */
@@ -35,6 +37,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
     const subscribers = new Map<TaskId, Set<Subscriber>>()
     const waiting = new Map<string, number>()
     const relays = new Set<(uuid: TaskId) => void>()
+    const webhookOwed = Latch.makeUnsafe()
     let draining = false
 
     const wake = (subscriber: Subscriber) => Queue.offerUnsafe(subscriber, !draining)
@@ -72,6 +75,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
         Effect.suspend(() =>
           (waiting.get(sub) ?? 0) < maxWaiting ? Effect.void : Effect.fail(new TooManyWaiting({ maximum: maxWaiting }))
         ),
+      webhookOwed,
       relay: (send) =>
         Effect.acquireRelease(
           Effect.sync(() => void relays.add(send)),
