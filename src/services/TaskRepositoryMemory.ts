@@ -15,8 +15,8 @@ import {
 import { changeOf } from "../domain/TaskChange.ts"
 import * as TaskView from "../domain/TaskView.ts"
 import { plus, type Timestamp } from "../domain/Timestamp.ts"
-import { owesWebhook } from "../domain/Webhook.ts"
 import type { ToolCall } from "../domain/ToolCall.ts"
+import { owesWebhook } from "../domain/Webhook.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 import {
   type Claimed,

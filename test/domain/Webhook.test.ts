@@ -35,7 +35,18 @@ describe("a delivery's id", () => {
   })
 
   it("is nothing else", () => {
-    for (const text of ["", "x", taskId, `${taskId}-`, `${taskId}--1`, `${taskId}-1e3`, `${taskId}-99999999999`, `x${taskId}-1`]) {
+    for (
+      const text of [
+        "",
+        "x",
+        taskId,
+        `${taskId}-`,
+        `${taskId}--1`,
+        `${taskId}-1e3`,
+        `${taskId}-99999999999`,
+        `x${taskId}-1`
+      ]
+    ) {
       assert.isUndefined(Webhook.parseDeliveryId(text), text)
     }
   })

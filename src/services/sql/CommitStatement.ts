@@ -1,6 +1,6 @@
 /**
  * The one guarded statement that a task event is: the change itself, and in the same breath its event row, the turn,
- * the end of the stored request and the stop owed to the core. Its text depends on the event's kind only.
+ * the end of the stored request, the stop owed to the core and the webhook owed to the client. Its text depends on the event's kind only.
  */
 import {
   activeStatuses,
@@ -12,6 +12,8 @@ import {
   type TaskEventTag,
   type TaskStatus
 } from "../../domain/Task.ts"
+import { owesWebhook } from "../../domain/Webhook.ts"
+import * as WebhookOutbox from "./WebhookOutbox.ts"
 
 /** Values that a statement may bind, by name. */
 export type Bindings = Readonly<Record<string, string | number | null | undefined>>
@@ -68,7 +70,9 @@ const changeStatement = (tag: TaskEventTag, which: ($: (name: string, type: stri
         INSERT INTO task_turns (task_uuid, turn) SELECT uuid, ${$("turn", "text")} FROM moved
         WHERE ${$("turn", "text")} IS NOT NULL
         ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn)`)
+      effects.push(WebhookOutbox.keepTurn($))
     }
+    if (owesWebhook(target)) effects.push(WebhookOutbox.owe($))
     if (terminal) {
       effects.push(`request AS (DELETE FROM task_requests r USING moved WHERE r.task_uuid = moved.uuid)`)
     } else if (tag === "Interrupted") {
@@ -98,7 +102,7 @@ const changeStatement = (tag: TaskEventTag, which: ($: (name: string, type: stri
         WHERE ${which($)} AND ${inStatuses(sourcesOf(tag))}
         RETURNING *),
       ${effects.join(",\n      ")}
-      SELECT ${headColumns} FROM moved`
+      SELECT ${headColumns}, ${owesWebhook(target) ? "callback_url IS NOT NULL" : "false"} AS owes_webhook FROM moved`
   })
 }
 
