@@ -6,8 +6,13 @@ import { TaskActors } from "./TaskActors.ts"
 import { Tasks } from "./Tasks.ts"
 import { TaskSweeper } from "./TaskSweeper.ts"
 import { TaskWatch } from "./TaskWatch.ts"
+import { WebhookDispatcher } from "./WebhookDispatcher.ts"
+import { Webhooks } from "./Webhooks.ts"
+import { WebhookSignatures } from "./WebhookSignatures.ts"
 
-export const layer = Layer.mergeAll(Tasks.layer, TaskWatch.layer, Retention.layer).pipe(
+export const layer = Layer.mergeAll(Webhooks.layer, TaskWatch.layer, Retention.layer).pipe(
+  Layer.provideMerge(Layer.mergeAll(Tasks.layer, WebhookDispatcher.layer)),
+  Layer.provide(WebhookSignatures.layer),
   Layer.provideMerge(TaskSweeper.layer),
   Layer.provideMerge(TaskActors.layer),
   Layer.provideMerge(CoreStops.layer)

@@ -11,10 +11,9 @@ import type { AttemptError, Delivery, DeliveryKey, DeliveryState } from "../doma
 export interface ClaimRequest {
   readonly at: Timestamp
   readonly limit: number
-  /** Attempts in flight to one origin, at most. */
-  readonly perOrigin: number
-  /** Attempts in flight now, for the origins that have any. */
-  readonly inFlight: ReadonlyMap<string, number>
+  /** How many may be taken for an origin, and for one that is not named. */
+  readonly places: ReadonlyMap<string, number>
+  readonly placesOfOthers: number
   /** By the attempt's number, from 1: when a claimed attempt counts as lost and the next one may come. */
   readonly leases: ReadonlyArray<Duration.Duration>
 }

@@ -69,15 +69,15 @@ export const make = () => {
   }
 
   const store: WebhookStore["Service"] = {
-    claim: ({ at, inFlight, leases, limit, perOrigin }) =>
+    claim: ({ at, leases, limit, places, placesOfOthers }) =>
       Effect.sync(() => {
         const spent = due(at).filter((row) => row.attempts.length >= row.allowed)
         for (const row of spent) Object.assign(row, { dueAt: null, isSending: false })
-        const taken = new Map(inFlight)
-        return due(at).filter((row) => {
-          const others = taken.get(row.origin) ?? 0
-          taken.set(row.origin, others + 1)
-          return others < perOrigin
+        const left = new Map(places)
+        return due(at).filter(({ origin }) => {
+          const free = left.get(origin) ?? placesOfOthers
+          left.set(origin, free - 1)
+          return free > 0
         }).slice(0, limit).map((row) => {
           row.attempts.push({
             number: row.attempts.length + 1,

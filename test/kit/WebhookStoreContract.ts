@@ -26,14 +26,14 @@ const called = Effect.fnUntraced(function*(callbackSecret: string | null = null,
 const claim = Effect.fnUntraced(
   function*(
     origin: string,
-    more: { readonly perOrigin?: number; readonly inFlight?: ReadonlyMap<string, number> } = {}
+    more: { readonly places?: ReadonlyMap<string, number>; readonly placesOfOthers?: number } = {}
   ) {
     const store = yield* WebhookStore
     const claimed = yield* store.claim({
       at: yield* now,
       limit: 10_000,
-      perOrigin: 100,
-      inFlight: new Map(),
+      places: new Map(),
+      placesOfOthers: 100,
       leases,
       ...more
     })
@@ -235,10 +235,13 @@ export const contract = (
       for (const { uuid } of tasks) yield* commit(uuid, "Completed")
       const other = yield* called()
       yield* commit(other.uuid, "Completed")
-      const busy = { perOrigin: 3, inFlight: new Map([[first.origin, 3]]) }
-      assert.deepStrictEqual(yield* claim(first.origin, busy), [])
-      assert.strictEqual((yield* claim(first.origin, { ...busy, inFlight: new Map([[first.origin, 1]]) })).length, 2)
-      const racing = yield* Effect.forEach([1, 2, 3, 4], () => claim(first.origin, { perOrigin: 3 }), {
+      const claimWith = (places: number, placesOfOthers: number) =>
+        claim(first.origin, { places: new Map([[first.origin, places]]), placesOfOthers })
+      assert.deepStrictEqual(yield* claimWith(0, 0), [])
+      assert.deepStrictEqual(yield* claim(first.origin, { placesOfOthers: 0 }), [])
+      assert.strictEqual((yield* claimWith(1, 0)).length, 1)
+      assert.strictEqual((yield* claimWith(2, 100)).length, 2)
+      const racing = yield* Effect.forEach([1, 2, 3, 4], () => claim(first.origin, { placesOfOthers: 3 }), {
         concurrency: "unbounded"
       })
       const claimed = racing.flat().map(({ taskId }) => taskId)

@@ -85,7 +85,8 @@ const claim = `WITH spent AS (
   ), candidates AS (
     SELECT task_uuid, revision, origin, due_at FROM webhook_deliveries
     WHERE due_at <= $1::timestamptz AND attempts < attempts_allowed
-      AND origin <> ALL (ARRAY(SELECT origin FROM room WHERE places <= 0))
+      AND CASE WHEN $4::int > 0 THEN origin <> ALL (ARRAY(SELECT origin FROM room WHERE places <= 0))
+        ELSE origin = ANY (ARRAY(SELECT origin FROM room WHERE places > 0)) END
     ORDER BY due_at LIMIT $5::int * ${lookahead}
   ), ranked AS (
     SELECT *, row_number() OVER (PARTITION BY origin ORDER BY due_at) AS place FROM candidates
@@ -195,13 +196,12 @@ export const layer = Layer.effect(
 
     return WebhookStore.of({
       claim: Effect.fnUntraced(
-        function*({ at, inFlight, leases, limit, perOrigin }) {
-          const busy = [...inFlight]
+        function*({ at, leases, limit, places, placesOfOthers }) {
           const rows = yield* run(claim, [
             format(at),
-            array(busy.map(([origin]) => origin), text),
-            array(busy.map(([, count]) => perOrigin - count), int4),
-            perOrigin,
+            array([...places.keys()], text),
+            array([...places.values()], int4),
+            placesOfOthers,
             limit,
             array(leases.map((lease) => Duration.toSeconds(lease)), float8)
           ])
