@@ -1,6 +1,7 @@
 /** The use cases and actors over the store in memory and a core that does what the test says, all under TestClock. */
+import { NodeCrypto } from "@effect/platform-node"
 import { Duration, Effect, identity, Layer, Queue, Redacted } from "effect"
-import { Mac, SecureRandom } from "effect/crypto"
+import { SecureRandom } from "effect/crypto"
 import type { CoreRefused, CoreUnavailable } from "../../src/domain/HandOver.ts"
 import * as Limits from "../../src/domain/Limits.ts"
 import type { Caller } from "../../src/domain/Principal.ts"
@@ -32,6 +33,12 @@ export interface CoreScript {
   /** Puts faults before the store. */
   readonly withStore?: (store: TaskRepository["Service"]) => TaskRepository["Service"]
 }
+
+/** Without the thread pool, whose answers TestClock does not wait for. */
+const layerSecrets = Layer.succeed(Secrets, {
+  seal: (text) => Effect.sync(() => `sealed:${Redacted.value(text)}`),
+  open: (sealed) => Effect.sync(() => Redacted.make(sealed.replace(/^sealed:/, "")))
+})
 
 export const callerOf = (sub: string): Caller => ({
   principal: { sub, tokenId: `jti:${sub}`, issuedAt: 1_700_000_000 },
@@ -76,8 +83,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
   )
   const layer = TaskEngine.layer.pipe(
     Layer.provideMerge(layerStore),
-    Layer.provide([layerCore, layerSender, layerSettings, Mac.layerWebCrypto]),
-    Layer.provide(Secrets.layer([Redacted.make(new Uint8Array(32))])),
+    Layer.provide([layerCore, layerSender, layerSettings, layerSecrets, NodeCrypto.layerMac]),
     Layer.provide(SecureRandom.layerWebCrypto)
   )
   return { layer, posts, starts, stops }
