@@ -38,7 +38,8 @@ const codeOf = (error: unknown): string => {
 const classify = (error: unknown): AttemptError => {
   const code = codeOf(error)
   if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT") return "timed_out"
-  if (/^HPE_|^UND_ERR_(HEADERS_OVERFLOW|RES_CONTENT_LENGTH_MISMATCH)/.test(code)) return "broken_answer"
+  const isBroken = error instanceof Error && error.name === "HTTPParserError"
+  if (isBroken || /^UND_ERR_(HEADERS_OVERFLOW|RES_CONTENT_LENGTH_MISMATCH)/.test(code)) return "broken_answer"
   if (/CERT|TLS|SSL|SIGNATURE|^EPROTO$/.test(code)) return "tls_failed"
   return "connection_failed"
 }

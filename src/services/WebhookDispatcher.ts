@@ -51,7 +51,7 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
       yield* Effect.addFinalizer(() =>
         Effect.flatMap(Queue.clear(outcomes), (left) => left.length === 0 ? Effect.void : store.settle(left))
       )
-      const alarms = yield* Alarms.make((_: string) => Effect.asVoid(webhookOwed.open))
+      const alarms = yield* Alarms.make<string>(() => Effect.asVoid(webhookOwed.open))
 
       const settleSome = Effect.gen(function*() {
         const batch = yield* Queue.takeBetween(outcomes, 1, settleBatch)

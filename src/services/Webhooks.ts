@@ -1,5 +1,5 @@
 /** The ledger of webhooks: for the user whose task it is, and for operators. */
-import { Context, Effect, Layer, Redacted, Schema } from "effect"
+import { Context, Effect, Layer, type Redacted, Schema } from "effect"
 import type { Principal } from "../domain/Principal.ts"
 import { now } from "../domain/Timestamp.ts"
 import { type Delivery, deliveryId, parseDeliveryId } from "../domain/Webhook.ts"
