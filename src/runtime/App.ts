@@ -15,6 +15,7 @@ import { Settings } from "../services/Settings.ts"
 import * as Migrations from "../services/sql/Migrations.ts"
 import * as NotificationRelay from "../services/sql/NotificationRelay.ts"
 import * as ReadinessSql from "../services/sql/ReadinessSql.ts"
+import * as RevocationRepositorySql from "../services/sql/RevocationRepositorySql.ts"
 import * as TaskRepositorySql from "../services/sql/TaskRepositorySql.ts"
 import * as WebhookStoreSql from "../services/sql/WebhookStoreSql.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
@@ -138,13 +139,13 @@ export const layer = (config: AppConfig) => {
   })
   const layerTasks = layerDrainWebhooks.pipe(
     Layer.provideMerge(TaskEngine.layer),
-    Layer.provideMerge(Layer.mergeAll(TaskRepositorySql.layer, WebhookStoreSql.layer)),
+    Layer.provideMerge([TaskRepositorySql.layer, RevocationRepositorySql.layer, WebhookStoreSql.layer]),
     Layer.provideMerge(NotificationRelay.layer),
     Layer.provide(Secrets.layer(config.encryptionKeys)),
     Layer.provide(WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))),
     Layer.provide(NodeCrypto.layerMac)
   )
-  const layerRoutes = Server.layer.pipe(
+  const layerRoutes = Server.layer(config.corsOrigins).pipe(
     Layer.provide([Authorization.layerUsers, Authorization.layerInternal(config.internalTokens)]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
     Layer.provide(ReadinessSql.layer),

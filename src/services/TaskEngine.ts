@@ -6,6 +6,7 @@ import { TaskActors } from "./TaskActors.ts"
 import { Tasks } from "./Tasks.ts"
 import { TaskSweeper } from "./TaskSweeper.ts"
 import { TaskWatch } from "./TaskWatch.ts"
+import { TokenRevocations } from "./TokenRevocations.ts"
 import { WebhookDispatcher } from "./WebhookDispatcher.ts"
 import { Webhooks } from "./Webhooks.ts"
 import { WebhookSignatures } from "./WebhookSignatures.ts"
@@ -15,5 +16,6 @@ export const layer = Layer.mergeAll(Webhooks.layer, TaskWatch.layer, Retention.l
   Layer.provide(WebhookSignatures.layer),
   Layer.provideMerge(TaskSweeper.layer),
   Layer.provideMerge(TaskActors.layer),
-  Layer.provideMerge(CoreStops.layer)
+  Layer.provideMerge(CoreStops.layer),
+  Layer.provideMerge(TokenRevocations.layer)
 )

@@ -9,6 +9,7 @@ import type { RunId } from "../../src/domain/Task.ts"
 import type { CreateTaskBody } from "../../src/domain/TaskRequest.ts"
 import { now, type Timestamp } from "../../src/domain/Timestamp.ts"
 import { CoreClient, type Run } from "../../src/services/CoreClient.ts"
+import * as RevocationRepositoryMemory from "../../src/services/RevocationRepositoryMemory.ts"
 import { Secrets } from "../../src/services/Secrets.ts"
 import { Settings } from "../../src/services/Settings.ts"
 import * as TaskEngine from "../../src/services/TaskEngine.ts"
@@ -83,6 +84,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
   )
   const layer = TaskEngine.layer.pipe(
     Layer.provideMerge(layerStore),
+    Layer.provideMerge(RevocationRepositoryMemory.layer),
     Layer.provide([layerCore, layerSender, layerSettings, layerSecrets, NodeCrypto.layerMac]),
     Layer.provide(SecureRandom.layerWebCrypto)
   )
