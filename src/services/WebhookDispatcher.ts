@@ -14,7 +14,7 @@ import { Settings } from "./Settings.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 import { WebhookSender } from "./WebhookSender.ts"
 import { WebhookSignatures } from "./WebhookSignatures.ts"
-import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "./WebhookStore.ts"
+import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookStore } from "./WebhookStore.ts"
 
 /** A target that hangs holds a place for the whole time-out. */
 const bounds = { total: 1024, reserved: 256, smallest: 8, largest: 32 }
@@ -26,6 +26,16 @@ const grace = Duration.seconds(5)
 const drainPatience = Duration.seconds(5)
 
 const encoder = new TextEncoder()
+
+/** Whether an origin took all the places that it was offered: it may have more to send, and may have hidden others. */
+const hasUsedUp = (
+  claimed: ReadonlyArray<ClaimedDelivery>,
+  { places, placesOfOthers }: Pick<ClaimRequest, "places" | "placesOfOthers">
+) => {
+  const taken = new Map<string, number>()
+  for (const { origin } of claimed) taken.set(origin, (taken.get(origin) ?? 0) + 1)
+  return [...taken].some(([origin, count]) => count >= (places.get(origin) ?? placesOfOthers))
+}
 
 export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
   /** Begins no more attempts, and waits a while for those under way. */
@@ -119,10 +129,10 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
       const claimSome = Effect.gen(function*() {
         const limit = Math.min(claimBatch, windows.places)
         if (limit <= 0 || isDraining) return false
-        const claimed = yield* store.claim({ at: yield* now, limit, leases, ...windows.claimable })
+        const offered = windows.claimable
+        const claimed = yield* store.claim({ at: yield* now, limit, leases, ...offered })
         yield* Effect.forEach(claimed, start, { discard: true })
-        // An origin that is full may have hidden others.
-        return claimed.length === limit || claimed.some(({ origin }) => windows.placesOf(origin) === 0)
+        return claimed.length === limit || hasUsedUp(claimed, offered)
       })
 
       const pass = Effect.gen(function*() {

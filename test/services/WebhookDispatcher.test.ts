@@ -164,6 +164,24 @@ describe("a webhook", () => {
       })))
 })
 
+describe("an origin that answers", () => {
+  it.effect("is sent all that it is owed, burst after burst, without waiting for the next look", () =>
+    withTarget(() => Effect.succeed(200), (core) =>
+      Effect.gen(function*() {
+        const webhooks = yield* Webhooks
+        for (let n = 0; n < 300; n++) yield* complete(core, {}, callerOf(`u${n}`))
+        yield* TestClock.adjust("1 second")
+        yield* Queue.takeN(core.posts, 300)
+        // Known by now, and idle.
+        for (const delivery of yield* webhooks.find({ limit: 300 })) {
+          yield* webhooks.redeliverAny(deliveryId(delivery)).pipe(Effect.flip)
+        }
+        for (let n = 0; n < 300; n++) yield* complete(core, {}, callerOf(`v${n}`))
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(yield* Queue.size(core.posts), 300)
+      })))
+})
+
 describe("an origin that hangs", () => {
   it.effect("does not delay the others, however many deliveries and origins hang", () => {
     const refused = new NoAnswer({ error: "connection_failed" })
