@@ -6,6 +6,13 @@ export const maxActiveTasks = 5
 export const maxExecutionTime = 86_400
 export const acceptanceTimeout = Duration.seconds(30)
 
+/** One wall clock over an attempt to deliver a webhook (CONTRACT 1, `WEBHOOK_TIMEOUT`). */
+export const webhookTimeout = Duration.seconds(15)
+/** A delivery's attempts, unless more are asked for by hand; `Webhook.schedule` has the delays between them. */
+export const webhookAttempts = 5
+/** Bytes of a webhook's answer that are read; nothing is made of them. */
+export const webhookAnswerBytes = 16 * 1024
+
 /** How long ended tasks are kept (SPEC "Retention"). */
 export const retention = Duration.days(30)
 

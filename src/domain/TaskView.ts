@@ -24,7 +24,7 @@ export const paginate = (
 })
 
 /** SPEC "Task", as JSON text: the turn is spliced in unread, since it may be large. */
-export const encode = (task: Task, extras: object = {}): string =>
+export const encode = (task: TaskSummary & Pick<Task, "turn">, extras: object = {}): string =>
   `${JSON.stringify({ ...summarize(task), ...extras }).slice(0, -1)},"turn":${task.turn ?? "null"}}`
 
 /** CONTRACT 2: `waiting_on`, when it is asked for. */

@@ -1,5 +1,5 @@
 /** The whole service as a graph of layers, from settings to routes. */
-import { NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { Console, Duration, Effect, Layer } from "effect"
 import { Digest } from "effect/crypto"
@@ -18,10 +18,12 @@ import * as NotificationRelay from "../services/sql/NotificationRelay.ts"
 import * as ReadinessSql from "../services/sql/ReadinessSql.ts"
 import * as RevocationRepositorySql from "../services/sql/RevocationRepositorySql.ts"
 import * as TaskRepositorySql from "../services/sql/TaskRepositorySql.ts"
+import * as WebhookStoreSql from "../services/sql/WebhookStoreSql.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
 import { TaskNotifications } from "../services/TaskNotifications.ts"
 import { Timeouts } from "../services/Timeouts.ts"
 import { TokenVerifier } from "../services/TokenVerifier.ts"
+import { WebhookDispatcher } from "../services/WebhookDispatcher.ts"
 import type { AppConfig } from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
 import * as BufferCollector from "./BufferCollector.ts"
@@ -33,6 +35,8 @@ import * as InProcess from "./builtin/InProcess.ts"
 import * as HttpListener from "./HttpListener.ts"
 import * as PooledRandom from "./PooledRandom.ts"
 import * as UndiciTransport from "./UndiciTransport.ts"
+import * as WebhookResolver from "./WebhookResolver.ts"
+import * as WebhookTransport from "./WebhookTransport.ts"
 
 const coreOrigin = "http://core.builtin"
 const backendOrigin = "http://backend.builtin"
@@ -121,17 +125,26 @@ const layerDrain = Layer.effectDiscard(
   Effect.flatMap(TaskNotifications, ({ drain }) => Effect.addFinalizer(() => drain))
 )
 
+/** Webhooks under way have a moment to end. */
+const layerDrainWebhooks = Layer.effectDiscard(
+  Effect.flatMap(WebhookDispatcher, ({ drain }) => Effect.addFinalizer(() => drain))
+)
+
 export const layer = (config: AppConfig) => {
   const layerSettings = Layer.succeed(Settings, {
     maxActiveTasks: config.maxActiveTasks,
     acceptanceTimeout: config.acceptanceTimeout,
     retention: config.retention,
+    webhookTimeout: config.webhookTimeout,
     sweepInterval: Duration.seconds(1)
   })
-  const layerTasks = TaskEngine.layer.pipe(
-    Layer.provideMerge([TaskRepositorySql.layer, RevocationRepositorySql.layer]),
+  const layerTasks = layerDrainWebhooks.pipe(
+    Layer.provideMerge(TaskEngine.layer),
+    Layer.provideMerge([TaskRepositorySql.layer, RevocationRepositorySql.layer, WebhookStoreSql.layer]),
     Layer.provideMerge(NotificationRelay.layer),
-    Layer.provide(Secrets.layer(config.encryptionKeys))
+    Layer.provide(Secrets.layer(config.encryptionKeys)),
+    Layer.provide(WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))),
+    Layer.provide(NodeCrypto.layerMac)
   )
   const layerRoutes = Server.layer(config.corsOrigins).pipe(
     Layer.provide([

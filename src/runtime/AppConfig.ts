@@ -2,7 +2,7 @@
  * Every setting, its default and its bound, in one place; README's table is printed from `settings`. Settings come from
  * the environment. In development what is missing is embedded or generated into DATA_DIR; in production nothing is.
  */
-import { Config, ConfigProvider, type Duration, Effect, type LogLevel, Redacted, Result, Schema } from "effect"
+import { Config, ConfigProvider, Duration, Effect, type LogLevel, Redacted, Result, Schema } from "effect"
 import { Base64 } from "effect/encoding"
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
@@ -10,6 +10,7 @@ import * as path from "node:path"
 import * as Limits from "../domain/Limits.ts"
 import type { CorsOrigins } from "../http/Cors.ts"
 import type { TokenRules } from "../services/TokenVerifier.ts"
+import * as AddressGuard from "./AddressGuard.ts"
 import * as TokenKeys from "./TokenKeys.ts"
 
 interface Setting {
@@ -56,6 +57,16 @@ export const settings: ReadonlyArray<Setting> = [
     default: "generated",
     meaning: "32 bytes in base64 that encrypt secrets at rest; a comma list for rotation, the first one encrypts"
   },
+  {
+    names: ["WEBHOOK_ALLOW_PRIVATE"],
+    default: "`false`; with the embedded Postgres `true`",
+    meaning: "hosts and CIDRs that webhooks may reach although they are not public, as a comma list; `true`: loopback"
+  },
+  {
+    names: ["WEBHOOK_TIMEOUT"],
+    default: "`15 seconds`",
+    meaning: "one clock over DNS, connect, TLS and answer of an attempt to deliver a webhook"
+  },
   { names: ["ACCEPTANCE_TIMEOUT"], default: "`30 seconds`", meaning: "how long the core may take to accept a task" },
   { names: ["MAX_ACTIVE_TASKS"], default: "`5`", meaning: "active tasks of one user" },
   { names: ["RETENTION"], default: "`30 days`", meaning: "how long ended tasks are kept" },
@@ -85,6 +96,8 @@ export interface AppConfig {
   readonly internalTokens: readonly [Redacted.Redacted, ...Array<Redacted.Redacted>]
   readonly assistantBackendUrl: string | undefined
   readonly encryptionKeys: readonly [Redacted.Redacted<Uint8Array>, ...Array<Redacted.Redacted<Uint8Array>>]
+  readonly webhookGuard: AddressGuard.AddressGuard
+  readonly webhookTimeout: Duration.Duration
   readonly acceptanceTimeout: Duration.Duration
   readonly retention: Duration.Duration
   readonly maxActiveTasks: number
@@ -95,6 +108,9 @@ export interface AppConfig {
 export class InvalidSettings extends Schema.TaggedError<InvalidSettings>()("InvalidSettings", {
   message: Schema.String
 }) {}
+
+/** A target that hangs holds its place in flight for as long as this. */
+const longestWebhook = Duration.minutes(5)
 
 const requiredInProduction = [
   ["DATABASE_URL"],
@@ -203,6 +219,17 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
       nonEmpty(
         commaList(env["INTERNAL_TOKENS"] ?? generated("internal-token") ?? "").map((token) => Redacted.make(token))
       ))
+    const isEmbedded = env["DATABASE_URL"] === undefined && !isProduction
+    const webhookGuard = derive(
+      "WEBHOOK_ALLOW_PRIVATE",
+      () => AddressGuard.parse(env["WEBHOOK_ALLOW_PRIVATE"] ?? String(isEmbedded))
+    )
+    const webhookTimeout = yield* read("WEBHOOK_TIMEOUT", Config.Duration("WEBHOOK_TIMEOUT"), Limits.webhookTimeout)
+    if (
+      Duration.isLessThan(webhookTimeout, Duration.millis(1)) || Duration.isGreaterThan(webhookTimeout, longestWebhook)
+    ) {
+      problems.push(`WEBHOOK_TIMEOUT: must be positive, and ${Duration.format(longestWebhook)} at most`)
+    }
     const retention = yield* read("RETENTION", Config.Duration("RETENTION"), Limits.retention)
     const acceptanceTimeout = yield* read(
       "ACCEPTANCE_TIMEOUT",
@@ -219,7 +246,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
 
     if (
       problems.length > 0 || tokenRules === undefined || encryptionKeys === undefined || internalTokens === undefined ||
-      corsOrigins === undefined
+      corsOrigins === undefined || webhookGuard === undefined
     ) {
       return yield* new InvalidSettings({ message: `The settings cannot be used:\n  ${problems.join("\n  ")}` })
     }
@@ -239,6 +266,8 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
       internalTokens,
       assistantBackendUrl,
       encryptionKeys,
+      webhookGuard,
+      webhookTimeout,
       acceptanceTimeout,
       retention,
       maxActiveTasks,

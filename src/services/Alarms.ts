@@ -1,27 +1,26 @@
 /**
- * When each waiting task is due: a binary heap that one fiber sleeps on, so that a task that waits for hours costs an
- * entry and no fiber. Entries that were moved or cleared stay in the heap until they surface, and are dropped there.
+ * When each of many things that wait is due: a binary heap that one fiber sleeps on, so that a task that waits for hours
+ * costs an entry and no fiber. Entries that were moved or cleared stay in the heap until they surface, and are dropped there.
  */
 import { Duration, Effect, Latch, type Scope } from "effect"
-import type { TaskId } from "../domain/Task.ts"
 import { now, type Timestamp, until } from "../domain/Timestamp.ts"
 
-interface Alarm {
-  readonly id: TaskId
+interface Alarm<Id> {
+  readonly id: Id
   readonly at: Timestamp
 }
 
-export interface Alarms {
-  /** Sets a task's alarm, in place of the one it had. */
-  readonly set: (id: TaskId, at: Timestamp) => void
-  readonly clear: (id: TaskId) => void
+export interface Alarms<Id> {
+  /** Sets an alarm, in place of the one that `id` had. */
+  readonly set: (id: Id, at: Timestamp) => void
+  readonly clear: (id: Id) => void
 }
 
-const push = (heap: Array<Alarm>, alarm: Alarm): void => {
+const push = <Id>(heap: Array<Alarm<Id>>, alarm: Alarm<Id>): void => {
   let index = heap.length
   while (index > 0) {
     const parent = (index - 1) >> 1
-    const above = heap[parent] as Alarm
+    const above = heap[parent] as Alarm<Id>
     if (above.at <= alarm.at) break
     heap[index] = above
     index = parent
@@ -29,15 +28,15 @@ const push = (heap: Array<Alarm>, alarm: Alarm): void => {
   heap[index] = alarm
 }
 
-const pop = (heap: Array<Alarm>): void => {
+const pop = <Id>(heap: Array<Alarm<Id>>): void => {
   const last = heap.pop()
   if (last === undefined || heap.length === 0) return
   let index = 0
   for (;;) {
     let child = 2 * index + 1
     if (child >= heap.length) break
-    if (child + 1 < heap.length && (heap[child + 1] as Alarm).at < (heap[child] as Alarm).at) child++
-    const below = heap[child] as Alarm
+    if (child + 1 < heap.length && (heap[child + 1] as Alarm<Id>).at < (heap[child] as Alarm<Id>).at) child++
+    const below = heap[child] as Alarm<Id>
     if (below.at >= last.at) break
     heap[index] = below
     index = child
@@ -48,16 +47,16 @@ const pop = (heap: Array<Alarm>): void => {
 /** Heap entries that a long life of moved alarms may leave behind before the heap is built anew. */
 const staleBound = 1024
 
-/** `ring` is called with each task whose alarm went off; the alarm is gone by then. */
-export const make = (ring: (id: TaskId) => Effect.Effect<void>): Effect.Effect<Alarms, never, Scope.Scope> =>
+/** `ring` is called with each id whose alarm went off; the alarm is gone by then. */
+export const make = <Id>(ring: (id: Id) => Effect.Effect<void>): Effect.Effect<Alarms<Id>, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const set = new Map<TaskId, Alarm>()
-    let heap: Array<Alarm> = []
+    const set = new Map<Id, Alarm<Id>>()
+    let heap: Array<Alarm<Id>> = []
     const sooner = yield* Latch.make()
 
-    const isCurrent = (alarm: Alarm) => set.get(alarm.id) === alarm
+    const isCurrent = (alarm: Alarm<Id>) => set.get(alarm.id) === alarm
 
-    const earliest = (): Alarm | undefined => {
+    const earliest = (): Alarm<Id> | undefined => {
       while (heap[0] !== undefined && !isCurrent(heap[0])) pop(heap)
       return heap[0]
     }

@@ -8,4 +8,6 @@ export class Settings extends Context.Service<Settings, {
   readonly retention: Duration.Duration
   /** How often what is due is looked for, beside being waited for. */
   readonly sweepInterval: Duration.Duration
+  /** One wall clock over an attempt to deliver a webhook. */
+  readonly webhookTimeout: Duration.Duration
 }>()("async-task-service/services/Settings") {}

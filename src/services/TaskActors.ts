@@ -3,7 +3,7 @@
  * for) it is a fiber; while it only waits it is parked as an alarm. The row is the truth: actors are a cache of what
  * happens next, so all of them may be lost and are rebuilt from rows.
  */
-import { Cause, Context, Duration, Effect, FiberSet, Layer, Option, Schedule, Schema, Semaphore } from "effect"
+import { Cause, Context, Duration, Effect, FiberSet, Layer, Option, Semaphore } from "effect"
 import { nextDue } from "../domain/Deadline.ts"
 import * as Failure from "../domain/Failure.ts"
 import { type CoreRefused, CoreUnavailable, schedule } from "../domain/HandOver.ts"
@@ -12,6 +12,7 @@ import { now, plus, until } from "../domain/Timestamp.ts"
 import * as Alarms from "./Alarms.ts"
 import { CoreClient, type Run } from "./CoreClient.ts"
 import { CoreStops } from "./CoreStops.ts"
+import { persistently } from "./Persistently.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { type Commit, TaskRepository } from "./TaskRepository.ts"
@@ -22,11 +23,6 @@ const handOverConcurrency = 256
 
 /** What a hand-over leaves a clock that runs out, so that it does not offer the run in the same moment. */
 const afterClock = Duration.seconds(1)
-
-class StoreFault extends Schema.TaggedError<StoreFault>()("StoreFault", { defect: Schema.Defect() }) {}
-
-/** How soon an actor tries again when the store does not answer. */
-const storeRetry = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")])
 
 export class TaskActors extends Context.Service<TaskActors, {
   /** Starts what a task needs: its clock, and the hand-over of `run`, which is read from the store when not given. */
@@ -61,15 +57,6 @@ export class TaskActors extends Context.Service<TaskActors, {
         }))
       }
 
-      /** The store may be away for a while: an actor waits for it. */
-      const persistently = <A>(effect: Effect.Effect<A>): Effect.Effect<A> =>
-        effect.pipe(
-          Effect.catchDefect((defect) => Effect.fail(new StoreFault({ defect }))),
-          Effect.tapError(({ defect }) => Effect.logWarning("the store does not answer", defect)),
-          Effect.retry(storeRetry),
-          Effect.orDie
-        )
-
       const commit = (head: TaskHead, event: TaskEvent): Effect.Effect<Commit> =>
         persistently(Effect.flatMap(now, (at) => repository.commit(head.uuid, event, at, { runId: head.runId })))
 
@@ -90,7 +77,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         else follow(outcome.head)
       })
 
-      const alarms = yield* Alarms.make((id) =>
+      const alarms = yield* Alarms.make((id: TaskId) =>
         Effect.sync(() => {
           const head = heads.get(id)
           if (head !== undefined) supervise(head, expire(head))

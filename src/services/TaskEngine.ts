@@ -7,9 +7,14 @@ import { Tasks } from "./Tasks.ts"
 import { TaskSweeper } from "./TaskSweeper.ts"
 import { TaskWatch } from "./TaskWatch.ts"
 import { TokenRevocations } from "./TokenRevocations.ts"
+import { WebhookDispatcher } from "./WebhookDispatcher.ts"
+import { Webhooks } from "./Webhooks.ts"
+import { WebhookSignatures } from "./WebhookSignatures.ts"
 
 export const layerWith = (layerActors: typeof TaskActors.layer) =>
-  Layer.mergeAll(Tasks.layer, TaskWatch.layer, Retention.layer).pipe(
+  Layer.mergeAll(Webhooks.layer, TaskWatch.layer, Retention.layer).pipe(
+    Layer.provideMerge(Layer.mergeAll(Tasks.layer, WebhookDispatcher.layer)),
+    Layer.provide(WebhookSignatures.layer),
     Layer.provideMerge(TaskSweeper.layer),
     Layer.provideMerge(layerActors),
     Layer.provideMerge(CoreStops.layer),

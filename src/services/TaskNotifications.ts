@@ -23,6 +23,8 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
   readonly subscribe: (uuid: TaskId, sub: string) => Effect.Effect<Effect.Effect<boolean>, never, Scope.Scope>
   /** Whether another request of the user may wait here. */
   readonly admit: (sub: string) => Effect.Effect<void, TooManyWaiting>
+  /** Open once a webhook has come to be owed here: a hint too, for the one who delivers them and closes it. */
+  readonly webhookOwed: Latch.Latch
   /** Passes on to other nodes what is published here. */
   readonly relay: (send: (uuid: TaskId) => void) => Effect.Effect<void, never, Scope.Scope>
   /** Lets everyone who waits go, and no one wait any more: the node is about to stop. */
@@ -35,6 +37,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
     const subscribers = new Map<TaskId, Set<Subscriber>>()
     const waiting = new Map<string, number>()
     const relays = new Set<(uuid: TaskId) => void>()
+    const webhookOwed = Latch.makeUnsafe()
     let draining = false
     const drained = Latch.makeUnsafe()
 
@@ -73,6 +76,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
         Effect.suspend(() =>
           (waiting.get(sub) ?? 0) < maxWaiting ? Effect.void : Effect.fail(new TooManyWaiting({ maximum: maxWaiting }))
         ),
+      webhookOwed,
       relay: (send) =>
         Effect.acquireRelease(
           Effect.sync(() => void relays.add(send)),

@@ -1,7 +1,7 @@
 /**
  * The store of tasks. Every change of a task is one guarded statement: of two racing triggers one wins, and the other
- * learns where the task stands, as a value. What a change owes (an event row, a stop to the core) is written with it, and
- * `TaskNotifications` are published after it.
+ * learns where the task stands, as a value. What a change owes (an event row, a stop to the core, a webhook) is written with
+ * it, and `TaskNotifications` are published after it.
  */
 import { Context, type Duration, type Effect, type Option, Schema } from "effect"
 import type { OpaqueJson } from "../domain/OpaqueJson.ts"
@@ -145,7 +145,7 @@ export class TaskRepository extends Context.Service<TaskRepository, {
   readonly claimed: (sub: string, key: string, at: Timestamp) => Effect.Effect<Option.Option<Claimed>>
   /** Forgets claims that expired before `at`; returns how many. */
   readonly forgetClaims: (at: Timestamp, limit: number) => Effect.Effect<number>
-  /** Deletes tasks that ended before `before`, with their turns and events; returns how many. */
+  /** Deletes tasks that ended before `before`, with all that is theirs; returns how many. Not while a webhook is owed. */
   readonly deleteEnded: (before: Timestamp, limit: number) => Effect.Effect<number>
   /** Cancels all interrupted tasks of a user in one statement. */
   readonly cancelInterrupted: (sub: string, at: Timestamp) => Effect.Effect<ReadonlyArray<TaskHead>>

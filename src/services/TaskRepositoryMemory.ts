@@ -1,5 +1,5 @@
 /** The store in memory: for tests under TestClock, and the reference that the SQL store is held against. */
-import { Duration, Effect, Layer, Option, Result } from "effect"
+import { Context, Duration, Effect, Layer, Option, Result } from "effect"
 import * as Limits from "../domain/Limits.ts"
 import type { OpaqueJson } from "../domain/OpaqueJson.ts"
 import type { Principal } from "../domain/Principal.ts"
@@ -17,8 +17,10 @@ import {
 } from "../domain/Task.ts"
 import { changeOf } from "../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../domain/TaskErrors.ts"
+import * as TaskView from "../domain/TaskView.ts"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
 import type { ToolCall } from "../domain/ToolCall.ts"
+import { owesWebhook } from "../domain/Webhook.ts"
 import { RevocationRepository } from "./RevocationRepository.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 import {
@@ -30,6 +32,8 @@ import {
   type RecordedEvent,
   TaskRepository
 } from "./TaskRepository.ts"
+import { WebhookStore } from "./WebhookStore.ts"
+import * as WebhookStoreMemory from "./WebhookStoreMemory.ts"
 
 interface Row {
   readonly task: NewTask
@@ -80,10 +84,11 @@ const summaryOf = (row: Row) => ({
 const byId = (a: Row, b: Row) => a.task.uuid < b.task.uuid ? -1 : 1
 const newestFirst = (a: Row, b: Row) => b.task.createdAt - a.task.createdAt || byId(b, a)
 
-export const layer = Layer.effect(
-  TaskRepository,
+/** The store of tasks and the one of their deliveries: the first owes what the second keeps. */
+export const layer = Layer.effectContext(
   Effect.gen(function*() {
     const notifications = yield* TaskNotifications
+    const webhooks = WebhookStoreMemory.make()
     const revocations = yield* RevocationRepository
     const rows = new Map<TaskId, Row>()
     const stops = new Map<RunId, Stop>()
@@ -117,10 +122,16 @@ export const layer = Layer.effect(
       }
       row.events.push({ revision: row.revision, type: event._tag, status: row.status, occurredAt: at })
       if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
+      const { callbackSecret: secret, callbackUrl: url, uuid: taskId } = row.task
+      if (url !== null && owesWebhook(row.status)) {
+        const body = TaskView.encode({ ...summaryOf(row), turn: row.turn })
+        webhooks.owe({ taskId, revision: row.revision, status: row.status, url, secret, body, createdAt: at })
+        notifications.webhookOwed.openUnsafe()
+      }
       return headOf(row)
     }
 
-    return TaskRepository.of({
+    const repository = TaskRepository.of({
       create: (task, maxActive, claim) =>
         Effect.suspend((): Effect.Effect<Created, TooManyActiveTasks | IdempotencyKeyReused> => {
           const { createdAt, principal: { sub }, uuid } = task
@@ -220,8 +231,13 @@ export const layer = Layer.effect(
 
       deleteEnded: (before, limit) =>
         Effect.sync(() => {
-          const ended = [...rows.values()].filter(({ completedAt }) => completedAt !== null && completedAt <= before)
-          for (const { task } of ended.slice(0, limit)) rows.delete(task.uuid)
+          const ended = [...rows.values()].filter(({ completedAt, task }) =>
+            completedAt !== null && completedAt <= before && !webhooks.isOwed(task.uuid)
+          )
+          for (const { task } of ended.slice(0, limit)) {
+            rows.delete(task.uuid)
+            webhooks.forget(task.uuid)
+          }
           return Math.min(ended.length, limit)
         }),
 
@@ -300,5 +316,6 @@ export const layer = Layer.effect(
           if (stop !== undefined) stop.dueAt = until
         })
     })
+    return Context.make(TaskRepository, repository).pipe(Context.add(WebhookStore, webhooks.store))
   })
 )

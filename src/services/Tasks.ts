@@ -118,7 +118,7 @@ export class Tasks extends Context.Service<Tasks, {
             uuid,
             principal,
             runId: head.runId,
-            callbackUrl: body.callback_url ?? null,
+            callbackUrl: body.callback_url ? new URL(body.callback_url).href : null,
             maxExecutionTime,
             createdAt,
             deadline: head.deadline,

@@ -119,6 +119,16 @@ describe("the command line", () => {
     assert.deepStrictEqual([sick.code, sick.err], [1, "Not well: service, clock"])
   })
 
+  it("holds this very service to the interface", async () => {
+    const other = (await json("token", "--sub", "someone-else")).token
+    const fresh = (await json("token", "--sub", "conformer")).token
+    const report = await json("conformance", "--token", fresh, "--other-token", other, "--tools-assistant", "2")
+    assert.deepStrictEqual(report.cases.filter(({ outcome }: any) => outcome !== "passed"), [])
+    assert.isAbove(report.passed, 20)
+    const elsewhere = await run("conformance", "--url", "http://127.0.0.1:1", "--token", fresh, "--json")
+    assert.strictEqual(elsewhere.code, 1)
+  })
+
   it("prints completions and help", async () => {
     assert.include((await run("--completions", "bash")).out, "redeliver")
     assert.include((await run("create", "--help")).out, "--max-execution-time")
@@ -150,6 +160,16 @@ describe("serve --test-clock", () => {
       await (await fetch(`${url}/api/tasks/${uuid}`, { headers: { authorization: `Bearer ${token}` } })).json() as any
     const create = async () =>
       (await send("/api/tasks", { assistant_id: 1, input: [{ type: "text", text: "?" }] }, token)).body.uuid
+    const hooked = {
+      assistant_id: 1,
+      input: [{ type: "text", text: "?" }],
+      callback_url: "https://client.example/hook"
+    }
+    const { uuid } = (await send("/api/tasks", hooked, token)).body
+    await send("/test/webhooks", { answer: 500 })
+    await send(`/test/tasks/${uuid}/complete`, { turn: "done" })
+    await send("/test/clock/advance", { duration: "5 minutes" })
+    assert.lengthOf((await (await fetch(`${url}/test/webhooks`)).json() as any).received, 5)
     const [first, second] = [await create(), await create()]
     await send(`/test/tasks/${first}/interrupt`, { calls: { look: { at: 1 } } })
     assert.deepStrictEqual((await get(first)).pending_tool_calls, [{

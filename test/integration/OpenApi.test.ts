@@ -212,7 +212,11 @@ describe("the live service", () => {
       await refused(401, "POST", "/internal/tokens/revoke", "nobody", examples["tokens.revoke"])
       await ok(200, "GET", `/api/tasks/${uuid}`, token)
       await ok(200, "GET", `/api/tasks/${uuid}/events`, token)
-      await ok(200, "GET", `/api/tasks/${uuid}/deliveries`, token)
+      const { data: [delivery] } = await ok(200, "GET", `/api/tasks/${uuid}/deliveries`, token)
+      const redeliver = `/api/tasks/${uuid}/deliveries/${delivery.id}/redeliver`
+      await ok(202, "POST", redeliver, token, examples["tasks.redeliver"])
+      await ok(202, "POST", redeliver, token)
+      await refused(422, "POST", redeliver, token, { callback_secret: 1 })
       await ok(404, "POST", `/api/tasks/${uuid}/deliveries/x/redeliver`, token)
       await ok(200, "POST", "/api/tasks/cancel-interrupted", token)
       for (let count = 0; count < 5; count++) await ok(201, "POST", "/api/tasks", token, examples["tasks.create"])

@@ -36,7 +36,9 @@ export const eventually = async <A>(
   for (;;) {
     const answer = await ask()
     if (until(answer)) return answer
-    if (performance.now() > end) throw new Error(`not within ${patience} ms; last: ${JSON.stringify(answer)}`)
+    if (performance.now() > end) {
+      throw new Error(`not within ${patience} ms; last: ${JSON.stringify(answer)?.slice(0, 2000)}`)
+    }
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }

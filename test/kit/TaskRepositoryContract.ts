@@ -31,14 +31,14 @@ export const makeTask = Effect.fnUntraced(function*(overrides: Partial<NewTask> 
   return task
 })
 
-const stored = Effect.fnUntraced(function*(overrides: Partial<NewTask> = {}) {
+export const stored = Effect.fnUntraced(function*(overrides: Partial<NewTask> = {}) {
   const repository = yield* TaskRepository
   const task = yield* makeTask(overrides)
   yield* repository.create(task, 5)
   return task
 })
 
-const turn = OpaqueJson.make(`{"output":[{"type":"text","text":"\\u0000 é"}],"z":1,"a":2}`)
+export const turn = OpaqueJson.make(`{"output":[{"type":"text","text":"\\u0000 é"}],"z":1,"a":2}`)
 const call = { id: "c1", name: "look", arguments: { x: [1, null] } }
 
 /** One event of each kind. */
@@ -67,7 +67,7 @@ const eventOf = Effect.fnUntraced(function*(tag: TaskEventTag) {
 
 const tags = Object.keys(TaskEvent.cases) as ReadonlyArray<TaskEventTag>
 
-const commit = Effect.fnUntraced(
+export const commit = Effect.fnUntraced(
   function*(id: TaskId, tag: TaskEventTag, fence?: { runId: RunId; coreEventId?: string }) {
     const repository = yield* TaskRepository
     return yield* repository.commit(id, yield* eventOf(tag), yield* now, fence)

@@ -3,6 +3,7 @@
  * frozen, between any two calls that it makes; then none of its calls goes out any more, or not until it wakes.
  */
 import { Context, Deferred, Duration, Effect, Exit, Latch, Layer, Redacted, Scope } from "effect"
+import { Mac } from "effect/crypto"
 import type { CoreUnavailable } from "../../src/domain/HandOver.ts"
 import { CoreClient } from "../../src/services/CoreClient.ts"
 import { type CoreAnswer, CoreTransport } from "../../src/services/CoreTransport.ts"
@@ -14,6 +15,8 @@ import * as TaskEngine from "../../src/services/TaskEngine.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import { TaskRepository } from "../../src/services/TaskRepository.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
+import { WebhookSender } from "../../src/services/WebhookSender.ts"
+import { WebhookStore } from "../../src/services/WebhookStore.ts"
 import type { Mutation } from "./Mutations.ts"
 import { acceptanceTimeout, checkStore, maxActiveTasks, sweepInterval, type World } from "./World.ts"
 
@@ -45,6 +48,7 @@ const settings = Layer.succeed(Settings, {
   maxActiveTasks,
   acceptanceTimeout: Duration.millis(acceptanceTimeout),
   retention: Duration.days(30),
+  webhookTimeout: Duration.seconds(15),
   sweepInterval: Duration.millis(sweepInterval)
 })
 
@@ -123,7 +127,10 @@ export const start = Effect.fnUntraced(function*(
   const store = Layer.mergeAll(
     Layer.succeed(TaskRepository, withFaults(mutation.store?.(world.store) ?? world.store)),
     Layer.succeed(RevocationRepository, withFaults(world.revocations)),
-    Layer.succeed(TaskNotifications, world.notifications)
+    Layer.succeed(TaskNotifications, world.notifications),
+    Layer.succeed(WebhookStore, world.webhooks),
+    Layer.succeed(WebhookSender, { post: () => Effect.succeed(204) }),
+    Layer.provide(Mac.layerWebCrypto, dice.layerSecureRandom)
   )
   const client = CoreClient.layer({ url: "http://core", token: undefined, eventsUrl: "http://service/events" })
   const engine = TaskEngine.layerWith(

@@ -7,6 +7,7 @@ import * as RevocationRepositoryMemory from "../../src/services/RevocationReposi
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import { TaskRepository } from "../../src/services/TaskRepository.ts"
 import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.ts"
+import { WebhookStore } from "../../src/services/WebhookStore.ts"
 import { Dice } from "./Dice.ts"
 import { Recorder } from "./Recorder.ts"
 
@@ -32,6 +33,7 @@ export interface World {
   readonly scope: Scope.Scope
   /** The store itself, without the faults that nodes meet. */
   readonly store: TaskRepository["Service"]
+  readonly webhooks: WebhookStore["Service"]
   readonly revocations: RevocationRepository["Service"]
   readonly notifications: TaskNotifications["Service"]
   readonly acknowledged: Map<TaskId, Acknowledged>
@@ -56,6 +58,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     recorder,
     scope,
     store: Context.get(context, TaskRepository),
+    webhooks: Context.get(context, WebhookStore),
     revocations: Context.get(context, RevocationRepository),
     notifications: Context.get(context, TaskNotifications),
     acknowledged: new Map(),

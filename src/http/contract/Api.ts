@@ -64,9 +64,15 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
   }).annotateMerge(documented("List webhook deliveries", "Every webhook of the task with its attempts.")),
   HttpApiEndpoint.post("redeliver", "/api/tasks/:uuid/deliveries/:id/redeliver", {
     params: { ...uuid, id: Schema.String },
+    payload: Tasks.RedeliverBody,
     success: Tasks.DeliveryView.pipe(HttpApiSchema.status(202)),
-    error: ofOneTask
-  }).annotateMerge(documented("Send a webhook again", "Delivers one webhook once more, whatever became of it before.")),
+    error: [...ofOneTask, ...ofBody, Errors.Conflict]
+  }).annotateMerge(
+    documented(
+      "Send a webhook again",
+      "Owes one more attempt, at once. Of a webhook that is pending anyway it hurries the next attempt. The body may be left out."
+    )
+  ),
   HttpApiEndpoint.post("cancelInterrupted", "/api/tasks/cancel-interrupted", { success: Tasks.CanceledTasksView })
     .annotateMerge(
       documented(

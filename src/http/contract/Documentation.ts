@@ -255,8 +255,7 @@ const finishOperation = (operation: Node) => {
   if (form !== undefined) form["properties"]["file"]["description"] = fileRules
   const request = operation["requestBody"]?.["content"]?.["application/json"]
   if (request !== undefined) request["examples"] = asExample(example?.request)
-  // An empty body stands for no reason.
-  if (id === "tasks.cancel") operation["requestBody"]["required"] = false
+  if (id === "tasks.cancel" || id === "tasks.redeliver") operation["requestBody"]["required"] = false
   for (const [status, response] of Object.entries<Node>(operation["responses"])) {
     response["headers"] = headersOf(headerNames(id, status))
     response["description"] = errorDescriptions[status] ?? "Done."

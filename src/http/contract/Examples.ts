@@ -20,7 +20,7 @@ const turn = {
 const summary = { uuid, status: "completed", error: null, created_at: createdAt, completed_at: completedAt }
 
 const delivery = {
-  id: "019ac5d2-9c10-7a55-8e02-6d3f1b2c4a77",
+  id: `${uuid}-2`,
   status: "completed",
   state: "delivered",
   created_at: completedAt,
@@ -72,7 +72,10 @@ export const examples: Readonly<Record<string, Example>> = {
     }\n\n`
   },
   "tasks.deliveries": { answer: { data: [delivery] } },
-  "tasks.redeliver": { answer: { ...delivery, state: "pending", next_attempt_at: completedAt } },
+  "tasks.redeliver": {
+    request: { callback_secret: "a long random secret" },
+    answer: { ...delivery, state: "pending", next_attempt_at: completedAt }
+  },
   "tasks.submitToolResults": {
     request: { results: [{ tool_call_id: "call_1", output: { appointments: [] } }] },
     answer: { uuid, status: "processing" }

@@ -5,6 +5,7 @@ import { JsonObject } from "../../domain/OpaqueJson.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import { isAtMostCharacters } from "../../domain/TaskRequest.ts"
 import { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
+import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 
 const Uuid = Schema.String.annotate({ description: "Task identifier.", format: "uuid" })
 
@@ -71,17 +72,19 @@ export const WatchedEventView = Schema.Struct({
 const DeliveryAttempt = Schema.Struct({
   number: Count.annotate({ description: "From 1." }),
   started_at: Moment,
-  duration_ms: Schema.NullOr(Count).annotate({ description: "Milliseconds; null while it is under way." }),
+  duration_ms: Schema.NullOr(Count).annotate({ description: "Milliseconds; null while it is under way, or lost." }),
   response_status: Schema.NullOr(Count).annotate({ description: "HTTP status of the answer; null without one." }),
-  error: Schema.NullOr(Schema.String).annotate({ description: "What went wrong; null when nothing did." })
+  error: Schema.NullOr(AttemptError).annotate({ description: "The class of what went wrong; null when nothing did." })
 }).annotate({ identifier: "DeliveryAttempt", description: "One POST to the callback URL." })
 
 export const DeliveryView = Schema.Struct({
   id: Schema.String.annotate({ description: "Delivery identifier, sent as `webhook-id`." }),
   status: Status.annotate({ description: "The status that the webhook tells." }),
-  state: Schema.Literals(["pending", "delivered", "failed"]).annotate({ description: "Where the delivery stands." }),
+  state: DeliveryState.annotate({ description: "Where the delivery stands." }),
   created_at: Moment,
-  next_attempt_at: Schema.NullOr(Moment).annotate({ description: "Null when there is none to come." }),
+  next_attempt_at: Schema.NullOr(Moment).annotate({
+    description: "Null when there is none to come, and while one is under way."
+  }),
   attempts: Schema.Array(DeliveryAttempt).annotate({ description: "Oldest first." })
 }).annotate({ identifier: "Delivery", description: "The webhook of one status, with its attempts." })
 
@@ -121,6 +124,14 @@ export const CancelBody = Schema.Struct({
     )
   ).annotate({ description: `Kept in \`error\`; up to ${Limits.cancelReasonLength} characters.` })
 }).annotate({ identifier: "CancelTask", description: "Why the task is canceled." })
+
+export const RedeliverBody = Schema.Struct({
+  callback_secret: Schema.optional(
+    Schema.NullOr(Schema.String.check(isAtMostCharacters(Limits.callbackSecretLength)))
+  ).annotate({
+    description: "The task's `callback_secret`, needed for a signed webhook that was delivered: it was deleted then."
+  })
+}).annotate({ identifier: "Redeliver", description: "How to send the webhook again." })
 
 export const ResumedTaskView = Schema.Struct({ uuid: Uuid, status: Schema.Literal("processing") }).annotate({
   identifier: "ResumedTask",

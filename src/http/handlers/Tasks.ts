@@ -6,8 +6,9 @@ import type { ToolResultsMismatch } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import * as Services from "../../services/Tasks.ts"
 import { Api } from "../contract/Api.ts"
-import { Conflict, NotFound, TooManyRequests } from "../contract/Errors.ts"
+import { Conflict, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
+import * as Deliveries from "./Deliveries.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
 import * as JsonBody from "./JsonBody.ts"
 import { decodeListQuery } from "./Query.ts"
@@ -31,6 +32,7 @@ export const layer = HttpApiBuilder.group(
   Effect.fn(function*(handlers) {
     const tasks = yield* Services.Tasks
     const reading = yield* TaskReading.make
+    const deliveries = yield* Deliveries.make
     const readClaim = yield* IdempotencyKey.reader
 
     const ownTask = Effect.fnUntraced(
@@ -71,16 +73,8 @@ export const layer = HttpApiBuilder.group(
       )
       .handleRaw("get", ({ params, request }) => reading.get(params.uuid, request))
       .handleRaw("events", ({ params, request }) => reading.events(params.uuid, request))
-      // Deliveries come with webhooks: until then there are none.
-      .handleRaw(
-        "deliveries",
-        ({ params }) => Effect.as(ownTask(params.uuid), HttpServerResponse.jsonUnsafe({ data: [] }))
-      )
-      .handleRaw(
-        "redeliver",
-        ({ params }) =>
-          Effect.andThen(ownTask(params.uuid), Effect.fail(new NotFound({ message: "There is no such delivery." })))
-      )
+      .handleRaw("deliveries", ({ params }) => deliveries.list(params.uuid))
+      .handleRaw("redeliver", ({ params, request }) => deliveries.redeliver(params, request))
       .handleRaw(
         "submitToolResults",
         Effect.fnUntraced(

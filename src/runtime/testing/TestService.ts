@@ -2,6 +2,7 @@
  * The whole service in memory and in process, without a port, under the clock of whoever builds it: every limit, back-off
  * and retention of days passes when a test says so.
  */
+import { NodeCrypto } from "@effect/platform-node"
 import { Clock, Context, Duration, Effect, Layer, Redacted, type Scope } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { FetchHttpClient, HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
@@ -23,6 +24,7 @@ import * as TaskRepositoryMemory from "../../services/TaskRepositoryMemory.ts"
 import { TokenVerifier } from "../../services/TokenVerifier.ts"
 import * as TestBackend from "./TestBackend.ts"
 import { TestCore } from "./TestCore.ts"
+import { TestWebhooks } from "./TestWebhooks.ts"
 
 /** Stands for the service's address: `fetch` answers for it, and nothing listens there. */
 const nowhere = "http://service.test"
@@ -46,6 +48,7 @@ const layerSettings = ({ acceptanceTimeout, maxActiveTasks, retention }: TestSer
     maxActiveTasks: maxActiveTasks ?? Limits.maxActiveTasks,
     acceptanceTimeout: Duration.fromInputUnsafe(acceptanceTimeout ?? Limits.acceptanceTimeout),
     retention: Duration.fromInputUnsafe(retention ?? Limits.retention),
+    webhookTimeout: Limits.webhookTimeout,
     sweepInterval: Duration.hours(1)
   })
 
@@ -78,7 +81,8 @@ const layerEngine = (options: TestServiceOptions) =>
     Layer.provide(TestCore.layerJournal),
     Layer.provideMerge(TaskRepositoryMemory.layer),
     Layer.provideMerge([RevocationRepositoryMemory.layer, TaskNotifications.layer]),
-    Layer.provide([layerSecrets, layerSettings(options), layerAlone]),
+    Layer.provide([layerSecrets, layerSettings(options), layerAlone, NodeCrypto.layerMac, TestWebhooks.layerSender]),
+    Layer.provideMerge(TestWebhooks.layer),
     Layer.provideMerge(SecureRandom.layerWebCrypto)
   )
 
@@ -102,6 +106,7 @@ const token = (sub: string, claims: Readonly<Record<string, unknown>> = {}) =>
 
 const make = Effect.fnUntraced(function*({ listensAt: url = nowhere }: TestServiceOptions) {
   const core = yield* TestCore
+  const webhooks = yield* TestWebhooks
   const backend = TestBackend.make(url)
   const app = yield* HttpRouter.toHttpEffect(Layer.provide(layerRoutes, backend.layer)).pipe(
     Effect.provideService(HttpRouter.RouterConfig, Server.routerConfig)
@@ -114,7 +119,7 @@ const make = Effect.fnUntraced(function*({ listensAt: url = nowhere }: TestServi
     const downloaded = backend.download(new URL(request.url))
     return downloaded === undefined ? handler(request) : Promise.resolve(downloaded)
   }
-  return { url, core, fetch, token, internalToken }
+  return { url, core, webhooks, fetch, token, internalToken }
 })
 
 export class TestService extends Context.Service<TestService, Effect.Success<ReturnType<typeof make>>>()(

@@ -2,3 +2,4 @@
 export { createTestService, type PlainCore, type PlainTestService } from "./createTestService.ts"
 export { type Behaviour, type StartedRun, type StoppedRun, TestCore, turnOf } from "./TestCore.ts"
 export { internalToken, TestService, type TestServiceOptions } from "./TestService.ts"
+export { type ReceivedWebhook, TestWebhooks, type WebhookAnswer } from "./TestWebhooks.ts"

@@ -91,6 +91,19 @@ const layerRoutes = (service: PlainTestService) =>
           ({ code, message }, uuid) => core.fail(uuid, code, message)
         )
       )
+      yield* router.add(
+        "GET",
+        "/test/webhooks",
+        Effect.sync(() => HttpServerResponse.jsonUnsafe({ received: service.webhooks.received() }))
+      )
+      yield* router.add(
+        "POST",
+        "/test/webhooks",
+        action(
+          Schema.Struct({ answer: Schema.Union([Schema.Int, Schema.Literal("down")]) }),
+          ({ answer }) => Promise.resolve(service.webhooks.answerWith(answer))
+        )
+      )
       yield* router.add("*", "/*", HttpEffect.fromWebHandler(service.fetch))
     })
   )

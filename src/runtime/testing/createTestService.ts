@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.ts"
 import type { Behaviour, StartedRun, StoppedRun, TestCore } from "./TestCore.ts"
 import { TestService, type TestServiceOptions } from "./TestService.ts"
+import type { ReceivedWebhook, WebhookAnswer } from "./TestWebhooks.ts"
 
 /** When the clock starts, unless a test says otherwise. */
 const beginning = "2026-01-01T00:00:00Z"
@@ -35,6 +36,11 @@ export interface PlainTestService {
   /** The Promise client of a user. */
   readonly client: (sub: string) => TaskServiceClient
   readonly core: PlainCore
+  /** Where webhooks arrive, whatever their URL. */
+  readonly webhooks: {
+    readonly received: () => ReadonlyArray<ReceivedWebhook>
+    readonly answerWith: (answer: WebhookAnswer) => void
+  }
   /** Lets time pass: `"24 hours"`, `"90 seconds"`, or milliseconds. */
   readonly advance: (duration: Duration.Input) => Promise<void>
   /** The clock's present. */
@@ -56,36 +62,42 @@ export const createTestService = (
   const promised =
     <A extends ReadonlyArray<unknown>, B, E>(call: (...args: A) => Effect.Effect<B, E>) => (...args: A) =>
       runtime.runPromise(call(...args))
-  return runtime.runPromise(Effect.map(TestService, ({ core, fetch, internalToken, token, url }): PlainTestService => {
-    const mint = promised(token)
-    return {
-      url,
-      fetch: fetch as typeof globalThis.fetch,
-      internalToken,
-      token: mint,
-      client: (sub) => {
-        let minted: Promise<string> | undefined
-        return new TaskServiceClient({
-          baseUrl: url,
-          token: () => minted ??= mint(sub),
-          fetch: fetch as typeof globalThis.fetch
-        })
-      },
-      core: {
-        behave: (behaviour) => runtime.runSync(core.behave(behaviour)),
-        runs: () => runtime.runSync(core.runs),
-        stops: () => runtime.runSync(core.stops),
-        runOf: promised(core.runOf),
-        processing: promised(core.processing),
-        progress: promised(core.progress),
-        interrupt: promised(core.interrupt),
-        complete: promised(core.complete),
-        fail: promised(core.fail)
-      },
-      advance: (duration) =>
-        runtime.runPromise(Effect.andThen(settle, Effect.andThen(TestClock.adjust(duration), settle))),
-      now: () => runtime.runPromise(Effect.map(DateTime.now, DateTime.toDate)),
-      close: () => runtime.dispose()
-    }
-  }))
+  return runtime.runPromise(
+    Effect.map(TestService, ({ core, fetch, internalToken, token, url, webhooks }): PlainTestService => {
+      const mint = promised(token)
+      return {
+        url,
+        fetch: fetch as typeof globalThis.fetch,
+        internalToken,
+        token: mint,
+        client: (sub) => {
+          let minted: Promise<string> | undefined
+          return new TaskServiceClient({
+            baseUrl: url,
+            token: () => minted ??= mint(sub),
+            fetch: fetch as typeof globalThis.fetch
+          })
+        },
+        core: {
+          behave: (behaviour) => runtime.runSync(core.behave(behaviour)),
+          runs: () => runtime.runSync(core.runs),
+          stops: () => runtime.runSync(core.stops),
+          runOf: promised(core.runOf),
+          processing: promised(core.processing),
+          progress: promised(core.progress),
+          interrupt: promised(core.interrupt),
+          complete: promised(core.complete),
+          fail: promised(core.fail)
+        },
+        webhooks: {
+          received: () => runtime.runSync(webhooks.received),
+          answerWith: (answer) => runtime.runSync(webhooks.answerWith(answer))
+        },
+        advance: (duration) =>
+          runtime.runPromise(Effect.andThen(settle, Effect.andThen(TestClock.adjust(duration), settle))),
+        now: () => runtime.runPromise(Effect.map(DateTime.now, DateTime.toDate)),
+        close: () => runtime.dispose()
+      }
+    })
+  )
 }

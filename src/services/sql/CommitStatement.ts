@@ -1,6 +1,7 @@
 /**
  * The one guarded statement that a task event is: the change itself, and in the same breath its event row, the turn,
- * the end of the stored request and the stop owed to the core. Its text depends on the event's kind only.
+ * the end of the stored request, the stop owed to the core and the webhook owed to the client. Its text depends on the
+ * event's kind only.
  */
 import {
   activeStatuses,
@@ -13,6 +14,8 @@ import {
   type TaskEventTag,
   type TaskStatus
 } from "../../domain/Task.ts"
+import { owesWebhook } from "../../domain/Webhook.ts"
+import * as WebhookOutbox from "./WebhookOutbox.ts"
 
 /** Values that a statement may bind, by name. */
 export type Bindings = Readonly<Record<string, string | number | null | undefined>>
@@ -82,7 +85,9 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
         INSERT INTO task_turns (task_uuid, turn) SELECT uuid, ${$("turn", "text")} FROM moved
         WHERE ${$("turn", "text")} IS NOT NULL
         ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn)`)
+      effects.push(WebhookOutbox.keepTurn($))
     }
+    if (owesWebhook(target)) effects.push(WebhookOutbox.owe($))
     if (terminal) {
       effects.push(`request AS (DELETE FROM task_requests r USING moved WHERE r.task_uuid = moved.uuid)`)
     } else if (tag === "Interrupted") {
@@ -112,7 +117,7 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
         WHERE ${which($)} AND ${inStatuses(sourcesOf(tag))}${needsValidToken(tag) ? ` AND NOT ${isRevoked}` : ""}
         RETURNING *),
       ${effects.join(",\n      ")}
-      SELECT ${headColumns} FROM moved`
+      SELECT ${headColumns}, ${owesWebhook(target) ? "callback_url IS NOT NULL" : "false"} AS owes_webhook FROM moved`
   })
 }
 

@@ -6,6 +6,7 @@ import * as IdempotencyKeys from "./migrations/0002_idempotency_keys.ts"
 import * as List from "./migrations/0003_list.ts"
 import * as Retention from "./migrations/0004_retention.ts"
 import * as TokenRevocations from "./migrations/0005_token_revocations.ts"
+import * as Webhooks from "./migrations/0006_webhooks.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
   Effect.gen(function*() {
@@ -18,7 +19,8 @@ const migrations = {
   "0002_idempotency_keys": run(IdempotencyKeys.statements),
   "0003_list": run(List.statements),
   "0004_retention": run(Retention.statements),
-  "0005_token_revocations": run(TokenRevocations.statements)
+  "0005_token_revocations": run(TokenRevocations.statements),
+  "0006_webhooks": run(Webhooks.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)

@@ -101,6 +101,12 @@ export const layer = Layer.effect(
     const notifications = yield* TaskNotifications
     const run = (text: string, values: ReadonlyArray<unknown>) => sql.unsafe<object>(text, values)
 
+    const tellOwed = (moved: ReadonlyArray<object>) => {
+      if (moved.some((row) => "owes_webhook" in row && row.owes_webhook === true)) {
+        notifications.webhookOwed.openUnsafe()
+      }
+    }
+
     const insert = yield* TaskInserts.make
     const create = Effect.fnUntraced(function*(task: NewTask, maxActive: number, claim?: IdempotencyClaim) {
       const { outcome, task_uuid: taskId } = yield* Effect.orDie(insert({ task, maxActive, claim }))
@@ -168,6 +174,7 @@ export const layer = Layer.effect(
         ).pipe(Effect.catchIf(isRepeatedEvent, () => Effect.succeed([])))
         const [head] = yield* decodeHeads(moved)
         if (head !== undefined) {
+          tellOwed(moved)
           yield* notifications.publish(uuid)
           return { _tag: "Applied", head }
         }
@@ -240,8 +247,13 @@ export const layer = Layer.effect(
       deleteEnded: (before, limit) =>
         run(
           `WITH ended AS (
-            SELECT uuid FROM tasks WHERE completed_at <= $1::timestamptz ORDER BY completed_at LIMIT $2::int
-            FOR UPDATE SKIP LOCKED
+            SELECT uuid FROM tasks WHERE completed_at <= $1::timestamptz
+              AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = uuid AND due_at IS NOT NULL)
+            ORDER BY completed_at LIMIT $2::int FOR UPDATE SKIP LOCKED
+          ), deliveries AS (
+            DELETE FROM webhook_deliveries USING ended WHERE task_uuid = ended.uuid
+          ), attempts AS (
+            DELETE FROM webhook_attempts USING ended WHERE task_uuid = ended.uuid
           ), turns AS (
             DELETE FROM task_turns USING ended WHERE task_uuid = ended.uuid
           ), events AS (
@@ -256,6 +268,7 @@ export const layer = Layer.effect(
         function*(sub, at) {
           const rows = yield* run(cancelInterrupted.text, cancelInterrupted.bind({ sub, at: format(at) }))
           const heads = yield* decodeHeads(rows)
+          tellOwed(rows)
           yield* Effect.forEach(heads, ({ uuid }) => notifications.publish(uuid), { discard: true })
           return heads
         },

@@ -4,6 +4,7 @@ import { Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { ConflictError, RateLimitError } from "../../../src/http/client/promise/ApiErrors.ts"
 import { TaskService } from "../../../src/http/client/TaskService.ts"
+import { verifyWebhook } from "../../../src/http/client/Webhooks.ts"
 import { createTestService } from "../../../src/runtime/testing/createTestService.ts"
 import { TestService } from "../../../src/runtime/testing/TestService.ts"
 
@@ -40,6 +41,36 @@ describe("createTestService", () => {
     const late = await tasks.submitToolResults(uuid, [{ tool_call_id: "call_approve", output: true }])
       .catch((error: unknown) => error)
     assert.instanceOf(late, ConflictError)
+    await service.close()
+  })
+
+  it("delivers a webhook in five attempts", async () => {
+    const service = await createTestService()
+    const { tasks } = service.client("ann")
+    const callback = { callback_url: "https://client.example/webhooks", callback_secret: "a secret" }
+    const { uuid } = await tasks.create({ ...question, ...callback })
+    service.webhooks.answerWith(500)
+    await service.core.complete(uuid, "done")
+    await service.advance("10 minutes")
+    const attempts = service.webhooks.received()
+    assert.lengthOf(attempts, 5)
+    const delays = attempts.slice(1).map(({ at }, n) => (Date.parse(at) - Date.parse(attempts[n]!.at)) / 1000)
+    for (const [n, least] of [10, 30, 60, 120].entries()) {
+      assert.isAtLeast(delays[n]!, least)
+      assert.isAtMost(delays[n]!, least * 1.2)
+    }
+    assert.deepStrictEqual(attempts[4]?.task, await tasks.get(uuid))
+    for (const { at, body, headers } of attempts) {
+      const now = Date.parse(at) / 1000
+      assert.strictEqual((await verifyWebhook({ body, headers, now, secret: "a secret" })).taskId, uuid)
+    }
+    const [delivery] = await tasks.deliveries(uuid)
+    assert.deepStrictEqual([delivery?.state, delivery?.attempts.length], ["failed", 5])
+    service.webhooks.answerWith(200)
+    await tasks.redeliver(uuid, delivery!.id)
+    await service.advance("1 minute")
+    assert.strictEqual((await tasks.deliveries(uuid))[0]?.state, "delivered")
+    assert.strictEqual(service.webhooks.received()[5]?.body, attempts[0]?.body)
     await service.close()
   })
 

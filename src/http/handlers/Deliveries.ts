@@ -1,0 +1,67 @@
+/** The webhooks of a task, as the task's user sees them (CONTRACT 2, extensions). */
+import { Effect, Redacted } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { format } from "../../domain/Timestamp.ts"
+import { type Delivery, deliveryId } from "../../domain/Webhook.ts"
+import { Webhooks } from "../../services/Webhooks.ts"
+import { Conflict, NotFound } from "../contract/Errors.ts"
+import { CurrentCaller } from "../contract/Middleware.ts"
+import { RedeliverBody } from "../contract/TaskSchemas.ts"
+import * as JsonBody from "./JsonBody.ts"
+import { ownErrors } from "./TaskReading.ts"
+
+const readRedeliver = JsonBody.reader(RedeliverBody, { whenEmpty: {} })
+
+const view = (delivery: Delivery) => ({
+  id: deliveryId(delivery),
+  status: delivery.status,
+  state: delivery.state,
+  created_at: format(delivery.createdAt),
+  next_attempt_at: delivery.nextAttemptAt === null ? null : format(delivery.nextAttemptAt),
+  attempts: delivery.attempts.map(({ duration, error, number, responseStatus, startedAt }) => ({
+    number,
+    started_at: format(startedAt),
+    duration_ms: duration,
+    response_status: responseStatus,
+    error
+  }))
+})
+
+const needsSecret = new Conflict({
+  message:
+    "The webhook was delivered, and its secret was deleted then. Give callback_secret to have it signed and sent again."
+})
+
+export const make = Effect.gen(function*() {
+  const webhooks = yield* Webhooks
+
+  const list = Effect.fnUntraced(
+    function*(uuid: string) {
+      const { principal } = yield* CurrentCaller
+      return HttpServerResponse.jsonUnsafe({ data: (yield* webhooks.ofTask(principal, uuid)).map(view) })
+    },
+    Effect.catchTags(ownErrors)
+  )
+
+  const redeliver = Effect.fnUntraced(
+    function*(
+      { id, uuid }: { readonly id: string; readonly uuid: string },
+      request: HttpServerRequest.HttpServerRequest
+    ) {
+      const { principal } = yield* CurrentCaller
+      // Whose it is comes before what the body says.
+      yield* webhooks.ofTask(principal, uuid)
+      const { callback_secret: given } = yield* readRedeliver(request)
+      const secret = given ? Redacted.make(given) : undefined
+      const delivery = yield* webhooks.redeliver(principal, uuid, id, secret)
+      return HttpServerResponse.jsonUnsafe(view(delivery), { status: 202 })
+    },
+    Effect.catchTags({
+      ...ownErrors,
+      DeliveryNotFound: () => Effect.fail(new NotFound({ message: "There is no such delivery." })),
+      DeliveryNeedsSecret: () => Effect.fail(needsSecret)
+    })
+  )
+
+  return { list, redeliver }
+})

@@ -1,0 +1,145 @@
+/** Deliveries in memory, owed by `TaskRepositoryMemory`: the reference that the SQL store is held against. */
+import { Duration, Effect, Option } from "effect"
+import * as Limits from "../domain/Limits.ts"
+import type { TaskId, TaskStatus } from "../domain/Task.ts"
+import { plus, type Timestamp } from "../domain/Timestamp.ts"
+import { type Delivery, type DeliveryAttempt, deliveryId, type DeliveryKey, originOf } from "../domain/Webhook.ts"
+import type { DeliveryFilter, Redelivery, WebhookStore } from "./WebhookStore.ts"
+
+interface Owed extends DeliveryKey {
+  readonly status: TaskStatus
+  readonly url: string
+  readonly secret: string | null
+  readonly body: string
+  readonly createdAt: Timestamp
+}
+
+interface Row extends Owed {
+  readonly origin: string
+  readonly isSigned: boolean
+  secret: string | null
+  allowed: number
+  isSending: boolean
+  isDelivered: boolean
+  dueAt: Timestamp | null
+  readonly attempts: Array<{ -readonly [Field in keyof DeliveryAttempt]: DeliveryAttempt[Field] }>
+}
+
+const stateOf = (row: Row) => row.dueAt !== null ? "pending" : row.isDelivered ? "delivered" : "failed"
+
+const view = (row: Row): Delivery => ({
+  taskId: row.taskId,
+  revision: row.revision,
+  status: row.status,
+  state: stateOf(row),
+  origin: row.origin,
+  createdAt: row.createdAt,
+  nextAttemptAt: row.isSending ? null : row.dueAt,
+  attempts: row.attempts.map((attempt, index) =>
+    attempt.duration === null && !(row.isSending && index === row.attempts.length - 1)
+      ? { ...attempt, error: "lost" }
+      : { ...attempt }
+  )
+})
+
+export const make = () => {
+  const rows = new Map<string, Row>()
+
+  const due = (at: Timestamp) =>
+    [...rows.values()]
+      .filter((row) => row.dueAt !== null && row.dueAt <= at)
+      .toSorted((one, other) => (one.dueAt ?? 0) - (other.dueAt ?? 0))
+
+  const matching = (filter: DeliveryFilter) =>
+    [...rows.values()].filter((row) =>
+      (filter.origin === undefined || filter.origin === row.origin) &&
+      (filter.state === undefined || filter.state === stateOf(row)) &&
+      (filter.since === undefined || filter.since <= row.createdAt) &&
+      (filter.before === undefined || row.createdAt < filter.before)
+    ).toSorted((one, other) => one.createdAt - other.createdAt)
+
+  const redeliver = (key: DeliveryKey, at: Timestamp, secret: string | null): Redelivery => {
+    const row = rows.get(deliveryId(key))
+    if (row === undefined) return "unknown"
+    row.secret ??= row.isSigned ? secret : null
+    if (row.isSigned && row.secret === null) return "needs_secret"
+    if (row.dueAt === null) row.allowed = row.attempts.length + 1
+    if (!row.isSending && (row.dueAt === null || row.dueAt > at)) row.dueAt = at
+    return "owed"
+  }
+
+  const store: WebhookStore["Service"] = {
+    claim: ({ at, leases, limit, places, placesOfOthers }) =>
+      Effect.sync(() => {
+        const spent = due(at).filter((row) => row.attempts.length >= row.allowed)
+        for (const row of spent) Object.assign(row, { dueAt: null, isSending: false })
+        const left = new Map(places)
+        return due(at).filter(({ origin }) => {
+          const free = left.get(origin) ?? placesOfOthers
+          left.set(origin, free - 1)
+          return free > 0
+        }).slice(0, limit).map((row) => {
+          row.attempts.push({
+            number: row.attempts.length + 1,
+            startedAt: at,
+            duration: null,
+            responseStatus: null,
+            error: null
+          })
+          const attempt = row.attempts.length
+          row.dueAt = plus(at, leases[Math.min(attempt, leases.length) - 1] ?? Duration.zero)
+          row.isSending = true
+          const { body, origin, revision, secret, taskId, url } = row
+          return { taskId, revision, url, origin, secret, body, attempt, isLast: attempt >= row.allowed }
+        })
+      }),
+
+    body: (key) => Effect.sync(() => Option.fromNullishOr(rows.get(deliveryId(key))?.body)),
+
+    settle: (outcomes) =>
+      Effect.sync(() => {
+        for (const outcome of outcomes) {
+          const row = rows.get(deliveryId(outcome))
+          if (row === undefined) continue
+          const { duration, error, responseStatus } = outcome
+          Object.assign(row.attempts[outcome.attempt - 1] ?? {}, { duration, error, responseStatus })
+          const isLatest = row.attempts.length === outcome.attempt && row.isSending
+          if (error === null) Object.assign(row, { isDelivered: true, secret: null, dueAt: null, isSending: false })
+          else if (isLatest) Object.assign(row, { dueAt: outcome.nextAttemptAt, isSending: false })
+        }
+      }),
+
+    ofTask: (taskId) => Effect.sync(() => [...rows.values()].filter((row) => row.taskId === taskId).map(view)),
+
+    find: (filter) => Effect.sync(() => matching(filter).toReversed().slice(0, filter.limit).map(view)),
+
+    redeliver: (key, at, secret) => Effect.sync(() => redeliver(key, at, secret)),
+
+    redeliverFailed: (filter, at) =>
+      Effect.sync(() => {
+        const failed = matching({ ...filter, state: "failed" }).slice(0, filter.limit)
+        for (const row of failed) redeliver(row, at, null)
+        return failed.length
+      })
+  }
+
+  return {
+    store,
+    owe: (owed: Owed) => {
+      rows.set(deliveryId(owed), {
+        ...owed,
+        origin: originOf(owed.url),
+        isSigned: owed.secret !== null,
+        allowed: Limits.webhookAttempts,
+        isSending: false,
+        isDelivered: false,
+        dueAt: owed.createdAt,
+        attempts: []
+      })
+    },
+    isOwed: (taskId: TaskId) => [...rows.values()].some((row) => row.taskId === taskId && row.dueAt !== null),
+    forget: (taskId: TaskId) => {
+      for (const [id, row] of rows) if (row.taskId === taskId) rows.delete(id)
+    }
+  }
+}

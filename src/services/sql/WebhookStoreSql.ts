@@ -1,0 +1,274 @@
+/** Deliveries in Postgres. A claim locks what it takes and skips what others have; late outcomes meet a guard. */
+import { PgTypes } from "@effect/sql-pg"
+import { Duration, Effect, Layer, Option, Result, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import { TaskId, TaskStatus } from "../../domain/Task.ts"
+import * as TaskView from "../../domain/TaskView.ts"
+import { format, Timestamp } from "../../domain/Timestamp.ts"
+import { ToolCall } from "../../domain/ToolCall.ts"
+import { DeliveryAttempt, type DeliveryKey, DeliveryState } from "../../domain/Webhook.ts"
+import { type DeliveryFilter, WebhookStore } from "../WebhookStore.ts"
+import { micros } from "./CommitStatement.ts"
+
+/** Bytes of turn and calls; a body beyond is read when it is sent, so that a batch of claims stays small. */
+const largeBody = 64 * 1024
+
+/** Rows looked at for each one claimed: room for origins that have enough in flight. */
+const lookahead = 4
+
+const array = (values: ReadonlyArray<unknown>, oid: number) => Result.getOrThrow(PgTypes.array(values, oid))
+const { float8, int4, text, uuid } = PgTypes.OID
+const seconds = (moment: Timestamp | null) => moment === null ? null : moment / 1_000_000
+
+/** What a body is made of: of an ended task it stands in the task, of an interrupted one in the delivery. */
+const bodyColumns = `t.uuid, t.sub, d.status, ${micros("t.created_at")} AS created_at,
+  CASE WHEN d.status <> 'interrupted' THEN t.error END AS error,
+  CASE WHEN d.status <> 'interrupted' THEN ${micros("t.completed_at")} END AS completed_at`
+const turnOf = `coalesce(d.turn, u.turn)`
+const bodyTables = `JOIN tasks t ON t.uuid = d.task_uuid LEFT JOIN task_turns u ON u.task_uuid = d.task_uuid`
+
+const BodyFields = {
+  uuid: TaskId,
+  sub: Schema.String,
+  status: TaskStatus,
+  error: Schema.NullOr(Schema.String),
+  createdAt: Timestamp,
+  completedAt: Schema.NullOr(Timestamp),
+  pendingToolCalls: Schema.NullOr(Schema.fromJsonString(Schema.Array(ToolCall))),
+  turn: Schema.NullOr(OpaqueJson)
+}
+const bodyKeys = {
+  createdAt: "created_at",
+  completedAt: "completed_at",
+  pendingToolCalls: "pending_tool_calls"
+} as const
+const decodeBodies = Schema.decodeUnknownEffect(
+  Schema.Array(Schema.Struct(BodyFields).pipe(Schema.encodeKeys(bodyKeys)))
+)
+const decodeClaims = Schema.decodeUnknownEffect(
+  Schema.Array(
+    Schema.Struct({
+      ...BodyFields,
+      revision: Schema.Int,
+      url: Schema.String,
+      origin: Schema.String,
+      attempt: Schema.Int,
+      isLast: Schema.Boolean,
+      secret: Schema.NullOr(Schema.String),
+      isLarge: Schema.Boolean
+    }).pipe(Schema.encodeKeys({ ...bodyKeys, isLast: "is_last", isLarge: "is_large" }))
+  )
+)
+const decodeDeliveries = Schema.decodeUnknownEffect(
+  Schema.Array(
+    Schema.Struct({
+      taskId: TaskId,
+      revision: Schema.Int,
+      status: TaskStatus,
+      state: DeliveryState,
+      origin: Schema.String,
+      createdAt: Timestamp,
+      nextAttemptAt: Schema.NullOr(Timestamp),
+      attempts: Schema.fromJsonString(Schema.Array(DeliveryAttempt))
+    }).pipe(
+      Schema.encodeKeys({ taskId: "task_uuid", createdAt: "created_at", nextAttemptAt: "next_attempt_at" })
+    )
+  )
+)
+
+const claim = `WITH spent AS (
+    UPDATE webhook_deliveries SET due_at = NULL, sending = false
+    WHERE due_at <= $1::timestamptz AND attempts >= attempts_allowed
+  ), room AS (
+    SELECT * FROM unnest($2::text[], $3::int4[]) AS room (origin, places)
+  ), candidates AS (
+    SELECT task_uuid, revision, origin, due_at FROM webhook_deliveries
+    WHERE due_at <= $1::timestamptz AND attempts < attempts_allowed
+      AND CASE WHEN $4::int > 0 THEN origin <> ALL (ARRAY(SELECT origin FROM room WHERE places <= 0))
+        ELSE origin = ANY (ARRAY(SELECT origin FROM room WHERE places > 0)) END
+    ORDER BY due_at LIMIT $5::int * ${lookahead}
+  ), ranked AS (
+    SELECT *, row_number() OVER (PARTITION BY origin ORDER BY due_at) AS place FROM candidates
+  ), locked AS (
+    SELECT d.task_uuid, d.revision FROM ranked r JOIN webhook_deliveries d USING (task_uuid, revision)
+    WHERE r.place <= coalesce((SELECT places FROM room WHERE room.origin = r.origin), $4::int)
+      AND d.due_at <= $1::timestamptz AND d.attempts < d.attempts_allowed
+    ORDER BY r.due_at LIMIT $5::int FOR UPDATE OF d SKIP LOCKED
+  ), claimed AS (
+    UPDATE webhook_deliveries d SET attempts = d.attempts + 1, sending = true,
+      due_at = $1::timestamptz
+        + make_interval(secs => ($6::float8[])[least(d.attempts + 1, array_length($6::float8[], 1))])
+    FROM locked WHERE d.task_uuid = locked.task_uuid AND d.revision = locked.revision
+    RETURNING d.*, octet_length(coalesce(d.pending_tool_calls, '')) AS calls_bytes
+  ), attempt AS (
+    INSERT INTO webhook_attempts (task_uuid, revision, number, started_at)
+    SELECT task_uuid, revision, attempts, $1::timestamptz FROM claimed
+  ), sized AS (
+    SELECT ${bodyColumns}, d.revision, d.url, d.origin, d.attempts AS attempt,
+      d.attempts >= d.attempts_allowed AS is_last, d.callback_secret AS secret,
+      d.pending_tool_calls, ${turnOf} AS turn,
+      calls_bytes + coalesce(octet_length(${turnOf}), 0) > ${largeBody} AS is_large
+    FROM claimed d ${bodyTables}
+  )
+  SELECT uuid, sub, status, created_at, error, completed_at, revision, url, origin, attempt, is_last, secret, is_large,
+    CASE WHEN NOT is_large THEN pending_tool_calls END AS pending_tool_calls,
+    CASE WHEN NOT is_large THEN turn END AS turn
+  FROM sized`
+
+/** A success counts whenever it comes; a failure only while no later attempt has been claimed. */
+const settle = `WITH outcome AS (
+    SELECT * FROM unnest(
+      $1::uuid[], $2::int4[], $3::int4[], $4::float8[], $5::int4[], $6::int4[], $7::text[], $8::float8[]
+    ) AS o (task_uuid, revision, attempt, ended, duration, response_status, error, next)
+  ), recorded AS (
+    UPDATE webhook_attempts a
+    SET duration_ms = o.duration, response_status = o.response_status, error = o.error
+    FROM outcome o WHERE a.task_uuid = o.task_uuid AND a.revision = o.revision AND a.number = o.attempt
+  )
+  UPDATE webhook_deliveries d SET
+    delivered_at = CASE WHEN o.error IS NULL THEN to_timestamp(o.ended) ELSE d.delivered_at END,
+    callback_secret = CASE WHEN o.error IS NOT NULL THEN d.callback_secret END,
+    due_at = CASE WHEN o.error IS NOT NULL THEN to_timestamp(o.next) END,
+    sending = false
+  FROM outcome o
+  WHERE d.task_uuid = o.task_uuid AND d.revision = o.revision
+    AND (o.error IS NULL OR (d.sending AND d.attempts = o.attempt))`
+
+const state = `CASE WHEN d.due_at IS NOT NULL THEN 'pending' WHEN d.delivered_at IS NOT NULL THEN 'delivered'
+  ELSE 'failed' END`
+
+const deliveries = (where: string) =>
+  `SELECT d.task_uuid, d.revision, d.status, ${state} AS state, d.origin, ${micros("d.created_at")} AS created_at,
+    CASE WHEN NOT d.sending THEN ${micros("d.due_at")} END AS next_attempt_at,
+    coalesce((
+      SELECT json_agg(json_build_object(
+        'number', a.number, 'startedAt', (extract(epoch FROM a.started_at) * 1000000)::int8,
+        'duration', a.duration_ms, 'responseStatus', a.response_status,
+        'error', CASE WHEN a.duration_ms IS NULL AND NOT (d.sending AND a.number = d.attempts) THEN 'lost' ELSE a.error END
+      ) ORDER BY a.number)
+      FROM webhook_attempts a WHERE a.task_uuid = d.task_uuid AND a.revision = d.revision
+    ), '[]')::text AS attempts
+  FROM webhook_deliveries d ${where}`
+
+/** Conditions on what an index has; `$1` to `$3` are origin, since and before. */
+const matching = `($1::text IS NULL OR d.origin = $1::text)
+  AND d.created_at >= coalesce($2::timestamptz, '-infinity') AND d.created_at < coalesce($3::timestamptz, 'infinity')`
+
+const bindFilter = ({ before, limit, origin, since }: DeliveryFilter) => [
+  origin ?? null,
+  since === undefined ? null : format(since),
+  before === undefined ? null : format(before),
+  limit
+]
+
+/** The parameters: key, moment, sealed secret. */
+const owedAgain = `attempts_allowed = CASE WHEN due_at IS NULL THEN attempts + 1 ELSE attempts_allowed END,
+  due_at = CASE WHEN sending THEN due_at ELSE least(due_at, $1::timestamptz) END`
+
+const redeliver = `WITH owed AS (
+    UPDATE webhook_deliveries SET ${owedAgain},
+      callback_secret = CASE WHEN signed THEN coalesce(callback_secret, $4::text) END
+    WHERE task_uuid = $2 AND revision = $3::int AND (NOT signed OR callback_secret IS NOT NULL OR $4::text IS NOT NULL)
+    RETURNING 1
+  ) SELECT CASE WHEN EXISTS (SELECT FROM owed) THEN 'owed'
+      WHEN EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = $2 AND revision = $3::int) THEN 'needs_secret'
+      ELSE 'unknown' END AS outcome`
+
+const redeliverFailed = `WITH failed AS (
+    SELECT d.task_uuid, d.revision FROM webhook_deliveries d
+    WHERE ${matching} AND d.due_at IS NULL AND d.delivered_at IS NULL
+    ORDER BY d.created_at LIMIT $4::int FOR UPDATE SKIP LOCKED
+  ), owed AS (
+    UPDATE webhook_deliveries d SET attempts_allowed = d.attempts + 1, due_at = $5::timestamptz FROM failed
+    WHERE d.task_uuid = failed.task_uuid AND d.revision = failed.revision RETURNING 1
+  ) SELECT count(*)::int AS count FROM owed`
+
+const decodeRedelivery = Schema.decodeUnknownEffect(
+  Schema.Array(Schema.Struct({ outcome: Schema.Literals(["owed", "unknown", "needs_secret"]) }))
+)
+
+export const layer = Layer.effect(
+  WebhookStore,
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    const run = (statement: string, values: ReadonlyArray<unknown>) => sql.unsafe<object>(statement, values)
+
+    return WebhookStore.of({
+      claim: Effect.fnUntraced(
+        function*({ at, leases, limit, places, placesOfOthers }) {
+          const rows = yield* run(claim, [
+            format(at),
+            array([...places.keys()], text),
+            array([...places.values()], int4),
+            placesOfOthers,
+            limit,
+            array(leases.map((lease) => Duration.toSeconds(lease)), float8)
+          ])
+          const claims = yield* decodeClaims(rows)
+          return claims.map((claimed) => {
+            const { attempt, isLarge, isLast, origin, revision, secret, url, uuid: taskId } = claimed
+            const body = isLarge ? null : TaskView.encode(claimed)
+            return { taskId, revision, url, origin, attempt, isLast, secret, body }
+          })
+        },
+        Effect.orDie
+      ),
+
+      body: Effect.fnUntraced(
+        function*({ revision, taskId }: DeliveryKey) {
+          const rows = yield* run(
+            `SELECT ${bodyColumns}, d.pending_tool_calls, ${turnOf} AS turn FROM webhook_deliveries d ${bodyTables}
+            WHERE d.task_uuid = $1 AND d.revision = $2::int`,
+            [taskId, revision]
+          )
+          const [task] = yield* decodeBodies(rows)
+          return Option.map(Option.fromNullishOr(task), (found) => TaskView.encode(found))
+        },
+        Effect.orDie
+      ),
+
+      settle: (outcomes) =>
+        Effect.suspend(() =>
+          run(settle, [
+            array(outcomes.map(({ taskId }) => taskId), uuid),
+            array(outcomes.map(({ revision }) => revision), int4),
+            array(outcomes.map(({ attempt }) => attempt), int4),
+            array(outcomes.map(({ endedAt }) => seconds(endedAt)), float8),
+            array(outcomes.map(({ duration }) => duration), int4),
+            array(outcomes.map(({ responseStatus }) => responseStatus), int4),
+            array(outcomes.map(({ error }) => error), text),
+            array(outcomes.map(({ nextAttemptAt }) => seconds(nextAttemptAt)), float8)
+          ])
+        ).pipe(Effect.asVoid, Effect.orDie),
+
+      ofTask: (taskId) =>
+        run(deliveries(`WHERE d.task_uuid = $1 ORDER BY d.revision`), [taskId]).pipe(
+          Effect.flatMap(decodeDeliveries),
+          Effect.orDie
+        ),
+
+      find: (filter) =>
+        run(
+          deliveries(`WHERE ${matching} AND ($5::text IS NULL OR ${state} = $5::text)
+            ORDER BY d.created_at DESC, d.task_uuid DESC, d.revision DESC LIMIT $4::int`),
+          [...bindFilter(filter), filter.state ?? null]
+        ).pipe(Effect.flatMap(decodeDeliveries), Effect.orDie),
+
+      redeliver: Effect.fnUntraced(
+        function*({ revision, taskId }, at, secret) {
+          const rows = yield* run(redeliver, [format(at), taskId, revision, secret])
+          const [found] = yield* decodeRedelivery(rows)
+          return found?.outcome ?? "unknown"
+        },
+        Effect.orDie
+      ),
+
+      redeliverFailed: (filter, at) =>
+        run(redeliverFailed, [...bindFilter(filter), format(at)]).pipe(
+          Effect.map(([row]) => (row as { readonly count: number }).count),
+          Effect.orDie
+        )
+    })
+  })
+)

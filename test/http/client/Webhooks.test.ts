@@ -1,0 +1,123 @@
+import { createHmac } from "node:crypto"
+import { once } from "node:events"
+import type { AddressInfo, Server } from "node:net"
+import { Webhook } from "standardwebhooks"
+import { assert, describe, it } from "vitest"
+import { type ReceivedWebhook, verifyWebhook, WebhookVerificationError } from "../../../src/http/client/Webhooks.ts"
+import * as express from "./receivers/express.ts"
+import * as hono from "./receivers/hono.ts"
+import * as node from "./receivers/node.ts"
+
+const secret = "the secret of the tests, é"
+const id = "019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913-2"
+const body = `{"uuid":"019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913","status":"completed","turn":{"output":["é"]}}`
+
+/** Signed by other hands than ours. */
+const signed = (at = new Date(), by = secret, text = body): Record<string, string> => ({
+  "content-type": "application/json",
+  "webhook-id": id,
+  "webhook-timestamp": String(Math.floor(at.getTime() / 1000)),
+  "webhook-signature": new Webhook(new TextEncoder().encode(by), { format: "raw" }).sign(id, at, text),
+  "x-signature": createHmac("sha256", by).update(text).digest("hex")
+})
+
+const problemOf = async (received: Partial<ReceivedWebhook>) => {
+  try {
+    await verifyWebhook({ body, headers: signed(), secret, ...received })
+    return "none"
+  } catch (error) {
+    assert.instanceOf(error, WebhookVerificationError)
+    return (error as WebhookVerificationError).problem
+  }
+}
+
+describe("verifyWebhook", () => {
+  it("takes bodies and headers in every form that servers have them", async () => {
+    const bytes = new TextEncoder().encode(body)
+    for (const form of [body, bytes, bytes.buffer, Buffer.from(body)]) {
+      const { id: found, task, taskId } = await verifyWebhook({ body: form, headers: signed(), secret })
+      assert.deepStrictEqual([found, taskId, task], [id, JSON.parse(body).uuid, JSON.parse(body)])
+    }
+    assert.strictEqual(await problemOf({ headers: new Headers(signed()) }), "none")
+    const upper = Object.fromEntries(Object.entries(signed()).map(([name, value]) => [name.toUpperCase(), [value]]))
+    assert.strictEqual(await problemOf({ headers: upper }), "none")
+  })
+
+  it("takes one of several secrets, and one in the form of Standard Webhooks", async () => {
+    assert.strictEqual(await problemOf({ secret: ["old", secret] }), "none")
+    assert.strictEqual(await problemOf({ secret: ["old", "older"] }), "wrong_signature")
+    const whsec = `whsec_${Buffer.from("a key of this many bytes").toString("base64")}`
+    const headers = {
+      ...signed(),
+      "webhook-signature": new Webhook(whsec).sign(id, new Date(), body),
+      "x-signature": createHmac("sha256", whsec).update(body).digest("hex")
+    }
+    assert.strictEqual(await problemOf({ secret: whsec, headers }), "none")
+  })
+
+  it("refuses what is not signed with the secret, in any part", async () => {
+    assert.strictEqual(await problemOf({ secret: "another" }), "wrong_signature")
+    assert.strictEqual(await problemOf({ body: body.replace("completed", "failed") }), "wrong_signature")
+    assert.strictEqual(await problemOf({ body: `${body} ` }), "wrong_signature")
+    const changed = {
+      "webhook-id": `${id}0`,
+      "webhook-timestamp": String(Math.floor(Date.now() / 1000) + 1),
+      "x-signature": "0".repeat(64),
+      "webhook-signature": `v1,${Buffer.alloc(32).toString("base64")}`
+    }
+    for (const [name, value] of Object.entries(changed)) {
+      assert.strictEqual(await problemOf({ headers: { ...signed(), [name]: value } }), "wrong_signature", name)
+    }
+  })
+
+  it("refuses what carries no signature, or none that it can read", async () => {
+    for (const name of ["x-signature", "webhook-signature"]) {
+      for (const value of [undefined, "", "v1,", "v2,abc", "zz", "0".repeat(63), "v1a,AAAA"]) {
+        assert.strictEqual(await problemOf({ headers: { ...signed(), [name]: value } }), "missing_signature")
+      }
+    }
+    for (const name of ["webhook-id", "webhook-timestamp"]) {
+      assert.strictEqual(await problemOf({ headers: { ...signed(), [name]: undefined } }), "missing_timestamp")
+    }
+    assert.strictEqual(await problemOf({ headers: { ...signed(), "webhook-timestamp": "1e9" } }), "missing_timestamp")
+  })
+
+  it("refuses what was sent too long ago, or has yet to be", async () => {
+    const now = Math.floor(Date.now() / 1000)
+    const headers = signed(new Date(now * 1000))
+    assert.strictEqual(await problemOf({ headers, now: now + 300 }), "none")
+    assert.strictEqual(await problemOf({ headers, now: now + 301 }), "too_old")
+    assert.strictEqual(await problemOf({ headers, now: now - 300 }), "none")
+    assert.strictEqual(await problemOf({ headers, now: now - 301 }), "too_new")
+    assert.strictEqual(await problemOf({ headers, now: now + 11, tolerance: 10 }), "too_old")
+  })
+
+  it("refuses a body that is signed and is no task", async () => {
+    for (const text of ["", "{", "[]", "null", `{"uuid":1}`]) {
+      const headers = signed(new Date(), secret, text)
+      assert.strictEqual(await problemOf({ body: text, headers }), "malformed_body", text)
+    }
+  })
+})
+
+describe.each([["plain Node", node], ["Express", express], ["Hono", hono]] as const)(
+  "a receiver on %s",
+  (_, receiver) => {
+    it("takes a webhook that is ours, and no other", async () => {
+      const tasks: Array<object> = []
+      const server = receiver.makeReceiver(secret, (task) => tasks.push(task)) as Server
+      server.listen(0, "127.0.0.1")
+      await once(server, "listening")
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+      const post = async (text: string, headers: Record<string, string>) =>
+        (await fetch(url, { method: "POST", headers: { ...headers, connection: "close" }, body: text })).status
+      assert.strictEqual(await post(body, signed()), 204)
+      assert.deepStrictEqual(tasks, [JSON.parse(body)])
+      assert.strictEqual(await post(body.replace("completed", "failed"), signed()), 401)
+      assert.strictEqual(await post(body, signed(new Date(Date.now() - 3_600_000))), 401)
+      assert.strictEqual(await post(body, { "content-type": "application/json" }), 401)
+      assert.strictEqual(tasks.length, 1)
+      await new Promise((resolve) => server.close(resolve))
+    })
+  }
+)

@@ -1,0 +1,19 @@
+/** A receiver of webhooks on Hono, wherever that runs. */
+import { createAdaptorServer } from "@hono/node-server"
+import { Hono } from "hono"
+import { verifyWebhook } from "../../../../src/http/client/Webhooks.ts"
+
+export const makeReceiver = (secret: string, onTask: (task: object) => void) => {
+  const app = new Hono()
+  app.post("/", async (context) => {
+    try {
+      const body = await context.req.arrayBuffer()
+      const { task } = await verifyWebhook({ body, headers: context.req.raw.headers, secret })
+      onTask(task)
+      return context.body(null, 204)
+    } catch {
+      return context.body(null, 401)
+    }
+  })
+  return createAdaptorServer({ fetch: app.fetch })
+}

@@ -1,0 +1,18 @@
+import { layer } from "@effect/vitest"
+import { Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import * as TaskRepositorySql from "../../src/services/sql/TaskRepositorySql.ts"
+import * as WebhookStoreSql from "../../src/services/sql/WebhookStoreSql.ts"
+import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
+import * as Database from "../kit/Database.ts"
+import { contract } from "../kit/WebhookStoreContract.ts"
+
+layer(
+  Layer.mergeAll(
+    Layer.mergeAll(TaskRepositorySql.layer, WebhookStoreSql.layer).pipe(
+      Layer.provide(Database.layer),
+      Layer.provideMerge(TaskNotifications.layer)
+    ),
+    SecureRandom.layerWebCrypto
+  )
+)("WebhookStore on Postgres", contract)

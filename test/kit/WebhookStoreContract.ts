@@ -1,0 +1,340 @@
+/** What every store of deliveries must do, together with the store of tasks that owes them; run on memory and on Postgres. */
+import { assert, type Vitest } from "@effect/vitest"
+import { Duration, Effect, Option } from "effect"
+import type { SecureRandom } from "effect/crypto"
+import { TestClock } from "effect/testing"
+import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import { TaskEvent, type TaskId } from "../../src/domain/Task.ts"
+import * as TaskView from "../../src/domain/TaskView.ts"
+import { now, plus } from "../../src/domain/Timestamp.ts"
+import { type AttemptError, delays } from "../../src/domain/Webhook.ts"
+import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
+import { TaskRepository } from "../../src/services/TaskRepository.ts"
+import { type ClaimedDelivery, WebhookStore } from "../../src/services/WebhookStore.ts"
+import { commit, stored } from "./TaskRepositoryContract.ts"
+
+const leases = [40, 60, 90, 150, 20].map((seconds) => Duration.seconds(seconds))
+let places = 0
+
+/** A task with an origin of its own, so that tests do not see each other's deliveries. */
+const called = Effect.fnUntraced(function*(callbackSecret: string | null = null, url?: string) {
+  places += 1
+  const callbackUrl = url ?? `http://target-${places}.example:8080/hook?x=1`
+  return { ...(yield* stored({ callbackUrl, callbackSecret })), origin: new URL(callbackUrl).origin }
+})
+
+const claim = Effect.fnUntraced(
+  function*(
+    origin: string,
+    more: { readonly places?: ReadonlyMap<string, number>; readonly placesOfOthers?: number } = {}
+  ) {
+    const store = yield* WebhookStore
+    const claimed = yield* store.claim({
+      at: yield* now,
+      limit: 10_000,
+      places: new Map(),
+      placesOfOthers: 100,
+      leases,
+      ...more
+    })
+    return claimed.filter((delivery) => delivery.origin === origin)
+  }
+)
+
+const settle = Effect.fnUntraced(
+  function*({ attempt, isLast, revision, taskId }: ClaimedDelivery, error: AttemptError | null) {
+    const store = yield* WebhookStore
+    const endedAt = yield* now
+    yield* store.settle([{
+      taskId,
+      revision,
+      attempt,
+      endedAt,
+      duration: 12,
+      responseStatus: error === "not_2xx" ? 500 : error === null ? 204 : null,
+      error,
+      nextAttemptAt: error === null || isLast ? null : plus(endedAt, (yield* delays)[attempt - 1]!)
+    }])
+  }
+)
+
+const answerOf = Effect.fnUntraced(function*(uuid: TaskId) {
+  const repository = yield* TaskRepository
+  return TaskView.encode(Option.getOrThrow(yield* repository.get(uuid)))
+})
+
+const only = Effect.fnUntraced(function*(uuid: TaskId) {
+  const store = yield* WebhookStore
+  const [delivery, ...others] = yield* store.ofTask(uuid)
+  assert.deepStrictEqual(others, [])
+  return delivery!
+})
+
+export const contract = (
+  it: Vitest.MethodsNonLive<TaskRepository | WebhookStore | TaskNotifications | SecureRandom.SecureRandom>
+) => {
+  it.effect("a change that is told by webhook owes a delivery with the very bytes that a read answered then", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const store = yield* WebhookStore
+      const { origin, uuid } = yield* called()
+      const text = (turn: string) => OpaqueJson.make(turn)
+      const interrupt = (id: string, turn: string | null) =>
+        TaskEvent.cases.Interrupted.make({
+          toolCalls: [{ id, name: "look", arguments: { z: 1, a: [null, "é"] } }],
+          state: null,
+          turn: turn === null ? null : text(turn)
+        })
+      const steps: ReadonlyArray<() => Effect.Effect<unknown, never, TaskRepository | SecureRandom.SecureRandom>> = [
+        () => Effect.flatMap(now, (at) => repository.commit(uuid, interrupt("c1", null), at)),
+        () => commit(uuid, "ToolResultsSubmitted"),
+        () =>
+          Effect.flatMap(
+            now,
+            (at) => repository.commit(uuid, TaskEvent.cases.Progressed.make({ turn: text(`{"z":1,"a":2}`) }), at)
+          ),
+        () => Effect.flatMap(now, (at) => repository.commit(uuid, interrupt("c2", `{"b":1,  "a":"\\u0000"}`), at)),
+        () => commit(uuid, "ToolResultsSubmitted"),
+        () => Effect.flatMap(now, (at) => repository.commit(uuid, interrupt("c3", null), at)),
+        () => commit(uuid, "Canceled")
+      ]
+      const expected: Array<string> = []
+      for (const step of steps) {
+        yield* step()
+        const answer = yield* answerOf(uuid)
+        if (/"status":"(interrupted|canceled)"/.test(answer)) expected.push(answer)
+      }
+      assert.strictEqual(expected.length, 4)
+      const claimed = yield* claim(origin)
+      assert.deepStrictEqual(claimed.map(({ revision }) => revision).toSorted(), [1, 4, 6, 7])
+      for (const [index, delivery] of claimed.toSorted((a, b) => a.revision - b.revision).entries()) {
+        assert.strictEqual(delivery.body, expected[index])
+        assert.strictEqual(Option.getOrThrow(yield* store.body(delivery)), expected[index])
+      }
+    }))
+
+  for (
+    const [event, status] of [["Completed", "completed"], ["Failed", "failed"], [
+      "TimeLimitExceeded",
+      "failed"
+    ]] as const
+  ) {
+    it.effect(`${event} owes what a read answers from then on`, () =>
+      Effect.gen(function*() {
+        const { origin, uuid } = yield* called("sealed")
+        yield* commit(uuid, "Progressed")
+        assert.deepStrictEqual(yield* claim(origin), [])
+        yield* commit(uuid, event)
+        const [delivery, ...others] = yield* claim(origin)
+        assert.deepStrictEqual(others, [])
+        assert.deepInclude(delivery, { taskId: uuid, revision: 2, attempt: 1, isLast: false, secret: "sealed" })
+        assert.strictEqual(delivery?.body, yield* answerOf(uuid))
+        assert.strictEqual((yield* only(uuid)).status, status)
+      }))
+  }
+
+  it.effect("a large body is read when it is sent", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const store = yield* WebhookStore
+      const { origin, uuid } = yield* called()
+      const turn = OpaqueJson.make(JSON.stringify({ output: ["x".repeat(300_000)] }))
+      yield* repository.commit(uuid, TaskEvent.cases.Completed.make({ turn }), yield* now)
+      const [delivery] = yield* claim(origin)
+      assert.isTrue(delivery!.body === null || delivery!.body.length > 300_000)
+      assert.strictEqual(Option.getOrThrow(yield* store.body(delivery!)), yield* answerOf(uuid))
+    }))
+
+  it.effect("canceling all interrupted tasks owes each its webhook, and who delivers is told", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const { webhookOwed } = yield* TaskNotifications
+      const silent = yield* stored()
+      yield* webhookOwed.close
+      yield* commit(silent.uuid, "Completed")
+      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(webhookOwed.await, 0)), "told for nothing")
+      const first = yield* called()
+      const second = yield* called(null, `${first.origin}/other`)
+      for (const { uuid } of [first, second]) yield* commit(uuid, "Interrupted")
+      yield* webhookOwed.await
+      assert.strictEqual((yield* claim(first.origin)).length, 2)
+      yield* webhookOwed.close
+      yield* repository.cancelInterrupted(first.principal.sub, yield* now)
+      yield* webhookOwed.await
+      assert.deepStrictEqual((yield* claim(first.origin)).map(({ taskId }) => taskId), [first.uuid])
+    }))
+
+  it.effect("an attempt is counted when it is claimed, at most five times, whoever dies", () =>
+    Effect.gen(function*() {
+      const { origin, uuid } = yield* called("sealed")
+      yield* commit(uuid, "Completed")
+      for (let attempt = 1; attempt <= 5; attempt++) {
+        const [delivery] = yield* claim(origin)
+        assert.deepInclude(delivery, { attempt, isLast: attempt === 5 })
+        const { attempts, nextAttemptAt, state } = yield* only(uuid)
+        assert.deepInclude(attempts.at(-1), { number: attempt, duration: null, error: null })
+        assert.deepStrictEqual([state, nextAttemptAt], ["pending", null])
+        yield* TestClock.adjust(Duration.subtract(leases[attempt - 1]!, Duration.seconds(1)))
+        assert.deepStrictEqual(yield* claim(origin), [])
+        yield* TestClock.adjust("1 second")
+      }
+      assert.deepStrictEqual(yield* claim(origin), [])
+      const { attempts, state } = yield* only(uuid)
+      assert.strictEqual(state, "failed")
+      assert.deepStrictEqual(attempts.map(({ error }) => error), ["lost", "lost", "lost", "lost", "lost"])
+    }))
+
+  it.effect("follows the outcomes: again when it is due, over at the first success", () =>
+    Effect.gen(function*() {
+      const { origin, uuid } = yield* called("sealed")
+      yield* commit(uuid, "Completed")
+      const [first] = yield* claim(origin)
+      yield* settle(first!, "not_2xx")
+      assert.deepStrictEqual((yield* only(uuid)).nextAttemptAt, plus(yield* now, "10 seconds"))
+      yield* TestClock.adjust("9 seconds")
+      assert.deepStrictEqual(yield* claim(origin), [])
+      yield* TestClock.adjust("1 second")
+      const [second] = yield* claim(origin)
+      assert.strictEqual(second?.secret, "sealed")
+      yield* settle(second!, null)
+      const delivery = yield* only(uuid)
+      assert.deepStrictEqual([delivery.state, delivery.nextAttemptAt], ["delivered", null])
+      assert.deepStrictEqual(
+        delivery.attempts.map((
+          { duration, error, number, responseStatus }
+        ) => [number, duration, responseStatus, error]),
+        [[1, 12, 500, "not_2xx"], [2, 12, 204, null]]
+      )
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual(yield* claim(origin), [])
+    }))
+
+  it.effect("a late failure does not touch the attempt after it; a late success ends the delivery", () =>
+    Effect.gen(function*() {
+      const { origin, uuid } = yield* called()
+      yield* commit(uuid, "Completed")
+      const [first] = yield* claim(origin)
+      yield* TestClock.adjust("40 seconds")
+      const [second] = yield* claim(origin)
+      assert.strictEqual(second?.attempt, 2)
+      yield* settle(first!, "timed_out")
+      assert.deepStrictEqual((yield* only(uuid)).nextAttemptAt, null)
+      assert.deepStrictEqual(yield* claim(origin), [])
+      yield* settle(first!, null)
+      assert.strictEqual((yield* only(uuid)).state, "delivered")
+      yield* settle(second!, "timed_out")
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual(yield* claim(origin), [])
+      assert.strictEqual((yield* only(uuid)).state, "delivered")
+    }))
+
+  it.effect("claims no more of an origin than it has room for, and racing nodes none twice", () =>
+    Effect.gen(function*() {
+      const first = yield* called()
+      const tasks = yield* Effect.forEach([1, 2, 3, 4, 5, 6], () => called(null, `${first.origin}/hook`))
+      for (const { uuid } of tasks) yield* commit(uuid, "Completed")
+      const other = yield* called()
+      yield* commit(other.uuid, "Completed")
+      const claimWith = (places: number, placesOfOthers: number) =>
+        claim(first.origin, { places: new Map([[first.origin, places]]), placesOfOthers })
+      assert.deepStrictEqual(yield* claimWith(0, 0), [])
+      assert.deepStrictEqual(yield* claim(first.origin, { placesOfOthers: 0 }), [])
+      assert.strictEqual((yield* claimWith(1, 0)).length, 1)
+      assert.strictEqual((yield* claimWith(2, 100)).length, 2)
+      const racing = yield* Effect.forEach([1, 2, 3, 4], () => claim(first.origin, { placesOfOthers: 3 }), {
+        concurrency: "unbounded"
+      })
+      const claimed = racing.flat().map(({ taskId }) => taskId)
+      assert.strictEqual(new Set(claimed).size, claimed.length)
+      assert.isAtLeast(claimed.length, 3)
+    }))
+
+  it.effect("a redelivery is one attempt more; it waits for one under way, and hurries one to come", () =>
+    Effect.gen(function*() {
+      const store = yield* WebhookStore
+      const { origin, uuid } = yield* called()
+      const redeliver = (key: { readonly taskId: TaskId; readonly revision: number }) =>
+        Effect.flatMap(now, (at) => store.redeliver(key, at, null))
+      assert.strictEqual(yield* redeliver({ taskId: uuid, revision: 1 }), "unknown")
+      yield* commit(uuid, "Completed")
+      const [first] = yield* claim(origin)
+      assert.strictEqual(yield* redeliver(first!), "owed")
+      assert.deepStrictEqual(yield* claim(origin), [])
+      yield* settle(first!, "connection_failed")
+      assert.deepStrictEqual(yield* claim(origin), [])
+      assert.strictEqual(yield* redeliver(first!), "owed")
+      const [second] = yield* claim(origin)
+      assert.deepInclude(second, { attempt: 2, isLast: false })
+      yield* settle(second!, null)
+      const [outcomes] = [yield* Effect.forEach([1, 2, 3], () => redeliver(first!), { concurrency: "unbounded" })]
+      assert.deepStrictEqual(outcomes, ["owed", "owed", "owed"])
+      const [third, ...none] = yield* claim(origin)
+      assert.deepStrictEqual(none, [])
+      assert.deepInclude(third, { attempt: 3, isLast: true, body: second!.body })
+      yield* settle(third!, "not_2xx")
+      // It was delivered before.
+      assert.strictEqual((yield* only(uuid)).state, "delivered")
+      assert.deepStrictEqual(yield* claim(origin), [])
+    }))
+
+  it.effect("a secret goes with the success that needed it; a failed delivery keeps it, to be asked for again", () =>
+    Effect.gen(function*() {
+      const store = yield* WebhookStore
+      const { origin, uuid } = yield* called("sealed")
+      yield* commit(uuid, "Completed")
+      const [first] = yield* claim(origin)
+      yield* settle({ ...first!, isLast: true }, "not_2xx")
+      assert.strictEqual((yield* only(uuid)).state, "failed")
+      assert.strictEqual(yield* store.redeliver(first!, yield* now, null), "owed")
+      const [second] = yield* claim(origin)
+      assert.strictEqual(second?.secret, "sealed")
+      yield* settle(second!, null)
+      assert.strictEqual(yield* store.redeliver(first!, yield* now, null), "needs_secret")
+      assert.deepStrictEqual(yield* claim(origin), [])
+      assert.strictEqual(yield* store.redeliver(first!, yield* now, "sealed again"), "owed")
+      const [third] = yield* claim(origin)
+      assert.strictEqual(third?.secret, "sealed again")
+    }))
+
+  it.effect("operators find deliveries by origin, time and state, and owe all that failed again", () =>
+    Effect.gen(function*() {
+      const store = yield* WebhookStore
+      const first = yield* called()
+      const other = yield* called(null, `${first.origin}/other`)
+      const since = yield* now
+      yield* commit(first.uuid, "Completed")
+      yield* TestClock.adjust("1 minute")
+      yield* commit(other.uuid, "Completed")
+      const { origin } = first
+      for (const delivery of yield* claim(origin)) yield* settle({ ...delivery, isLast: true }, "not_2xx")
+      const find = (filter: object) =>
+        Effect.map(store.find({ origin, limit: 10, ...filter }), (found) => found.map(({ taskId }) => taskId))
+      assert.deepStrictEqual(yield* find({}), [other.uuid, first.uuid])
+      assert.deepStrictEqual(yield* find({ limit: 1 }), [other.uuid])
+      assert.deepStrictEqual(yield* find({ state: "failed", since: plus(since, "1 second") }), [other.uuid])
+      assert.deepStrictEqual(yield* find({ before: plus(since, "1 second") }), [first.uuid])
+      assert.deepStrictEqual(yield* find({ state: "pending" }), [])
+      const again = Effect.flatMap(now, (at) => store.redeliverFailed({ origin, since, limit: 1 }, at))
+      assert.deepStrictEqual([yield* again, yield* again, yield* again], [1, 1, 0])
+      assert.deepStrictEqual((yield* find({ state: "pending" })).length, 2)
+      const claimed = yield* claim(origin)
+      assert.deepStrictEqual(claimed.map(({ attempt, isLast }) => [attempt, isLast]), [[2, true], [2, true]])
+    }))
+
+  it.effect("goes with its task, but not before it is settled", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const store = yield* WebhookStore
+      const { origin, uuid } = yield* called()
+      yield* commit(uuid, "Completed")
+      const deleteEnded = Effect.flatMap(now, (at) => repository.deleteEnded(plus(at, "1 second"), 10_000))
+      yield* deleteEnded
+      const [delivery] = yield* claim(origin)
+      yield* settle(delivery!, null)
+      yield* deleteEnded
+      assert.isTrue(Option.isNone(yield* repository.get(uuid)))
+      assert.deepStrictEqual(yield* store.ofTask(uuid), [])
+      assert.isTrue(Option.isNone(yield* store.body(delivery!)))
+      yield* settle(delivery!, null)
+    }))
+}

@@ -1,0 +1,14 @@
+import { layer } from "@effect/vitest"
+import { Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import * as RevocationRepositoryMemory from "../../src/services/RevocationRepositoryMemory.ts"
+import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
+import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.ts"
+import { contract } from "../kit/WebhookStoreContract.ts"
+
+layer(
+  Layer.mergeAll(
+    TaskRepositoryMemory.layer.pipe(Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer])),
+    SecureRandom.layerWebCrypto
+  )
+)("WebhookStore in memory", contract)
