@@ -117,3 +117,16 @@ export const delays: Effect.Effect<ReadonlyArray<Duration.Duration>> = Effect.ge
     found.push(delay)
   }
 })
+
+export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("DeliveryNotFound", {}) {
+  override get message() {
+    return "There is no such delivery."
+  }
+}
+
+/** It was delivered, and its secret went with that: it can only be signed with the secret given again. */
+export class DeliveryNeedsSecret extends Schema.TaggedError<DeliveryNeedsSecret>()("DeliveryNeedsSecret", {}) {
+  override get message() {
+    return "The webhook was delivered, and its secret was deleted then. Give callback_secret to have it signed and sent again."
+  }
+}

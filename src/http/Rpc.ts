@@ -7,6 +7,7 @@ import * as Limits from "../domain/Limits.ts"
 import { TaskNotifications } from "../services/TaskNotifications.ts"
 import { InternalRpc, path } from "./contract/Rpc.ts"
 import * as CoreRpc from "./handlers/CoreRpc.ts"
+import * as OperationsRpc from "./handlers/OperationsRpc.ts"
 import * as TasksRpc from "./handlers/TasksRpc.ts"
 import * as TokensRpc from "./handlers/TokensRpc.ts"
 
@@ -62,7 +63,7 @@ export const layer = Layer.mergeAll(
   Layer.provide(layerGroup, layerPost),
   Layer.provide(Layer.fresh(layerGroup), layerSocket)
 ).pipe(
-  Layer.provide([TasksRpc.layer, CoreRpc.layer, TokensRpc.layer]),
+  Layer.provide([TasksRpc.layer, CoreRpc.layer, TokensRpc.layer, OperationsRpc.layer]),
   Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: maxMessageBytes })),
   Layer.provide(Digest.layerWebCrypto)
 )

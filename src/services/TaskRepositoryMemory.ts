@@ -276,6 +276,22 @@ export const layer = Layer.effectContext(
           )
         ),
 
+      standing: Effect.sync(() => {
+        const counts: Record<TaskStatus, number> = {
+          pending: 0,
+          processing: 0,
+          interrupted: 0,
+          completed: 0,
+          failed: 0,
+          canceled: 0
+        }
+        for (const { status } of rows.values()) counts[status]++
+        const deadlines = liveRows().flatMap(({ acceptanceDeadline, status, task }) =>
+          status === "pending" && acceptanceDeadline !== null ? [task.deadline, acceptanceDeadline] : [task.deadline]
+        )
+        return { counts, nextDeadline: deadlines.toSorted((a, b) => a - b)[0] ?? null }
+      }),
+
       overdue: (at, limit) =>
         Effect.sync(() =>
           liveRows()

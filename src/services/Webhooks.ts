@@ -1,18 +1,13 @@
 /** The ledger of webhooks: for the user whose task it is, and for operators. */
-import { Context, Effect, Layer, type Redacted, Schema } from "effect"
+import { Context, Effect, Layer, type Redacted } from "effect"
 import type { Principal } from "../domain/Principal.ts"
 import type { TaskBelongsToAnother, TaskNotFound } from "../domain/TaskErrors.ts"
 import { now } from "../domain/Timestamp.ts"
-import { type Delivery, deliveryId, parseDeliveryId } from "../domain/Webhook.ts"
+import { type Delivery, deliveryId, DeliveryNeedsSecret, DeliveryNotFound, parseDeliveryId } from "../domain/Webhook.ts"
 import { Secrets } from "./Secrets.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 import { Tasks } from "./Tasks.ts"
 import { type DeliveryFilter, WebhookStore } from "./WebhookStore.ts"
-
-export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("DeliveryNotFound", {}) {}
-
-/** It was delivered, and its secret went with that: it can only be signed with the secret given again. */
-export class DeliveryNeedsSecret extends Schema.TaggedError<DeliveryNeedsSecret>()("DeliveryNeedsSecret", {}) {}
 
 type Refused = DeliveryNotFound | DeliveryNeedsSecret
 

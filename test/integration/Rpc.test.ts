@@ -321,6 +321,34 @@ describe("RPC", () => {
     await runtime.dispose()
   })
 
+  it("tells operators what stands where, and sends webhooks again", async () => {
+    const runtime = open("POST", internalToken)
+    const call = <A>(ask: (client: RpcClient.InternalClient) => Effect.Effect<A, { readonly _tag: string }>) =>
+      runtime.runPromise(Effect.flatMap(Client, ask))
+    const token = await mint("olga")
+    const before = await call((client) => client["Operations.standing"]())
+    const callback_url = "http://127.0.0.1:1/nobody"
+    const { uuid } = (await service.create(token, "unwanted", { callback_url })).body
+    await report(await runOf(uuid), { type: "completed", turn: turnOf("done") })
+    const after = await call((client) => client["Operations.standing"]())
+    assert.strictEqual(after.counts.completed, before.counts.completed + 1)
+    const origin = new URL(callback_url).origin
+    const found = await call((client) => client["Operations.deliveries"]({ origin }))
+    assert.deepStrictEqual(found.map(({ id, status }) => [id.includes(uuid), status]), [[true, "completed"]])
+    const again = await call((client) => client["Operations.redeliver"]({ id: found[0]!.id }))
+    assert.strictEqual(again.id, found[0]?.id)
+    assert.isNumber(await call((client) => client["Operations.redeliverFailed"]({ origin })))
+    assert.strictEqual(
+      await failureOf("POST", internalToken, (client) => client["Operations.redeliver"]({ id: "none" })),
+      "DeliveryNotFound"
+    )
+    assert.strictEqual(
+      await failureOf("POST", internalToken, (client) => client["Operations.deliveries"]({ limit: 501 })),
+      "InvalidRequest"
+    )
+    await runtime.dispose()
+  })
+
   it("answers what is no call without falling over", async () => {
     const post = (body: string) =>
       fetch(`${service.url}/rpc`, { method: "POST", body, headers: { authorization: `Bearer ${internalToken}` } })

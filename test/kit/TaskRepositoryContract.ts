@@ -404,6 +404,22 @@ export const contract = (
       assert.sameMembers([...(yield* overdue("41 seconds"))], ids)
     }))
 
+  it.effect("tells how many tasks are in each status, and the next deadline", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const before = yield* repository.standing
+      const task = yield* stored()
+      const ended = yield* stored()
+      yield* commit(ended.uuid, "Completed")
+      const after = yield* repository.standing
+      assert.deepStrictEqual(after.counts, {
+        ...before.counts,
+        pending: before.counts.pending + 1,
+        completed: before.counts.completed + 1
+      })
+      assert.isAtMost(after.nextDeadline ?? Infinity, task.acceptanceDeadline ?? 0)
+    }))
+
   it.effect("owes a stop until it is settled", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository

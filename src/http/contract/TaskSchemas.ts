@@ -148,6 +148,14 @@ export const CanceledTasksView = Schema.Struct({
   uuids: Schema.Array(Uuid).annotate({ description: "Which." })
 }).annotate({ identifier: "CanceledTasks", description: "The tasks that were canceled." })
 
+/** For operators; only RPC has it. */
+export const StandingView = Schema.Struct({
+  counts: Schema.Struct(
+    Object.fromEntries(TaskStatus.literals.map((status) => [status, Count])) as Record<TaskStatus, typeof Count>
+  ),
+  next_deadline: Schema.NullOr(Moment)
+})
+
 export const ReportedView = Schema.Struct({
   status: Status,
   applied: Schema.Boolean.annotate({ description: "False for an event that was seen before or has no effect." })

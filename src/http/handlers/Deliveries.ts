@@ -12,7 +12,7 @@ import { ownErrors } from "./TaskReading.ts"
 
 const readRedeliver = JsonBody.reader(RedeliverBody, { whenEmpty: {} })
 
-const view = (delivery: Delivery) => ({
+export const view = (delivery: Delivery) => ({
   id: deliveryId(delivery),
   status: delivery.status,
   state: delivery.state,
@@ -25,11 +25,6 @@ const view = (delivery: Delivery) => ({
     response_status: responseStatus,
     error
   }))
-})
-
-const needsSecret = new Conflict({
-  message:
-    "The webhook was delivered, and its secret was deleted then. Give callback_secret to have it signed and sent again."
 })
 
 export const make = Effect.gen(function*() {
@@ -58,8 +53,8 @@ export const make = Effect.gen(function*() {
     },
     Effect.catchTags({
       ...ownErrors,
-      DeliveryNotFound: () => Effect.fail(new NotFound({ message: "There is no such delivery." })),
-      DeliveryNeedsSecret: () => Effect.fail(needsSecret)
+      DeliveryNotFound: ({ message }) => Effect.fail(new NotFound({ message })),
+      DeliveryNeedsSecret: ({ message }) => Effect.fail(new Conflict({ message }))
     })
   )
 

@@ -1,8 +1,10 @@
 /** Commands on webhooks: deliveries, redeliver. */
-import { Effect } from "effect"
-import { Argument, Command } from "effect/cli"
+import { Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
 import type { Delivery } from "../../http/client/promise/Types.ts"
 import { call, print } from "./Root.ts"
+
+const none = { onNone: () => ({}), onSome: (callback_secret: string) => ({ callback_secret }) }
 
 const uuid = Argument.String("uuid").pipe(Argument.withDescription("The task"))
 
@@ -23,10 +25,14 @@ const deliveries = Command.make("deliveries", { uuid }, ({ uuid }) =>
 
 const redeliver = Command.make("redeliver", {
   uuid,
-  delivery: Argument.String("delivery").pipe(Argument.withDescription("Id of the delivery"))
-}, ({ delivery, uuid }) =>
+  delivery: Argument.String("delivery").pipe(Argument.withDescription("Id of the delivery")),
+  secret: Flag.String("callback-secret").pipe(
+    Flag.withDescription("The task's callback_secret, which is not kept once a webhook was delivered"),
+    Flag.optional
+  )
+}, ({ delivery, secret, uuid }) =>
   Effect.flatMap(
-    call((client, signal) => client.tasks.redeliver(uuid, delivery, { signal })),
+    call((client, signal) => client.tasks.redeliver(uuid, delivery, { signal, ...Option.match(secret, none) })),
     (owed) => print(owed, render)
   )).pipe(Command.withDescription("Send a webhook once more"))
 

@@ -1,10 +1,8 @@
 /** Tells the main job of the service, step by step, while doing it: with the Promise client, as a client app would. */
 import { Console, Deferred, Effect, Layer, Logger, References, Stream } from "effect"
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
-import * as fs from "node:fs"
 import { createServer, type IncomingMessage } from "node:http"
 import type { AddressInfo } from "node:net"
-import * as os from "node:os"
 import * as path from "node:path"
 import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.ts"
 import type { Task } from "../../http/client/promise/Types.ts"
@@ -36,10 +34,8 @@ const freePort = Effect.scoped(Effect.map(listen(() => 404), portOf))
 
 /** A service of its own, for as long as the demo runs. */
 const start = Effect.gen(function*() {
-  const dataDir = yield* Effect.acquireRelease(
-    Effect.sync(() => fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-demo-"))),
-    (folder) => Effect.sync(() => fs.rmSync(folder, { recursive: true, force: true }))
-  )
+  // Kept from one demo to the next, so that only the first has to make a database.
+  const dataDir = path.resolve(process.env["DATA_DIR"] || ".data", "demo")
   const config = yield* AppConfig.load({ PATH: process.env["PATH"], PORT: String(yield* freePort), DATA_DIR: dataDir })
   yield* Layer.build(App.layer(config)).pipe(
     Effect.provideService(References.MinimumLogLevel, "Warn"),

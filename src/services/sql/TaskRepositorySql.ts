@@ -74,6 +74,11 @@ const decodePendingRuns = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct(
   core_state: Schema.NullOr(OpaqueJson),
   tool_results: Schema.NullOr(OpaqueJson)
 })))
+const decodeCounts = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({
+  status: TaskStatus,
+  count: Schema.Int,
+  next: Schema.NullOr(Timestamp)
+})))
 const decodeStops = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({
   run_id: RunId,
   task_uuid: TaskId,
@@ -315,6 +320,24 @@ export const layer = Layer.effect(
         },
         Effect.orDie
       ),
+
+      standing: Effect.gen(function*() {
+        const rows = yield* run(
+          `SELECT status, count(*)::int AS count, ${micros("min(next)")} AS next FROM (
+            SELECT status, CASE WHEN ${isLive} THEN
+              least(deadline_at, CASE WHEN status = 'pending' THEN acceptance_deadline_at END) END AS next FROM tasks
+          ) AS every GROUP BY status`,
+          []
+        )
+        const found = yield* decodeCounts(rows)
+        const counts = Object.fromEntries(TaskStatus.literals.map((status) => [status, 0])) as Record<
+          TaskStatus,
+          number
+        >
+        for (const { count, status } of found) counts[status] = count
+        const deadlines = found.flatMap(({ next }) => next === null ? [] : [next])
+        return { counts, nextDeadline: deadlines.toSorted((a, b) => a - b)[0] ?? null }
+      }).pipe(Effect.orDie),
 
       overdue: Effect.fnUntraced(
         function*(at, limit) {

@@ -112,10 +112,20 @@ export class TasksResource {
     return data
   }
 
-  /** Sends a webhook once more. */
-  redeliver(uuid: string, deliveryId: string, options: CallOptions = {}): Promise<Delivery> {
-    const path = address(uuid, `/deliveries/${encodeURIComponent(deliveryId)}/redeliver`)
-    return this.#transport.json({ ...options, method: "POST", path })
+  /** Sends a webhook once more. One that was delivered is signed only when its secret is given again. */
+  redeliver(
+    uuid: string,
+    deliveryId: string,
+    { callback_secret, ...options }: CallOptions & { readonly callback_secret?: string } = {}
+  ): Promise<Delivery> {
+    return this.#transport.json({
+      ...options,
+      method: "POST",
+      path: address(uuid, `/deliveries/${encodeURIComponent(deliveryId)}/redeliver`),
+      ...(callback_secret === undefined
+        ? {}
+        : { body: JSON.stringify({ callback_secret }), headers: { "content-type": "application/json" } })
+    })
   }
 
   /** Waits until the task has ended or is interrupted, however long that takes: bound it by an `AbortSignal`. */

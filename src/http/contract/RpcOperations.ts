@@ -1,0 +1,32 @@
+/** The group `Operations` of the internal interface, for those who run the service (CONTRACT 6). */
+import { Schema } from "effect"
+import { Rpc, RpcGroup } from "effect/rpc"
+import { DeliveryNeedsSecret, DeliveryNotFound, DeliveryState } from "../../domain/Webhook.ts"
+import { InvalidRequest } from "./RpcErrors.ts"
+import { RpcAuthorization } from "./RpcMiddleware.ts"
+import { DeliveryView, StandingView } from "./TaskSchemas.ts"
+
+export class OperationsRpc extends RpcGroup.make(
+  /** How many tasks are in each status, and when the next clock of a live one runs out. It counts every task. */
+  Rpc.make("Operations.standing", { success: StandingView }),
+  /** Webhooks of all users, newest first; 100 unless `limit` says otherwise, up to 500. */
+  Rpc.make("Operations.deliveries", {
+    payload: {
+      origin: Schema.optionalKey(Schema.String),
+      state: Schema.optionalKey(DeliveryState),
+      limit: Schema.optionalKey(Schema.Int)
+    },
+    success: Schema.Array(DeliveryView),
+    error: InvalidRequest
+  }),
+  Rpc.make("Operations.redeliver", {
+    payload: { id: Schema.String },
+    success: DeliveryView,
+    error: Schema.Union([DeliveryNotFound, DeliveryNeedsSecret])
+  }),
+  /** Owes one more attempt of every failed webhook, of one origin or any; answers how many. */
+  Rpc.make("Operations.redeliverFailed", {
+    payload: { origin: Schema.optionalKey(Schema.String) },
+    success: Schema.Int
+  })
+).middleware(RpcAuthorization) {}
