@@ -1,8 +1,6 @@
 /** Calls per second of the same read, `GET /api/tasks/{uuid}` and `Tasks.get`, from one client process in one run. */
 import { NodeHttpClient, NodeSocket } from "@effect/platform-node"
 import { Effect, Layer, Redacted } from "effect"
-import * as fs from "node:fs"
-import * as os from "node:os"
 import * as path from "node:path"
 import { TaskServiceClient } from "../../src/http/client/promise/TaskServiceClient.ts"
 import * as RpcClient from "../../src/http/client/RpcClient.ts"
@@ -13,8 +11,7 @@ import { mint, Service } from "../kit/Service.ts"
 const seconds = Number(process.env["SECONDS"] ?? 5)
 const concurrency = 32
 
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-bench-rpc-"))
-const service = await Service.start({ DATA_DIR: folder })
+const service = await Service.start({ DATA_DIR: path.resolve(import.meta.dirname, "../../.data/bench") })
 const token = await mint("bench")
 const client = new TaskServiceClient({ baseUrl: service.url, token })
 const { uuid } = await client.tasks.run({ assistant_id: 1, input: [{ type: "text", text: "What is 6 * 7?" }] })
@@ -81,5 +78,4 @@ try {
   }
 } finally {
   await service.stop()
-  fs.rmSync(folder, { recursive: true, force: true })
 }

@@ -98,7 +98,7 @@ const inBrowser = async (serviceUrl: string, token: string, code: string) => {
   }
 }
 
-const service = await Service.start({ DATA_DIR: path.join(folder, "data") })
+const service = await Service.start({ DATA_DIR: path.join(root, ".data/package") })
 try {
   const packed = run("npm", ["pack", "--silent", "--pack-destination", folder], root).split("\n").at(-1) ?? ""
   say("packed", `${packed}, ${kilobytes(fs.statSync(path.join(folder, packed)).size)}`)
@@ -130,11 +130,21 @@ try {
   }
   say("Effect and RPC client", run(process.execPath, ["out/effect.js"], user, env))
 
+  const command = path.join(user, "node_modules/.bin/async-task-service")
+  say(
+    "command line",
+    run(command, ["create", "--watch", "What is 6 * 7?"], user, {
+      TASK_SERVICE_URL: service.url,
+      TASK_SERVICE_TOKEN: await mint("command")
+    }).split("\n").at(-1) ?? ""
+  )
+  say("webhook verification", run(process.execPath, ["out/webhooks.js"], user))
   say("a day in the test kit", run(process.execPath, ["out/testing.js"], user))
 
   const inUser = (specifier: string) =>
     JSON.stringify(path.join(user, "node_modules/async-task-service/dist/http/client", specifier))
   const code = await bundle("client", `export * from ${inUser("Client.js")}`)
+  await bundle("webhooks", `export { verifyWebhook } from ${inUser("Webhooks.js")}`)
   await bundle("client-effect", `export { TaskService } from ${inUser("EffectClient.js")}`)
   await bundle("rpc", `export { make, layerHttp, follow } from ${inUser("Rpc.js")}`)
   say("browser", await inBrowser(service.url, await mint("browser"), code))
