@@ -11,11 +11,14 @@ import { WebhookDispatcher } from "./WebhookDispatcher.ts"
 import { Webhooks } from "./Webhooks.ts"
 import { WebhookSignatures } from "./WebhookSignatures.ts"
 
-export const layer = Layer.mergeAll(Webhooks.layer, TaskWatch.layer, Retention.layer).pipe(
-  Layer.provideMerge(Layer.mergeAll(Tasks.layer, WebhookDispatcher.layer)),
-  Layer.provide(WebhookSignatures.layer),
-  Layer.provideMerge(TaskSweeper.layer),
-  Layer.provideMerge(TaskActors.layer),
-  Layer.provideMerge(CoreStops.layer),
-  Layer.provideMerge(TokenRevocations.layer)
-)
+export const layerWith = (layerActors: typeof TaskActors.layer) =>
+  Layer.mergeAll(Webhooks.layer, TaskWatch.layer, Retention.layer).pipe(
+    Layer.provideMerge(Layer.mergeAll(Tasks.layer, WebhookDispatcher.layer)),
+    Layer.provide(WebhookSignatures.layer),
+    Layer.provideMerge(TaskSweeper.layer),
+    Layer.provideMerge(layerActors),
+    Layer.provideMerge(CoreStops.layer),
+    Layer.provideMerge(TokenRevocations.layer)
+  )
+
+export const layer = layerWith(TaskActors.layer)
