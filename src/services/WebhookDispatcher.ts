@@ -17,8 +17,8 @@ import { WebhookSignatures } from "./WebhookSignatures.ts"
 import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookStore } from "./WebhookStore.ts"
 
 /** A target that hangs holds a place for the whole time-out. */
-const bounds = { total: 1024, reserved: 256, smallest: 8, largest: 32 }
-const claimBatch = 64
+const bounds = { total: 1024, reserved: 256, smallest: 8, largest: 64 }
+const claimBatch = 128
 const settleBatch = 256
 
 /** Beyond its time-out an attempt is given this for what the node itself has to do, before it counts as lost. */

@@ -44,8 +44,11 @@ describe("CoreClient", () => {
         assert.deepStrictEqual(calls.slice(2), [`/runs/${runId}/stop`])
         yield* core.stop(runId, "canceled")
       }).pipe(
-        Effect.provide(CoreClient.layer({ url: "http://core", token: undefined, eventsUrl: "http://us/events" })),
-        Effect.provide(transport)
+        Effect.provide(
+          CoreClient.layer({ url: "http://core", token: undefined, eventsUrl: "http://us/events" }).pipe(
+            Layer.provide(transport)
+          )
+        )
       )
     }))
 })

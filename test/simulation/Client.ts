@@ -49,7 +49,9 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     const body = {
       assistant_id: 1,
       input: [{ type: "text", text: "Why?" }],
-      max_execution_time: seconds
+      max_execution_time: seconds,
+      callback_url: dice.chance(0.5) ? "https://target.example/" : null,
+      callback_secret: "secret"
     } as const
     const claim = dice.chance(0.5) ? { key: `key-${dice.between(0, 1e9)}`, fingerprint: "create" } : undefined
     let first: TaskId | undefined

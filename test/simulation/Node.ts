@@ -2,9 +2,10 @@
  * One process of the service: the real use cases, actors, sweeper and stops over the world's store. It may be killed, or
  * frozen, between any two calls that it makes; then none of its calls goes out any more, or not until it wakes.
  */
+import { NodeCrypto } from "@effect/platform-node"
 import { Context, Deferred, Duration, Effect, Exit, Latch, Layer, Redacted, Scope } from "effect"
-import { Mac } from "effect/crypto"
 import type { CoreUnavailable } from "../../src/domain/HandOver.ts"
+import * as Limits from "../../src/domain/Limits.ts"
 import { CoreClient } from "../../src/services/CoreClient.ts"
 import { type CoreAnswer, CoreTransport } from "../../src/services/CoreTransport.ts"
 import { RevocationRepository } from "../../src/services/RevocationRepository.ts"
@@ -18,6 +19,7 @@ import { Tasks } from "../../src/services/Tasks.ts"
 import { WebhookSender } from "../../src/services/WebhookSender.ts"
 import { WebhookStore } from "../../src/services/WebhookStore.ts"
 import type { Mutation } from "./Mutations.ts"
+import * as WebhookTarget from "./WebhookTarget.ts"
 import { acceptanceTimeout, checkStore, maxActiveTasks, sweepInterval, type World } from "./World.ts"
 
 /** The core's end of the wire; it fails where the connection does. */
@@ -48,8 +50,8 @@ const settings = Layer.succeed(Settings, {
   maxActiveTasks,
   acceptanceTimeout: Duration.millis(acceptanceTimeout),
   retention: Duration.days(30),
-  webhookTimeout: Duration.seconds(15),
-  sweepInterval: Duration.millis(sweepInterval)
+  sweepInterval: Duration.millis(sweepInterval),
+  webhookTimeout: Limits.webhookTimeout
 })
 
 type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
@@ -124,20 +126,22 @@ export const start = Effect.fnUntraced(function*(
   const transport = Layer.succeed(CoreTransport, {
     post: (url, _headers, body) => outward(core(new URL(url).pathname, body))
   })
+  const sender = Layer.succeed(WebhookSender, {
+    post: (_url, headers, body) => outward(WebhookTarget.receive(world, headers, body))
+  })
   const store = Layer.mergeAll(
+    Layer.succeed(WebhookStore, withFaults(world.webhooks)),
     Layer.succeed(TaskRepository, withFaults(mutation.store?.(world.store) ?? world.store)),
     Layer.succeed(RevocationRepository, withFaults(world.revocations)),
-    Layer.succeed(TaskNotifications, world.notifications),
-    Layer.succeed(WebhookStore, world.webhooks),
-    Layer.succeed(WebhookSender, { post: () => Effect.succeed(204) }),
-    Layer.provide(Mac.layerWebCrypto, dice.layerSecureRandom)
+    Layer.succeed(TaskNotifications, world.notifications)
   )
   const client = CoreClient.layer({ url: "http://core", token: undefined, eventsUrl: "http://service/events" })
   const engine = TaskEngine.layerWith(
     mutation.actors === undefined ? TaskActors.layer : Layer.provide(mutation.actors, TaskActors.layer)
   )
   const layer = engine.pipe(
-    Layer.provide([Layer.provide(client, transport), store, settings, plainSecrets, dice.layerSecureRandom]),
+    Layer.provide([Layer.provide(client, transport), sender, store, settings, plainSecrets]),
+    Layer.provide([NodeCrypto.layerMac, dice.layerSecureRandom]),
     Layer.fresh
   )
   // A node that dies while it starts never comes up.

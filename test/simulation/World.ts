@@ -34,6 +34,8 @@ export interface World {
   /** The store itself, without the faults that nodes meet. */
   readonly store: TaskRepository["Service"]
   readonly webhooks: WebhookStore["Service"]
+  /** The bodies that the target got, by `webhook-id`. */
+  readonly posts: Map<string, Array<string>>
   readonly revocations: RevocationRepository["Service"]
   readonly notifications: TaskNotifications["Service"]
   readonly acknowledged: Map<TaskId, Acknowledged>
@@ -59,6 +61,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     scope,
     store: Context.get(context, TaskRepository),
     webhooks: Context.get(context, WebhookStore),
+    posts: new Map(),
     revocations: Context.get(context, RevocationRepository),
     notifications: Context.get(context, TaskNotifications),
     acknowledged: new Map(),

@@ -9,6 +9,7 @@ import * as Core from "./Core.ts"
 import type { Mutation } from "./Mutations.ts"
 import * as Node from "./Node.ts"
 import type { Violation } from "./Recorder.ts"
+import * as WebhookTarget from "./WebhookTarget.ts"
 import * as World from "./World.ts"
 
 export interface Outcome {
@@ -26,6 +27,8 @@ const handOverTime = 30_000
 /** The longest time limit, and then the longest wait between two tries to tell the core of a stop. */
 const calmTime = 200_000 + 15_000
 const stopTime = 100_000
+/** All attempts of a delivery, each lost. */
+const deliveryTime = 400_000
 const step = 1000
 
 const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
@@ -98,6 +101,8 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   yield* pass(stopTime, () => Effect.sync(() => core.liveRuns().length === 0))
   const [run] = core.liveRuns()
   if (run !== undefined) yield* recorder.violated(`run ${run.runId} of task ${run.taskId} goes on, and nobody stops it`)
+  yield* pass(deliveryTime, () => WebhookTarget.isQuiet(world))
+  yield* WebhookTarget.check(world)
   const outcome: Outcome = {
     seed,
     violation: recorder.violation,

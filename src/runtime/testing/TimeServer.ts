@@ -29,8 +29,10 @@ const action = <A>(schema: Schema.Decoder<A>, act: (body: A, uuid: string) => Pr
       })
     )
   }).pipe(
-    Effect.catchTag("SchemaError", ({ message }) => Effect.succeed(problem(422, message))),
-    Effect.catchTag("HttpServerError", () => Effect.succeed(problem(422, "The body is not valid JSON")))
+    Effect.catchTags({
+      SchemaError: ({ message }) => Effect.succeed(problem(422, message)),
+      HttpServerError: () => Effect.succeed(problem(422, "The body is not valid JSON"))
+    })
   )
 
 const layerRoutes = (service: PlainTestService) =>

@@ -77,9 +77,10 @@ const decodeDeliveries = Schema.decodeUnknownEffect(
   )
 )
 
+/** What `locked` asks again, of the row as it is once it is locked, keeps away from the index: the key finds the row. */
 const claim = `WITH spent AS (
     UPDATE webhook_deliveries SET due_at = NULL, sending = false
-    WHERE due_at <= $1::timestamptz AND attempts >= attempts_allowed
+    WHERE due_at IS NOT NULL AND due_at <= $1::timestamptz AND attempts >= attempts_allowed
   ), room AS (
     SELECT * FROM unnest($2::text[], $3::int4[]) AS room (origin, places)
   ), candidates AS (
@@ -93,7 +94,7 @@ const claim = `WITH spent AS (
   ), locked AS (
     SELECT d.task_uuid, d.revision FROM ranked r JOIN webhook_deliveries d USING (task_uuid, revision)
     WHERE r.place <= coalesce((SELECT places FROM room WHERE room.origin = r.origin), $4::int)
-      AND d.due_at <= $1::timestamptz AND d.attempts < d.attempts_allowed
+      AND (d.due_at <= $1::timestamptz AND d.attempts < d.attempts_allowed) IS TRUE
     ORDER BY r.due_at LIMIT $5::int FOR UPDATE OF d SKIP LOCKED
   ), claimed AS (
     UPDATE webhook_deliveries d SET attempts = d.attempts + 1, sending = true,

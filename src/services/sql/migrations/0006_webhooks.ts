@@ -20,7 +20,11 @@ export const statements: ReadonlyArray<string> = [
     delivered_at timestamptz,
     PRIMARY KEY (task_uuid, revision)
   ) WITH (fillfactor = 75)`,
-  `CREATE INDEX webhook_deliveries_due ON webhook_deliveries (due_at) WHERE due_at IS NOT NULL`,
+  `CREATE INDEX webhook_deliveries_due ON webhook_deliveries (due_at)
+    WHERE due_at IS NOT NULL AND attempts < attempts_allowed`,
+  // Those whose last attempt is under way, or lost: a few, which no backlog hides.
+  `CREATE INDEX webhook_deliveries_spent ON webhook_deliveries (due_at)
+    WHERE due_at IS NOT NULL AND attempts >= attempts_allowed`,
   `CREATE INDEX webhook_deliveries_ledger ON webhook_deliveries (created_at)`,
   `CREATE INDEX webhook_deliveries_of_origin ON webhook_deliveries (origin, created_at)`,
   `CREATE INDEX webhook_deliveries_failed ON webhook_deliveries (created_at)
