@@ -1,0 +1,85 @@
+/**
+ * Reads files of any kind as text, each in a worker thread of its own: bounded in bytes, time, heap and buffers, so that a
+ * hostile file costs no more than an error.
+ */
+import { Effect, Schema, Semaphore } from "effect"
+import { Worker } from "node:worker_threads"
+import type { Extracted, Extraction } from "./extractText.ts"
+import type { FoundFile } from "./FileStorage.ts"
+
+/** The file cannot be read; the message is for the model. */
+export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", { message: Schema.String }) {}
+
+export const limits = {
+  fileBytes: 64 * 1024 * 1024,
+  heapMegabytes: 256,
+  bufferBytes: 256 * 1024 * 1024,
+  seconds: 20,
+  concurrency: 2
+} as const
+
+/** How often a worker's buffers, which its heap does not count, are looked at. */
+const watchInterval = 25
+
+const readable = /^(txt|pdf|json|js|css|html|csv|xml|docx|xlsx?)$/
+
+const extract = (extraction: Extraction) =>
+  Effect.callback<Extracted, Unreadable>((resume) => {
+    const worker = new Worker(new URL("./extractText.ts", import.meta.url), {
+      workerData: extraction,
+      resourceLimits: { maxOldGenerationSizeMb: limits.heapMegabytes, maxYoungGenerationSizeMb: 32 },
+      // What a library prints about a file is nobody's.
+      stdout: true,
+      stderr: true,
+      env: {}
+    })
+    const fail = (message: string) => resume(Effect.fail(new Unreadable({ message })))
+    const watch = setInterval(() => {
+      worker.getHeapStatistics().then(
+        ({ external_memory }) => external_memory > limits.bufferBytes && fail("The file unpacks to more than is read."),
+        () => {}
+      )
+    }, watchInterval)
+    worker.once("message", (extracted: Extracted) => resume(Effect.succeed(extracted)))
+    worker.once("error", (error: NodeJS.ErrnoException) =>
+      fail(
+        error.code === "ERR_WORKER_OUT_OF_MEMORY"
+          ? "The file takes more memory to read than there is for one."
+          : "The file cannot be read."
+      ))
+    worker.once("exit", () => fail("The file cannot be read."))
+    return Effect.promise(() => {
+      clearInterval(watch)
+      return worker.terminate()
+    })
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: `${limits.seconds} seconds`,
+      orElse: () => Effect.fail(new Unreadable({ message: `The file takes longer to read than ${limits.seconds} s.` }))
+    })
+  )
+
+export type FileReader = ReturnType<typeof make>
+
+export const make = () => {
+  const places = Semaphore.makeUnsafe(limits.concurrency)
+
+  /** A part of a file's text, and the length of the whole. */
+  const read = Effect.fnUntraced(function*(file: FoundFile, offset: number, characters: number) {
+    const { format = "", path, size } = file
+    if (!readable.test(format)) {
+      return yield* new Unreadable({ message: `Files of the format ${format || "unknown"} cannot be read as text.` })
+    }
+    if (size > limits.fileBytes) {
+      return yield* new Unreadable({ message: `The file is larger than ${limits.fileBytes / 1024 / 1024} MB.` })
+    }
+    const extracted = yield* places.withPermit(extract({ path, format, offset, characters }))
+    if ("problem" in extracted) {
+      yield* Effect.logInfo("a file could not be read", { format, problem: extracted.problem })
+      return yield* new Unreadable({ message: `The file is not a ${format} that can be read: it is broken or locked.` })
+    }
+    return extracted
+  })
+
+  return { read }
+}
