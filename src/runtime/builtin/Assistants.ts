@@ -127,7 +127,9 @@ export const parse = (
     line: lineOf(path),
     message: path.length === 0 ? message : `${path.map(String).join(".")}: ${message}`
   })
-  const decoded = decode(document.toJS({ maxAliasCount: 100 }))
+  const value = Result.try(() => document.toJS({ maxAliasCount: 100 }) as unknown)
+  if (Result.isFailure(value)) return invalid([{ line: 1, message: String(value.failure) }])
+  const decoded = decode(value.success)
   if (Result.isFailure(decoded)) {
     return invalid(
       issuesOf(decoded.failure.issue).issues.map(({ message, path = [] }) =>

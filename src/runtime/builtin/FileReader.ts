@@ -2,7 +2,7 @@
  * Reads files of any kind as text, each in a worker thread of its own: bounded in bytes, time, heap and buffers, so that a
  * hostile file costs no more than an error.
  */
-import { Effect, Schema, Semaphore } from "effect"
+import { Duration, Effect, Schema, Semaphore } from "effect"
 import { Worker } from "node:worker_threads"
 import type { Extracted, Extraction } from "./extractText.ts"
 import type { FoundFile } from "./FileStorage.ts"
@@ -14,48 +14,56 @@ export const limits = {
   fileBytes: 64 * 1024 * 1024,
   heapMegabytes: 256,
   bufferBytes: 256 * 1024 * 1024,
-  seconds: 20,
+  time: Duration.seconds(20),
   concurrency: 2
 } as const
 
-/** How often a worker's buffers, which its heap does not count, are looked at. */
-const watchInterval = 25
+/** How often a worker's buffers are looked at. */
+const watchInterval = "25 millis"
 
 const readable = /^(txt|pdf|json|js|css|html|csv|xml|docx|xlsx?)$/
 
-const extract = (extraction: Extraction) =>
+const start = (extraction: Extraction) =>
+  new Worker(new URL("./extractText.ts", import.meta.url), {
+    workerData: extraction,
+    resourceLimits: { maxOldGenerationSizeMb: limits.heapMegabytes, maxYoungGenerationSizeMb: 32 },
+    // What a library prints about a file is nobody's.
+    stdout: true,
+    stderr: true,
+    env: {}
+  })
+
+const refuse = (message: string) => Effect.fail(new Unreadable({ message }))
+
+const answerOf = (worker: Worker) =>
   Effect.callback<Extracted, Unreadable>((resume) => {
-    const worker = new Worker(new URL("./extractText.ts", import.meta.url), {
-      workerData: extraction,
-      resourceLimits: { maxOldGenerationSizeMb: limits.heapMegabytes, maxYoungGenerationSizeMb: 32 },
-      // What a library prints about a file is nobody's.
-      stdout: true,
-      stderr: true,
-      env: {}
-    })
-    const fail = (message: string) => resume(Effect.fail(new Unreadable({ message })))
-    const watch = setInterval(() => {
-      worker.getHeapStatistics().then(
-        ({ external_memory }) => external_memory > limits.bufferBytes && fail("The file unpacks to more than is read."),
-        () => {}
-      )
-    }, watchInterval)
     worker.once("message", (extracted: Extracted) => resume(Effect.succeed(extracted)))
     worker.once("error", (error: NodeJS.ErrnoException) =>
-      fail(
+      resume(refuse(
         error.code === "ERR_WORKER_OUT_OF_MEMORY"
           ? "The file takes more memory to read than there is for one."
           : "The file cannot be read."
-      ))
-    worker.once("exit", () => fail("The file cannot be read."))
-    return Effect.promise(() => {
-      clearInterval(watch)
-      return worker.terminate()
-    })
-  }).pipe(
+      )))
+    worker.once("exit", () => resume(refuse("The file cannot be read.")))
+  })
+
+/** Ends when a worker's buffers, which its heap does not count, are more than they may be. */
+const overflow = (worker: Worker) =>
+  Effect.promise(() => worker.getHeapStatistics().then(({ external_memory }) => external_memory, () => 0)).pipe(
+    Effect.delay(watchInterval),
+    Effect.repeat({ until: (bytes) => bytes > limits.bufferBytes }),
+    Effect.andThen(refuse("The file unpacks to more than is read."))
+  )
+
+const extract = (extraction: Extraction) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => start(extraction)),
+    (worker) => Effect.raceFirst(answerOf(worker), overflow(worker)),
+    (worker) => Effect.promise(() => worker.terminate())
+  ).pipe(
     Effect.timeoutOrElse({
-      duration: `${limits.seconds} seconds`,
-      orElse: () => Effect.fail(new Unreadable({ message: `The file takes longer to read than ${limits.seconds} s.` }))
+      duration: limits.time,
+      orElse: () => refuse(`The file takes longer to read than ${Duration.format(limits.time)}.`)
     })
   )
 

@@ -46,9 +46,8 @@ const extract = async ({ characters, format, offset, path }: Extraction): Promis
   return { text: text.slice(offset, offset + characters), total: text.length }
 }
 
+const extracted = await extract(workerData as Extraction).catch((error): Extracted => ({
+  problem: error instanceof Error ? error.message : String(error)
+}))
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port, not a window
-parentPort?.postMessage(
-  await extract(workerData as Extraction).catch((error): Extracted => ({
-    problem: error instanceof Error ? error.message : String(error)
-  }))
-)
+parentPort?.postMessage(extracted)
