@@ -1,14 +1,15 @@
 /** Who asks: the user of the token and what tells this token from another. */
-import type { Redacted } from "effect"
+import { type Redacted, Schema } from "effect"
 
-export interface Principal {
+export const Principal = Schema.Struct({
   /** The `sub` claim. */
-  readonly sub: string
+  sub: Schema.String,
   /** What a revocation names: the token's `jti`, else the SHA-256 of its `header.payload`. */
-  readonly tokenId: string
+  tokenId: Schema.String,
   /** The `iat` claim: seconds since the epoch. */
-  readonly issuedAt: number | null
-}
+  issuedAt: Schema.NullOr(Schema.Number)
+})
+export type Principal = typeof Principal.Type
 
 /** A user with the very token of the request, which the core needs to call the assistant backend. */
 export interface Caller {

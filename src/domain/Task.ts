@@ -4,6 +4,7 @@
  */
 import { Result, Schema } from "effect"
 import { OpaqueJson } from "./OpaqueJson.ts"
+import { Principal } from "./Principal.ts"
 import { Timestamp } from "./Timestamp.ts"
 import { ToolCall, ToolResult } from "./ToolCall.ts"
 
@@ -35,8 +36,13 @@ export const TaskEvent = Schema.TaggedUnion({
   AcceptanceExpired: { error: Schema.String },
   TimeLimitExceeded: { error: Schema.String },
   TokenRevoked: {},
-  /** `runId` names the leg that resumes the task; `userToken`, already encrypted, becomes the task's own. */
-  ToolResultsSubmitted: { results: Schema.Array(ToolResult), runId: RunId, userToken: Schema.String },
+  /** `runId` names the leg that resumes the task; the token, `userToken` when encrypted, becomes the task's own. */
+  ToolResultsSubmitted: {
+    results: Schema.Array(ToolResult),
+    runId: RunId,
+    principal: Principal,
+    userToken: Schema.String
+  },
   Canceled: { reason: Schema.NullOr(Schema.String) }
 })
 export type TaskEvent = typeof TaskEvent.Type
@@ -107,6 +113,11 @@ export const isTerminal = (status: TaskStatus): boolean => Object.keys(transitio
 
 /** Statuses that hold one of a user's active-task slots (SPEC "Limits"). */
 export const activeStatuses: ReadonlyArray<TaskStatus> = TaskStatus.literals.filter((status) => !isTerminal(status))
+
+/** Events by which a run goes on or ends well: with a revoked token it does neither (CONTRACT 3). */
+export const needsValidToken = (event: TaskEventTag): boolean => tokenBound.has(event)
+
+const tokenBound: ReadonlySet<TaskEventTag> = new Set(["Accepted", "Progressed", "Interrupted", "Completed"])
 
 /** Whether the core may still be at work on the run that `event` ends, and so has to be told to stop (CONTRACT 3, 4). */
 export const stopReasonOf = (event: TaskEventTag): string | undefined => stopReasons[event]

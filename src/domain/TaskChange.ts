@@ -1,6 +1,7 @@
 /** What an event writes into a task: the same for every store. Where it may be written is `Task.transitions`' matter. */
 import * as Failure from "./Failure.ts"
 import { fromValue, type OpaqueJson } from "./OpaqueJson.ts"
+import type { Principal } from "./Principal.ts"
 import { isTerminal, type RunId, stopReasonOf, targetOf, type TaskEvent, type TaskStatus } from "./Task.ts"
 import type { ToolCall } from "./ToolCall.ts"
 
@@ -14,7 +15,14 @@ export interface TaskChange {
   /** The core's state, to be handed back on resume; undefined leaves what is there. */
   readonly coreState: OpaqueJson | null | undefined
   /** The leg that begins; undefined when the event begins none. */
-  readonly leg: { readonly runId: RunId; readonly results: OpaqueJson; readonly userToken: string } | undefined
+  readonly leg:
+    | {
+      readonly runId: RunId
+      readonly results: OpaqueJson
+      readonly principal: Principal
+      readonly userToken: string
+    }
+    | undefined
   /** Why the core has to be told to stop the run; undefined when it need not be. */
   readonly stopReason: string | undefined
 }
@@ -44,7 +52,12 @@ export const changeOf = (event: TaskEvent): TaskChange => {
     turn: "turn" in event ? event.turn : null,
     coreState: event._tag === "Interrupted" ? event.state : undefined,
     leg: event._tag === "ToolResultsSubmitted"
-      ? { runId: event.runId, results: fromValue(event.results), userToken: event.userToken }
+      ? {
+        runId: event.runId,
+        results: fromValue(event.results),
+        principal: event.principal,
+        userToken: event.userToken
+      }
       : undefined,
     stopReason: stopReasonOf(event._tag)
   }

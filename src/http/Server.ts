@@ -1,22 +1,27 @@
 /** All routes as one layer. */
 import { Layer } from "effect"
 import { Digest } from "effect/crypto"
-import { HttpApiBuilder, HttpApiScalar } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "./contract/Api.ts"
+import * as Cors from "./Cors.ts"
+import * as Docs from "./Docs.ts"
 import * as Edge from "./Edge.ts"
 import * as Core from "./handlers/Core.ts"
 import * as Files from "./handlers/Files.ts"
 import * as Health from "./handlers/Health.ts"
 import * as Tasks from "./handlers/Tasks.ts"
+import * as Tokens from "./handlers/Tokens.ts"
 
 /** Paths are compared as they are: what a proxy in front forbids cannot be had by another spelling. */
 export const routerConfig = { caseSensitive: true, ignoreDuplicateSlashes: false }
 
 const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
-  Layer.provide([Files.layer, Tasks.layer, Core.layer]),
+  Layer.provide([Files.layer, Tasks.layer, Core.layer, Tokens.layer]),
   Layer.provide(Digest.layerWebCrypto)
 )
 
-export const layer = Layer.mergeAll(layerApi, Health.layer, HttpApiScalar.layer(Api, { path: "/docs" })).pipe(
-  Layer.provideMerge(Edge.layer)
-)
+/** The edge comes first and so is outermost: what it adds is on preflights too. */
+export const layer = (corsOrigins: Cors.CorsOrigins) =>
+  Layer.mergeAll(layerApi, Health.layer, Docs.layer, Cors.layer(corsOrigins)).pipe(
+    Layer.provideMerge(Edge.layer)
+  )

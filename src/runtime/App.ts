@@ -13,6 +13,7 @@ import { Settings } from "../services/Settings.ts"
 import * as Migrations from "../services/sql/Migrations.ts"
 import * as NotificationRelay from "../services/sql/NotificationRelay.ts"
 import * as ReadinessSql from "../services/sql/ReadinessSql.ts"
+import * as RevocationRepositorySql from "../services/sql/RevocationRepositorySql.ts"
 import * as TaskRepositorySql from "../services/sql/TaskRepositorySql.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
 import { TaskNotifications } from "../services/TaskNotifications.ts"
@@ -122,11 +123,11 @@ export const layer = (config: AppConfig) => {
     sweepInterval: Duration.seconds(1)
   })
   const layerTasks = TaskEngine.layer.pipe(
-    Layer.provideMerge(TaskRepositorySql.layer),
+    Layer.provideMerge([TaskRepositorySql.layer, RevocationRepositorySql.layer]),
     Layer.provideMerge(NotificationRelay.layer),
     Layer.provide(Secrets.layer(config.encryptionKeys))
   )
-  const layerRoutes = Server.layer.pipe(
+  const layerRoutes = Server.layer(config.corsOrigins).pipe(
     Layer.provide([Authorization.layerUsers, Authorization.layerInternal(config.internalTokens)]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
     Layer.provide(ReadinessSql.layer),

@@ -8,6 +8,7 @@ import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import * as Limits from "../domain/Limits.ts"
+import type { CorsOrigins } from "../http/Cors.ts"
 import type { TokenRules } from "../services/TokenVerifier.ts"
 import type { Endpoint } from "./builtin/OpenAiModel.ts"
 import * as TokenKeys from "./TokenKeys.ts"
@@ -21,6 +22,11 @@ interface Setting {
 export const settings: ReadonlyArray<Setting> = [
   { names: ["HOST", "PORT"], default: "`127.0.0.1`, `3000`", meaning: "where REST, docs and health listen" },
   { names: ["PUBLIC_URL"], default: "`http://HOST:PORT`", meaning: "the base URL as others see it" },
+  {
+    names: ["CORS_ORIGINS"],
+    default: "none",
+    meaning: "comma list of the origins of web pages that may call the service, or `*`"
+  },
   { names: ["DATABASE_URL"], default: "embedded Postgres", meaning: "any Postgres 14 or later" },
   {
     names: ["DATA_DIR"],
@@ -82,6 +88,7 @@ export interface AppConfig {
   readonly host: string
   readonly port: number
   readonly publicUrl: string
+  readonly corsOrigins: CorsOrigins
   readonly dataDir: string
   readonly databaseUrl: Redacted.Redacted | undefined
   readonly databaseConnections: number
@@ -136,6 +143,14 @@ const kept = (dataDir: string, name: string): string => {
 
 const commaList = (text: string): ReadonlyArray<string> =>
   text.split(",").map((item) => item.trim()).filter((item) => item !== "")
+
+const originsOf = (text: string): CorsOrigins => {
+  if (text.trim() === "*") return "*"
+  const origins = commaList(text)
+  const wrong = origins.filter((origin) => !URL.canParse(origin) || new URL(origin).origin !== origin)
+  if (wrong.length > 0) throw new Error(`${wrong.join(", ")} is no origin as in https://app.example`)
+  return origins
+}
 
 const keyOf = (text: string): Redacted.Redacted<Uint8Array> => {
   const bytes = Result.getOrUndefined(Base64.decode(text))
@@ -230,6 +245,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
     const databaseConnections = yield* count("DATABASE_CONNECTIONS", 10, 2, 1000)
     const logLevel = yield* read("LOG_LEVEL", Config.LogLevel("LOG_LEVEL"), "Info")
     const publicUrl = url("PUBLIC_URL")
+    const corsOrigins = derive("CORS_ORIGINS", () => originsOf(env["CORS_ORIGINS"] ?? ""))
     const coreUrl = url("CORE_URL")
     const assistantBackendUrl = url("ASSISTANT_BACKEND_URL")
     const assistantsFile = env["ASSISTANTS_FILE"] === undefined ? undefined : path.resolve(env["ASSISTANTS_FILE"])
@@ -246,7 +262,8 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
     }
 
     if (
-      problems.length > 0 || tokenRules === undefined || encryptionKeys === undefined || internalTokens === undefined
+      problems.length > 0 || tokenRules === undefined || encryptionKeys === undefined || internalTokens === undefined ||
+      corsOrigins === undefined
     ) {
       return yield* new InvalidSettings({ message: `The settings cannot be used:\n  ${problems.join("\n  ")}` })
     }
@@ -255,6 +272,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
       host,
       port,
       publicUrl: publicUrl ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+      corsOrigins,
       dataDir,
       databaseUrl: secret("DATABASE_URL"),
       databaseConnections,

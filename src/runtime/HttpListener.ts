@@ -69,7 +69,9 @@ export const make = (timeouts: typeof Timeouts.Service): Server => {
       Duration.toMillis(timeouts.requestHead)
     ),
     keepAliveTimeout: Duration.toMillis(timeouts.idleConnection),
-    maxHeaderSize: maxHeadBytes
+    maxHeaderSize: maxHeadBytes,
+    // Of two tokens none is taken: whoever looked at the other one would have let another user pass.
+    joinDuplicateHeaders: true
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     // An answer that has begun cannot be taken back.

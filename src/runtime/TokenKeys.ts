@@ -10,7 +10,13 @@ const rsa = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]
 const byCurve: Readonly<Record<string, string>> = { prime256v1: "ES256", secp384r1: "ES384", secp521r1: "ES512" }
 const asymmetric = [...rsa, ...Object.values(byCurve), "EdDSA", "Ed25519"]
 
+/** Shorter ones verify nothing (RFC 7518, 3.3). */
+const minRsaBits = 2048
+
 const algorithmsOf = (key: KeyObject): ReadonlyArray<string> => {
+  if ((key.asymmetricKeyDetails?.modulusLength ?? minRsaBits) < minRsaBits) {
+    throw new Error(`JWT_PUBLIC_KEY must have ${minRsaBits} bits or more`)
+  }
   switch (key.asymmetricKeyType) {
     case "rsa":
       return rsa

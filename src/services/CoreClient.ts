@@ -1,7 +1,8 @@
 /** The service's half of the wire to the processing core (CONTRACT 4). */
-import { Context, DateTime, Duration, Effect, Layer, Option, Redacted } from "effect"
+import { Context, DateTime, Deferred, Duration, Effect, Layer, Option, Redacted } from "effect"
 import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../domain/HandOver.ts"
 import type { OpaqueJson } from "../domain/OpaqueJson.ts"
+import type { Principal } from "../domain/Principal.ts"
 import type { RunId, TaskId } from "../domain/Task.ts"
 import { format, type Timestamp } from "../domain/Timestamp.ts"
 import { CoreTransport } from "./CoreTransport.ts"
@@ -9,7 +10,7 @@ import { CoreTransport } from "./CoreTransport.ts"
 export interface Run {
   readonly taskId: TaskId
   readonly runId: RunId
-  readonly sub: string
+  readonly principal: Principal
   readonly userToken: Redacted.Redacted
   readonly deadline: Timestamp
   /** The `RunRequest`, encoded. */
@@ -33,7 +34,7 @@ const encode = (run: Run, eventsUrl: string): string => {
   const own = JSON.stringify({
     task_id: run.taskId,
     run_id: run.runId,
-    user: { sub: run.sub },
+    user: { sub: run.principal.sub },
     user_token: Redacted.value(run.userToken),
     deadline_at: format(run.deadline),
     events_url: eventsUrl
@@ -80,13 +81,31 @@ export class CoreClient extends Context.Service<CoreClient, {
             }
           )
 
-        return CoreClient.of({
-          start: Effect.fn("CoreClient.start")((run) => post("/runs", encode(run, address.eventsUrl))),
-          stop: Effect.fn("CoreClient.stop")(
-            (runId, reason) => post(`/runs/${runId}/stop`, JSON.stringify({ reason })),
-            Effect.catchIf((error) => error._tag === "CoreRefused" && error.status === 404, () => Effect.void)
-          )
-        })
+        /** A stop that overtook its start would be answered 404, and the run would go on. */
+        const starting = new Map<RunId, Deferred.Deferred<void>>()
+        const start = (run: Run) =>
+          Effect.suspend(() => {
+            const answered = Deferred.makeUnsafe<void>()
+            starting.set(run.runId, answered)
+            return Effect.ensuring(
+              post("/runs", encode(run, address.eventsUrl)),
+              Effect.sync(() => {
+                if (starting.get(run.runId) === answered) starting.delete(run.runId)
+                Deferred.doneUnsafe(answered, Effect.void)
+              })
+            )
+          })
+
+        const stop = Effect.fnUntraced(
+          function*(runId: RunId, reason: string) {
+            const answered = starting.get(runId)
+            if (answered !== undefined) yield* Deferred.await(answered)
+            yield* post(`/runs/${runId}/stop`, JSON.stringify({ reason }))
+          },
+          Effect.catchIf((error) => error._tag === "CoreRefused" && error.status === 404, () => Effect.void)
+        )
+
+        return CoreClient.of({ start, stop })
       })
     )
 }

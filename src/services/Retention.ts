@@ -1,9 +1,10 @@
 /**
- * Deletes what was kept for its time (SPEC "Retention"): ended tasks with all that belongs to them, and idempotency keys. It
- * goes in small batches, so that no delete holds its locks for long.
+ * Deletes what was kept for its time (SPEC "Retention"): ended tasks with all that belongs to them, idempotency keys, and
+ * revocations of tokens that have expired. It goes in small batches, so that no delete holds its locks for long.
  */
 import { Duration, Effect, Layer, Schedule } from "effect"
 import { now, plus } from "../domain/Timestamp.ts"
+import { RevocationRepository } from "./RevocationRepository.ts"
 import { Settings } from "./Settings.ts"
 import { TaskRepository } from "./TaskRepository.ts"
 
@@ -16,16 +17,18 @@ const intervalOf = (retention: Duration.Duration) =>
 export const layer = Layer.effectDiscard(
   Effect.gen(function*() {
     const repository = yield* TaskRepository
+    const revocations = yield* RevocationRepository
     const { retention } = yield* Settings
 
     const whileFull = (deletion: Effect.Effect<number>) =>
       Effect.repeat(deletion, { while: (deleted) => deleted === batch })
     const forgetClaims = Effect.flatMap(now, (at) => repository.forgetClaims(at, batch))
+    const forgetRevocations = Effect.flatMap(now, (at) => revocations.forget(at, batch))
     const deleteEnded = Effect.flatMap(
       now,
       (at) => repository.deleteEnded(plus(at, Duration.negate(retention)), batch)
     )
-    yield* Effect.andThen(whileFull(forgetClaims), whileFull(deleteEnded)).pipe(
+    yield* Effect.forEach([forgetClaims, forgetRevocations, deleteEnded], whileFull, { discard: true }).pipe(
       Effect.catchCause((cause) => Effect.logWarning("what has expired was not deleted", cause)),
       Effect.repeat(Schedule.spaced(intervalOf(retention))),
       Effect.forkScoped

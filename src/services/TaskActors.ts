@@ -15,6 +15,7 @@ import { CoreStops } from "./CoreStops.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { type Commit, TaskRepository } from "./TaskRepository.ts"
+import { TokenRevocations } from "./TokenRevocations.ts"
 
 /** Calls to the core in flight at a time. */
 const handOverConcurrency = 256
@@ -45,6 +46,7 @@ export class TaskActors extends Context.Service<TaskActors, {
       const core = yield* CoreClient
       const stops = yield* CoreStops
       const secrets = yield* Secrets
+      const revocations = yield* TokenRevocations
       const { acceptanceTimeout } = yield* Settings
       const heads = new Map<TaskId, TaskHead>()
       const runInFiber = yield* FiberSet.makeRuntime()
@@ -125,10 +127,30 @@ export class TaskActors extends Context.Service<TaskActors, {
         if (heads.get(head.uuid) === head) follow({ ...head, acceptanceDeadline })
       })
 
+      const end = (head: TaskHead, event: TaskEvent) =>
+        Effect.flatMap(
+          commit(head, event),
+          (outcome) => outcome._tag === "Unknown" ? Effect.void : Effect.andThen(wake(outcome.head), stops.wake)
+        )
+
       const refused = (head: TaskHead, { status }: CoreRefused) =>
-        Effect.logWarning(`the core refused the run with status ${status}`).pipe(
-          Effect.andThen(commit(head, TaskEvent.cases.Failed.make({ error: Failure.processingFailed, turn: null }))),
-          Effect.flatMap((outcome) => outcome._tag === "Unknown" ? Effect.void : wake(outcome.head))
+        Effect.andThen(
+          Effect.logWarning(`the core refused the run with status ${status}`),
+          end(head, TaskEvent.cases.Failed.make({ error: Failure.processingFailed, turn: null }))
+        )
+
+      /** A token that was revoked is handed to no one; nor is one of which nobody can tell. */
+      const start = (run: Run) =>
+        Effect.andThen(
+          Effect.catchTag(
+            revocations.check(run.principal),
+            "RevocationsUnknown",
+            () =>
+              Effect.fail(
+                new CoreUnavailable({ reason: "nobody can tell whether the token is revoked", retryAfter: null })
+              )
+          ),
+          core.start(run)
         )
 
       /** A `Retry-After` beyond the task's next clock is cut to just past it: nothing of a task outlives it by much. */
@@ -143,26 +165,29 @@ export class TaskActors extends Context.Service<TaskActors, {
 
       const offer = Effect.fnUntraced(function*(head: TaskHead, given: Run | undefined) {
         let run = given
-        const start = permits.withPermits(1)(Effect.suspend(() => {
+        const attempt = permits.withPermits(1)(Effect.suspend(() => {
           const current = heads.get(head.uuid)
           if (current?.runId !== head.runId) return Effect.void
-          if (run !== undefined && current.acceptanceDeadline !== null) return core.start(run)
+          if (run !== undefined && current.acceptanceDeadline !== null) return start(run)
           return Effect.gen(function*() {
             run ??= yield* readRun(current)
             // Nothing to hand over: the task has ended, and what was known of it is stale.
             if (run === undefined) return heads.get(head.uuid) === current ? forget(head.uuid) : undefined
             yield* startAcceptance(current)
-            return yield* core.start(run)
+            return yield* start(run)
           })
         })).pipe(
-          Effect.catchTag("CoreRefused", (error) => refused(head, error)),
+          Effect.catchTags({
+            CoreRefused: (error) => refused(head, error),
+            TokenIsRevoked: () => end(head, TaskEvent.cases.TokenRevoked.make({}))
+          }),
           Effect.catch((error) => Effect.flatMap(withinClock(heads.get(head.uuid) ?? head, error), Effect.fail))
         )
-        yield* Effect.catch(start, (first) => {
+        yield* Effect.catch(attempt, (first) => {
           // The schedule is made for the few that need it, and begins with the failure that there was.
           let known: CoreUnavailable | undefined = first
           const again = Effect.suspend(() => {
-            if (known === undefined) return start
+            if (known === undefined) return attempt
             const failure = known
             known = undefined
             return Effect.fail(failure)

@@ -6,9 +6,11 @@ import { TaskActors } from "./TaskActors.ts"
 import { Tasks } from "./Tasks.ts"
 import { TaskSweeper } from "./TaskSweeper.ts"
 import { TaskWatch } from "./TaskWatch.ts"
+import { TokenRevocations } from "./TokenRevocations.ts"
 
 export const layer = Layer.mergeAll(Tasks.layer, TaskWatch.layer, Retention.layer).pipe(
   Layer.provideMerge(TaskSweeper.layer),
   Layer.provideMerge(TaskActors.layer),
-  Layer.provideMerge(CoreStops.layer)
+  Layer.provideMerge(CoreStops.layer),
+  Layer.provideMerge(TokenRevocations.layer)
 )

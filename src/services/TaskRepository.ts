@@ -88,11 +88,13 @@ export type Commit =
   | { readonly _tag: "NoEffect"; readonly head: TaskHead }
   /** Nothing changed: the run is not the task's current one, or the task has ended. */
   | { readonly _tag: "Superseded"; readonly head: TaskHead }
+  /** Nothing changed: the event is of a run whose token has been revoked. */
+  | { readonly _tag: "Revoked"; readonly head: TaskHead }
   | { readonly _tag: "Unknown" }
 
 /** What a hand-over needs beyond the head. */
 export interface PendingRun {
-  readonly sub: string
+  readonly principal: Principal
   readonly runId: RunId
   readonly deadline: Timestamp
   readonly request: OpaqueJson
@@ -161,6 +163,11 @@ export class TaskRepository extends Context.Service<TaskRepository, {
   readonly live: (after: TaskId | undefined, limit: number) => Effect.Effect<ReadonlyArray<TaskHead>>
   /** Live tasks one of whose clocks ran out before `at`. */
   readonly overdue: (at: Timestamp, limit: number) => Effect.Effect<ReadonlyArray<TaskHead>>
+  /** Processing tasks whose token was revoked in the last `within`, or ever. */
+  readonly revoked: (
+    within: Duration.Duration | undefined,
+    limit: number
+  ) => Effect.Effect<ReadonlyArray<TaskHead>>
   /** Takes stops that are due, counts the attempt, and puts their next one `lease` later in case this one is lost. */
   readonly claimStops: (
     at: Timestamp,

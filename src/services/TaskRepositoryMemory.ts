@@ -1,10 +1,13 @@
 /** The store in memory: for tests under TestClock, and the reference that the SQL store is held against. */
-import { Effect, Layer, Option, Result } from "effect"
+import { Duration, Effect, Layer, Option, Result } from "effect"
 import * as Limits from "../domain/Limits.ts"
 import type { OpaqueJson } from "../domain/OpaqueJson.ts"
+import type { Principal } from "../domain/Principal.ts"
+import * as Revocation from "../domain/Revocation.ts"
 import {
   activeStatuses,
   isTerminal,
+  needsValidToken,
   type RunId,
   type TaskEvent,
   type TaskHead,
@@ -13,8 +16,9 @@ import {
   transition
 } from "../domain/Task.ts"
 import { changeOf } from "../domain/TaskChange.ts"
-import { plus, type Timestamp } from "../domain/Timestamp.ts"
+import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
 import type { ToolCall } from "../domain/ToolCall.ts"
+import { RevocationRepository } from "./RevocationRepository.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 import {
   type Claimed,
@@ -30,6 +34,7 @@ import {
 
 interface Row {
   readonly task: NewTask
+  principal: Principal
   status: TaskStatus
   revision: number
   runId: RunId
@@ -80,6 +85,7 @@ export const layer = Layer.effect(
   TaskRepository,
   Effect.gen(function*() {
     const notifications = yield* TaskNotifications
+    const revocations = yield* RevocationRepository
     const rows = new Map<TaskId, Row>()
     const stops = new Map<RunId, Stop>()
     const claims = new Map<string, Claimed & { readonly expiresAt: Timestamp }>()
@@ -108,6 +114,7 @@ export const layer = Layer.effect(
         row.runId = change.leg.runId
         row.toolResults = change.leg.results
         row.userToken = change.leg.userToken
+        row.principal = change.leg.principal
       }
       row.events.push({ revision: row.revision, type: event._tag, status: row.status, occurredAt: at })
       if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
@@ -129,6 +136,7 @@ export const layer = Layer.effect(
           if (claim !== undefined) claimed(sub, claim, uuid, createdAt)
           rows.set(uuid, {
             task,
+            principal: task.principal,
             status: "pending",
             revision: 0,
             runId: task.runId,
@@ -179,9 +187,10 @@ export const layer = Layer.effect(
         }),
 
       commit: (uuid, event, at, fence, claim) =>
-        Effect.sync((): Commit => {
+        Effect.gen(function*(): Effect.fn.Return<Commit> {
           const row = rows.get(uuid)
           if (row === undefined) return { _tag: "Unknown" }
+          const isRevoked = needsValidToken(event._tag) && (yield* revocations.isRevoked(row.principal))
           const coreEventId = fence?.coreEventId
           if (coreEventId !== undefined && row.coreEventIds.has(coreEventId)) {
             return { _tag: "NoEffect", head: headOf(row) }
@@ -190,6 +199,7 @@ export const layer = Layer.effect(
             return { _tag: "Superseded", head: headOf(row) }
           }
           if (Result.isFailure(transition(row.status, event._tag))) return { _tag: "NoEffect", head: headOf(row) }
+          if (isRevoked) return { _tag: "Revoked", head: headOf(row) }
           if (claim !== undefined) claimed(claim.sub, claim, uuid, at)
           return { _tag: "Applied", head: apply(row, event, at, coreEventId) }
         }).pipe(Effect.tap(({ _tag }) => _tag === "Applied" ? notifications.publish(uuid) : Effect.void)),
@@ -234,7 +244,7 @@ export const layer = Layer.effect(
           Option.fromNullishOr(rows.get(uuid)).pipe(
             Option.filter((row) => activeStatuses.includes(row.status)),
             Option.map((row) => ({
-              sub: row.task.principal.sub,
+              principal: row.principal,
               runId: row.runId,
               deadline: row.task.deadline,
               request: row.task.request,
@@ -261,6 +271,18 @@ export const layer = Layer.effect(
             .slice(0, limit)
             .map(headOf)
         ),
+
+      revoked: (within, limit) =>
+        Effect.gen(function*() {
+          const from = within === undefined ? -Infinity : plus(yield* now, Duration.negate(within))
+          const recent = (yield* revocations.since(undefined)).filter(({ revokedAt }) => revokedAt >= from)
+          return liveRows()
+            .filter(({ principal, status }) =>
+              status === "processing" && recent.some(({ revocation }) => Revocation.covers(revocation, principal))
+            )
+            .slice(0, limit)
+            .map(headOf)
+        }),
 
       claimStops: (at, lease, limit) =>
         Effect.sync(() =>

@@ -4,9 +4,10 @@
  */
 import { Context, Duration, Effect, Layer, Ref, Schedule } from "effect"
 import { nextDue } from "../domain/Deadline.ts"
-import type { TaskHead, TaskId } from "../domain/Task.ts"
+import { TaskEvent, type TaskHead, type TaskId } from "../domain/Task.ts"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
 import { CoreStops } from "./CoreStops.ts"
+import { visibilityLag } from "./RevocationRepository.ts"
 import { Settings } from "./Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
 import { TaskRepository } from "./TaskRepository.ts"
@@ -18,9 +19,13 @@ const startPage = 5000
 /** Live rows looked at in one pass of the endless walk over them. */
 const walkPage = 500
 
+const revokedBatch = 500
+
 export class TaskSweeper extends Context.Service<TaskSweeper, {
   /** When the last sweep ended well: a node whose sweeps stand still makes no progress. */
   readonly lastSweep: Effect.Effect<Timestamp>
+  /** Ends processing tasks whose token has been revoked lately (SPEC "Authentication"). */
+  readonly endRevoked: Effect.Effect<void>
 }>()("async-task-service/services/TaskSweeper") {
   static readonly layer = Layer.effect(
     TaskSweeper,
@@ -30,10 +35,9 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
       const { acceptanceTimeout, sweepInterval } = yield* Settings
       const stops = yield* CoreStops
 
-      const end = Effect.fnUntraced(function*(head: TaskHead) {
-        const due = nextDue(head, acceptanceTimeout)
-        if (due === undefined) return
-        const outcome = yield* repository.commit(head.uuid, due.event, yield* now, { runId: head.runId })
+      const end = Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent | undefined) {
+        if (event === undefined) return
+        const outcome = yield* repository.commit(head.uuid, event, yield* now, { runId: head.runId })
         if (outcome._tag === "Unknown") return
         yield* actors.wake(outcome.head)
         if (outcome._tag === "Applied") yield* stops.wake
@@ -42,9 +46,22 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
       const endOverdue = (before: Duration.Duration) =>
         Effect.gen(function*() {
           const heads = yield* repository.overdue(plus(yield* now, before), overdueBatch)
-          yield* Effect.forEach(heads, end, { concurrency: 8, discard: true })
+          yield* Effect.forEach(heads, (head) => end(head, nextDue(head, acceptanceTimeout)?.event), {
+            concurrency: 8,
+            discard: true
+          })
           return heads.length
         }).pipe(Effect.repeat({ while: (found) => found === overdueBatch }))
+
+      const endRevoked = (within?: Duration.Duration) =>
+        Effect.gen(function*() {
+          const heads = yield* repository.revoked(within, revokedBatch)
+          yield* Effect.forEach(heads, (head) => end(head, TaskEvent.cases.TokenRevoked.make({})), {
+            concurrency: 8,
+            discard: true
+          })
+          return heads.length
+        }).pipe(Effect.repeat({ while: (found) => found === revokedBatch }))
 
       /** Starts missing actors among one page of live tasks; returns where the next page begins. */
       const walk = Effect.fnUntraced(function*(after: TaskId | undefined, page: number) {
@@ -55,6 +72,7 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
 
       // What ran out while no node was up ends before anything of it is handed over again.
       yield* endOverdue(Duration.zero)
+      yield* endRevoked()
       let cursor = yield* walk(undefined, startPage)
       while (cursor !== undefined) cursor = yield* walk(cursor, startPage)
 
@@ -62,11 +80,13 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
       let position: TaskId | undefined
       const sweep = Effect.gen(function*() {
         yield* endOverdue(grace)
+        const sinceLast = Duration.millis(((yield* now) - (yield* Ref.get(lastSweep))) / 1000)
+        yield* endRevoked(Duration.sum(visibilityLag, sinceLast))
         position = yield* walk(position, walkPage)
         yield* Ref.set(lastSweep, yield* now)
       }).pipe(Effect.catchCause((cause) => Effect.logWarning("a sweep did not finish", cause)))
       yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced(sweepInterval)))
-      return TaskSweeper.of({ lastSweep: Ref.get(lastSweep) })
+      return TaskSweeper.of({ lastSweep: Ref.get(lastSweep), endRevoked: Effect.asVoid(endRevoked(visibilityLag)) })
     })
   )
 }

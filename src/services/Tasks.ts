@@ -5,6 +5,7 @@ import { type CoreEvent, toTaskEvent } from "../domain/CoreProtocol.ts"
 import * as Limits from "../domain/Limits.ts"
 import { fromValue } from "../domain/OpaqueJson.ts"
 import type { Caller, Principal } from "../domain/Principal.ts"
+import type { Revocation } from "../domain/Revocation.ts"
 import { RunId, type Task, TaskEvent, type TaskHead, TaskId, TaskStatus } from "../domain/Task.ts"
 import { type CreateTaskBody, toRunRequest } from "../domain/TaskRequest.ts"
 import { now, plus } from "../domain/Timestamp.ts"
@@ -22,6 +23,8 @@ import {
   TaskRepository,
   type TooManyActiveTasks
 } from "./TaskRepository.ts"
+import { TaskSweeper } from "./TaskSweeper.ts"
+import { TokenRevocations } from "./TokenRevocations.ts"
 
 export class TaskNotFound extends Schema.TaggedError<TaskNotFound>()("TaskNotFound", {}) {}
 
@@ -77,6 +80,8 @@ export class Tasks extends Context.Service<Tasks, {
     claim?: IdempotencyClaim
   ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused>
   readonly cancelInterrupted: (principal: Principal) => Effect.Effect<ReadonlyArray<TaskId>>
+  /** Takes no request of the token any more and ends what is processing with it (CONTRACT 3 and 6). */
+  readonly revoke: (revocation: Revocation) => Effect.Effect<void>
   /** An event of the core; `applied` tells whether it changed the task. */
   readonly report: (
     event: CoreEvent
@@ -90,6 +95,8 @@ export class Tasks extends Context.Service<Tasks, {
       const stops = yield* CoreStops
       const secrets = yield* Secrets
       const settings = yield* Settings
+      const sweeper = yield* TaskSweeper
+      const revocations = yield* TokenRevocations
       const random = yield* SecureRandom.SecureRandom
       const newRunId = Effect.map(random.uuidV7(), (id) => RunId.make(id))
 
@@ -140,7 +147,7 @@ export class Tasks extends Context.Service<Tasks, {
         const run: Run = {
           taskId: uuid,
           runId: head.runId,
-          sub: principal.sub,
+          principal,
           userToken: caller.token,
           deadline: head.deadline,
           request,
@@ -215,6 +222,7 @@ export class Tasks extends Context.Service<Tasks, {
           const event = TaskEvent.cases.ToolResultsSubmitted.make({
             results,
             runId: yield* newRunId,
+            principal: caller.principal,
             userToken: yield* sealToken(caller)
           })
           const head = yield* commitInterrupted(task, event, claim)
@@ -241,17 +249,32 @@ export class Tasks extends Context.Service<Tasks, {
         return canceled.map(({ uuid }) => uuid)
       })
 
+      const endRevoked = Effect.fnUntraced(function*(head: TaskHead) {
+        const event = TaskEvent.cases.TokenRevoked.make({})
+        const outcome = yield* repository.commit(head.uuid, event, yield* now, { runId: head.runId })
+        if (outcome._tag === "Unknown") return { head }
+        yield* Effect.andThen(actors.wake(outcome.head), stops.wake)
+        return outcome
+      })
+
       const report = Effect.fnUntraced(function*(event: CoreEvent) {
         const { event_id: coreEventId, run_id, task_id } = event
         if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
         const runId = Schema.is(RunId)(run_id) ? run_id : noRun
         const outcome = yield* repository.commit(task_id, toTaskEvent(event), yield* now, { runId, coreEventId })
         if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
+        if (outcome._tag === "Revoked") {
+          const { head: { status } } = yield* endRevoked(outcome.head)
+          return yield* new RunSuperseded({ status })
+        }
         yield* actors.wake(outcome.head)
         const { status } = outcome.head
         if (outcome._tag === "Superseded") return yield* new RunSuperseded({ status })
         return { status, applied: outcome._tag === "Applied" }
       })
+
+      const revoke = (revocation: Revocation) =>
+        Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation), sweeper.endRevoked))
 
       return Tasks.of({
         create,
@@ -261,6 +284,7 @@ export class Tasks extends Context.Service<Tasks, {
         submitToolResults,
         cancel,
         cancelInterrupted,
+        revoke,
         report
       })
     })

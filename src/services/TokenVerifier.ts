@@ -24,10 +24,18 @@ const cacheSize = 10_000
 /** The last second of the year 9999. */
 const maxSeconds = 253_402_300_799
 
+/** Seconds by which an issuer's clock may be ahead of ours. The end of a token is never put off. */
+const maxSkew = 60
+
+const isMoment = (seconds: number) => seconds >= 0 && seconds <= maxSeconds
+
 /** What may name a user or a token. */
 const isName = (claim: unknown): claim is string =>
   Predicate.isString(claim) && claim !== "" && claim.length <= maxNameLength && claim.isWellFormed() &&
   !claim.includes("\0")
+
+/** The `Principal.tokenId` of a token with this `jti`. */
+export const idOfJti = (jti: string): string => `jti:${jti}`
 
 const invalid = (error: unknown) =>
   new InvalidToken({ reason: error instanceof jose.errors.JOSEError ? error.code : "malformed" })
@@ -36,6 +44,10 @@ const encoder = new TextEncoder()
 
 export class TokenVerifier extends Context.Service<TokenVerifier, {
   readonly verify: (token: Redacted.Redacted) => Effect.Effect<Caller, InvalidToken | RemoteKeys.TokenKeysUnavailable>
+  /** What a revocation of the token names and when it may be forgotten; the token may be anyone's and of any time. */
+  readonly identify: (
+    token: Redacted.Redacted
+  ) => Effect.Effect<{ readonly tokenId: string; readonly expiresAt: number | null }, InvalidToken>
 }>()("async-task-service/services/TokenVerifier") {
   static readonly layer = (rules: TokenRules) =>
     Layer.effect(
@@ -47,6 +59,7 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
         const options: Omit<jose.JWTVerifyOptions, "currentDate"> = {
           algorithms: [...rules.algorithms],
           requiredClaims: ["exp", "sub"],
+          clockTolerance: maxSkew,
           ...(rules.issuer === undefined ? {} : { issuer: rules.issuer }),
           ...(rules.audience === undefined ? {} : { audience: rules.audience })
         }
@@ -57,6 +70,8 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
 
         const verifySignature = Effect.fnUntraced(function*(token: string) {
           const header = yield* Effect.try({ try: () => jose.decodeProtectedHeader(token), catch: invalid })
+          // No key is looked for, and none fetched, for what no key of ours may verify.
+          if (!rules.algorithms.includes(header.alg ?? "")) return yield* new InvalidToken({ reason: "alg" })
           const currentDate = DateTime.toDate(yield* DateTime.now)
           const candidates = yield* findKeys(header)
           const attempts = candidates.map((candidate) =>
@@ -66,6 +81,28 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
             })
           )
           return yield* Effect.firstSuccessOf([Effect.fail(new InvalidToken({ reason: "no key" })), ...attempts])
+        })
+
+        const idOf = (token: string, jti: string | undefined) =>
+          jti !== undefined
+            ? Effect.succeed(idOfJti(jti))
+            : Effect.map(
+              digest.digestHex(Digest.sha256, encoder.encode(token.slice(0, token.lastIndexOf(".")))),
+              (hash) => `sha256:${hash}`
+            )
+
+        const identify = Effect.fnUntraced(function*(redacted: Redacted.Redacted) {
+          const token = Redacted.value(redacted)
+          if (token.length > maxTokenLength) return yield* new InvalidToken({ reason: "too long" })
+          const { exp, jti } = yield* Effect.try({
+            try: () => {
+              jose.decodeProtectedHeader(token)
+              return jose.decodeJwt(token)
+            },
+            catch: invalid
+          })
+          if (jti !== undefined && !isName(jti)) return yield* new InvalidToken({ reason: "jti" })
+          return { tokenId: yield* idOf(token, jti), expiresAt: exp !== undefined && isMoment(exp) ? exp : null }
         })
 
         const verify = Effect.fnUntraced(function*(redacted: Redacted.Redacted) {
@@ -83,22 +120,21 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           const { exp, iat, jti, sub } = payload
           if (!isName(sub)) return yield* new InvalidToken({ reason: "sub" })
           if (jti !== undefined && !isName(jti)) return yield* new InvalidToken({ reason: "jti" })
-          if (iat !== undefined && !(iat >= 0 && iat <= maxSeconds)) return yield* new InvalidToken({ reason: "iat" })
-          const signed = token.slice(0, token.lastIndexOf("."))
-          const tokenId = jti !== undefined
-            ? `jti:${jti}`
-            : `sha256:${yield* digest.digestHex(Digest.sha256, encoder.encode(signed))}`
+          if (iat !== undefined && !isMoment(iat)) return yield* new InvalidToken({ reason: "iat" })
+          if (exp === undefined || exp <= nowSeconds || !isMoment(exp)) {
+            return yield* new InvalidToken({ reason: "exp" })
+          }
           const caller: Caller = {
-            principal: { sub, tokenId, issuedAt: iat ?? null },
+            principal: { sub, tokenId: yield* idOf(token, jti), issuedAt: iat ?? null },
             token: redacted,
-            expiresAt: exp ?? 0
+            expiresAt: exp
           }
           cache.set(token, caller)
           if (cache.size > cacheSize) cache.delete(cache.keys().next().value ?? "")
           return caller
         })
 
-        return TokenVerifier.of({ verify })
+        return TokenVerifier.of({ verify, identify })
       })
     ).pipe(Layer.provide(Digest.layerWebCrypto))
 }

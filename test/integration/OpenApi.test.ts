@@ -35,7 +35,7 @@ afterAll(async () => {
 const visit = (node: unknown, path: string, look: (node: Node, path: string) => void): void => {
   if (typeof node !== "object" || node === null) return
   if (!Array.isArray(node)) look(node as Node, path)
-  for (const [key, inner] of Object.entries(node)) if (key !== "example") visit(inner, `${path}/${key}`, look)
+  for (const [key, inner] of Object.entries(node)) if (key !== "examples") visit(inner, `${path}/${key}`, look)
 }
 
 const operations = () =>
@@ -74,11 +74,11 @@ describe("the document", () => {
     for (const { id, operation } of operations()) {
       assert.isString(operation["summary"], id)
       const json = operation["requestBody"]?.["content"]?.["application/json"]
-      if (json !== undefined) assert.isDefined(json["example"], id)
+      if (json !== undefined) assert.isDefined(json["examples"].example.value, id)
       for (const [status, response] of Object.entries<Node>(operation["responses"])) {
         assert.isDefined(response["headers"]["X-Request-Id"], `${id} ${status}`)
         for (const content of Object.values<Node>(response["content"] ?? {})) {
-          assert.isDefined(content["example"], `${id} ${status}`)
+          assert.isDefined(content["examples"].example.value, `${id} ${status}`)
         }
       }
     }
@@ -161,7 +161,7 @@ describe("the live service", () => {
     const examples = Object.fromEntries(
       operations().map(({ id, operation }) => [
         id,
-        operation["requestBody"]?.["content"]?.["application/json"]?.["example"]
+        operation["requestBody"]?.["content"]?.["application/json"]?.["examples"]?.["example"]["value"]
       ])
     )
     try {
@@ -207,6 +207,9 @@ describe("the live service", () => {
       await ok(404, "POST", "/internal/core/events", internalToken, examples["core.report"])
       await refused(422, "POST", "/internal/core/events", internalToken, { type: "nonsense" })
       await refused(401, "POST", "/internal/core/events", "nobody", examples["core.report"])
+      await ok(204, "POST", "/internal/tokens/revoke", internalToken, examples["tokens.revoke"])
+      await refused(422, "POST", "/internal/tokens/revoke", internalToken, { jti: "one", sub: "two" })
+      await refused(401, "POST", "/internal/tokens/revoke", "nobody", examples["tokens.revoke"])
       await ok(200, "GET", `/api/tasks/${uuid}`, token)
       await ok(200, "GET", `/api/tasks/${uuid}/events`, token)
       await ok(200, "GET", `/api/tasks/${uuid}/deliveries`, token)

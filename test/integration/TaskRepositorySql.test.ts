@@ -2,21 +2,27 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Option } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import * as RevocationRepositorySql from "../../src/services/sql/RevocationRepositorySql.ts"
 import * as TaskRepositorySql from "../../src/services/sql/TaskRepositorySql.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import { TaskRepository } from "../../src/services/TaskRepository.ts"
 import * as Database from "../kit/Database.ts"
+import * as RevocationContract from "../kit/RevocationContract.ts"
 import { contract, makeTask } from "../kit/TaskRepositoryContract.ts"
 
 layer(
   Layer.mergeAll(
-    TaskRepositorySql.layer.pipe(Layer.provide(Database.layer), Layer.provideMerge(TaskNotifications.layer)),
+    Layer.merge(TaskRepositorySql.layer, RevocationRepositorySql.layer).pipe(
+      Layer.provide(Database.layer),
+      Layer.provideMerge(TaskNotifications.layer)
+    ),
     SecureRandom.layerWebCrypto
   )
 )(
   "TaskRepository on Postgres",
   (it) => {
     contract(it)
+    RevocationContract.contract(it)
 
     it.effect("creates that share a statement keep their own outcomes: one that fails spoils no other", () =>
       Effect.gen(function*() {

@@ -13,7 +13,7 @@ export const mint = (sub: string, claims: jose.JWTPayload = {}) =>
   new jose.SignJWT({ ...claims })
     .setProtectedHeader({ alg: "HS256" })
     .setSubject(sub)
-    .setIssuedAt()
+    .setIssuedAt(claims.iat)
     .setExpirationTime(claims.exp ?? "1 hour")
     .sign(new TextEncoder().encode(jwtSecret))
 

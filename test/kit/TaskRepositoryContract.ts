@@ -57,6 +57,7 @@ const eventOf = Effect.fnUntraced(function*(tag: TaskEventTag) {
     ToolResultsSubmitted: cases.ToolResultsSubmitted.make({
       results: [{ tool_call_id: "c1", output: 1 }],
       runId,
+      principal: { sub: "user", tokenId: "token-2", issuedAt: 1_700_000_001 },
       userToken: "sealed-again"
     }),
     Canceled: cases.Canceled.make({ reason: "enough" })

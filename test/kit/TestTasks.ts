@@ -7,6 +7,7 @@ import type { Caller } from "../../src/domain/Principal.ts"
 import type { RunId } from "../../src/domain/Task.ts"
 import type { CreateTaskBody } from "../../src/domain/TaskRequest.ts"
 import { CoreClient, type Run } from "../../src/services/CoreClient.ts"
+import * as RevocationRepositoryMemory from "../../src/services/RevocationRepositoryMemory.ts"
 import { Secrets } from "../../src/services/Secrets.ts"
 import { Settings } from "../../src/services/Settings.ts"
 import * as TaskEngine from "../../src/services/TaskEngine.ts"
@@ -55,6 +56,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
   )
   const layer = TaskEngine.layer.pipe(
     Layer.provideMerge(layerStore),
+    Layer.provideMerge(RevocationRepositoryMemory.layer),
     Layer.provide([layerCore, layerSettings]),
     Layer.provide(Secrets.layer([Redacted.make(new Uint8Array(32))])),
     Layer.provide(SecureRandom.layerWebCrypto)

@@ -41,7 +41,7 @@ describe("acceptance", () => {
         const { uuid } = yield* tasks.create(caller, question)
         const run = yield* Queue.take(starts)
         assert.strictEqual(run.taskId, uuid)
-        assert.strictEqual(run.sub, "ann")
+        assert.strictEqual(run.principal.sub, "ann")
         assert.deepStrictEqual(JSON.parse(run.request), {
           assistant_id: 1,
           input: [{ type: "text", text: "Why?" }],

@@ -1,13 +1,18 @@
 import { layer } from "@effect/vitest"
 import { Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
+import * as RevocationRepositoryMemory from "../../src/services/RevocationRepositoryMemory.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.ts"
+import * as RevocationContract from "../kit/RevocationContract.ts"
 import { contract } from "../kit/TaskRepositoryContract.ts"
 
 layer(
   Layer.mergeAll(
-    TaskRepositoryMemory.layer.pipe(Layer.provideMerge(TaskNotifications.layer)),
+    TaskRepositoryMemory.layer.pipe(Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer])),
     SecureRandom.layerWebCrypto
   )
-)("TaskRepository in memory", contract)
+)("TaskRepository in memory", (it) => {
+  contract(it)
+  RevocationContract.contract(it)
+})

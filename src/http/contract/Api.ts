@@ -9,6 +9,7 @@ import * as Errors from "./Errors.ts"
 import * as Files from "./FileSchemas.ts"
 import { Authorization, InternalAuthorization } from "./Middleware.ts"
 import * as Tasks from "./TaskSchemas.ts"
+import { RevokeBody } from "./TokenSchemas.ts"
 
 const uuid = { uuid: Schema.String }
 const ofOneTask = [Errors.Forbidden, Errors.NotFound] as const
@@ -125,15 +126,32 @@ export class CoreGroup extends HttpApiGroup.make("core").add(
   OpenApi.annotations({ description: "For the processing core, with an internal token." })
 ) {}
 
-export class Api
-  extends HttpApi.make("async-task-service").add(FilesGroup).add(TasksGroup).add(CoreGroup).annotateMerge(
-    OpenApi.annotations({
-      title: "Asynchronous Task Service",
-      version: "1.0.0",
-      description:
-        "Runs AI-assistant tasks in the background: create, poll or be called back, answer tool calls, cancel. Fields may be "
-        + "added to answers at any time: tolerate what you do not know.",
-      transform: finish
-    })
+export class TokensGroup extends HttpApiGroup.make("tokens").add(
+  HttpApiEndpoint.post("revoke", "/internal/tokens/revoke", {
+    payload: RevokeBody,
+    success: HttpApiSchema.NoContent,
+    error: ofBody
+  }).annotateMerge(
+    documented(
+      "Revoke tokens",
+      "For those who issue tokens: refuses them from now on, on every node within 5 seconds. Tasks that are processing "
+        + "with one fail at once, pending ones as soon as they would start; interrupted ones wait for another token."
+    )
   )
+).middleware(InternalAuthorization).annotateMerge(
+  OpenApi.annotations({ description: "For those who issue tokens, with an internal token." })
+) {}
+
+export class Api
+  extends HttpApi.make("async-task-service").add(FilesGroup).add(TasksGroup).add(CoreGroup).add(TokensGroup)
+    .annotateMerge(
+      OpenApi.annotations({
+        title: "Asynchronous Task Service",
+        version: "1.0.0",
+        description:
+          "Runs AI-assistant tasks in the background: create, poll or be called back, answer tool calls, cancel. Fields may be "
+          + "added to answers at any time: tolerate what you do not know.",
+        transform: finish
+      })
+    )
 {}

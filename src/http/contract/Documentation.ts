@@ -240,6 +240,9 @@ const eventStream: Node = {
 
 const fileRules = `Up to ${Limits.fileBytes / 1024} KB, in one of the formats ${extensions.join(", ")}.`
 
+/** The form that documentation pages show of answers, too. */
+const asExample = (value: unknown) => ({ example: { value } })
+
 const finishOperation = (operation: Node) => {
   const id = String(operation["operationId"])
   const example = examples[id]
@@ -251,7 +254,7 @@ const finishOperation = (operation: Node) => {
   const form = operation["requestBody"]?.["content"]?.["multipart/form-data"]?.["schema"]
   if (form !== undefined) form["properties"]["file"]["description"] = fileRules
   const request = operation["requestBody"]?.["content"]?.["application/json"]
-  if (request !== undefined) request["example"] = example?.request
+  if (request !== undefined) request["examples"] = asExample(example?.request)
   // An empty body stands for no reason.
   if (id === "tasks.cancel") operation["requestBody"]["required"] = false
   for (const [status, response] of Object.entries<Node>(operation["responses"])) {
@@ -259,11 +262,13 @@ const finishOperation = (operation: Node) => {
     response["description"] = errorDescriptions[status] ?? "Done."
     const isSuccess = status.startsWith("2")
     for (const [type, content] of Object.entries<Node>(response["content"] ?? {})) {
-      content["example"] = isSuccess
-        ? example?.answer
-        : id === "core.report" && status === "409"
-        ? { message: "The run is not the task's current one: stop it.", status: "canceled" }
-        : errorExamples[status]
+      content["examples"] = asExample(
+        isSuccess
+          ? example?.answer
+          : id === "core.report" && status === "409"
+          ? { message: "The run is not the task's current one: stop it.", status: "canceled" }
+          : errorExamples[status]
+      )
       if (type === "text/event-stream") content["schema"] = eventStream
     }
   }
@@ -292,10 +297,21 @@ const webhook: Node = {
     requestBody: {
       required: true,
       description: "The task, as `GET /api/tasks/{uuid}` answered at that moment.",
-      content: { "application/json": { schema: schemaRef("Task"), example: webhookExample } }
+      content: { "application/json": { schema: schemaRef("Task"), examples: asExample(webhookExample) } }
     },
     responses: { "2XX": { description: "Delivered." } }
   }
+}
+
+/** Schemes are written in lower case: tools compare them to the letter. */
+const securitySchemes: Node = {
+  jwt: {
+    type: "http",
+    scheme: "bearer",
+    bearerFormat: "JWT",
+    description: "The user's JSON Web Token. Its `sub` is the user."
+  },
+  internalToken: { type: "http", scheme: "bearer", description: "One of the operator's `INTERNAL_TOKENS`." }
 }
 
 /** The finished document. */
@@ -306,7 +322,7 @@ export const finish = (generated: Node): Node => {
       .filter(([name]) => name !== "TaskEventEncoded")
       .map(([name, schema]) => [publicName(name), schema])
   )
-  spec["components"] = { ...spec["components"], schemas: { ...schemas, ...opaqueSchemas }, headers }
+  spec["components"] = { schemas: { ...schemas, ...opaqueSchemas }, headers, securitySchemes }
   discriminate(spec["components"]["schemas"])
   describeLiterals(spec["components"]["schemas"])
   for (const path of Object.values<Node>(spec["paths"])) Object.values<Node>(path).forEach(finishOperation)

@@ -91,7 +91,8 @@ export const examples: Readonly<Record<string, Example>> = {
       turn
     },
     answer: { status: "completed", applied: true }
-  }
+  },
+  "tokens.revoke": { request: { sub: "user-1", issued_before: completedAt } }
 }
 
 /** The body of each error status. */

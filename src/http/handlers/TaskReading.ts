@@ -8,8 +8,10 @@ import { format } from "../../domain/Timestamp.ts"
 import type { RecordedEvent } from "../../services/TaskRepository.ts"
 import * as Services from "../../services/Tasks.ts"
 import { TaskWatch } from "../../services/TaskWatch.ts"
+import { type RevocationsUnknown, type TokenIsRevoked, TokenRevocations } from "../../services/TokenRevocations.ts"
 import { Forbidden, invalid, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
+import { refusal } from "./Authorization.ts"
 import { decodeTaskQuery } from "./Query.ts"
 
 /** A task that another has, or no one. */
@@ -21,6 +23,11 @@ export const ownErrors = {
 export const tooManyWaiting = {
   TooManyWaiting: ({ maximum }: { readonly maximum: number }) =>
     Effect.fail(new TooManyRequests({ message: `Too many requests wait at a time. The maximum is ${maximum}.` }))
+}
+
+const revoked = {
+  TokenIsRevoked: (error: TokenIsRevoked) => Effect.fail(refusal(error)),
+  RevocationsUnknown: (error: RevocationsUnknown) => Effect.fail(refusal(error))
 }
 
 /** RFC 9110: the tags of `If-None-Match`, compared weakly. */
@@ -63,6 +70,7 @@ const expiry = (expiresAt: number) =>
 export const make = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const watch = yield* TaskWatch
+  const revocations = yield* TokenRevocations
 
   const get = Effect.fnUntraced(
     function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
@@ -79,7 +87,8 @@ export const make = Effect.gen(function*() {
 
       let present = head
       if (head !== undefined && Duration.isPositive(wait) && !isEnough(head)) {
-        yield* watch.until(head, isEnough, wait)
+        yield* Effect.raceFirst(watch.until(head, isEnough, wait), revocations.awaitRevoked(principal))
+        yield* revocations.check(principal)
         present = yield* tasks.glance(principal, uuid)
       }
       if (present !== undefined && isKnown(present)) {
@@ -91,7 +100,7 @@ export const make = Effect.gen(function*() {
         headers: { etag: etagOf(task, includesWaitingOn), "cache-control": "private, no-cache" }
       })
     },
-    Effect.catchTags({ ...ownErrors, ...tooManyWaiting })
+    Effect.catchTags({ ...ownErrors, ...tooManyWaiting, ...revoked })
   )
 
   const events = Effect.fnUntraced(
@@ -105,7 +114,7 @@ export const make = Effect.gen(function*() {
       const text = Stream.succeed(Sse.encoder.write(reconnectAfter)).pipe(
         Stream.concat(Stream.map(happening, render(uuid))),
         Stream.merge(keepAlive, { haltStrategy: "left" }),
-        Stream.interruptWhen(expiry(expiresAt)),
+        Stream.interruptWhen(Effect.raceFirst(expiry(expiresAt), revocations.awaitRevoked(principal))),
         Stream.encodeText
       )
       return HttpServerResponse.stream(request.method === "HEAD" ? Stream.empty : text, {

@@ -42,7 +42,7 @@ const own = <S extends Schema.Codec<any, any>>(
   run: (parameters: S["Type"]) => ReturnType<OwnTool["run"]>
 ): OwnTool => ({
   tool: Tool.make(name, { description, parameters }),
-  run: (given) => Effect.flatMap(Schema.decodeUnknownEffect(parameters)(given), run)
+  run: (given) => Effect.flatMap(Schema.decodeEffect(parameters)(given), run)
 })
 
 const showImage = (id: string, { format = "", name, size }: FoundFile) =>

@@ -151,16 +151,19 @@ export const parse = (
   )
 }
 
-/** The one assistant that a single endpoint makes. */
-export const general = (id: number, endpoint: Endpoint): Assistant => ({
-  id,
-  name: "General assistant",
-  instructions:
-    "You are a helpful assistant that works in the background. Answer the user's request as fully as it needs.",
-  models: new Map([[1, endpoint]]),
-  imageGenerators: new Map(),
-  maxRounds: defaultRounds
-})
+/** What there is without a file: one assistant, when there is a model for it. */
+export const general = (id: number, endpoint: Endpoint | undefined): Assistants =>
+  new Map(
+    endpoint === undefined ? [] : [[id, {
+      id,
+      name: "General assistant",
+      instructions:
+        "You work in the background, where nobody can answer a question. Do the user's task as fully as it needs.",
+      models: new Map([[1, endpoint]]),
+      imageGenerators: new Map(),
+      maxRounds: defaultRounds
+    }]]
+  )
 
 /** The assistants of a file, as it is whenever they are asked for. */
 export const fromFile = Effect.fnUntraced(function*(path: string, environment: Environment) {
@@ -177,7 +180,7 @@ export const fromFile = Effect.fnUntraced(function*(path: string, environment: E
   )
   const known = yield* Ref.make(first)
 
-  return Effect.gen(function*() {
+  const current = Effect.gen(function*() {
     const { assistants, stamp: seen } = yield* Ref.get(known)
     const now = yield* stamp
     if (now === seen) return assistants
@@ -189,4 +192,6 @@ export const fromFile = Effect.fnUntraced(function*(path: string, environment: E
     yield* Ref.set(known, { stamp: now, assistants: loaded })
     return loaded
   }).pipe(Effect.catch(() => Effect.map(Ref.get(known), ({ assistants }) => assistants)))
+
+  return { current }
 })

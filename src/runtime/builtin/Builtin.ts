@@ -19,9 +19,7 @@ export const generalAssistantId = 10
 const assistantsOf = ({ assistantsFile, model }: AppConfig) =>
   assistantsFile !== undefined
     ? Assistants.fromFile(assistantsFile, process.env)
-    : Effect.succeed(Effect.succeed<Assistants.Assistants>(
-      new Map(model === undefined ? [] : [[generalAssistantId, Assistants.general(generalAssistantId, model)]])
-    ))
+    : Effect.succeed({ current: Effect.succeed(Assistants.general(generalAssistantId, model)) })
 
 /** The backend's routes for the gateway and the core, and the storage that is everyone's. */
 export const backend = Effect.fnUntraced(function*(config: AppConfig) {
@@ -31,7 +29,7 @@ export const backend = Effect.fnUntraced(function*(config: AppConfig) {
     storageUrl: `${config.publicUrl}/storage`,
     reader: FileReader.make(),
     chats: yield* Chats.make(path.join(config.dataDir, "chats")),
-    assistants: yield* assistantsOf(config),
+    assistants: (yield* assistantsOf(config)).current,
     hasDemo: config.assistantsFile === undefined,
     transcription: config.transcription
   })

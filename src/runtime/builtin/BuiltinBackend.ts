@@ -2,7 +2,7 @@
  * The built-in assistant backend: another system played by us, known only by the wire of CONTRACT 5. A chat's id carries its
  * assistant and configurations, so chats outlive a restart; files and interrupted turns are kept in a folder.
  */
-import { Effect, Option, Schema, Stream } from "effect"
+import { Effect, Option, type Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { CreateChat, CreateTranscription, CreateTurn, type TurnLine } from "../../domain/AssistantProtocol.ts"

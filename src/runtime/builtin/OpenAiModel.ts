@@ -104,9 +104,7 @@ export const post = (http: HttpClient.HttpClient, endpoint: Endpoint) => {
     http.execute(body(request(path))).pipe(
       Effect.mapError((error: HttpClientError.HttpClientError) => lost(error.reason._tag)),
       Effect.timeoutOrElse({ duration: maxSilence, orElse: () => Effect.fail(lost("no answer in time")) }),
-      Effect.flatMap((response) =>
-        response.status >= 200 && response.status < 300 ? Effect.succeed(response) : failureOf(response)
-      )
+      Effect.filterOrElse(({ status }) => status >= 200 && status < 300, failureOf)
     )
 }
 

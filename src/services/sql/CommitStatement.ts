@@ -5,6 +5,7 @@
 import {
   activeStatuses,
   isTerminal,
+  needsValidToken,
   sourcesOf,
   stopReasonOf,
   targetOf,
@@ -34,7 +35,14 @@ export const inStatuses = (statuses: ReadonlyArray<TaskStatus>) =>
 
 export const isLive = inStatuses(activeStatuses)
 
-const build = (write: ($: (name: string, type: string) => string) => string): Statement => {
+/** Whether the task's token is revoked (CONTRACT 3). */
+const isRevoked = `(EXISTS (SELECT FROM token_revocations r WHERE r.token_id = tasks.token_id) OR EXISTS (
+          SELECT FROM token_revocations r WHERE r.sub = tasks.sub
+            AND (tasks.token_issued_at IS NULL OR tasks.token_issued_at < r.issued_before)))`
+
+type Placeholder = (name: string, type: string) => string
+
+const build = (write: ($: Placeholder) => string): Statement => {
   const names: Array<string> = []
   const text = write((name, type) => {
     if (!names.includes(name)) names.push(name)
@@ -47,7 +55,7 @@ const build = (write: ($: (name: string, type: string) => string) => string): St
 const claimable: ReadonlySet<TaskEventTag> = new Set(["ToolResultsSubmitted", "Canceled"])
 
 /** `which` picks the tasks; `and` adds further effects, each a common table expression over `moved`. */
-const changeStatement = (tag: TaskEventTag, which: ($: (name: string, type: string) => string) => string) => {
+const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) => {
   const target = targetOf(tag)
   const terminal = isTerminal(target)
   const stopReason = stopReasonOf(tag)
@@ -56,7 +64,13 @@ const changeStatement = (tag: TaskEventTag, which: ($: (name: string, type: stri
     const sets = [`status = '${target}'`, "revision = revision + 1", `error = ${$("error", "text")}`]
     sets.push(`pending_tool_calls = ${target === "interrupted" ? $("pendingToolCalls", "text") : "NULL"}`)
     if (terminal) sets.push(`completed_at = ${$("at", "timestamptz")}`)
-    if (tag === "ToolResultsSubmitted") sets.push(`run_id = ${$("newRunId", "uuid")}`)
+    if (tag === "ToolResultsSubmitted") {
+      sets.push(
+        `run_id = ${$("newRunId", "uuid")}`,
+        `token_id = ${$("tokenId", "text")}`,
+        `token_issued_at = to_timestamp(${$("tokenIssuedAt", "float8")})`
+      )
+    }
 
     const effects = [
       `event AS (
@@ -95,7 +109,7 @@ const changeStatement = (tag: TaskEventTag, which: ($: (name: string, type: stri
     }
     return `WITH moved AS (
         UPDATE tasks SET ${sets.join(", ")}
-        WHERE ${which($)} AND ${inStatuses(sourcesOf(tag))}
+        WHERE ${which($)} AND ${inStatuses(sourcesOf(tag))}${needsValidToken(tag) ? ` AND NOT ${isRevoked}` : ""}
         RETURNING *),
       ${effects.join(",\n      ")}
       SELECT ${headColumns} FROM moved`
@@ -121,10 +135,27 @@ export const commitStatement = (tag: TaskEventTag): Statement => byTag.get(tag) 
 /** SPEC "POST /api/tasks/cancel-interrupted": all of a user's interrupted tasks at once. */
 export const cancelInterrupted = changeStatement("Canceled", ($) => `sub = ${$("sub", "text")}`)
 
-/** Where a task stands that a commit did not change, and whether it was by an event seen before. */
+/** By the database's clock, which dates the revocations. */
+const since = ($: Placeholder) =>
+  `coalesce(clock_timestamp() - make_interval(secs => ${$("within", "float8")}), '-infinity')`
+
+/** Processing tasks whose token was revoked since a moment, at most so many. */
+export const revoked = build(($) =>
+  `SELECT ${headColumns} FROM tasks WHERE uuid IN (
+      SELECT t.uuid FROM token_revocations r JOIN tasks t ON t.token_id = r.token_id
+      WHERE r.revoked_at >= ${since($)} AND t.status = 'processing'
+      UNION
+      SELECT t.uuid FROM token_revocations r JOIN tasks t ON t.sub = r.sub
+        AND (t.token_issued_at IS NULL OR t.token_issued_at < r.issued_before)
+      WHERE r.revoked_at >= ${since($)} AND t.status = 'processing'
+      LIMIT ${$("limit", "int")}
+    ) AND status = 'processing'`
+)
+
+/** Where a task stands that a commit did not change, and why that may be: an event seen before, a revoked token. */
 export const standing = build(($) =>
   `SELECT ${headColumns}, EXISTS (
       SELECT FROM task_events WHERE task_uuid = ${$("uuid", "uuid")} AND core_event_id = ${$("coreEventId", "text")}
-    ) AS repeated
+    ) AS repeated, ${isRevoked} AS revoked
   FROM tasks WHERE uuid = ${$("uuid", "uuid")}`
 )

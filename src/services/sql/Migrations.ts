@@ -5,6 +5,7 @@ import * as Tasks from "./migrations/0001_tasks.ts"
 import * as IdempotencyKeys from "./migrations/0002_idempotency_keys.ts"
 import * as List from "./migrations/0003_list.ts"
 import * as Retention from "./migrations/0004_retention.ts"
+import * as TokenRevocations from "./migrations/0005_token_revocations.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
   Effect.gen(function*() {
@@ -16,7 +17,8 @@ const migrations = {
   "0001_tasks": run(Tasks.statements),
   "0002_idempotency_keys": run(IdempotencyKeys.statements),
   "0003_list": run(List.statements),
-  "0004_retention": run(Retention.statements)
+  "0004_retention": run(Retention.statements),
+  "0005_token_revocations": run(TokenRevocations.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)

@@ -1,9 +1,9 @@
 /** The store of tasks in Postgres. The rules that must hold are guards in its statements; see `CommitStatement`. */
-import { Effect, Layer, Option, Schema } from "effect"
+import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Limits from "../../domain/Limits.ts"
 import { OpaqueJson } from "../../domain/OpaqueJson.ts"
-import { isTerminal, RunId, TaskHead, TaskId, TaskStatus } from "../../domain/Task.ts"
+import { isTerminal, RunId, sourcesOf, TaskHead, TaskId, TaskStatus } from "../../domain/Task.ts"
 import { changeOf } from "../../domain/TaskChange.ts"
 import { format, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { ToolCall } from "../../domain/ToolCall.ts"
@@ -17,7 +17,15 @@ import {
   TaskRepository,
   TooManyActiveTasks
 } from "../TaskRepository.ts"
-import { cancelInterrupted, commitStatement, headColumns, isLive, micros, standing } from "./CommitStatement.ts"
+import {
+  cancelInterrupted,
+  commitStatement,
+  headColumns,
+  isLive,
+  micros,
+  revoked,
+  standing
+} from "./CommitStatement.ts"
 import { listAll, listByStatus, summaryColumns } from "./ListStatement.ts"
 import * as TaskInserts from "./TaskInserts.ts"
 
@@ -27,7 +35,9 @@ const HeadRow = TaskHead.pipe(Schema.encodeKeys({
   acceptanceDeadline: "acceptance_deadline"
 }))
 const decodeHeads = Schema.decodeUnknownEffect(Schema.Array(HeadRow))
-const decodeStanding = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({ repeated: Schema.Boolean })))
+const decodeStanding = Schema.decodeUnknownEffect(
+  Schema.Array(Schema.Struct({ repeated: Schema.Boolean, revoked: Schema.Boolean }))
+)
 
 const SummaryFields = {
   uuid: TaskId,
@@ -62,6 +72,8 @@ const decodeTasks = Schema.decodeUnknownEffect(
 )
 const decodePendingRuns = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({
   sub: Schema.String,
+  token_id: Schema.String,
+  token_issued_at: Schema.NullOr(Schema.Number),
   run_id: RunId,
   deadline: Timestamp,
   request: OpaqueJson,
@@ -152,6 +164,8 @@ export const layer = Layer.effect(
             newRunId: change.leg?.runId,
             toolResults: change.leg?.results,
             userToken: change.leg?.userToken,
+            tokenId: change.leg?.principal.tokenId,
+            tokenIssuedAt: change.leg?.principal.issuedAt,
             ...(claim === undefined ? {} : {
               key: claim.key,
               fingerprint: claim.fingerprint,
@@ -169,8 +183,12 @@ export const layer = Layer.effect(
         const [present] = yield* decodeHeads(found)
         if (present === undefined) return { _tag: "Unknown" }
         const [seen] = yield* decodeStanding(found)
-        const superseded = isTerminal(present.status) || (fence !== undefined && fence.runId !== present.runId)
-        return { _tag: superseded && seen?.repeated !== true ? "Superseded" : "NoEffect", head: present }
+        if (seen?.repeated === true) return { _tag: "NoEffect", head: present }
+        if (isTerminal(present.status) || (fence !== undefined && fence.runId !== present.runId)) {
+          return { _tag: "Superseded", head: present }
+        }
+        const isLegal = sourcesOf(event._tag).includes(present.status)
+        return { _tag: isLegal && seen?.revoked === true ? "Revoked" : "NoEffect", head: present }
       },
       Effect.orDie
     )
@@ -261,14 +279,15 @@ export const layer = Layer.effect(
       pendingRun: Effect.fnUntraced(
         function*(uuid) {
           const rows = yield* run(
-            `SELECT sub, run_id, ${micros("deadline_at")} AS deadline, request, user_token, core_state, tool_results
+            `SELECT sub, token_id, extract(epoch FROM token_issued_at)::float8 AS token_issued_at, run_id,
+              ${micros("deadline_at")} AS deadline, request, user_token, core_state, tool_results
             FROM tasks JOIN task_requests ON task_uuid = uuid WHERE uuid = $1 AND ${isLive}`,
             [uuid]
           )
           const [row] = yield* decodePendingRuns(rows)
           if (row === undefined) return Option.none()
           return Option.some({
-            sub: row.sub,
+            principal: { sub: row.sub, tokenId: row.token_id, issuedAt: row.token_issued_at },
             runId: row.run_id,
             deadline: row.deadline,
             request: row.request,
@@ -303,6 +322,14 @@ export const layer = Layer.effect(
             [format(at), limit]
           )
           return yield* decodeHeads(rows)
+        },
+        Effect.orDie
+      ),
+
+      revoked: Effect.fnUntraced(
+        function*(within, limit) {
+          const seconds = within === undefined ? null : Duration.toSeconds(within)
+          return yield* decodeHeads(yield* run(revoked.text, revoked.bind({ within: seconds, limit })))
         },
         Effect.orDie
       ),

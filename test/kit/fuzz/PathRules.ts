@@ -90,6 +90,7 @@ const allowed: Readonly<Record<string, ReadonlyArray<string>>> = {
   "/api/files": ["POST"],
   "/api/storage/base": ["GET", "HEAD"],
   "/internal/core/events": ["POST"],
+  "/internal/tokens/revoke": ["POST"],
   "/healthz": ["GET", "HEAD"],
   "/readyz": ["GET", "HEAD"],
   "/openapi.json": ["GET", "HEAD"],

@@ -1,0 +1,52 @@
+/** Revoking tokens (CONTRACT 6, Tokens): one token, or every token of a user that was issued before a moment. */
+import { Schema } from "effect"
+
+/** The last second of the year 9999. */
+const maxSeconds = 253_402_300_799
+
+const isMoment = Schema.makeFilter(
+  (moment: string | number) =>
+    typeof moment === "number"
+      ? moment >= 0 && moment <= maxSeconds
+      : /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)$/.test(moment) &&
+        !Number.isNaN(Date.parse(moment)),
+  { expected: "an ISO 8601 moment with its offset, or seconds since 1970" }
+)
+const Moment = Schema.Union([Schema.String, Schema.Finite]).annotate({
+  expected: "an ISO 8601 moment with its offset, or seconds since 1970"
+}).check(isMoment)
+
+/** As long as what `TokenVerifier` takes. */
+const name = Schema.NonEmptyString.check(Schema.isMaxLength(255, { expected: "at most 255 characters" }))
+
+const absentOr = <S extends Schema.Top>(schema: S, description: string) =>
+  Schema.optional(Schema.NullOr(schema)).annotate({ description })
+
+const subjects = ["jti", "token", "sub"] as const
+
+/** Body of `POST /internal/tokens/revoke`: exactly one of `jti`, `token` and `sub`. */
+export const RevokeBody = Schema.Struct({
+  jti: absentOr(name, "Revokes the token with this `jti`."),
+  token: absentOr(Schema.NonEmptyString, "Revokes this token; its signature is not looked at."),
+  sub: absentOr(name, "Revokes the tokens of this user."),
+  issued_before: absentOr(
+    Moment,
+    "With `sub`: revokes those issued before this moment; now when absent. ISO 8601 or seconds since 1970."
+  ),
+  expires_at: absentOr(
+    Moment,
+    "When what is revoked expires by itself, so that the revocation may be forgotten then; by default the `exp` of `token`, else never."
+  )
+}).annotate({ identifier: "RevokeTokens", description: "What to revoke: exactly one of `jti`, `token` and `sub`." })
+  .check(
+    Schema.makeFilter((body) => {
+      const given = subjects.filter((field) => body[field] !== undefined && body[field] !== null)
+      if (given.length !== 1) {
+        return { path: [given[1] ?? "jti"], issue: "Exactly one of jti, token and sub is expected" }
+      }
+      return body.sub || body.issued_before === undefined || body.issued_before === null
+        ? undefined
+        : { path: ["issued_before"], issue: "Only goes with sub" }
+    })
+  )
+export type RevokeBody = typeof RevokeBody.Type

@@ -1,0 +1,15 @@
+/** Frozen. Tokens that are not to be taken any more: one by its id, or a user's up to a moment (CONTRACT 6, Tokens). */
+export const statements: ReadonlyArray<string> = [
+  `CREATE TABLE token_revocations (
+    token_id text UNIQUE,
+    sub text UNIQUE,
+    issued_before timestamptz,
+    expires_at timestamptz,
+    revoked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT token_revocations_subject CHECK (num_nonnulls(token_id, sub) = 1),
+    CONSTRAINT token_revocations_issued_before CHECK ((sub IS NULL) = (issued_before IS NULL))
+  )`,
+  `CREATE INDEX token_revocations_order ON token_revocations (revoked_at)`,
+  `CREATE INDEX token_revocations_expiry ON token_revocations (expires_at) WHERE expires_at IS NOT NULL`,
+  `CREATE INDEX tasks_token ON tasks (token_id) WHERE status = 'processing'`
+]

@@ -1,0 +1,118 @@
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { ScriptedCore } from "../kit/ScriptedCore.ts"
+import { mint, Service } from "../kit/Service.ts"
+
+const [app, admin, stranger] = ["https://app.example", "http://localhost:5173", "https://stranger.example"]
+
+let database: OpenDatabase
+let core: ScriptedCore
+let token: string
+
+beforeAll(async () => {
+  database = await openDatabase()
+  core = await new ScriptedCore().listen()
+  token = await mint("cors")
+})
+
+afterAll(async () => {
+  await core.close()
+  await database.drop()
+})
+
+const start = (origins: Record<string, string>) =>
+  Service.start({ DATABASE_URL: database.url, CORE_URL: core.url, ...origins })
+
+const preflight = (service: Service, origin: string, path = "/api/tasks") =>
+  fetch(service.url + path, {
+    method: "OPTIONS",
+    headers: {
+      origin,
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "authorization,content-type,idempotency-key"
+    }
+  })
+
+const list = (header: string | null) => header?.split(",").map((name) => name.trim().toLowerCase()) ?? []
+
+const corsHeaders = (headers: Headers) => [...headers.keys()].filter((name) => name.startsWith("access-control-"))
+
+describe("pages of other origins", () => {
+  it("may call nothing unless they are named: no answer has a word on it", async () => {
+    const service = await start({})
+    try {
+      const answers = [
+        await service.call("GET", "/api/tasks", token, undefined, { origin: app }),
+        await service.call("GET", "/api/tasks", "nobody", undefined, { origin: app }),
+        await preflight(service, app)
+      ]
+      assert.deepStrictEqual(answers.map(({ status }) => status), [200, 401, 405])
+      for (const { headers } of answers) assert.deepStrictEqual(corsHeaders(headers), [])
+    } finally {
+      await service.stop()
+    }
+  })
+
+  it("may when they are named, and read what they need, errors too", async () => {
+    const service = await start({ CORS_ORIGINS: `${app}, ${admin}` })
+    try {
+      for (const origin of [app, admin]) {
+        const asked = await preflight(service, origin)
+        assert.strictEqual(asked.status, 204)
+        assert.strictEqual(asked.headers.get("access-control-allow-origin"), origin)
+        assert.include(list(asked.headers.get("access-control-allow-methods")), "post")
+        assert.includeMembers(
+          list(asked.headers.get("access-control-allow-headers")),
+          ["authorization", "content-type", "idempotency-key", "if-none-match", "last-event-id"]
+        )
+        assert.isNotNull(asked.headers.get("x-request-id"))
+        const body = { assistant_id: 1, input: [{ type: "text", text: "x" }] }
+        for (
+          const [method, path, bearer, sent, expected] of [
+            ["POST", "/api/tasks", token, body, 201],
+            ["GET", "/api/tasks/00000000-0000-4000-8000-000000000000", token, undefined, 404],
+            ["GET", "/api/tasks", "nobody", undefined, 401],
+            ["POST", "/api/tasks", token, {}, 422],
+            ["GET", "/nowhere", token, undefined, 404]
+          ] as const
+        ) {
+          const { headers, status } = await service.call(method, path, bearer, sent, { origin })
+          assert.strictEqual(status, expected)
+          assert.strictEqual(headers.get("access-control-allow-origin"), origin, path)
+          assert.includeMembers(
+            list(headers.get("access-control-expose-headers")),
+            ["etag", "location", "x-request-id", "retry-after", "idempotent-replayed"]
+          )
+          assert.include(list(headers.get("vary")), "origin")
+          assert.isNull(headers.get("access-control-allow-credentials"))
+        }
+      }
+      for (const origin of [stranger, "null", `${app}.evil.example`, app.toUpperCase()]) {
+        assert.isNull((await preflight(service, origin)).headers.get("access-control-allow-origin"), origin)
+        const { headers } = await service.call("GET", "/api/tasks", token, undefined, { origin })
+        assert.isNull(headers.get("access-control-allow-origin"), origin)
+        assert.include(list(headers.get("vary")), "origin")
+      }
+    } finally {
+      await service.stop()
+    }
+  })
+
+  it("all may with *", async () => {
+    const service = await start({ CORS_ORIGINS: "*" })
+    try {
+      assert.strictEqual((await preflight(service, stranger)).headers.get("access-control-allow-origin"), "*")
+      const { headers } = await service.call("GET", "/api/tasks", token, undefined, { origin: stranger })
+      assert.strictEqual(headers.get("access-control-allow-origin"), "*")
+    } finally {
+      await service.stop()
+    }
+  })
+
+  it("must be named as origins are", async () => {
+    for (const wrong of ["https://app.example/", "app.example", "*, https://app.example", "https://app.example/path"]) {
+      const failure = await start({ CORS_ORIGINS: wrong }).then(() => "started", String)
+      assert.match(failure, /CORS_ORIGINS: .* is no origin/, wrong)
+    }
+  })
+})

@@ -1,0 +1,73 @@
+/** The documentation page as a browser shows it, where there is one: PATH's chromium or chrome. */
+import { existsSync } from "node:fs"
+import * as path from "node:path"
+import { type Browser, chromium, type Page } from "playwright-core"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { ScriptedCore } from "../kit/ScriptedCore.ts"
+import { mint, Service } from "../kit/Service.ts"
+
+const executablePath = (process.env["PATH"] ?? "").split(path.delimiter)
+  .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => path.join(folder, name)))
+  .find((file) => existsSync(file))
+
+let database: OpenDatabase
+let core: ScriptedCore
+let service: Service
+
+beforeAll(async () => {
+  database = await openDatabase()
+  core = await new ScriptedCore().listen()
+  service = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url })
+})
+
+afterAll(async () => {
+  await service.stop()
+  await core.close()
+  await database.drop()
+})
+
+describe("/docs", () => {
+  it("has a policy that lets it load nothing from elsewhere", async () => {
+    const page = await fetch(`${service.url}/docs`)
+    assert.strictEqual(page.status, 200)
+    const policy = (page.headers.get("content-security-policy") ?? "").split(";").map((part) => part.trim().split(" "))
+    assert.deepInclude(policy, ["default-src", "'none'"])
+    for (const [directive, ...sources] of policy) {
+      for (const source of sources) assert.include(["'none'", "'self'", "'unsafe-inline'", "data:"], source, directive)
+    }
+  })
+})
+
+describe.skipIf(executablePath === undefined)("/docs in a browser", () => {
+  let browser: Browser
+  let page: Page
+  const asked: Array<string> = []
+  const complaints: Array<string> = []
+
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: executablePath ?? "", args: ["--no-sandbox"] })
+    page = await browser.newPage()
+    page.on("request", (request) => asked.push(request.url()))
+    page.on("pageerror", ({ message }) => complaints.push(message))
+    // A load that the policy forbids is told on the console, and is no request.
+    page.on("console", (message) => message.type() === "error" && complaints.push(message.text()))
+    await page.goto(`${service.url}/docs#tag/tasks/GET/api/tasks`)
+  })
+
+  afterAll(() => browser.close())
+
+  it("shows every operation and its example without the internet, and calls the service with a token", async () => {
+    await page.getByRole("heading", { name: "Create a task" }).waitFor()
+    await page.getByText("Bearer YOUR_SECRET_TOKEN").first().waitFor()
+    await page.getByText("019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913").first().waitFor()
+    await page.getByRole("button", { name: "Test Request (get /api/tasks)", exact: true }).click()
+    await page.getByRole("textbox", { name: /token/i }).last().click()
+    await page.keyboard.insertText(await mint("browser"))
+    await page.getByRole("button", { name: /Send.*request/i }).last().click()
+    await page.getByText("200 OK").waitFor()
+    assert.isTrue(asked.some((url) => url.startsWith(`${service.url}/api/tasks?`)))
+    assert.deepStrictEqual(asked.filter((url) => !url.startsWith(`${service.url}/`) && !url.startsWith("data:")), [])
+    assert.deepStrictEqual(complaints, [])
+  })
+})

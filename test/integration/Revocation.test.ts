@@ -1,0 +1,179 @@
+/** Revoked tokens (SPEC "Authentication", CONTRACT 3 and 6), as clients of two nodes on one database meet them. */
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { internalToken, report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
+import { eventually, mint, Service } from "../kit/Service.ts"
+
+let database: OpenDatabase
+let core: ScriptedCore
+let service: Service
+let other: Service
+
+beforeAll(async () => {
+  database = await openDatabase()
+  core = await new ScriptedCore().listen()
+  const settings = { DATABASE_URL: database.url, CORE_URL: core.url }
+  service = await Service.start(settings)
+  other = await Service.start(settings)
+})
+
+afterAll(async () => {
+  await Promise.all([service.stop(), other.stop()])
+  await core.close()
+  await database.drop()
+})
+
+const runOf = (uuid: string) => eventually(async () => core.runOf(uuid), (run) => run !== undefined).then((run) => run!)
+const revoke = (body: unknown) => service.call("POST", "/internal/tokens/revoke", internalToken, body)
+const list = (node: Service, token: string) => node.call("GET", "/api/tasks", token).then(({ status }) => status)
+
+/** Both spell the same signature: the last character of 43 holds four bits that count and two that do not. */
+const twinOf = (token: string) => {
+  const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+  return token.slice(0, -1) + alphabet[alphabet.indexOf(token.at(-1)!) ^ 1]
+}
+
+describe("a revoked token", () => {
+  it("is refused at once where it was revoked and within 5 s elsewhere, on every endpoint", async () => {
+    const token = await mint("ann", { jti: "ann-1" })
+    const [unaffected, { body: { uuid } }] = [await mint("ann", { jti: "ann-2" }), await service.create(token, "one")]
+    assert.strictEqual((await revoke({ jti: "ann-1" })).status, 204)
+    const requests = [
+      ["GET", "/api/tasks"],
+      ["POST", "/api/tasks"],
+      ["GET", `/api/tasks/${uuid}`],
+      ["GET", `/api/tasks/${uuid}/events`],
+      ["GET", `/api/tasks/${uuid}/deliveries`],
+      ["POST", `/api/tasks/${uuid}/cancel`],
+      ["POST", `/api/tasks/${uuid}/tool-results`],
+      ["POST", "/api/tasks/cancel-interrupted"],
+      ["POST", "/api/files"],
+      ["GET", "/api/storage/base"]
+    ] as const
+    for (const [method, address] of requests) {
+      const { body, headers, status } = await service.call(method, address, token)
+      assert.strictEqual(status, 401, address)
+      assert.strictEqual(headers.get("www-authenticate"), "Bearer", address)
+      assert.isString(body.message, address)
+    }
+    await eventually(() => list(other, token), (status) => status === 401, 5000)
+    assert.strictEqual(await list(service, unaffected), 200)
+    assert.strictEqual(await list(other, unaffected), 200)
+  })
+
+  it("fails its processing task whichever node has it, and keeps the partial output", async () => {
+    const token = await mint("ben", { jti: "ben-1" })
+    const reader = await mint("ben")
+    const { body: { uuid } } = await other.create(token, "one")
+    const run = await runOf(uuid)
+    await report(run, { type: "progress", turn: turnOf("so far") })
+    await revoke({ jti: "ben-1" })
+    const { body } = await other.get(reader, uuid)
+    assert.deepInclude(body, { status: "failed", error: "Token revoked", turn: turnOf("so far") })
+    await eventually(async () => core.stops, (stops) => stops.some(({ runId }) => runId === run.run_id))
+    assert.strictEqual((await report(run, { type: "completed", turn: turnOf("late") })).status, 409)
+  })
+
+  it("fails a pending task as soon as the core reports on it", async () => {
+    const token = await mint("cleo", { jti: "cleo-1" })
+    const reader = await mint("cleo")
+    const { body: { uuid } } = await service.create(token, "one")
+    const run = await runOf(uuid)
+    await revoke({ token })
+    assert.strictEqual((await other.get(reader, uuid)).body.status, "pending")
+    const answer = await report(run, { type: "processing" })
+    assert.deepStrictEqual([answer.status, answer.body["status"]], [409, "failed"])
+    assert.strictEqual((await other.get(reader, uuid)).body.error, "Token revoked")
+  })
+
+  it("ends the streams and waits that it opened", async () => {
+    const token = await mint("dora", { jti: "dora-1" })
+    const { body: { uuid } } = await service.create(token, "one")
+    const headers = { authorization: `Bearer ${token}` }
+    const open = (node: Service) => fetch(`${node.url}/api/tasks/${uuid}/events`, { headers })
+    const streams = await Promise.all([open(service), open(other)])
+    const ends = Promise.all(streams.map((stream) => stream.text()))
+    const wait = service.call("GET", `/api/tasks/${uuid}?wait=60`, token)
+    const revokedAt = performance.now()
+    await revoke({ jti: "dora-1" })
+    for (const text of await ends) assert.include(text, "event: pending")
+    assert.strictEqual((await wait).status, 401)
+    assert.isBelow(performance.now() - revokedAt, 5000)
+  })
+
+  it("has no byte-different twin that passes, with a jti and without", async () => {
+    for (const claims of [{ jti: "eve-1" }, {}]) {
+      const token = await mint("eve", claims)
+      assert.strictEqual(await list(service, twinOf(token)), 200)
+      await revoke({ token })
+      assert.strictEqual(await list(service, token), 401)
+      assert.strictEqual(await list(service, twinOf(token)), 401)
+    }
+  })
+
+  it("may be every one that a user was issued before a moment", async () => {
+    const issuedAt = Math.floor(Date.now() / 1000)
+    const [older, newer] = [await mint("fay", { iat: issuedAt }), await mint("fay", { iat: issuedAt + 5 })]
+    assert.strictEqual((await revoke({ sub: "fay", issued_before: issuedAt - 60 })).status, 204)
+    assert.strictEqual(await list(service, older), 200)
+    const moment = new Date((issuedAt + 5) * 1000).toISOString()
+    assert.strictEqual((await revoke({ sub: "fay", issued_before: moment })).status, 204)
+    assert.strictEqual(await list(service, older), 401)
+    assert.strictEqual(await list(service, newer), 200)
+    assert.strictEqual(await list(service, await mint("gil")), 200)
+    assert.strictEqual((await revoke({ sub: "fay" })).status, 204)
+    assert.strictEqual(await list(service, older), 401)
+  })
+
+  it("leaves an interrupted task to be answered with another one", async () => {
+    const [first, second] = [await mint("hal", { jti: "hal-1" }), await mint("hal", { jti: "hal-2" })]
+    const { body: { uuid } } = await service.create(first, "one")
+    const run = await runOf(uuid)
+    await report(run, { type: "interrupted", state: 1, tool_calls: [{ id: "c", name: "look", arguments: {} }] })
+    await revoke({ jti: "hal-1" })
+    const answer = { results: [{ tool_call_id: "c", output: 1 }] }
+    assert.strictEqual((await service.call("POST", `/api/tasks/${uuid}/tool-results`, first, answer)).status, 401)
+    assert.strictEqual((await service.get(second, uuid)).body.status, "interrupted")
+    assert.strictEqual((await other.call("POST", `/api/tasks/${uuid}/tool-results`, second, answer)).status, 200)
+    const resumed = await eventually(async () => core.runOf(uuid)!, ({ run_id }) => run_id !== run.run_id)
+    assert.strictEqual(resumed.user_token, second)
+    await report(resumed, { type: "completed", turn: turnOf("done") })
+    assert.strictEqual((await service.get(second, uuid)).body.status, "completed")
+  })
+})
+
+describe("POST /internal/tokens/revoke", () => {
+  it("takes internal tokens only", async () => {
+    const token = await mint("ida", { jti: "ida-1" })
+    const answer = await service.call("POST", "/internal/tokens/revoke", token, { jti: "ida-1" })
+    assert.strictEqual(answer.status, 401)
+    assert.strictEqual(await list(service, token), 200)
+  })
+
+  it("names what is wrong with a body", async () => {
+    const cases: ReadonlyArray<readonly [unknown, string]> = [
+      [{}, "jti"],
+      [{ jti: null }, "jti"],
+      [{ jti: "a", sub: "b" }, "sub"],
+      [{ jti: "" }, "jti"],
+      [{ jti: 1 }, "jti"],
+      [{ jti: "x".repeat(256) }, "jti"],
+      [{ jti: "a\0" }, "jti"],
+      [{ token: "nonsense" }, "token"],
+      [{ token: "a.b.c" }, "token"],
+      [{ sub: "a", issued_before: "yesterday" }, "issued_before"],
+      [{ sub: "a", issued_before: "2026-02-31" }, "issued_before"],
+      [{ sub: "a", issued_before: -1 }, "issued_before"],
+      [{ sub: "a", issued_before: 1e300 }, "issued_before"],
+      [{ jti: "a", issued_before: 1 }, "issued_before"],
+      [{ jti: "a", expires_at: true }, "expires_at"],
+      ["[]", "body"],
+      ["{", "body"]
+    ]
+    for (const [body, field] of cases) {
+      const answer = await revoke(body)
+      assert.strictEqual(answer.status, 422, JSON.stringify(body))
+      assert.deepStrictEqual(Object.keys(answer.body.errors), [field], JSON.stringify(body))
+    }
+  })
+})

@@ -1,0 +1,168 @@
+/** What every store of revoked tokens must do, and what a store of tasks makes of them; run on memory and on Postgres. */
+import { assert, type Vitest } from "@effect/vitest"
+import { Duration, Effect, Option } from "effect"
+import type { SecureRandom } from "effect/crypto"
+import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import type { Principal } from "../../src/domain/Principal.ts"
+import { Revocation } from "../../src/domain/Revocation.ts"
+import { TaskEvent } from "../../src/domain/Task.ts"
+import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
+import { RevocationRepository } from "../../src/services/RevocationRepository.ts"
+import { TaskRepository } from "../../src/services/TaskRepository.ts"
+import { makeTask } from "./TaskRepositoryContract.ts"
+
+const { Token, User } = Revocation.cases
+const { Accepted, Completed, Interrupted, Progressed, TokenRevoked, ToolResultsSubmitted } = TaskEvent.cases
+
+/** A second, as `iat` has it. */
+const issuedAt = 1_700_000_000
+const at = (seconds: number) => Timestamp.make(seconds * 1_000_000)
+const turn = OpaqueJson.make(`{"output":[]}`)
+const interrupted = Interrupted.make({ toolCalls: [{ id: "c", name: "look", arguments: {} }], state: null, turn: null })
+
+let number = 0
+const newPrincipal = (overrides: Partial<Principal> = {}): Principal => ({
+  sub: `user-${process.pid}-${++number}`,
+  tokenId: `jti:${process.pid}-${number}`,
+  issuedAt,
+  ...overrides
+})
+
+const stored = Effect.fnUntraced(function*(principal: Principal, ...events: ReadonlyArray<TaskEvent>) {
+  const repository = yield* TaskRepository
+  const task = yield* makeTask({ principal })
+  yield* repository.create(task, 5)
+  for (const event of events) yield* repository.commit(task.uuid, event, yield* now)
+  return task
+})
+
+export const contract = (
+  it: Vitest.MethodsNonLive<TaskRepository | RevocationRepository | SecureRandom.SecureRandom>
+) => {
+  it.effect("a token is revoked by its id, and only that one", () =>
+    Effect.gen(function*() {
+      const revocations = yield* RevocationRepository
+      const principal = newPrincipal()
+      assert.isFalse(yield* revocations.isRevoked(principal))
+      yield* revocations.add(Token.make({ tokenId: principal.tokenId, expiresAt: null }))
+      assert.isTrue(yield* revocations.isRevoked(principal))
+      assert.isFalse(yield* revocations.isRevoked({ ...principal, tokenId: "jti:another" }))
+    }))
+
+  it.effect("a user's tokens are revoked up to a moment, which is never moved back", () =>
+    Effect.gen(function*() {
+      const revocations = yield* RevocationRepository
+      const principal = newPrincipal()
+      const { sub } = principal
+      yield* revocations.add(User.make({ sub, issuedBefore: at(issuedAt), expiresAt: null }))
+      assert.isFalse(yield* revocations.isRevoked(principal))
+      assert.isTrue(yield* revocations.isRevoked({ ...principal, issuedAt: issuedAt - 1 }))
+      assert.isTrue(yield* revocations.isRevoked({ ...principal, issuedAt: null }))
+      yield* revocations.add(User.make({ sub, issuedBefore: at(issuedAt + 1), expiresAt: null }))
+      yield* revocations.add(User.make({ sub, issuedBefore: at(1), expiresAt: null }))
+      assert.isTrue(yield* revocations.isRevoked(principal))
+      assert.isFalse(yield* revocations.isRevoked({ ...principal, sub: "another" }))
+    }))
+
+  it.effect("those since a moment are told, and forgotten once no task of their tokens can be left", () =>
+    Effect.gen(function*() {
+      const revocations = yield* RevocationRepository
+      const [one, other] = [newPrincipal(), newPrincipal()]
+      const expiresAt = at(issuedAt)
+      const first = Token.make({ tokenId: one.tokenId, expiresAt })
+      const second = User.make({ sub: other.sub, issuedBefore: at(issuedAt + 1), expiresAt: null })
+      yield* revocations.add(first)
+      yield* revocations.add(second)
+      const ours = (yield* revocations.since(undefined)).filter(({ revocation }) =>
+        revocation._tag === "Token" ? revocation.tokenId === one.tokenId : revocation.sub === other.sub
+      )
+      assert.deepStrictEqual(ours.map(({ revocation }) => revocation), [first, second])
+      const last = ours[1]!.revokedAt
+      assert.isNotEmpty(yield* revocations.since(last))
+      assert.isEmpty(yield* revocations.since(plus(last, "2 minutes")))
+
+      yield* revocations.forget(plus(expiresAt, "23 hours"), 1000)
+      assert.isTrue(yield* revocations.isRevoked(one))
+      yield* revocations.forget(plus(expiresAt, "24 hours"), 1000)
+      assert.isFalse(yield* revocations.isRevoked(one))
+      assert.isTrue(yield* revocations.isRevoked(other))
+    }))
+
+  it.effect("a revocation without expiry outlasts one that expires", () =>
+    Effect.gen(function*() {
+      const revocations = yield* RevocationRepository
+      const principal = newPrincipal()
+      yield* revocations.add(Token.make({ tokenId: principal.tokenId, expiresAt: null }))
+      yield* revocations.add(Token.make({ tokenId: principal.tokenId, expiresAt: at(1) }))
+      yield* revocations.forget(plus(yield* now, "3650 days"), 1000)
+      assert.isTrue(yield* revocations.isRevoked(principal))
+    }))
+
+  for (const event of [Accepted.make({}), Progressed.make({ turn }), interrupted, Completed.make({ turn })]) {
+    it.effect(`${event._tag} does not carry a run on whose token is revoked`, () =>
+      Effect.gen(function*() {
+        const repository = yield* TaskRepository
+        const revocations = yield* RevocationRepository
+        const principal = newPrincipal()
+        const task = yield* stored(principal)
+        yield* revocations.add(
+          event._tag === "Completed"
+            ? User.make({ sub: principal.sub, issuedBefore: at(issuedAt + 1), expiresAt: null })
+            : Token.make({ tokenId: principal.tokenId, expiresAt: null })
+        )
+        const fence = { runId: task.runId, coreEventId: "event" }
+        const outcome = yield* repository.commit(task.uuid, event, yield* now, fence)
+        assert.strictEqual(outcome._tag, "Revoked")
+        assert.strictEqual(Option.getOrThrow(yield* repository.get(task.uuid)).status, "pending")
+        const ended = yield* repository.commit(task.uuid, TokenRevoked.make({}), yield* now, { runId: task.runId })
+        assert.strictEqual(ended._tag, "Applied")
+        assert.strictEqual((yield* repository.commit(task.uuid, event, yield* now, fence))._tag, "Superseded")
+      }))
+  }
+
+  it.effect("processing tasks of revoked tokens are found, and no others", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const revocations = yield* RevocationRepository
+      const [one, other, spared] = [newPrincipal(), newPrincipal(), newPrincipal()]
+      const accepted = Accepted.make({})
+      const processing = yield* stored(one, accepted)
+      yield* stored(one)
+      yield* stored(one, accepted, interrupted)
+      yield* stored(one, accepted, Completed.make({ turn }))
+      const ofUser = yield* stored(other, accepted)
+      yield* stored(spared, accepted)
+      yield* revocations.add(Token.make({ tokenId: one.tokenId, expiresAt: null }))
+      yield* revocations.add(User.make({ sub: other.sub, issuedBefore: at(issuedAt + 1), expiresAt: null }))
+      yield* revocations.add(User.make({ sub: spared.sub, issuedBefore: at(issuedAt), expiresAt: null }))
+
+      const mine = new Set([one.sub, other.sub, spared.sub])
+      const uuidsOf = (within: Duration.Duration | undefined) =>
+        Effect.map(repository.revoked(within, 1000), (heads) =>
+          heads.filter(({ sub }) => mine.has(sub)).map(({ uuid }) => uuid).toSorted())
+      const expected = [processing.uuid, ofUser.uuid].toSorted()
+      assert.deepStrictEqual(yield* uuidsOf(undefined), expected)
+      assert.deepStrictEqual(yield* uuidsOf(Duration.minutes(1)), expected)
+      assert.deepStrictEqual(yield* uuidsOf(Duration.seconds(-60)), [])
+    }))
+
+  it.effect("the token that answers an interrupted task becomes the task's own", () =>
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const revocations = yield* RevocationRepository
+      const first = newPrincipal()
+      const task = yield* stored(first, Accepted.make({}), interrupted)
+      yield* revocations.add(Token.make({ tokenId: first.tokenId, expiresAt: null }))
+      const second = { ...first, tokenId: `${first.tokenId}-next`, issuedAt: null }
+      const { runId } = yield* makeTask()
+      yield* repository.commit(
+        task.uuid,
+        ToolResultsSubmitted.make({ results: [], runId, principal: second, userToken: "sealed" }),
+        yield* now
+      )
+      assert.deepStrictEqual(Option.getOrThrow(yield* repository.pendingRun(task.uuid)).principal, second)
+      assert.strictEqual((yield* repository.commit(task.uuid, Progressed.make({ turn }), yield* now))._tag, "Applied")
+      yield* revocations.add(Token.make({ tokenId: second.tokenId, expiresAt: null }))
+      assert.strictEqual((yield* repository.commit(task.uuid, Progressed.make({ turn }), yield* now))._tag, "Revoked")
+    }))
+}

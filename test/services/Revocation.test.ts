@@ -1,0 +1,207 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Layer, Queue, Redacted, Ref } from "effect"
+import { TestClock } from "effect/testing"
+import { CoreUnavailable } from "../../src/domain/HandOver.ts"
+import type { Caller } from "../../src/domain/Principal.ts"
+import { Revocation } from "../../src/domain/Revocation.ts"
+import type { TaskId } from "../../src/domain/Task.ts"
+import { now } from "../../src/domain/Timestamp.ts"
+import type { Run } from "../../src/services/CoreClient.ts"
+import { RevocationRepository } from "../../src/services/RevocationRepository.ts"
+import * as RevocationRepositoryMemory from "../../src/services/RevocationRepositoryMemory.ts"
+import { Tasks } from "../../src/services/Tasks.ts"
+import { TokenRevocations } from "../../src/services/TokenRevocations.ts"
+import { callerOf, type CoreScript, makeTestTasks, question } from "../kit/TestTasks.ts"
+
+const caller = callerOf("ann")
+const revocation = Revocation.cases.Token.make({ tokenId: caller.principal.tokenId, expiresAt: null })
+const turn = { output: [], messages: [], metadata: {} }
+
+const withCore = <A, E>(
+  script: CoreScript,
+  body: (core: Effect.Success<ReturnType<typeof makeTestTasks>>) => Effect.Effect<A, E, Tasks>
+) => Effect.flatMap(makeTestTasks(script), (core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer))))
+
+const away503 = Effect.fail(new CoreUnavailable({ reason: "status 503", retryAfter: null }))
+const accepts: CoreScript = { onStart: () => Effect.void }
+
+const statusOf = Effect.fnUntraced(function*(uuid: TaskId) {
+  const tasks = yield* Tasks
+  const { error, status } = yield* tasks.get(caller.principal, uuid)
+  return error === null ? status : `${status}: ${error}`
+})
+
+let number = 0
+const envelope = (run: Run) => ({ task_id: run.taskId, run_id: run.runId, event_id: `event-${++number}` })
+
+describe("a revoked token", () => {
+  it.effect("fails a processing task at once, keeps its partial output and stops the run", () =>
+    withCore(accepts, ({ starts, stops }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        yield* tasks.report({ ...envelope(run), type: "progress", turn })
+        yield* tasks.revoke(revocation)
+        const task = yield* tasks.get(caller.principal, uuid)
+        assert.deepInclude(task, { status: "failed", error: "Token revoked" })
+        assert.deepStrictEqual(JSON.parse(task.turn ?? ""), turn)
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "token_revoked" })
+      })))
+
+  it.effect("fails a pending task as soon as it would start processing, and tells the core so", () =>
+    withCore(accepts, ({ starts, stops }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        yield* tasks.revoke(revocation)
+        yield* TestClock.adjust("5 seconds")
+        assert.strictEqual(yield* statusOf(uuid), "pending")
+        const answer = yield* Effect.flip(tasks.report({ ...envelope(run), type: "processing" }))
+        assert.deepInclude(answer, { _tag: "RunSuperseded", status: "failed" })
+        assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "token_revoked" })
+      })))
+
+  it.effect("is not handed to a core that was away when it was revoked", () =>
+    Effect.gen(function*() {
+      const unavailable = yield* Ref.make(true)
+      const script: CoreScript = {
+        onStart: () => Effect.flatMap(Ref.get(unavailable), (away) => away ? away503 : Effect.void)
+      }
+      yield* withCore(script, ({ starts }) =>
+        Effect.gen(function*() {
+          const tasks = yield* Tasks
+          const { uuid } = yield* tasks.create(caller, question)
+          yield* Queue.take(starts)
+          yield* tasks.revoke(revocation)
+          yield* Ref.set(unavailable, false)
+          yield* TestClock.adjust("10 seconds")
+          assert.strictEqual(yield* Queue.size(starts), 0)
+          assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
+        }))
+    }))
+
+  it.effect("leaves an interrupted task waiting for another token, which becomes the task's own", () =>
+    withCore(accepts, ({ starts, stops }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const first = yield* Queue.take(starts)
+        const toolCall = { id: "c", name: "look", arguments: {} }
+        yield* tasks.report({ ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
+        yield* tasks.revoke(revocation)
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual(yield* statusOf(uuid), "interrupted")
+
+        const next: Caller = {
+          ...caller,
+          principal: { ...caller.principal, tokenId: "jti:next" },
+          token: Redacted.make("next token")
+        }
+        const task = yield* tasks.get(next.principal, uuid)
+        yield* tasks.submitToolResults(next, task, [{ tool_call_id: "c", output: 1 }])
+        const second = yield* Queue.take(starts)
+        assert.strictEqual(Redacted.value(second.userToken), "next token")
+        yield* tasks.report({ ...envelope(second), type: "progress", turn })
+        assert.strictEqual(yield* statusOf(uuid), "processing")
+        yield* tasks.revoke(Revocation.cases.Token.make({ tokenId: "jti:next", expiresAt: null }))
+        assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* Queue.take(stops), { runId: second.runId, reason: "token_revoked" })
+      })))
+
+  it.effect("ends what another node, which died before it could, was to end", () =>
+    withCore(accepts, ({ layer, starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        yield* tasks.report({ ...envelope(yield* Queue.take(starts)), type: "processing" })
+        yield* Effect.flatMap(RevocationRepository, (store) => store.add(revocation))
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
+      }).pipe(Effect.provide(layer))))
+})
+
+/** What a node knows, over a store that another node writes to and that can be taken away. */
+const withNode = <A, E>(
+  body: (store: {
+    readonly repository: RevocationRepository["Service"]
+    readonly fail: (fails: boolean) => Effect.Effect<void>
+  }) => Effect.Effect<A, E, TokenRevocations>
+) =>
+  Effect.gen(function*() {
+    const repository = yield* RevocationRepository
+    let isAway = false
+    const guarded = <B>(effect: Effect.Effect<B>) => Effect.suspend(() => isAway ? Effect.die("away") : effect)
+    const faulty = Layer.succeed(RevocationRepository, {
+      ...repository,
+      since: (moment) => guarded(repository.since(moment)),
+      isRevoked: (principal) => guarded(repository.isRevoked(principal))
+    })
+    const fail = (fails: boolean) => Effect.sync(() => void (isAway = fails))
+    yield* body({ repository, fail }).pipe(
+      Effect.provide(Layer.fresh(TokenRevocations.layer).pipe(Layer.provide(faulty)))
+    )
+  }).pipe(Effect.provide(Layer.fresh(RevocationRepositoryMemory.layer)))
+
+describe("a node", () => {
+  const { principal } = caller
+
+  it.effect("refuses at once what it revoked itself, and within 5 s what another node did", () =>
+    withNode(({ repository }) =>
+      Effect.gen(function*() {
+        const revocations = yield* TokenRevocations
+        const other = { ...principal, tokenId: "jti:other" }
+        yield* revocations.check(principal)
+        yield* revocations.revoke(revocation)
+        assert.strictEqual((yield* Effect.flip(revocations.check(principal)))._tag, "TokenIsRevoked")
+
+        const waiting = yield* Effect.forkChild(revocations.awaitRevoked(other), { startImmediately: true })
+        yield* repository.add(Revocation.cases.Token.make({ tokenId: "jti:other", expiresAt: null }))
+        yield* TestClock.adjust("5 seconds")
+        assert.strictEqual((yield* Effect.flip(revocations.check(other)))._tag, "TokenIsRevoked")
+        yield* Fiber.join(waiting)
+      })
+    ))
+
+  it.effect("knows at its start what was revoked before", () =>
+    Effect.gen(function*() {
+      const repository = yield* RevocationRepository
+      yield* repository.add(
+        Revocation.cases.User.make({ sub: principal.sub, issuedBefore: yield* now, expiresAt: null })
+      )
+      const check = Effect.flatMap(TokenRevocations, (revocations) => revocations.check(principal))
+      // TestClock begins in 1970, before the token was issued.
+      yield* check.pipe(Effect.provide(Layer.fresh(TokenRevocations.layer)))
+      yield* TestClock.setTime(1_700_000_000_001)
+      yield* repository.add(
+        Revocation.cases.User.make({ sub: principal.sub, issuedBefore: yield* now, expiresAt: null })
+      )
+      const refused = yield* Effect.flip(check.pipe(Effect.provide(Layer.fresh(TokenRevocations.layer))))
+      assert.strictEqual(refused._tag, "TokenIsRevoked")
+    }).pipe(Effect.provide(Layer.fresh(RevocationRepositoryMemory.layer))))
+
+  it.effect("that has not reached the store for 30 s takes no token, until it reaches it again", () =>
+    withNode(({ fail, repository }) =>
+      Effect.gen(function*() {
+        const revocations = yield* TokenRevocations
+        yield* fail(true)
+        yield* TestClock.adjust("28 seconds")
+        yield* revocations.check(principal)
+        yield* TestClock.adjust("4 seconds")
+        assert.strictEqual((yield* Effect.flip(revocations.check(principal)))._tag, "RevocationsUnknown")
+        yield* repository.add(revocation)
+        yield* fail(false)
+        assert.strictEqual((yield* Effect.flip(revocations.check(principal)))._tag, "TokenIsRevoked")
+        yield* revocations.check({ ...principal, tokenId: "jti:other" })
+        yield* TestClock.adjust("2 seconds")
+        yield* fail(true)
+        assert.strictEqual((yield* Effect.flip(revocations.check(principal)))._tag, "TokenIsRevoked")
+        yield* revocations.check({ ...principal, tokenId: "jti:other" })
+      })
+    ))
+})
