@@ -54,7 +54,7 @@ class TurnFailed extends Schema.TaggedError<TurnFailed>()("TurnFailed", { messag
 const maxCharacters = 1_000_000
 
 /** How often a turn's progress is told. */
-const progressInterval = "500 millis"
+const progressInterval = "1 second"
 
 /** Own tools of one round that run at once. */
 const toolConcurrency = 4

@@ -3,6 +3,7 @@ import { Effect, Schema, Stream } from "effect"
 import { Tool } from "effect/ai"
 import { Base64 } from "effect/encoding"
 import { HttpClient } from "effect/http"
+import { isPlausible, signatureBytes } from "../../domain/FileFormat.ts"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
 import { type OwnTool, ToolFailed } from "./Agent.ts"
 import type { LoadImage } from "./Conversation.ts"
@@ -86,8 +87,13 @@ export const loadImage = (storage: FileStorage): LoadImage => ({ id }) =>
   )
 
 /** Keeps an image that was made here; it belongs into a turn's `output` as it is. */
-export const keepImage = (storage: FileStorage, name: string, bytes: Uint8Array) =>
-  Effect.map(storage.store(name, "image/png", Stream.make(bytes)), (file): JsonObject => ({ type: "image", file }))
+export const keepImage = Effect.fnUntraced(function*(storage: FileStorage, name: string, bytes: Uint8Array) {
+  const format = Object.keys(imageTypes).find((format) => isPlausible(format, bytes.subarray(0, signatureBytes)))
+  if (format === undefined) return yield* new ToolFailed({ message: "What was made is not an image." })
+  const file = yield* storage.store(`${name}.${format}`, imageTypes[format] ?? "", Stream.make(bytes))
+  const item: JsonObject = { type: "image", file }
+  return item
+})
 
 export const generateImage = (storage: FileStorage, http: HttpClient.HttpClient, endpoint: Endpoint): OwnTool =>
   own(
@@ -97,8 +103,8 @@ export const generateImage = (storage: FileStorage, http: HttpClient.HttpClient,
     ({ prompt }) =>
       OpenAiMedia.generateImage(endpoint, prompt).pipe(
         Effect.provideService(HttpClient.HttpClient, http),
+        Effect.flatMap((bytes) => keepImage(storage, "image", bytes)),
         Effect.tapError((error) => Effect.logWarning("an image was not made", error)),
-        Effect.flatMap((bytes) => keepImage(storage, "image.png", bytes)),
         Effect.map((output) => ({ content: "The image was made and is shown to the user.", output })),
         Effect.mapError(() => new ToolFailed({ message: "The image could not be made." }))
       )

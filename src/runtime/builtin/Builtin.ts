@@ -2,9 +2,10 @@
 import { NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
-import { createServer } from "node:http"
 import * as path from "node:path"
+import { Timeouts } from "../../services/Timeouts.ts"
 import type { AppConfig } from "../AppConfig.ts"
+import * as HttpListener from "../HttpListener.ts"
 import * as PooledRandom from "../PooledRandom.ts"
 import * as Assistants from "./Assistants.ts"
 import * as BuiltinBackend from "./BuiltinBackend.ts"
@@ -53,8 +54,13 @@ export const layerAlone = (part: "core" | "backend", config: AppConfig) =>
   HttpRouter.serve(Layer.mergeAll(routesOf(part, config), health)).pipe(
     Layer.provide([
       NodeHttpClient.layerUndici,
-      // A turn or an upload may take for as long as its task.
-      NodeHttpServer.layer(() => createServer({ requestTimeout: 0 }), { host: config.host, port: config.port }),
+      Layer.unwrap(
+        Effect.map(
+          Timeouts,
+          (timeouts) =>
+            NodeHttpServer.layer(() => HttpListener.make(timeouts), { host: config.host, port: config.port })
+        )
+      ),
       NodeServices.layer,
       PooledRandom.layer
     ])

@@ -2,7 +2,7 @@
  * The built-in assistant backend: another system played by us, known only by the wire of CONTRACT 5. A chat's id carries its
  * assistant and configurations, so chats outlive a restart; files and interrupted turns are kept in a folder.
  */
-import { Effect, Option, type Schema, Stream } from "effect"
+import { Effect, Option, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { CreateChat, CreateTranscription, CreateTurn, type TurnLine } from "../../domain/AssistantProtocol.ts"
@@ -14,6 +14,8 @@ import * as Conversation from "./Conversation.ts"
 import * as DemoAssistants from "./DemoAssistants.ts"
 import type { FileReader } from "./FileReader.ts"
 import type { FileStorage } from "./FileStorage.ts"
+import * as JsonBody from "./JsonBody.ts"
+import { answer, refusals } from "./JsonBody.ts"
 import * as OpenAiMedia from "./OpenAiMedia.ts"
 import * as OpenAiModel from "./OpenAiModel.ts"
 
@@ -31,8 +33,6 @@ export interface BackendOptions {
 /** What the transcription wire takes at most. */
 const maxVoiceBytes = 25 * 1024 * 1024
 
-const answer = (status: number, body: object) => HttpServerResponse.jsonUnsafe(body, { status })
-
 /** Every call comes with the user's own token; whether it is valid the service has seen to. */
 const authorized = <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
   Effect.flatMap(
@@ -42,11 +42,6 @@ const authorized = <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerRe
         ? handler
         : Effect.succeed(answer(401, { message: "No token." }))
   )
-
-const invalidBody = {
-  SchemaError: (error: Schema.SchemaError) => Effect.succeed(answer(422, { message: error.message, errors: {} })),
-  HttpServerError: () => Effect.succeed(answer(400, { message: "The body could not be read." }))
-}
 
 /** `assistant.model.generator-uuid`, where 0 stands for none that was asked for. */
 const chatPattern = /^(\d+)\.(\d+)\.(\d+)-[0-9a-f-]{36}$/
@@ -64,13 +59,13 @@ export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl,
       const isDemo = (id: number) => hasDemo && DemoAssistants.known.includes(id)
 
       const createChat = Effect.gen(function*() {
-        const { assistant_id, image_generator_id, llm_model_id } = yield* HttpServerRequest.schemaBodyJson(CreateChat)
+        const { assistant_id, image_generator_id, llm_model_id } = yield* JsonBody.read(CreateChat)
         if (hasDemo && assistant_id === DemoAssistants.ids.insufficientBalance) return paymentRequired
         if (hasDemo && assistant_id === DemoAssistants.ids.neverAccepts) return yield* Effect.never
         if (!isDemo(assistant_id) && !(yield* assistants).has(assistant_id)) return noSuchAssistant
         const configuration = `${assistant_id}.${llm_model_id ?? 0}.${image_generator_id ?? 0}`
         return answer(201, { id: `${configuration}-${yield* random.uuidV4()}` })
-      }).pipe(Effect.catchTags(invalidBody))
+      }).pipe(Effect.catchTags(refusals))
 
       const agentOf = Effect.fnUntraced(function*(assistant: Assistants.Assistant, modelId: number, imageId: number) {
         const endpoint = Assistants.pick(assistant.models, modelId)
@@ -115,7 +110,7 @@ export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl,
         const { chatId = "" } = yield* HttpRouter.params
         const lines: Stream.Stream<TurnLine> | undefined = yield* linesOf(
           chatId,
-          yield* HttpServerRequest.schemaBodyJson(CreateTurn)
+          yield* JsonBody.read(CreateTurn)
         )
         if (lines === undefined) {
           return answer(404, { message: "No such chat, or no such calls in it." })
@@ -127,10 +122,10 @@ export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl,
           Stream.encodeText
         )
         return HttpServerResponse.stream(body, { contentType: "application/x-ndjson" })
-      }).pipe(Effect.catchTags(invalidBody))
+      }).pipe(Effect.catchTags(refusals))
 
       const createTranscription = Effect.gen(function*() {
-        const { file: { id } } = yield* HttpServerRequest.schemaBodyJson(CreateTranscription)
+        const { file: { id } } = yield* JsonBody.read(CreateTranscription)
         if (transcription === undefined) return answer(501, { message: "No transcription is configured." })
         const file = yield* Effect.option(storage.find(id))
         if (Option.isNone(file)) return answer(404, { message: "No such file." })
@@ -140,7 +135,7 @@ export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl,
       }).pipe(
         Effect.provideService(HttpClient.HttpClient, http),
         Effect.catchTags({
-          ...invalidBody,
+          ...refusals,
           AiError: (error) =>
             Effect.as(
               Effect.logWarning("a recording was not transcribed", error),

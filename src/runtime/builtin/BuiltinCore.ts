@@ -18,6 +18,7 @@ import { Chat, Transcription, TurnLine } from "../../domain/AssistantProtocol.ts
 import { type CoreEvent, type FailureCode, StartRun } from "../../domain/CoreProtocol.ts"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
 import { VoiceItem } from "../../domain/TaskRequest.ts"
+import * as JsonBody from "./JsonBody.ts"
 
 export interface CoreOptions {
   readonly backendUrl: string
@@ -46,7 +47,9 @@ const failed = (code: BackendFailure["code"], message: string | null = null) => 
 /** What a run goes on from: its chat, and what was heard in each voice item. */
 const RunState = Schema.Struct({
   chat_id: Schema.Union([Schema.String, Schema.Int]),
-  transcriptions: Schema.Array(Schema.Struct({ id: Schema.String, text: Schema.String }))
+  transcriptions: Schema.Array(Schema.Struct({ id: Schema.String, text: Schema.String })).pipe(
+    Schema.withDecodingDefault(Effect.succeed([]))
+  )
 })
 type RunState = typeof RunState.Type
 
@@ -203,20 +206,16 @@ export const layer = ({ backendUrl, internalToken, token }: CoreOptions) =>
         Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) =>
           isAllowed(headers["authorization"])
             ? handler
-            : Effect.succeed(HttpServerResponse.jsonUnsafe({ message: "No token." }, { status: 401 })))
+            : Effect.succeed(JsonBody.answer(401, { message: "No token." })))
 
       yield* router.add(
         "POST",
         "/runs",
         allowed(
-          HttpServerRequest.schemaBodyJson(StartRun).pipe(
+          JsonBody.read(StartRun).pipe(
             Effect.flatMap((run) => FiberMap.run(runs, run.run_id, supervise(run), { onlyIfMissing: true })),
             Effect.as(HttpServerResponse.empty({ status: 202 })),
-            Effect.catchTags({
-              SchemaError: ({ message }) => Effect.succeed(HttpServerResponse.jsonUnsafe({ message }, { status: 422 })),
-              HttpServerError: () =>
-                Effect.succeed(HttpServerResponse.jsonUnsafe({ message: "unreadable body" }, { status: 400 }))
-            })
+            Effect.catchTags(JsonBody.refusals)
           )
         )
       )

@@ -196,7 +196,7 @@ const crash = (request: CreateTurn): Lines =>
 const painter = (storage: FileStorage) => (request: CreateTurn): Lines =>
   Stream.fromEffect(Effect.gen(function*() {
     const asked = textsOf(request.input)
-    const image = yield* Effect.orDie(keepImage(storage, "drawing.png", PngImage.draw(asked)))
+    const image = yield* Effect.orDie(keepImage(storage, "drawing", PngImage.draw(asked)))
     const turn = turnOf("demo-painter", request, `Here is my idea of "${asked}".`, "stop")
     return {
       type: "completed",
