@@ -34,6 +34,16 @@ ${more}`
 
 const call = (name: string, parameters: object) => ({ name, arguments: JSON.stringify(parameters) })
 
+const start = () =>
+  Service.start({
+    DATABASE_URL: database.url,
+    DATA_DIR: directory,
+    ASSISTANTS_FILE: file,
+    PROVIDER_KEY: "key-of-the-provider",
+    TRANSCRIPTION_URL: mock.url,
+    MAX_ACTIVE_TASKS: "1000"
+  })
+
 beforeAll(async () => {
   mock = await ModelMock.start([
     {
@@ -69,6 +79,11 @@ beforeAll(async () => {
       match: { userMessage: "draw", hasToolResult: false },
       response: { toolCalls: [call("generate_image", { prompt: "a cat" })] }
     },
+    {
+      match: { userMessage: "remember", hasToolResult: false },
+      response: { content: "Let me see.", toolCalls: [call("get_weather", { city: "Oslo" })] }
+    },
+    { match: { userMessage: "remember", toolResultContains: "snow" }, response: { content: "Snow." } },
     { match: { userMessage: "draw", hasToolResult: true }, response: { content: "Here it is." } },
     { match: { endpoint: "image" }, response: { image: { b64Json: pixel } } },
     { match: { endpoint: "transcription" }, response: { transcription: { text: "hello from the recording" } } }
@@ -76,14 +91,7 @@ beforeAll(async () => {
   endless = await new EndlessProvider().listen()
   fs.writeFileSync(file, definitions(mock.url))
   database = await openDatabase()
-  service = await Service.start({
-    DATABASE_URL: database.url,
-    DATA_DIR: directory,
-    ASSISTANTS_FILE: file,
-    PROVIDER_KEY: "key-of-the-provider",
-    TRANSCRIPTION_URL: mock.url,
-    MAX_ACTIVE_TASKS: "1000"
-  })
+  service = await start()
   token = await mint("analyst")
 })
 
@@ -181,6 +189,8 @@ describe("an assistant on a model", () => {
       first!.tools!.map(({ function: { name } }) => name).toSorted(),
       ["generate_image", "get_weather", "read_file"]
     )
+    const sentTool = first!.tools!.find((tool) => tool.function.name === "get_weather")
+    assert.deepStrictEqual(sentTool?.function.parameters, weather.parameters)
     assert.deepStrictEqual(first!.messages.map(({ role }) => role), ["system", "user"])
     assert.include(JSON.stringify(first!.messages[1]), uploaded.file.id)
     assert.deepStrictEqual(
@@ -312,6 +322,32 @@ describe("an assistant on a model", () => {
     )
     const task = await ended(await create("hello new", { assistant_id: 21 }))
     assert.strictEqual(task.turn.metadata.model, "new")
+  })
+})
+
+describe("an interrupted task", () => {
+  it("goes on from what is stored, whatever was restarted in between", async () => {
+    const uuid = await create("remember", { client_tools: [weather] })
+    const [pending] = (await ended(uuid)).pending_tool_calls
+    await service.stop("SIGKILL")
+    service = await start()
+    await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, {
+      results: [{ tool_call_id: pending.id, output: "snow", is_error: false }]
+    })
+    const task = await ended(uuid)
+    assert.deepStrictEqual([task.status, task.turn.output[0].text], ["completed", "Snow."])
+    const roles = task.turn.messages.map(({ content, role }: { role: string; content: unknown }) => [role, content])
+    assert.deepStrictEqual(roles.slice(1), [["assistant", "Let me see."], ["tool", "snow"], ["assistant", "Snow."]])
+  })
+
+  it("is over when what is stored is gone", async () => {
+    const uuid = await create("remember", { client_tools: [weather] })
+    const [pending] = (await ended(uuid)).pending_tool_calls
+    for (const name of fs.readdirSync(path.join(directory, "chats"))) fs.rmSync(path.join(directory, "chats", name))
+    await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, {
+      results: [{ tool_call_id: pending.id, output: "snow" }]
+    })
+    assert.strictEqual((await ended(uuid)).error, "Assistant is not available")
   })
 })
 

@@ -141,12 +141,13 @@ export const run = (
   let images = before?.output.filter(({ type }) => type === "image") ?? []
   let usage = before?.metadata.usage ?? { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
   let said = ""
+  let isSaying = false
   let finish = "in_progress"
   let version = 0
 
   const turn = (): Turn => ({
     output: [...(said === "" ? [] : [{ type: "text", text: said }]), ...images],
-    messages: finish === "in_progress" && said !== "" ? [...messages, { role: "assistant", content: said }] : messages,
+    messages: isSaying && said !== "" ? [...messages, { role: "assistant", content: said }] : messages,
     metadata: { model: agent.modelName, finish_reason: finish, usage }
   })
 
@@ -164,6 +165,7 @@ export const run = (
   const callModel = Effect.fnUntraced(
     function*() {
       said = ""
+      isSaying = true
       let reason = "unknown"
       const calls: Array<ToolCall> = []
       const prompt = yield* Conversation.toPrompt(agent.instructions, messages, agent.loadImage)
@@ -173,12 +175,14 @@ export const run = (
         disableToolCallResolution: true,
         toolCallValidation: "deferred"
       }) as Parts
-      yield* Stream.runForEach(parts, (part) =>
+      yield* Stream.runForEachArray(parts, (some) =>
         Effect.suspend(() => {
           version++
-          if (part.type === "text-delta") said += part.delta
-          if (part.type === "tool-call") calls.push(toCall(part.id, part.name, part.params))
-          if (part.type === "finish") reason = add(part)
+          for (const part of some) {
+            if (part.type === "text-delta") said += part.delta
+            if (part.type === "tool-call") calls.push(toCall(part.id, part.name, part.params))
+            if (part.type === "finish") reason = add(part)
+          }
           return said.length > maxCharacters ? new TurnFailed({ message: "The answer is too long" }) : Effect.void
         }))
       return { calls, reason }
@@ -209,15 +213,17 @@ export const run = (
       }
       const { calls, reason } = yield* callModel()
       const reply = { role: "assistant", content: said } as const
+      isSaying = false
       if (calls.length === 0) {
         messages = [...messages, reply]
         finish = reason
         return { type: "completed", turn: turn() }
       }
+      messages = [...messages, { ...reply, tool_calls: calls }]
       const all = yield* Effect.forEach(calls, answer, { concurrency: toolConcurrency })
       const answers = all.flatMap(({ answered, call }) => answered === undefined ? [] : [toMessage(call, answered)])
       const pending = all.flatMap(({ answered, call }) => answered === undefined ? [call] : [])
-      messages = [...messages, { ...reply, tool_calls: calls }, ...answers]
+      messages = [...messages, ...answers]
       images = [...images, ...all.flatMap(({ answered }) => answered?.output === undefined ? [] : [answered.output])]
       version++
       if (!Arr.isArrayNonEmpty(pending)) return yield* rounds()

@@ -19,7 +19,7 @@ export interface Endpoint {
 }
 
 /** For how long a provider may say nothing before the call counts as lost. */
-const maxSilence = Duration.minutes(2)
+const maxSilence = Duration.minutes(5)
 
 /** The longest `Retry-After` that is waited for. */
 const maxRetryAfter = Duration.minutes(2)
@@ -69,7 +69,7 @@ const lost = (description: string) =>
 
 /** A provider's own code of an error, wherever it stands in the body. */
 const reasonOf = (status: number, body: string, retryAfter?: string): AiError.AiErrorReason => {
-  if (status === 402 || (/insufficient_quota|billing|credit/i.test(body) && status === 429)) {
+  if (status === 402 || (status === 429 && /insufficient_quota|billing_hard_limit/.test(body))) {
     return new AiError.QuotaExhaustedError({})
   }
   if (status === 429) {
@@ -84,7 +84,7 @@ const reasonOf = (status: number, body: string, retryAfter?: string): AiError.Ai
 }
 
 /** An answer that is no answer, as what it means; the provider's words stay in the log. */
-export const failureOf = (response: HttpClientResponse.HttpClientResponse) =>
+const failureOf = (response: HttpClientResponse.HttpClientResponse) =>
   response.stream.pipe(
     Stream.decodeText(),
     Stream.runFoldEffect(() => "", (text, more) => Effect.succeed((text + more).slice(0, maxErrorBytes))),
@@ -277,12 +277,12 @@ export const make = Effect.fnUntraced(function*(endpoint: Endpoint) {
       send(
         "/chat/completions",
         HttpClientRequest.bodyJsonUnsafe({
+          stream_options: { include_usage: true },
           ...endpoint.parameters,
           model: endpoint.model,
           messages: toMessages(prompt),
           ...(tools.length === 0 ? {} : { tools: tools.map(toTool), tool_choice: toolChoice }),
-          stream: true,
-          stream_options: { include_usage: true }
+          stream: true
         })
       ),
       streamParts
