@@ -31,7 +31,7 @@ const storeRetry = Schedule.min([Schedule.exponential("100 millis"), Schedule.sp
 export class TaskActors extends Context.Service<TaskActors, {
   /** Starts what a task needs: its clock, and the hand-over of `run`, which is read from the store when not given. */
   readonly begin: (head: TaskHead, run?: Run) => Effect.Effect<void>
-  /** Starts the actor of a task that has none. A run that the core may have lost is offered to it again. */
+  /** Brings an actor to where the row is, or starts it: a run that no one here handed over is offered to the core. */
   readonly ensure: (head: TaskHead) => Effect.Effect<void>
   /** Tells the actor of a task, if it has one, where the task stands now. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
@@ -163,11 +163,19 @@ export class TaskActors extends Context.Service<TaskActors, {
               : new CoreUnavailable({ reason: error.reason, retryAfter: Duration.sum(left, afterClock) })
         )
 
+      /** Another node may have moved the task on while this one waited to offer the run again. */
+      const refresh = Effect.fnUntraced(function*({ uuid }: TaskHead) {
+        const [present] = yield* persistently(repository.heads([uuid]))
+        if (present === undefined) forget(uuid)
+        else yield* wake(present)
+      })
+
       const offer = Effect.fnUntraced(function*(head: TaskHead, given: Run | undefined) {
         let run = given
         const attempt = permits.withPermits(1)(Effect.suspend(() => {
           const current = heads.get(head.uuid)
-          if (current?.runId !== head.runId) return Effect.void
+          // A run that was interrupted has ended, though the task goes by its id until the next one.
+          if (current?.runId !== head.runId || current.status === "interrupted") return Effect.void
           if (run !== undefined && current.acceptanceDeadline !== null) return start(run)
           return Effect.gen(function*() {
             run ??= yield* readRun(current)
@@ -187,7 +195,7 @@ export class TaskActors extends Context.Service<TaskActors, {
           // The schedule is made for the few that need it, and begins with the failure that there was.
           let known: CoreUnavailable | undefined = first
           const again = Effect.suspend(() => {
-            if (known === undefined) return attempt
+            if (known === undefined) return Effect.andThen(refresh(head), attempt)
             const failure = known
             known = undefined
             return Effect.fail(failure)
@@ -211,8 +219,11 @@ export class TaskActors extends Context.Service<TaskActors, {
       return TaskActors.of({
         begin,
         ensure: (head) => {
-          if (isTerminal(head.status) || heads.has(head.uuid)) return Effect.void
-          return head.status === "interrupted" ? Effect.sync(() => follow(head)) : begin(head)
+          const known = heads.get(head.uuid)
+          if (isTerminal(head.status) || (known !== undefined && known.revision >= head.revision)) return Effect.void
+          // The run is new to this node: the reply to the commit that made it was lost, or another node made it.
+          const isNewRun = known?.runId !== head.runId && head.status !== "interrupted"
+          return isNewRun ? begin(head) : Effect.sync(() => follow(head))
         },
         wake,
         isSaturated: Effect.sync(() => handOvers.size >= handOverConcurrency),

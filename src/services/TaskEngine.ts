@@ -8,9 +8,12 @@ import { TaskSweeper } from "./TaskSweeper.ts"
 import { TaskWatch } from "./TaskWatch.ts"
 import { TokenRevocations } from "./TokenRevocations.ts"
 
-export const layer = Layer.mergeAll(Tasks.layer, TaskWatch.layer, Retention.layer).pipe(
-  Layer.provideMerge(TaskSweeper.layer),
-  Layer.provideMerge(TaskActors.layer),
-  Layer.provideMerge(CoreStops.layer),
-  Layer.provideMerge(TokenRevocations.layer)
-)
+export const layerWith = (layerActors: typeof TaskActors.layer) =>
+  Layer.mergeAll(Tasks.layer, TaskWatch.layer, Retention.layer).pipe(
+    Layer.provideMerge(TaskSweeper.layer),
+    Layer.provideMerge(layerActors),
+    Layer.provideMerge(CoreStops.layer),
+    Layer.provideMerge(TokenRevocations.layer)
+  )
+
+export const layer = layerWith(TaskActors.layer)

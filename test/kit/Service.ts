@@ -123,6 +123,10 @@ export class Service {
     return eventually(() => this.get(token, uuid), ({ body }) => body.status === status, patience)
   }
 
+  signal(signal: NodeJS.Signals) {
+    if (this.process.pid !== undefined) process.kill(-this.process.pid, signal)
+  }
+
   async stop(signal: NodeJS.Signals = "SIGTERM") {
     const { exitCode, pid, signalCode } = this.process
     if (exitCode !== null || signalCode !== null || pid === undefined) return

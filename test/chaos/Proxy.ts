@@ -1,0 +1,51 @@
+/** The network between a node and its database: it can be cut, stall half-open, or lose the reply of a statement. */
+import { once } from "node:events"
+import { type AddressInfo, connect, createServer, type Socket } from "node:net"
+
+export type Weather = "fair" | "stalled" | "losing replies"
+
+export class Proxy {
+  weather: Weather = "fair"
+  readonly #pairs = new Set<readonly [Socket, Socket]>()
+  readonly #server = createServer({ allowHalfOpen: false })
+
+  constructor(target: { readonly port: number }) {
+    this.#server.on("connection", (client) => {
+      const server = connect(target.port, "127.0.0.1")
+      const pair = [client, server] as const
+      this.#pairs.add(pair)
+      const close = () => {
+        this.#pairs.delete(pair)
+        client.destroy()
+        server.destroy()
+      }
+      for (const socket of pair) socket.on("error", close).on("close", close)
+      client.on("data", (chunk) => this.weather !== "stalled" && server.write(chunk))
+      server.on("data", (chunk) => {
+        // The statement has been carried out; who sent it will never know.
+        if (this.weather === "losing replies") close()
+        else if (this.weather !== "stalled") client.write(chunk)
+      })
+    })
+  }
+
+  async listen() {
+    this.#server.listen(0, "127.0.0.1")
+    await once(this.#server, "listening")
+    return this
+  }
+
+  get port() {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  cut() {
+    for (const [client] of this.#pairs) client.destroy()
+  }
+
+  async close() {
+    this.cut()
+    this.#server.close()
+    await once(this.#server, "close")
+  }
+}

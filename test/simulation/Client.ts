@@ -1,0 +1,148 @@
+/** One user of the service, who does what the dice say and holds it to what it answered. */
+import { Clock, Duration, Effect, Option, Redacted } from "effect"
+import type { Caller } from "../../src/domain/Principal.ts"
+import { Revocation } from "../../src/domain/Revocation.ts"
+import type { Task, TaskId } from "../../src/domain/Task.ts"
+import type { Node } from "./Node.ts"
+import { observe, type World } from "./World.ts"
+
+/** Seconds. */
+const limits = [1, 5, 20, 29, 30, 31, 60, 120, 200, 200, 200]
+
+/** Acts until the world is calm. */
+export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node>) => {
+  const { acknowledged, dice, recorder, store } = world
+  let tokens = 0
+  const newCaller = (): Caller => ({
+    principal: { sub: user, tokenId: `jti:${user}-${++tokens}`, issuedAt: null },
+    token: Redacted.make(`token ${tokens} of ${user}`),
+    expiresAt: 10_000_000_000
+  })
+  let caller = newCaller()
+  const mine: Array<TaskId> = []
+  const say = (what: string) => recorder.note(user, what)
+
+  /** Asks some node; undefined when there was no answer. */
+  const ask = <A, E>(request: (tasks: Node["tasks"]) => Effect.Effect<A, E>) =>
+    Effect.suspend(() => {
+      if (nodes().length === 0) return Effect.succeed(undefined)
+      const node = dice.pick(nodes())
+      return Effect.map(
+        Effect.result(node.call(request(node.tasks))),
+        (result) => result._tag === "Failure" && isNoAnswer(result.failure) ? undefined : result
+      )
+    })
+
+  const created = Effect.fnUntraced(function*(uuid: TaskId, seconds: number, startedAt: number) {
+    if (acknowledged.has(uuid)) return
+    const task = yield* store.get(uuid)
+    if (task._tag === "None") return yield* recorder.violated(`${uuid} was acknowledged and does not exist`)
+    const { createdAt } = task.value
+    if (createdAt / 1000 < startedAt - 1) yield* recorder.violated(`${uuid} is older than the request that made it`)
+    acknowledged.set(uuid, { uuid, user, createdAt, limit: seconds * 1000 })
+    mine.push(uuid)
+  })
+
+  const create = Effect.gen(function*() {
+    const seconds = dice.pick(limits)
+    const startedAt = yield* Clock.currentTimeMillis
+    const body = {
+      assistant_id: 1,
+      input: [{ type: "text", text: "Why?" }],
+      max_execution_time: seconds
+    } as const
+    const claim = dice.chance(0.5) ? { key: `key-${dice.between(0, 1e9)}`, fingerprint: "create" } : undefined
+    let first: TaskId | undefined
+    // With a key it is tried until it is answered, and now and then once more.
+    for (let attempts = 0; attempts < 20; attempts++) {
+      const result = yield* ask((tasks) => tasks.create(caller, body, claim))
+      if (result?._tag === "Success") {
+        const { uuid } = result.success
+        yield* say(`creates ${uuid}, for ${seconds} s${claim === undefined ? "" : `, with ${claim.key}`}`)
+        if (first !== undefined && first !== uuid) yield* recorder.violated(`${claim?.key} made ${first} and ${uuid}`)
+        first = uuid
+        yield* created(uuid, seconds, startedAt)
+        if (claim === undefined || dice.chance(0.7)) return
+      } else if (result !== undefined) {
+        yield* say(`may not create: ${result.failure._tag}`)
+        return
+      } else if (claim === undefined) return
+      yield* Effect.sleep("1 second")
+    }
+  })
+
+  const answer = Effect.fnUntraced(function*(task: Task) {
+    const calls = task.pendingToolCalls ?? []
+    const good = calls.map(({ id }) => ({ tool_call_id: id, output: 1 }))
+    const isGood = dice.chance(0.8)
+    const results = isGood ? good : dice.pick([[], [...good, ...good], [{ tool_call_id: "other", output: 1 }]])
+    const result = yield* ask((tasks) => tasks.submitToolResults(caller, task, results))
+    yield* say(
+      `answers ${task.uuid}: ${
+        result === undefined ? "no answer" : result._tag === "Success" ? "taken" : result.failure._tag
+      }`
+    )
+    if (!isGood && result?._tag === "Success") yield* recorder.violated(`wrong results of ${task.uuid} were taken`)
+  })
+
+  const cancel = Effect.fnUntraced(function*(task: Task) {
+    const result = yield* ask((tasks) => tasks.cancel(task, "enough"))
+    yield* say(`cancels ${task.uuid}: ${result === undefined ? "no answer" : result._tag}`)
+    if (result?._tag === "Success") yield* observe(world, task.uuid, "canceled")
+  })
+
+  const cancelInterrupted = Effect.gen(function*() {
+    const result = yield* ask((tasks) => tasks.cancelInterrupted(caller.principal))
+    if (result?._tag !== "Success") return
+    yield* say(`cancels all that is interrupted: ${result.success.length}`)
+    for (const uuid of result.success) yield* observe(world, uuid, "canceled")
+  })
+
+  /** With the next token a user goes on; the last one must not carry anything on any more. */
+  const revoke = Effect.gen(function*() {
+    const old = caller.principal
+    caller = newCaller()
+    const revocation = Revocation.cases.Token.make({ tokenId: old.tokenId, expiresAt: null })
+    const result = yield* ask((tasks) => tasks.revoke(revocation))
+    yield* say(`revokes ${old.tokenId}: ${result === undefined ? "no answer" : "done"}`)
+    if (result?._tag !== "Success") return
+    yield* Effect.sleep("5 seconds")
+    const isCalm = world.calmSince !== undefined && world.calmSince <= (yield* Clock.currentTimeMillis) - 5000
+    for (const { uuid } of isCalm ? yield* store.revoked(undefined, 1000) : []) {
+      const run = Option.getOrUndefined(yield* store.pendingRun(uuid))
+      if (run?.principal.tokenId === old.tokenId) yield* recorder.violated(`${uuid} goes on with a revoked token`)
+    }
+  })
+
+  const read = Effect.gen(function*() {
+    if (mine.length === 0) return
+    const uuid = dice.pick(mine)
+    const result = yield* ask((tasks) => tasks.get(caller.principal, uuid))
+    if (result === undefined) return
+    if (result._tag === "Failure") return yield* recorder.violated(`${uuid} cannot be read: ${result.failure._tag}`)
+    const task = result.success
+    yield* observe(world, uuid, task.status, task.error)
+    if (task.status !== "interrupted") return
+    const action = dice.weigh({ answer: 6, cancel: 1, "cancel all": 1, wait: 2 })
+    if (action === "answer") yield* answer(task)
+    if (action === "cancel") yield* cancel(task)
+    if (action === "cancel all") yield* cancelInterrupted
+  })
+
+  const act = Effect.gen(function*() {
+    const action = dice.weigh({ create: 4, read: 10, revoke: 0.2 })
+    if (action === "create") yield* create
+    if (action === "read") yield* read
+    if (action === "revoke") yield* revoke
+  })
+
+  return Effect.gen(function*() {
+    while (world.isRough) {
+      yield* Effect.sleep(Duration.millis(dice.delay(6000)))
+      yield* act
+    }
+  })
+}
+
+const isNoAnswer = (failure: unknown): boolean =>
+  typeof failure === "object" && failure !== null && "_tag" in failure && failure._tag === "NoAnswer"

@@ -1,0 +1,194 @@
+/**
+ * One process of the service: the real use cases, actors, sweeper and stops over the world's store. It may be killed, or
+ * frozen, between any two calls that it makes; then none of its calls goes out any more, or not until it wakes.
+ */
+import { Context, Deferred, Duration, Effect, Exit, Latch, Layer, Redacted, Scope } from "effect"
+import type { CoreUnavailable } from "../../src/domain/HandOver.ts"
+import { CoreClient } from "../../src/services/CoreClient.ts"
+import { type CoreAnswer, CoreTransport } from "../../src/services/CoreTransport.ts"
+import { RevocationRepository } from "../../src/services/RevocationRepository.ts"
+import { Secrets } from "../../src/services/Secrets.ts"
+import { Settings } from "../../src/services/Settings.ts"
+import { TaskActors } from "../../src/services/TaskActors.ts"
+import * as TaskEngine from "../../src/services/TaskEngine.ts"
+import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
+import { TaskRepository } from "../../src/services/TaskRepository.ts"
+import { Tasks } from "../../src/services/Tasks.ts"
+import type { Mutation } from "./Mutations.ts"
+import { acceptanceTimeout, checkStore, maxActiveTasks, sweepInterval, type World } from "./World.ts"
+
+/** The core's end of the wire; it fails where the connection does. */
+export type CoreEnd = (path: string, body: string) => Effect.Effect<CoreAnswer, CoreUnavailable>
+
+export interface Node {
+  readonly name: string
+  readonly tasks: Tasks["Service"]
+  /** A call of a client or the core to this node; it fails when the node dies first, or faults. */
+  readonly call: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | NoAnswer>
+  readonly kill: Effect.Effect<void>
+  readonly freeze: (millis: number) => Effect.Effect<void>
+  readonly stop: Effect.Effect<void>
+  isUp: boolean
+  isFrozen: boolean
+}
+
+export class NoAnswer {
+  readonly _tag = "NoAnswer"
+}
+
+const plainSecrets = Layer.succeed(Secrets, {
+  seal: (text) => Effect.succeed(Redacted.value(text)),
+  open: (sealed) => Effect.succeed(Redacted.make(sealed))
+})
+
+const settings = Layer.succeed(Settings, {
+  maxActiveTasks,
+  acceptanceTimeout: Duration.millis(acceptanceTimeout),
+  retention: Duration.days(30),
+  sweepInterval: Duration.millis(sweepInterval)
+})
+
+type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
+
+/** How often a call to the store meets each fault while the world is rough. */
+const faults = { none: 300, "killed before": 1, "killed after": 1, "lost request": 1, "lost reply": 1 }
+/** More often where it hurts most. */
+const faultsOfCommit = { none: 100, "killed before": 1, "killed after": 1, "lost request": 1, "lost reply": 6 }
+
+export const start = Effect.fnUntraced(function*(
+  world: World,
+  name: string,
+  core: CoreEnd,
+  mutation: Mutation,
+  /** Whenever a node goes down, falls asleep or wakes. */
+  changed: Effect.Effect<void>
+) {
+  const { dice, recorder } = world
+  const died = yield* Deferred.make<void>()
+  const awake = yield* Latch.make(true)
+  const scope = yield* Scope.make()
+  const node = { isUp: true, isFrozen: false }
+
+  /** Goes out if the node still can; a reply to a node that died meanwhile reaches no one. */
+  const outward = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E> => {
+    const whenUp = awake.await.pipe(Effect.andThen(Effect.suspend(() => node.isUp ? Effect.void : Effect.never)))
+    return whenUp.pipe(
+      Effect.andThen(Effect.exit(call)),
+      Effect.tap(() => whenUp),
+      Effect.flatMap((exit) => exit)
+    )
+  }
+
+  const kill = Effect.suspend(() => {
+    if (!node.isUp) return Effect.void
+    node.isUp = false
+    return Effect.andThen(
+      Effect.andThen(recorder.note(name, "is killed"), changed),
+      Effect.andThen(Deferred.succeed(died, undefined), Effect.forkDetach(Scope.close(scope, Exit.void)))
+    )
+  })
+
+  /** The store as this node meets it. */
+  const withFaults = <Service extends object>(service: Service): Service => {
+    const wrapped = Object.entries(service).map(([method, call]) => [
+      method,
+      (...args: ReadonlyArray<never>) =>
+        outward(Effect.suspend(() => {
+          const fault = world.isRough ? dice.weigh(method === "commit" ? faultsOfCommit : faults) : "none"
+          const done = (call as Method)(...args)
+          if (fault === "none") return Effect.tap(done, () => checkStoreAfter(method))
+          const lost = Effect.die(new Error(`${fault} of ${method}`))
+          const noted = recorder.note(name, `${method}: ${fault}`)
+          switch (fault) {
+            case "killed before":
+              return Effect.andThen(noted, Effect.andThen(kill, Effect.never))
+            case "killed after":
+              return Effect.andThen(done, Effect.andThen(noted, Effect.andThen(kill, Effect.never)))
+            case "lost request":
+              return Effect.andThen(noted, lost)
+            case "lost reply":
+              return Effect.andThen(done, Effect.andThen(noted, lost))
+          }
+        }))
+    ])
+    return Object.fromEntries(wrapped) as Service
+  }
+
+  /** The active limit must hold at every instant, so every create is looked at. */
+  const checkStoreAfter = (method: string) => method === "create" ? checkStore(world) : Effect.void
+
+  const transport = Layer.succeed(CoreTransport, {
+    post: (url, _headers, body) => outward(core(new URL(url).pathname, body))
+  })
+  const store = Layer.mergeAll(
+    Layer.succeed(TaskRepository, withFaults(mutation.store?.(world.store) ?? world.store)),
+    Layer.succeed(RevocationRepository, withFaults(world.revocations)),
+    Layer.succeed(TaskNotifications, world.notifications)
+  )
+  const client = CoreClient.layer({ url: "http://core", token: undefined, eventsUrl: "http://service/events" })
+  const engine = TaskEngine.layerWith(
+    mutation.actors === undefined ? TaskActors.layer : Layer.provide(mutation.actors, TaskActors.layer)
+  )
+  const layer = engine.pipe(
+    Layer.provide([Layer.provide(client, transport), store, settings, plainSecrets, dice.layerSecureRandom]),
+    Layer.fresh
+  )
+  // A node that dies while it starts never comes up.
+  const built = yield* Deferred.make<Context.Context<Tasks>, NoAnswer>()
+  yield* Layer.buildWithScope(layer, scope).pipe(
+    Effect.exit,
+    Effect.flatMap((exit) => Exit.isSuccess(exit) ? Deferred.succeed(built, exit.value) : kill),
+    Effect.forkDetach
+  )
+  const context = yield* Effect.raceFirst(
+    Deferred.await(built),
+    Effect.andThen(Deferred.await(died), Effect.fail(new NoAnswer()))
+  )
+  yield* recorder.note(name, "is up")
+
+  const call = <A, E>(effect: Effect.Effect<A, E>) =>
+    Effect.gen(function*() {
+      const answered = yield* Deferred.make<A, E | NoAnswer>()
+      // Apart from the caller, who must not hang on a node that is gone.
+      yield* outward(effect).pipe(
+        Effect.catchDefect((defect) =>
+          Effect.andThen(recorder.note(name, `answers 500: ${defect}`), Effect.fail(new NoAnswer()))
+        ),
+        Effect.exit,
+        Effect.flatMap((exit) => Deferred.done(answered, exit)),
+        Effect.forkDetach
+      )
+      const noAnswer = Effect.fail(new NoAnswer())
+      return yield* Deferred.await(answered).pipe(
+        Effect.raceFirst(Effect.andThen(Deferred.await(died), noAnswer)),
+        Effect.timeoutOrElse({ duration: "30 seconds", orElse: () => noAnswer })
+      )
+    })
+
+  const result: Node = Object.assign(node, {
+    name,
+    tasks: Context.get(context, Tasks),
+    call,
+    kill,
+    freeze: (millis: number) =>
+      Effect.gen(function*() {
+        node.isFrozen = true
+        yield* recorder.note(name, `is frozen for ${millis} ms`)
+        yield* awake.close
+        yield* changed
+        yield* Effect.sleep(millis)
+        node.isFrozen = false
+        yield* awake.open
+        yield* changed
+        if (node.isUp) yield* recorder.note(name, "wakes")
+      }),
+    stop: Effect.suspend(() => {
+      node.isUp = false
+      return Effect.andThen(
+        Effect.andThen(recorder.note(name, "is stopped"), changed),
+        Effect.forkDetach(Scope.close(scope, Exit.void))
+      )
+    })
+  })
+  return result
+})

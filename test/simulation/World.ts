@@ -1,0 +1,135 @@
+/** What outlives a node: the store, the time, and what clients and core have seen of the service. */
+import { Context, Effect, Layer, Option, type Scope } from "effect"
+import { isTerminal, type TaskId, type TaskStatus } from "../../src/domain/Task.ts"
+import { now, type Timestamp } from "../../src/domain/Timestamp.ts"
+import { RevocationRepository } from "../../src/services/RevocationRepository.ts"
+import * as RevocationRepositoryMemory from "../../src/services/RevocationRepositoryMemory.ts"
+import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
+import { TaskRepository } from "../../src/services/TaskRepository.ts"
+import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.ts"
+import { Dice } from "./Dice.ts"
+import { Recorder } from "./Recorder.ts"
+
+export const maxActiveTasks = 5
+/** Of the service's settings. */
+export const acceptanceTimeout = 30_000
+export const sweepInterval = 2_000
+
+/** A create that a client was told of. */
+export interface Acknowledged {
+  readonly uuid: TaskId
+  readonly user: string
+  readonly createdAt: Timestamp
+  /** Milliseconds. */
+  readonly limit: number
+  /** What a client or the core was told of its end. */
+  ended?: { readonly status: TaskStatus; readonly error: string | null | undefined }
+}
+
+export interface World {
+  readonly dice: Dice
+  readonly recorder: Recorder
+  readonly scope: Scope.Scope
+  /** The store itself, without the faults that nodes meet. */
+  readonly store: TaskRepository["Service"]
+  readonly revocations: RevocationRepository["Service"]
+  readonly notifications: TaskNotifications["Service"]
+  readonly acknowledged: Map<TaskId, Acknowledged>
+  /** Faults happen while this is true; without them all must come to a good end. */
+  isRough: boolean
+  /** When a node was last killed, frozen or started, in milliseconds; undefined while none is up and awake. */
+  calmSince: number | undefined
+}
+
+export const make = Effect.fnUntraced(function*(seed: number) {
+  const dice = new Dice(seed)
+  const recorder = new Recorder()
+  const scope = yield* Effect.scope
+  const context = yield* Layer.build(
+    TaskRepositoryMemory.layer.pipe(
+      Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer]),
+      Layer.fresh
+    )
+  )
+  const world: World = {
+    dice,
+    recorder,
+    scope,
+    store: Context.get(context, TaskRepository),
+    revocations: Context.get(context, RevocationRepository),
+    notifications: Context.get(context, TaskNotifications),
+    acknowledged: new Map(),
+    isRough: true,
+    calmSince: undefined
+  }
+  return world
+})
+
+/** Milliseconds: RELIABILITY, invariant 5. */
+const lateness = 1000
+const latenessAfterFault = 15_000
+/** How long a node that came up needs to know all tasks. */
+const settling = 5000
+
+const inMillis = (moment: Timestamp) => moment / 1000
+
+/** Until when a clock that runs out at `dueAt` must have ended its task. */
+const latestEnd = ({ calmSince }: World, dueAt: number) => {
+  if (calmSince === undefined) return Infinity
+  return dueAt > calmSince + settling ? dueAt + lateness : Math.max(dueAt, calmSince) + latenessAfterFault
+}
+
+/** Whether the store holds all that was promised, whatever the nodes did. */
+export const checkStore = Effect.fnUntraced(function*(world: World) {
+  const { acknowledged, recorder, store } = world
+  const present = inMillis(yield* now)
+  const live = yield* store.live(undefined, 1_000_000)
+  for (const [user, heads] of Map.groupBy(live, ({ sub }) => sub)) {
+    if (heads.length > maxActiveTasks) yield* recorder.violated(`${user} has ${heads.length} active tasks`)
+  }
+  for (const { createdAt, limit, uuid } of acknowledged.values()) {
+    const task = Option.getOrUndefined(yield* store.get(uuid))
+    if (task === undefined) {
+      yield* recorder.violated(`${uuid} was acknowledged and does not exist`)
+      continue
+    }
+    const dueAt = inMillis(createdAt) + limit
+    const acceptanceDueAt = task.status === "pending" && task.acceptanceDeadline !== null
+      ? inMillis(task.acceptanceDeadline)
+      : Infinity
+    const endedAt = task.completedAt === null ? present : inMillis(task.completedAt)
+    const isLimited = task.error?.startsWith("Task exceeded") === true
+    if ((isLimited || !isTerminal(task.status)) && endedAt >= latestEnd(world, Math.min(dueAt, acceptanceDueAt))) {
+      yield* recorder.violated(`${uuid}, ${task.status}, is ${endedAt - Math.min(dueAt, acceptanceDueAt)} ms late`)
+    }
+    if (isLimited && endedAt < dueAt) {
+      yield* recorder.violated(`${uuid} met its time limit ${dueAt - endedAt} ms early`)
+    }
+    yield* checkHistory(world, uuid)
+  }
+})
+
+/** One terminal event and nothing after it, each revision once. */
+const checkHistory = Effect.fnUntraced(function*({ recorder, store }: World, uuid: TaskId) {
+  const events = yield* store.eventsAfter(uuid, -1, 1000)
+  const broken = events.findIndex(({ revision }, index) => revision !== index)
+  if (broken !== -1) yield* recorder.violated(`${uuid} skips revision ${broken}`)
+  const end = events.findIndex(({ status }) => isTerminal(status))
+  if (end !== -1 && end !== events.length - 1) yield* recorder.violated(`${uuid} changed after its end`)
+})
+
+/** What anyone was told of a task must stay true once it has ended. Not everyone is told of its error. */
+export const observe = Effect.fnUntraced(
+  function*({ acknowledged, recorder }: World, uuid: TaskId, status: TaskStatus, error?: string | null) {
+    const task = acknowledged.get(uuid)
+    if (task === undefined) return
+    const { ended } = task
+    if (
+      ended !== undefined &&
+      (ended.status !== status || (error !== undefined && ended.error !== undefined && ended.error !== error))
+    ) {
+      yield* recorder.violated(`${uuid} was ${ended.status}: ${ended.error}, is now ${status}: ${error}`)
+    }
+    if (isTerminal(status)) task.ended = { status, error: error ?? ended?.error }
+  }
+)

@@ -1,0 +1,129 @@
+/**
+ * One simulated run: clients, a core and nodes that all go wrong for some minutes, then a calm in which everything must come
+ * to its end. The services are the real ones; time, chance and the store are ours, so that a seed says it all.
+ */
+import { Clock, Duration, Effect, Logger, Random, Scheduler } from "effect"
+import { TestClock } from "effect/testing"
+import * as Client from "./Client.ts"
+import * as Core from "./Core.ts"
+import type { Mutation } from "./Mutations.ts"
+import * as Node from "./Node.ts"
+import type { Violation } from "./Recorder.ts"
+import * as World from "./World.ts"
+
+export interface Outcome {
+  readonly seed: number
+  readonly violation: Violation | undefined
+  readonly tasks: number
+  readonly kills: number
+  readonly timeline: () => string
+}
+
+/** Milliseconds. */
+const roughTime = 90_000
+/** The longest `Retry-After`, and then some. */
+const handOverTime = 30_000
+/** The longest time limit, and then the longest wait between two tries to tell the core of a stop. */
+const calmTime = 200_000 + 15_000
+const stopTime = 100_000
+const step = 1000
+
+const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
+  const world = yield* World.make(seed)
+  const { dice, recorder } = world
+  const nodes: Array<Node.Node> = []
+  const up = () => nodes.filter(({ isUp }) => isUp)
+  const core = Core.make(world, up)
+  let kills = 0
+
+  const noteHealth = Effect.map(Clock.currentTimeMillis, (at) => {
+    const isAnyAwake = nodes.some(({ isFrozen, isUp }) => isUp && !isFrozen)
+    world.calmSince = isAnyAwake ? at : undefined
+  })
+
+  const startNode = Effect.gen(function*() {
+    const started = yield* Effect.result(Node.start(world, `node ${nodes.length + 1}`, core.end, mutation, noteHealth))
+    if (started._tag === "Success") nodes.push(started.success)
+    yield* noteHealth
+  })
+
+  const disturb = Effect.gen(function*() {
+    const node = up().length === 0 ? undefined : dice.pick(up())
+    if (node === undefined || (up().length < 2 && dice.chance(0.2))) return yield* startNode
+    switch (dice.weigh({ kill: 3, stop: 1, freeze: 2, nothing: 2 })) {
+      case "kill":
+        kills++
+        return yield* node.kill
+      case "stop":
+        return yield* node.stop
+      case "freeze":
+        return yield* Effect.forkIn(node.freeze(dice.delay(30_000)), world.scope)
+    }
+  })
+
+  const chaos = Effect.gen(function*() {
+    while (world.isRough) {
+      yield* Effect.sleep(Duration.millis(dice.between(500, 20_000)))
+      if (world.isRough) yield* disturb
+    }
+  })
+
+  const pass = Effect.fnUntraced(function*(millis: number, isEnough: () => Effect.Effect<boolean>) {
+    for (let passed = 0; passed < millis && recorder.violation === undefined; passed += step) {
+      if (yield* isEnough()) return
+      yield* TestClock.adjust(Duration.millis(step))
+      yield* World.checkStore(world)
+    }
+  })
+
+  const never = () => Effect.succeed(false)
+  yield* Effect.forkIn(startNode, world.scope)
+  for (const user of ["ann", "ben", "cleo"]) yield* Effect.forkIn(Client.live(world, user, up), world.scope)
+  yield* Effect.forkIn(chaos, world.scope)
+  yield* pass(roughTime, never)
+
+  world.isRough = false
+  yield* recorder.note("world", "is calm")
+  yield* pass(30_000, () => Effect.sync(() => nodes.every(({ isFrozen }) => !isFrozen)))
+  if (up().length === 0) yield* Effect.forkIn(startNode, world.scope)
+  yield* pass(handOverTime, never)
+  for (const { runId, status, uuid } of yield* world.store.live(undefined, 1000)) {
+    if (status !== "interrupted" && !core.knows(runId)) {
+      yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
+    }
+  }
+  yield* pass(calmTime, () => Effect.map(world.store.live(undefined, 1), (live) => live.length === 0))
+  const [left] = yield* world.store.live(undefined, 1)
+  if (left !== undefined) yield* recorder.violated(`${left.uuid} is ${left.status} for ever`)
+  yield* pass(stopTime, () => Effect.sync(() => core.liveRuns().length === 0))
+  const [run] = core.liveRuns()
+  if (run !== undefined) yield* recorder.violated(`run ${run.runId} of task ${run.taskId} goes on, and nobody stops it`)
+  const outcome: Outcome = {
+    seed,
+    violation: recorder.violation,
+    tasks: world.acknowledged.size,
+    kills,
+    timeline: () => recorder.timeline()
+  }
+  return outcome
+}, Effect.scoped)
+
+/** Without real timers between two steps of a fiber a run takes milliseconds. */
+const soon = (task: () => void) => {
+  let isWanted = true
+  queueMicrotask(() => {
+    if (isWanted) task()
+  })
+  return () => {
+    isWanted = false
+  }
+}
+
+export const simulate = (seed: number, mutation: Mutation = {}): Promise<Outcome> =>
+  Effect.runPromise(
+    program(seed, mutation).pipe(
+      Effect.provide([TestClock.layer({ warningDelay: "1 hour" }), Logger.layer([])]),
+      Random.withSeed(seed)
+    ),
+    { scheduler: new Scheduler.MixedScheduler("async", soon) }
+  )
