@@ -65,7 +65,10 @@ beforeAll(async () => {
       match: { userMessage: "balance" },
       response: { error: { message: "secret words", type: "billing" }, status: 402 }
     },
-    { match: { userMessage: "key" }, response: { error: { message: "secret words", type: "auth" }, status: 401 } },
+    {
+      match: { userMessage: "key" },
+      response: { error: { message: "secret words, key-of-the-provider", type: "auth" }, status: 401 }
+    },
     {
       match: { userMessage: "hello" },
       response: { content: "Hello there.", usage: { prompt_tokens: 7, completion_tokens: 3 } }
@@ -257,6 +260,8 @@ describe("an assistant on a model", () => {
       assert.deepStrictEqual([task.status, task.error], ["failed", error])
       assert.notInclude(JSON.stringify(task), "secret")
     }
+    assert.include(service.output, "secret words")
+    assert.notInclude(service.output, "key-of-the-provider")
     const unknown = await ended(await create("x", { assistant_id: 21 }))
     assert.strictEqual(unknown.error, "Assistant is not available")
     const unmatched = await ended(await create("what no fixture knows"))

@@ -24,7 +24,7 @@ const maxSilence = Duration.minutes(5)
 /** The longest `Retry-After` that is waited for. */
 const maxRetryAfter = Duration.minutes(2)
 
-const maxErrorBytes = 64 * 1024
+const maxErrorCharacters = 4096
 
 const Usage = Schema.Struct({
   prompt_tokens: Schema.optional(Schema.NullOr(Schema.Int)),
@@ -83,13 +83,14 @@ const reasonOf = (status: number, body: string, retryAfter?: string): AiError.Ai
     : AiError.reasonFromHttpStatus({ status, description: `status ${status}` })
 }
 
-/** An answer that is no answer, as what it means; the provider's words stay in the log. */
-const failureOf = (response: HttpClientResponse.HttpClientResponse) =>
+/** An answer that is no answer, as what it means; the provider's words stay in the log, the key not even there. */
+const failureOf = ({ apiKey }: Endpoint) => (response: HttpClientResponse.HttpClientResponse) =>
   response.stream.pipe(
     Stream.decodeText(),
-    Stream.runFoldEffect(() => "", (text, more) => Effect.succeed((text + more).slice(0, maxErrorBytes))),
+    Stream.runFoldEffect(() => "", (text, more) => Effect.succeed((text + more).slice(0, maxErrorCharacters))),
     Effect.timeout("5 seconds"),
     Effect.orElseSucceed(() => ""),
+    Effect.map((body) => apiKey === undefined ? body : body.replaceAll(Redacted.value(apiKey), "…")),
     Effect.tap((body) => Effect.logWarning("a model provider refused a call", { status: response.status, body })),
     Effect.flatMap((body) => Effect.fail(aiError(reasonOf(response.status, body, response.headers["retry-after"]))))
   )
@@ -104,7 +105,7 @@ export const post = (http: HttpClient.HttpClient, endpoint: Endpoint) => {
     http.execute(body(request(path))).pipe(
       Effect.mapError((error: HttpClientError.HttpClientError) => lost(error.reason._tag)),
       Effect.timeoutOrElse({ duration: maxSilence, orElse: () => Effect.fail(lost("no answer in time")) }),
-      Effect.filterOrElse(({ status }) => status >= 200 && status < 300, failureOf)
+      Effect.filterOrElse(({ status }) => status >= 200 && status < 300, failureOf(endpoint))
     )
 }
 
