@@ -38,7 +38,8 @@ export const TurnLine = Schema.Union([
   Schema.Struct({
     type: Schema.Literal("failed"),
     code: Schema.optional(Schema.Literals(["payment_required", "internal"])),
-    message: Schema.optional(Schema.String)
+    message: Schema.optional(Schema.String),
+    turn: Schema.optional(JsonObject)
   })
 ])
 export type TurnLine = typeof TurnLine.Type

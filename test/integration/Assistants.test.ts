@@ -54,6 +54,13 @@ beforeAll(async () => {
         usage: { prompt_tokens: 100, completion_tokens: 10 }
       }
     },
+    {
+      match: { userMessage: "half a sentence" },
+      response: { content: "One two three four five." },
+      latency: 30,
+      chunkSize: 11,
+      truncateAfterChunks: 3
+    },
     { match: { userMessage: "endless" }, response: { toolCalls: [call("nothing", {})] } },
     {
       match: { userMessage: "slow" },
@@ -363,6 +370,13 @@ describe("a provider in trouble", () => {
     ["hangs up", { disconnectRate: 1 }],
     ["talks nonsense", { malformedRate: 1 }]
   ] as const
+  it("that breaks off in the middle, again and again, leaves no answer that seems whole", async () => {
+    const task = await ended(await create("half a sentence"))
+    assert.deepStrictEqual([task.status, task.error], ["failed", "Task processing failed"])
+    assert.strictEqual((await sentFor("half a sentence")).length, 5)
+    assert.deepStrictEqual([task.turn.metadata.finish_reason, task.turn.output[0].text], ["in_progress", "One two thr"])
+  })
+
   for (const [name, rates] of troubles) {
     it(`that ${name} is asked again`, async () => {
       await mock.control("POST", "chaos", rates)

@@ -60,19 +60,17 @@ const progressInterval = "1 second"
 const toolConcurrency = 4
 
 /** What a client may read of a failure; a provider's own words stay in the log. */
-const failureLine = (error: AiError.AiError | TurnFailed | Schema.SchemaError): TurnLine => {
-  if (error._tag === "TurnFailed") return { type: "failed", message: error.message }
+const reasonOf = (error: AiError.AiError | TurnFailed | Schema.SchemaError) => {
+  if (error._tag === "TurnFailed") return { message: error.message }
   switch (error._tag === "AiError" ? error.reason._tag : undefined) {
     case "QuotaExhaustedError":
-      return { type: "failed", code: "payment_required" }
+      return { code: "payment_required" } as const
     case "RateLimitError":
-      return { type: "failed", message: "The model is too busy" }
-    case "ContentPolicyError":
-      return { type: "failed", message: "The model's provider refuses the content of this conversation" }
+      return { message: "The model is too busy" }
     case "InvalidRequestError":
-      return { type: "failed", message: "The model does not accept this conversation" }
+      return { message: "The model does not accept this conversation" }
     default:
-      return { type: "failed" }
+      return {}
   }
 }
 
@@ -241,11 +239,8 @@ export const run = (
   )
 
   const last = rounds().pipe(
-    Effect.map((line) => [line]),
     Effect.tapError((error) => Effect.logWarning("a turn failed", error)),
-    Effect.catch((error) =>
-      Effect.succeed<ReadonlyArray<TurnLine>>([{ type: "progress", turn: turn() }, failureLine(error)])
-    )
+    Effect.catch((error) => Effect.succeed<TurnLine>({ type: "failed", ...reasonOf(error), turn: turn() }))
   )
-  return Stream.merge(Stream.fromIterableEffect(last), progress, { haltStrategy: "left" })
+  return Stream.merge(Stream.fromEffect(last), progress, { haltStrategy: "left" })
 }

@@ -141,16 +141,16 @@ export const layer = ({ backendUrl, internalToken, token }: CoreOptions) =>
       })
 
       const toEvent = (line: TurnLine, state: RunState): Unaddressed<CoreEvent> => {
+        const turnOf = ({ turn }: { readonly turn?: JsonObject | undefined }) =>
+          turn === undefined ? null : withTranscriptions(turn, state)
         switch (line.type) {
           case "progress":
           case "completed":
             return { type: line.type, turn: withTranscriptions(line.turn, state) }
-          case "tool_calls": {
-            const turn = line.turn ? withTranscriptions(line.turn, state) : null
-            return { type: "interrupted", tool_calls: line.tool_calls, state, turn }
-          }
+          case "tool_calls":
+            return { type: "interrupted", tool_calls: line.tool_calls, state, turn: turnOf(line) }
           case "failed":
-            return { type: "failed", code: line.code ?? "internal", message: line.message ?? null }
+            return { type: "failed", code: line.code ?? "internal", message: line.message ?? null, turn: turnOf(line) }
         }
       }
 
