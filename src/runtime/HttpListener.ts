@@ -84,8 +84,10 @@ export const make = (timeouts: typeof Timeouts.Service): Server => {
     drain(request, response.writeHead(417, headersOf(body)).end(body))
   })
   server.on("connect", (_, socket) => refuse(socket, 405))
-  // Node closes the idle connections of a server that stops; this closes those that become idle after that.
+  // Node closes the idle connections of a server that stops; this closes those that become idle after that, and asks
+  // clients that never pause to come back elsewhere.
   server.on("request", (_, response) => {
+    if (!server.listening) response.shouldKeepAlive = false
     response.once("close", () => {
       if (!server.listening) setImmediate(() => server.closeIdleConnections())
     })

@@ -3,7 +3,7 @@
  * for) it is a fiber; while it only waits it is parked as an alarm. The row is the truth: actors are a cache of what
  * happens next, so all of them may be lost and are rebuilt from rows.
  */
-import { Cause, Context, Duration, Effect, FiberSet, Layer, Option, Schedule, Schema, Semaphore } from "effect"
+import { Cause, Context, Duration, Effect, FiberSet, Layer, Option, Schedule, Schema } from "effect"
 import { nextDue } from "../domain/Deadline.ts"
 import * as Failure from "../domain/Failure.ts"
 import { type CoreRefused, CoreUnavailable, schedule } from "../domain/HandOver.ts"
@@ -16,9 +16,12 @@ import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { type Commit, TaskRepository } from "./TaskRepository.ts"
 import { TokenRevocations } from "./TokenRevocations.ts"
+import * as Turns from "./Turns.ts"
 
 /** Calls to the core in flight at a time. */
 const handOverConcurrency = 256
+/** Beside them, runs that the core may have already: after a start there are many, and new ones must not wait for them. */
+const recoveryConcurrency = 4
 
 /** What a hand-over leaves a clock that runs out, so that it does not offer the run in the same moment. */
 const afterClock = Duration.seconds(1)
@@ -50,8 +53,10 @@ export class TaskActors extends Context.Service<TaskActors, {
       const { acceptanceTimeout } = yield* Settings
       const heads = new Map<TaskId, TaskHead>()
       const runInFiber = yield* FiberSet.makeRuntime()
-      const permits = yield* Semaphore.make(handOverConcurrency)
+      const inTurn = Turns.make(handOverConcurrency)
+      const inTurnOfRecovery = Turns.make(recoveryConcurrency)
       const handOvers = new Set<RunId>()
+      let recoveries = 0
 
       /** At the edge of a fiber: what went wrong is logged, and the task is let go, for the sweep to take up again. */
       const supervise = <A, E>({ uuid }: TaskHead, effect: Effect.Effect<A, E>) => {
@@ -170,9 +175,9 @@ export class TaskActors extends Context.Service<TaskActors, {
         else yield* wake(present)
       })
 
-      const offer = Effect.fnUntraced(function*(head: TaskHead, given: Run | undefined) {
+      const offer = Effect.fnUntraced(function*(head: TaskHead, given: Run | undefined, isRecovery: boolean) {
         let run = given
-        const attempt = permits.withPermits(1)(Effect.suspend(() => {
+        const attempt = (isRecovery ? inTurnOfRecovery : inTurn)(Effect.suspend(() => {
           const current = heads.get(head.uuid)
           // A run that was interrupted has ended, though the task goes by its id until the next one.
           if (current?.runId !== head.runId || current.status === "interrupted") return Effect.void
@@ -204,16 +209,32 @@ export class TaskActors extends Context.Service<TaskActors, {
         })
       })
 
-      const handOver = (head: TaskHead, run: Run | undefined): void => {
+      const handOver = (head: TaskHead, run: Run | undefined, isRecovery: boolean): void => {
         if (handOvers.has(head.runId)) return
         handOvers.add(head.runId)
-        supervise(head, Effect.ensuring(offer(head, run), Effect.sync(() => handOvers.delete(head.runId))))
+        if (isRecovery) recoveries++
+        supervise(
+          head,
+          Effect.ensuring(
+            offer(head, run, isRecovery),
+            Effect.sync(() => {
+              handOvers.delete(head.runId)
+              if (isRecovery) recoveries--
+            })
+          )
+        )
       }
 
       const begin = (head: TaskHead, run?: Run) =>
         Effect.sync(() => {
           follow(head)
-          handOver(head, run)
+          handOver(head, run, false)
+        })
+
+      const recover = (head: TaskHead) =>
+        Effect.sync(() => {
+          follow(head)
+          handOver(head, undefined, true)
         })
 
       return TaskActors.of({
@@ -223,10 +244,10 @@ export class TaskActors extends Context.Service<TaskActors, {
           if (isTerminal(head.status) || (known !== undefined && known.revision >= head.revision)) return Effect.void
           // The run is new to this node: the reply to the commit that made it was lost, or another node made it.
           const isNewRun = known?.runId !== head.runId && head.status !== "interrupted"
-          return isNewRun ? begin(head) : Effect.sync(() => follow(head))
+          return isNewRun ? recover(head) : Effect.sync(() => follow(head))
         },
         wake,
-        isSaturated: Effect.sync(() => handOvers.size >= handOverConcurrency),
+        isSaturated: Effect.sync(() => handOvers.size - recoveries >= handOverConcurrency),
         size: Effect.sync(() => heads.size)
       })
     })

@@ -137,6 +137,92 @@ describe("SIGTERM", () => {
   })
 })
 
+describe("SIGTERM under load", () => {
+  it("is not held up by clients that never pause", async () => {
+    const service = await Service.start({ DATABASE_URL: database.url })
+    let answers = 0
+    const insist = async (): Promise<void> => {
+      try {
+        for (;;) {
+          assert.strictEqual((await fetch(`${service.url}/healthz`)).status, 200)
+          answers++
+        }
+      } catch (error) {
+        // The end of the service, not of a request that it had taken.
+        assert.instanceOf(error, TypeError)
+      }
+    }
+    const clients = Promise.all(Array.from({ length: 4 }, insist))
+    await eventually(async () => answers, (count) => count > 100)
+    const started = performance.now()
+    await service.stop()
+    assert.isBelow(performance.now() - started, 5000)
+    await clients
+  })
+})
+
+describe("retention", () => {
+  it("deletes what ended long enough ago from a running service, and nothing that lives", async () => {
+    const core = await new ScriptedCore().listen()
+    const own = await openDatabase()
+    const service = await Service.start({ DATABASE_URL: own.url, CORE_URL: core.url, RETENTION: "3 seconds" })
+    const token = await mint("kept")
+    const [ended, living] = [(await service.create(token, "x")).body.uuid, (await service.create(token, "y")).body.uuid]
+    const run = await eventually(async () => core.runOf(ended), (found) => found !== undefined)
+    await report(run!, { type: "completed", turn: turnOf("done") })
+    assert.strictEqual((await service.get(token, ended)).body.status, "completed")
+    await eventually(() => service.get(token, ended), ({ status }) => status === 404)
+    assert.strictEqual((await service.call("GET", `/api/tasks/${ended}/events`, token)).status, 404)
+    const { body } = await service.call("GET", "/api/tasks", token)
+    assert.deepStrictEqual([body.meta.total, body.data[0].uuid], [1, living])
+    for (const table of ["task_turns", "task_events", "task_requests"]) {
+      const left = await own.query(`SELECT FROM ${table} WHERE task_uuid = '${ended}'`)
+      assert.isEmpty(left, table)
+    }
+    await service.stop()
+    await own.drop()
+    await core.close()
+  })
+})
+
+describe("key rotation", () => {
+  it("opens what older keys sealed, and seals with the first", async () => {
+    const core = await new ScriptedCore().listen()
+    const port = await freePort()
+    const keyOf = (byte: number) => Buffer.alloc(32, byte).toString("base64")
+    const start = (...bytes: ReadonlyArray<number>) =>
+      Service.start(
+        { DATABASE_URL: database.url, CORE_URL: core.url, ENCRYPTION_KEY: bytes.map(keyOf).join(",") },
+        port
+      )
+    const sealed = () => database.query<{ user_token: string }>("SELECT user_token FROM task_requests")
+    const keyIds = async () => new Set((await sealed()).map(({ user_token }) => user_token.split(".")[1]))
+    await database.query("DELETE FROM task_requests")
+
+    const first = await start(1)
+    const token = await mint("rotated")
+    const { uuid } = (await first.create(token, "x")).body
+    await eventually(async () => core.runOf(uuid), (found) => found !== undefined)
+    const [before] = await keyIds()
+    assert.notInclude(JSON.stringify(await sealed()), token)
+    await first.stop("SIGKILL")
+    core.runs.length = 0
+
+    const second = await start(2, 1)
+    const run = await eventually(async () => core.runOf(uuid), (found) => found !== undefined)
+    assert.strictEqual(run?.user_token, token)
+    await second.create(token, "y")
+    const after = await keyIds()
+    assert.strictEqual(after.size, 2)
+    assert.isTrue(after.has(before))
+    // What nothing is owed for any more is wiped.
+    await report(run!, { type: "completed", turn: turnOf("done") })
+    assert.isFalse((await keyIds()).has(before))
+    await second.stop()
+    await core.close()
+  })
+})
+
 describe("npm start", () => {
   it("hands SIGTERM on to the service, and says how to use it", async () => {
     const directory = temporaryDirectory()

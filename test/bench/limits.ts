@@ -1,0 +1,75 @@
+/**
+ * How late time limits are enforced, on a node that is well and on one that is killed meanwhile and started again:
+ * `node test/bench/limits.ts [tasks]`. Lateness counts from the limit's moment, or from the node's return when it was away.
+ */
+import { Effect, Exit, Redacted, Scope } from "effect"
+import postgres from "postgres"
+import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { report, ScriptedCore } from "../kit/ScriptedCore.ts"
+import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+
+const tasks = Number(process.argv[2] ?? 1000)
+
+const directory = temporaryDirectory()
+const scope = Scope.makeUnsafe()
+const url = Redacted.value((await Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory), scope))).url)
+const sql = postgres(url, { max: 1 })
+const core = await new ScriptedCore().listen()
+core.onStart = (run) => {
+  void report(run, { type: "processing" }).catch(() => {})
+  return 202
+}
+const port = await freePort()
+const settings = { DATABASE_URL: url, CORE_URL: core.url }
+
+const createAll = async (service: Service, label: string) => {
+  for (let user = 0; user < tasks / 5; user++) {
+    const token = await mint(`${label}-${user}`)
+    await Promise.all(
+      Array.from(
+        { length: 5 },
+        () => service.create(token, "Why?", { max_execution_time: 8 + Math.floor(Math.random() * 10) })
+      )
+    )
+  }
+}
+
+const allEnded = (label: string) =>
+  eventually(
+    () => sql`SELECT count(*)::int AS live FROM tasks WHERE sub LIKE ${`${label}-%`} AND completed_at IS NULL`,
+    ([row]) => row?.["live"] === 0,
+    120_000
+  )
+
+/** Seconds; `backAt` is when the node was ready again. */
+const tell = async (label: string, backAt: Date) => {
+  const rows = await sql`SELECT extract(epoch FROM completed_at - greatest(deadline_at, ${backAt}))::float8 AS late,
+      error LIKE 'Task exceeded%' AS limited FROM tasks WHERE sub LIKE ${`${label}-%`} ORDER BY late`
+  const late = rows.map((row) => row["late"] as number)
+  const limited = rows.filter((row) => row["limited"]).length
+  const at = (part: number) => `${(1000 * (late[Math.ceil(late.length * part) - 1] ?? 0)).toFixed(0)} ms`
+  console.log(
+    `${label}: ${limited} of ${rows.length} met their limit, late by p50 ${at(0.5)}, p99 ${at(0.99)}, most ${at(1)}`
+  )
+}
+
+const healthy = await Service.start(settings, port)
+await createAll(healthy, "healthy")
+await allEnded("healthy")
+await tell("healthy", new Date(0))
+
+await createAll(healthy, "killed")
+await new Promise((resolve) => setTimeout(resolve, 5000))
+await healthy.stop("SIGKILL")
+const again = await Service.start(settings, port)
+const backAt = new Date()
+await allEnded("killed")
+await tell("killed", backAt)
+await again.stop()
+
+await sql.end()
+await core.close()
+await Effect.runPromise(Scope.close(scope, Exit.void))
+removeDirectory(directory)
+process.exit()
