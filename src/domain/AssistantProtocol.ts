@@ -19,7 +19,14 @@ export const CreateTurn = Schema.Struct({
 })
 export type CreateTurn = typeof CreateTurn.Type
 
-/** One line of a turn's stream (`application/x-ndjson`). The last one is `completed`, `tool_calls` or `failed`. */
+export const CreateTranscription = Schema.Struct({ file: Schema.Struct({ id: Schema.String }) })
+
+export const Transcription = Schema.Struct({ text: Schema.String })
+
+/**
+ * One line of a turn's stream (`application/x-ndjson`). The last one is `completed`, `tool_calls` or `failed`, whose
+ * message is safe to show.
+ */
 export const TurnLine = Schema.Union([
   Schema.Struct({ type: Schema.Literal("progress"), turn: JsonObject }),
   Schema.Struct({ type: Schema.Literal("completed"), turn: JsonObject }),
@@ -28,6 +35,11 @@ export const TurnLine = Schema.Union([
     tool_calls: Schema.NonEmptyArray(ToolCall),
     turn: Schema.optional(JsonObject)
   }),
-  Schema.Struct({ type: Schema.Literal("failed"), message: Schema.optional(Schema.String) })
+  Schema.Struct({
+    type: Schema.Literal("failed"),
+    code: Schema.optional(Schema.Literals(["payment_required", "internal"])),
+    message: Schema.optional(Schema.String),
+    turn: Schema.optional(JsonObject)
+  })
 ])
 export type TurnLine = typeof TurnLine.Type

@@ -2,9 +2,7 @@
 import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { Console, Duration, Effect, Layer } from "effect"
-import { Digest } from "effect/crypto"
 import { type HttpClient, HttpRouter, HttpServer } from "effect/http"
-import * as path from "node:path"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../http/handlers/RpcAuthorization.ts"
 import * as Server from "../http/Server.ts"
@@ -27,10 +25,8 @@ import { WebhookDispatcher } from "../services/WebhookDispatcher.ts"
 import type { AppConfig } from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
 import * as BufferCollector from "./BufferCollector.ts"
-import * as BuiltinBackend from "./builtin/AssistantBackend.ts"
-import * as BuiltinCore from "./builtin/Core.ts"
+import * as Builtin from "./builtin/Builtin.ts"
 import * as EmbeddedPostgres from "./builtin/EmbeddedPostgres.ts"
-import * as FileStorage from "./builtin/FileStorage.ts"
 import * as InProcess from "./builtin/InProcess.ts"
 import * as HttpListener from "./HttpListener.ts"
 import * as PooledRandom from "./PooledRandom.ts"
@@ -80,11 +76,10 @@ const findBackend = Effect.fnUntraced(function*(config: AppConfig) {
     const backend: Neighbour = { url: config.assistantBackendUrl, client: NodeHttpClient.layerUndici }
     return { backend, layerStorage: Layer.empty }
   }
-  const storage = yield* FileStorage.make(path.join(config.dataDir, "storage"))
-  const routes = BuiltinBackend.layer({ storage, storageUrl: `${config.publicUrl}/storage` })
-  const fetch = yield* InProcess.serve(Layer.provide(routes, PooledRandom.layer))
+  const { routes, storageRoutes } = yield* Builtin.backend(config)
+  const fetch = yield* InProcess.serve(Layer.provide(routes, [NodeHttpClient.layerUndici, PooledRandom.layer]))
   const backend: Neighbour = { url: backendOrigin, client: InProcess.layerClient(new Map([[backendOrigin, fetch]])) }
-  return { backend, layerStorage: storage.publicRoutes }
+  return { backend, layerStorage: storageRoutes }
 })
 
 /** The core: the operator's, or the one that is played here, which reports to this very process. */
@@ -94,7 +89,7 @@ const findCore = Effect.fnUntraced(function*(config: AppConfig, backend: Neighbo
     const address = { url: config.coreUrl, token: config.coreToken, eventsUrl: config.publicUrl + eventsPath }
     return CoreClient.layer(address).pipe(Layer.provide(UndiciTransport.layer))
   }
-  const routes = BuiltinCore.layer({ backendUrl: backend.url, internalToken: config.internalTokens[0] })
+  const routes = Builtin.core(config, backend.url)
   const fetch = yield* InProcess.serve(Layer.provide(routes, [backend.client, PooledRandom.layer]))
   const address = { url: coreOrigin, token: config.coreToken, eventsUrl: Banner.localUrl(config) + eventsPath }
   return CoreClient.layer(address).pipe(
@@ -111,7 +106,7 @@ const layerNeighbours = (config: AppConfig) =>
       Layer.provide([backend.client, BufferCollector.layer])
     )
     return Layer.mergeAll(layerCoreClient, layerBackendClient, layerStorage)
-  })).pipe(Layer.provide([NodeServices.layer, Digest.layerWebCrypto, PooledRandom.layer]))
+  })).pipe(Layer.provide([NodeServices.layer, PooledRandom.layer]))
 
 const layerServer = (config: AppConfig) =>
   Layer.unwrap(Effect.map(Timeouts, (timeouts) =>

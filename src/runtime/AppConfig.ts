@@ -11,6 +11,7 @@ import * as Limits from "../domain/Limits.ts"
 import type { CorsOrigins } from "../http/Cors.ts"
 import type { TokenRules } from "../services/TokenVerifier.ts"
 import * as AddressGuard from "./AddressGuard.ts"
+import type { Endpoint } from "./builtin/OpenAiModel.ts"
 import * as TokenKeys from "./TokenKeys.ts"
 
 interface Setting {
@@ -67,6 +68,21 @@ export const settings: ReadonlyArray<Setting> = [
     default: "`15 seconds`",
     meaning: "one clock over DNS, connect, TLS and answer of an attempt to deliver a webhook"
   },
+  {
+    names: ["ASSISTANTS_FILE"],
+    default: "the demo assistants",
+    meaning: "YAML or JSON file of the built-in backend's assistants; a change of it is noticed"
+  },
+  {
+    names: ["OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL"],
+    default: "unset",
+    meaning: "without `ASSISTANTS_FILE`: makes assistant 10 of the built-in backend one on this model"
+  },
+  {
+    names: ["TRANSCRIPTION_URL", "TRANSCRIPTION_API_KEY", "TRANSCRIPTION_MODEL"],
+    default: "unset, unset, `whisper-1`",
+    meaning: "what the built-in backend transcribes voice with: the base URL above `/audio/transcriptions`"
+  },
   { names: ["ACCEPTANCE_TIMEOUT"], default: "`30 seconds`", meaning: "how long the core may take to accept a task" },
   { names: ["MAX_ACTIVE_TASKS"], default: "`5`", meaning: "active tasks of one user" },
   { names: ["RETENTION"], default: "`30 days`", meaning: "how long ended tasks are kept" },
@@ -95,6 +111,10 @@ export interface AppConfig {
   readonly coreToken: Redacted.Redacted | undefined
   readonly internalTokens: readonly [Redacted.Redacted, ...Array<Redacted.Redacted>]
   readonly assistantBackendUrl: string | undefined
+  readonly assistantsFile: string | undefined
+  /** The model of the one general assistant. */
+  readonly model: Endpoint | undefined
+  readonly transcription: Endpoint | undefined
   readonly encryptionKeys: readonly [Redacted.Redacted<Uint8Array>, ...Array<Redacted.Redacted<Uint8Array>>]
   readonly webhookGuard: AddressGuard.AddressGuard
   readonly webhookTimeout: Duration.Duration
@@ -112,14 +132,21 @@ export class InvalidSettings extends Schema.TaggedError<InvalidSettings>()("Inva
 /** A target that hangs holds its place in flight for as long as this. */
 const longestWebhook = Duration.minutes(5)
 
-const requiredInProduction = [
-  ["DATABASE_URL"],
-  ["JWT_SECRET", "JWT_PUBLIC_KEY", "JWT_JWKS_URL"],
-  ["CORE_URL"],
-  ["INTERNAL_TOKENS"],
-  ["ASSISTANT_BACKEND_URL"],
-  ["ENCRYPTION_KEY"]
-]
+/** What a process serves: the service, or alone one of the other systems that are played here. */
+export type Part = "service" | "core" | "backend"
+
+const requiredInProduction: Readonly<Record<Part, ReadonlyArray<ReadonlyArray<string>>>> = {
+  service: [
+    ["DATABASE_URL"],
+    ["JWT_SECRET", "JWT_PUBLIC_KEY", "JWT_JWKS_URL"],
+    ["CORE_URL"],
+    ["INTERNAL_TOKENS"],
+    ["ASSISTANT_BACKEND_URL"],
+    ["ENCRYPTION_KEY"]
+  ],
+  core: [["ASSISTANT_BACKEND_URL"], ["INTERNAL_TOKENS"], ["CORE_TOKEN"]],
+  backend: []
+}
 
 const withoutTrailingSlash = (url: URL) => url.href.replace(/\/+$/, "")
 
@@ -157,7 +184,7 @@ const nonEmpty = <A>(items: ReadonlyArray<A>): readonly [A, ...Array<A>] => {
 const reasonOf = (error: unknown) => error instanceof Error ? error.message : String(error)
 
 /** Reads all settings and collects what is wrong with any of them. */
-export const load = (environment: Readonly<Record<string, string | undefined>>) =>
+export const load = (environment: Readonly<Record<string, string | undefined>>, part: Part = "service") =>
   Effect.gen(function*() {
     const env = Object.fromEntries(
       Object.entries(environment).filter(([, value]) => value !== undefined && value !== "")
@@ -196,7 +223,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
 
     const isProduction = env["NODE_ENV"] === "production"
     if (isProduction) {
-      const missing = requiredInProduction.filter((names) => names.every((name) => env[name] === undefined))
+      const missing = requiredInProduction[part].filter((names) => names.every((name) => env[name] === undefined))
       if (missing.length > 0) {
         problems.push(`not set, and NODE_ENV is production: ${missing.map((names) => names.join(" or ")).join(", ")}`)
       }
@@ -205,7 +232,13 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
     const host = env["HOST"] ?? "127.0.0.1"
     const port = yield* read("PORT", Config.Port("PORT"), 3000)
     const dataDir = path.resolve(env["DATA_DIR"] ?? ".data")
-    const generated = (name: string) => isProduction ? undefined : kept(dataDir, name)
+    // A part that is served alone has no use for the others' secrets, so one that nobody knows does for it.
+    const generated = (name: string) =>
+      part !== "service" && isProduction
+        ? randomBytes(32).toString("base64")
+        : isProduction
+        ? undefined
+        : kept(dataDir, name)
 
     const isKeyGiven = TokenKeys.names.some((name) => env[name] !== undefined)
     const developmentSecret = derive("DATA_DIR", () => isKeyGiven ? undefined : generated("jwt-secret"))
@@ -243,6 +276,18 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
     const corsOrigins = derive("CORS_ORIGINS", () => originsOf(env["CORS_ORIGINS"] ?? ""))
     const coreUrl = url("CORE_URL")
     const assistantBackendUrl = url("ASSISTANT_BACKEND_URL")
+    const assistantsFile = env["ASSISTANTS_FILE"] === undefined ? undefined : path.resolve(env["ASSISTANTS_FILE"])
+    const endpoint = (prefix: string, baseUrl: string | undefined, model: string | undefined) => {
+      if (baseUrl === undefined) return undefined
+      if (model === undefined) problems.push(`${prefix}_MODEL: must be set`)
+      return { baseUrl, apiKey: secret(`${prefix}_API_KEY`), model: model ?? "", parameters: {} }
+    }
+    const model = endpoint("OPENAI", url("OPENAI_BASE_URL"), env["OPENAI_MODEL"])
+    const transcriptionUrl = url("TRANSCRIPTION_URL")?.replace(/\/audio\/transcriptions$/, "")
+    const transcription = endpoint("TRANSCRIPTION", transcriptionUrl, env["TRANSCRIPTION_MODEL"] ?? "whisper-1")
+    if (part === "core" && assistantBackendUrl === undefined && !isProduction) {
+      problems.push("ASSISTANT_BACKEND_URL: must be set for a core that is served alone")
+    }
 
     if (
       problems.length > 0 || tokenRules === undefined || encryptionKeys === undefined || internalTokens === undefined ||
@@ -265,6 +310,9 @@ export const load = (environment: Readonly<Record<string, string | undefined>>) 
       coreToken: secret("CORE_TOKEN"),
       internalTokens,
       assistantBackendUrl,
+      assistantsFile,
+      model,
+      transcription,
       encryptionKeys,
       webhookGuard,
       webhookTimeout,

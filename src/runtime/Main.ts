@@ -23,6 +23,7 @@ export const explained = main.pipe(
     const error = Option.getOrUndefined(Cause.findErrorOption(cause))
     switch (error?._tag) {
       case "InvalidSettings":
+      case "InvalidAssistants":
       case "EmbeddedPostgresError":
         return Console.error(error.message)
       case "ServeError":

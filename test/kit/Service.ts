@@ -66,7 +66,8 @@ export class Service {
   static async start(
     settings: Readonly<Record<string, string>>,
     port?: number,
-    main = "src/runtime/Main.ts"
+    main = "src/runtime/Main.ts",
+    readiness = "/readyz"
   ): Promise<Service> {
     const chosen = port ?? await freePort()
     const child = spawn(process.execPath, [main], {
@@ -82,7 +83,7 @@ export class Service {
       }
     })
     const service = new Service(child, `http://127.0.0.1:${chosen}`)
-    const isReady = () => fetch(`${service.url}/readyz`).then(({ status }) => status === 200, () => false)
+    const isReady = () => fetch(service.url + readiness).then(({ status }) => status === 200, () => false)
     await eventually(isReady, (ready) => ready || child.exitCode !== null, 30_000)
     if (child.exitCode !== null) throw new Error(`exited with ${child.exitCode}:\n${service.output}`)
     return service

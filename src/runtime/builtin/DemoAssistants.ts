@@ -3,26 +3,32 @@
  * its `assistant_id`; the README lists them.
  */
 import { Effect, Predicate, type Schema, Stream } from "effect"
+import { createHash } from "node:crypto"
 import type { CreateTurn, TurnLine } from "../../domain/AssistantProtocol.ts"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
+import { keepImage } from "./AgentTools.ts"
 import * as Arithmetic from "./Arithmetic.ts"
+import * as FileReader from "./FileReader.ts"
+import type { FileStorage } from "./FileStorage.ts"
+import * as PngImage from "./PngImage.ts"
 
 export const ids = {
   rules: 1,
   tools: 2,
   slow: 3,
+  painter: 4,
   insufficientBalance: 402,
   notFound: 404,
   crash: 500,
   neverAccepts: 504
 } as const
 
-export const known: ReadonlyArray<number> = [ids.rules, ids.tools, ids.slow, ids.crash]
+export const known: ReadonlyArray<number> = [ids.rules, ids.tools, ids.slow, ids.painter, ids.crash]
 
 type Lines = Stream.Stream<TurnLine>
 
-/** What a file is, to an assistant that can only look at its bytes. */
-export type DescribeFile = (file: JsonObject) => Effect.Effect<string>
+/** Characters of a file that are looked at. */
+const charactersRead = 1_000_000
 
 const text = (value: Schema.Json | undefined): string => Predicate.isString(value) ? value : ""
 
@@ -61,18 +67,26 @@ const help = [
   "  2 * (3 + 4)                arithmetic",
   "  echo some words            the words again",
   "  summarize: <text>          its first and its most telling sentence",
-  "or send a file, and I tell its facts."
+  "or send a file, and I tell its facts, or the passage that answers your question best."
 ].join("\n")
 
-/** The first sentence, and of the others the one that shares most long words with the whole. */
-const summarize = (body: string): string => {
-  const [first = "", ...others] = body.split(/(?<=[.!?])\s+/).map((sentence) => sentence.trim()).filter((s) => s !== "")
-  const longWords = (value: string) => value.toLowerCase().match(/\p{L}{5,}/gu) ?? []
+const sentencesOf = (body: string) =>
+  body.split(/(?<=[.!?])\s+|\n+/).map((sentence) => sentence.trim()).filter((sentence) => sentence !== "")
+
+const longWords = (value: string) => value.toLowerCase().match(/\p{L}{4,}/gu) ?? []
+
+/** Of the sentences the one that shares most long words with a text. */
+const closest = (sentences: ReadonlyArray<string>, body: string): string | undefined => {
   const counts = new Map<string, number>()
   for (const word of longWords(body)) counts.set(word, (counts.get(word) ?? 0) + 1)
   const weight = (sentence: string) => longWords(sentence).reduce((sum, word) => sum + (counts.get(word) ?? 0), 0)
-  const best = others.toSorted((a, b) => weight(b) - weight(a))[0]
-  return best === undefined ? first : `${first} ${best}`
+  return sentences.toSorted((a, b) => weight(b) - weight(a))[0]
+}
+
+/** The first sentence, and of the others the most telling one. */
+const summarize = (body: string): string => {
+  const [first = "", ...others] = sentencesOf(body)
+  return [first, closest(others, body)].filter((sentence) => sentence !== undefined).join(" ")
 }
 
 const answerText = (asked: string): string => {
@@ -84,21 +98,42 @@ const answerText = (asked: string): string => {
   return result === undefined ? help : String(result)
 }
 
-const rules = (describeFile: DescribeFile) => (request: CreateTurn): Lines =>
-  Stream.fromEffect(Effect.gen(function*() {
-    const asked = textsOf(request.input)
-    const facts = yield* Effect.forEach(request.input, (item) =>
-      Predicate.isObject(item) && (item["type"] === "file" || item["type"] === "voice")
-        ? describeFile(item[item["type"]] as JsonObject)
-        : Effect.void)
-    const answers = [
-      ...facts.filter((fact) =>
-        fact !== undefined
-      ),
-      ...(asked === "" && facts.some((fact) => fact !== undefined) ? [] : [answerText(asked)])
-    ]
-    return { type: "completed", turn: turnOf("demo-rules", request, answers.join("\n\n"), "stop") } as const
-  }))
+const factsOf = (content: string) => {
+  const words = content.split(/\s+/).filter((word) => word !== "").length
+  return `${content.split("\n").length} lines, ${words} words`
+}
+
+/** Tells a file's name, type, size, lines, words and digest; asked a question, the passage that is closest to it. */
+const describe = (storage: FileStorage, reader: FileReader.FileReader) =>
+  Effect.fnUntraced(
+    function*(file: JsonObject, asked: string) {
+      const found = yield* storage.find(file["id"])
+      const read = Effect.map(reader.read(found, 0, charactersRead), (extracted) => extracted.text)
+      const name = String(file["name"])
+      if (asked !== "") return `${name}: ${closest(sentencesOf(yield* read), asked) ?? "is empty"}`
+      const facts = yield* Effect.catch(Effect.map(read, factsOf), ({ message }) => Effect.succeed(message))
+      const digest = found.size > FileReader.limits.fileBytes
+        ? ""
+        : `, sha256 ${createHash("sha256").update(yield* storage.read(found)).digest("hex")}`
+      return `${name}: ${String(file["mime_type"])}, ${found.size} bytes, ${facts}${digest}`
+    },
+    (effect, file) => Effect.catch(effect, ({ message }) => Effect.succeed(`${String(file["name"])}: ${message}`))
+  )
+
+const rules = (storage: FileStorage, reader: FileReader.FileReader) => {
+  const describeFile = describe(storage, reader)
+  return (request: CreateTurn): Lines =>
+    Stream.fromEffect(Effect.gen(function*() {
+      const asked = textsOf(request.input)
+      const files = request.input.flatMap((item) =>
+        Predicate.isObject(item) && Predicate.isObject(item["file"]) ? [item["file"] as JsonObject] : []
+      )
+      const answers = files.length === 0
+        ? [answerText(asked)]
+        : yield* Effect.forEach(files, (file) => describeFile(file, asked))
+      return { type: "completed", turn: turnOf("demo-rules", request, answers.join("\n\n"), "stop") } as const
+    }))
+}
 
 /** Arguments that satisfy a tool's required text parameters with the user's own words. */
 const argumentsFor = (parameters: Schema.Json | undefined, asked: string): JsonObject => {
@@ -157,15 +192,25 @@ const slow = (request: CreateTurn): Lines => {
 const crash = (request: CreateTurn): Lines =>
   Stream.make({ type: "progress", turn: turnOf("demo-crash", request, "So far so", "in_progress") })
 
-export const answer = (assistantId: number, request: CreateTurn, describeFile: DescribeFile): Lines => {
-  switch (assistantId) {
-    case ids.tools:
-      return tools(request)
-    case ids.slow:
-      return slow(request)
-    case ids.crash:
-      return crash(request)
-    default:
-      return rules(describeFile)(request)
+/** Draws what it is told, by its own lights. */
+const painter = (storage: FileStorage) => (request: CreateTurn): Lines =>
+  Stream.fromEffect(Effect.gen(function*() {
+    const asked = textsOf(request.input)
+    const image = yield* Effect.orDie(keepImage(storage, "drawing", PngImage.draw(asked)))
+    const turn = turnOf("demo-painter", request, `Here is my idea of "${asked}".`, "stop")
+    return {
+      type: "completed",
+      turn: { ...turn, output: [...turn["output"] as ReadonlyArray<JsonObject>, image] }
+    } as const
+  }))
+
+export const make = (storage: FileStorage, reader: FileReader.FileReader) => {
+  const byId: Readonly<Record<number, (request: CreateTurn) => Lines>> = {
+    [ids.tools]: tools,
+    [ids.slow]: slow,
+    [ids.painter]: painter(storage),
+    [ids.crash]: crash
   }
+  const otherwise = rules(storage, reader)
+  return (assistantId: number, request: CreateTurn): Lines => (byId[assistantId] ?? otherwise)(request)
 }

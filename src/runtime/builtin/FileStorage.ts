@@ -1,17 +1,38 @@
-/** The demo backend's files: one folder each, under a name of its own that nothing from outside can steer. */
-import { Effect, FileSystem, Option, Path, Predicate, Ref, Stream } from "effect"
-import { Digest, SecureRandom } from "effect/crypto"
-import { HttpServerRequest, HttpServerResponse, HttpStaticServer, Multipart } from "effect/http"
+/**
+ * The built-in backend's files: one folder each, named by an id that nothing from outside can steer. Downloads are open to
+ * whoever has the link, and nothing that is stored can run as a page of ours.
+ */
+import { Effect, FileSystem, Option, Path, type PlatformError, Predicate, Ref, Schema, Stream } from "effect"
+import { SecureRandom } from "effect/crypto"
+import {
+  HttpRouter,
+  HttpServerRequest,
+  HttpServerRespondable,
+  HttpServerResponse,
+  HttpStaticServer,
+  Multipart
+} from "effect/http"
+import { formatOf } from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
 
 export type FileStorage = Effect.Success<ReturnType<typeof make>>
 
-/** Bytes of a file that its facts are told from. */
-const describedBytes = 16 * 1024 * 1024
+/** No file of that id is in storage. */
+export class FileMissing extends Schema.TaggedError<FileMissing>()("FileMissing", { message: Schema.String }) {}
+
+export interface FoundFile {
+  readonly path: string
+  readonly name: string
+  readonly size: number
+  /** One of SPEC's formats, or undefined. */
+  readonly format: string | undefined
+}
 
 /** The parser counts some bytes beyond the file's own; the exact bound is held by the gateway. */
 const slackBytes = 1024 * 1024
+
+const isId = (id: unknown): id is string => Predicate.isString(id) && /^[0-9a-f-]{36}$/.test(id)
 
 const safeName = (name: string): string =>
   name.normalize("NFKD").replace(/[^A-Za-z0-9._-]+/g, "_").replace(/^\.+/, "").slice(-100) || "file"
@@ -19,29 +40,35 @@ const safeName = (name: string): string =>
 const invalid = (message: string) =>
   HttpServerResponse.jsonUnsafe({ message, errors: { file: [message] } }, { status: 422 })
 
-const textFacts = (mimeType: string, bytes: Uint8Array): string => {
-  if (!/^(text\/|application\/(json|xml|javascript))/.test(mimeType)) return ""
-  const content = new TextDecoder().decode(bytes)
-  const words = content.split(/\s+/).filter((word) => word !== "").length
-  return `, ${content.split("\n").length} lines, ${words} words`
-}
+/** Shown in the browser; every other format is a download. */
+const shownFormats = /^(png|jpg|webp|gif|txt|mp3|wav|ogg|m4a|webm|mp4)$/
+
+/** A script is text here, so that no page of this origin can be made to run it. */
+const mimeTypes = { js: "text/plain; charset=utf-8", m4a: "audio/mp4", mkv: "video/x-matroska" }
+
+const guard = (url: string) =>
+  HttpServerResponse.setHeaders({
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "Content-Disposition": shownFormats.test(formatOf(url.split("?", 1)[0] ?? "") ?? "") ? "inline" : "attachment"
+  })
 
 export const make = Effect.fnUntraced(function*(root: string) {
   const files = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const random = yield* SecureRandom.SecureRandom
-  const digest = yield* Digest.Digest
   yield* files.makeDirectory(root, { recursive: true })
 
-  const store = Effect.fnUntraced(function*(part: Multipart.File) {
+  /** Keeps a file; one that breaks off leaves nothing behind. */
+  const store = Effect.fnUntraced(function*<E>(name: string, mimeType: string, content: Stream.Stream<Uint8Array, E>) {
     const id = yield* random.uuidV4()
-    const relative = `${id}/${safeName(part.name)}`
+    const relative = `${id}/${safeName(name)}`
     yield* files.makeDirectory(paths.join(root, id))
-    yield* Stream.run(part.content, files.sink(paths.join(root, relative))).pipe(
-      // An upload that breaks off leaves nothing behind.
+    yield* Stream.run(content, files.sink(paths.join(root, relative))).pipe(
       Effect.onError(() => Effect.ignore(files.remove(paths.join(root, id), { recursive: true })))
     )
-    return { id, name: part.name, mime_type: part.contentType, provider_data: { path: relative } }
+    return { id, name, mime_type: mimeType, provider_data: { path: relative } }
   })
 
   /** `POST /files`: one multipart field `file`, streamed to disk. */
@@ -50,7 +77,10 @@ export const make = Effect.fnUntraced(function*(root: string) {
     const stored = yield* Ref.make<Option.Option<JsonObject>>(Option.none())
     yield* Stream.runForEach(request.multipartStream, (part) =>
       Multipart.isFile(part) && part.key === "file"
-        ? Effect.flatMap(store(part), (file) => Ref.set(stored, Option.some(file)))
+        ? Effect.flatMap(
+          store(part.name, part.contentType, part.content),
+          (file) => Ref.set(stored, Option.some(file))
+        )
         : Effect.void)
     return Option.match(yield* Ref.get(stored), {
       onNone: () => invalid("The field file is required"),
@@ -65,27 +95,37 @@ export const make = Effect.fnUntraced(function*(root: string) {
     Effect.orDie
   )
 
-  /** Tells a file's name, type, size and digest, and of a text its lines and words. */
-  const describe = Effect.fnUntraced(
-    function*(file: JsonObject) {
-      const { mime_type, name, provider_data } = file
-      const relative = Predicate.isObject(provider_data) ? provider_data["path"] : undefined
-      const target = paths.resolve(root, Predicate.isString(relative) ? relative : ".")
-      if (!target.startsWith(root + paths.sep)) return `${String(name)}: not in storage`
-      const info = yield* files.stat(target)
-      if (info.size > BigInt(describedBytes)) return `${String(name)}: ${String(mime_type)}, ${info.size} bytes`
-      const bytes = yield* files.readFile(target)
-      const sha256 = yield* digest.digestHex(Digest.sha256, bytes)
-      const facts = textFacts(String(mime_type), bytes)
-      return `${String(name)}: ${String(mime_type)}, ${bytes.length} bytes${facts}, sha256 ${sha256}`
+  /** Finds a file by its id alone: a path that came with it is not looked at. */
+  const find = Effect.fnUntraced(
+    function*(id: unknown): Effect.fn.Return<FoundFile, FileMissing | PlatformError.PlatformError> {
+      const [name] = isId(id) ? yield* files.readDirectory(paths.join(root, id)) : []
+      if (name === undefined) return yield* new FileMissing({ message: `There is no file ${String(id)} in storage.` })
+      const path = paths.join(root, String(id), name)
+      const { size } = yield* files.stat(path)
+      return { path, name, size: Number(size), format: formatOf(name) }
     },
-    (effect, file) => Effect.orElseSucceed(effect, () => `${String(file["name"])}: not in storage`)
+    (effect, id) =>
+      Effect.mapError(effect, () => new FileMissing({ message: `There is no file ${String(id)} in storage.` }))
   )
 
   return {
     upload,
-    describe,
+    store,
+    find,
+    read: (file: FoundFile) => Effect.orDie(files.readFile(file.path)),
     /** SPEC "GET /api/storage/base": downloads need no token. */
-    publicRoutes: HttpStaticServer.layer({ root, prefix: "/storage" })
+    publicRoutes: HttpRouter.use((router) =>
+      Effect.gen(function*() {
+        const serve = yield* HttpStaticServer.make({
+          root,
+          index: undefined,
+          mimeTypes,
+          cacheControl: "public, max-age=31536000, immutable"
+        })
+        const handler = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) => Effect.map(serve, guard(url)))
+        const storage = router.prefixed("/storage")
+        yield* storage.add("GET", "/*", Effect.catch(handler, HttpServerRespondable.toResponse))
+      })
+    )
   }
 })

@@ -1,0 +1,246 @@
+/**
+ * One turn of a model: rounds of calling it and answering its tools, until it has no more calls of our own. Calls of the
+ * client's tools end the turn; a call with wrong arguments is answered to the model and reaches nobody else.
+ */
+import {
+  Array as Arr,
+  Effect,
+  JsonSchema,
+  Predicate,
+  Result,
+  Schedule,
+  Schema,
+  SchemaRepresentation,
+  Stream
+} from "effect"
+import { type AiError, type LanguageModel, type Response, Tool, Toolkit } from "effect/ai"
+import type { CreateTurn, TurnLine } from "../../domain/AssistantProtocol.ts"
+import type { JsonObject } from "../../domain/OpaqueJson.ts"
+import { ClientTool } from "../../domain/TaskRequest.ts"
+import type { ToolCall } from "../../domain/ToolCall.ts"
+import * as Conversation from "./Conversation.ts"
+import type { Message, Turn } from "./Conversation.ts"
+import { retry } from "./OpenAiModel.ts"
+
+/** What a call is answered: to the model, and to the client beside the model's words. */
+export interface ToolAnswer {
+  readonly content: string | ReadonlyArray<JsonObject>
+  readonly isError?: true
+  readonly output?: JsonObject
+}
+
+/** A tool could not do as it was asked; the model is told why. */
+export class ToolFailed extends Schema.TaggedError<ToolFailed>()("ToolFailed", { message: Schema.String }) {}
+
+/** A tool that is run here and not by the client. */
+export interface OwnTool {
+  readonly tool: Tool.Any
+  readonly run: (parameters: JsonObject) => Effect.Effect<ToolAnswer, ToolFailed | Schema.SchemaError>
+}
+
+export interface Agent {
+  readonly model: LanguageModel.LanguageModel
+  /** The model's name, for `metadata`. */
+  readonly modelName: string
+  readonly instructions: string
+  readonly maxRounds: number
+  readonly tools: ReadonlyArray<OwnTool>
+  readonly loadImage: Conversation.LoadImage
+}
+
+/** The turn was given up; the message is safe to show. */
+class TurnFailed extends Schema.TaggedError<TurnFailed>()("TurnFailed", { message: Schema.String }) {}
+
+const maxCharacters = 1_000_000
+
+/** How often a turn's progress is told. */
+const progressInterval = "1 second"
+
+/** Own tools of one round that run at once. */
+const toolConcurrency = 4
+
+/** What a client may read of a failure; a provider's own words stay in the log. */
+const reasonOf = (error: AiError.AiError | TurnFailed | Schema.SchemaError) => {
+  if (error._tag === "TurnFailed") return { message: error.message }
+  switch (error._tag === "AiError" ? error.reason._tag : undefined) {
+    case "QuotaExhaustedError":
+      return { code: "payment_required" } as const
+    case "RateLimitError":
+      return { message: "The model is too busy" }
+    case "InvalidRequestError":
+      return { message: "The model does not accept this conversation" }
+    default:
+      return {}
+  }
+}
+
+type Validate = (value: JsonObject) => string | undefined
+
+/** Checks arguments by a client's JSON Schema. One that cannot be read checks nothing; patterns are not run. */
+const validatorOf = (parameters: JsonObject | null | undefined): Validate => {
+  try {
+    const document = JsonSchema.fromSchemaDraft2020_12(parameters ?? {})
+    const schema = SchemaRepresentation.fromJsonSchemaDocument(document, { patterns: "ignore" })
+    const decode = Schema.decodeUnknownResult(schema as Schema.Codec<unknown>, {
+      errors: "all",
+      onExcessProperty: "error"
+    })
+    return (value) => Result.match(decode(value), { onSuccess: () => undefined, onFailure: ({ message }) => message })
+  } catch {
+    return () => undefined
+  }
+}
+
+const isClientTool = Schema.is(ClientTool)
+
+const toTool = ({ description, name, parameters, strict }: ClientTool): Tool.Any => {
+  const tool = Tool.dynamic(name, {
+    ...(description ? { description } : {}),
+    parameters: parameters ?? { type: "object", properties: {} }
+  })
+  return strict === true ? tool.annotate(Tool.Strict, true) : tool
+}
+
+/** Holds arguments that are no JSON object, so that the model sees what it sent. */
+const unreadable = "unreadable_arguments"
+
+const toCall = (id: string, name: string, params: unknown): ToolCall => ({
+  id,
+  name,
+  arguments: Predicate.isObject(params) ? params as JsonObject : { [unreadable]: String(params) }
+})
+
+const toMessage = ({ id }: ToolCall, { content, isError }: ToolAnswer): Message => ({
+  role: "tool",
+  tool_call_id: id,
+  content,
+  ...(isError === true ? { is_error: true } : {})
+})
+
+/** The toolkit only tells the model what there is: no handler of it is run, so none is required. */
+type Parts = Stream.Stream<
+  Response.StreamPart<Record<string, Tool.Any>, "deferred">,
+  AiError.AiError | Schema.SchemaError
+>
+
+/** The lines of one turn, from where the conversation stands; `before` is the turn of an earlier leg. */
+export const run = (
+  agent: Agent,
+  request: CreateTurn,
+  conversation: ReadonlyArray<Message>,
+  before: Turn | undefined
+) => {
+  const clientTools = request.client_tools.filter(isClientTool)
+  const validators = new Map(clientTools.map(({ name, parameters }) => [name, validatorOf(parameters)]))
+  const ownTools = new Map(agent.tools.flatMap((own) => validators.has(own.tool.name) ? [] : [[own.tool.name, own]]))
+  const toolkit = Toolkit.make(...clientTools.map(toTool), ...Array.from(ownTools.values(), ({ tool }) => tool))
+
+  let messages = conversation
+  let images = before?.output.filter(({ type }) => type === "image") ?? []
+  let usage = before?.metadata.usage ?? { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
+  let said = ""
+  let isSaying = false
+  let finish = "in_progress"
+  let version = 0
+
+  const turn = (): Turn => ({
+    output: [...(said === "" ? [] : [{ type: "text", text: said }]), ...images],
+    messages: isSaying && said !== "" ? [...messages, { role: "assistant", content: said }] : messages,
+    metadata: { model: agent.modelName, finish_reason: finish, usage }
+  })
+
+  const add = ({ reason, usage: { inputTokens, outputTokens } }: Response.FinishPart) => {
+    const [input, output] = [inputTokens.total ?? 0, outputTokens.total ?? 0]
+    usage = {
+      input_tokens: usage.input_tokens + input,
+      output_tokens: usage.output_tokens + output,
+      total_tokens: usage.total_tokens + input + output
+    }
+    return reason.replaceAll("-", "_")
+  }
+
+  /** Calls the model once. What it said before it failed is taken back, and said again by the next try. */
+  const callModel = Effect.fnUntraced(
+    function*() {
+      said = ""
+      isSaying = true
+      let reason = "unknown"
+      const calls: Array<ToolCall> = []
+      const prompt = yield* Conversation.toPrompt(agent.instructions, messages, agent.loadImage)
+      const parts = agent.model.streamText({
+        prompt,
+        toolkit,
+        disableToolCallResolution: true,
+        toolCallValidation: "deferred"
+      }) as Parts
+      yield* Stream.runForEachArray(parts, (some) =>
+        Effect.suspend(() => {
+          version++
+          for (const part of some) {
+            if (part.type === "text-delta") said += part.delta
+            if (part.type === "tool-call") calls.push(toCall(part.id, part.name, part.params))
+            if (part.type === "finish") reason = add(part)
+          }
+          return said.length > maxCharacters ? new TurnFailed({ message: "The answer is too long" }) : Effect.void
+        }))
+      return { calls, reason }
+    },
+    retry
+  )
+
+  /** What a call is answered at once; undefined when the client has to. */
+  const answerCall = (call: ToolCall): Effect.Effect<ToolAnswer | undefined, ToolFailed | Schema.SchemaError> => {
+    const validate = validators.get(call.name)
+    const problem = unreadable in call.arguments ? "The arguments are not a JSON object." : validate?.(call.arguments)
+    if (problem !== undefined) return new ToolFailed({ message: problem })
+    if (validate !== undefined) return Effect.undefined
+    return ownTools.get(call.name)?.run(call.arguments)
+      ?? new ToolFailed({ message: `There is no tool ${call.name}.` })
+  }
+
+  const answer = (call: ToolCall) =>
+    Effect.match(answerCall(call), {
+      onFailure: ({ message }): ToolAnswer => ({ content: message, isError: true }),
+      onSuccess: (answered) => answered
+    }).pipe(Effect.map((answered) => ({ call, answered })))
+
+  const rounds: () => Effect.Effect<TurnLine, AiError.AiError | TurnFailed | Schema.SchemaError> = Effect.fnUntraced(
+    function*() {
+      if (Conversation.roundsOf(messages) >= agent.maxRounds) {
+        return yield* new TurnFailed({ message: `The assistant did not finish within ${agent.maxRounds} rounds` })
+      }
+      const { calls, reason } = yield* callModel()
+      const reply = { role: "assistant", content: said } as const
+      isSaying = false
+      if (calls.length === 0) {
+        messages = [...messages, reply]
+        finish = reason
+        return { type: "completed", turn: turn() }
+      }
+      messages = [...messages, { ...reply, tool_calls: calls }]
+      const all = yield* Effect.forEach(calls, answer, { concurrency: toolConcurrency })
+      const answers = all.flatMap(({ answered, call }) => answered === undefined ? [] : [toMessage(call, answered)])
+      const pending = all.flatMap(({ answered, call }) => answered === undefined ? [call] : [])
+      messages = [...messages, ...answers]
+      images = [...images, ...all.flatMap(({ answered }) => answered?.output === undefined ? [] : [answered.output])]
+      version++
+      if (!Arr.isArrayNonEmpty(pending)) return yield* rounds()
+      finish = "tool_calls"
+      return { type: "tool_calls", tool_calls: pending, turn: turn() }
+    }
+  )
+
+  /** The turn so far, whenever it has changed, but not too often. */
+  const progress = Stream.fromSchedule(Schedule.spaced(progressInterval)).pipe(
+    Stream.map(() => version),
+    Stream.changes,
+    Stream.filter((seen) => seen > 0),
+    Stream.map((): TurnLine => ({ type: "progress", turn: turn() }))
+  )
+
+  const last = rounds().pipe(
+    Effect.tapError((error) => Effect.logWarning("a turn failed", error)),
+    Effect.catch((error) => Effect.succeed<TurnLine>({ type: "failed", ...reasonOf(error), turn: turn() }))
+  )
+  return Stream.merge(Stream.fromEffect(last), progress, { haltStrategy: "left" })
+}

@@ -1,0 +1,111 @@
+/** The tools that the built-in backend runs for a model: reading the files of a conversation, and drawing. */
+import { Effect, Schema, Stream } from "effect"
+import { Tool } from "effect/ai"
+import { Base64 } from "effect/encoding"
+import { HttpClient } from "effect/http"
+import { isPlausible, signatureBytes } from "../../domain/FileFormat.ts"
+import type { JsonObject } from "../../domain/OpaqueJson.ts"
+import { type OwnTool, ToolFailed } from "./Agent.ts"
+import type { LoadImage } from "./Conversation.ts"
+import type { FileReader } from "./FileReader.ts"
+import type { FileStorage, FoundFile } from "./FileStorage.ts"
+import * as OpenAiMedia from "./OpenAiMedia.ts"
+import type { Endpoint } from "./OpenAiModel.ts"
+
+/** Characters of one reading. */
+const charactersAtOnce = 40_000
+
+/** Bytes of an image that a model is shown. */
+const maxImageBytes = 10 * 1024 * 1024
+
+const imageTypes: Readonly<Record<string, string>> = {
+  png: "image/png",
+  jpg: "image/jpeg",
+  webp: "image/webp",
+  gif: "image/gif"
+}
+
+const ReadFile = Schema.Struct({
+  file_id: Schema.String.annotate({ description: "The file_id of an attached file." }),
+  offset: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))).annotate({
+    description: "The character to go on from, when an earlier reading ended before the file did."
+  })
+})
+
+const GenerateImage = Schema.Struct({
+  prompt: Schema.NonEmptyString.annotate({ description: "What the image is to show, in full." })
+})
+
+const own = <S extends Schema.Codec<any, any>>(
+  name: string,
+  description: string,
+  parameters: S,
+  run: (parameters: S["Type"]) => ReturnType<OwnTool["run"]>
+): OwnTool => ({
+  tool: Tool.make(name, { description, parameters }),
+  run: (given) => Effect.flatMap(Schema.decodeEffect(parameters)(given), run)
+})
+
+const showImage = (id: string, { format = "", name, size }: FoundFile) =>
+  size > maxImageBytes
+    ? new ToolFailed({ message: `The image is larger than ${maxImageBytes / 1024 / 1024} MB.` })
+    : Effect.succeed({
+      content: [
+        { type: "text", text: `The image ${name} follows.` },
+        { type: "image", file: { id, name, mime_type: imageTypes[format] ?? "" } }
+      ]
+    })
+
+export const readFile = (storage: FileStorage, reader: FileReader): OwnTool =>
+  own(
+    "read_file",
+    "Reads a file that the user attached: text, PDF, Word and Excel as text, an image as an image.",
+    ReadFile,
+    Effect.fnUntraced(
+      function*({ file_id, offset = 0 }) {
+        const file = yield* storage.find(file_id)
+        if (file.format !== undefined && file.format in imageTypes) return yield* showImage(file_id, file)
+        const { text, total } = yield* reader.read(file, offset, charactersAtOnce)
+        const end = offset + text.length
+        const more = end < total ? `\n\n[${end} of ${total} characters; go on with offset ${end}]` : ""
+        return { content: text + more }
+      },
+      Effect.mapError(({ message }) => new ToolFailed({ message }))
+    )
+  )
+
+export const loadImage = (storage: FileStorage): LoadImage => ({ id }) =>
+  storage.find(id).pipe(
+    Effect.filterOrFail(({ format = "", size }) => format in imageTypes && size <= maxImageBytes),
+    Effect.flatMap((file) => Effect.map(storage.read(file), (bytes) => ({ file, bytes }))),
+    Effect.map(({ bytes, file: { format = "" } }) => ({
+      type: "file" as const,
+      mediaType: imageTypes[format] ?? "image/png",
+      data: Base64.encode(bytes)
+    })),
+    Effect.orElseSucceed(() => undefined)
+  )
+
+/** Keeps an image that was made here; it belongs into a turn's `output` as it is. */
+export const keepImage = Effect.fnUntraced(function*(storage: FileStorage, name: string, bytes: Uint8Array) {
+  const format = Object.keys(imageTypes).find((format) => isPlausible(format, bytes.subarray(0, signatureBytes)))
+  if (format === undefined) return yield* new ToolFailed({ message: "What was made is not an image." })
+  const file = yield* storage.store(`${name}.${format}`, imageTypes[format] ?? "", Stream.make(bytes))
+  const item: JsonObject = { type: "image", file }
+  return item
+})
+
+export const generateImage = (storage: FileStorage, http: HttpClient.HttpClient, endpoint: Endpoint): OwnTool =>
+  own(
+    "generate_image",
+    "Draws an image, which the user then sees beside your answer.",
+    GenerateImage,
+    ({ prompt }) =>
+      OpenAiMedia.generateImage(endpoint, prompt).pipe(
+        Effect.provideService(HttpClient.HttpClient, http),
+        Effect.flatMap((bytes) => keepImage(storage, "image", bytes)),
+        Effect.tapError((error) => Effect.logWarning("an image was not made", error)),
+        Effect.map((output) => ({ content: "The image was made and is shown to the user.", output })),
+        Effect.mapError(() => new ToolFailed({ message: "The image could not be made." }))
+      )
+  )

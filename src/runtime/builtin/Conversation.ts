@@ -1,0 +1,138 @@
+/**
+ * What was said so far, in the form of a turn's `messages`: what is stored, what the client gets, and what is turned into
+ * a prompt are the same. Files stay references until the model is called.
+ */
+import { Effect, Predicate, Schema } from "effect"
+import type { Prompt } from "effect/ai"
+import type { CreateTurn } from "../../domain/AssistantProtocol.ts"
+import type { JsonObject } from "../../domain/OpaqueJson.ts"
+import { ToolCall, type ToolResult } from "../../domain/ToolCall.ts"
+
+/** A message as it may come from a client: of anything else in it nothing is expected. */
+const Message = Schema.Struct({
+  role: Schema.Literals(["system", "user", "assistant", "tool"]),
+  content: Schema.optionalKey(Schema.Json),
+  tool_calls: Schema.optionalKey(Schema.NullOr(Schema.Array(ToolCall))),
+  tool_call_id: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  is_error: Schema.optionalKey(Schema.NullOr(Schema.Boolean))
+})
+export type Message = typeof Message.Type
+
+export type Turn = {
+  readonly output: ReadonlyArray<JsonObject>
+  readonly messages: ReadonlyArray<Message>
+  readonly metadata: {
+    readonly model: string
+    readonly finish_reason: string
+    readonly usage: { readonly input_tokens: number; readonly output_tokens: number; readonly total_tokens: number }
+  }
+}
+
+/** The bytes of an image that a message refers to; undefined when there are none to be had. */
+export type LoadImage = (file: JsonObject) => Effect.Effect<Prompt.FilePartEncoded | undefined>
+
+const isMessage = Schema.is(Message)
+
+export const start = ({ input, turns }: CreateTurn): ReadonlyArray<Message> => [
+  ...turns.filter(isMessage),
+  { role: "user", content: input }
+]
+
+const toMessage = ({ is_error, output, tool_call_id }: ToolResult): Message => ({
+  role: "tool",
+  tool_call_id,
+  content: Predicate.isString(output) ? output : JSON.stringify(output),
+  ...(is_error === true ? { is_error } : {})
+})
+
+/** The messages up to the calls that the results answer, and the results; undefined when no such call was made. */
+export const resume = (
+  messages: ReadonlyArray<Message>,
+  results: ReadonlyArray<ToolResult>
+): ReadonlyArray<Message> | undefined => {
+  const ids = new Set(results.map(({ tool_call_id }) => tool_call_id))
+  const asked = messages.findLastIndex(({ tool_calls }) => tool_calls?.some(({ id }) => ids.has(id)) === true)
+  if (asked < 0) return undefined
+  const end = messages.findIndex(({ role }, index) => index > asked && role !== "tool")
+  const own = messages.slice(asked + 1, end < 0 ? undefined : end).filter(({ tool_call_id }) => !ids.has(tool_call_id!))
+  return [...messages.slice(0, asked + 1), ...own, ...results.map(toMessage)]
+}
+
+const partsOf = (content: Schema.Json | undefined): ReadonlyArray<JsonObject> =>
+  (Array.isArray(content) ? content : [{ type: "text", text: content ?? "" }]).filter((part): part is JsonObject =>
+    Predicate.isObject(part)
+  )
+
+const isImage = (part: JsonObject) => part["type"] === "image" && Predicate.isObject(part["file"])
+
+/** A part as words: a file is named, so that the model can choose to read it. */
+const toText = (part: JsonObject): string => {
+  if (Predicate.isString(part["text"])) return part["text"]
+  const file = part["file"]
+  if (!Predicate.isObject(file)) return JSON.stringify(part)
+  const { id, mime_type, name } = file as JsonObject
+  return `[attached file: ${JSON.stringify({ file_id: id, name, mime_type })}]`
+}
+
+const textOf = (content: Schema.Json | undefined) => partsOf(content).map(toText).join("\n")
+
+const toolMessage = Effect.fnUntraced(function*(name: string, message: Message, loadImage: LoadImage) {
+  const files = yield* Effect.forEach(
+    partsOf(message.content).filter(isImage),
+    (part) => loadImage(part["file"] as JsonObject)
+  )
+  const result: Prompt.ToolResultPartEncoded = {
+    type: "tool-result",
+    id: message.tool_call_id ?? "",
+    name,
+    isFailure: message.is_error === true,
+    result: textOf(message.content),
+    modelOutput: files.filter((file) => file !== undefined)
+  }
+  return result
+})
+
+/** The prompt; every call in it has its result, and no result is without its call, whatever a client sent. */
+export const toPrompt = Effect.fnUntraced(function*(
+  instructions: string,
+  messages: ReadonlyArray<Message>,
+  loadImage: LoadImage
+) {
+  const prompt: Array<Prompt.MessageEncoded> = instructions === "" ? [] : [{ role: "system", content: instructions }]
+  for (const [index, message] of messages.entries()) {
+    const calls = message.tool_calls ?? []
+    switch (message.role) {
+      case "system":
+        prompt.push({ role: "system", content: textOf(message.content) })
+        break
+      case "user":
+        prompt.push({
+          role: "user",
+          content: partsOf(message.content).map((part) => ({ type: "text", text: toText(part) }))
+        })
+        break
+      case "assistant": {
+        const text = textOf(message.content)
+        prompt.push({
+          role: "assistant",
+          content: [
+            ...(text === "" ? [] : [{ type: "text", text } as const]),
+            ...calls.map(({ arguments: params, id, name }) => ({ type: "tool-call", id, name, params }) as const)
+          ]
+        })
+        if (calls.length === 0) break
+        const content = yield* Effect.forEach(calls, ({ id, name }) => {
+          const answer = messages.find(({ tool_call_id }, later) => later > index && tool_call_id === id)
+          return toolMessage(name, answer ?? { role: "tool", tool_call_id: id, content: "No result." }, loadImage)
+        })
+        prompt.push({ role: "tool", content })
+      }
+    }
+  }
+  return prompt
+})
+
+/** Rounds since the user last spoke: their bound holds over all legs of a task. */
+export const roundsOf = (messages: ReadonlyArray<Message>): number =>
+  messages.slice(messages.findLastIndex(({ role }) => role === "user")).filter(({ role }) => role === "assistant")
+    .length

@@ -1,0 +1,296 @@
+/**
+ * A `LanguageModel` over any OpenAI-compatible `/chat/completions`. It streams always; a call that is interrupted closes its
+ * socket, and a stream that ends without a finish reason is a failure, never a short answer.
+ */
+import { Duration, Effect, Predicate, Redacted, Schedule, Schema, Stream } from "effect"
+import { AiError, LanguageModel, type Prompt, type Response, Tool } from "effect/ai"
+import { Base64, Sse } from "effect/encoding"
+import { HttpClient, type HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import type { JsonObject } from "../../domain/OpaqueJson.ts"
+
+/** One model at one provider. */
+export interface Endpoint {
+  /** Without a trailing slash; `/chat/completions` and its siblings are below it. */
+  readonly baseUrl: string
+  readonly apiKey: Redacted.Redacted | undefined
+  readonly model: string
+  /** More fields of the request's body, such as `temperature`. */
+  readonly parameters: JsonObject
+}
+
+/** For how long a provider may say nothing before the call counts as lost. */
+const maxSilence = Duration.minutes(5)
+
+/** The longest `Retry-After` that is waited for. */
+const maxRetryAfter = Duration.minutes(2)
+
+const maxErrorCharacters = 4096
+
+const Usage = Schema.Struct({
+  prompt_tokens: Schema.optional(Schema.NullOr(Schema.Int)),
+  completion_tokens: Schema.optional(Schema.NullOr(Schema.Int))
+})
+
+const Delta = Schema.Struct({
+  content: Schema.optional(Schema.NullOr(Schema.String)),
+  tool_calls: Schema.optional(Schema.NullOr(Schema.Array(Schema.Struct({
+    index: Schema.optional(Schema.Int),
+    id: Schema.optional(Schema.NullOr(Schema.String)),
+    function: Schema.optional(Schema.Struct({
+      name: Schema.optional(Schema.NullOr(Schema.String)),
+      arguments: Schema.optional(Schema.NullOr(Schema.String))
+    }))
+  }))))
+})
+
+const Chunk = Schema.Struct({
+  choices: Schema.optional(Schema.Array(Schema.Struct({
+    delta: Schema.optional(Schema.NullOr(Delta)),
+    finish_reason: Schema.optional(Schema.NullOr(Schema.String))
+  }))),
+  usage: Schema.optional(Schema.NullOr(Usage)),
+  error: Schema.optional(Schema.Json)
+})
+
+const decodeChunk = Schema.decodeUnknownEffect(Schema.fromJsonString(Chunk))
+
+const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
+  stop: "stop",
+  length: "length",
+  tool_calls: "tool-calls",
+  function_call: "tool-calls",
+  content_filter: "content-filter"
+}
+
+const aiError = (reason: AiError.AiErrorReason) => AiError.make({ module: "OpenAiModel", method: "chat", reason })
+
+const lost = (description: string) =>
+  aiError(new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "/chat/completions", description }))
+
+/** A provider's own code of an error, wherever it stands in the body. */
+const reasonOf = (status: number, body: string, retryAfter?: string): AiError.AiErrorReason => {
+  if (status === 402 || (status === 429 && /insufficient_quota|billing_hard_limit/.test(body))) {
+    return new AiError.QuotaExhaustedError({})
+  }
+  if (status === 429) {
+    const seconds = Number(retryAfter)
+    return new AiError.RateLimitError(
+      seconds > 0 ? { retryAfter: Duration.min(Duration.seconds(seconds), maxRetryAfter) } : {}
+    )
+  }
+  return status === 408 || status === 409
+    ? new AiError.InternalProviderError({ description: `status ${status}` })
+    : AiError.reasonFromHttpStatus({ status, description: `status ${status}` })
+}
+
+/** An answer that is no answer, as what it means; the provider's words stay in the log, the key not even there. */
+const failureOf = ({ apiKey }: Endpoint) => (response: HttpClientResponse.HttpClientResponse) =>
+  response.stream.pipe(
+    Stream.decodeText(),
+    Stream.runFoldEffect(() => "", (text, more) => Effect.succeed((text + more).slice(0, maxErrorCharacters))),
+    Effect.timeout("5 seconds"),
+    Effect.orElseSucceed(() => ""),
+    Effect.map((body) => apiKey === undefined ? body : body.replaceAll(Redacted.value(apiKey), "…")),
+    Effect.tap((body) => Effect.logWarning("a model provider refused a call", { status: response.status, body })),
+    Effect.flatMap((body) => Effect.fail(aiError(reasonOf(response.status, body, response.headers["retry-after"]))))
+  )
+
+/** Posts to a provider; whatever is not 2xx is an `AiError`. */
+export const post = (http: HttpClient.HttpClient, endpoint: Endpoint) => {
+  const request = (path: string) => {
+    const bare = HttpClientRequest.post(endpoint.baseUrl + path)
+    return endpoint.apiKey === undefined ? bare : HttpClientRequest.bearerToken(bare, Redacted.value(endpoint.apiKey))
+  }
+  return (path: string, body: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest) =>
+    http.execute(body(request(path))).pipe(
+      Effect.mapError((error: HttpClientError.HttpClientError) => lost(error.reason._tag)),
+      Effect.timeoutOrElse({ duration: maxSilence, orElse: () => Effect.fail(lost("no answer in time")) }),
+      Effect.filterOrElse(({ status }) => status >= 200 && status < 300, failureOf(endpoint))
+    )
+}
+
+const retryAfterOf = (error: unknown) =>
+  AiError.isAiError(error) && error.reason._tag === "RateLimitError" ? error.reason.retryAfter : undefined
+
+const backoff = Schedule.exponential("500 millis").pipe(
+  Schedule.jittered,
+  Schedule.upTo({ times: 4 }),
+  Schedule.setInputType<unknown>(),
+  Schedule.modifyDelay(({ duration, input }) =>
+    Effect.succeed(Duration.max(duration, retryAfterOf(input) ?? Duration.zero))
+  )
+)
+
+/** What may pass by itself is tried five times in all, from half a second on, or when the provider says. */
+export const retry: <A, E, R>(call: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> = Effect.retry({
+  schedule: backoff,
+  while: (error) => AiError.isAiError(error) && error.isRetryable
+})
+
+const dataOf = (part: Prompt.FilePart): string => {
+  if (part.data instanceof URL) return part.data.href
+  return `data:${part.mediaType};base64,${Predicate.isString(part.data) ? part.data : Base64.encode(part.data)}`
+}
+
+const toPart = (part: Prompt.UserMessagePart) =>
+  part.type === "text"
+    ? { type: "text", text: part.text }
+    : { type: "image_url", image_url: { url: dataOf(part) } }
+
+/** A tool's answer is text to this wire: images that came with it follow in a message of the user. */
+const toToolMessages = (message: Prompt.ToolMessage): ReadonlyArray<object> => {
+  const results = message.content.filter((part) => part.type === "tool-result")
+  const files = results.flatMap(({ modelOutput = [] }) => modelOutput.filter((part) => part.type === "file"))
+  return [
+    ...results.map(({ id, result }) => ({ role: "tool", tool_call_id: id, content: result })),
+    ...(files.length === 0 ? [] : [{ role: "user", content: files.map(toPart) }])
+  ]
+}
+
+const toMessages = (prompt: Prompt.Prompt): ReadonlyArray<object> =>
+  prompt.content.flatMap((message): ReadonlyArray<object> => {
+    switch (message.role) {
+      case "system":
+        return [{ role: "system", content: message.content }]
+      case "user":
+        return [{ role: "user", content: message.content.map(toPart) }]
+      case "tool":
+        return toToolMessages(message)
+      case "assistant": {
+        const text = message.content.map((part) => part.type === "text" ? part.text : "").join("")
+        const calls = message.content.flatMap((part) => part.type === "tool-call" ? [part] : []).map((call) => ({
+          id: call.id,
+          type: "function",
+          function: { name: call.name, arguments: JSON.stringify(call.params) }
+        }))
+        return [{ role: "assistant", content: text || null, ...(calls.length === 0 ? {} : { tool_calls: calls }) }]
+      }
+    }
+  })
+
+const toTool = (tool: Tool.Any) => ({
+  type: "function",
+  function: {
+    name: tool.name,
+    description: Tool.getDescription(tool),
+    parameters: Tool.getJsonSchema(tool),
+    strict: Tool.getStrictMode(tool)
+  }
+})
+
+/** Arguments that are no JSON stay text, which no tool takes. */
+const paramsOf = (text: string): unknown => {
+  try {
+    return Tool.unsafeSecureJsonParse(text === "" ? "{}" : text)
+  } catch {
+    return text
+  }
+}
+
+/** Puts a stream's chunks together: text goes on at once, calls when they are whole. */
+class Assembly {
+  readonly #calls = new Map<number, { id: string; name: string; arguments: string }>()
+  #usage: typeof Usage.Type | undefined
+  #reason: string | undefined
+  #isOpen = false
+
+  add({ choices = [], usage }: typeof Chunk.Type): ReadonlyArray<Response.StreamPartEncoded> {
+    this.#usage = usage ?? this.#usage
+    const [choice] = choices
+    this.#reason = choice?.finish_reason ?? this.#reason
+    for (const call of choice?.delta?.tool_calls ?? []) {
+      const key = call.index ?? this.#calls.size
+      const known = this.#calls.get(key)
+      this.#calls.set(key, {
+        id: known?.id || (call.id ?? ""),
+        name: known?.name || (call.function?.name ?? ""),
+        arguments: (known?.arguments ?? "") + (call.function?.arguments ?? "")
+      })
+    }
+    const delta = choice?.delta?.content
+    if (!delta) return []
+    const start: Array<Response.StreamPartEncoded> = this.#isOpen ? [] : [{ type: "text-start", id: "0" }]
+    this.#isOpen = true
+    return [...start, { type: "text-delta", id: "0", delta }]
+  }
+
+  end(): Effect.Effect<ReadonlyArray<Response.StreamPartEncoded>, AiError.AiError> {
+    if (this.#reason === undefined) return Effect.fail(lost("the stream broke off"))
+    const calls = Array.from(this.#calls.values())
+    return Effect.succeed([
+      ...(this.#isOpen ? [{ type: "text-end", id: "0" } as const] : []),
+      ...calls.map((call, index) => ({
+        type: "tool-call" as const,
+        id: call.id || `call_${index}`,
+        name: call.name,
+        params: paramsOf(call.arguments)
+      })),
+      {
+        type: "finish",
+        reason: finishReasons[this.#reason] ?? "unknown",
+        usage: {
+          inputTokens: { total: this.#usage?.prompt_tokens ?? 0 },
+          outputTokens: { total: this.#usage?.completion_tokens ?? 0 }
+        }
+      }
+    ])
+  }
+}
+
+const errorInStream = (error: Schema.Json) => {
+  const code = Predicate.isObject(error) ? Number(error["code"] ?? error["status"]) : Number.NaN
+  return aiError(reasonOf(Number.isInteger(code) ? code : 500, JSON.stringify(error)))
+}
+
+/** What a call was asked to say, part by part. */
+const streamParts = (response: HttpClientResponse.HttpClientResponse) =>
+  Stream.suspend(() => {
+    const assembly = new Assembly()
+    const parts = response.stream.pipe(
+      Stream.timeoutOrElse({ duration: maxSilence, orElse: () => Stream.fail(lost("silence")) }),
+      Stream.decodeText(),
+      Stream.pipeThroughChannel(Sse.decode()),
+      Stream.mapError((error) => AiError.isAiError(error) ? error : lost(error._tag)),
+      Stream.takeWhile(({ data }) => data !== "[DONE]"),
+      Stream.mapEffect(({ data }) =>
+        decodeChunk(data).pipe(
+          Effect.mapError(() => aiError(new AiError.InvalidOutputError({ description: "a chunk that is none" }))),
+          Effect.filterOrFail(({ error }) => Predicate.isNullish(error), ({ error }) => errorInStream(error ?? null))
+        )
+      ),
+      Stream.map((chunk) => assembly.add(chunk)),
+      Stream.flattenIterable
+    )
+    return Stream.concat(parts, Stream.fromIterableEffect(Effect.suspend(() => assembly.end())))
+  })
+
+const joined = (parts: ReadonlyArray<Response.StreamPartEncoded>): Array<Response.PartEncoded> => {
+  const text = parts.map((part) => part.type === "text-delta" ? part.delta : "").join("")
+  const others = parts.filter((part) => part.type === "tool-call" || part.type === "finish")
+  return text === "" ? others : [{ type: "text", text }, ...others]
+}
+
+export const make = Effect.fnUntraced(function*(endpoint: Endpoint) {
+  const send = post(yield* HttpClient.HttpClient, endpoint)
+
+  const streamText = ({ prompt, toolChoice, tools }: LanguageModel.ProviderOptions) =>
+    Stream.unwrap(Effect.map(
+      send(
+        "/chat/completions",
+        HttpClientRequest.bodyJsonUnsafe({
+          stream_options: { include_usage: true },
+          ...endpoint.parameters,
+          model: endpoint.model,
+          messages: toMessages(prompt),
+          ...(tools.length === 0 ? {} : { tools: tools.map(toTool), tool_choice: toolChoice }),
+          stream: true
+        })
+      ),
+      streamParts
+    ))
+
+  return yield* LanguageModel.make({
+    streamText,
+    generateText: (options) => Effect.map(Stream.runCollect(streamText(options)), joined)
+  })
+})

@@ -1,0 +1,62 @@
+/**
+ * The worker of `FileReader`: turns one file into text and ends. It holds no bound itself; whoever starts it gives it a
+ * heap, watches its buffers and ends it in time.
+ */
+import { readFileSync } from "node:fs"
+import { parentPort, workerData } from "node:worker_threads"
+
+export interface Extraction {
+  readonly path: string
+  readonly format: string
+  readonly offset: number
+  readonly characters: number
+}
+
+export type Extracted = { readonly text: string; readonly total: number } | { readonly problem: string }
+
+/** Rows of a sheet that are read. */
+const maxRows = 20_000
+
+/** Each library is loaded when a file needs it. */
+const pdf = (bytes: Uint8Array) =>
+  import("unpdf").then(({ extractText, getDocumentProxy }) =>
+    getDocumentProxy(bytes)
+      .then((document) => extractText(document, { mergePages: false }))
+      .then(({ text }) => text.map((page, index) => `--- page ${index + 1} ---\n${page}`).join("\n\n"))
+  )
+
+const docx = (buffer: Buffer) =>
+  import("mammoth").then(({ default: mammoth }) => mammoth.extractRawText({ buffer })).then(({ value }) => value)
+
+const sheets = (bytes: Uint8Array) =>
+  import("@e965/xlsx").then(({ read, utils }) => {
+    const book = read(bytes, { dense: true, sheetRows: maxRows, cellFormula: false, cellHTML: false })
+    return book.SheetNames
+      .map((name) => `--- sheet ${name} ---\n${utils.sheet_to_csv(book.Sheets[name]!, { blankrows: false })}`)
+      .join("\n\n")
+  })
+
+const plain = (bytes: Uint8Array) =>
+  new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : "utf-8").decode(bytes)
+
+const textOf = (format: string, bytes: Buffer): Promise<string> => {
+  switch (format) {
+    case "pdf":
+      return pdf(new Uint8Array(bytes))
+    case "docx":
+      return docx(bytes)
+    case "xls":
+    case "xlsx":
+      return sheets(bytes)
+    default:
+      return Promise.resolve(plain(bytes))
+  }
+}
+
+const { characters, format, offset, path } = workerData as Extraction
+const extracted = await textOf(format, readFileSync(path)).then(
+  (text): Extracted => ({ text: text.slice(offset, offset + characters), total: text.length }),
+  (error): Extracted => ({ problem: error instanceof Error ? error.message : String(error) })
+)
+// oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port, not a window
+parentPort?.postMessage(extracted)

@@ -1,0 +1,146 @@
+import { randomUUID } from "node:crypto"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { EndlessProvider } from "../kit/EndlessProvider.ts"
+import { internalToken } from "../kit/ScriptedCore.ts"
+import { eventually, freePort, Service } from "../kit/Service.ts"
+
+const directory = temporaryDirectory()
+
+interface Event {
+  readonly run_id: string
+  readonly type: string
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into turns of every shape
+  readonly turn?: any
+  readonly code?: string
+  readonly message?: string
+}
+
+const events: Array<Event> = []
+let provider: EndlessProvider
+let core: Service
+let backend: Service
+
+/** The service, as far as the core knows it. */
+const service = createServer(async (request, response) => {
+  const chunks: Array<Buffer> = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  assert.strictEqual(request.headers.authorization, `Bearer ${internalToken}`)
+  events.push(JSON.parse(Buffer.concat(chunks).toString()))
+  response.writeHead(200, { "content-type": "application/json" }).end("{\"status\":\"processing\",\"applied\":true}")
+})
+
+const main = "test/kit/ServeAlone.ts"
+
+const start = async (settings: Readonly<Record<string, string>>) => {
+  const port = await freePort()
+  return Service.start({ DATA_DIR: directory, ...settings }, port, main, "/healthz")
+}
+
+beforeAll(async () => {
+  provider = await new EndlessProvider().listen()
+  await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", () => resolve()))
+  backend = await start({
+    PART: "backend",
+    OPENAI_BASE_URL: provider.url,
+    OPENAI_API_KEY: "key-of-the-provider",
+    OPENAI_MODEL: "talker"
+  })
+  core = await start({ PART: "core", ASSISTANT_BACKEND_URL: backend.url, CORE_TOKEN: "token-of-the-core" })
+})
+
+afterAll(async () => {
+  await core?.stop()
+  await backend?.stop()
+  provider.close()
+  service.closeAllConnections()
+  service.close()
+  removeDirectory(directory)
+})
+
+const post = (url: string, body: object, token = "token-of-the-core") =>
+  fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
+    body: JSON.stringify(body)
+  })
+
+const run = async (assistant_id: number, text: string, more: object = {}) => {
+  const run_id = randomUUID()
+  const { status } = await post(`${core.url}/runs`, {
+    task_id: randomUUID(),
+    run_id,
+    assistant_id,
+    input: [{ type: "text", text }],
+    turns: [],
+    client_tools: [],
+    llm_model_id: null,
+    image_generator_id: null,
+    user: { sub: "someone" },
+    user_token: "token-of-the-user",
+    deadline_at: "2100-01-01T00:00:00.000000Z",
+    events_url: `http://127.0.0.1:${(service.address() as AddressInfo).port}`,
+    resume: null,
+    ...more
+  })
+  assert.strictEqual(status, 202)
+  return run_id
+}
+
+const eventsOf = (id: string) => events.filter(({ run_id }) => run_id === id)
+
+describe("the core and the backend, each alone in a process", () => {
+  it("work together over their wires", async () => {
+    const id = await run(1, "What is 6 * 7?")
+    await eventually(async () => eventsOf(id), (all) => all.length === 2)
+    assert.deepStrictEqual(eventsOf(id).map(({ type }) => type), ["processing", "completed"])
+    assert.strictEqual(eventsOf(id)[1]?.turn.output[0].text, "42")
+  })
+
+  it("ask for their tokens", async () => {
+    assert.strictEqual((await post(`${core.url}/runs`, {}, "another")).status, 401)
+    assert.strictEqual((await post(`${core.url}/runs/${randomUUID()}/stop`, {}, "another")).status, 401)
+    assert.strictEqual((await fetch(`${backend.url}/chats`, { method: "POST" })).status, 401)
+  })
+
+  it("close the provider's socket when a run is stopped, and tell its progress at a bounded rate", async () => {
+    const id = await run(10, "talk")
+    const started = performance.now()
+    await eventually(async () => eventsOf(id), (all) => all.filter(({ type }) => type === "progress").length >= 3)
+    const seconds = (performance.now() - started) / 1000
+    const call = provider.calls[0]!
+    assert.strictEqual(call.authorization, "Bearer key-of-the-provider")
+    assert.isAbove(call.words, 100)
+    const told = eventsOf(id).filter(({ type }) => type === "progress")
+    assert.isAtMost(told.length, 2 * seconds + 1)
+    assert.match(told.at(-1)?.turn.output[0].text, /^word0 word1 [^]*word50 /)
+    assert.isFalse(call.isClosed)
+
+    assert.strictEqual((await post(`${core.url}/runs/${id}/stop`, { reason: "no longer wanted" })).status, 202)
+    await eventually(async () => call.isClosed, (closed) => closed, 2000)
+    const after = eventsOf(id).length
+    assert.strictEqual((await post(`${core.url}/runs/${id}/stop`, { reason: "no longer wanted" })).status, 404)
+    assert.strictEqual(eventsOf(id).length, after)
+  })
+
+  it("refuse voice when nothing can transcribe it, and in plain words", async () => {
+    const id = await run(10, "", {
+      input: [{ type: "voice", voice: { id: randomUUID(), name: "v.wav", mime_type: "audio/wav" } }]
+    })
+    await eventually(async () => eventsOf(id), (all) => all.some(({ type }) => type === "failed"))
+    assert.deepInclude(eventsOf(id).at(-1), {
+      code: "internal",
+      message: "Voice input cannot be transcribed: no transcription service is configured"
+    })
+  })
+
+  it("name what is missing in production", async () => {
+    const failure = await start({ PART: "core", NODE_ENV: "production", INTERNAL_TOKENS: "" }).then(
+      () => "started",
+      (error: Error) => error.message
+    )
+    assert.match(failure, /ASSISTANT_BACKEND_URL, INTERNAL_TOKENS, CORE_TOKEN/)
+  })
+})

@@ -1,0 +1,391 @@
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { pdf } from "../kit/documents.ts"
+import { EndlessProvider } from "../kit/EndlessProvider.ts"
+import { ModelMock } from "../kit/ModelMock.ts"
+import { eventually, mint, Service } from "../kit/Service.ts"
+
+let database: OpenDatabase
+let mock: ModelMock
+let endless: EndlessProvider
+let service: Service
+let token: string
+const directory = temporaryDirectory()
+const file = path.join(directory, "assistants.yaml")
+
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+const definitions = (url: string, more = "") => `
+assistants:
+  - id: 20
+    name: Analyst
+    instructions: You are an analyst.
+    llm_models:
+      - { id: 1, base_url: "${url}", model: first, api_key_env: PROVIDER_KEY, parameters: { temperature: 0.5 } }
+      - { id: 2, base_url: "${url}", model: second }
+    image_generators:
+      - { id: 1, base_url: "${url}", model: painter }
+    limits: { rounds: 5 }
+  - { id: 30, name: Endless, llm_models: [{ id: 1, base_url: "${endless.url}", model: endless }] }
+${more}`
+
+const call = (name: string, parameters: object) => ({ name, arguments: JSON.stringify(parameters) })
+
+const start = () =>
+  Service.start({
+    DATABASE_URL: database.url,
+    DATA_DIR: directory,
+    ASSISTANTS_FILE: file,
+    PROVIDER_KEY: "key-of-the-provider",
+    TRANSCRIPTION_URL: mock.url,
+    MAX_ACTIVE_TASKS: "1000"
+  })
+
+beforeAll(async () => {
+  mock = await ModelMock.start([
+    {
+      match: { userMessage: "compare", hasToolResult: false },
+      response: {
+        content: "I look at both.",
+        toolCalls: [call("get_weather", { city: "Oslo" }), call("get_weather", { city: "Rome" })],
+        usage: { prompt_tokens: 100, completion_tokens: 10 }
+      }
+    },
+    {
+      match: { userMessage: "half a sentence" },
+      response: { content: "One two three four five." },
+      latency: 30,
+      chunkSize: 11,
+      truncateAfterChunks: 3
+    },
+    { match: { userMessage: "endless" }, response: { toolCalls: [call("nothing", {})] } },
+    {
+      match: { userMessage: "slow" },
+      response: { content: "So far I can say this. ".repeat(40) },
+      latency: 50,
+      chunkSize: 5
+    },
+    {
+      match: { userMessage: "balance" },
+      response: { error: { message: "secret words", type: "billing" }, status: 402 }
+    },
+    {
+      match: { userMessage: "key" },
+      response: { error: { message: "secret words, key-of-the-provider", type: "auth" }, status: 401 }
+    },
+    {
+      match: { userMessage: "hello" },
+      response: { content: "Hello there.", usage: { prompt_tokens: 7, completion_tokens: 3 } }
+    },
+    {
+      match: { userMessage: "wrong arguments", hasToolResult: false },
+      response: { toolCalls: [call("get_weather", { town: 1 })] }
+    },
+    { match: { userMessage: "wrong arguments", hasToolResult: true }, response: { content: "Sorry." } },
+    {
+      match: { userMessage: "draw", hasToolResult: false },
+      response: { toolCalls: [call("generate_image", { prompt: "a cat" })] }
+    },
+    {
+      match: { userMessage: "remember", hasToolResult: false },
+      response: { content: "Let me see.", toolCalls: [call("get_weather", { city: "Oslo" })] }
+    },
+    { match: { userMessage: "remember", toolResultContains: "snow" }, response: { content: "Snow." } },
+    { match: { userMessage: "draw", hasToolResult: true }, response: { content: "Here it is." } },
+    { match: { endpoint: "image" }, response: { image: { b64Json: pixel } } },
+    { match: { endpoint: "transcription" }, response: { transcription: { text: "hello from the recording" } } }
+  ])
+  endless = await new EndlessProvider().listen()
+  fs.writeFileSync(file, definitions(mock.url))
+  database = await openDatabase()
+  service = await start()
+  token = await mint("analyst")
+})
+
+afterAll(async () => {
+  await service?.stop()
+  await mock?.stop()
+  endless?.close()
+  await database?.drop()
+  removeDirectory(directory)
+})
+
+const weather = {
+  type: "function",
+  name: "get_weather",
+  parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
+}
+
+const upload = async (name: string, content: Buffer, type: string) => {
+  const form = new FormData()
+  form.set("file", new File([new Uint8Array(content)], name, { type }))
+  const response = await fetch(`${service.url}/api/files`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}` },
+    body: form
+  })
+  assert.strictEqual(response.status, 201)
+  return await response.json()
+}
+
+const create = async (text: string, more: object = {}) => {
+  const { body, status } = await service.create(token, text, { assistant_id: 20, ...more })
+  assert.strictEqual(status, 201, JSON.stringify(body))
+  return body.uuid as string
+}
+
+const ended = async (uuid: string) =>
+  (await eventually(() => service.get(token, uuid), ({ body }) => !/pending|processing/.test(body.status), 20_000)).body
+
+const sentFor = async (text: string) =>
+  (await mock.requests()).filter(({ body }) => JSON.stringify(body).includes(text)).map(({ body }) => body)
+
+describe("an assistant on a model", () => {
+  it("calls two client tools at once, goes on with their results, reads a PDF and answers; usage is summed", async () => {
+    const uploaded = await upload("report.pdf", pdf("The revenue of Norway was 4711 crowns."), "application/pdf")
+    await mock.control("POST", "fixtures", {
+      fixtures: [
+        {
+          match: { userMessage: "compare", toolResultContains: "sunny" },
+          response: {
+            toolCalls: [call("read_file", { file_id: uploaded.file.id })],
+            usage: { prompt_tokens: 200, completion_tokens: 20 }
+          }
+        },
+        {
+          match: { userMessage: "compare", toolResultContains: "4711" },
+          response: {
+            content: "Oslo rains, Rome shines; 4711 crowns.",
+            usage: { prompt_tokens: 400, completion_tokens: 40 }
+          }
+        }
+      ]
+    })
+    const uuid = await create("compare the towns", {
+      input: [{ type: "text", text: "compare the towns" }, uploaded],
+      client_tools: [weather]
+    })
+    const interrupted = await ended(uuid)
+    assert.strictEqual(interrupted.status, "interrupted")
+    assert.deepStrictEqual(
+      interrupted.pending_tool_calls.map(({ arguments: given, name }: never) => [name, given]),
+      [["get_weather", { city: "Oslo" }], ["get_weather", { city: "Rome" }]]
+    )
+    const [oslo, rome] = interrupted.pending_tool_calls
+    await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, {
+      results: [{ tool_call_id: rome.id, output: { sky: "sunny" } }, { tool_call_id: oslo.id, output: "rain" }]
+    })
+    const { error, status, turn } = await ended(uuid)
+    assert.deepStrictEqual([status, error], ["completed", null])
+    assert.deepStrictEqual(turn.output, [{ type: "text", text: "Oslo rains, Rome shines; 4711 crowns." }])
+    assert.deepStrictEqual(turn.metadata, {
+      model: "first",
+      finish_reason: "stop",
+      usage: { input_tokens: 700, output_tokens: 70, total_tokens: 770 }
+    })
+    assert.deepStrictEqual(
+      turn.messages.map(({ role }: { role: string }) => role),
+      ["user", "assistant", "tool", "tool", "assistant", "tool", "assistant"]
+    )
+
+    const sent = await sentFor("compare the towns")
+    assert.strictEqual(sent.length, 3)
+    const [first, , third] = sent
+    assert.deepInclude(first, { model: "first", temperature: 0.5, stream: true })
+    assert.deepStrictEqual(
+      first!.tools!.map(({ function: { name } }) => name).toSorted(),
+      ["generate_image", "get_weather", "read_file"]
+    )
+    const sentTool = first!.tools!.find((tool) => tool.function.name === "get_weather")
+    assert.deepStrictEqual(sentTool?.function.parameters, weather.parameters)
+    assert.deepStrictEqual(first!.messages.map(({ role }) => role), ["system", "user"])
+    assert.include(JSON.stringify(first!.messages[1]), uploaded.file.id)
+    assert.deepStrictEqual(
+      third!.messages.slice(2).map(({ content, role, tool_call_id, tool_calls }) =>
+        role === "tool"
+          ? [tool_call_id === rome.id ? "Rome" : tool_call_id === oslo.id ? "Oslo" : "PDF", content]
+          : [role, content, tool_calls?.length]
+      ),
+      [
+        ["assistant", "I look at both.", 2],
+        ["Oslo", "rain"],
+        ["Rome", "{\"sky\":\"sunny\"}"],
+        ["assistant", null, 1],
+        ["PDF", "--- page 1 ---\nThe revenue of Norway was 4711 crowns."]
+      ]
+    )
+
+    const next = await ended(await create("hello again", { turns: [turn] }))
+    assert.strictEqual(next.status, "completed")
+    assert.strictEqual((await sentFor("hello again"))[0]!.messages.length, 1 + 7 + 1)
+  })
+
+  it("keeps what it said when its time is up", async () => {
+    const { body } = await service.create(token, "slow one", { assistant_id: 20, max_execution_time: 3 })
+    const task = await ended(body.uuid)
+    assert.deepStrictEqual([task.status, task.error], ["failed", "Task exceeded maximum execution time (3s)"])
+    const { text } = task.turn.output[0]
+    assert.match(text, /^So far I can say this\. So far/)
+    assert.isBelow(text.length, 900)
+    assert.strictEqual(task.turn.messages.at(-1).content, text)
+  })
+
+  it("hangs up on the provider when the task is over", async () => {
+    const { body } = await service.create(token, "talk", { assistant_id: 30, max_execution_time: 2 })
+    await service.until(token, body.uuid, "failed")
+    await eventually(async () => endless.calls.map(({ isClosed }) => isClosed), (closed) => closed[0] === true, 2000)
+    assert.isAbove(endless.calls[0]!.words, 50)
+  })
+
+  it("picks the configuration that was asked for, and silently the default when there is none of that id", async () => {
+    for (const [id, model] of [[2, "second"], [99, "first"]] as const) {
+      const task = await ended(await create(`hello ${id}`, { llm_model_id: id, image_generator_id: 77 }))
+      assert.strictEqual(task.turn.metadata.model, model)
+    }
+  })
+
+  it("answers wrong arguments to the model, and the client hears nothing of them", async () => {
+    const task = await ended(await create("wrong arguments", { client_tools: [weather] }))
+    assert.deepStrictEqual([task.status, task.turn.output[0].text], ["completed", "Sorry."])
+    const answer = (await sentFor("wrong arguments"))[1]!.messages.at(-1)!
+    assert.strictEqual(answer.role, "tool")
+    assert.match(answer.content, /Missing key[^]*city/)
+  })
+
+  it("stops after its rounds", async () => {
+    const task = await ended(await create("endless"))
+    assert.deepStrictEqual([task.status, task.error], ["failed", "The assistant did not finish within 5 rounds"])
+    assert.strictEqual((await sentFor("endless")).length, 5)
+  })
+
+  it("maps a provider's refusals, whose words nobody sees", async () => {
+    for (const [text, error] of [["balance", "Insufficient balance"], ["key", "Task processing failed"]] as const) {
+      const task = await ended(await create(text))
+      assert.deepStrictEqual([task.status, task.error], ["failed", error])
+      assert.notInclude(JSON.stringify(task), "secret")
+    }
+    assert.include(service.output, "secret words")
+    assert.notInclude(service.output, "key-of-the-provider")
+    const unknown = await ended(await create("x", { assistant_id: 21 }))
+    assert.strictEqual(unknown.error, "Assistant is not available")
+    const unmatched = await ended(await create("what no fixture knows"))
+    assert.strictEqual(unmatched.error, "Task processing failed")
+    assert.strictEqual((await sentFor("what no fixture knows")).length, 5)
+  })
+
+  it("draws into storage and refers to it from output", async () => {
+    const task = await ended(await create("draw a cat"))
+    assert.strictEqual(task.status, "completed")
+    const [text, image] = task.turn.output
+    assert.strictEqual(text.text, "Here it is.")
+    const base = await service.call("GET", "/api/storage/base", token)
+    const download = await fetch(`${base.body.url}/${image.file.provider_data.path}`)
+    assert.deepStrictEqual(Buffer.from(await download.arrayBuffer()), Buffer.from(pixel, "base64"))
+    assert.strictEqual(download.headers.get("content-type"), "image/png")
+  })
+
+  it("is shown an image when it asks for it", async () => {
+    const uploaded = await upload("dot.png", Buffer.from(pixel, "base64"), "image/png")
+    await mock.control("POST", "fixtures", {
+      fixtures: [
+        {
+          match: { userMessage: "describe", turnIndex: 0 },
+          response: { toolCalls: [call("read_file", { file_id: uploaded.file.id })] }
+        },
+        { match: { turnIndex: 1, hasToolResult: false }, response: { content: "A dot." } }
+      ]
+    })
+    const task = await ended(await create("describe", { input: [{ type: "text", text: "describe" }, uploaded] }))
+    assert.strictEqual(task.status, "completed", task.error)
+    const { messages } = (await sentFor("describe"))[1]!
+    assert.deepStrictEqual(messages.at(-1)!.content, [{
+      type: "image_url",
+      image_url: { url: `data:image/png;base64,${pixel}` }
+    }])
+    assert.notInclude(JSON.stringify(task.turn), pixel)
+  })
+
+  it("hears voice as text, and tells what it heard", async () => {
+    const uploaded = await upload(
+      "voice.wav",
+      Buffer.concat([Buffer.from("RIFF\0\0\0\0WAVEfmt "), Buffer.alloc(64)]),
+      "audio/wav"
+    )
+    const { id, mime_type, name } = uploaded.file
+    const task = await ended(await create("", { input: [{ type: "voice", voice: { id, name, mime_type } }] }))
+    assert.strictEqual(task.status, "completed", task.error)
+    assert.deepStrictEqual(task.turn.metadata.transcriptions, [{ id, text: "hello from the recording" }])
+    assert.include(
+      JSON.stringify((await sentFor("hello from the recording")).at(-1)!.messages),
+      "hello from the recording"
+    )
+  })
+
+  it("changes with its file, and a broken file changes nothing", async () => {
+    fs.writeFileSync(file, definitions(mock.url, "  - colour: red\n"))
+    assert.strictEqual((await ended(await create("hello broken"))).status, "completed")
+    await eventually(async () => service.output, (output) => /assistants\.yaml:\d+: assistants\.2\./.test(output))
+    fs.writeFileSync(
+      file,
+      definitions(mock.url, `  - { id: 21, name: New, llm_models: [{ id: 1, base_url: "${mock.url}", model: new }] }\n`)
+    )
+    const task = await ended(await create("hello new", { assistant_id: 21 }))
+    assert.strictEqual(task.turn.metadata.model, "new")
+  })
+})
+
+describe("an interrupted task", () => {
+  it("goes on from what is stored, whatever was restarted in between", async () => {
+    const uuid = await create("remember", { client_tools: [weather] })
+    const [pending] = (await ended(uuid)).pending_tool_calls
+    await service.stop("SIGKILL")
+    service = await start()
+    await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, {
+      results: [{ tool_call_id: pending.id, output: "snow", is_error: false }]
+    })
+    const task = await ended(uuid)
+    assert.deepStrictEqual([task.status, task.turn.output[0].text], ["completed", "Snow."])
+    const roles = task.turn.messages.map(({ content, role }: { role: string; content: unknown }) => [role, content])
+    assert.deepStrictEqual(roles.slice(1), [["assistant", "Let me see."], ["tool", "snow"], ["assistant", "Snow."]])
+  })
+
+  it("is over when what is stored is gone", async () => {
+    const uuid = await create("remember", { client_tools: [weather] })
+    const [pending] = (await ended(uuid)).pending_tool_calls
+    for (const name of fs.readdirSync(path.join(directory, "chats"))) fs.rmSync(path.join(directory, "chats", name))
+    await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, {
+      results: [{ tool_call_id: pending.id, output: "snow" }]
+    })
+    assert.strictEqual((await ended(uuid)).error, "Assistant is not available")
+  })
+})
+
+describe("a provider in trouble", () => {
+  const troubles = [
+    ["says 429", { rateLimitRate: 1 }],
+    ["fails", { dropRate: 1 }],
+    ["hangs up", { disconnectRate: 1 }],
+    ["talks nonsense", { malformedRate: 1 }]
+  ] as const
+  it("that breaks off in the middle, again and again, leaves no answer that seems whole", async () => {
+    const task = await ended(await create("half a sentence"))
+    assert.deepStrictEqual([task.status, task.error], ["failed", "Task processing failed"])
+    assert.strictEqual((await sentFor("half a sentence")).length, 5)
+    assert.deepStrictEqual([task.turn.metadata.finish_reason, task.turn.output[0].text], ["in_progress", "One two thr"])
+  })
+
+  for (const [name, rates] of troubles) {
+    it(`that ${name} is asked again`, async () => {
+      await mock.control("POST", "chaos", rates)
+      const uuid = await create(`hello, you who ${name}`)
+      await eventually(() => sentFor(`hello, you who ${name}`), (sent) => sent.length >= 2)
+      await mock.control("DELETE", "chaos")
+      const task = await ended(uuid)
+      assert.deepStrictEqual([task.status, task.error], ["completed", null])
+      assert.strictEqual(task.turn.output[0].text, "Hello there.")
+    })
+  }
+})

@@ -1,0 +1,166 @@
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { inflateSync } from "node:zlib"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { pdf } from "../kit/documents.ts"
+import { RawClient } from "../kit/RawClient.ts"
+import { mint, Service } from "../kit/Service.ts"
+
+let database: OpenDatabase
+let service: Service
+let token: string
+const directory = temporaryDirectory()
+
+beforeAll(async () => {
+  database = await openDatabase()
+  service = await Service.start({ DATABASE_URL: database.url, DATA_DIR: directory })
+  token = await mint("uploader")
+})
+
+afterAll(async () => {
+  await service?.stop()
+  await database?.drop()
+  removeDirectory(directory)
+})
+
+const upload = async (name: string, content: string | Buffer, type = "text/plain") => {
+  const form = new FormData()
+  form.set("file", new File([typeof content === "string" ? content : new Uint8Array(content)], name, { type }))
+  const response = await fetch(`${service.url}/api/files`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}` },
+    body: form
+  })
+  assert.strictEqual(response.status, 201)
+  return await response.json()
+}
+
+const linkOf = (item: { readonly file: { readonly provider_data: { readonly path: string } } }) =>
+  `${service.url}/storage/${item.file.provider_data.path}`
+
+describe("the storage", () => {
+  it("serves nothing that could run as a page of ours", async () => {
+    const script = "<script>alert(1)</script>"
+    for (
+      const [name, type] of [["a.html", "text/html"], ["a.xml", "image/svg+xml"], ["a.js", "text/javascript"], [
+        "a.css",
+        "text/css"
+      ], ["a.json", "application/json"]] as const
+    ) {
+      const { headers, status } = await fetch(linkOf(await upload(name, script, type)))
+      assert.strictEqual(status, 200)
+      assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
+      assert.strictEqual(headers.get("content-security-policy"), "default-src 'none'; sandbox")
+      assert.strictEqual(headers.get("content-disposition"), "attachment", name)
+      assert.notInclude(headers.get("content-type") ?? "", "javascript")
+    }
+    const lying = await fetch(linkOf(await upload("a.txt", script, "text/html")))
+    assert.strictEqual(lying.headers.get("content-type"), "text/plain; charset=utf-8")
+    assert.strictEqual(lying.headers.get("content-disposition"), "inline")
+  })
+
+  it("lets a file be kept, asked for anew, and in parts", async () => {
+    const link = linkOf(await upload("a.txt", "0123456789"))
+    const whole = await fetch(link)
+    assert.strictEqual(whole.headers.get("cache-control"), "public, max-age=31536000, immutable")
+    assert.strictEqual(whole.headers.get("accept-ranges"), "bytes")
+    const etag = whole.headers.get("etag") ?? ""
+    assert.strictEqual((await fetch(link, { headers: { "if-none-match": etag } })).status, 304)
+
+    const ask = async (range: string) => {
+      const response = await fetch(link, { headers: { range } })
+      assert.strictEqual(response.headers.get("x-content-type-options"), "nosniff")
+      return [response.status, await response.text(), response.headers.get("content-range")]
+    }
+    assert.deepStrictEqual(await ask("bytes=2-4"), [206, "234", "bytes 2-4/10"])
+    assert.deepStrictEqual(await ask("bytes=-3"), [206, "789", "bytes 7-9/10"])
+    assert.deepStrictEqual(await ask("bytes=8-"), [206, "89", "bytes 8-9/10"])
+    assert.deepStrictEqual(await ask("bytes=10-"), [416, "", "bytes */10"])
+  })
+
+  it("keeps every name below its own folder", async () => {
+    for (const name of ["../../up.txt", "..\\up.txt", ".hidden.txt", "%2e%2e%2fup.txt", `${"x".repeat(300)}.txt`]) {
+      const item = await upload(name, "kept")
+      assert.match(item.file.provider_data.path, /^[0-9a-f-]{36}\/[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$/)
+      assert.strictEqual(await (await fetch(linkOf(item))).text(), "kept")
+    }
+    assert.isFalse(fs.existsSync(path.join(directory, "up.txt")))
+  })
+
+  it("answers no path outside of it, and no folder", async () => {
+    const item = await upload("a.txt", "kept")
+    const [folder] = item.file.provider_data.path.split("/")
+    fs.writeFileSync(path.join(directory, "secret.txt"), "secret")
+    const paths = [
+      "../secret.txt",
+      "%2e%2e/secret.txt",
+      "..%2fsecret.txt",
+      "%2e%2e%2fsecret.txt",
+      "..\\secret.txt",
+      "..%5csecret.txt",
+      `${folder}/../../secret.txt`,
+      `${folder}/%2e%2e/%2e%2e/secret.txt`,
+      "/secret.txt",
+      `${path.join(directory, "secret.txt")}`,
+      "secret.txt%00.txt",
+      "%ff%fe",
+      "%",
+      folder,
+      `${folder}/`,
+      "",
+      "."
+    ]
+    for (const one of paths) {
+      const client = await RawClient.open(service.url)
+      client.send(`GET /storage/${one} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+      const { body, status } = await client.answer()
+      assert.include([400, 404], status, one)
+      assert.notInclude(body, "secret")
+      client.close()
+    }
+  })
+})
+
+describe("the demo assistants, offline", () => {
+  const ask = async (assistant_id: number, text: string, ...more: ReadonlyArray<object>) => {
+    const created = await service.create(token, text, { assistant_id, input: [{ type: "text", text }, ...more] })
+    return (await service.until(token, created.body.uuid, "completed")).body.turn
+  }
+
+  it("find the passage of a PDF that answers a question", async () => {
+    const item = await upload(
+      "report.pdf",
+      pdf("Sales fell in Rome. The revenue of Norway was 4711 crowns. The end."),
+      "application/pdf"
+    )
+    const turn = await ask(1, "What was the revenue of Norway?", item)
+    assert.strictEqual(turn.output[0].text, "report.pdf: The revenue of Norway was 4711 crowns.")
+  })
+
+  it("say that a broken file is broken", async () => {
+    const item = await upload("report.pdf", "%PDF-1.7 nothing more", "application/pdf")
+    assert.match(
+      (await ask(1, "What is in it?", item)).output[0].text,
+      /^report\.pdf: The file is not a pdf that can be read/
+    )
+    const gone = { type: "file", file: { id: "../../x", name: "x.txt", mime_type: "text/plain" } }
+    assert.match((await ask(1, "What is in it?", gone)).output[0].text, /^x\.txt: There is no file/)
+  })
+
+  it("draw a picture that is a PNG", async () => {
+    const turn = await ask(4, "a lighthouse")
+    const [text, image] = turn.output
+    assert.match(text.text, /lighthouse/)
+    const response = await fetch(linkOf(image))
+    assert.strictEqual(response.headers.get("content-type"), "image/png")
+    const bytes = Buffer.from(await response.arrayBuffer())
+    assert.strictEqual(bytes.subarray(1, 4).toString(), "PNG")
+    const data = bytes.indexOf("IDAT")
+    assert.strictEqual(
+      inflateSync(bytes.subarray(data + 4, data + 4 + bytes.readUInt32BE(data - 4))).length,
+      256 * (1 + 3 * 256)
+    )
+  })
+})
