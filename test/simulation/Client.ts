@@ -4,6 +4,8 @@ import type { Caller } from "../../src/domain/Principal.ts"
 import { Revocation } from "../../src/domain/Revocation.ts"
 import type { Task, TaskId } from "../../src/domain/Task.ts"
 import type { Node } from "./Node.ts"
+import { seenOf } from "./Seen.ts"
+import { checkRead, interruptOf, taken } from "./Witness.ts"
 import { observe, type World } from "./World.ts"
 
 /** Seconds. */
@@ -40,6 +42,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     const { createdAt } = task.value
     if (createdAt / 1000 < startedAt - 1) yield* recorder.violated(`${uuid} is older than the request that made it`)
     acknowledged.set(uuid, { uuid, user, createdAt, limit: seconds * 1000 })
+    seenOf(world, uuid).tokens.add(caller.principal.tokenId)
     mine.push(uuid)
   })
 
@@ -75,25 +78,34 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
 
   const answer = Effect.fnUntraced(function*(task: Task) {
     const calls = task.pendingToolCalls ?? []
-    const good = calls.map(({ id }) => ({ tool_call_id: id, output: 1 }))
+    const good = calls.map(({ id }) => ({ tool_call_id: id, output: dice.between(0, 1e9) }))
     const isGood = dice.chance(0.8)
     const results = isGood ? good : dice.pick([[], [...good, ...good], [{ tool_call_id: "other", output: 1 }]])
+    const interrupt = interruptOf(world, task.uuid, calls[0]?.id)
+    if (interrupt === undefined) return yield* recorder.violated(`${task.uuid} has calls that no core made`)
+    if (isGood) interrupt.answers.add(JSON.stringify(results))
+    seenOf(world, task.uuid).tokens.add(caller.principal.tokenId)
     const result = yield* ask((tasks) => tasks.submitToolResults(caller, task, results))
     yield* say(
       `answers ${task.uuid}: ${
         result === undefined ? "no answer" : result._tag === "Success" ? "taken" : result.failure._tag
       }`
     )
-    if (!isGood && result?._tag === "Success") yield* recorder.violated(`wrong results of ${task.uuid} were taken`)
+    if (result?._tag !== "Success") return
+    if (!isGood) return yield* recorder.violated(`wrong results of ${task.uuid} were taken`)
+    yield* taken(world, task.uuid, interrupt, JSON.stringify(results))
   })
 
   const cancel = Effect.fnUntraced(function*(task: Task) {
-    const result = yield* ask((tasks) => tasks.cancel(task, "enough"))
+    const reason = dice.pick([null, "enough", "no more"])
+    seenOf(world, task.uuid).cancelReasons.add(reason)
+    const result = yield* ask((tasks) => tasks.cancel(task, reason))
     yield* say(`cancels ${task.uuid}: ${result === undefined ? "no answer" : result._tag}`)
     if (result?._tag === "Success") yield* observe(world, task.uuid, "canceled")
   })
 
   const cancelInterrupted = Effect.gen(function*() {
+    world.cancelingAll.add(user)
     const result = yield* ask((tasks) => tasks.cancelInterrupted(caller.principal))
     if (result?._tag !== "Success") return
     yield* say(`cancels all that is interrupted: ${result.success.length}`)
@@ -103,6 +115,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
   /** With the next token a user goes on; the last one must not carry anything on any more. */
   const revoke = Effect.gen(function*() {
     const old = caller.principal
+    world.revoking.add(old.tokenId)
     caller = newCaller()
     const revocation = Revocation.cases.Token.make({ tokenId: old.tokenId, expiresAt: null })
     const result = yield* ask((tasks) => tasks.revoke(revocation))
@@ -119,11 +132,13 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
   const read = Effect.gen(function*() {
     if (mine.length === 0) return
     const uuid = dice.pick(mine)
+    const askedAt = yield* Clock.currentTimeMillis
     const result = yield* ask((tasks) => tasks.get(caller.principal, uuid))
     if (result === undefined) return
     if (result._tag === "Failure") return yield* recorder.violated(`${uuid} cannot be read: ${result.failure._tag}`)
     const task = result.success
     yield* observe(world, uuid, task.status, task.error)
+    yield* checkRead(world, task, askedAt)
     if (task.status !== "interrupted") return
     const action = dice.weigh({ answer: 6, cancel: 1, "cancel all": 1, wait: 2 })
     if (action === "answer") yield* answer(task)

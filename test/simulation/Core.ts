@@ -2,11 +2,13 @@
  * A processing core that does as the dice say: it delays, refuses, loses replies and whole runs, falls silent, repeats and
  * reorders its events. What it was told to start it works on until it has ended it, was told to stop, or was answered 409.
  */
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, type Result } from "effect"
 import type { CoreEvent } from "../../src/domain/CoreProtocol.ts"
 import { CoreUnavailable } from "../../src/domain/HandOver.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
 import type { CoreEnd, Node } from "./Node.ts"
+import { seenOf } from "./Seen.ts"
+import { checkOffer } from "./Witness.ts"
 import { observe, type World } from "./World.ts"
 
 interface CoreRun {
@@ -30,6 +32,17 @@ export interface Core {
 
 const turn = (text: string) => ({ output: [{ type: "text", text }], messages: [], metadata: {} })
 
+/** What a client reads of each failure. */
+const failures = {
+  assistant_not_found: "Assistant is not available",
+  payment_required: "Insufficient balance",
+  token_revoked: "Token revoked",
+  internal: "Task processing failed"
+}
+
+const isAnswer = (result: Result.Result<unknown, { readonly _tag: string }>) =>
+  result._tag === "Success" || result.failure._tag === "RunSuperseded"
+
 /** How often a call to the core meets each fault. */
 const faults = { none: 40, away: 4, busy: 3, "lost request": 2, "lost reply": 2, slow: 2 }
 
@@ -44,6 +57,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
   /** Tells any node until one has answered. */
   const report = Effect.fnUntraced(function*(run: CoreRun, event: Report) {
     const body = { ...event, task_id: run.taskId, run_id: run.runId } as CoreEvent
+    const told = turnOf(run, event, yield* Clock.currentTimeMillis)
     for (let attempt = 0; run.state !== "lost"; attempt++) {
       const node = nodes().length === 0 ? undefined : dice.pick(nodes())
       if (node !== undefined) {
@@ -51,7 +65,13 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
         const result = yield* Effect.result(node.call(node.tasks.report(body)))
         const answer = result._tag === "Success" ? `applied: ${result.success.applied}` : result.failure._tag
         yield* recorder.note("core", `${event.type} ${event.event_id} of run ${run.runId} to ${node.name}: ${answer}`)
+        if (told !== undefined && !told.isApplied && isAnswer(result)) {
+          told.answeredAt = Math.min(told.answeredAt, yield* Clock.currentTimeMillis)
+        }
         if (result._tag === "Success") {
+          if (told !== undefined && result.success.applied) {
+            Object.assign(told, { sentAt, answeredAt: yield* Clock.currentTimeMillis, isApplied: true })
+          }
           yield* observe(world, run.taskId, result.success.status)
           if (result.success.applied) yield* checkApplied(run, event, sentAt)
           return
@@ -66,6 +86,16 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
       yield* Effect.sleep(Duration.millis(200 + dice.delay(5000)))
     }
   })
+
+  const turnOf = (run: CoreRun, event: Report, at: number) => {
+    if (!("turn" in event) || !event.turn) return undefined
+    const { turns } = seenOf(world, run.taskId)
+    const known = turns.get(event.event_id)
+    if (known !== undefined) return known
+    const told = { text: JSON.stringify(event.turn), sentAt: at, answeredAt: Infinity, isApplied: false }
+    turns.set(event.event_id, told)
+    return told
+  }
 
   const checkApplied = Effect.fnUntraced(function*(run: CoreRun, event: Report, sentAt: number) {
     const later = [...runs.values()].some(({ runId, startedAt, taskId }) =>
@@ -97,23 +127,39 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
   const work = Effect.fnUntraced(function*(run: CoreRun) {
     const pause = Effect.suspend(() => Effect.sleep(Duration.millis(dice.delay(15_000))))
     const eventId = () => `e${++eventNumber}`
+    const newTurn = () => turn(`text ${eventNumber}`)
+    const anyTurn = () => dice.chance(0.5) ? { turn: newTurn() } : {}
     yield* pause
     if (dice.chance(0.1)) yield* Effect.sleep("35 seconds")
     if (dice.chance(0.8)) yield* send(run, { type: "processing", event_id: eventId() })
     for (let count = dice.between(0, 3); count > 0; count--) {
       yield* pause
-      yield* send(run, { type: "progress", event_id: eventId(), turn: turn(`part ${count}`) })
+      yield* send(run, { type: "progress", event_id: eventId(), turn: newTurn() })
     }
     yield* pause
     switch (dice.weigh({ completed: 5, interrupted: 4, failed: 1, silence: 1, loss: 0.5 })) {
       case "completed":
-        return yield* send(run, { type: "completed", event_id: eventId(), turn: turn("done") })
-      case "failed":
-        return yield* send(run, { type: "failed", event_id: eventId(), code: "internal" })
+        return yield* send(run, { type: "completed", event_id: eventId(), turn: newTurn() })
+      case "failed": {
+        const code = dice.pick(["assistant_not_found", "payment_required", "token_revoked", "internal"] as const)
+        const message = dice.chance(0.3) ? "The model is overloaded" : undefined
+        const error = code === "internal" && message !== undefined ? message : failures[code]
+        seenOf(world, run.taskId).failures.add(error)
+        return yield* send(run, { type: "failed", event_id: eventId(), code, message, ...anyTurn() })
+      }
       case "interrupted": {
-        const call = { id: `call-${eventNumber}`, name: "look", arguments: {} }
-        const calls = dice.chance(0.3) ? [call, { ...call, id: `${call.id}-b` }] as const : [call] as const
-        return yield* send(run, { type: "interrupted", event_id: eventId(), tool_calls: calls, state: run.runId })
+        const call = { id: `call of ${run.runId}`, name: "look", arguments: {} }
+        const calls = dice.chance(0.3) ? [call, { ...call, id: `other ${call.id}` }] as const : [call] as const
+        const state = dice.chance(0.8) ? { of: run.runId } : undefined
+        seenOf(world, run.taskId).interrupts.push({
+          calls: calls.map(({ id }) => id),
+          state: state ?? null,
+          answers: new Set(),
+          taken: undefined,
+          resumed: undefined
+        })
+        const event = { type: "interrupted", event_id: eventId(), tool_calls: calls, ...anyTurn() } as const
+        return yield* send(run, state === undefined ? event : { ...event, state })
       }
       case "loss":
         yield* recorder.note("core", `loses run ${run.runId}`)
@@ -147,15 +193,17 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
   const unreachable = (reason: string) => Effect.fail(new CoreUnavailable({ reason, retryAfter: null }))
 
   const end: CoreEnd = Effect.fnUntraced(function*(path, body) {
-    yield* Effect.sleep(Duration.millis(dice.delay(300)))
     const isStart = path === "/runs"
-    const { run_id, task_id } = isStart ? JSON.parse(body) : { run_id: path.split("/")[2], task_id: "" }
+    const { resume, run_id, task_id } = isStart ? JSON.parse(body) : { run_id: path.split("/")[2], task_id: "" }
+    if (isStart) yield* checkOffer(world, task_id, run_id, resume)
+    yield* Effect.sleep(Duration.millis(dice.delay(300)))
     const fault = world.isRough
       ? dice.weigh({ ...faults, refusal: isStart && !runs.has(run_id) ? 0.5 : 0 })
       : "none"
     if (fault !== "none") yield* recorder.note("core", `${path}: ${fault}`)
     if (fault === "away") return { status: 503, retryAfter: undefined }
     if (fault === "busy") return { status: 429, retryAfter: String(dice.between(1, 20)) }
+    if (fault === "refusal") seenOf(world, task_id).failures.add(failures.internal)
     if (fault === "refusal") return { status: 400, retryAfter: undefined }
     if (fault === "lost request") return yield* unreachable("lost request")
     if (isStart) yield* recorder.note("core", `is handed run ${run_id} of task ${task_id}`)

@@ -1,5 +1,5 @@
 /** Bugs planted in turn: a simulation that does not find each of them proves nothing. */
-import { Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Layer, Option } from "effect"
 import { plus } from "../../src/domain/Timestamp.ts"
 import { TaskActors } from "../../src/services/TaskActors.ts"
 import type { TaskRepository } from "../../src/services/TaskRepository.ts"
@@ -57,6 +57,53 @@ export const mutations = {
   },
   "an idempotency key that is not claimed": {
     store: (store) => ({ ...store, create: (task, maxActive) => store.create(task, maxActive) })
+  },
+  "a resume without the core's state": {
+    store: (store) => ({
+      ...store,
+      pendingRun: (uuid) =>
+        Effect.map(
+          store.pendingRun(uuid),
+          Option.map((run) => ({ ...run, resume: run.resume && { ...run.resume, state: null } }))
+        )
+    })
+  },
+  "a partial turn that is gone once a time limit has ended the task": {
+    store: (store) => ({
+      ...store,
+      get: (uuid) =>
+        Effect.map(
+          store.get(uuid),
+          Option.map((task) => task.error?.startsWith("Task exceeded") ? { ...task, turn: null } : task)
+        )
+    })
+  },
+  "another text for a task that was not accepted": {
+    store: (store) => ({
+      ...store,
+      commit: (uuid, event, at, fence, claim) =>
+        store.commit(
+          uuid,
+          event._tag === "AcceptanceExpired" ? { ...event, error: "The core did not answer" } : event,
+          at,
+          fence,
+          claim
+        )
+    })
+  },
+  "an acceptance clock of 25 s": {
+    store: (store) => ({
+      ...store,
+      create: (task, maxActive, claim) =>
+        store.create(
+          {
+            ...task,
+            acceptanceDeadline: task.acceptanceDeadline && plus(task.acceptanceDeadline, Duration.seconds(-5))
+          },
+          maxActive,
+          claim
+        )
+    })
   },
   "a revocation that ends nothing": {
     store: (store) => ({ ...store, revoked: () => Effect.succeed([]) })

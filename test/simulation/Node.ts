@@ -3,7 +3,7 @@
  * frozen, between any two calls that it makes; then none of its calls goes out any more, or not until it wakes.
  */
 import { NodeCrypto } from "@effect/platform-node"
-import { Context, Deferred, Duration, Effect, Exit, Latch, Layer, Redacted, Scope } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Exit, Latch, Layer, Redacted, Scope } from "effect"
 import type { CoreUnavailable } from "../../src/domain/HandOver.ts"
 import * as Limits from "../../src/domain/Limits.ts"
 import { CoreClient } from "../../src/services/CoreClient.ts"
@@ -75,6 +75,8 @@ export const start = Effect.fnUntraced(function*(
   const scope = yield* Scope.make()
   const node = { isUp: true, isFrozen: false }
 
+  const noteFault = Effect.map(Clock.currentTimeMillis, (at) => void world.faults.push(at))
+
   /** Goes out if the node still can; a reply to a node that died meanwhile reaches no one. */
   const outward = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E> => {
     const whenUp = awake.await.pipe(Effect.andThen(Effect.suspend(() => node.isUp ? Effect.void : Effect.never)))
@@ -104,7 +106,7 @@ export const start = Effect.fnUntraced(function*(
           const done = (call as Method)(...args)
           if (fault === "none") return Effect.tap(done, () => checkStoreAfter(method))
           const lost = Effect.die(new Error(`${fault} of ${method}`))
-          const noted = recorder.note(name, `${method}: ${fault}`)
+          const noted = Effect.andThen(noteFault, recorder.note(name, `${method}: ${fault}`))
           switch (fault) {
             case "killed before":
               return Effect.andThen(noted, Effect.andThen(kill, Effect.never))

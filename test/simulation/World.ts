@@ -10,6 +10,7 @@ import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.t
 import { WebhookStore } from "../../src/services/WebhookStore.ts"
 import { Dice } from "./Dice.ts"
 import { Recorder } from "./Recorder.ts"
+import { type Seen, seenOf } from "./Seen.ts"
 
 export const maxActiveTasks = 5
 /** Of the service's settings. */
@@ -39,6 +40,13 @@ export interface World {
   readonly revocations: RevocationRepository["Service"]
   readonly notifications: TaskNotifications["Service"]
   readonly acknowledged: Map<TaskId, Acknowledged>
+  /** By task. */
+  readonly seen: Map<string, Seen>
+  /** Tokens whose revocation was asked for, and users who asked to cancel all that is interrupted. */
+  readonly revoking: Set<string>
+  readonly cancelingAll: Set<string>
+  /** When nodes met faults, in milliseconds. */
+  readonly faults: Array<number>
   /** Faults happen while this is true; without them all must come to a good end. */
   isRough: boolean
   /** When a node was last killed, frozen or started, in milliseconds; undefined while none is up and awake. */
@@ -65,6 +73,10 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     revocations: Context.get(context, RevocationRepository),
     notifications: Context.get(context, TaskNotifications),
     acknowledged: new Map(),
+    seen: new Map(),
+    revoking: new Set(),
+    cancelingAll: new Set(),
+    faults: [],
     isRough: true,
     calmSince: undefined
   }
@@ -100,8 +112,8 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
       continue
     }
     const dueAt = inMillis(createdAt) + limit
-    const acceptanceDueAt = task.status === "pending" && task.acceptanceDeadline !== null
-      ? inMillis(task.acceptanceDeadline)
+    const acceptanceDueAt = task.status === "pending"
+      ? (seenOf(world, uuid).offeredAt ?? Infinity) + acceptanceTimeout
       : Infinity
     const endedAt = task.completedAt === null ? present : inMillis(task.completedAt)
     const isLimited = task.error?.startsWith("Task exceeded") === true

@@ -10,6 +10,7 @@ import type { Mutation } from "./Mutations.ts"
 import * as Node from "./Node.ts"
 import type { Violation } from "./Recorder.ts"
 import * as WebhookTarget from "./WebhookTarget.ts"
+import * as Witness from "./Witness.ts"
 import * as World from "./World.ts"
 
 export interface Outcome {
@@ -42,6 +43,7 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   const noteHealth = Effect.map(Clock.currentTimeMillis, (at) => {
     const isAnyAwake = nodes.some(({ isFrozen, isUp }) => isUp && !isFrozen)
     world.calmSince = isAnyAwake ? at : undefined
+    world.faults.push(at)
   })
 
   const startNode = Effect.gen(function*() {
@@ -103,6 +105,11 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   if (run !== undefined) yield* recorder.violated(`run ${run.runId} of task ${run.taskId} goes on, and nobody stops it`)
   yield* pass(deliveryTime, () => WebhookTarget.isQuiet(world))
   yield* WebhookTarget.check(world)
+  yield* Witness.checkEnds(world, (sub, uuid) => {
+    const principal = { sub, tokenId: "jti:reader", issuedAt: null }
+    const [node] = up()
+    return node === undefined ? Effect.succeedNone : Effect.option(node.call(node.tasks.get(principal, uuid)))
+  })
   const outcome: Outcome = {
     seed,
     violation: recorder.violation,

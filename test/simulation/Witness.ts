@@ -1,0 +1,131 @@
+/** What clients and the core have seen of each task from outside, and what must follow from it (SPEC; CONTRACT 3 and 4). */
+import { Clock, Effect, Option } from "effect"
+import { isTerminal, type Task, type TaskEventTag, type TaskId } from "../../src/domain/Task.ts"
+import type { Timestamp } from "../../src/domain/Timestamp.ts"
+import type { ToolResult } from "../../src/domain/ToolCall.ts"
+import { type Interrupt, seenOf } from "./Seen.ts"
+import { acceptanceTimeout, type World } from "./World.ts"
+
+export interface Resume {
+  readonly state: unknown
+  readonly results: ReadonlyArray<ToolResult>
+}
+
+export const interruptOf = (world: World, uuid: TaskId, callId: string | undefined): Interrupt | undefined =>
+  seenOf(world, uuid).interrupts.find(({ calls }) => calls.some((id) => id === callId))
+
+/** An attempt to hand over, whether or not the core hears of it. */
+export const checkOffer = Effect.fnUntraced(
+  function*(world: World, uuid: string, runId: string, resume: Resume | null) {
+    const { recorder } = world
+    const seen = seenOf(world, uuid)
+    seen.offeredAt ??= yield* Clock.currentTimeMillis
+    seen.firstRun ??= runId
+    if (runId === seen.firstRun || resume === null) {
+      if ((runId === seen.firstRun) !== (resume === null)) {
+        yield* recorder.violated(`run ${runId} of ${uuid} has resume ${JSON.stringify(resume)}`)
+      }
+      return
+    }
+    const results = JSON.stringify(resume.results)
+    const interrupt = interruptOf(world, uuid as TaskId, resume.results[0]?.tool_call_id)
+    if (interrupt === undefined || !interrupt.answers.has(results)) {
+      return yield* recorder.violated(`run ${runId} of ${uuid} has results that no client gave: ${results}`)
+    }
+    if (JSON.stringify(resume.state) !== JSON.stringify(interrupt.state)) {
+      yield* recorder.violated(
+        `run ${runId} of ${uuid} has state ${JSON.stringify(resume.state)}, not ${JSON.stringify(interrupt.state)}`
+      )
+    }
+    if (interrupt.resumed !== undefined && interrupt.resumed.runId !== runId) {
+      yield* recorder.violated(`runs ${interrupt.resumed.runId} and ${runId} of ${uuid} resume the same interrupt`)
+    }
+    interrupt.resumed = { runId, results }
+    yield* checkTaken(world, uuid, interrupt)
+  }
+)
+
+/** A client was told that its results were taken. */
+export const taken = Effect.fnUntraced(function*(world: World, uuid: string, interrupt: Interrupt, results: string) {
+  if (interrupt.taken !== undefined) yield* world.recorder.violated(`${uuid} took results twice`)
+  interrupt.taken = results
+  yield* checkTaken(world, uuid, interrupt)
+})
+
+const checkTaken = ({ recorder }: World, uuid: string, { resumed, taken }: Interrupt) =>
+  taken === undefined || resumed === undefined || taken === resumed.results
+    ? Effect.void
+    : recorder.violated(`${uuid} took ${taken} and resumed with ${resumed.results}`)
+
+/** What a client read of its task, which it had asked for at `askedAt`. */
+export const checkRead = Effect.fnUntraced(function*(world: World, task: Task, askedAt: number) {
+  yield* checkTurn(world, task, askedAt)
+  if (!isTerminal(task.status) || task.completedAt === null) return
+  const events = yield* world.store.eventsAfter(task.uuid, -1, 1000)
+  const cause = events.at(-1)?.type
+  if (cause === undefined || cause === "Created") return
+  if (!isErrorOf(world, task, cause)) yield* world.recorder.violated(`${task.uuid} met ${cause} and says ${task.error}`)
+  if (cause === "AcceptanceExpired") yield* checkNotAccepted(world, task, task.completedAt)
+})
+
+/** The last turn that surely was applied, or one that may have been since. */
+const checkTurn = Effect.fnUntraced(function*(world: World, { turn, uuid }: Task, askedAt: number) {
+  const readAt = yield* Clock.currentTimeMillis
+  const turns = [...seenOf(world, uuid).turns.values()]
+  const sure = turns.filter(({ answeredAt, isApplied }) => isApplied && answeredAt < askedAt)
+  const isPossible = turn === null
+    ? sure.length === 0
+    : turns.some(({ answeredAt, sentAt, text }) =>
+      text === turn && sentAt <= readAt && !sure.some((later) => later.sentAt > answeredAt)
+    )
+  if (!isPossible) yield* world.recorder.violated(`${uuid} reads ${turn}; applied was ${sure.at(-1)?.text}`)
+})
+
+const isErrorOf = (world: World, { error, sub, uuid }: Task, cause: TaskEventTag): boolean => {
+  const { cancelReasons, failures, tokens } = seenOf(world, uuid)
+  switch (cause) {
+    case "Completed":
+      return error === null
+    case "Failed":
+      return error !== null && failures.has(error)
+    case "TimeLimitExceeded":
+      return error === `Task exceeded maximum execution time (${(world.acknowledged.get(uuid)?.limit ?? NaN) / 1000}s)`
+    case "AcceptanceExpired":
+      return error === `Task was not accepted by the processing core within ${acceptanceTimeout / 1000} s`
+    case "TokenRevoked":
+      return error === "Token revoked" && [...tokens].some((token) => world.revoking.has(token))
+    case "Canceled":
+      return cancelReasons.has(error) || (error === null && world.cancelingAll.has(sub))
+    default:
+      return false
+  }
+}
+
+/** Milliseconds between two things that happen in one breath. */
+const breath = 1000
+
+/** The acceptance clock starts at the first attempt to hand over, which only a fault can keep from following at once. */
+const checkNotAccepted = Effect.fnUntraced(function*(world: World, { createdAt, uuid }: Task, completedAt: Timestamp) {
+  const { offeredAt = Infinity } = seenOf(world, uuid)
+  const [from, to] = [createdAt / 1000, completedAt / 1000]
+  if (offeredAt - from > breath && world.faults.some((at) => at >= from - breath && at <= Math.min(offeredAt, to))) {
+    return
+  }
+  if (offeredAt > to) return yield* world.recorder.violated(`${uuid} was not accepted, and never offered`)
+  if (to - offeredAt < acceptanceTimeout - breath) {
+    yield* world.recorder.violated(`${uuid} was given ${to - offeredAt} ms to be accepted`)
+  }
+})
+
+/** Every task as its user reads it in the end. */
+export const checkEnds = Effect.fnUntraced(function*(
+  world: World,
+  read: (user: string, uuid: TaskId) => Effect.Effect<Option.Option<Task>>
+) {
+  for (const { user, uuid } of world.acknowledged.values()) {
+    const askedAt = yield* Clock.currentTimeMillis
+    const task = Option.getOrUndefined(yield* read(user, uuid))
+    if (task === undefined) yield* world.recorder.violated(`${uuid} cannot be read in the end`)
+    else yield* checkRead(world, task, askedAt)
+  }
+})
