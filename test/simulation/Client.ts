@@ -1,9 +1,10 @@
 /** One user of the service, who does what the dice say and holds it to what it answered. */
-import { Clock, Duration, Effect, Option, Redacted } from "effect"
-import type { Caller } from "../../src/domain/Principal.ts"
+import { Clock, Duration, Effect, Option, Redacted, Result } from "effect"
+import type { Caller, Principal } from "../../src/domain/Principal.ts"
 import { Revocation } from "../../src/domain/Revocation.ts"
 import type { Task, TaskId } from "../../src/domain/Task.ts"
-import type { Node } from "./Node.ts"
+import { RevocationsUnknown, TokenIsRevoked } from "../../src/services/TokenRevocations.ts"
+import { NoAnswer, type Node } from "./Node.ts"
 import { seenOf } from "./Seen.ts"
 import { checkRead, interruptOf, taken } from "./Witness.ts"
 import { observe, type World } from "./World.ts"
@@ -24,16 +25,29 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
   const mine: Array<TaskId> = []
   const say = (what: string) => recorder.note(user, what)
 
-  /** Asks some node; undefined when there was no answer. */
+  /** Asks some node, which looks at the token first; undefined when there was no answer, or none but to try again. */
   const ask = <A, E>(request: (tasks: Node["tasks"]) => Effect.Effect<A, E>) =>
-    Effect.suspend(() => {
-      if (nodes().length === 0) return Effect.succeed(undefined)
+    Effect.gen(function*() {
+      if (nodes().length === 0) return undefined
       const node = dice.pick(nodes())
-      return Effect.map(
-        Effect.result(node.call(request(node.tasks))),
-        (result) => result._tag === "Failure" && isNoAnswer(result.failure) ? undefined : result
+      const { tokenId } = caller.principal
+      const result = yield* Effect.result(
+        node.call(Effect.andThen(node.revocations.check(caller.principal), request(node.tasks)))
       )
+      if (result._tag === "Success") return Result.succeed(result.success)
+      const { failure } = result
+      if (failure instanceof NoAnswer || failure instanceof RevocationsUnknown) return undefined
+      if (failure instanceof TokenIsRevoked) {
+        return yield* Effect.as(recorder.violated(`${node.name} refuses ${tokenId}, which holds`), undefined)
+      }
+      return Result.fail(failure)
     })
+
+  /** After a revocation every request with the token must be refused. */
+  const checkRefused = Effect.fnUntraced(function*(node: Node, principal: Principal) {
+    const result = yield* Effect.result(node.call(node.revocations.check(principal)))
+    if (result._tag === "Success") yield* recorder.violated(`${node.name} takes ${principal.tokenId}, which is revoked`)
+  })
 
   const created = Effect.fnUntraced(function*(uuid: TaskId, seconds: number, startedAt: number) {
     if (acknowledged.has(uuid)) return
@@ -118,10 +132,15 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     world.revoking.add(old.tokenId)
     caller = newCaller()
     const revocation = Revocation.cases.Token.make({ tokenId: old.tokenId, expiresAt: null })
-    const result = yield* ask((tasks) => tasks.revoke(revocation))
-    yield* say(`revokes ${old.tokenId}: ${result === undefined ? "no answer" : "done"}`)
-    if (result?._tag !== "Success") return
+    const node = nodes().length === 0 ? undefined : dice.pick(nodes())
+    const result = node && (yield* Effect.result(node.call(node.tasks.revoke(revocation))))
+    yield* say(`revokes ${old.tokenId}: ${result?._tag === "Success" ? "done" : "no answer"}`)
+    if (node === undefined || result?._tag !== "Success") return
+    yield* checkRefused(node, old)
+    const revokedAt = yield* Clock.currentTimeMillis
     yield* Effect.sleep("5 seconds")
+    for (const node of nodes()) if (node.faultedAt < revokedAt && !node.isFrozen) yield* checkRefused(node, old)
+    yield* Effect.sleep(Duration.millis(world.sweepInterval))
     const isCalm = world.calmSince !== undefined && world.calmSince <= (yield* Clock.currentTimeMillis) - 5000
     for (const { uuid } of isCalm ? yield* store.revoked(undefined, 1000) : []) {
       const run = Option.getOrUndefined(yield* store.pendingRun(uuid))
@@ -160,6 +179,3 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     }
   })
 }
-
-const isNoAnswer = (failure: unknown): boolean =>
-  typeof failure === "object" && failure !== null && "_tag" in failure && failure._tag === "NoAnswer"

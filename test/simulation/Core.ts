@@ -52,6 +52,8 @@ const inFlight = 15_000
 export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
   const { dice, recorder } = world
   const runs = new Map<string, CoreRun>()
+  /** The last of each task. */
+  const interrupts = new Map<TaskId, readonly [CoreRun, Report]>()
   let eventNumber = 0
 
   /** Tells any node until one has answered. */
@@ -159,7 +161,9 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
           resumed: undefined
         })
         const event = { type: "interrupted", event_id: eventId(), tool_calls: calls, ...anyTurn() } as const
-        return yield* send(run, state === undefined ? event : { ...event, state })
+        const interrupted = state === undefined ? event : { ...event, state }
+        interrupts.set(run.taskId, [run, interrupted])
+        return yield* send(run, interrupted)
       }
       case "loss":
         yield* recorder.note("core", `loses run ${run.runId}`)
@@ -190,9 +194,16 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     return { status: 202, retryAfter: undefined }
   })
 
+  const resumedUnheard = (taskId: TaskId) =>
+    Effect.suspend(() => {
+      const repeated = interrupts.get(taskId)
+      if (repeated === undefined || dice.chance(0.5)) return Effect.void
+      return Effect.asVoid(Effect.forkIn(report(...repeated), world.scope))
+    })
+
   const unreachable = (reason: string) => Effect.fail(new CoreUnavailable({ reason, retryAfter: null }))
 
-  const end: CoreEnd = Effect.fnUntraced(function*(path, body) {
+  const answer: CoreEnd["answer"] = Effect.fnUntraced(function*(path, body) {
     const isStart = path === "/runs"
     const { resume, run_id, task_id } = isStart ? JSON.parse(body) : { run_id: path.split("/")[2], task_id: "" }
     if (isStart) yield* checkOffer(world, task_id, run_id, resume)
@@ -207,16 +218,16 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     if (fault === "refusal") return { status: 400, retryAfter: undefined }
     if (fault === "lost request") return yield* unreachable("lost request")
     if (isStart) yield* recorder.note("core", `is handed run ${run_id} of task ${task_id}`)
-    const answer = isStart
+    const reply = isStart
       ? yield* Effect.as(accept(task_id, run_id), { status: 202, retryAfter: undefined })
       : yield* stop(run_id)
     if (fault === "lost reply") return yield* unreachable("lost reply")
     if (fault === "slow") yield* Effect.sleep("4 seconds")
-    return answer
+    return reply
   })
 
   return {
-    end,
+    end: { answer, resumedUnheard },
     knows: (runId) => runs.has(runId),
     liveRuns: () => [...runs.values()].filter(({ state }) => state === "live")
   }

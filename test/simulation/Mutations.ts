@@ -1,12 +1,17 @@
 /** Bugs planted in turn: a simulation that does not find each of them proves nothing. */
 import { Duration, Effect, Layer, Option } from "effect"
 import { plus } from "../../src/domain/Timestamp.ts"
+import type { RevocationRepository } from "../../src/services/RevocationRepository.ts"
 import { TaskActors } from "../../src/services/TaskActors.ts"
 import type { TaskRepository } from "../../src/services/TaskRepository.ts"
+import type { TokenRevocations } from "../../src/services/TokenRevocations.ts"
 
 type Store = TaskRepository["Service"]
 
 export interface Mutation {
+  /** Of the node's requests. */
+  readonly check?: TokenRevocations["Service"]["check"]
+  readonly revocations?: (store: RevocationRepository["Service"]) => RevocationRepository["Service"]
   readonly store?: (store: Store) => Store
   readonly actors?: Layer.Layer<TaskActors, never, TaskActors>
 }
@@ -104,6 +109,10 @@ export const mutations = {
           claim
         )
     })
+  },
+  "revoked tokens that are still taken": { check: () => Effect.void },
+  "a revocation that other nodes do not hear of": {
+    revocations: (store) => ({ ...store, since: () => Effect.succeed([]) })
   },
   "a revocation that ends nothing": {
     store: (store) => ({ ...store, revoked: () => Effect.succeed([]) })

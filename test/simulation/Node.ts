@@ -6,6 +6,7 @@ import { NodeCrypto } from "@effect/platform-node"
 import { Clock, Context, Deferred, Duration, Effect, Exit, Latch, Layer, Redacted, Scope } from "effect"
 import type { CoreUnavailable } from "../../src/domain/HandOver.ts"
 import * as Limits from "../../src/domain/Limits.ts"
+import type { TaskId } from "../../src/domain/Task.ts"
 import { CoreClient } from "../../src/services/CoreClient.ts"
 import { type CoreAnswer, CoreTransport } from "../../src/services/CoreTransport.ts"
 import { RevocationRepository } from "../../src/services/RevocationRepository.ts"
@@ -16,18 +17,24 @@ import * as TaskEngine from "../../src/services/TaskEngine.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import { TaskRepository } from "../../src/services/TaskRepository.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
+import { TokenRevocations } from "../../src/services/TokenRevocations.ts"
 import { WebhookSender } from "../../src/services/WebhookSender.ts"
 import { WebhookStore } from "../../src/services/WebhookStore.ts"
 import type { Mutation } from "./Mutations.ts"
 import * as WebhookTarget from "./WebhookTarget.ts"
-import { acceptanceTimeout, checkStore, maxActiveTasks, sweepInterval, type World } from "./World.ts"
+import { acceptanceTimeout, checkStore, maxActiveTasks, type World } from "./World.ts"
 
-/** The core's end of the wire; it fails where the connection does. */
-export type CoreEnd = (path: string, body: string) => Effect.Effect<CoreAnswer, CoreUnavailable>
+export interface CoreEnd {
+  /** Fails where the connection does. */
+  readonly answer: (path: string, body: string) => Effect.Effect<CoreAnswer, CoreUnavailable>
+  /** The service could not tell that it resumed the task; the core may speak just then. */
+  readonly resumedUnheard: (taskId: TaskId) => Effect.Effect<void>
+}
 
 export interface Node {
   readonly name: string
   readonly tasks: Tasks["Service"]
+  readonly revocations: Pick<TokenRevocations["Service"], "check">
   /** A call of a client or the core to this node; it fails when the node dies first, or faults. */
   readonly call: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | NoAnswer>
   readonly kill: Effect.Effect<void>
@@ -35,6 +42,8 @@ export interface Node {
   readonly stop: Effect.Effect<void>
   isUp: boolean
   isFrozen: boolean
+  /** When it last met a fault, in milliseconds. */
+  faultedAt: number
 }
 
 export class NoAnswer {
@@ -46,13 +55,14 @@ const plainSecrets = Layer.succeed(Secrets, {
   open: (sealed) => Effect.succeed(Redacted.make(sealed))
 })
 
-const settings = Layer.succeed(Settings, {
-  maxActiveTasks,
-  acceptanceTimeout: Duration.millis(acceptanceTimeout),
-  retention: Duration.days(30),
-  sweepInterval: Duration.millis(sweepInterval),
-  webhookTimeout: Limits.webhookTimeout
-})
+const settings = ({ sweepInterval }: World) =>
+  Layer.succeed(Settings, {
+    maxActiveTasks,
+    acceptanceTimeout: Duration.millis(acceptanceTimeout),
+    retention: Duration.days(30),
+    sweepInterval: Duration.millis(sweepInterval),
+    webhookTimeout: Limits.webhookTimeout
+  })
 
 type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
 
@@ -73,9 +83,12 @@ export const start = Effect.fnUntraced(function*(
   const died = yield* Deferred.make<void>()
   const awake = yield* Latch.make(true)
   const scope = yield* Scope.make()
-  const node = { isUp: true, isFrozen: false }
+  const node = { isUp: true, isFrozen: false, faultedAt: -Infinity }
 
-  const noteFault = Effect.map(Clock.currentTimeMillis, (at) => void world.faults.push(at))
+  const noteFault = Effect.map(Clock.currentTimeMillis, (at) => {
+    world.faults.push(at)
+    node.faultedAt = at
+  })
 
   /** Goes out if the node still can; a reply to a node that died meanwhile reaches no one. */
   const outward = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E> => {
@@ -115,18 +128,23 @@ export const start = Effect.fnUntraced(function*(
             case "lost request":
               return Effect.andThen(noted, lost)
             case "lost reply":
-              return Effect.andThen(done, Effect.andThen(noted, lost))
+              return done.pipe(Effect.andThen(noted), Effect.andThen(unheard(method, args)), Effect.andThen(lost))
           }
         }))
     ])
     return Object.fromEntries(wrapped) as Service
   }
 
+  const unheard = (method: string, args: ReadonlyArray<unknown>) => {
+    const [taskId, event] = args as Parameters<TaskRepository["Service"]["commit"]>
+    return method === "commit" && event._tag === "ToolResultsSubmitted" ? core.resumedUnheard(taskId) : Effect.void
+  }
+
   /** The active limit must hold at every instant, so every create is looked at. */
   const checkStoreAfter = (method: string) => method === "create" ? checkStore(world) : Effect.void
 
   const transport = Layer.succeed(CoreTransport, {
-    post: (url, _headers, body) => outward(core(new URL(url).pathname, body))
+    post: (url, _headers, body) => outward(core.answer(new URL(url).pathname, body))
   })
   const sender = Layer.succeed(WebhookSender, {
     post: (_url, headers, body) => outward(WebhookTarget.receive(world, headers, body))
@@ -134,7 +152,7 @@ export const start = Effect.fnUntraced(function*(
   const store = Layer.mergeAll(
     Layer.succeed(WebhookStore, withFaults(world.webhooks)),
     Layer.succeed(TaskRepository, withFaults(mutation.store?.(world.store) ?? world.store)),
-    Layer.succeed(RevocationRepository, withFaults(world.revocations)),
+    Layer.succeed(RevocationRepository, withFaults(mutation.revocations?.(world.revocations) ?? world.revocations)),
     Layer.succeed(TaskNotifications, world.notifications)
   )
   const client = CoreClient.layer({ url: "http://core", token: undefined, eventsUrl: "http://service/events" })
@@ -142,12 +160,12 @@ export const start = Effect.fnUntraced(function*(
     mutation.actors === undefined ? TaskActors.layer : Layer.provide(mutation.actors, TaskActors.layer)
   )
   const layer = engine.pipe(
-    Layer.provide([Layer.provide(client, transport), sender, store, settings, plainSecrets]),
+    Layer.provide([Layer.provide(client, transport), sender, store, settings(world), plainSecrets]),
     Layer.provide([NodeCrypto.layerMac, dice.layerSecureRandom]),
     Layer.fresh
   )
   // A node that dies while it starts never comes up.
-  const built = yield* Deferred.make<Context.Context<Tasks>, NoAnswer>()
+  const built = yield* Deferred.make<Context.Context<Tasks | TokenRevocations>, NoAnswer>()
   yield* Layer.buildWithScope(layer, scope).pipe(
     Effect.exit,
     Effect.flatMap((exit) => Exit.isSuccess(exit) ? Deferred.succeed(built, exit.value) : kill),
@@ -181,6 +199,7 @@ export const start = Effect.fnUntraced(function*(
   const result: Node = Object.assign(node, {
     name,
     tasks: Context.get(context, Tasks),
+    revocations: { check: mutation.check ?? Context.get(context, TokenRevocations).check },
     call,
     kill,
     freeze: (millis: number) =>
@@ -188,10 +207,12 @@ export const start = Effect.fnUntraced(function*(
         node.isFrozen = true
         yield* recorder.note(name, `is frozen for ${millis} ms`)
         yield* awake.close
+        yield* noteFault
         yield* changed
         yield* Effect.sleep(millis)
         node.isFrozen = false
         yield* awake.open
+        yield* noteFault
         yield* changed
         if (node.isUp) yield* recorder.note(name, "wakes")
       }),

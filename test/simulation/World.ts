@@ -15,7 +15,7 @@ import { type Seen, seenOf } from "./Seen.ts"
 export const maxActiveTasks = 5
 /** Of the service's settings. */
 export const acceptanceTimeout = 30_000
-export const sweepInterval = 2_000
+const sweepIntervals = [2000, 20_000]
 
 /** A create that a client was told of. */
 export interface Acknowledged {
@@ -32,6 +32,8 @@ export interface World {
   readonly dice: Dice
   readonly recorder: Recorder
   readonly scope: Scope.Scope
+  /** Of the nodes' settings: with a long one, what only a sweep repairs is seen to be broken. */
+  readonly sweepInterval: number
   /** The store itself, without the faults that nodes meet. */
   readonly store: TaskRepository["Service"]
   readonly webhooks: WebhookStore["Service"]
@@ -67,6 +69,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     dice,
     recorder,
     scope,
+    sweepInterval: dice.pick(sweepIntervals),
     store: Context.get(context, TaskRepository),
     webhooks: Context.get(context, WebhookStore),
     posts: new Map(),
@@ -85,16 +88,18 @@ export const make = Effect.fnUntraced(function*(seed: number) {
 
 /** Milliseconds: RELIABILITY, invariant 5. */
 const lateness = 1000
-const latenessAfterFault = 15_000
-/** How long a node that came up needs to know all tasks. */
-const settling = 5000
+const latenessAfterFault = 13_000
+/** How long a node that came up needs to know all tasks, beyond a sweep. */
+const settling = 3000
 
 const inMillis = (moment: Timestamp) => moment / 1000
 
 /** Until when a clock that runs out at `dueAt` must have ended its task. */
-const latestEnd = ({ calmSince }: World, dueAt: number) => {
+const latestEnd = ({ calmSince, sweepInterval }: World, dueAt: number) => {
   if (calmSince === undefined) return Infinity
-  return dueAt > calmSince + settling ? dueAt + lateness : Math.max(dueAt, calmSince) + latenessAfterFault
+  return dueAt > calmSince + settling + sweepInterval
+    ? dueAt + lateness
+    : Math.max(dueAt, calmSince) + latenessAfterFault + sweepInterval
 }
 
 /** Whether the store holds all that was promised, whatever the nodes did. */

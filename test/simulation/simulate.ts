@@ -23,7 +23,7 @@ export interface Outcome {
 
 /** Milliseconds. */
 const roughTime = 90_000
-/** The longest `Retry-After`, and then some. */
+/** The longest `Retry-After`, and then some; beyond a sweep. */
 const handOverTime = 30_000
 /** The longest time limit, and then the longest wait between two tries to tell the core of a stop. */
 const calmTime = 200_000 + 15_000
@@ -91,7 +91,7 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   yield* recorder.note("world", "is calm")
   yield* pass(30_000, () => Effect.sync(() => nodes.every(({ isFrozen }) => !isFrozen)))
   if (up().length === 0) yield* Effect.forkIn(startNode, world.scope)
-  yield* pass(handOverTime, never)
+  yield* pass(handOverTime + world.sweepInterval, never)
   for (const { runId, status, uuid } of yield* world.store.live(undefined, 1000)) {
     if (status !== "interrupted" && !core.knows(runId)) {
       yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
