@@ -22,7 +22,7 @@ import * as Turns from "./Turns.ts"
 /** Calls to the core in flight at a time. */
 const handOverConcurrency = 256
 /** Beside them, runs that the core may have already: after a start there are many, and new ones must not wait for them. */
-const recoveryConcurrency = 32
+const recoveryConcurrency = 8
 
 /** What a hand-over leaves a clock that runs out, so that it does not offer the run in the same moment. */
 const afterClock = Duration.seconds(1)
