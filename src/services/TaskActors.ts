@@ -15,7 +15,7 @@ import { CoreStops } from "./CoreStops.ts"
 import { persistently } from "./Persistently.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
-import { type Commit, TaskRepository } from "./TaskRepository.ts"
+import { TaskRepository } from "./TaskRepository.ts"
 import { TokenRevocations } from "./TokenRevocations.ts"
 import * as Turns from "./Turns.ts"
 
@@ -34,6 +34,8 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly ensure: (head: TaskHead) => Effect.Effect<void>
   /** Tells the actor of a task, if it has one, where the task stands now. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
+  /** Commits an event that ends the task, and lets all know who have to; returns where the task then stands. */
+  readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead>
   /** Keeps a turn for what `create` will begin; it is told whether that turn comes at once. */
   readonly admit: <A, E>(create: (isAtOnce: boolean) => Effect.Effect<A, E>) => Effect.Effect<A, E>
   readonly size: Effect.Effect<number>
@@ -65,9 +67,6 @@ export class TaskActors extends Context.Service<TaskActors, {
         }))
       }
 
-      const commit = (head: TaskHead, event: TaskEvent): Effect.Effect<Commit> =>
-        persistently(Effect.flatMap(now, (at) => repository.commit(head.uuid, event, at, { runId: head.runId })))
-
       const forget = (id: TaskId): void => {
         heads.delete(id)
         offered.delete(id)
@@ -80,10 +79,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         if (due === undefined) return
         // The wall clock may have been set back since the alarm was set.
         if (due.at > (yield* now)) return follow(head)
-        const outcome = yield* commit(head, due.event)
-        if (outcome._tag === "Applied") yield* stops.wake
-        if (outcome._tag === "Unknown") forget(head.uuid)
-        else follow(outcome.head)
+        yield* persistently(end(head, due.event))
       })
 
       const alarms = yield* Alarms.make((id: TaskId) =>
@@ -119,6 +115,17 @@ export class TaskActors extends Context.Service<TaskActors, {
           if (heads.has(head.uuid)) advance(head)
         })
 
+      const end = Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent) {
+        const outcome = yield* repository.commit(head.uuid, event, yield* now, { runId: head.runId })
+        if (outcome._tag === "Unknown") {
+          forget(head.uuid)
+          return head
+        }
+        yield* wake(outcome.head)
+        if (outcome._tag === "Applied") yield* stops.wake
+        return outcome.head
+      })
+
       const readRun = Effect.fnUntraced(function*(head: TaskHead) {
         const found = Option.getOrUndefined(yield* persistently(repository.pendingRun(head.uuid)))
         if (found === undefined || found.runId !== head.runId) return undefined
@@ -135,16 +142,10 @@ export class TaskActors extends Context.Service<TaskActors, {
         if (heads.get(head.uuid) === head) follow({ ...head, acceptanceDeadline })
       })
 
-      const end = (head: TaskHead, event: TaskEvent) =>
-        Effect.flatMap(
-          commit(head, event),
-          (outcome) => outcome._tag === "Unknown" ? Effect.void : Effect.andThen(wake(outcome.head), stops.wake)
-        )
-
       const refused = (head: TaskHead, { status }: CoreRefused) =>
         Effect.andThen(
           Effect.logWarning(`the core refused the run with status ${status}`),
-          end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed }))
+          persistently(end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed })))
         )
 
       /** A token that was revoked is handed to no one; nor is one of which nobody can tell. */
@@ -195,7 +196,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         })).pipe(
           Effect.catchTags({
             CoreRefused: (error) => refused(head, error),
-            TokenIsRevoked: () => end(head, TaskEvent.cases.TokenRevoked.make({}))
+            TokenIsRevoked: () => persistently(end(head, TaskEvent.cases.TokenRevoked.make({})))
           }),
           Effect.catch((error) => Effect.flatMap(withinClock(heads.get(head.uuid) ?? head, error), Effect.fail))
         )
@@ -239,6 +240,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         begin,
         ensure: (head) => Effect.sync(() => advance(head)),
         wake,
+        end,
         admit: (create) =>
           Effect.suspend(() => {
             const isAtOnce = handOvers.size - recoveries + admitted < handOverConcurrency

@@ -247,14 +247,6 @@ export class Tasks extends Context.Service<Tasks, {
         return canceled.map(({ uuid }) => uuid)
       })
 
-      const endRevoked = Effect.fnUntraced(function*(head: TaskHead) {
-        const event = TaskEvent.cases.TokenRevoked.make({})
-        const outcome = yield* repository.commit(head.uuid, event, yield* now, { runId: head.runId })
-        if (outcome._tag === "Unknown") return { head }
-        yield* Effect.andThen(actors.wake(outcome.head), stops.wake)
-        return outcome
-      })
-
       const report = Effect.fnUntraced(function*(event: CoreEvent) {
         const { event_id: coreEventId, run_id, task_id } = event
         if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
@@ -262,7 +254,7 @@ export class Tasks extends Context.Service<Tasks, {
         const outcome = yield* repository.commit(task_id, toTaskEvent(event), yield* now, { runId, coreEventId })
         if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
         if (outcome._tag === "Revoked") {
-          const { head: { status } } = yield* endRevoked(outcome.head)
+          const { status } = yield* actors.end(outcome.head, TaskEvent.cases.TokenRevoked.make({}))
           return yield* new RunSuperseded({ status })
         }
         yield* actors.wake(outcome.head)
