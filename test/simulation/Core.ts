@@ -46,6 +46,9 @@ const isAnswer = (result: Result.Result<unknown, { readonly _tag: string }>) =>
 /** How often a call to the core meets each fault. */
 const faults = { none: 40, away: 4, busy: 3, "lost request": 2, "lost reply": 2, slow: 2 }
 
+/** It may refuse a run that it has, when its answers were lost or the run is offered again. */
+const refusesKnownRuns = true
+
 /** Milliseconds after which a repeated start of an ended run cannot have been under way any more. */
 const inFlight = 15_000
 
@@ -209,7 +212,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     if (isStart) yield* checkOffer(world, task_id, run_id, resume)
     yield* Effect.sleep(Duration.millis(dice.delay(300)))
     const fault = world.isRough
-      ? dice.weigh({ ...faults, refusal: isStart && !runs.has(run_id) ? 0.5 : 0 })
+      ? dice.weigh({ ...faults, refusal: isStart && (refusesKnownRuns || !runs.has(run_id)) ? 0.5 : 0 })
       : "none"
     if (fault !== "none") yield* recorder.note("core", `${path}: ${fault}`)
     if (fault === "away") return { status: 503, retryAfter: undefined }

@@ -1,5 +1,6 @@
 /** Bugs planted in turn: a simulation that does not find each of them proves nothing. */
 import { Duration, Effect, Layer, Option } from "effect"
+import type { TaskId } from "../../src/domain/Task.ts"
 import { plus } from "../../src/domain/Timestamp.ts"
 import type { RevocationRepository } from "../../src/services/RevocationRepository.ts"
 import { TaskActors } from "../../src/services/TaskActors.ts"
@@ -28,6 +29,18 @@ const doubledWake = Layer.effect(
   }))
 )
 
+const unheardResume = Layer.effect(
+  TaskActors,
+  Effect.map(TaskActors, (actors) => {
+    const heard = new Map<TaskId, number>()
+    return {
+      ...actors,
+      wake: ({ revision, uuid }) => Effect.sync(() => void heard.set(uuid, revision)),
+      ensure: (head) => (heard.get(head.uuid) ?? -1) < head.revision ? actors.ensure(head) : Effect.void
+    }
+  })
+)
+
 export const mutations = {
   "a dropped guard: events count whichever run they are of": {
     store: (store) => ({
@@ -53,6 +66,7 @@ export const mutations = {
     })
   },
   "a doubled wake: a task begins a second time, later": { actors: doubledWake },
+  "a resume that is never handed over once a node has heard of it": { actors: unheardResume },
   "a clock off by one: time limits are a second too long": {
     store: (store) => ({
       ...store,
@@ -115,7 +129,10 @@ export const mutations = {
   },
   "revoked tokens that are still taken": { check: () => Effect.void },
   "a revocation that other nodes do not hear of": {
-    revocations: (store) => ({ ...store, since: () => Effect.succeed([]) })
+    revocations: (store) => ({
+      ...store,
+      since: (moment) => Effect.map(store.since(moment), (read) => ({ ...read, revocations: [] }))
+    })
   },
   "a revocation that ends nothing": {
     store: (store) => ({ ...store, revoked: () => Effect.succeed([]) })

@@ -42,6 +42,8 @@ export interface Node {
   readonly stop: Effect.Effect<void>
   isUp: boolean
   isFrozen: boolean
+  /** Milliseconds. */
+  awakeSince: number
   /** When it last met a fault, in milliseconds. */
   faultedAt: number
 }
@@ -83,7 +85,7 @@ export const start = Effect.fnUntraced(function*(
   const died = yield* Deferred.make<void>()
   const awake = yield* Latch.make(true)
   const scope = yield* Scope.make()
-  const node = { isUp: true, isFrozen: false, faultedAt: -Infinity }
+  const node = { isUp: true, isFrozen: false, awakeSince: yield* Clock.currentTimeMillis, faultedAt: -Infinity }
 
   const noteFault = Effect.map(Clock.currentTimeMillis, (at) => {
     world.faults.push(at)
@@ -211,6 +213,7 @@ export const start = Effect.fnUntraced(function*(
         yield* changed
         yield* Effect.sleep(millis)
         node.isFrozen = false
+        node.awakeSince = yield* Clock.currentTimeMillis
         yield* awake.open
         yield* noteFault
         yield* changed

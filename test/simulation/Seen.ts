@@ -22,6 +22,7 @@ export interface Seen {
   /** The first attempt to hand the task over, in milliseconds. */
   offeredAt: number | undefined
   firstRun: string | undefined
+  readonly offered: Set<string>
   /** By the id of the event. */
   readonly turns: Map<string, ReportedTurn>
   readonly interrupts: Array<Interrupt>
@@ -37,6 +38,7 @@ export const seenOf = ({ seen }: { readonly seen: Map<string, Seen> }, uuid: str
   const fresh: Seen = {
     offeredAt: undefined,
     firstRun: undefined,
+    offered: new Set(),
     turns: new Map(),
     interrupts: [],
     failures: new Set(),

@@ -21,6 +21,7 @@ export const checkOffer = Effect.fnUntraced(
     const seen = seenOf(world, uuid)
     seen.offeredAt ??= yield* Clock.currentTimeMillis
     seen.firstRun ??= runId
+    seen.offered.add(runId)
     if (runId === seen.firstRun || resume === null) {
       if ((runId === seen.firstRun) !== (resume === null)) {
         yield* recorder.violated(`run ${runId} of ${uuid} has resume ${JSON.stringify(resume)}`)
@@ -88,6 +89,8 @@ const isErrorOf = (world: World, { error, sub, uuid }: Task, cause: TaskEventTag
       return error === null
     case "Failed":
       return error !== null && failures.has(error)
+    case "Refused":
+      return error === "Task processing failed" && failures.has(error)
     case "TimeLimitExceeded":
       return error === `Task exceeded maximum execution time (${(world.acknowledged.get(uuid)?.limit ?? NaN) / 1000}s)`
     case "AcceptanceExpired":

@@ -1,6 +1,6 @@
 /** What outlives a node: the store, the time, and what clients and core have seen of the service. */
 import { Context, Effect, Layer, Option, type Scope } from "effect"
-import { isTerminal, type TaskId, type TaskStatus } from "../../src/domain/Task.ts"
+import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../src/domain/Task.ts"
 import { now, type Timestamp } from "../../src/domain/Timestamp.ts"
 import { RevocationRepository } from "../../src/services/RevocationRepository.ts"
 import * as RevocationRepositoryMemory from "../../src/services/RevocationRepositoryMemory.ts"
@@ -53,6 +53,10 @@ export interface World {
   isRough: boolean
   /** When a node was last killed, frozen or started, in milliseconds; undefined while none is up and awake. */
   calmSince: number | undefined
+  /** Since when the node that is longest awake has been, in milliseconds. */
+  awakeSince: number
+  /** When a run was first seen that no core has been offered yet, in milliseconds. */
+  readonly unoffered: Map<RunId, number>
 }
 
 export const make = Effect.fnUntraced(function*(seed: number) {
@@ -81,7 +85,9 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     cancelingAll: new Set(),
     faults: [],
     isRough: true,
-    calmSince: undefined
+    calmSince: undefined,
+    awakeSince: Infinity,
+    unoffered: new Map()
   }
   return world
 })
@@ -110,6 +116,7 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
   for (const [user, heads] of Map.groupBy(live, ({ sub }) => sub)) {
     if (heads.length > maxActiveTasks) yield* recorder.violated(`${user} has ${heads.length} active tasks`)
   }
+  yield* checkOffered(world, live, present)
   for (const { createdAt, limit, uuid } of acknowledged.values()) {
     const task = Option.getOrUndefined(yield* store.get(uuid))
     if (task === undefined) {
@@ -129,6 +136,18 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
       yield* recorder.violated(`${uuid} met its time limit ${dueAt - endedAt} ms early`)
     }
     yield* checkHistory(world, uuid)
+  }
+})
+
+/** A run is offered to the core while a node is up, whoever made it. */
+const checkOffered = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<TaskHead>, present: number) {
+  for (const { runId, status, uuid } of live) {
+    if (status === "interrupted" || seenOf(world, uuid).offered.has(runId)) continue
+    const since = world.unoffered.get(runId) ?? present
+    world.unoffered.set(runId, since)
+    if (present > Math.max(since, world.awakeSince) + latenessAfterFault + world.sweepInterval) {
+      yield* world.recorder.violated(`${uuid} is ${status}, and nobody offers run ${runId}`)
+    }
   }
 })
 

@@ -41,8 +41,9 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   let kills = 0
 
   const noteHealth = Effect.map(Clock.currentTimeMillis, (at) => {
-    const isAnyAwake = nodes.some(({ isFrozen, isUp }) => isUp && !isFrozen)
-    world.calmSince = isAnyAwake ? at : undefined
+    const awake = nodes.filter(({ isFrozen, isUp }) => isUp && !isFrozen)
+    world.calmSince = awake.length > 0 ? at : undefined
+    world.awakeSince = Math.min(...awake.map(({ awakeSince }) => awakeSince))
     world.faults.push(at)
   })
 
