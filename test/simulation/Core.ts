@@ -56,7 +56,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
   const { dice, recorder } = world
   const runs = new Map<string, CoreRun>()
   /** The last of each task. */
-  const interrupts = new Map<TaskId, readonly [CoreRun, Report]>()
+  const interrupts = new Map<TaskId, CoreEvent>()
   let eventNumber = 0
 
   /** Tells any node until one has answered. */
@@ -165,7 +165,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
         })
         const event = { type: "interrupted", event_id: eventId(), tool_calls: calls, ...anyTurn() } as const
         const interrupted = state === undefined ? event : { ...event, state }
-        interrupts.set(run.taskId, [run, interrupted])
+        interrupts.set(run.taskId, { ...interrupted, task_id: run.taskId, run_id: run.runId })
         return yield* send(run, interrupted)
       }
       case "loss":
@@ -197,11 +197,15 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     return { status: 202, retryAfter: undefined }
   })
 
+  /** Every node hears of the resume by a repeated event, before any sweep can tell it. */
   const resumedUnheard = (taskId: TaskId) =>
     Effect.suspend(() => {
       const repeated = interrupts.get(taskId)
-      if (repeated === undefined || dice.chance(0.5)) return Effect.void
-      return Effect.asVoid(Effect.forkIn(report(...repeated), world.scope))
+      if (repeated === undefined || dice.chance(0.2)) return Effect.void
+      return Effect.forEach(nodes(), (node) =>
+        Effect.forkIn(Effect.ignore(node.call(node.tasks.report(repeated))), world.scope), {
+        discard: true
+      })
     })
 
   const unreachable = (reason: string) => Effect.fail(new CoreUnavailable({ reason, retryAfter: null }))

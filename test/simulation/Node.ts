@@ -6,7 +6,7 @@ import { NodeCrypto } from "@effect/platform-node"
 import { Clock, Context, Deferred, Duration, Effect, Exit, Latch, Layer, Redacted, Scope } from "effect"
 import type { CoreUnavailable } from "../../src/domain/HandOver.ts"
 import * as Limits from "../../src/domain/Limits.ts"
-import type { TaskId } from "../../src/domain/Task.ts"
+import type { TaskEvent, TaskId } from "../../src/domain/Task.ts"
 import { CoreClient } from "../../src/services/CoreClient.ts"
 import { type CoreAnswer, CoreTransport } from "../../src/services/CoreTransport.ts"
 import { RevocationRepository } from "../../src/services/RevocationRepository.ts"
@@ -72,6 +72,13 @@ type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
 const faults = { none: 300, "killed before": 1, "killed after": 1, "lost request": 1, "lost reply": 1 }
 /** More often where it hurts most. */
 const faultsOfCommit = { none: 100, "killed before": 1, "killed after": 1, "lost request": 1, "lost reply": 6 }
+/** What only a sweep, or an event of the core, lets anyone know of. */
+const faultsOfResume = { ...faultsOfCommit, "lost reply": 100 }
+
+const faultsOf = (method: string, [, event]: ReadonlyArray<unknown>) => {
+  if (method !== "commit") return faults
+  return (event as TaskEvent)._tag === "ToolResultsSubmitted" ? faultsOfResume : faultsOfCommit
+}
 
 export const start = Effect.fnUntraced(function*(
   world: World,
@@ -117,7 +124,7 @@ export const start = Effect.fnUntraced(function*(
       method,
       (...args: ReadonlyArray<never>) =>
         outward(Effect.suspend(() => {
-          const fault = world.isRough ? dice.weigh(method === "commit" ? faultsOfCommit : faults) : "none"
+          const fault = world.isRough ? dice.weigh(faultsOf(method, args)) : "none"
           const done = (call as Method)(...args)
           if (fault === "none") return Effect.tap(done, () => checkStoreAfter(method))
           const lost = Effect.die(new Error(`${fault} of ${method}`))
