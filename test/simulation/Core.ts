@@ -46,8 +46,8 @@ const isAnswer = (result: Result.Result<unknown, { readonly _tag: string }>) =>
 /** How often a call to the core meets each fault. */
 const faults = { none: 40, away: 4, busy: 3, "lost request": 2, "lost reply": 2, slow: 2 }
 
-/** It may refuse a run that it has, when its answers were lost or the run is offered again. */
-const refusesKnownRuns = true
+/** How often it refuses a run that it has, when that is offered again. */
+const refusalOfKnown = 3
 
 /** Milliseconds after which a repeated start of an ended run cannot have been under way any more. */
 const inFlight = 15_000
@@ -210,13 +210,18 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
 
   const unreachable = (reason: string) => Effect.fail(new CoreUnavailable({ reason, retryAfter: null }))
 
+  const refusalOf = (isStart: boolean, runId: string) => {
+    if (!isStart) return 0
+    return runs.has(runId) ? refusalOfKnown : 0.5
+  }
+
   const answer: CoreEnd["answer"] = Effect.fnUntraced(function*(path, body) {
     const isStart = path === "/runs"
     const { resume, run_id, task_id } = isStart ? JSON.parse(body) : { run_id: path.split("/")[2], task_id: "" }
     if (isStart) yield* checkOffer(world, task_id, run_id, resume)
     yield* Effect.sleep(Duration.millis(dice.delay(300)))
     const fault = world.isRough
-      ? dice.weigh({ ...faults, refusal: isStart && (refusesKnownRuns || !runs.has(run_id)) ? 0.5 : 0 })
+      ? dice.weigh({ ...faults, refusal: refusalOf(isStart, run_id) })
       : "none"
     if (fault !== "none") yield* recorder.note("core", `${path}: ${fault}`)
     if (fault === "away") return { status: 503, retryAfter: undefined }

@@ -17,6 +17,12 @@ export interface Mutation {
   readonly actors?: Layer.Layer<TaskActors, never, TaskActors>
 }
 
+const withoutStops = (forgotten: string) => (store: Store): Store => ({
+  ...store,
+  claimStops: (at, lease, limit) =>
+    Effect.map(store.claimStops(at, lease, limit), (stops) => stops.filter(({ reason }) => reason !== forgotten))
+})
+
 const doubledWake = Layer.effect(
   TaskActors,
   Effect.map(TaskActors, (actors) => ({
@@ -56,14 +62,10 @@ export const mutations = {
     })
   },
   "a forgotten stop: nobody tells the core of a time limit": {
-    store: (store) => ({
-      ...store,
-      claimStops: (at, lease, limit) =>
-        Effect.map(
-          store.claimStops(at, lease, limit),
-          (stops) => stops.filter(({ reason }) => reason !== "time_limit_exceeded")
-        )
-    })
+    store: withoutStops("time_limit_exceeded")
+  },
+  "another forgotten stop: nobody tells the core of a run that it refused and has": {
+    store: withoutStops("refused")
   },
   "a doubled wake: a task begins a second time, later": { actors: doubledWake },
   "a resume that is never handed over once a node has heard of it": { actors: unheardResume },
