@@ -31,8 +31,10 @@ export const TaskEvent = Schema.TaggedUnion({
     turn: Schema.NullOr(OpaqueJson)
   },
   Completed: { turn: OpaqueJson },
-  /** The core reported an error, or refused the run. */
+  /** The core reported an error. */
   Failed: { error: Schema.String, turn: Schema.NullOr(OpaqueJson) },
+  /** The core answered that it will not take the run. It may have taken it before, and lost its answer then. */
+  Refused: { error: Schema.String },
   AcceptanceExpired: { error: Schema.String },
   TimeLimitExceeded: { error: Schema.String },
   TokenRevoked: {},
@@ -56,6 +58,7 @@ export const transitions = {
     Interrupted: "interrupted",
     Completed: "completed",
     Failed: "failed",
+    Refused: "failed",
     AcceptanceExpired: "failed",
     TimeLimitExceeded: "failed",
     TokenRevoked: "failed"
@@ -65,6 +68,7 @@ export const transitions = {
     Interrupted: "interrupted",
     Completed: "completed",
     Failed: "failed",
+    Refused: "failed",
     TimeLimitExceeded: "failed",
     TokenRevoked: "failed"
   },
@@ -123,6 +127,7 @@ const tokenBound: ReadonlySet<TaskEventTag> = new Set(["Accepted", "Progressed",
 export const stopReasonOf = (event: TaskEventTag): string | undefined => stopReasons[event]
 
 const stopReasons: Partial<Record<TaskEventTag, string>> = {
+  Refused: "refused",
   AcceptanceExpired: "not_accepted",
   TimeLimitExceeded: "time_limit_exceeded",
   TokenRevoked: "token_revoked",

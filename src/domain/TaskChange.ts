@@ -30,6 +30,7 @@ export interface TaskChange {
 const errorOf = (event: TaskEvent): string | null => {
   switch (event._tag) {
     case "Failed":
+    case "Refused":
     case "AcceptanceExpired":
     case "TimeLimitExceeded":
       return event.error

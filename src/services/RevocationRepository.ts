@@ -9,8 +9,9 @@ import type { Revocation } from "../domain/Revocation.ts"
 import type { Timestamp } from "../domain/Timestamp.ts"
 
 export interface Recorded {
-  readonly revocation: Revocation
-  readonly revokedAt: Timestamp
+  readonly revocations: ReadonlyArray<Revocation>
+  /** The store's moment of the reading. */
+  readonly readAt: Timestamp
 }
 
 /** A task of the token's last second may run on for its whole time limit. */
@@ -22,8 +23,8 @@ export const visibilityLag = Duration.seconds(60)
 export class RevocationRepository extends Context.Service<RevocationRepository, {
   /** One of the same token or user before it is widened, never narrowed. */
   readonly add: (revocation: Revocation) => Effect.Effect<void>
-  /** Those since `moment` in their order, and some of before (`visibilityLag`); all of them without a moment. */
-  readonly since: (moment: Timestamp | undefined) => Effect.Effect<ReadonlyArray<Recorded>>
+  /** Those since the reading of `moment`, and some of before (`visibilityLag`); all of them without a moment. */
+  readonly since: (moment: Timestamp | undefined) => Effect.Effect<Recorded>
   readonly isRevoked: (principal: Principal) => Effect.Effect<boolean>
   /** Forgets those whose tokens expired long enough before `at`; returns how many. */
   readonly forget: (at: Timestamp, limit: number) => Effect.Effect<number>

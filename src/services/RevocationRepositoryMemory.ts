@@ -1,14 +1,19 @@
 /** The store of revoked tokens in memory: for tests under TestClock. */
 import { Duration, Effect, Layer } from "effect"
 import * as Revocation from "../domain/Revocation.ts"
-import { now, plus } from "../domain/Timestamp.ts"
-import { keptAfterExpiry, type Recorded, RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
+import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
+import { keptAfterExpiry, RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
+
+interface Row {
+  readonly revocation: Revocation.Revocation
+  readonly revokedAt: Timestamp
+}
 
 const keyOf = (revocation: Revocation.Revocation) =>
   revocation._tag === "Token" ? `token ${revocation.tokenId}` : `user ${revocation.sub}`
 
 export const layer = Layer.sync(RevocationRepository, () => {
-  const recorded = new Map<string, Recorded>()
+  const recorded = new Map<string, Row>()
   return RevocationRepository.of({
     add: (revocation) =>
       Effect.map(now, (revokedAt) => {
@@ -16,11 +21,10 @@ export const layer = Layer.sync(RevocationRepository, () => {
         recorded.set(key, { revocation: Revocation.merge(recorded.get(key)?.revocation, revocation), revokedAt })
       }),
     since: (moment) =>
-      Effect.sync(() => {
+      Effect.map(now, (readAt) => {
         const from = moment === undefined ? -Infinity : plus(moment, Duration.negate(visibilityLag))
-        return [...recorded.values()]
-          .filter(({ revokedAt }) => revokedAt >= from)
-          .toSorted((one, other) => one.revokedAt - other.revokedAt)
+        const rows = [...recorded.values()].filter(({ revokedAt }) => revokedAt >= from)
+        return { revocations: rows.map(({ revocation }) => revocation), readAt }
       }),
     isRevoked: (principal) =>
       Effect.sync(() => [...recorded.values()].some(({ revocation }) => Revocation.covers(revocation, principal))),

@@ -7,7 +7,7 @@ import { Cause, Context, Duration, Effect, FiberSet, Layer, Option } from "effec
 import { nextDue } from "../domain/Deadline.ts"
 import * as Failure from "../domain/Failure.ts"
 import { type CoreRefused, CoreUnavailable, schedule } from "../domain/HandOver.ts"
-import { isTerminal, type RunId, TaskEvent, type TaskHead, type TaskId } from "../domain/Task.ts"
+import { type RunId, TaskEvent, type TaskHead, type TaskId } from "../domain/Task.ts"
 import { now, plus, until } from "../domain/Timestamp.ts"
 import * as Alarms from "./Alarms.ts"
 import { CoreClient, type Run } from "./CoreClient.ts"
@@ -15,14 +15,14 @@ import { CoreStops } from "./CoreStops.ts"
 import { persistently } from "./Persistently.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
-import { type Commit, TaskRepository } from "./TaskRepository.ts"
+import { TaskRepository } from "./TaskRepository.ts"
 import { TokenRevocations } from "./TokenRevocations.ts"
 import * as Turns from "./Turns.ts"
 
 /** Calls to the core in flight at a time. */
 const handOverConcurrency = 256
 /** Beside them, runs that the core may have already: after a start there are many, and new ones must not wait for them. */
-const recoveryConcurrency = 4
+const recoveryConcurrency = 8
 
 /** What a hand-over leaves a clock that runs out, so that it does not offer the run in the same moment. */
 const afterClock = Duration.seconds(1)
@@ -34,8 +34,10 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly ensure: (head: TaskHead) => Effect.Effect<void>
   /** Tells the actor of a task, if it has one, where the task stands now. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
-  /** Whether a hand-over that began now would have to wait for others. */
-  readonly isSaturated: Effect.Effect<boolean>
+  /** Commits an event that ends the task, and lets all know who have to; returns where the task then stands. */
+  readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead>
+  /** Keeps a turn for what `create` will begin; it is told whether that turn comes at once. */
+  readonly admit: <A, E>(create: (isAtOnce: boolean) => Effect.Effect<A, E>) => Effect.Effect<A, E>
   readonly size: Effect.Effect<number>
 }>()("async-task-service/services/TaskActors") {
   static readonly layer = Layer.effect(
@@ -48,11 +50,14 @@ export class TaskActors extends Context.Service<TaskActors, {
       const revocations = yield* TokenRevocations
       const { acceptanceTimeout } = yield* Settings
       const heads = new Map<TaskId, TaskHead>()
+      /** The run of each task that was last handed over here, or is being. */
+      const offered = new Map<TaskId, RunId>()
       const runInFiber = yield* FiberSet.makeRuntime()
       const inTurn = Turns.make(handOverConcurrency)
       const inTurnOfRecovery = Turns.make(recoveryConcurrency)
       const handOvers = new Set<RunId>()
       let recoveries = 0
+      let admitted = 0
 
       /** At the edge of a fiber: what went wrong is logged, and the task is let go, for the sweep to take up again. */
       const supervise = <A, E>({ uuid }: TaskHead, effect: Effect.Effect<A, E>) => {
@@ -62,11 +67,9 @@ export class TaskActors extends Context.Service<TaskActors, {
         }))
       }
 
-      const commit = (head: TaskHead, event: TaskEvent): Effect.Effect<Commit> =>
-        persistently(Effect.flatMap(now, (at) => repository.commit(head.uuid, event, at, { runId: head.runId })))
-
       const forget = (id: TaskId): void => {
         heads.delete(id)
+        offered.delete(id)
         alarms.clear(id)
       }
 
@@ -76,10 +79,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         if (due === undefined) return
         // The wall clock may have been set back since the alarm was set.
         if (due.at > (yield* now)) return follow(head)
-        const outcome = yield* commit(head, due.event)
-        if (outcome._tag === "Applied") yield* stops.wake
-        if (outcome._tag === "Unknown") forget(head.uuid)
-        else follow(outcome.head)
+        yield* persistently(end(head, due.event))
       })
 
       const alarms = yield* Alarms.make((id: TaskId) =>
@@ -97,11 +97,34 @@ export class TaskActors extends Context.Service<TaskActors, {
         alarms.set(head.uuid, due.at)
       }
 
+      /**
+       * Brings the actor to where the row is. A run that was never offered here is: the reply to the commit that made it may
+       * have been lost, or the node that made it.
+       */
+      const advance = (head: TaskHead): void => {
+        const known = heads.get(head.uuid)
+        if (known !== undefined && known.revision > head.revision) return
+        follow(head)
+        const hasRun = head.status === "pending" || head.status === "processing"
+        // The core has a pending run for the first time, if at all: it goes with the new ones.
+        if (hasRun && offered.get(head.uuid) !== head.runId) handOver(head, undefined, head.status === "processing")
+      }
+
       const wake = (head: TaskHead) =>
         Effect.sync(() => {
-          const known = heads.get(head.uuid)
-          if (known !== undefined && known.revision <= head.revision) follow(head)
+          if (heads.has(head.uuid)) advance(head)
         })
+
+      const end = Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent) {
+        const outcome = yield* repository.commit(head.uuid, event, yield* now, { runId: head.runId })
+        if (outcome._tag === "Unknown") {
+          forget(head.uuid)
+          return head
+        }
+        yield* wake(outcome.head)
+        if (outcome._tag === "Applied") yield* stops.wake
+        return outcome.head
+      })
 
       const readRun = Effect.fnUntraced(function*(head: TaskHead) {
         const found = Option.getOrUndefined(yield* persistently(repository.pendingRun(head.uuid)))
@@ -119,16 +142,10 @@ export class TaskActors extends Context.Service<TaskActors, {
         if (heads.get(head.uuid) === head) follow({ ...head, acceptanceDeadline })
       })
 
-      const end = (head: TaskHead, event: TaskEvent) =>
-        Effect.flatMap(
-          commit(head, event),
-          (outcome) => outcome._tag === "Unknown" ? Effect.void : Effect.andThen(wake(outcome.head), stops.wake)
-        )
-
       const refused = (head: TaskHead, { status }: CoreRefused) =>
         Effect.andThen(
           Effect.logWarning(`the core refused the run with status ${status}`),
-          end(head, TaskEvent.cases.Failed.make({ error: Failure.processingFailed, turn: null }))
+          persistently(end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed })))
         )
 
       /** A token that was revoked is handed to no one; nor is one of which nobody can tell. */
@@ -179,7 +196,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         })).pipe(
           Effect.catchTags({
             CoreRefused: (error) => refused(head, error),
-            TokenIsRevoked: () => end(head, TaskEvent.cases.TokenRevoked.make({}))
+            TokenIsRevoked: () => persistently(end(head, TaskEvent.cases.TokenRevoked.make({})))
           }),
           Effect.catch((error) => Effect.flatMap(withinClock(heads.get(head.uuid) ?? head, error), Effect.fail))
         )
@@ -198,6 +215,7 @@ export class TaskActors extends Context.Service<TaskActors, {
 
       const handOver = (head: TaskHead, run: Run | undefined, isRecovery: boolean): void => {
         if (handOvers.has(head.runId)) return
+        offered.set(head.uuid, head.runId)
         handOvers.add(head.runId)
         if (isRecovery) recoveries++
         supervise(
@@ -218,23 +236,17 @@ export class TaskActors extends Context.Service<TaskActors, {
           handOver(head, run, false)
         })
 
-      const recover = (head: TaskHead) =>
-        Effect.sync(() => {
-          follow(head)
-          handOver(head, undefined, true)
-        })
-
       return TaskActors.of({
         begin,
-        ensure: (head) => {
-          const known = heads.get(head.uuid)
-          if (isTerminal(head.status) || (known !== undefined && known.revision >= head.revision)) return Effect.void
-          // The run is new to this node: the reply to the commit that made it was lost, or another node made it.
-          const isNewRun = known?.runId !== head.runId && head.status !== "interrupted"
-          return isNewRun ? recover(head) : Effect.sync(() => follow(head))
-        },
+        ensure: (head) => Effect.sync(() => advance(head)),
         wake,
-        isSaturated: Effect.sync(() => handOvers.size - recoveries >= handOverConcurrency),
+        end,
+        admit: (create) =>
+          Effect.suspend(() => {
+            const isAtOnce = handOvers.size - recoveries + admitted < handOverConcurrency
+            admitted++
+            return Effect.ensuring(create(isAtOnce), Effect.sync(() => admitted--))
+          }),
         size: Effect.sync(() => heads.size)
       })
     })

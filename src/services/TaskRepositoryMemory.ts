@@ -5,7 +5,6 @@ import type { OpaqueJson } from "../domain/OpaqueJson.ts"
 import type { Principal } from "../domain/Principal.ts"
 import * as Revocation from "../domain/Revocation.ts"
 import {
-  activeStatuses,
   isTerminal,
   needsValidToken,
   type RunId,
@@ -21,7 +20,7 @@ import * as TaskView from "../domain/TaskView.ts"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
 import type { ToolCall } from "../domain/ToolCall.ts"
 import { owesWebhook } from "../domain/Webhook.ts"
-import { RevocationRepository } from "./RevocationRepository.ts"
+import { RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 import {
   type Claimed,
@@ -257,7 +256,7 @@ export const layer = Layer.effectContext(
       pendingRun: (uuid) =>
         Effect.sync(() =>
           Option.fromNullishOr(rows.get(uuid)).pipe(
-            Option.filter((row) => activeStatuses.includes(row.status)),
+            Option.filter(({ status }) => status === "pending" || status === "processing"),
             Option.map((row) => ({
               principal: row.principal,
               runId: row.runId,
@@ -305,11 +304,11 @@ export const layer = Layer.effectContext(
 
       revoked: (within, limit) =>
         Effect.gen(function*() {
-          const from = within === undefined ? -Infinity : plus(yield* now, Duration.negate(within))
-          const recent = (yield* revocations.since(undefined)).filter(({ revokedAt }) => revokedAt >= from)
+          const from = within === undefined ? undefined : plus(plus(yield* now, Duration.negate(within)), visibilityLag)
+          const { revocations: recent } = yield* revocations.since(from)
           return liveRows()
             .filter(({ principal, status }) =>
-              status === "processing" && recent.some(({ revocation }) => Revocation.covers(revocation, principal))
+              status === "processing" && recent.some((revocation) => Revocation.covers(revocation, principal))
             )
             .slice(0, limit)
             .map(headOf)

@@ -4,9 +4,8 @@
  */
 import { Context, Duration, Effect, Layer, Ref, Schedule } from "effect"
 import { nextDue } from "../domain/Deadline.ts"
-import { TaskEvent, type TaskHead, type TaskId } from "../domain/Task.ts"
+import { TaskEvent, type TaskId } from "../domain/Task.ts"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
-import { CoreStops } from "./CoreStops.ts"
 import { visibilityLag } from "./RevocationRepository.ts"
 import { Settings } from "./Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
@@ -33,30 +32,26 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
       const repository = yield* TaskRepository
       const actors = yield* TaskActors
       const { acceptanceTimeout, sweepInterval } = yield* Settings
-      const stops = yield* CoreStops
-
-      const end = Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent | undefined) {
-        if (event === undefined) return
-        const outcome = yield* repository.commit(head.uuid, event, yield* now, { runId: head.runId })
-        if (outcome._tag === "Unknown") return
-        yield* actors.wake(outcome.head)
-        if (outcome._tag === "Applied") yield* stops.wake
-      })
 
       const endOverdue = (before: Duration.Duration) =>
         Effect.gen(function*() {
           const heads = yield* repository.overdue(plus(yield* now, before), overdueBatch)
-          yield* Effect.forEach(heads, (head) => end(head, nextDue(head, acceptanceTimeout)?.event), {
-            concurrency: 8,
-            discard: true
-          })
+          const dues = heads.map((head) => ({ head, due: nextDue(head, acceptanceTimeout) }))
+          yield* Effect.forEach(
+            dues,
+            ({ due, head }) => due === undefined ? Effect.void : actors.end(head, due.event),
+            {
+              concurrency: 8,
+              discard: true
+            }
+          )
           return heads.length
         }).pipe(Effect.repeat({ while: (found) => found === overdueBatch }))
 
       const endRevoked = (within?: Duration.Duration) =>
         Effect.gen(function*() {
           const heads = yield* repository.revoked(within, revokedBatch)
-          yield* Effect.forEach(heads, (head) => end(head, TaskEvent.cases.TokenRevoked.make({})), {
+          yield* Effect.forEach(heads, (head) => actors.end(head, TaskEvent.cases.TokenRevoked.make({})), {
             concurrency: 8,
             discard: true
           })

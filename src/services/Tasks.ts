@@ -97,7 +97,16 @@ export class Tasks extends Context.Service<Tasks, {
         })
       }
 
-      const create = Effect.fnUntraced(function*(caller: Caller, body: CreateTaskBody, claim?: IdempotencyClaim) {
+      /** The first request may have been carried out by a node that died before it could go on. */
+      const ensureActor = (uuid: TaskId) =>
+        Effect.flatMap(repository.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
+
+      const createNow = Effect.fnUntraced(function*(
+        caller: Caller,
+        body: CreateTaskBody,
+        claim: IdempotencyClaim | undefined,
+        isHandedOverAtOnce: boolean
+      ) {
         const { principal } = caller
         const createdAt = yield* now
         const uuid = TaskId.make(yield* random.uuidV7())
@@ -110,7 +119,7 @@ export class Tasks extends Context.Service<Tasks, {
           runId: yield* newRunId,
           maxExecutionTime,
           deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
-          acceptanceDeadline: (yield* actors.isSaturated) ? null : plus(createdAt, settings.acceptanceTimeout)
+          acceptanceDeadline: isHandedOverAtOnce ? plus(createdAt, settings.acceptanceTimeout) : null
         }
         const request = fromValue(toRunRequest(body))
         const insert = repository.create(
@@ -141,10 +150,13 @@ export class Tasks extends Context.Service<Tasks, {
         }
         // A client that hangs up meanwhile leaves a task that runs, never one that lies until the sweep.
         const { isReplay, taskId } = yield* Effect.uninterruptible(
-          Effect.tap(insert, ({ isReplay }) => isReplay ? Effect.void : actors.begin(head, run))
+          Effect.tap(insert, ({ isReplay, taskId }) => isReplay ? ensureActor(taskId) : actors.begin(head, run))
         )
         return { uuid: taskId, maxExecutionTime, isReplay }
       })
+
+      const create = (caller: Caller, body: CreateTaskBody, claim?: IdempotencyClaim) =>
+        actors.admit((isAtOnce) => createNow(caller, body, claim, isAtOnce))
 
       const get = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
         if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
@@ -201,7 +213,7 @@ export class Tasks extends Context.Service<Tasks, {
 
       const submitToolResults = Effect.fnUntraced(
         function*(caller: Caller, task: Task, results: ReadonlyArray<ToolResult>, claim?: IdempotencyClaim) {
-          if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
+          if (yield* isReplayed(task.sub, claim)) return yield* Effect.as(ensureActor(task.uuid), { isReplay: true })
           if (task.status !== "interrupted") return yield* new TaskNotInterrupted({ status: task.status })
           const problems = mismatches(task, results)
           if (problems.length > 0) return yield* new ToolResultsMismatch({ problems })
@@ -235,14 +247,6 @@ export class Tasks extends Context.Service<Tasks, {
         return canceled.map(({ uuid }) => uuid)
       })
 
-      const endRevoked = Effect.fnUntraced(function*(head: TaskHead) {
-        const event = TaskEvent.cases.TokenRevoked.make({})
-        const outcome = yield* repository.commit(head.uuid, event, yield* now, { runId: head.runId })
-        if (outcome._tag === "Unknown") return { head }
-        yield* Effect.andThen(actors.wake(outcome.head), stops.wake)
-        return outcome
-      })
-
       const report = Effect.fnUntraced(function*(event: CoreEvent) {
         const { event_id: coreEventId, run_id, task_id } = event
         if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
@@ -250,7 +254,7 @@ export class Tasks extends Context.Service<Tasks, {
         const outcome = yield* repository.commit(task_id, toTaskEvent(event), yield* now, { runId, coreEventId })
         if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
         if (outcome._tag === "Revoked") {
-          const { head: { status } } = yield* endRevoked(outcome.head)
+          const { status } = yield* actors.end(outcome.head, TaskEvent.cases.TokenRevoked.make({}))
           return yield* new RunSuperseded({ status })
         }
         yield* actors.wake(outcome.head)

@@ -2,7 +2,7 @@
  * Which tokens are revoked, as this node knows it: at once what it was told itself, within seconds what other nodes
  * were. A node that could not ask the store for `trust` does not trust what it knows: it asks for each token, or refuses.
  */
-import { Context, Deferred, Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { Context, Deferred, Duration, Effect, Equal, Layer, Schedule, Schema } from "effect"
 import type { Principal } from "../domain/Principal.ts"
 import * as Revocation from "../domain/Revocation.ts"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
@@ -33,19 +33,24 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
       const tokens = new Map<string, Revocation.Revocation>()
       const users = new Map<string, Revocation.Revocation>()
       let learned = Deferred.makeUnsafe<void>()
-      let newest: Timestamp | undefined
+      let lastRead: Timestamp | undefined
       let syncedAt: Timestamp
 
       const learn = (revocations: ReadonlyArray<Revocation.Revocation>) => {
-        if (revocations.length === 0) return
+        let isNews = false
         for (const revocation of revocations) {
           const [known, key] = revocation._tag === "Token"
             ? [tokens, revocation.tokenId]
             : [users, revocation.sub]
-          known.set(key, Revocation.merge(known.get(key), revocation))
+          const before = known.get(key)
+          const merged = Revocation.merge(before, revocation)
+          isNews ||= !Equal.equals(before, merged)
+          known.set(key, merged)
         }
-        Deferred.doneUnsafe(learned, Effect.void)
+        if (!isNews) return
+        const past = learned
         learned = Deferred.makeUnsafe()
+        Deferred.doneUnsafe(past, Effect.void)
       }
 
       const isKnown = (principal: Principal) => {
@@ -55,9 +60,9 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
 
       const sync = Effect.gen(function*() {
         const startedAt = yield* now
-        const recorded = yield* repository.since(newest)
-        learn(recorded.map(({ revocation }) => revocation))
-        newest = recorded.at(-1)?.revokedAt ?? newest
+        const { readAt, revocations } = yield* repository.since(lastRead)
+        learn(revocations)
+        lastRead = readAt
         syncedAt = startedAt
       })
 

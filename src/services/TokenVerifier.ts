@@ -23,7 +23,7 @@ const cacheSize = 10_000
 const maxSeconds = 253_402_300_799
 
 /** Seconds by which an issuer's clock may be ahead of ours. The end of a token is never put off. */
-const maxSkew = 60
+export const maxSkew = 60
 
 const isMoment = (seconds: number) => seconds >= 0 && seconds <= maxSeconds
 
@@ -123,7 +123,10 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           const { exp, iat, jti, sub } = payload
           if (!isName(sub)) return yield* new InvalidToken({ reason: "sub" })
           if (jti !== undefined && !isName(jti)) return yield* new InvalidToken({ reason: "jti" })
-          if (iat !== undefined && !isMoment(iat)) return yield* new InvalidToken({ reason: "iat" })
+          // A token from the future would outlive the revocation of all that its user was issued until now.
+          if (iat !== undefined && !(isMoment(iat) && iat <= nowSeconds + maxSkew)) {
+            return yield* new InvalidToken({ reason: "iat" })
+          }
           if (exp === undefined || exp <= nowSeconds || !isMoment(exp)) {
             return yield* new InvalidToken({ reason: "exp" })
           }

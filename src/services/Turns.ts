@@ -15,13 +15,17 @@ export const make = (size: number) => {
 
   const wait = (turn: Turn) =>
     Effect.callback<void>((resume) => {
+      if (free > 0) {
+        free--
+        turn.isGiven = true
+        return resume(Effect.void)
+      }
       turn.give = () => {
         turn.isGiven = true
-        resume(Effect.void)
+        // Not in the giver's own stack: turns that end at once would pile up there.
+        resume(Effect.yieldNow)
       }
-      if (free === 0) return void waiting.add(turn)
-      free--
-      turn.give()
+      waiting.add(turn)
     })
 
   const leave = (turn: Turn) =>

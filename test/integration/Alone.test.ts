@@ -32,23 +32,21 @@ const service = createServer(async (request, response) => {
   response.writeHead(200, { "content-type": "application/json" }).end("{\"status\":\"processing\",\"applied\":true}")
 })
 
-const main = "test/kit/ServeAlone.ts"
-
-const start = async (settings: Readonly<Record<string, string>>) => {
+const start = async (part: "core" | "backend", settings: Readonly<Record<string, string>>) => {
   const port = await freePort()
-  return Service.start({ DATA_DIR: directory, ...settings }, port, main, "/healthz")
+  const command = ["src/runtime/cli/Cli.ts", "serve", "--only", part]
+  return Service.start({ DATA_DIR: directory, ...settings }, port, command, "/healthz")
 }
 
 beforeAll(async () => {
   provider = await new EndlessProvider().listen()
   await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", () => resolve()))
-  backend = await start({
-    PART: "backend",
+  backend = await start("backend", {
     OPENAI_BASE_URL: provider.url,
     OPENAI_API_KEY: "key-of-the-provider",
     OPENAI_MODEL: "talker"
   })
-  core = await start({ PART: "core", ASSISTANT_BACKEND_URL: backend.url, CORE_TOKEN: "token-of-the-core" })
+  core = await start("core", { ASSISTANT_BACKEND_URL: backend.url, CORE_TOKEN: "token-of-the-core" })
 })
 
 afterAll(async () => {
@@ -137,7 +135,7 @@ describe("the core and the backend, each alone in a process", () => {
   })
 
   it("name what is missing in production", async () => {
-    const failure = await start({ PART: "core", NODE_ENV: "production", INTERNAL_TOKENS: "" }).then(
+    const failure = await start("core", { NODE_ENV: "production", INTERNAL_TOKENS: "" }).then(
       () => "started",
       (error: Error) => error.message
     )

@@ -165,6 +165,8 @@ describe("POST /internal/tokens/revoke", () => {
       [{ sub: "a", issued_before: "2026-02-31" }, "issued_before"],
       [{ sub: "a", issued_before: -1 }, "issued_before"],
       [{ sub: "a", issued_before: 1e300 }, "issued_before"],
+      [{ sub: "a", issued_before: "0000-01-01T00:00:00Z" }, "issued_before"],
+      [{ sub: "a", issued_before: "9999-12-31T23:59:59-23:59" }, "issued_before"],
       [{ jti: "a", issued_before: 1 }, "issued_before"],
       [{ jti: "a", expires_at: true }, "expires_at"],
       ["[]", "body"],

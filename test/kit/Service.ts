@@ -66,11 +66,11 @@ export class Service {
   static async start(
     settings: Readonly<Record<string, string>>,
     port?: number,
-    main = "src/runtime/Main.ts",
+    main: string | ReadonlyArray<string> = "src/runtime/Main.ts",
     readiness = "/readyz"
   ): Promise<Service> {
     const chosen = port ?? await freePort()
-    const child = spawn(process.execPath, [main], {
+    const child = spawn(process.execPath, [main].flat(), {
       cwd: root,
       detached: true,
       env: {

@@ -51,6 +51,7 @@ const eventOf = Effect.fnUntraced(function*(tag: TaskEventTag) {
     Interrupted: cases.Interrupted.make({ toolCalls: [call], state: OpaqueJson.make(`{"at":1}`), turn: null }),
     Completed: cases.Completed.make({ turn }),
     Failed: cases.Failed.make({ error: "no", turn: null }),
+    Refused: cases.Refused.make({ error: "no" }),
     AcceptanceExpired: cases.AcceptanceExpired.make({ error: "late" }),
     TimeLimitExceeded: cases.TimeLimitExceeded.make({ error: "long" }),
     TokenRevoked: cases.TokenRevoked.make({}),
@@ -199,6 +200,7 @@ export const contract = (
       yield* commit(task.uuid, "Interrupted")
       const found = Option.getOrThrow(yield* repository.get(task.uuid))
       assert.deepStrictEqual(found.pendingToolCalls, [call])
+      assert.isTrue(Option.isNone(yield* repository.pendingRun(task.uuid)))
       yield* commit(task.uuid, "ToolResultsSubmitted", { runId: task.runId })
       const run = Option.getOrThrow(yield* repository.pendingRun(task.uuid))
       assert.notStrictEqual(run.runId, task.runId)

@@ -168,6 +168,26 @@ describe("a node", () => {
       })
     ))
 
+  it.effect("wakes those who wait once for each piece of news, and for no other", () =>
+    withNode(({ repository }) =>
+      Effect.gen(function*() {
+        const revocations = yield* TokenRevocations
+        let checks = 0
+        const counted = {
+          ...principal,
+          get tokenId() {
+            checks++
+            return "jti:patient"
+          }
+        }
+        const waiting = yield* Effect.forkChild(revocations.awaitRevoked(counted), { startImmediately: true })
+        yield* repository.add(revocation)
+        yield* TestClock.adjust("10 minutes")
+        assert.isAtMost(checks, 3)
+        yield* Fiber.interrupt(waiting)
+      })
+    ))
+
   it.effect("knows at its start what was revoked before", () =>
     Effect.gen(function*() {
       const repository = yield* RevocationRepository

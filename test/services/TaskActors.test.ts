@@ -155,20 +155,39 @@ describe("hand-over", () => {
         const actors = yield* TaskActors
         const callers = Array.from({ length: 60 }, (_, n) => callerOf(`crowd-${n}`))
         yield* Effect.forEach(callers.flatMap((one) => [one, one, one, one, one]), (one) => tasks.create(one, question))
-        assert.isTrue(yield* actors.isSaturated)
         yield* TestClock.adjust("2 minutes")
-        assert.isFalse(yield* actors.isSaturated)
         assert.strictEqual(yield* actors.size, 0)
         assert.strictEqual(yield* Queue.size(starts), 300)
       })))
 
-  it.effect("a refusal fails the task at once", () =>
-    withCore({ onStart: () => Effect.fail(new CoreRefused({ status: 400 })) }, () =>
+  it.effect("a refusal fails the task at once, and the core is told to stop what it may have taken before", () =>
+    withCore({
+      onStart: (_, attempt) => attempt === 1 ? unavailable() : Effect.fail(new CoreRefused({ status: 400 }))
+    }, ({ starts, stops }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
         const { uuid } = yield* tasks.create(caller, question)
-        yield* TestClock.adjust("1 millis")
+        const run = yield* Queue.take(starts)
+        yield* TestClock.adjust("1 second")
         assert.strictEqual(yield* statusOf(uuid), "failed: Task processing failed")
+        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "refused" })
+      })))
+
+  it.effect("starts its clock with the first attempt, however many are created at one moment", () =>
+    withCore({ onStart: () => Effect.sleep("9 seconds") }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const callers = Array.from({ length: 1500 }, (_, n) => callerOf(`burst-${n}`))
+        const created = yield* Effect.forEach(
+          callers,
+          (one) => Effect.map(tasks.create(one, question), ({ uuid }) => [one, uuid] as const),
+          { concurrency: "unbounded" }
+        )
+        yield* TestClock.adjust("5 minutes")
+        assert.strictEqual(yield* Queue.size(starts), 1500)
+        for (const [{ principal }, uuid] of created) {
+          assert.include((yield* tasks.get(principal, uuid)).error, "not accepted")
+        }
       })))
 })
 
@@ -309,6 +328,38 @@ describe("a store that does not answer", () => {
         const answer = tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }])
         assert.isTrue(Exit.isFailure(yield* Effect.exit(answer)))
         assert.strictEqual(yield* statusOf(uuid), "processing")
+        yield* TestClock.adjust("1 minute")
+        assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
+      }))
+  })
+
+  it.effect("and whose head was heard of otherwise has resumed it all the same", () => {
+    let isLost = false
+    return withCore({
+      onStart: accepts,
+      withStore: (store) => ({
+        ...store,
+        commit: (...args) =>
+          args[1]._tag === "ToolResultsSubmitted" && !isLost
+            ? Effect.andThen(
+              store.commit(...args),
+              Effect.suspend(() => {
+                isLost = true
+                return Effect.die(new Error("connection lost"))
+              })
+            )
+            : store.commit(...args)
+      })
+    }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const first = yield* Queue.take(starts)
+        const interrupt = { ...envelope(first), type: "interrupted", tool_calls: [toolCall] } as const
+        yield* tasks.report(interrupt)
+        const task = yield* tasks.get(caller.principal, uuid)
+        yield* Effect.exit(tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }]))
+        yield* tasks.report(interrupt)
         yield* TestClock.adjust("1 minute")
         assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
       }))

@@ -18,10 +18,12 @@ describe("Turns", () => {
       assert.deepStrictEqual(entered, [0, 1])
       yield* Deferred.succeed(gates[1]!, undefined)
       yield* Fiber.join(fibers[1]!)
+      yield* Effect.yieldNow
       assert.deepStrictEqual(entered, [0, 1, 2])
       // Who gives up waiting is passed over, and who gives up in its turn hands it on.
       yield* Fiber.interrupt(fibers[3]!)
       yield* Fiber.interrupt(fibers[0]!)
+      yield* Effect.yieldNow
       assert.deepStrictEqual(entered, [0, 1, 2, 4])
       yield* Fiber.interrupt(fibers[2]!)
       yield* Fiber.interrupt(fibers[4]!)
@@ -29,6 +31,23 @@ describe("Turns", () => {
       yield* Effect.all([inTurn(Deferred.succeed(both, undefined)), inTurn(Deferred.await(both))], {
         concurrency: "unbounded"
       })
+    }))
+
+  it.effect("may end at once, twenty thousand in a row", () =>
+    Effect.gen(function*() {
+      const inTurn = Turns.make(1)
+      const gate = yield* Deferred.make<void>()
+      let ended = 0
+      const first = yield* Effect.forkChild(inTurn(Deferred.await(gate)), { startImmediately: true })
+      const others = yield* Effect.replicateEffect(
+        Effect.forkChild(inTurn(Effect.sync(() => ended++)), { startImmediately: true }),
+        20_000
+      )
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(first)
+      yield* Effect.forEach(others, Fiber.join, { discard: true })
+      assert.strictEqual(ended, 20_000)
+      assert.isTrue(yield* inTurn(Effect.succeed(true)))
     }))
 
   it.effect("are handed on by what fails", () =>

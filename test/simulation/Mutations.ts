@@ -15,8 +15,11 @@ const doubledWake = Layer.effect(
   TaskActors,
   Effect.map(TaskActors, (actors) => ({
     ...actors,
-    wake: (head) =>
-      Effect.andThen(actors.wake(head), Effect.forkDetach(Effect.delay(actors.begin(head), Duration.seconds(20))))
+    begin: (head, run) =>
+      Effect.andThen(
+        actors.begin(head, run),
+        Effect.forkDetach(Effect.delay(actors.begin(head, run), Duration.seconds(20)))
+      )
   }))
 )
 
@@ -44,7 +47,7 @@ export const mutations = {
         )
     })
   },
-  "a doubled wake: the second one is late and takes an old head for the present": { actors: doubledWake },
+  "a doubled wake: a task begins a second time, later": { actors: doubledWake },
   "a clock off by one: time limits are a second too long": {
     store: (store) => ({
       ...store,

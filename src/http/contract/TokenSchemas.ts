@@ -4,12 +4,13 @@ import { Schema } from "effect"
 /** The last second of the year 9999. */
 const maxSeconds = 253_402_300_799
 
+const isIso = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)$/
+
 const isMoment = Schema.makeFilter(
-  (moment: string | number) =>
-    typeof moment === "number"
-      ? moment >= 0 && moment <= maxSeconds
-      : /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)$/.test(moment) &&
-        !Number.isNaN(Date.parse(moment)),
+  (moment: string | number) => {
+    const seconds = typeof moment === "number" ? moment : isIso.test(moment) ? Date.parse(moment) / 1000 : Number.NaN
+    return seconds >= 0 && seconds <= maxSeconds
+  },
   { expected: "an ISO 8601 moment with its offset, or seconds since 1970" }
 )
 const Moment = Schema.Union([Schema.String, Schema.Finite]).annotate({

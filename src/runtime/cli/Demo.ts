@@ -1,5 +1,6 @@
 /** Tells the main job of the service, step by step, while doing it: with the Promise client, as a client app would. */
 import { Console, Deferred, Effect, Layer, Logger, References, Stream } from "effect"
+import { FetchHttpClient, HttpClient } from "effect/http"
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
 import { createServer, type IncomingMessage } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -48,6 +49,13 @@ const start = Effect.gen(function*() {
 const isSigned = (secret: string, body: string, signature: string | undefined) => {
   const wanted = createHmac("sha256", secret).update(body).digest("hex")
   return signature?.length === wanted.length && timingSafeEqual(Buffer.from(signature), Buffer.from(wanted))
+}
+
+/** The storage path of the first image in a turn. */
+const imageOf = (turn: Task["turn"]): string | undefined => {
+  const output = turn?.["output"]
+  if (!Array.isArray(output)) return undefined
+  return output.find(({ type }) => type === "image")?.file.provider_data.path
 }
 
 interface Webhook {
@@ -118,6 +126,16 @@ const story = Effect.fnUntraced(function*(url: string, token: string) {
   const resumed = yield* call((signal) => client.tasks.waitFor(calling.uuid, { signal }))
   yield* say(`${resumed.status}: ${textOf(resumed.turn)}`)
   yield* webhook(calling.uuid, "completed")
+
+  yield* step("An assistant makes an image; anyone who has its link can see it")
+  const drawing = yield* call(() => client.tasks.create({ assistant_id: 4, input: [text("a house by the sea")] }))
+  const drawn = yield* call((signal) => client.tasks.waitFor(drawing.uuid, { signal }))
+  const image = imageOf(drawn.turn)
+  if (image === undefined) return yield* failed(`The task is ${drawn.status}, without an image`)
+  const link = yield* call(() => client.files.url(image))
+  const seen = yield* HttpClient.get(link).pipe(Effect.provide(FetchHttpClient.layer), Effect.mapError(asFailure))
+  yield* say(`${drawn.status}: ${link}`)
+  yield* say(`GET ${seen.status}, ${seen.headers["content-type"]}, ${seen.headers["content-length"]} bytes`)
 
   yield* step("Another one is no longer wanted")
   const unwanted = yield* call(() =>

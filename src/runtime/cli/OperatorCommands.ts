@@ -1,5 +1,5 @@
 /** Commands of operators: serve, migrate, token, revoke, doctor. */
-import { Config, Duration, Effect, Exit, Layer, Option, Redacted, Schema } from "effect"
+import { Config, Console, Duration, Effect, Exit, Layer, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import * as Banner from "../Banner.ts"
@@ -9,9 +9,24 @@ import { failed, keptSecret, print, root } from "./Root.ts"
 /** What only one command needs is loaded by it, so that the others start quickly. */
 const load = <A>(module: () => Promise<A>) => Effect.promise(module)
 
+const serveAlone = Effect.fnUntraced(
+  function*(part: "core" | "backend") {
+    const AppConfig = yield* load(() => import("../AppConfig.ts"))
+    const Builtin = yield* load(() => import("../builtin/Builtin.ts"))
+    const config = yield* AppConfig.load(process.env, part)
+    yield* Console.log(`The built-in ${part}: http://${config.host}:${config.port}`)
+    return yield* Layer.launch(Builtin.layerAlone(part, config))
+  },
+  Effect.mapError((error) => failed(innermost(error)))
+)
+
 const serve = Command.make(
   "serve",
   {
+    only: Flag.Literals("only", ["core", "backend"]).pipe(
+      Flag.withDescription("The built-in processing core or assistant backend alone, without the service"),
+      Flag.optional
+    ),
     testClock: Flag.Boolean("test-clock").pipe(
       Flag.withDescription("For tests of clients: in memory, with a clock and a core that are driven over HTTP"),
       Flag.withDefault(false)
@@ -27,7 +42,8 @@ const serve = Command.make(
       Flag.withDefault(3000)
     )
   },
-  Effect.fnUntraced(function*({ host, port, testClock }) {
+  Effect.fnUntraced(function*({ host, only, port, testClock }) {
+    if (Option.isSome(only)) return yield* serveAlone(only.value)
     if (!testClock) return yield* (yield* load(() => import("../Main.ts"))).explained
     const TimeServer = yield* load(() => import("../testing/TimeServer.ts"))
     return yield* Effect.mapError(

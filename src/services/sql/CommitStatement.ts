@@ -142,7 +142,7 @@ export const cancelInterrupted = changeStatement("Canceled", ($) => `sub = ${$("
 
 /** By the database's clock, which dates the revocations. */
 const since = ($: Placeholder) =>
-  `coalesce(clock_timestamp() - make_interval(secs => ${$("within", "float8")}), '-infinity')`
+  `coalesce(statement_timestamp() - make_interval(secs => ${$("within", "float8")}), '-infinity')`
 
 /** Processing tasks whose token was revoked since a moment, at most so many. */
 export const revoked = build(($) =>

@@ -11,7 +11,7 @@ const Row = Schema.Struct({
   sub: Schema.NullOr(Schema.String),
   issued_before: Schema.NullOr(Timestamp),
   expires_at: Schema.NullOr(Timestamp),
-  revoked_at: Timestamp
+  read_at: Timestamp
 })
 const decodeRows = Schema.decodeUnknownEffect(Schema.Array(Row))
 
@@ -54,12 +54,15 @@ export const layer = Layer.effect(
         function*(moment) {
           const rows = yield* run(
             `SELECT token_id, sub, ${micros("issued_before")} AS issued_before, ${micros("expires_at")} AS expires_at,
-              ${micros("revoked_at")} AS revoked_at
-            FROM token_revocations WHERE $1::timestamptz IS NULL OR revoked_at >= $1::timestamptz ORDER BY revoked_at`,
-            [moment === undefined ? null : format(plus(moment, Duration.negate(visibilityLag)))]
+              ${micros("reading.at")} AS read_at
+            FROM (SELECT statement_timestamp() AS at) AS reading LEFT JOIN token_revocations ON revoked_at >= $1::timestamptz`,
+            [moment === undefined ? "-infinity" : format(plus(moment, Duration.negate(visibilityLag)))]
           )
           const decoded = yield* decodeRows(rows)
-          return decoded.map((row) => ({ revocation: revocationOf(row), revokedAt: row.revoked_at }))
+          return {
+            revocations: decoded.filter(({ sub, token_id }) => sub !== null || token_id !== null).map(revocationOf),
+            readAt: decoded[0]?.read_at ?? Timestamp.make(0)
+          }
         },
         Effect.orDie
       ),

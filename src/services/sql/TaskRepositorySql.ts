@@ -292,7 +292,7 @@ export const layer = Layer.effect(
           const rows = yield* run(
             `SELECT sub, token_id, extract(epoch FROM token_issued_at)::float8 AS token_issued_at, run_id,
               ${micros("deadline_at")} AS deadline, request, user_token, core_state, tool_results
-            FROM tasks JOIN task_requests ON task_uuid = uuid WHERE uuid = $1 AND ${isLive}`,
+            FROM tasks JOIN task_requests ON task_uuid = uuid WHERE uuid = $1 AND status IN ('pending', 'processing')`,
             [uuid]
           )
           const [row] = yield* decodePendingRuns(rows)
