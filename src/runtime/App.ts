@@ -28,6 +28,7 @@ import * as BufferCollector from "./BufferCollector.ts"
 import * as Builtin from "./builtin/Builtin.ts"
 import * as EmbeddedPostgres from "./builtin/EmbeddedPostgres.ts"
 import * as InProcess from "./builtin/InProcess.ts"
+import * as DatabaseSockets from "./DatabaseSockets.ts"
 import * as HttpListener from "./HttpListener.ts"
 import * as PooledRandom from "./PooledRandom.ts"
 import * as UndiciTransport from "./UndiciTransport.ts"
@@ -37,11 +38,11 @@ import * as WebhookTransport from "./WebhookTransport.ts"
 const coreOrigin = "http://core.builtin"
 const backendOrigin = "http://backend.builtin"
 
-/** Bounds that no statement of ours comes near while all is well. */
+/** Bounds that no statement of ours comes near while all is well, and that end it before `DatabaseSockets` would. */
 const sessionSettings = {
-  statement_timeout: "30000",
-  lock_timeout: "10000",
-  idle_in_transaction_session_timeout: "60000"
+  statement_timeout: "10000",
+  lock_timeout: "5000",
+  idle_in_transaction_session_timeout: "15000"
 }
 
 const startDatabase = Effect.fnUntraced(function*(config: AppConfig) {
@@ -52,18 +53,24 @@ const startDatabase = Effect.fnUntraced(function*(config: AppConfig) {
 })
 
 export const layerDatabase = (config: AppConfig) =>
-  Layer.unwrap(Effect.map(startDatabase(config), (url) =>
-    Migrations.layer.pipe(Layer.provideMerge(PgClient.layer({
-      url,
-      applicationName: "async-task-service",
+  Layer.unwrap(Effect.gen(function*() {
+    const url = yield* startDatabase(config)
+    const connection = { url, applicationName: "async-task-service", connectTimeout: Duration.seconds(10) }
+    const layerClient = PgClient.layer({
+      ...connection,
+      stream: yield* DatabaseSockets.make(url),
       maxConnections: config.databaseConnections,
       multiplex: true,
       multiplexConcurrency: 5,
-      keepAlive: Duration.seconds(30),
-      connectTimeout: Duration.seconds(10),
       maxMessageSize: 512 * 1024 * 1024,
       startupParameters: sessionSettings
-    })))))
+    })
+    // A migration may be silent for long, so it has a connection of its own.
+    const layerMigrated = Migrations.layer.pipe(
+      Layer.provide(PgClient.layer({ ...connection, maxConnections: 1, keepAlive: Duration.seconds(30) }))
+    )
+    return Layer.provide(layerClient, layerMigrated)
+  }))
 
 interface Neighbour {
   readonly url: string

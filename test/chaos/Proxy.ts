@@ -1,12 +1,14 @@
-/** The network between a node and its database: it can be cut, stall half-open, or lose the reply of a statement. */
+/** The network between a node and its database: it can be cut, left half-open, or lose the reply of a statement. */
 import { once } from "node:events"
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 
-export type Weather = "fair" | "stalled" | "losing replies"
+export type Weather = "fair" | "losing replies"
 
 export class Proxy {
   weather: Weather = "fair"
   readonly #pairs = new Set<readonly [Socket, Socket]>()
+  /** Nothing passes here any more, not even an end: each side believes in the other. */
+  readonly #silent = new Set<readonly [Socket, Socket]>()
   readonly #server = createServer({ allowHalfOpen: false })
 
   constructor(target: { readonly port: number }) {
@@ -15,16 +17,18 @@ export class Proxy {
       const pair = [client, server] as const
       this.#pairs.add(pair)
       const close = () => {
+        if (this.#silent.has(pair)) return
         this.#pairs.delete(pair)
         client.destroy()
         server.destroy()
       }
       for (const socket of pair) socket.on("error", close).on("close", close)
-      client.on("data", (chunk) => this.weather !== "stalled" && server.write(chunk))
+      client.on("data", (chunk) => this.#silent.has(pair) || server.write(chunk))
       server.on("data", (chunk) => {
+        if (this.#silent.has(pair)) return
         // The statement has been carried out; who sent it will never know.
         if (this.weather === "losing replies") close()
-        else if (this.weather !== "stalled") client.write(chunk)
+        else client.write(chunk)
       })
     })
   }
@@ -43,8 +47,13 @@ export class Proxy {
     for (const [client] of this.#pairs) client.destroy()
   }
 
+  /** Connections made from now on are fine. */
+  silence() {
+    for (const pair of this.#pairs) this.#silent.add(pair)
+  }
+
   async close() {
-    this.cut()
+    for (const pair of this.#pairs) for (const socket of pair) socket.destroy()
     this.#server.close()
     await once(this.#server, "close")
   }

@@ -84,12 +84,7 @@ export const run = async (
     },
     database: database.restartImmediately,
     cut: async () => proxy.cut(),
-    stall: async () => {
-      proxy.weather = "stalled"
-      await pause(2000 + Math.random() * 2000)
-      proxy.weather = "fair"
-      proxy.cut()
-    },
+    stall: async () => proxy.silence(),
     "lost-replies": async () => {
       proxy.weather = "losing replies"
       await pause(200)

@@ -3,7 +3,7 @@ import { assert, describe, it } from "vitest"
 import { type Fault, run } from "../chaos/chaos.ts"
 
 describe("chaos", () => {
-  for (const fault of ["kill", "lost-replies"] satisfies ReadonlyArray<Fault>) {
+  for (const fault of ["kill", "stall", "lost-replies"] satisfies ReadonlyArray<Fault>) {
     it(`${fault}: nothing that was acknowledged is lost, stuck, ended twice or over the limit`, async () => {
       const report = await run(fault, 2)
       assert.isAbove(report.acknowledged, 0)

@@ -1,0 +1,85 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, describe, it } from "@effect/vitest"
+import { Cause, Effect, Exit, Fiber, Redacted } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { TestClock } from "effect/testing"
+import type { Socket } from "node:net"
+import { inject } from "vitest"
+import * as DatabaseSockets from "../../src/runtime/DatabaseSockets.ts"
+import { Proxy } from "../chaos/Proxy.ts"
+import { eventually } from "../kit/Service.ts"
+
+/** Two connections through a proxy, used and then idle. The looks follow TestClock, the driver follows the live clock. */
+const make = Effect.gen(function*() {
+  const url = new URL(inject("postgresUrl"))
+  const proxy = yield* Effect.acquireRelease(
+    Effect.promise(() => new Proxy({ port: Number(url.port) }).listen()),
+    (opened) => Effect.promise(() => opened.close())
+  )
+  url.port = String(proxy.port)
+  const connect = yield* DatabaseSockets.make(Redacted.make(url.href))
+  const sockets: Array<Socket> = []
+  const sql = yield* TestClock.withLive(PgClient.make({
+    url: Redacted.make(url.href),
+    maxConnections: 2,
+    multiplex: true,
+    multiplexConcurrency: 1,
+    stream: () => {
+      const socket = connect()
+      sockets.push(socket)
+      return socket
+    }
+  }))
+  const query = (text: string) => TestClock.withLive(sql.unsafe(text))
+  const written = async () => sockets.reduce((sum, { bytesWritten }) => sum + bytesWritten, 0)
+  /** Comes back when the statement is on its way. */
+  const start = Effect.fnUntraced(function*(text: string) {
+    const before = yield* Effect.promise(written)
+    const fiber = yield* Effect.forkScoped(Effect.exit(query(text)))
+    yield* Effect.promise(() => eventually(written, (now) => now > before))
+    return fiber
+  })
+  yield* Effect.all([query("SELECT pg_sleep(0.1)"), query("SELECT pg_sleep(0.1)")], { concurrency: 2 })
+  assert.strictEqual(sockets.length, 2)
+  yield* TestClock.adjust("1 second")
+  return { proxy, sockets, query, start }
+}).pipe(Effect.provide(Reactivity.layer))
+
+const isFaultOfStore = (exit: Exit.Exit<unknown, { readonly isRetryable: boolean }>) =>
+  Exit.isFailure(exit) && exit.cause.reasons.every((reason) => Cause.isFailReason(reason) && reason.error.isRetryable)
+
+describe("DatabaseSockets", () => {
+  it.effect("what waits on silent connections fails as a fault of the store, and new ones answer", () =>
+    Effect.gen(function*() {
+      const { proxy, query, sockets, start } = yield* make
+      proxy.silence()
+      const first = yield* start("SELECT 1")
+      yield* TestClock.adjust("11 seconds")
+      assert.isUndefined(first.pollUnsafe())
+      const second = yield* start("SELECT 2")
+      yield* TestClock.adjust("1 second")
+      assert.isTrue(isFaultOfStore(yield* Fiber.join(first)))
+      assert.isTrue(isFaultOfStore(yield* Fiber.join(second)))
+      assert.deepStrictEqual(yield* query("SELECT 3 AS n"), [{ n: 3 }])
+      assert.strictEqual(sockets.length, 3)
+    }))
+
+  it.effect("a slow statement has the patience for its own, however long its connection was idle", () =>
+    Effect.gen(function*() {
+      const { start } = yield* make
+      yield* TestClock.adjust("11 seconds")
+      const asked = yield* start("SELECT pg_sleep(0.3)")
+      yield* TestClock.adjust("11 seconds")
+      assert.isTrue(Exit.isSuccess(yield* Fiber.join(asked)))
+    }))
+
+  it.effect("idle connections end, and the pool opens others", () =>
+    Effect.gen(function*() {
+      const { query, sockets } = yield* make
+      yield* TestClock.adjust("11 seconds")
+      assert.isTrue(sockets.every(({ destroyed }) => !destroyed))
+      yield* TestClock.adjust("1 second")
+      assert.isTrue(sockets.every(({ destroyed }) => destroyed))
+      assert.deepStrictEqual(yield* query("SELECT 1 AS n"), [{ n: 1 }])
+    }))
+})
