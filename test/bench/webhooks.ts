@@ -1,6 +1,6 @@
 /**
  * Webhooks: deliveries per second, signed and counted in Postgres, beside bare undici posting the same; and how long after
- * its event a webhook arrives, alone and beside 500 targets that take connections and never answer.
+ * its event a webhook arrives, alone and beside targets that take connections and never answer.
  */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -16,7 +16,7 @@ import { WebhookTarget } from "../kit/WebhookTarget.ts"
 const deliveries = Number(process.argv[2] ?? 10_000)
 const rounds = Number(process.argv[3] ?? 3)
 const events = 600
-const dead = 500
+const dead = Number(process.argv[4] ?? 500)
 
 const database = await startPostgres()
 const url = await database.makeDatabase("webhooks")
