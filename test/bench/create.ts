@@ -3,33 +3,19 @@
  * one run, on databases of their own in one Postgres. Ours also hands every task over to a core, which the peer does not.
  */
 import autocannon from "autocannon"
-import { Effect, Exit, Redacted, Scope } from "effect"
 import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import { createServer } from "node:http"
 import * as path from "node:path"
-import postgres from "postgres"
-import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { eventually, freePort, jwtSecret, mint, Service } from "../kit/Service.ts"
+import { startPostgres } from "../kit/standalone.ts"
 
 const rounds = Number(process.argv[2] ?? 5)
 const seconds = Number(process.argv[3] ?? 5)
 const users = 1000
 const connections = 64
 
-const directory = temporaryDirectory()
-const scope = Scope.makeUnsafe()
-const base = Redacted.value((await Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory), scope))).url)
-
-const makeDatabase = async (name: string) => {
-  const admin = postgres(base, { max: 1 })
-  await admin.unsafe(`CREATE DATABASE ${name}`)
-  await admin.end()
-  const url = new URL(base)
-  url.pathname = name
-  return url.href
-}
+const database = await startPostgres()
 
 /** A core that takes every run and does nothing with it. */
 const corePort = await freePort()
@@ -38,10 +24,10 @@ const core = createServer((request, response) => {
 }).listen(corePort, "127.0.0.1")
 
 const settings = { CORE_URL: `http://127.0.0.1:${corePort}`, MAX_ACTIVE_TASKS: "1000000", ACCEPTANCE_TIMEOUT: "1 hour" }
-const ours = await Service.start({ ...settings, DATABASE_URL: await makeDatabase("ours") })
+const ours = await Service.start({ ...settings, DATABASE_URL: await database.makeDatabase("ours") })
 
 // The peer's schema is ours, made by a start of ours.
-const peerDatabase = await makeDatabase("peer")
+const peerDatabase = await database.makeDatabase("peer")
 await (await Service.start({ ...settings, DATABASE_URL: peerDatabase })).stop()
 const peerPort = await freePort()
 const peerProcess = spawn(process.execPath, [path.join(import.meta.dirname, "peer.ts")], {
@@ -103,5 +89,4 @@ peerProcess.kill()
 await ours.stop()
 core.close()
 core.closeAllConnections()
-await Effect.runPromise(Scope.close(scope, Exit.void))
-removeDirectory(directory)
+await database.stop()

@@ -2,18 +2,15 @@
  * How late time limits are enforced, on a node that is well and on one that is killed meanwhile and started again:
  * `node test/bench/limits.ts [tasks]`. Lateness counts from the limit's moment, or from the node's return when it was away.
  */
-import { Effect, Exit, Redacted, Scope } from "effect"
 import postgres from "postgres"
-import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { report, ScriptedCore } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { startPostgres } from "../kit/standalone.ts"
 
 const tasks = Number(process.argv[2] ?? 1000)
 
-const directory = temporaryDirectory()
-const scope = Scope.makeUnsafe()
-const url = Redacted.value((await Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory), scope))).url)
+const database = await startPostgres()
+const { url } = database
 const sql = postgres(url, { max: 1 })
 const core = await new ScriptedCore().listen()
 core.onStart = (run) => {
@@ -70,6 +67,5 @@ await again.stop()
 
 await sql.end()
 await core.close()
-await Effect.runPromise(Scope.close(scope, Exit.void))
-removeDirectory(directory)
+await database.stop()
 process.exit()

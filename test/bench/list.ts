@@ -2,24 +2,21 @@
  * Latency of `GET /api/tasks` for a user with many tasks in a large table, over one connection kept alive:
  * `node test/bench/list.ts [rows] [ofUser] [requests]`. Every answer is checked.
  */
-import { Effect, Exit, Redacted, Scope } from "effect"
 import { Agent, get } from "node:http"
 import * as os from "node:os"
 import * as path from "node:path"
 import postgres from "postgres"
-import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { mint, Service } from "../kit/Service.ts"
+import { startPostgres } from "../kit/standalone.ts"
 import { fill, subOf } from "./filledTasks.ts"
 
 const rows = Number(process.argv[2] ?? 5_000_000)
 const ofUser = Number(process.argv[3] ?? 50_000)
 const requests = Number(process.argv[4] ?? 300)
 
-const directory = temporaryDirectory()
-const scope = Scope.makeUnsafe()
-const url = Redacted.value((await Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory), scope))).url)
-const settings = { DATABASE_URL: url, DATA_DIR: path.join(directory, "data") }
+const database = await startPostgres()
+const { url } = database
+const settings = { DATABASE_URL: url, DATA_DIR: path.join(database.directory, "data") }
 const sub = subOf(0)
 const authorization = `Bearer ${await mint(sub)}`
 const agent = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -92,6 +89,5 @@ try {
   }
 } finally {
   agent.destroy()
-  await Effect.runPromise(Scope.close(scope, Exit.void))
-  removeDirectory(directory)
+  await database.stop()
 }

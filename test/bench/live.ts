@@ -2,23 +2,19 @@
  * What live tasks cost a node: its start, memory and create latency with many of them in the store, beside the same node
  * with none: `node test/bench/live.ts [interrupted] [processing] [creates]`.
  */
-import { Effect, Exit, Redacted, Scope } from "effect"
 import * as fs from "node:fs"
 import postgres from "postgres"
-import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { ScriptedCore } from "../kit/ScriptedCore.ts"
 import { mint, Service } from "../kit/Service.ts"
+import { startPostgres } from "../kit/standalone.ts"
 
 const interrupted = Number(process.argv[2] ?? 200_000)
 const processing = Number(process.argv[3] ?? 0)
 const creates = Number(process.argv[4] ?? 2000)
 const concurrency = 8
 
-const directory = temporaryDirectory()
-const scope = Scope.makeUnsafe()
-const base = await Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory), scope))
-const url = Redacted.value(base.url)
+const database = await startPostgres()
+const { url } = database
 const sql = postgres(url, { max: 1 })
 const core = await new ScriptedCore().listen()
 const settings = { DATABASE_URL: url, CORE_URL: core.url, MAX_ACTIVE_TASKS: "1000000" }
@@ -101,6 +97,5 @@ console.log(
 
 await sql.end()
 await core.close()
-await Effect.runPromise(Scope.close(scope, Exit.void))
-removeDirectory(directory)
+await database.stop()
 process.exit()

@@ -1,20 +1,16 @@
 /** Polls per second of a completed task whose turn is 1 MB, with and without `If-None-Match`, alternating in one run. */
 import autocannon from "autocannon"
-import { Effect, Exit, Redacted, Scope } from "effect"
-import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
+import { startPostgres } from "../kit/standalone.ts"
 
 const rounds = Number(process.argv[2] ?? 3)
 const seconds = Number(process.argv[3] ?? 5)
 const connections = 16
 
-const directory = temporaryDirectory()
-const scope = Scope.makeUnsafe()
-const { url } = await Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory), scope))
+const database = await startPostgres()
 const core = await new ScriptedCore().listen()
-const service = await Service.start({ CORE_URL: core.url, DATABASE_URL: Redacted.value(url) })
+const service = await Service.start({ CORE_URL: core.url, DATABASE_URL: database.url })
 const token = await mint("poller")
 
 const { uuid } = (await service.create(token, "x")).body
@@ -51,5 +47,4 @@ for (let round = 1; round <= rounds; round++) {
 
 await service.stop()
 await core.close()
-await Effect.runPromise(Scope.close(scope, Exit.void))
-removeDirectory(directory)
+await database.stop()

@@ -2,7 +2,6 @@
  * One file of exactly SPEC's limit through the service to a backend in another process, beside a plain `node:http` proxy
  * that only pipes. Both run alternately in one run; memory is the resident set over what it was before the first byte.
  */
-import { Effect, Exit, Redacted, Scope } from "effect"
 import { spawn } from "node:child_process"
 import { createHash } from "node:crypto"
 import { once } from "node:events"
@@ -10,17 +9,14 @@ import * as fs from "node:fs"
 import { request } from "node:http"
 import * as path from "node:path"
 import * as Limits from "../../src/domain/Limits.ts"
-import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { startPostgres } from "../kit/standalone.ts"
 
 const rounds = Number(process.argv[2] ?? 3)
 const bytes = Number(process.argv[3] ?? Limits.fileBytes)
 const memoryBound = 64 * 1024 * 1024
 
-const directory = temporaryDirectory()
-const scope = Scope.makeUnsafe()
-const database = Redacted.value((await Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory), scope))).url)
+const database = await startPostgres()
 
 const start = async (script: string, settings: Readonly<Record<string, string>>) => {
   const port = await freePort()
@@ -36,7 +32,7 @@ const start = async (script: string, settings: Readonly<Record<string, string>>)
 
 const backend = await start("uploadBackend.ts", {})
 const peer = await start("uploadPeer.ts", { BACKEND_URL: backend.url })
-const service = await Service.start({ DATABASE_URL: database, ASSISTANT_BACKEND_URL: backend.url })
+const service = await Service.start({ DATABASE_URL: database.url, ASSISTANT_BACKEND_URL: backend.url })
 const token = await mint("uploader")
 
 /** Random bytes, so that no content compresses or repeats inside one write. */
@@ -120,6 +116,5 @@ console.log(
 
 await service.stop()
 for (const { child } of [peer, backend]) child.kill()
-await Effect.runPromise(Scope.close(scope, Exit.void))
-removeDirectory(directory)
+await database.stop()
 if (worst > memoryBound) throw new Error(`more than ${mebibytes(memoryBound)} over base`)

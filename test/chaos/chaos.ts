@@ -1,11 +1,7 @@
 /** Faults against one node on a real Postgres under load, and what clients, core and rows tell of it afterwards. */
-import { Effect, Exit, Redacted, Scope } from "effect"
-import * as fs from "node:fs"
-import * as path from "node:path"
 import postgres from "postgres"
-import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { eventually, freePort, Service } from "../kit/Service.ts"
+import { startPostgres } from "../kit/standalone.ts"
 import { Load } from "./Load.ts"
 import { Proxy } from "./Proxy.ts"
 
@@ -25,31 +21,6 @@ export interface Report {
 }
 
 const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
-
-/** A Postgres of its own that may be stopped like a machine that loses power. */
-const startPostgres = async () => {
-  const directory = temporaryDirectory()
-  const port = await freePort()
-  let scope = Scope.makeUnsafe()
-  const start = () => Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory, [`port=${port}`]), scope))
-  const { directory: database, url } = await start()
-  return {
-    port,
-    url: Redacted.value(url),
-    restartImmediately: async () => {
-      const pid = Number(fs.readFileSync(path.join(database, "postmaster.pid"), "utf8").split("\n")[0])
-      process.kill(pid, "SIGQUIT")
-      await eventually(async () => fs.existsSync(`/proc/${pid}`), (alive) => !alive)
-      await Effect.runPromise(Scope.close(scope, Exit.void))
-      scope = Scope.makeUnsafe()
-      await start()
-    },
-    stop: async () => {
-      await Effect.runPromise(Scope.close(scope, Exit.void))
-      removeDirectory(directory)
-    }
-  }
-}
 
 export const run = async (
   fault: Fault,

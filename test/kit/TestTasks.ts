@@ -2,20 +2,22 @@
 import { NodeCrypto } from "@effect/platform-node"
 import { Duration, Effect, identity, Layer, Queue, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
-import type { CoreRefused, CoreUnavailable } from "../../src/domain/HandOver.ts"
+import { type CoreRefused, CoreUnavailable } from "../../src/domain/HandOver.ts"
 import * as Limits from "../../src/domain/Limits.ts"
 import type { Caller } from "../../src/domain/Principal.ts"
-import type { RunId } from "../../src/domain/Task.ts"
+import type { RunId, TaskId } from "../../src/domain/Task.ts"
 import type { CreateTaskBody } from "../../src/domain/TaskRequest.ts"
 import { now, type Timestamp } from "../../src/domain/Timestamp.ts"
 import { CoreClient, type Run } from "../../src/services/CoreClient.ts"
 import * as RevocationRepositoryMemory from "../../src/services/RevocationRepositoryMemory.ts"
 import { Secrets } from "../../src/services/Secrets.ts"
 import { Settings } from "../../src/services/Settings.ts"
+import type { TaskActors } from "../../src/services/TaskActors.ts"
 import * as TaskEngine from "../../src/services/TaskEngine.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import { TaskRepository } from "../../src/services/TaskRepository.ts"
 import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.ts"
+import { Tasks } from "../../src/services/Tasks.ts"
 import { type NoAnswer, WebhookSender } from "../../src/services/WebhookSender.ts"
 
 /** A POST that a webhook target has received. */
@@ -90,3 +92,31 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
   )
   return { layer, posts, starts, stops }
 })
+
+/** Runs a test against the service with a core and a store that follow `script`. */
+export const withCore = <A, E>(
+  script: CoreScript,
+  body: (core: Effect.Success<ReturnType<typeof makeTestTasks>>) => Effect.Effect<A, E, Tasks | TaskActors>
+) => Effect.flatMap(makeTestTasks(script), (core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer))))
+
+export const accepts = () => Effect.void
+
+export const unavailable = (retryAfter: Duration.Duration | null = null) =>
+  Effect.fail(new CoreUnavailable({ reason: "status 503", retryAfter }))
+
+/** The user of tests that need no other. */
+export const caller = callerOf("ann")
+
+/** Where a task of `caller` stands, and why. */
+export const statusOf = Effect.fnUntraced(function*(uuid: TaskId) {
+  const tasks = yield* Tasks
+  const { error, status } = yield* tasks.get(caller.principal, uuid)
+  return error === null ? status : `${status}: ${error}`
+})
+
+let eventNumber = 0
+/** What every event of a run begins with; each has an id of its own. */
+export const envelope = (run: Run) => ({ task_id: run.taskId, run_id: run.runId, event_id: `event-${++eventNumber}` })
+
+export const turn = { output: [], messages: [], metadata: {} }
+export const toolCall = { id: "c1", name: "look", arguments: {} }

@@ -1,24 +1,44 @@
-/** A Postgres of its own for scripts that run outside of vitest. */
+/** A Postgres of its own for what runs outside of the integration tests' own: scripts, and faults of the database. */
 import { Effect, Exit, Redacted, Scope } from "effect"
+import * as fs from "node:fs"
+import * as path from "node:path"
 import postgres from "postgres"
 import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
 import { removeDirectory, temporaryDirectory } from "./directories.ts"
+import { eventually, freePort } from "./Service.ts"
 
 export const startPostgres = async () => {
   const directory = temporaryDirectory()
-  const scope = Scope.makeUnsafe()
-  const { url: base } = await Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory), scope))
+  const port = await freePort()
+  let scope = Scope.makeUnsafe()
+  const start = () => Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory, [`port=${port}`]), scope))
+  const end = () => Effect.runPromise(Scope.close(scope, Exit.void))
+  const started = await start()
+  const url = Redacted.value(started.url)
   return {
+    /** Also a place for what else is temporary. */
+    directory,
+    port,
+    url,
     makeDatabase: async (name: string) => {
-      const admin = postgres(Redacted.value(base), { max: 1 })
+      const admin = postgres(url, { max: 1 })
       await admin.unsafe(`CREATE DATABASE ${name}`)
       await admin.end()
-      const url = new URL(Redacted.value(base))
-      url.pathname = name
-      return url.href
+      const made = new URL(url)
+      made.pathname = name
+      return made.href
+    },
+    /** As when the machine loses its power, and has it again. */
+    restartImmediately: async () => {
+      const pid = Number(fs.readFileSync(path.join(started.directory, "postmaster.pid"), "utf8").split("\n")[0])
+      process.kill(pid, "SIGQUIT")
+      await eventually(async () => fs.existsSync(`/proc/${pid}`), (alive) => !alive)
+      await end()
+      scope = Scope.makeUnsafe()
+      await start()
     },
     stop: async () => {
-      await Effect.runPromise(Scope.close(scope, Exit.void))
+      await end()
       removeDirectory(directory)
     }
   }

@@ -1,42 +1,31 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, Redacted, Ref } from "effect"
 import { TestClock } from "effect/testing"
-import { CoreUnavailable } from "../../src/domain/HandOver.ts"
 import type { Caller } from "../../src/domain/Principal.ts"
 import { Revocation } from "../../src/domain/Revocation.ts"
-import type { TaskId } from "../../src/domain/Task.ts"
 import { now } from "../../src/domain/Timestamp.ts"
-import type { Run } from "../../src/services/CoreClient.ts"
 import { RevocationRepository } from "../../src/services/RevocationRepository.ts"
 import * as RevocationRepositoryMemory from "../../src/services/RevocationRepositoryMemory.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
 import { TokenRevocations } from "../../src/services/TokenRevocations.ts"
-import { callerOf, type CoreScript, makeTestTasks, question } from "../kit/TestTasks.ts"
+import {
+  accepts,
+  caller,
+  type CoreScript,
+  envelope,
+  question,
+  statusOf,
+  toolCall,
+  turn,
+  unavailable,
+  withCore
+} from "../kit/TestTasks.ts"
 
-const caller = callerOf("ann")
 const revocation = Revocation.cases.Token.make({ tokenId: caller.principal.tokenId, expiresAt: null })
-const turn = { output: [], messages: [], metadata: {} }
-
-const withCore = <A, E>(
-  script: CoreScript,
-  body: (core: Effect.Success<ReturnType<typeof makeTestTasks>>) => Effect.Effect<A, E, Tasks>
-) => Effect.flatMap(makeTestTasks(script), (core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer))))
-
-const away503 = Effect.fail(new CoreUnavailable({ reason: "status 503", retryAfter: null }))
-const accepts: CoreScript = { onStart: () => Effect.void }
-
-const statusOf = Effect.fnUntraced(function*(uuid: TaskId) {
-  const tasks = yield* Tasks
-  const { error, status } = yield* tasks.get(caller.principal, uuid)
-  return error === null ? status : `${status}: ${error}`
-})
-
-let number = 0
-const envelope = (run: Run) => ({ task_id: run.taskId, run_id: run.runId, event_id: `event-${++number}` })
 
 describe("a revoked token", () => {
   it.effect("fails a processing task at once, keeps its partial output and stops the run", () =>
-    withCore(accepts, ({ starts, stops }) =>
+    withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
         const { uuid } = yield* tasks.create(caller, question)
@@ -51,7 +40,7 @@ describe("a revoked token", () => {
       })))
 
   it.effect("fails a pending task as soon as it would start processing, and tells the core so", () =>
-    withCore(accepts, ({ starts, stops }) =>
+    withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
         const { uuid } = yield* tasks.create(caller, question)
@@ -68,9 +57,9 @@ describe("a revoked token", () => {
 
   it.effect("is not handed to a core that was away when it was revoked", () =>
     Effect.gen(function*() {
-      const unavailable = yield* Ref.make(true)
+      const isAway = yield* Ref.make(true)
       const script: CoreScript = {
-        onStart: () => Effect.flatMap(Ref.get(unavailable), (away) => away ? away503 : Effect.void)
+        onStart: () => Effect.flatMap(Ref.get(isAway), (away) => away ? unavailable() : Effect.void)
       }
       yield* withCore(script, ({ starts }) =>
         Effect.gen(function*() {
@@ -78,7 +67,7 @@ describe("a revoked token", () => {
           const { uuid } = yield* tasks.create(caller, question)
           yield* Queue.take(starts)
           yield* tasks.revoke(revocation)
-          yield* Ref.set(unavailable, false)
+          yield* Ref.set(isAway, false)
           yield* TestClock.adjust("10 seconds")
           assert.strictEqual(yield* Queue.size(starts), 0)
           assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
@@ -86,12 +75,11 @@ describe("a revoked token", () => {
     }))
 
   it.effect("leaves an interrupted task waiting for another token, which becomes the task's own", () =>
-    withCore(accepts, ({ starts, stops }) =>
+    withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
         const { uuid } = yield* tasks.create(caller, question)
         const first = yield* Queue.take(starts)
-        const toolCall = { id: "c", name: "look", arguments: {} }
         yield* tasks.report({ ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
         yield* tasks.revoke(revocation)
         yield* TestClock.adjust("1 hour")
@@ -103,7 +91,7 @@ describe("a revoked token", () => {
           token: Redacted.make("next token")
         }
         const task = yield* tasks.get(next.principal, uuid)
-        yield* tasks.submitToolResults(next, task, [{ tool_call_id: "c", output: 1 }])
+        yield* tasks.submitToolResults(next, task, [{ tool_call_id: toolCall.id, output: 1 }])
         const second = yield* Queue.take(starts)
         assert.strictEqual(Redacted.value(second.userToken), "next token")
         yield* tasks.report({ ...envelope(second), type: "progress", turn })
@@ -115,7 +103,7 @@ describe("a revoked token", () => {
       })))
 
   it.effect("ends what another node, which died before it could, was to end", () =>
-    withCore(accepts, ({ layer, starts }) =>
+    withCore({ onStart: accepts }, ({ layer, starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
         const { uuid } = yield* tasks.create(caller, question)

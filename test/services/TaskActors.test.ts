@@ -1,37 +1,23 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Layer, Queue } from "effect"
+import { Duration, Effect, Queue } from "effect"
 import { TestClock } from "effect/testing"
-import { CoreRefused, CoreUnavailable } from "../../src/domain/HandOver.ts"
+import { CoreRefused } from "../../src/domain/HandOver.ts"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
-import type { TaskId } from "../../src/domain/Task.ts"
 import { now } from "../../src/domain/Timestamp.ts"
-import type { Run } from "../../src/services/CoreClient.ts"
 import { TaskActors } from "../../src/services/TaskActors.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
-import { callerOf, type CoreScript, makeTestTasks, question } from "../kit/TestTasks.ts"
-
-const caller = callerOf("ann")
-const accepts = () => Effect.void
-const unavailable = (retryAfter: Duration.Duration | null = null) =>
-  Effect.fail(new CoreUnavailable({ reason: "status 503", retryAfter }))
-
-/** Runs a test against the service with a core that follows `script`. */
-const withCore = <A, E>(
-  script: CoreScript,
-  body: (core: Effect.Success<ReturnType<typeof makeTestTasks>>) => Effect.Effect<A, E, Tasks | TaskActors>
-) => Effect.flatMap(makeTestTasks(script), (core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer))))
-
-const statusOf = Effect.fnUntraced(function*(uuid: TaskId) {
-  const tasks = yield* Tasks
-  const { error, status } = yield* tasks.get(caller.principal, uuid)
-  return error === null ? status : `${status}: ${error}`
-})
-
-let eventNumber = 0
-const envelope = (run: Run) => ({ task_id: run.taskId, run_id: run.runId, event_id: `event-${++eventNumber}` })
-
-const turn = { output: [], messages: [], metadata: {} }
-const toolCall = { id: "c1", name: "look", arguments: {} }
+import {
+  accepts,
+  caller,
+  callerOf,
+  envelope,
+  question,
+  statusOf,
+  toolCall,
+  turn,
+  unavailable,
+  withCore
+} from "../kit/TestTasks.ts"
 
 describe("acceptance", () => {
   it.effect("hands a new task over at once, with what the core needs", () =>
@@ -275,125 +261,6 @@ describe("interrupt and resume", () => {
         }
         assert.strictEqual(yield* statusOf(uuid), "interrupted")
       })))
-})
-
-describe("a store that does not answer", () => {
-  it.effect("delays a resume, and strands nothing", () => {
-    let faults = 3
-    return withCore({
-      onStart: accepts,
-      withStore: (store) => ({
-        ...store,
-        pendingRun: (uuid) =>
-          Effect.suspend(() => faults-- > 0 ? Effect.die(new Error("connection lost")) : store.pendingRun(uuid))
-      })
-    }, ({ starts }) =>
-      Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, question)
-        const first = yield* Queue.take(starts)
-        yield* tasks.report({ ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
-        const task = yield* tasks.get(caller.principal, uuid)
-        yield* tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }])
-        yield* TestClock.adjust("10 seconds")
-        assert.strictEqual(faults, -1)
-        assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
-      }))
-  })
-
-  it.effect("whose reply to a resume is lost has resumed it: the sweep finds the run that nobody handed over", () => {
-    let isLost = false
-    return withCore({
-      onStart: accepts,
-      withStore: (store) => ({
-        ...store,
-        commit: (...args) =>
-          args[1]._tag === "ToolResultsSubmitted" && !isLost
-            ? Effect.andThen(
-              store.commit(...args),
-              Effect.suspend(() => {
-                isLost = true
-                return Effect.die(new Error("connection lost"))
-              })
-            )
-            : store.commit(...args)
-      })
-    }, ({ starts }) =>
-      Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, question)
-        const first = yield* Queue.take(starts)
-        yield* tasks.report({ ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
-        const task = yield* tasks.get(caller.principal, uuid)
-        const answer = tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }])
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(answer)))
-        assert.strictEqual(yield* statusOf(uuid), "processing")
-        yield* TestClock.adjust("1 minute")
-        assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
-      }))
-  })
-
-  it.effect("and whose head was heard of otherwise has resumed it all the same", () => {
-    let isLost = false
-    return withCore({
-      onStart: accepts,
-      withStore: (store) => ({
-        ...store,
-        commit: (...args) =>
-          args[1]._tag === "ToolResultsSubmitted" && !isLost
-            ? Effect.andThen(
-              store.commit(...args),
-              Effect.suspend(() => {
-                isLost = true
-                return Effect.die(new Error("connection lost"))
-              })
-            )
-            : store.commit(...args)
-      })
-    }, ({ starts }) =>
-      Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, question)
-        const first = yield* Queue.take(starts)
-        const interrupt = { ...envelope(first), type: "interrupted", tool_calls: [toolCall] } as const
-        yield* tasks.report(interrupt)
-        const task = yield* tasks.get(caller.principal, uuid)
-        yield* Effect.exit(tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }]))
-        yield* tasks.report(interrupt)
-        yield* TestClock.adjust("1 minute")
-        assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
-      }))
-  })
-
-  it.effect("while a hand-over waits for its turn does not lose the start of the acceptance clock", () => {
-    let faults = 3
-    return withCore({
-      onStart: () => Effect.sleep("35 seconds"),
-      withStore: (store) => ({
-        ...store,
-        startAcceptanceClock: (...args) =>
-          Effect.suspend(() =>
-            faults-- > 0 ? Effect.die(new Error("connection lost")) : store.startAcceptanceClock(...args)
-          )
-      })
-    }, ({ starts }) =>
-      Effect.gen(function*() {
-        const tasks = yield* Tasks
-        for (let user = 0; user < 256; user++) yield* tasks.create(callerOf(`user-${user}`), question)
-        yield* Queue.takeN(starts, 256)
-        const { uuid } = yield* tasks.create(caller, { ...question, max_execution_time: 3600 })
-        yield* TestClock.adjust("29 seconds")
-        const waiting = yield* tasks.get(caller.principal, uuid)
-        assert.deepInclude(waiting, { status: "pending", acceptanceDeadline: null })
-        // The others are answered, and the one that waited begins, through three faults of the store.
-        yield* TestClock.adjust("10 seconds")
-        const begun = yield* tasks.get(caller.principal, uuid)
-        assert.isNotNull(begun.acceptanceDeadline)
-        assert.strictEqual(faults, -1)
-        yield* TestClock.adjust("31 seconds")
-        assert.include(yield* statusOf(uuid), "was not accepted")
-      }))
-  })
 })
 
 describe("stop", () => {

@@ -2,14 +2,12 @@
 import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Limits from "../../domain/Limits.ts"
-import { OpaqueJson } from "../../domain/OpaqueJson.ts"
-import { isTerminal, RunId, sourcesOf, TaskHead, TaskId, TaskStatus } from "../../domain/Task.ts"
+import { isTerminal, sourcesOf, TaskId, TaskStatus } from "../../domain/Task.ts"
 import { changeOf } from "../../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
-import { format, plus, Timestamp } from "../../domain/Timestamp.ts"
-import { ToolCall } from "../../domain/ToolCall.ts"
+import { format, plus } from "../../domain/Timestamp.ts"
 import { TaskNotifications } from "../TaskNotifications.ts"
-import { type Commit, type IdempotencyClaim, type NewTask, RecordedEvent, TaskRepository } from "../TaskRepository.ts"
+import { type Commit, type IdempotencyClaim, type NewTask, TaskRepository } from "../TaskRepository.ts"
 import {
   cancelInterrupted,
   commitStatement,
@@ -21,79 +19,17 @@ import {
 } from "./CommitStatement.ts"
 import { listAll, listByStatus, summaryColumns } from "./ListStatement.ts"
 import * as TaskInserts from "./TaskInserts.ts"
-
-const HeadRow = TaskHead.pipe(Schema.encodeKeys({
-  runId: "run_id",
-  maxExecutionTime: "max_execution_time",
-  acceptanceDeadline: "acceptance_deadline"
-}))
-const decodeHeads = Schema.decodeUnknownEffect(Schema.Array(HeadRow))
-const decodeStanding = Schema.decodeUnknownEffect(
-  Schema.Array(Schema.Struct({ repeated: Schema.Boolean, revoked: Schema.Boolean }))
-)
-
-const SummaryFields = {
-  uuid: TaskId,
-  sub: Schema.String,
-  status: TaskStatus,
-  error: Schema.NullOr(Schema.String),
-  createdAt: Timestamp,
-  completedAt: Schema.NullOr(Timestamp),
-  pendingToolCalls: Schema.NullOr(Schema.fromJsonString(Schema.Array(ToolCall)))
-}
-const summaryKeys = {
-  createdAt: "created_at",
-  completedAt: "completed_at",
-  pendingToolCalls: "pending_tool_calls"
-} as const
-const decodeSummaries = Schema.decodeUnknownEffect(
-  Schema.Array(Schema.Struct(SummaryFields).pipe(Schema.encodeKeys(summaryKeys)))
-)
-const decodeTasks = Schema.decodeUnknownEffect(
-  Schema.Array(
-    Schema.Struct({
-      ...SummaryFields,
-      turn: Schema.NullOr(OpaqueJson),
-      revision: Schema.Int,
-      runId: RunId,
-      deadline: Timestamp,
-      acceptanceDeadline: Schema.NullOr(Timestamp)
-    }).pipe(
-      Schema.encodeKeys({ ...summaryKeys, runId: "run_id", acceptanceDeadline: "acceptance_deadline" })
-    )
-  )
-)
-const decodePendingRuns = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({
-  sub: Schema.String,
-  token_id: Schema.String,
-  token_issued_at: Schema.NullOr(Schema.Finite),
-  run_id: RunId,
-  deadline: Timestamp,
-  request: OpaqueJson,
-  user_token: Schema.String,
-  core_state: Schema.NullOr(OpaqueJson),
-  tool_results: Schema.NullOr(OpaqueJson)
-})))
-const decodeCounts = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({
-  status: TaskStatus,
-  count: Schema.Int,
-  next: Schema.NullOr(Timestamp)
-})))
-const decodeStops = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({
-  run_id: RunId,
-  task_uuid: TaskId,
-  reason: Schema.String,
-  attempts: Schema.Int
-})))
-
-const decodeEvents = Schema.decodeUnknownEffect(
-  Schema.Array(RecordedEvent.pipe(Schema.encodeKeys({ occurredAt: "occurred_at" })))
-)
-const decodeClaims = Schema.decodeUnknownEffect(
-  Schema.Array(
-    Schema.Struct({ fingerprint: Schema.String, taskId: TaskId }).pipe(Schema.encodeKeys({ taskId: "task_uuid" }))
-  )
-)
+import {
+  decodeClaims,
+  decodeCounts,
+  decodeEvents,
+  decodeHeads,
+  decodePendingRuns,
+  decodeStanding,
+  decodeStops,
+  decodeSummaries,
+  decodeTasks
+} from "./TaskRows.ts"
 
 const countOf = ([row]: ReadonlyArray<object>) => (row as { readonly count: number }).count
 

@@ -6,10 +6,10 @@ import { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import { TaskId, TaskStatus } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format, Timestamp } from "../../domain/Timestamp.ts"
-import { ToolCall } from "../../domain/ToolCall.ts"
 import { DeliveryAttempt, type DeliveryKey, DeliveryState } from "../../domain/Webhook.ts"
 import { type DeliveryFilter, WebhookStore } from "../WebhookStore.ts"
 import { micros } from "./CommitStatement.ts"
+import { SummaryFields, summaryKeys } from "./TaskRows.ts"
 
 /** Bytes of turn and calls; a body beyond is read when it is sent, so that a batch of claims stays small. */
 const largeBody = 64 * 1024
@@ -28,23 +28,10 @@ const bodyColumns = `t.uuid, t.sub, d.status, ${micros("t.created_at")} AS creat
 const turnOf = `coalesce(d.turn, u.turn)`
 const bodyTables = `JOIN tasks t ON t.uuid = d.task_uuid LEFT JOIN task_turns u ON u.task_uuid = d.task_uuid`
 
-const BodyFields = {
-  uuid: TaskId,
-  sub: Schema.String,
-  status: TaskStatus,
-  error: Schema.NullOr(Schema.String),
-  createdAt: Timestamp,
-  completedAt: Schema.NullOr(Timestamp),
-  pendingToolCalls: Schema.NullOr(Schema.fromJsonString(Schema.Array(ToolCall))),
-  turn: Schema.NullOr(OpaqueJson)
-}
-const bodyKeys = {
-  createdAt: "created_at",
-  completedAt: "completed_at",
-  pendingToolCalls: "pending_tool_calls"
-} as const
+/** What a webhook's body is made of. */
+const BodyFields = { ...SummaryFields, turn: Schema.NullOr(OpaqueJson) }
 const decodeBodies = Schema.decodeUnknownEffect(
-  Schema.Array(Schema.Struct(BodyFields).pipe(Schema.encodeKeys(bodyKeys)))
+  Schema.Array(Schema.Struct(BodyFields).pipe(Schema.encodeKeys(summaryKeys)))
 )
 const decodeClaims = Schema.decodeUnknownEffect(
   Schema.Array(
@@ -57,7 +44,7 @@ const decodeClaims = Schema.decodeUnknownEffect(
       isLast: Schema.Boolean,
       secret: Schema.NullOr(Schema.String),
       isLarge: Schema.Boolean
-    }).pipe(Schema.encodeKeys({ ...bodyKeys, isLast: "is_last", isLarge: "is_large" }))
+    }).pipe(Schema.encodeKeys({ ...summaryKeys, isLast: "is_last", isLarge: "is_large" }))
   )
 )
 const decodeDeliveries = Schema.decodeUnknownEffect(

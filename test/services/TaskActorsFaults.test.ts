@@ -1,0 +1,119 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Queue } from "effect"
+import { TestClock } from "effect/testing"
+import type { TaskEventTag } from "../../src/domain/Task.ts"
+import { Tasks } from "../../src/services/Tasks.ts"
+import {
+  accepts,
+  caller,
+  callerOf,
+  type CoreScript,
+  envelope,
+  question,
+  statusOf,
+  toolCall,
+  withCore
+} from "../kit/TestTasks.ts"
+
+const connectionLost = Effect.die(new Error("connection lost"))
+
+/** A store that carries out the first commit of an event, and cannot say so. */
+const losingReply = (tag: TaskEventTag): Required<Pick<CoreScript, "withStore">> => {
+  let isLost = false
+  return {
+    withStore: (store) => ({
+      ...store,
+      commit: (...args) => {
+        if (args[1]._tag !== tag || isLost) return store.commit(...args)
+        isLost = true
+        return Effect.andThen(store.commit(...args), connectionLost)
+      }
+    })
+  }
+}
+
+describe("a store that does not answer", () => {
+  it.effect("delays a resume, and strands nothing", () => {
+    let faults = 3
+    return withCore({
+      onStart: accepts,
+      withStore: (store) => ({
+        ...store,
+        pendingRun: (uuid) => Effect.suspend(() => faults-- > 0 ? connectionLost : store.pendingRun(uuid))
+      })
+    }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const first = yield* Queue.take(starts)
+        yield* tasks.report({ ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
+        const task = yield* tasks.get(caller.principal, uuid)
+        yield* tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }])
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual(faults, -1)
+        assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
+      }))
+  })
+
+  it.effect("whose reply to a resume is lost has resumed it: the sweep finds the run that nobody handed over", () => {
+    const { withStore } = losingReply("ToolResultsSubmitted")
+    return withCore({ onStart: accepts, withStore }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const first = yield* Queue.take(starts)
+        yield* tasks.report({ ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
+        const task = yield* tasks.get(caller.principal, uuid)
+        const answer = tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }])
+        assert.isTrue(Exit.isFailure(yield* Effect.exit(answer)))
+        assert.strictEqual(yield* statusOf(uuid), "processing")
+        yield* TestClock.adjust("1 minute")
+        assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
+      }))
+  })
+
+  it.effect("and whose head was heard of otherwise has resumed it all the same", () => {
+    const { withStore } = losingReply("ToolResultsSubmitted")
+    return withCore({ onStart: accepts, withStore }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const first = yield* Queue.take(starts)
+        const interrupt = { ...envelope(first), type: "interrupted", tool_calls: [toolCall] } as const
+        yield* tasks.report(interrupt)
+        const task = yield* tasks.get(caller.principal, uuid)
+        yield* Effect.exit(tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }]))
+        yield* tasks.report(interrupt)
+        yield* TestClock.adjust("1 minute")
+        assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
+      }))
+  })
+
+  it.effect("while a hand-over waits for its turn does not lose the start of the acceptance clock", () => {
+    let faults = 3
+    return withCore({
+      onStart: () => Effect.sleep("35 seconds"),
+      withStore: (store) => ({
+        ...store,
+        startAcceptanceClock: (...args) =>
+          Effect.suspend(() => faults-- > 0 ? connectionLost : store.startAcceptanceClock(...args))
+      })
+    }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        for (let user = 0; user < 256; user++) yield* tasks.create(callerOf(`user-${user}`), question)
+        yield* Queue.takeN(starts, 256)
+        const { uuid } = yield* tasks.create(caller, { ...question, max_execution_time: 3600 })
+        yield* TestClock.adjust("29 seconds")
+        const waiting = yield* tasks.get(caller.principal, uuid)
+        assert.deepInclude(waiting, { status: "pending", acceptanceDeadline: null })
+        // The others are answered, and the one that waited begins, through three faults of the store.
+        yield* TestClock.adjust("10 seconds")
+        const begun = yield* tasks.get(caller.principal, uuid)
+        assert.isNotNull(begun.acceptanceDeadline)
+        assert.strictEqual(faults, -1)
+        yield* TestClock.adjust("31 seconds")
+        assert.include(yield* statusOf(uuid), "was not accepted")
+      }))
+  })
+})
