@@ -119,16 +119,10 @@ const weather = {
   parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
 }
 
-const upload = async (name: string, content: Buffer, type: string) => {
-  const form = new FormData()
-  form.set("file", new File([new Uint8Array(content)], name, { type }))
-  const response = await fetch(`${service.url}/api/files`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${token}` },
-    body: form
-  })
-  assert.strictEqual(response.status, 201)
-  return await response.json()
+const upload = async (...[name, content, type]: [name: string, content: string | Uint8Array, type?: string]) => {
+  const { body, status } = await service.upload(token, name, content, type)
+  assert.strictEqual(status, 201)
+  return body
 }
 
 const create = async (text: string, more: object = {}) => {

@@ -3,29 +3,22 @@ import { existsSync } from "node:fs"
 import * as path from "node:path"
 import { type Browser, chromium, type Page } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { ScriptedCore } from "../kit/ScriptedCore.ts"
-import { mint, Service } from "../kit/Service.ts"
+import { mint, type Service } from "../kit/Service.ts"
+import { startSystem, type System } from "../kit/System.ts"
 
 const executablePath = (process.env["PATH"] ?? "").split(path.delimiter)
   .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => path.join(folder, name)))
   .find((file) => existsSync(file))
 
-let database: OpenDatabase
-let core: ScriptedCore
+let system: System
 let service: Service
 
 beforeAll(async () => {
-  database = await openDatabase()
-  core = await new ScriptedCore().listen()
-  service = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url })
+  system = await startSystem()
+  service = system.service
 })
 
-afterAll(async () => {
-  await service.stop()
-  await core.close()
-  await database.drop()
-})
+afterAll(() => system.close())
 
 describe("/docs", () => {
   it("has a policy that lets it load nothing from elsewhere", async () => {

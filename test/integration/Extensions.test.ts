@@ -1,31 +1,24 @@
 /** What CONTRACT 2 adds to SPEC, as a client meets it. */
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
+import { report, type ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
+import { startSystem, type System } from "../kit/System.ts"
 
-let database: OpenDatabase
+let system: System
 let core: ScriptedCore
 let service: Service
 
 beforeAll(async () => {
-  database = await openDatabase()
-  core = await new ScriptedCore().listen()
-  service = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url })
+  system = await startSystem()
+  ;({ core, service } = system)
 })
 
-afterAll(async () => {
-  await service.stop()
-  await core.close()
-  await database.drop()
-})
-
-const runOf = (uuid: string) => eventually(async () => core.runOf(uuid), (run) => run !== undefined).then((run) => run!)
+afterAll(() => system.close())
 
 const body = (text: string) => ({ assistant_id: 1, input: [{ type: "text", text }] })
 
 const interrupt = async (uuid: string) => {
-  const run = await runOf(uuid)
+  const run = await system.runOf(uuid)
   await report(run, { type: "interrupted", state: null, tool_calls: [{ id: "c1", name: "look", arguments: {} }] })
   return run
 }
@@ -50,7 +43,7 @@ describe("Idempotency-Key", () => {
     const replay = await create("one", "k1")
     assert.deepStrictEqual([replay.status, replay.body], [201, answers[0]!.body])
     // What was refused took no key.
-    const run = await runOf(answers[0]!.body.uuid)
+    const run = await system.runOf(answers[0]!.body.uuid)
     await report(run, { type: "completed", turn: turnOf("done") })
     assert.strictEqual((await create("six", "k6")).status, 201)
     assert.strictEqual((await create("one", "k1")).body.uuid, answers[0]!.body.uuid)
@@ -124,7 +117,7 @@ describe("a task that is read again", () => {
       assert.deepStrictEqual([answer.status, answer.body, answer.headers.get("etag")], [304, "", etag], tag)
     }
     assert.strictEqual((await read(`"other"`)).status, 200)
-    await report(await runOf(uuid), { type: "progress", turn: turnOf("so far") })
+    await report(await system.runOf(uuid), { type: "progress", turn: turnOf("so far") })
     const changed = await read(etag)
     assert.strictEqual(changed.status, 200)
     assert.notStrictEqual(changed.headers.get("etag"), etag)
@@ -139,7 +132,7 @@ describe("a task that is read again", () => {
     const pending = await waitingOn()
     assert.deepStrictEqual([pending.party, pending.for], ["core", "acceptance"])
     assert.strictEqual(Date.parse(pending.until) - created, 30_000)
-    const run = await runOf(uuid)
+    const run = await system.runOf(uuid)
     await report(run, { type: "processing" })
     const processing = await waitingOn()
     assert.deepStrictEqual([processing.party, processing.for], ["core", "result"])
@@ -182,7 +175,7 @@ describe("?wait=", () => {
   it("holds the answer until the task is interrupted or has ended, and no longer than asked", async () => {
     const token = await mint("waiter")
     const { uuid } = (await service.create(token, "x")).body
-    const run = await runOf(uuid)
+    const run = await system.runOf(uuid)
     const started = performance.now()
     const answers = Array.from({ length: 50 }, () => wait(service, token, uuid, 60))
     const short = await wait(service, token, uuid, 1)
@@ -203,7 +196,7 @@ describe("?wait=", () => {
   it("ends with any change of the version that the client has, or with 304 when there is none", async () => {
     const token = await mint("version-waiter")
     const { uuid } = (await service.create(token, "x")).body
-    const run = await runOf(uuid)
+    const run = await system.runOf(uuid)
     const etag = (await service.get(token, uuid)).headers.get("etag") ?? ""
     assert.strictEqual((await wait(service, token, uuid, 1, etag)).status, 304)
     const waiting = wait(service, token, uuid, 60, etag)
@@ -230,10 +223,10 @@ describe("?wait=", () => {
   })
 
   it("hears of changes made on another node, and a node that drains lets everyone go", async () => {
-    const other = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url })
+    const other = await Service.start({ DATABASE_URL: system.database.url, CORE_URL: core.url })
     const token = await mint("across")
     const { uuid } = (await service.create(token, "x")).body
-    const run = await runOf(uuid)
+    const run = await system.runOf(uuid)
     const waiting = wait(other, token, uuid, 60, (await other.get(token, uuid)).headers.get("etag") ?? "")
     // The wait has begun when the other node has an answer for a request made after it.
     await other.get(token, uuid)
@@ -276,7 +269,7 @@ describe("the event stream", () => {
   it("tells every transition and progress note as it happens, ends after the last one, and replays", async () => {
     const token = await mint("listener")
     const { uuid } = (await service.create(token, "x")).body
-    const run = await runOf(uuid)
+    const run = await system.runOf(uuid)
     const live = await open(token, uuid)
     assert.strictEqual(live.status, 200)
     assert.strictEqual(live.headers.get("content-type"), "text/event-stream")

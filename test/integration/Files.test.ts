@@ -21,16 +21,8 @@ afterAll(async () => {
   removeDirectory(directory)
 })
 
-const upload = async (name: string, content: string | Uint8Array<ArrayBuffer>, field = "file") => {
-  const form = new FormData()
-  form.set(field, new File([content], name, { type: "text/plain" }))
-  const response = await fetch(`${service.url}/api/files`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${token}` },
-    body: form
-  })
-  return { status: response.status, body: await response.json() }
-}
+const upload = (name: string, content: string | Uint8Array, field?: string) =>
+  service.upload(token, name, content, "text/plain", field)
 
 describe("a file", () => {
   it("is uploaded, placed into input as it is, looked at by the assistant, and downloaded without a token", async () => {

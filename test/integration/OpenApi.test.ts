@@ -4,31 +4,28 @@ import { createLogger } from "@stoplight/prism-core"
 import { getHttpOperationsFromSpec } from "@stoplight/prism-http"
 import { createServer } from "@stoplight/prism-http-server"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
 import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
-import { internalToken, report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
-import { eventually, mint, Service } from "../kit/Service.ts"
+import { internalToken, report, type ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
+import { eventually, mint, type Service } from "../kit/Service.ts"
+import { startSystem, type System } from "../kit/System.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- a document of any shape
 type Node = Record<string, any>
 
 const directory = temporaryDirectory()
-let database: OpenDatabase
+let system: System
 let core: ScriptedCore
 let service: Service
 let document: Node
 
 beforeAll(async () => {
-  database = await openDatabase()
-  core = await new ScriptedCore().listen()
-  service = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url, DATA_DIR: directory })
+  system = await startSystem({ DATA_DIR: directory })
+  ;({ core, service } = system)
   document = await (await fetch(`${service.url}/openapi.json`)).json()
 })
 
 afterAll(async () => {
-  await service.stop()
-  await core.close()
-  await database.drop()
+  await system.close()
   removeDirectory(directory)
 })
 

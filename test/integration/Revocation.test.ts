@@ -1,29 +1,25 @@
 /** Revoked tokens (SPEC "Authentication", CONTRACT 3 and 6), as clients of two nodes on one database meet them. */
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { internalToken, report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
+import { internalToken, report, type ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
+import { startSystem, type System } from "../kit/System.ts"
 
-let database: OpenDatabase
+let system: System
 let core: ScriptedCore
 let service: Service
 let other: Service
 
 beforeAll(async () => {
-  database = await openDatabase()
-  core = await new ScriptedCore().listen()
-  const settings = { DATABASE_URL: database.url, CORE_URL: core.url }
-  service = await Service.start(settings)
-  other = await Service.start(settings)
+  system = await startSystem()
+  ;({ core, service } = system)
+  other = await Service.start(system.settings)
 })
 
 afterAll(async () => {
-  await Promise.all([service.stop(), other.stop()])
-  await core.close()
-  await database.drop()
+  await other.stop()
+  await system.close()
 })
 
-const runOf = (uuid: string) => eventually(async () => core.runOf(uuid), (run) => run !== undefined).then((run) => run!)
 const revoke = (body: unknown) => service.call("POST", "/internal/tokens/revoke", internalToken, body)
 const list = (node: Service, token: string) => node.call("GET", "/api/tasks", token).then(({ status }) => status)
 
@@ -65,7 +61,7 @@ describe("a revoked token", () => {
     const token = await mint("ben", { jti: "ben-1" })
     const reader = await mint("ben")
     const { body: { uuid } } = await other.create(token, "one")
-    const run = await runOf(uuid)
+    const run = await system.runOf(uuid)
     await report(run, { type: "progress", turn: turnOf("so far") })
     await revoke({ jti: "ben-1" })
     const { body } = await other.get(reader, uuid)
@@ -78,7 +74,7 @@ describe("a revoked token", () => {
     const token = await mint("cleo", { jti: "cleo-1" })
     const reader = await mint("cleo")
     const { body: { uuid } } = await service.create(token, "one")
-    const run = await runOf(uuid)
+    const run = await system.runOf(uuid)
     await revoke({ token })
     assert.strictEqual((await other.get(reader, uuid)).body.status, "pending")
     const answer = await report(run, { type: "processing" })
@@ -128,7 +124,7 @@ describe("a revoked token", () => {
   it("leaves an interrupted task to be answered with another one", async () => {
     const [first, second] = [await mint("hal", { jti: "hal-1" }), await mint("hal", { jti: "hal-2" })]
     const { body: { uuid } } = await service.create(first, "one")
-    const run = await runOf(uuid)
+    const run = await system.runOf(uuid)
     await report(run, { type: "interrupted", state: 1, tool_calls: [{ id: "c", name: "look", arguments: {} }] })
     await revoke({ jti: "hal-1" })
     const answer = { results: [{ tool_call_id: "c", output: 1 }] }

@@ -4,33 +4,22 @@ import { Cause, Context, Effect, Exit, Layer, ManagedRuntime, Redacted, Stream }
 import { FetchHttpClient } from "effect/http"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import * as RpcClient from "../../src/http/client/RpcClient.ts"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { internalToken, report, ScriptedCore, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
+import { internalToken, report, type ScriptedCore, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
 import { type Answer, eventually, mint, Service } from "../kit/Service.ts"
+import { startSystem, type System } from "../kit/System.ts"
 
-let database: OpenDatabase
+let system: System
 let core: ScriptedCore
 let service: Service
 
 const rotated = "the-next-internal-token"
 
 beforeAll(async () => {
-  database = await openDatabase()
-  core = await new ScriptedCore().listen()
-  service = await Service.start({
-    DATABASE_URL: database.url,
-    CORE_URL: core.url,
-    INTERNAL_TOKENS: `${internalToken},${rotated}`
-  })
+  system = await startSystem({ INTERNAL_TOKENS: `${internalToken},${rotated}` })
+  ;({ core, service } = system)
 })
 
-afterAll(async () => {
-  await service.stop()
-  await core.close()
-  await database.drop()
-})
-
-const runOf = (uuid: string) => eventually(async () => core.runOf(uuid), (run) => run !== undefined).then((run) => run!)
+afterAll(() => system.close())
 
 class Client
   extends Context.Service<Client, RpcClient.InternalClient>()("async-task-service/test/integration/Rpc.test/Client")
@@ -172,7 +161,7 @@ const scenario = async (driver: Driver, stranger: Driver) => {
   const first = await step("create", driver.create({ ...question, max_execution_time: 600 }, "a-key"))
   const replay = await step("the same key", driver.create({ ...question, max_execution_time: 600 }, "a-key"))
   assert.strictEqual(replay.uuid, first.uuid)
-  const run = await runOf(first.uuid)
+  const run = await system.runOf(first.uuid)
   await step("another's", stranger.get(first.uuid))
   await step("another's cancel", stranger.cancel(first.uuid, {}))
   await step("no one's", driver.get("nonsense"))
@@ -195,7 +184,7 @@ const scenario = async (driver: Driver, stranger: Driver) => {
   for (let n = 0; n < 5; n++) others.push(await step("create", driver.create(question)))
   await step("a sixth", driver.create(question))
   for (const { uuid } of others) {
-    await step("interrupted", driver.report(await runOf(uuid), { type: "interrupted", tool_calls: [toolCall] }))
+    await step("interrupted", driver.report(await system.runOf(uuid), { type: "interrupted", tool_calls: [toolCall] }))
   }
   await step("a reason that is too long", driver.cancel(others[0]!.uuid, { reason: "x".repeat(1001) }))
   await step("cancel", driver.cancel(others[0]!.uuid, { reason: "no longer needed" }))
@@ -245,7 +234,7 @@ describe("RPC", () => {
     it(`watches a task, resumes after what was seen, and ends with it, by ${transport}`, async () => {
       const sub = `watcher-${transport}`
       const { uuid } = (await service.create(await mint(sub), "watched")).body
-      const run = await runOf(uuid)
+      const run = await system.runOf(uuid)
       const runtime = open(transport, internalToken)
       const watch = (after?: number) =>
         runtime.runPromise(
@@ -329,7 +318,7 @@ describe("RPC", () => {
     const before = await call((client) => client["Operations.standing"]())
     const callback_url = "http://127.0.0.1:1/nobody"
     const { uuid } = (await service.create(token, "unwanted", { callback_url })).body
-    await report(await runOf(uuid), { type: "completed", turn: turnOf("done") })
+    await report(await system.runOf(uuid), { type: "completed", turn: turnOf("done") })
     const after = await call((client) => client["Operations.standing"]())
     assert.strictEqual(after.counts.completed, before.counts.completed + 1)
     const origin = new URL(callback_url).origin
@@ -372,7 +361,7 @@ describe("RPC", () => {
   })
 
   it("lets the service stop while a WebSocket watches", async () => {
-    const own = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url })
+    const own = await Service.start({ DATABASE_URL: system.database.url, CORE_URL: core.url })
     const { uuid } = (await own.create(await mint("stopper"), "long")).body
     const options = { url: own.url, token: Redacted.make(internalToken) }
     const runtime = ManagedRuntime.make(

@@ -1,25 +1,18 @@
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { internalToken, report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
-import { eventually, mint, Service } from "../kit/Service.ts"
+import { internalToken, report, type ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
+import { eventually, mint, type Service } from "../kit/Service.ts"
+import { startSystem, type System } from "../kit/System.ts"
 
-let database: OpenDatabase
+let system: System
 let core: ScriptedCore
 let service: Service
 
 beforeAll(async () => {
-  database = await openDatabase()
-  core = await new ScriptedCore().listen()
-  service = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url, CORE_TOKEN: "core-token" })
+  system = await startSystem({ CORE_TOKEN: "core-token" })
+  ;({ core, service } = system)
 })
 
-afterAll(async () => {
-  await service.stop()
-  await core.close()
-  await database.drop()
-})
-
-const runOf = (uuid: string) => eventually(async () => core.runOf(uuid), (run) => run !== undefined).then((run) => run!)
+afterAll(() => system.close())
 
 const sixDigits = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/
 
@@ -40,7 +33,7 @@ describe("a task", () => {
     assert.deepStrictEqual(created.body, { uuid, status: "pending", max_execution_time: 86_400 })
     assert.strictEqual(created.headers.get("location"), `/api/tasks/${uuid}`)
 
-    const run = await runOf(uuid)
+    const run = await system.runOf(uuid)
     const { deadline_at, events_url, run_id, user_token, ...rest } = run
     assert.strictEqual(user_token, token)
     assert.strictEqual(events_url, `${service.url}/internal/core/events`)
@@ -106,7 +99,7 @@ describe("a task", () => {
   it("is interrupted, answered and completed", async () => {
     const token = await mint("carol")
     const { uuid } = (await service.create(token, "weather?")).body
-    const first = await runOf(uuid)
+    const first = await system.runOf(uuid)
     const tool_calls = [{ id: "c1", name: "weather", arguments: { city: "Oslo" } }]
     await report(first, { type: "interrupted", tool_calls, state: { step: [1, null] } })
     const interrupted = await service.get(token, uuid)
@@ -134,7 +127,7 @@ describe("a task", () => {
     const uuids = await Promise.all([1, 2, 3].map(async (n) => (await service.create(token, `task ${n}`)).body.uuid))
     for (const uuid of uuids) {
       const tool_calls = [{ id: "c1", name: "x", arguments: {} }]
-      await report(await runOf(uuid), { type: "interrupted", tool_calls })
+      await report(await system.runOf(uuid), { type: "interrupted", tool_calls })
     }
     const canceled = await service.call("POST", `/api/tasks/${uuids[0]}/cancel`, token, { reason: "changed my mind" })
     assert.deepStrictEqual(canceled.body, { uuid: uuids[0], status: "canceled" })
@@ -143,7 +136,7 @@ describe("a task", () => {
     const all = await service.call("POST", "/api/tasks/cancel-interrupted", token)
     assert.strictEqual(all.body.canceled, 2)
     assert.sameMembers(all.body.uuids, uuids.slice(1))
-    const { run_id } = await runOf(uuids[0]!)
+    const { run_id } = await system.runOf(uuids[0]!)
     await eventually(async () => core.stops, (stops) => stops.some((stop) => stop.runId === run_id))
   })
 
@@ -158,7 +151,7 @@ describe("a task", () => {
     ] as const
     for (const [failure, error] of cases) {
       const { uuid } = (await service.create(token, "x")).body
-      await report(await runOf(uuid), { type: "failed", ...failure })
+      await report(await system.runOf(uuid), { type: "failed", ...failure })
       assert.strictEqual((await service.get(token, uuid)).body.error, error)
     }
   })
@@ -166,7 +159,7 @@ describe("a task", () => {
   it("ends at its time limit, queue wait included, with its partial output", async () => {
     const token = await mint("frank")
     const { uuid } = (await service.create(token, "long", { max_execution_time: 1 })).body
-    const run = await runOf(uuid)
+    const run = await system.runOf(uuid)
     await report(run, { type: "progress", turn: turnOf("half") })
     const { body } = await service.until(token, uuid, "failed")
     assert.strictEqual(body.error, "Task exceeded maximum execution time (1s)")
@@ -226,21 +219,21 @@ describe("the active limit", () => {
 
 describe("the cost of a task", () => {
   it("is at most 3 statements from create to completed", async () => {
-    await database.query("CREATE EXTENSION pg_stat_statements")
+    await system.database.query("CREATE EXTENSION pg_stat_statements")
     const count = 25
     core.onStart = (run) => {
       void report(run, { type: "processing" }).then(() => report(run, { type: "completed", turn: turnOf("done") }))
       return 202
     }
-    await database.query("SELECT pg_stat_statements_reset()")
+    await system.database.query("SELECT pg_stat_statements_reset()")
     const tokens = await Promise.all(Array.from({ length: count }, (_, n) => mint(`cost-${n}`)))
     // One after another: creates at the same moment would share a statement.
     for (const token of tokens) await service.create(token, "x")
     const ended = "SELECT count(*)::int AS n FROM tasks WHERE sub LIKE 'cost-%' AND status = 'completed'"
-    await eventually(async () => (await database.query<{ n: number }>(ended))[0]?.n, (n) => n === count)
+    await eventually(async () => (await system.database.query<{ n: number }>(ended))[0]?.n, (n) => n === count)
     core.onStart = () => 202
     // What runs by the clock alone does not grow with the number of tasks.
-    const statements = await database.query<{ calls: number; query: string }>(
+    const statements = await system.database.query<{ calls: number; query: string }>(
       `SELECT calls::int, query FROM pg_stat_statements
       WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND toplevel AND calls >= ${count}`
     )
@@ -318,7 +311,7 @@ describe("the edge", () => {
       "client_tools.3.type": [`Expected "function"`]
     })
     const { uuid } = (await service.create(token, "x")).body
-    const { body: refused } = await report(await runOf(uuid), { type: "interrupted", tool_calls: [] })
+    const { body: refused } = await report(await system.runOf(uuid), { type: "interrupted", tool_calls: [] })
     assert.deepStrictEqual(refused["errors"], { tool_calls: ["Expected at least one item"] })
   })
 
@@ -357,7 +350,7 @@ describe("the edge", () => {
       assert.isAtMost(Object.keys(answer.body.errors).length, 101)
     }
     const { uuid } = (await service.create(token, "x")).body
-    await report(await runOf(uuid), { type: "interrupted", tool_calls: [{ id: "c", name: "x", arguments: {} }] })
+    await report(await system.runOf(uuid), { type: "interrupted", tool_calls: [{ id: "c", name: "x", arguments: {} }] })
     const results = Array.from({ length: 200_000 }, () => 0)
     const answer = await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, { results })
     assert.deepStrictEqual(Object.keys(answer.body.errors), ["results"])
@@ -375,7 +368,7 @@ describe("the edge", () => {
   it("takes every form of the status filter, and no unknown one", async () => {
     const token = await mint("ivan")
     const { uuid } = (await service.create(token, "x")).body
-    await report(await runOf(uuid), { type: "processing" })
+    await report(await system.runOf(uuid), { type: "processing" })
     await service.create(token, "y")
     const count = async (query: string) => (await service.call("GET", `/api/tasks?${query}`, token)).body.meta?.total
     assert.strictEqual(await count(""), 2)

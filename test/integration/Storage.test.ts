@@ -25,16 +25,10 @@ afterAll(async () => {
   removeDirectory(directory)
 })
 
-const upload = async (name: string, content: string | Buffer, type = "text/plain") => {
-  const form = new FormData()
-  form.set("file", new File([typeof content === "string" ? content : new Uint8Array(content)], name, { type }))
-  const response = await fetch(`${service.url}/api/files`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${token}` },
-    body: form
-  })
-  assert.strictEqual(response.status, 201)
-  return await response.json()
+const upload = async (...[name, content, type]: [name: string, content: string | Uint8Array, type?: string]) => {
+  const { body, status } = await service.upload(token, name, content, type)
+  assert.strictEqual(status, 201)
+  return body
 }
 
 const linkOf = (item: { readonly file: { readonly provider_data: { readonly path: string } } }) =>

@@ -1,23 +1,23 @@
 /** Webhooks as their receiver meets them: from a real process, over real sockets. */
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { verifyWebhook } from "../../src/http/client/Webhooks.ts"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
+import { openDatabase } from "../kit/databases.ts"
+import { report, type ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
+import { startSystem, type System } from "../kit/System.ts"
 import { chaosRounds } from "../kit/webhookChaos.ts"
 import { WebhookTarget } from "../kit/WebhookTarget.ts"
 
-let database: OpenDatabase
+let system: System
 let core: ScriptedCore
 let target: WebhookTarget
 let service: Service
 const answerWell = new WebhookTarget().onPost
 
 beforeAll(async () => {
-  database = await openDatabase()
-  core = await new ScriptedCore().listen()
   target = await new WebhookTarget().listen()
-  service = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url, WEBHOOK_ALLOW_PRIVATE: "true" })
+  system = await startSystem({ WEBHOOK_ALLOW_PRIVATE: "true" })
+  ;({ core, service } = system)
 })
 
 afterEach(() => {
@@ -25,10 +25,8 @@ afterEach(() => {
 })
 
 afterAll(async () => {
-  await service.stop()
-  await core.close()
+  await system.close()
   await target.close()
-  await database.drop()
 })
 
 const secret = "canary-secret-7c1f"
@@ -108,7 +106,7 @@ describe("a webhook", () => {
     assert.strictEqual(second!.body, first!.body)
     const [delivery] = await settled(token, uuid)
     assert.strictEqual(delivery.state, "delivered")
-    const [{ count }] = await database.query<{ count: number }>(
+    const [{ count }] = await system.database.query<{ count: number }>(
       "SELECT count(callback_secret)::int AS count FROM webhook_deliveries WHERE delivered_at IS NOT NULL"
     ) as [{ count: number }]
     assert.strictEqual(count, 0)
@@ -134,7 +132,7 @@ describe("a webhook", () => {
     const [post] = await posted(uuid, 1)
     assert.strictEqual(post!.body, await rawGet(token, uuid))
     assert.isAbove(post!.body.length, 10_000_000)
-    const [row] = await database.query<{ bytes: number }>(
+    const [row] = await system.database.query<{ bytes: number }>(
       `SELECT max(pg_column_size(d.*))::int AS bytes FROM webhook_deliveries d WHERE task_uuid = '${uuid}'`
     )
     assert.isBelow(row!.bytes, 2000)
@@ -143,13 +141,13 @@ describe("a webhook", () => {
   it("costs a task without a callback URL no statement", async () => {
     const token = await mint("silent")
     const statements = async () => {
-      const [row] = await database.query<{ calls: number }>(
+      const [row] = await system.database.query<{ calls: number }>(
         "SELECT coalesce(sum(calls), 0)::int AS calls FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid"
           + " WHERE datname = current_database() AND (query LIKE '%claimed AS%' OR query LIKE '%webhook_attempts a%')"
       )
       return row!.calls
     }
-    await database.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+    await system.database.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
     const before = await statements()
     const start = performance.now()
     for (let count = 0; count < 40; count++) {
@@ -162,7 +160,7 @@ describe("a webhook", () => {
   })
 
   it("reaches no private address unless the operator lists it", async () => {
-    const strict = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url })
+    const strict = await Service.start({ DATABASE_URL: system.database.url, CORE_URL: core.url })
     const token = await mint("private")
     const guarded = await new WebhookTarget().listen()
     await service.stop()
@@ -180,7 +178,11 @@ describe("a webhook", () => {
     } finally {
       await strict.stop()
       await guarded.close()
-      service = await Service.start({ DATABASE_URL: database.url, CORE_URL: core.url, WEBHOOK_ALLOW_PRIVATE: "true" })
+      service = await Service.start({
+        DATABASE_URL: system.database.url,
+        CORE_URL: core.url,
+        WEBHOOK_ALLOW_PRIVATE: "true"
+      })
     }
   })
 })

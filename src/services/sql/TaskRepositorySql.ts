@@ -1,8 +1,8 @@
 /** The store of tasks in Postgres. The rules that must hold are guards in its statements; see `CommitStatement`. */
-import { Duration, Effect, Layer, Option, Schema } from "effect"
+import { Duration, Effect, Layer, Option, type Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Limits from "../../domain/Limits.ts"
-import { isTerminal, sourcesOf, TaskId, TaskStatus } from "../../domain/Task.ts"
+import { isTerminal, sourcesOf, type TaskId, TaskStatus } from "../../domain/Task.ts"
 import { changeOf } from "../../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
 import { format, plus } from "../../domain/Timestamp.ts"

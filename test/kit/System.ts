@@ -1,0 +1,34 @@
+/** What most integration tests meet: the service as a process, on a database of its own, with a core that they script. */
+import { type OpenDatabase, openDatabase } from "./databases.ts"
+import { ScriptedCore, type StartedRun } from "./ScriptedCore.ts"
+import { eventually, Service } from "./Service.ts"
+
+export interface System {
+  readonly database: OpenDatabase
+  readonly core: ScriptedCore
+  readonly service: Service
+  /** What every node of the system is started with. */
+  readonly settings: Readonly<Record<string, string>>
+  /** The run that the core was handed last of a task, once it was. */
+  readonly runOf: (uuid: string) => Promise<StartedRun>
+  readonly close: () => Promise<void>
+}
+
+export const startSystem = async (more: Readonly<Record<string, string>> = {}): Promise<System> => {
+  const database = await openDatabase()
+  const core = await new ScriptedCore().listen()
+  const settings = { DATABASE_URL: database.url, CORE_URL: core.url, ...more }
+  const service = await Service.start(settings)
+  return {
+    database,
+    core,
+    service,
+    settings,
+    runOf: (uuid) => eventually(async () => core.runOf(uuid), (run) => run !== undefined).then((run) => run!),
+    close: async () => {
+      await service.stop()
+      await core.close()
+      await database.drop()
+    }
+  }
+}
