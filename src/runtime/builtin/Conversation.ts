@@ -38,7 +38,7 @@ export const start = ({ input, turns }: CreateTurn): ReadonlyArray<Message> => [
   { role: "user", content: input }
 ]
 
-const toMessage = ({ is_error, output, tool_call_id }: ToolResult): Message => ({
+export const toMessage = ({ is_error, output, tool_call_id }: ToolResult): Message => ({
   role: "tool",
   tool_call_id,
   content: Predicate.isString(output) ? output : JSON.stringify(output),
