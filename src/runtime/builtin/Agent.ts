@@ -190,15 +190,10 @@ export const run = (
     }
     messages = [...messages, { ...reply, tool_calls: calls }]
     const answers = yield* Effect.forEach(calls, answer, { concurrency: toolConcurrency })
-    const pending: Array<ToolCall> = []
-    for (const [call, answered] of Arr.zip(calls, answers)) {
-      if (answered === undefined) pending.push(call)
-      else {
-        const { content, isError, output } = answered
-        messages = [...messages, Conversation.answerTo(call.id, content, isError)]
-        if (output !== undefined) images = [...images, output]
-      }
-    }
+    const pending = calls.filter((_, index) => answers[index] === undefined)
+    const answered = Arr.zip(calls, answers).flatMap(([{ id }, given]) => given === undefined ? [] : [{ id, ...given }])
+    messages = [...messages, ...answered.map(({ content, id, isError }) => Conversation.answerTo(id, content, isError))]
+    images = [...images, ...answered.map(({ output }) => output).filter(Predicate.isNotUndefined)]
     if (!Arr.isArrayNonEmpty(pending)) return yield* rounds()
     finish = "tool_calls"
     return { type: "tool_calls", tool_calls: pending, turn: turn() }

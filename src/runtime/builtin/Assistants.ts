@@ -2,24 +2,12 @@
  * The assistants there are: one file (YAML, of which JSON is a part), read again when it has changed. A change that cannot
  * be used is told in the log, by line, and the assistants stay as they were.
  */
-import { Effect, FileSystem, Predicate, Redacted, Ref, Result, Schema, SchemaIssue } from "effect"
+import { Effect, FileSystem, Predicate, Redacted, Ref, Result, Schema, SchemaIssue, UndefinedOr } from "effect"
 import { LineCounter, parseDocument } from "yaml"
 import { JsonObject } from "../../domain/OpaqueJson.ts"
 import type { Endpoint } from "./OpenAiModel.ts"
 
 type Environment = Readonly<Record<string, string | undefined>>
-
-export interface Assistant {
-  readonly id: number
-  readonly name: string
-  readonly instructions: string
-  /** The first one is the default. */
-  readonly models: ReadonlyMap<number, Endpoint>
-  readonly imageGenerators: ReadonlyMap<number, Endpoint>
-  readonly maxRounds: number
-}
-
-export type Assistants = ReadonlyMap<number, Assistant>
 
 /** The file cannot be used; the message names every place in it that is wrong. */
 export class InvalidAssistants extends Schema.TaggedError<InvalidAssistants>()("InvalidAssistants", {
@@ -73,22 +61,26 @@ const definitionsFor = (environment: Environment) => {
 }
 type Definition = ReturnType<typeof definitionsFor>["Type"]["assistants"][number]
 
-const toAssistant = (definition: Definition, environment: Environment): Assistant => {
+const toAssistant = (definition: Definition, environment: Environment) => {
   const endpoints = (configurations: Definition["image_generators"] = []) =>
     new Map(configurations.map(({ api_key_env, base_url, id, model, parameters = {} }): [number, Endpoint] => {
-      const key = api_key_env === undefined ? undefined : environment[api_key_env]
-      const apiKey = key === undefined ? undefined : Redacted.make(key)
+      const apiKey = UndefinedOr.map(api_key_env, (variable) => Redacted.make(environment[variable] ?? ""))
       return [id, { baseUrl: base_url.replace(/\/+$/, ""), apiKey, model, parameters }]
     }))
   return {
     id: definition.id,
     name: definition.name,
     instructions: definition.instructions ?? "",
+    /** The first one is the default. */
     models: endpoints(definition.llm_models),
     imageGenerators: endpoints(definition.image_generators),
     maxRounds: definition.limits?.rounds ?? defaultRounds
   }
 }
+
+export type Assistant = ReturnType<typeof toAssistant>
+
+export type Assistants = ReadonlyMap<number, Assistant>
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 

@@ -2,7 +2,7 @@
  * The built-in assistant backend: another system played by us, known only by the wire of CONTRACT 5. A chat's id carries its
  * assistant and configurations, so chats outlive a restart; files and interrupted turns are kept in a folder.
  */
-import { Effect, Option, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Ndjson } from "effect/encoding"
 import { HttpClient, HttpRouter, HttpServerResponse } from "effect/http"
@@ -108,22 +108,23 @@ export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl,
         if (transcription === undefined) {
           return answer(501, { message: "No transcription is configured." })
         }
-        const file = yield* Effect.option(storage.find(id))
-        if (Option.isNone(file)) {
-          return answer(404, { message: "No such file." })
-        }
-        if (file.value.size > maxVoiceBytes) {
+        const file = yield* storage.find(id)
+        if (file.size > maxVoiceBytes) {
           return answer(413, { message: "The recording is too large." })
         }
-        const text = yield* OpenAiMedia.transcribe(transcription, file.value.name, yield* storage.read(file.value))
+        const text = yield* OpenAiMedia.transcribe(transcription, file.name, yield* storage.read(file))
         return answer(200, { text })
       }).pipe(
         Effect.provideService(HttpClient.HttpClient, http),
-        Effect.catchTag("AiError", (error) =>
-          Effect.as(
-            Effect.logWarning("a recording was not transcribed", error),
-            error.reason._tag === "QuotaExhaustedError" ? paymentRequired : answer(502, { message: "No transcript." })
-          ))
+        Effect.catchTags({
+          FileMissing: ({ message }) =>
+            Effect.succeed(answer(404, { message })),
+          AiError: (error) =>
+            Effect.as(
+              Effect.logWarning("a recording was not transcribed", error),
+              error.reason._tag === "QuotaExhaustedError" ? paymentRequired : answer(502, { message: "No transcript." })
+            )
+        })
       )
 
       // Every call comes with the user's own token; whether it is valid the service has seen to.

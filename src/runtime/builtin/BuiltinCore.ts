@@ -2,15 +2,15 @@
  * The built-in processing core: another system played by us. It knows the service and the assistant backend only by the
  * wires of CONTRACT 4 and 5, and keeps no state that outlives it: the service offers a lost run again.
  */
-import { Cause, Effect, FiberMap, Option, Predicate, type Redacted, Schedule, Schema, Stream } from "effect"
+import { Cause, Effect, FiberMap, Option, Predicate, Redacted, Schedule, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Ndjson } from "effect/encoding"
 import { HttpClient, HttpClientRequest, HttpClientResponse, HttpRouter, HttpServerResponse } from "effect/http"
+import { createHash, timingSafeEqual } from "node:crypto"
 import { Chat, Transcription, TurnLine } from "../../domain/AssistantProtocol.ts"
 import { type CoreEvent, FailureCode, StartRun } from "../../domain/CoreProtocol.ts"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
 import { VoiceItem } from "../../domain/TaskRequest.ts"
-import { isOneOf } from "../../http/handlers/Authorization.ts"
 import * as JsonCalls from "./JsonCalls.ts"
 
 export interface CoreOptions {
@@ -27,8 +27,7 @@ class RunFailed extends Schema.TaggedError<RunFailed>()("RunFailed", {
   message: Schema.NullOr(Schema.String)
 }) {}
 
-/** The service did not take an event, and may the next time. */
-class EventNotTaken extends Schema.TaggedError<EventNotTaken>()("EventNotTaken", {}) {}
+const digestOf = (text: string) => createHash("sha256").update(text).digest()
 
 const failed = (code: FailureCode, message: string | null = null) => new RunFailed({ code, message })
 
@@ -38,16 +37,12 @@ const refused = (status: number) =>
 
 /** Why there is no transcript. A missing recording does not make the assistant unavailable. */
 const unheard = (status: number) => {
-  switch (status) {
-    case 402:
-      return failed("payment_required")
-    case 404:
-      return failed("internal", "Voice input is not in storage")
-    case 501:
-      return failed("internal", "Voice input cannot be transcribed: no transcription service is configured")
-    default:
-      return failed("internal", "Voice input could not be transcribed")
-  }
+  if (status === 402) return failed("payment_required")
+  if (status === 404) return failed("internal", "Voice input is not in storage")
+  const problem = status === 501
+    ? "cannot be transcribed: no transcription service is configured"
+    : "could not be transcribed"
+  return failed("internal", `Voice input ${problem}`)
 }
 
 /** What a run goes on from: its chat, and what was heard in each voice item. */
@@ -103,22 +98,20 @@ export const layer = ({ backendUrl, internalToken, token }: CoreOptions) =>
       const runs = yield* FiberMap.make<string>()
 
       /** Delivers one event, for as long as it takes. True when the service no longer wants the run. */
-      const send = Effect.fnUntraced(
-        function*({ events_url, run_id, task_id }: StartRun, event: Unaddressed<CoreEvent>) {
-          const request = HttpClientRequest.post(events_url).pipe(
-            HttpClientRequest.bearerToken(internalToken),
-            HttpClientRequest.bodyJsonUnsafe({ ...event, task_id, run_id, event_id: yield* random.uuidV4() })
-          )
-          return yield* http.execute(request).pipe(
-            Effect.tap((response) => response.text),
-            Effect.timeout("10 seconds"),
-            Effect.mapError(() => new EventNotTaken({})),
-            Effect.filterOrFail(({ status }) => status < 500 && status !== 429, () => new EventNotTaken({})),
-            Effect.retry(eventRetry),
-            Effect.map(({ status }) => status >= 400)
-          )
-        }
-      )
+      const send = Effect.fnUntraced(function*(run: StartRun, event: Unaddressed<CoreEvent>) {
+        const { events_url, run_id, task_id } = run
+        const request = HttpClientRequest.post(events_url).pipe(
+          HttpClientRequest.bearerToken(internalToken),
+          HttpClientRequest.bodyJsonUnsafe({ ...event, task_id, run_id, event_id: yield* random.uuidV4() })
+        )
+        return yield* http.execute(request).pipe(
+          Effect.tap((response) => response.text),
+          Effect.flatMap(HttpClientResponse.filterStatus((status) => status < 500 && status !== 429)),
+          Effect.timeout("10 seconds"),
+          Effect.retry(eventRetry),
+          Effect.map(({ status }) => status >= 400)
+        )
+      })
 
       const call = (run: StartRun, path: string, body: object, refuse = refused) =>
         HttpClientRequest.post(backendUrl + path).pipe(
@@ -196,7 +189,8 @@ export const layer = ({ backendUrl, internalToken, token }: CoreOptions) =>
         return HttpServerResponse.empty({ status: isRunning ? 202 : 404 })
       })
 
-      const handler = JsonCalls.handler((given) => token === undefined || isOneOf([token], given))
+      const expected = token === undefined ? undefined : digestOf(Redacted.value(token))
+      const handler = JsonCalls.handler((given) => expected === undefined || timingSafeEqual(digestOf(given), expected))
       yield* router.add("POST", "/runs", handler(start))
       yield* router.add("POST", "/runs/:runId/stop", handler(stop))
     })

@@ -56,6 +56,11 @@ const turnOf = (model: string, request: CreateTurn, answer: string, finish_reaso
   }
 }
 
+const completed = (model: string, request: CreateTurn, answer: string): TurnLine => ({
+  type: "completed",
+  turn: turnOf(model, request, answer, "stop")
+})
+
 const help = [
   "I am a demo assistant: rules, no model. Try",
   "  2 * (3 + 4)                arithmetic",
@@ -106,11 +111,8 @@ const describe = (storage: FileStorage, reader: FileReader.FileReader) =>
         : `, sha256 ${createHash("sha256").update(yield* storage.read(file)).digest("hex")}`
       return `${mime_type}, ${file.size} bytes, ${facts}${digest}`
     },
-    (effect, { name }) =>
-      Effect.match(effect, {
-        onFailure: ({ message }) => `${name}: ${message}`,
-        onSuccess: (answer) => `${name}: ${answer}`
-      })
+    Effect.catch(({ message }) => Effect.succeed(message)),
+    (effect, { name }) => Effect.map(effect, (answer) => `${name}: ${answer}`)
   )
 
 const rules = (storage: FileStorage, reader: FileReader.FileReader): DemoAssistant => {
@@ -121,10 +123,7 @@ const rules = (storage: FileStorage, reader: FileReader.FileReader): DemoAssista
     const answers = files.length === 0
       ? Effect.succeed([answerText(asked)])
       : Effect.forEach(files, ({ file }) => describeFile(file, asked))
-    return Stream.fromEffect(Effect.map(answers, (all): TurnLine => ({
-      type: "completed",
-      turn: turnOf("demo-rules", request, all.join("\n\n"), "stop")
-    })))
+    return Stream.fromEffect(Effect.map(answers, (all) => completed("demo-rules", request, all.join("\n\n"))))
   }
 }
 
@@ -150,11 +149,11 @@ const tools: DemoAssistant = (request) => {
   if (request.tool_results === undefined && Arr.isArrayNonEmpty(calls)) {
     return Stream.make({ type: "tool_calls", tool_calls: calls, turn: turnOf("demo-tools", request, "", "tool_calls") })
   }
-  const answers =
-    request.tool_results?.map(({ is_error, output, tool_call_id }) =>
-      `${tool_call_id} ${is_error === true ? "failed with" : "answered"} ${JSON.stringify(output)}`
-    ) ?? ["No client_tools came with this task, so there is none to call."]
-  return Stream.make({ type: "completed", turn: turnOf("demo-tools", request, answers.join("\n"), "stop") })
+  const answers = request.tool_results?.map(({ is_error, output, tool_call_id }) =>
+    `${tool_call_id} ${is_error === true ? "failed with" : "answered"} ${JSON.stringify(output)}`
+  )
+  const answer = answers?.join("\n") ?? "No client_tools came with this task, so there is none to call."
+  return Stream.make(completed("demo-tools", request, answer))
 }
 
 /** Counts the seconds that the text asks for (`take 30 seconds`, else 10), one progress note each. */

@@ -58,18 +58,15 @@ const lost = (description: string) =>
 
 /** A provider's own code of an error, wherever it stands in the body. */
 const reasonOf = (status: number, body: string, retryAfter?: string): AiError.AiErrorReason => {
-  if (status === 402 || (status === 429 && /insufficient_quota|billing_hard_limit/.test(body))) {
-    return new AiError.QuotaExhaustedError({})
-  }
-  if (status === 429) {
-    const seconds = Number(retryAfter)
-    return new AiError.RateLimitError(
-      seconds > 0 ? { retryAfter: Duration.min(Duration.seconds(seconds), maxRetryAfter) } : {}
-    )
-  }
-  return status === 408 || status === 409
-    ? new AiError.InternalProviderError({ description: `status ${status}` })
-    : AiError.reasonFromHttpStatus({ status, description: `status ${status}` })
+  const isSpent = status === 402 || (status === 429 && /insufficient_quota|billing_hard_limit/.test(body))
+  if (isSpent) return new AiError.QuotaExhaustedError({})
+  const description = `status ${status}`
+  if (status === 408 || status === 409) return new AiError.InternalProviderError({ description })
+  if (status !== 429) return AiError.reasonFromHttpStatus({ status, description })
+  const seconds = Number(retryAfter)
+  return new AiError.RateLimitError(
+    seconds > 0 ? { retryAfter: Duration.min(Duration.seconds(seconds), maxRetryAfter) } : {}
+  )
 }
 
 /** An answer that is no answer, as what it means; the provider's words stay in the log, the key not even there. */
