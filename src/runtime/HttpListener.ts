@@ -61,6 +61,15 @@ const drain = (request: IncomingMessage, response: ServerResponse) =>
     if (!request.complete) setImmediate(() => request.resume())
   })
 
+/** Whoever began to read a request and answered before its end has given up on the rest: the connection takes no other. */
+const endEarly = (request: IncomingMessage, response: ServerResponse) => {
+  const { writeHead } = response
+  response.writeHead = (...head: ReadonlyArray<never>) => {
+    if (request.readableDidRead && !request.complete) response.shouldKeepAlive = false
+    return Reflect.apply(writeHead, response, head)
+  }
+}
+
 const make = (timeouts: typeof Timeouts.Service): Server => {
   const server = createServer({
     // Node's own limit on a whole request would cut long uploads.
@@ -94,7 +103,7 @@ const make = (timeouts: typeof Timeouts.Service): Server => {
       if (!server.listening) setImmediate(() => server.closeIdleConnections())
     })
   })
-  return server.on("request", drain)
+  return server.prependListener("request", endEarly).on("request", drain)
 }
 
 /** Routes on a port. Listening comes last: a request that met no routes yet would wait for ever. */
