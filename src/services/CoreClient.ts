@@ -4,8 +4,10 @@ import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../domain/HandO
 import type { OpaqueJson } from "../domain/OpaqueJson.ts"
 import type { Principal } from "../domain/Principal.ts"
 import type { RunId, TaskId } from "../domain/Task.ts"
-import { format, type Timestamp } from "../domain/Timestamp.ts"
+import { format, now, type Timestamp } from "../domain/Timestamp.ts"
 import { CoreTransport } from "./CoreTransport.ts"
+import * as Metrics from "./Metrics.ts"
+import * as Tracing from "./Tracing.ts"
 
 export interface Run {
   readonly taskId: TaskId
@@ -53,6 +55,23 @@ const delayOf = (value: string | undefined) =>
     })
   })
 
+/** Measures a call by what came of it. */
+const observed = <E extends { readonly _tag: string }>(
+  operation: "start" | "stop",
+  runId: RunId,
+  call: Effect.Effect<void, E>
+) => {
+  const measured = Effect.flatMap(now, (startedAt) => {
+    const record = (outcome: string) =>
+      Effect.map(now, (endedAt) => Metrics.coreCalls.record((endedAt - startedAt) / 1_000_000, operation, outcome))
+    return Effect.tapError(
+      Effect.andThen(call, record("accepted")),
+      ({ _tag }) => record(_tag === "CoreRefused" ? "refused" : "unavailable")
+    )
+  })
+  return Tracing.withSpan(measured, `core ${operation}`, () => ({ kind: "client", attributes: { "run.id": runId } }))
+}
+
 export class CoreClient extends Context.Service<CoreClient, {
   /** Offers a run to the core. Idempotent by its `run_id`, so it may be repeated. */
   readonly start: (run: Run) => Effect.Effect<void, CoreUnavailable | CoreRefused>
@@ -70,7 +89,10 @@ export class CoreClient extends Context.Service<CoreClient, {
 
         const post = (path: string, body: string) =>
           Effect.flatMap(
-            transport.post(address.url + path, headers, body),
+            Effect.flatMap(
+              Tracing.propagation,
+              (trace) => transport.post(address.url + path, { ...headers, ...trace }, body)
+            ),
             ({ retryAfter, status }): Effect.Effect<void, CoreUnavailable | CoreRefused> => {
               if (status >= 200 && status < 300) return Effect.void
               if (!isRetryableStatus(status)) return Effect.fail(new CoreRefused({ status }))
@@ -88,7 +110,7 @@ export class CoreClient extends Context.Service<CoreClient, {
             const answered = Deferred.makeUnsafe<void>()
             starting.set(run.runId, answered)
             return Effect.ensuring(
-              post("/runs", encode(run, address.eventsUrl)),
+              observed("start", run.runId, post("/runs", encode(run, address.eventsUrl))),
               Effect.sync(() => {
                 if (starting.get(run.runId) === answered) starting.delete(run.runId)
                 Deferred.doneUnsafe(answered, Effect.void)
@@ -100,7 +122,7 @@ export class CoreClient extends Context.Service<CoreClient, {
           function*(runId: RunId, reason: string) {
             const answered = starting.get(runId)
             if (answered !== undefined) yield* Deferred.await(answered)
-            yield* post(`/runs/${runId}/stop`, JSON.stringify({ reason }))
+            yield* observed("stop", runId, post(`/runs/${runId}/stop`, JSON.stringify({ reason })))
           },
           Effect.catchIf((error) => error._tag === "CoreRefused" && error.status === 404, () => Effect.void)
         )

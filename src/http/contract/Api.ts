@@ -16,6 +16,8 @@ const ofOneTask = [Errors.Forbidden, Errors.NotFound] as const
 const ofAnyBody = [Errors.RequestTimeout, Errors.UnsupportedMediaType, Errors.ValidationFailed] as const
 const ofBody = [...ofAnyBody, Errors.PayloadTooLarge] as const
 const documented = (summary: string, description: string) => OpenApi.annotations({ summary, description })
+/** What Prometheus asks for. */
+export const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 const values = Schema.Union([Schema.String, Schema.Array(Schema.String)])
 
 export class TasksGroup extends HttpApiGroup.make("tasks").add(
@@ -148,8 +150,20 @@ export class TokensGroup extends HttpApiGroup.make("tokens").add(
   OpenApi.annotations({ description: "For those who issue tokens, with an internal token." })
 ) {}
 
+export class OperationsGroup extends HttpApiGroup.make("operations").add(
+  HttpApiEndpoint.get("metrics", "/internal/metrics", {
+    success: Schema.String.pipe(HttpApiSchema.asText({ contentType: metricsType }))
+  }).annotateMerge(
+    documented("Read the metrics", "Of this node, in Prometheus's text format.")
+  )
+).middleware(InternalAuthorization).annotateMerge(
+  OpenApi.annotations({ description: "For operators, with an internal token." })
+) {}
+
 export class Api
-  extends HttpApi.make("async-task-service").add(FilesGroup).add(TasksGroup).add(CoreGroup).add(TokensGroup)
+  extends HttpApi.make("async-task-service").add(FilesGroup).add(TasksGroup).add(CoreGroup).add(TokensGroup).add(
+    OperationsGroup
+  )
     .annotateMerge(
       OpenApi.annotations({
         title: "Asynchronous Task Service",

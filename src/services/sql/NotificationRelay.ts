@@ -6,6 +6,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Clock, Deferred, Duration, Effect, Layer, Queue, Schedule, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { TaskId } from "../../domain/Task.ts"
+import * as Metrics from "../Metrics.ts"
 import { TaskNotifications } from "../TaskNotifications.ts"
 
 const channel = "async_task_service"
@@ -42,6 +43,7 @@ export const layer = Layer.effectDiscard(
       if (node === undefined || node === self) return
       nodes.set(node, yield* Clock.currentTimeMillis)
       if (kind === "hello") yield* send("here")
+      Metrics.hints.add(uuids.length, "heard")
       yield* Effect.forEach(uuids.filter(isTaskId), notifications.hear, { discard: true })
     })
 
@@ -59,7 +61,11 @@ export const layer = Layer.effectDiscard(
       for (const [node, heard] of nodes) if (now - heard > maxSilence) nodes.delete(node)
       yield* send("here")
     })
-    const pass = Effect.flatMap(Queue.takeBetween(outgoing, 1, maxBatch), (uuids) => send("changed", new Set(uuids)))
+    const pass = Effect.flatMap(Queue.takeBetween(outgoing, 1, maxBatch), (uuids) => {
+      const changed = new Set(uuids)
+      Metrics.hints.add(changed.size, "told")
+      return send("changed", changed)
+    })
 
     yield* notifications.relay((uuid) => {
       if (nodes.size > 0) Queue.offerUnsafe(outgoing, uuid)

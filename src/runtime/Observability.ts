@@ -1,0 +1,116 @@
+/**
+ * Where traces, metrics and logs go: by OTLP where an endpoint is set, and no span is made anywhere where none is. Services
+ * know of none of it. A collector that is down, slow or hangs costs its data and nothing else.
+ */
+import { NodeHttpClient } from "@effect/platform-node"
+import { Duration, Effect, Layer, Logger, References, Tracer } from "effect"
+import { HttpClient, HttpClientError, HttpMiddleware, UrlParams } from "effect/http"
+import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
+import { randomUUID } from "node:crypto"
+import { readFileSync } from "node:fs"
+import * as Edge from "../http/Edge.ts"
+import * as TaskTraces from "../services/TaskTraces.ts"
+import * as ProcessMetrics from "./ProcessMetrics.ts"
+import { sampled, type Sampler } from "./Sampler.ts"
+
+export interface Telemetry {
+  /** Base URL of the collector, without a trailing slash. */
+  readonly endpoint: string
+  readonly protocol: "http/protobuf" | "http/json"
+  readonly headers: Readonly<Record<string, string>>
+  readonly attributes: Readonly<Record<string, string>>
+  readonly sampler: Sampler
+  /** One clock over each export. */
+  readonly timeout: Duration.Duration
+  readonly metricsInterval: Duration.Duration
+}
+
+const { name, version }: { readonly name: string; readonly version: string } = JSON.parse(
+  readFileSync(new URL("../../package.json", import.meta.url), "utf8")
+)
+
+/** Exports under way; what comes while a slow collector holds them all is dropped. */
+const maxExports = 8
+
+const shutdownTimeout = Duration.seconds(3)
+
+const begins = new Set<string>([...Object.values(TaskTraces.names), "core stop"])
+
+/** Says once that telemetry is not taken, and once that it is again. */
+const layerClient = ({ endpoint, timeout }: Telemetry) =>
+  Layer.effect(
+    HttpClient.HttpClient,
+    Effect.map(HttpClient.HttpClient, (client) => {
+      let isTaken = true
+      let underWay = 0
+      const turn = (taken: boolean, log: Effect.Effect<void>) =>
+        Effect.suspend(() => {
+          if (isTaken === taken) return Effect.void
+          isTaken = taken
+          return log
+        })
+      return client.pipe(
+        HttpClient.transform((effect, request) => {
+          const failed = (description: string) =>
+            new HttpClientError.HttpClientError({
+              reason: new HttpClientError.TransportError({ request, description })
+            })
+          const bounded = Effect.timeoutOrElse(effect, {
+            duration: timeout,
+            orElse: () => Effect.fail(failed(`no answer within ${Duration.format(timeout)}`))
+          })
+          return Effect.suspend(() => {
+            if (underWay >= maxExports) return Effect.fail(failed("too many exports are under way"))
+            underWay++
+            return Effect.ensuring(bounded, Effect.sync(() => underWay--))
+          })
+        }),
+        HttpClient.filterStatusOk,
+        HttpClient.tap(() => turn(true, Effect.logInfo(`telemetry is taken at ${endpoint} again`))),
+        HttpClient.tapError(({ message }) =>
+          turn(false, Effect.logWarning(`telemetry is not taken at ${endpoint}: ${message}`))
+        )
+      )
+    })
+  ).pipe(Layer.provide(NodeHttpClient.layerUndici))
+
+const layerExport = (telemetry: Telemetry) => {
+  const { attributes, headers, metricsInterval, protocol, sampler } = telemetry
+  const options = (signal: "traces" | "metrics" | "logs") => ({
+    url: `${telemetry.endpoint}/v1/${signal}`,
+    headers,
+    shutdownTimeout,
+    resource: {
+      serviceName: attributes["service.name"] ?? name,
+      serviceVersion: attributes["service.version"] ?? version,
+      attributes: { "service.instance.id": instance, ...attributes }
+    }
+  })
+  const instance = randomUUID()
+  const layerTracer = Layer.effect(
+    Tracer.Tracer,
+    Effect.map(
+      OtlpTracer.make(options("traces")),
+      (tracer) => sampled(tracer, sampler, (span) => span.kind === "server" || begins.has(span.name))
+    )
+  )
+  return Layer.mergeAll(
+    layerTracer,
+    Layer.effectDiscard(OtlpMetrics.make({ ...options("metrics"), exportInterval: metricsInterval })),
+    Logger.layer([OtlpLogger.make(options("logs"))], { mergeWithExisting: true }),
+    Layer.succeed(HttpMiddleware.SpanNameGenerator, Edge.spanName),
+    Layer.succeed(HttpMiddleware.TracerDisabledWhen, (request) => !Edge.isWorthATrace(request)),
+    // Nobody knows what clients put into queries.
+    Layer.succeed(UrlParams.CurrentRedactedNames, [/^/])
+  ).pipe(
+    Layer.provide(OtlpExporter.layerFlusher),
+    Layer.provide(protocol === "http/json" ? OtlpSerialization.layerJson : OtlpSerialization.layerProtobuf),
+    Layer.provide(layerClient(telemetry))
+  )
+}
+
+export const layer = (telemetry: Telemetry | undefined) =>
+  Layer.merge(
+    ProcessMetrics.layer,
+    telemetry === undefined ? Layer.succeed(References.TracerEnabled, false) : layerExport(telemetry)
+  )
