@@ -12,8 +12,7 @@ import type { CorsOrigins } from "../http/Cors.ts"
 import type { TokenRules } from "../services/TokenVerifier.ts"
 import * as AddressGuard from "./AddressGuard.ts"
 import type { Endpoint } from "./builtin/OpenAiModel.ts"
-import type { Telemetry } from "./Observability.ts"
-import { samplers } from "./Sampler.ts"
+import * as TelemetrySettings from "./TelemetrySettings.ts"
 import * as TokenKeys from "./TokenKeys.ts"
 
 interface Setting {
@@ -89,32 +88,7 @@ export const settings: ReadonlyArray<Setting> = [
   { names: ["MAX_ACTIVE_TASKS"], default: "`5`", meaning: "active tasks of one user" },
   { names: ["RETENTION"], default: "`30 days`", meaning: "how long ended tasks are kept" },
   { names: ["DATABASE_CONNECTIONS"], default: "`10`", meaning: "size of the connection pool" },
-  {
-    names: ["OTEL_EXPORTER_OTLP_ENDPOINT"],
-    default: "unset",
-    meaning: "base URL of a collector that takes traces, metrics and logs by OTLP over HTTP"
-  },
-  {
-    names: ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TIMEOUT"],
-    default: "`http/protobuf`, none, `10000`",
-    meaning: "or `http/json`; comma list of `name=value` that goes with each export; milliseconds that one may take"
-  },
-  {
-    names: ["OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"],
-    default: "`async-task-service`, none",
-    meaning: "whose telemetry it is; the attributes as a comma list of `name=value`"
-  },
-  {
-    names: ["OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"],
-    default: "`parentbased_always_on`, `1`",
-    meaning:
-      "which traces are kept: `always_on`, `always_off` or `traceidratio`, each with `parentbased_` or without; the ratio"
-  },
-  {
-    names: ["OTEL_METRIC_EXPORT_INTERVAL"],
-    default: "`10000`",
-    meaning: "milliseconds between two exports of metrics"
-  },
+  ...TelemetrySettings.settings,
   { names: ["LOG_LEVEL"], default: "`Info`", meaning: "`Debug`, `Info`, `Warn` or `Error`" },
   {
     names: ["NODE_ENV"],
@@ -151,7 +125,7 @@ export interface AppConfig {
   readonly maxActiveTasks: number
   readonly logLevel: LogLevel.LogLevel
   /** Undefined where no one takes it. */
-  readonly telemetry: Telemetry | undefined
+  readonly telemetry: TelemetrySettings.Telemetry | undefined
 }
 
 /** The settings cannot be used; the message names every one that is missing or wrong. */
@@ -302,39 +276,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
     const maxActiveTasks = yield* count("MAX_ACTIVE_TASKS", Limits.maxActiveTasks, 1, 1_000_000)
     const databaseConnections = yield* count("DATABASE_CONNECTIONS", 10, 2, 1000)
     const logLevel = yield* read("LOG_LEVEL", Config.LogLevel("LOG_LEVEL"), "Info")
-    const otlp = url("OTEL_EXPORTER_OTLP_ENDPOINT")
-    const pairs = (name: string) =>
-      read(name, Config.Record(Schema.StringFromUriComponent, Schema.StringFromUriComponent, name), {})
-    const serviceName = env["OTEL_SERVICE_NAME"]
-    const telemetry: Omit<Telemetry, "endpoint"> = {
-      protocol: yield* read(
-        "OTEL_EXPORTER_OTLP_PROTOCOL",
-        Config.Literals(["http/protobuf", "http/json"], "OTEL_EXPORTER_OTLP_PROTOCOL"),
-        "http/protobuf"
-      ),
-      headers: yield* pairs("OTEL_EXPORTER_OTLP_HEADERS"),
-      attributes: {
-        ...yield* pairs("OTEL_RESOURCE_ATTRIBUTES"),
-        ...(serviceName === undefined ? {} : { "service.name": serviceName })
-      },
-      sampler: {
-        name: yield* read(
-          "OTEL_TRACES_SAMPLER",
-          Config.Literals(samplers, "OTEL_TRACES_SAMPLER"),
-          "parentbased_always_on"
-        ),
-        ratio: yield* read(
-          "OTEL_TRACES_SAMPLER_ARG",
-          Config.schema(
-            Schema.FiniteFromString.check(Schema.isBetween({ minimum: 0, maximum: 1 })),
-            "OTEL_TRACES_SAMPLER_ARG"
-          ),
-          1
-        )
-      },
-      timeout: Duration.millis(yield* count("OTEL_EXPORTER_OTLP_TIMEOUT", 10_000, 1, 60_000)),
-      metricsInterval: Duration.millis(yield* count("OTEL_METRIC_EXPORT_INTERVAL", 10_000, 100, 3_600_000))
-    }
+    const telemetry = yield* TelemetrySettings.load({ env: env as Record<string, string>, read, count, url })
     const publicUrl = url("PUBLIC_URL")
     const corsOrigins = derive("CORS_ORIGINS", () => originsOf(env["CORS_ORIGINS"] ?? ""))
     const coreUrl = url("CORE_URL")
@@ -383,7 +325,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
       retention,
       maxActiveTasks,
       logLevel,
-      telemetry: otlp === undefined ? undefined : { ...telemetry, endpoint: otlp }
+      telemetry
     }
     return config
   })

@@ -3,7 +3,7 @@
  * know of none of it. A collector that is down, slow or hangs costs its data and nothing else.
  */
 import { NodeHttpClient } from "@effect/platform-node"
-import { Duration, Effect, Layer, Logger, References, Tracer } from "effect"
+import { Duration, Effect, Layer, Logger, Redacted, References, Tracer } from "effect"
 import { HttpClient, HttpClientError, HttpMiddleware, UrlParams } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { randomUUID } from "node:crypto"
@@ -11,19 +11,8 @@ import { readFileSync } from "node:fs"
 import * as Edge from "../http/Edge.ts"
 import * as TaskTraces from "../services/TaskTraces.ts"
 import * as ProcessMetrics from "./ProcessMetrics.ts"
-import { sampled, type Sampler } from "./Sampler.ts"
-
-export interface Telemetry {
-  /** Base URL of the collector, without a trailing slash. */
-  readonly endpoint: string
-  readonly protocol: "http/protobuf" | "http/json"
-  readonly headers: Readonly<Record<string, string>>
-  readonly attributes: Readonly<Record<string, string>>
-  readonly sampler: Sampler
-  /** One clock over each export. */
-  readonly timeout: Duration.Duration
-  readonly metricsInterval: Duration.Duration
-}
+import { sampled } from "./Sampler.ts"
+import type { Telemetry } from "./TelemetrySettings.ts"
 
 const { name, version }: { readonly name: string; readonly version: string } = JSON.parse(
   readFileSync(new URL("../../package.json", import.meta.url), "utf8")
@@ -43,6 +32,8 @@ const layerClient = ({ endpoint, timeout }: Telemetry) =>
     Effect.map(HttpClient.HttpClient, (client) => {
       let isTaken = true
       let underWay = 0
+      // What comes before the host may be a password.
+      const collector = new URL(endpoint).host
       const turn = (taken: boolean, log: Effect.Effect<void>) =>
         Effect.suspend(() => {
           if (isTaken === taken) return Effect.void
@@ -66,9 +57,9 @@ const layerClient = ({ endpoint, timeout }: Telemetry) =>
           })
         }),
         HttpClient.filterStatusOk,
-        HttpClient.tap(() => turn(true, Effect.logInfo(`telemetry is taken at ${endpoint} again`))),
+        HttpClient.tap(() => turn(true, Effect.logInfo(`telemetry is taken at ${collector} again`))),
         HttpClient.tapError(({ message }) =>
-          turn(false, Effect.logWarning(`telemetry is not taken at ${endpoint}: ${message}`))
+          turn(false, Effect.logWarning(`telemetry is not taken at ${collector}: ${message}`))
         )
       )
     })
@@ -76,9 +67,10 @@ const layerClient = ({ endpoint, timeout }: Telemetry) =>
 
 const layerExport = (telemetry: Telemetry) => {
   const { attributes, headers, metricsInterval, protocol, sampler } = telemetry
+  const instance = randomUUID()
   const options = (signal: "traces" | "metrics" | "logs") => ({
     url: `${telemetry.endpoint}/v1/${signal}`,
-    headers,
+    headers: Redacted.value(headers),
     shutdownTimeout,
     resource: {
       serviceName: attributes["service.name"] ?? name,
@@ -86,7 +78,6 @@ const layerExport = (telemetry: Telemetry) => {
       attributes: { "service.instance.id": instance, ...attributes }
     }
   })
-  const instance = randomUUID()
   const layerTracer = Layer.effect(
     Tracer.Tracer,
     Effect.map(

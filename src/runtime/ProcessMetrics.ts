@@ -37,7 +37,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     return looked
   }
   for (const statistic of ["p50", "p99", "max"] as const) {
-    yield* Metrics.eventLoopDelay.observe(() => look()[statistic], statistic)
+    yield* Metrics.eventLoopDelays[statistic].observe(() => look()[statistic])
   }
   yield* Metrics.eventLoopUtilization.observe(() => look().utilization)
   yield* Metrics.memory.observe(() => process.memoryUsage.rss())

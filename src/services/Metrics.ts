@@ -42,7 +42,8 @@ const family = <const Labels extends ReadonlyArray<string>>(
     let series = known.get(key)
     if (series === undefined) {
       const attributes = Object.fromEntries(labels.map((label, index) => [label, values[index] ?? ""]))
-      series = make({ description: meaning, attributes: unit === undefined ? attributes : { ...attributes, unit } })
+      const isPlain = unit === undefined || unit === "ratio"
+      series = make({ description: meaning, attributes: isPlain ? attributes : { ...attributes, unit } })
       known.set(key, series)
     }
     return series
@@ -175,12 +176,18 @@ export const databaseConnections = gauge({
   labels: []
 })
 
-export const eventLoopDelay = gauge({
-  name: "nodejs.eventloop.delay",
-  unit: "seconds",
-  meaning: "what the event loop adds to a timer, over the last 10 s or since it was last looked at",
-  labels: ["statistic"]
-})
+const eventLoopDelay = (statistic: string, what: string) =>
+  gauge({
+    name: `nodejs.eventloop.delay.${statistic}`,
+    unit: "seconds",
+    meaning: `${what} of what the event loop adds to a timer, over the last 10 s or since someone last looked`,
+    labels: []
+  })
+export const eventLoopDelays = {
+  p50: eventLoopDelay("p50", "median"),
+  p99: eventLoopDelay("p99", "99th percentile"),
+  max: eventLoopDelay("max", "maximum")
+}
 
 export const eventLoopUtilization = gauge({
   name: "nodejs.eventloop.utilization",
@@ -211,4 +218,4 @@ const suffixes = new Map(definitions.map(({ kind, name, unit }) => [
 ]))
 
 /** Prometheus's name for a metric: with its unit, and `_total` for what only grows. */
-export const prometheusName = (name: string): string => name + (suffixes.get(name) ?? "")
+export const prometheusName = (name: string): string => name.replaceAll(".", "_") + (suffixes.get(name) ?? "")
