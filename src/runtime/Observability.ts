@@ -23,7 +23,11 @@ const maxExports = 8
 
 const shutdownTimeout = Duration.seconds(3)
 
-const begins = new Set<string>([...Object.values(TaskTraces.names), "core stop"])
+const ownBeginnings = new Set<string>([...Object.values(TaskTraces.names), "core stop"])
+
+/** A request, as `Edge` names its span, or what is done about a task. */
+const begins = ({ kind, name }: { readonly kind: Tracer.SpanKind; readonly name: string }) =>
+  (kind === "server" && /^[A-Z]+( |$)/.test(name)) || ownBeginnings.has(name)
 
 /** Says once that telemetry is not taken, and once that it is again. */
 const layerClient = ({ endpoint, timeout }: Telemetry) =>
@@ -82,7 +86,7 @@ const layerExport = (telemetry: Telemetry) => {
     Tracer.Tracer,
     Effect.map(
       OtlpTracer.make(options("traces")),
-      (tracer) => sampled(tracer, sampler, (span) => span.kind === "server" || begins.has(span.name))
+      (tracer) => sampled(tracer, sampler, begins)
     )
   )
   return Layer.mergeAll(

@@ -21,7 +21,7 @@ const shareOf = ({ name, ratio }: Sampler) => name.endsWith("on") ? 1 : name.end
 /** The same for all who share the ratio, since it is drawn from the trace's id. */
 const isKept = (traceId: string, share: number) => Number.parseInt(traceId.slice(-13), 16) / 2 ** 52 >= 1 - share
 
-/** `begins` tells of a span without a parent whether it is one that a trace begins with. */
+/** `begins` tells of a span without a parent in this process whether it is one that a trace begins with. */
 export const sampled = (
   tracer: Tracer.Tracer,
   sampler: Sampler,
@@ -32,9 +32,10 @@ export const sampled = (
   return Tracer.make({
     span: (options) => {
       const parent = Option.getOrUndefined(options.parent)
-      const isDecided = parent !== undefined && (parent._tag === "Span" || isParentBased)
+      const mayBegin = begins(options)
+      const isDecided = parent !== undefined && (parent._tag === "Span" || isParentBased || !mayBegin)
       if (isDecided) return tracer.span(options)
-      if (parent === undefined && !begins(options)) return tracer.span({ ...options, sampled: false })
+      if (!mayBegin) return tracer.span({ ...options, sampled: false })
       const kept = tracer.span({ ...options, sampled: true })
       return isKept(kept.traceId, share) ? kept : tracer.span({ ...options, sampled: false })
     },

@@ -3,7 +3,7 @@
  * have few values each: never an id. An update is one lookup and a few additions, so hot paths may make them; what can be
  * read when someone looks is not updated at all.
  */
-import { Context, Effect, Metric, type Scope } from "effect"
+import { Clock, Context, Effect, type Exit, Metric, type Scope } from "effect"
 
 type Unit = "seconds" | "bytes" | "ratio"
 
@@ -100,6 +100,20 @@ const total = <const Labels extends ReadonlyArray<string>>(definition: Omit<Defi
   }
 }
 
+/** Tells how long an effect took, whichever way it ended. */
+export const timed = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  record: (seconds: number, exit: Exit.Exit<A, E>) => void
+): Effect.Effect<A, E, R> =>
+  Effect.withFiber((fiber) => {
+    const clock = fiber.getRef(Clock.Clock)
+    const startedAt = clock.currentTimeNanosUnsafe()
+    return Effect.onExitPrimitive(effect, (exit) => {
+      record(Number(clock.currentTimeNanosUnsafe() - startedAt) / 1e9, exit)
+      return undefined
+    })
+  })
+
 export const httpRequests = histogram({
   name: "http.server.request.duration",
   meaning: "requests until the head of their answer; long polls count with the time they wait",
@@ -160,6 +174,14 @@ export const webhooksLost = counter({
 export const hints = counter({
   name: "node.hints",
   meaning: "changes of tasks told to other nodes, and heard of them",
+  labels: ["direction"]
+})
+
+export const shards = gauge({ name: "cluster.shards", meaning: "shards of tasks that are this node's", labels: [] })
+
+export const shardMoves = counter({
+  name: "cluster.shard.moves",
+  meaning: "shards that came to this node, or went, by a new division or a lost lease",
   labels: ["direction"]
 })
 

@@ -20,9 +20,10 @@ export const withSpan = <A, E, R>(
     isOn(fiber) ? Effect.withSpan(effect, name, { ...options(), captureStackTrace: false }) : effect
   )
 
-/** W3C's header, so that what another system does about a call is told in the same trace. */
-export const propagation: Effect.Effect<Readonly<Record<string, string>>> = Effect.withFiber((fiber) => {
-  const span = currentSpan(fiber)
-  const traceparent = span === undefined ? undefined : HttpTraceContext.toHeaders(span)["traceparent"]
-  return Effect.succeed(traceparent === undefined ? {} : { traceparent })
-})
+/** Headers with W3C's, so that what another system does about a call is told in the same trace. */
+export const propagate = (headers: Readonly<Record<string, string>>): Effect.Effect<Readonly<Record<string, string>>> =>
+  Effect.withFiber((fiber) => {
+    const span = currentSpan(fiber)
+    const traceparent = span === undefined ? undefined : HttpTraceContext.toHeaders(span)["traceparent"]
+    return Effect.succeed(traceparent === undefined ? headers : { ...headers, traceparent })
+  })
