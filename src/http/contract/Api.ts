@@ -16,8 +16,6 @@ const ofOneTask = [Errors.Forbidden, Errors.NotFound] as const
 const ofAnyBody = [Errors.RequestTimeout, Errors.UnsupportedMediaType, Errors.ValidationFailed] as const
 const ofBody = [...ofAnyBody, Errors.PayloadTooLarge] as const
 const documented = (summary: string, description: string) => OpenApi.annotations({ summary, description })
-/** What Prometheus asks for. */
-export const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 const values = Schema.Union([Schema.String, Schema.Array(Schema.String)])
 
 export class TasksGroup extends HttpApiGroup.make("tasks").add(
@@ -152,7 +150,7 @@ export class TokensGroup extends HttpApiGroup.make("tokens").add(
 
 export class OperationsGroup extends HttpApiGroup.make("operations").add(
   HttpApiEndpoint.get("metrics", "/internal/metrics", {
-    success: Schema.String.pipe(HttpApiSchema.asText({ contentType: metricsType }))
+    success: Schema.String.pipe(HttpApiSchema.asText())
   }).annotateMerge(
     documented("Read the metrics", "Of this node, in Prometheus's text format.")
   )

@@ -5,7 +5,10 @@ import { HttpApiBuilder } from "effect/http-api"
 import { PrometheusMetrics } from "effect/observability"
 import { prometheusName } from "../../services/Metrics.ts"
 import { TaskCensus } from "../../services/TaskCensus.ts"
-import { Api, metricsType } from "../contract/Api.ts"
+import { Api } from "../contract/Api.ts"
+
+/** What Prometheus asks for. */
+const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -15,7 +18,7 @@ export const layer = HttpApiBuilder.group(
     return handlers.handleRaw("metrics", () =>
       Effect.map(
         Effect.andThen(census.refresh, PrometheusMetrics.format({ metricNameMapper: prometheusName })),
-        (text) => HttpServerResponse.text(text, { contentType: metricsType })
+        (text) => HttpServerResponse.text(text, { contentType })
       ))
   })
 ).pipe(Layer.provide(TaskCensus.layer))
