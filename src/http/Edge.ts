@@ -4,57 +4,7 @@ import { SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { SqlError } from "effect/sql"
 import * as Metrics from "../services/Metrics.ts"
-import { Api } from "./contract/Api.ts"
-import { path as rpcPath } from "./contract/Rpc.ts"
-
-interface KnownRoute {
-  readonly path: string
-  readonly pattern: RegExp
-  readonly method: string
-}
-
-const pages: ReadonlyArray<KnownRoute> = ["/healthz", "/readyz", "/openapi.json", "/docs"].map((path) => ({
-  method: "GET",
-  path,
-  pattern: new RegExp(`^${path}/?$`)
-}))
-
-const rpc: ReadonlyArray<KnownRoute> = ["GET", "POST"].map((method) => ({
-  method,
-  path: rpcPath,
-  pattern: new RegExp(`^${rpcPath}/?$`)
-}))
-
-const knownRoutes: ReadonlyArray<KnownRoute> = [...pages, ...rpc].concat(
-  Object.values(Api.groups).flatMap((group) =>
-    Object.values(group.endpoints).map(({ method, path }) => ({
-      method,
-      path,
-      pattern: new RegExp(`^${path.replace(/:[^/]+/g, "[^/]+")}/?$`)
-    }))
-  )
-)
-
-const allowedMethods = (path: string): ReadonlyArray<string> => [
-  ...new Set(
-    knownRoutes.filter(({ pattern }) => pattern.test(path)).flatMap(({ method }) =>
-      method === "GET" ? [method, "HEAD"] : [method]
-    )
-  )
-]
-
-const pathOf = (request: HttpServerRequest.HttpServerRequest) => request.url.split("?", 1)[0] ?? "/"
-
-/** As OpenTelemetry names the span of a request: the method, and the route that it will meet. */
-export const spanName = (request: HttpServerRequest.HttpServerRequest): string => {
-  const path = pathOf(request)
-  const route = knownRoutes.find(({ pattern }) => pattern.test(path))
-  return route === undefined ? request.method : `${request.method} ${route.path}`
-}
-
-/** What machines ask for all day long. */
-export const isWorthATrace = (request: HttpServerRequest.HttpServerRequest): boolean =>
-  !/^\/(healthz|readyz|internal\/metrics)\/?$/.test(pathOf(request))
+import { allowedMethods, pathOf } from "./Routes.ts"
 
 const error = (status: number, message: string, headers?: Record<string, string>) =>
   HttpServerResponse.jsonUnsafe({ message }, { status, ...(headers === undefined ? {} : { headers }) })

@@ -294,7 +294,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
       problems.push("CLUSTER_HOST: not set, and CLUSTER is on and NODE_ENV production")
     }
     const logLevel = yield* read("LOG_LEVEL", Config.LogLevel("LOG_LEVEL"), "Info")
-    const telemetry = yield* TelemetrySettings.load({ env: env as Record<string, string>, read, count, url })
+    const telemetry = yield* TelemetrySettings.load({ env: env as Record<string, string>, read, count, derive, url })
     const publicUrl = url("PUBLIC_URL")
     const corsOrigins = derive("CORS_ORIGINS", () => originsOf(env["CORS_ORIGINS"] ?? ""))
     const coreUrl = url("CORE_URL")

@@ -118,7 +118,6 @@ export const layer = ({ host, port }: Address) =>
       })
 
       yield* join
-      yield* Metrics.shards.observe(() => mine.length)
       yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(lookInterval)))
       yield* Effect.addFinalizer(() => leave)
 

@@ -8,7 +8,7 @@ import { HttpClient, HttpClientError, HttpMiddleware, UrlParams } from "effect/h
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { randomUUID } from "node:crypto"
 import { readFileSync } from "node:fs"
-import * as Edge from "../http/Edge.ts"
+import * as Routes from "../http/Routes.ts"
 import * as TaskTraces from "../services/TaskTraces.ts"
 import * as ProcessMetrics from "./ProcessMetrics.ts"
 import { sampled } from "./Sampler.ts"
@@ -21,11 +21,12 @@ const { name, version }: { readonly name: string; readonly version: string } = J
 /** Exports under way; what comes while a slow collector holds them all is dropped. */
 const maxExports = 8
 
-const shutdownTimeout = Duration.seconds(3)
+/** For what is not sent yet when the node stops. */
+const shutdownTimeout = Duration.seconds(2)
 
 const ownBeginnings = new Set<string>([...Object.values(TaskTraces.names), "core stop"])
 
-/** A request, as `Edge` names its span, or what is done about a task. */
+/** A request, as `Routes` names its span, or what is done about a task. */
 const begins = ({ kind, name }: { readonly kind: Tracer.SpanKind; readonly name: string }) =>
   (kind === "server" && /^[A-Z]+( |$)/.test(name)) || ownBeginnings.has(name)
 
@@ -93,8 +94,8 @@ const layerExport = (telemetry: Telemetry) => {
     layerTracer,
     Layer.effectDiscard(OtlpMetrics.make({ ...options("metrics"), exportInterval: metricsInterval })),
     Logger.layer([OtlpLogger.make(options("logs"))], { mergeWithExisting: true }),
-    Layer.succeed(HttpMiddleware.SpanNameGenerator, Edge.spanName),
-    Layer.succeed(HttpMiddleware.TracerDisabledWhen, (request) => !Edge.isWorthATrace(request)),
+    Layer.succeed(HttpMiddleware.SpanNameGenerator, Routes.spanName),
+    Layer.succeed(HttpMiddleware.TracerDisabledWhen, (request) => !Routes.isWorthATrace(request)),
     // Nobody knows what clients put into queries.
     Layer.succeed(UrlParams.CurrentRedactedNames, [/^/])
   ).pipe(

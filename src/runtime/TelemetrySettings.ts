@@ -45,17 +45,27 @@ interface Reader {
   readonly env: Readonly<Record<string, string>>
   readonly read: <A>(name: string, config: Config.Config<A>, absent: A) => Effect.Effect<A>
   readonly count: (name: string, absent: number, minimum: number, maximum: number) => Effect.Effect<number>
+  readonly derive: <A>(name: string, thunk: () => A) => A | undefined
   readonly url: (name: string) => string | undefined
 }
 
-const Pairs = Schema.Record(Schema.StringFromUriComponent, Schema.StringFromUriComponent)
 const Ratio = Schema.FiniteFromString.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
 
+/** Names and values as in a URL's query; a value may be secret, and is in no message. */
+const pairsOf = (text: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    text.split(",").filter((pair) => pair.trim() !== "").map((pair) => {
+      const [name = "", ...value] = pair.split("=").map((part) => decodeURIComponent(part.trim()))
+      if (name === "" || value.length === 0) throw new Error("expected a comma list of name=value")
+      return [name, value.join("=")]
+    })
+  )
+
 /** Undefined where no one takes it. */
-export const load = Effect.fnUntraced(function*({ count, env, read, url }: Reader) {
+export const load = Effect.fnUntraced(function*({ count, derive, env, read, url }: Reader) {
   const option = <A>(name: string, config: (name: string) => Config.Config<A>, absent: A) =>
     read(name, config(name), absent)
-  const pairs = (name: string) => option(name, (path) => Config.Record(Pairs.key, Pairs.value, path), {})
+  const pairs = (name: string) => derive(name, () => pairsOf(env[name] ?? "")) ?? {}
 
   const endpoint = url("OTEL_EXPORTER_OTLP_ENDPOINT")
   const serviceName = env["OTEL_SERVICE_NAME"]
@@ -65,9 +75,9 @@ export const load = Effect.fnUntraced(function*({ count, env, read, url }: Reade
       (name) => Config.Literals(["http/protobuf", "http/json"], name),
       "http/protobuf"
     ),
-    headers: Redacted.make(yield* pairs("OTEL_EXPORTER_OTLP_HEADERS")),
+    headers: Redacted.make(pairs("OTEL_EXPORTER_OTLP_HEADERS")),
     attributes: {
-      ...yield* pairs("OTEL_RESOURCE_ATTRIBUTES"),
+      ...pairs("OTEL_RESOURCE_ATTRIBUTES"),
       ...(serviceName === undefined ? {} : { "service.name": serviceName })
     },
     sampler: {

@@ -177,8 +177,6 @@ export const hints = counter({
   labels: ["direction"]
 })
 
-export const shards = gauge({ name: "cluster.shards", meaning: "shards of tasks that are this node's", labels: [] })
-
 export const shardMoves = counter({
   name: "cluster.shard.moves",
   meaning: "shards that came to this node, or went, by a new division or a lost lease",

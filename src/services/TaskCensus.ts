@@ -34,6 +34,9 @@ export class TaskCensus extends Context.Service<TaskCensus, {
 
   /** For those who are sent metrics, and so never come to look. */
   static readonly layerRepeated = Layer.effectDiscard(
-    Effect.flatMap(TaskCensus, ({ refresh }) => Effect.forkScoped(Effect.repeat(refresh, Schedule.spaced(interval))))
+    Effect.flatMap(
+      TaskCensus,
+      ({ refresh }) => Effect.forkScoped(Effect.repeat(refresh, Schedule.spaced(Duration.times(interval, 1.1))))
+    )
   ).pipe(Layer.provide(TaskCensus.layer))
 }
