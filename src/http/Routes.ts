@@ -39,12 +39,13 @@ export const allowedMethods = (path: string): ReadonlyArray<string> => [
   )
 ]
 
-export const pathOf = (request: HttpServerRequest.HttpServerRequest) => request.url.split("?", 1)[0] ?? "/"
+export const pathOf = (request: HttpServerRequest.HttpServerRequest): string => request.url.split("?", 1)[0] ?? "/"
 
 /** As OpenTelemetry names the span of a request: the method, and the route that it will meet. */
 export const spanName = (request: HttpServerRequest.HttpServerRequest): string => {
   const path = pathOf(request)
-  const route = knownRoutes.find(({ pattern }) => pattern.test(path))
+  const method = request.method === "HEAD" ? "GET" : request.method
+  const route = knownRoutes.find((known) => known.method === method && known.pattern.test(path))
   return route === undefined ? request.method : `${request.method} ${route.path}`
 }
 
