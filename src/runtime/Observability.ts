@@ -9,6 +9,7 @@ import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } 
 import { randomUUID } from "node:crypto"
 import { readFileSync } from "node:fs"
 import * as Routes from "../http/Routes.ts"
+import * as Rpc from "../http/Rpc.ts"
 import * as TaskTraces from "../services/TaskTraces.ts"
 import * as ProcessMetrics from "./ProcessMetrics.ts"
 import { sampled } from "./Sampler.ts"
@@ -26,9 +27,9 @@ const shutdownTimeout = Duration.seconds(2)
 
 const ownBeginnings = new Set<string>([...Object.values(TaskTraces.names), "core stop"])
 
-/** A request, as `Routes` names its span, or what is done about a task. */
+/** A request, as `Routes` and `Rpc` name their spans, or what is done about a task; not what nodes say to each other. */
 const begins = ({ kind, name }: { readonly kind: Tracer.SpanKind; readonly name: string }) =>
-  (kind === "server" && /^[A-Z]+( |$)/.test(name)) || ownBeginnings.has(name)
+  kind === "server" ? /^[A-Z]+( |$)/.test(name) || name.startsWith(`${Rpc.spanPrefix}.`) : ownBeginnings.has(name)
 
 /** Says once that telemetry is not taken, and once that it is again. */
 const layerClient = ({ endpoint, timeout }: Telemetry) =>

@@ -1,6 +1,9 @@
+import { Effect, Layer, Redacted } from "effect"
+import { FetchHttpClient } from "effect/http"
 import { once } from "node:events"
 import { createServer } from "node:net"
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import * as RpcClient from "../../src/http/client/RpcClient.ts"
 import { definitions, prometheusName } from "../../src/services/Metrics.ts"
 import { Collector } from "../kit/Collector.ts"
 import { internalToken, report, turnOf } from "../kit/ScriptedCore.ts"
@@ -139,6 +142,32 @@ describe("OTLP", () => {
       assert.deepStrictEqual(event.links.map((link) => link.traceId), [traceId])
     }
     assert.isNotEmpty(collector.spansOf(traceId).filter(({ name }) => name === "webhook attempt"))
+  })
+
+  it("tells a task of another service in the trace of its call", async () => {
+    const { collector, system } = await startObserved()
+    const task = { assistant_id: 1, input: [{ type: "text" as const, text: canaries.text }] }
+    const traced = await Effect.gen(function*() {
+      const client = yield* RpcClient.make
+      yield* client["Tasks.create"]({ sub: "ann", task })
+      return (yield* Effect.currentSpan).traceId
+    }).pipe(
+      Effect.withSpan("the other service"),
+      Effect.scoped,
+      Effect.provide(
+        RpcClient.layerHttp({ url: system.service.url, token: Redacted.make(internalToken) }).pipe(
+          Layer.provide(FetchHttpClient.layer)
+        )
+      ),
+      Effect.runPromise
+    )
+    await eventually(async () => system.core.runs.length, (count) => count === 1)
+    await system.service.stop()
+    const spans = collector.spansOf(traced)
+    const [call] = spans.filter(({ name }) => name === "rpc.Tasks.create")
+    const [handOver] = spans.filter(({ name }) => name === "task hand-over")
+    assert.isDefined(call)
+    assert.strictEqual(handOver?.parentSpanId, call!.spanId)
   })
 
   it("sends metrics with the names, units and labels that are documented, and says whose they are", async () => {
