@@ -7,17 +7,15 @@ import { Duration, Effect, Layer, Logger, Redacted, References, Tracer } from "e
 import { HttpClient, HttpClientError, HttpMiddleware, UrlParams } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { randomUUID } from "node:crypto"
-import { readFileSync } from "node:fs"
 import * as Routes from "../http/Routes.ts"
 import * as Rpc from "../http/Rpc.ts"
 import * as TaskTraces from "../services/TaskTraces.ts"
 import * as ProcessMetrics from "./ProcessMetrics.ts"
 import { sampled } from "./Sampler.ts"
 import type { Telemetry } from "./TelemetrySettings.ts"
+import { version } from "./Version.ts"
 
-const { name, version }: { readonly name: string; readonly version: string } = JSON.parse(
-  readFileSync(new URL("../../package.json", import.meta.url), "utf8")
-)
+const defaultName = "async-task-service"
 
 /** Exports under way; what comes while a slow collector holds them all is dropped. */
 const maxExports = 8
@@ -79,7 +77,7 @@ const layerExport = (telemetry: Telemetry) => {
     headers: Redacted.value(headers),
     shutdownTimeout,
     resource: {
-      serviceName: attributes["service.name"] ?? name,
+      serviceName: attributes["service.name"] ?? defaultName,
       serviceVersion: attributes["service.version"] ?? version,
       attributes: { "service.instance.id": instance, ...attributes }
     }
