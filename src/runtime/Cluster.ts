@@ -5,7 +5,20 @@
  */
 import { NodeClusterSocket } from "@effect/platform-node"
 import type { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Exit, Fiber, Latch, Layer, Option, Schedule, Scope } from "effect"
+import {
+  Context,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  FiberHandle,
+  Latch,
+  Layer,
+  Option,
+  Schedule,
+  Scope,
+  Semaphore
+} from "effect"
 import {
   MessageStorage,
   RunnerAddress,
@@ -67,7 +80,7 @@ const layerSharding = (address: RunnerAddress.RunnerAddress) =>
 /** There is no event of a shard that comes or goes. */
 const lookInterval = Duration.millis(50)
 const leavePatience = Duration.seconds(3)
-const rejoin = Schedule.spaced("1 second")
+const retryInterval = Schedule.spaced("1 second")
 
 const shardIds = Array.from({ length: TaskShard.count }, (_, shard) => ShardId.make("default", shard + 1))
 
@@ -76,7 +89,6 @@ export const layer = ({ host, port }: Address) =>
     TaskOwnership,
     Effect.gen(function*() {
       const address = RunnerAddress.make(host, port)
-      const scope = yield* Effect.scope
       const services = yield* Effect.context<SqlClient.SqlClient | PgClient.PgClient>()
       const changed = Latch.makeUnsafe()
       let membership: { readonly scope: Scope.Closeable; readonly sharding: Sharding.Sharding["Service"] } | undefined
@@ -97,36 +109,50 @@ export const layer = ({ host, port }: Address) =>
         changed.openUnsafe()
       })
 
-      const join = Effect.gen(function*() {
-        if (membership !== undefined) return
-        const ownScope = yield* Scope.fork(scope)
-        const context = yield* Layer.buildWithScope(layerSharding(address), ownScope).pipe(
-          Effect.provideContext(services),
-          Effect.onError((cause) => Scope.close(ownScope, Exit.failCause(cause)))
+      // What a database that is away holds up, its end of the session does.
+      const close = (of: Scope.Closeable) =>
+        Effect.flatMap(
+          Effect.forkDetach(Scope.close(of, Exit.void)),
+          (closed) => Effect.timeoutOption(Fiber.await(closed), leavePatience)
         )
-        membership = { scope: ownScope, sharding: Context.get(context, Sharding.Sharding) }
+
+      const enter = Effect.gen(function*() {
+        if (membership !== undefined) return
+        const ownScope = yield* Scope.make()
+        yield* Layer.buildWithScope(layerSharding(address), ownScope).pipe(
+          Effect.provideContext(services),
+          Effect.onExit((exit) => {
+            if (Exit.isFailure(exit)) return close(ownScope)
+            membership = { scope: ownScope, sharding: Context.get(exit.value, Sharding.Sharding) }
+            return Effect.void
+          })
+        )
       })
 
-      const leave = Effect.gen(function*() {
+      const exit = Effect.uninterruptible(Effect.gen(function*() {
         if (membership === undefined) return
         const left = membership
         membership = undefined
         yield* look
-        // What a database that is away holds up, its end of the session does.
-        const closed = yield* Effect.forkDetach(Scope.close(left.scope, Exit.void))
-        yield* Effect.timeoutOption(Fiber.await(closed), leavePatience)
-      })
+        yield* close(left.scope)
+      }))
 
-      yield* join
+      yield* Effect.addFinalizer(() => exit)
+      yield* enter
       yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(lookInterval)))
-      yield* Effect.addFinalizer(() => leave)
+
+      const changes = yield* FiberHandle.make<void, never>()
+      const turn = Semaphore.makeUnsafe(1)
+      /** One change at a time; a later wish ends an earlier one, and whoever hangs up ends none. */
+      const wish = (change: Effect.Effect<void>) =>
+        Effect.asVoid(Effect.flatMap(FiberHandle.run(changes, turn.withPermit(change)), Fiber.await))
 
       return TaskOwnership.of({
         isMine: (id) => isHeld[TaskShard.of(id)] === true,
         shards: () => mine,
         changed: Effect.andThen(changed.await, changed.close),
-        leave,
-        join: Effect.orDie(Effect.retry(join, rejoin)),
+        leave: wish(exit),
+        rejoin: wish(Effect.andThen(exit, Effect.orDie(Effect.retry(enter, retryInterval)))),
         hasLeft: () => membership === undefined
       })
     })

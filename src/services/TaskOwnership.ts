@@ -14,8 +14,8 @@ export class TaskOwnership extends Context.Service<TaskOwnership, {
   readonly changed: Effect.Effect<void>
   /** Hands all shards to the other nodes, and takes no more. */
   readonly leave: Effect.Effect<void>
-  /** Takes part again; the shards are dealt anew. */
-  readonly join: Effect.Effect<void>
+  /** Takes part anew, also where this node had not left; the shards are dealt anew. A later wish ends an earlier one. */
+  readonly rejoin: Effect.Effect<void>
   readonly hasLeft: () => boolean
 }>()("async-task-service/services/TaskOwnership") {
   /** One process: everything is its own. */
@@ -30,7 +30,7 @@ export class TaskOwnership extends Context.Service<TaskOwnership, {
       shards: () => undefined,
       changed: Effect.never,
       leave: setLeft(true),
-      join: setLeft(false),
+      rejoin: setLeft(false),
       hasLeft: () => hasLeft
     })
   })

@@ -94,7 +94,7 @@ export const make = Effect.fnUntraced(function*(
         shards: () => seat.believed,
         changed: Effect.andThen(changed.await, changed.close),
         leave: Effect.void,
-        join: Effect.void,
+        rejoin: Effect.void,
         hasLeft: () => false
       })
       return Layer.merge(

@@ -63,7 +63,7 @@ export const layer = OperationsRpc.toLayer(
       "Operations.redeliverFailed": ({ origin }) => webhooks.redeliverFailed({ origin }),
       "Operations.cluster": () => cluster,
       "Operations.drain": () => Effect.andThen(ownership.leave, cluster),
-      "Operations.rebalance": () => Effect.andThen(Effect.andThen(ownership.leave, ownership.join), cluster)
+      "Operations.rebalance": () => Effect.andThen(ownership.rejoin, cluster)
     })
   })
 )

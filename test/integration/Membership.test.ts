@@ -1,0 +1,43 @@
+/** Operators take one node out and in again, several at a time, and hang up. */
+import { assert, layer } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer } from "effect"
+import * as Cluster from "../../src/runtime/Cluster.ts"
+import { TaskOwnership } from "../../src/services/TaskOwnership.ts"
+import * as Database from "../kit/Database.ts"
+import { freePort } from "../kit/Service.ts"
+
+const layerNode = Layer.unwrap(
+  Effect.map(Effect.promise(freePort), (port) => Cluster.layer({ host: "127.0.0.1", port }))
+).pipe(Layer.provide(Database.layerClient), Layer.provide(Database.layerUrl))
+
+const untilOwner = Effect.fnUntraced(function*(ownership: TaskOwnership["Service"]) {
+  while (ownership.hasLeft() || ownership.shards()?.length === 0) yield* ownership.changed
+})
+
+layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership of a node", (it) => {
+  it.effect("is taken up again although the operator hung up meanwhile", () =>
+    Effect.gen(function*() {
+      const ownership = yield* TaskOwnership
+      yield* untilOwner(ownership)
+      const asked = yield* Effect.forkChild(ownership.rejoin, { startImmediately: true })
+      yield* Fiber.interrupt(asked)
+      yield* untilOwner(ownership)
+    }))
+
+  it.effect("follows the last of those who ask at the same time", () =>
+    Effect.gen(function*() {
+      const ownership = yield* TaskOwnership
+      yield* untilOwner(ownership)
+      const left = yield* Deferred.make<void>()
+      const first = yield* Effect.forkChild(ownership.rejoin, { startImmediately: true })
+      const second = yield* Effect.forkChild(Effect.andThen(ownership.leave, Deferred.succeed(left, undefined)), {
+        startImmediately: true
+      })
+      yield* Deferred.await(left)
+      assert.isTrue(ownership.hasLeft())
+      yield* Fiber.joinAll([first, second])
+      assert.isTrue(ownership.hasLeft())
+      yield* ownership.rejoin
+      yield* untilOwner(ownership)
+    }))
+})
