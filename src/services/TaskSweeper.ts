@@ -2,9 +2,9 @@
  * Finds what is due or without an actor, at start and for ever, so that no lost wake-up can strand a task: the rows
  * alone decide. It ends overdue tasks itself, whosever they are and whether or not an actor exists.
  */
-import { Context, Duration, Effect, Layer, Queue, Ref, Schedule } from "effect"
+import { Cause, Context, Duration, Effect, Layer, Queue, Ref, Schedule } from "effect"
 import { nextDue } from "../domain/Deadline.ts"
-import { TaskEvent, type TaskId } from "../domain/Task.ts"
+import { TaskEvent, type TaskHead, type TaskId } from "../domain/Task.ts"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
 import { persistently } from "./Persistently.ts"
 import { visibilityLag } from "./RevocationRepository.ts"
@@ -38,30 +38,45 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
       const notifications = yield* TaskNotifications
       const { acceptanceTimeout, sweepInterval } = yield* Settings
 
-      const endOverdue = (before: Duration.Duration) =>
+      /** A task that cannot be ended is left for the next sweep, and keeps it from none of the others. */
+      const end = (head: TaskHead, event: TaskEvent) =>
+        actors.end(head, event).pipe(
+          Effect.as(1),
+          Effect.catchCauseIf((cause) => !Cause.hasInterrupts(cause), (cause) =>
+            Effect.logWarning("a task could not be ended", cause).pipe(
+              Effect.annotateLogs({ taskId: head.uuid }),
+              Effect.as(0)
+            ))
+        )
+
+      /** Ends what it finds, batch after batch for as long as that gets anywhere. */
+      const endBatches = (
+        batch: number,
+        find: Effect.Effect<ReadonlyArray<TaskHead>>,
+        eventOf: (head: TaskHead) => TaskEvent | undefined
+      ) =>
         Effect.gen(function*() {
-          const heads = yield* repository.overdue(plus(yield* now, before), overdueBatch)
-          const dues = heads.map((head) => ({ head, due: nextDue(head, acceptanceTimeout) }))
-          yield* Effect.forEach(
-            dues,
-            ({ due, head }) => due === undefined ? Effect.void : actors.end(head, due.event),
-            {
-              concurrency: 8,
-              discard: true
-            }
-          )
-          return heads.length
-        }).pipe(Effect.repeat({ while: (found) => found === overdueBatch }))
+          const heads = yield* find
+          const ended = yield* Effect.forEach(heads, (head) => {
+            const event = eventOf(head)
+            return event === undefined ? Effect.succeed(0) : end(head, event)
+          }, { concurrency: 8 })
+          return heads.length === batch && ended.includes(1)
+        }).pipe(Effect.repeat({ while: (mayHaveMore) => mayHaveMore }))
+
+      const endOverdue = (before: Duration.Duration) =>
+        endBatches(
+          overdueBatch,
+          Effect.flatMap(now, (at) => repository.overdue(plus(at, before), overdueBatch)),
+          (head) => nextDue(head, acceptanceTimeout)?.event
+        )
 
       const endRevoked = (within?: Duration.Duration) =>
-        Effect.gen(function*() {
-          const heads = yield* repository.revoked(within, revokedBatch)
-          yield* Effect.forEach(heads, (head) => actors.end(head, TaskEvent.cases.TokenRevoked.make({})), {
-            concurrency: 8,
-            discard: true
-          })
-          return heads.length
-        }).pipe(Effect.repeat({ while: (found) => found === revokedBatch }))
+        endBatches(
+          revokedBatch,
+          repository.revoked(within, revokedBatch),
+          () => TaskEvent.cases.TokenRevoked.make({})
+        )
 
       /** Starts missing actors among one page of this node's live tasks; returns where the next page begins. */
       const walk = Effect.fnUntraced(function*(after: TaskId | undefined, page: number) {

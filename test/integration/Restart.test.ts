@@ -66,6 +66,30 @@ describe("kill -9 of the whole process group", () => {
   })
 })
 
+describe("a task that the database refuses to end", () => {
+  it("holds up neither the start of a node nor the others that are overdue", async () => {
+    const own = await openDatabase()
+    const token = await mint("mallory")
+    const overdue = { max_execution_time: 1 }
+    const first = await Service.start({ DATABASE_URL: own.url })
+    const { uuid: stuck } = (await first.create(token, "take 60", { assistant_id: 3, ...overdue })).body
+    const { uuid: other } = (await first.create(token, "take 60", { assistant_id: 3, ...overdue })).body
+    await first.stop("SIGKILL")
+    await own.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN RAISE EXCEPTION 'no'; END $$`)
+    await own.query(`CREATE TRIGGER refuse BEFORE UPDATE ON tasks FOR EACH ROW
+      WHEN (OLD.uuid = '${stuck}') EXECUTE FUNCTION refuse()`)
+    await own.query("SELECT pg_sleep(1.2)")
+    const second = await Service.start({ DATABASE_URL: own.url })
+    await second.until(token, other, "failed")
+    assert.notStrictEqual((await second.get(token, stuck)).body.status, "failed")
+    await own.query("DROP TRIGGER refuse ON tasks")
+    await second.until(token, stuck, "failed")
+    await second.stop()
+    await own.drop()
+  })
+})
+
 describe("the embedded database", () => {
   it("that runs on as an orphan is taken over, with what it holds", async () => {
     const directory = temporaryDirectory()

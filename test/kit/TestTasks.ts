@@ -19,6 +19,7 @@ import { TaskOwnership } from "../../src/services/TaskOwnership.ts"
 import { TaskRepository } from "../../src/services/TaskRepository.ts"
 import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
+import type { TaskSweeper } from "../../src/services/TaskSweeper.ts"
 import { type NoAnswer, WebhookSender } from "../../src/services/WebhookSender.ts"
 
 /** A POST that a webhook target has received. */
@@ -97,7 +98,9 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
 /** Runs a test against the service with a core and a store that follow `script`. */
 export const withCore = <A, E>(
   script: CoreScript,
-  body: (core: Effect.Success<ReturnType<typeof makeTestTasks>>) => Effect.Effect<A, E, Tasks | TaskActors>
+  body: (
+    core: Effect.Success<ReturnType<typeof makeTestTasks>>
+  ) => Effect.Effect<A, E, Tasks | TaskActors | TaskSweeper>
 ) => Effect.flatMap(makeTestTasks(script), (core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer))))
 
 export const accepts = () => Effect.void

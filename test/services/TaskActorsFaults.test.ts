@@ -2,7 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import type { TaskEventTag } from "../../src/domain/Task.ts"
+import { now } from "../../src/domain/Timestamp.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
+import { TaskSweeper } from "../../src/services/TaskSweeper.ts"
 import {
   accepts,
   caller,
@@ -86,6 +88,29 @@ describe("a store that does not answer", () => {
         yield* tasks.report(interrupt)
         yield* TestClock.adjust("1 minute")
         assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
+      }))
+  })
+
+  it.effect("for one task only does not keep the sweep from the others", () => {
+    let stuck = ""
+    return withCore({
+      onStart: accepts,
+      withStore: (store) => ({
+        ...store,
+        commit: (...args) => args[0] === stuck ? connectionLost : store.commit(...args)
+      })
+    }, () =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const sweeper = yield* TaskSweeper
+        const { uuid } = yield* tasks.create(caller, { ...question, max_execution_time: 1 })
+        stuck = uuid
+        yield* TestClock.adjust("10 minutes")
+        assert.strictEqual(yield* statusOf(uuid), "pending")
+        assert.strictEqual(yield* sweeper.lastSweep, yield* now)
+        stuck = ""
+        yield* TestClock.adjust("1 minute")
+        assert.include(yield* statusOf(uuid), "failed")
       }))
   })
 
