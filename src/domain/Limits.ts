@@ -17,6 +17,8 @@ export const webhookAnswerBytes = 16 * 1024
 export const retention = Duration.days(30)
 
 export const callbackUrlLength = 2048
+/** Of the host in it, as DNS is asked for it (RFC 1035). */
+export const hostLength = 253
 export const callbackSecretLength = 255
 export const cancelReasonLength = 1000
 

@@ -26,6 +26,12 @@ const isHttpUrl = Schema.makeFilter(
   { expected: "an absolute http or https URL", toJsonSchema: () => ({ format: "uri" }) }
 )
 
+/** No name is longer, and the database finds deliveries by it. */
+const hasPossibleHost = Schema.makeFilter(
+  (text: string) => (URL.parse(text)?.hostname.length ?? 0) <= Limits.hostLength,
+  { expected: `a host of at most ${Limits.hostLength} characters` }
+)
+
 const ProviderData = Schema.Struct({ path: absentOr(Schema.String, "Storage-relative path of the file.") })
 
 const uploadedId = Schema.String.annotate({
@@ -198,7 +204,7 @@ export const CreateTaskBody = Schema.Struct({
     "Id of an image generator configuration of the assistant. An unknown one means the default, silently."
   ),
   callback_url: absentOr(
-    Schema.String.check(isAtMostCharacters(Limits.callbackUrlLength), isHttpUrl),
+    Schema.String.check(isAtMostCharacters(Limits.callbackUrlLength), isHttpUrl, hasPossibleHost),
     `Where webhooks go: an absolute http or https URL of up to ${Limits.callbackUrlLength} characters.`
   ),
   callback_secret: absentOr(

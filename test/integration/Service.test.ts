@@ -325,6 +325,22 @@ describe("the edge", () => {
     }
   })
 
+  it("takes no URL whose host is longer than a name can be, as it is written or as it is meant", async () => {
+    const token = await mint("peggy")
+    const label = "x".repeat(49)
+    const ofLength = (length: number) => `${`${label}.`.repeat(5)}${"x".repeat(length - 250)}`
+    for (const host of [ofLength(254), "\u4e2d\u6587".repeat(200), `u:p@${ofLength(254)}:8080`]) {
+      const { body, status } = await service.create(token, "x", { callback_url: `http://${host}/` })
+      assert.deepStrictEqual(
+        [status, body.message],
+        [422, "callback_url: Expected a host of at most 253 characters"],
+        host
+      )
+    }
+    const { status } = await service.create(token, "x", { callback_url: `http://u:p@${ofLength(253)}:8080/` })
+    assert.strictEqual(status, 201)
+  })
+
   it("knows a path by one spelling only", async () => {
     const token = await mint("victor")
     for (const path of ["/API/tasks", "//api/tasks", "/api//tasks"]) {
