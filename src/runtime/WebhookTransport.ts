@@ -5,6 +5,7 @@
 import { type Dispatcher, Pool } from "@effect/platform-node/Undici"
 import { Duration, Effect, Layer } from "effect"
 import { isIP } from "node:net"
+import { unescape } from "node:querystring"
 import * as Limits from "../domain/Limits.ts"
 import type { AttemptError } from "../domain/Webhook.ts"
 import { Settings } from "../services/Settings.ts"
@@ -25,7 +26,7 @@ type Headers = Readonly<Record<string, string>>
 /** What a URL says before its host. */
 const credentialsOf = ({ password, username }: URL): Headers => {
   if (username === "" && password === "") return {}
-  const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`)
+  const credentials = Buffer.from(`${unescape(username)}:${unescape(password)}`)
   return { authorization: `Basic ${credentials.toString("base64")}` }
 }
 

@@ -102,6 +102,19 @@ describe("a POST to a target", () => {
     })
   })
 
+  it("says who asks, as it is meant or else as it is written", async () => {
+    const seen: Array<string | undefined> = []
+    await using target = await serve(http.createServer((request, response) => {
+      seen.push(request.headers.authorization)
+      response.end()
+    }))
+    for (const user of ["a%C3%A9:%00", "%zz:100%"]) {
+      assert.strictEqual(await outcomeOf(`http://${user}@127.0.0.1:${target.port}/`), 200)
+    }
+    const basic = (credentials: string) => `Basic ${Buffer.from(credentials).toString("base64")}`
+    assert.deepStrictEqual(seen, [basic("a\u00e9:\0"), basic("%zz:100%")])
+  })
+
   it("tells the status, follows no redirect and tries nothing twice", async () => {
     let requests = 0
     await using other = await serve(http.createServer((_, response) => {
