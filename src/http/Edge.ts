@@ -64,6 +64,11 @@ const measure = ({ method }: HttpServerRequest.HttpServerRequest, status: number
     String(status)
   )
 
+/** Node joins two hosts with a comma. Whoever looked at the other one would have let another request pass. */
+const isOneHost = (host: string | undefined) => host === undefined || /^[^\s,@/\\?#]*$/.test(host)
+
+const wrongHost = error(400, "Expected one host in the Host header.", { connection: "close" })
+
 /** A client's own request id is kept when it is harmless, so that its logs and ours meet. */
 const isUsableId = (id: string | undefined): id is string => id !== undefined && /^[\w.:-]{1,128}$/.test(id)
 
@@ -77,9 +82,10 @@ export const layer = Layer.unwrap(
           const given = request.headers["x-request-id"]
           const startedAt = clock.currentTimeNanosUnsafe()
           return Effect.flatMap(isUsableId(given) ? Effect.succeed(given) : random.uuidV7(), (requestId) =>
-            handler.pipe(
+            (isOneHost(request.headers["host"]) ? handler : Effect.succeed(wrongHost)).pipe(
               Effect.catchCauseIf(
-                (cause) => !Cause.hasInterruptsOnly(cause),
+                (cause) =>
+                  !Cause.hasInterruptsOnly(cause),
                 (cause) => Effect.annotateLogs(failureResponse(request, cause), { requestId })
               ),
               Effect.map((answered) => {

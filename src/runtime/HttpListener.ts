@@ -81,7 +81,7 @@ const make = (timeouts: typeof Timeouts.Service): Server => {
     ),
     keepAliveTimeout: Duration.toMillis(timeouts.idleConnection),
     maxHeaderSize: maxHeadBytes,
-    // Of two tokens none is taken: whoever looked at the other one would have let another user pass.
+    // Of two tokens, or two hosts, none is taken: whoever looked at the other one would have let another user pass.
     joinDuplicateHeaders: true
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {

@@ -66,6 +66,17 @@ const isClosed = (client: RawClient, patience?: number) =>
 
 const tasksOf = async () => (await service.call("GET", "/api/tasks", token)).body.meta.total
 
+describe("a host", () => {
+  it("may be a name or an address, with a port or without, or be empty", async () => {
+    const client = await open()
+    const hosts = ["x_y.example", "x.example.:65535", "127.0.0.1", "[::1]:8080", ""]
+    for (const [index, host] of hosts.entries()) {
+      client.send(`GET /healthz HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+      assert.strictEqual((await client.answer(index)).status, 200, host)
+    }
+  })
+})
+
 describe("a request that could be read in two ways", () => {
   it("is refused with its connection closed, and nothing of it is done", async () => {
     const smuggled = head("POST /api/tasks/cancel-interrupted HTTP/1.1", "Content-Length: 0")
@@ -96,6 +107,12 @@ describe("a request that could be read in two ways", () => {
       "a chunk size with a sign": `${create("Transfer-Encoding: chunked")}+5\r\n${body}\r\n0\r\n\r\n`,
       "a chunk size beyond all bounds": `${create("Transfer-Encoding: chunked")}${"f".repeat(20)}\r\n${body}`,
       "a chunk longer than it says": `${create("Transfer-Encoding: chunked")}5\r\n${body}\r\n0\r\n\r\n`,
+      "two hosts": create("Host: y", length(body.length)) + body,
+      "two equal hosts": create("Host: x", length(body.length)) + body,
+      "two hosts and an upgrade": head("GET /rpc HTTP/1.1", "Host: y", "Connection: Upgrade", "Upgrade: websocket"),
+      "a list of hosts": (create(length(body.length)) + body).replace("Host: x", "Host: x, y"),
+      "a host with a user": (create(length(body.length)) + body).replace("Host: x", "Host: u@x"),
+      "a host with a path": (create(length(body.length)) + body).replace("Host: x", "Host: x/y"),
       "no host": `GET /healthz HTTP/1.1\r\n\r\n`,
       "another version": "GET /healthz HTTP/3.0\r\nHost: x\r\n\r\n",
       "no HTTP": "\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03",
