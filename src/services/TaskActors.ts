@@ -251,6 +251,8 @@ export class TaskActors extends Context.Service<TaskActors, {
             Effect.sync(() => {
               handOvers.delete(head.runId)
               if (isRecovery) recoveries--
+              // It was handed over here for its owner, who does the rest.
+              if (!ownership.isMine(head.uuid)) forget(head.uuid)
             })
           )
         )

@@ -142,6 +142,10 @@ describe("nodes on one database", () => {
     const [created = ""] = await createOn(other, 1)
     await areOffered([created], 1)
     await complete([running, created], other)
+    await eventually(
+      () => operate(other, "Operations.cluster"),
+      (cluster) => cluster.members.every(({ tasks }) => tasks === 0)
+    )
     await operate(other, "Operations.rebalance")
     await settled(first, 2)
     assert.strictEqual((await fetch(`${other.url}/readyz`)).status, 200)
