@@ -1,8 +1,9 @@
 /** `/rpc`: calls by POST in NDJSON, and the same over a WebSocket at the same address (CONTRACT 6). */
-import { ByteSize, Duration, Effect, Layer, References } from "effect"
+import { ByteSize, Cause, Duration, Effect, Layer, References } from "effect"
 import { Digest } from "effect/crypto"
-import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpIncomingMessage, HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RpcSerialization, RpcServer } from "effect/rpc"
+import { Socket } from "effect/socket"
 import * as Limits from "../domain/Limits.ts"
 import { TaskNotifications } from "../services/TaskNotifications.ts"
 import { InternalRpc, path } from "./contract/Rpc.ts"
@@ -34,6 +35,11 @@ const upgradeRequired = HttpServerResponse.jsonUnsafe(
   { status: 426, headers: { upgrade: "websocket" } }
 )
 
+/** The handshake is the client's: where it fails, the fault is not ours. */
+const isWrongHandshake = (failure: unknown) =>
+  HttpServerError.isHttpServerError(failure) ||
+  (Socket.isSocketError(failure) && failure.reason._tag === "SocketOpenError")
+
 /** For the calls that are under way when the node is about to stop; a client with more to say connects elsewhere. */
 const farewell = Duration.seconds(1)
 
@@ -43,8 +49,13 @@ const layerSocket = Layer.effect(
     const { httpEffect, protocol } = yield* RpcServer.makeProtocolWithHttpEffectWebsocket
     const router = yield* HttpRouter.HttpRouter
     const { drained } = yield* TaskNotifications
-    const untilStop = Effect.raceFirst(
+    const connection = Effect.catchCauseIf(
       httpEffect,
+      (cause) => isWrongHandshake(Cause.squash(cause)),
+      () => Effect.succeed(upgradeRequired)
+    )
+    const untilStop = Effect.raceFirst(
+      connection,
       drained.pipe(Effect.andThen(Effect.sleep(farewell)), Effect.as(HttpServerResponse.empty()))
     )
     const upgraded = Effect.flatMap(
