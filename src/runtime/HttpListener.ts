@@ -82,7 +82,9 @@ const make = (timeouts: typeof Timeouts.Service): Server => {
     keepAliveTimeout: Duration.toMillis(timeouts.idleConnection),
     maxHeaderSize: maxHeadBytes,
     // Of two tokens, or two hosts, none is taken: whoever looked at the other one would have let another user pass.
-    joinDuplicateHeaders: true
+    joinDuplicateHeaders: true,
+    // Any other upgrade is let be, and the connection goes on with the next request.
+    shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket"
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     // An answer that has begun cannot be taken back.
