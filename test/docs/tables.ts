@@ -3,7 +3,7 @@ import { Result } from "effect"
 import { targetOf, TaskEvent, type TaskEventTag, TaskStatus, transition } from "../../src/domain/Task.ts"
 import { settings } from "../../src/runtime/AppConfig.ts"
 
-const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>) =>
+export const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>) =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
 
 const tags = Object.keys(TaskEvent.cases) as ReadonlyArray<TaskEventTag>
