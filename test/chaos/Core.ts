@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
 import { report, ScriptedCore, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
-import { Gate } from "./Gate.ts"
+import type { Gate } from "./Gate.ts"
 import { pause, upTo } from "./pause.ts"
 import { type Plan, planOf } from "./Plan.ts"
 import { Recorder } from "./Recorder.ts"
@@ -137,10 +137,10 @@ export class Core {
     const told = this.#told.get(run.task_id) ?? []
     if (!told.some((before) => before.event === event)) this.#told.set(run.task_id, [...told, { run, event }])
     for (;;) {
-      const wasSuperseded = this.recorder.runsOf(run.task_id).at(-1) !== run.run_id
+      const newest = this.recorder.runsOf(run.task_id).at(-1) ?? run.run_id
       try {
         const { body, status } = await report(run, event)
-        if (status === 200 && body["applied"] === true) this.recorder.applied(run, event, wasSuperseded)
+        if (status === 200 && body["applied"] === true) this.recorder.applied(run, event, newest !== run.run_id)
         if (status < 500) return status === 200
       } catch {
         // No node is there.

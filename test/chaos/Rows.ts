@@ -1,14 +1,20 @@
 /** What the rows tell of a cell's tasks once all is quiet, held against what was seen from outside. */
 import { Result } from "effect"
 import postgres from "postgres"
-import { stopReasonOf, targetOf, type TaskEventTag, type TaskStatus, transition } from "../../src/domain/Task.ts"
-import type { TaskId } from "../../src/domain/Task.ts"
+import {
+  stopReasonOf,
+  targetOf,
+  type TaskEventTag,
+  type TaskId,
+  type TaskStatus,
+  transition
+} from "../../src/domain/Task.ts"
 import { deliveryId, owesWebhook } from "../../src/domain/Webhook.ts"
 import { eventually } from "../kit/Service.ts"
 import type { Recorder } from "./Recorder.ts"
 
-/** Longer than the 10 s before a second attempt, and a lost first one. */
-const patience = 60_000
+/** Longer than three attempts at a delivery, each of them lost. */
+const patience = 120_000
 const sampleInterval = 50
 
 interface Change {

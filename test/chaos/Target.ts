@@ -1,8 +1,11 @@
 /** A webhook target that keeps what is held at a gate from being delivered, and is as slow and faulty as others otherwise. */
 import { WebhookTarget } from "../kit/WebhookTarget.ts"
-import { Gate } from "./Gate.ts"
-import { pause } from "./pause.ts"
+import type { Gate } from "./Gate.ts"
+import { upTo } from "./pause.ts"
 import { Recorder } from "./Recorder.ts"
+
+const slowest = 50
+const failing = 0.02
 
 export class Target {
   recorder = new Recorder()
@@ -13,7 +16,8 @@ export class Target {
     this.#gates = gates
     this.#server.onPost = async ({ body, headers, url }, response) => {
       const taskId = String(headers["x-task-uuid"])
-      this.recorder.posted(String(headers["webhook-id"]), body)
+      const id = String(headers["webhook-id"])
+      this.recorder.posted(id, body)
       const [, , gateId, number] = url.split("/")
       const gate = this.#gates.get(gateId ?? "")
       if (gate !== undefined && !gate.isOpen) {
@@ -24,7 +28,9 @@ export class Target {
         }
         await gate.pass(taskId)
       }
-      await pause(Math.random() * 20)
+      await upTo(slowest)
+      // Only a first attempt fails, so that a run ends.
+      if (this.recorder.posts.get(id)?.length === 1 && Math.random() < failing) return response.writeHead(500).end()
       response.writeHead(204).end()
       if (!response.destroyed) this.recorder.delivered.set(taskId, performance.now())
     }
