@@ -74,7 +74,7 @@ export class Core {
     const isHeld = plan.hold === (run.resume === null ? "handing over" : "resuming")
     if (isHeld && gate !== undefined && !gate.isOpen) {
       gate.arrive(run.task_id)
-      if (plan.number % 2 === 0) return 503
+      if (Math.floor(plan.number / 2) % 2 === 0) return 503
       await gate.pass(run.task_id)
     }
     if (plan.pace > 0 && Math.random() < 0.05) return 503

@@ -4,6 +4,7 @@ import { pause } from "./pause.ts"
 import type { World } from "./World.ts"
 
 export const faults = [
+  "none",
   "kill",
   "term",
   "freeze",
@@ -18,6 +19,7 @@ export type Fault = typeof faults[number]
 
 /** As README names them. */
 export const titles: Readonly<Record<Fault, string>> = {
+  none: "none, for comparison",
   kill: "kill −9",
   term: "SIGTERM",
   freeze: "SIGSTOP, SIGCONT",
@@ -45,6 +47,7 @@ const endThenStart = (signal: NodeJS.Signals): Strike => async ({ clients, nodes
 }
 
 export const strikes: Readonly<Record<Fault, Strike>> = {
+  none: async () => {},
   kill: endThenStart("SIGKILL"),
   term: endThenStart("SIGTERM"),
   freeze: async ({ nodes }, victim, recovered) => {
@@ -57,7 +60,12 @@ export const strikes: Readonly<Record<Fault, Strike>> = {
   },
   database: ({ database }) => database.restartImmediately(),
   stall: async (_, victim) => victim.proxy.silence(),
-  cut: async ({ nodes }) => nodes.forEach(({ proxy }) => proxy.cut()),
+  cut: async ({ nodes }) => {
+    for (const wait of [0, 100, 100]) {
+      await pause(wait)
+      for (const { proxy } of nodes) proxy.cut()
+    }
+  },
   "lost-replies": async ({ nodes }) => {
     for (const { proxy } of nodes) proxy.weather = "losing replies"
     await pause(300)

@@ -32,8 +32,8 @@ export class Recorder {
   readonly acknowledged = new Map<string, Expectation>()
   /** Bodies of the POSTs of each delivery, by `webhook-id`. */
   readonly posts = new Map<string, Array<string>>()
-  /** When the last delivery of a task was taken. */
-  readonly delivered = new Map<string, number>()
+  /** When the target took a delivery first, by `webhook-id`. */
+  readonly taken = new Map<string, number>()
   readonly stopped = new Set<string>()
   /** Seconds by which the latest time limit came late. */
   worstLateness = 0
@@ -101,6 +101,12 @@ export class Recorder {
     if (event.type !== "completed" && event.type !== "failed") return
     if (this.#endsApplied.has(task_id)) this.broke("twice terminal", task_id, "two ends were applied")
     this.#endsApplied.add(task_id)
+  }
+
+  /** When the first delivery of a task was taken. */
+  takenOf(taskId: string) {
+    for (const [id, at] of this.taken) if (id.startsWith(taskId)) return at
+    return undefined
   }
 
   posted(id: string, body: string) {

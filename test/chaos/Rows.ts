@@ -48,6 +48,7 @@ const checkDeliveries = (recorder: Recorder, uuid: TaskId, changes: ReadonlyArra
     const id = deliveryId({ taskId: uuid, revision })
     const posts = recorder.posts.get(id) ?? []
     if (posts.length < 1 || posts.length > 5) recorder.broke("delivery", id, `${posts.length} POSTs`)
+    if (!recorder.taken.has(id)) recorder.broke("delivery", id, "the target never took it")
     if (new Set(posts).size > 1) recorder.broke("delivery", id, "the bytes differ")
     for (const post of posts) {
       if (JSON.parse(post).status !== status) recorder.broke("delivery", id, `${status}, but the body is ${post}`)

@@ -25,7 +25,7 @@ const limit = 3
 const range = (size: number) => Array.from({ length: size }, (_, index) => index)
 
 /** Every user has as many active tasks as may be, and asks for more. */
-const hold = async ({ clients, core, rows, target }: World, stage: Stage): Promise<Batch> => {
+const hold = async ({ clients, core, rows }: World, stage: Stage): Promise<Batch> => {
   const id = randomUUID()
   const gate = new Gate()
   core.gates.set(id, gate)
@@ -78,8 +78,8 @@ const hold = async ({ clients, core, rows, target }: World, stage: Stage): Promi
     if (isCanceled(number)) await clients.cancel(task)
     const ended = await clients.follow(task)
     if (stage !== "delivering") return ended
-    return eventually(async () => target.recorder.delivered.get(task.uuid), (at) => at !== undefined, 60_000)
-      .then((at) => at ?? ended, () => performance.now())
+    const takenAt = async () => clients.recorder.takenOf(task.uuid)
+    return eventually(takenAt, (at) => at !== undefined, 60_000).then((at) => at ?? ended, () => performance.now())
   }
   const goOnAll = async () => {
     const reader = await mint(`revoked-${id}`, { jti: `reader-${id}` })
@@ -94,7 +94,7 @@ const hold = async ({ clients, core, rows, target }: World, stage: Stage): Promi
         clients.live(
           `user-${index % users}-${id}`,
           () => ({ ...plan, hold: null, interrupts: false }),
-          200,
+          400,
           () => isOver
         )
       )

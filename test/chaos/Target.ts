@@ -32,7 +32,7 @@ export class Target {
       // Only a first attempt fails, so that a run ends.
       if (this.recorder.posts.get(id)?.length === 1 && Math.random() < failing) return response.writeHead(500).end()
       response.writeHead(204).end()
-      if (!response.destroyed) this.recorder.delivered.set(taskId, performance.now())
+      if (!response.destroyed && !this.recorder.taken.has(id)) this.recorder.taken.set(id, performance.now())
     }
   }
 

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { eventually, mint } from "../kit/Service.ts"
 import { type Fault, strikes } from "./Faults.ts"
+import { pause } from "./pause.ts"
 import { type Promised, promises } from "./Recorder.ts"
 import { arrange, type State } from "./States.ts"
 import type { World } from "./World.ts"
@@ -41,6 +42,8 @@ export const runCell = async (
     const batch = await arrange(world, state)
     const struckAt = performance.now()
     const healed = strikes[fault](world, victim, batch.moved)
+    // A peer learns of a process that is gone a moment later.
+    await pause(50)
     batch.release()
     const answered = clients.create({ token, plan: newcomer }).then(async (created) => {
       const at = performance.now()
