@@ -18,6 +18,9 @@ export const promises = [
 ] as const
 export type Promised = typeof promises[number]
 
+/** Seconds, after the kill of a task's owner. */
+const maxLateness = 15
+
 /** How a task has to end. */
 export interface Expectation {
   readonly status: "completed" | "failed" | "canceled"
@@ -77,7 +80,7 @@ export class Recorder {
     if (limit !== undefined) {
       const lateness = (Date.parse(completed_at) - Date.parse(created_at)) / 1000 - Number(limit)
       this.worstLateness = Math.max(this.worstLateness, lateness)
-      if (lateness < 0) this.broke("time limit", uuid, `${-lateness} s early`)
+      if (lateness < 0 || lateness > maxLateness) this.broke("time limit", uuid, `${lateness} s late`)
     }
     return true
   }

@@ -7,6 +7,7 @@
 import * as fs from "node:fs"
 import { parseArgs } from "node:util"
 import { partOf } from "../docs/tables.ts"
+import { boundOf } from "./bounds.ts"
 import { isKept, type Outcome, runCell } from "./cell.ts"
 import { type Fault, faults } from "./Faults.ts"
 import { stages } from "./Plan.ts"
@@ -22,7 +23,7 @@ const usage = `usage: npm run chaos -- [--fault F]… [--state S]… [--rounds N
   --nodes   processes of the service; 2 by default
   --write   puts the table into the README; takes the whole matrix
 
-A line of JSON for each cell goes to stdout, progress and what was broken to stderr. Fails when a promise was broken.`
+A line of JSON for each cell goes to stdout, progress and what was broken to stderr. Fails when a\npromise was broken, or tasks went on too late.`
 
 const wrong = (message: string): never => {
   console.error(`${message}\n\n${usage}`)
@@ -72,6 +73,12 @@ if (values.write && (values.fault ?? values.state) !== undefined) wrong("--write
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1))
 
 const outcomes: Array<Outcome> = []
+const isInTime = (outcome: Outcome) => {
+  const calm = outcomes.find(({ fault, state }) => fault === "none" && state === outcome.state)
+  return outcome.fault === "none" || outcome.worstRecovery <= boundOf(outcome, calm?.worstRecovery ?? 0)
+}
+const verdictOf = (outcome: Outcome) => isKept(outcome) ? isInTime(outcome) ? "kept" : "LATE" : "BROKEN"
+
 for (const fault of chosenFaults) {
   const world = await makeWorld(size)
   for (const state of chosenStates) {
@@ -80,16 +87,15 @@ for (const fault of chosenFaults) {
     })
     outcomes.push(outcome)
     const { details, worstLateness, worstRecovery, ...rest } = outcome
-    console.error(
-      `${fault}, ${state}: ${isKept(outcome) ? "kept" : "BROKEN"}, recovered in ${worstRecovery.toFixed(2)} s`
-    )
+    const verdict = verdictOf(outcome)
+    console.error(`${fault}, ${state}: ${verdict}, recovered in ${worstRecovery.toFixed(2)} s`)
     for (const detail of details) console.error(`  ${detail}`)
     console.log(JSON.stringify({
       ...rest,
       worstRecovery: Number(worstRecovery.toFixed(2)),
       worstLateness: Number(worstLateness.toFixed(2))
     }))
-    if (!isKept(outcome)) process.exitCode = 1
+    if (verdict !== "kept") process.exitCode = 1
   }
   await world.close()
 }
