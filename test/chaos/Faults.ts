@@ -80,6 +80,7 @@ export const strikes: Readonly<Record<Fault, Strike>> = {
   twin: async (_, victim, recovered) => {
     const twin = await victim.startTwin()
     await recovered
-    await twin.stop("SIGKILL")
+    // It takes its leave in the other's name.
+    await twin.stop("SIGTERM")
   }
 }

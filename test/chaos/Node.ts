@@ -35,9 +35,9 @@ export class Node {
     this.#service = await Service.start({ ...this.#settings, ...settings }, this.port)
   }
 
-  /** Another process that goes by this one's identity. */
+  /** A process on another machine that gives itself out for this one. */
   startTwin() {
-    return Service.start(this.#settings)
+    return Service.start(this.#settings, undefined, ["--import", "./test/chaos/elsewhere.ts", "src/runtime/Main.ts"])
   }
 
   signal(signal: NodeJS.Signals) {
