@@ -5,7 +5,7 @@ import { mint } from "../kit/Service.ts"
 import { pause, upTo } from "./pause.ts"
 import { type Plan, textOf } from "./Plan.ts"
 import { type Expectation, Recorder, type TaskAnswer } from "./Recorder.ts"
-import type { Target } from "./Target.ts"
+import { faulty, type Target } from "./Target.ts"
 
 const askTimeout = 5000
 /** Past this a task that has not ended is stuck. */
@@ -68,7 +68,10 @@ export class Clients {
       assistant_id: 1,
       input: [{ type: "text", text: textOf(plan) }],
       max_execution_time: limit,
-      callback_url: this.#target.urlOf(plan.hold === "delivering" ? plan.gate : "none", plan.number),
+      callback_url: this.#target.urlOf(
+        plan.hold === "delivering" ? plan.gate : plan.pace > 0 ? faulty : "sound",
+        plan.number
+      ),
       callback_secret: "secret"
     })
     if (status === 429) return undefined
@@ -77,22 +80,23 @@ export class Clients {
     return { uuid: body.uuid, token }
   }
 
+  /** Waits a while for what a client has to know of. */
   async #read({ token, uuid }: Created): Promise<TaskAnswer> {
-    const { body, status } = await this.#insist("GET", `/api/tasks/${uuid}`, token)
+    const { body, status } = await this.#insist("GET", `/api/tasks/${uuid}?wait=2`, token)
     if (status === 200) return body
     this.recorder.broke("lost", uuid, `a read was answered ${status}`)
     return undefined
   }
 
   /** Answers the task's interrupts until it has ended; returns when the client saw that. */
-  async follow(created: Created, interval = 100): Promise<number> {
+  async follow(created: Created): Promise<number> {
     const { recorder } = this
     const end = performance.now() + patience
     while (performance.now() < end) {
       const task = await this.#read(created)
       if (task === undefined || recorder.read(task)) return performance.now()
       if (task.status === "interrupted") await this.resume(created, task)
-      await pause(interval)
+      await pause(50)
     }
     recorder.broke("stuck", created.uuid, `did not end in ${patience} ms`)
     return performance.now()
@@ -108,7 +112,7 @@ export class Clients {
     for (;;) {
       const task = await this.#read(created)
       if (task.status === "interrupted") return this.resume(created, task)
-      await pause(20)
+      await pause(50)
     }
   }
 
@@ -126,7 +130,7 @@ export class Clients {
     const followed: Array<Promise<unknown>> = []
     while (!isOver()) {
       const created = await this.create({ token, plan: plan() })
-      if (created !== undefined) followed.push(this.follow(created, 200))
+      if (created !== undefined) followed.push(this.follow(created))
       await upTo(rest)
     }
     await Promise.all(followed)

@@ -4,7 +4,9 @@
  *   npm run chaos -- --write                                       the whole matrix, into the README
  *   npm run chaos -- --fault kill --state mixed --rounds 100       a soak
  */
+import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
+import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { partOf } from "../docs/tables.ts"
 import { boundOf } from "./bounds.ts"
@@ -100,11 +102,9 @@ for (const fault of chosenFaults) {
   await world.close()
 }
 if (values.write) {
-  const readme = new URL("../../README.md", import.meta.url)
-  const text = fs.readFileSync(readme, "utf8")
-  fs.writeFileSync(
-    readme,
-    text.replace(partOf("chaos"), (_, start, __, end) => `${start}\n${tableOf(outcomes)}\n${end}`)
-  )
+  const readme = fileURLToPath(new URL("../../README.md", import.meta.url))
+  const write = (_: string, start: string, __: string, end: string) => `${start}\n${tableOf(outcomes)}\n${end}`
+  fs.writeFileSync(readme, fs.readFileSync(readme, "utf8").replace(partOf("chaos"), write))
+  execFileSync("dprint", ["fmt", readme])
 }
 process.exit()
