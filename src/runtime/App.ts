@@ -9,6 +9,7 @@ import * as Server from "../http/Server.ts"
 import { AssistantBackend } from "../services/AssistantBackend.ts"
 import { CoreClient } from "../services/CoreClient.ts"
 import { CoreTransport } from "../services/CoreTransport.ts"
+import * as MeasuredTaskRepository from "../services/MeasuredTaskRepository.ts"
 import { Members } from "../services/Members.ts"
 import { Secrets } from "../services/Secrets.ts"
 import { Settings } from "../services/Settings.ts"
@@ -19,6 +20,7 @@ import * as ReadinessSql from "../services/sql/ReadinessSql.ts"
 import * as RevocationRepositorySql from "../services/sql/RevocationRepositorySql.ts"
 import * as TaskRepositorySql from "../services/sql/TaskRepositorySql.ts"
 import * as WebhookStoreSql from "../services/sql/WebhookStoreSql.ts"
+import { TaskCensus } from "../services/TaskCensus.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
 import { TaskNotifications } from "../services/TaskNotifications.ts"
 import { TaskOwnership } from "../services/TaskOwnership.ts"
@@ -176,7 +178,12 @@ export const layer = (config: AppConfig) => {
   })
   const layerTasks = layerDrainWebhooks.pipe(
     Layer.provideMerge(TaskEngine.layer),
-    Layer.provideMerge([TaskRepositorySql.layer, RevocationRepositorySql.layer, WebhookStoreSql.layer]),
+    Layer.provideMerge(config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated),
+    Layer.provideMerge([
+      MeasuredTaskRepository.layer(TaskRepositorySql.layer),
+      RevocationRepositorySql.layer,
+      WebhookStoreSql.layer
+    ]),
     Layer.provideMerge(NotificationRelay.layer),
     Layer.provide(Secrets.layer(config.encryptionKeys)),
     Layer.provide(WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))),
