@@ -7,12 +7,13 @@ import { type Promised, promises } from "./Recorder.ts"
 
 const own: ReadonlyArray<Promised> = ["lost", "twice terminal", "over limit"]
 
+const inSeconds = (seconds: number) => `${seconds.toFixed(1)} s`
 const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, number) => total + number, 0)
 
 export const tableOf = (outcomes: ReadonlyArray<Outcome>) => {
   const byFault = Map.groupBy(outcomes, ({ fault }) => fault)
   return table(
-    ["fault", "rounds", "acknowledged", ...own, "otherwise broken", ...stages],
+    ["fault", "rounds", "acknowledged", ...own, "otherwise broken", "time limit late by", ...stages],
     [...byFault].map(([fault, cells]) => {
       const broken = (promise: Promised) => sum(cells.map((cell) => cell.broken[promise]))
       return [
@@ -21,7 +22,8 @@ export const tableOf = (outcomes: ReadonlyArray<Outcome>) => {
         String(sum(cells.map(({ acknowledged }) => acknowledged))),
         ...own.map((promise) => String(broken(promise))),
         String(sum(promises.filter((promise) => !own.includes(promise)).map(broken))),
-        ...stages.map((stage) => `${cells.find(({ state }) => state === stage)?.worstRecovery.toFixed(1)} s`)
+        inSeconds(Math.max(...cells.map(({ worstLateness }) => worstLateness))),
+        ...stages.map((stage) => inSeconds(cells.find(({ state }) => state === stage)!.worstRecovery))
       ]
     })
   )
