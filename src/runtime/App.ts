@@ -1,7 +1,7 @@
 /** The whole service as a graph of layers, from settings to routes. */
 import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
-import { Console, Duration, Effect, Layer } from "effect"
+import { Console, Duration, Effect, Layer, type Redacted } from "effect"
 import { type HttpClient, HttpRouter, HttpServer } from "effect/http"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../http/handlers/RpcAuthorization.ts"
@@ -19,6 +19,7 @@ import * as TaskRepositorySql from "../services/sql/TaskRepositorySql.ts"
 import * as WebhookStoreSql from "../services/sql/WebhookStoreSql.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
 import { TaskNotifications } from "../services/TaskNotifications.ts"
+import { TaskOwnership } from "../services/TaskOwnership.ts"
 import { Timeouts } from "../services/Timeouts.ts"
 import { TokenVerifier } from "../services/TokenVerifier.ts"
 import { WebhookDispatcher } from "../services/WebhookDispatcher.ts"
@@ -28,6 +29,7 @@ import * as BufferCollector from "./BufferCollector.ts"
 import * as Builtin from "./builtin/Builtin.ts"
 import * as EmbeddedPostgres from "./builtin/EmbeddedPostgres.ts"
 import * as InProcess from "./builtin/InProcess.ts"
+import * as Cluster from "./Cluster.ts"
 import * as DatabaseSockets from "./DatabaseSockets.ts"
 import * as HttpListener from "./HttpListener.ts"
 import * as PooledRandom from "./PooledRandom.ts"
@@ -52,24 +54,46 @@ const startDatabase = Effect.fnUntraced(function*(config: AppConfig) {
   return url
 })
 
+const connectionTo = (url: Redacted.Redacted) => ({
+  url,
+  applicationName: "async-task-service",
+  connectTimeout: Duration.seconds(10)
+})
+
+const layerDatabaseAt = Effect.fnUntraced(function*(url: Redacted.Redacted, config: AppConfig) {
+  const layerClient = PgClient.layer({
+    ...connectionTo(url),
+    stream: yield* DatabaseSockets.make(url),
+    maxConnections: config.databaseConnections,
+    multiplex: true,
+    multiplexConcurrency: 5,
+    maxMessageSize: 512 * 1024 * 1024,
+    startupParameters: sessionSettings
+  })
+  // A migration may be silent for long, so it has a connection of its own.
+  const layerMigrated = Migrations.layer.pipe(
+    Layer.provide(PgClient.layer({ ...connectionTo(url), maxConnections: 1, keepAlive: Duration.seconds(30) }))
+  )
+  return Layer.provide(layerClient, layerMigrated)
+})
+
+/** A database with the present schema. */
 export const layerDatabase = (config: AppConfig) =>
+  Layer.unwrap(Effect.flatMap(startDatabase(config), (url) => layerDatabaseAt(url, config)))
+
+/** The shards' locks are renewed on connections of their own, so that no load costs a node its shards. */
+const layerOwnershipAt = (url: Redacted.Redacted, { cluster }: AppConfig) =>
+  cluster === undefined
+    ? TaskOwnership.layerAlone
+    : Cluster.layer(cluster).pipe(
+      Layer.provide(PgClient.layer({ ...connectionTo(url), maxConnections: 2, startupParameters: sessionSettings }))
+    )
+
+/** The database, and which of its tasks are this node's. */
+const layerStore = (config: AppConfig) =>
   Layer.unwrap(Effect.gen(function*() {
     const url = yield* startDatabase(config)
-    const connection = { url, applicationName: "async-task-service", connectTimeout: Duration.seconds(10) }
-    const layerClient = PgClient.layer({
-      ...connection,
-      stream: yield* DatabaseSockets.make(url),
-      maxConnections: config.databaseConnections,
-      multiplex: true,
-      multiplexConcurrency: 5,
-      maxMessageSize: 512 * 1024 * 1024,
-      startupParameters: sessionSettings
-    })
-    // A migration may be silent for long, so it has a connection of its own.
-    const layerMigrated = Migrations.layer.pipe(
-      Layer.provide(PgClient.layer({ ...connection, maxConnections: 1, keepAlive: Duration.seconds(30) }))
-    )
-    return Layer.provide(layerClient, layerMigrated)
+    return Layer.merge(yield* layerDatabaseAt(url, config), layerOwnershipAt(url, config))
   }))
 
 interface Neighbour {
@@ -123,9 +147,11 @@ const layerServer = (config: AppConfig) =>
     )))
 
 /** Whoever waits is answered before the server waits for its last requests. */
-const layerDrain = Layer.effectDiscard(
-  Effect.flatMap(TaskNotifications, ({ drain }) => Effect.addFinalizer(() => drain))
-)
+const layerDrain = Layer.effectDiscard(Effect.gen(function*() {
+  const { drain } = yield* TaskNotifications
+  const { leave } = yield* TaskOwnership
+  yield* Effect.addFinalizer(() => Effect.andThen(drain, leave))
+}))
 
 /** Webhooks under way have a moment to end. */
 const layerDrainWebhooks = Layer.effectDiscard(
@@ -171,7 +197,7 @@ export const layer = (config: AppConfig) => {
     Layer.provideMerge(layerListening),
     Layer.provide([
       NodeHttpServer.layerHttpServices,
-      layerDatabase(config),
+      layerStore(config),
       PooledRandom.layer,
       TaskNotifications.layer
     ])

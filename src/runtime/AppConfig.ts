@@ -12,6 +12,7 @@ import type { CorsOrigins } from "../http/Cors.ts"
 import type { TokenRules } from "../services/TokenVerifier.ts"
 import * as AddressGuard from "./AddressGuard.ts"
 import type { Endpoint } from "./builtin/OpenAiModel.ts"
+import type * as Cluster from "./Cluster.ts"
 import * as TokenKeys from "./TokenKeys.ts"
 
 interface Setting {
@@ -86,6 +87,16 @@ export const settings: ReadonlyArray<Setting> = [
   { names: ["ACCEPTANCE_TIMEOUT"], default: "`30 seconds`", meaning: "how long the core may take to accept a task" },
   { names: ["MAX_ACTIVE_TASKS"], default: "`5`", meaning: "active tasks of one user" },
   { names: ["RETENTION"], default: "`30 days`", meaning: "how long ended tasks are kept" },
+  {
+    names: ["CLUSTER"],
+    default: "`off`",
+    meaning: "`on`: this process is one of any number over the same Postgres, which divide the tasks among themselves"
+  },
+  {
+    names: ["CLUSTER_HOST", "CLUSTER_PORT"],
+    default: "`127.0.0.1`, `34431`",
+    meaning: "where the other nodes reach this one, and it listens for them: for a private network, nothing guards it"
+  },
   { names: ["DATABASE_CONNECTIONS"], default: "`10`", meaning: "size of the connection pool" },
   { names: ["LOG_LEVEL"], default: "`Info`", meaning: "`Debug`, `Info`, `Warn` or `Error`" },
   {
@@ -104,6 +115,8 @@ export interface AppConfig {
   readonly dataDir: string
   readonly databaseUrl: Redacted.Redacted | undefined
   readonly databaseConnections: number
+  /** Where the other nodes of the cluster reach this one; undefined without a cluster. */
+  readonly cluster: Cluster.Address | undefined
   readonly tokenRules: TokenRules
   /** The secret of the development tokens; undefined when the operator set a key. */
   readonly developmentSecret: Redacted.Redacted | undefined
@@ -271,6 +284,11 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
     )
     const maxActiveTasks = yield* count("MAX_ACTIVE_TASKS", Limits.maxActiveTasks, 1, 1_000_000)
     const databaseConnections = yield* count("DATABASE_CONNECTIONS", 10, 2, 1000)
+    const isClustered = yield* read("CLUSTER", Config.Boolean("CLUSTER"), false)
+    const clusterPort = yield* read("CLUSTER_PORT", Config.Port("CLUSTER_PORT"), 34431)
+    if (isClustered && isProduction && env["CLUSTER_HOST"] === undefined) {
+      problems.push("CLUSTER_HOST: not set, and CLUSTER is on and NODE_ENV production")
+    }
     const logLevel = yield* read("LOG_LEVEL", Config.LogLevel("LOG_LEVEL"), "Info")
     const publicUrl = url("PUBLIC_URL")
     const corsOrigins = derive("CORS_ORIGINS", () => originsOf(env["CORS_ORIGINS"] ?? ""))
@@ -304,6 +322,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
       dataDir,
       databaseUrl: secret("DATABASE_URL"),
       databaseConnections,
+      cluster: isClustered ? { host: env["CLUSTER_HOST"] ?? "127.0.0.1", port: clusterPort } : undefined,
       tokenRules,
       developmentSecret: developmentSecret === undefined ? undefined : Redacted.make(developmentSecret),
       coreUrl,

@@ -59,6 +59,15 @@ const drain = (request: IncomingMessage, response: ServerResponse) =>
     if (!request.complete) setImmediate(() => request.resume())
   })
 
+/** Whoever began to read a request and answered before its end has given up on the rest: the connection takes no other. */
+const endEarly = (request: IncomingMessage, response: ServerResponse) => {
+  const { writeHead } = response
+  response.writeHead = (...head: ReadonlyArray<never>) => {
+    if (request.readableDidRead && !request.complete) response.shouldKeepAlive = false
+    return Reflect.apply(writeHead, response, head)
+  }
+}
+
 export const make = (timeouts: typeof Timeouts.Service): Server => {
   const server = createServer({
     // Node's own limit on a whole request would cut long uploads.
@@ -92,5 +101,5 @@ export const make = (timeouts: typeof Timeouts.Service): Server => {
       if (!server.listening) setImmediate(() => server.closeIdleConnections())
     })
   })
-  return server.on("request", drain)
+  return server.prependListener("request", endEarly).on("request", drain)
 }

@@ -15,6 +15,8 @@ import { CoreStops } from "./CoreStops.ts"
 import { persistently } from "./Persistently.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
+import { TaskNotifications } from "./TaskNotifications.ts"
+import { TaskOwnership } from "./TaskOwnership.ts"
 import { TaskRepository } from "./TaskRepository.ts"
 import { TokenRevocations } from "./TokenRevocations.ts"
 import * as Turns from "./Turns.ts"
@@ -28,10 +30,15 @@ const recoveryConcurrency = 8
 const afterClock = Duration.seconds(1)
 
 export class TaskActors extends Context.Service<TaskActors, {
-  /** Starts what a task needs: its clock, and the hand-over of `run`, which is read from the store when not given. */
+  /**
+   * Starts what a new run needs: its clock, and its hand-over. A `run` that is at hand is handed over here, whoever's the
+   * task is; otherwise its owner reads it from the store.
+   */
   readonly begin: (head: TaskHead, run?: Run) => Effect.Effect<void>
-  /** Brings an actor to where the row is, or starts it: a run that no one here handed over is offered to the core. */
+  /** Brings an actor of this node to where the row is, or starts it: a run that no one here handed over is offered to the core. */
   readonly ensure: (head: TaskHead) => Effect.Effect<void>
+  /** Lets go the tasks that are not this node's any more. */
+  readonly release: Effect.Effect<void>
   /** Tells the actor of a task, if it has one, where the task stands now. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task, and lets all know who have to; returns where the task then stands. */
@@ -48,6 +55,8 @@ export class TaskActors extends Context.Service<TaskActors, {
       const stops = yield* CoreStops
       const secrets = yield* Secrets
       const revocations = yield* TokenRevocations
+      const ownership = yield* TaskOwnership
+      const notifications = yield* TaskNotifications
       const { acceptanceTimeout } = yield* Settings
       const heads = new Map<TaskId, TaskHead>()
       /** The run of each task that was last handed over here, or is being. */
@@ -106,8 +115,9 @@ export class TaskActors extends Context.Service<TaskActors, {
         if (known !== undefined && known.revision > head.revision) return
         follow(head)
         const hasRun = head.status === "pending" || head.status === "processing"
-        // The core has a pending run for the first time, if at all: it goes with the new ones.
-        if (hasRun && offered.get(head.uuid) !== head.runId) handOver(head, undefined, head.status === "processing")
+        // A pending run, and one that follows another that was known here, is new to the core, if anything.
+        const isNew = head.status === "pending" || (known !== undefined && known.runId !== head.runId)
+        if (hasRun && offered.get(head.uuid) !== head.runId) handOver(head, undefined, !isNew)
       }
 
       const wake = (head: TaskHead) =>
@@ -231,14 +241,30 @@ export class TaskActors extends Context.Service<TaskActors, {
       }
 
       const begin = (head: TaskHead, run?: Run) =>
-        Effect.sync(() => {
+        Effect.suspend(() => {
+          const isMine = ownership.isMine(head.uuid)
+          // Its owner has been told of the commit.
+          if (run === undefined && !isMine) return Effect.void
           follow(head)
           handOver(head, run, false)
+          return isMine ? Effect.void : notifications.publish(head.uuid)
         })
+
+      // Of a task that was created here no other node may know yet.
+      const release = Effect.suspend(() => {
+        const gone = [...heads.values()].filter(({ uuid }) => !ownership.isMine(uuid))
+        for (const { uuid } of gone) forget(uuid)
+        const pending = gone.filter(({ status }) => status === "pending")
+        return Effect.forEach(pending, ({ uuid }) => notifications.publish(uuid), { discard: true })
+      })
 
       return TaskActors.of({
         begin,
-        ensure: (head) => Effect.sync(() => advance(head)),
+        ensure: (head) =>
+          Effect.sync(() => {
+            if (ownership.isMine(head.uuid)) advance(head)
+          }),
+        release,
         wake,
         end,
         admit: (create) =>

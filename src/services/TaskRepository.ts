@@ -17,6 +17,7 @@ import {
   type TaskSummary
 } from "../domain/Task.ts"
 import type { IdempotencyKeyReused, TooManyActiveTasks } from "../domain/TaskErrors.ts"
+import type { TaskShard } from "../domain/TaskShard.ts"
 import { Timestamp } from "../domain/Timestamp.ts"
 
 /** A user's name for one request; it is claimed in the same breath as what the request does. */
@@ -152,8 +153,12 @@ export class TaskRepository extends Context.Service<TaskRepository, {
   /** Starts the acceptance clock of a pending run whose hand-over had to wait. */
   readonly startAcceptanceClock: (uuid: TaskId, runId: RunId, deadline: Timestamp) => Effect.Effect<void>
   readonly pendingRun: (uuid: TaskId) => Effect.Effect<Option.Option<PendingRun>>
-  /** Live tasks after `after` in the order of their ids, so that a start reads them page by page. */
-  readonly live: (after: TaskId | undefined, limit: number) => Effect.Effect<ReadonlyArray<TaskHead>>
+  /** Live tasks of the `shards`, or of all, after `after` in the order of their ids, so that they are read page by page. */
+  readonly live: (
+    after: TaskId | undefined,
+    limit: number,
+    shards?: ReadonlyArray<TaskShard>
+  ) => Effect.Effect<ReadonlyArray<TaskHead>>
   /** How many tasks are in each status, and when the first of the live ones' clocks runs out. It looks at every task. */
   readonly standing: Effect.Effect<{
     readonly counts: Readonly<Record<TaskStatus, number>>

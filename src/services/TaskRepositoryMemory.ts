@@ -16,6 +16,7 @@ import {
 } from "../domain/Task.ts"
 import { changeOf } from "../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../domain/TaskErrors.ts"
+import * as TaskShard from "../domain/TaskShard.ts"
 import * as TaskView from "../domain/TaskView.ts"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
 import type { ToolCall } from "../domain/ToolCall.ts"
@@ -268,11 +269,11 @@ export const layer = Layer.effectContext(
           )
         ),
 
-      live: (after, limit) =>
+      live: (after, limit, shards) =>
         Effect.sync(() =>
-          liveRows().toSorted(byId).filter((row) => after === undefined || row.task.uuid > after).slice(0, limit).map(
-            headOf
-          )
+          liveRows().toSorted(byId).filter(({ task: { uuid } }) =>
+            (after === undefined || uuid > after) && (shards === undefined || shards.includes(TaskShard.of(uuid)))
+          ).slice(0, limit).map(headOf)
         ),
 
       standing: Effect.sync(() => {

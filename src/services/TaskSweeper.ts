@@ -1,14 +1,17 @@
 /**
  * Finds what is due or without an actor, at start and for ever, so that no lost wake-up can strand a task: the rows
- * alone decide. It ends overdue tasks itself, whether or not an actor exists.
+ * alone decide. It ends overdue tasks itself, whosever they are and whether or not an actor exists.
  */
-import { Context, Duration, Effect, Layer, Ref, Schedule } from "effect"
+import { Context, Duration, Effect, Layer, Queue, Ref, Schedule } from "effect"
 import { nextDue } from "../domain/Deadline.ts"
 import { TaskEvent, type TaskId } from "../domain/Task.ts"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
+import { persistently } from "./Persistently.ts"
 import { visibilityLag } from "./RevocationRepository.ts"
 import { Settings } from "./Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
+import { TaskNotifications } from "./TaskNotifications.ts"
+import { TaskOwnership } from "./TaskOwnership.ts"
 import { TaskRepository } from "./TaskRepository.ts"
 
 /** Actors come first: a sweep takes what is overdue by more than this. */
@@ -31,6 +34,8 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const actors = yield* TaskActors
+      const ownership = yield* TaskOwnership
+      const notifications = yield* TaskNotifications
       const { acceptanceTimeout, sweepInterval } = yield* Settings
 
       const endOverdue = (before: Duration.Duration) =>
@@ -58,18 +63,44 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
           return heads.length
         }).pipe(Effect.repeat({ while: (found) => found === revokedBatch }))
 
-      /** Starts missing actors among one page of live tasks; returns where the next page begins. */
+      /** Starts missing actors among one page of this node's live tasks; returns where the next page begins. */
       const walk = Effect.fnUntraced(function*(after: TaskId | undefined, page: number) {
-        const heads = yield* repository.live(after, page)
+        const shards = ownership.shards()
+        if (shards?.length === 0) return undefined
+        const heads = yield* repository.live(after, page, shards)
         yield* Effect.forEach(heads, actors.ensure, { discard: true })
         return heads.length === page ? heads.at(-1)?.uuid : undefined
+      })
+
+      const walkAll = Effect.gen(function*() {
+        let cursor = yield* walk(undefined, startPage)
+        while (cursor !== undefined) cursor = yield* walk(cursor, startPage)
+      })
+
+      /** Where other nodes have brought tasks of this one. */
+      const followOthers = Effect.gen(function*() {
+        const heard = yield* Queue.takeBetween(notifications.heard, 1, walkPage)
+        const mine = [...new Set(heard)].filter(ownership.isMine)
+        if (mine.length === 0) return
+        yield* Effect.forEach(yield* persistently(repository.heads(mine)), actors.ensure, { discard: true })
+      })
+
+      /** A node that is gone, or could not be heard, may have told of nothing that it did. */
+      const catchUp = Effect.gen(function*() {
+        yield* Effect.raceFirst(ownership.changed, notifications.missed.await)
+        yield* notifications.missed.close
+        yield* actors.release
+        yield* persistently(walkAll)
       })
 
       // What ran out while no node was up ends before anything of it is handed over again.
       yield* endOverdue(Duration.zero)
       yield* endRevoked()
-      let cursor = yield* walk(undefined, startPage)
-      while (cursor !== undefined) cursor = yield* walk(cursor, startPage)
+      yield* walkAll
+      if (ownership.shards() !== undefined) {
+        yield* Effect.forkScoped(Effect.forever(followOthers))
+        yield* Effect.forkScoped(Effect.forever(catchUp))
+      }
 
       const lastSweep = yield* Ref.make(yield* now)
       let position: TaskId | undefined

@@ -17,6 +17,7 @@ import {
   type TooManyActiveTasks
 } from "../domain/TaskErrors.ts"
 import { type CreateTaskBody, toRunRequest } from "../domain/TaskRequest.ts"
+import * as TaskShard from "../domain/TaskShard.ts"
 import { now, plus } from "../domain/Timestamp.ts"
 import type { ToolResult } from "../domain/ToolCall.ts"
 import type { Run } from "./CoreClient.ts"
@@ -24,6 +25,7 @@ import { CoreStops } from "./CoreStops.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
+import { TaskOwnership } from "./TaskOwnership.ts"
 import { type IdempotencyClaim, type TaskFilter, type TaskPage, TaskRepository } from "./TaskRepository.ts"
 import { TaskSweeper } from "./TaskSweeper.ts"
 import { TokenRevocations } from "./TokenRevocations.ts"
@@ -83,8 +85,14 @@ export class Tasks extends Context.Service<Tasks, {
       const settings = yield* Settings
       const sweeper = yield* TaskSweeper
       const revocations = yield* TokenRevocations
+      const ownership = yield* TaskOwnership
       const random = yield* SecureRandom.SecureRandom
       const newRunId = Effect.map(random.uuidV7(), (id) => RunId.make(id))
+      /** In a shard of this node, if it has one: what the task needs is then done where its request is at hand. */
+      const newTaskId = Effect.map(random.uuidV7(), (id) => {
+        const shards = ownership.shards() ?? []
+        return shards.length === 0 ? TaskId.make(id) : TaskShard.moveTo(TaskId.make(id), shards)
+      })
 
       /** A verified token is the same `Caller` for as long as it is cached, and so is sealed once. */
       const sealedTokens = new WeakMap<Caller, string>()
@@ -109,7 +117,7 @@ export class Tasks extends Context.Service<Tasks, {
       ) {
         const { principal } = caller
         const createdAt = yield* now
-        const uuid = TaskId.make(yield* random.uuidV7())
+        const uuid = yield* newTaskId
         const maxExecutionTime = body.max_execution_time ?? Limits.maxExecutionTime
         const head: TaskHead = {
           uuid,

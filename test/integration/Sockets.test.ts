@@ -221,6 +221,22 @@ describe("a JSON body", () => {
     }
   })
 
+  it("that is answered before its end is the connection's last, and the answer says so", async () => {
+    const part = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.exe\"\r\n\r\n" +
+      "x".repeat(100_000)
+    for (const [framing, sent] of [[length(9_000_000), part], ["Transfer-Encoding: chunked", chunk(part)]] as const) {
+      const client = await open()
+      client.send(head("POST /api/files HTTP/1.1", "Content-Type: multipart/form-data; boundary=b", framing) + sent)
+      const answer = await client.answer()
+      assert.strictEqual(answer.status, 422)
+      assert.match(answer.head, /connection: close/i, framing)
+      await isClosed(client)
+    }
+    const whole = await open()
+    whole.send(create(length(body.length)) + body)
+    assert.match((await whole.answer()).head, /connection: keep-alive/i)
+  })
+
   it("that breaks off leaves no trace", async () => {
     const clients = await Promise.all([create(length(100)), create("Transfer-Encoding: chunked") + "9\r\n"].map(
       async (request) => (await open()).send(`${request}{`)

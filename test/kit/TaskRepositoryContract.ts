@@ -4,6 +4,7 @@ import { Duration, Effect, Fiber, Option, Result } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import { isTerminal, RunId, sourcesOf, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
+import * as TaskShard from "../../src/domain/TaskShard.ts"
 import { summarize } from "../../src/domain/TaskView.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
@@ -397,6 +398,13 @@ export const contract = (
       const live = (yield* repository.live(undefined, 10_000)).filter(isOurs)
       assert.deepStrictEqual(live.map(({ uuid }) => uuid), ids)
       assert.deepStrictEqual((yield* repository.live(ids[1], 10_000)).filter(isOurs), [])
+      for (const id of ids) {
+        const shards = [TaskShard.of(id)]
+        const sharing = ids.filter((other) => TaskShard.of(other) === shards[0])
+        const ours = (yield* repository.live(undefined, 10_000, shards)).filter(isOurs)
+        assert.deepStrictEqual(ours.map(({ uuid }) => uuid), sharing)
+      }
+      assert.deepStrictEqual(yield* repository.live(undefined, 10_000, []), [])
       const overdue = (after: Duration.Input) =>
         Effect.map(repository.overdue(plus(start, after), 10_000), (heads) => heads.filter(isOurs).map((h) => h.uuid))
       assert.deepStrictEqual(yield* overdue("29 seconds"), [])

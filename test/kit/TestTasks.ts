@@ -15,6 +15,7 @@ import { Settings } from "../../src/services/Settings.ts"
 import type { TaskActors } from "../../src/services/TaskActors.ts"
 import * as TaskEngine from "../../src/services/TaskEngine.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
+import { TaskOwnership } from "../../src/services/TaskOwnership.ts"
 import { TaskRepository } from "../../src/services/TaskRepository.ts"
 import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
@@ -86,7 +87,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
   )
   const layer = TaskEngine.layer.pipe(
     Layer.provideMerge(layerStore),
-    Layer.provideMerge(RevocationRepositoryMemory.layer),
+    Layer.provideMerge([RevocationRepositoryMemory.layer, TaskOwnership.layerAlone]),
     Layer.provide([layerCore, layerSender, layerSettings, layerSecrets, NodeCrypto.layerMac]),
     Layer.provide(SecureRandom.layerWebCrypto)
   )

@@ -12,7 +12,8 @@ export const startPostgres = async (settings: ReadonlyArray<string> = []) => {
   const directory = temporaryDirectory()
   const port = await freePort()
   let scope = Scope.makeUnsafe()
-  const start = () => Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory, [`port=${port}`, ...settings]), scope))
+  const start = () =>
+    Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory, [`port=${port}`, ...settings]), scope))
   const end = () => Effect.runPromise(Scope.close(scope, Exit.void))
   const started = await start()
   const url = Redacted.value(started.url)

@@ -15,6 +15,7 @@ import { Settings } from "../../src/services/Settings.ts"
 import { TaskActors } from "../../src/services/TaskActors.ts"
 import * as TaskEngine from "../../src/services/TaskEngine.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
+import { TaskOwnership } from "../../src/services/TaskOwnership.ts"
 import { TaskRepository } from "../../src/services/TaskRepository.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
 import { TokenRevocations } from "../../src/services/TokenRevocations.ts"
@@ -162,7 +163,8 @@ export const start = Effect.fnUntraced(function*(
     Layer.succeed(WebhookStore, withFaults(world.webhooks)),
     Layer.succeed(TaskRepository, withFaults(mutation.store?.(world.store) ?? world.store)),
     Layer.succeed(RevocationRepository, withFaults(mutation.revocations?.(world.revocations) ?? world.revocations)),
-    Layer.succeed(TaskNotifications, world.notifications)
+    Layer.succeed(TaskNotifications, world.notifications),
+    TaskOwnership.layerAlone
   )
   const client = CoreClient.layer({ url: "http://core", token: undefined, eventsUrl: "http://service/events" })
   const engine = TaskEngine.layerWith(

@@ -20,6 +20,7 @@ import { Secrets } from "../../services/Secrets.ts"
 import { Settings } from "../../services/Settings.ts"
 import * as TaskEngine from "../../services/TaskEngine.ts"
 import { TaskNotifications } from "../../services/TaskNotifications.ts"
+import { TaskOwnership } from "../../services/TaskOwnership.ts"
 import * as TaskRepositoryMemory from "../../services/TaskRepositoryMemory.ts"
 import { TokenVerifier } from "../../services/TokenVerifier.ts"
 import * as TestBackend from "./TestBackend.ts"
@@ -80,7 +81,7 @@ const layerEngine = (options: TestServiceOptions) =>
     Layer.provide(TestCore.layerClient),
     Layer.provide(TestCore.layerJournal),
     Layer.provideMerge(TaskRepositoryMemory.layer),
-    Layer.provideMerge([RevocationRepositoryMemory.layer, TaskNotifications.layer]),
+    Layer.provideMerge([RevocationRepositoryMemory.layer, TaskNotifications.layer, TaskOwnership.layerAlone]),
     Layer.provide([layerSecrets, layerSettings(options), layerAlone, NodeCrypto.layerMac, TestWebhooks.layerSender]),
     Layer.provideMerge(TestWebhooks.layer),
     Layer.provideMerge(SecureRandom.layerWebCrypto)

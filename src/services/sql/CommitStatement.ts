@@ -14,6 +14,7 @@ import {
   type TaskEventTag,
   type TaskStatus
 } from "../../domain/Task.ts"
+import * as TaskShard from "../../domain/TaskShard.ts"
 import { owesWebhook } from "../../domain/Webhook.ts"
 import * as WebhookOutbox from "./WebhookOutbox.ts"
 
@@ -37,6 +38,9 @@ export const inStatuses = (statuses: ReadonlyArray<TaskStatus>) =>
   `status IN (${statuses.map((status) => `'${status}'`).join(", ")})`
 
 export const isLive = inStatuses(activeStatuses)
+
+/** `TaskShard.of` in SQL. */
+export const shardOf = (uuid: string) => `(('x' || right(${uuid}::text, 4))::bit(16)::int % ${TaskShard.count})`
 
 /** Whether the task's token is revoked (CONTRACT 3). */
 const isRevoked = `(EXISTS (SELECT FROM token_revocations r WHERE r.token_id = tasks.token_id) OR EXISTS (

@@ -1,11 +1,13 @@
 /**
  * Carries `TaskNotifications` between nodes on one database by NOTIFY. Nodes greet each other on the same channel, so that
- * a node without others sends nothing for a change. What gets lost on the way is found by `TaskWatch`'s comparison.
+ * a node without others sends nothing for a change. What gets lost on the way is found by comparing with the rows: by
+ * `TaskWatch` for those who wait, by `TaskSweeper` for the tasks of this node.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Deferred, Duration, Effect, Layer, Queue, Schedule, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { TaskId } from "../../domain/Task.ts"
+import { persistently } from "../Persistently.ts"
 import { TaskNotifications } from "../TaskNotifications.ts"
 
 const channel = "async_task_service"
@@ -50,6 +52,7 @@ export const layer = Layer.effectDiscard(
       const received = yield* pg.listen(channel)
       yield* send("hello")
       yield* Deferred.succeed(listening, undefined)
+      yield* notifications.missed.open
       return yield* Effect.forever(Effect.flatMap(Queue.take(received), ({ payload }) => receive(payload)))
     }))
     const quietly = Effect.catchCause((cause) => Effect.logDebug("a notification between nodes was not sent", cause))
@@ -59,7 +62,10 @@ export const layer = Layer.effectDiscard(
       for (const [node, heard] of nodes) if (now - heard > maxSilence) nodes.delete(node)
       yield* send("here")
     })
-    const pass = Effect.flatMap(Queue.takeBetween(outgoing, 1, maxBatch), (uuids) => send("changed", new Set(uuids)))
+    const pass = Effect.flatMap(
+      Queue.takeBetween(outgoing, 1, maxBatch),
+      (uuids) => persistently(Effect.orDie(send("changed", new Set(uuids))))
+    )
 
     yield* notifications.relay((uuid) => {
       if (nodes.size > 0) Queue.offerUnsafe(outgoing, uuid)

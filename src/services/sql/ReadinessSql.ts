@@ -1,8 +1,9 @@
-/** Ready: the database answers, its schema is the one this code was written for, and this node's sweeps go on. */
+/** Ready: the database answers, its schema is the one this code was written for, this node's sweeps go on, and no one drained it. */
 import { Duration, Effect, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
 import { now } from "../../domain/Timestamp.ts"
 import { type Check, Readiness } from "../Readiness.ts"
+import { TaskOwnership } from "../TaskOwnership.ts"
 import { TaskSweeper } from "../TaskSweeper.ts"
 import * as Migrations from "./Migrations.ts"
 
@@ -15,6 +16,7 @@ export const layer = Layer.effect(
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     const sweeper = yield* TaskSweeper
+    const ownership = yield* TaskOwnership
 
     const isCurrent = yield* Ref.make(false)
 
@@ -41,8 +43,10 @@ export const layer = Layer.effect(
       return { name: "progress", problem }
     })
 
+    const membership = Effect.sync(() => ({ name: "membership", problem: ownership.hasLeft() ? "drained" : null }))
+
     return Readiness.of({
-      checks: Effect.map(Effect.all([database, progress]), ([found, sweeping]) => [...found, sweeping])
+      checks: Effect.map(Effect.all([database, progress, membership]), ([found, ...others]) => [...found, ...others])
     })
   })
 )

@@ -15,6 +15,7 @@ import {
   isLive,
   micros,
   revoked,
+  shardOf,
   standing
 } from "./CommitStatement.ts"
 import { listAll, listByStatus, summaryColumns } from "./ListStatement.ts"
@@ -246,11 +247,12 @@ export const layer = Layer.effect(
       ),
 
       live: Effect.fnUntraced(
-        function*(after, limit) {
+        function*(after, limit, shards) {
           const rows = yield* run(
             `SELECT ${headColumns} FROM tasks WHERE ${isLive} AND ($1::uuid IS NULL OR uuid > $1::uuid)
+              AND ($3::int[] IS NULL OR ${shardOf("uuid")} = ANY($3::int[]))
             ORDER BY uuid LIMIT $2::int`,
-            [after ?? null, limit]
+            [after ?? null, limit, shards === undefined ? null : `{${shards.join(",")}}`]
           )
           return yield* decodeHeads(rows)
         },

@@ -5,13 +5,7 @@ import * as AppConfig from "../../../src/runtime/AppConfig.ts"
 
 export type Environment = Readonly<Record<string, string>>
 
-const names: ReadonlySet<string> = new Set([
-  ...AppConfig.settings.flatMap((setting) => setting.names),
-  // Until `AppConfig` has them.
-  "CLUSTER",
-  "CLUSTER_HOST",
-  "CLUSTER_PORT"
-])
+const names: ReadonlySet<string> = new Set(AppConfig.settings.flatMap((setting) => setting.names))
 
 export const assertKnown = (environment: Environment) => {
   for (const name of Object.keys(environment)) assert.isTrue(names.has(name), `${name} is no setting`)
