@@ -9,8 +9,10 @@ import * as Server from "../http/Server.ts"
 import { AssistantBackend } from "../services/AssistantBackend.ts"
 import { CoreClient } from "../services/CoreClient.ts"
 import { CoreTransport } from "../services/CoreTransport.ts"
+import { Members } from "../services/Members.ts"
 import { Secrets } from "../services/Secrets.ts"
 import { Settings } from "../services/Settings.ts"
+import * as MembersSql from "../services/sql/MembersSql.ts"
 import * as Migrations from "../services/sql/Migrations.ts"
 import * as NotificationRelay from "../services/sql/NotificationRelay.ts"
 import * as ReadinessSql from "../services/sql/ReadinessSql.ts"
@@ -34,6 +36,7 @@ import * as DatabaseSockets from "./DatabaseSockets.ts"
 import * as HttpListener from "./HttpListener.ts"
 import * as PooledRandom from "./PooledRandom.ts"
 import * as UndiciTransport from "./UndiciTransport.ts"
+import { version } from "./Version.ts"
 import * as WebhookResolver from "./WebhookResolver.ts"
 import * as WebhookTransport from "./WebhookTransport.ts"
 
@@ -158,6 +161,11 @@ const layerDrainWebhooks = Layer.effectDiscard(
   Effect.flatMap(WebhookDispatcher, ({ drain }) => Effect.addFinalizer(() => drain))
 )
 
+const layerMembers = ({ cluster, host, port }: AppConfig) =>
+  cluster === undefined
+    ? Members.layerAlone({ address: `${host}:${port}`, version })
+    : MembersSql.layer({ address: `${cluster.host}:${cluster.port}`, version })
+
 export const layer = (config: AppConfig) => {
   const layerSettings = Layer.succeed(Settings, {
     maxActiveTasks: config.maxActiveTasks,
@@ -181,7 +189,7 @@ export const layer = (config: AppConfig) => {
       RpcAuthorization.layer(config.internalTokens)
     ]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
-    Layer.provide(ReadinessSql.layer),
+    Layer.provide([ReadinessSql.layer, layerMembers(config)]),
     Layer.provide(layerTasks),
     Layer.provide(layerNeighbours(config)),
     Layer.provide(layerSettings)

@@ -28,6 +28,8 @@ export const explained = main.pipe(
         return Console.error(error.message)
       case "ServeError":
         return Console.error(`The service cannot listen: ${String(error.cause)}`)
+      case "SocketServerError":
+        return Console.error(`The service cannot listen for the other nodes: ${innermost(error)}`)
       case "SqlError":
         return Console.error(`The database cannot be used: ${innermost(error)}`)
       default:

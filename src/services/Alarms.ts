@@ -14,6 +14,8 @@ export interface Alarms<Id> {
   /** Sets an alarm, in place of the one that `id` had. */
   readonly set: (id: Id, at: Timestamp) => void
   readonly clear: (id: Id) => void
+  /** When the first one is due. */
+  readonly next: () => Timestamp | undefined
 }
 
 const push = <Id>(heap: Array<Alarm<Id>>, alarm: Alarm<Id>): void => {
@@ -93,6 +95,7 @@ export const make = <Id>(ring: (id: Id) => Effect.Effect<void>): Effect.Effect<A
         if (heap.length > 2 * set.size + staleBound) rebuild()
         if (heap[0] === alarm) sooner.openUnsafe()
       },
-      clear: (id) => void set.delete(id)
+      clear: (id) => void set.delete(id),
+      next: () => earliest()?.at
     }
   })

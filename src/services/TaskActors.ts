@@ -8,10 +8,11 @@ import { nextDue } from "../domain/Deadline.ts"
 import * as Failure from "../domain/Failure.ts"
 import { type CoreRefused, CoreUnavailable, schedule } from "../domain/HandOver.ts"
 import { type RunId, TaskEvent, type TaskHead, type TaskId } from "../domain/Task.ts"
-import { now, plus, until } from "../domain/Timestamp.ts"
+import { now, plus, type Timestamp, until } from "../domain/Timestamp.ts"
 import * as Alarms from "./Alarms.ts"
 import { CoreClient, type Run } from "./CoreClient.ts"
 import { CoreStops } from "./CoreStops.ts"
+import * as Lateness from "./Lateness.ts"
 import { persistently } from "./Persistently.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
@@ -45,7 +46,10 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead>
   /** Keeps a turn for what `create` will begin; it is told whether that turn comes at once. */
   readonly admit: <A, E>(create: (isAtOnce: boolean) => Effect.Effect<A, E>) => Effect.Effect<A, E>
-  readonly size: Effect.Effect<number>
+  /** How many tasks have an actor here, when the first of their clocks runs out, and how late (ms) one was lately. */
+  readonly load: Effect.Effect<
+    { readonly tasks: number; readonly nextDue: Timestamp | null; readonly lateness: number }
+  >
 }>()("async-task-service/services/TaskActors") {
   static readonly layer = Layer.effect(
     TaskActors,
@@ -65,6 +69,7 @@ export class TaskActors extends Context.Service<TaskActors, {
       const inTurn = Turns.make(handOverConcurrency)
       const inTurnOfRecovery = Turns.make(recoveryConcurrency)
       const handOvers = new Set<RunId>()
+      const lateness = Lateness.make()
       let recoveries = 0
       let admitted = 0
 
@@ -126,13 +131,18 @@ export class TaskActors extends Context.Service<TaskActors, {
         })
 
       const end = Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent) {
-        const outcome = yield* repository.commit(head.uuid, event, yield* now, { runId: head.runId })
+        const at = yield* now
+        const outcome = yield* repository.commit(head.uuid, event, at, { runId: head.runId })
         if (outcome._tag === "Unknown") {
           forget(head.uuid)
           return head
         }
         yield* wake(outcome.head)
-        if (outcome._tag === "Applied") yield* stops.wake
+        if (outcome._tag === "Applied") {
+          const due = nextDue(head, acceptanceTimeout)
+          if (due?.event._tag === event._tag) lateness.note(due.at, at)
+          yield* stops.wake
+        }
         return outcome.head
       })
 
@@ -273,7 +283,11 @@ export class TaskActors extends Context.Service<TaskActors, {
             admitted++
             return Effect.ensuring(create(isAtOnce), Effect.sync(() => admitted--))
           }),
-        size: Effect.sync(() => heads.size)
+        load: Effect.map(now, (at) => ({
+          tasks: heads.size,
+          nextDue: alarms.next() ?? null,
+          lateness: lateness.worst(at)
+        }))
       })
     })
   )

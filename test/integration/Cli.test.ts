@@ -119,6 +119,20 @@ describe("the command line", () => {
     assert.deepStrictEqual([sick.code, sick.err], [1, "Not well: service, clock"])
   })
 
+  it("shows the nodes, drains this one and takes it in again", async () => {
+    const alone = { shards: null, is_self: true, drained: false, tasks: 0, lateness_ms: 0 }
+    const { members } = await json("cluster")
+    assert.lengthOf(members, 1)
+    assert.deepInclude(members[0], alone)
+    assert.match((await run("drain")).out, /^node .*\n127.0.0.1:\d+ .* this one, drained$/)
+    assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 503)
+    assert.deepInclude((await json("rebalance")).members[0], alone)
+    assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 200)
+    const { code, err } = await run("cluster", "--internal-token", "wrong")
+    assert.strictEqual(code, 1)
+    assert.match(err, /could not be asked/)
+  })
+
   it("holds this very service to the interface", async () => {
     const other = (await json("token", "--sub", "someone-else")).token
     const fresh = (await json("token", "--sub", "conformer")).token

@@ -142,7 +142,7 @@ describe("hand-over", () => {
         const callers = Array.from({ length: 60 }, (_, n) => callerOf(`crowd-${n}`))
         yield* Effect.forEach(callers.flatMap((one) => [one, one, one, one, one]), (one) => tasks.create(one, question))
         yield* TestClock.adjust("2 minutes")
-        assert.strictEqual(yield* actors.size, 0)
+        assert.strictEqual((yield* actors.load).tasks, 0)
         assert.strictEqual(yield* Queue.size(starts), 300)
       })))
 
@@ -195,7 +195,7 @@ describe("time limit", () => {
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "time_limit_exceeded" })
         const actors = yield* TaskActors
-        assert.strictEqual(yield* actors.size, 0)
+        assert.strictEqual((yield* actors.load).tasks, 0)
       })))
 
   it.effect(

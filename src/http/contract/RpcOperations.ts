@@ -4,7 +4,7 @@ import { Rpc, RpcGroup } from "effect/rpc"
 import { DeliveryNeedsSecret, DeliveryNotFound, DeliveryState } from "../../domain/Webhook.ts"
 import { InvalidRequest } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
-import { DeliveryView, StandingView } from "./TaskSchemas.ts"
+import { ClusterView, DeliveryView, StandingView } from "./TaskSchemas.ts"
 
 export class OperationsRpc extends RpcGroup.make(
   /** How many tasks are in each status, and when the next clock of a live one runs out. It counts every task. */
@@ -28,5 +28,11 @@ export class OperationsRpc extends RpcGroup.make(
   Rpc.make("Operations.redeliverFailed", {
     payload: { origin: Schema.optionalKey(Schema.String) },
     success: Schema.Int
-  })
+  }),
+  /** The nodes, what each has, and how late it is. */
+  Rpc.make("Operations.cluster", { success: ClusterView }),
+  /** Hands the shards of the node that is asked to the others; it is not ready any more, and answers all the same. */
+  Rpc.make("Operations.drain", { success: ClusterView }),
+  /** Takes the node that is asked in again, drained or not: the shards are dealt anew. */
+  Rpc.make("Operations.rebalance", { success: ClusterView })
 ).middleware(RpcAuthorization) {}

@@ -156,6 +156,33 @@ export const StandingView = Schema.Struct({
   next_deadline: Schema.NullOr(Moment)
 })
 
+/** A node of the service as it last described itself; only RPC has it. */
+export const MemberView = Schema.Struct({
+  address: Schema.String,
+  version: Schema.String,
+  is_self: Schema.Boolean,
+  started_at: Moment,
+  seen_at: Moment,
+  /** It was drained, and takes no shards. */
+  drained: Schema.Boolean,
+  /** From 0. Null where nothing is divided, since there is one node. */
+  shards: Schema.NullOr(Schema.Array(Count)),
+  /** Live tasks that it drives on. */
+  tasks: Count,
+  /** When the first of their clocks runs out. */
+  next_due: Schema.NullOr(Moment),
+  /** How late the latest end by a clock was in the last minute or two. */
+  lateness_ms: Count
+})
+
+export const ClusterView = Schema.Struct({
+  members: Schema.Array(MemberView),
+  /** Of how many shards. */
+  shards: Count,
+  /** Shards that no member says it has: on their way, for a moment. */
+  unowned: Schema.Array(Count)
+})
+
 export const ReportedView = Schema.Struct({
   status: Status,
   applied: Schema.Boolean.annotate({ description: "False for an event that was seen before or has no effect." })

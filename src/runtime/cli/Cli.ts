@@ -3,8 +3,10 @@
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Console, Effect } from "effect"
 import { Command } from "effect/cli"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync } from "node:fs"
 import { teardown } from "../Endings.ts"
+import { version } from "../Version.ts"
+import * as ClusterCommands from "./ClusterCommands.ts"
 import * as ConformanceCommand from "./ConformanceCommand.ts"
 import * as DeliveryCommands from "./DeliveryCommands.ts"
 import * as DemoCommand from "./DemoCommand.ts"
@@ -12,8 +14,6 @@ import * as OperatorCommands from "./OperatorCommands.ts"
 import { type CommandFailed, root } from "./Root.ts"
 import * as TaskCommands from "./TaskCommands.ts"
 import * as UploadCommand from "./UploadCommand.ts"
-
-const { version } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8"))
 
 const explain = ({ errors = {}, message }: CommandFailed) =>
   process.argv.includes("--json")
@@ -29,7 +29,8 @@ const cli = root.pipe(
     UploadCommand.command,
     ConformanceCommand.command,
     DemoCommand.command,
-    ...DeliveryCommands.commands
+    ...DeliveryCommands.commands,
+    ...ClusterCommands.commands
   ]),
   Command.run({ version })
 )

@@ -4,6 +4,7 @@ import { Command, Flag } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import * as Banner from "../Banner.ts"
 import { innermost } from "../Endings.ts"
+import * as InternalToken from "./InternalToken.ts"
 import { failed, keptSecret, print, root } from "./Root.ts"
 
 /** What only one command needs is loaded by it, so that the others start quickly. */
@@ -104,17 +105,11 @@ const revoke = Command.make(
       Flag.withDescription("With --sub: only those issued before this ISO 8601 moment; now without it"),
       Flag.optional
     ),
-    internalToken: Flag.Redacted("internal-token").pipe(
-      Flag.withDescription("One of INTERNAL_TOKENS"),
-      Flag.withFallbackConfig(Config.Redacted("INTERNAL_TOKENS")),
-      Flag.optional
-    )
+    internalToken: InternalToken.flag
   },
   Effect.fnUntraced(function*({ internalToken, issuedBefore, jti, jwt, sub }) {
     const { url } = yield* root
-    const credential = Option.orElse(internalToken, () => Option.none<Redacted.Redacted>())
-    const found = Option.isSome(credential) ? credential : yield* keptSecret("internal-token")
-    if (Option.isNone(found)) return yield* failed("No internal token: give --internal-token, or set INTERNAL_TOKENS")
+    const credential = yield* InternalToken.find(internalToken)
     const body = {
       jti: Option.getOrUndefined(jti),
       token: Option.getOrUndefined(Option.map(jwt, Redacted.value)),
@@ -123,7 +118,7 @@ const revoke = Command.make(
     }
     const http = yield* HttpClient.HttpClient
     const response = yield* HttpClientRequest.post(`${url}/internal/tokens/revoke`).pipe(
-      HttpClientRequest.bearerToken(Redacted.value(found.value).split(",")[0] ?? ""),
+      HttpClientRequest.bearerToken(credential),
       HttpClientRequest.bodyJsonUnsafe(body),
       http.execute,
       Effect.mapError(() => failed(`The service at ${url} could not be reached`))

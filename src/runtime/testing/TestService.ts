@@ -14,6 +14,7 @@ import * as Authorization from "../../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../../http/handlers/RpcAuthorization.ts"
 import * as Server from "../../http/Server.ts"
 import { Intervals } from "../../services/Intervals.ts"
+import { Members } from "../../services/Members.ts"
 import { Readiness } from "../../services/Readiness.ts"
 import * as RevocationRepositoryMemory from "../../services/RevocationRepositoryMemory.ts"
 import { Secrets } from "../../services/Secrets.ts"
@@ -91,6 +92,7 @@ const layerRoutes = Server.layer([]).pipe(
   Layer.provide([Authorization.layerUsers, RpcAuthorization.layer([Redacted.make(internalToken)])]),
   Layer.provide(Authorization.layerInternal([Redacted.make(internalToken)])),
   Layer.provide([layerTokens, Layer.succeed(Readiness, { checks: Effect.succeed([]) })]),
+  Layer.provide(Members.layerAlone({ address: nowhere, version: "test" })),
   Layer.provideMerge(HttpServer.layerServices)
 )
 

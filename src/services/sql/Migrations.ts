@@ -7,6 +7,7 @@ import * as List from "./migrations/0003_list.ts"
 import * as Retention from "./migrations/0004_retention.ts"
 import * as TokenRevocations from "./migrations/0005_token_revocations.ts"
 import * as Webhooks from "./migrations/0006_webhooks.ts"
+import * as Nodes from "./migrations/0007_nodes.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
   Effect.gen(function*() {
@@ -20,7 +21,8 @@ const migrations = {
   "0003_list": run(List.statements),
   "0004_retention": run(Retention.statements),
   "0005_token_revocations": run(TokenRevocations.statements),
-  "0006_webhooks": run(Webhooks.statements)
+  "0006_webhooks": run(Webhooks.statements),
+  "0007_nodes": run(Nodes.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)

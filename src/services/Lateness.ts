@@ -1,0 +1,30 @@
+/** By how much what is due was late at the worst, lately: in the present minute and in the one before. */
+import type { Timestamp } from "../domain/Timestamp.ts"
+
+const minute = 60_000_000
+
+export const make = () => {
+  let present = -1
+  let worst = 0
+  let before = 0
+
+  const advance = (at: Timestamp) => {
+    const number = Math.floor(at / minute)
+    if (number === present) return
+    before = number === present + 1 ? worst : 0
+    worst = 0
+    present = number
+  }
+
+  return {
+    note: (due: Timestamp, at: Timestamp) => {
+      advance(at)
+      worst = Math.max(worst, at - due)
+    },
+    /** Milliseconds. */
+    worst: (at: Timestamp) => {
+      advance(at)
+      return Math.round(Math.max(worst, before) / 1000)
+    }
+  }
+}

@@ -1,0 +1,87 @@
+/** Each node writes down every few seconds how it stands, so that any of them can tell of all. */
+import { Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { format, Timestamp } from "../../domain/Timestamp.ts"
+import { type Identity, makeSelf, type Member, Members } from "../Members.ts"
+import { micros } from "./CommitStatement.ts"
+
+const reportInterval = Duration.seconds(2)
+/** Who was not heard of for as long as this has lost its shards, and after a while is not told of any more. */
+const lapsed = "5 seconds"
+const forgotten = "30 seconds"
+
+const MemberRow = Schema.Struct({
+  instance: Schema.String,
+  address: Schema.String,
+  version: Schema.String,
+  startedAt: Timestamp,
+  seenAt: Timestamp,
+  hasLeft: Schema.Boolean,
+  shards: Schema.NullOr(Schema.Array(Schema.Int)),
+  tasks: Schema.Int,
+  nextDue: Schema.NullOr(Timestamp),
+  lateness: Schema.Int
+}).pipe(Schema.encodeKeys({
+  startedAt: "started_at",
+  seenAt: "seen_at",
+  hasLeft: "has_left",
+  nextDue: "next_due"
+}))
+const decode = Schema.decodeUnknownEffect(Schema.Array(MemberRow))
+
+export const layer = (identity: Identity) =>
+  Layer.effect(
+    Members,
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const random = yield* SecureRandom.SecureRandom
+      const instance = yield* random.uuidV7()
+      const self = yield* makeSelf(identity)
+
+      const write = ({ address, hasLeft, lateness, nextDue, shards, startedAt, tasks, version }: Member) =>
+        sql.unsafe(
+          `WITH gone AS (DELETE FROM nodes WHERE seen_at < statement_timestamp() - interval '${forgotten}')
+          INSERT INTO nodes (instance, address, version, started_at, seen_at, has_left, shards, tasks, next_due_at, lateness)
+          VALUES ($1::uuid, $2, $3, $4::timestamptz, statement_timestamp(), $5::boolean, $6::int[], $7::int,
+            $8::timestamptz, $9::int)
+          ON CONFLICT (instance) DO UPDATE SET seen_at = excluded.seen_at, has_left = excluded.has_left,
+            shards = excluded.shards, tasks = excluded.tasks, next_due_at = excluded.next_due_at,
+            lateness = excluded.lateness`,
+          [
+            instance,
+            address,
+            version,
+            format(startedAt),
+            hasLeft,
+            shards === null ? null : `{${shards.join(",")}}`,
+            tasks,
+            nextDue === null ? null : format(nextDue),
+            lateness
+          ]
+        )
+      const report = Effect.flatMap(self, write)
+
+      const read = sql.unsafe(
+        `SELECT instance, address, version, ${micros("started_at")} AS started_at, ${micros("seen_at")} AS seen_at,
+          has_left, CASE WHEN seen_at < statement_timestamp() - interval '${lapsed}' THEN '{}' ELSE shards END AS shards, tasks, ${
+          micros("next_due_at")
+        } AS next_due, lateness
+        FROM nodes WHERE seen_at >= statement_timestamp() - interval '${forgotten}' ORDER BY address, started_at`,
+        []
+      ).pipe(
+        Effect.flatMap(decode),
+        Effect.map((rows) => rows.map((row) => ({ ...row, isSelf: row.instance === instance })))
+      )
+
+      yield* report.pipe(
+        Effect.catchCause((cause) => Effect.logDebug("this node could not be described", cause)),
+        Effect.repeat(Schedule.spaced(reportInterval)),
+        Effect.forkScoped
+      )
+      yield* Effect.addFinalizer(() =>
+        Effect.ignore(Effect.timeout(sql.unsafe(`DELETE FROM nodes WHERE instance = $1::uuid`, [instance]), "1 second"))
+      )
+      return Members.of({ all: Effect.orDie(Effect.andThen(report, read)) })
+    })
+  )

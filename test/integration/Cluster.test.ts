@@ -1,0 +1,165 @@
+/** Many nodes on one database (CLUSTER=on), as clients of any of them, the core and an operator meet them. */
+import { afterEach, assert, beforeAll, describe, it } from "vitest"
+import { type ClusterSystem, operate, settled, startCluster } from "../kit/ClusterSystem.ts"
+import { report, turnOf } from "../kit/ScriptedCore.ts"
+import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+
+let system: ClusterSystem
+let first: Service
+let others: Array<Service> = []
+let token: string
+
+const join = async () => {
+  const node = await system.startNode()
+  others.push(node)
+  return node
+}
+
+beforeAll(async () => {
+  system = await startCluster({ MAX_ACTIVE_TASKS: "1000" })
+  first = system.service
+  token = await mint("ann")
+  return () => system.close()
+})
+
+afterEach(async () => {
+  system.core.onStart = () => 202
+  for (const node of others) await node.stop()
+  others = []
+  await settled(first, 1)
+})
+
+const createOn = async (node: Service, count: number) => {
+  const created = await Promise.all(Array.from({ length: count }, () => node.create(token, "Why?")))
+  return created.map(({ body, status }) => {
+    assert.strictEqual(status, 201)
+    return body.uuid as string
+  })
+}
+
+const offersOf = (uuid: string) => system.core.runs.filter(({ task_id }) => task_id === uuid).length
+const areOffered = (uuids: ReadonlyArray<string>, times: number) =>
+  eventually(async () => uuids.every((uuid) => offersOf(uuid) >= times), (all) => all, 15_000)
+const processing = (uuids: ReadonlyArray<string>) =>
+  Promise.all(uuids.map((uuid) => report(system.core.runOf(uuid)!, { type: "processing" })))
+const complete = async (uuids: ReadonlyArray<string>, node: Service) => {
+  for (const uuid of uuids) {
+    const done = await report(system.core.runOf(uuid)!, { type: "completed", turn: turnOf("so") })
+    assert.strictEqual(done.body["applied"], true)
+    assert.strictEqual((await node.get(token, uuid)).body.status, "completed")
+  }
+}
+const interrupted = { type: "interrupted", state: null, tool_calls: [{ id: "c", name: "look", arguments: {} }] }
+const results = { results: [{ tool_call_id: "c", output: 1 }] }
+
+describe("nodes on one database", () => {
+  it("hand each run over once, wherever it was created, resumed or reported of", async () => {
+    const other = await join()
+    const uuids = [...await createOn(first, 10), ...await createOn(other, 10)]
+    await areOffered(uuids, 1)
+    // All events go to the first node; half of the tasks are the other's.
+    for (const uuid of uuids) await report(system.core.runOf(uuid)!, interrupted)
+    for (const [index, uuid] of uuids.entries()) {
+      const node = index % 2 === 0 ? first : other
+      const resumed = await node.call("POST", `/api/tasks/${uuid}/tool-results`, token, results)
+      assert.strictEqual(resumed.status, 200)
+    }
+    await areOffered(uuids, 2)
+    await complete(uuids, other)
+    assert.deepStrictEqual(uuids.map(offersOf), uuids.map(() => 2))
+    const { members } = await settled(first, 2)
+    assert.deepStrictEqual(members.map(({ shards }) => shards!.length).toSorted(), [30, 30])
+    await eventually(
+      () => operate(other, "Operations.cluster"),
+      (cluster) => cluster.members.every(({ tasks }) => tasks === 0)
+    )
+  })
+
+  it("wake who waits at another one, by answer, stream or revocation", async () => {
+    const other = await join()
+    const [uuid = ""] = await createOn(first, 1)
+    await areOffered([uuid], 1)
+    const waiting = other.call("GET", `/api/tasks/${uuid}?wait=30`, token)
+    const streaming = other.call("GET", `/api/tasks/${uuid}/events`, token)
+    await report(system.core.runOf(uuid)!, interrupted)
+    assert.strictEqual((await waiting).body.status, "interrupted")
+    await report(system.core.runOf(uuid)!, { type: "completed", turn: turnOf("no") })
+    await first.call("POST", `/api/tasks/${uuid}/cancel`, token)
+    assert.match((await streaming).body, /canceled/)
+  })
+
+  for (const signal of ["SIGKILL", "SIGTERM"] as const) {
+    it(`go on with the tasks of one that ends by ${signal}`, async () => {
+      const other = await join()
+      system.core.onStart = () => 503
+      const pending = await createOn(other, 5)
+      await areOffered(pending, 1)
+      system.core.onStart = () => 202
+      const running = await createOn(other, 20)
+      await areOffered(running, 1)
+      await processing(running)
+      await other.stop(signal)
+      // The core may have gone with the node, so all is offered again, as the runs that they were.
+      await areOffered(running, 2)
+      await areOffered(pending, 2)
+      await complete([...running, ...pending], first)
+      assert.lengthOf((await settled(first, 1)).unowned, 0)
+    })
+  }
+
+  it("go on with the tasks of one that is frozen; when it wakes it writes nothing that is stale", async () => {
+    const other = await join()
+    system.core.onStart = () => 503
+    const uuids = await createOn(other, 10)
+    await areOffered(uuids, 1)
+    other.signal("SIGSTOP")
+    system.core.onStart = () => 202
+    const before = new Map(uuids.map((uuid) => [uuid, offersOf(uuid)]))
+    await eventually(async () => uuids.every((uuid) => offersOf(uuid) > before.get(uuid)!), (all) => all, 15_000)
+    await complete(uuids, first)
+    other.signal("SIGCONT")
+    await settled(first, 2)
+    const all = await Promise.all(uuids.map((uuid) => other.get(token, uuid)))
+    assert.deepStrictEqual(all.map(({ body }) => body.status), uuids.map(() => "completed"))
+    const events = await system.database.query(
+      `SELECT FROM task_events WHERE task_uuid IN ('${uuids.join("','")}')
+        AND status IN ('completed', 'failed', 'canceled')`
+    )
+    assert.strictEqual(events.length, uuids.length)
+  })
+
+  it("are drained and taken in again by an operator; a drained one answers, and what it creates is done", async () => {
+    const other = await join()
+    const [running = ""] = await createOn(other, 1)
+    await areOffered([running], 1)
+    await operate(other, "Operations.drain")
+    const { members } = await settled(first, 1)
+    assert.deepStrictEqual(members.map(({ drained }) => drained).filter((drained) => drained), [true])
+    const readiness = await fetch(`${other.url}/readyz`)
+    assert.strictEqual(readiness.status, 503)
+    assert.match(await readiness.text(), /drained/)
+    await areOffered([running], 2)
+    const [created = ""] = await createOn(other, 1)
+    await areOffered([created], 1)
+    await complete([running, created], other)
+    await operate(other, "Operations.rebalance")
+    await settled(first, 2)
+    assert.strictEqual((await fetch(`${other.url}/readyz`)).status, 200)
+  })
+
+  it("end what runs out, whosever it was", async () => {
+    const other = await join()
+    const { body } = await other.create(token, "Quick", { max_execution_time: 1 })
+    await other.stop("SIGKILL")
+    const task = await first.until(token, body.uuid, "failed", 3000)
+    assert.match(task.body.error, /time/i)
+  })
+
+  it("cannot share an address: the second one says so and exits", async () => {
+    const port = String(await freePort())
+    const node = await Service.start({ ...system.settings, CLUSTER_PORT: port })
+    others.push(node)
+    const twin = await Service.start({ ...system.settings, CLUSTER_PORT: port }).catch(String)
+    assert.match(String(twin), /exited with 1[^]*cannot listen[^]*EADDRINUSE/)
+  })
+})

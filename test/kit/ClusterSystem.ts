@@ -1,0 +1,58 @@
+/** A system of any number of nodes on one database, and what they say of each other. */
+import { NodeHttpClient } from "@effect/platform-node"
+import { Effect, Layer, Redacted } from "effect"
+import * as RpcClient from "../../src/http/client/RpcClient.ts"
+import { internalToken } from "./ScriptedCore.ts"
+import { eventually, freePort, Service } from "./Service.ts"
+import { startSystem, type System } from "./System.ts"
+
+export interface ClusterSystem extends System {
+  /** One more node, once it has its part of the shards. */
+  readonly startNode: (more?: Readonly<Record<string, string>>) => Promise<Service>
+}
+
+/** Asks a node by RPC. */
+export const operate = (
+  node: Service,
+  operation: "Operations.cluster" | "Operations.drain" | "Operations.rebalance"
+) => {
+  const options = { url: node.url, token: Redacted.make(internalToken) }
+  return Effect.runPromise(
+    RpcClient.make.pipe(
+      Effect.flatMap((client) => client[operation]()),
+      Effect.scoped,
+      Effect.provide(Layer.provide(RpcClient.layerHttp(options), NodeHttpClient.layerUndici))
+    )
+  )
+}
+
+type Cluster = Awaited<ReturnType<typeof operate>>
+
+/** Waits until all shards are owned, by as many nodes as are told. */
+export const settled = (node: Service, owners: number, patience = 20_000): Promise<Cluster> =>
+  eventually(
+    () => operate(node, "Operations.cluster"),
+    ({ members, unowned }) =>
+      unowned.length === 0 && members.filter(({ shards }) => (shards ?? []).length > 0).length === owners
+      && members.flatMap(({ shards }) => shards ?? []).length === 60,
+    patience
+  )
+
+export const startCluster = async (more: Readonly<Record<string, string>> = {}): Promise<ClusterSystem> => {
+  const system = await startSystem({ CLUSTER: "on", CLUSTER_PORT: String(await freePort()), ...more })
+  await settled(system.service, 1)
+  const isOwner = async (node: Service) =>
+    (await operate(node, "Operations.cluster")).members.some(({ is_self, shards }) => is_self && shards!.length > 0)
+  return {
+    ...system,
+    startNode: async (settings = {}) => {
+      const node = await Service.start({
+        ...system.settings,
+        CLUSTER_PORT: String(await freePort()),
+        ...settings
+      })
+      await eventually(() => isOwner(node), (owner) => owner)
+      return node
+    }
+  }
+}
