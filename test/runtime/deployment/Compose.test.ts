@@ -11,7 +11,7 @@ import { assertKnown, load, secrets } from "./environments.ts"
 const deployment = path.resolve(import.meta.dirname, "../../../src/runtime/deployment")
 const file = path.join(deployment, "compose.yaml")
 const text = fs.readFileSync(file, "utf8")
-const nginx = fs.readFileSync(path.join(deployment, "nginx.conf"), "utf8")
+const balancer = fs.readFileSync(path.join(deployment, "Caddyfile"), "utf8")
 
 interface Service {
   readonly image: string
@@ -78,12 +78,15 @@ describe("compose.yaml", () => {
   })
 
   it("balances over all nodes, and keeps internal routes on the inside", () => {
-    const upstreams = [...nginx.matchAll(/server ([\w-]+):3000 /g)].map(([, name]) => name)
-    assert.deepStrictEqual(upstreams, nodes)
-    const [, publicServer = "", internalServer = ""] = nginx.split(/^ {2}server \{$/m)
-    const locations = [...publicServer.matchAll(/location (?:= )?(\S+) \{/g)].map(([, location]) => location)
-    assert.deepStrictEqual(locations, ["/api/", "/docs", "/openapi.json", "/storage/", "/"])
-    assert.include(internalServer, "listen 8081")
+    assert.include(balancer, `reverse_proxy ${nodes.map((name) => `${name}:3000`).join(" ")} {`)
+    assert.include(balancer, "health_uri /readyz")
+    const [, publicSite = "", internalSite = ""] = balancer.split(/^:808\d \{$/m)
+    assert.include(publicSite, "@public path /api/* /docs /openapi.json\n")
+    assert.match(
+      publicSite,
+      /handle @public \{\s+import nodes\s+\}\s+handle \/storage\/\* \{[^}]+\}\s+respond 404\s+\}\s+$/
+    )
+    assert.match(internalSite, /^\s+import nodes\s+\}\s+$/)
     assert.include(text, "PUBLIC_URL: http://load-balancer:8081")
     assert.notInclude(text, ":8081:8081")
   })

@@ -14,7 +14,7 @@ const hasSystemd = spawnSync("systemd-analyze", ["--version"]).status === 0
 /** What systemd says of a unit of this text, where `/usr/bin/node` is a program that there is. */
 const analyse = (text: string, verb: ReadonlyArray<string>) => {
   const directory = temporaryDirectory()
-  fs.writeFileSync(path.join(directory, name), text.replace("/usr/bin/node", process.execPath))
+  fs.writeFileSync(path.join(directory, name), text.replaceAll("/usr/bin/node", process.execPath))
   const address = path.join(directory, name.replace("@", "@1"))
   const { status, stderr } = spawnSync("systemd-analyze", [...verb, address], { encoding: "utf8" })
   removeDirectory(directory)
@@ -24,6 +24,7 @@ const analyse = (text: string, verb: ReadonlyArray<string>) => {
 describe("the systemd unit", () => {
   it("runs the command line by SIGTERM's rules", () => {
     assert.strictEqual(valueOf("ExecStart"), "/usr/bin/node dist/runtime/cli/Cli.js serve")
+    assert.match(valueOf("ExecStop") ?? "", / dist\/runtime\/cli\/Cli\.js --url "http:\/\/127\.0\.0\.1:\$PORT" drain /)
     assert.isAtLeast(Number(valueOf("TimeoutStopSec")), 20)
     assert.strictEqual(valueOf("KillMode"), "mixed")
     assert.strictEqual(valueOf("Environment"), "NODE_ENV=production")
