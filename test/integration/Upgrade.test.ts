@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto"
+import * as fs from "node:fs"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { report, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
@@ -77,5 +79,20 @@ describe("a node and a newer schema", () => {
     await completeTask(older, await mint("rolled back"))
     assert.strictEqual((await readinessOf(older)).status, 200)
     await older.stop()
+  })
+})
+
+describe("the query of Deployment.md", () => {
+  it("tells under which keys there are secrets", async () => {
+    const page = fs.readFileSync(new URL("../../src/runtime/deployment/Deployment.md", import.meta.url), "utf8")
+    const [, query = ""] = /```sql\n([^`]+)```/.exec(page) ?? []
+    await system.service.create(await mint("sealed"), "x", {
+      callback_url: "https://client.example/",
+      callback_secret: "s"
+    })
+    const [row, ...others] = await system.database.query<{ key: string; count: bigint }>(query)
+    assert.strictEqual(row?.key, createHash("sha256").update(Buffer.alloc(32, 7)).digest("hex").slice(0, 8))
+    assert.isAtLeast(Number(row?.count), 2)
+    assert.isEmpty(others)
   })
 })
