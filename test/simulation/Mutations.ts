@@ -61,6 +61,12 @@ export const mutations = {
       overdue: () => Effect.succeed([])
     })
   },
+  "shards that come to a node without their tasks": {
+    store: (store) => ({
+      ...store,
+      live: (after, limit, shards) => shards === undefined ? store.live(after, limit) : Effect.succeed([])
+    })
+  },
   "a forgotten stop: nobody tells the core of a time limit": {
     store: withoutStops("time_limit_exceeded")
   },

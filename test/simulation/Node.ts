@@ -163,8 +163,9 @@ export const start = Effect.fnUntraced(function*(
     Layer.succeed(WebhookStore, withFaults(world.webhooks)),
     Layer.succeed(TaskRepository, withFaults(mutation.store?.(world.store) ?? world.store)),
     Layer.succeed(RevocationRepository, withFaults(mutation.revocations?.(world.revocations) ?? world.revocations)),
-    Layer.succeed(TaskNotifications, world.notifications),
-    TaskOwnership.layerAlone
+    world.shards === undefined
+      ? Layer.merge(Layer.succeed(TaskNotifications, world.notifications), TaskOwnership.layerAlone)
+      : yield* Effect.provideService(world.shards.seat(name, node), Scope.Scope, scope)
   )
   const client = CoreClient.layer({ url: "http://core", token: undefined, eventsUrl: "http://service/events" })
   const engine = TaskEngine.layerWith(

@@ -4,7 +4,7 @@ import { type Mutation, mutations } from "./Mutations.ts"
 import { simulate } from "./simulate.ts"
 
 const slice = 60
-const patience = 60
+const patience = 150
 
 describe("simulation", () => {
   it(`keeps every promise in ${slice} seeds`, async () => {

@@ -11,6 +11,7 @@ import { WebhookStore } from "../../src/services/WebhookStore.ts"
 import { Dice } from "./Dice.ts"
 import { Recorder } from "./Recorder.ts"
 import { type Seen, seenOf } from "./Seen.ts"
+import * as Shards from "./Shards.ts"
 
 export const maxActiveTasks = 5
 /** Of the service's settings. */
@@ -40,6 +41,8 @@ export interface World {
   /** The bodies that the target got, by `webhook-id`. */
   readonly posts: Map<string, Array<string>>
   readonly revocations: RevocationRepository["Service"]
+  /** Undefined where each node follows every task. */
+  readonly shards: Shards.Shards | undefined
   readonly notifications: TaskNotifications["Service"]
   readonly acknowledged: Map<TaskId, Acknowledged>
   /** By task. */
@@ -69,6 +72,9 @@ export const make = Effect.fnUntraced(function*(seed: number) {
       Layer.fresh
     )
   )
+  const isClustered = dice.chance(0.6)
+  const notifications = Context.get(context, TaskNotifications)
+  const shards = isClustered ? yield* Shards.make(dice, notifications, () => world.isRough, scope) : undefined
   const world: World = {
     dice,
     recorder,
@@ -78,7 +84,8 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     webhooks: Context.get(context, WebhookStore),
     posts: new Map(),
     revocations: Context.get(context, RevocationRepository),
-    notifications: Context.get(context, TaskNotifications),
+    shards,
+    notifications,
     acknowledged: new Map(),
     seen: new Map(),
     revoking: new Set(),

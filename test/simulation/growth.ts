@@ -10,9 +10,10 @@ import { table } from "../docs/tables.ts"
 /** What `Cluster.ts` and `App.ts` ask of the database; a test holds them against the source. */
 export const cluster = {
   connections: 2,
-  /** Seconds between the looks for other nodes, between the renewals of locks (two statements each) and between pings. */
+  /** Seconds between the looks for other nodes, the renewals of locks (two statements each), the reports of oneself, the pings. */
   look: 0.25,
   renewal: 1,
+  report: 2,
   ping: 1,
   /** Seconds between the greetings of a node on the channel of NOTIFY. */
   greeting: 5
@@ -120,7 +121,7 @@ const chatter = table(
     grouped(nodes),
     grouped(nodes * connectionsOf(pool)),
     `${(nodes * connectionsOf(pool) * measured.connection / 1024).toFixed(1)} GB`,
-    grouped(nodes * (1 / cluster.look + 2 / cluster.renewal)),
+    grouped(nodes * (1 / cluster.look + 2 / cluster.renewal + 1 / cluster.report)),
     nodes === 1 ? "0" : grouped(nodes / cluster.ping),
     grouped(nodes * nodes / cluster.greeting)
   ])

@@ -1,0 +1,107 @@
+/**
+ * The division of tasks among nodes as `runtime/Cluster` brings it about: a node that dies is noticed when its lease has
+ * run out, one that is frozen goes on believing until it wakes, and shards on their way are nobody's for a moment. Hints
+ * between nodes are late, and now and then lost with the connection that they came by.
+ */
+import { Clock, Context, Duration, Effect, Latch, Layer, type Scope } from "effect"
+import type { TaskId } from "../../src/domain/Task.ts"
+import * as TaskShard from "../../src/domain/TaskShard.ts"
+import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
+import { TaskOwnership } from "../../src/services/TaskOwnership.ts"
+import type { Dice } from "./Dice.ts"
+
+/** Milliseconds. */
+const tick = 250
+const lease = 4000
+const longestHint = 100
+const reconnect = 3000
+
+export interface Liveness {
+  readonly isUp: boolean
+  readonly isFrozen: boolean
+}
+
+interface Seat {
+  readonly name: string
+  readonly node: Liveness
+  readonly changed: Latch.Latch
+  readonly notifications: TaskNotifications["Service"]
+  believed: ReadonlyArray<TaskShard.TaskShard>
+  lastSeen: number
+}
+
+const every = Array.from({ length: TaskShard.count }, (_, shard) => shard)
+
+export interface Shards {
+  /** What a node has of its own. */
+  readonly seat: (
+    name: string,
+    node: Liveness
+  ) => Effect.Effect<Layer.Layer<TaskOwnership | TaskNotifications>, never, Scope.Scope>
+}
+
+/** `published` are the changes that nodes commit; hints are lost only while `isRough`. */
+export const make = Effect.fnUntraced(function*(
+  dice: Dice,
+  published: TaskNotifications["Service"],
+  isRough: () => boolean,
+  scope: Scope.Scope
+) {
+  const seats: Array<Seat> = []
+  const holders = new Map<TaskShard.TaskShard, Seat>()
+
+  const believe = (seat: Seat, shards: ReadonlyArray<TaskShard.TaskShard>) => {
+    if (shards.length === seat.believed.length && shards.every((shard, index) => seat.believed[index] === shard)) return
+    seat.believed = shards
+    seat.changed.openUnsafe()
+  }
+
+  const deal = Effect.map(Clock.currentTimeMillis, (at) => {
+    for (const seat of seats) if (seat.node.isUp && !seat.node.isFrozen) seat.lastSeen = at
+    const members = seats.filter(({ lastSeen }) => at - lastSeen < lease)
+    for (const [shard, holder] of holders) if (!members.includes(holder)) holders.delete(shard)
+    for (const seat of members) {
+      if (seat.lastSeen !== at) continue
+      const isDue = (shard: TaskShard.TaskShard) => members[shard % members.length] === seat
+      for (const shard of every) {
+        if (holders.get(shard) === seat && !isDue(shard)) holders.delete(shard)
+        else if (!holders.has(shard) && isDue(shard) && dice.chance(0.7)) holders.set(shard, seat)
+      }
+      believe(seat, every.filter((shard) => holders.get(shard) === seat))
+    }
+  })
+  yield* Effect.forkIn(Effect.forever(Effect.delay(deal, Duration.millis(tick))), scope)
+
+  const tell = (seat: Seat, uuid: TaskId) =>
+    isRough() && dice.chance(0.02)
+      ? Effect.delay(seat.notifications.missed.open, Duration.millis(dice.delay(reconnect)))
+      : Effect.delay(seat.notifications.hear(uuid), Duration.millis(dice.delay(longestHint)))
+  const run = Effect.runForkWith(yield* Effect.context())
+  yield* published.relay((uuid) => {
+    for (const seat of seats) if (seat.node.isUp) run(tell(seat, uuid))
+  })
+
+  const shards: Shards = {
+    seat: Effect.fnUntraced(function*(name, node) {
+      const own = Context.get(yield* Layer.build(Layer.fresh(TaskNotifications.layer)), TaskNotifications)
+      const { publish, webhookOwed } = published
+      const changed = Latch.makeUnsafe()
+      const notifications = { ...own, publish, webhookOwed }
+      const seat: Seat = { name, node, changed, notifications, believed: [], lastSeen: yield* Clock.currentTimeMillis }
+      seats.push(seat)
+      const ownership = TaskOwnership.of({
+        isMine: (id) => seat.believed.includes(TaskShard.of(id)),
+        shards: () => seat.believed,
+        changed: Effect.andThen(changed.await, changed.close),
+        leave: Effect.void,
+        join: Effect.void,
+        hasLeft: () => false
+      })
+      return Layer.merge(
+        Layer.succeed(TaskOwnership, ownership),
+        Layer.succeed(TaskNotifications, TaskNotifications.of(notifications))
+      )
+    })
+  }
+  return shards
+})
