@@ -1,10 +1,10 @@
 /**
- * What Postgres pays for nodes and tasks: memory of idle connections, NOTIFY with many listeners, and rows, bytes, log and
- * statements of a task from create to its end. Growth.md counts with these figures. `node test/bench/database.ts`.
+ * What Postgres pays for nodes and tasks: memory of idle connections, NOTIFY with many listeners, rows, bytes, log and statements
+ * of a task from create to its end, and what idle nodes ask. Growth.md counts with these figures. `node test/bench/database.ts`.
  */
 import * as fs from "node:fs"
 import postgres from "postgres"
-import { mint, Service } from "../kit/Service.ts"
+import { freePort, mint, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
 
 const database = await startPostgres(["max_connections=500", "shared_preload_libraries=pg_stat_statements"])
@@ -92,8 +92,6 @@ const measureTasks = async (count: number) => {
   const before = await state()
   const rate = await createMany(count)
   const after = await state()
-  const rows = await sql<Array<{ name: string; rows: number }>>`
-    SELECT relname AS name, n_live_tup::int AS rows FROM pg_stat_user_tables ORDER BY 1`
   console.log(`${count} tasks with 1 kB of input, answered by the built-in assistant: ${rate.toFixed(0)} a second`)
   console.log(`  a task: ${((after.bytes - before.bytes) / count).toFixed(0)} B in tables and indexes`)
   console.log(
@@ -101,8 +99,9 @@ const measureTasks = async (count: number) => {
       ((after.calls - before.calls) / count).toFixed(1)
     } statements`
   )
-  for (const { name, rows: kept } of rows) {
-    if (kept > 0) console.log(`  ${name}: ${(kept / (count + 500)).toFixed(2)} rows a task`)
+  for (const name of ["tasks", "task_requests", "task_turns", "task_events"]) {
+    const [row] = await sql<Array<{ rows: number }>>`SELECT count(*)::int AS rows FROM ${sql(name)}`
+    console.log(`  ${name}: ${(row!.rows / (count + 500)).toFixed(2)} rows a task`)
   }
   const [connections] = await sql<Array<{ count: number }>>`
     SELECT count(*)::int FROM pg_stat_activity WHERE application_name = 'async-task-service'`
@@ -110,8 +109,28 @@ const measureTasks = async (count: number) => {
   await service.stop()
 }
 
+/** Transactions a second of nodes that have nothing to do. */
+const measureIdle = async (count: number) => {
+  const nodes = await Promise.all(
+    Array.from(
+      { length: count },
+      async () => Service.start({ DATABASE_URL: database.url, CLUSTER: "on", CLUSTER_PORT: String(await freePort()) })
+    )
+  )
+  const transactions = async () => {
+    const [row] = await sql<Array<{ commits: number }>>`
+      SELECT xact_commit::int AS commits FROM pg_stat_database WHERE datname = current_database()`
+    return row!.commits
+  }
+  const before = await transactions()
+  await new Promise((resolve) => setTimeout(resolve, 10_000))
+  console.log(`${count} idle nodes with CLUSTER=on: ${((await transactions()) - before) / 10} transactions a second`)
+  await Promise.all(nodes.map((node) => node.stop()))
+}
+
 await measureConnections(100)
 for (const listeners of [1, 10, 50, 100]) await measureNotify(listeners)
 await measureTasks(4000)
+await measureIdle(3)
 await sql.end()
 await database.stop()

@@ -19,18 +19,18 @@ export const cluster = {
   greeting: 5
 }
 
-/** Taken by `npm run bench:database` on two busy cores, which held node, core, backend, client and Postgres. */
+/** The greater of two runs of `npm run bench:database` on two busy cores, with node, core, backend, client and Postgres. */
 const measured = {
   /** Megabytes of an idle connection. */
   connection: 1.6,
   /** Bytes in tables and indexes, bytes of log, rows and statements of a task with 1 kB of input and output each. */
   taskBytes: 3224,
-  taskLog: 4848,
+  taskLog: 5038,
   taskRows: 4,
   taskStatements: 2.1
 }
 
-/** Tasks a second from create to end that a node is given here: about half of what the one measured did. */
+/** Tasks a second from create to end that a node is given here; it did 70 and 181. */
 const rateOfNode = 100
 /** Of one task: accepted, completed. */
 const changesOfTask = 2
