@@ -156,7 +156,7 @@ const database = await startPostgres()
 const data = path.join(folder, "data")
 fs.mkdirSync(data)
 fs.chmodSync(data, 0o777)
-const [port, corePort, backendPort] = await Promise.all([freePort(), freePort(), freePort()])
+const [port, corePort, backendPort, clusterPort] = await Promise.all([freePort(), freePort(), freePort(), freePort()])
 const url = (at: number) => `http://127.0.0.1:${at}`
 const shared = { HOST: "127.0.0.1", INTERNAL_TOKENS: "an internal token", CORE_TOKEN: "a token of the core" }
 const containers: ReadonlyArray<ChildProcess> = [
@@ -174,6 +174,9 @@ const containers: ReadonlyArray<ChildProcess> = [
     CORE_URL: url(corePort),
     ASSISTANT_BACKEND_URL: url(backendPort),
     ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64"),
+    CLUSTER: "on",
+    CLUSTER_HOST: "127.0.0.1",
+    CLUSTER_PORT: String(clusterPort),
     LOG_LEVEL: "Warn"
   })
 ]
@@ -200,9 +203,14 @@ try {
   const [program = "", ...args] = image.healthcheck
   execFileSync(program, args, { env: { ...image.env, PORT: String(port) } })
   say("the health check", "passes")
-  const status = fs.readFileSync(`/proc/${service.pid}/status`, "utf8")
-  say("user", /Uid:\s+(\d+)/.exec(status)?.[1] ?? "")
-  say("memory", `${Math.round(Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024)} MB`)
+  const about = fs.readFileSync(`/proc/${service.pid}/status`, "utf8")
+  say("user", /Uid:\s+(\d+)/.exec(about)?.[1] ?? "")
+  say("memory", `${Math.round(Number(/VmRSS:\s+(\d+)/.exec(about)?.[1]) / 1024)} MB`)
+
+  const [drained] = await once(image.start(shared, ["--url", url(port), "drain"]), "exit")
+  const { status: readiness } = await fetch(`${url(port)}/readyz`)
+  if (drained !== 0 || readiness !== 503) throw new Error(`drained with ${drained}, and then ready with ${readiness}`)
+  say("the command drain", "takes it out of /readyz")
 } finally {
   const stoppedAt = performance.now()
   for (const container of containers) container.kill("SIGTERM")
