@@ -1,48 +1,16 @@
 /** What holds for every answer: a request id, JSON errors without internals, and the headers that a status asks for. */
-import { Cause, Effect, Layer, Predicate } from "effect"
+import { Cause, Clock, Context, Effect, Fiber, Layer, Predicate } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { SqlError } from "effect/sql"
-import { Api } from "./contract/Api.ts"
-import { path as rpcPath } from "./contract/Rpc.ts"
-
-interface KnownRoute {
-  readonly pattern: RegExp
-  readonly method: string
-}
-
-const pages: ReadonlyArray<KnownRoute> = ["/healthz", "/readyz", "/openapi.json", "/docs"].map((path) => ({
-  method: "GET",
-  pattern: new RegExp(`^${path}/?$`)
-}))
-
-const rpc: ReadonlyArray<KnownRoute> = ["GET", "POST"].map((method) => ({
-  method,
-  pattern: new RegExp(`^${rpcPath}/?$`)
-}))
-
-const knownRoutes: ReadonlyArray<KnownRoute> = [...pages, ...rpc].concat(
-  Object.values(Api.groups).flatMap((group) =>
-    Object.values(group.endpoints).map(({ method, path }) => ({
-      method,
-      pattern: new RegExp(`^${path.replace(/:[^/]+/g, "[^/]+")}/?$`)
-    }))
-  )
-)
-
-const allowedMethods = (path: string): ReadonlyArray<string> => [
-  ...new Set(
-    knownRoutes.filter(({ pattern }) => pattern.test(path)).flatMap(({ method }) =>
-      method === "GET" ? [method, "HEAD"] : [method]
-    )
-  )
-]
+import * as Metrics from "../services/Metrics.ts"
+import { allowedMethods, pathOf } from "./Routes.ts"
 
 const error = (status: number, message: string, headers?: Record<string, string>) =>
   HttpServerResponse.jsonUnsafe({ message }, { status, ...(headers === undefined ? {} : { headers }) })
 
 const routeNotFound = (request: HttpServerRequest.HttpServerRequest) => {
-  const path = request.url.split("?", 1)[0] ?? "/"
+  const path = pathOf(request)
   const allowed = allowedMethods(path)
   // Where the method is allowed, the path itself is not one that the router reads.
   return allowed.length === 0 || allowed.includes(request.method)
@@ -80,16 +48,34 @@ const statusHeaders = (status: number): Record<string, string> => {
   return {}
 }
 
+const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+
+/** What the router found; it is left in the fiber's context until the request ends. */
+const matchedRoute = (): string => {
+  const context = Fiber.getCurrent()?.context
+  return (context && Context.getOrUndefined(context, HttpRouter.RouteContext)?.route.path) ?? "unmatched"
+}
+
+const measure = ({ method }: HttpServerRequest.HttpServerRequest, status: number, nanos: bigint) =>
+  Metrics.httpRequests.record(
+    Number(nanos) / 1e9,
+    knownMethods.has(method) ? method : "_OTHER",
+    matchedRoute(),
+    String(status)
+  )
+
 /** A client's own request id is kept when it is harmless, so that its logs and ours meet. */
 const isUsableId = (id: string | undefined): id is string => id !== undefined && /^[\w.:-]{1,128}$/.test(id)
 
 export const layer = Layer.unwrap(
   Effect.gen(function*() {
     const random = yield* SecureRandom.SecureRandom
+    const clock = yield* Clock.Clock
     return HttpRouter.middleware(
       (handler) =>
         Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
           const given = request.headers["x-request-id"]
+          const startedAt = clock.currentTimeNanosUnsafe()
           return Effect.flatMap(isUsableId(given) ? Effect.succeed(given) : random.uuidV7(), (requestId) =>
             handler.pipe(
               Effect.catchCauseIf(
@@ -101,6 +87,7 @@ export const layer = Layer.unwrap(
                 const isBare = answered.status === 404 && answered.body._tag === "Empty"
                 const response = isBare ? routeNotFound(request) : answered
                 const headers = { "x-request-id": requestId, ...statusHeaders(response.status) }
+                measure(request, response.status, clock.currentTimeNanosUnsafe() - startedAt)
                 return HttpServerResponse.setHeaders(response, headers)
               })
             ))

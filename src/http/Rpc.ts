@@ -1,5 +1,5 @@
 /** `/rpc`: calls by POST in NDJSON, and the same over a WebSocket at the same address (CONTRACT 6). */
-import { ByteSize, Duration, Effect, Layer } from "effect"
+import { ByteSize, Duration, Effect, Layer, References } from "effect"
 import { Digest } from "effect/crypto"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RpcSerialization, RpcServer } from "effect/rpc"
@@ -56,8 +56,16 @@ const layerSocket = Layer.effect(
   })
 )
 
+/** What the span of a call is named after, before the call's own name. */
+export const spanPrefix = "rpc"
+
 /** One failed call does not end the others of its connection. */
-const layerGroup = Layer.fresh(RpcServer.layer(InternalRpc, { disableFatalDefects: true, disableTracing: true }))
+const layerGroup = Layer.fresh(Layer.unwrap(
+  Effect.map(
+    References.TracerEnabled,
+    (isTraced) => RpcServer.layer(InternalRpc, { disableFatalDefects: true, disableTracing: !isTraced, spanPrefix })
+  )
+))
 
 export const layer = Layer.mergeAll(
   Layer.provide(layerGroup, layerPost),

@@ -9,6 +9,7 @@ import * as Edge from "./Edge.ts"
 import * as Core from "./handlers/Core.ts"
 import * as Files from "./handlers/Files.ts"
 import * as Health from "./handlers/Health.ts"
+import * as Operations from "./handlers/Operations.ts"
 import * as Tasks from "./handlers/Tasks.ts"
 import * as Tokens from "./handlers/Tokens.ts"
 import * as Rpc from "./Rpc.ts"
@@ -17,7 +18,7 @@ import * as Rpc from "./Rpc.ts"
 export const routerConfig = { caseSensitive: true, ignoreDuplicateSlashes: false }
 
 const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
-  Layer.provide([Files.layer, Tasks.layer, Core.layer, Tokens.layer]),
+  Layer.provide([Files.layer, Tasks.layer, Core.layer, Tokens.layer, Operations.layer]),
   Layer.provide(Digest.layerWebCrypto)
 )
 

@@ -2,13 +2,14 @@
 import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { Console, Duration, Effect, Layer, type Redacted } from "effect"
-import { type HttpClient, HttpRouter, HttpServer } from "effect/http"
+import { type HttpClient, HttpRouter } from "effect/http"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../http/handlers/RpcAuthorization.ts"
 import * as Server from "../http/Server.ts"
 import { AssistantBackend } from "../services/AssistantBackend.ts"
 import { CoreClient } from "../services/CoreClient.ts"
 import { CoreTransport } from "../services/CoreTransport.ts"
+import * as MeasuredTaskRepository from "../services/MeasuredTaskRepository.ts"
 import { Members } from "../services/Members.ts"
 import { Secrets } from "../services/Secrets.ts"
 import { Settings } from "../services/Settings.ts"
@@ -19,10 +20,10 @@ import * as ReadinessSql from "../services/sql/ReadinessSql.ts"
 import * as RevocationRepositorySql from "../services/sql/RevocationRepositorySql.ts"
 import * as TaskRepositorySql from "../services/sql/TaskRepositorySql.ts"
 import * as WebhookStoreSql from "../services/sql/WebhookStoreSql.ts"
+import { TaskCensus } from "../services/TaskCensus.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
 import { TaskNotifications } from "../services/TaskNotifications.ts"
 import { TaskOwnership } from "../services/TaskOwnership.ts"
-import { Timeouts } from "../services/Timeouts.ts"
 import { TokenVerifier } from "../services/TokenVerifier.ts"
 import { WebhookDispatcher } from "../services/WebhookDispatcher.ts"
 import type { AppConfig } from "./AppConfig.ts"
@@ -30,10 +31,10 @@ import * as Banner from "./Banner.ts"
 import * as BufferCollector from "./BufferCollector.ts"
 import * as Builtin from "./builtin/Builtin.ts"
 import * as EmbeddedPostgres from "./builtin/EmbeddedPostgres.ts"
-import * as InProcess from "./builtin/InProcess.ts"
 import * as Cluster from "./Cluster.ts"
 import * as DatabaseSockets from "./DatabaseSockets.ts"
 import * as HttpListener from "./HttpListener.ts"
+import * as InProcess from "./InProcess.ts"
 import * as PooledRandom from "./PooledRandom.ts"
 import * as UndiciTransport from "./UndiciTransport.ts"
 import { version } from "./Version.ts"
@@ -142,13 +143,6 @@ const layerNeighbours = (config: AppConfig) =>
     return Layer.mergeAll(layerCoreClient, layerBackendClient, layerStorage)
   })).pipe(Layer.provide([NodeServices.layer, PooledRandom.layer]))
 
-const layerServer = (config: AppConfig) =>
-  Layer.unwrap(Effect.map(Timeouts, (timeouts) =>
-    NodeHttpServer.layerServer(
-      () => HttpListener.make(timeouts),
-      { host: config.host, port: config.port, gracefulShutdownTimeout: Duration.seconds(15) }
-    )))
-
 /** Whoever waits is answered before the server waits for its last requests. */
 const layerDrain = Layer.effectDiscard(Effect.gen(function*() {
   const { drain } = yield* TaskNotifications
@@ -176,7 +170,12 @@ export const layer = (config: AppConfig) => {
   })
   const layerTasks = layerDrainWebhooks.pipe(
     Layer.provideMerge(TaskEngine.layer),
-    Layer.provideMerge([TaskRepositorySql.layer, RevocationRepositorySql.layer, WebhookStoreSql.layer]),
+    Layer.provideMerge(config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated),
+    Layer.provideMerge([
+      MeasuredTaskRepository.layer(TaskRepositorySql.layer),
+      RevocationRepositorySql.layer,
+      WebhookStoreSql.layer
+    ]),
     Layer.provideMerge(NotificationRelay.layer),
     Layer.provide(Secrets.layer(config.encryptionKeys)),
     Layer.provide(WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))),
@@ -194,12 +193,8 @@ export const layer = (config: AppConfig) => {
     Layer.provide(layerNeighbours(config)),
     Layer.provide(layerSettings)
   )
-  // Listening comes last: a request that met no routes yet would wait for ever.
-  const layerListening = Layer.unwrap(
-    Effect.map(
-      Effect.provideService(HttpRouter.toHttpEffect(layerRoutes), HttpRouter.RouterConfig, Server.routerConfig),
-      (app) => Layer.provideMerge(HttpServer.serve(app), layerServer(config))
-    )
+  const layerListening = HttpListener.serve(layerRoutes, config).pipe(
+    Layer.provide(Layer.succeed(HttpRouter.RouterConfig, Server.routerConfig))
   )
   return layerDrain.pipe(
     Layer.provideMerge(layerListening),

@@ -13,6 +13,7 @@ import type { TokenRules } from "../services/TokenVerifier.ts"
 import * as AddressGuard from "./AddressGuard.ts"
 import type { Endpoint } from "./builtin/OpenAiModel.ts"
 import type * as Cluster from "./Cluster.ts"
+import * as TelemetrySettings from "./TelemetrySettings.ts"
 import * as TokenKeys from "./TokenKeys.ts"
 
 interface Setting {
@@ -98,6 +99,7 @@ export const settings: ReadonlyArray<Setting> = [
     meaning: "where the other nodes reach this one, and it listens for them: for a private network, nothing guards it"
   },
   { names: ["DATABASE_CONNECTIONS"], default: "`10`", meaning: "size of the connection pool" },
+  ...TelemetrySettings.settings,
   { names: ["LOG_LEVEL"], default: "`Info`", meaning: "`Debug`, `Info`, `Warn` or `Error`" },
   {
     names: ["NODE_ENV"],
@@ -135,6 +137,8 @@ export interface AppConfig {
   readonly retention: Duration.Duration
   readonly maxActiveTasks: number
   readonly logLevel: LogLevel.LogLevel
+  /** Undefined where no one takes it. */
+  readonly telemetry: TelemetrySettings.Telemetry | undefined
 }
 
 /** The settings cannot be used; the message names every one that is missing or wrong. */
@@ -290,6 +294,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
       problems.push("CLUSTER_HOST: not set, and CLUSTER is on and NODE_ENV production")
     }
     const logLevel = yield* read("LOG_LEVEL", Config.LogLevel("LOG_LEVEL"), "Info")
+    const telemetry = yield* TelemetrySettings.load({ env: env as Record<string, string>, read, count, derive, url })
     const publicUrl = url("PUBLIC_URL")
     const corsOrigins = derive("CORS_ORIGINS", () => originsOf(env["CORS_ORIGINS"] ?? ""))
     const coreUrl = url("CORE_URL")
@@ -338,7 +343,8 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
       acceptanceTimeout,
       retention,
       maxActiveTasks,
-      logLevel
+      logLevel,
+      telemetry
     }
     return config
   })

@@ -21,6 +21,7 @@ import {
 import { RpcSerialization } from "effect/rpc"
 import type { SqlClient } from "effect/sql"
 import * as TaskShard from "../domain/TaskShard.ts"
+import * as Metrics from "../services/Metrics.ts"
 import { TaskOwnership } from "../services/TaskOwnership.ts"
 
 /** Where the other nodes reach this one. */
@@ -87,6 +88,7 @@ export const layer = ({ host, port }: Address) =>
         let hasChanged = false
         for (const [shard, id] of shardIds.entries()) {
           const held = sharding?.hasShardId(id) === true
+          if (held !== isHeld[shard]) Metrics.shardMoves.add(1, held ? "gained" : "lost")
           hasChanged ||= held !== isHeld[shard]
           isHeld[shard] = held
         }

@@ -5,6 +5,7 @@
  */
 import { Duration, Effect, Redacted, Schedule } from "effect"
 import { connect, type NetConnectOpts, type Socket } from "node:net"
+import * as Metrics from "../services/Metrics.ts"
 
 const lookInterval = Duration.seconds(1)
 
@@ -61,6 +62,7 @@ const addressOf = (text: string): NetConnectOpts => {
 /** The driver's `stream`; reads bytes off the socket itself, since TLS takes its events. */
 export const make = Effect.fnUntraced(function*(url: Redacted.Redacted) {
   const watches = new Set<Watch>()
+  yield* Metrics.databaseConnections.observe(() => watches.size)
   yield* Effect.forkScoped(Effect.repeat(Effect.sync(() => endSilent(watches)), Schedule.spaced(lookInterval)))
   return () => {
     const socket = connect(addressOf(Redacted.value(url)))

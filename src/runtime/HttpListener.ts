@@ -2,12 +2,14 @@
  * Node's HTTP server with every bound of the socket's edge, and with answers in JSON for what never becomes a request.
  * An answer that comes before its request has ended is not lost: what still comes is read and dropped for a moment.
  */
-import { Duration, Effect } from "effect"
+import { NodeHttpServer } from "@effect/platform-node"
+import { Duration, Effect, Layer } from "effect"
+import { HttpRouter, HttpServer } from "effect/http"
 import { randomUUID } from "node:crypto"
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
-import type { Timeouts } from "../services/Timeouts.ts"
+import { Timeouts } from "../services/Timeouts.ts"
 
 /** Bytes of a request's head; a longer one is 431. */
 const maxHeadBytes = 16 * 1024
@@ -141,3 +143,15 @@ export const make = (timeouts: typeof Timeouts.Service): Server => {
   closeGently(server)
   return server.prependListener("request", endEarly).on("request", drain)
 }
+
+/** Routes on a port. Listening comes last: a request that met no routes yet would wait for ever. */
+export const serve = <A, E, R>(
+  routes: Layer.Layer<A, E, R>,
+  { host, port }: { readonly host: string; readonly port: number }
+) =>
+  Layer.unwrap(Effect.gen(function*() {
+    const timeouts = yield* Timeouts
+    const app = yield* HttpRouter.toHttpEffect(routes)
+    const options = { host, port, gracefulShutdownTimeout: Duration.seconds(15) }
+    return Layer.provideMerge(HttpServer.serve(app), NodeHttpServer.layerServer(() => make(timeouts), options))
+  }))

@@ -5,12 +5,13 @@ import * as App from "./App.ts"
 import * as AppConfig from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
 import { innermost, teardown } from "./Endings.ts"
+import * as Observability from "./Observability.ts"
 
 const main = Effect.gen(function*() {
   const config = yield* AppConfig.load(process.env)
   const launch = Layer.effectDiscard(Banner.print(config)).pipe(Layer.provideMerge(App.layer(config)), Layer.launch)
   return yield* launch.pipe(
-    Effect.withTracerEnabled(false),
+    Effect.provide(Observability.layer(config.telemetry)),
     Effect.provideService(References.MinimumLogLevel, config.logLevel),
     Effect.provide(Logger.layer([config.isProduction ? Logger.consoleJson : Logger.consolePretty()]))
   )

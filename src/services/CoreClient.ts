@@ -1,11 +1,13 @@
 /** The service's half of the wire to the processing core (CONTRACT 4). */
-import { Context, DateTime, Deferred, Duration, Effect, Layer, Option, Redacted } from "effect"
+import { Cause, Context, DateTime, Deferred, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../domain/HandOver.ts"
 import type { OpaqueJson } from "../domain/OpaqueJson.ts"
 import type { Principal } from "../domain/Principal.ts"
 import type { RunId, TaskId } from "../domain/Task.ts"
 import { format, type Timestamp } from "../domain/Timestamp.ts"
 import { CoreTransport } from "./CoreTransport.ts"
+import * as Metrics from "./Metrics.ts"
+import * as Tracing from "./Tracing.ts"
 
 export interface Run {
   readonly taskId: TaskId
@@ -53,11 +55,29 @@ const delayOf = (value: string | undefined) =>
     })
   })
 
+type CallError = CoreUnavailable | CoreRefused
+
+/** What came of a call; undefined when nobody waited for it. */
+const outcomeOf = (exit: Exit.Exit<void, CallError>): string | undefined => {
+  if (Exit.isSuccess(exit)) return "accepted"
+  const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+  return error && (error._tag === "CoreRefused" ? "refused" : "unavailable")
+}
+
+/** Measures a call, in a span of its own where someone traces. */
+const observed = (operation: "start" | "stop", runId: RunId, call: Effect.Effect<void, CallError>) => {
+  const measured = Metrics.timed(call, (seconds, exit) => {
+    const outcome = outcomeOf(exit)
+    if (outcome !== undefined) Metrics.coreCalls.record(seconds, operation, outcome)
+  })
+  return Tracing.withSpan(measured, `core ${operation}`, () => ({ kind: "client", attributes: { "run.id": runId } }))
+}
+
 export class CoreClient extends Context.Service<CoreClient, {
   /** Offers a run to the core. Idempotent by its `run_id`, so it may be repeated. */
-  readonly start: (run: Run) => Effect.Effect<void, CoreUnavailable | CoreRefused>
+  readonly start: (run: Run) => Effect.Effect<void, CallError>
   /** Tells the core that a run is no longer wanted. */
-  readonly stop: (runId: RunId, reason: string) => Effect.Effect<void, CoreUnavailable | CoreRefused>
+  readonly stop: (runId: RunId, reason: string) => Effect.Effect<void, CallError>
 }>()("async-task-service/services/CoreClient") {
   static readonly layer = (address: CoreAddress) =>
     Layer.effect(
@@ -70,8 +90,8 @@ export class CoreClient extends Context.Service<CoreClient, {
 
         const post = (path: string, body: string) =>
           Effect.flatMap(
-            transport.post(address.url + path, headers, body),
-            ({ retryAfter, status }): Effect.Effect<void, CoreUnavailable | CoreRefused> => {
+            Effect.flatMap(Tracing.propagate(headers), (traced) => transport.post(address.url + path, traced, body)),
+            ({ retryAfter, status }): Effect.Effect<void, CallError> => {
               if (status >= 200 && status < 300) return Effect.void
               if (!isRetryableStatus(status)) return Effect.fail(new CoreRefused({ status }))
               return Effect.flatMap(
@@ -88,7 +108,7 @@ export class CoreClient extends Context.Service<CoreClient, {
             const answered = Deferred.makeUnsafe<void>()
             starting.set(run.runId, answered)
             return Effect.ensuring(
-              post("/runs", encode(run, address.eventsUrl)),
+              observed("start", run.runId, post("/runs", encode(run, address.eventsUrl))),
               Effect.sync(() => {
                 if (starting.get(run.runId) === answered) starting.delete(run.runId)
                 Deferred.doneUnsafe(answered, Effect.void)
@@ -96,14 +116,16 @@ export class CoreClient extends Context.Service<CoreClient, {
             )
           })
 
-        const stop = Effect.fnUntraced(
-          function*(runId: RunId, reason: string) {
-            const answered = starting.get(runId)
-            if (answered !== undefined) yield* Deferred.await(answered)
-            yield* post(`/runs/${runId}/stop`, JSON.stringify({ reason }))
-          },
-          Effect.catchIf((error) => error._tag === "CoreRefused" && error.status === 404, () => Effect.void)
-        )
+        const stop = Effect.fnUntraced(function*(runId: RunId, reason: string) {
+          const answered = starting.get(runId)
+          if (answered !== undefined) yield* Deferred.await(answered)
+          const call = Effect.catchIf(
+            post(`/runs/${runId}/stop`, JSON.stringify({ reason })),
+            (error) => error._tag === "CoreRefused" && error.status === 404,
+            () => Effect.void
+          )
+          yield* observed("stop", runId, call)
+        })
 
         return CoreClient.of({ start, stop })
       })

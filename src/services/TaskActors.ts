@@ -13,12 +13,14 @@ import * as Alarms from "./Alarms.ts"
 import { CoreClient, type Run } from "./CoreClient.ts"
 import { CoreStops } from "./CoreStops.ts"
 import * as Lateness from "./Lateness.ts"
+import * as Metrics from "./Metrics.ts"
 import { persistently } from "./Persistently.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 import { TaskOwnership } from "./TaskOwnership.ts"
 import { TaskRepository } from "./TaskRepository.ts"
+import * as TaskTraces from "./TaskTraces.ts"
 import { TokenRevocations } from "./TokenRevocations.ts"
 import * as Turns from "./Turns.ts"
 
@@ -96,10 +98,11 @@ export class TaskActors extends Context.Service<TaskActors, {
         yield* persistently(end(head, due.event))
       })
 
+      yield* Metrics.actors.observe(() => heads.size)
       const alarms = yield* Alarms.make((id: TaskId) =>
         Effect.sync(() => {
           const head = heads.get(id)
-          if (head !== undefined) supervise(head, expire(head))
+          if (head !== undefined) supervise(head, TaskTraces.traced(TaskTraces.names.clock, id)(expire(head)))
         })
       )
 
@@ -238,10 +241,13 @@ export class TaskActors extends Context.Service<TaskActors, {
         offered.set(head.uuid, head.runId)
         handOvers.add(head.runId)
         if (isRecovery) recoveries++
+        const inTrace = TaskTraces.traced(TaskTraces.names.handOver, head.uuid, {
+          attributes: { "run.id": head.runId, "run.recovered": isRecovery }
+        })
         supervise(
           head,
           Effect.ensuring(
-            offer(head, run, isRecovery),
+            inTrace(offer(head, run, isRecovery)),
             Effect.sync(() => {
               handOvers.delete(head.runId)
               if (isRecovery) recoveries--

@@ -108,6 +108,12 @@ export const RecordedEvent = Schema.Struct({
 })
 export type RecordedEvent = typeof RecordedEvent.Type
 
+/** How many tasks are in each status, and when the first of the live ones' clocks runs out. */
+export interface Standing {
+  readonly counts: Readonly<Record<TaskStatus, number>>
+  readonly nextDeadline: Timestamp | null
+}
+
 export interface OwedStop {
   readonly runId: RunId
   readonly taskId: TaskId
@@ -159,11 +165,10 @@ export class TaskRepository extends Context.Service<TaskRepository, {
     limit: number,
     shards?: ReadonlyArray<TaskShard>
   ) => Effect.Effect<ReadonlyArray<TaskHead>>
-  /** How many tasks are in each status, and when the first of the live ones' clocks runs out. It looks at every task. */
-  readonly standing: Effect.Effect<{
-    readonly counts: Readonly<Record<TaskStatus, number>>
-    readonly nextDeadline: Timestamp | null
-  }>
+  /** It looks at every task. */
+  readonly standing: Effect.Effect<Standing>
+  /** The same of live tasks alone: the other counts are zero. */
+  readonly liveStanding: Effect.Effect<Standing>
   /** Live tasks one of whose clocks ran out before `at`. */
   readonly overdue: (at: Timestamp, limit: number) => Effect.Effect<ReadonlyArray<TaskHead>>
   /** Processing tasks whose token was revoked in the last `within`, or ever. */

@@ -30,6 +30,7 @@ import {
   type IdempotencyClaim,
   type NewTask,
   type RecordedEvent,
+  type Standing,
   TaskRepository
 } from "./TaskRepository.ts"
 import { WebhookStore } from "./WebhookStore.ts"
@@ -80,6 +81,26 @@ const summaryOf = (row: Row) => ({
   completedAt: row.completedAt,
   pendingToolCalls: row.pendingToolCalls
 })
+
+const standingOf = (rows: Iterable<Row>): Standing => {
+  const counts: Record<TaskStatus, number> = {
+    pending: 0,
+    processing: 0,
+    interrupted: 0,
+    completed: 0,
+    failed: 0,
+    canceled: 0
+  }
+  let nextDeadline: Timestamp | null = null
+  for (const { acceptanceDeadline, completedAt, status, task } of rows) {
+    counts[status]++
+    if (completedAt !== null) continue
+    const isWaiting = status === "pending" && acceptanceDeadline !== null
+    const next = isWaiting && acceptanceDeadline < task.deadline ? acceptanceDeadline : task.deadline
+    if (nextDeadline === null || next < nextDeadline) nextDeadline = next
+  }
+  return { counts, nextDeadline }
+}
 
 const byId = (a: Row, b: Row) => a.task.uuid < b.task.uuid ? -1 : 1
 const newestFirst = (a: Row, b: Row) => b.task.createdAt - a.task.createdAt || byId(b, a)
@@ -276,21 +297,8 @@ export const layer = Layer.effectContext(
           ).slice(0, limit).map(headOf)
         ),
 
-      standing: Effect.sync(() => {
-        const counts: Record<TaskStatus, number> = {
-          pending: 0,
-          processing: 0,
-          interrupted: 0,
-          completed: 0,
-          failed: 0,
-          canceled: 0
-        }
-        for (const { status } of rows.values()) counts[status]++
-        const deadlines = liveRows().flatMap(({ acceptanceDeadline, status, task }) =>
-          status === "pending" && acceptanceDeadline !== null ? [task.deadline, acceptanceDeadline] : [task.deadline]
-        )
-        return { counts, nextDeadline: deadlines.toSorted((a, b) => a - b)[0] ?? null }
-      }),
+      standing: Effect.sync(() => standingOf(rows.values())),
+      liveStanding: Effect.sync(() => standingOf(liveRows())),
 
       overdue: (at, limit) =>
         Effect.sync(() =>

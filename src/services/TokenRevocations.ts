@@ -2,11 +2,12 @@
  * Which tokens are revoked, as this node knows it: at once what it was told itself, within seconds what other nodes
  * were. A node that could not ask the store for `trust` does not trust what it knows: it asks for each token, or refuses.
  */
-import { Context, Deferred, Duration, Effect, Equal, Layer, Schedule, Schema } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Equal, Layer, Schedule, Schema } from "effect"
 import type { Principal } from "../domain/Principal.ts"
 import * as Revocation from "../domain/Revocation.ts"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
 import { Intervals } from "./Intervals.ts"
+import * as Metrics from "./Metrics.ts"
 import { keptAfterExpiry, RevocationRepository } from "./RevocationRepository.ts"
 
 /** SPEC "Authentication": the token is blacklisted. */
@@ -93,6 +94,8 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
       })
 
       yield* sync
+      const clock = yield* Clock.Clock
+      yield* Metrics.revocationAge.observe(() => clock.currentTimeMillisUnsafe() / 1000 - syncedAt / 1_000_000)
       yield* sync.pipe(
         Effect.timeout(syncPatience),
         Effect.catchCause((cause) => Effect.logWarning("revoked tokens could not be read", cause)),

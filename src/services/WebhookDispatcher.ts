@@ -7,11 +7,13 @@ import { Context, Duration, Effect, FiberSet, Layer, Queue } from "effect"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
 import { type AttemptError, delays, deliveryId, errorOfStatus, nextDelay } from "../domain/Webhook.ts"
 import * as Alarms from "./Alarms.ts"
+import * as Metrics from "./Metrics.ts"
 import { OriginWindows } from "./OriginWindows.ts"
 import { persistently } from "./Persistently.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
+import * as TaskTraces from "./TaskTraces.ts"
 import { WebhookSender } from "./WebhookSender.ts"
 import { WebhookSignatures } from "./WebhookSignatures.ts"
 import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookStore } from "./WebhookStore.ts"
@@ -90,6 +92,8 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
 
       const attempt = Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
         const startedAt = yield* now
+        Metrics.webhookLateness.record(Math.max(0, startedAt - delivery.dueAt) / 1_000_000)
+        if (delivery.isAfterLost) Metrics.webhooksLost.add(1)
         const failed = (error: AttemptError) => ({ responseStatus: null, error })
         const outcome = yield* post(delivery, startedAt).pipe(
           Effect.map((status) => ({ responseStatus: status, error: errorOfStatus(status) })),
@@ -102,6 +106,7 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
         )
         leave(delivery.origin, outcome.responseStatus !== null)
         const endedAt = yield* now
+        Metrics.webhookAttempts.record((endedAt - startedAt) / 1_000_000, outcome.error ?? "delivered")
         const delay = outcome.error === null || delivery.isLast ? undefined : yield* nextDelay(delivery.attempt)
         const { attempt, revision, taskId } = delivery
         unsettled += 1
@@ -123,7 +128,9 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
       const fibers = yield* FiberSet.make()
       const start = (delivery: ClaimedDelivery) => {
         windows.enter(delivery.origin)
-        return FiberSet.run(fibers, attempt(delivery))
+        const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
+        const inTrace = TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, { kind: "client", attributes })
+        return FiberSet.run(fibers, inTrace(attempt(delivery)))
       }
 
       const claimSome = Effect.gen(function*() {

@@ -24,6 +24,10 @@ export interface ClaimedDelivery extends DeliveryKey {
   /** This attempt's number, from 1. */
   readonly attempt: number
   readonly isLast: boolean
+  /** When this attempt could have begun. */
+  readonly dueAt: Timestamp
+  /** Whether the node that made the attempt before ended without knowing its outcome. */
+  readonly isAfterLost: boolean
   /** Sealed; null when the client gave none. */
   readonly secret: string | null
   /** The bytes to send, as text; null when they are many, and to be read when they are sent. */

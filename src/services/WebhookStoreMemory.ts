@@ -87,10 +87,12 @@ export const make = () => {
             error: null
           })
           const attempt = row.attempts.length
+          const { dueAt, isSending: isAfterLost } = row
           row.dueAt = plus(at, leases[Math.min(attempt, leases.length) - 1] ?? Duration.zero)
           row.isSending = true
           const { body, origin, revision, secret, taskId, url } = row
-          return { taskId, revision, url, origin, secret, body, attempt, isLast: attempt >= row.allowed }
+          const isLast = attempt >= row.allowed
+          return { taskId, revision, url, origin, secret, body, attempt, isLast, dueAt: dueAt ?? at, isAfterLost }
         })
       }),
 

@@ -2,6 +2,7 @@
 import { Result } from "effect"
 import { targetOf, TaskEvent, type TaskEventTag, TaskStatus, transition } from "../../src/domain/Task.ts"
 import { settings } from "../../src/runtime/AppConfig.ts"
+import { definitions, prometheusName } from "../../src/services/Metrics.ts"
 
 export const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>) =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
@@ -20,6 +21,16 @@ const code = (names: ReadonlyArray<string>) => names.map((name) => `\`${name}\``
 
 export const tables: Readonly<Record<string, string>> = {
   transitions,
+  metrics: table(
+    ["metric", "in Prometheus", "kind", "labels", "tells"],
+    definitions.map(({ kind, labels, meaning, name }) => [
+      code([name]),
+      code([prometheusName(name)]),
+      kind,
+      code(labels),
+      meaning
+    ])
+  ),
   settings: table(["variable", "default", "meaning"], settings.map((s) => [code(s.names), s.default, s.meaning]))
 }
 

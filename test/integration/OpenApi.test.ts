@@ -207,6 +207,8 @@ describe("the live service", () => {
       await ok(204, "POST", "/internal/tokens/revoke", internalToken, examples["tokens.revoke"])
       await refused(422, "POST", "/internal/tokens/revoke", internalToken, { jti: "one", sub: "two" })
       await refused(401, "POST", "/internal/tokens/revoke", "nobody", examples["tokens.revoke"])
+      await ok(200, "GET", "/internal/metrics", internalToken)
+      await refused(401, "GET", "/internal/metrics", token)
       await ok(200, "GET", `/api/tasks/${uuid}`, token)
       await ok(200, "GET", `/api/tasks/${uuid}/events`, token)
       const { data: [delivery] } = await ok(200, "GET", `/api/tasks/${uuid}/deliveries`, token)

@@ -22,10 +22,10 @@ const readBody = async (request: IncomingMessage) => {
 export const internalToken = "internal-token-of-the-tests"
 
 /** Reports one event of a run; answers the status and body. */
-export const report = async (run: StartedRun, event: object) => {
+export const report = async (run: StartedRun, event: object, headers: Readonly<Record<string, string>> = {}) => {
   const response = await fetch(run.events_url, {
     method: "POST",
-    headers: { authorization: `Bearer ${internalToken}`, "content-type": "application/json" },
+    headers: { authorization: `Bearer ${internalToken}`, "content-type": "application/json", ...headers },
     body: JSON.stringify({ event_id: randomUUID(), ...event, task_id: run.task_id, run_id: run.run_id })
   })
   return { status: response.status, body: await response.json() as Record<string, unknown> }
@@ -35,6 +35,8 @@ export const turnOf = (text: string) => ({ output: [{ type: "text", text }], mes
 
 export class ScriptedCore {
   readonly runs: Array<StartedRun> = []
+  /** `traceparent` of the calls that started them. */
+  readonly traceparents = new Map<string, string | undefined>()
   readonly stops: Array<{ readonly runId: string; readonly reason: string }> = []
   /** What a start is answered with; it runs before the answer. */
   onStart: (run: StartedRun) => Promise<number> | number = () => 202
@@ -47,6 +49,7 @@ export class ScriptedCore {
       return response.writeHead(this.onStop()).end()
     }
     this.runs.push(body)
+    this.traceparents.set(body.run_id, request.headers["traceparent"] as string | undefined)
     return response.writeHead(await this.onStart(body)).end()
   })
 

@@ -428,6 +428,10 @@ export const contract = (
         completed: before.counts.completed + 1
       })
       assert.isAtMost(after.nextDeadline ?? Infinity, task.acceptanceDeadline ?? 0)
+      assert.deepStrictEqual(yield* repository.liveStanding, {
+        counts: { ...after.counts, completed: 0, failed: 0, canceled: 0 },
+        nextDeadline: after.nextDeadline
+      })
     }))
 
   it.effect("owes a stop until it is settled", () =>

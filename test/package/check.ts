@@ -138,6 +138,16 @@ try {
       TASK_SERVICE_TOKEN: await mint("command")
     }).split("\n").at(-1) ?? ""
   )
+  const readFile = `
+    import { Effect } from "effect"
+    import { make } from ${
+    JSON.stringify(path.join(user, "node_modules/async-task-service/dist/runtime/builtin/FileReader.js"))
+  }
+    const file = { path: "package.json", name: "package.json", size: 1, format: "json" }
+    const { total } = await Effect.runPromise(make().read(file, 0, 1))
+    console.log(total, "characters")`
+  fs.writeFileSync(path.join(user, "readFile.mjs"), readFile)
+  say("a file, read by the built worker", run(process.execPath, ["readFile.mjs"], user))
   say("webhook verification", run(process.execPath, ["out/webhooks.js"], user))
   say("a day in the test kit", run(process.execPath, ["out/testing.js"], user))
 

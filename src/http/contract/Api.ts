@@ -148,8 +148,20 @@ export class TokensGroup extends HttpApiGroup.make("tokens").add(
   OpenApi.annotations({ description: "For those who issue tokens, with an internal token." })
 ) {}
 
+export class OperationsGroup extends HttpApiGroup.make("operations").add(
+  HttpApiEndpoint.get("metrics", "/internal/metrics", {
+    success: Schema.String.pipe(HttpApiSchema.asText())
+  }).annotateMerge(
+    documented("Read the metrics", "Of this node, in Prometheus's text format.")
+  )
+).middleware(InternalAuthorization).annotateMerge(
+  OpenApi.annotations({ description: "For operators, with an internal token." })
+) {}
+
 export class Api
-  extends HttpApi.make("async-task-service").add(FilesGroup).add(TasksGroup).add(CoreGroup).add(TokensGroup)
+  extends HttpApi.make("async-task-service").add(FilesGroup).add(TasksGroup).add(CoreGroup).add(TokensGroup).add(
+    OperationsGroup
+  )
     .annotateMerge(
       OpenApi.annotations({
         title: "Asynchronous Task Service",

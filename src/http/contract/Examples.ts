@@ -95,6 +95,9 @@ export const examples: Readonly<Record<string, Example>> = {
     },
     answer: { status: "completed", applied: true }
   },
+  "operations.metrics": {
+    answer: "# TYPE task_actors gauge\ntask_actors 3\n"
+  },
   "tokens.revoke": { request: { sub: "user-1", issued_before: completedAt } }
 }
 

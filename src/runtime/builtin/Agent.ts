@@ -2,17 +2,7 @@
  * One turn of a model: rounds of calling it and answering its tools, until it has no more calls of our own. Calls of the
  * client's tools end the turn; a call with wrong arguments is answered to the model and reaches nobody else.
  */
-import {
-  Array as Arr,
-  Effect,
-  JsonSchema,
-  Predicate,
-  Result,
-  Schedule,
-  Schema,
-  SchemaRepresentation,
-  Stream
-} from "effect"
+import { Array as Arr, Effect, JsonSchema, Predicate, Schedule, Schema, SchemaRepresentation, Stream } from "effect"
 import { type AiError, type LanguageModel, type Response, Tool, Toolkit } from "effect/ai"
 import type { CreateTurn, TurnLine } from "../../domain/AssistantProtocol.ts"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
@@ -29,13 +19,16 @@ export interface ToolAnswer {
   readonly output?: JsonObject
 }
 
-/** A tool could not do as it was asked; the model is told why. */
+/** Any failure of which the model is told the message. */
+type Told = { readonly message: string }
+
+/** A tool could not do as it was asked. */
 export class ToolFailed extends Schema.TaggedError<ToolFailed>()("ToolFailed", { message: Schema.String }) {}
 
 /** A tool that is run here and not by the client. */
 export interface OwnTool {
   readonly tool: Tool.Any
-  readonly run: (parameters: JsonObject) => Effect.Effect<ToolAnswer, ToolFailed | Schema.SchemaError>
+  readonly run: (parameters: JsonObject) => Effect.Effect<ToolAnswer, Told>
 }
 
 export interface Agent {
@@ -59,35 +52,29 @@ const progressInterval = "1 second"
 /** Own tools of one round that run at once. */
 const toolConcurrency = 4
 
-/** What a client may read of a failure; a provider's own words stay in the log. */
-const reasonOf = (error: AiError.AiError | TurnFailed | Schema.SchemaError) => {
-  if (error._tag === "TurnFailed") return { message: error.message }
-  switch (error._tag === "AiError" ? error.reason._tag : undefined) {
-    case "QuotaExhaustedError":
-      return { code: "payment_required" } as const
-    case "RateLimitError":
-      return { message: "The model is too busy" }
-    case "InvalidRequestError":
-      return { message: "The model does not accept this conversation" }
-    default:
-      return {}
-  }
+type Failure = AiError.AiError | TurnFailed | Schema.SchemaError
+type Reason = Pick<Extract<TurnLine, { type: "failed" }>, "code" | "message">
+
+const reasons: { readonly [Tag in AiError.AiErrorReason["_tag"]]?: Reason } = {
+  QuotaExhaustedError: { code: "payment_required" },
+  RateLimitError: { message: "The model is too busy" },
+  InvalidRequestError: { message: "The model does not accept this conversation" }
 }
 
-type Validate = (value: JsonObject) => string | undefined
+/** What a client may read of a failure; a provider's own words stay in the log. */
+const reasonOf = (error: Failure): Reason => {
+  if (error._tag === "TurnFailed") return { message: error.message }
+  return error._tag === "AiError" ? reasons[error.reason._tag] ?? {} : {}
+}
 
 /** Checks arguments by a client's JSON Schema. One that cannot be read checks nothing; patterns are not run. */
-const validatorOf = (parameters: JsonObject | null | undefined): Validate => {
+const validatorOf = ({ parameters }: ClientTool): (given: unknown) => Effect.Effect<unknown, Schema.SchemaError> => {
   try {
     const document = JsonSchema.fromSchemaDraft2020_12(parameters ?? {})
     const schema = SchemaRepresentation.fromJsonSchemaDocument(document, { patterns: "ignore" })
-    const decode = Schema.decodeUnknownResult(schema as Schema.Codec<unknown>, {
-      errors: "all",
-      onExcessProperty: "error"
-    })
-    return (value) => Result.match(decode(value), { onSuccess: () => undefined, onFailure: ({ message }) => message })
+    return Schema.decodeUnknownEffect(schema as Schema.Codec<unknown>, { errors: "all", onExcessProperty: "error" })
   } catch {
-    return () => undefined
+    return Effect.succeed
   }
 }
 
@@ -110,18 +97,8 @@ const toCall = (id: string, name: string, params: unknown): ToolCall => ({
   arguments: Predicate.isObject(params) ? params as JsonObject : { [unreadable]: String(params) }
 })
 
-const toMessage = ({ id }: ToolCall, { content, isError }: ToolAnswer): Message => ({
-  role: "tool",
-  tool_call_id: id,
-  content,
-  ...(isError === true ? { is_error: true } : {})
-})
-
 /** The toolkit only tells the model what there is: no handler of it is run, so none is required. */
-type Parts = Stream.Stream<
-  Response.StreamPart<Record<string, Tool.Any>, "deferred">,
-  AiError.AiError | Schema.SchemaError
->
+type Parts = Stream.Stream<Response.StreamPart<Record<string, Tool.Any>, "deferred">, Failure>
 
 /** The lines of one turn, from where the conversation stands; `before` is the turn of an earlier leg. */
 export const run = (
@@ -131,7 +108,7 @@ export const run = (
   before: Turn | undefined
 ) => {
   const clientTools = request.client_tools.filter(isClientTool)
-  const validators = new Map(clientTools.map(({ name, parameters }) => [name, validatorOf(parameters)]))
+  const validators = new Map(clientTools.map((tool) => [tool.name, validatorOf(tool)]))
   const ownTools = new Map(agent.tools.flatMap((own) => validators.has(own.tool.name) ? [] : [[own.tool.name, own]]))
   const toolkit = Toolkit.make(...clientTools.map(toTool), ...Array.from(ownTools.values(), ({ tool }) => tool))
 
@@ -141,7 +118,6 @@ export const run = (
   let said = ""
   let isSaying = false
   let finish = "in_progress"
-  let version = 0
 
   const turn = (): Turn => ({
     output: [...(said === "" ? [] : [{ type: "text", text: said }]), ...images],
@@ -166,16 +142,14 @@ export const run = (
       isSaying = true
       let reason = "unknown"
       const calls: Array<ToolCall> = []
-      const prompt = yield* Conversation.toPrompt(agent.instructions, messages, agent.loadImage)
       const parts = agent.model.streamText({
-        prompt,
+        prompt: yield* Conversation.toPrompt(agent.instructions, messages, agent.loadImage),
         toolkit,
         disableToolCallResolution: true,
         toolCallValidation: "deferred"
       }) as Parts
       yield* Stream.runForEachArray(parts, (some) =>
         Effect.suspend(() => {
-          version++
           for (const part of some) {
             if (part.type === "text-delta") said += part.delta
             if (part.type === "tool-call") calls.push(toCall(part.id, part.name, part.params))
@@ -189,52 +163,47 @@ export const run = (
   )
 
   /** What a call is answered at once; undefined when the client has to. */
-  const answerCall = (call: ToolCall): Effect.Effect<ToolAnswer | undefined, ToolFailed | Schema.SchemaError> => {
-    const validate = validators.get(call.name)
-    const problem = unreadable in call.arguments ? "The arguments are not a JSON object." : validate?.(call.arguments)
-    if (problem !== undefined) return new ToolFailed({ message: problem })
-    if (validate !== undefined) return Effect.undefined
-    return ownTools.get(call.name)?.run(call.arguments)
-      ?? new ToolFailed({ message: `There is no tool ${call.name}.` })
-  }
-
-  const answer = (call: ToolCall) =>
-    Effect.match(answerCall(call), {
-      onFailure: ({ message }): ToolAnswer => ({ content: message, isError: true }),
-      onSuccess: (answered) => answered
-    }).pipe(Effect.map((answered) => ({ call, answered })))
-
-  const rounds: () => Effect.Effect<TurnLine, AiError.AiError | TurnFailed | Schema.SchemaError> = Effect.fnUntraced(
-    function*() {
-      if (Conversation.roundsOf(messages) >= agent.maxRounds) {
-        return yield* new TurnFailed({ message: `The assistant did not finish within ${agent.maxRounds} rounds` })
+  const answer = Effect.fnUntraced(
+    function*(call: ToolCall) {
+      if (unreadable in call.arguments) {
+        return yield* new ToolFailed({ message: "The arguments are not a JSON object." })
       }
-      const { calls, reason } = yield* callModel()
-      const reply = { role: "assistant", content: said } as const
-      isSaying = false
-      if (calls.length === 0) {
-        messages = [...messages, reply]
-        finish = reason
-        return { type: "completed", turn: turn() }
-      }
-      messages = [...messages, { ...reply, tool_calls: calls }]
-      const all = yield* Effect.forEach(calls, answer, { concurrency: toolConcurrency })
-      const answers = all.flatMap(({ answered, call }) => answered === undefined ? [] : [toMessage(call, answered)])
-      const pending = all.flatMap(({ answered, call }) => answered === undefined ? [call] : [])
-      messages = [...messages, ...answers]
-      images = [...images, ...all.flatMap(({ answered }) => answered?.output === undefined ? [] : [answered.output])]
-      version++
-      if (!Arr.isArrayNonEmpty(pending)) return yield* rounds()
-      finish = "tool_calls"
-      return { type: "tool_calls", tool_calls: pending, turn: turn() }
-    }
+      const validate = validators.get(call.name)
+      if (validate !== undefined) return yield* Effect.as(validate(call.arguments), undefined)
+      const own = ownTools.get(call.name)
+      return yield* own?.run(call.arguments) ?? new ToolFailed({ message: `There is no tool ${call.name}.` })
+    },
+    Effect.catch(({ message }) => Effect.succeed<ToolAnswer>({ content: message, isError: true }))
   )
 
-  /** The turn so far, whenever it has changed, but not too often. */
+  const rounds: () => Effect.Effect<TurnLine, Failure> = Effect.fnUntraced(function*() {
+    if (Conversation.roundsOf(messages) >= agent.maxRounds) {
+      return yield* new TurnFailed({ message: `The assistant did not finish within ${agent.maxRounds} rounds` })
+    }
+    const { calls, reason } = yield* callModel()
+    const reply = { role: "assistant", content: said } as const
+    isSaying = false
+    if (calls.length === 0) {
+      messages = [...messages, reply]
+      finish = reason
+      return { type: "completed", turn: turn() }
+    }
+    messages = [...messages, { ...reply, tool_calls: calls }]
+    const answers = yield* Effect.forEach(calls, answer, { concurrency: toolConcurrency })
+    const pending = calls.filter((_, index) => answers[index] === undefined)
+    const answered = Arr.zip(calls, answers).flatMap(([{ id }, given]) => given === undefined ? [] : [{ id, ...given }])
+    messages = [...messages, ...answered.map(({ content, id, isError }) => Conversation.answerTo(id, content, isError))]
+    images = [...images, ...answered.map(({ output }) => output).filter(Predicate.isNotUndefined)]
+    if (!Arr.isArrayNonEmpty(pending)) return yield* rounds()
+    finish = "tool_calls"
+    return { type: "tool_calls", tool_calls: pending, turn: turn() }
+  })
+
+  /** The turn so far, whenever it has grown, but not too often. */
   const progress = Stream.fromSchedule(Schedule.spaced(progressInterval)).pipe(
-    Stream.map(() => version),
+    Stream.map(() => `${messages.length} ${said.length}`),
     Stream.changes,
-    Stream.filter((seen) => seen > 0),
+    Stream.filter((seen) => seen !== `${conversation.length} 0`),
     Stream.map((): TurnLine => ({ type: "progress", turn: turn() }))
   )
 

@@ -46,45 +46,39 @@ const own = <S extends Schema.Codec<any, any>>(
   run: (given) => Effect.flatMap(Schema.decodeEffect(parameters)(given), run)
 })
 
-const showImage = (id: string, { format = "", name, size }: FoundFile) =>
-  size > maxImageBytes
-    ? new ToolFailed({ message: `The image is larger than ${maxImageBytes / 1024 / 1024} MB.` })
-    : Effect.succeed({
-      content: [
-        { type: "text", text: `The image ${name} follows.` },
-        { type: "image", file: { id, name, mime_type: imageTypes[format] ?? "" } }
-      ]
-    })
+/** The media type of a file that can be shown to a model as an image. */
+const imageTypeOf = ({ format = "" }: FoundFile) => imageTypes[format]
 
 export const readFile = (storage: FileStorage, reader: FileReader): OwnTool =>
   own(
     "read_file",
     "Reads a file that the user attached: text, PDF, Word and Excel as text, an image as an image.",
     ReadFile,
-    Effect.fnUntraced(
-      function*({ file_id, offset = 0 }) {
-        const file = yield* storage.find(file_id)
-        if (file.format !== undefined && file.format in imageTypes) return yield* showImage(file_id, file)
+    Effect.fnUntraced(function*({ file_id: id, offset = 0 }) {
+      const file = yield* storage.find(id)
+      const { name, size } = file
+      const mime_type = imageTypeOf(file)
+      if (mime_type === undefined) {
         const { text, total } = yield* reader.read(file, offset, charactersAtOnce)
         const end = offset + text.length
         const more = end < total ? `\n\n[${end} of ${total} characters; go on with offset ${end}]` : ""
         return { content: text + more }
-      },
-      Effect.mapError(({ message }) => new ToolFailed({ message }))
-    )
+      }
+      if (size > maxImageBytes) {
+        return yield* new ToolFailed({ message: `The image is larger than ${maxImageBytes / 1024 / 1024} MB.` })
+      }
+      const words = { type: "text", text: `The image ${name} follows.` }
+      return { content: [words, { type: "image", file: { id, name, mime_type } }] }
+    })
   )
 
-export const loadImage = (storage: FileStorage): LoadImage => ({ id }) =>
-  storage.find(id).pipe(
-    Effect.filterOrFail(({ format = "", size }) => format in imageTypes && size <= maxImageBytes),
-    Effect.flatMap((file) => Effect.map(storage.read(file), (bytes) => ({ file, bytes }))),
-    Effect.map(({ bytes, file: { format = "" } }) => ({
-      type: "file" as const,
-      mediaType: imageTypes[format] ?? "image/png",
-      data: Base64.encode(bytes)
-    })),
-    Effect.orElseSucceed(() => undefined)
-  )
+export const loadImage = (storage: FileStorage): LoadImage =>
+  Effect.fnUntraced(function*({ id }) {
+    const file = yield* storage.find(id)
+    const mediaType = imageTypeOf(file)
+    if (mediaType === undefined || file.size > maxImageBytes) return undefined
+    return { type: "file" as const, mediaType, data: Base64.encode(yield* storage.read(file)) }
+  }, Effect.orElseSucceed(() => undefined))
 
 /** Keeps an image that was made here; it belongs into a turn's `output` as it is. */
 export const keepImage = Effect.fnUntraced(function*(storage: FileStorage, name: string, bytes: Uint8Array) {

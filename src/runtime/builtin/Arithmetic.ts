@@ -1,49 +1,43 @@
 /** Evaluates + - * / % ^ and parentheses over decimal numbers by precedence climbing; undefined for anything else. */
 
-type Operator = {
-  readonly precedence: number
-  readonly rightToLeft?: true
-  readonly apply: (a: number, b: number) => number
-}
+type Operator = readonly [precedence: number, apply: (a: number, b: number) => number]
 
 const operators: Readonly<Record<string, Operator>> = {
-  "+": { precedence: 1, apply: (a, b) => a + b },
-  "-": { precedence: 1, apply: (a, b) => a - b },
-  "*": { precedence: 2, apply: (a, b) => a * b },
-  "/": { precedence: 2, apply: (a, b) => a / b },
-  "%": { precedence: 2, apply: (a, b) => a % b },
-  "^": { precedence: 4, rightToLeft: true, apply: (a, b) => a ** b }
+  "+": [1, (a, b) => a + b],
+  "-": [1, (a, b) => a - b],
+  "*": [2, (a, b) => a * b],
+  "/": [2, (a, b) => a / b],
+  "%": [2, (a, b) => a % b],
+  // What is no number stays none, although NaN ** 0 is 1.
+  "^": [4, (a, b) => Number.isNaN(a) ? a : a ** b]
 }
 
 const maxLength = 1000
 const minusPrecedence = 3
 
 export const evaluate = (source: string): number | undefined => {
-  if (source.length > maxLength || !/\d/.test(source) || !/^[\d\s.()+*/%^-]+$/.test(source)) return undefined
-  const tokens = source.match(/\d+(?:\.\d+)?|\.\d+|[()+*/%^-]/g) ?? []
-  if (tokens.join("") !== source.replace(/\s+/g, "")) return undefined
-  let position = 0
+  const tokens = source.length > maxLength ? [] : source.match(/\d+(?:\.\d+)?|\.\d+|\S/g) ?? []
 
   const operand = (): number => {
-    const token = tokens[position++]
+    const token = tokens.shift()
     if (token === "-") return -expression(minusPrecedence)
-    if (token === "(") {
-      const value = expression(1)
-      return tokens[position++] === ")" ? value : Number.NaN
-    }
-    return token === undefined ? Number.NaN : Number(token)
+    if (token !== "(") return Number(token)
+    const value = expression(1)
+    return tokens.shift() === ")" ? value : Number.NaN
   }
 
   const expression = (minimum: number): number => {
     let left = operand()
     for (;;) {
-      const operator = operators[tokens[position] ?? ""]
-      if (operator === undefined || operator.precedence < minimum) return left
-      position++
-      left = operator.apply(left, expression(operator.precedence + (operator.rightToLeft === true ? 0 : 1)))
+      const operator = tokens[0]
+      const [precedence = 0, apply] = operators[operator ?? ""] ?? []
+      if (apply === undefined || precedence < minimum) return left
+      tokens.shift()
+      // Of several ^ in a row the last comes first.
+      left = apply(left, expression(operator === "^" ? precedence : precedence + 1))
     }
   }
 
   const value = expression(1)
-  return position === tokens.length && Number.isFinite(value) ? value : undefined
+  return tokens.length === 0 && Number.isFinite(value) ? value : undefined
 }

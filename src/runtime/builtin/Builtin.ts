@@ -1,9 +1,8 @@
 /** The built-in core and backend, made from settings: to be reached in this process, or each served alone. */
-import { NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { NodeHttpClient, NodeHttpServer } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import * as path from "node:path"
-import { Timeouts } from "../../services/Timeouts.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import * as HttpListener from "../HttpListener.ts"
 import * as PooledRandom from "../PooledRandom.ts"
@@ -51,17 +50,6 @@ const routesOf = (part: "core" | "backend", config: AppConfig) =>
 
 /** One of the two alone on HOST and PORT: `serve --only core`, `serve --only backend`. */
 export const layerAlone = (part: "core" | "backend", config: AppConfig) =>
-  HttpRouter.serve(Layer.mergeAll(routesOf(part, config), health)).pipe(
-    Layer.provide([
-      NodeHttpClient.layerUndici,
-      Layer.unwrap(
-        Effect.map(
-          Timeouts,
-          (timeouts) =>
-            NodeHttpServer.layer(() => HttpListener.make(timeouts), { host: config.host, port: config.port })
-        )
-      ),
-      NodeServices.layer,
-      PooledRandom.layer
-    ])
+  HttpListener.serve(Layer.mergeAll(routesOf(part, config), health), config).pipe(
+    Layer.provide([NodeHttpClient.layerUndici, NodeHttpServer.layerHttpServices, PooledRandom.layer])
   )

@@ -2,9 +2,10 @@
  * The built-in assistant backend: another system played by us, known only by the wire of CONTRACT 5. A chat's id carries its
  * assistant and configurations, so chats outlive a restart; files and interrupted turns are kept in a folder.
  */
-import { Effect, Option, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { HttpClient, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Ndjson } from "effect/encoding"
+import { HttpClient, HttpRouter, HttpServerResponse } from "effect/http"
 import { CreateChat, CreateTranscription, CreateTurn, type TurnLine } from "../../domain/AssistantProtocol.ts"
 import * as Agent from "./Agent.ts"
 import * as AgentTools from "./AgentTools.ts"
@@ -14,8 +15,8 @@ import * as Conversation from "./Conversation.ts"
 import * as DemoAssistants from "./DemoAssistants.ts"
 import type { FileReader } from "./FileReader.ts"
 import type { FileStorage } from "./FileStorage.ts"
-import * as JsonBody from "./JsonBody.ts"
-import { answer, refusals } from "./JsonBody.ts"
+import * as JsonCalls from "./JsonCalls.ts"
+import { answer } from "./JsonCalls.ts"
 import * as OpenAiMedia from "./OpenAiMedia.ts"
 import * as OpenAiModel from "./OpenAiModel.ts"
 
@@ -33,16 +34,6 @@ export interface BackendOptions {
 /** What the transcription wire takes at most. */
 const maxVoiceBytes = 25 * 1024 * 1024
 
-/** Every call comes with the user's own token; whether it is valid the service has seen to. */
-const authorized = <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-  Effect.flatMap(
-    HttpServerRequest.HttpServerRequest,
-    ({ headers }) =>
-      /^bearer .+/i.test(headers["authorization"] ?? "")
-        ? handler
-        : Effect.succeed(answer(401, { message: "No token." }))
-  )
-
 /** `assistant.model.generator-uuid`, where 0 stands for none that was asked for. */
 const chatPattern = /^(\d+)\.(\d+)\.(\d+)-[0-9a-f-]{36}$/
 
@@ -55,17 +46,16 @@ export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl,
     Effect.gen(function*() {
       const random = yield* SecureRandom.SecureRandom
       const http = yield* HttpClient.HttpClient
-      const demo = DemoAssistants.make(storage, reader)
-      const isDemo = (id: number) => hasDemo && DemoAssistants.known.includes(id)
+      const demo = hasDemo ? DemoAssistants.make(storage, reader) : new Map<number, DemoAssistants.DemoAssistant>()
 
       const createChat = Effect.gen(function*() {
-        const { assistant_id, image_generator_id, llm_model_id } = yield* JsonBody.read(CreateChat)
+        const { assistant_id, image_generator_id, llm_model_id } = yield* JsonCalls.read(CreateChat)
         if (hasDemo && assistant_id === DemoAssistants.ids.insufficientBalance) return paymentRequired
         if (hasDemo && assistant_id === DemoAssistants.ids.neverAccepts) return yield* Effect.never
-        if (!isDemo(assistant_id) && !(yield* assistants).has(assistant_id)) return noSuchAssistant
+        if (!demo.has(assistant_id) && !(yield* assistants).has(assistant_id)) return noSuchAssistant
         const configuration = `${assistant_id}.${llm_model_id ?? 0}.${image_generator_id ?? 0}`
         return answer(201, { id: `${configuration}-${yield* random.uuidV4()}` })
-      }).pipe(Effect.catchTags(refusals))
+      })
 
       const agentOf = Effect.fnUntraced(function*(assistant: Assistants.Assistant, modelId: number, imageId: number) {
         const endpoint = Assistants.pick(assistant.models, modelId)
@@ -85,57 +75,50 @@ export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl,
         return agent
       }, Effect.provideService(HttpClient.HttpClient, http))
 
-      /** The lines of a turn; undefined when results come for calls that this chat did not make. */
-      const turnOf = Effect.fnUntraced(function*(agent: Agent.Agent, chatId: string, request: CreateTurn) {
+      /** The lines of a turn; undefined when there is no such chat, or results come for calls that it did not make. */
+      const linesOf = Effect.fnUntraced(function*(
+        chatId: string,
+        request: CreateTurn
+      ): Effect.fn.Return<Stream.Stream<TurnLine> | undefined> {
+        const [assistantId = 0, modelId = 0, imageId = 0] = chatPattern.exec(chatId)?.slice(1).map(Number) ?? []
+        const assistant = (yield* assistants).get(assistantId)
+        if (assistant === undefined || demo.has(assistantId)) return demo.get(assistantId)?.(request)
+        const agent = yield* agentOf(assistant, modelId, imageId)
         const results = request.tool_results ?? []
         const before = results.length === 0 ? undefined : yield* chats.load(chatId)
         const conversation = results.length === 0
           ? Conversation.start(request)
           : Conversation.resume(before?.messages ?? [], results)
-        if (conversation === undefined) return undefined
-        return Stream.tap(Agent.run(agent, request, conversation, before), (line) =>
+        return conversation && Stream.tap(Agent.run(agent, request, conversation, before), (line) =>
           line.type === "tool_calls" ? chats.save(chatId, line.turn as Conversation.Turn) : Effect.void)
-      })
-
-      const linesOf = Effect.fnUntraced(function*(chatId: string, request: CreateTurn) {
-        const [assistantId = 0, modelId = 0, imageId = 0] = chatPattern.exec(chatId)?.slice(1).map(Number) ?? []
-        if (isDemo(assistantId)) {
-          return demo(assistantId, request)
-        }
-        const assistant = (yield* assistants).get(assistantId)
-        return assistant && (yield* turnOf(yield* agentOf(assistant, modelId, imageId), chatId, request))
       })
 
       const createTurn = Effect.gen(function*() {
         const { chatId = "" } = yield* HttpRouter.params
-        const lines: Stream.Stream<TurnLine> | undefined = yield* linesOf(
-          chatId,
-          yield* JsonBody.read(CreateTurn)
-        )
+        const lines = yield* linesOf(chatId, yield* JsonCalls.read(CreateTurn))
         if (lines === undefined) {
           return answer(404, { message: "No such chat, or no such calls in it." })
         }
-        const body = lines.pipe(
-          Stream.map((line) =>
-            `${JSON.stringify(line)}\n`
-          ),
-          Stream.encodeText
-        )
+        const body = Stream.pipeThroughChannel(lines, Ndjson.encode())
         return HttpServerResponse.stream(body, { contentType: "application/x-ndjson" })
-      }).pipe(Effect.catchTags(refusals))
+      })
 
       const createTranscription = Effect.gen(function*() {
-        const { file: { id } } = yield* JsonBody.read(CreateTranscription)
-        if (transcription === undefined) return answer(501, { message: "No transcription is configured." })
-        const file = yield* Effect.option(storage.find(id))
-        if (Option.isNone(file)) return answer(404, { message: "No such file." })
-        if (file.value.size > maxVoiceBytes) return answer(413, { message: "The recording is too large." })
-        const text = yield* OpenAiMedia.transcribe(transcription, file.value.name, yield* storage.read(file.value))
+        const { file: { id } } = yield* JsonCalls.read(CreateTranscription)
+        if (transcription === undefined) {
+          return answer(501, { message: "No transcription is configured." })
+        }
+        const file = yield* storage.find(id)
+        if (file.size > maxVoiceBytes) {
+          return answer(413, { message: "The recording is too large." })
+        }
+        const text = yield* OpenAiMedia.transcribe(transcription, file.name, yield* storage.read(file))
         return answer(200, { text })
       }).pipe(
         Effect.provideService(HttpClient.HttpClient, http),
         Effect.catchTags({
-          ...refusals,
+          FileMissing: ({ message }) =>
+            Effect.succeed(answer(404, { message })),
           AiError: (error) =>
             Effect.as(
               Effect.logWarning("a recording was not transcribed", error),
@@ -144,10 +127,14 @@ export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl,
         })
       )
 
-      yield* router.add("POST", "/chats", authorized(createChat))
-      yield* router.add("POST", "/chats/:chatId/turns", authorized(createTurn))
-      yield* router.add("POST", "/transcriptions", authorized(createTranscription))
-      yield* router.add("GET", "/storage/base", authorized(Effect.succeed(answer(200, { url: storageUrl }))))
-      yield* router.add("POST", "/files", authorized(storage.upload))
+      // Every call comes with the user's own token; whether it is valid the service has seen to.
+      const handler = JsonCalls.handler((token) =>
+        token !== ""
+      )
+      yield* router.add("POST", "/chats", handler(createChat))
+      yield* router.add("POST", "/chats/:chatId/turns", handler(createTurn))
+      yield* router.add("POST", "/transcriptions", handler(createTranscription))
+      yield* router.add("GET", "/storage/base", handler(Effect.succeed(answer(200, { url: storageUrl }))))
+      yield* router.add("POST", "/files", handler(storage.upload))
     })
   )

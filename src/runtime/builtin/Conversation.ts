@@ -38,12 +38,16 @@ export const start = ({ input, turns }: CreateTurn): ReadonlyArray<Message> => [
   { role: "user", content: input }
 ]
 
-const toMessage = ({ is_error, output, tool_call_id }: ToolResult): Message => ({
+/** The message that answers a call. */
+export const answerTo = (tool_call_id: string, content: Schema.Json, isError: boolean | null = false): Message => ({
   role: "tool",
   tool_call_id,
-  content: Predicate.isString(output) ? output : JSON.stringify(output),
-  ...(is_error === true ? { is_error } : {})
+  content,
+  ...(isError === true ? { is_error: true } : {})
 })
+
+export const toMessage = ({ is_error, output, tool_call_id }: ToolResult): Message =>
+  answerTo(tool_call_id, Predicate.isString(output) ? output : JSON.stringify(output), is_error)
 
 /** The messages up to the calls that the results answer, and the results; undefined when no such call was made. */
 export const resume = (
@@ -76,18 +80,20 @@ const toText = (part: JsonObject): string => {
 
 const textOf = (content: Schema.Json | undefined) => partsOf(content).map(toText).join("\n")
 
-const toolMessage = Effect.fnUntraced(function*(name: string, message: Message, loadImage: LoadImage) {
-  const files = yield* Effect.forEach(
-    partsOf(message.content).filter(isImage),
-    (part) => loadImage(part["file"] as JsonObject)
-  )
+const toResult = Effect.fnUntraced(function*(
+  { id, name }: ToolCall,
+  { content, is_error }: Message,
+  loadImage: LoadImage
+) {
+  const images = partsOf(content).filter(isImage)
+  const files = yield* Effect.forEach(images, (part) => loadImage(part["file"] as JsonObject))
   const result: Prompt.ToolResultPartEncoded = {
     type: "tool-result",
-    id: message.tool_call_id ?? "",
+    id,
     name,
-    isFailure: message.is_error === true,
-    result: textOf(message.content),
-    modelOutput: files.filter((file) => file !== undefined)
+    isFailure: is_error === true,
+    result: textOf(content),
+    modelOutput: files.filter(Predicate.isNotUndefined)
   }
   return result
 })
@@ -99,33 +105,25 @@ export const toPrompt = Effect.fnUntraced(function*(
   loadImage: LoadImage
 ) {
   const prompt: Array<Prompt.MessageEncoded> = instructions === "" ? [] : [{ role: "system", content: instructions }]
-  for (const [index, message] of messages.entries()) {
-    const calls = message.tool_calls ?? []
-    switch (message.role) {
+  for (const [index, { content, role, tool_calls }] of messages.entries()) {
+    const calls = tool_calls ?? []
+    const text = { type: "text", text: textOf(content) } as const
+    switch (role) {
       case "system":
-        prompt.push({ role: "system", content: textOf(message.content) })
+        prompt.push({ role, content: text.text })
         break
       case "user":
-        prompt.push({
-          role: "user",
-          content: partsOf(message.content).map((part) => ({ type: "text", text: toText(part) }))
-        })
+        prompt.push({ role, content: partsOf(content).map((part) => ({ type: "text", text: toText(part) })) })
         break
       case "assistant": {
-        const text = textOf(message.content)
-        prompt.push({
-          role: "assistant",
-          content: [
-            ...(text === "" ? [] : [{ type: "text", text } as const]),
-            ...calls.map(({ arguments: params, id, name }) => ({ type: "tool-call", id, name, params }) as const)
-          ]
-        })
+        const asked = calls.map(({ arguments: params, id, name }) => ({ type: "tool-call", id, name, params }) as const)
+        prompt.push({ role, content: [text, ...asked] })
         if (calls.length === 0) break
-        const content = yield* Effect.forEach(calls, ({ id, name }) => {
-          const answer = messages.find(({ tool_call_id }, later) => later > index && tool_call_id === id)
-          return toolMessage(name, answer ?? { role: "tool", tool_call_id: id, content: "No result." }, loadImage)
+        const results = yield* Effect.forEach(calls, (call) => {
+          const answer = messages.find(({ tool_call_id }, later) => later > index && tool_call_id === call.id)
+          return toResult(call, answer ?? answerTo(call.id, "No result."), loadImage)
         })
-        prompt.push({ role: "tool", content })
+        prompt.push({ role: "tool", content: results })
       }
     }
   }

@@ -3,6 +3,7 @@
  * hostile file costs no more than an error.
  */
 import { Duration, Effect, Schema, Semaphore } from "effect"
+import * as path from "node:path"
 import { Worker } from "node:worker_threads"
 import type { Extracted, Extraction } from "./extractText.ts"
 import type { FoundFile } from "./FileStorage.ts"
@@ -23,8 +24,11 @@ const watchInterval = "25 millis"
 
 const readable = /^(txt|pdf|json|js|css|html|csv|xml|docx|xlsx?)$/
 
+/** The worker's module, which is built when this one is. */
+const worker = new URL(`./extractText${path.extname(import.meta.url)}`, import.meta.url)
+
 const start = (extraction: Extraction) =>
-  new Worker(new URL("./extractText.ts", import.meta.url), {
+  new Worker(worker, {
     workerData: extraction,
     resourceLimits: { maxOldGenerationSizeMb: limits.heapMegabytes, maxYoungGenerationSizeMb: 32 },
     // What a library prints about a file is nobody's.

@@ -2,7 +2,7 @@
  * The built-in backend's files: one folder each, named by an id that nothing from outside can steer. Downloads are open to
  * whoever has the link, and nothing that is stored can run as a page of ours.
  */
-import { Effect, FileSystem, Option, Path, type PlatformError, Predicate, Ref, Schema, Stream } from "effect"
+import { Array as Arr, Effect, FileSystem, Option, Path, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import {
   HttpRouter,
@@ -14,7 +14,6 @@ import {
 } from "effect/http"
 import { formatOf } from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
-import type { JsonObject } from "../../domain/OpaqueJson.ts"
 
 export type FileStorage = Effect.Success<ReturnType<typeof make>>
 
@@ -32,7 +31,7 @@ export interface FoundFile {
 /** The parser counts some bytes beyond the file's own; the exact bound is held by the gateway. */
 const slackBytes = 1024 * 1024
 
-const isId = (id: unknown): id is string => Predicate.isString(id) && /^[0-9a-f-]{36}$/.test(id)
+const decodeId = Schema.decodeUnknownEffect(Schema.String.check(Schema.isPattern(/^[0-9a-f-]{36}$/)))
 
 const safeName = (name: string): string =>
   name.normalize("NFKD").replace(/[^A-Za-z0-9._-]+/g, "_").replace(/^\.+/, "").slice(-100) || "file"
@@ -74,15 +73,13 @@ export const make = Effect.fnUntraced(function*(root: string) {
   /** `POST /files`: one multipart field `file`, streamed to disk. */
   const upload = Effect.gen(function*() {
     const request = yield* HttpServerRequest.HttpServerRequest
-    const stored = yield* Ref.make<Option.Option<JsonObject>>(Option.none())
-    yield* Stream.runForEach(request.multipartStream, (part) =>
-      Multipart.isFile(part) && part.key === "file"
-        ? Effect.flatMap(
-          store(part.name, part.contentType, part.content),
-          (file) => Ref.set(stored, Option.some(file))
-        )
-        : Effect.void)
-    return Option.match(yield* Ref.get(stored), {
+    const stored = yield* request.multipartStream.pipe(
+      Stream.filter((part) => Multipart.isFile(part)),
+      Stream.filter(({ key }) => key === "file"),
+      Stream.mapEffect((part) => store(part.name, part.contentType, part.content)),
+      Stream.runLast
+    )
+    return Option.match(stored, {
       onNone: () => invalid("The field file is required"),
       onSome: (file) => HttpServerResponse.jsonUnsafe(file, { status: 201 })
     })
@@ -97,12 +94,13 @@ export const make = Effect.fnUntraced(function*(root: string) {
 
   /** Finds a file by its id alone: a path that came with it is not looked at. */
   const find = Effect.fnUntraced(
-    function*(id: unknown): Effect.fn.Return<FoundFile, FileMissing | PlatformError.PlatformError> {
-      const [name] = isId(id) ? yield* files.readDirectory(paths.join(root, id)) : []
-      if (name === undefined) return yield* new FileMissing({ message: `There is no file ${String(id)} in storage.` })
-      const path = paths.join(root, String(id), name)
+    function*(id: unknown) {
+      const folder = paths.join(root, yield* decodeId(id))
+      const name = yield* Effect.fromOption(Arr.head(yield* files.readDirectory(folder)))
+      const path = paths.join(folder, name)
       const { size } = yield* files.stat(path)
-      return { path, name, size: Number(size), format: formatOf(name) }
+      const found: FoundFile = { path, name, size: Number(size), format: formatOf(name) }
+      return found
     },
     (effect, id) =>
       Effect.mapError(effect, () => new FileMissing({ message: `There is no file ${String(id)} in storage.` }))

@@ -9,57 +9,36 @@ const timeout = "5 minutes"
 
 const Transcript = Schema.Struct({ text: Schema.String })
 
-const Images = Schema.Struct({
-  data: Schema.NonEmptyArray(Schema.Struct({
-    b64_json: Schema.optional(Schema.NullOr(Schema.String)),
-    url: Schema.optional(Schema.NullOr(Schema.String))
-  }))
+const Image = Schema.Union([Schema.Struct({ b64_json: Schema.String }), Schema.Struct({ url: Schema.String })])
+const Images = Schema.Struct({ data: Schema.NonEmptyArray(Image) })
+
+const unusable = AiError.make({
+  module: "OpenAiMedia",
+  method: "call",
+  reason: new AiError.InvalidResponseError({ description: "not an answer of this wire" })
 })
 
-const unusable = () =>
-  AiError.make({
-    module: "OpenAiMedia",
-    method: "call",
-    reason: new AiError.InvalidResponseError({ description: "not an answer of this wire" })
-  })
-
-const bounded = <A, R>(call: Effect.Effect<A, AiError.AiError, R>) =>
-  retry(call).pipe(Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(unusable()) }))
+const bounded = <A, E, R>(call: Effect.Effect<A, E, R>) =>
+  retry(Effect.mapError(call, (error) => AiError.isAiError(error) ? error : unusable)).pipe(
+    Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(unusable) })
+  )
 
 export const transcribe = Effect.fnUntraced(function*(endpoint: Endpoint, name: string, bytes: Uint8Array) {
-  const send = post(yield* HttpClient.HttpClient, endpoint)
   const form = new FormData()
   for (const [field, value] of Object.entries(endpoint.parameters)) form.set(field, String(value))
   form.set("model", endpoint.model)
   form.set("response_format", "json")
   form.set("file", new Blob([bytes as Uint8Array<ArrayBuffer>]), name)
-  const { text } = yield* bounded(
-    send("/audio/transcriptions", HttpClientRequest.bodyFormData(form)).pipe(
-      Effect.flatMap((response) => Effect.mapError(HttpClientResponse.schemaBodyJson(Transcript)(response), unusable))
-    )
-  )
-  return text
-})
+  const response = yield* post(endpoint, "/audio/transcriptions", HttpClientRequest.bodyFormData(form))
+  return (yield* HttpClientResponse.schemaBodyJson(Transcript)(response)).text
+}, bounded)
 
 /** The bytes of one image. */
 export const generateImage = Effect.fnUntraced(function*(endpoint: Endpoint, prompt: string) {
-  const http = yield* HttpClient.HttpClient
-  const send = post(http, endpoint)
-  const fetched = (url: string) =>
-    http.get(url).pipe(
-      Effect.flatMap(HttpClientResponse.filterStatusOk),
-      Effect.flatMap(({ arrayBuffer }) => arrayBuffer),
-      Effect.map((buffer) => new Uint8Array(buffer))
-    )
-  const body = { ...endpoint.parameters, model: endpoint.model, prompt, n: 1 }
-  return yield* bounded(
-    send("/images/generations", HttpClientRequest.bodyJsonUnsafe(body)).pipe(
-      Effect.flatMap((response) => Effect.mapError(HttpClientResponse.schemaBodyJson(Images)(response), unusable)),
-      Effect.flatMap(({ data: [{ b64_json, url }] }): Effect.Effect<Uint8Array, unknown> => {
-        if (b64_json) return Effect.fromResult(Base64.decode(b64_json))
-        return url ? fetched(url) : Effect.fail(undefined)
-      }),
-      Effect.mapError((error) => AiError.isAiError(error) ? error : unusable())
-    )
-  )
-})
+  const body = HttpClientRequest.bodyJsonUnsafe({ ...endpoint.parameters, model: endpoint.model, prompt, n: 1 })
+  const response = yield* post(endpoint, "/images/generations", body)
+  const { data: [image] } = yield* HttpClientResponse.schemaBodyJson(Images)(response)
+  if ("b64_json" in image) return yield* Effect.fromResult(Base64.decode(image.b64_json))
+  const download = yield* HttpClientResponse.filterStatusOk(yield* HttpClient.get(image.url))
+  return new Uint8Array(yield* download.arrayBuffer)
+}, bounded)

@@ -2,10 +2,10 @@
  * A `LanguageModel` over any OpenAI-compatible `/chat/completions`. It streams always; a call that is interrupted closes its
  * socket, and a stream that ends without a finish reason is a failure, never a short answer.
  */
-import { Duration, Effect, Predicate, Redacted, Schedule, Schema, Stream } from "effect"
-import { AiError, LanguageModel, type Prompt, type Response, Tool } from "effect/ai"
+import { Duration, Effect, identity, Predicate, Redacted, Schedule, Schema, Stream } from "effect"
+import { AiError, LanguageModel, type Prompt, Response, Tool } from "effect/ai"
 import { Base64, Sse } from "effect/encoding"
-import { HttpClient, type HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
 
 /** One model at one provider. */
@@ -26,61 +26,47 @@ const maxRetryAfter = Duration.minutes(2)
 
 const maxErrorCharacters = 4096
 
-const Usage = Schema.Struct({
-  prompt_tokens: Schema.optional(Schema.NullOr(Schema.Int)),
-  completion_tokens: Schema.optional(Schema.NullOr(Schema.Int))
-})
+/** A turn's text is one block. */
+const textId = "0"
+
+const absentOr = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
 
 const Delta = Schema.Struct({
-  content: Schema.optional(Schema.NullOr(Schema.String)),
-  tool_calls: Schema.optional(Schema.NullOr(Schema.Array(Schema.Struct({
-    index: Schema.optional(Schema.Int),
-    id: Schema.optional(Schema.NullOr(Schema.String)),
-    function: Schema.optional(Schema.Struct({
-      name: Schema.optional(Schema.NullOr(Schema.String)),
-      arguments: Schema.optional(Schema.NullOr(Schema.String))
-    }))
-  }))))
+  content: absentOr(Schema.String),
+  tool_calls: absentOr(Schema.Array(Schema.Struct({
+    index: absentOr(Schema.Int),
+    id: absentOr(Schema.String),
+    function: absentOr(Schema.Struct({ name: absentOr(Schema.String), arguments: absentOr(Schema.String) }))
+  })))
 })
 
 const Chunk = Schema.Struct({
-  choices: Schema.optional(Schema.Array(Schema.Struct({
-    delta: Schema.optional(Schema.NullOr(Delta)),
-    finish_reason: Schema.optional(Schema.NullOr(Schema.String))
-  }))),
-  usage: Schema.optional(Schema.NullOr(Usage)),
+  choices: absentOr(Schema.Array(Schema.Struct({ delta: absentOr(Delta), finish_reason: absentOr(Schema.String) }))),
+  usage: absentOr(Schema.Struct({ prompt_tokens: absentOr(Schema.Int), completion_tokens: absentOr(Schema.Int) })),
   error: Schema.optional(Schema.Json)
 })
 
 const decodeChunk = Schema.decodeUnknownEffect(Schema.fromJsonString(Chunk))
 
-const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
-  stop: "stop",
-  length: "length",
-  tool_calls: "tool-calls",
-  function_call: "tool-calls",
-  content_filter: "content-filter"
-}
+const isFinishReason = Schema.is(Response.FinishReason)
 
 const aiError = (reason: AiError.AiErrorReason) => AiError.make({ module: "OpenAiModel", method: "chat", reason })
 
+/** The call came to nothing, and may succeed another time. */
 const lost = (description: string) =>
   aiError(new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "/chat/completions", description }))
 
 /** A provider's own code of an error, wherever it stands in the body. */
 const reasonOf = (status: number, body: string, retryAfter?: string): AiError.AiErrorReason => {
-  if (status === 402 || (status === 429 && /insufficient_quota|billing_hard_limit/.test(body))) {
-    return new AiError.QuotaExhaustedError({})
-  }
-  if (status === 429) {
-    const seconds = Number(retryAfter)
-    return new AiError.RateLimitError(
-      seconds > 0 ? { retryAfter: Duration.min(Duration.seconds(seconds), maxRetryAfter) } : {}
-    )
-  }
-  return status === 408 || status === 409
-    ? new AiError.InternalProviderError({ description: `status ${status}` })
-    : AiError.reasonFromHttpStatus({ status, description: `status ${status}` })
+  const isSpent = status === 402 || (status === 429 && /insufficient_quota|billing_hard_limit/.test(body))
+  if (isSpent) return new AiError.QuotaExhaustedError({})
+  const description = `status ${status}`
+  if (status === 408 || status === 409) return new AiError.InternalProviderError({ description })
+  if (status !== 429) return AiError.reasonFromHttpStatus({ status, description })
+  const seconds = Number(retryAfter)
+  return new AiError.RateLimitError(
+    seconds > 0 ? { retryAfter: Duration.min(Duration.seconds(seconds), maxRetryAfter) } : {}
+  )
 }
 
 /** An answer that is no answer, as what it means; the provider's words stay in the log, the key not even there. */
@@ -96,29 +82,28 @@ const failureOf = ({ apiKey }: Endpoint) => (response: HttpClientResponse.HttpCl
   )
 
 /** Posts to a provider; whatever is not 2xx is an `AiError`. */
-export const post = (http: HttpClient.HttpClient, endpoint: Endpoint) => {
-  const request = (path: string) => {
-    const bare = HttpClientRequest.post(endpoint.baseUrl + path)
-    return endpoint.apiKey === undefined ? bare : HttpClientRequest.bearerToken(bare, Redacted.value(endpoint.apiKey))
-  }
-  return (path: string, body: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest) =>
-    http.execute(body(request(path))).pipe(
-      Effect.mapError((error: HttpClientError.HttpClientError) => lost(error.reason._tag)),
-      Effect.timeoutOrElse({ duration: maxSilence, orElse: () => Effect.fail(lost("no answer in time")) }),
-      Effect.filterOrElse(({ status }) => status >= 200 && status < 300, failureOf(endpoint))
-    )
-}
-
-const retryAfterOf = (error: unknown) =>
-  AiError.isAiError(error) && error.reason._tag === "RateLimitError" ? error.reason.retryAfter : undefined
+export const post = (
+  endpoint: Endpoint,
+  path: string,
+  body: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
+) =>
+  HttpClientRequest.post(endpoint.baseUrl + path).pipe(
+    endpoint.apiKey === undefined ? identity : HttpClientRequest.bearerToken(endpoint.apiKey),
+    body,
+    HttpClient.execute,
+    Effect.mapError((error) => lost(error.reason._tag)),
+    Effect.timeoutOrElse({ duration: maxSilence, orElse: () => Effect.fail(lost("no answer in time")) }),
+    Effect.filterOrElse(({ status }) => status >= 200 && status < 300, failureOf(endpoint))
+  )
 
 const backoff = Schedule.exponential("500 millis").pipe(
   Schedule.jittered,
   Schedule.upTo({ times: 4 }),
   Schedule.setInputType<unknown>(),
-  Schedule.modifyDelay(({ duration, input }) =>
-    Effect.succeed(Duration.max(duration, retryAfterOf(input) ?? Duration.zero))
-  )
+  Schedule.modifyDelay(({ duration, input }) => {
+    const asked = AiError.isAiError(input) ? input.retryAfter : undefined
+    return Effect.succeed(Duration.max(duration, asked ?? Duration.zero))
+  })
 )
 
 /** What may pass by itself is tried five times in all, from half a second on, or when the provider says. */
@@ -190,36 +175,31 @@ const paramsOf = (text: string): unknown => {
 /** Puts a stream's chunks together: text goes on at once, calls when they are whole. */
 class Assembly {
   readonly #calls = new Map<number, { id: string; name: string; arguments: string }>()
-  #usage: typeof Usage.Type | undefined
+  #usage: typeof Chunk.Type["usage"]
   #reason: string | undefined
-  #isOpen = false
 
-  add({ choices = [], usage }: typeof Chunk.Type): ReadonlyArray<Response.StreamPartEncoded> {
+  add({ choices, usage }: typeof Chunk.Type): ReadonlyArray<Response.StreamPartEncoded> {
     this.#usage = usage ?? this.#usage
-    const [choice] = choices
-    this.#reason = choice?.finish_reason ?? this.#reason
-    for (const call of choice?.delta?.tool_calls ?? []) {
-      const key = call.index ?? this.#calls.size
-      const known = this.#calls.get(key)
+    const { delta, finish_reason } = choices?.[0] ?? {}
+    this.#reason = finish_reason ?? this.#reason
+    for (const { function: part, id, index } of delta?.tool_calls ?? []) {
+      const key = index ?? this.#calls.size
+      const call = this.#calls.get(key) ?? { id: "", name: "", arguments: "" }
       this.#calls.set(key, {
-        id: known?.id || (call.id ?? ""),
-        name: known?.name || (call.function?.name ?? ""),
-        arguments: (known?.arguments ?? "") + (call.function?.arguments ?? "")
+        id: call.id || (id ?? ""),
+        name: call.name || (part?.name ?? ""),
+        arguments: call.arguments + (part?.arguments ?? "")
       })
     }
-    const delta = choice?.delta?.content
-    if (!delta) return []
-    const start: Array<Response.StreamPartEncoded> = this.#isOpen ? [] : [{ type: "text-start", id: "0" }]
-    this.#isOpen = true
-    return [...start, { type: "text-delta", id: "0", delta }]
+    return delta?.content ? [{ type: "text-delta", id: textId, delta: delta.content }] : []
   }
 
   end(): Effect.Effect<ReadonlyArray<Response.StreamPartEncoded>, AiError.AiError> {
     if (this.#reason === undefined) return Effect.fail(lost("the stream broke off"))
-    const calls = Array.from(this.#calls.values())
+    const reason = this.#reason.replaceAll("_", "-")
     return Effect.succeed([
-      ...(this.#isOpen ? [{ type: "text-end", id: "0" } as const] : []),
-      ...calls.map((call, index) => ({
+      { type: "text-end", id: textId },
+      ...Array.from(this.#calls.values(), (call, index) => ({
         type: "tool-call" as const,
         id: call.id || `call_${index}`,
         name: call.name,
@@ -227,7 +207,7 @@ class Assembly {
       })),
       {
         type: "finish",
-        reason: finishReasons[this.#reason] ?? "unknown",
+        reason: isFinishReason(reason) ? reason : "unknown",
         usage: {
           inputTokens: { total: this.#usage?.prompt_tokens ?? 0 },
           outputTokens: { total: this.#usage?.completion_tokens ?? 0 }
@@ -250,18 +230,18 @@ const streamParts = (response: HttpClientResponse.HttpClientResponse) =>
       Stream.timeoutOrElse({ duration: maxSilence, orElse: () => Stream.fail(lost("silence")) }),
       Stream.decodeText(),
       Stream.pipeThroughChannel(Sse.decode()),
-      Stream.mapError((error) => AiError.isAiError(error) ? error : lost(error._tag)),
       Stream.takeWhile(({ data }) => data !== "[DONE]"),
-      Stream.mapEffect(({ data }) =>
-        decodeChunk(data).pipe(
-          Effect.mapError(() => aiError(new AiError.InvalidOutputError({ description: "a chunk that is none" }))),
-          Effect.filterOrFail(({ error }) => Predicate.isNullish(error), ({ error }) => errorInStream(error ?? null))
-        )
+      Stream.mapEffect(({ data }) => decodeChunk(data)),
+      Stream.mapError((error) => AiError.isAiError(error) ? error : lost(error._tag)),
+      Stream.mapEffect(({ error, ...chunk }) =>
+        Predicate.isNullish(error) ? Effect.succeed(assembly.add(chunk)) : Effect.fail(errorInStream(error))
       ),
-      Stream.map((chunk) => assembly.add(chunk)),
       Stream.flattenIterable
     )
-    return Stream.concat(parts, Stream.fromIterableEffect(Effect.suspend(() => assembly.end())))
+    return Stream.make({ type: "text-start" as const, id: textId }).pipe(
+      Stream.concat(parts),
+      Stream.concat(Stream.fromIterableEffect(Effect.suspend(() => assembly.end())))
+    )
   })
 
 const joined = (parts: ReadonlyArray<Response.StreamPartEncoded>): Array<Response.PartEncoded> => {
@@ -271,23 +251,21 @@ const joined = (parts: ReadonlyArray<Response.StreamPartEncoded>): Array<Respons
 }
 
 export const make = Effect.fnUntraced(function*(endpoint: Endpoint) {
-  const send = post(yield* HttpClient.HttpClient, endpoint)
+  const http = yield* HttpClient.HttpClient
 
   const streamText = ({ prompt, toolChoice, tools }: LanguageModel.ProviderOptions) =>
-    Stream.unwrap(Effect.map(
-      send(
-        "/chat/completions",
-        HttpClientRequest.bodyJsonUnsafe({
-          stream_options: { include_usage: true },
-          ...endpoint.parameters,
-          model: endpoint.model,
-          messages: toMessages(prompt),
-          ...(tools.length === 0 ? {} : { tools: tools.map(toTool), tool_choice: toolChoice }),
-          stream: true
-        })
-      ),
-      streamParts
-    ))
+    post(
+      endpoint,
+      "/chat/completions",
+      HttpClientRequest.bodyJsonUnsafe({
+        stream_options: { include_usage: true },
+        ...endpoint.parameters,
+        model: endpoint.model,
+        messages: toMessages(prompt),
+        ...(tools.length === 0 ? {} : { tools: tools.map(toTool), tool_choice: toolChoice }),
+        stream: true
+      })
+    ).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.map(streamParts), Stream.unwrap)
 
   return yield* LanguageModel.make({
     streamText,

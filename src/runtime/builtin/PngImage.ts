@@ -4,37 +4,33 @@ import { crc32, deflateSync } from "node:zlib"
 
 const side = 256
 
+const uint32 = (value: number): Buffer => {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(value)
+  return bytes
+}
+
 const chunk = (type: string, data: Uint8Array): Buffer => {
   const body = Buffer.concat([Buffer.from(type, "latin1"), data])
-  const bytes = Buffer.alloc(body.length + 8)
-  bytes.writeUInt32BE(data.length)
-  body.copy(bytes, 4)
-  bytes.writeUInt32BE(crc32(body), body.length + 4)
-  return bytes
+  return Buffer.concat([uint32(data.length), body, uint32(crc32(body))])
 }
 
 /** Rings around three centres, in colours, all taken from the text's digest. */
 export const draw = (text: string): Uint8Array => {
   const seed = createHash("sha256").update(text).digest()
-  const rows = Buffer.alloc(side * (1 + side * 3))
-  for (let y = 0; y < side; y++) {
-    for (let x = 0; x < side; x++) {
-      for (let colour = 0; colour < 3; colour++) {
-        const distance = Math.hypot(x - seed[colour * 2]!, y - seed[colour * 2 + 1]!)
-        const wave = Math.sin(distance / (6 + seed[colour + 6]! / 16))
-        rows[y * (1 + side * 3) + 1 + x * 3 + colour] = 128 + 127 * wave
-      }
-    }
+  const brightness = (x: number, y: number, colour: number) => {
+    const distance = Math.hypot(x - seed[colour * 2]!, y - seed[colour * 2 + 1]!)
+    return 128 + 127 * Math.sin(distance / (6 + seed[colour + 6]! / 16))
   }
-  const header = Buffer.alloc(13)
-  header.writeUInt32BE(side, 0)
-  header.writeUInt32BE(side, 4)
-  header.set([8, 2], 8)
-  const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+  const rows: Array<number> = []
+  for (let y = 0; y < side; y++) {
+    rows.push(0)
+    for (let x = 0; x < side; x++) rows.push(brightness(x, y, 0), brightness(x, y, 1), brightness(x, y, 2))
+  }
   return Buffer.concat([
-    signature,
-    chunk("IHDR", header),
-    chunk("IDAT", deflateSync(rows)),
+    Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
+    chunk("IHDR", Buffer.concat([uint32(side), uint32(side), Buffer.from([8, 2, 0, 0, 0])])),
+    chunk("IDAT", deflateSync(Buffer.from(rows))),
     chunk("IEND", Buffer.alloc(0))
   ])
 }

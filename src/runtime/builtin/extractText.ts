@@ -18,9 +18,9 @@ export type Extracted = { readonly text: string; readonly total: number } | { re
 const maxRows = 20_000
 
 /** Each library is loaded when a file needs it. */
-const pdf = (bytes: Uint8Array) =>
+const pdf = (bytes: Buffer) =>
   import("unpdf").then(({ extractText, getDocumentProxy }) =>
-    getDocumentProxy(bytes)
+    getDocumentProxy(new Uint8Array(bytes))
       .then((document) => extractText(document, { mergePages: false }))
       .then(({ text }) => text.map((page, index) => `--- page ${index + 1} ---\n${page}`).join("\n\n"))
   )
@@ -39,22 +39,10 @@ const sheets = (bytes: Uint8Array) =>
 const plain = (bytes: Uint8Array) =>
   new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : "utf-8").decode(bytes)
 
-const textOf = (format: string, bytes: Buffer): Promise<string> => {
-  switch (format) {
-    case "pdf":
-      return pdf(new Uint8Array(bytes))
-    case "docx":
-      return docx(bytes)
-    case "xls":
-    case "xlsx":
-      return sheets(bytes)
-    default:
-      return Promise.resolve(plain(bytes))
-  }
-}
+const readers: Readonly<Record<string, (bytes: Buffer) => Promise<string>>> = { pdf, docx, xls: sheets, xlsx: sheets }
 
 const { characters, format, offset, path } = workerData as Extraction
-const extracted = await textOf(format, readFileSync(path)).then(
+const extracted = await Promise.resolve(readFileSync(path)).then(readers[format] ?? plain).then(
   (text): Extracted => ({ text: text.slice(offset, offset + characters), total: text.length }),
   (error): Extracted => ({ problem: error instanceof Error ? error.message : String(error) })
 )

@@ -94,9 +94,9 @@ const story = Effect.fnUntraced(function*(url: string, token: string) {
   const file = yield* call((signal) => client.files.upload(notes, { name: "report.txt", type: "text/plain", signal }))
   yield* say(`${file.file.name} is file ${file.file.id}, at ${yield* call(() => client.files.url(file))}`)
 
-  yield* step("It creates a task and has the uuid at once")
+  yield* step("It asks about the file, and has the uuid of its task at once")
   const asked = yield* call(() =>
-    client.tasks.create({ assistant_id: 1, input: [text("What is 6 * 7?"), file], ...callback })
+    client.tasks.create({ assistant_id: 1, input: [text("Who did best?"), file], ...callback })
   )
   yield* say(`${asked.uuid} is ${asked.status}, with ${asked.max_execution_time} s to end`)
   const answered = yield* call((signal) => client.tasks.waitFor(asked.uuid, { signal }))

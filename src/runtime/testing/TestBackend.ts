@@ -2,7 +2,7 @@
 import { Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { AssistantBackend } from "../../services/AssistantBackend.ts"
-import * as InProcess from "../builtin/InProcess.ts"
+import * as InProcess from "../InProcess.ts"
 
 const origin = "http://backend.test"
 const storagePath = "/storage/"

@@ -7,6 +7,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Clock, Deferred, Duration, Effect, Layer, Queue, Schedule, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { TaskId } from "../../domain/Task.ts"
+import * as Metrics from "../Metrics.ts"
 import { persistently } from "../Persistently.ts"
 import { TaskNotifications } from "../TaskNotifications.ts"
 
@@ -44,6 +45,7 @@ export const layer = Layer.effectDiscard(
       if (node === undefined || node === self) return
       nodes.set(node, yield* Clock.currentTimeMillis)
       if (kind === "hello") yield* send("here")
+      Metrics.hints.add(uuids.length, "heard")
       yield* Effect.forEach(uuids.filter(isTaskId), notifications.hear, { discard: true })
     })
 
@@ -62,10 +64,11 @@ export const layer = Layer.effectDiscard(
       for (const [node, heard] of nodes) if (now - heard > maxSilence) nodes.delete(node)
       yield* send("here")
     })
-    const pass = Effect.flatMap(
-      Queue.takeBetween(outgoing, 1, maxBatch),
-      (uuids) => persistently(Effect.orDie(send("changed", new Set(uuids))))
-    )
+    const pass = Effect.flatMap(Queue.takeBetween(outgoing, 1, maxBatch), (uuids) => {
+      const changed = new Set(uuids)
+      Metrics.hints.add(changed.size, "told")
+      return persistently(Effect.orDie(send("changed", changed)))
+    })
 
     yield* notifications.relay((uuid) => {
       if (nodes.size > 0) Queue.offerUnsafe(outgoing, uuid)

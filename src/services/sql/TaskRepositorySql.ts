@@ -135,6 +135,22 @@ export const layer = Layer.effect(
       Effect.orDie
     )
 
+    const standingOf = Effect.fnUntraced(function*(condition: string) {
+      const rows = yield* run(
+        `SELECT status, count(*)::int AS count, ${micros("min(next)")} AS next FROM (
+          SELECT status, CASE WHEN ${isLive} THEN
+            least(deadline_at, CASE WHEN status = 'pending' THEN acceptance_deadline_at END) END AS next
+          FROM tasks WHERE ${condition}
+        ) AS every GROUP BY status`,
+        []
+      )
+      const found = yield* decodeCounts(rows)
+      const counts = Object.fromEntries(TaskStatus.literals.map((status) => [status, 0])) as Record<TaskStatus, number>
+      for (const { count, status } of found) counts[status] = count
+      const deadlines = found.flatMap(({ next }) => next === null ? [] : [next])
+      return { counts, nextDeadline: deadlines.toSorted((a, b) => a - b)[0] ?? null }
+    }, Effect.orDie)
+
     return TaskRepository.of({
       create,
       get,
@@ -259,23 +275,8 @@ export const layer = Layer.effect(
         Effect.orDie
       ),
 
-      standing: Effect.gen(function*() {
-        const rows = yield* run(
-          `SELECT status, count(*)::int AS count, ${micros("min(next)")} AS next FROM (
-            SELECT status, CASE WHEN ${isLive} THEN
-              least(deadline_at, CASE WHEN status = 'pending' THEN acceptance_deadline_at END) END AS next FROM tasks
-          ) AS every GROUP BY status`,
-          []
-        )
-        const found = yield* decodeCounts(rows)
-        const counts = Object.fromEntries(TaskStatus.literals.map((status) => [status, 0])) as Record<
-          TaskStatus,
-          number
-        >
-        for (const { count, status } of found) counts[status] = count
-        const deadlines = found.flatMap(({ next }) => next === null ? [] : [next])
-        return { counts, nextDeadline: deadlines.toSorted((a, b) => a - b)[0] ?? null }
-      }).pipe(Effect.orDie),
+      standing: standingOf("true"),
+      liveStanding: standingOf(isLive),
 
       overdue: Effect.fnUntraced(
         function*(at, limit) {

@@ -42,9 +42,19 @@ const decodeClaims = Schema.decodeUnknownEffect(
       origin: Schema.String,
       attempt: Schema.Int,
       isLast: Schema.Boolean,
+      dueAt: Timestamp,
+      isAfterLost: Schema.Boolean,
       secret: Schema.NullOr(Schema.String),
       isLarge: Schema.Boolean
-    }).pipe(Schema.encodeKeys({ ...summaryKeys, isLast: "is_last", isLarge: "is_large" }))
+    }).pipe(
+      Schema.encodeKeys({
+        ...summaryKeys,
+        isLast: "is_last",
+        dueAt: "due_at",
+        isAfterLost: "is_after_lost",
+        isLarge: "is_large"
+      })
+    )
   )
 )
 const decodeDeliveries = Schema.decodeUnknownEffect(
@@ -79,7 +89,7 @@ const claim = `WITH spent AS (
   ), ranked AS (
     SELECT *, row_number() OVER (PARTITION BY origin ORDER BY due_at) AS place FROM candidates
   ), locked AS (
-    SELECT d.task_uuid, d.revision FROM ranked r JOIN webhook_deliveries d USING (task_uuid, revision)
+    SELECT d.task_uuid, d.revision, d.due_at AS was_due_at, d.sending AS is_after_lost FROM ranked r JOIN webhook_deliveries d USING (task_uuid, revision)
     WHERE r.place <= coalesce((SELECT places FROM room WHERE room.origin = r.origin), $4::int)
       AND (d.due_at <= $1::timestamptz AND d.attempts < d.attempts_allowed) IS TRUE
     ORDER BY r.due_at LIMIT $5::int FOR UPDATE OF d SKIP LOCKED
@@ -88,18 +98,20 @@ const claim = `WITH spent AS (
       due_at = $1::timestamptz
         + make_interval(secs => ($6::float8[])[least(d.attempts + 1, array_length($6::float8[], 1))])
     FROM locked WHERE d.task_uuid = locked.task_uuid AND d.revision = locked.revision
-    RETURNING d.*, octet_length(coalesce(d.pending_tool_calls, '')) AS calls_bytes
+    RETURNING d.*, was_due_at, is_after_lost, octet_length(coalesce(d.pending_tool_calls, '')) AS calls_bytes
   ), attempt AS (
     INSERT INTO webhook_attempts (task_uuid, revision, number, started_at)
     SELECT task_uuid, revision, attempts, $1::timestamptz FROM claimed
   ), sized AS (
     SELECT ${bodyColumns}, d.revision, d.url, d.origin, d.attempts AS attempt,
       d.attempts >= d.attempts_allowed AS is_last, d.callback_secret AS secret,
+      ${micros("was_due_at")} AS due_at, is_after_lost,
       d.pending_tool_calls, ${turnOf} AS turn,
       calls_bytes + coalesce(octet_length(${turnOf}), 0) > ${largeBody} AS is_large
     FROM claimed d ${bodyTables}
   )
-  SELECT uuid, sub, status, created_at, error, completed_at, revision, url, origin, attempt, is_last, secret, is_large,
+  SELECT uuid, sub, status, created_at, error, completed_at, revision, url, origin, attempt, is_last, due_at,
+    is_after_lost, secret, is_large,
     CASE WHEN NOT is_large THEN pending_tool_calls END AS pending_tool_calls,
     CASE WHEN NOT is_large THEN turn END AS turn
   FROM sized`
@@ -195,9 +207,10 @@ export const layer = Layer.effect(
           ])
           const claims = yield* decodeClaims(rows)
           return claims.map((claimed) => {
-            const { attempt, isLarge, isLast, origin, revision, secret, url, uuid: taskId } = claimed
+            const { attempt, dueAt, isAfterLost, isLarge, isLast, origin, revision, secret, url, uuid: taskId } =
+              claimed
             const body = isLarge ? null : TaskView.encode(claimed)
-            return { taskId, revision, url, origin, attempt, isLast, secret, body }
+            return { taskId, revision, url, origin, attempt, isLast, dueAt, isAfterLost, secret, body }
           })
         },
         Effect.orDie

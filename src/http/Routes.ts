@@ -1,0 +1,54 @@
+/** Which addresses there are, for what has to know of a request before the router has seen it. */
+import type { HttpServerRequest } from "effect/http"
+import { Api } from "./contract/Api.ts"
+import { path as rpcPath } from "./contract/Rpc.ts"
+
+interface KnownRoute {
+  readonly path: string
+  readonly pattern: RegExp
+  readonly method: string
+}
+
+const pages: ReadonlyArray<KnownRoute> = ["/healthz", "/readyz", "/openapi.json", "/docs"].map((path) => ({
+  method: "GET",
+  path,
+  pattern: new RegExp(`^${path}/?$`)
+}))
+
+const rpc: ReadonlyArray<KnownRoute> = ["GET", "POST"].map((method) => ({
+  method,
+  path: rpcPath,
+  pattern: new RegExp(`^${rpcPath}/?$`)
+}))
+
+const knownRoutes: ReadonlyArray<KnownRoute> = [...pages, ...rpc].concat(
+  Object.values(Api.groups).flatMap((group) =>
+    Object.values(group.endpoints).map(({ method, path }) => ({
+      method,
+      path,
+      pattern: new RegExp(`^${path.replace(/:[^/]+/g, "[^/]+")}/?$`)
+    }))
+  )
+)
+
+export const allowedMethods = (path: string): ReadonlyArray<string> => [
+  ...new Set(
+    knownRoutes.filter(({ pattern }) => pattern.test(path)).flatMap(({ method }) =>
+      method === "GET" ? [method, "HEAD"] : [method]
+    )
+  )
+]
+
+export const pathOf = (request: HttpServerRequest.HttpServerRequest): string => request.url.split("?", 1)[0] ?? "/"
+
+/** As OpenTelemetry names the span of a request: the method, and the route that it will meet. */
+export const spanName = (request: HttpServerRequest.HttpServerRequest): string => {
+  const path = pathOf(request)
+  const method = request.method === "HEAD" ? "GET" : request.method
+  const route = knownRoutes.find((known) => known.method === method && known.pattern.test(path))
+  return route === undefined ? request.method : `${request.method} ${route.path}`
+}
+
+/** What machines ask for all day long. */
+export const isWorthATrace = (request: HttpServerRequest.HttpServerRequest): boolean =>
+  !/^\/(healthz|readyz|internal\/metrics)\/?$/.test(pathOf(request))

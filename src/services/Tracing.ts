@@ -1,0 +1,29 @@
+/** Spans that cost nothing where nobody traces, for paths that every task takes. */
+import { Context, Effect, type Fiber, References, Tracer } from "effect"
+import { HttpTraceContext } from "effect/http"
+
+export const isOn = (fiber: Fiber.Fiber<unknown, unknown>): boolean => fiber.getRef(References.TracerEnabled)
+
+/** The span that the fiber is in; undefined also where that is another system's. */
+export const currentSpan = (fiber: Fiber.Fiber<unknown, unknown>): Tracer.Span | undefined => {
+  if (!isOn(fiber)) return undefined
+  const span = Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
+  return span?._tag === "Span" ? span : undefined
+}
+
+export const withSpan = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  name: string,
+  options: () => Tracer.SpanOptionsNoTrace
+): Effect.Effect<A, E, Exclude<R, Tracer.ParentSpan> | R> =>
+  Effect.withFiber((fiber) =>
+    isOn(fiber) ? Effect.withSpan(effect, name, { ...options(), captureStackTrace: false }) : effect
+  )
+
+/** Headers with W3C's, so that what another system does about a call is told in the same trace. */
+export const propagate = (headers: Readonly<Record<string, string>>): Effect.Effect<Readonly<Record<string, string>>> =>
+  Effect.withFiber((fiber) => {
+    const span = currentSpan(fiber)
+    const traceparent = span === undefined ? undefined : HttpTraceContext.toHeaders(span)["traceparent"]
+    return Effect.succeed(traceparent === undefined ? headers : { ...headers, traceparent })
+  })

@@ -1,0 +1,35 @@
+import { HttpServerRequest } from "effect/http"
+import { assert, describe, it } from "vitest"
+import * as Routes from "../../src/http/Routes.ts"
+
+const request = (method: string, path: string) =>
+  HttpServerRequest.fromWeb(new Request(`http://service.test${path}`, { method }))
+
+describe("Routes", () => {
+  it("names a request by its method and route, never by what it asks for", () => {
+    const uuid = "01a1ff46-fab4-72be-99b8-5e6e2617b0cb"
+    for (
+      const [method, path, name] of [
+        ["GET", "/api/tasks?page=2", "GET /api/tasks"],
+        ["HEAD", `/api/tasks/${uuid}`, "HEAD /api/tasks/:uuid"],
+        ["POST", `/api/tasks/${uuid}/cancel`, "POST /api/tasks/:uuid/cancel"],
+        ["POST", "/api/tasks/cancel-interrupted", "POST /api/tasks/cancel-interrupted"],
+        ["GET", `/api/tasks/${uuid}/deliveries/`, "GET /api/tasks/:uuid/deliveries"],
+        ["POST", "/rpc", "POST /rpc"],
+        ["DELETE", "/api/tasks", "DELETE"],
+        ["GET", "/wp-login.php", "GET"]
+      ] as const
+    ) {
+      assert.strictEqual(Routes.spanName(request(method, path)), name)
+    }
+  })
+
+  it("holds probes and scrapes for no trace", () => {
+    for (const path of ["/healthz", "/readyz?x=1", "/internal/metrics"]) {
+      assert.isFalse(Routes.isWorthATrace(request("GET", path)), path)
+    }
+    for (const path of ["/api/tasks", "/internal/core/events", "/healthzz"]) {
+      assert.isTrue(Routes.isWorthATrace(request("GET", path)), path)
+    }
+  })
+})

@@ -1,0 +1,351 @@
+import { Effect, Layer, Redacted } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { once } from "node:events"
+import { createServer } from "node:net"
+import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import * as RpcClient from "../../src/http/client/RpcClient.ts"
+import { definitions, prometheusName } from "../../src/services/Metrics.ts"
+import { Collector } from "../kit/Collector.ts"
+import { internalToken, report, turnOf } from "../kit/ScriptedCore.ts"
+import { eventually, freePort, mint } from "../kit/Service.ts"
+import { startSystem, type System } from "../kit/System.ts"
+import { WebhookTarget } from "../kit/WebhookTarget.ts"
+
+const traceId = "0af7651916cd43dd8448eb211c80319c"
+const traceparent = `00-${traceId}-b7ad6b7169203331-01`
+
+/** None of these may be in what is exported, or in what is logged. */
+const canaries = {
+  text: "canary-of-the-text",
+  secret: "canary-of-the-callback-secret",
+  query: "canary-of-the-callback-query",
+  password: "canary-of-the-callback-password",
+  turn: "canary-of-the-turn",
+  argument: "canary-of-an-argument",
+  result: "canary-of-a-tool-result",
+  broken: "canary-of-a-broken-body",
+  search: "canary-of-a-query",
+  internalToken
+}
+
+let target: WebhookTarget
+const closing: Array<() => Promise<unknown>> = []
+
+beforeAll(async () => {
+  target = await new WebhookTarget().listen()
+})
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close()
+})
+afterAll(() => target.close())
+
+const start = async (settings: Readonly<Record<string, string>>) => {
+  const system = await startSystem({ WEBHOOK_ALLOW_PRIVATE: "true", ...settings })
+  closing.push(system.close)
+  return system
+}
+
+const startObserved = async (settings: Readonly<Record<string, string>> = {}) => {
+  const collector = await new Collector().listen()
+  closing.push(() => collector.close())
+  const system = await start({
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+    OTEL_METRIC_EXPORT_INTERVAL: "200",
+    OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=a%20test,service.namespace=ours",
+    LOG_LEVEL: "Debug",
+    ...settings
+  })
+  return { collector, system }
+}
+
+const scrape = ({ service }: System, token = internalToken) => service.call("GET", "/internal/metrics", token)
+
+/** A task that goes all ways: interrupted, resumed, and told by webhook twice. */
+const runTask = async (system: System, headers: Record<string, string>, isPropagating: boolean) => {
+  const token = await mint("ann")
+  const { body } = await system.service.call("POST", "/api/tasks", token, {
+    assistant_id: 1,
+    input: [{ type: "text", text: canaries.text }],
+    callback_url: `${target.origin.replace("//", `//user:${canaries.password}@`)}/hook?key=${canaries.query}`,
+    callback_secret: canaries.secret
+  }, headers)
+  const tell = async (event: object) => {
+    const run = await system.runOf(body.uuid)
+    const parent = system.core.traceparents.get(run.run_id)
+    await report(run, event, isPropagating ? { traceparent: parent ?? "" } : {})
+    return run
+  }
+  await tell({ type: "processing" })
+  const { run_id: first } = await tell({
+    type: "interrupted",
+    tool_calls: [{ id: "c1", name: "look", arguments: { at: canaries.argument } }],
+    state: null
+  })
+  const results = [{ tool_call_id: "c1", output: canaries.result }]
+  await system.service.call("POST", `/api/tasks/${body.uuid}/tool-results`, token, { results }, headers)
+  await eventually(async () => system.core.runOf(body.uuid)?.run_id, (run) => run !== undefined && run !== first)
+  await tell({ type: "completed", turn: turnOf(canaries.turn) })
+  await eventually(async () => target.postsOf(body.uuid).length, (count) => count === 2)
+  return { uuid: body.uuid as string, token }
+}
+
+describe("OTLP", () => {
+  it("tells a task in one trace, from the request over core and events to the webhook", async () => {
+    const { collector, system } = await startObserved()
+    const { uuid } = await runTask(system, { traceparent }, true)
+    // What was not sent yet is sent at the end.
+    await system.service.stop()
+
+    const spans = collector.spansOf(traceId)
+    const named = (name: string) => spans.filter((span) => span.name === name)
+    const parentOf = (span: { readonly parentSpanId?: string }) =>
+      spans.find(({ spanId }) => spanId === span.parentSpanId)?.name
+    const [create] = named("POST /api/tasks")
+    assert.strictEqual(create?.parentSpanId, "b7ad6b7169203331")
+    assert.strictEqual(create?.attributes["http.response.status_code"], 201)
+    assert.deepStrictEqual(named("task hand-over").map(parentOf), [
+      "POST /api/tasks",
+      "POST /api/tasks/:uuid/tool-results"
+    ])
+    assert.deepStrictEqual(named("core start").map(parentOf), ["task hand-over", "task hand-over"])
+    const events = named("POST /internal/core/events")
+    assert.deepStrictEqual(events.map(parentOf), ["core start", "core start", "core start"])
+    assert.include(named("postgres").map(parentOf), "POST /internal/core/events")
+    assert.deepStrictEqual(named("webhook attempt").map(({ attributes }) => attributes["webhook.origin"]), [
+      target.origin,
+      target.origin
+    ])
+    for (const span of [create, ...events, ...named("task hand-over"), ...named("webhook attempt")]) {
+      assert.strictEqual(span?.attributes["task.id"], uuid, span?.name)
+    }
+    for (const { headers } of target.postsOf(uuid)) {
+      assert.notIncludeMembers(Object.keys(headers), ["traceparent", "tracestate", "b3"])
+    }
+    // Timers, sweeps and probes are no traces.
+    const roots = collector.spans.filter(({ parentSpanId }) => parentSpanId === undefined).map(({ name }) => name)
+    assert.deepStrictEqual(roots.filter((name) => !/^(GET|POST) \/api\//.test(name)), [])
+
+    const attempt = collector.logs.find(({ message }) => message.startsWith("webhook attempt"))
+    assert.strictEqual(attempt?.traceId, traceId)
+    assert.strictEqual(attempt?.attributes["taskId"], uuid)
+  })
+
+  it("links the events of a core that passes no trace on to the task's own", async () => {
+    const { collector, system } = await startObserved()
+    await runTask(system, { traceparent }, false)
+    await system.service.stop()
+    const events = collector.spans.filter(({ name }) => name === "POST /internal/core/events")
+    assert.strictEqual(events.length, 3)
+    for (const event of events) {
+      assert.notStrictEqual(event.traceId, traceId)
+      assert.deepStrictEqual(event.links.map((link) => link.traceId), [traceId])
+    }
+    assert.isNotEmpty(collector.spansOf(traceId).filter(({ name }) => name === "webhook attempt"))
+  })
+
+  it("tells a task of another service in the trace of its call", async () => {
+    const { collector, system } = await startObserved()
+    const task = { assistant_id: 1, input: [{ type: "text" as const, text: canaries.text }] }
+    const traced = await Effect.gen(function*() {
+      const client = yield* RpcClient.make
+      yield* client["Tasks.create"]({ sub: "ann", task })
+      return (yield* Effect.currentSpan).traceId
+    }).pipe(
+      Effect.withSpan("the other service"),
+      Effect.scoped,
+      Effect.provide(
+        RpcClient.layerHttp({ url: system.service.url, token: Redacted.make(internalToken) }).pipe(
+          Layer.provide(FetchHttpClient.layer)
+        )
+      ),
+      Effect.runPromise
+    )
+    await eventually(async () => system.core.runs.length, (count) => count === 1)
+    await system.service.stop()
+    const spans = collector.spansOf(traced)
+    const call = spans.find(({ name }) => name === "rpc.Tasks.create")
+    const handOver = spans.find(({ name }) => name === "task hand-over")
+    assert.isDefined(call)
+    assert.strictEqual(handOver?.parentSpanId, call!.spanId)
+  })
+
+  it("sends metrics with the names, units and labels that are documented, and says whose they are", async () => {
+    const { collector, system } = await startObserved({ OTEL_SERVICE_NAME: "tasks" })
+    await runTask(system, {}, true)
+    await system.service.stop()
+
+    const { "service.instance.id": instance, "service.version": version, ...resource } = collector.resource
+    assert.match(String(instance), /^[0-9a-f-]{36}$/)
+    assert.match(String(version), /^\d+\.\d+\.\d+/)
+    assert.strictEqual(resource["service.name"], "tasks")
+    assert.strictEqual(resource["service.namespace"], "ours")
+    assert.strictEqual(resource["deployment.environment.name"], "a test")
+
+    const units = { seconds: "s", bytes: "By", ratio: "1" }
+    for (const { name, points, unit } of collector.metrics) {
+      const known = definitions.find((definition) => definition.name === name)
+      assert.isDefined(known, name)
+      assert.strictEqual(unit, known?.unit === undefined ? "1" : units[known.unit], name)
+      for (const { attributes } of points) {
+        const { unit: _, ...labels } = attributes
+        assert.sameMembers(Object.keys(labels), [...known!.labels], name)
+      }
+    }
+    const pointOf = (name: string, attributes: object) =>
+      collector.metrics.find((metric) => metric.name === name)?.points.find((point) =>
+        Object.entries(attributes).every(([key, value]) => point.attributes[key] === value)
+      )
+    const created = { "http.request.method": "POST", "http.route": "/api/tasks", "http.response.status_code": "201" }
+    assert.strictEqual(pointOf("http.server.request.duration", created)?.count, 1)
+    assert.strictEqual(pointOf("core.call.duration", { operation: "start", outcome: "accepted" })?.count, 2)
+    assert.strictEqual(pointOf("webhook.attempt.duration", { outcome: "delivered" })?.count, 2)
+    assert.strictEqual(pointOf("webhook.attempt.lateness", {})?.count, 2)
+    assert.strictEqual(
+      pointOf("task.transitions", { event: "ToolResultsSubmitted", status: "processing" })?.asDouble,
+      1
+    )
+    assert.isDefined(pointOf("task.live", { status: "pending" }))
+    assert.isDefined(pointOf("process.memory.usage", {}))
+  })
+
+  it("sends no secret, token, text, argument or body, whatever goes wrong", async () => {
+    target.onPost = (_, response) => response.writeHead(500).end()
+    closing.push(async () => target.onPost = (_, response) => response.writeHead(204).end())
+    const { collector, system } = await startObserved()
+    const { token, uuid } = await runTask(system, { traceparent }, true)
+    system.core.onStart = () => 400
+    const refused = await system.service.create(token, canaries.text, { callback_secret: canaries.secret })
+    await system.service.until(token, refused.body.uuid, "failed")
+    await system.service.call("POST", "/api/tasks", token, `{"input": "${canaries.broken}`)
+    await system.service.create(token, canaries.text, { callback_url: `nowhere:${canaries.broken}\0` })
+    await system.service.call("GET", `/api/tasks?status=${canaries.search}`, token)
+    await system.service.call("GET", "/api/tasks", `${token}x`)
+    await system.service.upload(token, "a.txt", canaries.text)
+    await system.database.drop()
+    assert.strictEqual((await system.service.get(token, uuid)).status >= 500, true)
+    await system.service.stop()
+
+    const sent = collector.received.map(({ body }) => body).join("\n")
+    assert.include(sent, uuid)
+    assert.include(sent, refused.body.uuid)
+    for (const [name, canary] of Object.entries({ ...canaries, token })) {
+      assert.notInclude(sent, canary, `${name} is in what was exported`)
+      assert.notInclude(system.service.output, canary, `${name} is in the log`)
+    }
+  })
+
+  it("speaks protobuf by default, with the headers that are set", async () => {
+    const { collector, system } = await startObserved({
+      OTEL_EXPORTER_OTLP_PROTOCOL: "",
+      OTEL_EXPORTER_OTLP_HEADERS: "x-api-key=a%20key,x-tenant=ours"
+    })
+    await system.service.create(await mint("ann"), "hello")
+    await system.service.stop()
+    assert.sameMembers([...new Set(collector.received.map(({ path }) => path))], [
+      "/v1/traces",
+      "/v1/metrics",
+      "/v1/logs"
+    ])
+    for (const { headers } of collector.received) {
+      assert.strictEqual(headers["content-type"], "application/x-protobuf")
+      assert.strictEqual(headers["x-api-key"], "a key")
+      assert.strictEqual(headers["x-tenant"], "ours")
+    }
+  })
+
+  it("keeps no trace with always_off, though metrics go on", async () => {
+    const { collector, system } = await startObserved({ OTEL_TRACES_SAMPLER: "always_off" })
+    await runTask(system, { traceparent }, true)
+    await system.service.stop()
+    assert.deepStrictEqual(collector.spans, [])
+    assert.isNotEmpty(collector.metrics)
+  })
+})
+
+describe("a collector that", () => {
+  const survives = async (endpoint: string) => {
+    const system = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+      OTEL_METRIC_EXPORT_INTERVAL: "100",
+      OTEL_EXPORTER_OTLP_TIMEOUT: "300",
+      LOG_LEVEL: "Info"
+    })
+    await runTask(system, {}, true)
+    await eventually(async () => system.service.output, (output) => output.includes("telemetry is not taken"))
+    const token = await mint("ben")
+    for (let count = 0; count < 50; count++) assert.strictEqual((await system.service.get(token, "x")).status, 404)
+    const begin = performance.now()
+    await system.service.stop()
+    assert.isBelow(performance.now() - begin, 8000)
+    assert.strictEqual(system.service.output.split("telemetry is not taken").length, 2, system.service.output)
+    return system.service.process.exitCode
+  }
+
+  it("is not there harms nothing, and is told of once", async () => {
+    assert.strictEqual(await survives(`http://127.0.0.1:${await freePort()}`), 0)
+  })
+
+  it("never answers harms nothing, and is told of once", async () => {
+    const silent = createServer((socket) => socket.on("error", () => {}).resume()).listen(0, "127.0.0.1")
+    await once(silent, "listening")
+    closing.push(async () => silent.close())
+    const { port } = silent.address() as { readonly port: number }
+    assert.strictEqual(await survives(`http://127.0.0.1:${port}`), 0)
+  })
+})
+
+describe("GET /internal/metrics", () => {
+  it("asks for an internal token", async () => {
+    const system = await start({})
+    assert.strictEqual((await scrape(system, "wrong")).status, 401)
+    assert.strictEqual((await scrape(system, await mint("ann"))).status, 401)
+    assert.strictEqual((await fetch(`${system.service.url}/internal/metrics`)).status, 401)
+  })
+
+  it("answers in Prometheus's format, with or without a collector", async () => {
+    const system = await start({})
+    const { uuid } = await runTask(system, {}, true)
+    const token = await mint("ann")
+    await system.service.call("GET", "/wp-login.php", token)
+    await fetch(`${system.service.url}/api/tasks`, { method: "PROPFIND" })
+    const { body, headers, status } = await scrape(system)
+    assert.strictEqual(status, 200)
+    assert.strictEqual(headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8")
+
+    const label = `[a-zA-Z_]\\w*="(?:[^"\\\\\\n]|\\\\.)*"`
+    const sample = new RegExp(`^([a-zA-Z_:][\\w:]*)(?:\\{(${label}(?:,${label})*)\\})? (?:[+-]?(?:\\d|Inf)\\S*|NaN)$`)
+    const lines: ReadonlyArray<string> = body.trimEnd().split("\n")
+    const types = new Map(lines.flatMap((line) => {
+      const [, name, type] = /^# TYPE (\S+) (counter|gauge|histogram)$/.exec(line) ?? []
+      return name === undefined || type === undefined ? [] : [[name, type]]
+    }))
+    for (const line of lines.filter((line) => !line.startsWith("#"))) {
+      const [, name] = sample.exec(line) ?? []
+      assert.isDefined(name, line)
+      const family = name!.replace(/_(bucket|sum|count)$/, "")
+      assert.isTrue(types.get(family) === "histogram" || types.has(name!), line)
+    }
+    const expected = definitions
+      .filter(({ name }) => !/^(task\.deadline\.lateness|webhook\.attempts\.lost|node\.|cluster\.)/.test(name))
+      .map(({ name }) => prometheusName(name))
+    assert.includeMembers([...types.keys()], expected)
+    assert.include(body, `task_transitions_total{event="Completed",status="completed"} 1`)
+    assert.match(body, /http_server_request_duration_seconds_count\{.*http_route="unmatched",.*"404"\} 1/)
+    assert.match(body, /\{http_request_method="_OTHER",http_route="unmatched",http_response_status_code="405"\} 1/)
+    for (const secret of [uuid, "ann", ...Object.values(canaries)]) assert.notInclude(body, secret)
+  })
+
+  it("tells how late the clocks are and how many tasks live", async () => {
+    const system = await start({ ACCEPTANCE_TIMEOUT: "300 millis" })
+    const token = await mint("ann")
+    const { body } = await system.service.create(token, "never accepted")
+    await system.service.until(token, body.uuid, "failed")
+    await system.service.create(token, "waits")
+    const scraped = (await scrape(system)).body
+    assert.include(scraped, `task_deadline_lateness_seconds_count{event="AcceptanceExpired"} 1`)
+    assert.include(scraped, `task_deadline_lateness_seconds_bucket{event="AcceptanceExpired",le="1"} 1`)
+    assert.match(scraped, /task_live\{status="pending"\} 1\n/)
+    assert.match(scraped, /task_actors 1\n/)
+  })
+})
