@@ -1,11 +1,12 @@
 /** Speech to text and text to image, at any OpenAI-compatible provider. */
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Stream } from "effect"
 import { AiError } from "effect/ai"
 import { Base64 } from "effect/encoding"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { type Endpoint, post, retry } from "./OpenAiModel.ts"
 
 const timeout = "5 minutes"
+const maxImageBytes = 64 * 1024 * 1024
 
 const Transcript = Schema.Struct({ text: Schema.String })
 
@@ -40,5 +41,10 @@ export const generateImage = Effect.fnUntraced(function*(endpoint: Endpoint, pro
   const { data: [image] } = yield* HttpClientResponse.schemaBodyJson(Images)(response)
   if ("b64_json" in image) return yield* Effect.fromResult(Base64.decode(image.b64_json))
   const download = yield* HttpClientResponse.filterStatusOk(yield* HttpClient.get(image.url))
-  return new Uint8Array(yield* download.arrayBuffer)
+  let left = maxImageBytes
+  const chunks = yield* download.stream.pipe(
+    Stream.mapEffect((chunk) => (left -= chunk.byteLength) < 0 ? Effect.fail(unusable) : Effect.succeed(chunk)),
+    Stream.runCollect
+  )
+  return Buffer.concat(chunks)
 }, bounded)
