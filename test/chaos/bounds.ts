@@ -15,5 +15,8 @@ const bounds: Partial<Readonly<Record<Fault, number>>> = {
 /** A lost attempt is one after its time-out of 2 s and 5 s more, and the next comes up to 10.5 s later. */
 const secondAttempt = 17.5
 
-export const boundOf = ({ fault, state }: Outcome, calm: number) =>
-  (bounds[fault] ?? general) + (state === "delivering" ? secondAttempt : calm)
+export const boundOf = ({ fault, nodes, state }: Outcome, calm: number) => {
+  // No one goes on in the place of a node that is alone.
+  const bound = nodes === 1 ? general : bounds[fault] ?? general
+  return bound + (state === "delivering" ? secondAttempt : calm)
+}
