@@ -7,6 +7,7 @@ import { Duration, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { randomUUID } from "node:crypto"
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
 import { Timeouts } from "../services/Timeouts.ts"
 
@@ -18,6 +19,9 @@ const checkInterval = Duration.seconds(5)
 
 /** For the peer to read an answer before its connection goes. */
 const linger = Duration.millis(500)
+
+/** For the first request on a connection that was taken just before a stop. */
+const arrival = Duration.millis(200)
 
 const statusOf: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
@@ -70,7 +74,48 @@ const endEarly = (request: IncomingMessage, response: ServerResponse) => {
   }
 }
 
-const make = (timeouts: typeof Timeouts.Service): Server => {
+const nextTurn = (then: () => void) => setImmediate(() => setImmediate(then))
+
+/**
+ * A stop resets no request. Node's own would, for connections that wait to be taken, and for one that it takes for idle as its
+ * first request is still on the way; no proxy may send a POST again after that. Clients that never pause are asked to come back
+ * elsewhere.
+ */
+const closeGently = (server: Server) => {
+  let isStopping = false
+  let isPastArrival = false
+  let taken = 0
+  const closeIdle = () => setImmediate(() => server.closeIdleConnections())
+  /** A turn of the event loop takes one connection, so none waits after a turn without any. */
+  const stopListening = (done?: (error?: Error) => void): void => {
+    const before = taken
+    nextTurn(() => {
+      if (taken === before || isPastArrival) NetServer.prototype.close.call(server, done)
+      else stopListening(done)
+    })
+  }
+  server.on("connection", () => taken++)
+  server.on("request", (_, response) => {
+    if (isStopping) response.shouldKeepAlive = false
+    response.once("close", () => {
+      if (isPastArrival) closeIdle()
+    })
+  })
+  server.close = (done) => {
+    isStopping = true
+    stopListening(done)
+    Effect.runFork(Effect.delay(
+      Effect.sync(() => {
+        isPastArrival = true
+        closeIdle()
+      }),
+      arrival
+    ))
+    return server
+  }
+}
+
+export const make = (timeouts: typeof Timeouts.Service): Server => {
   const server = createServer({
     // Node's own limit on a whole request would cut long uploads.
     requestTimeout: 0,
@@ -97,14 +142,7 @@ const make = (timeouts: typeof Timeouts.Service): Server => {
     drain(request, response.writeHead(417, headersOf(body)).end(body))
   })
   server.on("connect", (_, socket) => refuse(socket, 405))
-  // Node closes the idle connections of a server that stops; this closes those that become idle after that, and asks
-  // clients that never pause to come back elsewhere.
-  server.on("request", (_, response) => {
-    if (!server.listening) response.shouldKeepAlive = false
-    response.once("close", () => {
-      if (!server.listening) setImmediate(() => server.closeIdleConnections())
-    })
-  })
+  closeGently(server)
   return server.prependListener("request", endEarly).on("request", drain)
 }
 

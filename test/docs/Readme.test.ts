@@ -1,14 +1,10 @@
 import * as fs from "node:fs"
 import { assert, describe, it } from "vitest"
 import * as DemoAssistants from "../../src/runtime/builtin/DemoAssistants.ts"
-import { partOf, tables } from "./tables.ts"
+import { cellsOf, partOf, tables } from "./tables.ts"
 
 const root = new URL("../../", import.meta.url)
 const readme = fs.readFileSync(new URL("README.md", root), "utf8")
-
-/** Cells without the padding that the formatter gives them. */
-const cellsOf = (table: string) =>
-  table.trim().split("\n").map((line) => line.split("|").map((cell) => cell.trim().replace(/^-+$/, "---")))
 
 describe("README", () => {
   for (const [name, table] of Object.entries(tables)) {

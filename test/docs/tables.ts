@@ -1,10 +1,10 @@
-/** README's tables, as the code has them. */
+/** Tables of pages as the code has them: README's, and what is needed to print and to compare any. */
 import { Result } from "effect"
 import { targetOf, TaskEvent, type TaskEventTag, TaskStatus, transition } from "../../src/domain/Task.ts"
 import { settings } from "../../src/runtime/AppConfig.ts"
 import { definitions, prometheusName } from "../../src/services/Metrics.ts"
 
-const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>) =>
+export const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>) =>
   [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
 
 const tags = Object.keys(TaskEvent.cases) as ReadonlyArray<TaskEventTag>
@@ -34,5 +34,9 @@ export const tables: Readonly<Record<string, string>> = {
   settings: table(["variable", "default", "meaning"], settings.map((s) => [code(s.names), s.default, s.meaning]))
 }
 
-/** A marked part of the README: between `<!-- name -->` and `<!-- /name -->`. */
-export const partOf = (name: string) => new RegExp(`(<!-- ${name} -->\\n)([\\s\\S]*?)(\\n<!-- /${name} -->)`)
+/** A marked part of a page: between `<!-- name -->` and `<!-- /name -->`. */
+export const partOf = (name: string) => new RegExp(`(<!-- ${name} -->\\n)([\\s\\S]*?)(\\n?<!-- /${name} -->)`)
+
+/** Cells without the padding that the formatter gives them. */
+export const cellsOf = (table: string) =>
+  table.trim().split("\n").map((line) => line.split("|").map((cell) => cell.trim().replace(/^-+$/, "---")))

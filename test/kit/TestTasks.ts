@@ -37,6 +37,7 @@ export interface CoreScript {
   readonly onPost?: (post: Post) => Effect.Effect<number, NoAnswer>
   /** Puts faults before the store. */
   readonly withStore?: (store: TaskRepository["Service"]) => TaskRepository["Service"]
+  readonly layerOwnership?: Layer.Layer<TaskOwnership>
 }
 
 /** Without the thread pool, whose answers TestClock does not wait for. */
@@ -88,7 +89,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
   )
   const layer = TaskEngine.layer.pipe(
     Layer.provideMerge(layerStore),
-    Layer.provideMerge([RevocationRepositoryMemory.layer, TaskOwnership.layerAlone]),
+    Layer.provideMerge([RevocationRepositoryMemory.layer, script.layerOwnership ?? TaskOwnership.layerAlone]),
     Layer.provide([layerCore, layerSender, layerSettings, layerSecrets, NodeCrypto.layerMac]),
     Layer.provide(SecureRandom.layerWebCrypto)
   )
@@ -100,7 +101,7 @@ export const withCore = <A, E>(
   script: CoreScript,
   body: (
     core: Effect.Success<ReturnType<typeof makeTestTasks>>
-  ) => Effect.Effect<A, E, Tasks | TaskActors | TaskSweeper>
+  ) => Effect.Effect<A, E, Tasks | TaskActors | TaskNotifications | TaskSweeper>
 ) => Effect.flatMap(makeTestTasks(script), (core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer))))
 
 export const accepts = () => Effect.void

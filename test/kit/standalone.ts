@@ -7,11 +7,13 @@ import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts
 import { removeDirectory, temporaryDirectory } from "./directories.ts"
 import { eventually, freePort } from "./Service.ts"
 
-export const startPostgres = async () => {
+/** `settings` are further ones of Postgres, each `name=value`. */
+export const startPostgres = async (settings: ReadonlyArray<string> = []) => {
   const directory = temporaryDirectory()
   const port = await freePort()
   let scope = Scope.makeUnsafe()
-  const start = () => Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory, [`port=${port}`]), scope))
+  const start = () =>
+    Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory, [`port=${port}`, ...settings]), scope))
   const end = () => Effect.runPromise(Scope.close(scope, Exit.void))
   const started = await start()
   const url = Redacted.value(started.url)

@@ -1,5 +1,5 @@
 /** Ready: the database answers, its schema is the one this code was written for, this node's sweeps go on, and no one drained it. */
-import { Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
 import { now } from "../../domain/Timestamp.ts"
 import { type Check, Readiness } from "../Readiness.ts"
@@ -18,12 +18,20 @@ export const layer = Layer.effect(
     const sweeper = yield* TaskSweeper
     const ownership = yield* TaskOwnership
 
-    const database = Effect.map(Migrations.current(sql), (migration): ReadonlyArray<Check> => [
+    const isCurrent = yield* Ref.make(false)
+
+    /** Asked until it is current, since it stays so: while a newer node migrates, it holds the lock on what would be read here. */
+    const schema = Effect.gen(function*() {
+      if (yield* Ref.get(isCurrent)) return yield* Effect.as(sql`SELECT`, null)
+      const migration = yield* Migrations.current(sql)
+      if (migration < Migrations.latest) return `at migration ${migration}, needs ${Migrations.latest}`
+      yield* Ref.set(isCurrent, true)
+      return null
+    })
+
+    const database = Effect.map(schema, (problem): ReadonlyArray<Check> => [
       { name: "database", problem: null },
-      {
-        name: "schema",
-        problem: migration >= Migrations.latest ? null : `at migration ${migration}, needs ${Migrations.latest}`
-      }
+      { name: "schema", problem }
     ]).pipe(
       Effect.timeout(patience),
       Effect.orElseSucceed((): ReadonlyArray<Check> => [{ name: "database", problem: "does not answer" }])

