@@ -7,12 +7,21 @@ import { parseArgs } from "node:util"
 import { type Fault, faults, type Report, run } from "./chaos.ts"
 
 const { values } = parseArgs({
-  options: { fault: { type: "string", multiple: true }, rounds: { type: "string", default: "10" } }
+  options: {
+    fault: { type: "string", multiple: true },
+    rounds: { type: "string", default: "10" },
+    help: { type: "boolean", default: false }
+  }
 })
+const usage = `usage: npm run chaos -- [--fault ${faults.join("|")}]… [--rounds N]`
+if (values.help) {
+  console.log(usage)
+  process.exit()
+}
 const rounds = Number(values.rounds)
 const chosen = (values.fault ?? faults) as ReadonlyArray<Fault>
 if (!Number.isSafeInteger(rounds) || rounds < 1 || chosen.some((fault) => !faults.includes(fault))) {
-  console.error(`usage: npm run chaos -- [--fault ${faults.join("|")}]… [--rounds N]`)
+  console.error(usage)
   process.exit(2)
 }
 
