@@ -5,7 +5,7 @@
  */
 import { NodeClusterSocket } from "@effect/platform-node"
 import type { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Exit, Fiber, Latch, Layer, Option, Schedule, Scope } from "effect"
+import { Context, Duration, Effect, Exit, Fiber, Latch, Layer, Option, Schedule, Scope, Semaphore } from "effect"
 import {
   MessageStorage,
   RunnerAddress,
@@ -44,14 +44,21 @@ const shardingConfig = (address: RunnerAddress.RunnerAddress) =>
     runnerHealthCheckInterval: Duration.seconds(1)
   })
 
-/** No entity has to be stopped before its shard may go, so a node that leaves drops its locks before it is missed. */
+/**
+ * No entity has to be stopped before its shard may go, so a node that leaves drops its locks before it is missed. Shards go
+ * one after another: each takes two round trips on one session, and a second after it was asked for the session is given up,
+ * with the locks of all others.
+ */
 const layerRunnerStorage = Layer.effect(
   RunnerStorage.RunnerStorage,
-  Effect.map(RunnerStorage.RunnerStorage, (storage) =>
-    RunnerStorage.RunnerStorage.of({
+  Effect.map(RunnerStorage.RunnerStorage, (storage) => {
+    const oneByOne = Semaphore.makeUnsafe(1).withPermits(1)
+    return RunnerStorage.RunnerStorage.of({
       ...storage,
+      release: (address, shardId) => oneByOne(storage.release(address, shardId)),
       unregister: (address) => Effect.andThen(storage.releaseAll(address), storage.unregister(address))
-    }))
+    })
+  })
 ).pipe(Layer.provide(SqlRunnerStorage.layer))
 
 const layerSharding = (address: RunnerAddress.RunnerAddress) =>

@@ -25,6 +25,7 @@ import { CoreStops } from "./CoreStops.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
+import { TaskNotifications } from "./TaskNotifications.ts"
 import { TaskOwnership } from "./TaskOwnership.ts"
 import { type IdempotencyClaim, type TaskFilter, type TaskPage, TaskRepository } from "./TaskRepository.ts"
 import { TaskSweeper } from "./TaskSweeper.ts"
@@ -86,6 +87,7 @@ export class Tasks extends Context.Service<Tasks, {
       const sweeper = yield* TaskSweeper
       const revocations = yield* TokenRevocations
       const ownership = yield* TaskOwnership
+      const notifications = yield* TaskNotifications
       const random = yield* SecureRandom.SecureRandom
       const newRunId = Effect.map(random.uuidV7(), (id) => RunId.make(id))
       /** In a shard of this node, if it has one: what the task needs is then done where its request is at hand. */
@@ -105,9 +107,11 @@ export class Tasks extends Context.Service<Tasks, {
         })
       }
 
-      /** The first request may have been carried out by a node that died before it could go on. */
+      /** The first request may have been carried out by a node that died, or was not told of that, before it could go on. */
       const ensureActor = (uuid: TaskId) =>
-        Effect.flatMap(repository.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
+        ownership.isMine(uuid)
+          ? Effect.flatMap(repository.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
+          : notifications.publish(uuid)
 
       const createNow = Effect.fnUntraced(function*(
         caller: Caller,

@@ -6,6 +6,8 @@ export type Weather = "fair" | "losing replies"
 
 export class Proxy {
   weather: Weather = "fair"
+  /** Milliseconds that a reply takes; replies that are under way when it shrinks may be passed by others. */
+  delay = 0
   readonly #pairs = new Set<readonly [Socket, Socket]>()
   /** Nothing passes here any more, not even an end: each side believes in the other. */
   readonly #silent = new Set<readonly [Socket, Socket]>()
@@ -28,7 +30,8 @@ export class Proxy {
         if (this.#silent.has(pair)) return
         // The statement has been carried out; who sent it will never know.
         if (this.weather === "losing replies") close()
-        else client.write(chunk)
+        else if (this.delay === 0) client.write(chunk)
+        else setTimeout(() => client.write(chunk), this.delay)
       })
     })
   }

@@ -1,13 +1,26 @@
 /** A slice of `npm run chaos`. */
-import { assert, describe, it } from "vitest"
-import { type Fault, run } from "../chaos/chaos.ts"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { runCell } from "../chaos/cell.ts"
+import type { Fault } from "../chaos/Faults.ts"
+import type { State } from "../chaos/States.ts"
+import { makeWorld, type World } from "../chaos/World.ts"
 
-describe("chaos", () => {
-  for (const fault of ["kill", "stall", "lost-replies"] satisfies ReadonlyArray<Fault>) {
-    it(`${fault}: nothing that was acknowledged is lost, stuck, ended twice or over the limit`, async () => {
-      const report = await run(fault, 2)
-      assert.isAbove(report.acknowledged, 0)
-      assert.deepInclude(report, { lost: 0, twiceTerminal: 0, stuck: 0, overLimit: 0 })
-    }, 180_000)
+let world: World
+
+beforeAll(async () => {
+  world = await makeWorld(2)
+})
+
+afterAll(() => world.close())
+
+describe("two nodes behind a load balancer", () => {
+  for (
+    const [fault, state] of [["lost-replies", "resuming"], ["kill", "handing over"]] satisfies Array<[Fault, State]>
+  ) {
+    it(`keep every promise when ${fault} strikes tasks that are ${state}`, async () => {
+      const { acknowledged, details } = await runCell(world, fault, state, 1)
+      assert.isAbove(acknowledged, 20)
+      assert.isEmpty(details)
+    })
   }
 })

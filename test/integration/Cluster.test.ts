@@ -1,5 +1,6 @@
 /** Many nodes on one database (CLUSTER=on), as clients of any of them, the core and an operator meet them. */
 import { afterEach, assert, beforeAll, describe, it } from "vitest"
+import { Proxy } from "../chaos/Proxy.ts"
 import { type ClusterSystem, operate, settled, startCluster } from "../kit/ClusterSystem.ts"
 import { report, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, mint, Service } from "../kit/Service.ts"
@@ -145,6 +146,21 @@ describe("nodes on one database", () => {
     await operate(other, "Operations.rebalance")
     await settled(first, 2)
     assert.strictEqual((await fetch(`${other.url}/readyz`)).status, 200)
+  })
+
+  it("deal shards anew although the database has become slow for one", async () => {
+    const viaProxy = new URL(system.database.url)
+    const proxy = await new Proxy({ port: Number(viaProxy.port) }).listen()
+    viaProxy.port = String(proxy.port)
+    others.push(await system.startNode({ DATABASE_URL: viaProxy.href }))
+    await settled(first, 2)
+    proxy.delay = 100
+    await join()
+    const { members } = await settled(first, 3, 8000)
+    assert.deepStrictEqual(members.map(({ shards }) => shards?.length), [20, 20, 20])
+    proxy.delay = 0
+    await Promise.all(others.map((node) => node.stop()))
+    await proxy.close()
   })
 
   it("end what runs out, whosever it was", async () => {

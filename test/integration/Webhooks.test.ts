@@ -1,11 +1,9 @@
 /** Webhooks as their receiver meets them: from a real process, over real sockets. */
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { verifyWebhook } from "../../src/http/client/Webhooks.ts"
-import { openDatabase } from "../kit/databases.ts"
 import { report, type ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
 import { startSystem, type System } from "../kit/System.ts"
-import { chaosRounds } from "../kit/webhookChaos.ts"
 import { WebhookTarget } from "../kit/WebhookTarget.ts"
 
 let system: System
@@ -185,22 +183,4 @@ describe("a webhook", () => {
       })
     }
   })
-})
-
-describe("kill −9 before, during and after a send", () => {
-  it("leaves no delivery without a POST, and none with more than five", async () => {
-    const fresh = await openDatabase()
-    try {
-      const outcomes = await chaosRounds({ databaseUrl: fresh.url, core, target, random: Math.random, failing: 0 }, 2)
-      for (const { errors, posts, state } of outcomes) {
-        assert.strictEqual(state, "delivered")
-        assert.isAtLeast(posts.length, 1)
-        assert.isAtMost(posts.length, errors.length)
-        assert.isAtMost(errors.length, 5)
-        assert.strictEqual(new Set(posts.map(({ body }) => body)).size, 1)
-      }
-    } finally {
-      await fresh.drop()
-    }
-  }, 120_000)
 })

@@ -1,6 +1,6 @@
 /** A processing core on a real socket that records what it is told and does what a test says. */
 import { randomUUID } from "node:crypto"
-import { createServer, type IncomingMessage } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 
 export interface StartedRun {
@@ -39,18 +39,18 @@ export class ScriptedCore {
   readonly traceparents = new Map<string, string | undefined>()
   readonly stops: Array<{ readonly runId: string; readonly reason: string }> = []
   /** What a start is answered with; it runs before the answer. */
-  onStart: (run: StartedRun) => Promise<number> | number = () => 202
-  onStop: () => number = () => 202
+  onStart: (run: StartedRun, response: ServerResponse) => Promise<number> | number = () => 202
+  onStop: (runId: string) => number = () => 202
   readonly #server = createServer(async (request, response) => {
     const body = await readBody(request)
     const [, , runId, action] = (request.url ?? "").split("/")
     if (action === "stop") {
       this.stops.push({ runId: runId ?? "", reason: body.reason })
-      return response.writeHead(this.onStop()).end()
+      return response.writeHead(this.onStop(runId ?? "")).end()
     }
     this.runs.push(body)
     this.traceparents.set(body.run_id, request.headers["traceparent"] as string | undefined)
-    return response.writeHead(await this.onStart(body)).end()
+    return response.writeHead(await this.onStart(body, response)).end()
   })
 
   async listen() {

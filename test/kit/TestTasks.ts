@@ -36,6 +36,7 @@ export interface CoreScript {
   readonly onPost?: (post: Post) => Effect.Effect<number, NoAnswer>
   /** Puts faults before the store. */
   readonly withStore?: (store: TaskRepository["Service"]) => TaskRepository["Service"]
+  readonly layerOwnership?: Layer.Layer<TaskOwnership>
 }
 
 /** Without the thread pool, whose answers TestClock does not wait for. */
@@ -87,7 +88,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
   )
   const layer = TaskEngine.layer.pipe(
     Layer.provideMerge(layerStore),
-    Layer.provideMerge([RevocationRepositoryMemory.layer, TaskOwnership.layerAlone]),
+    Layer.provideMerge([RevocationRepositoryMemory.layer, script.layerOwnership ?? TaskOwnership.layerAlone]),
     Layer.provide([layerCore, layerSender, layerSettings, layerSecrets, NodeCrypto.layerMac]),
     Layer.provide(SecureRandom.layerWebCrypto)
   )
@@ -97,7 +98,9 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
 /** Runs a test against the service with a core and a store that follow `script`. */
 export const withCore = <A, E>(
   script: CoreScript,
-  body: (core: Effect.Success<ReturnType<typeof makeTestTasks>>) => Effect.Effect<A, E, Tasks | TaskActors>
+  body: (
+    core: Effect.Success<ReturnType<typeof makeTestTasks>>
+  ) => Effect.Effect<A, E, Tasks | TaskActors | TaskNotifications>
 ) => Effect.flatMap(makeTestTasks(script), (core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer))))
 
 export const accepts = () => Effect.void

@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Queue } from "effect"
+import { Effect, Exit, Layer, Queue } from "effect"
 import { TestClock } from "effect/testing"
-import type { TaskEventTag } from "../../src/domain/Task.ts"
+import type { TaskEventTag, TaskId } from "../../src/domain/Task.ts"
+import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
+import { TaskOwnership } from "../../src/services/TaskOwnership.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
 import {
   accepts,
@@ -116,4 +118,24 @@ describe("a store that does not answer", () => {
         assert.include(yield* statusOf(uuid), "was not accepted")
       }))
   })
+})
+
+describe("a request that is repeated", () => {
+  const layerOthers = Layer.effect(
+    TaskOwnership,
+    Effect.map(TaskOwnership, (alone) => ({ ...alone, isMine: () => false, shards: () => [] }))
+  ).pipe(Layer.provide(TaskOwnership.layerAlone))
+
+  it.effect("tells the owner of the task, which may not have heard of it", () =>
+    withCore({ onStart: accepts, layerOwnership: layerOthers }, () =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const claim = { key: "key", fingerprint: "create" }
+        const { uuid } = yield* tasks.create(caller, question, claim)
+        const told: Array<TaskId> = []
+        yield* (yield* TaskNotifications).relay((id) => told.push(id))
+        const { isReplay } = yield* tasks.create(caller, question, claim)
+        assert.isTrue(isReplay)
+        assert.deepStrictEqual(told, [uuid])
+      }).pipe(Effect.scoped)))
 })

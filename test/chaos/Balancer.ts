@@ -1,0 +1,98 @@
+/** One address for all nodes, as a load balancer has it: each request goes to the next node that is ready. */
+import { once } from "node:events"
+import { type ClientRequest, createServer, type IncomingMessage, request, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { buffer } from "node:stream/consumers"
+
+const checkInterval = 100
+const checkTimeout = 1000
+
+interface Backend {
+  readonly port: number
+  isReady: boolean
+  readonly inFlight: Set<ClientRequest>
+}
+
+const refuse = (response: ServerResponse, status: number, message: string) => {
+  if (response.headersSent) response.destroy()
+  else response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify({ message }))
+}
+
+export class Balancer {
+  readonly #backends: ReadonlyArray<Backend>
+  readonly #server = createServer(async (asked, response) => this.#forward(asked, await buffer(asked), response))
+  readonly #checks: ReadonlyArray<NodeJS.Timeout>
+  #turn = 0
+
+  constructor(ports: ReadonlyArray<number>) {
+    this.#backends = ports.map((port) => ({ port, isReady: false, inFlight: new Set() }))
+    this.#checks = this.#backends.map((backend) => {
+      let isAsking = false
+      return setInterval(async () => {
+        if (isAsking) return
+        isAsking = true
+        await this.#check(backend)
+        isAsking = false
+      }, checkInterval)
+    })
+  }
+
+  async listen() {
+    this.#server.listen(0, "127.0.0.1")
+    await once(this.#server, "listening")
+    return this
+  }
+
+  get url() {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  /** A node that says it is not ready goes on with what it has; one that says nothing is given up. */
+  async #check(backend: Backend) {
+    const signal = AbortSignal.timeout(checkTimeout)
+    const status = await fetch(`http://127.0.0.1:${backend.port}/readyz`, { signal }).then(
+      (answer) => answer.text().then(() => answer.status),
+      () => undefined
+    )
+    backend.isReady = status === 200
+    if (status !== undefined) return
+    for (const call of backend.inFlight) call.destroy(new Error("the node does not answer"))
+  }
+
+  #forward(asked: IncomingMessage, body: Buffer, response: ServerResponse, tried: ReadonlyArray<Backend> = []) {
+    const ready = this.#backends.filter((backend) => backend.isReady && !tried.includes(backend))
+    const backend = ready[this.#turn++ % ready.length]
+    if (backend === undefined) return refuse(response, 503, "No node is ready")
+    const call = request(
+      {
+        host: "127.0.0.1",
+        port: backend.port,
+        method: asked.method,
+        path: asked.url,
+        headers: { ...asked.headers, connection: "close" },
+        agent: false
+      },
+      (answer) => {
+        const { connection: _, ...headers } = answer.headers
+        response.writeHead(answer.statusCode ?? 502, headers)
+        answer.on("error", () => response.destroy()).pipe(response)
+      }
+    )
+    backend.inFlight.add(call)
+    call.on("close", () => backend.inFlight.delete(call))
+    call.on("error", (error: NodeJS.ErrnoException) => {
+      // Only what no node has seen may be given to another.
+      if (error.code === "ECONNREFUSED") this.#forward(asked, body, response, [...tried, backend])
+      else refuse(response, 502, error.message)
+    })
+    response.on("close", () => call.destroy())
+    call.end(body)
+  }
+
+  async close() {
+    for (const check of this.#checks) clearInterval(check)
+    this.#server.closeAllConnections()
+    this.#server.close()
+    await once(this.#server, "close")
+  }
+}

@@ -1,0 +1,151 @@
+/** A core that does what each task's plan says, reports until it is heard, and may report out of order, twice and late. */
+import { randomUUID } from "node:crypto"
+import type { ServerResponse } from "node:http"
+import { report, ScriptedCore, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
+import type { Gate } from "./Gate.ts"
+import { pause, upTo } from "./pause.ts"
+import { type Plan, planOf } from "./Plan.ts"
+import { Recorder } from "./Recorder.ts"
+
+interface Event {
+  readonly event_id: string
+  readonly type: string
+}
+
+const eventOf = (event: { readonly type: string } & Readonly<Record<string, unknown>>): Event => ({
+  event_id: randomUUID(),
+  ...event
+})
+
+const processing = () => eventOf({ type: "processing" })
+const progress = () => eventOf({ type: "progress", turn: turnOf("so far") })
+const completed = (text = "done") => eventOf({ type: "completed", turn: turnOf(text) })
+const interrupted = () =>
+  eventOf({ type: "interrupted", state: "kept", tool_calls: [{ id: "c", name: "look", arguments: {} }] })
+
+export class Core {
+  recorder = new Recorder()
+  readonly gates = new Map<string, Gate>()
+  readonly #server = new ScriptedCore()
+  readonly #begun = new Set<string>()
+  /** What was told of each task, for the core to repeat. */
+  readonly #told = new Map<string, Array<{ readonly run: StartedRun; readonly event: Event }>>()
+  #isGarbled = false
+
+  constructor() {
+    this.#server.onStart = (run, response) => this.#start(run, response)
+    this.#server.onStop = (runId) => {
+      // Not every stop is taken at once.
+      if (Math.random() < 0.2) return 503
+      this.recorder.stopped.add(runId)
+      return 202
+    }
+  }
+
+  async listen() {
+    await this.#server.listen()
+    return this
+  }
+
+  get url() {
+    return this.#server.url
+  }
+
+  close() {
+    return this.#server.close()
+  }
+
+  /** From now on events come twice, in any order, and again when they are history; what was told comes again at once. */
+  garble() {
+    this.#isGarbled = true
+    for (const told of this.#told.values()) for (const { event, run } of told) void this.#report(run, event)
+  }
+
+  ungarble() {
+    this.#isGarbled = false
+    this.#told.clear()
+  }
+
+  async #start(run: StartedRun, response: ServerResponse) {
+    this.recorder.offered(run)
+    if (this.#begun.has(run.run_id)) return 202
+    const plan = planOf(run)
+    const gate = this.gates.get(plan.gate)
+    const isHeld = plan.hold === (run.resume === null ? "handing over" : "resuming")
+    if (isHeld && gate !== undefined && !gate.isOpen) {
+      gate.arrive(run.task_id)
+      if (Math.floor(plan.number / 2) % 2 === 0) return 503
+      await gate.pass(run.task_id)
+    }
+    if (plan.pace > 0 && Math.random() < 0.05) return 503
+    // A core takes up nothing that it could not say that it takes.
+    if (response.destroyed) return 503
+    if (!this.#begun.has(run.run_id)) {
+      this.#begun.add(run.run_id)
+      void this.#work(run, plan, gate)
+    }
+    return 202
+  }
+
+  async #work(run: StartedRun, plan: Plan, gate: Gate | undefined) {
+    await upTo(plan.pace)
+    if (run.resume !== null) {
+      // The run before is history: nothing that it says may count.
+      if (this.#isGarbled) void this.#reportOld(run)
+      return this.#tell(run, plan, [processing(), progress(), completed()])
+    }
+    if (plan.hold === "pending") await gate?.pass(run.task_id)
+    if (plan.interrupts) {
+      const goesOn = await this.#tell(run, plan, [processing(), interrupted()])
+      if (goesOn && plan.hold === "interrupted") gate?.arrive(run.task_id)
+      return
+    }
+    if (plan.hold === "pending") return this.#tell(run, plan, [processing(), progress(), completed()])
+    if (!await this.#tell(run, plan, [processing()])) return
+    if (plan.ends === "never") return gate?.arrive(run.task_id)
+    if (plan.hold === "processing") await gate?.pass(run.task_id)
+    await this.#tell(run, plan, [progress(), completed()])
+  }
+
+  /** Whether the run goes on. */
+  async #tell(run: StartedRun, { pace }: Plan, events: ReadonlyArray<Event>) {
+    if (this.#isGarbled) return this.#tellGarbled(run, events)
+    for (const event of events) {
+      if (!await this.#report(run, event)) return false
+      await upTo(pace)
+    }
+    return true
+  }
+
+  async #tellGarbled(run: StartedRun, events: ReadonlyArray<Event>) {
+    const twice = [...events, ...events].toSorted(() => Math.random() - 0.5)
+    await Promise.all(twice.map((event) => this.#report(run, event)))
+    void pause(300).then(() => twice.map((event) => this.#report(run, event)))
+    return true
+  }
+
+  async #reportOld(run: StartedRun) {
+    const [first] = this.#told.get(run.task_id) ?? []
+    if (first === undefined) return
+    await Promise.all(
+      [completed("of an older run"), progress(), processing()].map((event) => this.#report(first.run, event))
+    )
+  }
+
+  /** Reports until it is answered; whether the run goes on. */
+  async #report(run: StartedRun, event: Event) {
+    const told = this.#told.get(run.task_id) ?? []
+    if (!told.some((before) => before.event === event)) this.#told.set(run.task_id, [...told, { run, event }])
+    for (;;) {
+      const newest = this.recorder.runsOf(run.task_id).at(-1) ?? run.run_id
+      try {
+        const { body, status } = await report(run, event)
+        if (status === 200 && body["applied"] === true) this.recorder.applied(run, event, newest !== run.run_id)
+        if (status < 500) return status === 200
+      } catch {
+        // No node is there.
+      }
+      await upTo(100)
+    }
+  }
+}

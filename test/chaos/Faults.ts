@@ -1,0 +1,86 @@
+/** What is done to a node, its network, the database or the core. Each ends when all is as it was. */
+import type { Node } from "./Node.ts"
+import { pause } from "./pause.ts"
+import type { World } from "./World.ts"
+
+export const faults = [
+  "none",
+  "kill",
+  "term",
+  "freeze",
+  "database",
+  "stall",
+  "cut",
+  "lost-replies",
+  "core-events",
+  "twin"
+] as const
+export type Fault = typeof faults[number]
+
+/** As README names them. */
+export const titles: Readonly<Record<Fault, string>> = {
+  none: "none, for comparison",
+  kill: "kill −9",
+  term: "SIGTERM",
+  freeze: "SIGSTOP, SIGCONT",
+  database: "Postgres restarted `immediate`",
+  stall: "half-open connections",
+  cut: "cut connections",
+  "lost-replies": "lost replies to COMMIT",
+  "core-events": "core events repeated, late, out of order",
+  twin: "two nodes with one identity"
+}
+
+/** Longer than any lease. */
+const frozen = 11_000
+
+/** `recovered` ends when the tasks have gone on: what is gone stays away until then, if there is another node. */
+type Strike = (world: World, victim: Node, recovered: Promise<unknown>) => Promise<unknown>
+
+const endThenStart = (signal: NodeJS.Signals): Strike => async ({ clients, nodes }, victim, recovered) => {
+  const exitCode = await victim.stop(signal)
+  if (signal === "SIGTERM" && exitCode !== 0) {
+    clients.recorder.broke("node", victim.name, `exited with ${exitCode} after ${signal}: ${victim.lastWords}`)
+  }
+  if (nodes.length > 1) await recovered
+  await victim.start()
+}
+
+export const strikes: Readonly<Record<Fault, Strike>> = {
+  none: async () => {},
+  kill: endThenStart("SIGKILL"),
+  term: endThenStart("SIGTERM"),
+  freeze: async ({ nodes }, victim, recovered) => {
+    victim.signal("SIGSTOP")
+    await pause(frozen)
+    if (nodes.length > 1) await recovered
+    victim.signal("SIGCONT")
+    // What it still believes in, it does now.
+    await pause(2000)
+  },
+  database: ({ database }) => database.restartImmediately(),
+  stall: async (_, victim) => victim.proxy.silence(),
+  cut: async ({ nodes }) => {
+    for (const wait of [0, 100, 100]) {
+      await pause(wait)
+      for (const { proxy } of nodes) proxy.cut()
+    }
+  },
+  "lost-replies": async ({ nodes }) => {
+    for (const { proxy } of nodes) proxy.weather = "losing replies"
+    await pause(300)
+    for (const { proxy } of nodes) proxy.weather = "fair"
+  },
+  "core-events": async ({ core }, _, recovered) => {
+    core.garble()
+    await recovered
+    await pause(500)
+    core.ungarble()
+  },
+  twin: async (_, victim, recovered) => {
+    const twin = await victim.startTwin()
+    await recovered
+    // It takes its leave in the other's name.
+    await twin.stop("SIGTERM")
+  }
+}

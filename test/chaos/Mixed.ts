@@ -1,0 +1,38 @@
+/** A load of everything that users, core and target do, with nothing held: for a soak. */
+import { randomUUID } from "node:crypto"
+import { pause, upTo } from "./pause.ts"
+import type { Plan } from "./Plan.ts"
+import type { Batch } from "./States.ts"
+import type { World } from "./World.ts"
+
+const users = 20
+
+export const mix = async ({ clients, rows }: World): Promise<Batch> => {
+  const id = randomUUID()
+  const plan = (): Plan => ({
+    gate: id,
+    number: 0,
+    hold: null,
+    interrupts: Math.random() < 0.3,
+    ends: "well",
+    pace: 500
+  })
+  let isOver = false
+  const stopWatching = rows.watchLimit(clients.recorder)
+  const living = Promise.all(
+    Array.from({ length: users }, (_, user) => clients.live(`user-${user}-${id}`, plan, 300, () => isOver))
+  )
+  await pause(300)
+  await upTo(1200)
+  const going = Promise.withResolvers<number>()
+  const end = async () => {
+    // Nothing was held, so what counts is when creates are answered again.
+    const struckAt = performance.now()
+    await pause(500)
+    isOver = true
+    await living
+    stopWatching()
+    return struckAt
+  }
+  return { release: () => void end().then(going.resolve, going.reject), moved: going.promise }
+}

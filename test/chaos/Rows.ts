@@ -1,0 +1,125 @@
+/** What the rows tell of a cell's tasks once all is quiet, held against what was seen from outside. */
+import { Result } from "effect"
+import postgres from "postgres"
+import {
+  stopReasonOf,
+  targetOf,
+  type TaskEventTag,
+  type TaskId,
+  type TaskStatus,
+  transition
+} from "../../src/domain/Task.ts"
+import { deliveryId, owesWebhook } from "../../src/domain/Webhook.ts"
+import { eventually } from "../kit/Service.ts"
+import type { Recorder } from "./Recorder.ts"
+
+/** Longer than three attempts at a delivery, each of them lost. */
+const patience = 120_000
+const sampleInterval = 50
+
+interface Change {
+  readonly task_uuid: TaskId
+  readonly revision: number
+  readonly type: TaskEventTag
+  readonly status: TaskStatus
+}
+
+const isEnd = (status: TaskStatus) => status === "completed" || status === "failed" || status === "canceled"
+
+/** One history: every step is one that the table of transitions has, in order, and none follows the end. */
+const checkHistory = (recorder: Recorder, uuid: string, changes: ReadonlyArray<Change>) => {
+  let status: TaskStatus = "pending"
+  changes.forEach((change, index) => {
+    const step = `${status} → ${change.type} → ${change.status} at revision ${change.revision}`
+    if (isEnd(status)) recorder.broke("twice terminal", uuid, step)
+    else if (
+      change.revision !== index + 1 || Result.isFailure(transition(status, change.type)) ||
+      targetOf(change.type) !== change.status
+    ) {
+      recorder.broke("stale write", uuid, step)
+    }
+    status = change.status
+  })
+}
+
+const checkDeliveries = (recorder: Recorder, uuid: TaskId, changes: ReadonlyArray<Change>, hasTarget: boolean) => {
+  const owing = hasTarget ? changes.filter(({ status }) => owesWebhook(status)) : []
+  for (const { revision, status } of owing) {
+    const id = deliveryId({ taskId: uuid, revision })
+    const posts = recorder.posts.get(id) ?? []
+    if (posts.length < 1 || posts.length > 5) recorder.broke("delivery", id, `${posts.length} POSTs`)
+    if (!recorder.taken.has(id)) recorder.broke("delivery", id, "the target never took it")
+    if (new Set(posts).size > 1) recorder.broke("delivery", id, "the bytes differ")
+    for (const post of posts) {
+      if (JSON.parse(post).status !== status) recorder.broke("delivery", id, `${status}, but the body is ${post}`)
+    }
+  }
+  const owed = new Set(owing.map(({ revision }) => deliveryId({ taskId: uuid, revision })))
+  for (const id of recorder.posts.keys()) {
+    if (id.startsWith(uuid) && !owed.has(id)) recorder.broke("delivery", id, "nothing owes it")
+  }
+}
+
+export class Rows {
+  readonly #sql: postgres.Sql
+
+  constructor(databaseUrl: string) {
+    this.#sql = postgres(databaseUrl, { max: 2, onnotice: () => {}, connect_timeout: 2 })
+  }
+
+  /** Looks at each user's active tasks all the time. */
+  watchLimit(recorder: Recorder) {
+    let isAsking = false
+    const sampling = setInterval(async () => {
+      if (isAsking) return
+      isAsking = true
+      const over = await this.#sql`SELECT sub, count(*)::int AS active FROM tasks
+        WHERE status IN ('pending', 'processing', 'interrupted') GROUP BY sub HAVING count(*) > 5`.catch(() => [])
+      for (const { active, sub } of over) recorder.broke("over limit", sub, `${active} active tasks`)
+      isAsking = false
+    }, sampleInterval)
+    return () => clearInterval(sampling)
+  }
+
+  /** Waits until nothing is owed to anyone, and looks at what became of all that was acknowledged. */
+  async check(recorder: Recorder) {
+    const sql = this.#sql
+    const uuids = [...recorder.acknowledged.keys()]
+    const owed = async () => {
+      const [left] = await sql`SELECT
+        ARRAY(SELECT uuid::text FROM tasks WHERE uuid = ANY(${uuids}::uuid[]) AND completed_at IS NULL) AS tasks,
+        ARRAY(SELECT task_uuid || '-' || revision FROM webhook_deliveries
+          WHERE task_uuid = ANY(${uuids}::uuid[]) AND due_at IS NOT NULL) AS deliveries,
+        ARRAY(SELECT run_id::text FROM core_stops WHERE task_uuid = ANY(${uuids}::uuid[])) AS stops`
+      return left as unknown as Readonly<Record<"tasks" | "deliveries" | "stops", ReadonlyArray<string>>>
+    }
+    const isQuiet = (left: Awaited<ReturnType<typeof owed>>) => Object.values(left).every(({ length }) => length === 0)
+    const left = await eventually(owed, isQuiet, patience).catch(owed)
+    for (const uuid of left.tasks) recorder.broke("stuck", uuid, "has not ended")
+    for (const id of left.deliveries) recorder.broke("delivery", id, "is still due")
+    for (const runId of left.stops) recorder.broke("stop", runId, "is still owed")
+
+    const tasks = await sql<ReadonlyArray<{ uuid: TaskId; run_id: string; has_target: boolean }>>`
+      SELECT uuid, run_id, callback_url IS NOT NULL AS has_target FROM tasks WHERE uuid = ANY(${uuids}::uuid[])`
+    const found = new Set<string>(tasks.map(({ uuid }) => uuid))
+    for (const uuid of uuids) if (!found.has(uuid)) recorder.broke("lost", uuid, "there is no such row")
+
+    const changes = await sql<ReadonlyArray<Change>>`SELECT task_uuid, revision, type, status FROM task_events
+      WHERE task_uuid = ANY(${uuids}::uuid[]) ORDER BY task_uuid, revision`
+    const byTask = Map.groupBy(changes, ({ task_uuid }) => task_uuid)
+    for (const { has_target, run_id, uuid } of tasks) {
+      const history = byTask.get(uuid) ?? []
+      checkHistory(recorder, uuid, history)
+      checkDeliveries(recorder, uuid, history, has_target)
+      const last = history.at(-1)
+      const owesStop = last !== undefined && stopReasonOf(last.type) !== undefined
+      if (owesStop && recorder.runsOf(uuid).includes(run_id) && !recorder.stopped.has(run_id)) {
+        recorder.broke("stop", run_id, `the core was never told of ${last.type}`)
+      }
+    }
+  }
+
+  async close() {
+    await this.#sql.end()
+  }
+}

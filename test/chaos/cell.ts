@@ -1,0 +1,74 @@
+/** One cell of the matrix: a fault that meets tasks in one state, for a number of rounds. */
+import { randomUUID } from "node:crypto"
+import { eventually, mint } from "../kit/Service.ts"
+import { type Fault, strikes } from "./Faults.ts"
+import { pause } from "./pause.ts"
+import { type Promised, promises } from "./Recorder.ts"
+import { arrange, type State } from "./States.ts"
+import type { World } from "./World.ts"
+
+export interface Outcome {
+  readonly fault: Fault
+  readonly state: State
+  readonly nodes: number
+  readonly rounds: number
+  readonly acknowledged: number
+  /** How many tasks, deliveries, stops or users each promise was broken to. */
+  readonly broken: Readonly<Record<Promised, number>>
+  /** Seconds from the fault until all that was held had gone on and a new create was answered, the worst of all rounds. */
+  readonly worstRecovery: number
+  /** Seconds by which the latest time limit came late. */
+  readonly worstLateness: number
+  readonly details: ReadonlyArray<string>
+}
+
+export const isKept = ({ broken }: Outcome) => Object.values(broken).every((count) => count === 0)
+
+const newcomer = { gate: "none", number: 0, hold: null, interrupts: false, ends: "well", pace: 0 } as const
+
+export const runCell = async (
+  world: World,
+  fault: Fault,
+  state: State,
+  rounds: number,
+  tell: (round: number, seconds: number) => void = () => {}
+): Promise<Outcome> => {
+  const { clients, nodes, rows } = world
+  const recorder = world.record()
+  let worstRecovery = 0
+  for (let round = 1; round <= rounds; round++) {
+    const victim = nodes[round % nodes.length]!
+    const token = await mint(`newcomer-${randomUUID()}`)
+    const batch = await arrange(world, state)
+    const struckAt = performance.now()
+    const healed = strikes[fault](world, victim, batch.moved)
+    // A peer learns of a process that is gone a moment later.
+    await pause(50)
+    batch.release()
+    const answered = clients.create({ token, plan: newcomer }).then(async (created) => {
+      const at = performance.now()
+      if (created !== undefined) await clients.follow(created)
+      return at
+    })
+    const moments = await Promise.all([batch.moved, answered])
+    const recovery = (Math.max(...moments) - struckAt) / 1000
+    worstRecovery = Math.max(worstRecovery, recovery)
+    await healed
+    await eventually(world.areReady, (ready) => ready, 30_000).catch(() => {
+      recorder.broke("node", String(round), `not ready again: ${nodes.map(({ lastWords }) => lastWords).join("\n")}`)
+    })
+    tell(round, recovery)
+  }
+  await rows.check(recorder)
+  return {
+    fault,
+    state,
+    nodes: nodes.length,
+    rounds,
+    acknowledged: recorder.acknowledged.size,
+    broken: Object.fromEntries(promises.map((promise) => [promise, recorder.count(promise)])) as Outcome["broken"],
+    worstRecovery,
+    worstLateness: recorder.worstLateness,
+    details: recorder.details
+  }
+}
