@@ -11,6 +11,8 @@ const lookInterval = Duration.seconds(1)
 
 /** Looks, not seconds: a process that was frozen has not listened. */
 const maxSilentLooks = 12
+/** What was heard in the look in which another fell silent may have fallen silent with it. */
+const margin = 2
 
 class Watch {
   readonly socket: Socket
@@ -45,7 +47,8 @@ const endSilent = (watches: ReadonlySet<Watch>) => {
     isPeerGone ||= watch.waiting >= maxSilentLooks
   }
   for (const { socket, unheard, waiting } of watches) {
-    if (unheard >= maxSilentLooks && (isPeerGone || waiting === 0)) {
+    const isIdle = waiting === 0 && unheard >= maxSilentLooks
+    if (isIdle || (isPeerGone && unheard >= maxSilentLooks - margin)) {
       socket.destroy(new Error(`Postgres has been silent for ${unheard} s`))
     }
   }

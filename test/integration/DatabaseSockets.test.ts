@@ -64,6 +64,18 @@ describe("DatabaseSockets", () => {
       assert.strictEqual(sockets.length, 3)
     }))
 
+  it.effect("a silence casts doubt on all connections of its time: nothing waits for another one's", () =>
+    Effect.gen(function*() {
+      const { proxy, query, sockets, start } = yield* make
+      const asked = yield* start("SELECT pg_sleep(60)")
+      yield* query("SELECT 1")
+      proxy.silence()
+      yield* TestClock.adjust("12 seconds")
+      assert.isTrue(isFaultOfStore(yield* Fiber.join(asked)))
+      assert.isTrue(sockets.slice(0, 2).every(({ destroyed }) => destroyed))
+      assert.deepStrictEqual(yield* query("SELECT 2 AS n"), [{ n: 2 }])
+    }))
+
   it.effect("a slow statement has the patience for its own, however long its connection was idle", () =>
     Effect.gen(function*() {
       const { start } = yield* make
