@@ -213,7 +213,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
       env[name] === undefined
         ? Effect.succeed(absent)
         : config.parse(provider).pipe(Effect.catch((error) => {
-          problems.push(`${name}: ${error.message.split("\n")[0]}`)
+          problems.push(`${name}: ${error.cause.message.split("\n")[0]}`)
           return Effect.succeed(absent)
         }))
     const derive = <A>(name: string, thunk: () => A): A | undefined => {

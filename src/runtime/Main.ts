@@ -7,8 +7,8 @@ import * as Banner from "./Banner.ts"
 import { innermost, teardown } from "./Endings.ts"
 import * as Observability from "./Observability.ts"
 
-const main = Effect.gen(function*() {
-  const config = yield* AppConfig.load(process.env)
+const main = Effect.fnUntraced(function*(environment: NodeJS.ProcessEnv) {
+  const config = yield* AppConfig.load(environment)
   const launch = Layer.effectDiscard(Banner.print(config)).pipe(Layer.provideMerge(App.layer(config)), Layer.launch)
   return yield* launch.pipe(
     Effect.provide(Observability.layer(config.telemetry)),
@@ -18,8 +18,8 @@ const main = Effect.gen(function*() {
 })
 
 /** Runs the service. What the operator can mend is told in its own words, without a stack. */
-export const explained = main.pipe(
-  Effect.tapCause((cause) => {
+export const explained = (environment: NodeJS.ProcessEnv) =>
+  main(environment).pipe(Effect.tapCause((cause) => {
     if (Cause.hasInterruptsOnly(cause)) return Effect.void
     const error = Option.getOrUndefined(Cause.findErrorOption(cause))
     switch (error?._tag) {
@@ -36,12 +36,11 @@ export const explained = main.pipe(
       default:
         return Console.error(Cause.pretty(cause))
     }
-  })
-)
+  }))
 
 if (import.meta.main) {
   if (existsSync(".env")) process.loadEnvFile()
-  NodeRuntime.runMain(explained, {
+  NodeRuntime.runMain(explained(process.env), {
     disableErrorReporting: true,
     teardown
   })

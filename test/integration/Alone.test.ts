@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto"
+import { once } from "node:events"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
@@ -101,6 +102,16 @@ describe("the core and the backend, each alone in a process", () => {
     assert.strictEqual((await post(`${core.url}/runs`, {}, "another")).status, 401)
     assert.strictEqual((await post(`${core.url}/runs/${randomUUID()}/stop`, {}, "another")).status, 401)
     assert.strictEqual((await fetch(`${backend.url}/chats`, { method: "POST" })).status, 401)
+  })
+
+  it("say that the service refuses the core's token", async () => {
+    const refusing = createServer((_request, response) => response.writeHead(401).end()).listen(0, "127.0.0.1")
+    await once(refusing, "listening")
+    const events_url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+    await run(1, "hello", { events_url })
+    const said = await eventually(async () => core.output, (output) => output.includes(events_url))
+    assert.include(said, `${events_url} refuses this core: INTERNAL_TOKENS has to be the same here and there`)
+    refusing.close()
   })
 
   it("close the provider's socket when a run is stopped, and tell its progress at a bounded rate", async () => {

@@ -66,7 +66,9 @@ describe("the command line", () => {
     const watched = await run("watch", uuid)
     assert.deepStrictEqual([watched.code, /waits for call_look: look\({}\)/.test(watched.out)], [0, true])
     assert.deepStrictEqual(await json("results", uuid, `call_look={"found": true}`), { uuid, status: "processing" })
-    assert.match((await run("watch", uuid)).out, /call_look answered {"found":true}/)
+    const resumed = await run("watch", uuid)
+    assert.match(resumed.out, /call_look answered {"found":true}/)
+    assert.match(resumed.err, /interrupted\n.*processing\n.*completed$/)
     const other = (await json("create", "-a", "2", "--tool", "look", "call look")).uuid
     await run("watch", other)
     assert.deepStrictEqual(await json("cancel", "--interrupted"), { canceled: 1, uuids: [other] })
@@ -96,6 +98,9 @@ describe("the command line", () => {
     assert.strictEqual(lost.code, 1)
     assert.match(lost.err, /could not be reached/)
     assert.strictEqual((await run("create", "--body", "[]", "x")).err, "--body must be a JSON object")
+    assert.strictEqual((await run("results", "x", "call=oops")).err, "The result of call is not valid JSON")
+    assert.strictEqual((await run("cancel")).err, "Give either a uuid or --interrupted")
+    assert.match((await run("cancel", "--interrupted", "-r", "late")).err, /^--reason goes with a uuid/)
     assert.strictEqual((await run("nonsense")).code, 1)
   })
 
@@ -141,6 +146,24 @@ describe("the command line", () => {
     assert.isAbove(report.passed, 20)
     const elsewhere = await run("conformance", "--url", "http://127.0.0.1:1", "--token", fresh, "--json")
     assert.strictEqual(elsewhere.code, 1)
+  })
+
+  it("finds the service at PORT, and serves at --port", async () => {
+    const { TASK_SERVICE_URL, ...settings } = environment()
+    const ask = (port: string) =>
+      new Promise<string>((resolve) =>
+        execFile(
+          process.execPath,
+          [cli, "list", "-n", "0"],
+          { env: { ...settings, PORT: port } },
+          (_, out, err) => resolve(out + err)
+        )
+      )
+    assert.strictEqual(await ask(new URL(TASK_SERVICE_URL).port), "No tasks.\n")
+    const port = await freePort()
+    const command = ["src/runtime/cli/Cli.ts", "serve", "--port", String(port)]
+    const started = await Service.start({ DATABASE_URL: database.url, DATA_DIR: folder, PORT: "1" }, port, command)
+    await started.stop()
   })
 
   it("prints completions and help", async () => {

@@ -1,21 +1,20 @@
-/**
- * `npm run simulate`: runs seeds until one breaks a promise, or replays one with its timeline.
- *
- *   npm run simulate -- --seeds 10000            seeds 1 to 10000
- *   npm run simulate -- --from 5000 --seeds 100  seeds 5000 to 5099
- *   npm run simulate -- --seed 241               one seed, told line by line
- *   npm run simulate -- --mutations              how many seeds it takes to find each planted bug
- */
+/** `npm run simulate`: runs seeds until one breaks a promise, or replays one with its timeline. */
 import { parseArgs } from "node:util"
 import { mutations } from "./Mutations.ts"
 import { type Outcome, simulate } from "./simulate.ts"
+
+const usage = `npm run simulate -- --seeds 10000            seeds 1 to 10000
+npm run simulate -- --from 5000 --seeds 100  seeds 5000 to 5099
+npm run simulate -- --seed 241               one seed, told line by line
+npm run simulate -- --mutations              how many seeds it takes to find each planted bug`
 
 const { values } = parseArgs({
   options: {
     seeds: { type: "string", default: "10000" },
     from: { type: "string", default: "1" },
     seed: { type: "string" },
-    mutations: { type: "boolean", default: false }
+    mutations: { type: "boolean", default: false },
+    help: { type: "boolean", default: false }
   }
 })
 
@@ -63,6 +62,7 @@ const findMutations = async (seeds: number) => {
   }
 }
 
-if (values.mutations) await findMutations(Math.min(numberOf("seeds"), 500))
+if (values.help) console.log(usage)
+else if (values.mutations) await findMutations(Math.min(numberOf("seeds"), 500))
 else if (values.seed !== undefined) tell(await simulate(numberOf("seed")))
 else await runMany(numberOf("from"), numberOf("seeds"))

@@ -109,6 +109,11 @@ export const layer = ({ backendUrl, internalToken, token }: CoreOptions) =>
           Effect.flatMap(HttpClientResponse.filterStatus((status) => status < 500 && status !== 429)),
           Effect.timeout("10 seconds"),
           Effect.retry(eventRetry),
+          Effect.tap(({ status }) =>
+            status === 401
+              ? Effect.logError(`${events_url} refuses this core: INTERNAL_TOKENS has to be the same here and there`)
+              : Effect.void
+          ),
           Effect.map(({ status }) => status >= 400)
         )
       })

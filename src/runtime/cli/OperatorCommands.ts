@@ -11,10 +11,10 @@ import { failed, keptSecret, print, root } from "./Root.ts"
 const load = <A>(module: () => Promise<A>) => Effect.promise(module)
 
 const serveAlone = Effect.fnUntraced(
-  function*(part: "core" | "backend") {
+  function*(part: "core" | "backend", environment: NodeJS.ProcessEnv) {
     const AppConfig = yield* load(() => import("../AppConfig.ts"))
     const Builtin = yield* load(() => import("../builtin/Builtin.ts"))
-    const config = yield* AppConfig.load(process.env, part)
+    const config = yield* AppConfig.load(environment, part)
     yield* Console.log(`The built-in ${part}: http://${config.host}:${config.port}`)
     return yield* Layer.launch(Builtin.layerAlone(part, config))
   },
@@ -33,26 +33,27 @@ const serve = Command.make(
       Flag.withDefault(false)
     ),
     host: Flag.String("host").pipe(
-      Flag.withDescription("With --test-clock: where to listen (HOST)"),
+      Flag.withDescription("Where to listen (HOST)"),
       Flag.withFallbackConfig(Config.String("HOST")),
       Flag.withDefault("127.0.0.1")
     ),
     port: Flag.Int("port").pipe(
-      Flag.withDescription("With --test-clock: the port (PORT)"),
+      Flag.withDescription("The port (PORT)"),
       Flag.withFallbackConfig(Config.Int("PORT")),
       Flag.withDefault(3000)
     )
   },
   Effect.fnUntraced(function*({ host, only, port, testClock }) {
-    if (Option.isSome(only)) return yield* serveAlone(only.value)
-    if (!testClock) return yield* (yield* load(() => import("../Main.ts"))).explained
+    const environment = { ...process.env, HOST: host, PORT: String(port) }
+    if (Option.isSome(only)) return yield* serveAlone(only.value, environment)
+    if (!testClock) return yield* (yield* load(() => import("../Main.ts"))).explained(environment)
     const TimeServer = yield* load(() => import("../testing/TimeServer.ts"))
     return yield* Effect.mapError(
       Layer.launch(TimeServer.layer({ host, port })),
       (error) => failed(`The service cannot listen: ${innermost(error)}`)
     )
   })
-).pipe(Command.withDescription("Run the service; its settings come from the environment"))
+).pipe(Command.withDescription("Run the service; its other settings come from the environment"))
 
 const migrate = Command.make(
   "migrate",
@@ -74,9 +75,9 @@ const migrate = Command.make(
 const token = Command.make(
   "token",
   {
-    sub: Flag.String("sub").pipe(Flag.withDescription("The user"), Flag.withDefault("developer")),
+    sub: Flag.String("sub").pipe(Flag.withDescription("The user; developer without it"), Flag.withDefault("developer")),
     validFor: Flag.String("valid-for").pipe(
-      Flag.withDescription("How long it holds, as in '30 days'"),
+      Flag.withDescription("How long it holds; '30 days' without it"),
       Flag.withSchema(Schema.DurationFromString),
       Flag.withDefault(Duration.days(30))
     ),

@@ -10,8 +10,9 @@ import * as Banner from "../Banner.ts"
 export const root = Command.make("async-task-service").pipe(
   Command.withSharedFlags({
     url: Flag.String("url").pipe(
-      Flag.withDescription("Base URL of the service (TASK_SERVICE_URL)"),
+      Flag.withDescription("Base URL of the service (TASK_SERVICE_URL); else PORT of this machine, or 3000"),
       Flag.withFallbackConfig(Config.String("TASK_SERVICE_URL")),
+      Flag.withFallbackConfig(Config.map(Config.String("PORT"), (port) => `http://127.0.0.1:${port}`)),
       Flag.withDefault("http://127.0.0.1:3000")
     ),
     token: Flag.Redacted("token").pipe(

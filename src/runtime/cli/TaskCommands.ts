@@ -19,7 +19,9 @@ const render = (task: Task) => {
   return [line(task), ...calls, textOf(task.turn)].filter((text) => text !== "").join("\n")
 }
 
-/** Tells each change as it happens, and the task when it has ended or waits for its client. */
+const isWaiting = ({ status }: Task) => status === "interrupted"
+
+/** Tells each change as it happens, those from before first, and the task when it has ended or waits for its client. */
 const watchTask = Effect.fnUntraced(function*(id: string) {
   const { json } = yield* root
   const client = yield* connect
@@ -29,7 +31,10 @@ const watchTask = Effect.fnUntraced(function*(id: string) {
       const partial = event.event === "progress" ? textOf((yield* call(({ tasks }) => tasks.get(id))).turn) : ""
       return yield* note(`${event.occurred_at}  ${event.event}  ${partial}`.trimEnd())
     })),
-    Stream.takeUntil(({ status }) => status === "interrupted"),
+    // One of long ago may have been answered since.
+    Stream.takeUntilEffect(({ status }) =>
+      status === "interrupted" ? Effect.map(call(({ tasks }) => tasks.get(id)), isWaiting) : Effect.succeed(false)
+    ),
     Stream.runDrain
   )
   const task = yield* call((client) => client.tasks.get(id))
@@ -44,7 +49,7 @@ const create = Command.make(
     text: Argument.String("text").pipe(Argument.withDescription("What the assistant is asked"), Argument.variadic()),
     assistant: Flag.Int("assistant").pipe(
       Flag.withAlias("a"),
-      Flag.withDescription("Id of the assistant"),
+      Flag.withDescription("Id of the assistant; 1 without it"),
       Flag.withDefault(1)
     ),
     file: Flag.File("file", { mustExist: true }).pipe(
@@ -133,7 +138,9 @@ const list = Command.make("list", {
   )
 
 const watch = Command.make("watch", { uuid }, ({ uuid }) => watchTask(uuid)).pipe(
-  Command.withDescription("Follow a task until it ends or waits for tool results; exits with 1 unless it completed")
+  Command.withDescription(
+    "Follow a task until it ends or waits for tool results; exits with 1 if it failed or was canceled"
+  )
 )
 
 const results = Command.make(
@@ -154,7 +161,7 @@ const results = Command.make(
         const [tool_call_id, value] = [text.slice(0, at), text.slice(at + 1)]
         const answer: ToolResult = value.startsWith("!")
           ? { tool_call_id, output: value.slice(1), is_error: true }
-          : { tool_call_id, output: (yield* parseJson(tool_call_id, value)) as ToolResult["output"] }
+          : { tool_call_id, output: (yield* parseJson(`The result of ${tool_call_id}`, value)) as ToolResult["output"] }
         return answer
       })
     )
@@ -176,12 +183,13 @@ const cancel = Command.make(
     ),
     reason: Flag.String("reason").pipe(
       Flag.withAlias("r"),
-      Flag.withDescription("Kept as the task's error"),
+      Flag.withDescription("With a uuid: kept as the task's error"),
       Flag.optional
     )
   },
   Effect.fnUntraced(function*({ interrupted, reason, uuid }) {
-    if (interrupted === Option.isSome(uuid)) return yield* failed("Give a uuid or --interrupted, not both")
+    if (interrupted === Option.isSome(uuid)) return yield* failed("Give either a uuid or --interrupted")
+    if (interrupted && Option.isSome(reason)) return yield* failed("--reason goes with a uuid, not with --interrupted")
     if (Option.isSome(uuid)) {
       const options = Option.match(reason, { onNone: () => ({}), onSome: (text) => ({ reason: text }) })
       const canceled = yield* call((client, signal) => client.tasks.cancel(uuid.value, { ...options, signal }))

@@ -12,6 +12,8 @@ export interface CaseReport {
   readonly milliseconds: number
 }
 
+const flags = { otherToken: "--other-token", toolsAssistant: "--tools-assistant" } as const
+
 export const run = Effect.fnUntraced(function*(
   deployment: Deployment,
   onReport: (report: CaseReport) => Effect.Effect<void>
@@ -22,7 +24,7 @@ export const run = Effect.fnUntraced(function*(
     Effect.fnUntraced(function*({ name, needs, run, section }) {
       const begun = yield* Clock.currentTimeMillis
       const outcome = needs !== undefined && deployment[needs] === undefined
-        ? { outcome: "skipped" as const, message: `needs ${needs}` }
+        ? { outcome: "skipped" as const, message: `needs ${flags[needs]}` }
         : yield* run(probe).pipe(
           Effect.match({
             onSuccess: () => ({ outcome: "passed" as const, message: null }),
