@@ -161,6 +161,8 @@ describe("the storage", () => {
       "%",
       folder,
       `${folder}/`,
+      "x".repeat(300),
+      `${folder}/${"x".repeat(5000)}`,
       "",
       "."
     ]

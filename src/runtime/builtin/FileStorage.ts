@@ -53,6 +53,11 @@ const guard = (url: string) =>
     "Content-Disposition": shownFormats.test(formatOf(url.split("?", 1)[0] ?? "") ?? "") ? "inline" : "attachment"
   })
 
+/** The file system takes no longer name, and there is none. */
+const isPossible = (url: string) => (url.split("?", 1)[0] ?? "").length < 256
+
+const notFound = HttpServerResponse.empty({ status: 404 })
+
 export const make = Effect.fnUntraced(function*(root: string) {
   const files = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
@@ -120,7 +125,10 @@ export const make = Effect.fnUntraced(function*(root: string) {
           mimeTypes,
           cacheControl: "public, max-age=31536000, immutable"
         })
-        const handler = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) => Effect.map(serve, guard(url)))
+        const handler = Effect.flatMap(
+          HttpServerRequest.HttpServerRequest,
+          ({ url }) => isPossible(url) ? Effect.map(serve, guard(url)) : Effect.succeed(notFound)
+        )
         const storage = router.prefixed("/storage")
         yield* storage.add("GET", "/*", Effect.catch(handler, HttpServerRespondable.toResponse))
       })
