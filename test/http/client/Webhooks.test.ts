@@ -105,12 +105,19 @@ describe.each([["plain Node", node], ["Express", express], ["Hono", hono]] as co
   (_, receiver) => {
     it("takes a webhook that is ours, and no other", async () => {
       const tasks: Array<object> = []
-      const server = receiver.makeReceiver(secret, (task) => tasks.push(task)) as Server
+      let isWell = false
+      const take = (task: object) => {
+        if (!isWell) throw new Error("no room for tasks")
+        tasks.push(task)
+      }
+      const server = receiver.makeReceiver(secret, take) as Server
       server.listen(0, "127.0.0.1")
       await once(server, "listening")
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
       const post = async (text: string, headers: Record<string, string>) =>
         (await fetch(url, { method: "POST", headers: { ...headers, connection: "close" }, body: text })).status
+      assert.strictEqual(await post(body, signed()), 500)
+      isWell = true
       assert.strictEqual(await post(body, signed()), 204)
       assert.deepStrictEqual(tasks, [JSON.parse(body)])
       assert.strictEqual(await post(body.replace("completed", "failed"), signed()), 401)

@@ -2,7 +2,7 @@
 // oxlint-disable oxc/no-async-endpoint-handlers -- Express 5 passes on what is rejected
 import express from "express"
 import { createServer } from "node:http"
-import { verifyWebhook } from "../../../../src/http/client/Webhooks.ts"
+import { verifyWebhook, WebhookVerificationError } from "../../../../src/http/client/Webhooks.ts"
 
 export const makeReceiver = (secret: string, onTask: (task: object) => void) => {
   const app = express()
@@ -11,8 +11,9 @@ export const makeReceiver = (secret: string, onTask: (task: object) => void) => 
       const { task } = await verifyWebhook({ body: request.body, headers: request.headers, secret })
       onTask(task)
       response.sendStatus(204)
-    } catch {
-      response.sendStatus(401)
+    } catch (error) {
+      // Whatever else went wrong is our own fault: the webhook comes again.
+      response.sendStatus(error instanceof WebhookVerificationError ? 401 : 500)
     }
   })
   return createServer(app)

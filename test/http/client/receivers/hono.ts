@@ -1,7 +1,7 @@
 /** A receiver of webhooks on Hono, wherever that runs. */
 import { createAdaptorServer } from "@hono/node-server"
 import { Hono } from "hono"
-import { verifyWebhook } from "../../../../src/http/client/Webhooks.ts"
+import { verifyWebhook, WebhookVerificationError } from "../../../../src/http/client/Webhooks.ts"
 
 export const makeReceiver = (secret: string, onTask: (task: object) => void) => {
   const app = new Hono()
@@ -11,8 +11,9 @@ export const makeReceiver = (secret: string, onTask: (task: object) => void) => 
       const { task } = await verifyWebhook({ body, headers: context.req.raw.headers, secret })
       onTask(task)
       return context.body(null, 204)
-    } catch {
-      return context.body(null, 401)
+    } catch (error) {
+      // Whatever else went wrong is our own fault: the webhook comes again.
+      return context.body(null, error instanceof WebhookVerificationError ? 401 : 500)
     }
   })
   return createAdaptorServer({ fetch: app.fetch })

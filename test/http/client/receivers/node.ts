@@ -1,7 +1,7 @@
 /** A receiver of webhooks on plain Node. */
 import { createServer } from "node:http"
 import { buffer } from "node:stream/consumers"
-import { verifyWebhook } from "../../../../src/http/client/Webhooks.ts"
+import { verifyWebhook, WebhookVerificationError } from "../../../../src/http/client/Webhooks.ts"
 
 export const makeReceiver = (secret: string, onTask: (task: object) => void) =>
   createServer(async (request, response) => {
@@ -10,7 +10,8 @@ export const makeReceiver = (secret: string, onTask: (task: object) => void) =>
       const { task } = await verifyWebhook({ body, headers: request.headers, secret })
       onTask(task)
       response.writeHead(204).end()
-    } catch {
-      response.writeHead(401).end()
+    } catch (error) {
+      // Whatever else went wrong is our own fault: the webhook comes again.
+      response.writeHead(error instanceof WebhookVerificationError ? 401 : 500).end()
     }
   })
