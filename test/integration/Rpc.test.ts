@@ -335,6 +335,14 @@ describe("RPC", () => {
       await failureOf("POST", internalToken, (client) => client["Operations.deliveries"]({ limit: 501 })),
       "InvalidRequest"
     )
+    for (const origin of ["a\0b", "https://client.example/hook", ""]) {
+      for (const operation of ["Operations.deliveries", "Operations.redeliverFailed"] as const) {
+        assert.strictEqual(
+          await failureOf("POST", internalToken, (client) => client[operation]({ origin })),
+          "InvalidRequest"
+        )
+      }
+    }
     await runtime.dispose()
   })
 

@@ -27,7 +27,8 @@ export class OperationsRpc extends RpcGroup.make(
   /** Owes one more attempt of every failed webhook, of one origin or any; answers how many. */
   Rpc.make("Operations.redeliverFailed", {
     payload: { origin: Schema.optionalKey(Schema.String) },
-    success: Schema.Int
+    success: Schema.Int,
+    error: InvalidRequest
   }),
   /** The nodes, what each has, and how late it is. */
   Rpc.make("Operations.cluster", { success: ClusterView }),

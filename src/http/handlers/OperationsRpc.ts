@@ -13,8 +13,15 @@ import * as Deliveries from "./Deliveries.ts"
 
 const limits = { default: 100, maximum: 500 }
 
-const limitMessage = `Expected an integer between 1 and ${limits.maximum}`
-const wrongLimit = new InvalidRequest({ message: `limit: ${limitMessage}`, errors: { limit: [limitMessage] } })
+const invalid = (field: string, message: string) =>
+  new InvalidRequest({ message: `${field}: ${message}`, errors: { [field]: [message] } })
+
+const wrongLimit = invalid("limit", `Expected an integer between 1 and ${limits.maximum}`)
+
+const checkOrigin = (origin: string | undefined) =>
+  origin === undefined || (URL.canParse(origin) && new URL(origin).origin === origin)
+    ? Effect.void
+    : Effect.fail(invalid("origin", "Expected an origin, as in https://client.example"))
 
 const viewMember = (member: Member): typeof MemberView.Type => ({
   address: member.address,
@@ -56,11 +63,13 @@ export const layer = OperationsRpc.toLayer(
         })),
       "Operations.deliveries": Effect.fnUntraced(function*({ limit = limits.default, origin, state }) {
         if (limit < 1 || limit > limits.maximum) return yield* wrongLimit
+        yield* checkOrigin(origin)
         const found = yield* webhooks.find({ origin, state, limit })
         return found.map(Deliveries.view)
       }),
       "Operations.redeliver": ({ id }) => Effect.map(webhooks.redeliverAny(id), Deliveries.view),
-      "Operations.redeliverFailed": ({ origin }) => webhooks.redeliverFailed({ origin }),
+      "Operations.redeliverFailed": ({ origin }) =>
+        Effect.andThen(checkOrigin(origin), webhooks.redeliverFailed({ origin })),
       "Operations.cluster": () => cluster,
       "Operations.drain": () => Effect.andThen(ownership.leave, cluster),
       "Operations.rebalance": () => Effect.andThen(ownership.rejoin, cluster)
