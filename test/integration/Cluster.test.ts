@@ -69,7 +69,7 @@ describe("nodes on one database", () => {
     await complete(uuids, other)
     assert.deepStrictEqual(uuids.map(offersOf), uuids.map(() => 2))
     const { members } = await settled(first, 2)
-    assert.deepStrictEqual(members.map(({ shards }) => shards!.length).toSorted(), [30, 30])
+    assert.deepStrictEqual(members.flatMap(({ shards }) => shards?.length || []), [30, 30])
     await eventually(
       () => operate(other, "Operations.cluster"),
       (cluster) => cluster.members.every(({ tasks }) => tasks === 0)
@@ -161,7 +161,8 @@ describe("nodes on one database", () => {
     proxy.delay = 100
     await join()
     const { members } = await settled(first, 3, 8000)
-    assert.deepStrictEqual(members.map(({ shards }) => shards?.length), [20, 20, 20])
+    // Nodes of the tests before are told of for a while, without shards.
+    assert.deepStrictEqual(members.flatMap(({ shards }) => shards?.length || []), [20, 20, 20])
     proxy.delay = 0
     await Promise.all(others.map((node) => node.stop()))
     await proxy.close()
