@@ -54,7 +54,9 @@ const shardingConfig = (address: RunnerAddress.RunnerAddress) =>
     shardLockExpiration: lease,
     shardLockRefreshInterval: Duration.divideUnsafe(lease, 4),
     refreshAssignmentsInterval: Duration.millis(250),
-    runnerHealthCheckInterval: Duration.seconds(1)
+    runnerHealthCheckInterval: Duration.seconds(1),
+    // No messages are stored; it is also the pause after a failure to acquire shards.
+    entityMessagePollInterval: Duration.millis(500)
   })
 
 /**
