@@ -1,16 +1,9 @@
 /** Any store of tasks, with every change that it commits counted, and told to the trace that it belongs to. */
 import { Effect, Layer } from "effect"
-import type { TaskEventTag, TaskHead, TaskStatus } from "../domain/Task.ts"
-import { now } from "../domain/Timestamp.ts"
+import type { TaskEventTag, TaskStatus } from "../domain/Task.ts"
 import * as Metrics from "./Metrics.ts"
 import { TaskRepository } from "./TaskRepository.ts"
 import * as TaskTraces from "./TaskTraces.ts"
-
-/** The moment that an event of a clock was due at. */
-const momentOf = (event: TaskEventTag, head: TaskHead) => {
-  if (event === "TimeLimitExceeded") return head.deadline
-  return event === "AcceptanceExpired" ? head.acceptanceDeadline : null
-}
 
 const count = (event: TaskEventTag | "Created", status: TaskStatus) => Metrics.transitions.add(1, event, status)
 
@@ -27,11 +20,6 @@ const measured = (repository: TaskRepository["Service"]): TaskRepository["Servic
       if (outcome._tag !== "Applied") return TaskTraces.join(uuid)
       const { head } = outcome
       count(event._tag, head.status)
-      const moment = momentOf(event._tag, head)
-      if (moment !== null) {
-        return Effect.map(now, (present) =>
-          Metrics.deadlineLateness.record(Math.max(0, present - moment) / 1_000_000, event._tag))
-      }
       // A leg that a client's results begin is told in that request's trace.
       if (event._tag === "ToolResultsSubmitted") {
         return Effect.andThen(TaskTraces.join(uuid), TaskTraces.begin(uuid))

@@ -134,8 +134,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         })
 
       const end = Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent) {
-        const at = yield* now
-        const outcome = yield* repository.commit(head.uuid, event, at, { runId: head.runId })
+        const outcome = yield* repository.commit(head.uuid, event, yield* now, { runId: head.runId })
         if (outcome._tag === "Unknown") {
           forget(head.uuid)
           return head
@@ -143,7 +142,11 @@ export class TaskActors extends Context.Service<TaskActors, {
         yield* wake(outcome.head)
         if (outcome._tag === "Applied") {
           const due = nextDue(head, acceptanceTimeout)
-          if (due?.event._tag === event._tag) lateness.note(due.at, at)
+          if (due?.event._tag === event._tag) {
+            const at = yield* now
+            lateness.note(due.at, at)
+            Metrics.deadlineLateness.record(Math.max(0, at - due.at) / 1_000_000, event._tag)
+          }
           yield* stops.wake
         }
         return outcome.head

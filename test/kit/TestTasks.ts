@@ -125,3 +125,13 @@ export const envelope = (run: Run) => ({ task_id: run.taskId, run_id: run.runId,
 
 export const turn = { output: [], messages: [], metadata: {} }
 export const toolCall = { id: "c1", name: "look", arguments: {} }
+
+/** A task of `caller` that waits for its client, with the run that asked for it and what the core reported. */
+export const interruptedTask = Effect.fnUntraced(function*(starts: Queue.Dequeue<Run>) {
+  const tasks = yield* Tasks
+  const { uuid } = yield* tasks.create(caller, question)
+  const run = yield* Queue.take(starts)
+  const interrupt = { ...envelope(run), type: "interrupted", tool_calls: [toolCall] } as const
+  yield* tasks.report(interrupt)
+  return { run, interrupt, task: yield* tasks.get(caller.principal, uuid) }
+})

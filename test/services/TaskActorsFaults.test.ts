@@ -12,10 +12,9 @@ import {
   caller,
   callerOf,
   type CoreScript,
-  envelope,
+  interruptedTask,
   question,
   statusOf,
-  toolCall,
   withCore
 } from "../kit/TestTasks.ts"
 
@@ -48,10 +47,7 @@ describe("a store that does not answer", () => {
     }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, question)
-        const first = yield* Queue.take(starts)
-        yield* tasks.report({ ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
-        const task = yield* tasks.get(caller.principal, uuid)
+        const { run: first, task } = yield* interruptedTask(starts)
         yield* tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }])
         yield* TestClock.adjust("10 seconds")
         assert.strictEqual(faults, -1)
@@ -64,13 +60,10 @@ describe("a store that does not answer", () => {
     return withCore({ onStart: accepts, withStore }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, question)
-        const first = yield* Queue.take(starts)
-        yield* tasks.report({ ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
-        const task = yield* tasks.get(caller.principal, uuid)
+        const { run: first, task } = yield* interruptedTask(starts)
         const answer = tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }])
         assert.isTrue(Exit.isFailure(yield* Effect.exit(answer)))
-        assert.strictEqual(yield* statusOf(uuid), "processing")
+        assert.strictEqual(yield* statusOf(task.uuid), "processing")
         yield* TestClock.adjust("1 minute")
         assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
       }))
@@ -81,11 +74,7 @@ describe("a store that does not answer", () => {
     return withCore({ onStart: accepts, withStore }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, question)
-        const first = yield* Queue.take(starts)
-        const interrupt = { ...envelope(first), type: "interrupted", tool_calls: [toolCall] } as const
-        yield* tasks.report(interrupt)
-        const task = yield* tasks.get(caller.principal, uuid)
+        const { interrupt, run: first, task } = yield* interruptedTask(starts)
         yield* Effect.exit(tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }]))
         yield* tasks.report(interrupt)
         yield* TestClock.adjust("1 minute")
