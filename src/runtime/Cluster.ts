@@ -35,6 +35,7 @@ import { RpcSerialization } from "effect/rpc"
 import type { SqlClient } from "effect/sql"
 import * as TaskShard from "../domain/TaskShard.ts"
 import * as Metrics from "../services/Metrics.ts"
+import { persistently } from "../services/Persistently.ts"
 import { TaskOwnership } from "../services/TaskOwnership.ts"
 
 /** Where the other nodes reach this one. */
@@ -89,7 +90,6 @@ const layerSharding = (address: RunnerAddress.RunnerAddress) =>
 /** There is no event of a shard that comes or goes. */
 const lookInterval = Duration.millis(50)
 const leavePatience = Duration.seconds(3)
-const retryInterval = Schedule.spaced("1 second")
 
 const shardIds = Array.from({ length: TaskShard.count }, (_, shard) => ShardId.make("default", shard + 1))
 
@@ -161,7 +161,7 @@ export const layer = ({ host, port }: Address) =>
         shards: () => mine,
         changed: Effect.andThen(changed.await, changed.close),
         leave: wish(exit),
-        rejoin: wish(Effect.andThen(exit, Effect.orDie(Effect.retry(enter, retryInterval)))),
+        rejoin: wish(Effect.andThen(exit, persistently(Effect.orDie(enter)))),
         hasLeft: () => membership === undefined
       })
     })

@@ -1,8 +1,10 @@
 /** Operators take one node out and in again, several at a time, and hang up. */
+import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Logger, Option, Redacted } from "effect"
 import * as Cluster from "../../src/runtime/Cluster.ts"
 import { TaskOwnership } from "../../src/services/TaskOwnership.ts"
+import { Proxy } from "../chaos/Proxy.ts"
 import * as Database from "../kit/Database.ts"
 import { freePort } from "../kit/Service.ts"
 
@@ -40,4 +42,33 @@ layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership
       yield* ownership.rejoin
       yield* untilOwner(ownership)
     }))
+})
+
+/** A node whose way to the database is closed on demand. */
+const makeDistant = Effect.gen(function*() {
+  const database = new URL(Redacted.value(yield* Database.DatabaseUrl))
+  const proxy = yield* Effect.acquireRelease(
+    Effect.promise(() => new Proxy({ port: Number(database.port) }).listen()),
+    (opened) => Effect.promise(() => opened.close())
+  )
+  database.port = String(proxy.port)
+  const client = PgClient.layer({ url: Redacted.make(database.href), maxConnections: 2 })
+  const port = yield* Effect.promise(freePort)
+  const context = yield* Layer.build(Layer.provide(Cluster.layer({ host: "127.0.0.1", port }), client))
+  return { proxy, ownership: Context.get(context, TaskOwnership) }
+})
+
+layer(Database.layerUrl, { excludeTestServices: true, timeout: 20_000 })("a node without its database", (it) => {
+  it.effect("is taken in again once that is back", () =>
+    Effect.gen(function*() {
+      const { ownership, proxy } = yield* makeDistant
+      yield* untilOwner(ownership)
+      proxy.weather = "losing replies"
+      proxy.cut()
+      const asked = yield* Effect.forkChild(ownership.rejoin, { startImmediately: true })
+      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(Fiber.join(asked), "5 seconds")))
+      proxy.weather = "fair"
+      yield* untilOwner(ownership)
+      // The engine tells of each try.
+    }).pipe(Effect.provide(Logger.layer([]))))
 })
