@@ -44,7 +44,11 @@ export const layer = Layer.effectDiscard(
       const [kind, node, ...uuids] = payload.split(" ")
       if (node === undefined || node === self) return
       nodes.set(node, yield* Clock.currentTimeMillis)
-      if (kind === "hello") yield* send("here")
+      if (kind === "hello") {
+        // Whoever could not hear us may have told of nothing.
+        yield* notifications.missed.open
+        yield* send("here")
+      }
       Metrics.hints.add(uuids.length, "heard")
       yield* Effect.forEach(uuids.filter(isTaskId), notifications.hear, { discard: true })
     })
