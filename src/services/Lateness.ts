@@ -10,7 +10,8 @@ export const make = () => {
 
   const advance = (at: Timestamp) => {
     const number = Math.floor(at / minute)
-    if (number === present) return
+    // A note may come after the turn of its minute.
+    if (number === present || number === present - 1) return
     before = number === present + 1 ? worst : 0
     worst = 0
     present = number

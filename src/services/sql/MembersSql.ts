@@ -11,6 +11,9 @@ const reportInterval = Duration.seconds(2)
 const lapsed = "5 seconds"
 const forgotten = "30 seconds"
 
+/** Of the column, in milliseconds; a database may be restored after longer. */
+const maxLateness = 2 ** 31 - 1
+
 const MemberRow = Schema.Struct({
   instance: Schema.String,
   address: Schema.String,
@@ -57,7 +60,7 @@ export const layer = (identity: Identity) =>
             shards === null ? null : `{${shards.join(",")}}`,
             tasks,
             nextDue === null ? null : format(nextDue),
-            lateness
+            Math.min(lateness, maxLateness)
           ]
         )
       const report = Effect.flatMap(self, write)
@@ -74,14 +77,14 @@ export const layer = (identity: Identity) =>
         Effect.map((rows) => rows.map((row) => ({ ...row, isSelf: row.instance === instance })))
       )
 
+      yield* Effect.addFinalizer(() =>
+        Effect.ignore(Effect.timeout(sql.unsafe(`DELETE FROM nodes WHERE instance = $1::uuid`, [instance]), "1 second"))
+      )
       yield* report.pipe(
         Effect.catchCause((cause) => Effect.logDebug("this node could not be described", cause)),
         Effect.repeat(Schedule.spaced(reportInterval)),
         Effect.forkScoped
       )
-      yield* Effect.addFinalizer(() =>
-        Effect.ignore(Effect.timeout(sql.unsafe(`DELETE FROM nodes WHERE instance = $1::uuid`, [instance]), "1 second"))
-      )
-      return Members.of({ all: Effect.orDie(Effect.andThen(report, read)) })
+      return Members.of({ all: Effect.orDie(Effect.andThen(Effect.ignore(report), read)) })
     })
   )
