@@ -4,11 +4,18 @@ import { defineConfig } from "vitest/config"
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: "unit", include: ["test/**/*.test.ts"], exclude: ["test/integration/**"], testTimeout: 60_000 } },
+      {
+        test: {
+          name: "unit",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/integration/**", "test/attack/**"],
+          testTimeout: 60_000
+        }
+      },
       {
         test: {
           name: "integration",
-          include: ["test/integration/**/*.test.ts"],
+          include: ["test/integration/**/*.test.ts", "test/attack/**/*.test.ts"],
           globalSetup: ["test/kit/globalSetup.ts"],
           testTimeout: 60_000,
           hookTimeout: 60_000

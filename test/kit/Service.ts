@@ -73,6 +73,8 @@ export class Service {
     const child = spawn(process.execPath, [main].flat(), {
       cwd: root,
       detached: true,
+      // The fourth is for what a test has the process report of itself.
+      stdio: ["ignore", "pipe", "pipe", "pipe"],
       env: {
         PATH: process.env["PATH"],
         PORT: String(chosen),

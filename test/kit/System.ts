@@ -14,11 +14,15 @@ export interface System {
   readonly close: () => Promise<void>
 }
 
-export const startSystem = async (more: Readonly<Record<string, string>> = {}): Promise<System> => {
+/** `main` is what Node runs: the service, or a variant of it. */
+export const startSystem = async (
+  more: Readonly<Record<string, string>> = {},
+  main?: ReadonlyArray<string>
+): Promise<System> => {
   const database = await openDatabase()
   const core = await new ScriptedCore().listen()
   const settings = { DATABASE_URL: database.url, CORE_URL: core.url, ...more }
-  const service = await Service.start(settings)
+  const service = await Service.start(settings, undefined, main)
   return {
     database,
     core,
