@@ -1,7 +1,7 @@
 /**
- * Ownership by the shards of Effect Cluster: nodes find each other, notice who is gone and divide the shards through the
- * database alone. Nothing travels between them but pings: what one has to know of another's doing is in the rows, and
- * `TaskNotifications` hints at it.
+ * Ownership by the shards of Effect Cluster. Nodes find each other, detect failed nodes and assign the shards through
+ * the database. They exchange only health-check pings: all other information is in the rows, and `TaskNotifications`
+ * hurries its readers.
  */
 import { NodeClusterSocket } from "@effect/platform-node"
 import type { PgClient } from "@effect/sql-pg"
@@ -44,7 +44,9 @@ export interface Address {
   readonly port: number
 }
 
-/** A node that has not been heard of for as long as this is gone, and the database ends its session and its locks. */
+/**
+ * The lease of a node. When it expires without a refresh, the database ends the node's session and releases its locks.
+ */
 const lease = Duration.seconds(4)
 
 const shardingConfig = (address: RunnerAddress.RunnerAddress) =>
@@ -56,14 +58,15 @@ const shardingConfig = (address: RunnerAddress.RunnerAddress) =>
     shardLockRefreshInterval: Duration.divideUnsafe(lease, 4),
     refreshAssignmentsInterval: Duration.millis(250),
     runnerHealthCheckInterval: Duration.seconds(1),
-    // No messages are stored; it is also the pause after a failure to acquire shards.
+    // We store no messages, but this is also the pause after a failure to acquire shards.
     entityMessagePollInterval: Duration.millis(500)
   })
 
 /**
- * No entity has to be stopped before its shard may go, so a node that leaves drops its locks before it is missed. Shards go
- * one after another: each takes two round trips on one session, and a second after it was asked for the session is given up,
- * with the locks of all others.
+ * Releases locks faster than the original. No entity has to stop before its shard is released, so a leaving node
+ * releases all locks before it unregisters. Single shards are released one after another: each release takes two round
+ * trips on one session, and a release that takes longer than a second abandons the session with the locks of all other
+ * shards.
  */
 const layerRunnerStorage = Layer.effect(
   RunnerStorage.RunnerStorage,
@@ -87,9 +90,10 @@ const layerSharding = (address: RunnerAddress.RunnerAddress) =>
     Layer.fresh
   )
 
-/** There is no event of a shard that comes or goes. */
-const lookInterval = Duration.millis(50)
-const leavePatience = Duration.seconds(3)
+/** Sharding has no event for gained or lost shards, so we poll. */
+const pollInterval = Duration.millis(50)
+/** The longest that `drain` waits for the release of all shards. */
+const drainTimeout = Duration.seconds(3)
 
 const shardIds = Array.from({ length: TaskShard.count }, (_, shard) => ShardId.make("default", shard + 1))
 
@@ -104,12 +108,12 @@ export const layer = ({ host, port }: Address) =>
       let mine: ReadonlyArray<TaskShard.TaskShard> = []
       const isHeld = Array.from({ length: TaskShard.count }, () => false)
 
-      const look = Effect.sync(() => {
+      const poll = Effect.sync(() => {
         const sharding = membership?.sharding
         let hasChanged = false
         for (const [shard, id] of shardIds.entries()) {
           const held = sharding?.hasShardId(id) === true
-          if (held !== isHeld[shard]) Metrics.shardMoves.add(1, held ? "gained" : "lost")
+          if (held !== isHeld[shard]) Metrics.shardReassignments.add(1, held ? "gained" : "lost")
           hasChanged ||= held !== isHeld[shard]
           isHeld[shard] = held
         }
@@ -118,14 +122,14 @@ export const layer = ({ host, port }: Address) =>
         changed.openUnsafe()
       })
 
-      // What a database that is away holds up, its end of the session does.
+      // A release blocks while the database is away. The end of the session releases the locks too, so stop waiting.
       const close = (of: Scope.Closeable) =>
         Effect.flatMap(
           Effect.forkDetach(Scope.close(of, Exit.void)),
-          (closed) => Effect.timeoutOption(Fiber.await(closed), leavePatience)
+          (closed) => Effect.timeoutOption(Fiber.await(closed), drainTimeout)
         )
 
-      const enter = Effect.gen(function*() {
+      const join = Effect.gen(function*() {
         if (membership !== undefined) return
         const ownScope = yield* Scope.make()
         yield* Layer.buildWithScope(layerSharding(address), ownScope).pipe(
@@ -138,30 +142,30 @@ export const layer = ({ host, port }: Address) =>
         )
       })
 
-      const exit = Effect.uninterruptible(Effect.gen(function*() {
+      const leave = Effect.uninterruptible(Effect.gen(function*() {
         if (membership === undefined) return
         const left = membership
         membership = undefined
-        yield* look
+        yield* poll
         yield* close(left.scope)
       }))
 
-      yield* Effect.addFinalizer(() => exit)
-      yield* enter
-      yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(lookInterval)))
+      yield* Effect.addFinalizer(() => leave)
+      yield* join
+      yield* Effect.forkScoped(Effect.repeat(poll, Schedule.spaced(pollInterval)))
 
       const changes = yield* FiberHandle.make<void, never>()
-      const turn = Semaphore.makeUnsafe(1)
-      /** One change at a time; a later wish ends an earlier one, and whoever hangs up ends none. */
-      const wish = (change: Effect.Effect<void>) =>
-        Effect.asVoid(Effect.flatMap(FiberHandle.run(changes, turn.withPermit(change)), Fiber.await))
+      const mutex = Semaphore.makeUnsafe(1)
+      /** Runs one change at a time. A later change cancels an earlier one; a caller that disconnects cancels none. */
+      const change = (effect: Effect.Effect<void>) =>
+        Effect.asVoid(Effect.flatMap(FiberHandle.run(changes, mutex.withPermit(effect)), Fiber.await))
 
       return TaskOwnership.of({
         isMine: (id) => isHeld[TaskShard.of(id)] === true,
         shards: () => mine,
         changed: Effect.andThen(changed.await, changed.close),
-        leave: wish(exit),
-        rejoin: wish(Effect.andThen(exit, persistently(Effect.orDie(enter)))),
+        leave: change(leave),
+        rejoin: change(Effect.andThen(leave, persistently(Effect.orDie(join)))),
         hasLeft: () => membership === undefined
       })
     })

@@ -1,7 +1,7 @@
 /**
- * Every metric, defined once; README's table is printed from `definitions`. Names are OpenTelemetry's where it has one. Labels
- * have few values each: never an id. An update is one lookup and a few additions, so hot paths may make them; what can be
- * read when someone looks is not updated at all.
+ * Every metric, defined once; the README's table is generated from `definitions`. Names are OpenTelemetry's where it
+ * has one. Labels have few values each: never an id. An update is one lookup and a few additions, cheap enough for hot
+ * paths. Values that can be read on demand are observed when metrics are collected, and never updated.
  */
 import { Clock, Context, Effect, type Exit, Metric, type Scope } from "effect"
 
@@ -10,15 +10,23 @@ type Unit = "seconds" | "bytes" | "ratio"
 interface Definition<Labels extends ReadonlyArray<string>> {
   readonly name: string
   readonly kind: "counter" | "gauge" | "histogram"
-  /** None for what is counted. */
+  /** Absent for a number of things. */
   readonly unit?: Unit
   readonly meaning: string
   readonly labels: Labels
+  readonly former?: Former
+}
+
+/** The name before a rename. It is exported as well for one version, and described as deprecated. */
+interface Former {
+  readonly name: string
+  /** Former label values by their present ones, where they differ. */
+  readonly values?: Readonly<Record<string, string>>
 }
 
 type Values<Labels extends ReadonlyArray<string>> = { readonly [Index in keyof Labels]: string }
 
-/** Series are the process's own, whoever updates them. */
+/** Series belong to the process, so an empty context is enough to update them. */
 const context = Context.empty()
 
 const httpSeconds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
@@ -26,37 +34,59 @@ const latenessSeconds = [0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 3
 
 export const definitions: Array<Definition<ReadonlyArray<string>>> = []
 
-/** A metric with one series for each set of label values, made when it is first seen. */
+/**
+ * A metric with one series for each set of label values, created at its first use; two series while it has a former
+ * name.
+ */
 const family = <const Labels extends ReadonlyArray<string>>(
   definition: Definition<Labels>,
-  make: (options: { readonly description: string; readonly attributes: Record<string, string> }) => Metric.Metric<
-    number,
-    unknown
-  >
+  make: (
+    name: string,
+    options: { readonly description: string; readonly attributes: Record<string, string> }
+  ) => Metric.Metric<number, unknown>
 ) => {
+  const { former, ...own } = definition
+  const { labels, meaning, name, unit } = own
+  const deprecation = `deprecated, removed in the next version: use ${name}`
   definitions.push(definition)
-  const { labels, meaning, unit } = definition
-  const known = new Map<string, Metric.Metric<number, unknown>>()
-  return (values: Values<Labels>): Metric.Metric<number, unknown> => {
+  if (former !== undefined) definitions.push({ ...own, name: former.name, meaning: deprecation })
+  const isPlain = unit === undefined || unit === "ratio"
+  const known = new Map<string, ReadonlyArray<Metric.Metric<number, unknown>>>()
+
+  const attributesOf = (values: ReadonlyArray<string>): Record<string, string> => ({
+    ...Object.fromEntries(labels.map((label, index) => [label, values[index] ?? ""])),
+    ...(isPlain ? {} : { unit })
+  })
+  const makeAll = (values: ReadonlyArray<string>) => {
+    const present = make(name, { description: meaning, attributes: attributesOf(values) })
+    if (former === undefined) return [present]
+    const formerValues = values.map((value) => former.values?.[value] ?? value)
+    return [present, make(former.name, { description: deprecation, attributes: attributesOf(formerValues) })]
+  }
+
+  return (values: Values<Labels>): ReadonlyArray<Metric.Metric<number, unknown>> => {
     const key = values.join("\n")
     let series = known.get(key)
     if (series === undefined) {
-      const attributes = Object.fromEntries(labels.map((label, index) => [label, values[index] ?? ""]))
-      const isPlain = unit === undefined || unit === "ratio"
-      series = make({ description: meaning, attributes: isPlain ? attributes : { ...attributes, unit } })
+      series = makeAll(values)
       known.set(key, series)
     }
     return series
   }
 }
 
+/** Updates each series: one, or two while the metric has a former name. */
+const updateAll = (series: ReadonlyArray<Metric.Metric<number, unknown>>, value: number): void => {
+  for (const one of series) one.updateUnsafe(value, context)
+}
+
 const counter = <const Labels extends ReadonlyArray<string>>(definition: Omit<Definition<Labels>, "kind">) => {
   const of = family(
     { ...definition, kind: "counter" },
-    (options) => Metric.counter(definition.name, { ...options, incremental: true })
+    (name, options) => Metric.counter(name, { ...options, incremental: true })
   )
   return {
-    add: (count: number, ...values: Values<Labels>): void => of(values).updateUnsafe(count, context)
+    add: (count: number, ...values: Values<Labels>): void => updateAll(of(values), count)
   }
 }
 
@@ -66,41 +96,42 @@ const histogram = <const Labels extends ReadonlyArray<string>>(
 ) => {
   const of = family(
     { ...definition, kind: "histogram", unit: "seconds" },
-    (options) => Metric.histogram(definition.name, { ...options, boundaries })
+    (name, options) => Metric.histogram(name, { ...options, boundaries })
   )
   return {
-    record: (seconds: number, ...values: Values<Labels>): void => of(values).updateUnsafe(seconds, context)
+    record: (seconds: number, ...values: Values<Labels>): void => updateAll(of(values), seconds)
   }
 }
 
-/** Reads a value when someone looks, for as long as the scope is open. */
+/** Reads a value whenever metrics are collected, while the scope is open. */
 const observed = (
-  series: Metric.Metric<number, unknown>,
+  series: ReadonlyArray<Metric.Metric<number, unknown>>,
   state: () => unknown
 ): Effect.Effect<void, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.sync(() => Metric.registerUnsafe(series, context, { get: state, update: () => {}, modify: () => {} })),
-    (registration) => Effect.sync(registration.remove)
-  )
+  Effect.forEach(series, (one) =>
+    Effect.acquireRelease(
+      Effect.sync(() => Metric.registerUnsafe(one, context, { get: state, update: () => {}, modify: () => {} })),
+      (registration) => Effect.sync(registration.remove)
+    ), { discard: true })
 
 const gauge = <const Labels extends ReadonlyArray<string>>(definition: Omit<Definition<Labels>, "kind">) => {
-  const of = family({ ...definition, kind: "gauge" }, (options) => Metric.gauge(definition.name, options))
+  const of = family({ ...definition, kind: "gauge" }, Metric.gauge)
   return {
-    set: (value: number, ...values: Values<Labels>): void => of(values).updateUnsafe(value, context),
+    set: (value: number, ...values: Values<Labels>): void => updateAll(of(values), value),
     observe: (read: () => number, ...values: Values<Labels>) => observed(of(values), () => ({ value: read() }))
   }
 }
 
-/** A counter that something else counts. */
+/** A counter whose value is counted elsewhere. */
 const total = <const Labels extends ReadonlyArray<string>>(definition: Omit<Definition<Labels>, "kind">) => {
-  const of = family({ ...definition, kind: "counter" }, (options) => Metric.counter(definition.name, options))
+  const of = family({ ...definition, kind: "counter" }, Metric.counter)
   return {
     observe: (read: () => number, ...values: Values<Labels>) =>
       observed(of(values), () => ({ count: read(), incremental: true }))
   }
 }
 
-/** Tells how long an effect took, whichever way it ended. */
+/** Records the duration of an effect, whether it succeeds, fails or is interrupted. */
 export const timed = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
   record: (seconds: number, exit: Exit.Exit<A, E>) => void
@@ -116,77 +147,86 @@ export const timed = <A, E, R>(
 
 export const httpRequests = histogram({
   name: "http.server.request.duration",
-  meaning: "requests until the head of their answer; long polls count with the time they wait",
+  meaning: "time from a request to its response headers; the waiting time of long polls is included",
   labels: ["http.request.method", "http.route", "http.response.status_code"]
 }, httpSeconds)
 
 export const transitions = counter({
   name: "task.transitions",
-  meaning: "changes of tasks that this node committed",
+  meaning: "task events committed by this node, by event and resulting status",
   labels: ["event", "status"]
 })
 
 export const deadlineLateness = histogram({
   name: "task.deadline.lateness",
-  meaning: "how long after its moment a clock's event was committed",
+  meaning: "time from a deadline to the commit of its event",
   labels: ["event"]
 }, latenessSeconds)
 
-export const actors = gauge({ name: "task.actors", meaning: "live tasks that this node drives on", labels: [] })
+export const actors = gauge({
+  name: "task.active",
+  former: { name: "task.actors" },
+  meaning: "live tasks that this node owns",
+  labels: []
+})
 
 export const liveTasks = gauge({
   name: "task.live",
-  meaning: "live tasks in the database, of all nodes; looked at every 30 s at most",
+  meaning: "live tasks in the database, of all nodes; refreshed at most every 30 s",
   labels: ["status"]
 })
 
-export const oldestDue = gauge({
-  name: "task.oldest_due",
+export const deadlineOverdue = gauge({
+  name: "task.deadline.overdue",
+  former: { name: "task.oldest_due" },
   unit: "seconds",
-  meaning: "how long the first clock of all live tasks has been overdue; looked at every 30 s at most",
+  meaning: "time since the earliest deadline of all live tasks passed, 0 when none has; refreshed at most every 30 s",
   labels: []
 })
 
 export const coreCalls = histogram({
   name: "core.call.duration",
-  meaning: "calls to the processing core",
+  meaning: "duration of calls to the processing core",
   labels: ["operation", "outcome"]
 }, httpSeconds)
 
 export const webhookAttempts = histogram({
   name: "webhook.attempt.duration",
-  meaning: "attempts to deliver a webhook, by what came of them",
+  meaning: "duration of webhook attempts, by outcome",
   labels: ["outcome"]
 }, [...httpSeconds, 15])
 
 export const webhookLateness = histogram({
   name: "webhook.attempt.lateness",
-  meaning: "how long after it was due an attempt began",
+  meaning: "time from the moment an attempt was due to its start",
   labels: []
 }, latenessSeconds)
 
-export const webhooksLost = counter({
-  name: "webhook.attempts.lost",
-  meaning: "attempts of a node that ended before it knew the outcome, as found by another attempt",
+export const webhooksAbandoned = counter({
+  name: "webhook.attempts.abandoned",
+  former: { name: "webhook.attempts.lost" },
+  meaning: "attempts whose node stopped before it knew the outcome, counted when the next attempt begins",
   labels: []
 })
 
-export const hints = counter({
-  name: "node.hints",
-  meaning: "changes of tasks told to other nodes, and heard of them",
+export const clusterNotifications = counter({
+  name: "cluster.notifications",
+  former: { name: "node.hints", values: { sent: "told", received: "heard" } },
+  meaning: "task changes sent to other nodes and received from them, by direction (sent, received)",
   labels: ["direction"]
 })
 
-export const shardMoves = counter({
-  name: "cluster.shard.moves",
-  meaning: "shards that came to this node, or went, by a new division or a lost lease",
+export const shardReassignments = counter({
+  name: "cluster.shard.reassignments",
+  former: { name: "cluster.shard.moves" },
+  meaning: "shards that this node gained or lost, by direction (gained, lost)",
   labels: ["direction"]
 })
 
 export const revocationAge = gauge({
   name: "revocation.sync.age",
   unit: "seconds",
-  meaning: "since this node last read the revoked tokens; from 30 s on it asks for each token",
+  meaning: "time since this node last read the revoked tokens; from 30 s on it checks each token in the database",
   labels: []
 })
 
@@ -198,13 +238,13 @@ export const databaseConnections = gauge({
 
 export const databaseAvailable = gauge({
   name: "db.client.available",
-  meaning: "1 while the database answers this node, 0 during an outage",
+  meaning: "1 while the database responds to this node, 0 during an outage",
   labels: []
 })
 
 export const databaseWaiting = gauge({
   name: "db.client.connection.pending_requests",
-  meaning: "statements that wait for a connection to the database",
+  meaning: "statements that wait for a database connection",
   labels: []
 })
 
@@ -212,7 +252,7 @@ const eventLoopDelay = (statistic: string, what: string) =>
   gauge({
     name: `nodejs.eventloop.delay.${statistic}`,
     unit: "seconds",
-    meaning: `${what} of what the event loop adds to a timer, over the last 10 s or since someone last looked`,
+    meaning: `${what} delay that the event loop adds to a timer, over the last 10 s or since the last collection`,
     labels: []
   })
 export const eventLoopDelays = {
@@ -224,7 +264,7 @@ export const eventLoopDelays = {
 export const eventLoopUtilization = gauge({
   name: "nodejs.eventloop.utilization",
   unit: "ratio",
-  meaning: "share of its time that the event loop was busy, over the same span",
+  meaning: "share of time that the event loop was busy, over the same period",
   labels: []
 })
 
@@ -235,7 +275,7 @@ export const memory = gauge({
   labels: []
 })
 
-export const heap = gauge({ name: "v8js.memory.heap.used", unit: "bytes", meaning: "used heap", labels: [] })
+export const heap = gauge({ name: "v8js.memory.heap.used", unit: "bytes", meaning: "used heap memory", labels: [] })
 
 export const cpu = total({
   name: "process.cpu.time",
@@ -249,5 +289,5 @@ const suffixes = new Map(definitions.map(({ kind, name, unit }) => [
   `${unit === undefined ? "" : `_${unit}`}${kind === "counter" ? "_total" : ""}`
 ]))
 
-/** Prometheus's name for a metric: with its unit, and `_total` for what only grows. */
+/** The Prometheus name of a metric: with its unit, and `_total` for counters. */
 export const prometheusName = (name: string): string => name.replaceAll(".", "_") + (suffixes.get(name) ?? "")

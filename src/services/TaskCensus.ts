@@ -1,6 +1,6 @@
 /**
- * How many tasks are live and how late the first of them is, as gauges. The database is asked when someone looks, and not
- * again for a while, however many look.
+ * Gauges of the live tasks in the database and of the most overdue deadline. A refresh queries the database at most
+ * once in 30 s, however many callers there are.
  */
 import { Context, Duration, Effect, Layer, Schedule } from "effect"
 import { activeStatuses } from "../domain/Task.ts"
@@ -9,10 +9,10 @@ import * as Metrics from "./Metrics.ts"
 import { TaskRepository } from "./TaskRepository.ts"
 
 const interval = Duration.seconds(30)
-const patience = Duration.seconds(5)
+const timeout = Duration.seconds(5)
 
 export class TaskCensus extends Context.Service<TaskCensus, {
-  /** Brings the gauges up to date where they are old. A database that does not answer leaves them as they are. */
+  /** Updates the gauges if they are older than 30 s. They keep their values when the database does not respond. */
   readonly refresh: Effect.Effect<void>
 }>()("async-task-service/services/TaskCensus") {
   static readonly layer = Layer.effect(
@@ -23,16 +23,16 @@ export class TaskCensus extends Context.Service<TaskCensus, {
         const { counts, nextDeadline } = yield* repository.liveStanding
         for (const status of activeStatuses) Metrics.liveTasks.set(counts[status], status)
         const overdue = nextDeadline === null ? 0 : Math.max(0, (yield* now) - nextDeadline)
-        Metrics.oldestDue.set(overdue / 1_000_000)
+        Metrics.deadlineOverdue.set(overdue / 1_000_000)
       }).pipe(
-        Effect.timeout(patience),
+        Effect.timeout(timeout),
         Effect.catchCause((cause) => Effect.logDebug("live tasks could not be counted", cause))
       )
       return TaskCensus.of({ refresh: yield* Effect.cachedWithTTL(take, interval) })
     })
   )
 
-  /** For those who are sent metrics, and so never come to look. */
+  /** Refreshes periodically for OTLP, which never scrapes. */
   static readonly layerRepeated = Layer.effectDiscard(
     Effect.flatMap(
       TaskCensus,

@@ -1,7 +1,7 @@
 /**
- * Sends the webhooks that are owed: a bounded set of fibers, one an attempt. An attempt is counted by its claim, before it
- * is sent; a node that dies leaves a row that any other claims once the attempt counts as lost. `OriginWindows` keeps the
- * origins from delaying each other.
+ * Sends pending webhooks from a bounded set of fibers, one per attempt. Claiming a delivery counts the attempt before
+ * it is sent. The claim is a lease: if the node dies, another node claims the delivery when the lease expires.
+ * `OriginWindows` limits the attempts in flight per origin, so that a slow origin does not delay the others.
  */
 import { Context, Duration, Effect, FiberSet, Layer, Queue } from "effect"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
@@ -18,18 +18,21 @@ import { WebhookSender } from "./WebhookSender.ts"
 import { WebhookSignatures } from "./WebhookSignatures.ts"
 import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookStore } from "./WebhookStore.ts"
 
-/** A target that hangs holds a place for the whole time-out. */
+/** Attempts in flight on this node. A target that hangs holds a permit for the whole timeout. */
 const bounds = { total: 1024, reserved: 256, smallest: 8, largest: 64 }
 const claimBatch = 128
 const settleBatch = 256
 
-/** Beyond its time-out an attempt is given this for what the node itself has to do, before it counts as lost. */
+/** Added to the timeout for the node's own work, before an attempt counts as lost. */
 const grace = Duration.seconds(5)
-const drainPatience = Duration.seconds(5)
+const drainTimeout = Duration.seconds(5)
 
 const encoder = new TextEncoder()
 
-/** Whether an origin took all the places that it was offered: it may have more to send, and may have hidden others. */
+/**
+ * Whether an origin took all the permits that it was offered. Its further deliveries may have filled the rows that the
+ * claim examined, and so hidden those of other origins.
+ */
 const hasUsedUp = (
   claimed: ReadonlyArray<ClaimedDelivery>,
   { places, placesOfOthers }: Pick<ClaimRequest, "places" | "placesOfOthers">
@@ -40,7 +43,7 @@ const hasUsedUp = (
 }
 
 export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
-  /** Begins no more attempts, and waits a while for those under way. */
+  /** Begins no more attempts, and waits at most 5 s for those in flight. */
   readonly drain: Effect.Effect<void>
 }>()("async-task-service/services/WebhookDispatcher") {
   static readonly layer = Layer.effect(
@@ -74,7 +77,7 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
         }
       })
 
-      /** Where others wait for the place that becomes free, they are looked for. */
+      /** Wakes the claim loop when deliveries may be waiting for the permit that is returned here. */
       const leave = (origin: string, answered: boolean) => {
         if (windows.places === 0 || windows.placesOf(origin) === 0 || windows.placesOfOthers === 0) {
           webhookOwed.openUnsafe()
@@ -93,14 +96,14 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
       const attempt = Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
         const startedAt = yield* now
         Metrics.webhookLateness.record(Math.max(0, startedAt - delivery.dueAt) / 1_000_000)
-        if (delivery.isAfterLost) Metrics.webhooksLost.add(1)
+        if (delivery.isAfterLost) Metrics.webhooksAbandoned.add(1)
         const failed = (error: AttemptError) => ({ responseStatus: null, error })
         const outcome = yield* post(delivery, startedAt).pipe(
           Effect.map((status) => ({ responseStatus: status, error: errorOfStatus(status) })),
           Effect.catchTag("NoAnswer", ({ error }) => Effect.succeed(failed(error))),
           Effect.catchTag("NoSuchElementError", () => Effect.succeed(failed("not_sent"))),
           Effect.catchDefect((defect) =>
-            Effect.as(Effect.logError("a webhook could not be sent", defect), failed("not_sent"))
+            Effect.as(Effect.logError("webhook attempt failed by a defect", defect), failed("not_sent"))
           ),
           Effect.timeoutOrElse({ duration: webhookTimeout, orElse: () => Effect.succeed(failed("timed_out")) })
         )
@@ -145,7 +148,7 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
       const pass = Effect.gen(function*() {
         yield* webhookOwed.close
         yield* Effect.repeat(Effect.uninterruptible(claimSome), { while: (mayHaveMore) => mayHaveMore }).pipe(
-          Effect.catchCause(logFault("webhooks are held up"))
+          Effect.catchCause(logFault("webhooks could not be claimed"))
         )
         yield* Effect.timeoutOption(webhookOwed.await, sweepInterval)
       })
@@ -158,7 +161,7 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
           isDraining = true
           yield* FiberSet.awaitEmpty(fibers)
           yield* Effect.repeat(Effect.yieldNow, { while: () => unsettled > 0 })
-        }).pipe(Effect.timeoutOption(drainPatience), Effect.asVoid)
+        }).pipe(Effect.timeoutOption(drainTimeout), Effect.asVoid)
       })
     })
   )

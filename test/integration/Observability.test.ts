@@ -327,7 +327,9 @@ describe("GET /internal/metrics", () => {
       assert.isTrue(types.get(family) === "histogram" || types.has(name!), line)
     }
     const expected = definitions
-      .filter(({ name }) => !/^(task\.deadline\.lateness|webhook\.attempts\.lost|node\.|cluster\.)/.test(name))
+      .filter(({ name }) =>
+        !/^(task\.deadline\.lateness|webhook\.attempts\.(lost|abandoned)|node\.|cluster\.)/.test(name)
+      )
       .map(({ name }) => prometheusName(name))
     assert.includeMembers([...types.keys()], expected)
     assert.include(body, `task_transitions_total{event="Completed",status="completed"} 1`)

@@ -1,7 +1,7 @@
 /**
- * Carries `TaskNotifications` between nodes on one database by NOTIFY. Nodes greet each other on the same channel, so that
- * a node without others sends nothing for a change. What gets lost on the way is found by comparing with the rows: by
- * `TaskWatch` for those who wait, by `TaskSweeper` for the tasks of this node.
+ * Carries `TaskNotifications` between the nodes of one database by NOTIFY. Nodes announce themselves on the same
+ * channel, so that a single node sends nothing for a change. Lost notifications are repaired from the rows: by
+ * `TaskWatch` for waiting requests, by `TaskSweeper` for the tasks of this node.
  */
 import { PgPool } from "@effect/sql-pg"
 import { Clock, Deferred, Duration, Effect, Layer, Queue, Schedule, Schema } from "effect"
@@ -14,17 +14,18 @@ import { TaskNotifications } from "../TaskNotifications.ts"
 
 const channel = "async_task_service"
 
-/** A payload holds 8,000 bytes, a task's id 37. */
+/** Task ids in one payload, which holds at most 8,000 bytes; an id with its separator takes 37. */
 const maxBatch = 200
 const maxOutgoing = 10_000
 
-const greetingInterval = Duration.seconds(5)
+const announceInterval = Duration.seconds(5)
 /** Milliseconds of silence after which a node counts as gone. */
 const maxSilence = 15_000
 const reconnect = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("1 second")])
-const startPatience = Duration.seconds(5)
+/** The longest that the start of the node waits for the channel. */
+const startTimeout = Duration.seconds(5)
 
-/** `hello` asks for an answer; `here` and `changed` do not. */
+/** `hello` announces a new node and requests a `here` from the others. `here` and `changed` get no response. */
 type Kind = "hello" | "here" | "changed"
 
 const isTaskId = Schema.is(TaskId)
@@ -36,7 +37,7 @@ export const layer = Layer.effectDiscard(
     const notifications = yield* TaskNotifications
     const random = yield* SecureRandom.SecureRandom
     const self = yield* random.uuidV4()
-    /** Other nodes, with the moment each was last heard of, in milliseconds. */
+    /** Other nodes, with the moment of the last message from each, in milliseconds. */
     const nodes = new Map<string, number>()
     const outgoing = yield* Queue.sliding<TaskId>(maxOutgoing)
 
@@ -48,11 +49,11 @@ export const layer = Layer.effectDiscard(
       if (node === undefined || node === self) return
       nodes.set(node, yield* Clock.currentTimeMillis)
       if (kind === "hello") {
-        // Whoever could not hear us may have told of nothing.
+        // The sender did not know about us, so it may have skipped us: rescan.
         yield* notifications.missed.open
         yield* send("here")
       }
-      Metrics.hints.add(uuids.length, "heard")
+      Metrics.clusterNotifications.add(uuids.length, "received")
       yield* Effect.forEach(uuids.filter(isTaskId), notifications.hear, { discard: true })
     })
 
@@ -64,16 +65,18 @@ export const layer = Layer.effectDiscard(
       yield* notifications.missed.open
       return yield* Effect.forever(Effect.flatMap(Queue.take(received), ({ payload }) => receive(payload)))
     }))
-    const quietly = Effect.catchCause((cause) => Effect.logDebug("a notification between nodes was not sent", cause))
+    const logFailure = Effect.catchCause((cause) =>
+      Effect.logDebug("a notification to the other nodes could not be sent", cause)
+    )
 
-    const greet = Effect.gen(function*() {
+    const announce = Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis
-      for (const [node, heard] of nodes) if (now - heard > maxSilence) nodes.delete(node)
+      for (const [node, seenAt] of nodes) if (now - seenAt > maxSilence) nodes.delete(node)
       yield* send("here")
     })
     const pass = Effect.flatMap(Queue.takeBetween(outgoing, 1, maxBatch), (uuids) => {
       const changed = new Set(uuids)
-      Metrics.hints.add(changed.size, "told")
+      Metrics.clusterNotifications.add(changed.size, "sent")
       return persistently(Effect.orDie(send("changed", changed)))
     })
 
@@ -81,8 +84,8 @@ export const layer = Layer.effectDiscard(
       if (nodes.size > 0) Queue.offerUnsafe(outgoing, uuid)
     })
     yield* Effect.forkScoped(Effect.retry(listen, reconnect))
-    yield* Effect.forkScoped(Effect.repeat(quietly(greet), Schedule.spaced(greetingInterval)))
-    yield* Effect.forkScoped(Effect.forever(quietly(pass)))
-    yield* Effect.timeoutOption(Deferred.await(listening), startPatience)
+    yield* Effect.forkScoped(Effect.repeat(logFailure(announce), Schedule.spaced(announceInterval)))
+    yield* Effect.forkScoped(Effect.forever(logFailure(pass)))
+    yield* Effect.timeoutOption(Deferred.await(listening), startTimeout)
   })
 )
