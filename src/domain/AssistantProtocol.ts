@@ -1,4 +1,4 @@
-/** The wire to the assistant backend (CONTRACT 5): what the core asks of it, and the lines in which a turn comes back. */
+/** The protocol of the assistant backend: the requests that the core sends, and the lines of a streamed turn. */
 import { Schema } from "effect"
 import { JsonObject } from "./OpaqueJson.ts"
 import { ToolCall, ToolResult } from "./ToolCall.ts"
@@ -24,8 +24,8 @@ export const CreateTranscription = Schema.Struct({ file: Schema.Struct({ id: Sch
 export const Transcription = Schema.Struct({ text: Schema.String })
 
 /**
- * One line of a turn's stream (`application/x-ndjson`). The last one is `completed`, `tool_calls` or `failed`, whose
- * message is safe to show.
+ * One line of a turn's stream (`application/x-ndjson`). The last line is `completed`, `tool_calls` or `failed`. The
+ * message of `failed` is safe to show to users.
  */
 export const TurnLine = Schema.Union([
   Schema.Struct({ type: Schema.Literal("progress"), turn: JsonObject }),

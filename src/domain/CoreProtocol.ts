@@ -1,4 +1,4 @@
-/** The wire between the service and the processing core, both ways (CONTRACT 4). */
+/** The protocol between the service and the processing core, in both directions. */
 import { Schema } from "effect"
 import * as Failure from "./Failure.ts"
 import { fromValue, JsonObject, OpaqueJson } from "./OpaqueJson.ts"
@@ -21,16 +21,18 @@ export type StartRun = typeof StartRun.Type
 
 const envelope = {
   task_id: Schema.String.annotate({ description: "The task." }),
-  run_id: Schema.String.annotate({ description: "The run that the event speaks of, which is the fence." }),
+  run_id: Schema.String.annotate({
+    description: "The run that the event belongs to. Events of a run that is not the task's current one are refused."
+  }),
   event_id: Schema.NonEmptyString.check(Schema.isMaxLength(255, { expected: "at most 255 characters" })).annotate({
-    description: "The core's name for the event: one that was seen before changes nothing."
+    description: "Identifies the event within the task. An event whose id was seen before changes nothing."
   })
 }
 
 const wholeTurn = JsonObject.annotate({ identifier: "Turn" })
-const turn = Schema.optional(Schema.NullOr(wholeTurn)).annotate({ description: "What was said so far." })
+const turn = Schema.optional(Schema.NullOr(wholeTurn)).annotate({ description: "The turn so far." })
 
-/** A kind of event, by name and meaning. */
+/** One event type, with its name and description in the OpenAPI document. */
 const eventOf = <Type extends string, Fields extends Schema.Struct.Fields>(
   type: Type,
   identifier: string,
@@ -43,28 +45,30 @@ export type FailureCode = typeof FailureCode.Type
 
 /** Body of `POST /internal/core/events`. */
 export const CoreEvent = Schema.Union([
-  eventOf("processing", "ProcessingEvent", "The core accepted the run and is at work.", {}),
+  eventOf("processing", "ProcessingEvent", "The core accepted the run and is working on it.", {}),
   eventOf("progress", "ProgressEvent", "A partial turn; it replaces the last one.", { turn: wholeTurn }),
   eventOf("interrupted", "InterruptedEvent", "The model called client tools.", {
     tool_calls: Schema.NonEmptyArray(ToolCall).annotate({ description: "The calls, at least one." }),
-    state: Schema.optional(Schema.Json).annotate({ description: "The core's own, handed back when the task resumes." }),
+    state: Schema.optional(Schema.Json).annotate({
+      description: "Opaque state of the core, sent back when the task resumes."
+    }),
     turn
   }),
   eventOf("completed", "CompletedEvent", "The run ended well.", { turn: wholeTurn }),
   eventOf("failed", "FailedEvent", "The run failed.", {
-    code: FailureCode.annotate({ description: "Why." }),
+    code: FailureCode.annotate({ description: "The cause of the failure." }),
     message: Schema.optional(Schema.NullOr(Schema.String)).annotate({ description: "A reason that is safe to show." }),
     turn
   })
 ]).annotate({
   identifier: "CoreEvent",
-  description: "What the processing core reports of a run.",
+  description: "An event that the processing core reports about a run.",
   discriminator: "type",
   expected: "one of processing, progress, interrupted, completed, failed"
 })
 export type CoreEvent = typeof CoreEvent.Type
 
-/** CONTRACT 3: SPEC's message of the code; for `internal` the one the core marks as safe to show, if any. */
+/** The fixed message of the code. For `internal`, the core's own message, which it marks as safe to show, wins. */
 const errorOf = (code: FailureCode, message: string | null | undefined): string => {
   switch (code) {
     case "assistant_not_found":
@@ -78,7 +82,7 @@ const errorOf = (code: FailureCode, message: string | null | undefined): string 
   }
 }
 
-/** What a core event means to the task. */
+/** Translates an event of the core into an event of the task. */
 export const toTaskEvent = (event: CoreEvent): TaskEvent => {
   switch (event.type) {
     case "processing":

@@ -1,4 +1,4 @@
-/** The clocks of a live task and the event that each raises when it runs out. */
+/** The deadlines of a live task, and the event that each one raises when it passes. */
 import type { Duration } from "effect"
 import * as Failure from "./Failure.ts"
 import { isTerminal, TaskEvent, type TaskHead } from "./Task.ts"
@@ -9,7 +9,10 @@ export interface Due {
   readonly event: TaskEvent
 }
 
-/** The first clock to run out: acceptance while pending (SPEC 30 s), the time limit always. */
+/**
+ * The deadline that passes first, with its event. A pending task that was sent to the core has an acceptance deadline;
+ * every live task has a time limit. Terminal tasks have neither.
+ */
 export const nextDue = (head: TaskHead, acceptanceTimeout: Duration.Duration): Due | undefined => {
   if (isTerminal(head.status)) return undefined
   const limit: Due = {

@@ -1,4 +1,6 @@
-/** The human-readable reasons of a failed task: SPEC "Processing errors" and CONTRACT 3. Never a backend's own words. */
+/**
+ * The messages in `error` of a failed task. They are part of the API. The text of a backend's response never appears.
+ */
 import { Duration } from "effect"
 
 export const tokenRevoked = "Token revoked"

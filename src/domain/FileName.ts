@@ -1,7 +1,9 @@
-/** A file's name as it is passed on: what the user called it, without a folder to lead out of and without controls. */
+/** Sanitizes file names before they are forwarded: removes folders (path traversal) and control characters. */
 
-// oxlint-disable-next-line eslint/no-control-regex -- they are what is looked for
+// oxlint-disable-next-line eslint/no-control-regex -- the expression matches control characters
 const controls = /[\0-\u001f\u007f]/g
 
-/** RFC 7578, 4.2: no receiver should follow the folders of a name. Both separators count, whoever runs the backend. */
+/**
+ * The last segment of a path. RFC 7578, 4.2 forbids receivers to use folders. Both `/` and `\` separate, on any system.
+ */
 export const baseName = (name: string): string => name.replaceAll(controls, "").replace(/^.*[/\\]/s, "")

@@ -1,25 +1,27 @@
-/** How often a run is offered to the core, and how soon again (CONTRACT 4). */
+/** The retry schedule of calls to the core: dispatch of a run, and stop of a run. */
 import { Duration, Effect, Schedule, Schema } from "effect"
 
-/** The core did not take the call: it may be tried again. */
+/** The core could not be reached or is overloaded. The call may be retried. */
 export class CoreUnavailable extends Schema.TaggedError<CoreUnavailable>()("CoreUnavailable", {
   reason: Schema.String,
-  /** The core's `Retry-After`. */
+  /** From the core's `Retry-After` header. */
   retryAfter: Schema.NullOr(Schema.Duration)
 }) {}
 
-/** The core will not take this call, however often it is made. */
+/** The core refused the call for good. A retry would be refused too. */
 export class CoreRefused extends Schema.TaggedError<CoreRefused>()("CoreRefused", { status: Schema.Int }) {}
 
-/** Statuses that ask for another try; any other outside of 2xx is a refusal. */
+/** Whether a status other than 2xx may be retried. Any other one is a refusal. */
 export const isRetryableStatus = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
-/** From 200 ms, doubling up to 5 s, spread by a fifth so that a returning core is not stormed. */
+/** From 200 ms, doubling up to 5 s, with 20 % jitter so that nodes do not all call a recovered core together. */
 const backoff = Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("5 seconds")]).pipe(
   Schedule.jittered
 )
 
-/** The back-off, or the core's `Retry-After` where that is longer. It goes on for as long as the run is wanted. */
+/**
+ * The backoff, or the core's `Retry-After` where that is longer. It never ends: the task's deadlines end the retries.
+ */
 export const schedule = backoff.pipe(
   Schedule.setInputType<CoreUnavailable>(),
   Schedule.modifyDelay(({ duration, input }) =>
@@ -27,5 +29,5 @@ export const schedule = backoff.pipe(
   )
 )
 
-/** A stop is owed until it is delivered: from 1 s, doubling up to a minute. */
+/** The delay after failed attempt `attempt` (from 1) to stop a run: from 1 s, doubling up to 60 s, without an end. */
 export const stopDelay = (attempt: number): Duration.Duration => Duration.seconds(Math.min(60, 2 ** (attempt - 1)))

@@ -1,18 +1,18 @@
-/** JSON that the gateway keeps and passes on without looking inside (CONTRACT 2, "turn"). */
+/** JSON that the gateway stores and returns without reading it: turns, and the state of the core. */
 import { Predicate, Schema, SchemaTransformation } from "effect"
 
-/** Opaque JSON as text, which is how it is stored and answered. */
+/** Opaque JSON as text, as it is stored and sent. */
 export const OpaqueJson = Schema.String.pipe(Schema.brand("OpaqueJson"))
 export type OpaqueJson = typeof OpaqueJson.Type
 
-/** The text of a value that JSON can carry; absent fields of it are left out. */
+/** Serializes a value. Fields that are undefined are left out. */
 export const fromValue = (value: object): OpaqueJson => OpaqueJson.make(JSON.stringify(value))
 
 export type JsonObject = { readonly [key: string]: Schema.Json }
 
 const AnyObject = Schema.Record(Schema.String, Schema.Json)
 
-/** An array of JSON objects, taken by reference; a wrong one is one error, however long it is. */
+/** An array of JSON objects, kept by reference. An invalid array is one error, so that its length does not matter. */
 export const JsonObjects = Schema.declare(
   (value): value is ReadonlyArray<JsonObject> => Array.isArray(value) && value.every(Predicate.isObject),
   {
@@ -24,7 +24,7 @@ export const JsonObjects = Schema.declare(
   }
 )
 
-/** A JSON object, taken by reference so that every key of it survives (`__proto__` included). */
+/** A JSON object, kept by reference so that every key survives, `__proto__` included. */
 export const JsonObject = Schema.declare(
   (value): value is JsonObject => Predicate.isObject(value),
   {

@@ -1,10 +1,10 @@
-/** Who asks: the user of the token and what tells this token from another. */
+/** The authenticated user and the identity of the token. */
 import { Predicate, type Redacted, Schema } from "effect"
 
-/** OpenID Connect's bound of a subject, in characters. */
+/** OpenID Connect's maximum length of `sub`, in characters. */
 const maxNameLength = 255
 
-/** What may name a user or a token. */
+/** Whether a claim is usable as the id of a user or a token: a non-empty, well-formed text that Postgres can store. */
 export const isName = (claim: unknown): claim is string =>
   Predicate.isString(claim) && claim !== "" && claim.length <= maxNameLength && claim.isWellFormed() &&
   !claim.includes("\0")
@@ -12,14 +12,14 @@ export const isName = (claim: unknown): claim is string =>
 export const Principal = Schema.Struct({
   /** The `sub` claim. */
   sub: Schema.String,
-  /** What a revocation names: the token's `jti`, else the SHA-256 of its `header.payload`. */
+  /** The token's `jti`, else the SHA-256 of its `header.payload`. Revocations refer to it. */
   tokenId: Schema.String,
   /** The `iat` claim: seconds since the epoch. */
   issuedAt: Schema.NullOr(Schema.Finite)
 })
 export type Principal = typeof Principal.Type
 
-/** A user with the very token of the request, which the core needs to call the assistant backend. */
+/** A user with the token of the request. The core needs the token to call the assistant backend. */
 export interface Caller {
   readonly principal: Principal
   readonly token: Redacted.Redacted

@@ -1,4 +1,4 @@
-/** A token, or every older token of a user, that is not to be taken any more (CONTRACT 6, Tokens). */
+/** Revocations: of one token, or of every token of a user that was issued before a moment. */
 import { Schema } from "effect"
 import type { Principal } from "./Principal.ts"
 import { Timestamp } from "./Timestamp.ts"
@@ -6,22 +6,22 @@ import { Timestamp } from "./Timestamp.ts"
 export const Revocation = Schema.TaggedUnion({
   /** One token, by `Principal.tokenId`. */
   Token: { tokenId: Schema.String, expiresAt: Schema.NullOr(Timestamp) },
-  /** Every token of a user that was issued before a moment; one that does not say when counts as older. */
+  /** Every token of a user that was issued before a moment. A token without `iat` counts as issued before. */
   User: { sub: Schema.String, issuedBefore: Timestamp, expiresAt: Schema.NullOr(Timestamp) }
 })
 export type Revocation = typeof Revocation.Type
 
-/** Whether the token was issued before a moment, as far as one can tell. */
+/** Whether the token was issued before a moment. A token without `iat` counts as issued before. */
 export const isIssuedBefore = ({ issuedAt }: Principal, moment: Timestamp): boolean =>
   issuedAt === null || issuedAt * 1_000_000 < moment
 
-/** Whether a revocation is one of the token that `principal` came with. */
+/** Whether the revocation applies to the token of `principal`. */
 export const covers = (revocation: Revocation, principal: Principal): boolean =>
   revocation._tag === "Token"
     ? revocation.tokenId === principal.tokenId
     : revocation.sub === principal.sub && isIssuedBefore(principal, revocation.issuedBefore)
 
-/** Two revocations of one token or user count as the one that refuses more. */
+/** Merges two revocations of the same token or user into the stricter one. */
 export const merge = (one: Revocation | undefined, other: Revocation): Revocation => {
   if (one === undefined) return other
   const expiresAt = one.expiresAt === null || other.expiresAt === null

@@ -1,6 +1,6 @@
 /**
- * The task and its state machine. `transitions` is the only place that says which status may follow which:
- * `transition`, the guards in SQL, the check constraint, README's table and the property tests all read it.
+ * The task and its state machine. `transitions` is the only definition of which status may follow which:
+ * `transition`, the guards in SQL, the check constraint, the README's table and the property tests all read it.
  */
 import { Result, Schema } from "effect"
 import { OpaqueJson } from "./OpaqueJson.ts"
@@ -11,7 +11,10 @@ import { ToolCall, ToolResult } from "./ToolCall.ts"
 export const TaskId = Schema.String.check(Schema.isUUID()).pipe(Schema.brand("TaskId"))
 export type TaskId = typeof TaskId.Type
 
-/** One hand-over of a task to the core, and the fence of its events: a new one for each leg (CONTRACT 4). */
+/**
+ * One run of a task by the core. The first dispatch and each resume after tool results begin a new run. The id is the
+ * fence of the core's events: events of an earlier run are refused.
+ */
 export const RunId = Schema.String.check(Schema.isUUID()).pipe(Schema.brand("RunId"))
 export type RunId = typeof RunId.Type
 
@@ -24,7 +27,7 @@ export const TaskEvent = Schema.TaggedUnion({
   Accepted: {},
   /** A partial turn; it replaces the last one. */
   Progressed: { turn: OpaqueJson },
-  /** The model called client tools. `state` is the core's own, handed back when the task resumes. */
+  /** The model called client tools. `state` is opaque state of the core, sent back when the task resumes. */
   Interrupted: {
     toolCalls: Schema.NonEmptyArray(ToolCall),
     state: Schema.NullOr(OpaqueJson),
@@ -33,12 +36,12 @@ export const TaskEvent = Schema.TaggedUnion({
   Completed: { turn: OpaqueJson },
   /** The core reported an error. */
   Failed: { error: Schema.String, turn: Schema.NullOr(OpaqueJson) },
-  /** The core answered that it will not take the run. It may have taken it before, and lost its answer then. */
+  /** The core refused the run. It may have accepted it in an earlier attempt whose response was lost. */
   Refused: { error: Schema.String },
   AcceptanceExpired: { error: Schema.String },
   TimeLimitExceeded: { error: Schema.String },
   TokenRevoked: {},
-  /** `runId` names the leg that resumes the task; the token, `userToken` when encrypted, becomes the task's own. */
+  /** `runId` is the run that resumes the task. The token (`userToken`, encrypted) replaces the task's token. */
   ToolResultsSubmitted: {
     results: Schema.Array(ToolResult),
     runId: RunId,
@@ -50,7 +53,7 @@ export const TaskEvent = Schema.TaggedUnion({
 export type TaskEvent = typeof TaskEvent.Type
 export type TaskEventTag = TaskEvent["_tag"]
 
-/** SPEC "States and transitions": every legal move. */
+/** Every legal transition: the status that an event leads to, by the status it leaves. */
 export const transitions = {
   pending: {
     Accepted: "processing",
@@ -94,17 +97,17 @@ export class IllegalTransition extends Schema.TaggedError<IllegalTransition>()("
 const next = (from: TaskStatus, event: TaskEventTag): TaskStatus | undefined =>
   (transitions[from] as Partial<Record<TaskEventTag, TaskStatus>>)[event]
 
-/** Where `event` leads from `from`; total over every status and event. */
+/** The status that `event` leads to from `from`. It is total over every status and event. */
 export const transition = (from: TaskStatus, event: TaskEventTag): Result.Result<TaskStatus, IllegalTransition> => {
   const to = next(from, event)
   return to === undefined ? Result.fail(new IllegalTransition({ from, event })) : Result.succeed(to)
 }
 
-/** The statuses an event may leave from: the guard of every statement that changes a task. */
+/** The statuses that an event may leave: the guard of every statement that changes a task. */
 export const sourcesOf = (event: TaskEventTag): ReadonlyArray<TaskStatus> =>
   TaskStatus.literals.filter((status) => next(status, event) !== undefined)
 
-/** The one status an event leads to, whichever source it leaves; a test holds the table to that. */
+/** The status that an event leads to. It does not depend on the status it leaves, which a test asserts. */
 export const targetOf = (event: TaskEventTag): TaskStatus => {
   for (const status of TaskStatus.literals) {
     const to = next(status, event)
@@ -115,15 +118,15 @@ export const targetOf = (event: TaskEventTag): TaskStatus => {
 
 export const isTerminal = (status: TaskStatus): boolean => Object.keys(transitions[status]).length === 0
 
-/** Statuses that hold one of a user's active-task slots (SPEC "Limits"). */
+/** Statuses that occupy one of a user's active-task slots. */
 export const activeStatuses: ReadonlyArray<TaskStatus> = TaskStatus.literals.filter((status) => !isTerminal(status))
 
-/** Events by which a run goes on or ends well: with a revoked token it does neither (CONTRACT 3). */
+/** Whether the event continues a run or completes it. With a revoked token the task fails instead. */
 export const needsValidToken = (event: TaskEventTag): boolean => tokenBound.has(event)
 
 const tokenBound: ReadonlySet<TaskEventTag> = new Set(["Accepted", "Progressed", "Interrupted", "Completed"])
 
-/** Whether the core may still be at work on the run that `event` ends, and so has to be told to stop (CONTRACT 3, 4). */
+/** The reason sent to the core when `event` ends a run that it may still work on; undefined when no stop is needed. */
 export const stopReasonOf = (event: TaskEventTag): string | undefined => stopReasons[event]
 
 const stopReasons: Partial<Record<TaskEventTag, string>> = {
@@ -134,7 +137,7 @@ const stopReasons: Partial<Record<TaskEventTag, string>> = {
   Canceled: "canceled"
 }
 
-/** What a list row shows (SPEC "Task summary"). */
+/** One row of the task list. */
 export interface TaskSummary {
   readonly uuid: TaskId
   readonly sub: string
@@ -146,17 +149,17 @@ export interface TaskSummary {
 }
 
 export interface Task extends TaskSummary {
-  /** The core's result, as it gave it; partial until the task is completed. */
+  /** The core's result, unchanged. It is partial until the task is completed. */
   readonly turn: OpaqueJson | null
-  /** Counts the changes of the task, and so names a version of it. */
+  /** Counts the changes of the task, and so identifies a version of it. */
   readonly revision: number
   readonly runId: RunId
   readonly deadline: Timestamp
-  /** End of the acceptance clock, once that has started. */
+  /** The acceptance deadline; null until the task is sent to the core for the first time. */
   readonly acceptanceDeadline: Timestamp | null
 }
 
-/** What an actor needs to know of a live task: where it stands and which clocks run. */
+/** The part of a live task that its actor needs: status, current run and deadlines. */
 export const TaskHead = Schema.Struct({
   uuid: TaskId,
   sub: Schema.String,
@@ -166,7 +169,7 @@ export const TaskHead = Schema.Struct({
   /** Seconds, counted from creation. */
   maxExecutionTime: Schema.Int,
   deadline: Timestamp,
-  /** End of the acceptance clock; null until the task is handed to the core for the first time. */
+  /** The acceptance deadline; null until the task is sent to the core for the first time. */
   acceptanceDeadline: Schema.NullOr(Timestamp)
 })
 export type TaskHead = typeof TaskHead.Type

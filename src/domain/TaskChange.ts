@@ -1,4 +1,4 @@
-/** What an event writes into a task: the same for every store. Where it may be written is `Task.transitions`' matter. */
+/** The fields that an event writes into a task, the same for every store. `Task.transitions` decides whether it may. */
 import * as Failure from "./Failure.ts"
 import { fromValue, type OpaqueJson } from "./OpaqueJson.ts"
 import type { Principal } from "./Principal.ts"
@@ -10,11 +10,11 @@ export interface TaskChange {
   readonly isTerminal: boolean
   readonly error: string | null
   readonly pendingToolCalls: ReadonlyArray<ToolCall> | null
-  /** A new turn; null leaves what is there, so that partial output is kept. */
+  /** The new turn; null keeps the present one, so that partial output survives. */
   readonly turn: OpaqueJson | null
-  /** The core's state, to be handed back on resume; undefined leaves what is there. */
+  /** The core's state, sent back on resume; undefined keeps the present one. */
   readonly coreState: OpaqueJson | null | undefined
-  /** The leg that begins; undefined when the event begins none. */
+  /** The run that begins; undefined when the event begins none. */
   readonly leg:
     | {
       readonly runId: RunId
@@ -23,7 +23,7 @@ export interface TaskChange {
       readonly userToken: string
     }
     | undefined
-  /** Why the core has to be told to stop the run; undefined when it need not be. */
+  /** The reason of the stop request to the core; undefined when none is sent. */
   readonly stopReason: string | undefined
 }
 

@@ -1,4 +1,4 @@
-/** Why something asked of a task was not done: facts, the same to REST, RPC and everything inside. */
+/** Reasons why a request about a task fails. REST and RPC map them to their own errors. */
 import { Schema } from "effect"
 import { TaskStatus } from "./Task.ts"
 
@@ -19,7 +19,7 @@ export class TaskNotInterrupted extends Schema.TaggedError<TaskNotInterrupted>()
 }) {
   override get message() {
     return this.status === "interrupted"
-      ? "The task has moved on meanwhile. Read it again."
+      ? "The task has changed in the meantime. Read it again."
       : `The task is ${this.status}, not interrupted.`
   }
 }
@@ -31,7 +31,7 @@ export class RunSuperseded extends Schema.TaggedError<RunSuperseded>()("RunSuper
   }
 }
 
-/** Tool results that do not answer each pending call exactly once. `index` is absent when one is missing. */
+/** The tool results do not answer each pending call exactly once. `index` is null when a result is missing. */
 export class ToolResultsMismatch extends Schema.TaggedError<ToolResultsMismatch>()("ToolResultsMismatch", {
   problems: Schema.Array(Schema.Struct({ index: Schema.NullOr(Schema.Int), message: Schema.String }))
 }) {
@@ -40,7 +40,7 @@ export class ToolResultsMismatch extends Schema.TaggedError<ToolResultsMismatch>
   }
 }
 
-/** SPEC "Limits": the user already holds as many active tasks as allowed. */
+/** The user already has the maximum number of active tasks. */
 export class TooManyActiveTasks extends Schema.TaggedError<TooManyActiveTasks>()("TooManyActiveTasks", {
   maximum: Schema.Int
 }) {
@@ -49,14 +49,14 @@ export class TooManyActiveTasks extends Schema.TaggedError<TooManyActiveTasks>()
   }
 }
 
-/** The user has too many requests that wait. */
+/** The user already has the maximum number of waiting requests (long polls and event streams). */
 export class TooManyWaiting extends Schema.TaggedError<TooManyWaiting>()("TooManyWaiting", { maximum: Schema.Int }) {
   override get message() {
-    return `Too many requests wait at a time. The maximum is ${this.maximum}.`
+    return `Too many waiting requests. The maximum is ${this.maximum}.`
   }
 }
 
-/** The key stands for another request already (CONTRACT 2, `Idempotency-Key`). */
+/** The `Idempotency-Key` was used for a request with another body. */
 export class IdempotencyKeyReused extends Schema.TaggedError<IdempotencyKeyReused>()("IdempotencyKeyReused", {}) {
   override get message() {
     return "This key was used for another request within the last 24 hours"

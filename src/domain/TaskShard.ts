@@ -1,6 +1,6 @@
 /**
- * The shards that tasks are dealt to, so that nodes can divide them among themselves. A task's shard is told by the last
- * 16 bits of its id and never changes; nodes of different versions must agree on it, so neither may this rule.
+ * Assigns tasks to shards, which the nodes of a cluster divide among themselves. The last 16 bits of a task's id
+ * determine its shard. This rule must never change, because nodes of different versions have to agree on it.
  */
 import { TaskId } from "./Task.ts"
 
@@ -13,7 +13,7 @@ const bits = (id: TaskId) => Number.parseInt(id.slice(-4), 16)
 
 export const of = (id: TaskId): TaskShard => bits(id) % count
 
-/** The id that is nearest to `id` in one of the `shards`, of which there is at least one. */
+/** The id that is nearest to `id` in one of `shards`, which must not be empty. */
 export const moveTo = (id: TaskId, shards: ReadonlyArray<TaskShard>): TaskId => {
   const value = bits(id)
   const shard = shards[value % shards.length] ?? of(id)

@@ -1,9 +1,9 @@
-/** The public JSON of a task: what `GET` answers and a webhook carries, byte for byte the same (SPEC "Events"). */
+/** The public JSON of a task. `GET /api/tasks/{uuid}` and webhooks carry the same bytes. */
 import type { Task, TaskSummary } from "./Task.ts"
 import { format } from "./Timestamp.ts"
 import { waitingOn } from "./WaitingOn.ts"
 
-/** SPEC "Task summary". */
+/** The task summary: a row of the task list. It has no `turn`. */
 export const summarize = (task: TaskSummary) => ({
   uuid: task.uuid,
   status: task.status,
@@ -13,7 +13,7 @@ export const summarize = (task: TaskSummary) => ({
   ...(task.pendingToolCalls === null ? {} : { pending_tool_calls: task.pendingToolCalls })
 })
 
-/** SPEC "GET /api/tasks": rows of one page, and where it stands among all of them. */
+/** The response of `GET /api/tasks`: the rows of one page and its position among all pages. */
 export const paginate = (
   rows: ReadonlyArray<TaskSummary>,
   total: number,
@@ -23,11 +23,11 @@ export const paginate = (
   meta: { current_page: page, per_page: perPage, last_page: Math.max(1, Math.ceil(total / perPage)), total }
 })
 
-/** SPEC "Task", as JSON text: the turn is spliced in unread, since it may be large. */
+/** The Task object as JSON text. The stored text of the turn is spliced in without parsing, because it may be large. */
 export const encode = (task: TaskSummary & Pick<Task, "turn">, extras: object = {}): string =>
   `${JSON.stringify({ ...summarize(task), ...extras }).slice(0, -1)},"turn":${task.turn ?? "null"}}`
 
-/** CONTRACT 2: `waiting_on`, when it is asked for. */
+/** The field `waiting_on` of `?include=waiting_on`. */
 export const describeWaiting = (task: Task) => {
   const waiting = waitingOn(task)
   return { waiting_on: waiting === null ? null : { ...waiting, until: format(waiting.until) } }

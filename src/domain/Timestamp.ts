@@ -1,10 +1,13 @@
-/** Moments as whole microseconds since the Unix epoch: exact in a double until the year 2255, and what Postgres keeps. */
+/**
+ * Moments as whole microseconds since the Unix epoch: exact in a double until the year 2255, and the precision of
+ * Postgres.
+ */
 import { Clock, DateTime, Duration, Effect, Schema } from "effect"
 
 export const Timestamp = Schema.Int.pipe(Schema.brand("Timestamp"))
 export type Timestamp = typeof Timestamp.Type
 
-/** The present moment by the running fiber's Clock, so that TestClock drives it. */
+/** The present moment of the running fiber's Clock, so that TestClock drives it. */
 export const now: Effect.Effect<Timestamp> = Effect.map(
   Clock.currentTimeNanos,
   (nanos) => Timestamp.make(Number(nanos / 1000n))
@@ -17,7 +20,7 @@ export const plus = (moment: Timestamp, duration: Duration.Input): Timestamp =>
 export const until = (moment: Timestamp): Effect.Effect<Duration.Duration> =>
   Effect.map(now, (present) => Duration.millis(Math.max(0, (moment - present) / 1000)))
 
-/** CONTRACT 2: exactly six fractional digits and `Z`, as in `2026-11-21T08:30:00.123456Z`. */
+/** ISO 8601 with exactly six fractional digits and `Z`, as in `2026-11-21T08:30:00.123456Z`. */
 export const format = (moment: Timestamp): string => {
   const millis = Math.floor(moment / 1000)
   const micros = String(moment - millis * 1000).padStart(3, "0")

@@ -1,11 +1,11 @@
-/** Who has to act next on a task, and until when (CONTRACT 2, `?include=waiting_on`). */
+/** The party that has to act next on a task, and its deadline. Shown with `?include=waiting_on`. */
 import type { TaskHead } from "./Task.ts"
 import type { Timestamp } from "./Timestamp.ts"
 
 export interface WaitingOn {
   readonly party: "core" | "client"
   readonly for: "acceptance" | "result" | "tool_results"
-  /** When the task fails unless they do. */
+  /** The task fails at this moment unless the party acts. */
   readonly until: Timestamp
 }
 

@@ -1,63 +1,63 @@
 /**
- * A webhook delivery: which changes owe one, and when its attempts are made (SPEC "Events", CONTRACT 7). The number of
- * attempts made, which is persisted, is all the state that the schedule has: any node goes on where another stood.
+ * A webhook delivery: the changes that cause one, and the schedule of its attempts. The schedule has no state besides
+ * the number of attempts made, which is persisted, so any node can continue a delivery that another node began.
  */
 import { Duration, Effect, Pull, Random, Schedule, Schema } from "effect"
 import { isTerminal, TaskId, type TaskStatus } from "./Task.ts"
 import { Timestamp } from "./Timestamp.ts"
 
-/** The statuses that are told by webhook. */
+/** Whether a change to this status is delivered by webhook. */
 export const owesWebhook = (status: TaskStatus): boolean => isTerminal(status) || status === "interrupted"
 
-/** One change of one task names the delivery that tells it. */
+/** Identifies a delivery by the task and the revision that it reports. */
 export interface DeliveryKey {
   readonly taskId: TaskId
   readonly revision: number
 }
 
-/** The public id of a delivery, and its `webhook-id`. */
+/** The public id of a delivery, sent as `webhook-id`. */
 export const deliveryId = ({ revision, taskId }: DeliveryKey): string => `${taskId}-${revision}`
 
-/** The delivery that an id names; undefined when it cannot name any. */
+/** Parses the public id of a delivery; undefined when the text is not one. */
 export const parseDeliveryId = (text: string): DeliveryKey | undefined => {
   const [, taskId, revision] = /^(.{36})-(\d{1,9})$/.exec(text) ?? []
   return Schema.is(TaskId)(taskId) ? { taskId, revision: Number(revision) } : undefined
 }
 
-/** Where deliveries go, for the bounds that each such place has. */
+/** The origin that a delivery goes to. Concurrency is limited per origin. */
 export const originOf = (url: string): string => new URL(url).origin
 
-/** What went wrong with an attempt, as a class. */
+/** The kind of failure of an attempt. */
 export const AttemptError = Schema.Literals([
-  /** The name, or the address itself, is not one that webhooks may go to. */
+  /** Webhooks may not go to this host or address. */
   "address_refused",
   "name_not_resolved",
   "connection_failed",
   "tls_failed",
   "timed_out",
-  /** What came back was not HTTP. */
+  /** The response was not valid HTTP. */
   "broken_answer",
   "redirected",
   "not_2xx",
-  /** The node that made the attempt ended before it knew the outcome. */
+  /** The node that made the attempt stopped before it knew the outcome. */
   "lost",
-  /** The service itself could not make the attempt. */
+  /** A fault of this service prevented the attempt. */
   "not_sent"
 ])
 export type AttemptError = typeof AttemptError.Type
 
-/** SPEC "Events": any 2xx is a success. */
+/** Any 2xx is a success (null). A redirect is a failure and is not followed. */
 export const errorOfStatus = (status: number): AttemptError | null => {
   if (status >= 200 && status < 300) return null
   return status >= 300 && status < 400 ? "redirected" : "not_2xx"
 }
 
-/** One POST. */
+/** One POST of a delivery. */
 export const DeliveryAttempt = Schema.Struct({
   /** From 1. */
   number: Schema.Int,
   startedAt: Timestamp,
-  /** Milliseconds; null while it is under way, or lost. */
+  /** Milliseconds; null while the attempt is in flight, or when it was lost. */
   duration: Schema.NullOr(Schema.Int),
   responseStatus: Schema.NullOr(Schema.Int),
   error: Schema.NullOr(AttemptError)
@@ -67,31 +67,31 @@ export type DeliveryAttempt = typeof DeliveryAttempt.Type
 export const DeliveryState = Schema.Literals(["pending", "delivered", "failed"])
 export type DeliveryState = typeof DeliveryState.Type
 
-/** A line of the ledger. */
+/** A row of the delivery log. */
 export interface Delivery extends DeliveryKey {
   readonly status: TaskStatus
   readonly state: DeliveryState
   readonly origin: string
   readonly createdAt: Timestamp
-  /** Null when none is to come, or one is under way. */
+  /** Null when no attempt is scheduled, or one is in flight. */
   readonly nextAttemptAt: Timestamp | null
   readonly attempts: ReadonlyArray<DeliveryAttempt>
 }
 
-/** SPEC "Limits": 5 attempts, the back-off 10, 30, 60 and 120 s. */
+/** The delays between the 5 attempts: 10, 30, 60 and 120 s. */
 export const schedule = Schedule.duration("10 seconds").pipe(
   Schedule.concat(Schedule.duration("30 seconds")),
   Schedule.concat(Schedule.duration("60 seconds")),
   Schedule.concat(Schedule.duration("120 seconds"))
 )
 
-/** Never shorter, and a twentieth longer at most, so that a returning target is not met by all at once. */
+/** Adds up to 5 % jitter, so that a recovered target does not receive every retry together. Never shortens a delay. */
 const spread = Schedule.modifyDelay(
   schedule,
   ({ duration }) => Effect.map(Random.next, (share) => Duration.times(duration, 1 + share / 20))
 )
 
-/** Replays a fresh schedule up to the attempts made; undefined when it has ended. */
+/** Replays a fresh schedule up to the given number of attempts; undefined when the schedule has ended. */
 const delayAfter = Effect.fnUntraced(function*(by: typeof schedule, attempts: number) {
   const step = yield* Schedule.toStep(by)
   let delay: Duration.Duration | undefined
@@ -104,11 +104,11 @@ const delayAfter = Effect.fnUntraced(function*(by: typeof schedule, attempts: nu
   return delay
 })
 
-/** How long after the end of attempt `attempts` the next one comes; undefined when that was the last. */
+/** The delay from the end of attempt `attempts` to the next one; undefined when that was the last. */
 export const nextDelay = (attempts: number): Effect.Effect<Duration.Duration | undefined> =>
   delayAfter(spread, attempts)
 
-/** The delays without their spread, in order. */
+/** The delays without jitter, in order. */
 export const delays: Effect.Effect<ReadonlyArray<Duration.Duration>> = Effect.gen(function*() {
   const found: Array<Duration.Duration> = []
   for (;;) {
@@ -124,9 +124,9 @@ export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("De
   }
 }
 
-/** It was delivered, and its secret went with that: it can only be signed with the secret given again. */
+/** A success deletes the secret of a delivery, so another attempt can only be signed if the secret is given again. */
 export class DeliveryNeedsSecret extends Schema.TaggedError<DeliveryNeedsSecret>()("DeliveryNeedsSecret", {}) {
   override get message() {
-    return "The webhook was delivered, and its secret was deleted then. Give callback_secret to have it signed and sent again."
+    return "The webhook was delivered, which deleted its secret. Send callback_secret to sign and send it again."
   }
 }

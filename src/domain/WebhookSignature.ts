@@ -1,15 +1,15 @@
 /**
- * What is signed of a webhook, and with which key: shared by the service and by receivers, so it imports nothing.
- * `X-Signature` signs the body; `webhook-signature` (Standard Webhooks) signs id, second and body.
+ * The signed content of a webhook and the signing keys. The service and receivers share this file, so it imports
+ * nothing. `X-Signature` signs the body; `webhook-signature` (Standard Webhooks) signs id, timestamp and body.
  */
 
 const prefix = "whsec_"
 const encoder = new TextEncoder()
 
-/** The key of `X-Signature`: the secret's text as it was given. */
+/** The key of `X-Signature`: the secret's text in UTF-8. */
 export const bodyKey = (secret: string): Uint8Array<ArrayBuffer> => encoder.encode(secret)
 
-/** The key of `webhook-signature`: what `whsec_` and base64 stand for; any other secret is its text. */
+/** The key of `webhook-signature`: the bytes of a `whsec_` secret decoded from base64, or else the secret's text. */
 export const standardKey = (secret: string): Uint8Array<ArrayBuffer> => {
   if (!secret.startsWith(prefix)) return bodyKey(secret)
   try {
@@ -20,7 +20,7 @@ export const standardKey = (secret: string): Uint8Array<ArrayBuffer> => {
   }
 }
 
-/** What `webhook-signature` signs. `second` counts from 1970. */
+/** The content that `webhook-signature` signs. `second` is the Unix time in seconds. */
 export const standardContent = (id: string, second: string, body: Uint8Array): Uint8Array<ArrayBuffer> => {
   const head = encoder.encode(`${id}.${second}.`)
   const content = new Uint8Array(head.length + body.length)

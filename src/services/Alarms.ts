@@ -1,6 +1,7 @@
 /**
- * When each of many things that wait is due: a binary heap that one fiber sleeps on, so that a task that waits for hours
- * costs an entry and no fiber. Entries that were moved or cleared stay in the heap until they surface, and are dropped there.
+ * A timer queue: a binary heap and one fiber that sleeps until the earliest timer is due, so that a task that waits for
+ * hours costs an entry and no fiber. Replaced and cleared entries stay in the heap until they reach the top, or until
+ * they outnumber the live ones and the heap is rebuilt.
  */
 import { Duration, Effect, Latch, type Scope } from "effect"
 import { now, type Timestamp, until } from "../domain/Timestamp.ts"
@@ -11,10 +12,10 @@ interface Alarm<Id> {
 }
 
 export interface Alarms<Id> {
-  /** Sets an alarm, in place of the one that `id` had. */
+  /** Sets the timer of `id`, and replaces the one it had. */
   readonly set: (id: Id, at: Timestamp) => void
   readonly clear: (id: Id) => void
-  /** When the first one is due. */
+  /** The moment of the earliest timer. */
   readonly next: () => Timestamp | undefined
 }
 
@@ -46,10 +47,12 @@ const pop = <Id>(heap: Array<Alarm<Id>>): void => {
   heap[index] = last
 }
 
-/** Heap entries that a long life of moved alarms may leave behind before the heap is built anew. */
+/** Stale heap entries that are tolerated, beside one for each live timer, before the heap is rebuilt. */
 const staleBound = 1024
 
-/** `ring` is called with each id whose alarm went off; the alarm is gone by then. */
+/**
+ * Calls `ring` with each id whose timer is due, in the order of their moments. The timer is already removed by then.
+ */
 export const make = <Id>(ring: (id: Id) => Effect.Effect<void>): Effect.Effect<Alarms<Id>, never, Scope.Scope> =>
   Effect.gen(function*() {
     const set = new Map<Id, Alarm<Id>>()

@@ -1,4 +1,4 @@
-/** The service's half of the wire to the assistant backend (CONTRACT 5), called with the user's own token. */
+/** The service's calls to the assistant backend: uploads and the storage's base URL, with the user's own token. */
 import {
   Array as Arr,
   Cause,
@@ -23,7 +23,7 @@ import { Timeouts } from "./Timeouts.ts"
 
 type Chunks = Arr.NonEmptyReadonlyArray<Uint8Array>
 
-/** A file on its way: its bytes are pulled only as fast as the backend takes them. */
+/** A file that is being uploaded. Its bytes are pulled only as fast as the backend accepts them. */
 export interface IncomingFile<E> {
   readonly name: string
   readonly mimeType: string
@@ -37,25 +37,25 @@ const StoredFile = Schema.Struct({
   provider_data: Schema.Struct({ path: Schema.String })
 })
 
-/** SPEC "Uploaded file object". */
+/** The response of `POST /api/files`, usable as an input item. */
 export interface UploadedFile {
   readonly type: "file"
   readonly file: typeof StoredFile.Type
 }
 
-/** The file breaks a rule: SPEC's own, or one that the backend tells in `errors`. */
+/** The file breaks a rule of this service (size, format), or one that the backend reports in `errors`. */
 export class FileRefused extends Schema.TaggedError<FileRefused>()("FileRefused", {
   message: Schema.String,
   errors: Schema.Record(Schema.String, Schema.Array(Schema.String))
 }) {}
 
-/** The backend refuses the file with a body that the client is to see as it is. */
+/** The backend refuses the file with a body that is returned to the client unchanged. */
 export class BackendRefused extends Schema.TaggedError<BackendRefused>()("BackendRefused", { body: Schema.String }) {}
 
-/** The backend does not take the user's token. */
+/** The backend refuses the user's token. */
 export class BackendUnauthorized extends Schema.TaggedError<BackendUnauthorized>()("BackendUnauthorized", {}) {}
 
-/** The backend did not answer, or not in its wire's words. */
+/** The backend did not respond, or its response does not follow the protocol. */
 export class BackendUnavailable extends Schema.TaggedError<BackendUnavailable>()("BackendUnavailable", {}) {}
 
 type BackendError = BackendRefused | BackendUnauthorized | BackendUnavailable
@@ -68,17 +68,17 @@ export const tooLarge = refuseFile(`The file is larger than ${Limits.fileBytes /
 const storageBaseTtl = Duration.minutes(1)
 const storageBaseTimeout = Duration.seconds(10)
 
-/** Bytes of an answer; a longer one is not in the wire's words. */
+/** Bytes of a response; a longer one counts as a failure of the backend. */
 const maxAnswerBytes = 1024 * 1024
 
 const encoder = new TextEncoder()
 
-/** RFC 7578: a quote or a line break in a name is percent-encoded, everything else stands as it is. */
+/** RFC 7578: quotes and line breaks in a name are percent-encoded; everything else stays unchanged. */
 const quoted = (text: string) => text.replaceAll("\"", "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A")
 
 const sizeOf = (chunks: ReadonlyArray<Uint8Array>) => chunks.reduce((size, chunk) => size + chunk.length, 0)
 
-/** The first chunks of a file, enough to tell whether it is of its format. Nothing is sent before they are seen. */
+/** Reads the first chunks of a file, enough to check its format. Nothing is sent to the backend before this check. */
 const readHead = Effect.fnUntraced(function*<E>(
   pull: Pull.Pull<Chunks, E>,
   format: string
@@ -104,7 +104,7 @@ const readHead = Effect.fnUntraced(function*<E>(
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => Predicate.isObject(value)
 
-/** A number's digits are kept as they stand: an id may be longer than a number is exact. */
+/** Keeps the digits of a numeric id as text, because ids above 2^53 lose digits as numbers. */
 const exactId = (key: string, value: unknown, context?: { readonly source?: string }) =>
   key === "id" && typeof value === "number" && /^-?\d+$/.test(context?.source ?? "") ? context?.source : value
 
@@ -118,7 +118,7 @@ const parse = (text: string): unknown => {
 
 const isStored = Schema.is(StoredFile)
 
-/** An answer's whole text. It is read as a stream, so that giving up on it closes it. */
+/** The whole text of a response. It is read as a stream, so that a failure closes the connection. */
 const readText = (response: HttpClientResponse.HttpClientResponse) =>
   Stream.runFoldEffect(
     response.stream,
@@ -155,12 +155,14 @@ const readStored = Effect.fnUntraced(function*(
 })
 
 export class AssistantBackend extends Context.Service<AssistantBackend, {
-  /** Streams a file to the backend; fails with the first rule that it breaks, or with `E` when its source fails. */
+  /**
+   * Streams a file to the backend. It fails at the first broken rule, or with `E` when the source of the file fails.
+   */
   readonly upload: <E>(
     token: Redacted.Redacted,
     file: IncomingFile<E>
   ) => Effect.Effect<UploadedFile, UploadError | E>
-  /** Public base URL of the storage, without a trailing slash; asked for once a minute. */
+  /** The public base URL of the storage, without a trailing slash; cached for a minute. */
   readonly storageBase: (
     token: Redacted.Redacted
   ) => Effect.Effect<string, BackendUnauthorized | BackendUnavailable>
@@ -187,7 +189,7 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
             + `Content-Type: ${file.mimeType}\r\n\r\n`
           const closing = `\r\n--${boundary}--\r\n`
 
-          // A client of HTTP tells of a failing body only that it failed; what failed it is kept here.
+          // The HTTP client reports only that the body failed, so the cause is kept here.
           let failure: Cause.Cause<E | FileRefused> | undefined
           const fail = (cause: Cause.Cause<E | FileRefused>) => {
             failure = cause
@@ -232,7 +234,7 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           return yield* HttpClient.withScope(http).execute(request).pipe(
             Effect.mapError(() => new BackendUnavailable({})),
             Effect.flatMap(readStored),
-            // Who has stored a file before its end was sent has stored something else.
+            // Success before our last byte means a truncated file: fail.
             Effect.filterOrFail(() => state === "closed", () => new BackendUnavailable({})),
             Effect.catch((error): Effect.Effect<never, UploadError | E> =>
               failure === undefined ? Effect.fail(error) : Effect.failCause(failure)
@@ -241,7 +243,7 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           )
         }, Effect.scoped)
 
-        const askStorageBase = (token: Redacted.Redacted) =>
+        const fetchStorageBase = (token: Redacted.Redacted) =>
           HttpClientRequest.get(`${url}/storage/base`).pipe(
             HttpClientRequest.bearerToken(token),
             HttpClientRequest.acceptJson,
@@ -265,13 +267,13 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
             })
           )
 
-        // The base is the same for all users; a failure is not kept.
+        // The base URL is the same for all users. Failures are not cached.
         const known = yield* Ref.make<{ readonly url: string; readonly until: number } | undefined>(undefined)
         const storageBase = Effect.fnUntraced(function*(token: Redacted.Redacted) {
           const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
           const cached = yield* Ref.get(known)
           if (cached !== undefined && cached.until > now) return cached.url
-          const base = yield* askStorageBase(token)
+          const base = yield* fetchStorageBase(token)
           yield* Ref.set(known, { url: base, until: now + Duration.toMillis(storageBaseTtl) })
           return base
         })

@@ -1,4 +1,7 @@
-/** Tells the core which runs are no longer wanted: owed from the moment a task ends until the core has been told. */
+/**
+ * Sends stop requests to the core from an outbox. The statement that ends a run inserts one; it is retried until
+ * delivered.
+ */
 import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { stopDelay } from "../domain/HandOver.ts"
 import { now, plus } from "../domain/Timestamp.ts"
@@ -8,11 +11,11 @@ import { Settings } from "./Settings.ts"
 import { type OwedStop, TaskRepository } from "./TaskRepository.ts"
 
 const batch = 64
-/** A claimed stop comes up again after this if its node died on the way. */
+/** A claimed stop can be claimed again after this time, in case its node died. */
 const lease = Duration.seconds(30)
 
 export class CoreStops extends Context.Service<CoreStops, {
-  /** A stop may have come to be owed: look now, not at the next interval. */
+  /** Claims pending stops now instead of at the next interval. */
   readonly wake: Effect.Effect<void>
 }>()("async-task-service/services/CoreStops") {
   static readonly layer = Layer.effect(
@@ -28,7 +31,7 @@ export class CoreStops extends Context.Service<CoreStops, {
           Effect.matchEffect({
             onSuccess: () => repository.settleStop(stop.runId),
             onFailure: (error) =>
-              Effect.logDebug("the core was not told to stop a run", error).pipe(
+              Effect.logDebug("a stop request did not reach the core", error).pipe(
                 Effect.andThen(now),
                 Effect.flatMap((at) => repository.postponeStop(stop.runId, plus(at, stopDelay(stop.attempt))))
               )
@@ -42,7 +45,7 @@ export class CoreStops extends Context.Service<CoreStops, {
         return stops.length
       }).pipe(
         Effect.repeat({ while: (found) => found === batch }),
-        Effect.catchCause(logFault("stops are held up"))
+        Effect.catchCause(logFault("stop requests could not be claimed"))
       )
 
       const pass = Effect.gen(function*() {

@@ -1,4 +1,4 @@
-/** One POST to the core and its status: what `CoreClient` needs of HTTP. A call has one wall clock over all of it. */
+/** One POST to the core, as `CoreClient` needs it. One timeout covers the whole call. */
 import { Context, Duration, Effect, Layer } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { CoreUnavailable } from "../domain/HandOver.ts"
@@ -18,7 +18,7 @@ export class CoreTransport extends Context.Service<CoreTransport, {
     body: string
   ) => Effect.Effect<CoreAnswer, CoreUnavailable>
 }>()("async-task-service/services/CoreTransport") {
-  /** By any `HttpClient`: for the core that is played in this process. */
+  /** Over any `HttpClient`, for the built-in core in the same process. */
   static readonly layerHttpClient = Layer.effect(
     CoreTransport,
     Effect.map(HttpClient.HttpClient, (http) => ({

@@ -1,14 +1,14 @@
-/** How often this node looks for what no one tells it of: what other nodes did, and what has expired. */
+/** Polling intervals for changes that nobody notifies this node of: by other nodes, and by expiry. */
 import { Context, Duration } from "effect"
 
 export const Intervals = Context.Reference<{
-  /** Changes of tasks that someone waits for. */
+  /** Compares tasks that requests wait for with their rows. */
   readonly watchRepair: Duration.Duration
-  /** Revocations; CONTRACT 6 gives them 5 s. */
+  /** Reads new revocations. A revocation must apply on every node within 5 s. */
   readonly revocationSync: Duration.Duration
-  /** Revocations that have expired. */
+  /** Removes expired revocations from memory. */
   readonly revocationPrune: Duration.Duration
-  /** The longest that what has been kept for its time may stay. */
+  /** Deletes expired rows; the interval is shorter when the retention period is below ten minutes. */
   readonly retention: Duration.Duration
 }>("async-task-service/services/Intervals", {
   defaultValue: () => ({

@@ -1,4 +1,4 @@
-/** By how much what is due was late at the worst, lately: in the present minute and in the one before. */
+/** The maximum lateness in the current and the previous minute. */
 import type { Timestamp } from "../domain/Timestamp.ts"
 
 const minute = 60_000_000
@@ -10,7 +10,7 @@ export const make = () => {
 
   const advance = (at: Timestamp) => {
     const number = Math.floor(at / minute)
-    // A note may come after the turn of its minute.
+    // A note of the previous minute may arrive after that minute ended.
     if (number === present || number === present - 1) return
     before = number === present + 1 ? worst : 0
     worst = 0
@@ -18,6 +18,7 @@ export const make = () => {
   }
 
   return {
+    /** Records that something due at `due` happened at `at`. */
     note: (due: Timestamp, at: Timestamp) => {
       advance(at)
       worst = Math.max(worst, at - due)

@@ -1,11 +1,11 @@
-/** The nodes of the service as they describe themselves, for operators. Nothing is decided by it. */
+/** The nodes of the service as they describe themselves, for operators. No decision depends on it. */
 import { Context, Effect, Layer } from "effect"
 import type { TaskShard } from "../domain/TaskShard.ts"
 import { now, type Timestamp } from "../domain/Timestamp.ts"
 import { TaskActors } from "./TaskActors.ts"
 import { TaskOwnership } from "./TaskOwnership.ts"
 
-/** What a process is called, and what it runs. */
+/** The address and version of a process. */
 export interface Identity {
   readonly address: string
   readonly version: string
@@ -15,19 +15,19 @@ export interface Member extends Identity {
   readonly isSelf: boolean
   readonly startedAt: Timestamp
   readonly seenAt: Timestamp
-  /** It was drained, and takes no shards. */
+  /** Whether the node is drained: it takes no shards. */
   readonly hasLeft: boolean
-  /** Null where nothing is divided. */
+  /** Null in a single process, which has no shards. */
   readonly shards: ReadonlyArray<TaskShard> | null
-  /** Tasks that it drives on. */
+  /** Live tasks that the node owns. */
   readonly tasks: number
-  /** When the first of their clocks runs out. */
+  /** The earliest deadline of these tasks. */
   readonly nextDue: Timestamp | null
-  /** Milliseconds by which the latest end by a clock came too late, in the last minute or two. */
+  /** Maximum milliseconds between a deadline and its enforcement, in the current and the previous minute. */
   readonly lateness: number
 }
 
-/** Describes this node, from its start on. */
+/** Returns an effect that describes this node at the moment it runs. */
 export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
   const actors = yield* TaskActors
   const ownership = yield* TaskOwnership
@@ -52,7 +52,7 @@ export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
 export class Members extends Context.Service<Members, {
   readonly all: Effect.Effect<ReadonlyArray<Member>>
 }>()("async-task-service/services/Members") {
-  /** One process, which knows of no other. */
+  /** A single process without other nodes. */
   static readonly layerAlone = (identity: Identity) =>
     Layer.effect(
       Members,

@@ -1,7 +1,7 @@
 /**
- * How many attempts may be in flight: in all, and to each origin. An origin begins with a small window, which grows while it
- * answers and falls back when it hangs. Those that have not answered lately share a part of all places, so that however
- * many of them hang, the others always find some.
+ * Limits the attempts in flight, in total and per origin. The window of an origin starts small, doubles with each
+ * response and shrinks to the start after an attempt without one. Origins whose window is at its smallest are unproven.
+ * They share the permits that are not reserved, so that proven origins find permits however many others hang.
  */
 
 interface Window {
@@ -11,13 +11,15 @@ interface Window {
 
 export interface Bounds {
   readonly total: number
-  /** Places of `total` that only origins which answer may take. */
+  /** The part of `total` that only proven origins may use. */
   readonly reserved: number
+  /** Permits of an origin at first, and after an attempt without a response. */
   readonly smallest: number
+  /** Permits of an origin at most. */
   readonly largest: number
 }
 
-/** Idle origins that are remembered. */
+/** Proven origins with nothing in flight whose window is kept. */
 const maxRemembered = 1000
 
 export class OriginWindows {
@@ -38,7 +40,7 @@ export class OriginWindows {
     return this.#unproven >= this.#bounds.total - this.#bounds.reserved
   }
 
-  /** Places left in all. */
+  /** Permits left in total. */
   get places(): number {
     return this.#bounds.total - this.#total
   }
@@ -49,12 +51,12 @@ export class OriginWindows {
     return Math.max(0, window.size - window.inFlight)
   }
 
-  /** Places of an origin that nothing is known of. */
+  /** Permits of an origin without a window. */
   get placesOfOthers(): number {
     return this.#isClosedToUnproven() ? 0 : this.#bounds.smallest
   }
 
-  /** Places left, of the origins that have more or fewer than others, and of those. */
+  /** Permits left for each origin that differs from an unknown one, and for unknown ones. */
   get claimable(): { readonly places: ReadonlyMap<string, number>; readonly placesOfOthers: number } {
     const places = new Map<string, number>()
     for (const [origin, window] of this.#windows) {

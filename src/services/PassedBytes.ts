@@ -1,4 +1,6 @@
-/** Is told how many bytes of files stream through, for a runtime whose collector does not notice buffers in time. */
+/**
+ * A callback for the bytes of file content that stream through. The runtime uses it to collect buffers early enough.
+ */
 import { Context } from "effect"
 
 export const PassedBytes = Context.Reference<(count: number) => void>("async-task-service/services/PassedBytes", {

@@ -1,9 +1,9 @@
-/** Whether this node can do its work now: what `/readyz` answers by. */
+/** The checks behind `/readyz`: whether this node can do its work now. */
 import { Context, type Effect } from "effect"
 
 export interface Check {
   readonly name: string
-  /** Null when all is well. */
+  /** Null when the check passes. */
   readonly problem: string | null
 }
 

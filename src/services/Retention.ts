@@ -1,6 +1,6 @@
 /**
- * Deletes what was kept for its time (SPEC "Retention"): ended tasks with all that belongs to them, idempotency keys, and
- * revocations of tokens that have expired. It goes in small batches, so that no delete holds its locks for long.
+ * Deletes expired rows: terminal tasks after the retention period with all that belongs to them, idempotency keys, and
+ * revocations of expired tokens. Batches are small, so that no delete holds its locks for long.
  */
 import { Duration, Effect, Layer, Schedule } from "effect"
 import { now, plus } from "../domain/Timestamp.ts"
@@ -12,7 +12,7 @@ import { TaskRepository } from "./TaskRepository.ts"
 
 const batch = 200
 
-/** How late a delete may be; less where tasks are kept for minutes only. */
+/** The interval between passes: a tenth of the retention period, between 1 s and `maximum`. */
 const intervalOf = (retention: Duration.Duration, maximum: Duration.Duration) =>
   Duration.clamp(Duration.divideUnsafe(retention, 10), { minimum: Duration.seconds(1), maximum })
 
@@ -24,16 +24,17 @@ export const layer = Layer.effectDiscard(
 
     const whileFull = (deletion: Effect.Effect<number>) =>
       Effect.repeat(deletion, { while: (deleted) => deleted === batch })
-    const forgetClaims = Effect.flatMap(now, (at) => repository.forgetClaims(at, batch))
-    const forgetRevocations = Effect.flatMap(now, (at) => revocations.forget(at, batch))
+    const deleteExpiredKeys = Effect.flatMap(now, (at) => repository.forgetClaims(at, batch))
+    const deleteExpiredRevocations = Effect.flatMap(now, (at) => revocations.forget(at, batch))
     const deleteEnded = Effect.flatMap(
       now,
       (at) => repository.deleteEnded(plus(at, Duration.negate(retention)), batch)
     )
-    yield* Effect.forEach([forgetClaims, forgetRevocations, deleteEnded], whileFull, { discard: true }).pipe(
-      Effect.catchCause(logFault("what has expired was not deleted")),
-      Effect.repeat(Schedule.spaced(intervalOf(retention, (yield* Intervals).retention))),
-      Effect.forkScoped
-    )
+    yield* Effect.forEach([deleteExpiredKeys, deleteExpiredRevocations, deleteEnded], whileFull, { discard: true })
+      .pipe(
+        Effect.catchCause(logFault("expired rows could not be deleted")),
+        Effect.repeat(Schedule.spaced(intervalOf(retention, (yield* Intervals).retention))),
+        Effect.forkScoped
+      )
   })
 )

@@ -1,25 +1,28 @@
-/** Notices that the other end of a connection gives no sign of life while it is waited for. A wait costs two assignments. */
+/**
+ * An idle timeout: detects that the other end of a connection stays silent while we wait. A wait costs two assignments.
+ */
 import { Clock, Duration, Effect } from "effect"
 
-export const make = (patience: Duration.Duration) =>
+export const make = (timeout: Duration.Duration) =>
   Clock.clockWith((clock) =>
     Effect.sync(() => {
-      const bound = Duration.toMillis(patience)
+      const bound = Duration.toMillis(timeout)
       let since: number | undefined
       const exceeded: Effect.Effect<void> = Effect.suspend(() => {
         const left = since === undefined ? bound : since + bound - clock.currentTimeMillisUnsafe()
-        // A wait that begins meanwhile is noticed a quarter late at most.
+        // A wait that begins during the sleep is noticed at most a quarter of the timeout late.
         return left > 0 ? Effect.andThen(Effect.sleep(Math.min(left, bound / 4)), exceeded) : Effect.void
       })
       return {
-        /** From now on it is waited for. */
+        /** Starts a wait, or starts the present one again. */
         begin: () => {
           since = clock.currentTimeMillisUnsafe()
         },
+        /** Ends the wait. */
         end: () => {
           since = undefined
         },
-        /** Ends once a wait has lasted for longer than `patience`. */
+        /** Completes when a wait has lasted longer than `timeout`. */
         exceeded
       }
     })

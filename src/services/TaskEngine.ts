@@ -1,4 +1,4 @@
-/** The use cases with all that drives tasks on, over whichever store, core and secrets they are given. */
+/** The use cases and the background workers of tasks. The store, the core client and the secrets are provided to it. */
 import { Layer } from "effect"
 import { CoreStops } from "./CoreStops.ts"
 import * as Retention from "./Retention.ts"

@@ -1,40 +1,41 @@
 /**
- * Tells those who wait for a task that it has changed. A notification is a hint: it carries nothing, may come twice or be
- * lost on the way from another node, and is always followed by a read of the row.
+ * Notifies waiting requests that a task has changed. A notification carries no data, may be repeated, and may be lost
+ * between nodes. The receiver always reads the row.
  */
 import { Context, Effect, Latch, Layer, Queue, type Scope } from "effect"
 import type { TaskId } from "../domain/Task.ts"
 import { TooManyWaiting } from "../domain/TaskErrors.ts"
 
-/** Waiting requests of one user on one node. */
+/** Maximum waiting requests of one user on one node. */
 const maxWaiting = 1000
+/** Maximum queued notifications from other nodes; when it is exceeded, `missed` opens. */
 const maxHeard = 10_000
 
 export class TaskNotifications extends Context.Service<TaskNotifications, {
-  /** A change that this node has committed: told here, and passed on to the other nodes. */
+  /** Notifies subscribers on this node and the other nodes of a change that this node has committed. */
   readonly publish: (uuid: TaskId) => Effect.Effect<void>
-  /** A change that another node has committed, or may have. */
+  /** Receives a change that another node has committed, or may have committed. */
   readonly hear: (uuid: TaskId) => Effect.Effect<void>
-  /** What was heard, for the one who drives this node's tasks on. */
+  /** Changes received from other nodes, for the sweeper of this node's tasks. */
   readonly heard: Queue.Dequeue<TaskId>
-  /** Open once changes may have gone unheard: the one who looks for them among the rows closes it. */
+  /** Open when notifications may have been lost. The sweeper closes it and searches the rows for changes. */
   readonly missed: Latch.Latch
-  /** Every task that someone here waits for. */
+  /** Every task that a request on this node waits for. */
   readonly watched: Effect.Effect<ReadonlyArray<TaskId>>
   /**
-   * Subscribes for as long as the scope is open. The inner effect ends with the next notification; those that came since
-   * it was last awaited count as one. Once the node drains it ends at once, with `false`.
+   * Subscribes while the scope is open. The inner effect completes with `true` at the next notification; those since
+   * the last await count as one. When the node drains, it completes immediately with `false`.
    */
   readonly subscribe: (uuid: TaskId, sub: string) => Effect.Effect<Effect.Effect<boolean>, never, Scope.Scope>
-  /** Whether another request of the user may wait here. */
+  /** Fails when the user already has the maximum number of waiting requests on this node. */
   readonly admit: (sub: string) => Effect.Effect<void, TooManyWaiting>
-  /** Open once a webhook has come to be owed here: a hint too, for the one who delivers them and closes it. */
+  /** Opens when a webhook may have become due. The dispatcher closes it before it claims. */
   readonly webhookOwed: Latch.Latch
-  /** Passes on to other nodes what is published here. */
+  /** Calls `send` with every change that is published here, to forward it to other nodes. */
   readonly relay: (send: (uuid: TaskId) => void) => Effect.Effect<void, never, Scope.Scope>
-  /** Lets everyone who waits go, and no one wait any more: the node is about to stop. */
+  /** Ends all waits, present and future, because the node is about to stop. */
   readonly drain: Effect.Effect<void>
-  /** Ends once the node drains. */
+  /** Completes when the node drains. */
   readonly drained: Effect.Effect<void>
 }>()("async-task-service/services/TaskNotifications") {
   static readonly layer = Layer.effect(

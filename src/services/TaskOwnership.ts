@@ -1,6 +1,6 @@
 /**
- * Whose task is it: which tasks this node drives on. Ownership spares work and is no guard: two nodes may believe for a
- * moment that a task is theirs, and none may; the row's guard and the sweep make both harmless.
+ * Decides which tasks this node runs. Ownership is an optimisation, not a lock: for a moment two nodes, or none, may
+ * consider themselves the owner of a task. The guard of each statement and the sweep make both cases harmless.
  */
 import { Context, Effect, Layer } from "effect"
 import type { TaskId } from "../domain/Task.ts"
@@ -8,17 +8,20 @@ import type { TaskShard } from "../domain/TaskShard.ts"
 
 export class TaskOwnership extends Context.Service<TaskOwnership, {
   readonly isMine: (id: TaskId) => boolean
-  /** The shards of this node; undefined where it has no others to divide the tasks with. */
+  /** The shards of this node; undefined in a single process. */
   readonly shards: () => ReadonlyArray<TaskShard> | undefined
-  /** Ends once shards have come or gone since it was last awaited; for one who waits. */
+  /** Completes when shards were gained or lost since the last await. It supports a single waiter. */
   readonly changed: Effect.Effect<void>
-  /** Hands all shards to the other nodes, and takes no more. */
+  /** Drains the node: it releases all shards to the other nodes and acquires no more. */
   readonly leave: Effect.Effect<void>
-  /** Takes part anew, also where this node had not left; the shards are dealt anew. A later wish ends an earlier one. */
+  /**
+   * Undrains the node, or leaves and rejoins if it was not drained. Shards are reassigned. A later call cancels this
+   * one.
+   */
   readonly rejoin: Effect.Effect<void>
   readonly hasLeft: () => boolean
 }>()("async-task-service/services/TaskOwnership") {
-  /** One process: everything is its own. */
+  /** A single process, which owns every task. */
   static readonly layerAlone = Layer.sync(TaskOwnership, () => {
     let hasLeft = false
     const setLeft = (left: boolean) =>

@@ -1,6 +1,7 @@
 /**
- * Which trace each task of this process belongs to, so that what goes on after a request is told in the request's trace. A
- * bounded memory, and a help to whoever reads traces only: a task that another process began starts a trace of its own.
+ * The trace of each task that this process knows, so that background work on a task appears in the trace of its
+ * request. The memory is bounded and serves observability only. A task that another process created starts a new trace
+ * here.
  */
 import { Effect, Tracer } from "effect"
 import type { TaskId } from "../domain/Task.ts"
@@ -10,28 +11,28 @@ const maxTasks = 10_000
 
 const traces = new Map<TaskId, Tracer.ExternalSpan>()
 
-const forgetOldest = () => {
+const deleteOldest = () => {
   for (const id of traces.keys()) {
     if (traces.size < maxTasks) return
     traces.delete(id)
   }
 }
 
-/** The running request is where the task comes from, or goes on. */
+/** Makes the current span the parent of the task's further spans. */
 export const begin = (id: TaskId): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
     const span = Tracing.currentSpan(fiber)
     if (span === undefined) return Effect.void
     span.attribute("task.id", id)
     traces.delete(id)
-    forgetOldest()
-    // Not the span itself, which would keep all that is above it.
+    deleteOldest()
+    // The span itself would keep all its ancestors in memory.
     const { sampled, spanId, traceId } = span
     traces.set(id, Tracer.externalSpan({ sampled, spanId, traceId }))
     return Effect.void
   })
 
-/** The running span is about the task; where the two have traces of their own, it points to the task's. */
+/** Marks the current span with the task, and links it to the task's trace where the two differ. */
 export const join = (id: TaskId): Effect.Effect<void> =>
   Effect.withFiber((fiber) => {
     const span = Tracing.currentSpan(fiber)
@@ -42,10 +43,10 @@ export const join = (id: TaskId): Effect.Effect<void> =>
     return Effect.void
   })
 
-/** Spans that begin a trace where there is none to go on with. */
+/** Names of the spans that start a new trace when the task has none. */
 export const names = { handOver: "task hand-over", clock: "task clock", webhook: "webhook attempt" } as const
 
-/** A span in the task's trace around what is done about it. */
+/** Wraps an effect in a span of the task's trace. */
 export const traced = (
   name: typeof names[keyof typeof names],
   id: TaskId,

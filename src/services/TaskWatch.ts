@@ -1,4 +1,7 @@
-/** Waiting for a task to change, by long poll or as a stream of its events. Who waits costs a fiber and no query. */
+/**
+ * Waits for changes of a task, as a long poll or as a stream of its events. A waiting request costs a fiber; it queries
+ * the database only after a notification.
+ */
 import { Array, Context, type Duration, Effect, Layer, Schedule, Stream } from "effect"
 import { isTerminal, type TaskHead, type TaskId } from "../domain/Task.ts"
 import type { TooManyWaiting } from "../domain/TaskErrors.ts"
@@ -11,13 +14,13 @@ const eventBatch = 500
 const repairBatch = 1000
 
 export class TaskWatch extends Context.Service<TaskWatch, {
-  /** Ends when `isEnough` holds of the task, when `patience` is over, or when the node drains. */
+  /** Completes when `isEnough` is true of the task, after `timeout`, or when the node drains. */
   readonly until: (
     task: TaskHead,
     isEnough: (task: TaskHead) => boolean,
-    patience: Duration.Duration
+    timeout: Duration.Duration
   ) => Effect.Effect<void, TooManyWaiting>
-  /** What happened to the task after `revision`, and what happens from now on; ends after the terminal event. */
+  /** The events of the task after `revision`, past and future. The stream ends after the terminal event. */
   readonly events: (
     task: TaskHead,
     revision: number
@@ -30,9 +33,9 @@ export class TaskWatch extends Context.Service<TaskWatch, {
       const notifications = yield* TaskNotifications
 
       const until = Effect.fnUntraced(
-        function*(...[task, isEnough, patience]: Parameters<TaskWatch["Service"]["until"]>) {
+        function*(...[task, isEnough, timeout]: Parameters<TaskWatch["Service"]["until"]>) {
           yield* notifications.admit(task.sub)
-          // What changed before the subscription is in the row that is read after it.
+          // Subscribe before the first read, so that no change falls between the two.
           const changed = yield* notifications.subscribe(task.uuid, task.sub)
           const wait = Effect.gen(function*() {
             let isOpen = true
@@ -42,7 +45,7 @@ export class TaskWatch extends Context.Service<TaskWatch, {
               isOpen = yield* changed
             }
           })
-          yield* Effect.timeoutOption(wait, patience)
+          yield* Effect.timeoutOption(wait, timeout)
         },
         Effect.scoped
       )
@@ -74,7 +77,7 @@ export class TaskWatch extends Context.Service<TaskWatch, {
       const events = (task: TaskHead, revision: number) =>
         Effect.as(notifications.admit(task.sub), eventsFrom(task, revision))
 
-      // Notifications of other nodes may be lost: what is waited for is compared with its rows now and then.
+      // Notifications of other nodes may be lost: compare the revisions of watched tasks with their rows periodically.
       let known = new Map<TaskId, number>()
       const repair = Effect.gen(function*() {
         const watched = yield* notifications.watched
@@ -84,7 +87,7 @@ export class TaskWatch extends Context.Service<TaskWatch, {
           if (known.get(uuid) !== revision) yield* notifications.hear(uuid)
         }
         known = present
-      }).pipe(Effect.catchCause(logFault("waiting requests were not looked after")))
+      }).pipe(Effect.catchCause(logFault("watched tasks could not be compared with their rows")))
       yield* Effect.forkScoped(Effect.repeat(repair, Schedule.spaced((yield* Intervals).watchRepair)))
 
       return TaskWatch.of({ until, events })

@@ -1,10 +1,10 @@
-/** Spans that cost nothing where nobody traces, for paths that every task takes. */
+/** Spans for hot paths: they cost nothing while tracing is off. */
 import { Context, Effect, type Fiber, References, Tracer } from "effect"
 import { HttpTraceContext } from "effect/http"
 
 export const isOn = (fiber: Fiber.Fiber<unknown, unknown>): boolean => fiber.getRef(References.TracerEnabled)
 
-/** The span that the fiber is in; undefined also where that is another system's. */
+/** The fiber's current span; undefined when tracing is off, or when the span belongs to another system. */
 export const currentSpan = (fiber: Fiber.Fiber<unknown, unknown>): Tracer.Span | undefined => {
   if (!isOn(fiber)) return undefined
   const span = Context.getOrUndefined(fiber.context, Tracer.ParentSpan)
@@ -20,7 +20,7 @@ export const withSpan = <A, E, R>(
     isOn(fiber) ? Effect.withSpan(effect, name, { ...options(), captureStackTrace: false }) : effect
   )
 
-/** Headers with W3C's, so that what another system does about a call is told in the same trace. */
+/** Adds W3C's `traceparent` header, so that the called system continues the trace. */
 export const propagate = (headers: Readonly<Record<string, string>>): Effect.Effect<Readonly<Record<string, string>>> =>
   Effect.withFiber((fiber) => {
     const span = currentSpan(fiber)

@@ -1,12 +1,12 @@
-/** Makes one POST to a webhook target: no more and no less, whatever the target does. */
+/** Makes exactly one POST to a webhook target: it follows no redirect and never retries. */
 import { Context, type Effect, Schema } from "effect"
 import { AttemptError } from "../domain/Webhook.ts"
 
-/** There was no answer. */
+/** The attempt ended without an HTTP status. */
 export class NoAnswer extends Schema.TaggedError<NoAnswer>()("NoAnswer", { error: AttemptError }) {}
 
 export class WebhookSender extends Context.Service<WebhookSender, {
-  /** Answers with the status. It is broken off by interruption: the wall clock is the caller's. */
+  /** Returns the status. Interruption aborts the request; the caller sets the timeout. */
   readonly post: (
     url: string,
     headers: Readonly<Record<string, string>>,

@@ -1,4 +1,4 @@
-/** The headers of one attempt: SPEC's two and Standard Webhooks' three (CONTRACT 7). */
+/** The headers of one attempt: `X-Task-Uuid`, `X-Signature`, and the three of Standard Webhooks. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Mac } from "effect/crypto"
 import { Base64, Hex } from "effect/encoding"

@@ -1,7 +1,8 @@
 /**
- * The store of webhook deliveries: the outbox of what is owed and the ledger of what became of it. Rows come into being
- * with the change that they tell, in `TaskRepository`'s own statement; an attempt is counted when it is claimed, before it
- * is sent. The sealed secret goes with the first success; until then a failed delivery can be asked for again.
+ * The store of webhook deliveries: the outbox of pending deliveries and the log of their attempts. `TaskRepository`
+ * inserts a delivery in the statement that commits the change, so neither exists without the other. An attempt is
+ * counted when it is claimed, before it is sent. The first success deletes the encrypted secret; until then a failed
+ * delivery can be sent again without it.
  */
 import { Context, type Duration, type Effect, type Option } from "effect"
 import type { TaskId } from "../domain/Task.ts"
@@ -11,10 +12,13 @@ import type { AttemptError, Delivery, DeliveryKey, DeliveryState } from "../doma
 export interface ClaimRequest {
   readonly at: Timestamp
   readonly limit: number
-  /** How many may be taken for an origin, and for one that is not named. */
+  /** How many deliveries may be claimed per origin. */
   readonly places: ReadonlyMap<string, number>
+  /** How many may be claimed for each origin that is not in `places`. */
   readonly placesOfOthers: number
-  /** By the attempt's number, from 1: when a claimed attempt counts as lost and the next one may come. */
+  /**
+   * By the attempt's number, from 1: the time after which a claimed attempt counts as lost and may be claimed again.
+   */
   readonly leases: ReadonlyArray<Duration.Duration>
 }
 
@@ -24,13 +28,13 @@ export interface ClaimedDelivery extends DeliveryKey {
   /** This attempt's number, from 1. */
   readonly attempt: number
   readonly isLast: boolean
-  /** When this attempt could have begun. */
+  /** The moment from which this attempt could have begun. */
   readonly dueAt: Timestamp
-  /** Whether the node that made the attempt before ended without knowing its outcome. */
+  /** Whether the previous attempt was lost: its node stopped before it knew the outcome. */
   readonly isAfterLost: boolean
-  /** Sealed; null when the client gave none. */
+  /** Encrypted; null when the client gave none. */
   readonly secret: string | null
-  /** The bytes to send, as text; null when they are many, and to be read when they are sent. */
+  /** The bytes to send, as text; null when they are large, and have to be read with `body` before sending. */
   readonly body: string | null
 }
 
@@ -45,20 +49,22 @@ export interface AttemptOutcome extends DeliveryKey {
   readonly nextAttemptAt: Timestamp | null
 }
 
-/** `needs_secret`: it was delivered, so its secret is gone, and it cannot be signed without being given it again. */
-export type Redelivery = "owed" | "unknown" | "needs_secret"
+/**
+ * `needs_secret`: the delivery succeeded, which deleted its secret, so it cannot be signed unless the secret is given.
+ */
+export type Redelivery = "enqueued" | "unknown" | "needs_secret"
 
 export interface DeliveryFilter {
   readonly origin?: string | undefined
   readonly state?: DeliveryState | undefined
-  /** Of the change that the delivery tells. */
+  /** Both bounds apply to the moment of the change that the delivery reports. */
   readonly since?: Timestamp | undefined
   readonly before?: Timestamp | undefined
   readonly limit: number
 }
 
 export class WebhookStore extends Context.Service<WebhookStore, {
-  /** Takes deliveries that are due, and counts the attempt. */
+  /** Claims deliveries that are due, and counts the attempt of each. */
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<ClaimedDelivery>>
   readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<string>>
   readonly settle: (outcomes: ReadonlyArray<AttemptOutcome>) => Effect.Effect<void>
@@ -67,10 +73,10 @@ export class WebhookStore extends Context.Service<WebhookStore, {
   /** Newest first. */
   readonly find: (filter: DeliveryFilter) => Effect.Effect<ReadonlyArray<Delivery>>
   /**
-   * Owes one more attempt at once. Of a delivery that is pending anyway it hurries the next attempt, and changes nothing
-   * while one is under way. `secret`, sealed, is for a delivery that has lost its own.
+   * Schedules one more attempt, due immediately. For a pending delivery it moves the next attempt forward instead, and
+   * while an attempt is in flight it changes nothing. `secret` (encrypted) replaces one that a success deleted.
    */
   readonly redeliver: (key: DeliveryKey, at: Timestamp, secret: string | null) => Effect.Effect<Redelivery>
-  /** The same for failed deliveries that match, oldest first; returns how many. */
+  /** Does the same for failed deliveries that match, oldest first; returns their number. */
   readonly redeliverFailed: (filter: DeliveryFilter, at: Timestamp) => Effect.Effect<number>
 }>()("async-task-service/services/WebhookStore") {}

@@ -1,4 +1,6 @@
-/** Deliveries in memory, owed by `TaskRepositoryMemory`: the reference that the SQL store is held against. */
+/**
+ * Deliveries in memory, inserted by `TaskRepositoryMemory`. One contract suite runs on this store and on the SQL store.
+ */
 import { Duration, Effect, Option } from "effect"
 import * as Limits from "../domain/Limits.ts"
 import type { TaskId, TaskStatus } from "../domain/Task.ts"
@@ -6,7 +8,7 @@ import { plus, type Timestamp } from "../domain/Timestamp.ts"
 import { type Delivery, type DeliveryAttempt, deliveryId, type DeliveryKey, originOf } from "../domain/Webhook.ts"
 import type { DeliveryFilter, Redelivery, WebhookStore } from "./WebhookStore.ts"
 
-interface Owed extends DeliveryKey {
+interface NewDelivery extends DeliveryKey {
   readonly status: TaskStatus
   readonly url: string
   readonly secret: string | null
@@ -14,7 +16,7 @@ interface Owed extends DeliveryKey {
   readonly createdAt: Timestamp
 }
 
-interface Row extends Owed {
+interface Row extends NewDelivery {
   readonly origin: string
   readonly isSigned: boolean
   secret: string | null
@@ -65,7 +67,7 @@ export const make = () => {
     if (row.isSigned && row.secret === null) return "needs_secret"
     if (row.dueAt === null) row.allowed = row.attempts.length + 1
     if (!row.isSending && (row.dueAt === null || row.dueAt > at)) row.dueAt = at
-    return "owed"
+    return "enqueued"
   }
 
   const store: WebhookStore["Service"] = {
@@ -127,15 +129,15 @@ export const make = () => {
 
   return {
     store,
-    owe: (owed: Owed) => {
-      rows.set(deliveryId(owed), {
-        ...owed,
-        origin: originOf(owed.url),
-        isSigned: owed.secret !== null,
+    owe: (delivery: NewDelivery) => {
+      rows.set(deliveryId(delivery), {
+        ...delivery,
+        origin: originOf(delivery.url),
+        isSigned: delivery.secret !== null,
         allowed: Limits.webhookAttempts,
         isSending: false,
         isDelivered: false,
-        dueAt: owed.createdAt,
+        dueAt: delivery.createdAt,
         attempts: []
       })
     },

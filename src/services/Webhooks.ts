@@ -1,4 +1,4 @@
-/** The ledger of webhooks: for the user whose task it is, and for operators. */
+/** The delivery log of webhooks, for the user who owns the task and for operators. */
 import { Context, Effect, Layer, type Redacted } from "effect"
 import type { Principal } from "../domain/Principal.ts"
 import type { TaskBelongsToAnother, TaskNotFound } from "../domain/TaskErrors.ts"
@@ -11,16 +11,16 @@ import { type DeliveryFilter, WebhookStore } from "./WebhookStore.ts"
 
 type Refused = DeliveryNotFound | DeliveryNeedsSecret
 
-/** Deliveries owed again in one statement. */
+/** Failed deliveries that one statement schedules again. */
 const batch = 500
 
 export class Webhooks extends Context.Service<Webhooks, {
-  /** Of a task of the caller's own, oldest first. */
+  /** The deliveries of a task that the caller owns, oldest first. */
   readonly ofTask: (
     principal: Principal,
     uuid: string
   ) => Effect.Effect<ReadonlyArray<Delivery>, TaskNotFound | TaskBelongsToAnother>
-  /** Owes one more attempt of a delivery of the caller's own task; see `WebhookStore.redeliver`. */
+  /** Schedules one more attempt of a delivery of a task that the caller owns; see `WebhookStore.redeliver`. */
   readonly redeliver: (
     principal: Principal,
     uuid: string,
@@ -29,9 +29,9 @@ export class Webhooks extends Context.Service<Webhooks, {
   ) => Effect.Effect<Delivery, TaskNotFound | TaskBelongsToAnother | Refused>
   /** For operators, newest first. */
   readonly find: (filter: DeliveryFilter) => Effect.Effect<ReadonlyArray<Delivery>>
-  /** For operators, whosever it is. */
+  /** For operators: the same for any user's delivery. */
   readonly redeliverAny: (id: string) => Effect.Effect<Delivery, Refused>
-  /** For operators: owes one more attempt of all deliveries that failed, of one origin or any; returns how many. */
+  /** For operators: schedules one more attempt of every failed delivery that matches; returns their number. */
   readonly redeliverFailed: (filter: Pick<DeliveryFilter, "origin" | "since" | "before">) => Effect.Effect<number>
 }>()("async-task-service/services/Webhooks") {
   static readonly layer = Layer.effect(
@@ -66,10 +66,10 @@ export class Webhooks extends Context.Service<Webhooks, {
           const at = yield* now
           let count = 0
           for (;;) {
-            const owed = yield* store.redeliverFailed({ ...filter, limit: batch }, at)
-            count += owed
-            if (owed > 0) yield* webhookOwed.open
-            if (owed < batch) return count
+            const enqueued = yield* store.redeliverFailed({ ...filter, limit: batch }, at)
+            count += enqueued
+            if (enqueued > 0) yield* webhookOwed.open
+            if (enqueued < batch) return count
           }
         })
       })

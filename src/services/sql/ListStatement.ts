@@ -1,6 +1,6 @@
 /**
- * A page of a user's tasks and their exact number, in one statement and so of one moment. Count and offset read the index
- * `tasks_list` alone; rows are fetched only for the page.
+ * A page of a user's tasks and their exact number, read by one statement and so from one snapshot. Count and offset
+ * read only the index `tasks_list`; rows are fetched only for the page.
  */
 import { micros } from "./CommitStatement.ts"
 
@@ -9,8 +9,8 @@ export const summaryColumns = `uuid, sub, status, error, ${micros("created_at")}
   ${micros("completed_at")} AS completed_at, pending_tool_calls`
 
 /**
- * Binds user, page size and offset. One row at least: without a task on the page its columns are null.
- * The filter is a text of its own, not an `IS NULL OR`: the plan for any value would have to reckon with both.
+ * Binds user, page size and offset. It returns at least one row; on an empty page the task's columns are null.
+ * Each filter is a statement of its own, because an `IS NULL OR` condition would force one plan for both cases.
  */
 const statement = (which: string) =>
   `SELECT total, page.* FROM (SELECT count(*)::float8 AS total FROM tasks WHERE ${which}) AS counted
@@ -23,5 +23,5 @@ const statement = (which: string) =>
 
 export const listAll = statement("sub = $1")
 
-/** Binds an array of statuses too. */
+/** Also binds an array of statuses. */
 export const listByStatus = statement("sub = $1 AND status = ANY ($4::text[])")

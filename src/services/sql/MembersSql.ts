@@ -1,4 +1,4 @@
-/** Each node writes down every few seconds how it stands, so that any of them can tell of all. */
+/** Each node writes a row about itself every 2 s, so that any node can show all of them. */
 import { Duration, Effect, Layer, Schedule, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
@@ -7,11 +7,12 @@ import { type Identity, makeSelf, type Member, Members } from "../Members.ts"
 import { micros } from "./CommitStatement.ts"
 
 const reportInterval = Duration.seconds(2)
-/** Who was not heard of for as long as this has lost its shards, and after a while is not told of any more. */
+/** A node whose row is older than this is shown without shards. */
 const lapsed = "5 seconds"
-const forgotten = "30 seconds"
+/** A row older than this is deleted. */
+const expired = "30 seconds"
 
-/** Of the column, in milliseconds; a database may be restored after longer. */
+/** Maximum of the column, in milliseconds. A database that is restored from an old backup may exceed it. */
 const maxLateness = 2 ** 31 - 1
 
 const MemberRow = Schema.Struct({
@@ -44,7 +45,7 @@ export const layer = (identity: Identity) =>
 
       const write = ({ address, hasLeft, lateness, nextDue, shards, startedAt, tasks, version }: Member) =>
         sql.unsafe(
-          `WITH gone AS (DELETE FROM nodes WHERE seen_at < statement_timestamp() - interval '${forgotten}')
+          `WITH gone AS (DELETE FROM nodes WHERE seen_at < statement_timestamp() - interval '${expired}')
           INSERT INTO nodes (instance, address, version, started_at, seen_at, has_left, shards, tasks, next_due_at, lateness)
           VALUES ($1::uuid, $2, $3, $4::timestamptz, statement_timestamp(), $5::boolean, $6::int[], $7::int,
             $8::timestamptz, $9::int)
@@ -70,7 +71,7 @@ export const layer = (identity: Identity) =>
           has_left, CASE WHEN seen_at < statement_timestamp() - interval '${lapsed}' THEN '{}' ELSE shards END AS shards, tasks, ${
           micros("next_due_at")
         } AS next_due, lateness
-        FROM nodes WHERE seen_at >= statement_timestamp() - interval '${forgotten}' ORDER BY address, started_at`,
+        FROM nodes WHERE seen_at >= statement_timestamp() - interval '${expired}' ORDER BY address, started_at`,
         []
       ).pipe(
         Effect.flatMap(decode),
@@ -81,7 +82,7 @@ export const layer = (identity: Identity) =>
         Effect.ignore(Effect.timeout(sql.unsafe(`DELETE FROM nodes WHERE instance = $1::uuid`, [instance]), "1 second"))
       )
       yield* report.pipe(
-        Effect.catchCause((cause) => Effect.logDebug("this node could not be described", cause)),
+        Effect.catchCause((cause) => Effect.logDebug("the row of this node could not be written", cause)),
         Effect.repeat(Schedule.spaced(reportInterval)),
         Effect.forkScoped
       )

@@ -1,4 +1,7 @@
-/** Ready: the database answers, its schema is the one this code was written for, this node's sweeps go on, and no one drained it. */
+/**
+ * Ready means: the database responds, its schema is current, this node's sweeps make progress, and the node is not
+ * drained.
+ */
 import { Duration, Effect, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
 import { now } from "../../domain/Timestamp.ts"
@@ -7,7 +10,7 @@ import { TaskOwnership } from "../TaskOwnership.ts"
 import { TaskSweeper } from "../TaskSweeper.ts"
 import * as Migrations from "./Migrations.ts"
 
-const patience = Duration.seconds(2)
+const timeout = Duration.seconds(2)
 /** Microseconds without a finished sweep after which a node counts as stuck. */
 const maxSweepAge = 15_000_000
 
@@ -20,7 +23,10 @@ export const layer = Layer.effect(
 
     const isCurrent = yield* Ref.make(false)
 
-    /** Asked until it is current, since it stays so: while a newer node migrates, it holds the lock on what would be read here. */
+    /**
+     * Queried only until the schema is current, because it stays so. A newer node that migrates would block the query
+     * with its lock.
+     */
     const schema = Effect.gen(function*() {
       if (yield* Ref.get(isCurrent)) return yield* Effect.as(sql`SELECT`, null)
       const migration = yield* Migrations.current(sql)
@@ -33,7 +39,7 @@ export const layer = Layer.effect(
       { name: "database", problem: null },
       { name: "schema", problem }
     ]).pipe(
-      Effect.timeout(patience),
+      Effect.timeout(timeout),
       Effect.orElseSucceed((): ReadonlyArray<Check> => [{ name: "database", problem: "does not answer" }])
     )
 

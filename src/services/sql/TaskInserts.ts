@@ -1,6 +1,6 @@
 /**
- * Group commit for creates: those that wait at the same moment share one statement, so that a busy node spends one round
- * trip and one flush of the log on many of them. A lone create goes out at once.
+ * Group commit for creates: those that wait at the same moment share one statement, so that a busy node spends one
+ * round trip and one WAL flush on many of them. A single create is sent immediately.
  */
 import { PgTypes } from "@effect/sql-pg"
 import { type Cause, Effect, Exit, Queue, Result } from "effect"
@@ -10,12 +10,12 @@ import type { TaskId } from "../../domain/Task.ts"
 import { plus, type Timestamp } from "../../domain/Timestamp.ts"
 import type { IdempotencyClaim, NewTask } from "../TaskRepository.ts"
 
-/** Statements under way at a time: one is planned and flushed while the next one gathers. */
+/** Statements in flight: one is planned and flushed while the next batch gathers. */
 const concurrency = 2
 
 const maxBatch = 64
 
-/** Characters; a request beyond goes alone, so that a statement stays small. */
+/** Characters. A larger request gets its own statement, so that batches stay small. */
 const largeRequest = 65_536
 
 interface Outcome {
@@ -73,16 +73,18 @@ const statement = `SELECT created.* FROM unnest(${parameters.map((_, index) => `
 const bind = (inserts: ReadonlyArray<Insert>) =>
   parameters.map(({ of, oid }) => Result.getOrThrow(PgTypes.array(inserts.map(of), oid)))
 
-/** A fault of the store meets every row alike; any other is the fault of one row, which must not spoil its neighbours. */
+/**
+ * A fault of the store fails every row of the batch. Any other fault is that of one row: the rows are retried singly.
+ */
 const isFaultOfStore = (cause: Cause.Cause<SqlError.SqlError>) =>
   cause.reasons.every((reason) => reason._tag === "Fail" && reason.error.isRetryable)
 
 const isLarge = ({ task }: Insert) => task.request.length > largeRequest
 
-/** Users in one order in every statement, so that the locks of two statements never cross. */
+/** Every statement locks users in the same order, so that two statements never deadlock. */
 const bySub = (one: Insert, other: Insert) => one.task.principal.sub < other.task.principal.sub ? -1 : 1
 
-/** Asks for the outcome of each insert, in the order given. */
+/** Returns a function that inserts one task as part of a batch and returns its outcome. */
 export const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const waiting = yield* Queue.unbounded<Waiting>()

@@ -1,4 +1,4 @@
-/** Rows as the statements of tasks select them, decoded. */
+/** Decoders of the rows that the statements of tasks select. */
 import { Schema } from "effect"
 import { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import { RunId, TaskHead, TaskId, TaskStatus } from "../../domain/Task.ts"
@@ -16,7 +16,7 @@ export const decodeStanding = Schema.decodeUnknownEffect(
   Schema.Array(Schema.Struct({ repeated: Schema.Boolean, revoked: Schema.Boolean }))
 )
 
-/** What a list shows of a task. */
+/** The fields of a `TaskSummary`. */
 export const SummaryFields = {
   uuid: TaskId,
   sub: Schema.String,

@@ -1,8 +1,8 @@
-/** What the guarded statement of a task event writes for its webhooks: common table expressions over `moved`. */
+/** Parts of the guarded statement of a task event that write its webhooks: common table expressions over `moved`. */
 
 type Bind = (name: string, type: string) => string
 
-/** The delivery that a change owes, if the task has somewhere to send it. */
+/** Inserts the delivery of the change if the task has a `callback_url`. */
 export const owe = ($: Bind): string =>
   `webhook AS (
         INSERT INTO webhook_deliveries (
@@ -14,7 +14,7 @@ export const owe = ($: Bind): string =>
           ${$("at", "timestamptz")}, ${$("at", "timestamptz")}
         FROM moved m LEFT JOIN task_requests r ON r.task_uuid = m.uuid WHERE m.callback_url IS NOT NULL)`
 
-/** A turn that is replaced goes over to the deliveries that still speak of it. */
+/** Copies a turn that is about to be replaced into the deliveries that report it. */
 export const keepTurn = ($: Bind): string =>
   `kept AS (
         UPDATE webhook_deliveries d

@@ -1,4 +1,7 @@
-/** Deliveries in Postgres. A claim locks what it takes and skips what others have; late outcomes meet a guard. */
+/**
+ * Deliveries in Postgres. A claim skips rows that other claims have locked (SKIP LOCKED); a guard refuses late
+ * outcomes.
+ */
 import { PgTypes } from "@effect/sql-pg"
 import { Duration, Effect, Layer, Option, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -11,24 +14,26 @@ import { type DeliveryFilter, WebhookStore } from "../WebhookStore.ts"
 import { micros } from "./CommitStatement.ts"
 import { SummaryFields, summaryKeys } from "./TaskRows.ts"
 
-/** Bytes of turn and calls; a body beyond is read when it is sent, so that a batch of claims stays small. */
+/** Bytes of turn and tool calls. A larger body is read when it is sent, so that a batch of claims stays small. */
 const largeBody = 64 * 1024
 
-/** Rows looked at for each one claimed: room for origins that have enough in flight. */
+/** Candidate rows examined per claimed row, because origins without free permits are skipped. */
 const lookahead = 4
 
 const array = (values: ReadonlyArray<unknown>, oid: number) => Result.getOrThrow(PgTypes.array(values, oid))
 const { float8, int4, text, uuid } = PgTypes.OID
 const seconds = (moment: Timestamp | null) => moment === null ? null : moment / 1_000_000
 
-/** What a body is made of: of an ended task it stands in the task, of an interrupted one in the delivery. */
+/**
+ * The columns of a body. Those of a terminal task come from the task, those of an interrupted one from the delivery.
+ */
 const bodyColumns = `t.uuid, t.sub, d.status, ${micros("t.created_at")} AS created_at,
   CASE WHEN d.status <> 'interrupted' THEN t.error END AS error,
   CASE WHEN d.status <> 'interrupted' THEN ${micros("t.completed_at")} END AS completed_at`
 const turnOf = `coalesce(d.turn, u.turn)`
 const bodyTables = `JOIN tasks t ON t.uuid = d.task_uuid LEFT JOIN task_turns u ON u.task_uuid = d.task_uuid`
 
-/** What a webhook's body is made of. */
+/** The fields of a webhook's body. */
 const BodyFields = { ...SummaryFields, turn: Schema.NullOr(OpaqueJson) }
 const decodeBodies = Schema.decodeUnknownEffect(
   Schema.Array(Schema.Struct(BodyFields).pipe(Schema.encodeKeys(summaryKeys)))
@@ -74,7 +79,10 @@ const decodeDeliveries = Schema.decodeUnknownEffect(
   )
 )
 
-/** What `locked` asks again, of the row as it is once it is locked, keeps away from the index: the key finds the row. */
+/**
+ * Claims due deliveries. `locked` repeats the conditions on the row as it is once it is locked. `IS TRUE` keeps the
+ * planner from using the index on `due_at` there: the key finds the row.
+ */
 const claim = `WITH spent AS (
     UPDATE webhook_deliveries SET due_at = NULL, sending = false
     WHERE due_at IS NOT NULL AND due_at <= $1::timestamptz AND attempts >= attempts_allowed
@@ -116,7 +124,7 @@ const claim = `WITH spent AS (
     CASE WHEN NOT is_large THEN turn END AS turn
   FROM sized`
 
-/** A success counts whenever it comes; a failure only while no later attempt has been claimed. */
+/** A success counts whenever it arrives; a failure only while no later attempt has been claimed. */
 const settle = `WITH outcome AS (
     SELECT * FROM unnest(
       $1::uuid[], $2::int4[], $3::int4[], $4::float8[], $5::int4[], $6::int4[], $7::text[], $8::float8[]
@@ -151,7 +159,7 @@ const deliveries = (where: string) =>
     ), '[]')::text AS attempts
   FROM webhook_deliveries d ${where}`
 
-/** Conditions on what an index has; `$1` to `$3` are origin, since and before. */
+/** Conditions that an index covers; `$1` to `$3` are origin, since and before. */
 const matching = `($1::text IS NULL OR d.origin = $1::text)
   AND d.created_at >= coalesce($2::timestamptz, '-infinity') AND d.created_at < coalesce($3::timestamptz, 'infinity')`
 
@@ -162,16 +170,17 @@ const bindFilter = ({ before, limit, origin, since }: DeliveryFilter) => [
   limit
 ]
 
-/** The parameters: key, moment, sealed secret. */
-const owedAgain = `attempts_allowed = CASE WHEN due_at IS NULL THEN attempts + 1 ELSE attempts_allowed END,
+/** Schedules one more attempt at `$1`, or moves the next one forward; an attempt in flight is left alone. */
+const scheduleAttempt = `attempts_allowed = CASE WHEN due_at IS NULL THEN attempts + 1 ELSE attempts_allowed END,
   due_at = CASE WHEN sending THEN due_at ELSE least(due_at, $1::timestamptz) END`
 
-const redeliver = `WITH owed AS (
-    UPDATE webhook_deliveries SET ${owedAgain},
+/** Binds moment, task, revision and encrypted secret. */
+const redeliver = `WITH enqueued AS (
+    UPDATE webhook_deliveries SET ${scheduleAttempt},
       callback_secret = CASE WHEN signed THEN coalesce(callback_secret, $4::text) END
     WHERE task_uuid = $2 AND revision = $3::int AND (NOT signed OR callback_secret IS NOT NULL OR $4::text IS NOT NULL)
     RETURNING 1
-  ) SELECT CASE WHEN EXISTS (SELECT FROM owed) THEN 'owed'
+  ) SELECT CASE WHEN EXISTS (SELECT FROM enqueued) THEN 'enqueued'
       WHEN EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = $2 AND revision = $3::int) THEN 'needs_secret'
       ELSE 'unknown' END AS outcome`
 
@@ -179,13 +188,13 @@ const redeliverFailed = `WITH failed AS (
     SELECT d.task_uuid, d.revision FROM webhook_deliveries d
     WHERE ${matching} AND d.due_at IS NULL AND d.delivered_at IS NULL
     ORDER BY d.created_at LIMIT $4::int FOR UPDATE SKIP LOCKED
-  ), owed AS (
+  ), enqueued AS (
     UPDATE webhook_deliveries d SET attempts_allowed = d.attempts + 1, due_at = $5::timestamptz FROM failed
     WHERE d.task_uuid = failed.task_uuid AND d.revision = failed.revision RETURNING 1
-  ) SELECT count(*)::int AS count FROM owed`
+  ) SELECT count(*)::int AS count FROM enqueued`
 
 const decodeRedelivery = Schema.decodeUnknownEffect(
-  Schema.Array(Schema.Struct({ outcome: Schema.Literals(["owed", "unknown", "needs_secret"]) }))
+  Schema.Array(Schema.Struct({ outcome: Schema.Literals(["enqueued", "unknown", "needs_secret"]) }))
 )
 
 export const layer = Layer.effect(
