@@ -1,7 +1,7 @@
 /**
- * Create to completed, as a client that waits sees it, over one, two and three nodes and over one without a cluster; and how
- * soon a change that one node makes wakes who waits at another. Everything shares this machine's cores, so more nodes are
- * not more capacity here: the figures are the cost of dividing the work.
+ * Latency from create to completed, as a long-polling client sees it, with one, two and three nodes and with one node
+ * without a cluster; and the latency from a change on one node to a long poll on another. All nodes share this
+ * machine's cores, so more nodes add no capacity here: the figures are the cost of the cluster.
  */
 import { operate, settled } from "../kit/ClusterSystem.ts"
 import { report, ScriptedCore, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
@@ -65,7 +65,7 @@ const measure = async (nodes: ReadonlyArray<Service>) => {
   return { perSecond: took.length / ((performance.now() - begun) / 1000), took }
 }
 
-/** From the moment that the core begins to tell one node, to the answer that another one held back. */
+/** Measures from the core's report to one node to the response of a long poll on another node. */
 const measureWake = async (teller: Service, waiter: Service) => {
   core.onStart = () => 202
   const took: Array<number> = []
@@ -94,8 +94,8 @@ for (const [count, isClustered] of [[1, false], [1, true], [2, true], [3, true]]
     }`
   )
   if (count === 2) {
-    console.log(`  a wake on the node itself: ${format(await measureWake(nodes[0]!, nodes[0]!))}`)
-    console.log(`  a wake on the other node:  ${format(await measureWake(nodes[0]!, nodes[1]!))}`)
+    console.log(`  a long poll on the same node:  ${format(await measureWake(nodes[0]!, nodes[0]!))}`)
+    console.log(`  a long poll on the other node: ${format(await measureWake(nodes[0]!, nodes[1]!))}`)
   }
   if (isClustered) {
     const { members } = await operate(nodes[0]!, "Operations.cluster")

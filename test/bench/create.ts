@@ -1,6 +1,6 @@
 /**
- * Create requests per second, beside fastify + postgres.js doing the same insert and JWT check. Both run alternately in
- * one run, on databases of their own in one Postgres. Ours also hands every task over to a core, which the peer does not.
+ * Create requests per second, compared with fastify and postgres.js doing the same insert and JWT check. Both run
+ * alternately, each on its own database of one Postgres. Ours also dispatches every task to a core; the peer does not.
  */
 import autocannon from "autocannon"
 import { spawn } from "node:child_process"
@@ -17,7 +17,7 @@ const connections = 64
 
 const database = await startPostgres()
 
-/** A core that takes every run and does nothing with it. */
+/** A core that accepts every run and does nothing with it. */
 const corePort = await freePort()
 const core = createServer((request, response) => {
   request.resume().on("end", () => response.writeHead(202).end())
@@ -26,7 +26,7 @@ const core = createServer((request, response) => {
 const settings = { CORE_URL: `http://127.0.0.1:${corePort}`, MAX_ACTIVE_TASKS: "1000000", ACCEPTANCE_TIMEOUT: "1 hour" }
 const ours = await Service.start({ ...settings, DATABASE_URL: await database.makeDatabase("ours") })
 
-// The peer's schema is ours, made by a start of ours.
+// The peer uses our schema, which a start of our service creates.
 const peerDatabase = await database.makeDatabase("peer")
 await (await Service.start({ ...settings, DATABASE_URL: peerDatabase })).stop()
 const peerPort = await freePort()
@@ -51,7 +51,7 @@ const requests = tokens.map((token) => ({
   body
 }))
 
-/** Processor time that a process has used, in seconds; Linux only. */
+/** CPU time of a process in seconds; Linux only. */
 const cpuOf = (pid: number | undefined) => {
   const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8").split(") ", 2)[1]?.split(" ") ?? []
   return (Number(stat[11]) + Number(stat[12])) / 100

@@ -1,6 +1,7 @@
 /**
- * What Postgres pays for nodes and tasks: memory of idle connections, NOTIFY with many listeners, rows, bytes, log and statements
- * of a task from create to its end, and what idle nodes ask. Growth.md counts with these figures. `node test/bench/database.ts`.
+ * The cost of nodes and tasks for Postgres: memory of idle connections, NOTIFY with many listeners, rows, bytes, WAL
+ * and statements of a task from create to end, and statements of idle nodes. Growth.md uses these figures. Run it with
+ * `node test/bench/database.ts`.
  */
 import * as fs from "node:fs"
 import postgres from "postgres"
@@ -10,7 +11,7 @@ import { startPostgres } from "../kit/standalone.ts"
 const database = await startPostgres(["max_connections=500", "shared_preload_libraries=pg_stat_statements"])
 const sql = postgres(database.url, { max: 1, onnotice: () => {} })
 
-/** Kilobytes that a process has for itself alone. */
+/** Private memory of a process, in kilobytes. */
 const privateMemory = (pid: number) => {
   const rollup = fs.readFileSync(`/proc/${pid}/smaps_rollup`, "utf8")
   return [...rollup.matchAll(/^Private_\w+:\s+(\d+)/gm)].reduce((sum, [, kilobytes]) => sum + Number(kilobytes), 0)
@@ -28,7 +29,7 @@ const measureConnections = async (count: number) => {
   await pool.end({ timeout: 0 })
 }
 
-/** Notifications a second that all listeners have heard, each of one change, sent by two others. */
+/** Notifications per second that reach all listeners, each for one change, sent by two connections. */
 const measureNotify = async (listeners: number) => {
   const total = 2000
   let heard = 0
@@ -51,7 +52,7 @@ const measureNotify = async (listeners: number) => {
   }))
   await done.promise
   console.log(
-    `NOTIFY with ${listeners} listeners: ${Math.round(total / (performance.now() - startedAt) * 1000)} a second`
+    `NOTIFY with ${listeners} listeners: ${Math.round(total / (performance.now() - startedAt) * 1000)} per second`
   )
   await Promise.all([...clients, ...senders].map((client) => client.end({ timeout: 0 })))
 }
@@ -75,7 +76,7 @@ const measureTasks = async (count: number) => {
       while (index < many) {
         const text = `echo ${"word ".repeat(200)}`
         const { status } = await service.create(tokens[index++ % tokens.length]!, text)
-        if (status !== 201) throw new Error(`a create was answered ${status}`)
+        if (status !== 201) throw new Error(`create returned ${status}`)
       }
     }))
     for (;;) {
@@ -92,8 +93,8 @@ const measureTasks = async (count: number) => {
   const before = await state()
   const rate = await createMany(count)
   const after = await state()
-  console.log(`${count} tasks with 1 kB of input, answered by the built-in assistant: ${rate.toFixed(0)} a second`)
-  console.log(`  a task: ${((after.bytes - before.bytes) / count).toFixed(0)} B in tables and indexes`)
+  console.log(`${count} tasks with 1 kB of input, run by the built-in assistant: ${rate.toFixed(0)} per second`)
+  console.log(`  per task: ${((after.bytes - before.bytes) / count).toFixed(0)} B in tables and indexes`)
   console.log(
     `  ${((after.wal - before.wal) / count).toFixed(0)} B of log, ${
       ((after.calls - before.calls) / count).toFixed(1)
@@ -101,7 +102,7 @@ const measureTasks = async (count: number) => {
   )
   for (const name of ["tasks", "task_requests", "task_turns", "task_events"]) {
     const [row] = await sql<Array<{ rows: number }>>`SELECT count(*)::int AS rows FROM ${sql(name)}`
-    console.log(`  ${name}: ${(row!.rows / (count + 500)).toFixed(2)} rows a task`)
+    console.log(`  ${name}: ${(row!.rows / (count + 500)).toFixed(2)} rows per task`)
   }
   const [connections] = await sql<Array<{ count: number }>>`
     SELECT count(*)::int FROM pg_stat_activity WHERE application_name = 'async-task-service'`
@@ -109,7 +110,7 @@ const measureTasks = async (count: number) => {
   await service.stop()
 }
 
-/** Transactions a second of nodes that have nothing to do. */
+/** Transactions per second of idle nodes. */
 const measureIdle = async (count: number) => {
   const nodes = await Promise.all(
     Array.from(
@@ -124,7 +125,7 @@ const measureIdle = async (count: number) => {
   }
   const before = await transactions()
   await new Promise((resolve) => setTimeout(resolve, 10_000))
-  console.log(`${count} idle nodes with CLUSTER=on: ${((await transactions()) - before) / 10} transactions a second`)
+  console.log(`${count} idle nodes with CLUSTER=on: ${((await transactions()) - before) / 10} transactions per second`)
   await Promise.all(nodes.map((node) => node.stop()))
 }
 

@@ -1,19 +1,19 @@
 /**
- * A table of tasks as months of use leave it: users' rows interleaved in time, nearly all of them ended. Only `tasks` is
- * filled: a list reads nothing else.
+ * Fills the table `tasks` as months of use would: rows of many users interleaved in time, nearly all of them terminal.
+ * Other tables stay empty, because a list does not read them.
  */
 import { createHash } from "node:crypto"
 import type postgres from "postgres"
 
 const tasksOfOthers = 100
 
-/** A user id of the usual length, since every entry of the index carries it. */
+/** A user id of the usual length, because every index entry contains it. */
 export const subOf = (user: number) => {
   const digest = createHash("md5").update(String(user)).digest("hex")
   return digest.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5")
 }
 
-/** Inserts `rows` tasks in the order of their creation, `ofUser` of them spread evenly as those of `subOf(0)`. */
+/** Inserts `rows` tasks in order of creation. `ofUser` of them, spread evenly, belong to `subOf(0)`. */
 export const fill = async (sql: postgres.Sql, rows: number, ofUser: number) => {
   const step = Math.floor(rows / ofUser)
   const others = Math.ceil(rows / tasksOfOthers)

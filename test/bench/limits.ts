@@ -1,6 +1,6 @@
 /**
- * How late time limits are enforced, on a node that is well and on one that is killed meanwhile and started again:
- * `node test/bench/limits.ts [tasks]`. Lateness counts from the limit's moment, or from the node's return when it was away.
+ * Lateness of time limits on a healthy node, and on one that is killed and started again. Lateness counts from the
+ * limit, or from the restart of the node if that is later. Run it with `node test/bench/limits.ts [tasks]`.
  */
 import postgres from "postgres"
 import { report, ScriptedCore } from "../kit/ScriptedCore.ts"
@@ -39,7 +39,7 @@ const allEnded = (label: string) =>
     120_000
   )
 
-/** Seconds; `backAt` is when the node was ready again. */
+/** In seconds; `backAt` is the moment when the node was ready again. */
 const tell = async (label: string, backAt: Date) => {
   const rows = await sql`SELECT extract(epoch FROM completed_at - greatest(deadline_at, ${backAt}))::float8 AS late,
       error LIKE 'Task exceeded%' AS limited FROM tasks WHERE sub LIKE ${`${label}-%`} ORDER BY late`
@@ -47,7 +47,9 @@ const tell = async (label: string, backAt: Date) => {
   const limited = rows.filter((row) => row["limited"]).length
   const at = (part: number) => `${(1000 * (late[Math.ceil(late.length * part) - 1] ?? 0)).toFixed(0)} ms`
   console.log(
-    `${label}: ${limited} of ${rows.length} met their limit, late by p50 ${at(0.5)}, p99 ${at(0.99)}, most ${at(1)}`
+    `${label}: ${limited} of ${rows.length} failed by their limit, late by p50 ${at(0.5)}, p99 ${at(0.99)}, most ${
+      at(1)
+    }`
   )
 }
 

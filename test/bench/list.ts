@@ -1,6 +1,6 @@
 /**
- * Latency of `GET /api/tasks` for a user with many tasks in a large table, over one connection kept alive:
- * `node test/bench/list.ts [rows] [ofUser] [requests]`. Every answer is checked.
+ * Latency of `GET /api/tasks` for a user with many tasks in a large table, over one keep-alive connection. Every
+ * response is checked. Run it with `node test/bench/list.ts [rows] [ofUser] [requests]`.
  */
 import { Agent, get } from "node:http"
 import * as os from "node:os"
@@ -33,15 +33,15 @@ const fetchPage = (address: string) =>
 const quantile = (sorted: ReadonlyArray<number>, part: number) =>
   (sorted[Math.ceil(sorted.length * part) - 1] ?? 0).toFixed(1)
 
-/** Measures one address; `total` and `count` are what each answer has to say and hold. */
+/** Measures one address. Each response must report `total` and contain `count` rows. */
 const measure = async (address: string, total: number, count: number) => {
   const times: Array<number> = []
-  // The first answers warm up both sides, prepared statements included.
+  // The first requests warm up both sides, prepared statements included.
   for (let index = -50; index < requests; index++) {
     const start = performance.now()
     const { status, text } = await fetchPage(address)
     if (index >= 0) times.push(performance.now() - start)
-    if (status !== 200) throw new Error(`${address} answered ${status}: ${text}`)
+    if (status !== 200) throw new Error(`${address} returned ${status}: ${text}`)
     const { data, meta } = JSON.parse(text)
     if (meta.total !== total || data.length !== count) {
       throw new Error(`${address}: ${data.length} of ${meta.total}, not ${count} of ${total}`)
@@ -57,7 +57,7 @@ const measure = async (address: string, total: number, count: number) => {
 }
 
 try {
-  // The tables are the service's own, made by a start of it.
+  // A start of the service creates the tables.
   await (await Service.start(settings)).stop()
   const sql = postgres(url, { max: 1, onnotice: () => {} })
   const started = performance.now()

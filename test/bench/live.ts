@@ -1,6 +1,6 @@
 /**
- * What live tasks cost a node: its start, memory and create latency with many of them in the store, beside the same node
- * with none: `node test/bench/live.ts [interrupted] [processing] [creates]`.
+ * The cost of live tasks for a node: start time, memory and create latency with many of them in the store, compared
+ * with none. Run it with `node test/bench/live.ts [interrupted] [processing] [creates]`.
  */
 import * as fs from "node:fs"
 import postgres from "postgres"
@@ -34,7 +34,7 @@ const measureCreates = async (service: Service, user: string) => {
   const one = async () => {
     const start = performance.now()
     const { status } = await service.create(token, "Why?")
-    if (status !== 201) throw new Error(`a create was answered ${status}`)
+    if (status !== 201) throw new Error(`create returned ${status}`)
     times.push(performance.now() - start)
   }
   const many = (count: number) =>

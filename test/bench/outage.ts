@@ -1,6 +1,6 @@
 /**
- * What callers meet while the database is away: `npm run bench:outage -- 60` for outages of 60 s (20 without an argument).
- * 300 readers and 20 creators call again as soon as they are answered.
+ * Responses of the service while the database is away. 300 readers and 20 creators send the next request after each
+ * response. Run it with `npm run bench:outage -- 60` for outages of 60 s; the default is 20 s.
  */
 import { kinds, measureOutage } from "../attack/kit/outage.ts"
 

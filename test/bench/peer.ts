@@ -1,4 +1,6 @@
-/** The peer of the create benchmark: fastify, @fastify/jwt and postgres.js doing the same insert and the same check. */
+/**
+ * The peer of the create benchmark: fastify, @fastify/jwt and postgres.js doing the same insert and the same JWT check.
+ */
 import jwt from "@fastify/jwt"
 import Fastify from "fastify"
 import { randomUUID } from "node:crypto"

@@ -1,4 +1,6 @@
-/** Polls per second of a completed task whose turn is 1 MB, with and without `If-None-Match`, alternating in one run. */
+/**
+ * Polls per second of a completed task whose turn is 1 MB, with and without `If-None-Match`, alternating in one run.
+ */
 import autocannon from "autocannon"
 import { report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
@@ -27,7 +29,7 @@ const measure = async (headers: Record<string, string>, status: string) => {
   })
   const counts = result.statusCodeStats as unknown as Record<string, { readonly count: number }>
   const others = Object.keys(counts).filter((code) => code !== status)
-  if (others.length > 0 || result.errors > 0) throw new Error(`answers ${others.join()}, ${result.errors} errors`)
+  if (others.length > 0 || result.errors > 0) throw new Error(`responses ${others.join()}, ${result.errors} errors`)
   return { perSecond: result.requests.average, p99: result.latency.p99, megabytes: result.throughput.average / 1e6 }
 }
 

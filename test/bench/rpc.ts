@@ -1,4 +1,4 @@
-/** Calls per second of the same read, `GET /api/tasks/{uuid}` and `Tasks.get`, from one client process in one run. */
+/** Reads per second of one task by `GET /api/tasks/{uuid}` and by `Tasks.get`, from one client process in one run. */
 import { NodeHttpClient, NodeSocket } from "@effect/platform-node"
 import { Effect, Layer, Redacted } from "effect"
 import * as path from "node:path"
@@ -16,7 +16,7 @@ const token = await mint("bench")
 const client = new TaskServiceClient({ baseUrl: service.url, token })
 const { uuid } = await client.tasks.run({ assistant_id: 1, input: [{ type: "text", text: "What is 6 * 7?" }] })
 
-/** Reads again and again from so many loops at once. */
+/** Reads in a fixed number of concurrent loops. */
 const measure = async (read: () => Promise<unknown>) => {
   const count = async (until: number) => {
     let calls = 0

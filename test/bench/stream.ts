@@ -1,4 +1,7 @@
-/** 200 tasks that stream from a model at once: what the service takes of memory and processor, beside the model's mock. */
+/**
+ * Memory and CPU time of the service with 200 tasks that stream from a model at the same time, next to the model's
+ * mock.
+ */
 import * as fs from "node:fs"
 import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { ModelMock } from "../kit/ModelMock.ts"
@@ -22,7 +25,7 @@ const service = await Service.start({
 })
 const token = await mint("streamer")
 
-/** Seconds of processor time, and MiB of memory, of one process (Linux). */
+/** CPU time in seconds and memory in MiB of one process; Linux only. */
 const usageOf = (pid: number | undefined) => {
   const fields = fs.readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")
   const rss = Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024

@@ -1,6 +1,7 @@
 /**
- * One file of exactly SPEC's limit through the service to a backend in another process, beside a plain `node:http` proxy
- * that only pipes. Both run alternately in one run; memory is the resident set over what it was before the first byte.
+ * Uploads one file of exactly the maximum size through the service to a backend in another process, compared with a
+ * plain `node:http` proxy that only pipes. Both run alternately. Memory is the growth of the resident set since the
+ * first byte.
  */
 import { spawn } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -35,7 +36,7 @@ const peer = await start("uploadPeer.ts", { BACKEND_URL: backend.url })
 const service = await Service.start({ DATABASE_URL: database.url, ASSISTANT_BACKEND_URL: backend.url })
 const token = await mint("uploader")
 
-/** Random bytes, so that no content compresses or repeats inside one write. */
+/** Random bytes, which neither compress nor repeat within one write. */
 const block = Buffer.alloc(1024 * 1024)
 for (let at = 0, seed = Buffer.from("upload"); at < block.length; at += seed.length) {
   seed = createHash("sha512").update(seed).digest()

@@ -1,4 +1,4 @@
-/** The backend of the upload benchmark, in a process of its own: it counts bytes and hashes them. */
+/** The backend of the upload benchmark, in a separate process. It counts and hashes the received bytes. */
 import { ScriptedBackend } from "../kit/ScriptedBackend.ts"
 
 await new ScriptedBackend().listen(Number(process.env["PORT"]))

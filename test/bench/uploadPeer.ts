@@ -1,4 +1,4 @@
-/** The peer of the upload benchmark: a plain `node:http` proxy that pipes bodies both ways and looks at nothing. */
+/** The peer of the upload benchmark: a plain `node:http` proxy that pipes bodies both ways without checks. */
 import { createServer, request } from "node:http"
 
 const backend = new URL(String(process.env["BACKEND_URL"]))

@@ -1,4 +1,4 @@
-/** The peer of the webhook benchmark: bare undici, the same POSTs from memory, neither signed nor counted. */
+/** The peer of the webhook benchmark: bare undici sends the same POSTs from memory, without signatures or a store. */
 import { Pool } from "@effect/platform-node/Undici"
 
 const { BODY = "", POSTS = "0", TARGET = "" } = process.env

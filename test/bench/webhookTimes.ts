@@ -1,4 +1,4 @@
-/** The attempts of a delivery whose target always fails, in real time: when each POST came, as the target saw it. */
+/** The times between the attempts of a delivery whose target always fails, in real time, as the target sees them. */
 import { report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
@@ -24,7 +24,7 @@ await eventually(
   ({ body }) => body.data[0].state === "failed"
 )
 
-console.log(`attempt 1: ${(posts[0]!.at - ended).toFixed(0)} ms after the core's report was answered`)
+console.log(`attempt 1: ${(posts[0]!.at - ended).toFixed(0)} ms after the response to the core's report`)
 for (const [index, base] of [10, 30, 60, 120].entries()) {
   const gap = (posts[index + 1]!.at - posts[index]!.at) / 1000
   console.log(

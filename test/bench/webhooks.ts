@@ -1,6 +1,6 @@
 /**
- * Webhooks: deliveries per second, signed and counted in Postgres, beside bare undici posting the same; and how long after
- * its event a webhook arrives, alone and beside targets that take connections and never answer.
+ * Webhook deliveries per second, signed and stored in Postgres, compared with bare undici sending the same bodies; and
+ * the latency from event to POST, with and without targets that accept connections and never respond.
  */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
@@ -40,7 +40,7 @@ const begin = async (callbackUrl: string) => {
 }
 const end = (run: Parameters<typeof report>[0]) => report(run, { type: "completed", turn: turnOf("42") })
 
-/** One real delivery, of which the rest are copies, each of a task of its own: due now, or spread over some seconds. */
+/** Creates one real delivery and copies it, each copy for its own task, due now or spread over some seconds. */
 const original = await begin(`${target.origin}/hook`)
 const [{ sealed }] = await sql`
   SELECT callback_secret AS sealed FROM task_requests WHERE task_uuid = ${original.uuid}` as unknown as [
@@ -49,7 +49,7 @@ const [{ sealed }] = await sql`
 await end(original.run)
 await eventually(async () => target.posts, ({ length }) => length === 1)
 
-const owe = async (count: number, hook: (n: string) => ReturnType<typeof sql>, spread = 0) => {
+const enqueue = async (count: number, hook: (n: string) => ReturnType<typeof sql>, spread = 0) => {
   await sql`
     WITH copies AS (
       INSERT INTO tasks SELECT (jsonb_populate_record(t, jsonb_build_object('uuid', gen_random_uuid()))).*
@@ -59,7 +59,7 @@ const owe = async (count: number, hook: (n: string) => ReturnType<typeof sql>, s
     )
     INSERT INTO webhook_deliveries (task_uuid, revision, status, url, origin, signed, callback_secret, created_at, due_at)
     SELECT uuid, 1, 'completed', place || '/hook', place, true, ${sealed}, now(), now() + random() * make_interval(secs => ${spread})
-    FROM (SELECT uuid, ${hook("row_number() OVER ()")} AS place FROM copies) owed`
+    FROM (SELECT uuid, ${hook("row_number() OVER ()")} AS place FROM copies) copy`
 }
 
 const perSecond = async (count: number, start: () => Promise<unknown>) => {
@@ -69,7 +69,7 @@ const perSecond = async (count: number, start: () => Promise<unknown>) => {
   return (count - 1) / ((posts[count - 1]!.at - posts[0]!.at) / 1000)
 }
 
-const ofOurs = () => perSecond(deliveries, () => owe(deliveries, () => sql`${target.origin}::text`))
+const ofOurs = () => perSecond(deliveries, () => enqueue(deliveries, () => sql`${target.origin}::text`))
 const body = target.posts[0]!.body
 const ofPeer = () =>
   perSecond(deliveries, () =>
@@ -102,9 +102,9 @@ const median = (values: ReadonlyArray<number>) => quantile(values.toSorted((a, b
 const hole = createServer((socket) => socket.on("error", () => {})).listen(0, "0.0.0.0")
 await once(hole, "listening")
 const holePort = (hole.address() as AddressInfo).port
-/** Origins that hang, each at its own moment of its own fifteen seconds, until `fill`. */
-const dig = async () => {
-  await owe(
+/** Starts attempts to the hanging origins, spread over the timeout of 15 s, until `stopHanging`. */
+const startHanging = async () => {
+  await enqueue(
     dead,
     (row) =>
       sql`'http://127.0.' || (1 + (${sql.unsafe(row)} - 1) / 250) || '.' || (1 + (${sql.unsafe(row)} - 1) % 250) || ':'
@@ -113,7 +113,7 @@ const dig = async () => {
   )
   await pause(16_000)
 }
-const fill = async () => {
+const stopHanging = async () => {
   await sql`DELETE FROM webhook_deliveries WHERE due_at IS NOT NULL`
   await pause(16_000)
 }
@@ -122,7 +122,7 @@ const line = (name: string, sorted: ReadonlyArray<number>) =>
   console.log(`  ${name}: p50 ${quantile(sorted, 0.5).toFixed(1)} ms, p99 ${quantile(sorted, 0.99).toFixed(1)} ms`)
 
 console.log(`Deliveries per second, ${deliveries} at a time`)
-// As autovacuum does in time: plans for empty tables say nothing.
+// Autovacuum would do this later. Plans that were made for empty tables would distort the figures.
 await ofOurs()
 await sql`VACUUM ANALYZE`
 const ratios: Array<number> = []
@@ -139,14 +139,14 @@ await latencies()
 const added: Array<number> = []
 for (let round = 1; round <= rounds; round++) {
   const alone = await latencies()
-  await dig()
+  await startHanging()
   const [{ hanging }] = await sql`
     SELECT count(*)::int AS hanging FROM webhook_deliveries WHERE sending` as unknown as [{ hanging: number }]
-  const beside = await latencies()
-  await fill()
+  const withHanging = await latencies()
+  await stopHanging()
   line("alone", alone)
-  line(`beside ${dead}, ${hanging} in flight`, beside)
-  added.push(quantile(beside, 0.99) / quantile(alone, 0.99) - 1)
+  line(`with ${dead} hanging targets, ${hanging} attempts in flight`, withHanging)
+  added.push(quantile(withHanging, 0.99) / quantile(alone, 0.99) - 1)
 }
 console.log(`  median added to p99: ${(median(added) * 100).toFixed(1)} %`)
 

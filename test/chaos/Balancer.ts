@@ -1,4 +1,4 @@
-/** One address for all nodes, as a load balancer has it: each request goes to the next node that is ready. */
+/** A load balancer: one address for all nodes, which forwards each request to the next ready node. */
 import { once } from "node:events"
 import { type ClientRequest, createServer, type IncomingMessage, request, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -47,7 +47,10 @@ export class Balancer {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  /** A node that says it is not ready goes on with what it has; one that says nothing is given up. */
+  /**
+   * A node that reports not ready finishes its requests in flight. Requests to a node that does not respond are
+   * aborted.
+   */
   async #check(backend: Backend) {
     const signal = AbortSignal.timeout(checkTimeout)
     const status = await fetch(`http://127.0.0.1:${backend.port}/readyz`, { signal }).then(
@@ -56,7 +59,7 @@ export class Balancer {
     )
     backend.isReady = status === 200
     if (status !== undefined) return
-    for (const call of backend.inFlight) call.destroy(new Error("the node does not answer"))
+    for (const call of backend.inFlight) call.destroy(new Error("the node does not respond"))
   }
 
   #forward(asked: IncomingMessage, body: Buffer, response: ServerResponse, tried: ReadonlyArray<Backend> = []) {
@@ -81,7 +84,7 @@ export class Balancer {
     backend.inFlight.add(call)
     call.on("close", () => backend.inFlight.delete(call))
     call.on("error", (error: NodeJS.ErrnoException) => {
-      // Only what no node has seen may be given to another.
+      // Only a request that no node has received may be sent to another one.
       if (error.code === "ECONNREFUSED") this.#forward(asked, body, response, [...tried, backend])
       else refuse(response, 502, error.message)
     })

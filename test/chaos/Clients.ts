@@ -1,4 +1,6 @@
-/** Clients that insist: they ask until they are answered, with one key a request, and follow their tasks to the end. */
+/**
+ * Persistent clients: they retry each request with one idempotency key until it succeeds, and follow tasks to the end.
+ */
 import { randomUUID } from "node:crypto"
 import { internalToken } from "../kit/ScriptedCore.ts"
 import { mint } from "../kit/Service.ts"
@@ -8,8 +10,8 @@ import { type Expectation, Recorder, type TaskAnswer } from "./Recorder.ts"
 import { faulty, type Target } from "./Target.ts"
 
 const askTimeout = 5000
-/** Past this a task that has not ended is stuck. */
-const patience = 60_000
+/** A task that has not ended after this time is stuck. */
+const timeout = 60_000
 
 export interface Created {
   readonly uuid: string
@@ -75,30 +77,32 @@ export class Clients {
       callback_secret: "secret"
     })
     if (status === 429) return undefined
-    if (status !== 201) throw new Error(`a create was answered ${status}: ${JSON.stringify(body)}`)
+    if (status !== 201) throw new Error(`create returned ${status}: ${JSON.stringify(body)}`)
     this.recorder.acknowledged.set(body.uuid, expected)
     return { uuid: body.uuid, token }
   }
 
-  /** Waits a while for what a client has to know of. */
+  /** Reads the task with a long poll of 2 s. */
   async #read({ token, uuid }: Created): Promise<TaskAnswer> {
     const { body, status } = await this.#insist("GET", `/api/tasks/${uuid}?wait=2`, token)
     if (status === 200) return body
-    this.recorder.broke("lost", uuid, `a read was answered ${status}`)
+    this.recorder.broke("lost", uuid, `read returned ${status}`)
     return undefined
   }
 
-  /** Answers the task's interrupts until it has ended; returns when the client saw that. */
+  /**
+   * Sends tool results for the task's interrupts until it has ended; returns the moment when the client saw the end.
+   */
   async follow(created: Created): Promise<number> {
     const { recorder } = this
-    const end = performance.now() + patience
+    const end = performance.now() + timeout
     while (performance.now() < end) {
       const task = await this.#read(created)
       if (task === undefined || recorder.read(task)) return performance.now()
       if (task.status === "interrupted") await this.resume(created, task)
       await pause(50)
     }
-    recorder.broke("stuck", created.uuid, `did not end in ${patience} ms`)
+    recorder.broke("stuck", created.uuid, `did not end in ${timeout} ms`)
     return performance.now()
   }
 
@@ -107,7 +111,7 @@ export class Clients {
     await this.#insist("POST", `/api/tasks/${uuid}/tool-results`, token, { results })
   }
 
-  /** Answers the first interrupt, and follows no further. */
+  /** Sends tool results for the first interrupt only. */
   async resumeFirst(created: Created) {
     for (;;) {
       const task = await this.#read(created)

@@ -1,4 +1,4 @@
-/** A core that does what each task's plan says, reports until it is heard, and may report out of order, twice and late. */
+/** A core that follows each task's plan. It retries every report, and can report out of order, twice and late. */
 import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
 import { report, ScriptedCore, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
@@ -28,14 +28,14 @@ export class Core {
   readonly gates = new Map<string, Gate>()
   readonly #server = new ScriptedCore()
   readonly #begun = new Set<string>()
-  /** What was told of each task, for the core to repeat. */
+  /** The events reported for each task, to be repeated. */
   readonly #told = new Map<string, Array<{ readonly run: StartedRun; readonly event: Event }>>()
   #isGarbled = false
 
   constructor() {
     this.#server.onStart = (run, response) => this.#start(run, response)
     this.#server.onStop = (runId) => {
-      // Not every stop is taken at once.
+      // Some stop requests fail at the first attempt.
       if (Math.random() < 0.2) return 503
       this.recorder.stopped.add(runId)
       return 202
@@ -55,7 +55,9 @@ export class Core {
     return this.#server.close()
   }
 
-  /** From now on events come twice, in any order, and again when they are history; what was told comes again at once. */
+  /**
+   * From now on sends events twice, in any order and after their run has ended; repeats all earlier ones immediately.
+   */
   garble() {
     this.#isGarbled = true
     for (const told of this.#told.values()) for (const { event, run } of told) void this.#report(run, event)
@@ -78,7 +80,7 @@ export class Core {
       await gate.pass(run.task_id)
     }
     if (plan.pace > 0 && Math.random() < 0.05) return 503
-    // A core takes up nothing that it could not say that it takes.
+    // The node has closed the connection, so the run is not accepted.
     if (response.destroyed) return 503
     if (!this.#begun.has(run.run_id)) {
       this.#begun.add(run.run_id)
@@ -90,7 +92,7 @@ export class Core {
   async #work(run: StartedRun, plan: Plan, gate: Gate | undefined) {
     await upTo(plan.pace)
     if (run.resume !== null) {
-      // The run before is history: nothing that it says may count.
+      // Events of the previous run must not be applied.
       if (this.#isGarbled) void this.#reportOld(run)
       return this.#tell(run, plan, [processing(), progress(), completed()])
     }
@@ -107,7 +109,7 @@ export class Core {
     await this.#tell(run, plan, [progress(), completed()])
   }
 
-  /** Whether the run goes on. */
+  /** Returns whether the run continues. */
   async #tell(run: StartedRun, { pace }: Plan, events: ReadonlyArray<Event>) {
     if (this.#isGarbled) return this.#tellGarbled(run, events)
     for (const event of events) {
@@ -132,7 +134,7 @@ export class Core {
     )
   }
 
-  /** Reports until it is answered; whether the run goes on. */
+  /** Reports an event until a node responds; returns whether the run continues. */
   async #report(run: StartedRun, event: Event) {
     const told = this.#told.get(run.task_id) ?? []
     if (!told.some((before) => before.event === event)) this.#told.set(run.task_id, [...told, { run, event }])
@@ -143,7 +145,7 @@ export class Core {
         if (status === 200 && body["applied"] === true) this.recorder.applied(run, event, newest !== run.run_id)
         if (status < 500) return status === 200
       } catch {
-        // No node is there.
+        // No node is reachable.
       }
       await upTo(100)
     }

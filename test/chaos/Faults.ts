@@ -1,4 +1,4 @@
-/** What is done to a node, its network, the database or the core. Each ends when all is as it was. */
+/** Faults of a node, its network, the database or the core. Each effect ends when the fault has been undone. */
 import type { Node } from "./Node.ts"
 import { pause } from "./pause.ts"
 import type { World } from "./World.ts"
@@ -18,7 +18,7 @@ export const faults = [
 ] as const
 export type Fault = typeof faults[number]
 
-/** As README names them. */
+/** The names in the README. */
 export const titles: Readonly<Record<Fault, string>> = {
   none: "none, for comparison",
   kill: "kill −9",
@@ -38,7 +38,7 @@ const frozen = 11_000
 
 const outage = 5000
 
-/** `recovered` ends when the tasks have gone on: what is gone stays away until then, if there is another node. */
+/** `recovered` completes when the tasks continue. If there is another node, the failed one stays away until then. */
 type Strike = (world: World, victim: Node, recovered: Promise<unknown>) => Promise<unknown>
 
 const endThenStart = (signal: NodeJS.Signals): Strike => async ({ clients, nodes }, victim, recovered) => {
@@ -59,7 +59,7 @@ export const strikes: Readonly<Record<Fault, Strike>> = {
     await pause(frozen)
     if (nodes.length > 1) await recovered
     victim.signal("SIGCONT")
-    // What it still believes in, it does now.
+    // The frozen node now continues with its outdated state.
     await pause(2000)
   },
   database: ({ database }) => database.restartImmediately(),
@@ -89,7 +89,7 @@ export const strikes: Readonly<Record<Fault, Strike>> = {
   twin: async (_, victim, recovered) => {
     const twin = await victim.startTwin()
     await recovered
-    // It takes its leave in the other's name.
+    // The twin unregisters under the address of the other node.
     await twin.stop("SIGTERM")
   }
 }

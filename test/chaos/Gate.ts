@@ -1,4 +1,4 @@
-/** Where tasks are held in a state, until all of them are there and the fault has struck. */
+/** Holds tasks in a state until all of them have reached it and the fault has happened. */
 export class Gate {
   readonly #arrived = new Set<string>()
   readonly #opened = Promise.withResolvers<void>()
@@ -12,7 +12,7 @@ export class Gate {
     return this.#arrived.size
   }
 
-  /** Tells that a task is in the state that it is to be held in. */
+  /** Reports that a task has reached the state in which it is held. */
   arrive(taskId: string) {
     this.#arrived.add(taskId)
   }

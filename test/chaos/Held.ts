@@ -1,4 +1,4 @@
-/** Tasks held in one state. Beside them: some that have a time limit, and one whose token is revoked. */
+/** Tasks held in one state, with some tasks that have a time limit and one whose token is revoked. */
 import { randomUUID } from "node:crypto"
 import { eventually, mint } from "../kit/Service.ts"
 import type { Clients, Created } from "./Clients.ts"
@@ -8,19 +8,19 @@ import type { Batch } from "./States.ts"
 import type { World } from "./World.ts"
 
 const users = 4
-/** As many as a user may have. */
+/** The maximum number of active tasks of a user. */
 const tasksOfUser = 5
 /** Seconds. */
 const limit = 3
 
 const range = (size: number) => Array.from({ length: size }, (_, index) => index)
 
-/** Some interrupts are answered, some tasks are canceled. */
+/** Some tasks are canceled instead of receiving tool results. */
 const isCanceled = (stage: Stage, number: number) => stage === "interrupted" && number % 4 === 3
 
 const must = async (creating: Promise<Created | undefined>) => {
   const created = await creating
-  if (created === undefined) throw new Error("a user without tasks was told that there are too many")
+  if (created === undefined) throw new Error("a user without tasks got 429")
   return created
 }
 
@@ -37,7 +37,7 @@ const createHeld = async (clients: Clients, plan: Plan, stage: Stage) => {
   )
 }
 
-/** Tasks that the core says no more of: two end by their limit, one by the loss of its token. */
+/** Tasks about which the core stays silent: two end by their time limit, one by revocation of its token. */
 const createSilent = async (clients: Clients, { gate, ...rest }: Plan) => {
   const plan: Plan = { ...rest, gate, hold: null, interrupts: false, ends: "never" }
   const lapsing = await Promise.all(

@@ -1,4 +1,4 @@
-/** A load of everything that users, core and target do, with nothing held: for a soak. */
+/** A mixed load of all actions of users, core and target, without held tasks, for a soak test. */
 import { randomUUID } from "node:crypto"
 import { pause, upTo } from "./pause.ts"
 import type { Plan } from "./Plan.ts"
@@ -26,7 +26,7 @@ export const mix = async ({ clients, rows }: World): Promise<Batch> => {
   await upTo(1200)
   const going = Promise.withResolvers<number>()
   const end = async () => {
-    // Nothing was held, so what counts is when creates are answered again.
+    // No tasks are held, so recovery ends when creates succeed again.
     const struckAt = performance.now()
     await pause(500)
     isOver = true

@@ -1,4 +1,4 @@
-/** The processes of the service, each with a network of its own to the one Postgres. */
+/** A process of the service with its own proxy to the shared Postgres. */
 import { freePort, Service } from "../kit/Service.ts"
 import { Proxy } from "./Proxy.ts"
 
@@ -35,7 +35,7 @@ export class Node {
     this.#service = await Service.start({ ...this.#settings, ...settings }, this.port)
   }
 
-  /** A process on another machine that gives itself out for this one. */
+  /** Starts a process as on another machine, with the identity of this node. */
   startTwin() {
     return Service.start(this.#settings, undefined, ["--import", "./test/chaos/elsewhere.ts", "src/runtime/Main.ts"])
   }
@@ -44,7 +44,7 @@ export class Node {
     this.#service?.signal(signal)
   }
 
-  /** Answers the exit code; null after a signal. */
+  /** Returns the exit code; null after a signal. */
   async stop(signal: NodeJS.Signals) {
     await this.#service?.stop(signal)
     return this.#service?.process.exitCode ?? null
@@ -55,7 +55,7 @@ export class Node {
     return fetch(`http://127.0.0.1:${this.port}/readyz`, { signal }).then(({ status }) => status === 200, () => false)
   }
 
-  /** What the process has printed last. */
+  /** The last output of the process. */
   get lastWords() {
     return this.#service?.output.slice(-4000) ?? ""
   }

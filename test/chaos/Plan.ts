@@ -1,4 +1,4 @@
-/** What the core and the target are to do with a task: it travels as the task's input and in its callback URL. */
+/** Instructions for the core and the webhook target, carried by the task's input and its callback URL. */
 import type { StartedRun } from "../kit/ScriptedCore.ts"
 
 export const stages = ["pending", "handing over", "processing", "interrupted", "resuming", "delivering"] as const
@@ -8,13 +8,13 @@ export interface Plan {
   /** The gate that holds the task. */
   readonly gate: string
   readonly number: number
-  /** Where the task is held; null when nowhere. */
+  /** The state in which the task is held; null when it is not held. */
   readonly hold: Stage | null
-  /** Whether its first run ends with the call of a client tool. */
+  /** Whether the first run ends with a client tool call. */
   readonly interrupts: boolean
-  /** `never`: the core goes silent, until it is told to stop. */
+  /** `never`: the core stays silent until it receives a stop request. */
   readonly ends: "well" | "never"
-  /** Milliseconds that the core takes for a step, at most. */
+  /** Maximum milliseconds of one step of the core. */
   readonly pace: number
 }
 

@@ -1,16 +1,18 @@
-/** The network between a node and its database: it can be cut, closed, swallow all bytes, or lose the reply of a statement. */
+/**
+ * A TCP proxy between a node and its database. It can cut or refuse connections, drop all bytes, or lose a response.
+ */
 import { once } from "node:events"
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 
-/** `black hole`: connections are accepted, and nothing that is sent on any of them arrives. */
+/** `black hole`: connections are accepted, but no byte arrives on any of them. */
 export type Weather = "fair" | "losing replies" | "black hole"
 
 export class Proxy {
   weather: Weather = "fair"
-  /** Milliseconds that a reply takes; replies that are under way when it shrinks may be passed by others. */
+  /** Delay of a response in milliseconds. When it shrinks, later responses may overtake delayed ones. */
   delay = 0
   readonly #pairs = new Set<readonly [Socket, Socket]>()
-  /** Nothing passes here any more, not even an end: each side believes in the other. */
+  /** No byte passes any more, not even the end of the connection, so each side considers the other alive. */
   readonly #silent = new Set<readonly [Socket, Socket]>()
   readonly #server = createServer({ allowHalfOpen: false })
 
@@ -30,7 +32,7 @@ export class Proxy {
       client.on("data", (chunk) => this.#silent.has(pair) || server.write(chunk))
       server.on("data", (chunk) => {
         if (this.#silent.has(pair)) return
-        // The statement has been carried out; who sent it will never know.
+        // Postgres has executed the statement, but the node never learns that.
         if (this.weather === "losing replies") close()
         else if (this.delay === 0) client.write(chunk)
         else setTimeout(() => client.write(chunk), this.delay)
@@ -52,12 +54,12 @@ export class Proxy {
     for (const [client] of this.#pairs) client.destroy()
   }
 
-  /** Connections made from now on are fine. */
+  /** Drops all further bytes on the present connections. New connections work. */
   silence() {
     for (const pair of this.#pairs) this.#silent.add(pair)
   }
 
-  /** From now on connections are refused, as by a server that is not running. */
+  /** Refuses new connections, like a server that is not running. */
   async refuse() {
     const { port } = this
     this.#server.close()
@@ -69,7 +71,7 @@ export class Proxy {
     }
   }
 
-  /** Nothing arrives any more, on present connections and on new ones, until the returned function is called. */
+  /** Drops all bytes on present and new connections until the returned function is called. */
   swallow() {
     this.weather = "black hole"
     this.silence()

@@ -1,6 +1,6 @@
 /**
- * What clients, core and webhook target saw of the tasks of one cell, and which promises of RELIABILITY were broken by it.
- * `Rows.ts` adds what the database tells.
+ * Observations of clients, core and webhook target about the tasks of one cell, and the invariants that they violate.
+ * `Rows.ts` adds the checks of the database.
  */
 import type { StartedRun } from "../kit/ScriptedCore.ts"
 
@@ -18,10 +18,10 @@ export const promises = [
 ] as const
 export type Promised = typeof promises[number]
 
-/** Seconds, after the kill of a task's owner. */
+/** Maximum lateness of a time limit in seconds, after the owner of the task was killed. */
 const maxLateness = 15
 
-/** How a task has to end. */
+/** The required end of a task. */
 export interface Expectation {
   readonly status: "completed" | "failed" | "canceled"
   readonly error: string | null
@@ -31,14 +31,14 @@ export interface Expectation {
 export type TaskAnswer = any
 
 export class Recorder {
-  /** Tasks that a client was told of, and how each has to end. */
+  /** Acknowledged tasks, each with its required end. */
   readonly acknowledged = new Map<string, Expectation>()
   /** Bodies of the POSTs of each delivery, by `webhook-id`. */
   readonly posts = new Map<string, Array<string>>()
-  /** When the target took a delivery first, by `webhook-id`. */
+  /** The moment when the target first accepted a delivery, by `webhook-id`. */
   readonly taken = new Map<string, number>()
   readonly stopped = new Set<string>()
-  /** Seconds by which the latest time limit came late. */
+  /** Maximum lateness of a time limit, in seconds. */
   worstLateness = 0
   readonly #runs = new Map<string, Array<string>>()
   readonly #ends = new Map<string, string>()
@@ -46,7 +46,7 @@ export class Recorder {
   readonly #endsApplied = new Set<string>()
   readonly #broken = new Map<Promised, Map<string, string>>()
 
-  /** Counted once for each subject. */
+  /** Records a violation, counted once per subject. */
   broke(promise: Promised, subject: string, detail: string) {
     const subjects = this.#broken.get(promise) ?? new Map<string, string>()
     this.#broken.set(promise, subjects)
@@ -63,7 +63,7 @@ export class Recorder {
     )
   }
 
-  /** What a client was answered of a task; returns whether it has ended. */
+  /** Checks a task that a client read; returns whether the task has ended. */
   read(task: TaskAnswer): boolean {
     const { completed_at, created_at, error, status, uuid } = task
     const before = this.#ends.get(uuid)
@@ -95,7 +95,7 @@ export class Recorder {
     return this.#runs.get(taskId) ?? []
   }
 
-  /** The core was told that an event changed the task; `wasSuperseded` when it knew of a newer run as it sent the event. */
+  /** Checks an event that was applied. `wasSuperseded`: the core already had a newer run when it sent the event. */
   applied(run: StartedRun, event: { readonly event_id: string; readonly type: string }, wasSuperseded: boolean) {
     const { task_id } = run
     if (wasSuperseded) this.broke("stale write", task_id, `${event.type} of an older run was applied`)
@@ -106,7 +106,7 @@ export class Recorder {
     this.#endsApplied.add(task_id)
   }
 
-  /** When the first delivery of a task was taken. */
+  /** The moment when the target accepted the first delivery of a task. */
   takenOf(taskId: string) {
     for (const [id, at] of this.taken) if (id.startsWith(taskId)) return at
     return undefined

@@ -1,4 +1,4 @@
-/** What the rows tell of a cell's tasks once all is quiet, held against what was seen from outside. */
+/** Compares the rows of a cell's tasks with the observations from outside, after all work has ended. */
 import { Result } from "effect"
 import postgres from "postgres"
 import {
@@ -13,8 +13,8 @@ import { deliveryId, owesWebhook } from "../../src/domain/Webhook.ts"
 import { eventually } from "../kit/Service.ts"
 import type { Recorder } from "./Recorder.ts"
 
-/** Longer than three attempts at a delivery, each of them lost. */
-const patience = 120_000
+/** Longer than three lost attempts of a delivery. */
+const timeout = 120_000
 const sampleInterval = 50
 
 interface Change {
@@ -26,7 +26,7 @@ interface Change {
 
 const isEnd = (status: TaskStatus) => status === "completed" || status === "failed" || status === "canceled"
 
-/** One history: every step is one that the table of transitions has, in order, and none follows the end. */
+/** Checks one task's events: each is a legal transition, revisions are in order, and none follows the end. */
 const checkHistory = (recorder: Recorder, uuid: string, changes: ReadonlyArray<Change>) => {
   let status: TaskStatus = "pending"
   changes.forEach((change, index) => {
@@ -48,7 +48,7 @@ const checkDeliveries = (recorder: Recorder, uuid: TaskId, changes: ReadonlyArra
     const id = deliveryId({ taskId: uuid, revision })
     const posts = recorder.posts.get(id) ?? []
     if (posts.length < 1 || posts.length > 5) recorder.broke("delivery", id, `${posts.length} POSTs`)
-    if (!recorder.taken.has(id)) recorder.broke("delivery", id, "the target never took it")
+    if (!recorder.taken.has(id)) recorder.broke("delivery", id, "the target never accepted it")
     if (new Set(posts).size > 1) recorder.broke("delivery", id, "the bytes differ")
     for (const post of posts) {
       if (JSON.parse(post).status !== status) recorder.broke("delivery", id, `${status}, but the body is ${post}`)
@@ -56,7 +56,7 @@ const checkDeliveries = (recorder: Recorder, uuid: TaskId, changes: ReadonlyArra
   }
   const owed = new Set(owing.map(({ revision }) => deliveryId({ taskId: uuid, revision })))
   for (const id of recorder.posts.keys()) {
-    if (id.startsWith(uuid) && !owed.has(id)) recorder.broke("delivery", id, "nothing owes it")
+    if (id.startsWith(uuid) && !owed.has(id)) recorder.broke("delivery", id, "no change caused it")
   }
 }
 
@@ -67,7 +67,7 @@ export class Rows {
     this.#sql = postgres(databaseUrl, { max: 2, onnotice: () => {}, connect_timeout: 2 })
   }
 
-  /** Looks at each user's active tasks all the time. */
+  /** Checks the number of each user's active tasks continuously. */
   watchLimit(recorder: Recorder) {
     let isAsking = false
     const sampling = setInterval(async () => {
@@ -81,7 +81,7 @@ export class Rows {
     return () => clearInterval(sampling)
   }
 
-  /** Waits until nothing is owed to anyone, and looks at what became of all that was acknowledged. */
+  /** Waits until no task, delivery or stop request is pending, then checks every acknowledged task. */
   async check(recorder: Recorder) {
     const sql = this.#sql
     const uuids = [...recorder.acknowledged.keys()]
@@ -94,10 +94,10 @@ export class Rows {
       return left as unknown as Readonly<Record<"tasks" | "deliveries" | "stops", ReadonlyArray<string>>>
     }
     const isQuiet = (left: Awaited<ReturnType<typeof owed>>) => Object.values(left).every(({ length }) => length === 0)
-    const left = await eventually(owed, isQuiet, patience).catch(owed)
+    const left = await eventually(owed, isQuiet, timeout).catch(owed)
     for (const uuid of left.tasks) recorder.broke("stuck", uuid, "has not ended")
     for (const id of left.deliveries) recorder.broke("delivery", id, "is still due")
-    for (const runId of left.stops) recorder.broke("stop", runId, "is still owed")
+    for (const runId of left.stops) recorder.broke("stop", runId, "is still pending")
 
     const tasks = await sql<ReadonlyArray<{ uuid: TaskId; run_id: string; has_target: boolean }>>`
       SELECT uuid, run_id, callback_url IS NOT NULL AS has_target FROM tasks WHERE uuid = ANY(${uuids}::uuid[])`
@@ -114,7 +114,7 @@ export class Rows {
       const last = history.at(-1)
       const owesStop = last !== undefined && stopReasonOf(last.type) !== undefined
       if (owesStop && recorder.runsOf(uuid).includes(run_id) && !recorder.stopped.has(run_id)) {
-        recorder.broke("stop", run_id, `the core was never told of ${last.type}`)
+        recorder.broke("stop", run_id, `the core got no stop request after ${last.type}`)
       }
     }
   }

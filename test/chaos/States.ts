@@ -1,17 +1,17 @@
-/** The states that a fault may strike tasks in, each as what brings tasks there. */
+/** The task states of the fault matrix, each with the code that brings tasks into it. */
 import { hold } from "./Held.ts"
 import { mix } from "./Mixed.ts"
 import { stages } from "./Plan.ts"
 import type { World } from "./World.ts"
 
-/** `mixed` holds nothing: it is a load of everything. */
+/** `mixed` holds no tasks: it is a load of all actions. */
 export const states = [...stages, "mixed"] as const
 export type State = typeof states[number]
 
 export interface Batch {
-  /** Lets all go, once the fault has struck. */
+  /** Releases all tasks after the fault has happened. */
   readonly release: () => void
-  /** When all that was held had gone on to its right end, as seen from outside. */
+  /** The moment when all held tasks had reached their required end, as seen from outside. */
   readonly moved: Promise<number>
 }
 

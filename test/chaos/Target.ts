@@ -1,10 +1,10 @@
-/** A webhook target that keeps what is held at a gate from being delivered, and is as slow and faulty as others otherwise. */
+/** A webhook target that holds deliveries at a gate; without a gate it is slow and faulty like real ones. */
 import { WebhookTarget } from "../kit/WebhookTarget.ts"
 import type { Gate } from "./Gate.ts"
 import { upTo } from "./pause.ts"
 import { Recorder } from "./Recorder.ts"
 
-/** Stands for a gate where nothing is held, and one of `failing` attempts goes wrong. */
+/** The gate name of a target that holds nothing and fails one of `failing` attempts. */
 export const faulty = "faulty"
 const failing = 0.05
 const slowest = 50
@@ -23,7 +23,7 @@ export class Target {
       const [, , gateId, number] = url.split("/")
       const gate = this.#gates.get(gateId ?? "")
       if (gate !== undefined && !gate.isOpen) {
-        // Few are kept waiting: a node opens 8 connections to a target that it does not know yet.
+        // Only few requests are held, because a node opens at most 8 connections to an unproven target.
         if (Number(number) % 3 !== 0) {
           gate.arrive(taskId)
           return response.writeHead(500).end()
@@ -31,7 +31,7 @@ export class Target {
         await gate.pass(taskId)
       }
       await upTo(slowest)
-      // Only a first attempt fails, so that a run ends.
+      // Only first attempts fail, so that every delivery ends soon.
       if (gateId === faulty && this.recorder.posts.get(id)?.length === 1 && Math.random() < failing) {
         return response.writeHead(500).end()
       }
@@ -45,7 +45,7 @@ export class Target {
     return this
   }
 
-  /** Without a gate nothing is held. */
+  /** Without a gate no delivery is held. */
   urlOf(gateId: string, number: number) {
     return `${this.#server.origin}/hook/${gateId}/${number}`
   }

@@ -1,4 +1,4 @@
-/** All that a cell needs: nodes on one Postgres behind one address, and those who speak with them. */
+/** The environment of a cell: nodes on one Postgres behind one address, with clients, core and webhook target. */
 import { freePort } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
 import { Balancer } from "./Balancer.ts"
@@ -16,9 +16,9 @@ export interface World {
   readonly target: Target
   readonly clients: Clients
   readonly rows: Rows
-  /** Whether every node is alive and says that it is ready. */
+  /** Whether every node is alive and ready. */
   readonly areReady: () => Promise<boolean>
-  /** What happens from now on is told to a recorder of its own. */
+  /** Sends further observations to a new recorder. */
   readonly record: () => Recorder
   readonly close: () => Promise<void>
 }

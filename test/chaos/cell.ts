@@ -1,4 +1,4 @@
-/** One cell of the matrix: a fault that meets tasks in one state, for a number of rounds. */
+/** One cell of the matrix: a fault while tasks are in one state, for a number of rounds. */
 import { randomUUID } from "node:crypto"
 import { eventually, mint } from "../kit/Service.ts"
 import { type Fault, strikes } from "./Faults.ts"
@@ -13,11 +13,11 @@ export interface Outcome {
   readonly nodes: number
   readonly rounds: number
   readonly acknowledged: number
-  /** How many tasks, deliveries, stops or users each promise was broken to. */
+  /** The number of tasks, deliveries, stops or users that violate each invariant. */
   readonly broken: Readonly<Record<Promised, number>>
-  /** Seconds from the fault until all that was held had gone on and a new create was answered, the worst of all rounds. */
+  /** Maximum seconds, over all rounds, from the fault until all held tasks had continued and a new create succeeded. */
   readonly worstRecovery: number
-  /** Seconds by which the latest time limit came late. */
+  /** Maximum lateness of a time limit, in seconds. */
   readonly worstLateness: number
   readonly details: ReadonlyArray<string>
 }
@@ -42,7 +42,7 @@ export const runCell = async (
     const batch = await arrange(world, state)
     const struckAt = performance.now()
     const healed = strikes[fault](world, victim, batch.moved)
-    // A peer learns of a process that is gone a moment later.
+    // Other nodes detect the end of a process a moment later.
     await pause(50)
     batch.release()
     const answered = clients.create({ token, plan: newcomer }).then(async (created) => {

@@ -1,4 +1,6 @@
-/** Preloaded into a process that plays another machine, where the cluster's port is free although a node here has it. */
+/**
+ * Preloaded into a process that acts as another machine, where the cluster's port is free although a node here uses it.
+ */
 import { type ListenOptions, Server } from "node:net"
 
 const port = Number(process.env["CLUSTER_PORT"])

@@ -1,5 +1,5 @@
 /**
- * `npm run chaos`: every fault against tasks in every state, on nodes that are real processes behind a load balancer.
+ * `npm run chaos` applies every fault to tasks in every state, on nodes that are real processes behind a load balancer.
  *
  *   npm run chaos -- --write                                       the whole matrix, into the README
  *   npm run chaos -- --fault kill --state mixed --rounds 100       a soak

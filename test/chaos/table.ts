@@ -1,4 +1,4 @@
-/** README's table of a run: a line for each fault, and the worst recovery of each state. */
+/** The README's table of a run: a row for each fault, with the slowest recovery of each state. */
 import { table } from "../docs/tables.ts"
 import type { Outcome } from "./cell.ts"
 import { titles } from "./Faults.ts"

@@ -24,7 +24,7 @@ describe("Growth.md", () => {
     assert.include(source, `runnerHealthCheckInterval: Duration.seconds(${cluster.ping})`)
     assert.include(
       read("services/sql/NotificationRelay.ts"),
-      `greetingInterval = Duration.seconds(${cluster.greeting})`
+      `announceInterval = Duration.seconds(${cluster.greeting})`
     )
     assert.include(read("runtime/App.ts"), `Cluster.layer(cluster)`)
     assert.include(read("runtime/App.ts"), `maxConnections: ${cluster.connections}, startupParameters`)

@@ -16,27 +16,27 @@ describe("the transition table", () => {
     }
   )
 
-  it.prop("lets nothing leave a terminal status", [Task.TaskStatus, Tag], ([from, event]) => {
+  it.prop("has no transition out of a terminal status", [Task.TaskStatus, Tag], ([from, event]) => {
     if (Task.isTerminal(from)) assert.isTrue(Result.isFailure(Task.transition(from, event)))
   })
 
-  it.prop("leads an event to one status, whichever it leaves", [Task.TaskStatus, Tag], ([from, event]) => {
+  it.prop("leads each event to one status, whatever the source", [Task.TaskStatus, Tag], ([from, event]) => {
     const result = Task.transition(from, event)
     if (Result.isSuccess(result)) assert.strictEqual(result.success, Task.targetOf(event))
   })
 
-  it("has a source for every event, and every status but pending has a way in", () => {
+  it("has a source for every event and a way into every status except pending", () => {
     for (const tag of tags) assert.isNotEmpty(Task.sourcesOf(tag))
     const targets = new Set<Task.TaskStatus>(tags.map(Task.targetOf))
     for (const status of Task.TaskStatus.literals) assert.strictEqual(targets.has(status), status !== "pending")
   })
 
-  it("holds SPEC's six states, three of them terminal", () => {
+  it("has six states, three of them terminal", () => {
     assert.deepStrictEqual(Task.TaskStatus.literals.filter(Task.isTerminal), ["completed", "failed", "canceled"])
     assert.deepStrictEqual(Task.activeStatuses, ["pending", "processing", "interrupted"])
   })
 
-  it("holds SPEC's rows", () => {
+  it("contains the documented transitions", () => {
     const rows = [
       ["pending", "Accepted", "processing"],
       ["pending", "AcceptanceExpired", "failed"],

@@ -4,15 +4,15 @@ import * as Limits from "../../src/domain/Limits.ts"
 import { TaskId } from "../../src/domain/Task.ts"
 import * as Webhook from "../../src/domain/Webhook.ts"
 
-describe("the attempts of a delivery", () => {
-  it.effect("are five, with SPEC's delays between them", () =>
+describe("the schedule of a delivery", () => {
+  it.effect("has five attempts with delays of 10, 30, 60 and 120 s", () =>
     Effect.gen(function*() {
       const delays = yield* Webhook.delays
       assert.deepStrictEqual(delays.map((delay) => Duration.toSeconds(delay)), [10, 30, 60, 120])
       assert.strictEqual(delays.length + 1, Limits.webhookAttempts)
     }))
 
-  it.effect("are never closer than that, and at most a twentieth farther, from the attempt count alone", () =>
+  it.effect("derives each delay from the attempt count, never shortens it and adds at most 5 %", () =>
     Effect.gen(function*() {
       const bases = [10, 30, 60, 120]
       for (let round = 0; round < 200; round++) {
@@ -29,12 +29,12 @@ describe("the attempts of a delivery", () => {
 describe("a delivery's id", () => {
   const taskId = TaskId.make("019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913")
 
-  it("goes there and back", () => {
+  it("is parsed to the key that it was made from", () => {
     const key = { taskId, revision: 17 }
     assert.deepStrictEqual(Webhook.parseDeliveryId(Webhook.deliveryId(key)), key)
   })
 
-  it("is nothing else", () => {
+  it("is not parsed from any other text", () => {
     for (
       const text of [
         "",

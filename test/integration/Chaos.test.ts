@@ -17,7 +17,7 @@ describe("two nodes behind a load balancer", () => {
   for (
     const [fault, state] of [["lost-replies", "resuming"], ["kill", "handing over"]] satisfies Array<[Fault, State]>
   ) {
-    it(`keep every promise when ${fault} strikes tasks that are ${state}`, async () => {
+    it(`violate no invariant after the fault "${fault}" while tasks are ${state}`, async () => {
       const { acknowledged, details } = await runCell(world, fault, state, 1)
       assert.isAbove(acknowledged, 20)
       assert.isEmpty(details)

@@ -1,4 +1,4 @@
-/** Many nodes on one database (CLUSTER=on), as clients of any of them, the core and an operator meet them. */
+/** Many nodes on one database (CLUSTER=on), as clients, the core and an operator see them. */
 import { afterEach, assert, beforeAll, describe, it } from "vitest"
 import { Proxy } from "../chaos/Proxy.ts"
 import { type ClusterSystem, operate, settled, startCluster } from "../kit/ClusterSystem.ts"
@@ -54,11 +54,11 @@ const interrupted = { type: "interrupted", state: null, tool_calls: [{ id: "c", 
 const results = { results: [{ tool_call_id: "c", output: 1 }] }
 
 describe("nodes on one database", () => {
-  it("hand each run over once, wherever it was created, resumed or reported of", async () => {
+  it("dispatch each run once, whichever node it is created, resumed or reported on", async () => {
     const other = await join()
     const uuids = [...await createOn(first, 10), ...await createOn(other, 10)]
     await areOffered(uuids, 1)
-    // All events go to the first node; half of the tasks are the other's.
+    // All events go to the first node; the other one owns half of the tasks.
     for (const uuid of uuids) await report(system.core.runOf(uuid)!, interrupted)
     for (const [index, uuid] of uuids.entries()) {
       const node = index % 2 === 0 ? first : other
@@ -76,7 +76,7 @@ describe("nodes on one database", () => {
     )
   })
 
-  it("wake who waits at another one, by answer, stream or revocation", async () => {
+  it("wake long polls, streams and revocation checks on other nodes", async () => {
     const other = await join()
     const [uuid = ""] = await createOn(first, 1)
     await areOffered([uuid], 1)
@@ -90,7 +90,7 @@ describe("nodes on one database", () => {
   })
 
   for (const signal of ["SIGKILL", "SIGTERM"] as const) {
-    it(`go on with the tasks of one that ends by ${signal}`, async () => {
+    it(`continue the tasks of a node that ends by ${signal}`, async () => {
       const other = await join()
       system.core.onStart = () => 503
       const pending = await createOn(other, 5)
@@ -100,7 +100,7 @@ describe("nodes on one database", () => {
       await areOffered(running, 1)
       await processing(running)
       await other.stop(signal)
-      // The core may have gone with the node, so all is offered again, as the runs that they were.
+      // The core may have failed with the node, so every run is dispatched again, with the same run id.
       await areOffered(running, 2)
       await areOffered(pending, 2)
       await complete([...running, ...pending], first)
@@ -108,7 +108,7 @@ describe("nodes on one database", () => {
     })
   }
 
-  it("go on with the tasks of one that is frozen; when it wakes it writes nothing that is stale", async () => {
+  it("continue the tasks of a frozen node, which makes no stale write when it wakes", async () => {
     const other = await join()
     system.core.onStart = () => 503
     const uuids = await createOn(other, 10)
@@ -129,7 +129,7 @@ describe("nodes on one database", () => {
     assert.strictEqual(events.length, uuids.length)
   })
 
-  it("are drained and taken in again by an operator; a drained one answers, and what it creates is done", async () => {
+  it("are drained and undrained by an operator; a drained node still serves requests", async () => {
     const other = await join()
     const [running = ""] = await createOn(other, 1)
     await areOffered([running], 1)
@@ -152,7 +152,7 @@ describe("nodes on one database", () => {
     assert.strictEqual((await fetch(`${other.url}/readyz`)).status, 200)
   })
 
-  it("deal shards anew although the database has become slow for one", async () => {
+  it("reassign shards although the database is slow for one node", async () => {
     const viaProxy = new URL(system.database.url)
     const proxy = await new Proxy({ port: Number(viaProxy.port) }).listen()
     viaProxy.port = String(proxy.port)
@@ -161,14 +161,14 @@ describe("nodes on one database", () => {
     proxy.delay = 100
     await join()
     const { members } = await settled(first, 3, 8000)
-    // Nodes of the tests before are told of for a while, without shards.
+    // Nodes of earlier tests are still listed for a while, without shards.
     assert.deepStrictEqual(members.flatMap(({ shards }) => shards?.length || []), [20, 20, 20])
     proxy.delay = 0
     await Promise.all(others.map((node) => node.stop()))
     await proxy.close()
   })
 
-  it("end what runs out, whosever it was", async () => {
+  it("enforce every deadline, whichever node owned the task", async () => {
     const other = await join()
     const { body } = await other.create(token, "Quick", { max_execution_time: 1 })
     await other.stop("SIGKILL")
@@ -176,7 +176,7 @@ describe("nodes on one database", () => {
     assert.match(task.body.error, /time/i)
   })
 
-  it("cannot share an address: the second one says so and exits", async () => {
+  it("cannot share an address: the second one reports that and exits", async () => {
     const port = String(await freePort())
     const node = await Service.start({ ...system.settings, CLUSTER_PORT: port })
     others.push(node)

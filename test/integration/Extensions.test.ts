@@ -1,4 +1,4 @@
-/** What CONTRACT 2 adds to SPEC, as a client meets it. */
+/** Idempotency keys, ETags, long polls, event streams and `waiting_on`, as a client sees them. */
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { report, type ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
@@ -26,7 +26,7 @@ const interrupt = async (uuid: string) => {
 describe("Idempotency-Key", () => {
   const withKey = (key: string) => ({ "idempotency-key": key })
 
-  it("makes one task of creates that are tried again, at once or later, before the limit is looked at", async () => {
+  it("creates one task for concurrent or later retries, without counting them against the limit", async () => {
     const token = await mint("again")
     const create = (text: string, key: string) => service.call("POST", "/api/tasks", token, body(text), withKey(key))
     const answers = await Promise.all(Array.from({ length: 12 }, () => create("one", "k1")))
@@ -42,14 +42,14 @@ describe("Idempotency-Key", () => {
     assert.strictEqual((await create("six", "k6")).status, 429)
     const replay = await create("one", "k1")
     assert.deepStrictEqual([replay.status, replay.body], [201, answers[0]!.body])
-    // What was refused took no key.
+    // A refused request does not use its key.
     const run = await system.runOf(answers[0]!.body.uuid)
     await report(run, { type: "completed", turn: turnOf("done") })
     assert.strictEqual((await create("six", "k6")).status, 201)
     assert.strictEqual((await create("one", "k1")).body.uuid, answers[0]!.body.uuid)
   })
 
-  it("is each user's own, and refuses another body and what is no key", async () => {
+  it("is scoped to the user, and returns 422 for another body or an invalid key", async () => {
     const [one, other] = [await mint("key-one"), await mint("key-other")]
     const create = (token: string, text: string, key: string) =>
       service.call("POST", "/api/tasks", token, body(text), withKey(key))
@@ -67,13 +67,13 @@ describe("Idempotency-Key", () => {
       assert.deepStrictEqual([answer.status, Object.keys(answer.body.errors ?? {})], [422, ["Idempotency-Key"]], key)
     }
     assert.strictEqual((await create(one, "z", "x".repeat(255))).status, 201)
-    // A body that breaks a rule takes no key.
+    // An invalid body does not use its key.
     const broken = await service.call("POST", "/api/tasks", one, { assistant_id: 0 }, withKey("later"))
     assert.strictEqual(broken.status, 422)
     assert.strictEqual((await create(one, "x", "later")).status, 201)
   })
 
-  it("answers tool results and cancels again after the task has moved on", async () => {
+  it("replays the responses of tool results and cancels after the task has changed", async () => {
     const token = await mint("resumer")
     const { uuid } = (await service.create(token, "x")).body
     const results = (output: unknown) => ({ results: [{ tool_call_id: "c1", output }] })
@@ -104,7 +104,7 @@ describe("Idempotency-Key", () => {
 const turnOfKilobytes = (kilobytes: number) => turnOf("x".repeat(kilobytes * 1024))
 
 describe("a task that is read again", () => {
-  it("has a tag that names its version, and is not sent again while it has not changed", async () => {
+  it("has an ETag of its version, and returns 304 while it is unchanged", async () => {
     const token = await mint("reader")
     const { uuid } = (await service.create(token, "x")).body
     const read = (tag?: string) =>
@@ -123,7 +123,7 @@ describe("a task that is read again", () => {
     assert.notStrictEqual(changed.headers.get("etag"), etag)
   })
 
-  it("tells what it waits on when asked to, and nothing beyond SPEC's fields otherwise", async () => {
+  it("shows waiting_on only on request, and otherwise only the documented fields", async () => {
     const token = await mint("curious")
     const { uuid } = (await service.create(token, "x", { max_execution_time: 3600 })).body
     const waitingOn = async () =>
@@ -149,7 +149,7 @@ describe("a task that is read again", () => {
     }
   })
 
-  it("lists no deliveries before there are any", async () => {
+  it("lists no deliveries before the first one", async () => {
     const token = await mint("deliveries")
     const { uuid } = (await service.create(token, "x")).body
     const none = await service.call("GET", `/api/tasks/${uuid}/deliveries`, token)
@@ -172,7 +172,7 @@ describe("?wait=", () => {
       }
     )
 
-  it("holds the answer until the task is interrupted or has ended, and no longer than asked", async () => {
+  it("holds the response until the task is interrupted or terminal, at most for the requested time", async () => {
     const token = await mint("waiter")
     const { uuid } = (await service.create(token, "x")).body
     const run = await system.runOf(uuid)
@@ -181,7 +181,7 @@ describe("?wait=", () => {
     const short = await wait(service, token, uuid, 1)
     assert.deepStrictEqual([short.status, short.body.status], [200, "pending"])
     assert.isAtLeast(performance.now() - started, 1000)
-    // What does not end the wait.
+    // These changes do not end the wait.
     await report(run, { type: "processing" })
     await report(run, { type: "progress", turn: turnOf("so far") })
     await interrupt(uuid)
@@ -193,7 +193,7 @@ describe("?wait=", () => {
     assert.strictEqual((await wait(service, token, uuid, 60)).body.status, "canceled")
   })
 
-  it("ends with any change of the version that the client has, or with 304 when there is none", async () => {
+  it("returns any change since the client's version, or 304 after the requested time", async () => {
     const token = await mint("version-waiter")
     const { uuid } = (await service.create(token, "x")).body
     const run = await system.runOf(uuid)
@@ -203,14 +203,14 @@ describe("?wait=", () => {
     await report(run, { type: "processing" })
     const answer = await waiting
     assert.deepStrictEqual([answer.status, answer.body.status], [200, "processing"])
-    // A version that is no longer the present one needs no waiting.
+    // An outdated version gets an immediate response.
     assert.strictEqual((await wait(service, token, uuid, 60, etag)).body.status, "processing")
     await report(run, { type: "completed", turn: turnOf("done") })
     const ended = (await service.get(token, uuid)).headers.get("etag") ?? ""
     assert.strictEqual((await wait(service, token, uuid, 60, ended)).status, 304)
   })
 
-  it("takes 1 to 60 seconds, of the caller's own task", async () => {
+  it("accepts 1 to 60 seconds, for the caller's own task", async () => {
     const token = await mint("strict-waiter")
     const { uuid } = (await service.create(token, "x")).body
     for (const seconds of ["0", "61", "", "1.5", "-1", "x", "1&wait=2"]) {
@@ -222,19 +222,19 @@ describe("?wait=", () => {
     assert.strictEqual((await wait(service, token, "nothing", "60")).status, 404)
   })
 
-  it("hears of changes made on another node, and a node that drains lets everyone go", async () => {
+  it("returns changes made on another node, and returns immediately when its node drains", async () => {
     const other = await Service.start({ DATABASE_URL: system.database.url, CORE_URL: core.url })
     const token = await mint("across")
     const { uuid } = (await service.create(token, "x")).body
     const run = await system.runOf(uuid)
     const waiting = wait(other, token, uuid, 60, (await other.get(token, uuid)).headers.get("etag") ?? "")
-    // The wait has begun when the other node has an answer for a request made after it.
+    // A later request to the other node has been served, so the wait has begun.
     await other.get(token, uuid)
     const started = performance.now()
     await report(run, { type: "processing" })
     const answer = await waiting
     assert.strictEqual(answer.body.status, "processing")
-    // A comparison with the rows comes every 5 s: this was quicker.
+    // Rows are compared every 5 s, so only a notification can be this fast.
     assert.isBelow(performance.now() - started, 2000)
 
     const held = wait(other, token, uuid, 60)
@@ -266,7 +266,7 @@ describe("the event stream", () => {
       ...(signal === undefined ? {} : { signal })
     })
 
-  it("tells every transition and progress note as it happens, ends after the last one, and replays", async () => {
+  it("sends every transition and progress event, ends after the terminal one, and replays missed ones", async () => {
     const token = await mint("listener")
     const { uuid } = (await service.create(token, "x")).body
     const run = await system.runOf(uuid)
@@ -314,7 +314,7 @@ describe("the event stream", () => {
     assert.deepStrictEqual(parse(await (await open(token, uuid)).text()), heard)
     const missed = await open(token, uuid, { "last-event-id": "2" })
     assert.deepStrictEqual(parse(await missed.text()), heard.slice(3))
-    // Nothing is left to come: a client that reconnects by itself stops.
+    // No event is left, so a client that reconnects automatically gets 204 and stops.
     assert.strictEqual((await open(token, uuid, { "last-event-id": "5" })).status, 204)
     const odd = await open(token, uuid, { "last-event-id": "x" })
     assert.deepStrictEqual([odd.status, Object.keys((await odd.json()).errors)], [422, ["Last-Event-ID"]])
@@ -322,14 +322,14 @@ describe("the event stream", () => {
     assert.strictEqual((await open(token, "nothing")).status, 404)
   })
 
-  it("ends with the token that opened it", async () => {
+  it("ends when the token that opened it expires", async () => {
     const token = await mint("short-lived", { exp: Math.floor(Date.now() / 1000) + 2 })
     const { uuid } = (await service.create(token, "x")).body
     const stream = await open(token, uuid)
     assert.deepStrictEqual(parse(await stream.text()).map(({ event }) => event), ["pending"])
   })
 
-  it("frees its place when the client hangs up, and a user's places are bounded", async () => {
+  it("is limited per user, and a disconnect frees its slot", async () => {
     const token = await mint("many")
     const { uuid } = (await service.create(token, "x")).body
     const abort = new AbortController()

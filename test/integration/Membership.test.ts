@@ -1,4 +1,4 @@
-/** Operators take one node out and in again, several at a time, and hang up. */
+/** Concurrent operators drain and undrain one node, and disconnect. */
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Logger, Option, Redacted } from "effect"
@@ -17,7 +17,7 @@ const untilOwner = Effect.fnUntraced(function*(ownership: TaskOwnership["Service
 })
 
 layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership of a node", (it) => {
-  it.effect("is taken up again although the operator hung up meanwhile", () =>
+  it.effect("is restored by an undrain although the operator disconnects", () =>
     Effect.gen(function*() {
       const ownership = yield* TaskOwnership
       yield* untilOwner(ownership)
@@ -26,7 +26,7 @@ layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership
       yield* untilOwner(ownership)
     }))
 
-  it.effect("follows the last of those who ask at the same time", () =>
+  it.effect("follows the last of several concurrent requests", () =>
     Effect.gen(function*() {
       const ownership = yield* TaskOwnership
       yield* untilOwner(ownership)
@@ -44,7 +44,7 @@ layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership
     }))
 })
 
-/** A node whose way to the database is closed on demand. */
+/** A node whose connection to the database can be cut. */
 const makeDistant = Effect.gen(function*() {
   const database = new URL(Redacted.value(yield* Database.DatabaseUrl))
   const proxy = yield* Effect.acquireRelease(
@@ -59,7 +59,7 @@ const makeDistant = Effect.gen(function*() {
 })
 
 layer(Database.layerUrl, { excludeTestServices: true, timeout: 20_000 })("a node without its database", (it) => {
-  it.effect("is taken in again once that is back", () =>
+  it.effect("rejoins the cluster when the database is back", () =>
     Effect.gen(function*() {
       const { ownership, proxy } = yield* makeDistant
       yield* untilOwner(ownership)
@@ -69,6 +69,6 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 20_000 })("a node
       assert.isTrue(Option.isNone(yield* Effect.timeoutOption(Fiber.join(asked), "5 seconds")))
       proxy.weather = "fair"
       yield* untilOwner(ownership)
-      // The engine tells of each try.
+      // Effect Cluster logs each attempt.
     }).pipe(Effect.provide(Logger.layer([]))))
 })

@@ -17,7 +17,7 @@ afterAll(() => system.close())
 const sixDigits = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/
 
 describe("a task", () => {
-  it("is created, handed over, run and read back completed", async () => {
+  it("is created, dispatched, run and read back as completed", async () => {
     const token = await mint("alice")
     const created = await service.create(token, "hello", {
       turns: [{ role: "user", content: "before" }, {
@@ -81,7 +81,7 @@ describe("a task", () => {
     })
   })
 
-  it("is its owner's alone", async () => {
+  it("is accessible only to its owner", async () => {
     const { body } = await service.create(await mint("bob"), "mine")
     const mallory = await mint("mallory")
     assert.strictEqual((await service.get(mallory, body.uuid)).status, 403)
@@ -96,7 +96,7 @@ describe("a task", () => {
     }
   })
 
-  it("is interrupted, answered and completed", async () => {
+  it("is interrupted, resumed by tool results and completed", async () => {
     const token = await mint("carol")
     const { uuid } = (await service.create(token, "weather?")).body
     const first = await system.runOf(uuid)
@@ -122,7 +122,7 @@ describe("a task", () => {
     assert.notProperty(done.body, "pending_tool_calls")
   })
 
-  it("is canceled with a reason, and the core is told", async () => {
+  it("is canceled with a reason, and the core gets a stop request", async () => {
     const token = await mint("dave")
     const uuids = await Promise.all([1, 2, 3].map(async (n) => (await service.create(token, `task ${n}`)).body.uuid))
     for (const uuid of uuids) {
@@ -140,7 +140,7 @@ describe("a task", () => {
     await eventually(async () => core.stops, (stops) => stops.some((stop) => stop.runId === run_id))
   })
 
-  it("fails with SPEC's words", async () => {
+  it("fails with the documented messages", async () => {
     const token = await mint("erin")
     const cases = [
       [{ code: "assistant_not_found" }, "Assistant is not available"],
@@ -171,8 +171,8 @@ describe("a task", () => {
   })
 })
 
-describe("hand-over", () => {
-  it("is tried again when the core is busy, with the same run, and a refusal ends the task", async () => {
+describe("a dispatch", () => {
+  it("is retried with the same run while the core is busy, and fails the task when the core refuses", async () => {
     const token = await mint("kate")
     let attempts = 0
     core.onStart = (run) => run.input[0]?.text === "refuse me" ? 400 : ++attempts < 3 ? 503 : 202
@@ -186,7 +186,7 @@ describe("hand-over", () => {
     core.onStart = () => 202
   })
 
-  it("that takes its time holds no one up, and an event that comes first counts", async () => {
+  it("does not delay other tasks while it is slow, and applies an event that arrives before its response", async () => {
     const token = await mint("liam")
     let release = () => {}
     const slow = new Promise<void>((resolve) => release = resolve)
@@ -203,8 +203,8 @@ describe("hand-over", () => {
   })
 })
 
-describe("the active limit", () => {
-  it("lets exactly 5 of 60 parallel creates through, 20 times in a row", async () => {
+describe("the active-task limit", () => {
+  it("accepts exactly 5 of 60 parallel creates, 20 times in a row", async () => {
     for (let round = 0; round < 20; round++) {
       const token = await mint(`crowd-${round}`)
       const answers = await Promise.all(Array.from({ length: 60 }, () => service.create(token, "me too")))
@@ -227,12 +227,12 @@ describe("the cost of a task", () => {
     }
     await system.database.query("SELECT pg_stat_statements_reset()")
     const tokens = await Promise.all(Array.from({ length: count }, (_, n) => mint(`cost-${n}`)))
-    // One after another: creates at the same moment would share a statement.
+    // Sequentially, because concurrent creates would share a statement.
     for (const token of tokens) await service.create(token, "x")
     const ended = "SELECT count(*)::int AS n FROM tasks WHERE sub LIKE 'cost-%' AND status = 'completed'"
     await eventually(async () => (await system.database.query<{ n: number }>(ended))[0]?.n, (n) => n === count)
     core.onStart = () => 202
-    // What runs by the clock alone does not grow with the number of tasks.
+    // Periodic statements do not grow with the number of tasks.
     const statements = await system.database.query<{ calls: number; query: string }>(
       `SELECT calls::int, query FROM pg_stat_statements
       WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND toplevel AND calls >= ${count}`
@@ -244,7 +244,7 @@ describe("the cost of a task", () => {
 })
 
 describe("the edge", () => {
-  it("answers every error as JSON, in CONTRACT's order of checks", async () => {
+  it("returns every error as JSON, in the documented order of checks", async () => {
     const token = await mint("grace")
     const noToken = await service.call("POST", "/api/tasks", "", "{")
     assert.strictEqual(noToken.status, 401)
@@ -263,7 +263,7 @@ describe("the edge", () => {
     assert.strictEqual(huge.status, 413)
   })
 
-  it("names every broken field at once", async () => {
+  it("reports every invalid field in one response", async () => {
     const { body, status } = await service.call("POST", "/api/tasks", await mint("heidi"), {
       assistant_id: 0,
       input: [{ type: "sound" }, { type: "file", file: { id: 3, name: "a\0b", mime_type: "x" } }],
@@ -286,7 +286,7 @@ describe("the edge", () => {
     ])
   })
 
-  it("blames a field where the client wrote it, in words that a client knows", async () => {
+  it("reports an invalid field at the client's path, without internal type names", async () => {
     const token = await mint("olivia")
     const tools = [
       { type: "function", function: { name: "a b", strict: 1 } },
@@ -315,7 +315,7 @@ describe("the edge", () => {
     assert.deepStrictEqual(refused["errors"], { tool_calls: ["Expected at least one item"] })
   })
 
-  it("takes no URL that a parser would have to mend", async () => {
+  it("refuses a URL that a parser would have to correct", async () => {
     const token = await mint("peggy")
     for (
       const callback_url of ["https://example.org/ ", "https://example.org/\r\nX-Injected: 1", "http://exam\tple.org/"]
@@ -325,7 +325,7 @@ describe("the edge", () => {
     }
   })
 
-  it("takes no URL whose host is longer than a name can be, as it is written or as it is meant", async () => {
+  it("refuses a URL whose host is longer than a DNS name, before or after normalisation", async () => {
     const token = await mint("peggy")
     const label = "x".repeat(49)
     const ofLength = (length: number) => `${`${label}.`.repeat(5)}${"x".repeat(length - 250)}`
@@ -341,7 +341,7 @@ describe("the edge", () => {
     assert.strictEqual(status, 201)
   })
 
-  it("knows a path by one spelling only", async () => {
+  it("accepts only one spelling of a path", async () => {
     const token = await mint("victor")
     for (const path of ["/API/tasks", "//api/tasks", "/api//tasks"]) {
       assert.strictEqual((await service.call("GET", path, token)).status, 404, path)
@@ -349,7 +349,7 @@ describe("the edge", () => {
     assert.strictEqual((await service.call("POST", "/Internal/core/events", internalToken, "{")).status, 404)
   })
 
-  it("stays quick whatever a body holds a million times", async () => {
+  it("stays responsive for bodies with a million small values", async () => {
     const token = await mint("mallory")
     const bodies = [
       { assistant_id: 1, input: Array.from({ length: 1_000_000 }, () => 0) },
@@ -372,7 +372,7 @@ describe("the edge", () => {
     assert.deepStrictEqual(Object.keys(answer.body.errors), ["results"])
   })
 
-  it("takes no claim that the database would choke on", async () => {
+  it("refuses token claims that Postgres cannot store", async () => {
     for (const claims of [{ jti: "\0" }, { jti: "" }, { jti: "\ud800" }]) {
       assert.strictEqual((await service.create(await mint("odd", claims), "x")).status, 401)
     }
@@ -381,7 +381,7 @@ describe("the edge", () => {
     }
   })
 
-  it("takes every form of the status filter, and no unknown one", async () => {
+  it("accepts every form of the status filter, and refuses unknown statuses", async () => {
     const token = await mint("ivan")
     const { uuid } = (await service.create(token, "x")).body
     await report(await system.runOf(uuid), { type: "processing" })
@@ -420,8 +420,8 @@ describe("the edge", () => {
   })
 })
 
-describe("the core's door", () => {
-  it("takes internal tokens only, and knows what it is told", async () => {
+describe("the core's event endpoint", () => {
+  it("accepts only internal tokens and validates events", async () => {
     const token = await mint("judy")
     const event = { task_id: "00000000-0000-7000-8000-000000000000", run_id: "x", event_id: "e", type: "processing" }
     assert.strictEqual((await service.call("POST", "/internal/core/events", token, event)).status, 401)

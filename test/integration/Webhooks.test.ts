@@ -1,4 +1,4 @@
-/** Webhooks as their receiver meets them: from a real process, over real sockets. */
+/** Webhooks as a receiver sees them: from a real process, over real sockets. */
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { verifyWebhook } from "../../src/http/client/Webhooks.ts"
 import { report, type ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
@@ -57,7 +57,7 @@ const rawGet = async (token: string, uuid: string) => {
 }
 
 describe("a webhook", () => {
-  it("tells each interrupt and the end, with the bytes of a read, signed", async () => {
+  it("reports each interrupt and the end, signed, with the bytes of a read", async () => {
     const token = await mint("hooked")
     const { run, uuid } = await create(token)
     await report(run, { type: "interrupted", state: null, tool_calls: [{ id: "c1", name: "look", arguments: {} }] })
@@ -85,7 +85,7 @@ describe("a webhook", () => {
     assert.deepInclude(deliveries[1].attempts[0], { number: 1, response_status: 204, error: null })
   })
 
-  it("is tried again, can be sent again by hand, and leaves no secret behind", async () => {
+  it("is retried, can be redelivered by hand, and leaves no secret in the database", async () => {
     const token = await mint("again")
     target.onPost = (_, response) => response.writeHead(500).end()
     const { run, uuid } = await create(token)
@@ -122,7 +122,7 @@ describe("a webhook", () => {
     assert.strictEqual(missing.status, 404)
   })
 
-  it("does not store a large turn twice, and sends all of it", async () => {
+  it("sends a large turn completely without storing it twice", async () => {
     const token = await mint("large")
     const { run, uuid } = await create(token)
     const turn = { ...turnOf("x".repeat(10_000_000)), metadata: { n: 1 } }
@@ -136,7 +136,7 @@ describe("a webhook", () => {
     assert.isBelow(row!.bytes, 2000)
   })
 
-  it("costs a task without a callback URL no statement", async () => {
+  it("costs no statement for a task without a callback URL", async () => {
     const token = await mint("silent")
     const statements = async () => {
       const [row] = await system.database.query<{ calls: number }>(
@@ -152,12 +152,12 @@ describe("a webhook", () => {
       const { run } = await create(token, { callback_url: null })
       await report(run, { type: "completed", turn: turnOf("done") })
     }
-    // The look that every node takes each second is all that there was.
+    // The only statements are the node's polls, one each second.
     const passes = Math.ceil((performance.now() - start) / 1000) + 1
     assert.isAtMost(await statements() - before, passes)
   })
 
-  it("reaches no private address unless the operator lists it", async () => {
+  it("reaches a private address only if the operator lists it", async () => {
     const strict = await Service.start({ DATABASE_URL: system.database.url, CORE_URL: core.url })
     const token = await mint("private")
     const guarded = await new WebhookTarget().listen()

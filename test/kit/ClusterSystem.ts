@@ -1,4 +1,4 @@
-/** A system of any number of nodes on one database, and what they say of each other. */
+/** A cluster of any number of nodes on one database, with the nodes' view of each other. */
 import { NodeHttpClient } from "@effect/platform-node"
 import { Effect, Layer, Redacted } from "effect"
 import * as RpcClient from "../../src/http/client/RpcClient.ts"
@@ -7,11 +7,11 @@ import { eventually, freePort, Service } from "./Service.ts"
 import { startSystem, type System } from "./System.ts"
 
 export interface ClusterSystem extends System {
-  /** One more node, once it has its part of the shards. */
+  /** Starts one more node and waits until it has its share of the shards. */
   readonly startNode: (more?: Readonly<Record<string, string>>) => Promise<Service>
 }
 
-/** Asks a node by RPC. */
+/** Calls a node by RPC. */
 export const operate = (
   node: Service,
   operation: "Operations.cluster" | "Operations.drain" | "Operations.rebalance"
@@ -28,14 +28,14 @@ export const operate = (
 
 type Cluster = Awaited<ReturnType<typeof operate>>
 
-/** Waits until all shards are owned, by as many nodes as are told. */
-export const settled = (node: Service, owners: number, patience = 20_000): Promise<Cluster> =>
+/** Waits until all shards are owned by exactly `owners` nodes. */
+export const settled = (node: Service, owners: number, timeout = 20_000): Promise<Cluster> =>
   eventually(
     () => operate(node, "Operations.cluster"),
     ({ members, unowned }) =>
       unowned.length === 0 && members.filter(({ shards }) => (shards ?? []).length > 0).length === owners
       && members.flatMap(({ shards }) => shards ?? []).length === 60,
-    patience
+    timeout
   )
 
 export const startCluster = async (more: Readonly<Record<string, string>> = {}): Promise<ClusterSystem> => {

@@ -1,7 +1,7 @@
-/** A collector of OTLP in JSON on a real socket, and what it was sent in a form that tests can ask of. */
+/** An OTLP/JSON collector on a real socket, with accessors for the received telemetry. */
 import { ScriptedService } from "./ScriptedService.ts"
 
-/** OTLP's own form of attributes. */
+/** Attributes in OTLP's format. */
 type KeyValues = ReadonlyArray<{ readonly key: string; readonly value: Readonly<Record<string, unknown>> }>
 
 type Attributes = Readonly<Record<string, unknown>>
@@ -58,7 +58,7 @@ export class Collector extends ScriptedService {
       .map((record) => ({ ...record, message: record.body.stringValue }))
   }
 
-  /** Those of the last export. */
+  /** The metrics of the last export. */
   get metrics(): ReadonlyArray<Metric> {
     const [last] = this.#sent("metrics", "resourceMetrics").slice(-1)
     // oxlint-disable-next-line typescript/no-explicit-any -- OTLP as it comes
@@ -69,7 +69,7 @@ export class Collector extends ScriptedService {
     }))
   }
 
-  /** Whose telemetry came. */
+  /** The resource attributes of the sender. */
   get resource(): Attributes {
     return attributesOf(this.#sent("metrics", "resourceMetrics")[0].resource.attributes)
   }

@@ -1,4 +1,4 @@
-/** A fresh, migrated database in the run's Postgres, dropped when the suite ends. */
+/** A new, migrated database on the Postgres of the test run, dropped when the suite ends. */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -12,7 +12,7 @@ export class DatabaseUrl
   extends Context.Service<DatabaseUrl, Redacted.Redacted>()("async-task-service/test/kit/Database/DatabaseUrl")
 {}
 
-/** An empty database on the server of `base`, dropped with the scope. */
+/** An empty database on the server of `base`, dropped when the scope closes. */
 export const makeDatabase = Effect.fnUntraced(function*(base: string) {
   const name = `test_${randomUUID().replaceAll("-", "")}`
   const admin = yield* PgClient.make({ url: Redacted.make(base), maxConnections: 1 })
@@ -33,7 +33,7 @@ export const layerClient = Layer.unwrap(
   Effect.map(DatabaseUrl, (url) => PgClient.layer({ url, maxConnections: 8, multiplex: true, multiplexConcurrency: 5 }))
 )
 
-/** Built under the live clock: the driver's own timeouts must not follow TestClock. */
+/** Uses the live clock, because the driver's timeouts must not follow TestClock. */
 export const layerLive = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
   Layer.effectContext(Effect.flatMap(Effect.scope, (scope) => TestClock.withLive(Layer.buildWithScope(layer, scope))))
 

@@ -1,4 +1,4 @@
-/** A client that writes bytes as a test says, and keeps what comes back and how the connection ends. */
+/** A client that writes raw bytes and records the responses and the end of the connection. */
 import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 import { eventually } from "./Service.ts"
@@ -35,7 +35,7 @@ export class RawClient {
     return this
   }
 
-  /** Waits while more is written than the other side takes. */
+  /** Writes, and waits while the other side does not read. */
   async sendAll(bytes: Uint8Array) {
     if (this.socket.write(bytes)) return
     await new Promise<void>((resolve) => {
@@ -47,7 +47,7 @@ export class RawClient {
     })
   }
 
-  /** All whole answers so far; every answer of ours tells its length. */
+  /** All complete responses so far. Every response of the service has a `Content-Length`. */
   answers(): Array<RawAnswer> {
     const found: Array<RawAnswer> = []
     for (let at = 0;;) {
@@ -62,11 +62,11 @@ export class RawClient {
     }
   }
 
-  async answer(index = 0, patience?: number): Promise<RawAnswer> {
+  async answer(index = 0, timeout?: number): Promise<RawAnswer> {
     const found = await eventually(
       async () => this.answers(),
       (answers) => answers.length > index || this.ended !== "open",
-      patience
+      timeout
     )
     const answer = found[index]
     if (answer === undefined) {

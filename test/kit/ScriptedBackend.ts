@@ -1,17 +1,17 @@
-/** An assistant backend on a real socket that records what it is sent and does what a test says (CONTRACT 5). */
+/** An assistant backend on a real socket that records requests and responds as a test defines. */
 import { createHash } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo, Socket } from "node:net"
 
-/** One `POST /files`, as far as it came. */
+/** One `POST /files`, complete or not. */
 export interface ReceivedUpload {
   readonly authorization: string | undefined
-  /** The part's header lines, once they are there. */
+  /** The header lines of the part, as soon as they have arrived. */
   head: string
-  /** Of the file alone, without the form around it. */
+  /** The bytes of the file, without those of the form around it. */
   size: number
   sha256: string
-  /** How many bytes of the request were read. */
+  /** The number of bytes of the request that were read. */
   received: number
   state: "receiving" | "complete" | "aborted"
 }
@@ -21,7 +21,7 @@ type Script = (request: IncomingMessage, response: ServerResponse, upload: Recei
 export const answerJson = (response: ServerResponse, status: number, body: unknown) =>
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))
 
-/** Reads a form of one field to its end, never holding more than the form's head and tail. */
+/** Reads a form of one field to its end; keeps only its head and tail in memory. */
 export const readForm = async (request: IncomingMessage, upload: ReceivedUpload) => {
   const boundary = /boundary="?([^";]+)/.exec(request.headers["content-type"] ?? "")?.[1] ?? ""
   const tail = `\r\n--${boundary}--\r\n`
@@ -49,7 +49,7 @@ export const readForm = async (request: IncomingMessage, upload: ReceivedUpload)
 
 export const fileName = ({ head }: ReceivedUpload) => /filename="([^"]*)"/.exec(head)?.[1]
 
-/** Takes the file and answers as a backend does: with a number for an id. */
+/** Accepts the file with a numeric id in the response. */
 export const takeFile: Script = async (request, response, upload) => {
   await readForm(request, upload)
   const name = fileName(upload) ?? ""
@@ -59,7 +59,7 @@ export const takeFile: Script = async (request, response, upload) => {
 
 export class ScriptedBackend {
   readonly uploads: Array<ReceivedUpload> = []
-  /** Of each upload, in the same order. */
+  /** The sockets of the uploads, in the same order. */
   readonly sockets: Array<Socket> = []
   onUpload: Script = takeFile
   onStorageBase: (response: ServerResponse) => void = (response) => answerJson(response, 200, { url: "http://files/" })

@@ -1,4 +1,4 @@
-/** A processing core on a real socket that records what it is told and does what a test says. */
+/** A processing core on a real socket that records requests and responds as a test defines. */
 import { randomUUID } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -21,7 +21,7 @@ const readBody = async (request: IncomingMessage) => {
 
 export const internalToken = "internal-token-of-the-tests"
 
-/** Reports one event of a run; answers the status and body. */
+/** Reports one event of a run; returns the status and body. */
 export const report = async (run: StartedRun, event: object, headers: Readonly<Record<string, string>> = {}) => {
   const response = await fetch(run.events_url, {
     method: "POST",
@@ -38,7 +38,7 @@ export class ScriptedCore {
   /** `traceparent` of the calls that started them. */
   readonly traceparents = new Map<string, string | undefined>()
   readonly stops: Array<{ readonly runId: string; readonly reason: string }> = []
-  /** What a start is answered with; it runs before the answer. */
+  /** Returns the status of the response to a start. */
   onStart: (run: StartedRun, response: ServerResponse) => Promise<number> | number = () => 202
   onStop: (runId: string) => number = () => 202
   readonly #server = createServer(async (request, response) => {

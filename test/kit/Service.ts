@@ -1,4 +1,4 @@
-/** The service as its users meet it: a process of its own, spoken to over HTTP. */
+/** The service as a separate process, used over HTTP. */
 import * as jose from "jose"
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -26,18 +26,18 @@ export const freePort = async () => {
   return port
 }
 
-/** Asks until `until` holds of the answer; fails after ten seconds. */
+/** Polls until the result satisfies `until`; fails after `timeout` milliseconds. */
 export const eventually = async <A>(
   ask: () => Promise<A>,
   until: (answer: A) => boolean,
-  patience = 10_000
+  timeout = 10_000
 ): Promise<A> => {
-  const end = performance.now() + patience
+  const end = performance.now() + timeout
   for (;;) {
     const answer = await ask()
     if (until(answer)) return answer
     if (performance.now() > end) {
-      throw new Error(`not within ${patience} ms; last: ${JSON.stringify(answer)?.slice(0, 2000)}`)
+      throw new Error(`not within ${timeout} ms; last: ${JSON.stringify(answer)?.slice(0, 2000)}`)
     }
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
@@ -62,7 +62,7 @@ export class Service {
     process.stderr?.on("data", (chunk) => this.output += chunk)
   }
 
-  /** Starts a process in a group of its own and waits until it is ready. */
+  /** Starts a process in its own process group and waits until it is ready. */
   static async start(
     settings: Readonly<Record<string, string>>,
     port?: number,
@@ -73,7 +73,7 @@ export class Service {
     const child = spawn(process.execPath, [main].flat(), {
       cwd: root,
       detached: true,
-      // The fourth is for what a test has the process report of itself.
+      // The fourth file descriptor carries reports of the process to a test.
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       env: {
         PATH: process.env["PATH"],
@@ -119,7 +119,7 @@ export class Service {
     return this.call("POST", "/api/tasks", token, { assistant_id: 1, input: [{ type: "text", text }], ...more })
   }
 
-  /** `field` is for forms that are wrong. */
+  /** `field` allows for wrong forms. */
   async upload(token: string, name: string, content: string | Uint8Array, type = "text/plain", field = "file") {
     const form = new FormData()
     form.set(field, new File([typeof content === "string" ? content : new Uint8Array(content)], name, { type }))
@@ -136,8 +136,8 @@ export class Service {
     return this.call("GET", `/api/tasks/${uuid}`, token)
   }
 
-  until(token: string, uuid: string, status: string, patience?: number) {
-    return eventually(() => this.get(token, uuid), ({ body }) => body.status === status, patience)
+  until(token: string, uuid: string, status: string, timeout?: number) {
+    return eventually(() => this.get(token, uuid), ({ body }) => body.status === status, timeout)
   }
 
   signal(signal: NodeJS.Signals) {

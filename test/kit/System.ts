@@ -1,4 +1,4 @@
-/** What most integration tests meet: the service as a process, on a database of its own, with a core that they script. */
+/** The system of most integration tests: the service as a process on its own database, with a scripted core. */
 import { type OpenDatabase, openDatabase } from "./databases.ts"
 import { ScriptedCore, type StartedRun } from "./ScriptedCore.ts"
 import { eventually, Service } from "./Service.ts"
@@ -7,14 +7,14 @@ export interface System {
   readonly database: OpenDatabase
   readonly core: ScriptedCore
   readonly service: Service
-  /** What every node of the system is started with. */
+  /** Settings of every node of the system. */
   readonly settings: Readonly<Record<string, string>>
-  /** The run that the core was handed last of a task, once it was. */
+  /** Waits for a run of a task at the core, and returns the latest one. */
   readonly runOf: (uuid: string) => Promise<StartedRun>
   readonly close: () => Promise<void>
 }
 
-/** `main` is what Node runs: the service, or a variant of it. */
+/** `main` is the file that Node runs: the service or a variant of it. */
 export const startSystem = async (
   more: Readonly<Record<string, string>> = {},
   main?: ReadonlyArray<string>

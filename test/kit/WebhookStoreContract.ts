@@ -1,4 +1,4 @@
-/** What every store of deliveries must do, together with the store of tasks that owes them; run on memory and on Postgres. */
+/** The contract of a delivery store and the task store that inserts deliveries, run on memory and on Postgres. */
 import { assert, type Vitest } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
 import type { SecureRandom } from "effect/crypto"
@@ -16,7 +16,7 @@ import { commit, stored } from "./TaskRepositoryContract.ts"
 const leases = [40, 60, 90, 150, 20].map((seconds) => Duration.seconds(seconds))
 let places = 0
 
-/** A task with an origin of its own, so that tests do not see each other's deliveries. */
+/** Creates a task with a unique callback origin, so that tests do not claim each other's deliveries. */
 const called = Effect.fnUntraced(function*(callbackSecret: string | null = null, url?: string) {
   places += 1
   const callbackUrl = url ?? `http://target-${places}.example:8080/hook?x=1`
@@ -73,7 +73,7 @@ const only = Effect.fnUntraced(function*(uuid: TaskId) {
 export const contract = (
   it: Vitest.MethodsNonLive<TaskRepository | WebhookStore | TaskNotifications | SecureRandom.SecureRandom>
 ) => {
-  it.effect("a change that is told by webhook owes a delivery with the very bytes that a read answered then", () =>
+  it.effect("inserts a delivery with the bytes of a read at that moment when a task is interrupted or ends", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const store = yield* WebhookStore
@@ -119,7 +119,7 @@ export const contract = (
       "failed"
     ]] as const
   ) {
-    it.effect(`${event} owes what a read answers from then on`, () =>
+    it.effect(`inserts a delivery with the bytes of a later read on ${event}`, () =>
       Effect.gen(function*() {
         const { origin, uuid } = yield* called("sealed")
         yield* commit(uuid, "Progressed")
@@ -133,7 +133,7 @@ export const contract = (
       }))
   }
 
-  it.effect("a large body is read when it is sent", () =>
+  it.effect("leaves a large body out of the claim and reads it for sending", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const store = yield* WebhookStore
@@ -145,14 +145,14 @@ export const contract = (
       assert.strictEqual(Option.getOrThrow(yield* store.body(delivery!)), yield* answerOf(uuid))
     }))
 
-  it.effect("canceling all interrupted tasks owes each its webhook, and who delivers is told", () =>
+  it.effect("inserts a delivery for each task of a bulk cancel and wakes the dispatcher", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const { webhookOwed } = yield* TaskNotifications
       const silent = yield* stored()
       yield* webhookOwed.close
       yield* commit(silent.uuid, "Completed")
-      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(webhookOwed.await, 0)), "told for nothing")
+      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(webhookOwed.await, 0)), "woken without a delivery")
       const first = yield* called()
       const second = yield* called(null, `${first.origin}/other`)
       for (const { uuid } of [first, second]) yield* commit(uuid, "Interrupted")
@@ -164,7 +164,7 @@ export const contract = (
       assert.deepStrictEqual((yield* claim(first.origin)).map(({ taskId }) => taskId), [first.uuid])
     }))
 
-  it.effect("an attempt is counted when it is claimed, at most five times, whoever dies", () =>
+  it.effect("counts an attempt when it is claimed, and claims at most five although no outcome arrives", () =>
     Effect.gen(function*() {
       const { origin, uuid } = yield* called("sealed")
       yield* commit(uuid, "Completed")
@@ -184,7 +184,7 @@ export const contract = (
       assert.deepStrictEqual(attempts.map(({ error }) => error), ["lost", "lost", "lost", "lost", "lost"])
     }))
 
-  it.effect("follows the outcomes: again when it is due, over at the first success", () =>
+  it.effect("schedules the next attempt after a failure and ends the delivery at the first success", () =>
     Effect.gen(function*() {
       const { origin, uuid } = yield* called("sealed")
       yield* commit(uuid, "Completed")
@@ -209,7 +209,7 @@ export const contract = (
       assert.deepStrictEqual(yield* claim(origin), [])
     }))
 
-  it.effect("a late failure does not touch the attempt after it; a late success ends the delivery", () =>
+  it.effect("ignores a failure that arrives after the next claim, and ends the delivery at a late success", () =>
     Effect.gen(function*() {
       const { origin, uuid } = yield* called()
       yield* commit(uuid, "Completed")
@@ -228,7 +228,7 @@ export const contract = (
       assert.strictEqual((yield* only(uuid)).state, "delivered")
     }))
 
-  it.effect("claims no more of an origin than it has room for, and racing nodes none twice", () =>
+  it.effect("claims at most the permits of each origin, and no delivery twice when nodes race", () =>
     Effect.gen(function*() {
       const first = yield* called()
       const tasks = yield* Effect.forEach([1, 2, 3, 4, 5, 6], () => called(null, `${first.origin}/hook`))
@@ -249,7 +249,7 @@ export const contract = (
       assert.isAtLeast(claimed.length, 3)
     }))
 
-  it.effect("a redelivery is one attempt more; it waits for one under way, and hurries one to come", () =>
+  it.effect("redelivers with one more attempt, after an attempt in flight, or earlier than a scheduled one", () =>
     Effect.gen(function*() {
       const store = yield* WebhookStore
       const { origin, uuid } = yield* called()
@@ -272,12 +272,12 @@ export const contract = (
       assert.deepStrictEqual(none, [])
       assert.deepInclude(third, { attempt: 3, isLast: true, body: second!.body })
       yield* settle(third!, "not_2xx")
-      // It was delivered before.
+      // The delivery succeeded before.
       assert.strictEqual((yield* only(uuid)).state, "delivered")
       assert.deepStrictEqual(yield* claim(origin), [])
     }))
 
-  it.effect("a secret goes with the success that needed it; a failed delivery keeps it, to be asked for again", () =>
+  it.effect("deletes the secret at the first success and keeps that of a failed delivery for redelivery", () =>
     Effect.gen(function*() {
       const store = yield* WebhookStore
       const { origin, uuid } = yield* called("sealed")
@@ -296,7 +296,7 @@ export const contract = (
       assert.strictEqual(third?.secret, "sealed again")
     }))
 
-  it.effect("operators find deliveries by origin, time and state, and owe all that failed again", () =>
+  it.effect("finds deliveries by origin, time and state, and redelivers all failed ones", () =>
     Effect.gen(function*() {
       const store = yield* WebhookStore
       const first = yield* called()
@@ -321,7 +321,7 @@ export const contract = (
       assert.deepStrictEqual(claimed.map(({ attempt, isLast }) => [attempt, isLast]), [[2, true], [2, true]])
     }))
 
-  it.effect("goes with its task, but not before it is settled", () =>
+  it.effect("deletes deliveries with their task, but no task whose delivery is pending", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const store = yield* WebhookStore

@@ -1,4 +1,4 @@
-/** Databases for tests that start the service as a process of its own. */
+/** Databases for tests that start the service as a separate process. */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -7,7 +7,7 @@ import { makeDatabase } from "./Database.ts"
 
 export interface OpenDatabase {
   readonly url: string
-  /** Runs one statement and answers its rows. */
+  /** Runs one statement and returns its rows. */
   readonly query: <Row extends object>(statement: string) => Promise<ReadonlyArray<Row>>
   readonly drop: () => Promise<void>
 }

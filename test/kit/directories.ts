@@ -1,4 +1,4 @@
-/** Data directories for a test, and their end: an embedded database may lie outside of the directory that it belongs to. */
+/** Data directories for tests, with their removal: an embedded database may be stored outside its data directory. */
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"

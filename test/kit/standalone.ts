@@ -1,4 +1,4 @@
-/** A Postgres of its own for what runs outside of the integration tests' own: scripts, and faults of the database. */
+/** A separate Postgres server for scripts and for tests that make the database fail. */
 import { Effect, Exit, Redacted, Scope } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -13,7 +13,7 @@ const processesOf = (postmaster: number) => [
   ...fs.readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, "utf8").split(" ").filter(Boolean).map(Number)
 ]
 
-/** `settings` are further ones of Postgres, each `name=value`. */
+/** `settings` are additional Postgres settings, each `name=value`. */
 export const startPostgres = async (settings: ReadonlyArray<string> = []) => {
   const directory = temporaryDirectory()
   const port = await freePort()
@@ -26,7 +26,7 @@ export const startPostgres = async (settings: ReadonlyArray<string> = []) => {
   const postmaster = () =>
     Number(fs.readFileSync(path.join(started.directory, "postmaster.pid"), "utf8").split("\n")[0])
   return {
-    /** Also a place for what else is temporary. */
+    /** The server's directory, also usable for other temporary files. */
     directory,
     port,
     url,
@@ -42,7 +42,7 @@ export const startPostgres = async (settings: ReadonlyArray<string> = []) => {
     signal: (signal: NodeJS.Signals) => {
       for (const process of processesOf(postmaster())) globalThis.process.kill(process, signal)
     },
-    /** As when the machine loses its power, and has it again. */
+    /** Restarts the server without a shutdown, as after a power failure. */
     restartImmediately: async () => {
       const pid = postmaster()
       process.kill(pid, "SIGQUIT")

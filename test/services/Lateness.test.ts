@@ -5,14 +5,14 @@ import * as Lateness from "../../src/services/Lateness.ts"
 const at = (seconds: number) => Timestamp.make(seconds * 1_000_000)
 
 describe("lateness", () => {
-  it("is the worst of the present minute and the one before", () => {
+  it("is the maximum of the current and the previous minute", () => {
     const lateness = Lateness.make()
     lateness.note(at(10), at(50))
     assert.strictEqual(lateness.worst(at(119)), 40_000)
     assert.strictEqual(lateness.worst(at(120)), 0)
   })
 
-  it("survives a note that comes after the turn of its minute", () => {
+  it("keeps its maximum when a note of the previous minute arrives late", () => {
     const lateness = Lateness.make()
     lateness.note(at(10), at(50))
     assert.strictEqual(lateness.worst(at(61)), 40_000)

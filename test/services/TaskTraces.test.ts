@@ -5,7 +5,7 @@ import * as TaskTraces from "../../src/services/TaskTraces.ts"
 
 const idOf = (n: number) => TaskId.make(`01a1ff46-fab4-72be-99b8-${n.toString(16).padStart(12, "0")}`)
 
-/** What another fiber does about the task, some time later. */
+/** Work on the task by another fiber, later. */
 const later = (id: TaskId) => Effect.currentSpan.pipe(TaskTraces.traced(TaskTraces.names.handOver, id), Effect.orDie)
 
 const request = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.withSpan(effect, "request")
@@ -18,20 +18,20 @@ const tracesOf = (id: TaskId) =>
   })
 
 describe("TaskTraces", () => {
-  it.effect("tells what is done about a task in the trace of its request", () =>
+  it.effect("adds later work on a task to the trace of its request", () =>
     Effect.gen(function*() {
       const { asked, done } = yield* tracesOf(idOf(1))
       assert.strictEqual(done.traceId, asked.traceId)
       assert.strictEqual(done.attributes.get("task.id"), idOf(1))
     }))
 
-  it.effect("begins a trace for a task that is not known here", () =>
+  it.effect("begins a trace for an unknown task", () =>
     request(Effect.gen(function*() {
       const around = yield* Effect.currentSpan
       assert.notStrictEqual((yield* later(idOf(2))).traceId, around.traceId)
     })))
 
-  it.effect("remembers a bounded number of tasks, the latest ones", () =>
+  it.effect("keeps a bounded number of tasks, the latest ones", () =>
     Effect.gen(function*() {
       const { asked } = yield* tracesOf(idOf(3))
       yield* request(Effect.forEach(Array.from({ length: 9_999 }, (_, n) => idOf(100 + n)), TaskTraces.begin))
@@ -40,7 +40,7 @@ describe("TaskTraces", () => {
       assert.notStrictEqual((yield* later(idOf(3))).traceId, asked.traceId)
     }))
 
-  it.effect("makes no span where nobody traces", () =>
+  it.effect("makes no span while tracing is off", () =>
     Effect.gen(function*() {
       let made = 0
       const tracer = Tracer.make({

@@ -3,7 +3,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import * as Turns from "../../src/services/Turns.ts"
 
 describe("Turns", () => {
-  it.effect("are given to so many at a time, in the order of asking", () =>
+  it.effect("are granted to a fixed number at a time, in the order of requests", () =>
     Effect.gen(function*() {
       const inTurn = Turns.make(2)
       const gates = yield* Effect.replicateEffect(Deferred.make<void>(), 5)
@@ -20,7 +20,7 @@ describe("Turns", () => {
       yield* Fiber.join(fibers[1]!)
       yield* Effect.yieldNow
       assert.deepStrictEqual(entered, [0, 1, 2])
-      // Who gives up waiting is passed over, and who gives up in its turn hands it on.
+      // An interrupted waiter is skipped, and an interrupted holder passes its turn on.
       yield* Fiber.interrupt(fibers[3]!)
       yield* Fiber.interrupt(fibers[0]!)
       yield* Effect.yieldNow
@@ -33,7 +33,7 @@ describe("Turns", () => {
       })
     }))
 
-  it.effect("may end at once, twenty thousand in a row", () =>
+  it.effect("can end immediately, twenty thousand in a row", () =>
     Effect.gen(function*() {
       const inTurn = Turns.make(1)
       const gate = yield* Deferred.make<void>()
@@ -50,7 +50,7 @@ describe("Turns", () => {
       assert.isTrue(yield* inTurn(Effect.succeed(true)))
     }))
 
-  it.effect("are handed on by what fails", () =>
+  it.effect("are passed on after a failure", () =>
     Effect.gen(function*() {
       const inTurn = Turns.make(1)
       assert.strictEqual(yield* Effect.flip(inTurn(Effect.fail("no"))), "no")

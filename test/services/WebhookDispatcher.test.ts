@@ -22,14 +22,14 @@ const withTarget = <A, E>(
   body: (core: Core) => Effect.Effect<A, E, Tasks | Webhooks | WebhookDispatcher>
 ) =>
   Effect.andThen(
-    // As Standard Webhooks' own package, which has the system's clock, expects it.
+    // The package `standardwebhooks` compares timestamps with the system's clock.
     TestClock.setTime(Date.now()),
     makeTestTasks({ onStart: () => Effect.void, onPost })
   ).pipe(Effect.flatMap((core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer)))))
 
 let eventNumber = 0
 
-/** Creates a task and has the core end it. */
+/** Creates a task and lets the core complete it. */
 const complete = Effect.fnUntraced(function*(core: Core, more: object = {}, caller = ann) {
   const tasks = yield* Tasks
   const { uuid } = yield* tasks.create(caller, { ...question, callback_url: url, callback_secret: secret, ...more })
@@ -50,7 +50,7 @@ const failsFor = (attempts: number) => {
 }
 
 describe("a webhook", () => {
-  it.effect("is sent at once, with the bytes of a read, and signed as SPEC and Standard Webhooks have it", () =>
+  it.effect("is sent immediately, with the bytes of a read and with both signatures", () =>
     withTarget(() => Effect.succeed(200), (core) =>
       Effect.gen(function*() {
         const uuid = yield* complete(core)
@@ -72,7 +72,7 @@ describe("a webhook", () => {
         assert.strictEqual(yield* stateOf(uuid), "delivered")
       })))
 
-  it.effect("takes a secret of Standard Webhooks' own form for the key that it stands for", () =>
+  it.effect("is signed with the decoded key when the secret has the form of Standard Webhooks", () =>
     withTarget(() => Effect.succeed(200), (core) =>
       Effect.gen(function*() {
         const whsec = `whsec_${Buffer.from("0123456789abcdef0123456789abcdef").toString("base64")}`
@@ -81,7 +81,7 @@ describe("a webhook", () => {
         new Webhook(whsec).verify(post.body, { ...post.headers })
       })))
 
-  it.effect("is unsigned without a secret, and not sent without a URL", () =>
+  it.effect("is unsigned without a secret and not sent without a callback URL", () =>
     withTarget(() => Effect.succeed(200), (core) =>
       Effect.gen(function*() {
         yield* complete(core, { callback_url: null })
@@ -93,7 +93,7 @@ describe("a webhook", () => {
         assert.strictEqual(yield* Queue.size(core.posts), 0)
       })))
 
-  it.effect("is tried five times, 10, 30, 60 and 120 s after the end of the attempt before, with the same bytes", () =>
+  it.effect("is attempted five times with the same bytes, 10, 30, 60 and 120 s after the end of the previous attempt", () =>
     withTarget(() => Effect.delay(Effect.succeed(500), "3 seconds"), (core) =>
       Effect.gen(function*() {
         const uuid = yield* complete(core)
@@ -111,7 +111,7 @@ describe("a webhook", () => {
         assert.strictEqual(yield* stateOf(uuid), "failed")
       })))
 
-  it.effect("fails at the one clock of an attempt when its target hangs, and ends with the first success", () => {
+  it.effect("times out when its target hangs, and ends at the first success", () => {
     let made = 0
     return withTarget(
       () => Effect.suspend(() => ++made === 1 ? Effect.never : Effect.succeed(299)),
@@ -130,7 +130,7 @@ describe("a webhook", () => {
     )
   })
 
-  it.effect("counts no redirect and no defect as delivered", () => {
+  it.effect("is not delivered by a redirect or a defect", () => {
     let made = 0
     return withTarget(
       () =>
@@ -148,7 +148,7 @@ describe("a webhook", () => {
     )
   })
 
-  it.effect("is told for an interrupt, and once more for what follows", () =>
+  it.effect("is sent for an interrupt and again for the end of the task", () =>
     withTarget(() => Effect.succeed(200), (core) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -164,15 +164,15 @@ describe("a webhook", () => {
       })))
 })
 
-describe("an origin that answers", () => {
-  it.effect("is sent all that it is owed, burst after burst, without waiting for the next look", () =>
+describe("a responding origin", () => {
+  it.effect("receives all pending deliveries in bursts, without waiting for the next poll", () =>
     withTarget(() => Effect.succeed(200), (core) =>
       Effect.gen(function*() {
         const webhooks = yield* Webhooks
         for (let n = 0; n < 300; n++) yield* complete(core, {}, callerOf(`u${n}`))
         yield* TestClock.adjust("1 second")
         yield* Queue.takeN(core.posts, 300)
-        // Known by now, and idle.
+        // The origin is proven now, and idle.
         for (const delivery of yield* webhooks.find({ limit: 300 })) {
           yield* webhooks.redeliverAny(deliveryId(delivery)).pipe(Effect.flip)
         }
@@ -182,7 +182,7 @@ describe("an origin that answers", () => {
       })))
 })
 
-describe("an origin that hangs", () => {
+describe("a hanging origin", () => {
   it.effect("does not delay the others, however many deliveries and origins hang", () => {
     const refused = new NoAnswer({ error: "connection_failed" })
     return withTarget(
@@ -199,7 +199,7 @@ describe("an origin that hangs", () => {
           yield* TestClock.adjust("1 second")
           yield* Queue.takeAll(core.posts)
           yield* complete(core, { callback_url: "https://well.example/" })
-          // An origin that nothing is known of waits for the first time-outs at worst.
+          // An unknown origin waits at most for the first timeouts.
           yield* TestClock.adjust("16 seconds")
           yield* Queue.takeAll(core.posts)
           for (let n = 0; n < 20; n++) {
@@ -213,8 +213,8 @@ describe("an origin that hangs", () => {
   })
 })
 
-describe("the ledger", () => {
-  it.effect("lets a user send a webhook again, with the secret when it has been wiped; no one else's", () =>
+describe("the delivery log", () => {
+  it.effect("lets only the owner redeliver a webhook, with the secret given again after it was deleted", () =>
     withTarget(failsFor(5), (core) =>
       Effect.gen(function*() {
         const webhooks = yield* Webhooks
@@ -242,7 +242,7 @@ describe("the ledger", () => {
         }
       })))
 
-  it.effect("lets an operator send all that failed again", () =>
+  it.effect("lets an operator redeliver all failed webhooks", () =>
     withTarget(failsFor(15), (core) =>
       Effect.gen(function*() {
         const webhooks = yield* Webhooks
@@ -259,8 +259,8 @@ describe("the ledger", () => {
       })))
 })
 
-describe("a node that stops", () => {
-  it.effect("begins no more attempts, and waits for those under way", () =>
+describe("a draining node", () => {
+  it.effect("begins no more attempts and waits for those in flight", () =>
     withTarget(() => Effect.delay(Effect.succeed(200), "2 seconds"), (core) =>
       Effect.gen(function*() {
         const dispatcher = yield* WebhookDispatcher

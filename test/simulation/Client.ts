@@ -1,4 +1,4 @@
-/** One user of the service, who does what the dice say and holds it to what it answered. */
+/** A simulated user: acts at random and checks that every later response agrees with the earlier ones. */
 import { Clock, Duration, Effect, Option, Redacted, Result } from "effect"
 import type { Caller, Principal } from "../../src/domain/Principal.ts"
 import { Revocation } from "../../src/domain/Revocation.ts"
@@ -12,7 +12,7 @@ import { observe, type World } from "./World.ts"
 /** Seconds. */
 const limits = [1, 5, 20, 29, 30, 31, 60, 120, 200, 200, 200]
 
-/** Acts until the world is calm. */
+/** Acts until the calm phase begins. */
 export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node>) => {
   const { acknowledged, dice, recorder, store } = world
   let tokens = 0
@@ -25,7 +25,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
   const mine: Array<TaskId> = []
   const say = (what: string) => recorder.note(user, what)
 
-  /** Asks some node, which looks at the token first; undefined when there was no answer, or none but to try again. */
+  /** Sends a request to a random node, which checks the token first; undefined when the client has to retry. */
   const ask = <A, E>(request: (tasks: Node["tasks"]) => Effect.Effect<A, E>) =>
     Effect.gen(function*() {
       if (nodes().length === 0) return undefined
@@ -72,7 +72,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     } as const
     const claim = dice.chance(0.5) ? { key: `key-${dice.between(0, 1e9)}`, fingerprint: "create" } : undefined
     let first: TaskId | undefined
-    // With a key it is tried until it is answered, and now and then once more.
+    // A create with a key is retried until it succeeds, and sometimes repeated after that.
     for (let attempts = 0; attempts < 20; attempts++) {
       const result = yield* ask((tasks) => tasks.create(caller, body, claim))
       if (result?._tag === "Success") {
@@ -126,7 +126,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     for (const uuid of result.success) yield* observe(world, uuid, "canceled")
   })
 
-  /** With the next token a user goes on; the last one must not carry anything on any more. */
+  /** Revokes the user's token and continues with a new one. The revoked token must not continue any task. */
   const revoke = Effect.gen(function*() {
     const old = caller.principal
     world.revoking.add(old.tokenId)

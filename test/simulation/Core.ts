@@ -1,6 +1,7 @@
 /**
- * A processing core that does as the dice say: it delays, refuses, loses replies and whole runs, falls silent, repeats and
- * reorders its events. What it was told to start it works on until it has ended it, was told to stop, or was answered 409.
+ * A simulated processing core that acts at random: it delays, refuses, loses responses and whole runs, falls silent,
+ * and repeats and reorders its events. It works on a run until it ends the run, receives a stop request, or receives a
+ * 409.
  */
 import { Clock, Duration, Effect, type Result } from "effect"
 import type { CoreEvent } from "../../src/domain/CoreProtocol.ts"
@@ -15,7 +16,7 @@ interface CoreRun {
   readonly runId: string
   readonly taskId: TaskId
   readonly startedAt: number
-  /** `live`: the core is at work, or believes so. */
+  /** `live`: the core works on the run, or believes that it should. */
   state: "live" | "ended" | "stopped" | "lost"
   endedAt: number
 }
@@ -25,14 +26,14 @@ type Report = CoreEvent extends infer Event ? Event extends CoreEvent ? Omit<Eve
 
 export interface Core {
   readonly end: CoreEnd
-  /** Whether the core was ever handed the run. */
+  /** Whether the core ever received the run. */
   readonly knows: (runId: string) => boolean
   readonly liveRuns: () => ReadonlyArray<CoreRun>
 }
 
 const turn = (text: string) => ({ output: [{ type: "text", text }], messages: [], metadata: {} })
 
-/** What a client reads of each failure. */
+/** The `error` that a client reads, by failure code. */
 const failures = {
   assistant_not_found: "Assistant is not available",
   payment_required: "Insufficient balance",
@@ -43,23 +44,23 @@ const failures = {
 const isAnswer = (result: Result.Result<unknown, { readonly _tag: string }>) =>
   result._tag === "Success" || result.failure._tag === "RunSuperseded"
 
-/** How often a call to the core meets each fault. */
+/** Weights of the faults of a call to the core. */
 const faults = { none: 40, away: 4, busy: 3, "lost request": 2, "lost reply": 2, slow: 2 }
 
-/** How often it refuses a run that it has, when that is offered again. */
+/** Weight of refusing a run that the core already has. */
 const refusalOfKnown = 3
 
-/** Milliseconds after which a repeated start of an ended run cannot have been under way any more. */
+/** Milliseconds after which no repeated start of an ended run can still be in flight. */
 const inFlight = 15_000
 
 export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
   const { dice, recorder } = world
   const runs = new Map<string, CoreRun>()
-  /** The last of each task. */
+  /** The last interrupt of each task. */
   const interrupts = new Map<TaskId, CoreEvent>()
   let eventNumber = 0
 
-  /** Tells any node until one has answered. */
+  /** Reports an event to random nodes until one responds. */
   const report = Effect.fnUntraced(function*(run: CoreRun, event: Report) {
     const body = { ...event, task_id: run.taskId, run_id: run.runId } as CoreEvent
     const told = turnOf(run, event, yield* Clock.currentTimeMillis)
@@ -121,7 +122,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
       if (isEnd(event)) run.endedAt = at
     })
     const sending = Effect.andThen(report(run, event), answered)
-    // Late and twice: the core does not wait, and what it sent before may arrive after.
+    // Events may be late, repeated and out of order: the core does not wait for a response before it sends the next one.
     if (world.isRough && dice.chance(0.15)) {
       yield* Effect.forkIn(Effect.delay(report(run, event), Duration.millis(dice.delay(20_000))), world.scope)
     }
@@ -197,7 +198,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     return { status: 202, retryAfter: undefined }
   })
 
-  /** Every node hears of the resume by a repeated event, before any sweep can tell it. */
+  /** Repeats the interrupt event to every node, so that they learn of the resume before any sweep. */
   const resumedUnheard = (taskId: TaskId) =>
     Effect.suspend(() => {
       const repeated = interrupts.get(taskId)

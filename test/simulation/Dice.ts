@@ -1,4 +1,4 @@
-/** The one source of chance of a simulated run: the same seed, the same throws. */
+/** The only source of randomness of a simulated run. The same seed gives the same sequence. */
 import { Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 
@@ -21,12 +21,12 @@ export class Dice {
     return this.next() < probability
   }
 
-  /** A whole number, both ends included. */
+  /** A whole number within inclusive bounds. */
   between(least: number, most: number): number {
     return least + Math.floor(this.next() * (most - least + 1))
   }
 
-  /** A duration in milliseconds: mostly short, now and then up to `most`. */
+  /** A duration in milliseconds: usually short, sometimes up to `most`. */
   delay(most: number): number {
     return Math.floor(most * this.next() ** 3)
   }
@@ -35,7 +35,7 @@ export class Dice {
     return items[this.between(0, items.length - 1)]!
   }
 
-  /** One of the names, each as often as its weight says. */
+  /** One of the names, with a probability proportional to its weight. */
   weigh<Name extends string>(weights: Readonly<Record<Name, number>>): Name {
     const names = Object.keys(weights) as Array<string> as Array<Name>
     let left = this.next() * names.reduce((sum, name) => sum + weights[name], 0)

@@ -1,4 +1,4 @@
-/** Bugs planted in turn: a simulation that does not find each of them proves nothing. */
+/** Planted bugs. The simulation has to find each of them, or it proves nothing. */
 import { Duration, Effect, Layer, Option } from "effect"
 import type { TaskId } from "../../src/domain/Task.ts"
 import { plus } from "../../src/domain/Timestamp.ts"
@@ -10,7 +10,7 @@ import type { TokenRevocations } from "../../src/services/TokenRevocations.ts"
 type Store = TaskRepository["Service"]
 
 export interface Mutation {
-  /** Of the node's requests. */
+  /** Replaces the token check of the node's requests. */
   readonly check?: TokenRevocations["Service"]["check"]
   readonly revocations?: (store: RevocationRepository["Service"]) => RevocationRepository["Service"]
   readonly store?: (store: Store) => Store
@@ -48,44 +48,44 @@ const unheardResume = Layer.effect(
 )
 
 export const mutations = {
-  "a dropped guard: events count whichever run they are of": {
+  "a missing fence: events of earlier runs are applied": {
     store: (store) => ({
       ...store,
       commit: (uuid, event, at, _fence, claim) => store.commit(uuid, event, at, undefined, claim)
     })
   },
-  "a skipped sweep: tasks that lost their actor are not found": {
+  "a skipped sweep: tasks that lost their actor are never found": {
     store: (store) => ({
       ...store,
       live: () => Effect.succeed([]),
       overdue: () => Effect.succeed([])
     })
   },
-  "shards that come to a node without their tasks": {
+  "a gained shard whose tasks are not loaded": {
     store: (store) => ({
       ...store,
       live: (after, limit, shards) => shards === undefined ? store.live(after, limit) : Effect.succeed([])
     })
   },
-  "a forgotten stop: nobody tells the core of a time limit": {
+  "no stop request after a time limit": {
     store: withoutStops("time_limit_exceeded")
   },
-  "another forgotten stop: nobody tells the core of a run that it refused and has": {
+  "no stop request for a run that the core refused after accepting it": {
     store: withoutStops("refused")
   },
-  "a doubled wake: a task begins a second time, later": { actors: doubledWake },
-  "a resume that is never handed over once a node has heard of it": { actors: unheardResume },
-  "a clock off by one: time limits are a second too long": {
+  "a doubled wake: a task is dispatched a second time": { actors: doubledWake },
+  "a resume that is never dispatched after a notification": { actors: unheardResume },
+  "time limits that are one second too long": {
     store: (store) => ({
       ...store,
       create: (task, maxActive, claim) =>
         store.create({ ...task, deadline: plus(task.deadline, Duration.seconds(1)) }, maxActive, claim)
     })
   },
-  "an active limit off by one": {
+  "an active-task limit that is off by one": {
     store: (store) => ({ ...store, create: (task, maxActive, claim) => store.create(task, maxActive + 1, claim) })
   },
-  "an idempotency key that is not claimed": {
+  "an idempotency key that is not stored": {
     store: (store) => ({ ...store, create: (task, maxActive) => store.create(task, maxActive) })
   },
   "a resume without the core's state": {
@@ -98,7 +98,7 @@ export const mutations = {
         )
     })
   },
-  "a partial turn that is gone once a time limit has ended the task": {
+  "a partial turn that is lost when a time limit ends the task": {
     store: (store) => ({
       ...store,
       get: (uuid) =>
@@ -108,7 +108,7 @@ export const mutations = {
         )
     })
   },
-  "another text for a task that was not accepted": {
+  "a wrong error message for a task that was not accepted": {
     store: (store) => ({
       ...store,
       commit: (uuid, event, at, fence, claim) =>
@@ -121,7 +121,7 @@ export const mutations = {
         )
     })
   },
-  "an acceptance clock of 25 s": {
+  "an acceptance deadline of 25 s": {
     store: (store) => ({
       ...store,
       create: (task, maxActive, claim) =>
@@ -135,14 +135,14 @@ export const mutations = {
         )
     })
   },
-  "revoked tokens that are still taken": { check: () => Effect.void },
-  "a revocation that other nodes do not hear of": {
+  "revoked tokens that are still accepted": { check: () => Effect.void },
+  "a revocation that does not reach other nodes": {
     revocations: (store) => ({
       ...store,
       since: (moment) => Effect.map(store.since(moment), (read) => ({ ...read, revocations: [] }))
     })
   },
-  "a revocation that ends nothing": {
+  "a revocation that ends no task": {
     store: (store) => ({ ...store, revoked: () => Effect.succeed([]) })
   }
 } satisfies Record<string, Mutation>

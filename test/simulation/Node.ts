@@ -1,6 +1,7 @@
 /**
- * One process of the service: the real use cases, actors, sweeper and stops over the world's store. It may be killed, or
- * frozen, between any two calls that it makes; then none of its calls goes out any more, or not until it wakes.
+ * One process of the service: the real use cases, actors, sweeper and stops over the world's store. It can be killed or
+ * frozen between any two calls that it makes. A killed node makes no more calls; a frozen one makes none until it
+ * wakes.
  */
 import { NodeCrypto } from "@effect/platform-node"
 import { Clock, Context, Deferred, Duration, Effect, Exit, Latch, Layer, Redacted, Scope } from "effect"
@@ -26,9 +27,9 @@ import * as WebhookTarget from "./WebhookTarget.ts"
 import { acceptanceTimeout, checkStore, maxActiveTasks, type World } from "./World.ts"
 
 export interface CoreEnd {
-  /** Fails where the connection does. */
+  /** Fails when the connection fails. */
   readonly answer: (path: string, body: string) => Effect.Effect<CoreAnswer, CoreUnavailable>
-  /** The service could not tell that it resumed the task; the core may speak just then. */
+  /** Called when the service lost the response to a resume. The core may send an event at that moment. */
   readonly resumedUnheard: (taskId: TaskId) => Effect.Effect<void>
 }
 
@@ -36,7 +37,7 @@ export interface Node {
   readonly name: string
   readonly tasks: Tasks["Service"]
   readonly revocations: Pick<TokenRevocations["Service"], "check">
-  /** A call of a client or the core to this node; it fails when the node dies first, or faults. */
+  /** A call by a client or the core to this node. It fails when the node dies before it responds, or has a fault. */
   readonly call: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | NoAnswer>
   readonly kill: Effect.Effect<void>
   readonly freeze: (millis: number) => Effect.Effect<void>
@@ -45,7 +46,7 @@ export interface Node {
   isFrozen: boolean
   /** Milliseconds. */
   awakeSince: number
-  /** When it last met a fault, in milliseconds. */
+  /** The moment of the node's last fault, in milliseconds. */
   faultedAt: number
 }
 
@@ -69,11 +70,11 @@ const settings = ({ sweepInterval }: World) =>
 
 type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
 
-/** How often a call to the store meets each fault while the world is rough. */
+/** Weights of the faults of a call to the store in the rough phase. */
 const faults = { none: 300, "killed before": 1, "killed after": 1, "lost request": 1, "lost reply": 1 }
-/** More often where it hurts most. */
+/** Commits fail more often than other calls, because most invariants depend on them. */
 const faultsOfCommit = { none: 100, "killed before": 1, "killed after": 1, "lost request": 1, "lost reply": 6 }
-/** What only a sweep, or an event of the core, lets anyone know of. */
+/** A lost response to a resume can only be repaired by a sweep or by an event of the core. */
 const faultsOfResume = { ...faultsOfCommit, "lost reply": 100 }
 
 const faultsOf = (method: string, [, event]: ReadonlyArray<unknown>) => {
@@ -86,7 +87,7 @@ export const start = Effect.fnUntraced(function*(
   name: string,
   core: CoreEnd,
   mutation: Mutation,
-  /** Whenever a node goes down, falls asleep or wakes. */
+  /** Runs whenever a node stops, freezes or wakes. */
   changed: Effect.Effect<void>
 ) {
   const { dice, recorder } = world
@@ -100,7 +101,7 @@ export const start = Effect.fnUntraced(function*(
     node.faultedAt = at
   })
 
-  /** Goes out if the node still can; a reply to a node that died meanwhile reaches no one. */
+  /** Makes a call if the node is up and awake. A response to a node that has died is dropped. */
   const outward = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E> => {
     const whenUp = awake.await.pipe(Effect.andThen(Effect.suspend(() => node.isUp ? Effect.void : Effect.never)))
     return whenUp.pipe(
@@ -119,7 +120,7 @@ export const start = Effect.fnUntraced(function*(
     )
   })
 
-  /** The store as this node meets it. */
+  /** The store as this node sees it, with faults. */
   const withFaults = <Service extends object>(service: Service): Service => {
     const wrapped = Object.entries(service).map(([method, call]) => [
       method,
@@ -150,7 +151,7 @@ export const start = Effect.fnUntraced(function*(
     return method === "commit" && event._tag === "ToolResultsSubmitted" ? core.resumedUnheard(taskId) : Effect.void
   }
 
-  /** The active limit must hold at every instant, so every create is looked at. */
+  /** The active-task limit must hold at every moment, so it is checked after every create. */
   const checkStoreAfter = (method: string) => method === "create" ? checkStore(world) : Effect.void
 
   const transport = Layer.succeed(CoreTransport, {
@@ -176,7 +177,7 @@ export const start = Effect.fnUntraced(function*(
     Layer.provide([NodeCrypto.layerMac, dice.layerSecureRandom]),
     Layer.fresh
   )
-  // A node that dies while it starts never comes up.
+  // A node that dies during its start never becomes ready.
   const built = yield* Deferred.make<Context.Context<Tasks | TokenRevocations>, NoAnswer>()
   yield* Layer.buildWithScope(layer, scope).pipe(
     Effect.exit,
@@ -192,7 +193,7 @@ export const start = Effect.fnUntraced(function*(
   const call = <A, E>(effect: Effect.Effect<A, E>) =>
     Effect.gen(function*() {
       const answered = yield* Deferred.make<A, E | NoAnswer>()
-      // Apart from the caller, who must not hang on a node that is gone.
+      // In a fiber of its own, so that the caller does not wait for a dead node.
       yield* outward(effect).pipe(
         Effect.catchDefect((defect) =>
           Effect.andThen(recorder.note(name, `answers 500: ${defect}`), Effect.fail(new NoAnswer()))

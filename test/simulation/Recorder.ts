@@ -1,4 +1,4 @@
-/** What was seen from outside, line by line, and the first thing seen that must not be. */
+/** The timeline of observations from outside the service, and the first violation. */
 import { Clock, Effect } from "effect"
 
 export class Violation extends Error {
@@ -12,7 +12,7 @@ export class Recorder {
   readonly note = (who: string, what: string) =>
     Effect.map(Clock.currentTimeMillis, (millis) => void this.#lines.push([millis, who, what]))
 
-  /** Tells of a broken promise; the first one ends the run. */
+  /** Records a violated invariant. The first one ends the run. */
   readonly violated = (promise: string) =>
     Effect.andThen(
       this.note("VIOLATION", promise),
@@ -23,12 +23,12 @@ export class Recorder {
     return this.#violation
   }
 
-  /** How many things happened. */
+  /** The number of recorded observations. */
   get length(): number {
     return this.#lines.length
   }
 
-  /** Seconds, who, what: one line each. */
+  /** One line for each observation: seconds, actor and action. */
   timeline(): string {
     const width = Math.max(...this.#lines.map(([, who]) => who.length))
     return this.#lines

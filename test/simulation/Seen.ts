@@ -1,6 +1,6 @@
-/** What clients and the core remember of each task. */
+/** Observations of each task by clients and the core. */
 
-/** A turn that the core reported; it took effect between the two moments, if at all. */
+/** A turn that the core reported. If it was applied, then between the two moments. */
 interface ReportedTurn {
   readonly text: string
   sentAt: number
@@ -10,23 +10,23 @@ interface ReportedTurn {
 
 export interface Interrupt {
   readonly calls: ReadonlyArray<string>
-  /** As it must be handed back. */
+  /** The state that has to be sent back on resume. */
   readonly state: unknown
-  /** What clients answered, as JSON; any of it may have been taken. */
+  /** The results that clients sent, as JSON. The service may have accepted any one of them. */
   readonly answers: Set<string>
   taken: string | undefined
   resumed: { readonly runId: string; readonly results: string } | undefined
 }
 
 export interface Seen {
-  /** The first attempt to hand the task over, in milliseconds. */
+  /** The first dispatch of the task, in milliseconds. */
   offeredAt: number | undefined
   firstRun: string | undefined
   readonly offered: Set<string>
   /** By the id of the event. */
   readonly turns: Map<string, ReportedTurn>
   readonly interrupts: Array<Interrupt>
-  /** The errors that the core's failures and refusals stand for. */
+  /** The error messages that the core's failures and refusals may lead to. */
   readonly failures: Set<string>
   readonly cancelReasons: Set<string | null>
   readonly tokens: Set<string>

@@ -1,7 +1,7 @@
 /**
- * The division of tasks among nodes as `runtime/Cluster` brings it about: a node that dies is noticed when its lease has
- * run out, one that is frozen goes on believing until it wakes, and shards on their way are nobody's for a moment. Hints
- * between nodes are late, and now and then lost with the connection that they came by.
+ * Simulates the ownership of `runtime/Cluster`: the shards of a dead node are reassigned when its lease expires, a
+ * frozen node believes in its shards until it wakes, and shards in transfer have no owner for a moment. Notifications
+ * between nodes are late, and sometimes lost with their connection.
  */
 import { Clock, Context, Duration, Effect, Latch, Layer, type Scope } from "effect"
 import type { TaskId } from "../../src/domain/Task.ts"
@@ -33,14 +33,14 @@ interface Seat {
 const every = Array.from({ length: TaskShard.count }, (_, shard) => shard)
 
 export interface Shards {
-  /** What a node has of its own. */
+  /** The services of one node. */
   readonly seat: (
     name: string,
     node: Liveness
   ) => Effect.Effect<Layer.Layer<TaskOwnership | TaskNotifications>, never, Scope.Scope>
 }
 
-/** `published` are the changes that nodes commit; hints are lost only while `isRough`. */
+/** `published` receives the changes that nodes commit. Notifications are lost only while `isRough`. */
 export const make = Effect.fnUntraced(function*(
   dice: Dice,
   published: TaskNotifications["Service"],

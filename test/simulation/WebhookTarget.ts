@@ -1,4 +1,4 @@
-/** The clients' end of webhooks: it answers, fails, hangs or is away, and remembers what it was sent. */
+/** A simulated webhook target: it succeeds, fails, hangs or is unreachable, and records the bodies that it received. */
 import { Effect, Option } from "effect"
 import * as Limits from "../../src/domain/Limits.ts"
 import { deliveryId, owesWebhook } from "../../src/domain/Webhook.ts"
@@ -26,14 +26,17 @@ export const receive = (
 export const isQuiet = ({ webhooks }: World): Effect.Effect<boolean> =>
   Effect.map(webhooks.find({ state: "pending", limit: 1 }), ({ length }) => length === 0)
 
-/** RELIABILITY, invariant 4: at most five POSTs of a delivery, of the same bytes, and what is owed comes to an end. */
+/**
+ * Checks the webhook invariant: at most five POSTs of a delivery, all with the same bytes, and no delivery stays
+ * pending.
+ */
 export const check = Effect.fnUntraced(function*({ acknowledged, posts, recorder, store, webhooks }: World) {
   for (const { uuid } of acknowledged.values()) {
     const deliveries = yield* webhooks.ofTask(uuid)
     const events = yield* store.eventsAfter(uuid, -1, 1000)
     const owed = events.filter(({ status }) => owesWebhook(status))
     if (deliveries.length > 0 && deliveries.length !== owed.length) {
-      yield* recorder.violated(`${uuid} owes ${owed.length} webhooks and has ${deliveries.length}`)
+      yield* recorder.violated(`${uuid} has ${deliveries.length} deliveries instead of ${owed.length}`)
     }
     for (const delivery of deliveries) {
       const id = deliveryId(delivery)
@@ -41,10 +44,10 @@ export const check = Effect.fnUntraced(function*({ acknowledged, posts, recorder
       if (delivery.attempts.length > Limits.webhookAttempts || got.length > delivery.attempts.length) {
         yield* recorder.violated(`${id} was sent ${got.length} times in ${delivery.attempts.length} attempts`)
       }
-      if (delivery.state === "pending") yield* recorder.violated(`${id} is pending for ever`)
-      if (delivery.state === "delivered" && got.length === 0) yield* recorder.violated(`${id} never came`)
+      if (delivery.state === "pending") yield* recorder.violated(`${id} stays pending`)
+      if (delivery.state === "delivered" && got.length === 0) yield* recorder.violated(`${id} was never received`)
       const fixed = Option.getOrUndefined(yield* webhooks.body(delivery))
-      if (got.some((body) => body !== fixed)) yield* recorder.violated(`${id} came with other bytes`)
+      if (got.some((body) => body !== fixed)) yield* recorder.violated(`${id} was received with different bytes`)
     }
   }
 })

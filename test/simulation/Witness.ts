@@ -1,4 +1,4 @@
-/** What clients and the core have seen of each task from outside, and what must follow from it (SPEC; CONTRACT 3 and 4). */
+/** Checks of the observations of clients and the core: resumes, results, turns, errors and the acceptance deadline. */
 import { Clock, Effect, Option } from "effect"
 import { isTerminal, type Task, type TaskEventTag, type TaskId } from "../../src/domain/Task.ts"
 import type { Timestamp } from "../../src/domain/Timestamp.ts"
@@ -14,7 +14,7 @@ export interface Resume {
 export const interruptOf = (world: World, uuid: TaskId, callId: string | undefined): Interrupt | undefined =>
   seenOf(world, uuid).interrupts.find(({ calls }) => calls.some((id) => id === callId))
 
-/** An attempt to hand over, whether or not the core hears of it. */
+/** Checks a dispatch, whether or not it reaches the core. */
 export const checkOffer = Effect.fnUntraced(
   function*(world: World, uuid: string, runId: string, resume: Resume | null) {
     const { recorder } = world
@@ -31,7 +31,7 @@ export const checkOffer = Effect.fnUntraced(
     const results = JSON.stringify(resume.results)
     const interrupt = interruptOf(world, uuid as TaskId, resume.results[0]?.tool_call_id)
     if (interrupt === undefined || !interrupt.answers.has(results)) {
-      return yield* recorder.violated(`run ${runId} of ${uuid} has results that no client gave: ${results}`)
+      return yield* recorder.violated(`run ${runId} of ${uuid} has results that no client sent: ${results}`)
     }
     if (JSON.stringify(resume.state) !== JSON.stringify(interrupt.state)) {
       yield* recorder.violated(
@@ -46,9 +46,9 @@ export const checkOffer = Effect.fnUntraced(
   }
 )
 
-/** A client was told that its results were taken. */
+/** Called when a client learns that its results were accepted. */
 export const taken = Effect.fnUntraced(function*(world: World, uuid: string, interrupt: Interrupt, results: string) {
-  if (interrupt.taken !== undefined) yield* world.recorder.violated(`${uuid} took results twice`)
+  if (interrupt.taken !== undefined) yield* world.recorder.violated(`${uuid} accepted results twice`)
   interrupt.taken = results
   yield* checkTaken(world, uuid, interrupt)
 })
@@ -56,20 +56,22 @@ export const taken = Effect.fnUntraced(function*(world: World, uuid: string, int
 const checkTaken = ({ recorder }: World, uuid: string, { resumed, taken }: Interrupt) =>
   taken === undefined || resumed === undefined || taken === resumed.results
     ? Effect.void
-    : recorder.violated(`${uuid} took ${taken} and resumed with ${resumed.results}`)
+    : recorder.violated(`${uuid} accepted ${taken} and resumed with ${resumed.results}`)
 
-/** What a client read of its task, which it had asked for at `askedAt`. */
+/** Checks a task that a client read with a request sent at `askedAt`. */
 export const checkRead = Effect.fnUntraced(function*(world: World, task: Task, askedAt: number) {
   yield* checkTurn(world, task, askedAt)
   if (!isTerminal(task.status) || task.completedAt === null) return
   const events = yield* world.store.eventsAfter(task.uuid, -1, 1000)
   const cause = events.at(-1)?.type
   if (cause === undefined || cause === "Created") return
-  if (!isErrorOf(world, task, cause)) yield* world.recorder.violated(`${task.uuid} met ${cause} and says ${task.error}`)
+  if (!isErrorOf(world, task, cause)) {
+    yield* world.recorder.violated(`${task.uuid} ended by ${cause} with the error ${task.error}`)
+  }
   if (cause === "AcceptanceExpired") yield* checkNotAccepted(world, task, task.completedAt)
 })
 
-/** The last turn that surely was applied, or one that may have been since. */
+/** A task may show the last turn that certainly was applied, or a later one that may have been applied. */
 const checkTurn = Effect.fnUntraced(function*(world: World, { turn, uuid }: Task, askedAt: number) {
   const readAt = yield* Clock.currentTimeMillis
   const turns = [...seenOf(world, uuid).turns.values()]
@@ -104,23 +106,23 @@ const isErrorOf = (world: World, { error, sub, uuid }: Task, cause: TaskEventTag
   }
 }
 
-/** Milliseconds between two things that happen in one breath. */
+/** Maximum milliseconds between two steps that follow each other immediately. */
 const breath = 1000
 
-/** The acceptance clock starts at the first attempt to hand over, which only a fault can keep from following at once. */
+/** The acceptance deadline counts from the first dispatch, which only a fault can delay. */
 const checkNotAccepted = Effect.fnUntraced(function*(world: World, { createdAt, uuid }: Task, completedAt: Timestamp) {
   const { offeredAt = Infinity } = seenOf(world, uuid)
   const [from, to] = [createdAt / 1000, completedAt / 1000]
   if (offeredAt - from > breath && world.faults.some((at) => at >= from - breath && at <= Math.min(offeredAt, to))) {
     return
   }
-  if (offeredAt > to) return yield* world.recorder.violated(`${uuid} was not accepted, and never offered`)
+  if (offeredAt > to) return yield* world.recorder.violated(`${uuid} was not accepted, and never dispatched`)
   if (to - offeredAt < acceptanceTimeout - breath) {
-    yield* world.recorder.violated(`${uuid} was given ${to - offeredAt} ms to be accepted`)
+    yield* world.recorder.violated(`${uuid} had ${to - offeredAt} ms to be accepted`)
   }
 })
 
-/** Every task as its user reads it in the end. */
+/** Checks every task as its user reads it at the end. */
 export const checkEnds = Effect.fnUntraced(function*(
   world: World,
   read: (user: string, uuid: TaskId) => Effect.Effect<Option.Option<Task>>
@@ -128,7 +130,7 @@ export const checkEnds = Effect.fnUntraced(function*(
   for (const { user, uuid } of world.acknowledged.values()) {
     const askedAt = yield* Clock.currentTimeMillis
     const task = Option.getOrUndefined(yield* read(user, uuid))
-    if (task === undefined) yield* world.recorder.violated(`${uuid} cannot be read in the end`)
+    if (task === undefined) yield* world.recorder.violated(`${uuid} cannot be read at the end`)
     else yield* checkRead(world, task, askedAt)
   }
 })

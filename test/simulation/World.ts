@@ -1,4 +1,4 @@
-/** What outlives a node: the store, the time, and what clients and core have seen of the service. */
+/** State that outlives a node: the store, the clock, and the observations of clients and the core. */
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../src/domain/Task.ts"
 import { now, type Timestamp } from "../../src/domain/Timestamp.ts"
@@ -14,18 +14,18 @@ import { type Seen, seenOf } from "./Seen.ts"
 import * as Shards from "./Shards.ts"
 
 export const maxActiveTasks = 5
-/** Of the service's settings. */
+/** Settings of the service. */
 export const acceptanceTimeout = 30_000
 const sweepIntervals = [2000, 20_000]
 
-/** A create that a client was told of. */
+/** A task whose create was acknowledged to a client. */
 export interface Acknowledged {
   readonly uuid: TaskId
   readonly user: string
   readonly createdAt: Timestamp
   /** Milliseconds. */
   readonly limit: number
-  /** What a client or the core was told of its end. */
+  /** The end of the task as a client or the core learned it. */
   ended?: { readonly status: TaskStatus; readonly error: string | null | undefined }
 }
 
@@ -33,32 +33,35 @@ export interface World {
   readonly dice: Dice
   readonly recorder: Recorder
   readonly scope: Scope.Scope
-  /** Of the nodes' settings: with a long one, what only a sweep repairs is seen to be broken. */
+  /** The sweep interval of the nodes. A long one reveals faults that a sweep would repair. */
   readonly sweepInterval: number
-  /** The store itself, without the faults that nodes meet. */
+  /** The store itself, without the faults of the nodes. */
   readonly store: TaskRepository["Service"]
   readonly webhooks: WebhookStore["Service"]
-  /** The bodies that the target got, by `webhook-id`. */
+  /** The bodies that the target received, by `webhook-id`. */
   readonly posts: Map<string, Array<string>>
   readonly revocations: RevocationRepository["Service"]
-  /** Undefined where each node follows every task. */
+  /** Undefined when each node owns every task. */
   readonly shards: Shards.Shards | undefined
   readonly notifications: TaskNotifications["Service"]
   readonly acknowledged: Map<TaskId, Acknowledged>
-  /** By task. */
+  /** Observations by task. */
   readonly seen: Map<string, Seen>
-  /** Tokens whose revocation was asked for, and users who asked to cancel all that is interrupted. */
+  /** Tokens whose revocation was requested, and users who requested to cancel all their interrupted tasks. */
   readonly revoking: Set<string>
   readonly cancelingAll: Set<string>
-  /** When nodes met faults, in milliseconds. */
+  /** The moments of faults of nodes, in milliseconds. */
   readonly faults: Array<number>
-  /** Faults happen while this is true; without them all must come to a good end. */
+  /** Whether faults happen. After them every task has to end properly. */
   isRough: boolean
-  /** When a node was last killed, frozen or started, in milliseconds; undefined while none is up and awake. */
+  /**
+   * The moment when a node was last killed, frozen or started, in milliseconds; undefined while no node is up and
+   * awake.
+   */
   calmSince: number | undefined
-  /** Since when the node that is longest awake has been, in milliseconds. */
+  /** The moment from which the longest awake node has been awake, in milliseconds. */
   awakeSince: number
-  /** When a run was first seen that no core has been offered yet, in milliseconds. */
+  /** The moment when a run was first seen that has not been dispatched yet, in milliseconds. */
   readonly unoffered: Map<RunId, number>
 }
 
@@ -99,15 +102,15 @@ export const make = Effect.fnUntraced(function*(seed: number) {
   return world
 })
 
-/** Milliseconds: RELIABILITY, invariant 5. */
+/** Maximum lateness of a deadline on a healthy node, in milliseconds. */
 const lateness = 1000
 const latenessAfterFault = 13_000
-/** How long a node that came up needs to know all tasks, beyond a sweep. */
+/** The time in addition to a sweep that a started node needs to load all tasks. */
 const settling = 3000
 
 const inMillis = (moment: Timestamp) => moment / 1000
 
-/** Until when a clock that runs out at `dueAt` must have ended its task. */
+/** The latest moment at which a deadline at `dueAt` must have ended its task. */
 const latestEnd = ({ calmSince, sweepInterval }: World, dueAt: number) => {
   if (calmSince === undefined) return Infinity
   return dueAt > calmSince + settling + sweepInterval
@@ -115,7 +118,7 @@ const latestEnd = ({ calmSince, sweepInterval }: World, dueAt: number) => {
     : Math.max(dueAt, calmSince) + latenessAfterFault + sweepInterval
 }
 
-/** Whether the store holds all that was promised, whatever the nodes did. */
+/** Checks the invariants of the store, which have to hold whatever the nodes do. */
 export const checkStore = Effect.fnUntraced(function*(world: World) {
   const { acknowledged, recorder, store } = world
   const present = inMillis(yield* now)
@@ -146,7 +149,7 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
   }
 })
 
-/** A run is offered to the core while a node is up, whoever made it. */
+/** While any node is up, every run is dispatched, whichever node created it. */
 const checkOffered = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<TaskHead>, present: number) {
   for (const { runId, status, uuid } of live) {
     if (status === "interrupted" || seenOf(world, uuid).offered.has(runId)) continue
@@ -158,7 +161,7 @@ const checkOffered = Effect.fnUntraced(function*(world: World, live: ReadonlyArr
   }
 })
 
-/** One terminal event and nothing after it, each revision once. */
+/** Each revision occurs once, and nothing follows the only terminal event. */
 const checkHistory = Effect.fnUntraced(function*({ recorder, store }: World, uuid: TaskId) {
   const events = yield* store.eventsAfter(uuid, -1, 1000)
   const broken = events.findIndex(({ revision }, index) => revision !== index)
@@ -167,7 +170,7 @@ const checkHistory = Effect.fnUntraced(function*({ recorder, store }: World, uui
   if (end !== -1 && end !== events.length - 1) yield* recorder.violated(`${uuid} changed after its end`)
 })
 
-/** What anyone was told of a task must stay true once it has ended. Not everyone is told of its error. */
+/** The end of a task that anyone has learned must never change. Not every response contains the error. */
 export const observe = Effect.fnUntraced(
   function*({ acknowledged, recorder }: World, uuid: TaskId, status: TaskStatus, error?: string | null) {
     const task = acknowledged.get(uuid)

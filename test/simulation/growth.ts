@@ -1,42 +1,45 @@
 /**
- * How nodes, shards, connections and rows grow, as the tables of Growth.md: Effect Cluster's own ring deals the shards; the
- * rest is counted from settings and from what `npm run bench:database` measured. `npm run simulate:growth` prints them.
+ * Computes the tables of Growth.md: how shards, connections and rows grow with nodes and load. Effect Cluster's own
+ * hash ring assigns the shards; the rest is computed from settings and from the measurements of `npm run
+ * bench:database`. `npm run simulate:growth` prints the tables.
  */
 import { HashRing } from "effect"
 import { RunnerAddress } from "effect/cluster"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
 import { table } from "../docs/tables.ts"
 
-/** What `Cluster.ts` and `App.ts` ask of the database; a test holds them against the source. */
+/** Settings of `Cluster.ts` and `App.ts` that cost database work; a test compares them with the source. */
 export const cluster = {
   connections: 2,
-  /** Seconds between the looks for other nodes, the renewals of locks (two statements each), the reports of oneself, the pings. */
+  /** Intervals in seconds: polls for other nodes, renewals of locks (two statements each), node reports, pings. */
   look: 0.25,
   renewal: 1,
   report: 2,
   ping: 1,
-  /** Seconds between the greetings of a node on the channel of NOTIFY. */
+  /** Seconds between the announcements of a node on the NOTIFY channel. */
   greeting: 5
 }
 
-/** The greater of two runs of `npm run bench:database` on two busy cores, with node, core, backend, client and Postgres. */
+/**
+ * The larger values of two runs of `npm run bench:database` on two cores that node, core, client and Postgres share.
+ */
 const measured = {
-  /** Megabytes of an idle connection. */
+  /** Memory of an idle connection, in megabytes. */
   connection: 1.6,
-  /** Bytes in tables and indexes, bytes of log, rows and statements of a task with 1 kB of input and output each. */
+  /** For a task with 1 kB of input and of output: bytes in tables and indexes, bytes of WAL, rows and statements. */
   taskBytes: 3224,
   taskLog: 5038,
   taskRows: 4,
   taskStatements: 2.1
 }
 
-/** Tasks a second from create to end that a node is given here; it did 70 and 181. */
+/** Assumed tasks per second of a node, from create to end. Measured: 70 and 181. */
 const rateOfNode = 100
-/** Of one task: accepted, completed. */
+/** Notified changes of one task: accepted, completed. */
 const changesOfTask = 2
 const retentionDays = 30
 const pool = 10
-/** Of Postgres' own superusers. */
+/** Connections that Postgres reserves for superusers. */
 const reserved = 3
 
 const shardCounts = [TaskShard.count, 300, 1000]
@@ -79,7 +82,7 @@ const percent = (share: number) => `${(share * 100).toFixed(0)} %`
 
 const grouped = (value: number) => Math.round(value).toLocaleString("en")
 
-/** The share of a node's fair part that the fullest one has, and how many have nothing. */
+/** The load of the fullest node relative to an even share, and the number of nodes without a shard. */
 const balance = table(
   ["nodes", ...shardCounts.map((shards) => `${shards} shards`)],
   [2, 3, 5, 10, 20, 30, 60, 100, 300].map((nodes) => [
@@ -103,7 +106,7 @@ const moves = table(
   ])
 )
 
-/** A node's pool, the renewal of its locks, and the migration of its start. */
+/** The connections of a node: its pool, the renewal of its locks, and the migration at its start. */
 export const connectionsOf = (size: number) => size + cluster.connections + 1
 
 const connections = table(
@@ -140,7 +143,7 @@ const load = table(
       grouped(nodes),
       grouped(nodes * connectionsOf(pool)),
       grouped(rate * measured.taskStatements),
-      // Each node hears of the others' changes.
+      // Each node receives the changes of all other nodes.
       grouped(rate * changesOfTask * (nodes - 1)),
       `${(rate * measured.taskLog / 1e6).toFixed(1)} MB/s`,
       `${grouped(rate * day * measured.taskRows / 1e6)} million`,

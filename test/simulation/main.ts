@@ -1,11 +1,11 @@
-/** `npm run simulate`: runs seeds until one breaks a promise, or replays one with its timeline. */
+/** `npm run simulate`: runs seeds until one violates an invariant, or replays one seed with its timeline. */
 import { parseArgs } from "node:util"
 import { mutations } from "./Mutations.ts"
 import { type Outcome, simulate } from "./simulate.ts"
 
 const usage = `npm run simulate -- --seeds 10000            seeds 1 to 10000
 npm run simulate -- --from 5000 --seeds 100  seeds 5000 to 5099
-npm run simulate -- --seed 241               one seed, told line by line
+npm run simulate -- --seed 241               one seed, with its timeline
 npm run simulate -- --mutations              how many seeds it takes to find each planted bug`
 
 const { values } = parseArgs({
@@ -27,7 +27,7 @@ const numberOf = (name: "seeds" | "from" | "seed") => {
 
 const tell = ({ kills, seed, tasks, timeline, violation }: Outcome) => {
   console.log(timeline())
-  console.log(`\nseed ${seed}: ${tasks} tasks, ${kills} kills, ${violation?.message ?? "every promise was kept"}`)
+  console.log(`\nseed ${seed}: ${tasks} tasks, ${kills} kills, ${violation?.message ?? "no violation"}`)
   if (violation !== undefined) process.exitCode = 1
 }
 
@@ -45,7 +45,7 @@ const runMany = async (from: number, seeds: number) => {
       return console.log(`Again: npm run simulate -- --seed ${outcome.seed}`)
     }
     if (count % 500 === 0 || count === seeds) {
-      console.log(`${count} seeds, ${sums.tasks} tasks, ${sums.kills} kills: none broken, ${seconds(startedAt)} s`)
+      console.log(`${count} seeds, ${sums.tasks} tasks, ${sums.kills} kills: no violation, ${seconds(startedAt)} s`)
     }
   }
 }

@@ -1,6 +1,7 @@
 /**
- * One simulated run: clients, a core and nodes that all go wrong for some minutes, then a calm in which everything must come
- * to its end. The services are the real ones; time, chance and the store are ours, so that a seed says it all.
+ * One simulated run: some minutes in which clients, core and nodes fail at random, then a calm phase in which every
+ * task has to end. The services are the real ones. Time, randomness and the store are simulated, so a seed determines
+ * the run.
  */
 import { Clock, Duration, Effect, Logger, Random, Scheduler } from "effect"
 import { TestClock } from "effect/testing"
@@ -23,12 +24,12 @@ export interface Outcome {
 
 /** Milliseconds. */
 const roughTime = 90_000
-/** The longest `Retry-After`, and then some; beyond a sweep. */
+/** A margin above the longest `Retry-After`, in addition to a sweep. */
 const handOverTime = 30_000
-/** The longest time limit, and then the longest wait between two tries to tell the core of a stop. */
+/** The longest time limit plus the longest delay between two attempts of a stop request. */
 const calmTime = 200_000 + 15_000
 const stopTime = 100_000
-/** All attempts of a delivery, each lost. */
+/** The duration of all attempts of a delivery when each one is lost. */
 const deliveryTime = 400_000
 const step = 1000
 
@@ -121,7 +122,7 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   return outcome
 }, Effect.scoped)
 
-/** Without real timers between two steps of a fiber a run takes milliseconds. */
+/** Avoids real timers between the steps of a fiber, so that a run takes milliseconds. */
 const soon = (task: () => void) => {
   let isWanted = true
   queueMicrotask(() => {
