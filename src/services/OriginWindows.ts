@@ -41,31 +41,31 @@ export class OriginWindows {
   }
 
   /** Permits left in total. */
-  get places(): number {
+  get permits(): number {
     return this.#bounds.total - this.#total
   }
 
-  placesOf(origin: string): number {
+  permitsOf(origin: string): number {
     const window = this.#windows.get(origin) ?? { inFlight: 0, size: this.#bounds.smallest }
     if (!this.#isProven(window) && this.#isClosedToUnproven()) return 0
     return Math.max(0, window.size - window.inFlight)
   }
 
   /** Permits of an origin without a window. */
-  get placesOfOthers(): number {
+  get permitsOfOthers(): number {
     return this.#isClosedToUnproven() ? 0 : this.#bounds.smallest
   }
 
   /** Permits left for each origin that differs from an unknown one, and for unknown ones. */
-  get claimable(): { readonly places: ReadonlyMap<string, number>; readonly placesOfOthers: number } {
-    const places = new Map<string, number>()
+  get claimable(): { readonly permits: ReadonlyMap<string, number>; readonly permitsOfOthers: number } {
+    const permits = new Map<string, number>()
     for (const [origin, window] of this.#windows) {
-      if (window.inFlight > 0 || this.#isClosedToUnproven()) places.set(origin, this.placesOf(origin))
+      if (window.inFlight > 0 || this.#isClosedToUnproven()) permits.set(origin, this.permitsOf(origin))
     }
-    return { places, placesOfOthers: this.placesOfOthers }
+    return { permits, permitsOfOthers: this.permitsOfOthers }
   }
 
-  enter(origin: string): void {
+  acquire(origin: string): void {
     const window = this.#windows.get(origin) ?? { inFlight: 0, size: this.#bounds.smallest }
     this.#windows.set(origin, window)
     window.inFlight += 1
@@ -73,13 +73,13 @@ export class OriginWindows {
     if (!this.#isProven(window)) this.#unproven += 1
   }
 
-  leave(origin: string, answered: boolean): void {
+  release(origin: string, hasResponded: boolean): void {
     const window = this.#windows.get(origin)
     if (window === undefined) return
     if (!this.#isProven(window)) this.#unproven -= window.inFlight
     window.inFlight -= 1
     this.#total -= 1
-    window.size = answered ? Math.min(this.#bounds.largest, window.size * 2) : this.#bounds.smallest
+    window.size = hasResponded ? Math.min(this.#bounds.largest, window.size * 2) : this.#bounds.smallest
     if (!this.#isProven(window)) this.#unproven += window.inFlight
     if (window.inFlight === 0 && (!this.#isProven(window) || this.#windows.size > maxRemembered)) {
       this.#windows.delete(origin)

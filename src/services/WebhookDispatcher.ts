@@ -21,7 +21,7 @@ import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookSt
 /** Attempts in flight on this node. A target that hangs holds a permit for the whole timeout. */
 const bounds = { total: 1024, reserved: 256, smallest: 8, largest: 64 }
 const claimBatch = 128
-const settleBatch = 256
+const outcomeBatch = 256
 
 /** Added to the timeout for the node's own work, before an attempt counts as lost. */
 const grace = Duration.seconds(5)
@@ -35,11 +35,11 @@ const encoder = new TextEncoder()
  */
 const hasUsedUp = (
   claimed: ReadonlyArray<ClaimedDelivery>,
-  { places, placesOfOthers }: Pick<ClaimRequest, "places" | "placesOfOthers">
+  { permits, permitsOfOthers }: Pick<ClaimRequest, "permits" | "permitsOfOthers">
 ) => {
   const taken = new Map<string, number>()
   for (const { origin } of claimed) taken.set(origin, (taken.get(origin) ?? 0) + 1)
-  return [...taken].some(([origin, count]) => count >= (places.get(origin) ?? placesOfOthers))
+  return [...taken].some(([origin, count]) => count >= (permits.get(origin) ?? permitsOfOthers))
 }
 
 export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
@@ -62,27 +62,27 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
       let isDraining = false
 
       const outcomes = yield* Queue.unbounded<AttemptOutcome>()
-      let unsettled = 0
+      let unrecorded = 0
       yield* Effect.addFinalizer(() =>
-        Effect.flatMap(Queue.clear(outcomes), (left) => left.length === 0 ? Effect.void : store.settle(left))
+        Effect.flatMap(Queue.clear(outcomes), (left) => left.length === 0 ? Effect.void : store.recordOutcomes(left))
       )
       const alarms = yield* Alarms.make<string>(() => Effect.asVoid(webhookOwed.open))
 
-      const settleSome = Effect.gen(function*() {
-        const batch = yield* Queue.takeBetween(outcomes, 1, settleBatch)
-        yield* persistently(Effect.uninterruptible(store.settle(batch)))
-        unsettled -= batch.length
+      const recordSome = Effect.gen(function*() {
+        const batch = yield* Queue.takeBetween(outcomes, 1, outcomeBatch)
+        yield* persistently(Effect.uninterruptible(store.recordOutcomes(batch)))
+        unrecorded -= batch.length
         for (const outcome of batch) {
           if (outcome.nextAttemptAt !== null) alarms.set(deliveryId(outcome), outcome.nextAttemptAt)
         }
       })
 
       /** Wakes the claim loop when deliveries may be waiting for the permit that is returned here. */
-      const leave = (origin: string, answered: boolean) => {
-        if (windows.places === 0 || windows.placesOf(origin) === 0 || windows.placesOfOthers === 0) {
+      const release = (origin: string, hasResponded: boolean) => {
+        if (windows.permits === 0 || windows.permitsOf(origin) === 0 || windows.permitsOfOthers === 0) {
           webhookOwed.openUnsafe()
         }
-        windows.leave(origin, answered)
+        windows.release(origin, hasResponded)
       }
 
       const post = Effect.fnUntraced(function*(delivery: ClaimedDelivery, startedAt: Timestamp) {
@@ -107,12 +107,12 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
           ),
           Effect.timeoutOrElse({ duration: webhookTimeout, orElse: () => Effect.succeed(failed("timed_out")) })
         )
-        leave(delivery.origin, outcome.responseStatus !== null)
+        release(delivery.origin, outcome.responseStatus !== null)
         const endedAt = yield* now
         Metrics.webhookAttempts.record((endedAt - startedAt) / 1_000_000, outcome.error ?? "delivered")
         const delay = outcome.error === null || delivery.isLast ? undefined : yield* nextDelay(delivery.attempt)
         const { attempt, revision, taskId } = delivery
-        unsettled += 1
+        unrecorded += 1
         yield* Queue.offer(outcomes, {
           taskId,
           revision,
@@ -130,14 +130,14 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
 
       const fibers = yield* FiberSet.make()
       const start = (delivery: ClaimedDelivery) => {
-        windows.enter(delivery.origin)
+        windows.acquire(delivery.origin)
         const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
         const inTrace = TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, { kind: "client", attributes })
         return FiberSet.run(fibers, inTrace(attempt(delivery)))
       }
 
       const claimSome = Effect.gen(function*() {
-        const limit = Math.min(claimBatch, windows.places)
+        const limit = Math.min(claimBatch, windows.permits)
         if (limit <= 0 || isDraining) return false
         const offered = windows.claimable
         const claimed = yield* store.claim({ at: yield* now, limit, leases, ...offered })
@@ -153,14 +153,14 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
         yield* Effect.timeoutOption(webhookOwed.await, sweepInterval)
       })
 
-      yield* Effect.forkScoped(Effect.forever(settleSome))
+      yield* Effect.forkScoped(Effect.forever(recordSome))
       yield* Effect.forkScoped(Effect.forever(pass))
 
       return WebhookDispatcher.of({
         drain: Effect.gen(function*() {
           isDraining = true
           yield* FiberSet.awaitEmpty(fibers)
-          yield* Effect.repeat(Effect.yieldNow, { while: () => unsettled > 0 })
+          yield* Effect.repeat(Effect.yieldNow, { while: () => unrecorded > 0 })
         }).pipe(Effect.timeoutOption(drainTimeout), Effect.asVoid)
       })
     })

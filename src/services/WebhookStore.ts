@@ -13,9 +13,9 @@ export interface ClaimRequest {
   readonly at: Timestamp
   readonly limit: number
   /** How many deliveries may be claimed per origin. */
-  readonly places: ReadonlyMap<string, number>
-  /** How many may be claimed for each origin that is not in `places`. */
-  readonly placesOfOthers: number
+  readonly permits: ReadonlyMap<string, number>
+  /** How many may be claimed for each origin that is not in `permits`. */
+  readonly permitsOfOthers: number
   /**
    * By the attempt's number, from 1: the time after which a claimed attempt counts as lost and may be claimed again.
    */
@@ -67,7 +67,7 @@ export class WebhookStore extends Context.Service<WebhookStore, {
   /** Claims deliveries that are due, and counts the attempt of each. */
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<ClaimedDelivery>>
   readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<string>>
-  readonly settle: (outcomes: ReadonlyArray<AttemptOutcome>) => Effect.Effect<void>
+  readonly recordOutcomes: (outcomes: ReadonlyArray<AttemptOutcome>) => Effect.Effect<void>
   /** Oldest first. */
   readonly ofTask: (taskId: TaskId) => Effect.Effect<ReadonlyArray<Delivery>>
   /** Newest first. */

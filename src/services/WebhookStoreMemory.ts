@@ -71,13 +71,13 @@ export const make = () => {
   }
 
   const store: WebhookStore["Service"] = {
-    claim: ({ at, leases, limit, places, placesOfOthers }) =>
+    claim: ({ at, leases, limit, permits, permitsOfOthers }) =>
       Effect.sync(() => {
         const spent = due(at).filter((row) => row.attempts.length >= row.allowed)
         for (const row of spent) Object.assign(row, { dueAt: null, isSending: false })
-        const left = new Map(places)
+        const left = new Map(permits)
         return due(at).filter(({ origin }) => {
-          const free = left.get(origin) ?? placesOfOthers
+          const free = left.get(origin) ?? permitsOfOthers
           left.set(origin, free - 1)
           return free > 0
         }).slice(0, limit).map((row) => {
@@ -100,7 +100,7 @@ export const make = () => {
 
     body: (key) => Effect.sync(() => Option.fromNullishOr(rows.get(deliveryId(key))?.body)),
 
-    settle: (outcomes) =>
+    recordOutcomes: (outcomes) =>
       Effect.sync(() => {
         for (const outcome of outcomes) {
           const row = rows.get(deliveryId(outcome))

@@ -76,7 +76,7 @@ describe("nodes on one database", () => {
     )
   })
 
-  it("wake long polls, streams and revocation checks on other nodes", async () => {
+  it("wake long polls and event streams on other nodes", async () => {
     const other = await join()
     const [uuid = ""] = await createOn(first, 1)
     await areOffered([uuid], 1)

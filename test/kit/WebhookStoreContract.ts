@@ -14,26 +14,26 @@ import { type ClaimedDelivery, WebhookStore } from "../../src/services/WebhookSt
 import { commit, stored } from "./TaskRepositoryContract.ts"
 
 const leases = [40, 60, 90, 150, 20].map((seconds) => Duration.seconds(seconds))
-let places = 0
+let origins = 0
 
 /** Creates a task with a unique callback origin, so that tests do not claim each other's deliveries. */
 const called = Effect.fnUntraced(function*(callbackSecret: string | null = null, url?: string) {
-  places += 1
-  const callbackUrl = url ?? `http://target-${places}.example:8080/hook?x=1`
+  origins += 1
+  const callbackUrl = url ?? `http://target-${origins}.example:8080/hook?x=1`
   return { ...(yield* stored({ callbackUrl, callbackSecret })), origin: new URL(callbackUrl).origin }
 })
 
 const claim = Effect.fnUntraced(
   function*(
     origin: string,
-    more: { readonly places?: ReadonlyMap<string, number>; readonly placesOfOthers?: number } = {}
+    more: { readonly permits?: ReadonlyMap<string, number>; readonly permitsOfOthers?: number } = {}
   ) {
     const store = yield* WebhookStore
     const claimed = yield* store.claim({
       at: yield* now,
       limit: 10_000,
-      places: new Map(),
-      placesOfOthers: 100,
+      permits: new Map(),
+      permitsOfOthers: 100,
       leases,
       ...more
     })
@@ -41,11 +41,11 @@ const claim = Effect.fnUntraced(
   }
 )
 
-const settle = Effect.fnUntraced(
+const record = Effect.fnUntraced(
   function*({ attempt, isLast, revision, taskId }: ClaimedDelivery, error: AttemptError | null) {
     const store = yield* WebhookStore
     const endedAt = yield* now
-    yield* store.settle([{
+    yield* store.recordOutcomes([{
       taskId,
       revision,
       attempt,
@@ -189,14 +189,14 @@ export const contract = (
       const { origin, uuid } = yield* called("sealed")
       yield* commit(uuid, "Completed")
       const [first] = yield* claim(origin)
-      yield* settle(first!, "not_2xx")
+      yield* record(first!, "not_2xx")
       assert.deepStrictEqual((yield* only(uuid)).nextAttemptAt, plus(yield* now, "10 seconds"))
       yield* TestClock.adjust("9 seconds")
       assert.deepStrictEqual(yield* claim(origin), [])
       yield* TestClock.adjust("1 second")
       const [second] = yield* claim(origin)
       assert.strictEqual(second?.secret, "sealed")
-      yield* settle(second!, null)
+      yield* record(second!, null)
       const delivery = yield* only(uuid)
       assert.deepStrictEqual([delivery.state, delivery.nextAttemptAt], ["delivered", null])
       assert.deepStrictEqual(
@@ -217,12 +217,12 @@ export const contract = (
       yield* TestClock.adjust("40 seconds")
       const [second] = yield* claim(origin)
       assert.strictEqual(second?.attempt, 2)
-      yield* settle(first!, "timed_out")
+      yield* record(first!, "timed_out")
       assert.deepStrictEqual((yield* only(uuid)).nextAttemptAt, null)
       assert.deepStrictEqual(yield* claim(origin), [])
-      yield* settle(first!, null)
+      yield* record(first!, null)
       assert.strictEqual((yield* only(uuid)).state, "delivered")
-      yield* settle(second!, "timed_out")
+      yield* record(second!, "timed_out")
       yield* TestClock.adjust("1 hour")
       assert.deepStrictEqual(yield* claim(origin), [])
       assert.strictEqual((yield* only(uuid)).state, "delivered")
@@ -235,13 +235,13 @@ export const contract = (
       for (const { uuid } of tasks) yield* commit(uuid, "Completed")
       const other = yield* called()
       yield* commit(other.uuid, "Completed")
-      const claimWith = (places: number, placesOfOthers: number) =>
-        claim(first.origin, { places: new Map([[first.origin, places]]), placesOfOthers })
+      const claimWith = (permits: number, permitsOfOthers: number) =>
+        claim(first.origin, { permits: new Map([[first.origin, permits]]), permitsOfOthers })
       assert.deepStrictEqual(yield* claimWith(0, 0), [])
-      assert.deepStrictEqual(yield* claim(first.origin, { placesOfOthers: 0 }), [])
+      assert.deepStrictEqual(yield* claim(first.origin, { permitsOfOthers: 0 }), [])
       assert.strictEqual((yield* claimWith(1, 0)).length, 1)
       assert.strictEqual((yield* claimWith(2, 100)).length, 2)
-      const racing = yield* Effect.forEach([1, 2, 3, 4], () => claim(first.origin, { placesOfOthers: 3 }), {
+      const racing = yield* Effect.forEach([1, 2, 3, 4], () => claim(first.origin, { permitsOfOthers: 3 }), {
         concurrency: "unbounded"
       })
       const claimed = racing.flat().map(({ taskId }) => taskId)
@@ -260,18 +260,18 @@ export const contract = (
       const [first] = yield* claim(origin)
       assert.strictEqual(yield* redeliver(first!), "enqueued")
       assert.deepStrictEqual(yield* claim(origin), [])
-      yield* settle(first!, "connection_failed")
+      yield* record(first!, "connection_failed")
       assert.deepStrictEqual(yield* claim(origin), [])
       assert.strictEqual(yield* redeliver(first!), "enqueued")
       const [second] = yield* claim(origin)
       assert.deepInclude(second, { attempt: 2, isLast: false })
-      yield* settle(second!, null)
+      yield* record(second!, null)
       const [outcomes] = [yield* Effect.forEach([1, 2, 3], () => redeliver(first!), { concurrency: "unbounded" })]
       assert.deepStrictEqual(outcomes, ["enqueued", "enqueued", "enqueued"])
       const [third, ...none] = yield* claim(origin)
       assert.deepStrictEqual(none, [])
       assert.deepInclude(third, { attempt: 3, isLast: true, body: second!.body })
-      yield* settle(third!, "not_2xx")
+      yield* record(third!, "not_2xx")
       // The delivery succeeded before.
       assert.strictEqual((yield* only(uuid)).state, "delivered")
       assert.deepStrictEqual(yield* claim(origin), [])
@@ -283,12 +283,12 @@ export const contract = (
       const { origin, uuid } = yield* called("sealed")
       yield* commit(uuid, "Completed")
       const [first] = yield* claim(origin)
-      yield* settle({ ...first!, isLast: true }, "not_2xx")
+      yield* record({ ...first!, isLast: true }, "not_2xx")
       assert.strictEqual((yield* only(uuid)).state, "failed")
       assert.strictEqual(yield* store.redeliver(first!, yield* now, null), "enqueued")
       const [second] = yield* claim(origin)
       assert.strictEqual(second?.secret, "sealed")
-      yield* settle(second!, null)
+      yield* record(second!, null)
       assert.strictEqual(yield* store.redeliver(first!, yield* now, null), "needs_secret")
       assert.deepStrictEqual(yield* claim(origin), [])
       assert.strictEqual(yield* store.redeliver(first!, yield* now, "sealed again"), "enqueued")
@@ -306,7 +306,7 @@ export const contract = (
       yield* TestClock.adjust("1 minute")
       yield* commit(other.uuid, "Completed")
       const { origin } = first
-      for (const delivery of yield* claim(origin)) yield* settle({ ...delivery, isLast: true }, "not_2xx")
+      for (const delivery of yield* claim(origin)) yield* record({ ...delivery, isLast: true }, "not_2xx")
       const find = (filter: object) =>
         Effect.map(store.find({ origin, limit: 10, ...filter }), (found) => found.map(({ taskId }) => taskId))
       assert.deepStrictEqual(yield* find({}), [other.uuid, first.uuid])
@@ -330,11 +330,11 @@ export const contract = (
       const deleteEnded = Effect.flatMap(now, (at) => repository.deleteEnded(plus(at, "1 second"), 10_000))
       yield* deleteEnded
       const [delivery] = yield* claim(origin)
-      yield* settle(delivery!, null)
+      yield* record(delivery!, null)
       yield* deleteEnded
       assert.isTrue(Option.isNone(yield* repository.get(uuid)))
       assert.deepStrictEqual(yield* store.ofTask(uuid), [])
       assert.isTrue(Option.isNone(yield* store.body(delivery!)))
-      yield* settle(delivery!, null)
+      yield* record(delivery!, null)
     }))
 }

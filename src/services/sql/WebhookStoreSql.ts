@@ -87,18 +87,18 @@ const claim = `WITH spent AS (
     UPDATE webhook_deliveries SET due_at = NULL, sending = false
     WHERE due_at IS NOT NULL AND due_at <= $1::timestamptz AND attempts >= attempts_allowed
   ), room AS (
-    SELECT * FROM unnest($2::text[], $3::int4[]) AS room (origin, places)
+    SELECT * FROM unnest($2::text[], $3::int4[]) AS room (origin, permits)
   ), candidates AS (
     SELECT task_uuid, revision, origin, due_at FROM webhook_deliveries
     WHERE due_at <= $1::timestamptz AND attempts < attempts_allowed
-      AND CASE WHEN $4::int > 0 THEN origin <> ALL (ARRAY(SELECT origin FROM room WHERE places <= 0))
-        ELSE origin = ANY (ARRAY(SELECT origin FROM room WHERE places > 0)) END
+      AND CASE WHEN $4::int > 0 THEN origin <> ALL (ARRAY(SELECT origin FROM room WHERE permits <= 0))
+        ELSE origin = ANY (ARRAY(SELECT origin FROM room WHERE permits > 0)) END
     ORDER BY due_at LIMIT $5::int * ${lookahead}
   ), ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY origin ORDER BY due_at) AS place FROM candidates
+    SELECT *, row_number() OVER (PARTITION BY origin ORDER BY due_at) AS position FROM candidates
   ), locked AS (
     SELECT d.task_uuid, d.revision, d.due_at AS was_due_at, d.sending AS is_after_lost FROM ranked r JOIN webhook_deliveries d USING (task_uuid, revision)
-    WHERE r.place <= coalesce((SELECT places FROM room WHERE room.origin = r.origin), $4::int)
+    WHERE r.position <= coalesce((SELECT permits FROM room WHERE room.origin = r.origin), $4::int)
       AND (d.due_at <= $1::timestamptz AND d.attempts < d.attempts_allowed) IS TRUE
     ORDER BY r.due_at LIMIT $5::int FOR UPDATE OF d SKIP LOCKED
   ), claimed AS (
@@ -125,7 +125,7 @@ const claim = `WITH spent AS (
   FROM sized`
 
 /** A success counts whenever it arrives; a failure only while no later attempt has been claimed. */
-const settle = `WITH outcome AS (
+const recordOutcomes = `WITH outcome AS (
     SELECT * FROM unnest(
       $1::uuid[], $2::int4[], $3::int4[], $4::float8[], $5::int4[], $6::int4[], $7::text[], $8::float8[]
     ) AS o (task_uuid, revision, attempt, ended, duration, response_status, error, next)
@@ -205,12 +205,12 @@ export const layer = Layer.effect(
 
     return WebhookStore.of({
       claim: Effect.fnUntraced(
-        function*({ at, leases, limit, places, placesOfOthers }) {
+        function*({ at, leases, limit, permits, permitsOfOthers }) {
           const rows = yield* run(claim, [
             format(at),
-            array([...places.keys()], text),
-            array([...places.values()], int4),
-            placesOfOthers,
+            array([...permits.keys()], text),
+            array([...permits.values()], int4),
+            permitsOfOthers,
             limit,
             array(leases.map((lease) => Duration.toSeconds(lease)), float8)
           ])
@@ -238,9 +238,9 @@ export const layer = Layer.effect(
         Effect.orDie
       ),
 
-      settle: (outcomes) =>
+      recordOutcomes: (outcomes) =>
         Effect.suspend(() =>
-          run(settle, [
+          run(recordOutcomes, [
             array(outcomes.map(({ taskId }) => taskId), uuid),
             array(outcomes.map(({ revision }) => revision), int4),
             array(outcomes.map(({ attempt }) => attempt), int4),
