@@ -47,7 +47,7 @@ const pop = <Id>(heap: Array<Alarm<Id>>): void => {
   heap[index] = last
 }
 
-/** Stale heap entries that are tolerated, beside one for each live timer, before the heap is rebuilt. */
+/** Stale heap entries that are tolerated in addition to one for each live timer, before the heap is rebuilt. */
 const staleBound = 1024
 
 /**

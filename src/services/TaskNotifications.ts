@@ -53,7 +53,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
 
       const wake = (subscriber: Subscriber) => Queue.offerUnsafe(subscriber, !draining)
 
-      const tell = (uuid: TaskId) => subscribers.get(uuid)?.forEach(wake)
+      const notify = (uuid: TaskId) => subscribers.get(uuid)?.forEach(wake)
 
       const enter = (uuid: TaskId, sub: string) =>
         Effect.map(Queue.sliding<boolean>(1), (subscriber) => {
@@ -77,12 +77,12 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
       return TaskNotifications.of({
         publish: (uuid) =>
           Effect.sync(() => {
-            tell(uuid)
+            notify(uuid)
             relays.forEach((send) => send(uuid))
           }),
         hear: (uuid) =>
           Effect.sync(() => {
-            tell(uuid)
+            notify(uuid)
             if (!Queue.offerUnsafe(heard, uuid)) missed.openUnsafe()
           }),
         heard,

@@ -74,10 +74,10 @@ const measureWake = async (teller: Service, waiter: Service) => {
     const run = await eventually(async () => core.runOf(body.uuid), (found) => found !== undefined)
     const waiting = waiter.call("GET", `/api/tasks/${body.uuid}?wait=30`, tokens[0]!)
     await new Promise((resolve) => setTimeout(resolve, 20))
-    const told = performance.now()
+    const reportedAt = performance.now()
     await report(at(teller, run!), completed)
     await waiting
-    took.push(performance.now() - told)
+    took.push(performance.now() - reportedAt)
   }
   return took
 }

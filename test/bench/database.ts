@@ -32,13 +32,13 @@ const measureConnections = async (count: number) => {
 /** Notifications per second that reach all listeners, each for one change, sent by two connections. */
 const measureNotify = async (listeners: number) => {
   const total = 2000
-  let heard = 0
+  let received = 0
   const done = Promise.withResolvers<void>()
   const clients = await Promise.all(Array.from({ length: listeners }, async () => {
     const client = postgres(database.url, { max: 1 })
     await client.listen("bench", () => {
-      heard++
-      if (heard === total * listeners) done.resolve()
+      received++
+      if (received === total * listeners) done.resolve()
     })
     return client
   }))

@@ -40,7 +40,7 @@ const allEnded = (label: string) =>
   )
 
 /** In seconds; `backAt` is the moment when the node was ready again. */
-const tell = async (label: string, backAt: Date) => {
+const print = async (label: string, backAt: Date) => {
   const rows = await sql`SELECT extract(epoch FROM completed_at - greatest(deadline_at, ${backAt}))::float8 AS late,
       error LIKE 'Task exceeded%' AS limited FROM tasks WHERE sub LIKE ${`${label}-%`} ORDER BY late`
   const late = rows.map((row) => row["late"] as number)
@@ -56,7 +56,7 @@ const tell = async (label: string, backAt: Date) => {
 const healthy = await Service.start(settings, port)
 await createAll(healthy, "healthy")
 await allEnded("healthy")
-await tell("healthy", new Date(0))
+await print("healthy", new Date(0))
 
 await createAll(healthy, "killed")
 await new Promise((resolve) => setTimeout(resolve, 5000))
@@ -64,7 +64,7 @@ await healthy.stop("SIGKILL")
 const again = await Service.start(settings, port)
 const backAt = new Date()
 await allEnded("killed")
-await tell("killed", backAt)
+await print("killed", backAt)
 await again.stop()
 
 await sql.end()

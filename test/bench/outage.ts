@@ -21,11 +21,11 @@ for (const kind of kinds) {
 ${kind}
   /healthz          p99 ${round(health.p99)}, worst ${round(health.worst)}
   while away        ${Object.entries(away.statuses).map(([status, count]) => `${status}: ${count}`).join(", ")}
-  slowest answer    ${round(away.slowest)}
-  good answers/s    ${Math.round(before)} before, ${Math.round(after)} from 1 s after its return on (${
+  slowest response  ${round(away.slowest)}
+  good responses/s  ${Math.round(before)} before, ${Math.round(after)} from 1 s after its return on (${
     (after / before).toFixed(2)
   })
-  first good answer ${round(firstAnswer)} after its return
+  first good response ${round(firstAnswer)} after its return
   logged            ${logged} bytes`)
 }
 process.exit(0)

@@ -20,7 +20,9 @@ const refuse = (response: ServerResponse, status: number, message: string) => {
 
 export class Balancer {
   readonly #backends: ReadonlyArray<Backend>
-  readonly #server = createServer(async (asked, response) => this.#forward(asked, await buffer(asked), response))
+  readonly #server = createServer(async (incoming, response) =>
+    this.#forward(incoming, await buffer(incoming), response)
+  )
   readonly #checks: ReadonlyArray<NodeJS.Timeout>
   #turn = 0
 
@@ -54,7 +56,7 @@ export class Balancer {
   async #check(backend: Backend) {
     const signal = AbortSignal.timeout(checkTimeout)
     const status = await fetch(`http://127.0.0.1:${backend.port}/readyz`, { signal }).then(
-      (answer) => answer.text().then(() => answer.status),
+      (reply) => reply.text().then(() => reply.status),
       () => undefined
     )
     backend.isReady = status === 200
@@ -62,7 +64,7 @@ export class Balancer {
     for (const call of backend.inFlight) call.destroy(new Error("the node does not respond"))
   }
 
-  #forward(asked: IncomingMessage, body: Buffer, response: ServerResponse, tried: ReadonlyArray<Backend> = []) {
+  #forward(incoming: IncomingMessage, body: Buffer, response: ServerResponse, tried: ReadonlyArray<Backend> = []) {
     const ready = this.#backends.filter((backend) => backend.isReady && !tried.includes(backend))
     const backend = ready[this.#turn++ % ready.length]
     if (backend === undefined) return refuse(response, 503, "No node is ready")
@@ -70,22 +72,22 @@ export class Balancer {
       {
         host: "127.0.0.1",
         port: backend.port,
-        method: asked.method,
-        path: asked.url,
-        headers: { ...asked.headers, connection: "close" },
+        method: incoming.method,
+        path: incoming.url,
+        headers: { ...incoming.headers, connection: "close" },
         agent: false
       },
-      (answer) => {
-        const { connection: _, ...headers } = answer.headers
-        response.writeHead(answer.statusCode ?? 502, headers)
-        answer.on("error", () => response.destroy()).pipe(response)
+      (reply) => {
+        const { connection: _, ...headers } = reply.headers
+        response.writeHead(reply.statusCode ?? 502, headers)
+        reply.on("error", () => response.destroy()).pipe(response)
       }
     )
     backend.inFlight.add(call)
     call.on("close", () => backend.inFlight.delete(call))
     call.on("error", (error: NodeJS.ErrnoException) => {
       // Only a request that no node has received may be sent to another one.
-      if (error.code === "ECONNREFUSED") this.#forward(asked, body, response, [...tried, backend])
+      if (error.code === "ECONNREFUSED") this.#forward(incoming, body, response, [...tried, backend])
       else refuse(response, 502, error.message)
     })
     response.on("close", () => call.destroy())

@@ -37,7 +37,7 @@ export class Clients {
     this.#target = target
   }
 
-  async #ask(method: string, path: string, token: string, body: object | undefined, key: string) {
+  async #request(method: string, path: string, token: string, body: object | undefined, key: string) {
     try {
       const response = await fetch(this.#url + path, {
         method,
@@ -58,8 +58,8 @@ export class Clients {
   async #insist(method: string, path: string, token: string, body?: object) {
     const key = randomUUID()
     for (;;) {
-      const answer = await this.#ask(method, path, token, body, key)
-      if (answer !== undefined) return answer
+      const response = await this.#request(method, path, token, body, key)
+      if (response !== undefined) return response
       await upTo(50)
     }
   }

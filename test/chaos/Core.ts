@@ -28,8 +28,8 @@ export class Core {
   readonly gates = new Map<string, Gate>()
   readonly #server = new ScriptedCore()
   readonly #begun = new Set<string>()
-  /** The events reported for each task, to be repeated. */
-  readonly #told = new Map<string, Array<{ readonly run: StartedRun; readonly event: Event }>>()
+  /** The events earlier for each task, to be repeated. */
+  readonly #reported = new Map<string, Array<{ readonly run: StartedRun; readonly event: Event }>>()
   #isGarbled = false
 
   constructor() {
@@ -60,12 +60,12 @@ export class Core {
    */
   garble() {
     this.#isGarbled = true
-    for (const told of this.#told.values()) for (const { event, run } of told) void this.#report(run, event)
+    for (const earlier of this.#reported.values()) for (const { event, run } of earlier) void this.#report(run, event)
   }
 
   ungarble() {
     this.#isGarbled = false
-    this.#told.clear()
+    this.#reported.clear()
   }
 
   async #start(run: StartedRun, response: ServerResponse) {
@@ -94,24 +94,24 @@ export class Core {
     if (run.resume !== null) {
       // Events of the previous run must not be applied.
       if (this.#isGarbled) void this.#reportOld(run)
-      return this.#tell(run, plan, [processing(), progress(), completed()])
+      return this.#reportAll(run, plan, [processing(), progress(), completed()])
     }
     if (plan.hold === "pending") await gate?.pass(run.task_id)
     if (plan.interrupts) {
-      const goesOn = await this.#tell(run, plan, [processing(), interrupted()])
-      if (goesOn && plan.hold === "interrupted") gate?.arrive(run.task_id)
+      const continues = await this.#reportAll(run, plan, [processing(), interrupted()])
+      if (continues && plan.hold === "interrupted") gate?.arrive(run.task_id)
       return
     }
-    if (plan.hold === "pending") return this.#tell(run, plan, [processing(), progress(), completed()])
-    if (!await this.#tell(run, plan, [processing()])) return
+    if (plan.hold === "pending") return this.#reportAll(run, plan, [processing(), progress(), completed()])
+    if (!await this.#reportAll(run, plan, [processing()])) return
     if (plan.ends === "never") return gate?.arrive(run.task_id)
     if (plan.hold === "processing") await gate?.pass(run.task_id)
-    await this.#tell(run, plan, [progress(), completed()])
+    await this.#reportAll(run, plan, [progress(), completed()])
   }
 
   /** Returns whether the run continues. */
-  async #tell(run: StartedRun, { pace }: Plan, events: ReadonlyArray<Event>) {
-    if (this.#isGarbled) return this.#tellGarbled(run, events)
+  async #reportAll(run: StartedRun, { pace }: Plan, events: ReadonlyArray<Event>) {
+    if (this.#isGarbled) return this.#reportGarbled(run, events)
     for (const event of events) {
       if (!await this.#report(run, event)) return false
       await upTo(pace)
@@ -119,7 +119,7 @@ export class Core {
     return true
   }
 
-  async #tellGarbled(run: StartedRun, events: ReadonlyArray<Event>) {
+  async #reportGarbled(run: StartedRun, events: ReadonlyArray<Event>) {
     const twice = [...events, ...events].toSorted(() => Math.random() - 0.5)
     await Promise.all(twice.map((event) => this.#report(run, event)))
     void pause(300).then(() => twice.map((event) => this.#report(run, event)))
@@ -127,7 +127,7 @@ export class Core {
   }
 
   async #reportOld(run: StartedRun) {
-    const [first] = this.#told.get(run.task_id) ?? []
+    const [first] = this.#reported.get(run.task_id) ?? []
     if (first === undefined) return
     await Promise.all(
       [completed("of an older run"), progress(), processing()].map((event) => this.#report(first.run, event))
@@ -136,8 +136,8 @@ export class Core {
 
   /** Reports an event until a node responds; returns whether the run continues. */
   async #report(run: StartedRun, event: Event) {
-    const told = this.#told.get(run.task_id) ?? []
-    if (!told.some((before) => before.event === event)) this.#told.set(run.task_id, [...told, { run, event }])
+    const earlier = this.#reported.get(run.task_id) ?? []
+    if (!earlier.some((before) => before.event === event)) this.#reported.set(run.task_id, [...earlier, { run, event }])
     for (;;) {
       const newest = this.recorder.runsOf(run.task_id).at(-1) ?? run.run_id
       try {

@@ -43,8 +43,8 @@ const checkHistory = (recorder: Recorder, uuid: string, changes: ReadonlyArray<C
 }
 
 const checkDeliveries = (recorder: Recorder, uuid: TaskId, changes: ReadonlyArray<Change>, hasTarget: boolean) => {
-  const owing = hasTarget ? changes.filter(({ status }) => owesWebhook(status)) : []
-  for (const { revision, status } of owing) {
+  const reporting = hasTarget ? changes.filter(({ status }) => owesWebhook(status)) : []
+  for (const { revision, status } of reporting) {
     const id = deliveryId({ taskId: uuid, revision })
     const posts = recorder.posts.get(id) ?? []
     if (posts.length < 1 || posts.length > 5) recorder.broke("delivery", id, `${posts.length} POSTs`)
@@ -54,9 +54,9 @@ const checkDeliveries = (recorder: Recorder, uuid: TaskId, changes: ReadonlyArra
       if (JSON.parse(post).status !== status) recorder.broke("delivery", id, `${status}, but the body is ${post}`)
     }
   }
-  const owed = new Set(owing.map(({ revision }) => deliveryId({ taskId: uuid, revision })))
+  const expected = new Set(reporting.map(({ revision }) => deliveryId({ taskId: uuid, revision })))
   for (const id of recorder.posts.keys()) {
-    if (id.startsWith(uuid) && !owed.has(id)) recorder.broke("delivery", id, "no change caused it")
+    if (id.startsWith(uuid) && !expected.has(id)) recorder.broke("delivery", id, "no change caused it")
   }
 }
 
@@ -85,7 +85,7 @@ export class Rows {
   async check(recorder: Recorder) {
     const sql = this.#sql
     const uuids = [...recorder.acknowledged.keys()]
-    const owed = async () => {
+    const pending = async () => {
       const [left] = await sql`SELECT
         ARRAY(SELECT uuid::text FROM tasks WHERE uuid = ANY(${uuids}::uuid[]) AND completed_at IS NULL) AS tasks,
         ARRAY(SELECT task_uuid || '-' || revision FROM webhook_deliveries
@@ -93,8 +93,9 @@ export class Rows {
         ARRAY(SELECT run_id::text FROM core_stops WHERE task_uuid = ANY(${uuids}::uuid[])) AS stops`
       return left as unknown as Readonly<Record<"tasks" | "deliveries" | "stops", ReadonlyArray<string>>>
     }
-    const isQuiet = (left: Awaited<ReturnType<typeof owed>>) => Object.values(left).every(({ length }) => length === 0)
-    const left = await eventually(owed, isQuiet, timeout).catch(owed)
+    const isQuiet = (left: Awaited<ReturnType<typeof pending>>) =>
+      Object.values(left).every(({ length }) => length === 0)
+    const left = await eventually(pending, isQuiet, timeout).catch(pending)
     for (const uuid of left.tasks) recorder.broke("stuck", uuid, "has not ended")
     for (const id of left.deliveries) recorder.broke("delivery", id, "is still due")
     for (const runId of left.stops) recorder.broke("stop", runId, "is still pending")

@@ -31,7 +31,7 @@ export const runCell = async (
   fault: Fault,
   state: State,
   rounds: number,
-  tell: (round: number, seconds: number) => void = () => {}
+  onRound: (round: number, seconds: number) => void = () => {}
 ): Promise<Outcome> => {
   const { clients, nodes, rows } = world
   const recorder = world.record()
@@ -45,19 +45,19 @@ export const runCell = async (
     // Other nodes detect the end of a process a moment later.
     await pause(50)
     batch.release()
-    const answered = clients.create({ token, plan: newcomer }).then(async (created) => {
+    const served = clients.create({ token, plan: newcomer }).then(async (created) => {
       const at = performance.now()
       if (created !== undefined) await clients.follow(created)
       return at
     })
-    const moments = await Promise.all([batch.moved, answered])
+    const moments = await Promise.all([batch.moved, served])
     const recovery = (Math.max(...moments) - struckAt) / 1000
     worstRecovery = Math.max(worstRecovery, recovery)
     await healed
     await eventually(world.areReady, (ready) => ready, 30_000).catch(() => {
       recorder.broke("node", String(round), `not ready again: ${nodes.map(({ lastWords }) => lastWords).join("\n")}`)
     })
-    tell(round, recovery)
+    onRound(round, recovery)
   }
   await rows.check(recorder)
   return {

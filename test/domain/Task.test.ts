@@ -7,7 +7,7 @@ const Tag = Schema.Literals(tags)
 
 describe("the transition table", () => {
   it.prop(
-    "is total: every status and event has an answer, and never throws",
+    "is total: returns a result for every status and event, and never throws",
     [Task.TaskStatus, Tag],
     ([from, event]) => {
       const result = Task.transition(from, event)

@@ -278,7 +278,7 @@ describe("the event stream", () => {
     const untilHeard = async (event: string) => {
       while (!parse(text).some((sent) => sent.event === event)) {
         const { done, value } = await reader.read()
-        assert.isFalse(done, `${event} was not heard`)
+        assert.isFalse(done, `${event} was not received`)
         text += value
       }
     }
@@ -302,18 +302,18 @@ describe("the event stream", () => {
       text += value
     }
     const names = ["pending", "processing", "progress", "interrupted", "processing", "completed"]
-    const heard = parse(text)
-    assert.deepStrictEqual(heard.map(({ event }) => event), names)
-    assert.deepStrictEqual(heard.map(({ id }) => Number(id)), [0, 1, 2, 3, 4, 5])
+    const received = parse(text)
+    assert.deepStrictEqual(received.map(({ event }) => event), names)
+    assert.deepStrictEqual(received.map(({ id }) => Number(id)), [0, 1, 2, 3, 4, 5])
     assert.deepStrictEqual(
-      heard.map(({ data }) => data.status),
+      received.map(({ data }) => data.status),
       names.map((name) => name === "progress" ? "processing" : name)
     )
-    for (const { data } of heard) assert.match(data.occurred_at, /\.\d{6}Z$/)
+    for (const { data } of received) assert.match(data.occurred_at, /\.\d{6}Z$/)
 
-    assert.deepStrictEqual(parse(await (await open(token, uuid)).text()), heard)
+    assert.deepStrictEqual(parse(await (await open(token, uuid)).text()), received)
     const missed = await open(token, uuid, { "last-event-id": "2" })
-    assert.deepStrictEqual(parse(await missed.text()), heard.slice(3))
+    assert.deepStrictEqual(parse(await missed.text()), received.slice(3))
     // No event is left, so a client that reconnects automatically gets 204 and stops.
     assert.strictEqual((await open(token, uuid, { "last-event-id": "5" })).status, 204)
     const odd = await open(token, uuid, { "last-event-id": "x" })

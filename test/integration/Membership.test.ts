@@ -21,8 +21,8 @@ layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership
     Effect.gen(function*() {
       const ownership = yield* TaskOwnership
       yield* untilOwner(ownership)
-      const asked = yield* Effect.forkChild(ownership.rejoin, { startImmediately: true })
-      yield* Fiber.interrupt(asked)
+      const rejoining = yield* Effect.forkChild(ownership.rejoin, { startImmediately: true })
+      yield* Fiber.interrupt(rejoining)
       yield* untilOwner(ownership)
     }))
 
@@ -65,8 +65,8 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 20_000 })("a node
       yield* untilOwner(ownership)
       proxy.weather = "losing replies"
       proxy.cut()
-      const asked = yield* Effect.forkChild(ownership.rejoin, { startImmediately: true })
-      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(Fiber.join(asked), "5 seconds")))
+      const rejoining = yield* Effect.forkChild(ownership.rejoin, { startImmediately: true })
+      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(Fiber.join(rejoining), "5 seconds")))
       proxy.weather = "fair"
       yield* untilOwner(ownership)
       // Effect Cluster logs each attempt.

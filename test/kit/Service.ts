@@ -28,13 +28,13 @@ export const freePort = async () => {
 
 /** Polls until the result satisfies `until`; fails after `timeout` milliseconds. */
 export const eventually = async <A>(
-  ask: () => Promise<A>,
+  poll: () => Promise<A>,
   until: (answer: A) => boolean,
   timeout = 10_000
 ): Promise<A> => {
   const end = performance.now() + timeout
   for (;;) {
-    const answer = await ask()
+    const answer = await poll()
     if (until(answer)) return answer
     if (performance.now() > end) {
       throw new Error(`not within ${timeout} ms; last: ${JSON.stringify(answer)?.slice(0, 2000)}`)

@@ -12,16 +12,16 @@ const request = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.withSpan(eff
 
 const tracesOf = (id: TaskId) =>
   Effect.gen(function*() {
-    const asked = yield* request(Effect.andThen(TaskTraces.begin(id), Effect.orDie(Effect.currentSpan)))
+    const requested = yield* request(Effect.andThen(TaskTraces.begin(id), Effect.orDie(Effect.currentSpan)))
     const done = yield* later(id)
-    return { asked, done }
+    return { requested, done }
   })
 
 describe("TaskTraces", () => {
   it.effect("adds later work on a task to the trace of its request", () =>
     Effect.gen(function*() {
-      const { asked, done } = yield* tracesOf(idOf(1))
-      assert.strictEqual(done.traceId, asked.traceId)
+      const { requested, done } = yield* tracesOf(idOf(1))
+      assert.strictEqual(done.traceId, requested.traceId)
       assert.strictEqual(done.attributes.get("task.id"), idOf(1))
     }))
 
@@ -33,11 +33,11 @@ describe("TaskTraces", () => {
 
   it.effect("keeps a bounded number of tasks, the latest ones", () =>
     Effect.gen(function*() {
-      const { asked } = yield* tracesOf(idOf(3))
+      const { requested } = yield* tracesOf(idOf(3))
       yield* request(Effect.forEach(Array.from({ length: 9_999 }, (_, n) => idOf(100 + n)), TaskTraces.begin))
-      assert.strictEqual((yield* later(idOf(3))).traceId, asked.traceId)
+      assert.strictEqual((yield* later(idOf(3))).traceId, requested.traceId)
       yield* request(TaskTraces.begin(idOf(4)))
-      assert.notStrictEqual((yield* later(idOf(3))).traceId, asked.traceId)
+      assert.notStrictEqual((yield* later(idOf(3))).traceId, requested.traceId)
     }))
 
   it.effect("makes no span while tracing is off", () =>

@@ -61,7 +61,7 @@ const ringOf = (sample: number, nodes: number) => {
 }
 
 /** The owner of each shard. */
-const dealt = (sample: number, nodes: number, shards: number): ReadonlyArray<string> =>
+const assigned = (sample: number, nodes: number, shards: number): ReadonlyArray<string> =>
   (HashRing.getShards(ringOf(sample, nodes), shards) ?? []).map(({ host }) => host)
 
 const mean = (values: ReadonlyArray<number>) => values.reduce((sum, value) => sum + value, 0) / values.length
@@ -88,8 +88,8 @@ const balance = table(
   [2, 3, 5, 10, 20, 30, 60, 100, 300].map((nodes) => [
     String(nodes),
     ...shardCounts.map((shards) => {
-      const fullest = overSamples((sample) => most(dealt(sample, nodes, shards)) / (shards / nodes))
-      const idle = overSamples((sample) => nodes - new Set(dealt(sample, nodes, shards)).size)
+      const fullest = overSamples((sample) => most(assigned(sample, nodes, shards)) / (shards / nodes))
+      const idle = overSamples((sample) => nodes - new Set(assigned(sample, nodes, shards)).size)
       return `${fullest.toFixed(2)}${idle === 0 ? "" : `, ${idle.toFixed(0)} idle`}`
     })
   ])
@@ -101,7 +101,7 @@ const moves = table(
     `${from} → ${to}`,
     percent(1 / Math.max(from, to)),
     ...shardCounts.map((shards) =>
-      percent(overSamples((sample) => moved(dealt(sample, from, shards), dealt(sample, to, shards))))
+      percent(overSamples((sample) => moved(assigned(sample, from, shards), assigned(sample, to, shards))))
     )
   ])
 )

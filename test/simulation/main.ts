@@ -25,7 +25,7 @@ const numberOf = (name: "seeds" | "from" | "seed") => {
   return process.exit(2)
 }
 
-const tell = ({ kills, seed, tasks, timeline, violation }: Outcome) => {
+const print = ({ kills, seed, tasks, timeline, violation }: Outcome) => {
   console.log(timeline())
   console.log(`\nseed ${seed}: ${tasks} tasks, ${kills} kills, ${violation?.message ?? "no violation"}`)
   if (violation !== undefined) process.exitCode = 1
@@ -41,7 +41,7 @@ const runMany = async (from: number, seeds: number) => {
     sums.tasks += outcome.tasks
     sums.kills += outcome.kills
     if (outcome.violation !== undefined) {
-      tell(outcome)
+      print(outcome)
       return console.log(`Again: npm run simulate -- --seed ${outcome.seed}`)
     }
     if (count % 500 === 0 || count === seeds) {
@@ -64,5 +64,5 @@ const findMutations = async (seeds: number) => {
 
 if (values.help) console.log(usage)
 else if (values.mutations) await findMutations(Math.min(numberOf("seeds"), 500))
-else if (values.seed !== undefined) tell(await simulate(numberOf("seed")))
+else if (values.seed !== undefined) print(await simulate(numberOf("seed")))
 else await runMany(numberOf("from"), numberOf("seeds"))
