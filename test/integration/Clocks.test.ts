@@ -1,0 +1,144 @@
+/** Nodes whose wall clocks are wrong, and a database whose clock is set: limits, retries and deadlines keep their moments. */
+import * as fs from "node:fs"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { internalToken, report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
+import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { WebhookTarget } from "../kit/WebhookTarget.ts"
+
+const directory = temporaryDirectory()
+let target: WebhookTarget
+let core: ScriptedCore
+let token: string
+
+beforeAll(async () => {
+  target = await new WebhookTarget().listen()
+  target.onPost = (_, response) => response.writeHead(500).end()
+  core = await new ScriptedCore().listen()
+  token = await mint("ann")
+})
+afterAll(async () => {
+  await target.close()
+  await core.close()
+  removeDirectory(directory)
+})
+
+/** A node on a machine whose wall clock is wrong by so many milliseconds; `set` makes it wrong by others. */
+const startWrong = async (database: OpenDatabase, error: number, more: Readonly<Record<string, string>> = {}) => {
+  const file = `${directory}/${await freePort()}`
+  const write = (to: number) => fs.writeFileSync(file, String(to))
+  write(error)
+  const service = await Service.start(
+    {
+      DATABASE_URL: database.url,
+      CORE_URL: core.url,
+      ACCEPTANCE_TIMEOUT: "5 seconds",
+      MAX_ACTIVE_TASKS: "100",
+      WEBHOOK_ALLOW_PRIVATE: "true",
+      WALL_CLOCK_ERROR: file,
+      ...more
+    },
+    undefined,
+    ["--import", "./test/kit/wrongClock.ts", "src/runtime/Main.ts"]
+  )
+  return {
+    service,
+    set: (to: number) => {
+      write(to)
+      service.process.kill("SIGUSR2")
+    }
+  }
+}
+
+const gauge = async (service: Service, name: string) => {
+  const { body } = await service.call("GET", "/internal/metrics", internalToken)
+  return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(body)?.[1])
+}
+
+/** Seconds until the task failed, with its error; fails the test after `patience` seconds. */
+const failure = async (service: Service, uuid: string, patience: number, begun: number) => {
+  const { body } = await service.until(token, uuid, "failed", patience * 1000)
+  return { error: body.error as string, seconds: (performance.now() - begun) / 1000 }
+}
+
+/** A task that runs into its time limit of 3 s, which counts from its creation. */
+const limit = async (service: Service) => {
+  const begun = performance.now()
+  const { body } = await service.create(token, "x", { max_execution_time: 3 })
+  return async () => {
+    const { error, seconds } = await failure(service, body.uuid, 6, begun)
+    assert.strictEqual(error, "Task exceeded maximum execution time (3s)")
+    assert.closeTo(seconds, 3, 1)
+  }
+}
+
+/** A task that the core takes and never begins: 5 s after its hand-over it fails. */
+const acceptance = async (service: Service) => {
+  const begun = performance.now()
+  const { body } = await service.create(token, "x")
+  return async () => {
+    const { error, seconds } = await failure(service, body.uuid, 8, begun)
+    assert.match(error, /^Task was not accepted/)
+    assert.closeTo(seconds, 5, 1)
+  }
+}
+
+/** A webhook whose first attempt fails: the second one comes 10 s after it, and at most a fifth later. */
+const retry = async (service: Service) => {
+  const { body } = await service.create(token, "x", { callback_url: target.origin })
+  const run = await eventually(async () => core.runOf(body.uuid), (found) => found !== undefined)
+  await report(run!, { type: "completed", turn: turnOf("so") })
+  const posts = (count: number, patience?: number) =>
+    eventually(async () => target.postsOf(body.uuid), (found) => found.length >= count, patience)
+  await posts(1)
+  return async () => {
+    const [first, second] = await posts(2, 15_000)
+    const seconds = (second!.at - first!.at) / 1000
+    assert.isAtLeast(seconds, 10)
+    assert.isAtMost(seconds, 12)
+  }
+}
+
+const begin = (services: ReadonlyArray<Service>) =>
+  Promise.all(services.flatMap((service) => [limit(service), acceptance(service), retry(service)]))
+const all = async (checks: ReadonlyArray<() => Promise<void>>) => {
+  const ends = await Promise.allSettled(checks.map((check) => check()))
+  const reasons = ends.flatMap((end) => end.status === "rejected" ? [String(end.reason)] : [])
+  assert.deepStrictEqual(reasons, [])
+}
+
+const createdAt = async (service: Service) => {
+  const { body } = await service.create(token, "x")
+  return Date.parse((await service.get(token, body.uuid)).body.created_at)
+}
+
+describe.concurrent("limits, acceptance deadlines and retries of webhooks keep their moments", () => {
+  for (const CLUSTER of ["off", "on"]) {
+    it(`on two nodes whose wall clocks are 3 s apart, CLUSTER=${CLUSTER}`, async () => {
+      const database = await openDatabase()
+      const start = async (error: number) =>
+        startWrong(database, error, { CLUSTER, CLUSTER_PORT: String(await freePort()) })
+      const nodes = [await start(3000), await start(0)]
+      const services = nodes.map(({ service }) => service)
+      await all(await begin(services))
+      assert.closeTo(await gauge(services[0]!, "clock_offset_seconds"), 3, 0.1)
+      assert.closeTo(await gauge(services[1]!, "clock_offset_seconds"), 0, 0.1)
+      await Promise.all(services.map((service) => service.stop()))
+      await database.drop()
+    })
+  }
+
+  it("on a node whose wall clock steps back one hour while it runs", async () => {
+    const database = await openDatabase()
+    const { service, set } = await startWrong(database, 0)
+    const before = await begin([service])
+    set(-3_600_000)
+    await eventually(() => gauge(service, "clock_offset_seconds"), (offset) => offset < -3599)
+    assert.closeTo(await createdAt(service), Date.now(), 1000)
+    await all([...before, ...await begin([service])])
+    assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 200)
+    await service.stop()
+    await database.drop()
+  })
+})
