@@ -64,7 +64,11 @@ export const maxSlewBack = 5000
  * The course to a new offset. Time never goes back, except by a step when the remote clock was set back by more than
  * `maxSlewBack`: nodes that did not follow soon would end the tasks of those that start anew by this much too early.
  */
-export const steer = (course: Course, to: number, local: number): { readonly course: Course; readonly step: number } => {
+export const steer = (
+  course: Course,
+  to: number,
+  local: number
+): { readonly course: Course; readonly step: number } => {
   const from = offsetAt(course, local)
   const change = to - from
   return change > maxSlewAhead || change < -maxSlewBack

@@ -30,6 +30,19 @@ export interface Standing {
   readonly sampleAge: number
 }
 
+/** Milliseconds by which a node's time may be off. */
+const maxUncertainty = 1000
+
+/** Why a node whose clock is so should not work; null when it may. */
+export const problemOf = ({ sampleAge, uncertainty }: Standing): string | null => {
+  if (uncertainty <= maxUncertainty) return null
+  return sampleAge === Infinity
+    ? "the database's clock was never read"
+    : `may be ${(uncertainty / 1000).toFixed(1)} s off the database's, which was last read ${
+      Math.round(sampleAge / 1000)
+    } s ago`
+}
+
 const makeClock = (timeOf: (local: number) => number, { monotonic }: MachineClocks): Clock.Clock => {
   const currentTimeMillisUnsafe = () => Math.floor(timeOf(monotonic()))
   const currentTimeNanosUnsafe = () => BigInt(Math.floor(timeOf(monotonic()) * 1000)) * 1000n
@@ -67,7 +80,7 @@ export const make = (machine: MachineClocks) => {
       : steer(course, known.offset, machine.monotonic())
     course = next
     if (before === undefined || step < 0) latest = 0
-    if (step !== 0) for (const listener of listeners) listener()
+    if (step !== 0) { for (const listener of listeners) listener() }
     return step
   }
 

@@ -25,7 +25,10 @@ const maxParting = 100
 const notableOffset = 500
 
 /** Reads the database's clock a few times; the best reading counts. */
-export const sample = (sql: SqlClient.SqlClient, { monotonic }: MachineClocks): Effect.Effect<Sample, SqlError.SqlError> => {
+export const sample = (
+  sql: SqlClient.SqlClient,
+  { monotonic }: MachineClocks
+): Effect.Effect<Sample, SqlError.SqlError> => {
   const read = Effect.suspend(() => {
     const sentAt = monotonic()
     return Effect.map(
@@ -59,7 +62,9 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     isNotable = !isNotable
     yield* isNotable
       ? Effect.logWarning(
-        `the machine's wall clock is ${seconds(wallOffset)} s ahead of the database's clock; the node keeps to the database's`
+        `the machine's wall clock is ${
+          seconds(wallOffset)
+        } s ahead of the database's clock; the node keeps to the database's`
       )
       : Effect.logInfo("the machine's wall clock agrees with the database's clock again")
   })
