@@ -85,10 +85,13 @@ export const schedule = Schedule.duration("10 seconds").pipe(
   Schedule.concat(Schedule.duration("120 seconds"))
 )
 
-/** Never shorter, and a twentieth longer at most, so that a returning target is not met by all at once. */
+/**
+ * A hundredth to a twentieth longer: a returning target is not met by all at once, and a delay is never shorter although
+ * the clocks of two nodes differ by milliseconds.
+ */
 const spread = Schedule.modifyDelay(
   schedule,
-  ({ duration }) => Effect.map(Random.next, (share) => Duration.times(duration, 1 + share / 20))
+  ({ duration }) => Effect.map(Random.next, (share) => Duration.times(duration, 1.01 + share / 25))
 )
 
 /** Replays a fresh schedule up to the attempts made; undefined when it has ended. */

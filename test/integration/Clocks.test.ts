@@ -1,10 +1,12 @@
 /** Nodes whose wall clocks are wrong, and a database whose clock is set: limits, retries and deadlines keep their moments. */
+import { execFile } from "node:child_process"
 import * as fs from "node:fs"
+import { promisify } from "node:util"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
 import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { internalToken, report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
-import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { eventually, freePort, jwtSecret, mint, Service } from "../kit/Service.ts"
 import { WebhookTarget } from "../kit/WebhookTarget.ts"
 
 const directory = temporaryDirectory()
@@ -16,7 +18,9 @@ beforeAll(async () => {
   target = await new WebhookTarget().listen()
   target.onPost = (_, response) => response.writeHead(500).end()
   core = await new ScriptedCore().listen()
-  token = await mint("ann")
+  // It holds an hour before and after now.
+  const second = Math.floor(Date.now() / 1000)
+  token = await mint("ann", { iat: second - 7200, exp: second + 7200 })
 })
 afterAll(async () => {
   await target.close()
@@ -51,9 +55,32 @@ const startWrong = async (database: OpenDatabase, error: number, more: Readonly<
   }
 }
 
+/** Lets the database say what a test says of its clock: `set` moves it by milliseconds from the right time. */
+const shiftClock = async ({ query, url }: OpenDatabase) => {
+  const set = (error: number) => query(`UPDATE shifted.clock SET error = interval '${error} milliseconds'`)
+  for (
+    const statement of [
+      "CREATE SCHEMA shifted",
+      "CREATE TABLE shifted.clock AS SELECT interval '0' AS error",
+      `CREATE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+        'SELECT pg_catalog.clock_timestamp() + error FROM shifted.clock'`,
+      `ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET search_path = shifted, pg_catalog`
+    ]
+  ) await query(statement)
+  return set
+}
+
 const gauge = async (service: Service, name: string) => {
   const { body } = await service.call("GET", "/internal/metrics", internalToken)
   return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(body)?.[1])
+}
+
+/** What `doctor` says on a machine whose wall clock is right. */
+const doctor = async (database: OpenDatabase, { url }: Service) => {
+  const settings = { DATABASE_URL: database.url, INTERNAL_TOKENS: internalToken, JWT_SECRET: jwtSecret }
+  const env = { PATH: process.env["PATH"], TASK_SERVICE_URL: url, ENCRYPTION_KEY: "", ...settings }
+  const { stdout } = await promisify(execFile)(process.execPath, ["src/runtime/cli/Cli.ts", "doctor"], { env })
+  return stdout
 }
 
 /** Seconds until the task failed, with its error; fails the test after `patience` seconds. */
@@ -113,15 +140,20 @@ const createdAt = async (service: Service) => {
   return Date.parse((await service.get(token, body.uuid)).body.created_at)
 }
 
-describe.concurrent("limits, acceptance deadlines and retries of webhooks keep their moments", () => {
+describe("limits, acceptance deadlines and retries of webhooks keep their moments", () => {
   for (const CLUSTER of ["off", "on"]) {
-    it(`on two nodes whose wall clocks are 3 s apart, CLUSTER=${CLUSTER}`, async () => {
+    it.concurrent(`on two nodes whose wall clocks are 3 s apart, CLUSTER=${CLUSTER}`, async () => {
       const database = await openDatabase()
       const start = async (error: number) =>
         startWrong(database, error, { CLUSTER, CLUSTER_PORT: String(await freePort()) })
       const nodes = [await start(3000), await start(0)]
       const services = nodes.map(({ service }) => service)
       await all(await begin(services))
+      const findings = await doctor(database, services[0]!)
+      assert.match(
+        findings,
+        /^warn clock +this machine's clock is 0\.\d+ s .*; the node's clock is [23]\.\d+ s ahead of .*ago\)$/m
+      )
       assert.closeTo(await gauge(services[0]!, "clock_offset_seconds"), 3, 0.1)
       assert.closeTo(await gauge(services[1]!, "clock_offset_seconds"), 0, 0.1)
       await Promise.all(services.map((service) => service.stop()))
@@ -129,7 +161,7 @@ describe.concurrent("limits, acceptance deadlines and retries of webhooks keep t
     })
   }
 
-  it("on a node whose wall clock steps back one hour while it runs", async () => {
+  it.concurrent("on a node whose wall clock steps back one hour while it runs", async () => {
     const database = await openDatabase()
     const { service, set } = await startWrong(database, 0)
     const before = await begin([service])
@@ -139,6 +171,40 @@ describe.concurrent("limits, acceptance deadlines and retries of webhooks keep t
     await all([...before, ...await begin([service])])
     assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 200)
     await service.stop()
+    await database.drop()
+  })
+})
+
+describe("limits, deadlines and retries follow the database's clock", () => {
+  it.concurrent("a second after a machine was suspended for an hour", async () => {
+    const database = await openDatabase()
+    const setDatabase = await shiftClock(database)
+    const { service, set } = await startWrong(database, 0)
+    const created = await service.create(token, "x", { max_execution_time: 3600 })
+    const run = await eventually(async () => core.runOf(created.body.uuid), (found) => found !== undefined)
+    await report(run!, { type: "processing" })
+    // To the machine an hour was no time at all.
+    await setDatabase(3_600_000)
+    set(3_600_000)
+    const { body } = await service.until(token, created.body.uuid, "failed", 4000)
+    assert.strictEqual(body.error, "Task exceeded maximum execution time (3600s)")
+    assert.closeTo(await createdAt(service) - Date.now(), 3_600_000, 1000)
+    await all(await begin([service]))
+    await service.stop()
+    await database.drop()
+  })
+
+  it.concurrent("when it is set back one hour, from the next sample on", async () => {
+    const database = await openDatabase()
+    const setDatabase = await shiftClock(database)
+    const first = await startWrong(database, 0)
+    await setDatabase(-3_600_000)
+    const second = await startWrong(database, 0)
+    await eventually(() => gauge(first.service, "clock_offset_seconds"), (offset) => offset > 3599, 12_000)
+    assert.match(first.service.output, /time was set by -3600\.\d+ s/)
+    assert.closeTo(await createdAt(first.service) - Date.now(), -3_600_000, 1000)
+    await all(await begin([first.service, second.service]))
+    await Promise.all([first.service.stop(), second.service.stop()])
     await database.drop()
   })
 })
