@@ -77,7 +77,7 @@ export const examine = Effect.fnUntraced(function*(
 ) {
   const service = yield* againstService(url)
   const machine = databaseUrl === undefined ? service : yield* againstDatabase(databaseUrl)
-  const node = Option.isNone(token) ? token : yield* Effect.option(ofNode(url, token.value))
+  const node = Option.isNone(token) ? Option.none() : yield* Effect.option(ofNode(url, token.value))
   const offsets = [machine, ...Option.toArray(node)]
   return {
     says: offsets.map(describe).join("; "),
