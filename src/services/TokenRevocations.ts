@@ -8,6 +8,7 @@ import * as Revocation from "../domain/Revocation.ts"
 import { monotonicMillis, now, plus, type Timestamp } from "../domain/Timestamp.ts"
 import { Intervals } from "./Intervals.ts"
 import * as Metrics from "./Metrics.ts"
+import { logFault } from "./Persistently.ts"
 import { keptAfterExpiry, RevocationRepository } from "./RevocationRepository.ts"
 
 /** SPEC "Authentication": the token is blacklisted. */
@@ -100,7 +101,7 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
       yield* Metrics.revocationAge.observe(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e9 - syncedAt / 1000)
       yield* sync.pipe(
         Effect.timeout(syncPatience),
-        Effect.catchCause((cause) => Effect.logWarning("revoked tokens could not be read", cause)),
+        Effect.catchCause(logFault("revoked tokens could not be read")),
         Effect.schedule(Schedule.spaced(intervals.revocationSync)),
         Effect.forkScoped
       )
