@@ -14,9 +14,10 @@ import {
   Stream
 } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
+import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { extensions, formatOf, isPlausible, signatureBytes } from "../domain/FileFormat.ts"
 import * as Limits from "../domain/Limits.ts"
+import * as BoundedText from "./BoundedText.ts"
 import { PassedBytes } from "./PassedBytes.ts"
 import * as Silence from "./Silence.ts"
 import { Timeouts } from "./Timeouts.ts"
@@ -118,23 +119,12 @@ const parse = (text: string): unknown => {
 
 const isStored = Schema.is(StoredFile)
 
-/** An answer's whole text. It is read as a stream, so that giving up on it closes it. */
+const decodeStorageBase = Schema.decodeUnknownEffect(
+  Schema.fromJsonString(Schema.Struct({ url: Schema.String }))
+)
+
 const readText = (response: HttpClientResponse.HttpClientResponse) =>
-  Stream.runFoldEffect(
-    response.stream,
-    (): { readonly size: number; readonly chunks: Array<Uint8Array> } => ({ size: 0, chunks: [] }),
-    ({ chunks, size }, chunk) => {
-      chunks.push(chunk)
-      const total = size + chunk.length
-      return total > maxAnswerBytes ? Effect.fail(new BackendUnavailable({})) : Effect.succeed({ size: total, chunks })
-    }
-  ).pipe(
-    Effect.mapError(() => new BackendUnavailable({})),
-    Effect.map(({ chunks }) => {
-      const decoder = new TextDecoder()
-      return chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join("") + decoder.decode()
-    })
-  )
+  Effect.mapError(BoundedText.read(response, maxAnswerBytes), () => new BackendUnavailable({}))
 
 const readStored = Effect.fnUntraced(function*(
   response: HttpClientResponse.HttpClientResponse
@@ -245,20 +235,17 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           HttpClientRequest.get(`${url}/storage/base`).pipe(
             HttpClientRequest.bearerToken(token),
             HttpClientRequest.acceptJson,
-            http.execute,
+            HttpClient.withScope(http).execute,
             Effect.mapError(() => new BackendUnavailable({})),
             Effect.filterOrFail(
               ({ status }) => status >= 200 && status < 300,
               ({ status }) =>
                 status === 401 || status === 403 ? new BackendUnauthorized({}) : new BackendUnavailable({})
             ),
-            Effect.flatMap((response) =>
-              Effect.mapError(
-                HttpClientResponse.schemaBodyJson(Schema.Struct({ url: Schema.String }))(response),
-                () => new BackendUnavailable({})
-              )
-            ),
+            Effect.flatMap(readText),
+            Effect.flatMap((text) => Effect.mapError(decodeStorageBase(text), () => new BackendUnavailable({}))),
             Effect.map((base) => base.url.replace(/\/+$/, "")),
+            Effect.scoped,
             Effect.timeoutOrElse({
               duration: storageBaseTimeout,
               orElse: () => Effect.fail(new BackendUnavailable({}))
