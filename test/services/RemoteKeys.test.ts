@@ -198,7 +198,10 @@ describe("keys of a JWKS URL", () => {
         const block = Buffer.alloc(65_536, "[")
         response.once("close", () => isClosed = true)
         const send = () => {
-          while (!response.destroyed && sent < 64 * 1024 * 1024 && response.write(block)) sent += block.length
+          while (!response.destroyed && sent < 64 * 1024 * 1024) {
+            sent += block.length
+            if (!response.write(block)) return
+          }
         }
         response.on("drain", send)
         response.write("{\"keys\":[")
