@@ -15,7 +15,7 @@ import {
 } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
-import { extensions, formatOf, isPlausible, signatureBytes } from "../domain/FileFormat.ts"
+import * as FileFormat from "../domain/FileFormat.ts"
 import * as Limits from "../domain/Limits.ts"
 import * as BoundedText from "./BoundedText.ts"
 import { PassedBytes } from "./PassedBytes.ts"
@@ -79,27 +79,30 @@ const quoted = (text: string) => text.replaceAll("\"", "%22").replaceAll("\r", "
 
 const sizeOf = (chunks: ReadonlyArray<Uint8Array>) => chunks.reduce((size, chunk) => size + chunk.length, 0)
 
-/** The first chunks of a file, enough to tell whether it is of its format. Nothing is sent before they are seen. */
+/** The first chunks of a file, with the bytes by which it may be refused. Nothing is sent before they are seen. */
 const readHead = Effect.fnUntraced(function*<E>(
   pull: Pull.Pull<Chunks, E>,
   format: string
-): Effect.fn.Return<Chunks, E | FileRefused> {
+): Effect.fn.Return<ReadonlyArray<Uint8Array>, E | FileRefused> {
   const chunks: Array<Uint8Array> = []
   const more = Pull.matchEffect(pull, {
     onSuccess: (next) => Effect.sync(() => chunks.push(...next) > 0),
     onFailure: Effect.failCause,
     onDone: () => Effect.succeed(false)
   })
-  while (sizeOf(chunks) < signatureBytes) if (!(yield* more)) break
-  const head = new Uint8Array(signatureBytes)
+  let size = 0
+  while (size < FileFormat.headBytes && (yield* more)) size = sizeOf(chunks)
+  const head = new Uint8Array(Math.min(size, FileFormat.headBytes))
   let seen = 0
   for (const chunk of chunks) {
-    const taken = chunk.subarray(0, signatureBytes - seen)
+    const taken = chunk.subarray(0, head.length - seen)
     head.set(taken, seen)
     seen += taken.length
   }
-  if (seen === 0 || !Arr.isArrayNonEmpty(chunks)) return yield* refuseFile("The file is empty")
-  if (!isPlausible(format, head.subarray(0, seen))) return yield* refuseFile(`The content of the file is not ${format}`)
+  if (size === 0 && !FileFormat.mayBeEmpty(format)) return yield* refuseFile("The file is empty")
+  if (FileFormat.isDangerous(format, head)) {
+    return yield* refuseFile(`The content of the file is a program or a script, not ${format}`)
+  }
   return chunks
 })
 
@@ -165,9 +168,12 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
         const onPassed = yield* PassedBytes
 
         const upload = Effect.fnUntraced(function*<E>(token: Redacted.Redacted, file: IncomingFile<E>) {
-          const format = formatOf(file.name)
+          const format = FileFormat.formatOf(file.name)
           if (format === undefined) {
-            return yield* refuseFile(`Files of this format are not accepted; ${extensions.join(", ")} are`)
+            return yield* refuseFile(`Files of this format are not accepted; ${FileFormat.extensions.join(", ")} are`)
+          }
+          if (FileFormat.contradicts(format, file.mimeType)) {
+            return yield* refuseFile(`The declared type of the file is not that of ${format}`)
           }
           const head = yield* readHead(file.content, format)
           const silence = yield* Silence.make((yield* Timeouts).backendSilence)
@@ -185,7 +191,7 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           }
           let state: "opening" | "passing" | "closed" = "opening"
           let size = 0
-          const pass = (chunks: Chunks): Effect.Effect<Chunks, E | FileRefused> => {
+          const pass = <A extends ReadonlyArray<Uint8Array>>(chunks: A): Effect.Effect<A, E | FileRefused> => {
             silence.begin()
             const more = sizeOf(chunks)
             onPassed(more)

@@ -99,7 +99,9 @@ export const make = Effect.fnUntraced(function*(url: string) {
       : { keys: jose.createLocalJWKSet(set), text, fetchedAt, generation: (known?.generation ?? 0) + 1 }
     return true
   }).pipe(
-    Effect.catchCause((cause) => Effect.as(Effect.logWarning("the JWKS URL does not answer as it should", cause), false)),
+    Effect.catchCause((cause) =>
+      Effect.as(Effect.logWarning("the JWKS URL does not answer as it should", cause), false)
+    ),
     Effect.ensuring(Effect.sync(() => fetching = undefined))
   )
 

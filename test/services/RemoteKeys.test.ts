@@ -50,8 +50,7 @@ const makeKit = Effect.fnUntraced(function*(atStart: unknown, status = 200) {
     requests: () => requests,
     verify,
     untilVerified,
-    untilAsked: (count: number) =>
-      Effect.promise(() => eventually(async () => requests, (seen) => seen >= count))
+    untilAsked: (count: number) => Effect.promise(() => eventually(async () => requests, (seen) => seen >= count))
   }
 })
 

@@ -238,7 +238,9 @@ const eventStream: Node = {
   contentSchema: { type: "array", items: schemaRef("TaskEvent") }
 }
 
-const fileRules = `Up to ${Limits.fileBytes / 1024} KB, in one of the formats ${extensions.join(", ")}.`
+const fileRules =
+  `Up to ${Limits.fileBytes / 1024} KB, in one of the formats ${extensions.join(", ")} by its extension `
+  + "(jpeg and htm too), with a content type that fits or none. Programs are refused under any name."
 
 /** The form that documentation pages show of answers, too. */
 const asExample = (value: unknown) => ({ example: { value } })
