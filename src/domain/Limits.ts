@@ -51,3 +51,5 @@ export const jsonDepth = 64
 
 /** Bytes of one uploaded file: SPEC's 1 024 000 KB. */
 export const fileBytes = 1_024_000 * 1024
+/** Uploads of one user that are in progress on one node. */
+export const uploads = 100

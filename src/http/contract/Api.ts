@@ -3,8 +3,8 @@ import { Schema } from "effect"
 import { Multipart } from "effect/http"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { CoreEvent } from "../../domain/CoreProtocol.ts"
-import { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import * as Limits from "../../domain/Limits.ts"
+import { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import { finish } from "./Documentation.ts"
 import * as Errors from "./Errors.ts"
 import * as Files from "./FileSchemas.ts"
@@ -62,7 +62,12 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
     params: uuid,
     success: Tasks.DeliveriesView,
     error: ofOneTask
-  }).annotateMerge(documented("List webhook deliveries", `Every webhook of the task with its attempts, the newest ${Limits.listedDeliveries} at most.`)),
+  }).annotateMerge(
+    documented(
+      "List webhook deliveries",
+      `Every webhook of the task with its attempts, the newest ${Limits.listedDeliveries} at most.`
+    )
+  ),
   HttpApiEndpoint.post("redeliver", "/api/tasks/:uuid/deliveries/:id/redeliver", {
     params: { ...uuid, id: Schema.String },
     payload: Tasks.RedeliverBody,
@@ -108,7 +113,7 @@ export class FilesGroup extends HttpApiGroup.make("files").add(
   HttpApiEndpoint.post("upload", "/api/files", {
     payload: Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(HttpApiSchema.asMultipartStream()),
     success: Files.UploadedFileView.pipe(HttpApiSchema.status(201)),
-    error: [...ofAnyBody, Errors.BadGateway]
+    error: [...ofAnyBody, Errors.BadGateway, Errors.TooManyRequests]
   }).annotateMerge(
     documented(
       "Upload a file",

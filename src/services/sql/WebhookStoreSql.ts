@@ -205,7 +205,9 @@ const redeliverFailed = `WITH failed AS (
   ) SELECT count(*)::int AS count FROM owed`
 
 const decodeRedelivery = Schema.decodeUnknownEffect(
-  Schema.Array(Schema.Struct({ outcome: Schema.Literals(["owed", "unknown", "needs_secret", "exhausted", "too_many"]) }))
+  Schema.Array(
+    Schema.Struct({ outcome: Schema.Literals(["owed", "unknown", "needs_secret", "exhausted", "too_many"]) })
+  )
 )
 
 export const layer = Layer.effect(
