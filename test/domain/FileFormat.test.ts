@@ -45,7 +45,7 @@ describe("the format of a file", () => {
 
   it("is refused for a program under whatever name, and for a page or script under that of a picture or sound", () => {
     const programs = [
-      bytesOf("MZ", [0x90, 0, 3, 0, 0, 0, 4], new Array<number>(51).fill(0), [0x80, 0, 0, 0], "This program"),
+      bytesOf("MZ", [0x90, 0, 3, 0, 0, 0, 4], [...Buffer.alloc(51)], [0x80, 0, 0, 0], "This program"),
       bytesOf("\x7fELF", [2, 1, 1, 0]),
       bytesOf([0xcf, 0xfa, 0xed, 0xfe, 7, 0, 0, 1]),
       bytesOf([0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 2]),
