@@ -2,7 +2,7 @@
  * The keys of a JWKS URL, refreshed every minute, so that a withdrawn key ends within a minute while the URL answers. While
  * it does not, known keys serve for a day. Looking for an unknown key costs one request per cooldown, whoever asks.
  */
-import { Clock, Duration, Effect, Fiber, Predicate, Result, Schedule, Schema, Stream } from "effect"
+import { Clock, Duration, Effect, Fiber, Predicate, Result, Schema, Stream } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import * as jose from "jose"
 import * as BoundedText from "./BoundedText.ts"
@@ -20,6 +20,8 @@ export interface TokenKeys {
 }
 
 const refreshInterval = Duration.minutes(1)
+/** After a request that failed. */
+const retryInterval = Duration.seconds(10)
 /** Milliseconds. */
 const staleAfter = 86_400_000
 /** Milliseconds between requests that an unknown key may cause. */
@@ -140,7 +142,8 @@ export const make = Effect.fnUntraced(function*(url: string) {
     return yield* findKnown(header)
   })
 
-  yield* Effect.forkScoped(Effect.repeat(refreshed, Schedule.spaced(refreshInterval)))
+  const keepFresh = Effect.flatMap(refreshed, (isDone) => Effect.sleep(isDone ? refreshInterval : retryInterval))
+  yield* Effect.forkScoped(Effect.forever(keepFresh))
 
   const keys: TokenKeys = { find, generation: Effect.map(trusted, (present) => present?.generation ?? 0) }
   return keys

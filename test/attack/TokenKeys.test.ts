@@ -57,7 +57,8 @@ describe("a JWKS URL whose answer never ends", () => {
         assert.deepStrictEqual([...new Set(statuses)], [503])
       }
     })
-    assert.isAtMost(requests, 3)
+    // Beside those of the node's own accord, every ten seconds while the URL does not answer as it should.
+    assert.isAtMost(requests, 8)
     assert.isBelow(longestTurn, 200)
     assert.isBelow(percentile(health, 0.9), 1000)
   })
