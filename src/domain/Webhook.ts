@@ -3,6 +3,7 @@
  * attempts made, which is persisted, is all the state that the schedule has: any node goes on where another stood.
  */
 import { Duration, Effect, Pull, Random, Schedule, Schema } from "effect"
+import * as Limits from "./Limits.ts"
 import { isTerminal, TaskId, type TaskStatus } from "./Task.ts"
 import { Timestamp } from "./Timestamp.ts"
 
@@ -124,6 +125,20 @@ export const delays: Effect.Effect<ReadonlyArray<Duration.Duration>> = Effect.ge
 export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("DeliveryNotFound", {}) {
   override get message() {
     return "There is no such delivery."
+  }
+}
+
+/** The user has requested as many redeliveries as fit into the last minute. */
+export class TooManyRedeliveries extends Schema.TaggedError<TooManyRedeliveries>()("TooManyRedeliveries", {}) {
+  override get message() {
+    return `Too many webhooks are sent again. The maximum is ${Limits.redeliveries} at once, and then one each second.`
+  }
+}
+
+/** The user may not have it sent once more. */
+export class DeliveryExhausted extends Schema.TaggedError<DeliveryExhausted>()("DeliveryExhausted", {}) {
+  override get message() {
+    return `The webhook was sent ${Limits.webhookAttemptsByHand} times. It is not sent again.`
   }
 }
 
