@@ -1,5 +1,5 @@
 /** Every number of SPEC's Limits table and CONTRACT 2, named once. Settings may change those that AppConfig lists. */
-import { Duration } from "effect"
+import { ByteSize, Duration } from "effect"
 
 export const maxActiveTasks = 5
 /** Seconds; both the default and the maximum of `max_execution_time`. */
@@ -53,3 +53,8 @@ export const jsonDepth = 64
 export const fileBytes = 1_024_000 * 1024
 /** Uploads of one user that are in progress on one node. */
 export const uploads = 100
+
+/** Bytes of all files that one user may keep in the built-in storage. */
+export const storageQuota = ByteSize.gibibytes(10)
+/** Bytes that the built-in storage leaves free on its disk. */
+export const freeDiskBytes = 512 * 1024 * 1024

@@ -124,7 +124,7 @@ const findCore = Effect.fnUntraced(function*(config: AppConfig, backend: Neighbo
     const address = { url: config.coreUrl, token: config.coreToken, eventsUrl: config.publicUrl + eventsPath }
     return CoreClient.layer(address).pipe(Layer.provide(UndiciTransport.layer))
   }
-  const routes = Builtin.core(config, backend.url)
+  const routes = Builtin.core(config, backend.url, new URL(Banner.localUrl(config)).origin)
   const fetch = yield* InProcess.serve(Layer.provide(routes, [backend.client, PooledRandom.layer]))
   const address = { url: coreOrigin, token: config.coreToken, eventsUrl: Banner.localUrl(config) + eventsPath }
   return CoreClient.layer(address).pipe(
