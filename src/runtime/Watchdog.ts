@@ -46,7 +46,7 @@ const start = (timeout: Duration.Duration, isJson: boolean) => {
   }
   const worker = new Worker(thread, { workerData: watch, env: {} })
   // The service goes on without it.
-  worker.on("error", (error) => process.emitWarning(`the watchdog does not watch: ${error.message}`))
+  worker.on("error", (error) => process.emitWarning(`the watchdog does not watch: ${String(error)}`))
   worker.unref()
   return { tick, turns, worker }
 }

@@ -33,6 +33,9 @@ const stableTime = Duration.minutes(2)
 /** Nodes that a run may lose while it is alone on trial. One may be a coincidence. */
 const fatalLosses = 2
 
+/** Stored in place of 1 when a run that was alone has not struck at once. */
+const unproven = 2
+
 /** Task ids in one log line. */
 const loggedTasks = 10
 
@@ -40,7 +43,7 @@ const trialTime = (losses: number) => Duration.min(Duration.times(shortestTrial,
 
 /** Ends when the event loop has turned several times. One timer would also fire after a block as long as itself. */
 const stayResponsive = (duration: Duration.Duration) =>
-  Effect.repeat(Effect.sleep(Duration.divideUnsafe(duration, 4)), { times: 3 })
+  Effect.repeat(Effect.sleep(Duration.divideUnsafe(duration, 2)), { times: 1 })
 
 const runIds = (heads: ReadonlyArray<TaskHead>) => heads.map(({ runId }) => runId)
 const byRunId = (trials: ReadonlyArray<LostTrial>) => new Map(trials.map((trial) => [trial.runId, trial]))
@@ -73,13 +76,15 @@ export const make = Effect.fnUntraced(function*(
   const scope = yield* Effect.scope
   const node = yield* (yield* SecureRandom.SecureRandom).uuidV4()
   const waiting = new Map<RunId, TaskHead>()
-  const suspects = new Map<RunId, TaskHead>()
+  /** With the nodes that the run had lost when it was found. */
+  const suspects = new Map<RunId, { readonly head: TaskHead; readonly losses: number }>()
   const onTrial = new Set<RunId>()
   /** The trials of this node that are in the store. */
   const stored = new Map<RunId, TaskId>()
   const hasWaiting = Latch.makeUnsafe()
   const hasSuspects = Latch.makeUnsafe()
   let batch = firstBatch
+  let isRecovering = false
   let quietAt = Timestamp.make(0)
 
   const add = (head: TaskHead) => {
@@ -109,16 +114,20 @@ export const make = Effect.fnUntraced(function*(
   })
 
   const pass = Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>, losses: number) {
-    yield* stayResponsive(trialTime(losses))
+    const half = Duration.divideUnsafe(trialTime(losses), 2)
+    yield* stayResponsive(half)
+    // It did not strike at once. A node that goes away from now on makes it suspected still, but is no proof.
+    if (onTrial.size === 1) yield* persistently(trials.begin(node, runIds(heads), unproven))
+    yield* stayResponsive(half)
     for (const { runId } of heads) onTrial.delete(runId)
-    yield* persistently(trials.pass(node, runIds(heads)))
+    yield* persistently(trials.pass(runIds(heads)))
     const endLater = Effect.suspend(() => persistently(endTrials(runIds(heads).filter((run) => !onTrial.has(run)))))
     yield* Effect.forkIn(Effect.delay(endLater, stableTime), scope)
   })
 
-  const suspect = Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>) {
+  const suspect = Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>, lost: ReadonlyMap<RunId, LostTrial>) {
     if (heads.length === 0) return
-    for (const head of heads) suspects.set(head.runId, head)
+    for (const head of heads) suspects.set(head.runId, { head, losses: lost.get(head.runId)?.losses ?? 0 })
     hasSuspects.openUnsafe()
     quietAt = plus(yield* now, quietTime)
     const names = heads.slice(0, loggedTasks).map(({ uuid }) => uuid).join(", ")
@@ -148,46 +157,58 @@ export const make = Effect.fnUntraced(function*(
       hasWaiting.closeUnsafe()
     }
     yield* hasWaiting.await
+    isRecovering = true
     const heads = takeBatch()
     if (heads.length === 0) return
     const lost = byRunId(yield* persistently(trials.lost(node, runIds(heads))))
     const isSuspect = ({ runId }: TaskHead) => (lost.get(runId)?.together ?? 0) > 0
-    yield* suspect(heads.filter(isSuspect))
+    yield* suspect(heads.filter(isSuspect), lost)
     const others = heads.filter((head) => !isSuspect(head))
     if (others.length === 0) return
     yield* begin(others)
     const passing = yield* Effect.forkIn(pass(others, mostLosses(others.map(({ runId }) => lost.get(runId)))), scope)
     yield* Effect.timeoutOption(Fiber.await(passing), pace)
     batch = Math.min(2 * batch, largestBatch)
-  })
+  }).pipe(Effect.ensuring(Effect.sync(() => {
+    isRecovering = false
+  })))
 
   /** Until all else has passed, and the node has lived for a while. */
   const untilQuiet = Effect.gen(function*() {
     yield* Effect.sleep(yield* until(quietAt))
-    return quietAt > (yield* now) || onTrial.size > 0 || waiting.size > 0
+    return quietAt > (yield* now) || onTrial.size > 0 || waiting.size > 0 || isRecovering
   }).pipe(
     Effect.tap((isBusy) => isBusy ? Effect.sleep(pace) : Effect.void),
     Effect.repeat({ while: (isBusy) => isBusy })
   )
+
+  /** True when a node that had begun one of the trials has not gone away: it has gone on with it, or ended it, since. */
+  const review = Effect.fnUntraced(function*(lost: ReadonlyMap<RunId, LostTrial>) {
+    let hasChanged = false
+    for (const [runId, { head, losses }] of suspects) {
+      const trial = lost.get(runId)
+      if (isWanted(head) && trial?.losses === losses && trial.together > 0) continue
+      suspects.delete(runId)
+      if (!isWanted(head)) continue
+      hasChanged = true
+      if (trial === undefined || trial.together === 0) add(head)
+      else yield* suspect([head], lost)
+    }
+    return hasChanged
+  })
 
   const retrySuspects = Effect.gen(function*() {
     if (suspects.size === 0) hasSuspects.closeUnsafe()
     yield* hasSuspects.await
     yield* untilQuiet
     const lost = byRunId(yield* persistently(trials.lost(node, [...suspects.keys()])))
-    for (const [runId, head] of suspects) {
-      const isSuspect = (lost.get(runId)?.together ?? 0) > 0
-      if (isSuspect && isWanted(head)) continue
-      // Its node had not gone away, and has ended the trial since.
-      if (isWanted(head)) add(head)
-      suspects.delete(runId)
-    }
+    if (yield* review(lost)) return
     const found = [...suspects.keys()].flatMap((runId) => lost.get(runId) ?? []).toSorted(bySuspicion)
     const guilty = found.find(({ lossesAlone, together }) => together === 1 && lossesAlone >= fatalLosses)
     const first = guilty ?? found[0]
     if (first === undefined) return
     const part = found.slice(0, Math.max(1, Math.floor(first.together / parts)))
-    const heads = (guilty === undefined ? part : [guilty]).flatMap(({ runId }) => suspects.get(runId) ?? [])
+    const heads = (guilty === undefined ? part : [guilty]).flatMap(({ runId }) => suspects.get(runId)?.head ?? [])
     if (guilty !== undefined) {
       yield* Effect.forEach(heads, convict, { discard: true })
     } else {
@@ -228,9 +249,6 @@ export const make = Effect.fnUntraced(function*(
     add,
     release: (isMine) =>
       Effect.suspend(() => {
-        for (const runs of [waiting, suspects]) {
-          for (const { runId, uuid } of runs.values()) if (!isMine(uuid)) runs.delete(runId)
-        }
         const gone = [...stored].flatMap(([runId, uuid]) => isMine(uuid) ? [] : [runId])
         for (const runId of gone) onTrial.delete(runId)
         return persistently(endTrials(gone))

@@ -13,7 +13,7 @@ export interface LostTrial {
   readonly together: number
   /** How many nodes were lost after they had begun a trial of this run. */
   readonly losses: number
-  /** How many of them had nothing else on trial. */
+  /** How many nodes were lost with nothing else on trial, since the run last passed. */
   readonly lossesAlone: number
 }
 
@@ -22,8 +22,8 @@ export class RecoveryTrials extends Context.Service<RecoveryTrials, {
   readonly lost: (node: string, runs: ReadonlyArray<RunId>) => Effect.Effect<ReadonlyArray<LostTrial>>
   /** Stores that `node` has these runs on trial, `together` runs in all. */
   readonly begin: (node: string, runs: ReadonlyArray<RunId>, together: number) => Effect.Effect<void>
-  /** The node stayed responsive: from now on it is a loss of the run, but not of its trial, if the node goes away. */
-  readonly pass: (node: string, runs: ReadonlyArray<RunId>) => Effect.Effect<void>
+  /** A node, whichever, stayed responsive with the runs: if it goes away later, none of them is suspected for it. */
+  readonly pass: (runs: ReadonlyArray<RunId>) => Effect.Effect<void>
   /** Deletes trials of `node`, and those of any node that are too old to matter. */
   readonly end: (node: string, runs: ReadonlyArray<RunId>) => Effect.Effect<void>
 }>()("async-task-service/services/RecoveryTrials") {}

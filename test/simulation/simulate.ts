@@ -18,6 +18,8 @@ export interface Outcome {
   readonly violation: Violation | undefined
   readonly tasks: number
   readonly kills: number
+  /** Tasks that failed by chance, as `Witness` says. */
+  readonly unlucky: number
   readonly timeline: () => string
 }
 
@@ -37,7 +39,6 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   const { dice, recorder } = world
   const nodes: Array<Node.Node> = []
   const up = () => nodes.filter(({ isUp }) => isUp)
-  const core = Core.make(world, up)
   let kills = 0
 
   const noteHealth = Effect.map(Clock.currentTimeMillis, (at) => {
@@ -52,6 +53,12 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
     if (started._tag === "Success") nodes.push(started.success)
     yield* noteHealth
   })
+
+  const core = Core.make(
+    world,
+    up,
+    Effect.suspend(() => Effect.forkIn(Effect.delay(startNode, Duration.millis(dice.between(500, 5000))), world.scope))
+  )
 
   const disturb = Effect.gen(function*() {
     const node = up().length === 0 ? undefined : dice.pick(up())
@@ -116,6 +123,7 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
     violation: recorder.violation,
     tasks: world.acknowledged.size,
     kills,
+    unlucky: world.unlucky.size,
     timeline: () => recorder.timeline()
   }
   return outcome

@@ -1,4 +1,4 @@
-/** The store of trials in Postgres. Every statement takes a whole batch; `node` is the fence of each write. */
+/** The store of trials in Postgres. Every statement takes a whole batch; A node deletes its own trials only. */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Limits from "../../domain/Limits.ts"
@@ -33,8 +33,8 @@ export const layer = Layer.effect(
             began_at = statement_timestamp()`,
           [node, runs, together]
         ).pipe(Effect.asVoid, Effect.orDie),
-      pass: (node, runs) =>
-        run(`UPDATE recovery_trials SET together = 0 WHERE run_id = ANY($2::uuid[]) AND node = $1::uuid`, [node, runs])
+      pass: (runs) =>
+        run(`UPDATE recovery_trials SET together = 0, losses_alone = 0 WHERE run_id = ANY($1::uuid[])`, [runs])
           .pipe(Effect.asVoid, Effect.orDie),
       end: (node, runs) =>
         run(
