@@ -113,11 +113,13 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   if (run !== undefined) yield* recorder.violated(`run ${run.runId} of task ${run.taskId} goes on, and nobody stops it`)
   yield* pass(deliveryTime, () => WebhookTarget.isQuiet(world))
   yield* WebhookTarget.check(world)
-  yield* Witness.checkEnds(world, (sub, uuid) => {
+  const readEnds = Witness.checkEnds(world, (sub, uuid) => {
     const principal = { sub, tokenId: "jti:reader", issuedAt: null }
     const [node] = up()
     return node === undefined ? Effect.succeedNone : Effect.option(node.call(node.tasks.get(principal, uuid)))
   })
+  // After a violation time stands still, and a node that is frozen then never answers.
+  if (recorder.violation === undefined) yield* readEnds
   const outcome: Outcome = {
     seed,
     violation: recorder.violation,
