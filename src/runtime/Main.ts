@@ -12,8 +12,10 @@ const main = Effect.fnUntraced(function*(environment: NodeJS.ProcessEnv) {
   const config = yield* AppConfig.load(environment)
   const launch = Layer.effectDiscard(Banner.print(config)).pipe(Layer.provideMerge(App.layer(config)), Layer.launch)
   return yield* launch.pipe(
-    Effect.provide(Observability.layer(config.telemetry)),
-    Effect.provide(Watchdog.layer(config.watchdogTimeout, config.isProduction)),
+    Effect.provide([
+      Observability.layer(config.telemetry),
+      Watchdog.layer(config.watchdogTimeout, config.isProduction)
+    ]),
     Effect.provideService(References.MinimumLogLevel, config.logLevel),
     Effect.provide(Logger.layer([config.isProduction ? Logger.consoleJson : Logger.consolePretty()]))
   )
