@@ -40,18 +40,19 @@ const rows = () =>
 
 /** Starts a node again whenever it has ended, as whoever runs it would, until it is stopped. */
 const supervise = (settings: Settings, port: number, first?: Service) => {
-  let isStopping = false
+  const stopping = new AbortController()
+  const { signal } = stopping
   let starts = 0
   let output = ""
   const run = async () => {
     let service = first
     for (;;) {
       if (service !== undefined) {
-        while (!isOver(service) && !isStopping) await new Promise((resolve) => setTimeout(resolve, 50))
+        while (!isOver(service) && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, 50))
         output += service.output
         if (!isOver(service)) return service.stop()
       }
-      if (isStopping) return
+      if (signal.aborted) return
       starts++
       service = await start(settings, port).catch((error: unknown) => {
         output += String(error)
@@ -63,7 +64,7 @@ const supervise = (settings: Settings, port: number, first?: Service) => {
   return {
     starts: () => starts,
     stop: async () => {
-      isStopping = true
+      stopping.abort()
       await running
       return output
     }
