@@ -107,9 +107,9 @@ export const timed = <A, E, R>(
 ): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
     const clock = fiber.getRef(Clock.Clock)
-    const startedAt = clock.currentTimeNanosUnsafe()
+    const startedAt = clock.monotonicTimeNanosUnsafe()
     return Effect.onExitPrimitive(effect, (exit) => {
-      record(Number(clock.currentTimeNanosUnsafe() - startedAt) / 1e9, exit)
+      record(Number(clock.monotonicTimeNanosUnsafe() - startedAt) / 1e9, exit)
       return undefined
     })
   })
@@ -196,9 +196,42 @@ export const revocationAge = gauge({
   labels: []
 })
 
+export const clockOffset = gauge({
+  name: "clock.offset",
+  unit: "seconds",
+  meaning: "the machine's wall clock less the database's clock, which the node keeps to",
+  labels: []
+})
+
+export const clockUncertainty = gauge({
+  name: "clock.uncertainty",
+  unit: "seconds",
+  meaning: "the most that the node's time may differ from the database's clock; over 1 s the node is not ready",
+  labels: []
+})
+
+export const clockSampleAge = gauge({
+  name: "clock.sample.age",
+  unit: "seconds",
+  meaning: "age of the sample of the database's clock that the node goes by",
+  labels: []
+})
+
 export const databaseConnections = gauge({
   name: "db.client.connection.count",
   meaning: "open connections to the database",
+  labels: []
+})
+
+export const databaseAvailable = gauge({
+  name: "db.client.available",
+  meaning: "1 while the database answers this node, 0 during an outage",
+  labels: []
+})
+
+export const databaseWaiting = gauge({
+  name: "db.client.connection.pending_requests",
+  meaning: "statements that wait for a connection to the database",
   labels: []
 })
 
