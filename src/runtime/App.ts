@@ -19,6 +19,7 @@ import * as MembersSql from "../services/sql/MembersSql.ts"
 import * as Migrations from "../services/sql/Migrations.ts"
 import * as NotificationRelay from "../services/sql/NotificationRelay.ts"
 import * as ReadinessSql from "../services/sql/ReadinessSql.ts"
+import * as RecoveryTrialsSql from "../services/sql/RecoveryTrialsSql.ts"
 import * as RevocationRepositorySql from "../services/sql/RevocationRepositorySql.ts"
 import * as TaskRepositorySql from "../services/sql/TaskRepositorySql.ts"
 import * as WebhookStoreSql from "../services/sql/WebhookStoreSql.ts"
@@ -174,7 +175,8 @@ export const layer = (config: AppConfig) => {
     Layer.provideMerge([
       MeasuredTaskRepository.layer(TaskRepositorySql.layer),
       RevocationRepositorySql.layer,
-      WebhookStoreSql.layer
+      WebhookStoreSql.layer,
+      RecoveryTrialsSql.layer
     ]),
     Layer.provideMerge(NotificationRelay.layer),
     Layer.provide(Secrets.layer(config.encryptionKeys)),

@@ -16,6 +16,7 @@ import * as ProductionSecrets from "./ProductionSecrets.ts"
 import { commaList, nonEmpty, originsOf, withoutTrailingSlash } from "./SettingValues.ts"
 import * as TelemetrySettings from "./TelemetrySettings.ts"
 import * as TokenKeys from "./TokenKeys.ts"
+import * as Watchdog from "./Watchdog.ts"
 
 interface Setting {
   readonly names: ReadonlyArray<string>
@@ -113,6 +114,7 @@ export const settings: ReadonlyArray<Setting> = [
     meaning: "where the other nodes reach this one, and it listens for them: for a private network, nothing guards it"
   },
   { names: ["DATABASE_CONNECTIONS"], default: "`10`", meaning: "size of the connection pool" },
+  ...Watchdog.settings,
   ...TelemetrySettings.settings,
   { names: ["LOG_LEVEL"], default: "`Info`", meaning: "`Debug`, `Info`, `Warn` or `Error`" },
   {
@@ -155,6 +157,7 @@ export interface AppConfig {
   readonly acceptanceTimeout: Duration.Duration
   readonly retention: Duration.Duration
   readonly maxActiveTasks: number
+  readonly watchdogTimeout: Duration.Duration | undefined
   readonly logLevel: LogLevel.LogLevel
   /** Undefined where no one takes it. */
   readonly telemetry: TelemetrySettings.Telemetry | undefined
@@ -267,18 +270,14 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
       "WEBHOOK_ALLOW_PRIVATE",
       () => AddressGuard.parse(env["WEBHOOK_ALLOW_PRIVATE"] ?? String(isEmbedded))
     )
-    const webhookTimeout = yield* read("WEBHOOK_TIMEOUT", Config.Duration("WEBHOOK_TIMEOUT"), Limits.webhookTimeout)
-    if (
-      Duration.isLessThan(webhookTimeout, Duration.millis(1)) || Duration.isGreaterThan(webhookTimeout, longestWebhook)
-    ) {
+    const duration = (name: string, absent: Duration.Duration) => read(name, Config.Duration(name), absent)
+    const webhookTimeout = yield* duration("WEBHOOK_TIMEOUT", Limits.webhookTimeout)
+    if (!Duration.between(webhookTimeout, { minimum: Duration.millis(1), maximum: longestWebhook })) {
       problems.push(`WEBHOOK_TIMEOUT: must be positive, and ${Duration.format(longestWebhook)} at most`)
     }
-    const retention = yield* read("RETENTION", Config.Duration("RETENTION"), Limits.retention)
-    const acceptanceTimeout = yield* read(
-      "ACCEPTANCE_TIMEOUT",
-      Config.Duration("ACCEPTANCE_TIMEOUT"),
-      Limits.acceptanceTimeout
-    )
+    const retention = yield* duration("RETENTION", Limits.retention)
+    const acceptanceTimeout = yield* duration("ACCEPTANCE_TIMEOUT", Limits.acceptanceTimeout)
+    const watchdogTimeout = yield* read("WATCHDOG_TIMEOUT", Watchdog.timeout, Watchdog.defaultTimeout)
     const maxActiveTasks = yield* count("MAX_ACTIVE_TASKS", Limits.maxActiveTasks, 1, 1_000_000)
     const storageQuota = yield* read("STORAGE_QUOTA", Config.ByteSize("STORAGE_QUOTA"), Limits.storageQuota)
     const databaseConnections = yield* count("DATABASE_CONNECTIONS", 10, 2, 1000)
@@ -339,6 +338,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
       acceptanceTimeout,
       retention,
       maxActiveTasks,
+      watchdogTimeout,
       logLevel,
       telemetry
     }
