@@ -9,7 +9,9 @@ import { randomUUID } from "node:crypto"
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
+import * as Limits from "../domain/Limits.ts"
 import { Timeouts } from "../services/Timeouts.ts"
+import { BoundedWebSocket } from "./BoundedWebSocket.ts"
 
 /** Bytes of a request's head; a longer one is 431. */
 const maxHeadBytes = 16 * 1024
@@ -154,6 +156,11 @@ export const serve = <A, E, R>(
   Layer.unwrap(Effect.gen(function*() {
     const timeouts = yield* Timeouts
     const app = yield* HttpRouter.toHttpEffect(routes)
-    const options = { host, port, gracefulShutdownTimeout: Duration.seconds(15) }
+    const options = {
+      host,
+      port,
+      gracefulShutdownTimeout: Duration.seconds(15),
+      websocket: { WebSocket: BoundedWebSocket, maxPayload: Limits.rpcMessageBytes }
+    }
     return Layer.provideMerge(HttpServer.serve(app), NodeHttpServer.layerServer(() => make(timeouts), options))
   }))
