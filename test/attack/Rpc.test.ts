@@ -135,7 +135,7 @@ describe("a caller without one of the tokens", () => {
       assert.strictEqual(answer.status, 401)
       assert.match(answer.head, /www-authenticate: bearer/i)
       assert.isString(JSON.parse(answer.body).message)
-      await eventually(async () => client.socket.destroyed || !client.socket.writable, (isOver) => isOver)
+      await eventually(async () => client.ended, (ended) => ended !== "open")
     }
   })
 })
