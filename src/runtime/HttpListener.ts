@@ -12,6 +12,7 @@ import * as Limits from "../domain/Limits.ts"
 import { Timeouts } from "../services/Timeouts.ts"
 import { Answer, closeAfterAnswer } from "./Answer.ts"
 import { BoundedWebSocket } from "./BoundedWebSocket.ts"
+import { limitConnections, maxConnections } from "./ConnectionLimits.ts"
 
 /** Bytes of a request's head; a longer one is 431. */
 const maxHeadBytes = 16 * 1024
@@ -98,7 +99,7 @@ const closeGently = (server: Server) => {
   }
 }
 
-export const make = (timeouts: typeof Timeouts.Service): Server => {
+export const make = (timeouts: typeof Timeouts.Service, maximum = maxConnections): Server => {
   const server = createServer({
     ServerResponse: Answer,
     // Node's own limit on a whole request would cut long uploads.
@@ -127,6 +128,7 @@ export const make = (timeouts: typeof Timeouts.Service): Server => {
   })
   server.on("connect", (_, socket) => refuse(socket, 405))
   closeGently(server)
+  limitConnections(server, timeouts, maximum)
   return server.on("connection", closeAfterAnswer)
 }
 
