@@ -1,9 +1,9 @@
 /** Who may use `/rpc`, and the faults of its calls: they are logged here and answered without internals. */
 import { Cause, Context, Effect, Layer, type Redacted } from "effect"
 import type { HttpServerRequest } from "effect/http"
+import { isStoreUnavailable } from "../../services/Persistently.ts"
 import { InternalFailure, Unavailable } from "../contract/RpcErrors.ts"
 import { RpcAuthorization } from "../contract/RpcMiddleware.ts"
-import { isStoreUnavailable } from "../Edge.ts"
 import { isOneOf } from "./Authorization.ts"
 
 /** Whether a request carries one of `INTERNAL_TOKENS`. It holds for all calls of the request or of its WebSocket. */
