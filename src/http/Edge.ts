@@ -31,7 +31,7 @@ const failureResponse = (request: HttpServerRequest.HttpServerRequest, cause: Ca
 }
 
 const statusHeaders = (status: number): Record<string, string> => {
-  // A stranger keeps no connection.
+  // Unauthenticated clients keep no connection.
   if (status === 401) return { "www-authenticate": "Bearer", connection: "close" }
   // What is left of the request never came, and is not waited for.
   if (status === 408) return { connection: "close" }

@@ -63,8 +63,11 @@ const layerSocket = Layer.effect(
       connection,
       drained.pipe(Effect.andThen(Effect.sleep(farewell)), Effect.as(HttpServerResponse.empty()))
     )
-    yield* addRoute("GET", ({ headers }) =>
-      headers["upgrade"]?.toLowerCase() === "websocket" ? untilStop : Effect.succeed(RpcSocket.upgradeRequired))
+    yield* addRoute(
+      "GET",
+      ({ headers }) =>
+        headers["upgrade"]?.toLowerCase() === "websocket" ? untilStop : Effect.succeed(RpcSocket.upgradeRequired)
+    )
     return connections.protocol
   })
 )

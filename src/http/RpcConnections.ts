@@ -1,6 +1,6 @@
 /**
- * The engine of `effect/rpc` over connections of ours. Its own protocols read bodies and lines without a limit and answer a
- * batch only when all calls have begun; here the route reads, and a connection only carries calls in and answers out.
+ * A protocol for the RPC server that leaves reading to the routes. Those of `effect/rpc` read bodies and lines without a limit,
+ * and a POST of more than 16 calls deadlocks because they start to answer only when all calls have begun.
  */
 import { Effect, Queue, type Scope } from "effect"
 import { type RpcMessage, RpcServer } from "effect/rpc"
@@ -16,7 +16,7 @@ export interface Connection {
   readonly begin: (call: Call, release: Effect.Effect<void>) => Effect.Effect<void>
   readonly control: (message: Exclude<Received["message"], Call>) => Effect.Effect<void>
   readonly fail: (id: CallId, error: InvalidRequest | Unavailable) => Effect.Effect<void>
-  /** Reports what no call can be blamed for. */
+  /** Reports an error that belongs to no call. */
   readonly complain: (message: string) => Effect.Effect<void>
   /** No more calls will come. */
   readonly finish: Effect.Effect<void>

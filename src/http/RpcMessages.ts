@@ -4,6 +4,7 @@ import { RpcSerialization } from "effect/rpc"
 import * as Limits from "../domain/Limits.ts"
 import { InternalRpc } from "./contract/Rpc.ts"
 import { InvalidRequest } from "./contract/RpcErrors.ts"
+import { ValueCounter } from "./handlers/ValueCounter.ts"
 
 /** Every payload and answer is JSON. */
 export const codecFor = RpcSerialization.ndjson.codecFor
@@ -46,6 +47,19 @@ const malformed = new Malformed({ message: "Expected one RPC message in JSON on 
 
 const tooMany = new Malformed({ message: `Expected at most ${Limits.rpcCalls} messages at a time`, isTooLong: true })
 
+const tooManyValues = new Malformed({
+  message: `Must not have more than ${Limits.rpcValues} values`,
+  isTooLong: false
+})
+
+/** A text cannot have more values than bytes, so that only large ones are counted. They would take 80 times their size. */
+const hasTooManyValues = (bytes: Uint8Array) => {
+  if (bytes.length <= Limits.rpcValues) return false
+  const values = new ValueCounter()
+  values.add(bytes)
+  return values.count > Limits.rpcValues
+}
+
 /** Lines with blank ones between them, and one blank at the end. */
 const maxPieces = 2 * Limits.rpcCalls + 1
 
@@ -55,8 +69,7 @@ const parseLine = (line: string) =>
     Result.map((message): Received => ({ message, size: line.length }))
   )
 
-/** The messages of a whole POST or of one WebSocket message; the last line needs no newline. */
-export const parse = (text: string): Result.Result<ReadonlyArray<Received>, Malformed> => {
+const parseText = (text: string): Result.Result<ReadonlyArray<Received>, Malformed> => {
   const pieces = text.split("\n", maxPieces + 1)
   const lines = pieces.filter((piece) => piece.trim() !== "")
   if (pieces.length > maxPieces || lines.length > Limits.rpcCalls) return Result.fail(tooMany)
@@ -64,9 +77,18 @@ export const parse = (text: string): Result.Result<ReadonlyArray<Received>, Malf
 }
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
+const encoder = new TextEncoder()
 
-export const parseBytes = (bytes: Uint8Array | ArrayBuffer) =>
-  Result.flatMap(Result.try({ try: () => utf8.decode(bytes), catch: () => malformed }), parse)
+/** The messages of a whole POST or of one WebSocket message; the last line needs no newline. */
+export const parse = (data: string | Uint8Array): Result.Result<ReadonlyArray<Received>, Malformed> => {
+  if (typeof data === "string") {
+    return data.length > Limits.rpcValues && hasTooManyValues(encoder.encode(data))
+      ? Result.fail(tooManyValues)
+      : parseText(data)
+  }
+  if (hasTooManyValues(data)) return Result.fail(tooManyValues)
+  return Result.flatMap(Result.try({ try: () => utf8.decode(data), catch: () => malformed }), parseText)
+}
 
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 

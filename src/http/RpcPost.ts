@@ -60,7 +60,7 @@ const readBody = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServ
 /** All calls of a body, or none: a client that mixes up its messages cannot be trusted with half of them. */
 const readCalls = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
   const bytes = yield* readBody(request)
-  const received = yield* Effect.fromResult(Result.mapError(RpcMessages.parseBytes(bytes), malformed))
+  const received = yield* Effect.fromResult(Result.mapError(RpcMessages.parse(new Uint8Array(bytes)), malformed))
   const calls = received.map(({ message }) => message).filter((message) => message._tag === "Request")
   if (new Set(calls.map(({ id }) => id)).size < calls.length) {
     const message = "Each call needs an id of its own"

@@ -1,7 +1,7 @@
 /** Calls over a WebSocket at `/rpc`: each message has whole lines, so nothing is kept of one that is not finished. */
 import { Effect, Result } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { Socket } from "effect/socket"
+import type { Socket } from "effect/socket"
 import * as Limits from "../domain/Limits.ts"
 import type { Connection, Connections } from "./RpcConnections.ts"
 import { busy, RpcMemory } from "./RpcMemory.ts"
@@ -21,16 +21,17 @@ const tooManySockets = HttpServerResponse.jsonUnsafe(
 const isWrongHandshake = (error: Socket.SocketError | HttpServerError.HttpServerError) =>
   HttpServerError.isHttpServerError(error) || error.reason._tag === "SocketOpenError"
 
-const receive = (connection: Connection, memory: RpcMemory["Service"]) =>
-({ message, size }: RpcMessages.Received): Effect.Effect<void> => {
-  if (message._tag !== "Request") return connection.control(message)
-  if (connection.isInFlight(message.id)) return connection.complain("Each call needs an id of its own")
-  const problem = RpcMessages.problemOf(message)
-  if (problem !== undefined) return connection.fail(message.id, problem)
-  // Reading goes on meanwhile: streams in flight need their acknowledgements.
-  if (connection.inFlight() >= Limits.rpcCalls || !memory.take(size)) return connection.fail(message.id, busy)
-  return connection.begin(message, Effect.sync(() => memory.give(size)))
-}
+const receive =
+  (connection: Connection, memory: RpcMemory["Service"]) =>
+  ({ message, size }: RpcMessages.Received): Effect.Effect<void> => {
+    if (message._tag !== "Request") return connection.control(message)
+    if (connection.isInFlight(message.id)) return connection.complain("Each call needs an id of its own")
+    const problem = RpcMessages.problemOf(message)
+    if (problem !== undefined) return connection.fail(message.id, problem)
+    // Reading goes on meanwhile: streams in flight need their acknowledgements.
+    if (connection.inFlight() >= Limits.rpcCalls || !memory.take(size)) return connection.fail(message.id, busy)
+    return connection.begin(message, Effect.sync(() => memory.give(size)))
+  }
 
 const converse = Effect.fnUntraced(function*(connections: Connections) {
   const request = yield* HttpServerRequest.HttpServerRequest
@@ -43,7 +44,7 @@ const converse = Effect.fnUntraced(function*(connections: Connections) {
   })
   const take = receive(connection, memory)
   const takeFrame = (frame: string | Uint8Array) => {
-    const received = typeof frame === "string" ? RpcMessages.parse(frame) : RpcMessages.parseBytes(frame)
+    const received = RpcMessages.parse(frame)
     return Result.isFailure(received)
       ? connection.complain(received.failure.message)
       : Effect.forEach(received.success, take, { discard: true })
@@ -62,6 +63,5 @@ export const handle = (connections: Connections) => {
   const converseAndClose = converse(connections).pipe(
     Effect.catch((error) => Effect.succeed(isWrongHandshake(error) ? upgradeRequired : HttpServerResponse.empty()))
   )
-  return Effect.flatMap(place, (taken) =>
-    taken > Limits.rpcSockets ? Effect.succeed(tooManySockets) : converseAndClose)
+  return Effect.flatMap(place, (taken) => taken > Limits.rpcSockets ? Effect.succeed(tooManySockets) : converseAndClose)
 }

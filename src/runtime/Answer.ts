@@ -31,9 +31,9 @@ const linger = (socket: Socket) => {
   return closing
 }
 
-/** For every connection: once our side has ended, its peer may read and the connection is gone soon after. */
+/** Ends every connection the same way: half-close, drop what still arrives, destroy. */
 export const closeAfterAnswer = (socket: Socket) => {
-  // Node's own would reset the connection while the peer still sends.
+  // Node's own resets the connection while the peer still sends.
   socket.destroySoon = () => socket.end()
   socket.once("finish", () => {
     socket.resume()
@@ -54,14 +54,14 @@ export class Answer<Request extends IncomingMessage = IncomingMessage> extends S
     super(...of)
     this.once("finish", () => readToEnd(this.req))
     const { writeHead } = this
-    // Whoever began to read a request and answers before its end has given up on the rest: the connection takes no other.
+    // A handler that answers in the middle of a body gives up on the rest, so this answer is the last of its connection.
     this.writeHead = (...head: ReadonlyArray<never>) => {
       if (this.req.readableDidRead && !this.req.complete) this.shouldKeepAlive = false
       return Reflect.apply(writeHead, this, head)
     }
   }
 
-  /** Effect would end the connection itself, half a second after the answer, whether the peer still sends or not. */
+  /** Skips Effect's own teardown, which resets the connection after half a second although the peer still sends. */
   override prependListener(event: string, listener: Parameters<ServerResponse["once"]>[1]) {
     return event === "finish" ? this : super.prependListener(event, listener)
   }

@@ -1,4 +1,4 @@
-/** A server's WebSocket whose peer cannot hold it for ever: neither by silence nor by reading nothing. */
+/** A server's WebSocket that terminates peers which answer no pings or do not read. */
 import { WebSocket } from "@effect/platform-node/NodeWS"
 import { Duration, Effect, Schedule } from "effect"
 

@@ -1,4 +1,4 @@
-/** Bounds on the connections of a port: how many there are, and how long a peer may leave its answer unread. */
+/** Bounds on the connections of a port: their number, and the time that a peer may leave an answer unread. */
 import { Duration, Effect, Schedule } from "effect"
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
@@ -9,7 +9,7 @@ export const maxConnections = 10_000
 
 const checkInterval = Duration.seconds(5)
 
-/** The oldest connection without a request makes room for a new one: those that do nothing lock nobody out. */
+/** Evicts the oldest connection without a request to make room for a new one, so that idle ones cannot lock clients out. */
 const limitNumber = (server: Server, maximum: number) => {
   let open = 0
   const withoutRequest = new Set<Socket>()
@@ -34,7 +34,7 @@ const limitNumber = (server: Server, maximum: number) => {
   })
 }
 
-/** Cuts connections whose peer takes nothing of what waits for it. An answer is taken in chunks, large ones as a whole. */
+/** Destroys connections whose peer does not read. Progress within one large write is not visible, so its size adds time. */
 const limitBacklog = (server: Server, { answerSilence, jsonBytesPerSecond }: typeof Timeouts.Service) => {
   const sockets = new Map<Socket, { readonly taken: number; readonly since: number }>()
   server.on("connection", (socket) => {
@@ -53,7 +53,9 @@ const limitBacklog = (server: Server, { answerSilence, jsonBytesPerSecond }: typ
     for (const socket of sockets.keys()) check(socket)
   })
   server.once("listening", () => {
-    const checking = Effect.runFork(Effect.schedule(checks, Schedule.spaced(Duration.min(checkInterval, answerSilence))))
+    const checking = Effect.runFork(
+      Effect.schedule(checks, Schedule.spaced(Duration.min(checkInterval, answerSilence)))
+    )
     server.once("close", () => checking.interruptUnsafe())
   })
 }

@@ -75,7 +75,7 @@ export const layerWebSocket = ({ token, url }: RpcOptions) =>
   Layer.unwrap(Effect.map(HttpClient.HttpClient, (client) => {
     const headers = { authorization: bearer(token) }
     let isRefused = false
-    // No constructor reports why a handshake failed, so the same address is asked without one.
+    // WebSocket constructors do not report why a handshake failed, so a plain GET checks the token.
     const isTokenGood = client.get(url + path, { headers }).pipe(
       Effect.map(({ status }) => {
         isRefused = status === 401
