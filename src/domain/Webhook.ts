@@ -3,6 +3,7 @@
  * the number of attempts made, which is persisted, so any node can continue a delivery that another node began.
  */
 import { Duration, Effect, Pull, Random, Schedule, Schema } from "effect"
+import * as Limits from "./Limits.ts"
 import { isTerminal, TaskId, type TaskStatus } from "./Task.ts"
 import { Timestamp } from "./Timestamp.ts"
 
@@ -85,10 +86,13 @@ export const schedule = Schedule.duration("10 seconds").pipe(
   Schedule.concat(Schedule.duration("120 seconds"))
 )
 
-/** Adds up to 5 % jitter, so that a recovered target does not receive every retry together. Never shortens a delay. */
+/**
+ * Adds 1 to 5 % jitter, so that a recovered target does not receive every retry together. The minimum of 1 % keeps a
+ * delay from being shorter when the clocks of two nodes differ by milliseconds.
+ */
 const spread = Schedule.modifyDelay(
   schedule,
-  ({ duration }) => Effect.map(Random.next, (share) => Duration.times(duration, 1 + share / 20))
+  ({ duration }) => Effect.map(Random.next, (share) => Duration.times(duration, 1.01 + share / 25))
 )
 
 /** Replays a fresh schedule up to the given number of attempts; undefined when the schedule has ended. */
@@ -121,6 +125,20 @@ export const delays: Effect.Effect<ReadonlyArray<Duration.Duration>> = Effect.ge
 export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("DeliveryNotFound", {}) {
   override get message() {
     return "There is no such delivery."
+  }
+}
+
+/** The user has used up the redeliveries of the last minute. */
+export class TooManyRedeliveries extends Schema.TaggedError<TooManyRedeliveries>()("TooManyRedeliveries", {}) {
+  override get message() {
+    return `Too many redeliveries. The maximum is ${Limits.redeliveries} in a burst, then one each second.`
+  }
+}
+
+/** The user may not redeliver this delivery again. */
+export class DeliveryExhausted extends Schema.TaggedError<DeliveryExhausted>()("DeliveryExhausted", {}) {
+  override get message() {
+    return `The webhook was sent ${Limits.webhookAttemptsByHand} times, which is the maximum.`
   }
 }
 

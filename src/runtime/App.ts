@@ -11,12 +11,15 @@ import { CoreClient } from "../services/CoreClient.ts"
 import { CoreTransport } from "../services/CoreTransport.ts"
 import * as MeasuredTaskRepository from "../services/MeasuredTaskRepository.ts"
 import { Members } from "../services/Members.ts"
+import { NodeClock } from "../services/NodeClock.ts"
 import { Secrets } from "../services/Secrets.ts"
 import { Settings } from "../services/Settings.ts"
+import * as ClockSync from "../services/sql/ClockSync.ts"
 import * as MembersSql from "../services/sql/MembersSql.ts"
 import * as Migrations from "../services/sql/Migrations.ts"
 import * as NotificationRelay from "../services/sql/NotificationRelay.ts"
 import * as ReadinessSql from "../services/sql/ReadinessSql.ts"
+import * as RecoveryTrialsSql from "../services/sql/RecoveryTrialsSql.ts"
 import * as RevocationRepositorySql from "../services/sql/RevocationRepositorySql.ts"
 import * as TaskRepositorySql from "../services/sql/TaskRepositorySql.ts"
 import * as WebhookStoreSql from "../services/sql/WebhookStoreSql.ts"
@@ -91,12 +94,12 @@ const layerOwnershipAt = (url: Redacted.Redacted, { cluster }: AppConfig) =>
       Layer.provide(PgClient.layer({ ...connectionTo(url), maxConnections: 2, startupParameters: sessionSettings }))
     )
 
-/** The database, and which of its tasks are this node's. */
+/** The database with its clock, and which of its tasks are this node's. */
 const layerStore = (config: AppConfig) =>
-  Layer.unwrap(Effect.map(
-    startDatabase(config),
-    (url) => Layer.merge(layerDatabaseAt(url, config), layerOwnershipAt(url, config))
-  ))
+  Layer.unwrap(Effect.map(startDatabase(config), (url) => {
+    const layerClocked = Layer.provideMerge(ClockSync.layer, layerDatabaseAt(url, config))
+    return Layer.merge(layerClocked, layerOwnershipAt(url, config))
+  }))
 
 interface Neighbour {
   readonly url: string
@@ -122,7 +125,7 @@ const findCore = Effect.fnUntraced(function*(config: AppConfig, backend: Neighbo
     const address = { url: config.coreUrl, token: config.coreToken, eventsUrl: config.publicUrl + eventsPath }
     return CoreClient.layer(address).pipe(Layer.provide(UndiciTransport.layer))
   }
-  const routes = Builtin.core(config, backend.url)
+  const routes = Builtin.core(config, backend.url, new URL(Banner.localUrl(config)).origin)
   const fetch = yield* InProcess.serve(Layer.provide(routes, [backend.client, PooledRandom.layer]))
   const address = { url: coreOrigin, token: config.coreToken, eventsUrl: Banner.localUrl(config) + eventsPath }
   return CoreClient.layer(address).pipe(
@@ -172,7 +175,8 @@ export const layer = (config: AppConfig) => {
     Layer.provideMerge([
       MeasuredTaskRepository.layer(TaskRepositorySql.layer),
       RevocationRepositorySql.layer,
-      WebhookStoreSql.layer
+      WebhookStoreSql.layer,
+      RecoveryTrialsSql.layer
     ]),
     Layer.provideMerge(NotificationRelay.layer),
     Layer.provide(Secrets.layer(config.encryptionKeys)),
@@ -201,6 +205,7 @@ export const layer = (config: AppConfig) => {
       layerStore(config),
       PooledRandom.layer,
       TaskNotifications.layer
-    ])
+    ]),
+    Layer.provideMerge(NodeClock.layer())
   )
 }

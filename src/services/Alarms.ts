@@ -3,8 +3,9 @@
  * hours costs an entry and no fiber. Replaced and cleared entries stay in the heap until they reach the top, or until
  * they outnumber the live ones and the heap is rebuilt.
  */
-import { Duration, Effect, Latch, type Scope } from "effect"
+import { Duration, Effect, Latch, Option, type Scope } from "effect"
 import { now, type Timestamp, until } from "../domain/Timestamp.ts"
+import { NodeClock } from "./NodeClock.ts"
 
 interface Alarm<Id> {
   readonly id: Id
@@ -88,6 +89,9 @@ export const make = <Id>(ring: (id: Id) => Effect.Effect<void>): Effect.Effect<A
       }
     })
 
+    // A sleep is a duration, so a step of the clock changes the time that is left: wait again.
+    const clock = Option.getOrUndefined(yield* Effect.serviceOption(NodeClock))
+    if (clock !== undefined) yield* clock.onStep(() => sooner.openUnsafe())
     yield* Effect.forkScoped(Effect.forever(Effect.andThen(wait, ringDue)))
 
     return {

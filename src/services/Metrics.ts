@@ -138,9 +138,9 @@ export const timed = <A, E, R>(
 ): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
     const clock = fiber.getRef(Clock.Clock)
-    const startedAt = clock.currentTimeNanosUnsafe()
+    const startedAt = clock.monotonicTimeNanosUnsafe()
     return Effect.onExitPrimitive(effect, (exit) => {
-      record(Number(clock.currentTimeNanosUnsafe() - startedAt) / 1e9, exit)
+      record(Number(clock.monotonicTimeNanosUnsafe() - startedAt) / 1e9, exit)
       return undefined
     })
   })
@@ -167,6 +167,12 @@ export const actors = gauge({
   name: "task.active",
   former: { name: "task.actors" },
   meaning: "live tasks that this node owns",
+  labels: []
+})
+
+export const suspectedTasks = gauge({
+  name: "task.suspected",
+  meaning: "tasks that wait for a separate retry, because a node stopped soon after it dispatched them",
   labels: []
 })
 
@@ -227,6 +233,27 @@ export const revocationAge = gauge({
   name: "revocation.sync.age",
   unit: "seconds",
   meaning: "time since this node last read the revoked tokens; from 30 s on it checks each token in the database",
+  labels: []
+})
+
+export const clockOffset = gauge({
+  name: "clock.offset",
+  unit: "seconds",
+  meaning: "the machine's wall clock minus the database's clock, which the node follows",
+  labels: []
+})
+
+export const clockUncertainty = gauge({
+  name: "clock.uncertainty",
+  unit: "seconds",
+  meaning: "maximum difference between the node's time and the database's clock; above 1 s the node is not ready",
+  labels: []
+})
+
+export const clockSampleAge = gauge({
+  name: "clock.sample.age",
+  unit: "seconds",
+  meaning: "age of the current sample of the database's clock",
   labels: []
 })
 

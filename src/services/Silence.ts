@@ -8,15 +8,16 @@ export const make = (timeout: Duration.Duration) =>
     Effect.sync(() => {
       const bound = Duration.toMillis(timeout)
       let since: number | undefined
+      const present = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
       const exceeded: Effect.Effect<void> = Effect.suspend(() => {
-        const left = since === undefined ? bound : since + bound - clock.currentTimeMillisUnsafe()
+        const left = since === undefined ? bound : since + bound - present()
         // A wait that begins during the sleep is noticed at most a quarter of the timeout late.
         return left > 0 ? Effect.andThen(Effect.sleep(Math.min(left, bound / 4)), exceeded) : Effect.void
       })
       return {
         /** Starts a wait, or starts the present one again. */
         begin: () => {
-          since = clock.currentTimeMillisUnsafe()
+          since = present()
         },
         /** Ends the wait. */
         end: () => {

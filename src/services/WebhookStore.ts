@@ -51,8 +51,9 @@ export interface AttemptOutcome extends DeliveryKey {
 
 /**
  * `needs_secret`: the delivery succeeded, which deleted its secret, so it cannot be signed unless the secret is given.
+ * `exhausted` and `too_many`: the user has reached a limit, of attempts of this delivery or of redeliveries at a time.
  */
-export type Redelivery = "enqueued" | "unknown" | "needs_secret"
+export type Redelivery = "enqueued" | "unknown" | "needs_secret" | "exhausted" | "too_many"
 
 export interface DeliveryFilter {
   readonly origin?: string | undefined
@@ -68,15 +69,22 @@ export class WebhookStore extends Context.Service<WebhookStore, {
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<ClaimedDelivery>>
   readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<string>>
   readonly recordOutcomes: (outcomes: ReadonlyArray<AttemptOutcome>) => Effect.Effect<void>
-  /** Oldest first. */
+  readonly get: (key: DeliveryKey) => Effect.Effect<Option.Option<Delivery>>
+  /** The newest `Limits.listedDeliveries`, oldest first. */
   readonly ofTask: (taskId: TaskId) => Effect.Effect<ReadonlyArray<Delivery>>
   /** Newest first. */
   readonly find: (filter: DeliveryFilter) => Effect.Effect<ReadonlyArray<Delivery>>
   /**
    * Schedules one more attempt, due immediately. For a pending delivery it moves the next attempt forward instead, and
-   * while an attempt is in flight it changes nothing. `secret` (encrypted) replaces one that a success deleted.
+   * while an attempt is in flight it changes nothing. `secret` (encrypted) replaces one that a success deleted. The
+   * request of a user counts against the user's limits; `sub` is null for an operator, who has none.
    */
-  readonly redeliver: (key: DeliveryKey, at: Timestamp, secret: string | null) => Effect.Effect<Redelivery>
+  readonly redeliver: (
+    key: DeliveryKey,
+    at: Timestamp,
+    secret: string | null,
+    sub: string | null
+  ) => Effect.Effect<Redelivery>
   /** Does the same for failed deliveries that match, oldest first; returns their number. */
   readonly redeliverFailed: (filter: DeliveryFilter, at: Timestamp) => Effect.Effect<number>
 }>()("async-task-service/services/WebhookStore") {}

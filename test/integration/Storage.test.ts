@@ -64,13 +64,18 @@ describe("a file", () => {
       await send("program.exe", "MZ"),
       await send("noextension", "x"),
       await send("constructor", "x"),
-      await send("picture.png", "not a picture"),
+      await send("picture.png", "<html>not a picture"),
       await send("paper.pdf", ""),
       await send("note.txt", "x", "attachment")
     ]
     for (const { body, status } of refused) {
       assert.strictEqual(status, 422)
       assert.deepStrictEqual(Object.keys(body.errors), ["file"])
+    }
+    for (const name of ["empty.txt", "empty.csv", "empty.json"]) {
+      const { body, status } = await send(name, "")
+      assert.strictEqual(status, 201)
+      assert.strictEqual((await fetch(linkOf(body))).headers.get("content-length"), "0")
     }
     assert.strictEqual(
       (await send("picture.PNG", new Uint8Array([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0]))).status,
@@ -81,7 +86,9 @@ describe("a file", () => {
   it("that is refused on its way leaves nothing in storage", async () => {
     const stored = () => fs.readdirSync(`${directory}/storage`).length
     const before = stored()
-    assert.strictEqual((await send("picture.gif", new Uint8Array(4 * 1024 * 1024))).status, 422)
+    const program = new Uint8Array(4 * 1024 * 1024)
+    program.set([0x7f, 0x45, 0x4c, 0x46])
+    assert.strictEqual((await send("picture.gif", program)).status, 422)
     await eventually(async () => stored(), (count) => count === before)
   })
 
@@ -145,7 +152,20 @@ describe("the storage", () => {
     const item = await upload("a.txt", "kept")
     const [folder] = item.file.provider_data.path.split("/")
     fs.writeFileSync(path.join(directory, "secret.txt"), "secret")
+    const stored = path.join(directory, "storage", folder)
+    fs.symlinkSync("loop.txt", path.join(stored, "loop.txt"))
+    fs.symlinkSync("a.txt/x", path.join(stored, "broken.txt"))
+    fs.mkdirSync(path.join(stored, "folder.txt"))
     const paths = [
+      `${folder}/a.txt/x`,
+      `${folder}/a.txt/`,
+      `${folder}/a.txt/../a.txt/x`,
+      `${folder}/a.txt%2fx`,
+      `${folder}/loop.txt`,
+      `${folder}/broken.txt`,
+      `${folder}/folder.txt`,
+      `${folder}/${"x".repeat(100)}`,
+      `${folder}/${"%41".repeat(99)}`,
       "../secret.txt",
       "%2e%2e/secret.txt",
       "..%2fsecret.txt",
@@ -174,6 +194,27 @@ describe("the storage", () => {
       assert.notInclude(body, "secret")
       client.close()
     }
+  })
+})
+
+describe("what is kept in DATA_DIR", () => {
+  it("is for its owner alone, also where an earlier version gave it to others", async () => {
+    await upload("a.txt", "kept")
+    const call = { type: "function", name: "weather", parameters: {} }
+    const created = await service.create(token, "weather", { assistant_id: 2, client_tools: [call] })
+    await service.until(token, created.body.uuid, "interrupted")
+    const data = path.join(directory, "older")
+    fs.mkdirSync(path.join(data, "storage"), { recursive: true, mode: 0o755 })
+    const older = await Service.start({ DATABASE_URL: database.url, DATA_DIR: data, JWT_SECRET: "" })
+    await older.stop()
+    for (const root of [directory, data]) {
+      const open = fs.readdirSync(root, { recursive: true, withFileTypes: true })
+        .filter(({ name }) => name !== "secret.txt" && name !== "older" && !/^(loop|broken|folder)/.test(name))
+        .map((entry) => path.join(entry.parentPath, entry.name))
+        .filter((file) => (fs.statSync(file).mode & 0o077) !== 0)
+      assert.deepStrictEqual(open, [])
+    }
+    assert.include(fs.readdirSync(data), "jwt-secret")
   })
 })
 

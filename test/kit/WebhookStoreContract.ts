@@ -17,13 +17,13 @@ const leases = [40, 60, 90, 150, 20].map((seconds) => Duration.seconds(seconds))
 let origins = 0
 
 /** Creates a task with a unique callback origin, so that tests do not claim each other's deliveries. */
-const called = Effect.fnUntraced(function*(callbackSecret: string | null = null, url?: string) {
+export const called = Effect.fnUntraced(function*(callbackSecret: string | null = null, url?: string) {
   origins += 1
   const callbackUrl = url ?? `http://target-${origins}.example:8080/hook?x=1`
   return { ...(yield* stored({ callbackUrl, callbackSecret })), origin: new URL(callbackUrl).origin }
 })
 
-const claim = Effect.fnUntraced(
+export const claim = Effect.fnUntraced(
   function*(
     origin: string,
     more: { readonly permits?: ReadonlyMap<string, number>; readonly permitsOfOthers?: number } = {}
@@ -41,7 +41,7 @@ const claim = Effect.fnUntraced(
   }
 )
 
-const record = Effect.fnUntraced(
+export const record = Effect.fnUntraced(
   function*({ attempt, isLast, revision, taskId }: ClaimedDelivery, error: AttemptError | null) {
     const store = yield* WebhookStore
     const endedAt = yield* now
@@ -63,7 +63,7 @@ const answerOf = Effect.fnUntraced(function*(uuid: TaskId) {
   return TaskView.encode(Option.getOrThrow(yield* repository.get(uuid)))
 })
 
-const only = Effect.fnUntraced(function*(uuid: TaskId) {
+export const only = Effect.fnUntraced(function*(uuid: TaskId) {
   const store = yield* WebhookStore
   const [delivery, ...others] = yield* store.ofTask(uuid)
   assert.deepStrictEqual(others, [])
@@ -247,53 +247,6 @@ export const contract = (
       const claimed = racing.flat().map(({ taskId }) => taskId)
       assert.strictEqual(new Set(claimed).size, claimed.length)
       assert.isAtLeast(claimed.length, 3)
-    }))
-
-  it.effect("redelivers with one more attempt, after an attempt in flight, or earlier than a scheduled one", () =>
-    Effect.gen(function*() {
-      const store = yield* WebhookStore
-      const { origin, uuid } = yield* called()
-      const redeliver = (key: { readonly taskId: TaskId; readonly revision: number }) =>
-        Effect.flatMap(now, (at) => store.redeliver(key, at, null))
-      assert.strictEqual(yield* redeliver({ taskId: uuid, revision: 1 }), "unknown")
-      yield* commit(uuid, "Completed")
-      const [first] = yield* claim(origin)
-      assert.strictEqual(yield* redeliver(first!), "enqueued")
-      assert.deepStrictEqual(yield* claim(origin), [])
-      yield* record(first!, "connection_failed")
-      assert.deepStrictEqual(yield* claim(origin), [])
-      assert.strictEqual(yield* redeliver(first!), "enqueued")
-      const [second] = yield* claim(origin)
-      assert.deepInclude(second, { attempt: 2, isLast: false })
-      yield* record(second!, null)
-      const [outcomes] = [yield* Effect.forEach([1, 2, 3], () => redeliver(first!), { concurrency: "unbounded" })]
-      assert.deepStrictEqual(outcomes, ["enqueued", "enqueued", "enqueued"])
-      const [third, ...none] = yield* claim(origin)
-      assert.deepStrictEqual(none, [])
-      assert.deepInclude(third, { attempt: 3, isLast: true, body: second!.body })
-      yield* record(third!, "not_2xx")
-      // The delivery succeeded before.
-      assert.strictEqual((yield* only(uuid)).state, "delivered")
-      assert.deepStrictEqual(yield* claim(origin), [])
-    }))
-
-  it.effect("deletes the secret at the first success and keeps that of a failed delivery for redelivery", () =>
-    Effect.gen(function*() {
-      const store = yield* WebhookStore
-      const { origin, uuid } = yield* called("sealed")
-      yield* commit(uuid, "Completed")
-      const [first] = yield* claim(origin)
-      yield* record({ ...first!, isLast: true }, "not_2xx")
-      assert.strictEqual((yield* only(uuid)).state, "failed")
-      assert.strictEqual(yield* store.redeliver(first!, yield* now, null), "enqueued")
-      const [second] = yield* claim(origin)
-      assert.strictEqual(second?.secret, "sealed")
-      yield* record(second!, null)
-      assert.strictEqual(yield* store.redeliver(first!, yield* now, null), "needs_secret")
-      assert.deepStrictEqual(yield* claim(origin), [])
-      assert.strictEqual(yield* store.redeliver(first!, yield* now, "sealed again"), "enqueued")
-      const [third] = yield* claim(origin)
-      assert.strictEqual(third?.secret, "sealed again")
     }))
 
   it.effect("finds deliveries by origin, time and state, and redelivers all failed ones", () =>

@@ -9,7 +9,9 @@ import * as Alarms from "../../src/services/Alarms.ts"
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 const Id = between(0, 9)
 
-/** Moments lie up to 5 ms in the past and 50 ms in the future, so that timers collide, move both ways and are overdue. */
+/**
+ * Moments lie up to 5 ms in the past and 50 ms in the future, so that timers collide, move both ways and are overdue.
+ */
 const Steps = Schema.Array(Schema.Union([
   Schema.Struct({ type: Schema.Literal("set"), id: Id, inMillis: between(-5, 50) }),
   Schema.Struct({ type: Schema.Literal("clear"), id: Id }),
@@ -27,7 +29,10 @@ const start = Effect.gen(function*() {
   return { alarms, rung }
 })
 
-/** The naive timer queue: a list that is searched. It rings what is due up to `present`, at its moment or when it was set. */
+/**
+ * The naive timer queue: a list that is searched. It rings what is due up to `present`, at its moment or when it was
+ * set.
+ */
 const makeModel = () => {
   let timers: Array<{ readonly id: number; readonly at: Timestamp; readonly setAt: Timestamp }> = []
   return {

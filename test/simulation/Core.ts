@@ -7,6 +7,7 @@ import { Clock, Duration, Effect, type Result } from "effect"
 import type { CoreEvent } from "../../src/domain/CoreProtocol.ts"
 import { CoreUnavailable } from "../../src/domain/HandOver.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
+import { poison } from "./Client.ts"
 import type { CoreEnd, Node } from "./Node.ts"
 import { seenOf } from "./Seen.ts"
 import { checkOffer } from "./Witness.ts"
@@ -53,7 +54,13 @@ const refusalOfKnown = 3
 /** Milliseconds after which no repeated start of an ended run can still be in flight. */
 const inFlight = 15_000
 
-export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
+/** Nodes that one task may kill: each kill makes its next trial longer, until a trial lasts until the kill. */
+const mostNodesLost = 12
+/** Milliseconds. */
+const longestStrike = 1000
+
+/** `lost` runs whenever a run has killed a node. */
+export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effect.Effect<void>): Core => {
   const { dice, recorder } = world
   const runs = new Map<string, CoreRun>()
   /** The last interrupt of each task. */
@@ -178,7 +185,19 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     }
   })
 
-  const accept = Effect.fnUntraced(function*(taskId: TaskId, runId: string) {
+  /** The core was part of the node and dies with it. */
+  const strike = Effect.fnUntraced(function*(run: CoreRun, kill: Effect.Effect<void>) {
+    const seen = seenOf(world, run.taskId)
+    yield* Effect.sleep(Duration.millis(dice.delay(longestStrike)))
+    yield* report(run, { type: "processing", event_id: `e${++eventNumber}` })
+    if (run.state !== "live") return
+    run.state = "lost"
+    yield* recorder.note("core", `run ${run.runId} takes its node down`)
+    yield* Effect.andThen(kill, lost)
+    if (++seen.nodesLost > mostNodesLost) yield* recorder.violated(`${run.taskId} took down ${seen.nodesLost} nodes`)
+  })
+
+  const accept = Effect.fnUntraced(function*(taskId: TaskId, runId: string, kill: Effect.Effect<void>) {
     const startedAt = yield* Clock.currentTimeMillis
     const known = runs.get(runId)
     if (known?.state === "ended" && startedAt > known.endedAt + inFlight) {
@@ -187,7 +206,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     if (known !== undefined && known.state !== "lost") return
     const run: CoreRun = { runId, taskId, startedAt: known?.startedAt ?? startedAt, state: "live", endedAt: Infinity }
     runs.set(runId, run)
-    yield* Effect.forkIn(work(run), world.scope)
+    yield* Effect.forkIn(seenOf(world, taskId).isPoison ? strike(run, kill) : work(run), world.scope)
   })
 
   const stop = Effect.fnUntraced(function*(runId: string) {
@@ -216,9 +235,14 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     return runs.has(runId) ? refusalOfKnown : 0.5
   }
 
-  const answer: CoreEnd["answer"] = Effect.fnUntraced(function*(path, body) {
+  const answer: CoreEnd["answer"] = Effect.fnUntraced(function*(path, body, kill) {
     const isStart = path === "/runs"
-    const { resume, run_id, task_id } = isStart ? JSON.parse(body) : { run_id: path.split("/")[2], task_id: "" }
+    const { input, resume, run_id, task_id } = isStart ? JSON.parse(body) : { run_id: path.split("/")[2], task_id: "" }
+    if (isStart && input[0].text === poison) {
+      const seen = seenOf(world, task_id)
+      seen.isPoison = true
+      seen.failures.add(failures.internal)
+    }
     if (isStart) yield* checkOffer(world, task_id, run_id, resume)
     yield* Effect.sleep(Duration.millis(dice.delay(300)))
     const fault = world.isRough
@@ -232,7 +256,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     if (fault === "lost request") return yield* unreachable("lost request")
     if (isStart) yield* recorder.note("core", `is handed run ${run_id} of task ${task_id}`)
     const reply = isStart
-      ? yield* Effect.as(accept(task_id, run_id), { status: 202, retryAfter: undefined })
+      ? yield* Effect.as(accept(task_id, run_id, kill), { status: 202, retryAfter: undefined })
       : yield* stop(run_id)
     if (fault === "lost reply") return yield* unreachable("lost reply")
     if (fault === "slow") yield* Effect.sleep("4 seconds")

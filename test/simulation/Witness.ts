@@ -84,6 +84,19 @@ const checkTurn = Effect.fnUntraced(function*(world: World, { turn, uuid }: Task
   if (!isPossible) yield* world.recorder.violated(`${uuid} reads ${turn}; applied was ${sure.at(-1)?.text}`)
 })
 
+/** Nodes that have to be lost during separate trials of a run before it fails. */
+const fatalLosses = 2
+
+/**
+ * Two nodes may be lost by chance during separate trials of a harmless run. Such runs are counted, because they are
+ * rare.
+ */
+const isUnlucky = ({ acknowledged, losses, unlucky }: World, uuid: TaskId): boolean => {
+  const createdAt = (acknowledged.get(uuid)?.createdAt ?? Infinity) / 1000
+  unlucky.add(uuid)
+  return losses.filter((at) => at > createdAt).length >= fatalLosses
+}
+
 const isErrorOf = (world: World, { error, sub, uuid }: Task, cause: TaskEventTag): boolean => {
   const { cancelReasons, failures, tokens } = seenOf(world, uuid)
   switch (cause) {
@@ -92,7 +105,7 @@ const isErrorOf = (world: World, { error, sub, uuid }: Task, cause: TaskEventTag
     case "Failed":
       return error !== null && failures.has(error)
     case "Refused":
-      return error === "Task processing failed" && failures.has(error)
+      return error === "Task processing failed" && (failures.has(error) || isUnlucky(world, uuid))
     case "TimeLimitExceeded":
       return error === `Task exceeded maximum execution time (${(world.acknowledged.get(uuid)?.limit ?? NaN) / 1000}s)`
     case "AcceptanceExpired":

@@ -2,6 +2,8 @@
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../src/domain/Task.ts"
 import { now, type Timestamp } from "../../src/domain/Timestamp.ts"
+import { RecoveryTrials } from "../../src/services/RecoveryTrials.ts"
+import * as RecoveryTrialsMemory from "../../src/services/RecoveryTrialsMemory.ts"
 import { RevocationRepository } from "../../src/services/RevocationRepository.ts"
 import * as RevocationRepositoryMemory from "../../src/services/RevocationRepositoryMemory.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
@@ -41,6 +43,7 @@ export interface World {
   /** The bodies that the target received, by `webhook-id`. */
   readonly posts: Map<string, Array<string>>
   readonly revocations: RevocationRepository["Service"]
+  readonly trials: RecoveryTrials["Service"]
   /** Undefined when each node owns every task. */
   readonly shards: Shards.Shards | undefined
   readonly notifications: TaskNotifications["Service"]
@@ -50,8 +53,14 @@ export interface World {
   /** Tokens whose revocation was requested, and users who requested to cancel all their interrupted tasks. */
   readonly revoking: Set<string>
   readonly cancelingAll: Set<string>
+  /** The moments when nodes were killed or frozen, in milliseconds. */
+  readonly losses: Array<number>
+  /** Harmless tasks that failed because nodes were lost during their separate trials. */
+  readonly unlucky: Set<TaskId>
   /** The moments of faults of nodes, in milliseconds. */
   readonly faults: Array<number>
+  /** Whether clients create tasks whose runs kill the node that dispatches them. */
+  readonly hasPoison: boolean
   /** Whether faults happen. After them every task has to end properly. */
   isRough: boolean
   /**
@@ -70,7 +79,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
   const recorder = new Recorder()
   const scope = yield* Effect.scope
   const context = yield* Layer.build(
-    TaskRepositoryMemory.layer.pipe(
+    Layer.merge(TaskRepositoryMemory.layer, RecoveryTrialsMemory.layer).pipe(
       Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer]),
       Layer.fresh
     )
@@ -87,12 +96,16 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     webhooks: Context.get(context, WebhookStore),
     posts: new Map(),
     revocations: Context.get(context, RevocationRepository),
+    trials: Context.get(context, RecoveryTrials),
+    hasPoison: dice.chance(0.3),
     shards,
     notifications,
     acknowledged: new Map(),
     seen: new Map(),
     revoking: new Set(),
     cancelingAll: new Set(),
+    losses: [],
+    unlucky: new Set(),
     faults: [],
     isRough: true,
     calmSince: undefined,

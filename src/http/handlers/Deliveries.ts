@@ -3,8 +3,9 @@ import { Effect, Redacted } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { format } from "../../domain/Timestamp.ts"
 import { type Delivery, deliveryId } from "../../domain/Webhook.ts"
+import { Tasks } from "../../services/Tasks.ts"
 import { Webhooks } from "../../services/Webhooks.ts"
-import { Conflict, NotFound } from "../contract/Errors.ts"
+import { Conflict, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { RedeliverBody } from "../contract/TaskSchemas.ts"
 import * as JsonBody from "./JsonBody.ts"
@@ -28,6 +29,7 @@ export const view = (delivery: Delivery) => ({
 })
 
 export const make = Effect.gen(function*() {
+  const tasks = yield* Tasks
   const webhooks = yield* Webhooks
 
   const list = Effect.fnUntraced(
@@ -45,7 +47,7 @@ export const make = Effect.gen(function*() {
     ) {
       const { principal } = yield* CurrentCaller
       // Whose it is comes before what the body says.
-      yield* webhooks.ofTask(principal, uuid)
+      yield* tasks.glance(principal, uuid)
       const { callback_secret: given } = yield* readRedeliver(request)
       const secret = given ? Redacted.make(given) : undefined
       const delivery = yield* webhooks.redeliver(principal, uuid, id, secret)
@@ -54,7 +56,9 @@ export const make = Effect.gen(function*() {
     Effect.catchTags({
       ...ownErrors,
       DeliveryNotFound: ({ message }) => Effect.fail(new NotFound({ message })),
-      DeliveryNeedsSecret: ({ message }) => Effect.fail(new Conflict({ message }))
+      DeliveryNeedsSecret: ({ message }) => Effect.fail(new Conflict({ message })),
+      DeliveryExhausted: ({ message }) => Effect.fail(new Conflict({ message })),
+      TooManyRedeliveries: ({ message }) => Effect.fail(new TooManyRequests({ message }))
     })
   )
 

@@ -8,6 +8,8 @@ import * as Retention from "./migrations/0004_retention.ts"
 import * as TokenRevocations from "./migrations/0005_token_revocations.ts"
 import * as Webhooks from "./migrations/0006_webhooks.ts"
 import * as Nodes from "./migrations/0007_nodes.ts"
+import * as WebhookRedeliveries from "./migrations/0008_webhook_redeliveries.ts"
+import * as RecoveryTrials from "./migrations/0009_recovery_trials.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
   Effect.gen(function*() {
@@ -22,7 +24,9 @@ const migrations = {
   "0004_retention": run(Retention.statements),
   "0005_token_revocations": run(TokenRevocations.statements),
   "0006_webhooks": run(Webhooks.statements),
-  "0007_nodes": run(Nodes.statements)
+  "0007_nodes": run(Nodes.statements),
+  "0008_webhook_redeliveries": run(WebhookRedeliveries.statements),
+  "0009_recovery_trials": run(RecoveryTrials.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)

@@ -1,18 +1,19 @@
 /**
- * Ready means: the database responds, its schema is current, this node's sweeps make progress, and the node is not
- * drained.
+ * Ready means: the database responds, its schema is current, this node's sweeps make progress, its time is that of the
+ * database, and the node is not drained.
  */
 import { Duration, Effect, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
-import { now } from "../../domain/Timestamp.ts"
+import { monotonicMillis } from "../../domain/Timestamp.ts"
+import { NodeClock, problemOf } from "../NodeClock.ts"
 import { type Check, Readiness } from "../Readiness.ts"
 import { TaskOwnership } from "../TaskOwnership.ts"
 import { TaskSweeper } from "../TaskSweeper.ts"
 import * as Migrations from "./Migrations.ts"
 
 const timeout = Duration.seconds(2)
-/** Microseconds without a finished sweep after which a node counts as stuck. */
-const maxSweepAge = 15_000_000
+/** Milliseconds without a finished sweep after which a node counts as stuck. */
+const maxSweepAge = 15_000
 
 export const layer = Layer.effect(
   Readiness,
@@ -20,6 +21,7 @@ export const layer = Layer.effect(
     const sql = yield* SqlClient.SqlClient
     const sweeper = yield* TaskSweeper
     const ownership = yield* TaskOwnership
+    const { standing } = yield* NodeClock
 
     const isCurrent = yield* Ref.make(false)
 
@@ -44,15 +46,20 @@ export const layer = Layer.effect(
     )
 
     const progress = Effect.gen(function*() {
-      const age = (yield* now) - (yield* sweeper.lastSweep)
-      const problem = age < maxSweepAge ? null : `no sweep for ${Math.round(age / 1_000_000)} s`
+      const age = (yield* monotonicMillis) - (yield* sweeper.lastSweep)
+      const problem = age < maxSweepAge ? null : `no sweep for ${Math.round(age / 1000)} s`
       return { name: "progress", problem }
     })
 
     const membership = Effect.sync(() => ({ name: "membership", problem: ownership.hasLeft() ? "drained" : null }))
 
+    const clock = Effect.sync(() => ({ name: "clock", problem: problemOf(standing()) }))
+
     return Readiness.of({
-      checks: Effect.map(Effect.all([database, progress, membership]), ([found, ...others]) => [...found, ...others])
+      checks: Effect.map(
+        Effect.all([database, progress, membership, clock]),
+        ([found, ...others]) => [...found, ...others]
+      )
     })
   })
 )
