@@ -1,4 +1,4 @@
-/** The command `doctor`: whether what the service needs is there, asked from this machine with these settings. */
+/** The command `doctor`: checks the settings and, from this machine, everything that the service depends on. */
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Duration, Effect, type Redacted } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
@@ -14,20 +14,20 @@ interface Finding {
   readonly says: string
 }
 
-const patience = Duration.seconds(5)
-/** How far clocks may be apart before tokens and deadlines suffer. */
+const timeout = Duration.seconds(5)
+/** Larger clock differences affect the expiry of tokens and the deadlines of tasks. */
 const maxSkewSeconds = 5
 
-/** Any answer will do: what is asked for is whether there is someone. */
+/** Returns the `Date` header. Any response counts as reachable, whatever its status. */
 const reach = (url: string) =>
   Effect.gen(function*() {
     const http = yield* HttpClient.HttpClient
     const response = yield* http.execute(HttpClientRequest.get(url))
     return response.headers["date"]
-  }).pipe(Effect.timeout(patience))
+  }).pipe(Effect.timeout(timeout))
 
-const finding = <E, R>(check: string, look: Effect.Effect<string, E, R>): Effect.Effect<Finding, never, R> =>
-  look.pipe(
+const finding = <E, R>(check: string, run: Effect.Effect<string, E, R>): Effect.Effect<Finding, never, R> =>
+  run.pipe(
     Effect.match({
       onSuccess: (says) => ({ check, ok: true, says }),
       onFailure: (error) => ({ check, ok: false, says: innermost(error) })
@@ -36,34 +36,34 @@ const finding = <E, R>(check: string, look: Effect.Effect<string, E, R>): Effect
 
 const database = (url: Redacted.Redacted | undefined) =>
   url === undefined
-    ? Effect.succeed("embedded: starts with the service")
+    ? Effect.succeed("embedded, starts with the service")
     : Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const [row] = yield* sql<{ readonly version: string }>`SELECT current_setting('server_version') AS version`
       const current = yield* Effect.orElseSucceed(Migrations.current(sql), () => 0)
       const schema = current === Migrations.latest
-        ? "schema current"
-        : `schema ${current} of ${Migrations.latest}: run migrate`
+        ? "schema is current"
+        : `schema is at version ${current} of ${Migrations.latest}, run "async-task-service migrate"`
       return `Postgres ${row?.version}, ${schema}`
-    }).pipe(Effect.provide(PgClient.layer({ url, connectTimeout: patience })), Effect.timeout(patience))
+    }).pipe(Effect.provide(PgClient.layer({ url, connectTimeout: timeout })), Effect.timeout(timeout))
 
-const neighbour = (url: string | undefined, embedded: string) =>
-  url === undefined ? Effect.succeed(embedded) : Effect.as(reach(url), `${url} answers`)
+const upstream = (url: string | undefined, builtIn: string) =>
+  url === undefined ? Effect.succeed(builtIn) : Effect.as(reach(url), `${url} is reachable`)
 
 const clock = (url: string) =>
   Effect.gen(function*() {
     const date = yield* reach(`${url}/healthz`)
-    if (date === undefined) return "the service's answers carry no date"
-    const apart = Math.abs((yield* Clock.currentTimeMillis) - Date.parse(date)) / 1000
-    return apart > maxSkewSeconds
-      ? yield* failed(`this machine's clock and the service's are ${apart.toFixed(0)} s apart`)
-      : "agrees with the service's"
+    if (date === undefined) return "unknown, the service sends no Date header"
+    const skew = Math.abs((yield* Clock.currentTimeMillis) - Date.parse(date)) / 1000
+    return skew > maxSkewSeconds
+      ? yield* failed(`the clocks of this machine and the service differ by ${skew.toFixed(0)} s`)
+      : "in sync with the service"
   })
 
 const ready = (url: string) =>
   Effect.gen(function*() {
     const http = yield* HttpClient.HttpClient
-    const response = yield* Effect.timeout(http.execute(HttpClientRequest.get(`${url}/readyz`)), patience)
+    const response = yield* Effect.timeout(http.execute(HttpClientRequest.get(`${url}/readyz`)), timeout)
     const body = yield* HttpClientResponse.filterStatus(response, (status) => status === 200 || status === 503).pipe(
       Effect.flatMap((found) => found.text)
     )
@@ -78,14 +78,14 @@ export const examine = Effect.fnUntraced(
       ? {
         check: "settings",
         ok: true,
-        says: config.success.isProduction ? "complete, production" : "complete, development"
+        says: config.success.isProduction ? "valid, production mode" : "valid, development mode"
       }
       : { check: "settings", ok: false, says: config.failure.message }
     const own = config._tag === "Success"
       ? [
         finding("database", database(config.success.databaseUrl)),
-        finding("core", neighbour(config.success.coreUrl, "built in")),
-        finding("backend", neighbour(config.success.assistantBackendUrl, "built in"))
+        finding("core", upstream(config.success.coreUrl, "built in")),
+        finding("backend", upstream(config.success.assistantBackendUrl, "built in"))
       ]
       : []
     const others = yield* Effect.all([...own, finding("service", ready(url)), finding("clock", clock(url))], {
@@ -94,10 +94,10 @@ export const examine = Effect.fnUntraced(
     const findings = [settings, ...others]
     yield* print(
       findings,
-      (all) => all.map(({ check, ok, says }) => `${ok ? "ok " : "BAD"}  ${check.padEnd(9)}  ${says}`).join("\n")
+      (all) => all.map(({ check, ok, says }) => `${ok ? "ok  " : "FAIL"}  ${check.padEnd(9)}  ${says}`).join("\n")
     )
     const bad = findings.filter(({ ok }) => !ok)
-    if (bad.length > 0) return yield* failed(`Not well: ${bad.map(({ check }) => check).join(", ")}`)
+    if (bad.length > 0) return yield* failed(`Failed checks: ${bad.map(({ check }) => check).join(", ")}`)
   },
   Effect.provide(FetchHttpClient.layer)
 )
