@@ -4,7 +4,7 @@
  */
 import { NodeRuntime } from "@effect/platform-node"
 import { teardown } from "../../src/runtime/Endings.ts"
-import { explained } from "../../src/runtime/Main.ts"
+import { run } from "../../src/runtime/Main.ts"
 import { internalToken, report, ScriptedCore, type StartedRun, turnOf } from "./ScriptedCore.ts"
 
 const core = await new ScriptedCore().listen()
@@ -32,4 +32,4 @@ core.onStart = (run) => {
   return 202
 }
 
-NodeRuntime.runMain(explained({ ...process.env, CORE_URL: core.url }), { disableErrorReporting: true, teardown })
+NodeRuntime.runMain(run({ ...process.env, CORE_URL: core.url }), { disableErrorReporting: true, teardown })

@@ -1,4 +1,4 @@
-/** The client of the internal interface: calls by HTTP or over one WebSocket, each with the bearer token. */
+/** The client of the internal interface, over HTTP or one WebSocket. Each call carries the bearer token. */
 import { Effect, Layer, Redacted, Schedule, Stream } from "effect"
 import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest } from "effect/http"
 import { RpcClient, RpcClientError, RpcSerialization } from "effect/rpc"
@@ -6,19 +6,19 @@ import { Socket } from "effect/socket"
 import { isTerminal } from "../../domain/Task.ts"
 import { InternalRpc, path } from "../contract/Rpc.ts"
 import { RpcUnauthorized } from "../contract/RpcErrors.ts"
+import { cappedBackoff } from "./Backoff.ts"
 
-/** Where the service is, as in `http://127.0.0.1:3000`, and one of its `INTERNAL_TOKENS`. */
 export interface RpcOptions {
+  /** Base URL of the service, as in `http://127.0.0.1:3000`. */
   readonly url: string
+  /** One of the service's `INTERNAL_TOKENS`. */
   readonly token: Redacted.Redacted
 }
 
 export const make = RpcClient.make(InternalRpc)
 export type InternalClient = Effect.Success<typeof make>
 
-const reconnect = Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("5 seconds")]).pipe(
-  Schedule.jittered
-)
+const reconnectSchedule = cappedBackoff("200 millis", "5 seconds")
 
 const bearer = (token: Redacted.Redacted) => `Bearer ${Redacted.value(token)}`
 
@@ -51,7 +51,7 @@ const isUnauthorized = ({ reason }: RpcClientError.RpcClientError) =>
   reason.kind === "StatusCodeError" &&
   (reason.cause as HttpClientError.StatusCodeError).response.status === 401
 
-/** Calls by `POST`; streams too, each as an answer of its own. */
+/** Sends each call as a `POST`; a stream is the body of its response. */
 export const layerHttp = ({ token, url }: RpcOptions) => {
   const layerClient = Layer.effect(
     HttpClient.HttpClient,
@@ -68,7 +68,7 @@ export const layerHttp = ({ token, url }: RpcOptions) => {
 }
 
 /**
- * All calls over one WebSocket, which is opened again when it breaks. It needs a constructor that can send headers, such as
+ * Sends all calls over one WebSocket and reconnects when it breaks. It needs a constructor that can send headers, such as
  * `NodeSocket.layerWebSocketConstructor`; browsers have none.
  */
 export const layerWebSocket = ({ token, url }: RpcOptions) =>
@@ -83,7 +83,7 @@ export const layerWebSocket = ({ token, url }: RpcOptions) =>
       }),
       Effect.orElseSucceed(() => true)
     )
-    const retryPolicy = reconnect.pipe(
+    const retryPolicy = reconnectSchedule.pipe(
       Schedule.while(({ input }: { readonly input: Socket.SocketError }) =>
         input.reason._tag === "SocketOpenError" ? isTokenGood : Effect.succeed(true)
       )
@@ -97,7 +97,7 @@ export const layerWebSocket = ({ token, url }: RpcOptions) =>
     )
   })).pipe(Layer.provide(FetchHttpClient.layer))
 
-/** `Tasks.watch` that resumes by itself where it broke off, until the task has ended and all was told. */
+/** `Tasks.watch` that reconnects and resumes after the last received revision, until the task has ended. */
 export const follow = (
   client: InternalClient,
   { after = -1, sub, uuid }: { readonly sub: string; readonly uuid: string; readonly after?: number }
@@ -105,7 +105,7 @@ export const follow = (
   Stream.suspend(() => {
     let last = after
     let isOver = false
-    const leg = Stream.suspend(() => client["Tasks.watch"]({ sub, uuid, after: last })).pipe(
+    const connection = Stream.suspend(() => client["Tasks.watch"]({ sub, uuid, after: last })).pipe(
       Stream.tap(({ revision, status }) =>
         Effect.sync(() => {
           last = revision
@@ -113,17 +113,22 @@ export const follow = (
         })
       )
     )
-    // A node that drains ends its streams; what came between is asked for once more before the end is believed.
-    const legs = (wasTerminal: boolean): typeof leg =>
+    // A draining node ends its streams early. If the task has ended meanwhile, one more connection delivers the rest.
+    const connections = (isLast: boolean): typeof connection =>
       Stream.concat(
-        leg,
+        connection,
         Stream.suspend(() =>
-          isOver || wasTerminal
+          isOver || isLast
             ? Stream.empty
-            : Stream.unwrap(Effect.map(client["Tasks.get"]({ sub, uuid }), ({ status }) => legs(isTerminal(status))))
+            : Stream.unwrap(
+              Effect.map(client["Tasks.get"]({ sub, uuid }), ({ status }) => connections(isTerminal(status)))
+            )
         )
       )
-    return Stream.retry(legs(false), ($) => $(reconnect).pipe(Schedule.while(({ input }) => isConnectionError(input))))
+    return Stream.retry(
+      connections(false),
+      ($) => $(reconnectSchedule).pipe(Schedule.while(({ input }) => isConnectionError(input)))
+    )
   })
 
 const isConnectionError = (error: unknown) => error instanceof RpcClientError.RpcClientError
