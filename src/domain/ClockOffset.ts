@@ -1,18 +1,21 @@
 /**
- * How far the database's clock is ahead of a node's monotonic clock, from samples of it, and how a node's time follows that
- * offset. All numbers are milliseconds; "local" is a reading of the monotonic clock.
+ * Estimates the offset of the database's clock from a node's monotonic clock by samples, and moves the node's time to
+ * that offset. All numbers are milliseconds; "local" is a reading of the monotonic clock.
  */
 
-/** What one or more readings of the remote clock say: the true offset is within `uncertainty` of `offset`. */
+/** An estimate from readings of the remote clock: the true offset is within `uncertainty` of `offset`. */
 export interface Sample {
-  /** Remote less local. */
+  /** Remote minus local. */
   readonly offset: number
   readonly uncertainty: number
   /** Local time of the reading. */
   readonly at: number
 }
 
-/** The remote clock was read at some moment between `sentAt` and `receivedAt`, so half the round trip is the uncertainty. */
+/**
+ * The remote clock was read at some moment between `sentAt` and `receivedAt`, so half the round trip is the
+ * uncertainty.
+ */
 export const sampleOf = (sentAt: number, remote: number, receivedAt: number): Sample => ({
   offset: remote - (sentAt + receivedAt) / 2,
   uncertainty: (receivedAt - sentAt) / 2,
@@ -23,16 +26,16 @@ export const sampleOf = (sentAt: number, remote: number, receivedAt: number): Sa
 export const best = (samples: readonly [Sample, ...Array<Sample>]): Sample =>
   samples.reduce((known, sample) => sample.uncertainty < known.uncertainty ? sample : known)
 
-/** The bound on how fast two sound clocks drift apart: NTP slews a clock by 500 ppm at most. */
+/** Maximum drift between two correct clocks: NTP slews a clock by at most 500 ppm. */
 const maxDrift = 0.0005
 
-/** What `sample` is worth at a later local time. */
+/** The sample at a later local time: its uncertainty has grown by the possible drift. */
 export const uncertaintyAt = (sample: Sample, local: number): number =>
   sample.uncertainty + maxDrift * (local - sample.at)
 
 /**
- * The better of what is known and a new sample: after a slow round trip that is what is known, unless the sample shows
- * that one of the clocks was set.
+ * The better one of the known sample and a new one. After a slow round trip that is the known sample, unless the new
+ * one shows that one of the clocks was set.
  */
 export const combine = (known: Sample, sample: Sample): Sample => {
   const uncertainty = uncertaintyAt(known, sample.at)
@@ -40,7 +43,9 @@ export const combine = (known: Sample, sample: Sample): Sample => {
   return wasSet || sample.uncertainty <= uncertainty ? sample : known
 }
 
-/** The offset that a node applies: from `from` at local `begins` evenly to `to` at local `ends`, and `to` from then on. */
+/**
+ * The offset that a node applies: linear from `from` at local `begins` to `to` at local `ends`, and `to` after that.
+ */
 export interface Course {
   readonly from: number
   readonly to: number
@@ -53,16 +58,16 @@ export const constant = (offset: number): Course => ({ from: offset, to: offset,
 export const offsetAt = ({ begins, ends, from, to }: Course, local: number): number =>
   local >= ends ? to : from + (to - from) * (local - begins) / (ends - begins)
 
-/** A correction is spread over as long as this. */
+/** The time over which a correction is spread. */
 const slewTime = 10_000
-/** A jump ahead of up to this is slewed, so that no delay is shortened by more than a fortieth. */
+/** A jump ahead of at most this is slewed, so that no delay is shortened by more than 2.5 %. */
 export const maxSlewAhead = 250
-/** A jump back of up to this is slewed: time goes on at half its speed at least. */
+/** A jump back of at most this is slewed, so that time runs at half its speed or faster. */
 export const maxSlewBack = 5000
 
 /**
  * The course to a new offset. Time never goes back, except by a step when the remote clock was set back by more than
- * `maxSlewBack`: nodes that did not follow soon would end the tasks of those that start anew by this much too early.
+ * `maxSlewBack`: a node that followed slowly would end the tasks of newly started nodes too early by that amount.
  */
 export const steer = (
   course: Course,

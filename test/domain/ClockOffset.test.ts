@@ -27,13 +27,13 @@ const Trips = Schema.Array(Trip).check(Schema.isMaxLength(30))
 const Drift = Schema.Int.check(Schema.isBetween({ minimum: -400, maximum: 400 }))
 
 describe("samples of a remote clock", () => {
-  it("take half the round trip for the way back, and for what they may be wrong by", () => {
+  it("assume half the round trip for the way back, and as the uncertainty", () => {
     assert.deepStrictEqual(sampleOf(1000, epoch, 1010), { offset: epoch - 1005, uncertainty: 5, at: 1010 })
     const samples = [sampleOf(0, epoch, 9), sampleOf(10, epoch, 12), sampleOf(20, epoch, 25)] as const
     assert.strictEqual(best([...samples]), samples[1])
   })
 
-  it.prop("bound the true offset, whatever the delays and however two sound clocks drift", [Trips, Drift], ([
+  it.prop("bound the true offset for any delays and any drift of two correct clocks", [Trips, Drift], ([
     trips,
     drift
   ]) => {
@@ -52,7 +52,7 @@ describe("samples of a remote clock", () => {
     }
   })
 
-  it("are dropped after a slow round trip, until what is known has aged", () => {
+  it("are dropped after a slow round trip until the known sample has aged", () => {
     const known = sampleOf(0, epoch, 2)
     const slow = (sentAt: number) => sampleOf(sentAt, epoch + sentAt + 1, sentAt + 40)
     assert.strictEqual(combine(known, slow(10_000)), known)
@@ -60,7 +60,7 @@ describe("samples of a remote clock", () => {
     assert.strictEqual(combine(known, late), late)
   })
 
-  it("are taken though they are worse, once they show that a clock was set", () => {
+  it("replace a better known sample when they show that a clock was set", () => {
     const known = sampleOf(0, epoch, 2)
     for (const change of [-3_600_000, -100, 100, 3_600_000]) {
       const slow = sampleOf(1000, epoch + 1000 + change, 1040)
@@ -75,7 +75,7 @@ const Corrections = Schema.Array(
 const Reads = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 200 }))
 
 describe("a node's time", () => {
-  it.prop("never goes back but by a step back, and is right ten seconds after the last correction", [
+  it.prop("goes back only by a step, and is correct ten seconds after the last correction", [
     Corrections,
     Reads
   ], ([corrections, reads]) => {
@@ -105,7 +105,7 @@ describe("a node's time", () => {
     }
   })
 
-  it.prop("goes at half its speed at least, and a fortieth faster at most, while it is corrected", [
+  it.prop("runs between half its speed and 2.5 % faster during a correction", [
     millis(-maxSlewBack, maxSlewAhead),
     millis(0, 20_000),
     millis(1, 1000)
@@ -118,7 +118,7 @@ describe("a node's time", () => {
     assert.isAtMost(passed, span * 1.025 + 0.001)
   })
 
-  it("is stepped where a slew would take too long", () => {
+  it("is stepped when a slew would take too long", () => {
     for (const change of [maxSlewAhead + 1, 3_600_000, -maxSlewBack - 1, -3_600_000]) {
       const { course, step } = steer(constant(epoch), epoch + change, 7)
       assert.strictEqual(step, change)
