@@ -29,7 +29,7 @@ export const best = (samples: readonly [Sample, ...Array<Sample>]): Sample =>
 /** Maximum drift between two correct clocks: NTP slews a clock by at most 500 ppm. */
 const maxDrift = 0.0005
 
-/** The sample at a later local time: its uncertainty has grown by the possible drift. */
+/** The uncertainty of `sample` at a later local time, which grows by the possible drift. */
 export const uncertaintyAt = (sample: Sample, local: number): number =>
   sample.uncertainty + maxDrift * (local - sample.at)
 
