@@ -82,9 +82,9 @@ describe("a node and a newer schema", () => {
   })
 })
 
-describe("the query of Deployment.md", () => {
-  it("tells under which keys there are secrets", async () => {
-    const page = fs.readFileSync(new URL("../../src/runtime/deployment/Deployment.md", import.meta.url), "utf8")
+describe("the query about encryption keys in the deployment guide", () => {
+  it("counts the secrets of each key", async () => {
+    const page = fs.readFileSync(new URL("../../src/runtime/deployment/README.md", import.meta.url), "utf8")
     const [, query = ""] = /```sql\n([^`]+)```/.exec(page) ?? []
     await system.service.create(await mint("sealed"), "x", {
       callback_url: "https://client.example/",

@@ -5,7 +5,7 @@
 import { HashRing } from "effect"
 import { RunnerAddress } from "effect/cluster"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
-import { table } from "../docs/tables.ts"
+import { table } from "../docs/markdown.ts"
 
 /** What `Cluster.ts` and `App.ts` ask of the database; a test holds them against the source. */
 export const cluster = {
