@@ -8,6 +8,8 @@ const root = new URL("../../", import.meta.url)
 for (const [address, parts] of Object.entries(pages)) {
   const page = new URL(address, root)
   let text = fs.readFileSync(page, "utf8")
-  for (const [name, part] of Object.entries(parts)) text = text.replace(partOf(name), (_, start, __, end) => `${start}\n${part}\n${end}`)
+  for (const [name, part] of Object.entries(parts)) {
+    text = text.replace(partOf(name), (_, start, __, end) => `${start}\n${part}\n${end}`)
+  }
   fs.writeFileSync(page, text)
 }
