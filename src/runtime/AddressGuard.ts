@@ -1,10 +1,10 @@
 /**
- * Which addresses webhooks may go to: public unicast ones, by an allow-list, and what the operator listed. A name stands
- * for all of its addresses: if one of them is not public, none is used.
+ * Guards webhooks against server-side request forgery: allows public unicast addresses and those that the operator listed.
+ * A host is refused if any of its addresses is refused.
  */
 import { BlockList, isIP } from "node:net"
 
-/** RELIABILITY "Webhooks": IANA's special registry, multicast, and the metadata address of one cloud. */
+/** The IANA special-purpose registry, multicast, and Azure's metadata address 168.63.129.16. */
 const specialV4 = [
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -27,9 +27,9 @@ const specialV4 = [
   "240.0.0.0/4"
 ]
 
-/** All that may be public; so mapped, translated and local addresses are out without being named. */
+/** Global unicast. Everything outside, such as mapped, translated and local addresses, is refused. */
 const globalV6 = ["2000::/3"]
-/** IANA's special ranges within: protocol assignments with Teredo, documentation, 6to4, AS112. */
+/** Special-purpose ranges within it: protocol assignments including Teredo, documentation, 6to4, AS112. */
 const specialV6 = ["2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"]
 
 const loopback = ["127.0.0.0/8", "::1/128"]
@@ -54,7 +54,7 @@ const isPublic = (address: string) =>
     ? !special.check(address, "ipv4")
     : isIP(address) === 6 && global.check(address, "ipv6") && !special.check(address, "ipv6")
 
-/** As names are compared: in lower case, without the dot of the root. */
+/** Lower case, without the trailing dot of the root. */
 const canonical = (name: string) => name.toLowerCase().replace(/\.$/, "")
 
 const isRange = (entry: string) => {
@@ -67,19 +67,21 @@ const isRange = (entry: string) => {
 const isName = (entry: string) => /^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$/.test(entry) && !/^[\d.]+$/.test(entry)
 
 export interface AddressGuard {
-  /** The operator named this very host: wherever it leads, webhooks may go. */
+  /** Whether the operator listed this host. Such a host may resolve to any address. */
   readonly isListed: (name: string) => boolean
   readonly allows: (address: string) => boolean
 }
 
-/** From `WEBHOOK_ALLOW_PRIVATE`: `false`, `true` for loopback, or hosts and CIDRs. Throws at what is neither. */
+/** Parses `WEBHOOK_ALLOW_PRIVATE`: `false`, `true` for loopback, or hosts and CIDRs. Throws on an invalid entry. */
 export const parse = (allowPrivate: string): AddressGuard => {
   const entries = allowPrivate.split(",").map((entry) => canonical(entry.trim())).filter((entry) => entry !== "")
-  const meant = entries.flatMap((entry) => entry === "true" ? loopback : entry === "false" ? [] : [entry])
-  const wrong = meant.filter((entry) => !isRange(entry) && !isName(entry))
-  if (wrong.length > 0) throw new Error(`must be true, false, or a list of hosts and CIDRs, unlike ${wrong.join(", ")}`)
-  const listed = listOf(meant.filter(isRange))
-  const names = new Set(meant.filter((entry) => !isRange(entry)))
+  const expanded = entries.flatMap((entry) => entry === "true" ? loopback : entry === "false" ? [] : [entry])
+  const invalid = expanded.filter((entry) => !isRange(entry) && !isName(entry))
+  if (invalid.length > 0) {
+    throw new Error(`must be true, false, or a list of hosts and CIDRs; invalid: ${invalid.join(", ")}`)
+  }
+  const listed = listOf(expanded.filter(isRange))
+  const names = new Set(expanded.filter((entry) => !isRange(entry)))
   return {
     isListed: (name) => names.has(canonical(name)),
     allows: (address) => isPublic(address) || (isIP(address) !== 0 && listed.check(address, familyOf(address)))

@@ -1,15 +1,15 @@
-/** What a newcomer sees: where everything is, a token that works, and a command to paste. */
+/** Prints the URLs, a development token and commands to try when the service starts. */
 import { Console, DateTime, Duration, Effect, Redacted } from "effect"
 import * as jose from "jose"
 import type { AppConfig } from "./AppConfig.ts"
 
-/** Where this process can be reached from this machine. */
+/** The URL of this process on this machine. */
 export const localUrl = ({ host, port }: AppConfig): string => {
   const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host
   return `http://${reachable}:${port}`
 }
 
-/** A token of the development key. */
+/** Mints a token with the development key. */
 export const mint = Effect.fnUntraced(function*(
   secret: Redacted.Redacted,
   { jti, sub = "developer", validFor = Duration.days(30) }: {

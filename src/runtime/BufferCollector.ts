@@ -1,6 +1,6 @@
 /**
- * Keeps the memory of uploads small: V8 lets 64 MB of dead buffers gather outside of its heap before it collects, and they
- * are young, so a minor collection of some 1.5 ms frees them. It also costs less than the major one that would follow.
+ * Bounds the memory of uploads. V8 accumulates 64 MB of dead buffers outside of its heap before it collects them. They are
+ * young, so a minor collection of about 1.5 ms frees them, which is cheaper than the major one that would follow.
  */
 import { Layer } from "effect"
 import * as v8 from "node:v8"

@@ -1,7 +1,7 @@
-/** How a process of ours ends, and in which words it says why. */
+/** Exit codes and error messages of the service and its command line. */
 import { Cause, Exit, Predicate, type Runtime } from "effect"
 
-/** The words of the failure at the bottom: a refused connection, a wrong password. */
+/** The message of the root cause, such as a refused connection or a wrong password. */
 export const innermost = (error: unknown): string => {
   const deeper = Predicate.hasProperty(error, "reason")
     ? error.reason
@@ -12,6 +12,6 @@ export const innermost = (error: unknown): string => {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** A drain that a signal asked for is a success. */
+/** A shutdown by a signal exits with 0. */
 export const teardown: Runtime.Teardown = (exit, onExit) =>
   onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)

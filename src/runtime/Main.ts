@@ -6,19 +6,23 @@ import * as AppConfig from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
 import { innermost, teardown } from "./Endings.ts"
 import * as Observability from "./Observability.ts"
+import * as Watchdog from "./Watchdog.ts"
 
 const main = Effect.fnUntraced(function*(environment: NodeJS.ProcessEnv) {
   const config = yield* AppConfig.load(environment)
   const launch = Layer.effectDiscard(Banner.print(config)).pipe(Layer.provideMerge(App.layer(config)), Layer.launch)
   return yield* launch.pipe(
-    Effect.provide(Observability.layer(config.telemetry)),
+    Effect.provide([
+      Observability.layer(config.telemetry),
+      Watchdog.layer(config.watchdogTimeout, config.isProduction)
+    ]),
     Effect.provideService(References.MinimumLogLevel, config.logLevel),
     Effect.provide(Logger.layer([config.isProduction ? Logger.consoleJson : Logger.consolePretty()]))
   )
 })
 
-/** Runs the service. What the operator can mend is told in its own words, without a stack. */
-export const explained = (environment: NodeJS.ProcessEnv) =>
+/** Runs the service. Prints failures that the operator can fix without a stack trace. */
+export const run = (environment: NodeJS.ProcessEnv) =>
   main(environment).pipe(Effect.tapCause((cause) => {
     if (Cause.hasInterruptsOnly(cause)) return Effect.void
     const error = Option.getOrUndefined(Cause.findErrorOption(cause))
@@ -30,7 +34,7 @@ export const explained = (environment: NodeJS.ProcessEnv) =>
       case "ServeError":
         return Console.error(`The service cannot listen: ${String(error.cause)}`)
       case "SocketServerError":
-        return Console.error(`The service cannot listen for the other nodes: ${innermost(error)}`)
+        return Console.error(`The service cannot listen for other nodes: ${innermost(error)}`)
       case "SqlError":
         return Console.error(`The database cannot be used: ${innermost(error)}`)
       default:
@@ -40,7 +44,7 @@ export const explained = (environment: NodeJS.ProcessEnv) =>
 
 if (import.meta.main) {
   if (existsSync(".env")) process.loadEnvFile()
-  NodeRuntime.runMain(explained(process.env), {
+  NodeRuntime.runMain(run(process.env), {
     disableErrorReporting: true,
     teardown
   })

@@ -1,6 +1,6 @@
 /**
- * Where traces, metrics and logs go: by OTLP where an endpoint is set, and no span is made anywhere where none is. Services
- * know of none of it. A collector that is down, slow or hangs costs its data and nothing else.
+ * Exports traces, metrics and logs over OTLP when an endpoint is set; otherwise no spans are created. Services do not
+ * depend on it. If the collector is down, slow or hangs, only its data is lost.
  */
 import { NodeHttpClient } from "@effect/platform-node"
 import { Duration, Effect, Layer, Logger, Redacted, References, Tracer } from "effect"
@@ -17,31 +17,31 @@ import { version } from "./Version.ts"
 
 const defaultName = "async-task-service"
 
-/** Exports under way; what comes while a slow collector holds them all is dropped. */
+/** Maximum number of concurrent exports. Further exports are dropped. */
 const maxExports = 8
 
-/** For what is not sent yet when the node stops. */
+/** Time limit of the final export when the node stops. */
 const shutdownTimeout = Duration.seconds(2)
 
-const ownBeginnings = new Set<string>([...Object.values(TaskTraces.names), "core stop"])
+const taskSpans = new Set<string>([...Object.values(TaskTraces.names), "core stop"])
 
-/** A request, as `Routes` and `Rpc` name their spans, or what is done about a task; not what nodes say to each other. */
-const begins = ({ kind, name }: { readonly kind: Tracer.SpanKind; readonly name: string }) =>
-  kind === "server" ? /^[A-Z]+( |$)/.test(name) || name.startsWith(`${Rpc.spanPrefix}.`) : ownBeginnings.has(name)
+/** Whether a span may start a trace: requests (named by `Routes` and `Rpc`) and task work, but not calls between nodes. */
+const mayStartTrace = ({ kind, name }: { readonly kind: Tracer.SpanKind; readonly name: string }) =>
+  kind === "server" ? /^[A-Z]+( |$)/.test(name) || name.startsWith(`${Rpc.spanPrefix}.`) : taskSpans.has(name)
 
-/** Says once that telemetry is not taken, and once that it is again. */
+/** The HTTP client of the exporter. Logs when exports begin to fail and when they succeed again. */
 const layerClient = ({ endpoint, timeout }: Telemetry) =>
   Layer.effect(
     HttpClient.HttpClient,
     Effect.map(HttpClient.HttpClient, (client) => {
-      let isTaken = true
-      let underWay = 0
-      // What comes before the host may be a password.
+      let isHealthy = true
+      let inFlight = 0
+      // The host only: the URL may contain a password.
       const collector = new URL(endpoint).host
-      const turn = (taken: boolean, log: Effect.Effect<void>) =>
+      const onChange = (healthy: boolean, log: Effect.Effect<void>) =>
         Effect.suspend(() => {
-          if (isTaken === taken) return Effect.void
-          isTaken = taken
+          if (isHealthy === healthy) return Effect.void
+          isHealthy = healthy
           return log
         })
       return client.pipe(
@@ -52,18 +52,18 @@ const layerClient = ({ endpoint, timeout }: Telemetry) =>
             })
           const bounded = Effect.timeoutOrElse(effect, {
             duration: timeout,
-            orElse: () => Effect.fail(failed(`no answer within ${Duration.format(timeout)}`))
+            orElse: () => Effect.fail(failed(`no response within ${Duration.format(timeout)}`))
           })
           return Effect.suspend(() => {
-            if (underWay >= maxExports) return Effect.fail(failed("too many exports are under way"))
-            underWay++
-            return Effect.ensuring(bounded, Effect.sync(() => underWay--))
+            if (inFlight >= maxExports) return Effect.fail(failed("too many concurrent exports"))
+            inFlight++
+            return Effect.ensuring(bounded, Effect.sync(() => inFlight--))
           })
         }),
         HttpClient.filterStatusOk,
-        HttpClient.tap(() => turn(true, Effect.logInfo(`telemetry is taken at ${collector} again`))),
+        HttpClient.tap(() => onChange(true, Effect.logInfo(`telemetry export to ${collector} succeeds again`))),
         HttpClient.tapError(({ message }) =>
-          turn(false, Effect.logWarning(`telemetry is not taken at ${collector}: ${message}`))
+          onChange(false, Effect.logWarning(`telemetry export to ${collector} fails: ${message}`))
         )
       )
     })
@@ -86,7 +86,7 @@ const layerExport = (telemetry: Telemetry) => {
     Tracer.Tracer,
     Effect.map(
       OtlpTracer.make(options("traces")),
-      (tracer) => sampled(tracer, sampler, begins)
+      (tracer) => sampled(tracer, sampler, mayStartTrace)
     )
   )
   return Layer.mergeAll(
@@ -95,7 +95,7 @@ const layerExport = (telemetry: Telemetry) => {
     Logger.layer([OtlpLogger.make(options("logs"))], { mergeWithExisting: true }),
     Layer.succeed(HttpMiddleware.SpanNameGenerator, Routes.spanName),
     Layer.succeed(HttpMiddleware.TracerDisabledWhen, (request) => !Routes.isWorthATrace(request)),
-    // Nobody knows what clients put into queries.
+    // Redact all query parameters: clients may put secrets into them.
     Layer.succeed(UrlParams.CurrentRedactedNames, [/^/])
   ).pipe(
     Layer.provide(OtlpExporter.layerFlusher),

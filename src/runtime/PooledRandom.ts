@@ -1,4 +1,4 @@
-/** Node's secure random bytes, drawn from the system a page at a time: ids are made too often for a call each. */
+/** Cryptographically secure random bytes, fetched one page at a time: a system call for each id is too slow. */
 import { Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { randomFillSync } from "node:crypto"
@@ -15,7 +15,7 @@ export const layer = Layer.sync(SecureRandom.SecureRandom, () => {
       used = 0
     }
     const bytes = page.slice(used, used + size)
-    // Bytes once given out must not be found in memory.
+    // Erase the returned bytes, so that a memory dump does not reveal them.
     page.fill(0, used, used + size)
     used += size
     return bytes

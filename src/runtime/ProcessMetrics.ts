@@ -1,12 +1,12 @@
-/** The process's own gauges, read when someone looks. */
+/** Gauges of the process, evaluated when metrics are collected. */
 import { Effect, Layer } from "effect"
 import { monitorEventLoopDelay, performance } from "node:perf_hooks"
 import * as Metrics from "../services/Metrics.ts"
 
-/** Milliseconds that a look at the event loop holds for, so that two who look do not take it from each other. */
-const span = 10_000
+/** Milliseconds of one measurement of the event loop. Collectors within it share its result, since reading resets it. */
+const measurementInterval = 10_000
 
-/** Milliseconds between the timers that the event loop's delay is measured by; they are no part of it. */
+/** Interval in milliseconds of the histogram's timer, which is subtracted from the measured delays. */
 const resolution = 20
 
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
@@ -18,28 +18,28 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     }),
     (histogram) => Effect.sync(() => histogram.disable())
   )
-  let since = performance.eventLoopUtilization()
-  let lookedAt = -span
-  let looked = { p50: 0, p99: 0, max: 0, utilization: 0 }
+  let baseline = performance.eventLoopUtilization()
+  let measuredAt = -measurementInterval
+  let measured = { p50: 0, p99: 0, max: 0, utilization: 0 }
   const seconds = (nanos: number) => Math.max(0, nanos / 1e9 - resolution / 1000)
-  const look = () => {
-    if (performance.now() - lookedAt < span || delays.count === 0) return looked
-    const utilization = performance.eventLoopUtilization(since).utilization
-    looked = {
+  const measure = () => {
+    if (performance.now() - measuredAt < measurementInterval || delays.count === 0) return measured
+    const utilization = performance.eventLoopUtilization(baseline).utilization
+    measured = {
       p50: seconds(delays.percentile(50)),
       p99: seconds(delays.percentile(99)),
       max: seconds(delays.max),
       utilization
     }
     delays.reset()
-    since = performance.eventLoopUtilization()
-    lookedAt = performance.now()
-    return looked
+    baseline = performance.eventLoopUtilization()
+    measuredAt = performance.now()
+    return measured
   }
   for (const statistic of ["p50", "p99", "max"] as const) {
-    yield* Metrics.eventLoopDelays[statistic].observe(() => look()[statistic])
+    yield* Metrics.eventLoopDelays[statistic].observe(() => measure()[statistic])
   }
-  yield* Metrics.eventLoopUtilization.observe(() => look().utilization)
+  yield* Metrics.eventLoopUtilization.observe(() => measure().utilization)
   yield* Metrics.memory.observe(() => process.memoryUsage.rss())
   yield* Metrics.heap.observe(() => process.memoryUsage().heapUsed)
   for (const mode of ["user", "system"] as const) {

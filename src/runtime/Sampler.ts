@@ -1,4 +1,4 @@
-/** Which traces are kept, as OTEL_TRACES_SAMPLER says; what a timer does by itself is no trace. */
+/** Head sampling as OTEL_TRACES_SAMPLER specifies it. Background work, such as timers and sweeps, starts no traces. */
 import { Option, Tracer } from "effect"
 
 export const samplers = [
@@ -12,32 +12,32 @@ export const samplers = [
 
 export interface Sampler {
   readonly name: typeof samplers[number]
-  /** The share that the ratio samplers keep. */
+  /** The share of traces that the ratio samplers keep, from 0 to 1. */
   readonly ratio: number
 }
 
-const shareOf = ({ name, ratio }: Sampler) => name.endsWith("on") ? 1 : name.endsWith("off") ? 0 : ratio
+const ratioOf = ({ name, ratio }: Sampler) => name.endsWith("on") ? 1 : name.endsWith("off") ? 0 : ratio
 
-/** The same for all who share the ratio, since it is drawn from the trace's id. */
-const isKept = (traceId: string, share: number) => Number.parseInt(traceId.slice(-13), 16) / 2 ** 52 >= 1 - share
+/** Depends on the trace id only, so all services with the same ratio keep the same traces. */
+const isKept = (traceId: string, ratio: number) => Number.parseInt(traceId.slice(-13), 16) / 2 ** 52 >= 1 - ratio
 
-/** `begins` tells of a span without a parent in this process whether it is one that a trace begins with. */
+/** `mayStartTrace` decides which spans without a parent in this process may start a trace. */
 export const sampled = (
   tracer: Tracer.Tracer,
   sampler: Sampler,
-  begins: (span: { readonly name: string; readonly kind: Tracer.SpanKind }) => boolean
+  mayStartTrace: (span: { readonly name: string; readonly kind: Tracer.SpanKind }) => boolean
 ): Tracer.Tracer => {
-  const share = shareOf(sampler)
+  const ratio = ratioOf(sampler)
   const isParentBased = sampler.name.startsWith("parentbased")
   return Tracer.make({
     span: (options) => {
       const parent = Option.getOrUndefined(options.parent)
-      const mayBegin = begins(options)
-      const isDecided = parent !== undefined && (parent._tag === "Span" || isParentBased || !mayBegin)
-      if (isDecided) return tracer.span(options)
-      if (!mayBegin) return tracer.span({ ...options, sampled: false })
+      const mayStart = mayStartTrace(options)
+      const inheritsDecision = parent !== undefined && (parent._tag === "Span" || isParentBased || !mayStart)
+      if (inheritsDecision) return tracer.span(options)
+      if (!mayStart) return tracer.span({ ...options, sampled: false })
       const kept = tracer.span({ ...options, sampled: true })
-      return isKept(kept.traceId, share) ? kept : tracer.span({ ...options, sampled: false })
+      return isKept(kept.traceId, ratio) ? kept : tracer.span({ ...options, sampled: false })
     },
     ...(tracer.context === undefined ? {} : { context: tracer.context })
   })

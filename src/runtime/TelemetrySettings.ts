@@ -1,4 +1,4 @@
-/** OpenTelemetry's own variables, as far as they are heeded: where telemetry goes, whose it is, and how much of it. */
+/** The supported OpenTelemetry variables: endpoint, resource and sampling. */
 import { Config, Duration, Effect, Redacted, Schema } from "effect"
 import { type Sampler, samplers } from "./Sampler.ts"
 
@@ -7,10 +7,10 @@ export interface Telemetry {
   readonly endpoint: string
   readonly protocol: "http/protobuf" | "http/json"
   readonly headers: Redacted.Redacted<Readonly<Record<string, string>>>
-  /** Of the resource: `service.name` and the like. */
+  /** Resource attributes, such as `service.name`. */
   readonly attributes: Readonly<Record<string, string>>
   readonly sampler: Sampler
-  /** One clock over each export. */
+  /** Time limit of one export. */
   readonly timeout: Duration.Duration
   readonly metricsInterval: Duration.Duration
 }
@@ -19,28 +19,33 @@ export const settings = [
   {
     names: ["OTEL_EXPORTER_OTLP_ENDPOINT"],
     default: "unset",
-    meaning: "base URL of a collector that takes traces, metrics and logs by OTLP over HTTP"
+    meaning: "base URL of the collector that receives traces, metrics and logs by OTLP over HTTP"
   },
   {
     names: ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TIMEOUT"],
     default: "`http/protobuf`, none, `10000`",
-    meaning: "or `http/json`; comma list of `name=value` that goes with each export; milliseconds that one may take"
+    meaning:
+      "`http/protobuf` or `http/json`; comma-separated `name=value` headers of each export; timeout of an export in milliseconds"
   },
   {
     names: ["OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"],
     default: "`async-task-service`, none",
-    meaning: "whose telemetry it is; attributes as a comma list of `name=value`"
+    meaning: "service name; resource attributes as comma-separated `name=value`"
   },
   {
     names: ["OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"],
     default: "`parentbased_always_on`, `1`",
     meaning:
-      "which traces are kept: `always_on`, `always_off` or `traceidratio`, with `parentbased_` before it or without; the ratio"
+      "sampler: `always_on`, `always_off` or `traceidratio`, optionally with the prefix `parentbased_`; the ratio from 0 to 1"
   },
-  { names: ["OTEL_METRIC_EXPORT_INTERVAL"], default: "`10000`", meaning: "milliseconds between two exports of metrics" }
+  {
+    names: ["OTEL_METRIC_EXPORT_INTERVAL"],
+    default: "`10000`",
+    meaning: "interval between exports of metrics in milliseconds"
+  }
 ]
 
-/** How `AppConfig` reads a variable; what is wrong with it is collected there. */
+/** How `AppConfig` reads a variable. It collects the errors of all variables. */
 interface Reader {
   readonly env: Readonly<Record<string, string>>
   readonly read: <A>(name: string, config: Config.Config<A>, absent: A) => Effect.Effect<A>
@@ -51,17 +56,17 @@ interface Reader {
 
 const Ratio = Schema.FiniteFromString.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
 
-/** Names and values as in a URL's query; a value may be secret, and is in no message. */
+/** Parses percent-encoded `name=value` pairs. Values may be secret, so errors do not contain them. */
 const pairsOf = (text: string): Readonly<Record<string, string>> =>
   Object.fromEntries(
     text.split(",").filter((pair) => pair.trim() !== "").map((pair) => {
       const [name = "", ...value] = pair.split("=").map((part) => decodeURIComponent(part.trim()))
-      if (name === "" || value.length === 0) throw new Error("expected a comma list of name=value")
+      if (name === "" || value.length === 0) throw new Error("expected comma-separated name=value pairs")
       return [name, value.join("=")]
     })
   )
 
-/** Undefined where no one takes it. */
+/** Undefined when no endpoint is set. */
 export const load = Effect.fnUntraced(function*({ count, derive, env, read, url }: Reader) {
   const option = <A>(name: string, config: (name: string) => Config.Config<A>, absent: A) =>
     read(name, config(name), absent)

@@ -1,7 +1,6 @@
 /**
- * From the host of a URL to the addresses that may be connected to: resolved once, all of them checked. Names are asked of
- * DNS itself, off the thread pool that slow names would fill; only a host that the operator listed is looked up as the
- * system does it.
+ * Resolves the host of a webhook URL once and checks all of its addresses. Names are resolved by DNS queries rather than by
+ * `getaddrinfo`, because slow names would fill its thread pool. Only hosts that the operator listed use the system's resolver.
  */
 import { Effect } from "effect"
 import { promises as dns } from "node:dns"
@@ -16,16 +15,16 @@ export interface Resolver {
 const refused = new NoAnswer({ error: "address_refused" })
 const notResolved = new NoAnswer({ error: "name_not_resolved" })
 
-/** RFC 6761: these are loopback, whatever DNS says. */
+/** RFC 6761: these names are loopback, whatever DNS returns. */
 const isLocalhost = (name: string) => /^(.+\.)?localhost\.?$/.test(name)
 
-/** `servers` are the system's unless given. */
+/** `servers` are DNS servers as `address:port`. Default: those of the system. */
 export const make = (guard: AddressGuard, servers?: ReadonlyArray<string>): Resolver => {
   const resolver = new dns.Resolver({ timeout: 2000, tries: 2 })
   if (servers !== undefined) resolver.setServers(servers)
 
-  const query = (ask: () => Promise<Array<string>>) =>
-    Effect.tryPromise({ try: ask, catch: () => notResolved }).pipe(Effect.orElseSucceed((): Array<string> => []))
+  const query = (send: () => Promise<Array<string>>) =>
+    Effect.tryPromise({ try: send, catch: () => notResolved }).pipe(Effect.orElseSucceed((): Array<string> => []))
 
   const lookUp = (name: string): Effect.Effect<ReadonlyArray<string>, NoAnswer> => {
     if (isIP(name) !== 0) return Effect.succeed([name])

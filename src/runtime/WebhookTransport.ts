@@ -1,8 +1,8 @@
 /**
- * Posts webhooks over undici: to the very addresses that were resolved and checked, over TLS 1.2 or later, verified, in
- * HTTP/1.1. It follows no redirect, tries nothing twice, adds no header, unpacks nothing, and reads little of an answer.
+ * Posts webhooks over undici with HTTP/1.1 and verified TLS 1.2 or later. Connects only to the addresses that were resolved
+ * and checked. Follows no redirects, does not retry, adds no headers, does not decompress, and bounds the response size.
  */
-import { type Dispatcher, Pool } from "@effect/platform-node/Undici"
+import { Pool } from "@effect/platform-node/Undici"
 import { Duration, Effect, Layer } from "effect"
 import { isIP } from "node:net"
 import { unescape } from "node:querystring"
@@ -10,20 +10,21 @@ import * as Limits from "../domain/Limits.ts"
 import type { AttemptError } from "../domain/Webhook.ts"
 import { Settings } from "../services/Settings.ts"
 import { NoAnswer, WebhookSender } from "../services/WebhookSender.ts"
+import { exchange } from "./UndiciExchange.ts"
 import type { Resolver } from "./WebhookResolver.ts"
 
-/** A connection that has nothing to do is kept this long, in milliseconds: targets close theirs soon, too. */
+/** Milliseconds for which an idle connection is kept. Short, because targets close idle connections too. */
 const keepAlive = 2000
 
-/** How long the rest of an answer is waited for once its status is known, in milliseconds. */
-const remainderTimeout = 1000
+/** Milliseconds in which the response body must end after the status has arrived; then the connection is closed. */
+const bodyTimeout = 1000
 
-/** Connections to one place; those that an answer still drips on are among them. */
+/** Maximum number of connections of one pool, including those whose response body has not ended. */
 const connections = 64
 
 type Headers = Readonly<Record<string, string>>
 
-/** What a URL says before its host. */
+/** Basic authentication from the credentials in a URL. */
 const credentialsOf = ({ password, username }: URL): Headers => {
   if (username === "" && password === "") return {}
   const credentials = Buffer.from(`${unescape(username)}:${unescape(password)}`)
@@ -45,20 +46,21 @@ const classify = (error: unknown): AttemptError => {
   return "connection_failed"
 }
 
-interface Place {
+/** The connections to one origin at one set of addresses. */
+interface PooledTarget {
   readonly pool: Pool
   inFlight: number
 }
 
-/** `authority` is the only certificate authority to trust, when given. */
+/** `authority` is a CA certificate in PEM. When given, no other is trusted. */
 export const layer = (resolver: Resolver, authority?: string) =>
   Layer.effect(
     WebhookSender,
     Effect.gen(function*() {
       const { webhookTimeout } = yield* Settings
-      const places = new Map<string, Place>()
+      const targets = new Map<string, PooledTarget>()
       yield* Effect.addFinalizer(() =>
-        Effect.promise(() => Promise.all([...places.values()].map(({ pool }) => pool.destroy())))
+        Effect.promise(() => Promise.all([...targets.values()].map(({ pool }) => pool.destroy())))
       )
 
       const makePool = (origin: string, addresses: ReadonlyArray<string>) =>
@@ -69,7 +71,7 @@ export const layer = (resolver: Resolver, authority?: string) =>
           keepAliveTimeout: keepAlive,
           keepAliveMaxTimeout: keepAlive,
           maxHeaderSize: Limits.webhookAnswerBytes,
-          // One clock holds over all of it, and it is the caller's.
+          // The caller's timeout covers the whole attempt.
           headersTimeout: 0,
           bodyTimeout: 0,
           connect: {
@@ -82,59 +84,42 @@ export const layer = (resolver: Resolver, authority?: string) =>
           }
         })
 
-      const enter = (key: string, origin: string, addresses: ReadonlyArray<string>): Place => {
-        const place = places.get(key) ?? { pool: makePool(origin, addresses), inFlight: 0 }
-        places.set(key, place)
-        place.inFlight += 1
-        return place
+      const acquire = (key: string, origin: string, addresses: ReadonlyArray<string>): PooledTarget => {
+        const target = targets.get(key) ?? { pool: makePool(origin, addresses), inFlight: 0 }
+        targets.set(key, target)
+        target.inFlight += 1
+        return target
       }
 
-      const leave = (key: string, place: Place) => {
-        place.inFlight -= 1
-        if (place.inFlight > 0) return
+      const release = (key: string, target: PooledTarget) => {
+        target.inFlight -= 1
+        if (target.inFlight > 0) return
         setTimeout(() => {
-          if (place.inFlight > 0 || places.get(key) !== place) return
-          places.delete(key)
-          void place.pool.destroy()
+          if (target.inFlight > 0 || targets.get(key) !== target) return
+          targets.delete(key)
+          void target.pool.destroy()
         }, keepAlive).unref()
       }
 
       const dispatch = (key: string, url: URL, addresses: ReadonlyArray<string>, headers: Headers, body: Uint8Array) =>
         Effect.callback<number, NoAnswer>((resume) => {
-          const place = enter(key, url.origin, addresses)
-          let controller: Dispatcher.DispatchController | undefined
-          let isWanted = true
-          let received = 0
-          let clock: NodeJS.Timeout | undefined
-          const breakOff = () => controller?.abort(new Error("no longer wanted"))
-          const end = (error: AttemptError) => {
-            clearTimeout(clock)
-            leave(key, place)
-            // Without effect once the status is known.
-            resume(Effect.fail(new NoAnswer({ error })))
-          }
-          place.pool.dispatch({ path: url.pathname + url.search, method: "POST", headers, body }, {
-            onRequestStart: (started) => {
-              controller = started
-              if (!isWanted) breakOff()
-            },
-            onResponseStart: (_, status) => {
-              if (status < 200) return
-              // SPEC: the status decides. What follows is read for the sake of the connection only.
+          const target = acquire(key, url.origin, addresses)
+          const request = { path: url.pathname + url.search, method: "POST", headers, body } as const
+          let timer: NodeJS.Timeout | undefined
+          const abort = exchange(target.pool, request, Limits.webhookAnswerBytes, {
+            onHead: (status) => {
+              // The status alone decides the outcome. The body is read only so that the connection can be reused.
               resume(Effect.succeed(status))
-              clock = setTimeout(breakOff, remainderTimeout)
+              timer = setTimeout(() => abort("the response did not end"), bodyTimeout)
             },
-            onResponseData: (_, chunk) => {
-              received += chunk.length
-              if (received > Limits.webhookAnswerBytes) breakOff()
-            },
-            onResponseEnd: () => end("broken_answer"),
-            onResponseError: (_, error) => end(classify(error))
+            onEnd: (error) => {
+              clearTimeout(timer)
+              release(key, target)
+              // Has no effect when the status has arrived.
+              resume(Effect.fail(new NoAnswer({ error: error === undefined ? "broken_answer" : classify(error) })))
+            }
           })
-          return Effect.sync(() => {
-            isWanted = false
-            breakOff()
-          })
+          return Effect.sync(() => abort("interrupted"))
         })
 
       return WebhookSender.of({

@@ -3,7 +3,7 @@
  * for) it is a fiber; while it only waits it is parked as an alarm. The row is the truth: actors are a cache of what
  * happens next, so all of them may be lost and are rebuilt from rows.
  */
-import { Cause, Context, Duration, Effect, FiberSet, Layer, Option } from "effect"
+import { Cause, Context, Deferred, Duration, Effect, FiberSet, Layer, Option } from "effect"
 import { nextDue } from "../domain/Deadline.ts"
 import * as Failure from "../domain/Failure.ts"
 import { type CoreRefused, CoreUnavailable, schedule } from "../domain/HandOver.ts"
@@ -15,6 +15,7 @@ import { CoreStops } from "./CoreStops.ts"
 import * as Lateness from "./Lateness.ts"
 import * as Metrics from "./Metrics.ts"
 import { persistently } from "./Persistently.ts"
+import * as Recovery from "./Recovery.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
@@ -123,9 +124,14 @@ export class TaskActors extends Context.Service<TaskActors, {
         if (known !== undefined && known.revision > head.revision) return
         follow(head)
         const hasRun = head.status === "pending" || head.status === "processing"
-        // A pending run, and one that follows another that was known here, is new to the core, if anything.
-        const isNew = head.status === "pending" || (known !== undefined && known.runId !== head.runId)
-        if (hasRun && offered.get(head.uuid) !== head.runId) handOver(head, undefined, !isNew)
+        if (!hasRun || offered.get(head.uuid) === head.runId) return
+        // A pending run without an attempt, and one that follows another that was known here, is new to the core, if anything.
+        const isNew = known === undefined
+          ? head.status === "pending" && head.acceptanceDeadline === null
+          : head.status === "pending" || known.runId !== head.runId
+        if (isNew) return void handOver(head, undefined, false)
+        offered.set(head.uuid, head.runId)
+        recovery.add(head)
       }
 
       const wake = (head: TaskHead) =>
@@ -205,7 +211,13 @@ export class TaskActors extends Context.Service<TaskActors, {
         else yield* wake(present)
       })
 
-      const offer = Effect.fnUntraced(function*(head: TaskHead, given: Run | undefined, isRecovery: boolean) {
+      /** `attempted` is done after the first attempt, whatever came of it. */
+      const offer = Effect.fnUntraced(function*(
+        head: TaskHead,
+        given: Run | undefined,
+        isRecovery: boolean,
+        attempted: Deferred.Deferred<void>
+      ) {
         let run = given
         const attempt = (isRecovery ? inTurnOfRecovery : inTurn)(Effect.suspend(() => {
           const current = heads.get(head.uuid)
@@ -226,21 +238,29 @@ export class TaskActors extends Context.Service<TaskActors, {
           }),
           Effect.catch((error) => Effect.flatMap(withinClock(heads.get(head.uuid) ?? head, error), Effect.fail))
         )
-        yield* Effect.catch(attempt, (first) => {
-          // The schedule is made for the few that need it, and begins with the failure that there was.
-          let known: CoreUnavailable | undefined = first
-          const again = Effect.suspend(() => {
-            if (known === undefined) return Effect.andThen(refresh(head), attempt)
-            const failure = known
-            known = undefined
-            return Effect.fail(failure)
-          })
-          return Effect.ignore(Effect.retry(again, schedule))
-        })
+        yield* Effect.catch(
+          Effect.ensuring(attempt, Effect.sync(() => Deferred.doneUnsafe(attempted, Effect.void))),
+          (first) => {
+            // The schedule is made for the few that need it, and begins with the failure that there was.
+            let known: CoreUnavailable | undefined = first
+            const again = Effect.suspend(() => {
+              if (known === undefined) return Effect.andThen(refresh(head), attempt)
+              const failure = known
+              known = undefined
+              return Effect.fail(failure)
+            })
+            return Effect.ignore(Effect.retry(again, schedule))
+          }
+        )
       })
 
-      const handOver = (head: TaskHead, run: Run | undefined, isRecovery: boolean): void => {
-        if (handOvers.has(head.runId)) return
+      /** Returns what is done after the first attempt. */
+      const handOver = (head: TaskHead, run: Run | undefined, isRecovery: boolean): Deferred.Deferred<void> => {
+        const attempted = Deferred.makeUnsafe<void>()
+        if (handOvers.has(head.runId)) {
+          Deferred.doneUnsafe(attempted, Effect.void)
+          return attempted
+        }
         offered.set(head.uuid, head.runId)
         handOvers.add(head.runId)
         if (isRecovery) recoveries++
@@ -250,7 +270,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         supervise(
           head,
           Effect.ensuring(
-            inTrace(offer(head, run, isRecovery)),
+            inTrace(offer(head, run, isRecovery, attempted)),
             Effect.sync(() => {
               handOvers.delete(head.runId)
               if (isRecovery) recoveries--
@@ -259,7 +279,20 @@ export class TaskActors extends Context.Service<TaskActors, {
             })
           )
         )
+        return attempted
       }
+
+      const recovery = yield* Recovery.make({
+        isWanted: ({ runId, uuid }) => {
+          const current = heads.get(uuid)
+          return current?.runId === runId && current.status !== "interrupted" && ownership.isMine(uuid)
+        },
+        // A pending run has its turn among the new ones: its acceptance deadline is as near.
+        offer: (head) =>
+          Effect.suspend(() => Deferred.await(handOver(head, undefined, heads.get(head.uuid)?.status !== "pending"))),
+        fail: (head) =>
+          Effect.asVoid(persistently(end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed }))))
+      })
 
       const begin = (head: TaskHead, run?: Run) =>
         Effect.suspend(() => {
@@ -276,7 +309,10 @@ export class TaskActors extends Context.Service<TaskActors, {
         const gone = [...heads.values()].filter(({ uuid }) => !ownership.isMine(uuid))
         for (const { uuid } of gone) forget(uuid)
         const pending = gone.filter(({ status }) => status === "pending")
-        return Effect.forEach(pending, ({ uuid }) => notifications.publish(uuid), { discard: true })
+        return Effect.andThen(
+          Effect.forEach(pending, ({ uuid }) => notifications.publish(uuid), { discard: true }),
+          recovery.release(ownership.isMine)
+        )
       })
 
       return TaskActors.of({

@@ -1,4 +1,4 @@
-/** The command line as it is typed: a process a command, its output and its exit code. */
+/** The command line as a user runs it: one process for each command, its output and its exit code. */
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import * as fs from "node:fs"
@@ -53,7 +53,7 @@ const json = async (...args: ReadonlyArray<string>) => {
 }
 
 describe("the command line", () => {
-  it("creates and watches; stdout has the answer alone", async () => {
+  it("creates and watches a task, with only the result on stdout", async () => {
     const { code, err, out } = await run("create", "--watch", "What", "is", "6", "*", "7?")
     assert.strictEqual(code, 0, err)
     assert.match(out, /completed/)
@@ -61,11 +61,14 @@ describe("the command line", () => {
     assert.match(err, /^created {2}[0-9a-f-]{36}\n.*pending\n/)
   })
 
-  it("answers tool calls, and cancels", async () => {
+  it("submits tool results and cancels tasks", async () => {
     const { uuid } = await json("create", "-a", "2", "--tool", "look", "call look")
     const watched = await run("watch", uuid)
-    assert.deepStrictEqual([watched.code, /waits for call_look: look\({}\)/.test(watched.out)], [0, true])
-    assert.deepStrictEqual(await json("results", uuid, `call_look={"found": true}`), { uuid, status: "processing" })
+    assert.deepStrictEqual([watched.code, /pending call call_look: look\({}\)/.test(watched.out)], [0, true])
+    assert.deepStrictEqual(await json("submit-results", uuid, `call_look={"found": true}`), {
+      uuid,
+      status: "processing"
+    })
     const resumed = await run("watch", uuid)
     assert.match(resumed.out, /call_look answered {"found":true}/)
     assert.match(resumed.err, /interrupted\n.*processing\n.*completed$/)
@@ -75,14 +78,14 @@ describe("the command line", () => {
     const again = await run("cancel", other)
     assert.deepStrictEqual([again.code, again.err], [1, "The task is canceled, not interrupted."])
     const watchedAgain = await run("watch", other)
-    assert.deepStrictEqual([watchedAgain.code, /The task is canceled/.test(watchedAgain.err)], [1, true])
+    assert.deepStrictEqual([watchedAgain.code, /Task canceled/.test(watchedAgain.err)], [1, true])
     assert.deepStrictEqual((await json("list", "-s", "canceled", "-s", "failed")).map((task: any) => task.uuid), [
       other
     ])
     assert.lengthOf(await json("list", "-n", "1"), 1)
   })
 
-  it("uploads, and sends files along", async () => {
+  it("uploads files and attaches them to a task", async () => {
     const file = path.join(folder, "notes.txt")
     fs.writeFileSync(file, "hello")
     const { file: { name }, url } = await json("upload", file)
@@ -90,7 +93,7 @@ describe("the command line", () => {
     assert.match((await run("create", "--watch", "-f", file, "summarize: it")).out, /completed/)
   })
 
-  it("tells every broken field, and what it could not reach", async () => {
+  it("reports every invalid field and an unreachable service", async () => {
     const broken = await run("create", "-a", "0", "--body", `{"max_execution_time": 0}`, "x", "--json")
     assert.strictEqual(broken.code, 1)
     assert.sameMembers(Object.keys(JSON.parse(broken.err).errors), ["assistant_id", "max_execution_time"])
@@ -98,13 +101,43 @@ describe("the command line", () => {
     assert.strictEqual(lost.code, 1)
     assert.match(lost.err, /could not be reached/)
     assert.strictEqual((await run("create", "--body", "[]", "x")).err, "--body must be a JSON object")
-    assert.strictEqual((await run("results", "x", "call=oops")).err, "The result of call is not valid JSON")
-    assert.strictEqual((await run("cancel")).err, "Give either a uuid or --interrupted")
-    assert.match((await run("cancel", "--interrupted", "-r", "late")).err, /^--reason goes with a uuid/)
-    assert.strictEqual((await run("nonsense")).code, 1)
+    assert.strictEqual((await run("submit-results", "x", "call=oops")).err, "The result of call is not valid JSON")
+    assert.strictEqual((await run("cancel")).err, "Specify either a uuid or --interrupted")
+    assert.match((await run("cancel", "--interrupted", "-r", "late")).err, /^--reason requires a uuid/)
   })
 
-  it("mints, revokes, migrates and looks after its surroundings", async () => {
+  it("reports a usage error in one line and names the help command", async () => {
+    const missing = await run("get")
+    assert.deepStrictEqual([missing.code, missing.out], [1, ""])
+    assert.strictEqual(
+      missing.err,
+      `Missing required argument: uuid\nRun "async-task-service get --help" for usage.`
+    )
+    const unknown = await run("nonsense")
+    assert.deepStrictEqual([unknown.code, unknown.out], [1, ""])
+    assert.match(unknown.err, /^Unknown subcommand "nonsense".*\nRun "async-task-service --help" for usage\.$/)
+    const flags = await run("cluster", "--foo", "--json")
+    assert.deepStrictEqual([flags.code, flags.out], [1, ""])
+    assert.match(JSON.parse(flags.err).message, /^Unrecognized flag: --foo/)
+  })
+
+  it("accepts the former names of commands and hides them from help and completions", async () => {
+    for (const [former, name] of [["results", "submit-results"], ["rebalance", "undrain"]] as const) {
+      const [help, usage, completions] = await Promise.all([
+        run("--help"),
+        run(former, "--help"),
+        run("--completions", "bash")
+      ])
+      assert.match(help.out, new RegExp(`^  ${name} `, "m"))
+      assert.notMatch(help.out, new RegExp(`^  ${former} `, "m"))
+      assert.include(usage.out, `async-task-service ${former}`)
+      assert.notMatch(completions.out, new RegExp(`\\s${former}\\s`))
+    }
+    assert.strictEqual((await run("results", "x", "call=oops")).err, "The result of call is not valid JSON")
+    assert.isFalse((await json("rebalance")).members[0].drained)
+  })
+
+  it("mints and revokes tokens, migrates the database and diagnoses a deployment", async () => {
     const { token } = await json("token", "--sub", "rosa", "--jti", "one", "--valid-for", "1 hour")
     assert.strictEqual((await run("list", "--token", token)).out, "No tasks.")
     assert.deepStrictEqual(await json("revoke", "--jti", "one"), { revoked: true })
@@ -121,24 +154,24 @@ describe("the command line", () => {
       ["clock", true]
     ])
     const sick = await run("doctor", "--url", "http://127.0.0.1:1")
-    assert.deepStrictEqual([sick.code, sick.err], [1, "Not well: service, clock"])
+    assert.deepStrictEqual([sick.code, sick.err], [1, "Failed checks: service, clock"])
   })
 
-  it("shows the nodes, drains this one and takes it in again", async () => {
+  it("lists the nodes, drains one and undrains it", async () => {
     const alone = { shards: null, is_self: true, drained: false, tasks: 0, lateness_ms: 0 }
     const { members } = await json("cluster")
     assert.lengthOf(members, 1)
     assert.deepInclude(members[0], alone)
-    assert.match((await run("drain")).out, /^node .*\n127.0.0.1:\d+ .* this one, drained$/)
+    assert.match((await run("drain")).out, /^NODE .*\n127.0.0.1:\d+ .* self, drained$/)
     assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 503)
-    assert.deepInclude((await json("rebalance")).members[0], alone)
+    assert.deepInclude((await json("undrain")).members[0], alone)
     assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 200)
     const { code, err } = await run("cluster", "--internal-token", "wrong")
     assert.strictEqual(code, 1)
-    assert.match(err, /could not be asked/)
+    assert.match(err, /^Request to the service at .* failed: /)
   })
 
-  it("holds this very service to the interface", async () => {
+  it("passes its own conformance suite", async () => {
     const other = (await json("token", "--sub", "someone-else")).token
     const fresh = (await json("token", "--sub", "conformer")).token
     const report = await json("conformance", "--token", fresh, "--other-token", other, "--tools-assistant", "2")
@@ -148,7 +181,7 @@ describe("the command line", () => {
     assert.strictEqual(elsewhere.code, 1)
   })
 
-  it("finds the service at PORT, and serves at --port", async () => {
+  it("connects to the service at PORT and serves on --port", async () => {
     const { TASK_SERVICE_URL, ...settings } = environment()
     const ask = (port: string) =>
       new Promise<string>((resolve) =>
@@ -173,7 +206,7 @@ describe("the command line", () => {
 })
 
 describe("serve --test-clock", () => {
-  it("lets a client in any language move the clock and drive the core", async () => {
+  it("lets a client in any language advance the clock and control the core", async () => {
     const port = await freePort()
     const child = spawn(process.execPath, [cli, "serve", "--test-clock", "--port", String(port)], {
       env: environment()

@@ -1,4 +1,4 @@
-/** The Promise and the Effect client against the whole service, with its own core and demo assistants. */
+/** The Promise and the Effect client against the whole service with its built-in core and demo assistants. */
 import { Effect, Layer, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import * as fs from "node:fs"
@@ -33,7 +33,7 @@ const ask = (text: string, assistant_id = 1) => ({ assistant_id, input: [{ type:
 const textOf = (task: { readonly turn: any }): string => task.turn.output[0].text
 
 describe("the Promise client", () => {
-  it("creates, waits and reads", async () => {
+  it("creates a task, waits for it and reads it", async () => {
     const client = clientOf("ann")
     const { status, uuid } = await client.tasks.create(ask("What is 6 * 7?"))
     assert.strictEqual(status, "pending")
@@ -43,11 +43,11 @@ describe("the Promise client", () => {
     const names: Array<string> = []
     for await (const { event } of client.tasks.events(uuid)) names.push(event)
     assert.deepStrictEqual([names[0], names.at(-1)], ["pending", "completed"])
-    for await (const _ of client.tasks.events(uuid, { after: 99 })) assert.fail("nothing was to come")
+    for await (const _ of client.tasks.events(uuid, { after: 99 })) assert.fail("unexpected event")
     assert.deepStrictEqual(await client.tasks.deliveries(uuid), [])
   })
 
-  it("runs a task with tools, one of which throws", async () => {
+  it("runs a task with tools and reports a tool that throws", async () => {
     const client = clientOf("bob")
     const updates: Array<string> = []
     const task = await client.tasks.run(ask("call weather, clock and nothing", 2), {
@@ -68,7 +68,7 @@ describe("the Promise client", () => {
     assert.deepStrictEqual(updates.slice(-2), ["interrupted", "completed"])
   })
 
-  it("stops waiting at an interrupt, and cancels", async () => {
+  it("stops waiting when the task is interrupted, and cancels it", async () => {
     const client = clientOf("cleo")
     const interrupt = async () => {
       const { uuid } = await client.tasks.create({
@@ -87,7 +87,7 @@ describe("the Promise client", () => {
     assert.deepStrictEqual(await client.tasks.cancelInterrupted(), { canceled: 1, uuids: [other] })
   })
 
-  it("lists by page and by iteration", async () => {
+  it("lists tasks by page and by iteration", async () => {
     const client = clientOf("dora")
     for (let n = 0; n < 5; n++) await client.tasks.run(ask(`echo ${n}`))
     const page = await client.tasks.list({ per_page: 2 })
@@ -98,7 +98,7 @@ describe("the Promise client", () => {
     assert.strictEqual(uuids.size, 5)
   })
 
-  it("tells what is wrong with a request", async () => {
+  it("rejects an invalid request with its field errors", async () => {
     const client = clientOf("eve")
     const error = await client.tasks.create({ assistant_id: 0, input: [] }).catch((reason: unknown) => reason)
     assert.instanceOf(error, ValidationError)
@@ -106,7 +106,7 @@ describe("the Promise client", () => {
     assert.instanceOf(await client.tasks.get("no/such").catch((reason: unknown) => reason), NotFoundError)
   })
 
-  it("uploads what is whole and what streams, with progress, and finds the link", async () => {
+  it("uploads buffers and streams with progress, and returns the download link", async () => {
     const client = clientOf("fay")
     const bytes = new Uint8Array(3 * 1024 * 1024).fill(97)
     const chunks = async function*() {
@@ -158,7 +158,7 @@ describe("the Effect client", () => {
     return Effect.runPromise(Effect.provide(effect, layer))
   }
 
-  it("runs a task with tools, one of which fails, and follows its events", () =>
+  it("runs a task with tools, reports a tool that fails, and follows the events", () =>
     runWith("gus")(Effect.gen(function*() {
       const { tasks } = yield* TaskService
       const tool = (name: string) => ({ type: "function", name }) as const
@@ -178,7 +178,7 @@ describe("the Effect client", () => {
       assert.deepStrictEqual(yield* Stream.runCollect(tasks.events(task.uuid, 99)), [])
     })))
 
-  it("fails with typed errors, uploads, and finds the link", () =>
+  it("fails with typed errors, uploads a file, and returns the download link", () =>
     runWith("hal")(Effect.gen(function*() {
       const { files, tasks } = yield* TaskService
       const missing = yield* Effect.flip(tasks.get({ params: { uuid: "none" }, query: {} }))

@@ -37,8 +37,8 @@ const list = (header: string | null) => header?.split(",").map((name) => name.tr
 
 const corsHeaders = (headers: Headers) => [...headers.keys()].filter((name) => name.startsWith("access-control-"))
 
-describe("pages of other origins", () => {
-  it("may call nothing unless they are named: no answer has a word on it", async () => {
+describe("CORS", () => {
+  it("is off by default: no response has CORS headers", async () => {
     const service = await start({})
     try {
       const answers = [
@@ -53,7 +53,7 @@ describe("pages of other origins", () => {
     }
   })
 
-  it("may when they are named, and read what they need, errors too", async () => {
+  it("allows the configured origins to read responses, headers and errors", async () => {
     const service = await start({ CORS_ORIGINS: `${app}, ${admin}` })
     try {
       for (const origin of [app, admin]) {
@@ -98,7 +98,7 @@ describe("pages of other origins", () => {
     }
   })
 
-  it("all may with *", async () => {
+  it("allows all origins with *", async () => {
     const service = await start({ CORS_ORIGINS: "*" })
     try {
       assert.strictEqual((await preflight(service, stranger)).headers.get("access-control-allow-origin"), "*")
@@ -109,7 +109,7 @@ describe("pages of other origins", () => {
     }
   })
 
-  it("must be named as origins are", async () => {
+  it("refuses to start when CORS_ORIGINS contains something other than an origin", async () => {
     for (const wrong of ["https://app.example/", "app.example", "*, https://app.example", "https://app.example/path"]) {
       const failure = await start({ CORS_ORIGINS: wrong }).then(() => "started", String)
       assert.match(failure, /CORS_ORIGINS: .* is no origin/, wrong)

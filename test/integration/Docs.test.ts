@@ -1,4 +1,4 @@
-/** The documentation page as a browser shows it, where there is one: PATH's chromium or chrome. */
+/** The documentation page in a real browser, if PATH has chromium or chrome. */
 import { existsSync } from "node:fs"
 import * as path from "node:path"
 import { type Browser, chromium, type Page } from "playwright-core"
@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => system.close())
 
 describe("/docs", () => {
-  it("has a policy that lets it load nothing from elsewhere", async () => {
+  it("has a content security policy that allows only its own origin", async () => {
     const page = await fetch(`${service.url}/docs`)
     assert.strictEqual(page.status, 200)
     const policy = (page.headers.get("content-security-policy") ?? "").split(";").map((part) => part.trim().split(" "))
@@ -35,22 +35,22 @@ describe("/docs", () => {
 describe.skipIf(executablePath === undefined)("/docs in a browser", () => {
   let browser: Browser
   let page: Page
-  const asked: Array<string> = []
-  const complaints: Array<string> = []
+  const requested: Array<string> = []
+  const errors: Array<string> = []
 
   beforeAll(async () => {
     browser = await chromium.launch({ executablePath: executablePath ?? "", args: ["--no-sandbox"] })
     page = await browser.newPage()
-    page.on("request", (request) => asked.push(request.url()))
-    page.on("pageerror", ({ message }) => complaints.push(message))
-    // A load that the policy forbids is told on the console, and is no request.
-    page.on("console", (message) => message.type() === "error" && complaints.push(message.text()))
+    page.on("request", (request) => requested.push(request.url()))
+    page.on("pageerror", ({ message }) => errors.push(message))
+    // The browser reports a load that the policy forbids on the console and sends no request.
+    page.on("console", (message) => message.type() === "error" && errors.push(message.text()))
     await page.goto(`${service.url}/docs#tag/tasks/GET/api/tasks`)
   })
 
   afterAll(() => browser.close())
 
-  it("shows every operation and its example without the internet, and calls the service with a token", async () => {
+  it("shows operations and examples without internet access, and calls the service with a token", async () => {
     await page.getByRole("heading", { name: "Create a task" }).waitFor()
     await page.getByText("Bearer YOUR_SECRET_TOKEN").first().waitFor()
     await page.getByText("019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913").first().waitFor()
@@ -59,8 +59,9 @@ describe.skipIf(executablePath === undefined)("/docs in a browser", () => {
     await page.keyboard.insertText(await mint("browser"))
     await page.getByRole("button", { name: /Send.*request/i }).last().click()
     await page.getByText("200 OK").waitFor()
-    assert.isTrue(asked.some((url) => url.startsWith(`${service.url}/api/tasks?`)))
-    assert.deepStrictEqual(asked.filter((url) => !url.startsWith(`${service.url}/`) && !url.startsWith("data:")), [])
-    assert.deepStrictEqual(complaints, [])
+    assert.isTrue(requested.some((url) => url.startsWith(`${service.url}/api/tasks?`)))
+    const foreign = requested.filter((url) => !url.startsWith(`${service.url}/`) && !url.startsWith("data:"))
+    assert.deepStrictEqual(foreign, [])
+    assert.deepStrictEqual(errors, [])
   })
 })

@@ -1,4 +1,4 @@
-/** The OpenAPI document held against others' tools: a linter, and a proxy that validates what really goes over the wire. */
+/** The OpenAPI document, checked by a linter and by a proxy that validates real requests and responses. */
 import { createConfig, lintFromString } from "@redocly/openapi-core"
 import { createLogger } from "@stoplight/prism-core"
 import { getHttpOperationsFromSpec } from "@stoplight/prism-http"
@@ -29,10 +29,10 @@ afterAll(async () => {
   removeDirectory(directory)
 })
 
-const visit = (node: unknown, path: string, look: (node: Node, path: string) => void): void => {
+const visit = (node: unknown, path: string, onNode: (node: Node, path: string) => void): void => {
   if (typeof node !== "object" || node === null) return
-  if (!Array.isArray(node)) look(node as Node, path)
-  for (const [key, inner] of Object.entries(node)) if (key !== "examples") visit(inner, `${path}/${key}`, look)
+  if (!Array.isArray(node)) onNode(node as Node, path)
+  for (const [key, inner] of Object.entries(node)) if (key !== "examples") visit(inner, `${path}/${key}`, onNode)
 }
 
 const operations = () =>
@@ -42,32 +42,34 @@ const operations = () =>
   }))
 
 describe("the document", () => {
-  it("passes a linter, strict, with nothing to say of it", async () => {
-    // Who may use the interface is not the document's to say: there is no licence to name.
+  it("passes a strict linter without problems", async () => {
+    // The interface has no license, so the document names none.
     const config = await createConfig({ extends: ["recommended-strict"], rules: { "info-license": "off" } })
     const problems = await lintFromString({ source: JSON.stringify(document), config })
     assert.deepStrictEqual(problems.map(({ message, ruleId }) => `${ruleId}: ${message}`), [])
     assert.strictEqual(document["openapi"], "3.1.0")
   })
 
-  it("describes every field, parameter and header, and closes no object", () => {
-    const silent: Array<string> = []
+  it("describes every field, parameter and header, and allows additional properties", () => {
+    const undescribed: Array<string> = []
     visit(document, "", (node, path) => {
       assert.notStrictEqual(node["additionalProperties"], false, path)
       if (path.endsWith("/properties") || path.endsWith("/headers")) {
         for (const [name, field] of Object.entries<Node>(node)) {
-          if (field["description"] === undefined && field["$ref"] === undefined) silent.push(`${path}/${name}`)
+          if (field["description"] === undefined && field["$ref"] === undefined) undescribed.push(`${path}/${name}`)
         }
       }
-      if (typeof node["in"] === "string" && node["description"] === undefined) silent.push(`${path} ${node["name"]}`)
+      if (typeof node["in"] === "string" && node["description"] === undefined) {
+        undescribed.push(`${path} ${node["name"]}`)
+      }
     })
     for (const [name, schema] of Object.entries<Node>(document["components"]["schemas"])) {
-      if (schema["description"] === undefined && schema["properties"]?.["message"] === undefined) silent.push(name)
+      if (schema["description"] === undefined && schema["properties"]?.["message"] === undefined) undescribed.push(name)
     }
-    assert.deepStrictEqual(silent, [])
+    assert.deepStrictEqual(undescribed, [])
   })
 
-  it("has a summary and an example on every operation, in and out", () => {
+  it("has a summary and examples of request and responses for every operation", () => {
     for (const { id, operation } of operations()) {
       assert.isString(operation["summary"], id)
       const json = operation["requestBody"]?.["content"]?.["application/json"]
@@ -81,14 +83,14 @@ describe("the document", () => {
     }
   })
 
-  it("tells input items and core events apart by their type", () => {
+  it("discriminates input items and core events by type", () => {
     const { CoreEvent, InputItem } = document["components"]["schemas"] as Node
     assert.deepStrictEqual(Object.keys(InputItem.discriminator.mapping), ["text", "file", "voice"])
     assert.strictEqual(InputItem.oneOf.length, 3)
     assert.strictEqual(CoreEvent.oneOf.length, 5)
   })
 
-  it("is shown on a page that loads nothing from elsewhere", async () => {
+  it("is rendered by a page that loads nothing from other origins", async () => {
     const page = await fetch(`${service.url}/docs`)
     assert.strictEqual(page.status, 200)
     assert.notMatch(await page.text(), /<(?:script|link)[^>]+(?:src|href)="?https?:/i)
@@ -100,7 +102,7 @@ interface Violation {
   readonly message: string
 }
 
-/** A proxy before `upstream` that holds each request and answer against `spec`. */
+/** A proxy in front of `upstream` that validates each request and response against `spec`. */
 const validating = async (spec: Node, upstream: string) => {
   const server = createServer(await getHttpOperationsFromSpec(spec), {
     cors: false,
@@ -137,23 +139,23 @@ const validating = async (spec: Node, upstream: string) => {
 }
 
 describe("the live service", () => {
-  it("answers as documented, seen by a validating proxy", async () => {
+  it("conforms to the document behind a validating proxy", async () => {
     const proxy = await validating(document, service.url)
     const token = await mint("documented")
     const stranger = await mint("stranger")
-    /** A request as documented; neither it nor its answer breaks the document. */
+    /** Sends a valid request. Request and response must conform to the document. */
     const ok = async (status: number, ...[method, path, of, body, headers]: Parameters<typeof proxy.call>) => {
       const answer = await proxy.call(method, path, of, body, headers)
       assert.strictEqual(answer.status, status, `${method} ${path} ${JSON.stringify(answer.body)}`)
       assert.deepStrictEqual(answer.violations, [], `${method} ${path}`)
       return answer.body
     }
-    /** A request that breaks a rule; its answer is as documented. */
+    /** Sends an invalid request. The response must conform to the document. */
     const refused = async (status: number, ...[method, path, of, body, headers]: Parameters<typeof proxy.call>) => {
       const answer = await proxy.call(method, path, of, body, headers)
       assert.strictEqual(answer.status, status, `${method} ${path} ${JSON.stringify(answer.body)}`)
-      const ofAnswer = answer.violations.filter(({ location }) => location[0] === "response")
-      assert.deepStrictEqual(ofAnswer, [], `${method} ${path}`)
+      const violations = answer.violations.filter(({ location }) => location[0] === "response")
+      assert.deepStrictEqual(violations, [], `${method} ${path}`)
     }
     const examples = Object.fromEntries(
       operations().map(({ id, operation }) => [
@@ -162,7 +164,7 @@ describe("the live service", () => {
       ])
     )
     try {
-      // Every documented example of a request is one that the service takes.
+      // The service accepts every documented example of a request.
       const { uuid } = await ok(201, "POST", "/api/tasks", token, examples["tasks.create"], {
         "idempotency-key": "documented-1"
       })
@@ -187,8 +189,8 @@ describe("the live service", () => {
       await ok(200, "POST", `/api/tasks/${uuid}/tool-results`, token, examples["tasks.submitToolResults"])
       await ok(409, "POST", `/api/tasks/${uuid}/tool-results`, token, examples["tasks.submitToolResults"])
       await ok(409, "POST", `/api/tasks/${uuid}/cancel`, token, examples["tasks.cancel"])
-      const leg = await eventually(async () => core.runOf(uuid), (found) => found?.run_id !== run!.run_id)
-      const event = { task_id: uuid, run_id: leg!.run_id, event_id: "again" }
+      const resumed = await eventually(async () => core.runOf(uuid), (found) => found?.run_id !== run!.run_id)
+      const event = { task_id: uuid, run_id: resumed!.run_id, event_id: "again" }
       await ok(200, "POST", "/internal/core/events", internalToken, {
         ...event,
         type: "interrupted",
@@ -240,11 +242,11 @@ describe("the live service", () => {
     }
   })
 
-  it("would be found out", async () => {
-    const lying = structuredClone(document)
-    lying["components"]["schemas"]["Task"]["required"].push("owner")
-    const proxy = await validating(lying, service.url)
-    const token = await mint("lied-to")
+  it("fails validation against a wrong document", async () => {
+    const wrong = structuredClone(document)
+    wrong["components"]["schemas"]["Task"]["required"].push("owner")
+    const proxy = await validating(wrong, service.url)
+    const token = await mint("wrong-document")
     const { uuid } = (await service.create(token, "x")).body
     const answer = await proxy.call("GET", `/api/tasks/${uuid}`, token)
     await proxy.close()

@@ -17,13 +17,13 @@ layer(Database.layer)("the schema", (it) => {
     return quoted(row?.definition)
   })
 
-  it.effect("knows the statuses of the domain, and which of them are active", () =>
+  it.effect("has the statuses and active statuses of the domain in its constraints", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* constraint("tasks_status"), [...TaskStatus.literals].toSorted())
       assert.deepStrictEqual(yield* constraint("tasks_completed_at"), [...activeStatuses].toSorted())
     }))
 
-  it.effect("is at the newest migration, and migrating again changes nothing", () =>
+  it.effect("is at the latest migration, and another migration changes nothing", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       assert.strictEqual(yield* Migrations.current(sql), Migrations.latest)
@@ -31,7 +31,7 @@ layer(Database.layer)("the schema", (it) => {
       assert.strictEqual(yield* Migrations.current(sql), Migrations.latest)
     }))
 
-  it.effect("lets a list count and page within an index, whatever its filter", () =>
+  it.effect("counts and pages a list by index-only scans, with and without a filter", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       yield* sql`
@@ -51,7 +51,7 @@ layer(Database.layer)("the schema", (it) => {
 layer(Database.layerLive(Layer.orDie(Layer.provideMerge(Database.layerClient, Database.layerUrl))))(
   "an empty database",
   (it) => {
-    it.effect("takes the migrations of nodes that start at once", () =>
+    it.effect("is migrated once when several nodes start concurrently", () =>
       Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
         yield* Effect.forEach(Array.from({ length: 6 }), () => Layer.build(Layer.fresh(Migrations.layer)), {

@@ -83,7 +83,7 @@ describe("a node and a newer schema", () => {
 })
 
 describe("the query about encryption keys in the deployment guide", () => {
-  it("counts the secrets of each key", async () => {
+  it("counts the encrypted secrets by key", async () => {
     const page = fs.readFileSync(new URL("../../src/runtime/deployment/README.md", import.meta.url), "utf8")
     const [, query = ""] = /```sql\n([^`]+)```/.exec(page) ?? []
     await system.service.create(await mint("sealed"), "x", {

@@ -10,18 +10,18 @@ const outcomeOf = Effect.fnUntraced(function*(allowPrivate: string, host: string
   return Result.match(resolved, { onSuccess: () => "allowed", onFailure: ({ error }) => error })
 })
 
-describe("hosts that webhooks may go to", () => {
-  it("are tried in numbers", () => {
+describe("hosts of webhooks", () => {
+  it("include at least 100 refused hosts without duplicates", () => {
     assert.isAtLeast(refused.length, 100)
     assert.strictEqual(new Set([...refused, ...allowed]).size, refused.length + allowed.length)
   })
 
-  it.effect.each(refused)("not %s", (host) =>
+  it.effect.each(refused)("refuses %s", (host) =>
     Effect.gen(function*() {
       assert.strictEqual(yield* outcomeOf("false", host), "address_refused")
     }))
 
-  it.effect.each(allowed)("%s", (host) =>
+  it.effect.each(allowed)("allows %s", (host) =>
     Effect.gen(function*() {
       assert.strictEqual(yield* outcomeOf("false", host), "allowed")
     }))
@@ -54,7 +54,7 @@ describe("WEBHOOK_ALLOW_PRIVATE", () => {
       assert.strictEqual(yield* outcomeOf(allowPrivate, host), expected)
     }))
 
-  it.each(["yes!", "10.0.0.0/33", "10.0.0/8", "http://x", "::1/129", "1.2.3.4/8/9", "a b"])("cannot be %s", (text) => {
+  it.each(["yes!", "10.0.0.0/33", "10.0.0/8", "http://x", "::1/129", "1.2.3.4/8/9", "a b"])("rejects %s", (text) => {
     assert.throws(() => AddressGuard.parse(text), "must be true, false")
   })
 })

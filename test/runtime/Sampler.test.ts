@@ -7,7 +7,7 @@ const ids = Array.from(
   (_, n) => ((n + 0.5) / 1000 * 2 ** 52).toString(16).split(".")[0]!.padStart(32, "0")
 )
 
-/** Spans of traces whose ids are given out in order. */
+/** A sampled tracer that assigns the given trace ids in order. */
 const tracerOf = (sampler: Sampler, given: ReadonlyArray<string>) => {
   let next = 0
   const native = Tracer.make({
@@ -35,9 +35,9 @@ const external = (isSampled: boolean, traceId = ids[0]!) =>
   Tracer.externalSpan({ traceId, spanId: "b7ad6b7169203331", sampled: isSampled })
 
 describe("Sampler", () => {
-  it("keeps the share of traces that is asked for, and the same ones everywhere", () => {
+  it("keeps the configured ratio of traces, and the same traces in every service", () => {
     for (const ratio of [0, 0.1, 0.5, 1]) {
-      // A trace that is not kept takes a second id, which it never shows.
+      // A trace that is not kept consumes a second id.
       const kept = ids.filter((id) => spanOf(tracerOf({ name: "traceidratio", ratio }, [id]), "server").sampled)
       assert.strictEqual(kept.length, ratio * ids.length)
       const passed = ids.filter((id) =>
@@ -47,7 +47,7 @@ describe("Sampler", () => {
     }
   })
 
-  it("follows a caller's decision where it is parentbased", () => {
+  it("follows the caller's decision when parentbased, and only then", () => {
     for (const name of ["parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"] as const) {
       const tracer = tracerOf({ name, ratio: 0.5 }, ids)
       assert.isTrue(spanOf(tracer, "server", external(true)).sampled)
@@ -57,7 +57,7 @@ describe("Sampler", () => {
     assert.isFalse(spanOf(tracerOf({ name: "always_off", ratio: 1 }, ids), "server", external(true)).sampled)
   })
 
-  it("begins no trace with what a timer does, and keeps a trace whole", () => {
+  it("starts no trace for background work, and keeps all spans of a trace", () => {
     const tracer = tracerOf({ name: "always_on", ratio: 1 }, ids)
     const statement = spanOf(tracer, "client")
     assert.isFalse(statement.sampled)

@@ -10,13 +10,13 @@ const load = (settings: Readonly<Record<string, string>>) =>
     (directory) => Effect.sync(() => removeDirectory(directory))
   )
 
-describe("telemetry", () => {
-  it.effect("goes nowhere unless an endpoint is set", () =>
+describe("telemetry settings", () => {
+  it.effect("disable telemetry without an endpoint", () =>
     Effect.gen(function*() {
       assert.isUndefined((yield* load({ OTEL_SERVICE_NAME: "tasks" })).telemetry)
     }))
 
-  it.effect("is read from OpenTelemetry's own variables", () =>
+  it.effect("are read from the OpenTelemetry variables", () =>
     Effect.gen(function*() {
       const { telemetry } = yield* load({
         OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector.example/otlp/",
@@ -35,7 +35,7 @@ describe("telemetry", () => {
       assert.strictEqual(Duration.toMillis(telemetry.timeout), 10_000)
     }))
 
-  it.effect("names every variable that is wrong", () =>
+  it.effect("report every invalid variable by name", () =>
     Effect.gen(function*() {
       const wrong = {
         OTEL_EXPORTER_OTLP_ENDPOINT: "ftp://collector.example",

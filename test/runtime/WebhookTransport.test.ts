@@ -36,7 +36,7 @@ const layerSettings = Layer.succeed(Settings, {
   webhookTimeout: Duration.seconds(2)
 })
 
-/** Posts to each address in turn, over one transport; what came of it, and how many milliseconds it took. */
+/** Posts to the URLs sequentially over one transport; returns each outcome and its duration in milliseconds. */
 const send = async (
   urls: ReadonlyArray<string>,
   { allowPrivate = "true", authority, servers, timeout }: Sending = {}
@@ -60,7 +60,7 @@ const send = async (
 
 const outcomeOf = async (url: string, sending?: Sending) => (await send([url], sending))[0]?.outcome
 
-/** A server for one test; `sockets` are all that it accepted. */
+/** A server for one test. `sockets` are its accepted connections. */
 const serve = async <S extends net.Server>(server: S, host = "127.0.0.1") => {
   const sockets: Array<net.Socket> = []
   server.on("connection", (socket: net.Socket) => {
@@ -83,7 +83,7 @@ const answering = (status: number, headers: http.OutgoingHttpHeaders = {}) =>
   })
 
 describe("a POST to a target", () => {
-  it("carries what it should and nothing else, in HTTP/1.1", async () => {
+  it("has exactly the expected headers and body, over HTTP/1.1", async () => {
     const seen: Array<{ readonly head: http.IncomingMessage; readonly body: string }> = []
     await using target = await serve(http.createServer(async (request, response) => {
       seen.push({ head: request, body: await text(request) })
@@ -102,7 +102,7 @@ describe("a POST to a target", () => {
     })
   })
 
-  it("says who asks, as it is meant or else as it is written", async () => {
+  it("sends the URL's credentials percent-decoded, or verbatim when they are malformed", async () => {
     const seen: Array<string | undefined> = []
     await using target = await serve(http.createServer((request, response) => {
       seen.push(request.headers.authorization)
@@ -115,7 +115,7 @@ describe("a POST to a target", () => {
     assert.deepStrictEqual(seen, [basic("a\u00e9:\0"), basic("%zz:100%")])
   })
 
-  it("tells the status, follows no redirect and tries nothing twice", async () => {
+  it("returns the status, follows no redirects and does not retry", async () => {
     let requests = 0
     await using other = await serve(http.createServer((_, response) => {
       requests += 1
@@ -131,7 +131,7 @@ describe("a POST to a target", () => {
     assert.strictEqual(broken.sockets.length, 1)
   })
 
-  it("tells apart what kept it from an answer", async () => {
+  it("classifies failed attempts", async () => {
     await using closed = await serve(net.createServer())
     await closed.close()
     assert.strictEqual(await outcomeOf(`http://127.0.0.1:${closed.port}/`), "connection_failed")
@@ -147,20 +147,20 @@ describe("a POST to a target", () => {
   }, 30_000)
 })
 
-describe("a target that does harm", () => {
+describe("a hostile target", () => {
   const measure = async (server: net.Server) => {
     await using target = await serve(server)
     const [measured] = await send([`http://127.0.0.1:${target.port}/`], { timeout: Duration.millis(600) })
     return measured!
   }
 
-  it("is silent: the clock ends it", async () => {
+  it("times out when it never responds", async () => {
     const { outcome, took } = await measure(net.createServer())
     assert.strictEqual(outcome, "timed_out")
     assert.isBelow(took, 1500)
   })
 
-  it("drips its head: the clock ends it", async () => {
+  it("times out when it drips response headers", async () => {
     const dripping = net.createServer((socket) => {
       socket.write("HTTP/1.1 200 OK\r\n")
       const drip = setInterval(() => socket.write("x-drip: 1\r\n"), 50)
@@ -171,7 +171,7 @@ describe("a target that does harm", () => {
     assert.isBelow(took, 1500)
   })
 
-  it("drips its body for ever: the status counts, and the connection is closed soon", async () => {
+  it("delivers its status and loses the connection when it drips the body", async () => {
     let closed = false
     const dripping = net.createServer((socket) => {
       socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n")
@@ -191,7 +191,7 @@ describe("a target that does harm", () => {
     assert.isTrue(closed)
   })
 
-  it("answers a gibibyte, or a bomb: little of it is read, and none unpacked", async () => {
+  it("has at most 64 MiB of a 1 GiB body read, and nothing decompressed", async () => {
     const chunk = Buffer.alloc(1024 * 1024)
     for (
       const [headers, piece] of [[{}, chunk], [{ "content-encoding": "gzip" }, gzipSync(Buffer.alloc(1e8))]] as const
@@ -213,7 +213,7 @@ describe("a target that does harm", () => {
     }
   })
 
-  it("sends a head without end", async () => {
+  it("fails with broken_answer when its headers exceed the limit", async () => {
     const endless = net.createServer((socket) => {
       socket.write("HTTP/1.1 200 OK\r\n")
       socket.write(`x-long: ${"x".repeat(64 * 1024)}\r\n`)
@@ -221,7 +221,7 @@ describe("a target that does harm", () => {
     assert.strictEqual((await measure(endless)).outcome, "broken_answer")
   })
 
-  it("stalls in TLS", async () => {
+  it("times out when it stalls the TLS handshake", async () => {
     await using target = await serve(net.createServer())
     const [{ outcome, took }] = await send([`https://localhost:${target.port}/`], {
       timeout: Duration.millis(600)
@@ -239,7 +239,7 @@ describe("TLS", () => {
       request.resume().on("end", () => response.writeHead(204).end())
     })
 
-  it("is verified, by name too, and 1.2 at least; the name is told to the target", async () => {
+  it("verifies certificate and host name, requires TLS 1.2, and sends SNI", async () => {
     const names: Array<string | false | null> = []
     await using target = await serve(secure().on("secureConnection", (socket) => names.push(socket.servername)))
     const url = `https://localhost:${target.port}/`
@@ -254,8 +254,8 @@ describe("TLS", () => {
   })
 })
 
-describe("a name", () => {
-  /** Two targets on one port: the one that the operator allows, and one that must never be reached. */
+describe("a host name", () => {
+  /** Two targets on one port: one that the operator allows, and one that must not be reached. */
   const pair = async () => {
     const allowed = await serve(answering(204), "127.0.0.2")
     const forbidden = net.createServer()
@@ -273,7 +273,7 @@ describe("a name", () => {
     return { port: allowed.port, reached: () => reached, [Symbol.asyncDispose]: close }
   }
 
-  it("that answers well first and loopback from then on is connected to where it was checked", async () => {
+  it("is connected at the checked address when its DNS answer changes to loopback", async () => {
     await using targets = await pair()
     const names = await startNameServer((question) => [question === 1 ? "127.0.0.2" : "127.0.0.1"])
     const url = `http://rebinding.test:${targets.port}/`
@@ -284,7 +284,7 @@ describe("a name", () => {
     await names.close()
   })
 
-  it("is refused when one of its addresses is", async () => {
+  it("is refused when one of its addresses is refused", async () => {
     await using targets = await pair()
     const names = await startNameServer(() => ["127.0.0.2", "127.0.0.1"])
     const url = `http://mixed.test:${targets.port}/`

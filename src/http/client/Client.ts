@@ -1,4 +1,4 @@
-/** What `async-task-service/client` exports: the Promise client, its errors and its types. */
+/** Exports of `async-task-service/client`: the Promise client, its errors and its types. */
 export * from "./promise/ApiErrors.ts"
 export type { FilesResource, StoredFile } from "./promise/FilesResource.ts"
 export type { TaskPage, TaskPages } from "./promise/TaskPages.ts"

@@ -1,4 +1,4 @@
-/** What `async-task-service/rpc` exports: the groups of the internal interface, their errors, and the client. */
+/** Exports of `async-task-service/rpc`: the RPC groups of the internal interface, their errors, and the client. */
 export * from "../../domain/TaskErrors.ts"
 export { DeliveryNeedsSecret, DeliveryNotFound } from "../../domain/Webhook.ts"
 export { InternalRpc, path } from "../contract/Rpc.ts"

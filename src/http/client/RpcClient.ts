@@ -1,47 +1,103 @@
-/** The client of the internal interface: calls by HTTP or over one WebSocket, each with the bearer token. */
+/** The client of the internal interface, over HTTP or one WebSocket. Each call carries the bearer token. */
 import { Effect, Layer, Redacted, Schedule, Stream } from "effect"
-import { Headers } from "effect/http"
-import { RpcClient, RpcClientError, RpcMiddleware, RpcSerialization } from "effect/rpc"
+import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest } from "effect/http"
+import { RpcClient, RpcClientError, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket"
 import { isTerminal } from "../../domain/Task.ts"
 import { InternalRpc, path } from "../contract/Rpc.ts"
-import { RpcAuthorization } from "../contract/RpcMiddleware.ts"
+import { RpcUnauthorized } from "../contract/RpcErrors.ts"
+import { cappedBackoff } from "./Backoff.ts"
 
-/** Where the service is, as in `http://127.0.0.1:3000`, and one of its `INTERNAL_TOKENS`. */
 export interface RpcOptions {
+  /** Base URL of the service, as in `http://127.0.0.1:3000`. */
   readonly url: string
+  /** One of the service's `INTERNAL_TOKENS`. */
   readonly token: Redacted.Redacted
 }
 
 export const make = RpcClient.make(InternalRpc)
 export type InternalClient = Effect.Success<typeof make>
 
-const layerToken = (token: Redacted.Redacted) =>
-  RpcMiddleware.layerClient(
-    RpcAuthorization,
-    ({ next, request }) =>
-      next({ ...request, headers: Headers.set(request.headers, "authorization", `Bearer ${Redacted.value(token)}`) })
-  )
+const reconnectSchedule = cappedBackoff("200 millis", "5 seconds")
 
-/** Calls by `POST`; streams too, each as an answer of its own. */
-export const layerHttp = ({ token, url }: RpcOptions) =>
-  RpcClient.layerProtocolHttp({ url: url + path }).pipe(
-    Layer.provide(RpcSerialization.layerNdjson),
-    Layer.merge(layerToken(token))
-  )
+const bearer = (token: Redacted.Redacted) => `Bearer ${Redacted.value(token)}`
 
-/** All calls over one WebSocket, which is opened again when it breaks. */
+const unauthorized = new RpcUnauthorized({ message: "The token is missing or not one of INTERNAL_TOKENS." })
+
+/**
+ * The token is checked before a call is read, so its refusal is an answer of the transport. Calls fail with `Unauthorized` all
+ * the same, which is among the errors of each of them.
+ */
+const withRefusals = (isRefusal: (error: RpcClientError.RpcClientError) => boolean) => {
+  const translate = (error: RpcClientError.RpcClientError) =>
+    isRefusal(error) ? unauthorized as unknown as RpcClientError.RpcClientError : error
+  return Layer.effect(
+    RpcClient.Protocol,
+    Effect.map(RpcClient.Protocol, (protocol) =>
+      RpcClient.Protocol.of({
+        ...protocol,
+        run: (clientId, receive) =>
+          protocol.run(clientId, (message) =>
+            receive(
+              message._tag === "ClientProtocolError" ? { ...message, error: translate(message.error) } : message
+            )),
+        send: (...call) => Effect.mapError(protocol.send(...call), translate)
+      }))
+  )
+}
+
+const isUnauthorized = ({ reason }: RpcClientError.RpcClientError) =>
+  reason._tag === "HttpError" &&
+  reason.kind === "StatusCodeError" &&
+  (reason.cause as HttpClientError.StatusCodeError).response.status === 401
+
+/** Sends each call as a `POST`; a stream is the body of its response. */
+export const layerHttp = ({ token, url }: RpcOptions) => {
+  const layerClient = Layer.effect(
+    HttpClient.HttpClient,
+    Effect.map(HttpClient.HttpClient, (client) =>
+      client.pipe(
+        HttpClient.mapRequest(HttpClientRequest.setHeader("authorization", bearer(token))),
+        HttpClient.filterStatusOk
+      ))
+  )
+  return withRefusals(isUnauthorized).pipe(
+    Layer.provide(RpcClient.layerProtocolHttp({ url: url + path })),
+    Layer.provide([RpcSerialization.layerNdjson, layerClient])
+  )
+}
+
+/**
+ * Sends all calls over one WebSocket and reconnects when it breaks. It needs a constructor that can send headers, such as
+ * `NodeSocket.layerWebSocketConstructor`; browsers have none.
+ */
 export const layerWebSocket = ({ token, url }: RpcOptions) =>
-  RpcClient.layerProtocolSocket({ retryTransientErrors: true }).pipe(
-    Layer.provide([RpcSerialization.layerNdjson, Socket.layerWebSocket(url.replace(/^http/, "ws") + path)]),
-    Layer.merge(layerToken(token))
-  )
+  Layer.unwrap(Effect.map(HttpClient.HttpClient, (client) => {
+    const headers = { authorization: bearer(token) }
+    let isRefused = false
+    // WebSocket constructors do not report why a handshake failed, so a plain GET checks the token.
+    const isTokenGood = client.get(url + path, { headers }).pipe(
+      Effect.map(({ status }) => {
+        isRefused = status === 401
+        return !isRefused
+      }),
+      Effect.orElseSucceed(() => true)
+    )
+    const retryPolicy = reconnectSchedule.pipe(
+      Schedule.while(({ input }: { readonly input: Socket.SocketError }) =>
+        input.reason._tag === "SocketOpenError" ? isTokenGood : Effect.succeed(true)
+      )
+    )
+    return withRefusals(() => isRefused).pipe(
+      Layer.provide(RpcClient.layerProtocolSocket({ retryTransientErrors: true, retryPolicy })),
+      Layer.provide([
+        RpcSerialization.layerNdjson,
+        Socket.layerWebSocket(url.replace(/^http/, "ws") + path, { headers })
+      ])
+    )
+  })).pipe(Layer.provide(FetchHttpClient.layer))
 
-const reconnect = Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("5 seconds")]).pipe(
-  Schedule.jittered
-)
-
-/** `Tasks.watch` that resumes by itself where it broke off, until the task has ended and all was told. */
+/** `Tasks.watch` that reconnects and resumes after the last received revision, until the task has ended. */
 export const follow = (
   client: InternalClient,
   { after = -1, sub, uuid }: { readonly sub: string; readonly uuid: string; readonly after?: number }
@@ -49,7 +105,7 @@ export const follow = (
   Stream.suspend(() => {
     let last = after
     let isOver = false
-    const leg = Stream.suspend(() => client["Tasks.watch"]({ sub, uuid, after: last })).pipe(
+    const connection = Stream.suspend(() => client["Tasks.watch"]({ sub, uuid, after: last })).pipe(
       Stream.tap(({ revision, status }) =>
         Effect.sync(() => {
           last = revision
@@ -57,17 +113,22 @@ export const follow = (
         })
       )
     )
-    // A node that drains ends its streams; what came between is asked for once more before the end is believed.
-    const legs = (wasTerminal: boolean): typeof leg =>
+    // A draining node ends its streams early. If the task has ended meanwhile, one more connection delivers the rest.
+    const connections = (isLast: boolean): typeof connection =>
       Stream.concat(
-        leg,
+        connection,
         Stream.suspend(() =>
-          isOver || wasTerminal
+          isOver || isLast
             ? Stream.empty
-            : Stream.unwrap(Effect.map(client["Tasks.get"]({ sub, uuid }), ({ status }) => legs(isTerminal(status))))
+            : Stream.unwrap(
+              Effect.map(client["Tasks.get"]({ sub, uuid }), ({ status }) => connections(isTerminal(status)))
+            )
         )
       )
-    return Stream.retry(legs(false), ($) => $(reconnect).pipe(Schedule.while(({ input }) => isConnectionError(input))))
+    return Stream.retry(
+      connections(false),
+      ($) => $(reconnectSchedule).pipe(Schedule.while(({ input }) => isConnectionError(input)))
+    )
   })
 
 const isConnectionError = (error: unknown) => error instanceof RpcClientError.RpcClientError

@@ -1,4 +1,4 @@
-/** The Effect client of the public interface: the HttpApi client, with waiting, following and tools as the Promise client has them. */
+/** The Effect client of the public interface: the HttpApi client with `waitFor`, `run` and `events` like the Promise client. */
 import { Context, Duration, Effect, Layer, Predicate, type Redacted, Schedule, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Sse } from "effect/encoding"
@@ -11,31 +11,28 @@ import { Api } from "../contract/Api.ts"
 import { Conflict, Forbidden, NotFound, Unauthorized } from "../contract/Errors.ts"
 import type { UploadedFileView } from "../contract/FileSchemas.ts"
 import { TaskEventView, type TaskView, type WatchedEventView } from "../contract/TaskSchemas.ts"
+import { cappedBackoff } from "./Backoff.ts"
 
 export interface TaskServiceOptions {
   /** Base URL of the service, as in `https://tasks.example.com`. */
   readonly baseUrl: string
-  /** Finds the user's JWT for each request. */
+  /** Provides the user's JWT; runs once for each request. */
   readonly token: Effect.Effect<Redacted.Redacted>
 }
 
 type Task = typeof TaskView.Type
 
-/** Answers one call of a client tool; a failure is told to the model as an error. */
+/** Handles one call of a client tool. A failure becomes an error result, which the model receives. */
 export type Tool<E, R> = (args: ToolCall["arguments"]) => Effect.Effect<Schema.Json, E, R>
 
-/** Seconds that the service holds an answer, within what proxies allow. */
+/** Seconds of one long poll: shorter than the idle timeouts of common proxies. */
 const waitSeconds = 25
 
-const retrySchedule = Schedule.min([Schedule.exponential("500 millis"), Schedule.spaced("8 seconds")]).pipe(
-  Schedule.jittered
-)
-const reconnectSchedule = Schedule.min([Schedule.exponential("1 second"), Schedule.spaced("30 seconds")]).pipe(
-  Schedule.jittered
-)
+const retrySchedule = cappedBackoff("500 millis", "8 seconds")
+const reconnectSchedule = cappedBackoff("1 second", "30 seconds")
 
-/** Requests that take effect once, however often they are sent. */
-const isNamed = ({ method, url }: HttpClientRequest.HttpClientRequest) =>
+/** Whether the service accepts an `Idempotency-Key` on this request, so that a retry is safe. */
+const isIdempotent = ({ method, url }: HttpClientRequest.HttpClientRequest) =>
   method === "POST" && /\/api\/tasks(\/[^/]+\/(tool-results|cancel))?$/.test(url)
 
 const messageOf = (error: unknown): string =>
@@ -49,7 +46,7 @@ const make = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions)
       Effect.map(token, (value) => HttpClientRequest.bearerToken(request, value))
     ),
     HttpClient.mapRequestEffect((request) =>
-      isNamed(request) && request.headers["idempotency-key"] === undefined
+      isIdempotent(request) && request.headers["idempotency-key"] === undefined
         ? Effect.map(random.uuidV4(), (key) => HttpClientRequest.setHeader(request, "idempotency-key", key))
         : Effect.succeed(request)
     ),
@@ -57,26 +54,26 @@ const make = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions)
   )
   const { files, tasks } = yield* HttpApiClient.makeWith(Api, { httpClient: http })
 
-  /** Waits until the task has ended or is interrupted, however long that takes. */
+  /** Waits until the task has ended or is interrupted. There is no time limit. */
   const waitFor = (uuid: string) =>
     tasks.get({ params: { uuid }, query: { wait: String(waitSeconds) } }).pipe(
-      // At most one a second, should the service not hold its answers.
+      // At most one request a second, in case a proxy or the service does not hold the long poll.
       Effect.repeat({ schedule: Schedule.fixed("1 second"), until: isSettled })
     )
 
-  const answer =
+  const execute =
     <E, R>(tools: Readonly<Record<string, Tool<E, R>>>) => (call: ToolCall): Effect.Effect<ToolResult, never, R> => {
       const tool = Object.hasOwn(tools, call.name) ? tools[call.name] : undefined
-      const called: Effect.Effect<Schema.Json, E | string, R> = tool === undefined
+      const output: Effect.Effect<Schema.Json, E | string, R> = tool === undefined
         ? Effect.fail(`There is no tool named ${call.name}`)
         : tool(call.arguments)
-      return Effect.match(called, {
+      return Effect.match(output, {
         onSuccess: (output): ToolResult => ({ tool_call_id: call.id, output }),
         onFailure: (error): ToolResult => ({ tool_call_id: call.id, output: messageOf(error), is_error: true })
       })
     }
 
-  /** Creates a task, answers its tool calls, and succeeds once it has ended, in whichever way: look at its `status`. */
+  /** Creates a task, executes its tool calls, and returns it when it has ended. Check `status`: it may have failed. */
   const run = Effect.fnUntraced(function*<E = never, R = never>(
     payload: CreateTaskBody,
     tools: Readonly<Record<string, Tool<E, R>>> = {}
@@ -85,21 +82,21 @@ const make = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions)
     while (true) {
       const task: Task = yield* waitFor(uuid)
       if (task.status !== "interrupted") return task
-      const results = yield* Effect.forEach(task.pending_tool_calls ?? [], answer(tools), { concurrency: "unbounded" })
+      const results = yield* Effect.forEach(task.pending_tool_calls ?? [], execute(tools), { concurrency: "unbounded" })
       yield* tasks.submitToolResults({ params: { uuid }, payload: { results } }).pipe(
-        // The task has moved on: its time was up, or someone else answered or canceled it.
+        // The task is no longer interrupted: it timed out, or another client resumed or canceled it.
         Effect.catchIf((error) => error instanceof Conflict, () => Effect.void)
       )
     }
   })
 
-  /** Each transition and progress note after a revision; it reconnects by itself and ends with the task. */
+  /** Events of the task after a revision. The stream reconnects when it breaks and ends after the terminal event. */
   const events = (uuid: string, after = -1) =>
     Stream.suspend(() => {
       let last = after
       let isOver = false
-      const leg = Stream.unwrap(Effect.gen(function*() {
-        // Whether the task is the caller's is asked in the typed way.
+      const connection = Stream.unwrap(Effect.gen(function*() {
+        // Fails with a typed error when the caller may not read the task.
         const task = yield* tasks.get({ params: { uuid }, query: {} })
         const request = HttpClientRequest.get(`/api/tasks/${encodeURIComponent(uuid)}/events`).pipe(
           HttpClientRequest.setHeaders({
@@ -119,7 +116,7 @@ const make = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions)
           Stream.mapEffect(({ data, event }) =>
             Effect.map(
               decodeEvent(data),
-              (told) => ({ ...told, event: event as typeof WatchedEventView.Type["event"] })
+              (decoded) => ({ ...decoded, event: event as typeof WatchedEventView.Type["event"] })
             )
           ),
           Stream.tap(({ revision, status }) =>
@@ -130,13 +127,13 @@ const make = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions)
           )
         )
       }))
-      return leg.pipe(
+      return connection.pipe(
         Stream.repeat(Schedule.spaced("1 second").pipe(Schedule.while(() => !isOver))),
         Stream.retry(reconnectSchedule.pipe(Schedule.while(({ input }) => !isRefusal(input))))
       )
     })
 
-  /** The link that downloads a file, without a token. */
+  /** The download link of a file. It needs no token. */
   const url = (file: { readonly file: typeof UploadedFileView.Type["file"] }) =>
     Effect.map(storageBase, (base) => `${base.url}/${file.file.provider_data.path}`)
   const storageBase = yield* Effect.cachedWithTTL(files.storageBase(), Duration.minutes(1))
@@ -146,7 +143,7 @@ const make = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions)
 
 const isSettled = ({ status }: Task) => isTerminal(status) || status === "interrupted"
 
-/** The events of each piece of text; how long to wait before a reconnection is this client's own choice. */
+/** Returns the events of each chunk of text. Ignores `retry` fields: `reconnectSchedule` applies instead. */
 const parseEvents = () => {
   const found: Array<Sse.Event> = []
   const parser = Sse.makeParser((event) => {
@@ -160,7 +157,7 @@ const parseEvents = () => {
 
 const decodeEvent = Schema.decodeUnknownEffect(Schema.fromJsonString(TaskEventView))
 
-/** An answer that another attempt would not change. */
+/** Errors that a retry cannot fix. */
 const isRefusal = (error: unknown) =>
   error instanceof Unauthorized || error instanceof Forbidden || error instanceof NotFound
 

@@ -1,10 +1,10 @@
 /**
- * For receivers of webhooks: is it ours, and what does it say? Runs wherever WebCrypto does, and needs nothing else. Give it
- * the body as it came, before anything has parsed it.
+ * Verifies webhooks in the application that receives them. Requires only WebCrypto. Pass the raw body: parsing and
+ * serializing it again changes the signed bytes.
  */
 import { bodyKey, standardContent, standardKey } from "../../domain/WebhookSignature.ts"
 
-/** Why a webhook is not to be trusted. */
+/** The reason why a webhook was rejected. */
 export type WebhookProblem =
   | "missing_signature"
   | "wrong_signature"
@@ -13,21 +13,21 @@ export type WebhookProblem =
   | "too_new"
   | "malformed_body"
 
-const explanations: Readonly<Record<WebhookProblem, string>> = {
-  missing_signature: "The webhook carries no signature.",
-  wrong_signature: "The signature does not fit the body and the secret.",
-  missing_timestamp: "The webhook does not say when it was sent.",
-  too_old: "The webhook was sent too long ago.",
-  too_new: "The webhook was sent in the future.",
+const messages: Readonly<Record<WebhookProblem, string>> = {
+  missing_signature: "The webhook has no valid signature header.",
+  wrong_signature: "The signature does not match the body and the secret.",
+  missing_timestamp: "The webhook has no id or timestamp header.",
+  too_old: "The webhook's timestamp is too old.",
+  too_new: "The webhook's timestamp is in the future.",
   malformed_body: "The body is not a task."
 }
 
-/** Answer such a webhook with 401, and do nothing else. */
+/** The webhook cannot be trusted: respond with 401 and ignore it. */
 export class WebhookVerificationError extends Error {
   override readonly name = "WebhookVerificationError"
   readonly problem: WebhookProblem
   constructor(problem: WebhookProblem) {
-    super(explanations[problem])
+    super(messages[problem])
     this.problem = problem
   }
 }
@@ -38,22 +38,22 @@ export type WebhookHeaders =
   | { readonly [name: string]: string | ReadonlyArray<string> | undefined }
 
 export interface ReceivedWebhook {
-  /** The raw bytes, or their text, never parsed JSON. */
+  /** The raw body, as bytes or text. Never parsed JSON. */
   readonly body: Uint8Array | ArrayBuffer | string
   readonly headers: WebhookHeaders
-  /** The `callback_secret` of the task; several while it is being changed. */
+  /** The `callback_secret` of the task. Pass several during a rotation: one of them must match. */
   readonly secret: string | ReadonlyArray<string>
-  /** Seconds that the moment of sending may lie off: 300 unless given. */
+  /** Maximum difference in seconds between the timestamp and `now`. Default: 300. */
   readonly tolerance?: number
-  /** Seconds since 1970, instead of the clock's. */
+  /** The current time in seconds since 1970. Default: the system clock. */
   readonly now?: number
 }
 
 export interface VerifiedWebhook {
-  /** The same in every attempt: one that was seen before needs no second look. */
+  /** Identifies the delivery and is the same on each attempt: ignore ids that were processed before. */
   readonly id: string
   readonly taskId: string
-  /** The task, as `GET /api/tasks/{uuid}` answered when it changed. */
+  /** The task, as `GET /api/tasks/{uuid}` returned it at the time of the event. */
   readonly task: { readonly uuid: string; readonly status: string; readonly [field: string]: unknown }
 }
 
@@ -73,8 +73,8 @@ const headerOf = (headers: WebhookHeaders, name: string): string => {
 const fromHex = (text: string) => Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16))
 const fromBase64 = (text: string) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
 
-/** WebCrypto compares in constant time. */
-const fits = (key: Uint8Array<ArrayBuffer>, tag: Uint8Array<ArrayBuffer>, content: Uint8Array<ArrayBuffer>) =>
+/** Whether the HMAC matches. WebCrypto compares in constant time. */
+const matches = (key: Uint8Array<ArrayBuffer>, tag: Uint8Array<ArrayBuffer>, content: Uint8Array<ArrayBuffer>) =>
   crypto.subtle.importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["verify"])
     .then((imported) => crypto.subtle.verify("HMAC", imported, tag, content))
 
@@ -82,7 +82,7 @@ const fail = (problem: WebhookProblem): never => {
   throw new WebhookVerificationError(problem)
 }
 
-/** The tags of `webhook-signature`: a list of `v1,<base64>`. */
+/** The signatures in `webhook-signature`, a space-separated list of `v1,<base64>`. */
 const standardTags = (signature: string) =>
   signature.split(" ").flatMap((entry) => {
     const [, tag] = /^v1,([A-Za-z0-9+/]{43}=)$/.exec(entry) ?? []
@@ -102,8 +102,8 @@ const parse = (bytes: Uint8Array): VerifiedWebhook["task"] => {
 }
 
 /**
- * Checks both signatures, and when it was sent; the promise is rejected with a `WebhookVerificationError` otherwise. The
- * time is signed by `webhook-signature` only, which is why `X-Signature` alone is not enough here.
+ * Checks both signatures and the timestamp; rejects with a `WebhookVerificationError`. `X-Signature` alone is not enough,
+ * because only `webhook-signature` covers the timestamp.
  */
 export const verifyWebhook = (received: ReceivedWebhook): Promise<VerifiedWebhook> => {
   const { headers, now = Date.now() / 1000, secret, tolerance = 300 } = received
@@ -119,8 +119,8 @@ export const verifyWebhook = (received: ReceivedWebhook): Promise<VerifiedWebhoo
     const content = standardContent(id, second, body)
     const checks = secrets.map((candidate) =>
       Promise.all([
-        fits(bodyKey(candidate), fromHex(hex), body),
-        Promise.all(tags.map((tag) => fits(standardKey(candidate), tag, content)))
+        matches(bodyKey(candidate), fromHex(hex), body),
+        Promise.all(tags.map((tag) => matches(standardKey(candidate), tag, content)))
       ]).then(([byBody, byContent]) => byBody && byContent.includes(true))
     )
     return Promise.all(checks).then((outcomes) => {

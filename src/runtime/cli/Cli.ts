@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-/** The command line. Answers go to stdout, everything else to stderr; it exits with 1 when a command failed. */
+/** The command line. Results go to stdout, everything else to stderr. The exit code is 1 when a command fails. */
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Console, Effect } from "effect"
-import { Command } from "effect/cli"
+import { CliOutput, Command } from "effect/cli"
 import { existsSync } from "node:fs"
 import { teardown } from "../Endings.ts"
 import { version } from "../Version.ts"
@@ -15,12 +15,25 @@ import { type CommandFailed, root } from "./Root.ts"
 import * as TaskCommands from "./TaskCommands.ts"
 import * as UploadCommand from "./UploadCommand.ts"
 
-const explain = ({ errors = {}, message }: CommandFailed) =>
+const report = ({ errors = {}, message }: Pick<CommandFailed, "errors" | "message">) =>
   process.argv.includes("--json")
     ? Console.error(JSON.stringify({ message, errors }))
     : Console.error(
       [message, ...Object.entries(errors).map(([field, texts]) => `  ${field}: ${texts.join(", ")}`)].join("\n")
     )
+
+/** Reports a usage error without the help text, which is longer than a screen. */
+const presenter: CliOutput.Presenter = {
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? report({
+        message: [
+          ...event.errors.map(({ message }) => message),
+          `Run "${[...event.commandPath, "--help"].join(" ")}" for usage.`
+        ].join("\n")
+      })
+      : CliOutput.defaultPresenter.present(event)
+}
 
 const cli = root.pipe(
   Command.withSubcommands([
@@ -37,6 +50,9 @@ const cli = root.pipe(
 
 if (existsSync(".env")) process.loadEnvFile()
 NodeRuntime.runMain(
-  cli.pipe(Effect.tapErrorTag("CommandFailed", explain), Effect.provide(NodeServices.layer)),
+  cli.pipe(
+    Effect.tapErrorTag("CommandFailed", report),
+    Effect.provide([NodeServices.layer, CliOutput.layerPresenter(presenter)])
+  ),
   { disableErrorReporting: true, teardown }
 )

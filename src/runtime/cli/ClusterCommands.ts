@@ -1,4 +1,4 @@
-/** Commands on the nodes of the service: cluster, drain, rebalance. */
+/** Commands for the nodes of the service: cluster, drain, undrain. */
 import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
@@ -10,7 +10,7 @@ import { failed, print, root } from "./Root.ts"
 type Cluster = typeof ClusterView.Type
 type Operation = "Operations.cluster" | "Operations.drain" | "Operations.rebalance"
 
-const header = ["node", "version", "shards", "tasks", "next due", "late", "seen", ""]
+const header = ["NODE", "VERSION", "SHARDS", "TASKS", "NEXT DUE", "LATENESS", "LAST SEEN", "STATUS"]
 
 const rowOf = (member: Cluster["members"][number]) => [
   member.address,
@@ -20,14 +20,14 @@ const rowOf = (member: Cluster["members"][number]) => [
   member.next_due ?? "-",
   `${member.lateness_ms} ms`,
   member.seen_at,
-  [member.is_self ? "this one" : "", member.drained ? "drained" : ""].filter((word) => word !== "").join(", ")
+  [member.is_self ? "self" : "", member.drained ? "drained" : ""].filter((word) => word !== "").join(", ")
 ]
 
 export const render = ({ members, shards, unowned }: Cluster) => {
   const rows = [header, ...members.map(rowOf)]
   const widths = header.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd())
-  if (unowned.length > 0) lines.push(`${unowned.length} of ${shards} shards have no owner yet.`)
+  if (unowned.length > 0) lines.push(`${unowned.length} of ${shards} shards have no owner.`)
   return lines.join("\n")
 }
 
@@ -38,21 +38,26 @@ const command = (name: string, operation: Operation, description: string) =>
     Effect.fnUntraced(function*({ internalToken }) {
       const { url } = yield* root
       const token = yield* InternalToken.find(internalToken)
-      // What only this needs is loaded here, so that the other commands start quickly.
+      // Imported here so that the other commands start quickly.
       const RpcClient = yield* Effect.promise(() => import("../../http/client/RpcClient.ts"))
       const layer = Layer.provide(RpcClient.layerHttp({ url, token }), FetchHttpClient.layer)
       const cluster = yield* RpcClient.make.pipe(
         Effect.flatMap((client) => client[operation]()),
         Effect.scoped,
         Effect.provide(layer),
-        Effect.mapError((error) => failed(`The service at ${url} could not be asked: ${innermost(error)}`))
+        Effect.mapError((error) => failed(`Request to the service at ${url} failed: ${innermost(error)}`))
       )
       return yield* print(cluster, render)
     })
   ).pipe(Command.withDescription(description))
 
+const undrain = (name: "undrain" | "rebalance") =>
+  command(name, "Operations.rebalance", "Let a drained node own shards again")
+
 export const commands = [
-  command("cluster", "Operations.cluster", "Show the nodes, their shards and tasks, and how late they are"),
-  command("drain", "Operations.drain", "Hand the shards of the node at --url to the others, before it is stopped"),
-  command("rebalance", "Operations.rebalance", "Take the node at --url in again: the shards are dealt anew")
+  command("cluster", "Operations.cluster", "List the nodes with their shards, tasks and lateness"),
+  command("drain", "Operations.drain", "Move the shards of a node to the other nodes before you stop it"),
+  undrain("undrain"),
+  // The former name.
+  Command.unlisted(undrain("rebalance"))
 ] as const

@@ -1,4 +1,4 @@
-/** The command `conformance`: whether a deployment, anyone's, keeps what SPEC promises. */
+/** The command `conformance`: runs black-box tests of the public interface against any deployment. */
 import { Effect, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
@@ -8,12 +8,15 @@ export const command = Command.make(
   "conformance",
   {
     otherToken: Flag.Redacted("other-token").pipe(
-      Flag.withDescription("JWT of a second user, for what must be hidden from others"),
+      Flag.withDescription("JWT of a second user, for the tests of isolation between users"),
       Flag.optional
     ),
-    assistant: Flag.Int("assistant").pipe(Flag.withDescription("An assistant that answers"), Flag.withDefault(1)),
+    assistant: Flag.Int("assistant").pipe(
+      Flag.withDescription("Id of an assistant that completes its tasks (default: 1)"),
+      Flag.withDefault(1)
+    ),
     toolsAssistant: Flag.Int("tools-assistant").pipe(
-      Flag.withDescription("An assistant that calls the client tools it is given; 2 is the demo's"),
+      Flag.withDescription("Id of an assistant that calls the client tools it is given (2 in the demo backend)"),
       Flag.optional
     )
   },
@@ -21,7 +24,7 @@ export const command = Command.make(
     const { json, token, url } = yield* root
     const Conformance = yield* Effect.promise(() => import("../conformance/Conformance.ts"))
     const deployment = {
-      url: url.replace(/\/+$/, ""),
+      url: url.replace(/(?<!\/)\/+$/, ""),
       token: yield* findToken(token),
       otherToken: Option.getOrUndefined(Option.map(otherToken, Redacted.value)),
       assistant,
@@ -44,7 +47,7 @@ export const command = Command.make(
     }
   }, Effect.provide(FetchHttpClient.layer))
 ).pipe(
-  Command.withDescription("Hold a deployment to the interface, from outside; --json is the report"),
+  Command.withDescription("Test whether a deployment conforms to the public interface"),
   Command.withExamples([{
     command:
       "async-task-service conformance --url https://tasks.example.com --token $A --other-token $B --tools-assistant 2 --json"

@@ -1,12 +1,10 @@
-/** Commands on webhooks: deliveries, redeliver. */
+/** Commands for webhooks: deliveries, redeliver. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Delivery } from "../../http/client/promise/Types.ts"
 import { call, print } from "./Root.ts"
 
-const none = { onNone: () => ({}), onSome: (callback_secret: string) => ({ callback_secret }) }
-
-const uuid = Argument.String("uuid").pipe(Argument.withDescription("The task"))
+const uuid = Argument.String("uuid").pipe(Argument.withDescription("Task id"))
 
 const render = ({ attempts, id, next_attempt_at, state, status }: Delivery) =>
   [
@@ -21,19 +19,24 @@ const deliveries = Command.make("deliveries", { uuid }, ({ uuid }) =>
   Effect.flatMap(
     call((client, signal) => client.tasks.deliveries(uuid, { signal })),
     (found) => print(found, (all) => all.map(render).join("\n") || "No webhooks.")
-  )).pipe(Command.withDescription("List a task's webhooks with their attempts"))
+  )).pipe(Command.withDescription("List the webhook deliveries of a task and their attempts"))
 
 const redeliver = Command.make("redeliver", {
   uuid,
-  delivery: Argument.String("delivery").pipe(Argument.withDescription("Id of the delivery")),
+  delivery: Argument.String("delivery").pipe(Argument.withDescription("Delivery id")),
   secret: Flag.String("callback-secret").pipe(
-    Flag.withDescription("The task's callback_secret, which is not kept once a webhook was delivered"),
+    Flag.withDescription("The task's callback_secret, which the service deletes after a successful delivery"),
     Flag.optional
   )
 }, ({ delivery, secret, uuid }) =>
   Effect.flatMap(
-    call((client, signal) => client.tasks.redeliver(uuid, delivery, { signal, ...Option.match(secret, none) })),
-    (owed) => print(owed, render)
-  )).pipe(Command.withDescription("Send a webhook once more"))
+    call((client, signal) =>
+      client.tasks.redeliver(uuid, delivery, {
+        signal,
+        ...(Option.isSome(secret) ? { callback_secret: secret.value } : {})
+      })
+    ),
+    (scheduled) => print(scheduled, render)
+  )).pipe(Command.withDescription("Send a webhook again"))
 
 export const commands = [deliveries, redeliver] as const

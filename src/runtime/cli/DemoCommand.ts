@@ -1,4 +1,4 @@
-/** The command `demo`: the main job, told while it is done. */
+/** The command `demo`: walks through the main features. */
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { findToken, root } from "./Root.ts"
@@ -7,7 +7,9 @@ export const command = Command.make(
   "demo",
   {
     running: Flag.Boolean("running").pipe(
-      Flag.withDescription("Use the service at --url, which must reach webhooks on this machine; else one is started"),
+      Flag.withDescription(
+        "Use the service at --url instead of a temporary one; it must be able to send webhooks to this machine"
+      ),
       Flag.withDefault(false)
     )
   },
@@ -16,4 +18,4 @@ export const command = Command.make(
     const Demo = yield* Effect.promise(() => import("./Demo.ts"))
     yield* Demo.run(running ? { url, token: yield* findToken(token) } : undefined)
   })
-).pipe(Command.withDescription("Show the main job: upload, create, progress, tool calls, webhooks, cancel"))
+).pipe(Command.withDescription("Demonstrate upload, create, progress, tool calls, webhooks and cancel"))

@@ -1,4 +1,4 @@
-/** The command `doctor`: whether what the service needs is there, asked from this machine with these settings. */
+/** The command `doctor`: checks the settings and, from this machine, everything that the service depends on. */
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, type Option, type Redacted } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
@@ -14,24 +14,24 @@ interface Finding {
   readonly check: string
   readonly ok: boolean
   readonly says: string
-  /** It is well enough, but the operator should know. */
+  /** The check passes, but the operator should know. */
   readonly warning?: boolean
 }
 
-const patience = Duration.seconds(5)
+const timeout = Duration.seconds(5)
 
-/** Any answer will do: what is asked for is whether there is someone. */
+/** Any response counts as reachable, whatever its status. */
 const reach = (url: string) =>
   Effect.gen(function*() {
     const http = yield* HttpClient.HttpClient
     yield* http.execute(HttpClientRequest.get(url))
-  }).pipe(Effect.timeout(patience))
+  }).pipe(Effect.timeout(timeout))
 
 const finding = <E, R>(
   check: string,
-  look: Effect.Effect<string | { readonly says: string; readonly isWarning: boolean }, E, R>
+  run: Effect.Effect<string | { readonly says: string; readonly isWarning: boolean }, E, R>
 ): Effect.Effect<Finding, never, R> =>
-  look.pipe(
+  run.pipe(
     Effect.match({
       onSuccess: (found) =>
         typeof found === "string"
@@ -41,28 +41,28 @@ const finding = <E, R>(
     })
   )
 
-const mark = ({ ok, warning }: Finding) => !ok ? "BAD " : warning === true ? "warn" : "ok  "
+const mark = ({ ok, warning }: Finding) => !ok ? "FAIL" : warning === true ? "warn" : "ok  "
 
 const database = (url: Redacted.Redacted | undefined) =>
   url === undefined
-    ? Effect.succeed("embedded: starts with the service")
+    ? Effect.succeed("embedded, starts with the service")
     : Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const [row] = yield* sql<{ readonly version: string }>`SELECT current_setting('server_version') AS version`
       const current = yield* Effect.orElseSucceed(Migrations.current(sql), () => 0)
       const schema = current === Migrations.latest
-        ? "schema current"
-        : `schema ${current} of ${Migrations.latest}: run migrate`
+        ? "schema is current"
+        : `schema is at version ${current} of ${Migrations.latest}, run "async-task-service migrate"`
       return `Postgres ${row?.version}, ${schema}`
-    }).pipe(Effect.provide(PgClient.layer({ url, connectTimeout: patience })), Effect.timeout(patience))
+    }).pipe(Effect.provide(PgClient.layer({ url, connectTimeout: timeout })), Effect.timeout(timeout))
 
-const neighbour = (url: string | undefined, embedded: string) =>
-  url === undefined ? Effect.succeed(embedded) : Effect.as(reach(url), `${url} answers`)
+const upstream = (url: string | undefined, builtIn: string) =>
+  url === undefined ? Effect.succeed(builtIn) : Effect.as(reach(url), `${url} is reachable`)
 
 const ready = (url: string) =>
   Effect.gen(function*() {
     const http = yield* HttpClient.HttpClient
-    const response = yield* Effect.timeout(http.execute(HttpClientRequest.get(`${url}/readyz`)), patience)
+    const response = yield* Effect.timeout(http.execute(HttpClientRequest.get(`${url}/readyz`)), timeout)
     const body = yield* HttpClientResponse.filterStatus(response, (status) => status === 200 || status === 503).pipe(
       Effect.flatMap((found) => found.text)
     )
@@ -78,14 +78,14 @@ export const examine = Effect.fnUntraced(
       ? {
         check: "settings",
         ok: true,
-        says: config.success.isProduction ? "complete, production" : "complete, development"
+        says: config.success.isProduction ? "valid, production mode" : "valid, development mode"
       }
       : { check: "settings", ok: false, says: config.failure.message }
     const own = config._tag === "Success"
       ? [
         finding("database", database(config.success.databaseUrl)),
-        finding("core", neighbour(config.success.coreUrl, "built in")),
-        finding("backend", neighbour(config.success.assistantBackendUrl, "built in"))
+        finding("core", upstream(config.success.coreUrl, "built in")),
+        finding("backend", upstream(config.success.assistantBackendUrl, "built in"))
       ]
       : []
     const databaseUrl = config._tag === "Success" ? config.success.databaseUrl : undefined
@@ -97,7 +97,7 @@ export const examine = Effect.fnUntraced(
       (all) => all.map((finding) => `${mark(finding)} ${finding.check.padEnd(9)}  ${finding.says}`).join("\n")
     )
     const bad = findings.filter(({ ok }) => !ok)
-    if (bad.length > 0) return yield* failed(`Not well: ${bad.map(({ check }) => check).join(", ")}`)
+    if (bad.length > 0) return yield* failed(`Failed checks: ${bad.map(({ check }) => check).join(", ")}`)
   },
   Effect.provide(FetchHttpClient.layer)
 )

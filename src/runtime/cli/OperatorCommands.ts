@@ -1,22 +1,24 @@
-/** Commands of operators: serve, migrate, token, revoke, doctor. */
-import { Config, Console, Duration, Effect, Exit, Layer, Option, Redacted, Schema } from "effect"
+/** Commands for operators: serve, migrate, token, revoke, doctor. */
+import { Config, Console, Duration, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import * as Banner from "../Banner.ts"
 import { innermost } from "../Endings.ts"
 import * as InternalToken from "./InternalToken.ts"
-import { failed, keptSecret, print, root } from "./Root.ts"
+import { failed, print, root, signingSecret } from "./Root.ts"
 
-/** What only one command needs is loaded by it, so that the others start quickly. */
+/** Imports a module that only one command needs, so that the other commands start quickly. */
 const load = <A>(module: () => Promise<A>) => Effect.promise(module)
 
 const serveAlone = Effect.fnUntraced(
   function*(part: "core" | "backend", environment: NodeJS.ProcessEnv) {
     const AppConfig = yield* load(() => import("../AppConfig.ts"))
     const Builtin = yield* load(() => import("../builtin/Builtin.ts"))
+    const Watchdog = yield* load(() => import("../Watchdog.ts"))
     const config = yield* AppConfig.load(environment, part)
-    yield* Console.log(`The built-in ${part}: http://${config.host}:${config.port}`)
-    return yield* Layer.launch(Builtin.layerAlone(part, config))
+    yield* Console.log(`Built-in ${part} listening on http://${config.host}:${config.port}`)
+    const layerWatchdog = Watchdog.layer(config.watchdogTimeout, config.isProduction)
+    return yield* Layer.launch(Layer.merge(Builtin.layerAlone(part, config), layerWatchdog))
   },
   Effect.mapError((error) => failed(innermost(error)))
 )
@@ -25,20 +27,20 @@ const serve = Command.make(
   "serve",
   {
     only: Flag.Literals("only", ["core", "backend"]).pipe(
-      Flag.withDescription("The built-in processing core or assistant backend alone, without the service"),
+      Flag.withDescription("Run only the built-in processing core or assistant backend"),
       Flag.optional
     ),
     testClock: Flag.Boolean("test-clock").pipe(
-      Flag.withDescription("For tests of clients: in memory, with a clock and a core that are driven over HTTP"),
+      Flag.withDescription("Run in memory, with a clock and a core that client tests control over HTTP"),
       Flag.withDefault(false)
     ),
     host: Flag.String("host").pipe(
-      Flag.withDescription("Where to listen (HOST)"),
+      Flag.withDescription("Address to listen on (HOST; default: 127.0.0.1)"),
       Flag.withFallbackConfig(Config.String("HOST")),
       Flag.withDefault("127.0.0.1")
     ),
     port: Flag.Int("port").pipe(
-      Flag.withDescription("The port (PORT)"),
+      Flag.withDescription("Port to listen on (PORT; default: 3000)"),
       Flag.withFallbackConfig(Config.Int("PORT")),
       Flag.withDefault(3000)
     )
@@ -46,14 +48,14 @@ const serve = Command.make(
   Effect.fnUntraced(function*({ host, only, port, testClock }) {
     const environment = { ...process.env, HOST: host, PORT: String(port) }
     if (Option.isSome(only)) return yield* serveAlone(only.value, environment)
-    if (!testClock) return yield* (yield* load(() => import("../Main.ts"))).explained(environment)
+    if (!testClock) return yield* (yield* load(() => import("../Main.ts"))).run(environment)
     const TimeServer = yield* load(() => import("../testing/TimeServer.ts"))
     return yield* Effect.mapError(
       Layer.launch(TimeServer.layer({ host, port })),
       (error) => failed(`The service cannot listen: ${innermost(error)}`)
     )
   })
-).pipe(Command.withDescription("Run the service; its other settings come from the environment"))
+).pipe(Command.withDescription("Run the service, configured by environment variables"))
 
 const migrate = Command.make(
   "migrate",
@@ -70,40 +72,40 @@ const migrate = Command.make(
     )
     yield* print({ migrated: true }, () => "The schema is current.")
   })
-).pipe(Command.withDescription("Bring the database's schema up to date, as a start would"))
+).pipe(Command.withDescription("Migrate the database schema, as \"serve\" does when it starts"))
 
 const token = Command.make(
   "token",
   {
-    sub: Flag.String("sub").pipe(Flag.withDescription("The user; developer without it"), Flag.withDefault("developer")),
+    sub: Flag.String("sub").pipe(
+      Flag.withDescription("User of the token (default: developer)"),
+      Flag.withDefault("developer")
+    ),
     validFor: Flag.String("valid-for").pipe(
-      Flag.withDescription("How long it holds; '30 days' without it"),
+      Flag.withDescription("Lifetime of the token (default: '30 days')"),
       Flag.withSchema(Schema.DurationFromString),
       Flag.withDefault(Duration.days(30))
     ),
-    jti: Flag.String("jti").pipe(Flag.withDescription("Its id, to revoke it by"), Flag.optional)
+    jti: Flag.String("jti").pipe(Flag.withDescription("Token id, with which it can be revoked"), Flag.optional)
   },
   Effect.fnUntraced(function*({ jti, sub, validFor }) {
-    const given = process.env["JWT_SECRET"]
-    const secret = given ? Option.some(Redacted.make(given)) : yield* keptSecret("jwt-secret")
+    const secret = yield* signingSecret
     if (Option.isNone(secret)) {
-      return yield* failed(
-        "There is no key to sign with: set JWT_SECRET, or start the service once without a key of its own"
-      )
+      return yield* failed("No signing key: set JWT_SECRET, or start the service once to generate a development key")
     }
     const minted = yield* Banner.mint(secret.value, { sub, validFor, jti: Option.getOrUndefined(jti) })
-    return yield* print({ token: minted, sub }, (answer) => answer.token)
+    return yield* print({ token: minted, sub }, ({ token }) => token)
   })
 ).pipe(Command.withDescription("Mint a development JWT"))
 
 const revoke = Command.make(
   "revoke",
   {
-    jti: Flag.String("jti").pipe(Flag.withDescription("The token with this id"), Flag.optional),
-    jwt: Flag.Redacted("jwt").pipe(Flag.withDescription("This very token"), Flag.optional),
-    sub: Flag.String("sub").pipe(Flag.withDescription("All tokens of this user"), Flag.optional),
+    jti: Flag.String("jti").pipe(Flag.withDescription("Revoke the token with this id"), Flag.optional),
+    jwt: Flag.Redacted("jwt").pipe(Flag.withDescription("Revoke this token"), Flag.optional),
+    sub: Flag.String("sub").pipe(Flag.withDescription("Revoke all tokens of this user"), Flag.optional),
     issuedBefore: Flag.String("issued-before").pipe(
-      Flag.withDescription("With --sub: only those issued before this ISO 8601 moment; now without it"),
+      Flag.withDescription("With --sub: revoke only tokens issued before this ISO 8601 timestamp (default: now)"),
       Flag.optional
     ),
     internalToken: InternalToken.flag
@@ -125,9 +127,11 @@ const revoke = Command.make(
       Effect.mapError(() => failed(`The service at ${url} could not be reached`))
     )
     if (response.status !== 204) {
-      const text = yield* Effect.orElseSucceed(response.text, () => "")
-      const words = Exit.getSuccess(Effect.runSyncExit(Effect.try(() => String(JSON.parse(text).message))))
-      return yield* failed(Option.getOrElse(words, () => `The service answered ${response.status}`))
+      const message = yield* response.json.pipe(
+        Effect.map((answer) => Predicate.hasProperty(answer, "message") ? String(answer.message) : undefined),
+        Effect.orElseSucceed(() => undefined)
+      )
+      return yield* failed(message ?? `The service answered ${response.status}`)
     }
     return yield* print({ revoked: true }, () => "Revoked.")
   }, Effect.provide(FetchHttpClient.layer))
@@ -135,7 +139,7 @@ const revoke = Command.make(
   Command.withDescription("Revoke a token, or all tokens of a user"),
   Command.withExamples([{
     command: "async-task-service revoke --sub alice",
-    description: "Every token that alice has"
+    description: "Revoke all tokens of the user alice"
   }])
 )
 
@@ -144,7 +148,7 @@ const doctor = Command.make(
   { internalToken: InternalToken.flag },
   ({ internalToken }) => Effect.flatMap(load(() => import("./Doctor.ts")), ({ examine }) => examine(internalToken))
 ).pipe(
-  Command.withDescription("Check settings, database, core, backend, the running service and the clocks")
+  Command.withDescription("Check settings, database, core, backend, service and clocks")
 )
 
 export const commands = [serve, migrate, token, revoke, doctor] as const

@@ -1,4 +1,4 @@
-/** What every command shares: where the service is, who asks, and how answers are printed. */
+/** Shared by all commands: the service's address, the user's token, and the output format. */
 import { Config, Console, Effect, Option, Predicate, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as fs from "node:fs"
@@ -10,22 +10,24 @@ import * as Banner from "../Banner.ts"
 export const root = Command.make("async-task-service").pipe(
   Command.withSharedFlags({
     url: Flag.String("url").pipe(
-      Flag.withDescription("Base URL of the service (TASK_SERVICE_URL); else PORT of this machine, or 3000"),
+      Flag.withDescription("Base URL of the service (TASK_SERVICE_URL; default: http://127.0.0.1:PORT or port 3000)"),
       Flag.withFallbackConfig(Config.String("TASK_SERVICE_URL")),
       Flag.withFallbackConfig(Config.map(Config.String("PORT"), (port) => `http://127.0.0.1:${port}`)),
       Flag.withDefault("http://127.0.0.1:3000")
     ),
     token: Flag.Redacted("token").pipe(
-      Flag.withDescription("The user's JWT (TASK_SERVICE_TOKEN); a development token where the key is at hand"),
+      Flag.withDescription(
+        "JWT of the user (TASK_SERVICE_TOKEN; default: a development token, if the key is available)"
+      ),
       Flag.withFallbackConfig(Config.Redacted("TASK_SERVICE_TOKEN")),
       Flag.optional
     ),
-    json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON, for programs"), Flag.withDefault(false))
+    json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
   }),
-  Command.withDescription("Runs AI-assistant work in the background: the service, and a client of it")
+  Command.withDescription("Run AI assistant tasks in the background: the service and a client for it")
 )
 
-/** What went wrong, in words for whoever typed the command. */
+/** A failure that is reported to the user without a stack trace. `errors` maps a field to its messages. */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {
   message: Schema.String,
   errors: Schema.optionalKey(Schema.Record(Schema.String, Schema.Array(Schema.String)))
@@ -33,41 +35,46 @@ export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandF
 
 export const failed = (message: string) => new CommandFailed({ message })
 
-/** The words of an error and of what is behind it. */
-const wordsOf = (error: unknown): string => {
+/** The message of an error, followed by the messages of its causes. */
+const messagesOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
-  const cause = error.cause instanceof Error ? wordsOf(error.cause) : undefined
+  const cause = error.cause instanceof Error ? messagesOf(error.cause) : undefined
   return cause === undefined || cause === "" ? error.message : `${error.message}: ${cause}`
 }
 
 export const asFailure = (error: unknown) =>
   error instanceof ValidationError
     ? new CommandFailed({ message: error.message, errors: error.errors })
-    : failed(wordsOf(error))
+    : failed(messagesOf(error))
 
-/** What the development mode keeps in DATA_DIR, if it has run on this machine. */
-export const keptSecret = (name: string): Effect.Effect<Option.Option<Redacted.Redacted>> =>
+/** A secret that the service generated into DATA_DIR in development mode, if it has run on this machine. */
+export const generatedSecret = (name: string): Effect.Effect<Option.Option<Redacted.Redacted>> =>
   Effect.sync(() => {
     const file = path.join(process.env["DATA_DIR"] || ".data", name)
     return fs.existsSync(file) ? Option.some(Redacted.make(fs.readFileSync(file, "utf8").trim())) : Option.none()
   })
 
-export const findToken = Effect.fnUntraced(function*(given: Option.Option<Redacted.Redacted>) {
-  if (Option.isSome(given)) return Redacted.value(given.value)
+/** The HS256 key of development tokens: JWT_SECRET, or the generated one. */
+export const signingSecret = Effect.suspend(() => {
   const secret = process.env["JWT_SECRET"]
-  const kept = secret ? Option.some(Redacted.make(secret)) : yield* keptSecret("jwt-secret")
-  if (Option.isNone(kept)) return yield* failed("No token: give --token, or set TASK_SERVICE_TOKEN")
-  return yield* Banner.mint(kept.value)
+  return secret ? Effect.succeedSome(Redacted.make(secret)) : generatedSecret("jwt-secret")
 })
 
-/** Progress for people goes to stderr, so that stdout has the answer alone. */
+export const findToken = Effect.fnUntraced(function*(given: Option.Option<Redacted.Redacted>) {
+  if (Option.isSome(given)) return Redacted.value(given.value)
+  const secret = yield* signingSecret
+  if (Option.isNone(secret)) return yield* failed("No token: pass --token or set TASK_SERVICE_TOKEN")
+  return yield* Banner.mint(secret.value)
+})
+
+/** Prints progress to stderr, so that stdout contains only the result. */
 export const note = (text: string) => Console.error(text)
 
-/** Prints an answer: as JSON, or in the words of `render`. */
-export const print = <A>(answer: A, render: (answer: A) => string) =>
-  Effect.flatMap(root, ({ json }) => Console.log(json ? JSON.stringify(answer) : render(answer)))
+/** Prints a result, as JSON with `--json` and with `render` otherwise. */
+export const print = <A>(result: A, render: (result: A) => string) =>
+  Effect.flatMap(root, ({ json }) => Console.log(json ? JSON.stringify(result) : render(result)))
 
-/** A client of the service, as the user. */
+/** A client of the service that acts for the user. */
 export const connect = Effect.gen(function*() {
   const { token, url } = yield* root
   const found = yield* findToken(token)
@@ -78,14 +85,14 @@ export const connect = Effect.gen(function*() {
 })
 
 /** Calls the service as the user. */
-export const call = <A>(ask: (client: TaskServiceClient, signal: AbortSignal) => PromiseLike<A>) =>
-  Effect.flatMap(connect, (client) => Effect.tryPromise({ try: (signal) => ask(client, signal), catch: asFailure }))
+export const call = <A>(send: (client: TaskServiceClient, signal: AbortSignal) => PromiseLike<A>) =>
+  Effect.flatMap(connect, (client) => Effect.tryPromise({ try: (signal) => send(client, signal), catch: asFailure }))
 
-/** The JSON that a user typed. */
-export const parseJson = (what: string, text: string) =>
-  Effect.try({ try: (): unknown => JSON.parse(text), catch: () => failed(`${what} is not valid JSON`) })
+/** Parses JSON that the user typed; `name` is the subject of the error message. */
+export const parseJson = (name: string, text: string) =>
+  Effect.try({ try: (): unknown => JSON.parse(text), catch: () => failed(`${name} is not valid JSON`) })
 
-/** The texts in a turn's output, which is all that most turns have. */
+/** The texts in the output of a turn, one on each line. Other kinds of output are omitted. */
 export const textOf = (turn: unknown): string => {
   const output = Predicate.hasProperty(turn, "output") && Array.isArray(turn.output) ? turn.output : []
   return output.flatMap((item) => Predicate.hasProperty(item, "text") ? [String(item.text)] : []).join("\n")

@@ -1,4 +1,4 @@
-/** Commands on tasks: create, get, list, watch, results, cancel. */
+/** Commands for tasks: create, get, list, watch, submit-results, cancel. */
 import { Console, Effect, Option, Predicate, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { TaskStatus } from "../../domain/Task.ts"
@@ -7,21 +7,21 @@ import type { CreateTask, Task, TaskSummary, ToolResult } from "../../http/clien
 import { asFailure, call, connect, failed, note, parseJson, print, root, textOf } from "./Root.ts"
 import { uploadFile } from "./UploadCommand.ts"
 
-const uuid = Argument.String("uuid").pipe(Argument.withDescription("The task"))
+const uuid = Argument.String("uuid").pipe(Argument.withDescription("Task id"))
 
 const line = ({ created_at, error, status, uuid }: TaskSummary) =>
   [uuid, status.padEnd(11), created_at, error ?? ""].join("  ").trimEnd()
 
 const render = (task: Task) => {
   const calls = (task.pending_tool_calls ?? []).map(({ arguments: args, id, name }) =>
-    `  waits for ${id}: ${name}(${JSON.stringify(args)})`
+    `  pending call ${id}: ${name}(${JSON.stringify(args)})`
   )
   return [line(task), ...calls, textOf(task.turn)].filter((text) => text !== "").join("\n")
 }
 
 const isWaiting = ({ status }: Task) => status === "interrupted"
 
-/** Tells each change as it happens, those from before first, and the task when it has ended or waits for its client. */
+/** Prints all events of a task, past and new, until it ends or is interrupted, and then the task. */
 const watchTask = Effect.fnUntraced(function*(id: string) {
   const { json } = yield* root
   const client = yield* connect
@@ -31,7 +31,7 @@ const watchTask = Effect.fnUntraced(function*(id: string) {
       const partial = event.event === "progress" ? textOf((yield* call(({ tasks }) => tasks.get(id))).turn) : ""
       return yield* note(`${event.occurred_at}  ${event.event}  ${partial}`.trimEnd())
     })),
-    // One of long ago may have been answered since.
+    // A past interrupt may have been answered since.
     Stream.takeUntilEffect(({ status }) =>
       status === "interrupted" ? Effect.map(call(({ tasks }) => tasks.get(id)), isWaiting) : Effect.succeed(false)
     ),
@@ -40,37 +40,43 @@ const watchTask = Effect.fnUntraced(function*(id: string) {
   const task = yield* call((client) => client.tasks.get(id))
   if (json) yield* Console.log(JSON.stringify(task))
   else yield* Console.log(render(task))
-  if (isTerminal(task) && task.status !== "completed") return yield* failed(`The task is ${task.status}: ${task.error}`)
+  if (isTerminal(task) && task.status !== "completed") return yield* failed(`Task ${task.status}: ${task.error}`)
 })
 
 const create = Command.make(
   "create",
   {
-    text: Argument.String("text").pipe(Argument.withDescription("What the assistant is asked"), Argument.variadic()),
+    text: Argument.String("text").pipe(Argument.withDescription("Text input for the assistant"), Argument.variadic()),
     assistant: Flag.Int("assistant").pipe(
       Flag.withAlias("a"),
-      Flag.withDescription("Id of the assistant; 1 without it"),
+      Flag.withDescription("Assistant id (default: 1)"),
       Flag.withDefault(1)
     ),
     file: Flag.File("file", { mustExist: true }).pipe(
       Flag.withAlias("f"),
-      Flag.withDescription("A file to upload and send along; may be repeated"),
+      Flag.withDescription("File to upload and attach; repeatable"),
       Flag.atLeast(0)
     ),
     tool: Flag.String("tool").pipe(
-      Flag.withDescription("Name of a client tool that the model may call; may be repeated"),
+      Flag.withDescription("Name of a client tool that the model may call; repeatable"),
       Flag.atLeast(0)
     ),
-    callbackUrl: Flag.String("callback-url").pipe(Flag.withDescription("Where webhooks go"), Flag.optional),
-    callbackSecret: Flag.String("callback-secret").pipe(Flag.withDescription("Key of their signature"), Flag.optional),
-    maxExecutionTime: Flag.Int("max-execution-time").pipe(Flag.withDescription("Limit in seconds"), Flag.optional),
+    callbackUrl: Flag.String("callback-url").pipe(Flag.withDescription("URL that receives webhooks"), Flag.optional),
+    callbackSecret: Flag.String("callback-secret").pipe(
+      Flag.withDescription("Secret that signs the webhooks"),
+      Flag.optional
+    ),
+    maxExecutionTime: Flag.Int("max-execution-time").pipe(
+      Flag.withDescription("Time limit of the task in seconds"),
+      Flag.optional
+    ),
     body: Flag.String("body").pipe(
-      Flag.withDescription("More fields of the request, as a JSON object"),
+      Flag.withDescription("Additional request fields, as a JSON object"),
       Flag.withDefault("{}")
     ),
     watch: Flag.Boolean("watch").pipe(
       Flag.withAlias("w"),
-      Flag.withDescription("Watch it until it ends"),
+      Flag.withDescription("Follow the task until it ends or is interrupted"),
       Flag.withDefault(false)
     )
   },
@@ -79,13 +85,14 @@ const create = Command.make(
       const more = yield* parseJson("--body", body)
       if (!Predicate.isObject(more)) return yield* failed("--body must be a JSON object")
       const files = yield* Effect.forEach(file, (path) => uploadFile(path, undefined))
-      const asked = text.length === 0 ? [] : [{ type: "text", text: text.join(" ") } as const]
-      if (asked.length + files.length === 0 && !("input" in more)) {
-        return yield* failed("Say what the assistant is asked")
+      const texts = text.length === 0 ? [] : [{ type: "text", text: text.join(" ") } as const]
+      const input = [...texts, ...files]
+      if (input.length === 0 && !("input" in more)) {
+        return yield* failed("No input: pass a text, --file or an input field in --body")
       }
       const request = {
         assistant_id: assistant,
-        ...(asked.length + files.length === 0 ? {} : { input: [...asked, ...files] }),
+        ...(input.length === 0 ? {} : { input }),
         ...(tool.length === 0 ? {} : { client_tools: tool.map((name) => ({ type: "function", name })) }),
         ...Option.match(callbackUrl, { onNone: () => ({}), onSome: (callback_url) => ({ callback_url }) }),
         ...Option.match(callbackSecret, { onNone: () => ({}), onSome: (callback_secret) => ({ callback_secret }) }),
@@ -104,10 +111,13 @@ const create = Command.make(
 ).pipe(
   Command.withDescription("Create a task"),
   Command.withExamples([
-    { command: "async-task-service create --watch What is 6 \\* 7?", description: "Ask, and wait for the answer" },
+    {
+      command: "async-task-service create --watch 'What is 6 * 7?'",
+      description: "Ask a question and wait for the answer"
+    },
     {
       command: "async-task-service create -a 2 --tool look 'call look'",
-      description: "Let the model call a client tool"
+      description: "Allow the model to call a client tool"
     }
   ])
 )
@@ -118,16 +128,20 @@ const get = Command.make(
   ({ uuid }) =>
     Effect.flatMap(call((client, signal) => client.tasks.get(uuid, { signal })), (task) => print(task, render))
 ).pipe(
-  Command.withDescription("Read a task")
+  Command.withDescription("Show a task")
 )
 
 const list = Command.make("list", {
   status: Flag.Literals("status", TaskStatus.literals).pipe(
     Flag.withAlias("s"),
-    Flag.withDescription("Only tasks of this status; may be repeated"),
+    Flag.withDescription("Only tasks with this status; repeatable"),
     Flag.atLeast(0)
   ),
-  limit: Flag.Int("limit").pipe(Flag.withAlias("n"), Flag.withDescription("At most so many"), Flag.withDefault(25))
+  limit: Flag.Int("limit").pipe(
+    Flag.withAlias("n"),
+    Flag.withDescription("Maximum number of tasks (default: 25)"),
+    Flag.withDefault(25)
+  )
 }, ({ limit, status }) =>
   Effect.flatMap(connect, ({ tasks }) => {
     const per_page = Math.max(1, Math.min(100, limit))
@@ -139,57 +153,57 @@ const list = Command.make("list", {
 
 const watch = Command.make("watch", { uuid }, ({ uuid }) => watchTask(uuid)).pipe(
   Command.withDescription(
-    "Follow a task until it ends or waits for tool results; exits with 1 if it failed or was canceled"
+    "Follow a task until it ends or is interrupted; exits with 1 if it failed or was canceled"
   )
 )
 
-const results = Command.make(
-  "results",
-  {
-    uuid,
-    result: Argument.String("call=result").pipe(
-      Argument.withDescription("Id of a pending call and its result as JSON; call=!text tells that the tool failed"),
-      Argument.variadic({ min: 1 })
-    )
-  },
-  Effect.fnUntraced(function*({ result, uuid }) {
-    const answers = yield* Effect.forEach(
-      result,
-      Effect.fnUntraced(function*(text) {
-        const at = text.indexOf("=")
-        if (at < 1) return yield* failed(`${text}: expected call=result`)
-        const [tool_call_id, value] = [text.slice(0, at), text.slice(at + 1)]
-        const answer: ToolResult = value.startsWith("!")
-          ? { tool_call_id, output: value.slice(1), is_error: true }
-          : { tool_call_id, output: (yield* parseJson(`The result of ${tool_call_id}`, value)) as ToolResult["output"] }
-        return answer
-      })
-    )
-    const resumed = yield* call((client, signal) => client.tasks.submitToolResults(uuid, answers, { signal }))
-    yield* print(resumed, ({ status }) => status)
-  })
-).pipe(
-  Command.withDescription("Answer the pending tool calls of a task"),
-  Command.withExamples([{ command: `async-task-service results $UUID call_look='{"found": true}'` }])
-)
+const submitResults = (name: "submit-results" | "results") =>
+  Command.make(
+    name,
+    {
+      uuid,
+      result: Argument.String("call=result").pipe(
+        Argument.withDescription("Call id and its result as JSON, or call=!text to report a tool failure"),
+        Argument.variadic({ min: 1 })
+      )
+    },
+    Effect.fnUntraced(function*({ result, uuid }) {
+      const results = yield* Effect.forEach(
+        result,
+        Effect.fnUntraced(function*(text) {
+          const at = text.indexOf("=")
+          if (at < 1) return yield* failed(`${text}: expected call=result`)
+          const [tool_call_id, value] = [text.slice(0, at), text.slice(at + 1)]
+          if (value.startsWith("!")) return { tool_call_id, output: value.slice(1), is_error: true }
+          const output = (yield* parseJson(`The result of ${tool_call_id}`, value)) as ToolResult["output"]
+          return { tool_call_id, output }
+        })
+      )
+      const resumed = yield* call((client, signal) => client.tasks.submitToolResults(uuid, results, { signal }))
+      yield* print(resumed, ({ status }) => status)
+    })
+  ).pipe(
+    Command.withDescription("Submit the results of the pending tool calls of a task"),
+    Command.withExamples([{ command: `async-task-service submit-results $UUID call_look='{"found": true}'` }])
+  )
 
 const cancel = Command.make(
   "cancel",
   {
-    uuid: Argument.String("uuid").pipe(Argument.withDescription("The task"), Argument.optional),
+    uuid: Argument.optional(uuid),
     interrupted: Flag.Boolean("interrupted").pipe(
-      Flag.withDescription("All interrupted tasks"),
+      Flag.withDescription("Cancel all interrupted tasks"),
       Flag.withDefault(false)
     ),
     reason: Flag.String("reason").pipe(
       Flag.withAlias("r"),
-      Flag.withDescription("With a uuid: kept as the task's error"),
+      Flag.withDescription("With a uuid: reason, which becomes the task's error"),
       Flag.optional
     )
   },
   Effect.fnUntraced(function*({ interrupted, reason, uuid }) {
-    if (interrupted === Option.isSome(uuid)) return yield* failed("Give either a uuid or --interrupted")
-    if (interrupted && Option.isSome(reason)) return yield* failed("--reason goes with a uuid, not with --interrupted")
+    if (interrupted === Option.isSome(uuid)) return yield* failed("Specify either a uuid or --interrupted")
+    if (interrupted && Option.isSome(reason)) return yield* failed("--reason requires a uuid, not --interrupted")
     if (Option.isSome(uuid)) {
       const options = Option.match(reason, { onNone: () => ({}), onSome: (text) => ({ reason: text }) })
       const canceled = yield* call((client, signal) => client.tasks.cancel(uuid.value, { ...options, signal }))
@@ -198,6 +212,15 @@ const cancel = Command.make(
     const canceled = yield* call((client, signal) => client.tasks.cancelInterrupted({ signal }))
     return yield* print(canceled, ({ canceled, uuids }) => [`${canceled} canceled`, ...uuids].join("\n"))
   })
-).pipe(Command.withDescription("Cancel an interrupted task, or all of them"))
+).pipe(Command.withDescription("Cancel one interrupted task or all of them"))
 
-export const commands = [create, get, list, watch, results, cancel] as const
+export const commands = [
+  create,
+  get,
+  list,
+  watch,
+  submitResults("submit-results"),
+  // The former name.
+  Command.unlisted(submitResults("results")),
+  cancel
+] as const

@@ -1,4 +1,4 @@
-/** The command `upload`, with a bar that fills as bytes leave. */
+/** The command `upload`, with a progress bar. */
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as fs from "node:fs"
@@ -14,28 +14,26 @@ const bar = (name: string, loaded: number, total: number) => {
   return `\r${name}  [${"=".repeat(filled)}${" ".repeat(width - filled)}]  ${megabytes(loaded)} of ${megabytes(total)}`
 }
 
-/** Uploads a file without reading it into memory. The bar is for terminals only. */
+/** Uploads a file without reading it into memory. The progress bar appears on terminals only. */
 export const uploadFile = Effect.fnUntraced(function*(file: string, type: string | undefined) {
   const { json } = yield* root
   const content = yield* Effect.tryPromise({ try: () => fs.openAsBlob(file), catch: asFailure })
   const name = path.basename(file)
-  const shows = process.stderr.isTTY && !json
+  const showsProgress = process.stderr.isTTY && !json
   const onProgress = ({ loaded }: { readonly loaded: number }) => {
-    if (shows) process.stderr.write(bar(name, loaded, content.size))
+    if (showsProgress) process.stderr.write(bar(name, loaded, content.size))
   }
-  const uploaded = yield* call((client, signal) => client.files.upload(content, { name, type, onProgress, signal }))
-    .pipe(
-      Effect.ensuring(Effect.sync(() => shows && process.stderr.write("\n")))
-    )
-  return uploaded
+  return yield* call((client, signal) => client.files.upload(content, { name, type, onProgress, signal })).pipe(
+    Effect.ensuring(Effect.sync(() => showsProgress && process.stderr.write("\n")))
+  )
 })
 
 export const command = Command.make("upload", {
-  file: Argument.File("file", { mustExist: true }).pipe(Argument.withDescription("The file")),
-  type: Flag.String("type").pipe(Flag.withDescription("Its media type"), Flag.optional)
+  file: Argument.File("file", { mustExist: true }).pipe(Argument.withDescription("Path of the file")),
+  type: Flag.String("type").pipe(Flag.withDescription("Media type of the file"), Flag.optional)
 }, ({ file, type }) =>
   Effect.gen(function*() {
     const uploaded = yield* uploadFile(file, Option.getOrUndefined(type))
     const url = yield* call((client) => client.files.url(uploaded))
     yield* print({ ...uploaded, url }, ({ file: { id } }) => `${id}  ${url}`)
-  })).pipe(Command.withDescription("Upload a file; --json prints what goes into the input of a task"))
+  })).pipe(Command.withDescription("Upload a file; --json prints an input item for a task"))

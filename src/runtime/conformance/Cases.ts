@@ -1,12 +1,12 @@
-/** What SPEC promises of any deployment, as far as it shows from outside. Each case leaves no active task behind. */
+/** Black-box tests of the public interface, for any deployment. No case leaves an active task behind. */
 import { Effect } from "effect"
 import { expect, expectEqual, expectMatch, type Mismatch, type Probe } from "./Probe.ts"
 
 export interface Case {
-  /** The part of SPEC that it holds a deployment to. */
+  /** The part of the interface that the case tests. */
   readonly section: string
   readonly name: string
-  /** What the deployment has to have; the case is skipped without. */
+  /** The case is skipped when the deployment lacks this. */
   readonly needs?: "otherToken" | "toolsAssistant"
   readonly run: (probe: Probe) => Effect.Effect<void, Mismatch>
 }
@@ -14,7 +14,7 @@ export interface Case {
 const terminal = ["completed", "failed", "canceled"]
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const momentForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/
-const noTask = "00000000-0000-7000-8000-000000000000"
+const unknownId = "00000000-0000-7000-8000-000000000000"
 const tools = [{ type: "function", name: "look" }]
 
 const file = (name: string, type: string, content = "hello") => {
@@ -25,48 +25,48 @@ const file = (name: string, type: string, content = "hello") => {
 
 const invalidBodies: Readonly<Record<string, readonly [object, string]>> = {
   "no assistant_id": [{ assistant_id: undefined }, "assistant_id"],
-  "an assistant_id that is a text": [{ assistant_id: "1" }, "assistant_id"],
+  "an assistant_id that is a string": [{ assistant_id: "1" }, "assistant_id"],
   "no input": [{ input: [] }, "input"],
-  "an unknown type of input": [{ input: [{ type: "smell" }] }, "input.0.type"],
+  "an unknown input type": [{ input: [{ type: "smell" }] }, "input.0.type"],
   "a file id that is a number": [
     { input: [{ type: "file", file: { id: 1, name: "a.txt", mime_type: "text/plain" } }] },
     "input.0.file.id"
   ],
-  "more than a day": [{ max_execution_time: 86_401 }, "max_execution_time"],
-  "a callback_url that is none": [{ callback_url: "nowhere" }, "callback_url"],
+  "a max_execution_time above 86400": [{ max_execution_time: 86_401 }, "max_execution_time"],
+  "an invalid callback_url": [{ callback_url: "nowhere" }, "callback_url"],
   "a callback_url of 2049 characters": [{ callback_url: `https://a.example/${"x".repeat(2031)}` }, "callback_url"],
   "a callback_secret of 256 characters": [{ callback_secret: "x".repeat(256) }, "callback_secret"]
 }
 
-/** An interrupted task. */
-const interrupt = (probe: Probe) =>
+/** Creates a task and returns it when it is interrupted. */
+const createInterrupted = (probe: Probe) =>
   Effect.flatMap(
     probe.create({ assistant_id: probe.toolsAssistant, client_tools: tools }, "call look"),
-    ({ uuid }) => probe.settled(uuid, [...terminal, "interrupted"])
+    ({ uuid }) => probe.waitForStatus(uuid, [...terminal, "interrupted"])
   )
 
 export const cases: ReadonlyArray<Case> = [
   {
     section: "Authentication",
-    name: "401 without a token, and with one that is not valid",
-    run: Effect.fnUntraced(function*({ ask }) {
+    name: "returns 401 for a missing or invalid token",
+    run: Effect.fnUntraced(function*({ expectStatus }) {
       for (const token of [null, "not-a-token", "a.b.c"]) {
-        for (const path of ["/api/tasks", `/api/tasks/${noTask}`, "/api/storage/base"]) {
-          yield* ask(401, "GET", path, { token })
+        for (const path of ["/api/tasks", `/api/tasks/${unknownId}`, "/api/storage/base"]) {
+          yield* expectStatus(401, "GET", path, { token })
         }
-        yield* ask(401, "POST", "/api/tasks", { token, body: {} })
+        yield* expectStatus(401, "POST", "/api/tasks", { token, body: {} })
       }
     })
   },
   {
     section: "POST /api/tasks",
-    name: "answers uuid, status and max_execution_time, and the task completes",
-    run: Effect.fnUntraced(function*({ ask, create, settled }) {
+    name: "returns uuid, status and max_execution_time, and the task completes",
+    run: Effect.fnUntraced(function*({ expectStatus, create, waitForStatus }) {
       const created = yield* create({ max_execution_time: 600 })
       yield* expectMatch("uuid", created.uuid, uuidForm)
       yield* expectEqual("status", created.status, "pending")
       yield* expectEqual("max_execution_time", created.max_execution_time, 600)
-      const task = yield* settled(created.uuid, terminal)
+      const task = yield* waitForStatus(created.uuid, terminal)
       yield* expectEqual("status", task.status, "completed")
       yield* expectEqual("keys", Object.keys(task).toSorted(), [
         "completed_at",
@@ -80,25 +80,25 @@ export const cases: ReadonlyArray<Case> = [
       yield* expectMatch("completed_at", task.completed_at, momentForm)
       yield* expectEqual("error", task.error, null)
       for (const key of ["output", "messages", "metadata"]) yield* expect(key in task.turn, `turn has no ${key}`)
-      yield* ask(409, "POST", `/api/tasks/${created.uuid}/cancel`, { body: {} })
-      yield* ask(409, "POST", `/api/tasks/${created.uuid}/tool-results`, { body: { results: [] } })
+      yield* expectStatus(409, "POST", `/api/tasks/${created.uuid}/cancel`, { body: {} })
+      yield* expectStatus(409, "POST", `/api/tasks/${created.uuid}/tool-results`, { body: { results: [] } })
     })
   },
   {
     section: "POST /api/tasks",
-    name: "the default limit is a day",
-    run: Effect.fnUntraced(function*({ create, settled }) {
+    name: "max_execution_time defaults to 86400",
+    run: Effect.fnUntraced(function*({ create, waitForStatus }) {
       const { max_execution_time, uuid } = yield* create()
       yield* expectEqual("max_execution_time", max_execution_time, 86_400)
-      yield* settled(uuid, terminal)
+      yield* waitForStatus(uuid, terminal)
     })
   },
   ...Object.entries(invalidBodies).map(([name, [more, field]]): Case => ({
     section: "Errors",
-    name: `422 that names the field: ${name}`,
-    run: Effect.fnUntraced(function*({ ask, assistant }) {
+    name: `returns 422 and names the field for ${name}`,
+    run: Effect.fnUntraced(function*({ expectStatus, assistant }) {
       const body = { assistant_id: assistant, input: [{ type: "text", text: "?" }], ...more }
-      const answer = yield* ask(422, "POST", "/api/tasks", { body })
+      const answer = yield* expectStatus(422, "POST", "/api/tasks", { body })
       yield* expect(typeof answer.body.message === "string", "the body has no message")
       yield* expect(
         Array.isArray(answer.body.errors?.[field]),
@@ -108,40 +108,40 @@ export const cases: ReadonlyArray<Case> = [
   })),
   {
     section: "Errors",
-    name: "422 for a body that is no JSON object",
-    run: Effect.fnUntraced(function*({ ask }) {
-      for (const text of ["", "{", "[]", "null", "1"]) yield* ask(422, "POST", "/api/tasks", { text })
+    name: "returns 422 for a body that is not a JSON object",
+    run: Effect.fnUntraced(function*({ expectStatus }) {
+      for (const text of ["", "{", "[]", "null", "1"]) yield* expectStatus(422, "POST", "/api/tasks", { text })
     })
   },
   {
     section: "GET /api/tasks",
-    name: "newest first, with meta, without turn, by status in all forms",
-    run: Effect.fnUntraced(function*({ ask, create, settled }) {
+    name: "lists newest first with meta and without turn, and accepts all forms of the status filter",
+    run: Effect.fnUntraced(function*({ expectStatus, create, waitForStatus }) {
       const first = yield* create()
-      yield* settled(first.uuid, terminal)
+      yield* waitForStatus(first.uuid, terminal)
       const second = yield* create()
-      yield* settled(second.uuid, terminal)
-      const page = yield* ask(200, "GET", "/api/tasks?per_page=2")
+      yield* waitForStatus(second.uuid, terminal)
+      const page = yield* expectStatus(200, "GET", "/api/tasks?per_page=2")
       yield* expectEqual("uuids", page.body.data.map(({ uuid }: { uuid: string }) => uuid), [second.uuid, first.uuid])
       yield* expect(!("turn" in page.body.data[0]), "a row has a turn")
       const { current_page, last_page, per_page, total } = page.body.meta
       yield* expectEqual("meta", [current_page, per_page, last_page], [1, 2, Math.max(1, Math.ceil(total / 2))])
       for (const query of ["status=completed", "status=completed,failed", "status[]=completed&status[]=failed"]) {
-        const { body } = yield* ask(200, "GET", `/api/tasks?${query}`)
+        const { body } = yield* expectStatus(200, "GET", `/api/tasks?${query}`)
         const uuids = body.data.map(({ uuid }: { uuid: string }) => uuid)
         yield* expect(uuids.includes(second.uuid), `${query} does not list the completed task`)
       }
-      const pending = yield* ask(200, "GET", "/api/tasks?status=pending")
+      const pending = yield* expectStatus(200, "GET", "/api/tasks?status=pending")
       yield* expect(
         pending.body.data.every(({ status }: { status: string }) => status === "pending"),
-        "status=pending lists others"
+        "status=pending lists tasks with another status"
       )
     })
   },
   {
     section: "GET /api/tasks",
-    name: "422 for an unknown status and for pages out of bounds",
-    run: Effect.fnUntraced(function*({ ask }) {
+    name: "returns 422 for an unknown status and for an invalid page",
+    run: Effect.fnUntraced(function*({ expectStatus }) {
       const queries = [
         "status=sleeping",
         "status=completed,sleeping",
@@ -151,89 +151,89 @@ export const cases: ReadonlyArray<Case> = [
         "per_page=101",
         "page=x"
       ]
-      for (const query of queries) yield* ask(422, "GET", `/api/tasks?${query}`)
+      for (const query of queries) yield* expectStatus(422, "GET", `/api/tasks?${query}`)
     })
   },
   {
     section: "GET /api/tasks/{uuid}",
-    name: "404 for a task that is not there",
-    run: Effect.fnUntraced(function*({ ask }) {
-      for (const uuid of [noTask, "nonsense"]) {
-        yield* ask(404, "GET", `/api/tasks/${uuid}`)
-        yield* ask(404, "POST", `/api/tasks/${uuid}/cancel`, { body: {} })
-        yield* ask(404, "POST", `/api/tasks/${uuid}/tool-results`, { body: { results: [] } })
+    name: "returns 404 for an unknown task",
+    run: Effect.fnUntraced(function*({ expectStatus }) {
+      for (const uuid of [unknownId, "nonsense"]) {
+        yield* expectStatus(404, "GET", `/api/tasks/${uuid}`)
+        yield* expectStatus(404, "POST", `/api/tasks/${uuid}/cancel`, { body: {} })
+        yield* expectStatus(404, "POST", `/api/tasks/${uuid}/tool-results`, { body: { results: [] } })
       }
     })
   },
   {
     section: "GET /api/tasks/{uuid}",
-    name: "403 for the task of another user, who does not see it in a list",
+    name: "returns 403 for another user's task and does not list it",
     needs: "otherToken",
-    run: Effect.fnUntraced(function*({ ask, create, otherToken, settled }) {
+    run: Effect.fnUntraced(function*({ expectStatus, create, otherToken, waitForStatus }) {
       const token = otherToken ?? null
       const { uuid } = yield* create()
-      yield* ask(403, "GET", `/api/tasks/${uuid}`, { token })
-      yield* ask(403, "POST", `/api/tasks/${uuid}/cancel`, { token, body: {} })
-      yield* ask(403, "POST", `/api/tasks/${uuid}/tool-results`, { token, body: { results: [] } })
-      const { body } = yield* ask(200, "GET", "/api/tasks?per_page=100", { token })
+      yield* expectStatus(403, "GET", `/api/tasks/${uuid}`, { token })
+      yield* expectStatus(403, "POST", `/api/tasks/${uuid}/cancel`, { token, body: {} })
+      yield* expectStatus(403, "POST", `/api/tasks/${uuid}/tool-results`, { token, body: { results: [] } })
+      const { body } = yield* expectStatus(200, "GET", "/api/tasks?per_page=100", { token })
       yield* expect(
         body.data.every((row: { uuid: string }) => row.uuid !== uuid),
-        "the list of another user has the task"
+        "another user's list contains the task"
       )
-      yield* settled(uuid, terminal)
+      yield* waitForStatus(uuid, terminal)
     })
   },
   {
     section: "States and transitions",
-    name: "a task that calls a client tool is interrupted, answered, and completes",
+    name: "a client tool call interrupts the task, and tool results resume it",
     needs: "toolsAssistant",
     run: Effect.fnUntraced(function*(probe) {
-      const task = yield* interrupt(probe)
+      const task = yield* createInterrupted(probe)
       yield* expectEqual("status", task.status, "interrupted")
       const [call] = task.pending_tool_calls
       yield* expectEqual("name", call.name, "look")
-      yield* expect(typeof call.id === "string" && typeof call.arguments === "object", "a call has no id or arguments")
+      yield* expect(typeof call.id === "string" && typeof call.arguments === "object", "a call lacks id or arguments")
       const path = `/api/tasks/${task.uuid}/tool-results`
-      yield* probe.ask(422, "POST", path, { body: { results: [] } })
-      yield* probe.ask(422, "POST", path, { body: { results: [{ tool_call_id: "none", output: 1 }] } })
-      const listed = yield* probe.ask(200, "GET", "/api/tasks?status=interrupted")
+      yield* probe.expectStatus(422, "POST", path, { body: { results: [] } })
+      yield* probe.expectStatus(422, "POST", path, { body: { results: [{ tool_call_id: "none", output: 1 }] } })
+      const listed = yield* probe.expectStatus(200, "GET", "/api/tasks?status=interrupted")
       yield* expect(
         listed.body.data.some((row: { uuid: string; pending_tool_calls?: unknown }) =>
           row.uuid === task.uuid && row.pending_tool_calls
         ),
-        "the list does not show the pending calls"
+        "the list does not contain the pending tool calls"
       )
-      const resumed = yield* probe.ask(200, "POST", path, {
+      const resumed = yield* probe.expectStatus(200, "POST", path, {
         body: { results: [{ tool_call_id: call.id, output: 42 }] }
       })
       yield* expectEqual("status", resumed.body.status, "processing")
-      const done = yield* probe.settled(task.uuid, terminal)
+      const done = yield* probe.waitForStatus(task.uuid, terminal)
       yield* expectEqual("status", done.status, "completed")
       yield* expect(!("pending_tool_calls" in done), "a completed task has pending_tool_calls")
     })
   },
   {
     section: "POST /api/tasks/{uuid}/cancel",
-    name: "an interrupted task is canceled, with the reason in error, and stays so",
+    name: "cancels an interrupted task with the reason in error; canceled is final",
     needs: "toolsAssistant",
     run: Effect.fnUntraced(function*(probe) {
-      const { uuid } = yield* interrupt(probe)
+      const { uuid } = yield* createInterrupted(probe)
       const path = `/api/tasks/${uuid}/cancel`
-      yield* probe.ask(422, "POST", path, { body: { reason: "x".repeat(1001) } })
-      const canceled = yield* probe.ask(200, "POST", path, { body: { reason: "no longer needed" } })
-      yield* expectEqual("answer", [canceled.body.uuid, canceled.body.status], [uuid, "canceled"])
-      const { body } = yield* probe.ask(200, "GET", `/api/tasks/${uuid}`)
+      yield* probe.expectStatus(422, "POST", path, { body: { reason: "x".repeat(1001) } })
+      const canceled = yield* probe.expectStatus(200, "POST", path, { body: { reason: "no longer needed" } })
+      yield* expectEqual("response", [canceled.body.uuid, canceled.body.status], [uuid, "canceled"])
+      const { body } = yield* probe.expectStatus(200, "GET", `/api/tasks/${uuid}`)
       yield* expectEqual("task", [body.status, body.error], ["canceled", "no longer needed"])
       yield* expectMatch("completed_at", body.completed_at, momentForm)
-      yield* probe.ask(409, "POST", path, { body: {} })
+      yield* probe.expectStatus(409, "POST", path, { body: {} })
     })
   },
   {
     section: "Limits",
-    name: "at most 5 active tasks, also of parallel requests; cancel-interrupted frees them",
+    name: "allows 5 active tasks, even for parallel requests; cancel-interrupted releases them",
     needs: "toolsAssistant",
     run: Effect.fnUntraced(function*(probe) {
-      yield* probe.ask(200, "POST", "/api/tasks/cancel-interrupted")
+      yield* probe.expectStatus(200, "POST", "/api/tasks/cancel-interrupted")
       const body = {
         assistant_id: probe.toolsAssistant,
         input: [{ type: "text", text: "call look" }],
@@ -246,28 +246,28 @@ export const cases: ReadonlyArray<Case> = [
       const refused = answers.filter(({ status }) => status === 429)
       yield* expectEqual("created and refused", [created.length, refused.length], [5, 7])
       yield* expectMatch("message", refused[0]?.body.message, /5/)
-      yield* Effect.forEach(created, ({ body }) => probe.settled(body.uuid, [...terminal, "interrupted"]), {
+      yield* Effect.forEach(created, ({ body }) => probe.waitForStatus(body.uuid, [...terminal, "interrupted"]), {
         concurrency: "unbounded",
         discard: true
       })
-      const canceled = yield* probe.ask(200, "POST", "/api/tasks/cancel-interrupted")
+      const canceled = yield* probe.expectStatus(200, "POST", "/api/tasks/cancel-interrupted")
       yield* expectEqual("canceled", canceled.body.canceled, 5)
       yield* expectEqual("uuids", canceled.body.uuids.toSorted(), created.map(({ body }) => body.uuid).toSorted())
     })
   },
   {
     section: "POST /api/files",
-    name: "a file is uploaded, goes into a task as it is, and is downloaded without a token",
-    run: Effect.fnUntraced(function*({ ask, create, send, settled, url }) {
-      const { body } = yield* ask(201, "POST", "/api/files", { form: file("notes.txt", "text/plain") })
+    name: "uploads a file that is a valid input item and can be downloaded without a token",
+    run: Effect.fnUntraced(function*({ expectStatus, create, send, waitForStatus, url }) {
+      const { body } = yield* expectStatus(201, "POST", "/api/files", { form: file("notes.txt", "text/plain") })
       yield* expectEqual("type and name", [body.type, body.file.name], ["file", "notes.txt"])
-      yield* expect(typeof body.file.id === "string", "file.id is no string")
+      yield* expect(typeof body.file.id === "string", "file.id is not a string")
       const { uuid } = yield* create({ input: [body] })
-      yield* settled(uuid, terminal)
-      const base = (yield* ask(200, "GET", "/api/storage/base")).body.url
+      yield* waitForStatus(uuid, terminal)
+      const base = (yield* expectStatus(200, "GET", "/api/storage/base")).body.url
       yield* expectMatch("url", base, /^https?:\/\/.*[^/]$/)
       const link = `${base}/${body.file.provider_data.path}`
-      // The storage may be elsewhere, out of this machine's reach.
+      // A storage on another host may not be reachable from this machine.
       if (!link.startsWith(`${url}/`)) return
       const downloaded = yield* send("GET", link.slice(url.length), { token: null })
       yield* expectEqual("content", [downloaded.status, downloaded.body], [200, "hello"])
@@ -275,13 +275,15 @@ export const cases: ReadonlyArray<Case> = [
   },
   {
     section: "POST /api/files",
-    name: "422 on file for a format that is not accepted, and for no file",
-    run: Effect.fnUntraced(function*({ ask }) {
-      const refused = yield* ask(422, "POST", "/api/files", { form: file("virus.exe", "application/octet-stream") })
+    name: "returns 422 on file for an unsupported format and for a missing file",
+    run: Effect.fnUntraced(function*({ expectStatus }) {
+      const refused = yield* expectStatus(422, "POST", "/api/files", {
+        form: file("virus.exe", "application/octet-stream")
+      })
       yield* expect(Array.isArray(refused.body.errors?.file), "errors has no file")
       const empty = new FormData()
       empty.append("other", "x")
-      yield* ask(422, "POST", "/api/files", { form: empty })
+      yield* expectStatus(422, "POST", "/api/files", { form: empty })
     })
   }
 ]

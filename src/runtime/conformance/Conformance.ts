@@ -1,4 +1,4 @@
-/** Runs the cases one after the other, since they share a user, and reports on each. */
+/** Runs the cases sequentially, because they share one user's task limit, and reports each result. */
 import { Clock, Effect } from "effect"
 import { cases } from "./Cases.ts"
 import { type Deployment, makeProbe } from "./Probe.ts"
@@ -7,7 +7,7 @@ export interface CaseReport {
   readonly section: string
   readonly name: string
   readonly outcome: "passed" | "failed" | "skipped"
-  /** Why it failed or was skipped. */
+  /** The reason of a failure or a skip, null when passed. */
   readonly message: string | null
   readonly milliseconds: number
 }
@@ -22,16 +22,21 @@ export const run = Effect.fnUntraced(function*(
   return yield* Effect.forEach(
     cases,
     Effect.fnUntraced(function*({ name, needs, run, section }) {
-      const begun = yield* Clock.currentTimeMillis
+      const startedAt = yield* Clock.currentTimeMillis
       const outcome = needs !== undefined && deployment[needs] === undefined
-        ? { outcome: "skipped" as const, message: `needs ${flags[needs]}` }
+        ? { outcome: "skipped" as const, message: `requires ${flags[needs]}` }
         : yield* run(probe).pipe(
           Effect.match({
             onSuccess: () => ({ outcome: "passed" as const, message: null }),
             onFailure: ({ message }) => ({ outcome: "failed" as const, message })
           })
         )
-      const report: CaseReport = { section, name, ...outcome, milliseconds: (yield* Clock.currentTimeMillis) - begun }
+      const report: CaseReport = {
+        section,
+        name,
+        ...outcome,
+        milliseconds: (yield* Clock.currentTimeMillis) - startedAt
+      }
       yield* onReport(report)
       return report
     })

@@ -1,4 +1,4 @@
-/** One black-box look at a deployment: a request, its answer, and what was expected of it. */
+/** Sends black-box requests to a deployment and compares the responses with expectations. */
 import { Effect, Predicate, Schedule, Schema } from "effect"
 import { HttpClient, HttpClientRequest, type HttpMethod } from "effect/http"
 
@@ -7,27 +7,28 @@ export class Mismatch extends Schema.TaggedError<Mismatch>()("Mismatch", { messa
 export interface Deployment {
   readonly url: string
   readonly token: string
-  /** Of another user; cases that need one are skipped without it. */
+  /** Token of another user. Cases that require it are skipped without it. */
   readonly otherToken: string | undefined
-  /** An assistant that answers. */
+  /** Id of an assistant that completes its tasks. */
   readonly assistant: number
-  /** An assistant that calls the client tools it is given; cases that need one are skipped without it. */
+  /** Id of an assistant that calls its client tools. Cases that require it are skipped without it. */
   readonly toolsAssistant: number | undefined
 }
 
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | undefined>>
-  // oxlint-disable-next-line typescript/no-explicit-any -- answers are looked into, whatever they are
+  // oxlint-disable-next-line typescript/no-explicit-any -- the cases inspect bodies of any shape
   readonly body: any
 }
 
-interface Sending {
+interface RequestOptions {
+  /** Sent as JSON. */
   readonly body?: unknown
-  /** Sent as it is. */
+  /** Sent verbatim, as `application/json`. */
   readonly text?: string
   readonly form?: FormData
-  /** Null for none. */
+  /** The deployment's token by default; null sends none. */
   readonly token?: string | null
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -42,19 +43,26 @@ const parse = (text: string): unknown => {
 
 export const expect = (holds: boolean, message: string) => holds ? Effect.void : Effect.fail(new Mismatch({ message }))
 
-const shown = (value: unknown) => JSON.stringify(value)?.slice(0, 200) ?? String(value)
+const excerpt = (value: unknown) => JSON.stringify(value)?.slice(0, 200) ?? String(value)
 
-export const expectEqual = (what: string, found: unknown, wanted: unknown) =>
-  expect(JSON.stringify(found) === JSON.stringify(wanted), `${what} is ${shown(found)}, expected ${shown(wanted)}`)
+export const expectEqual = (name: string, actual: unknown, expected: unknown) =>
+  expect(
+    JSON.stringify(actual) === JSON.stringify(expected),
+    `${name} is ${excerpt(actual)}, expected ${excerpt(expected)}`
+  )
 
-export const expectMatch = (what: string, found: unknown, wanted: RegExp) =>
-  expect(Predicate.isString(found) && wanted.test(found), `${what} is ${shown(found)}, expected ${wanted}`)
+export const expectMatch = (name: string, actual: unknown, expected: RegExp) =>
+  expect(Predicate.isString(actual) && expected.test(actual), `${name} is ${excerpt(actual)}, expected ${expected}`)
 
 export const makeProbe = Effect.fnUntraced(function*(deployment: Deployment) {
   const http = yield* HttpClient.HttpClient
 
   const send = Effect.fnUntraced(
-    function*(method: HttpMethod.HttpMethod, path: string, { body, form, headers = {}, text, token }: Sending = {}) {
+    function*(
+      method: HttpMethod.HttpMethod,
+      path: string,
+      { body, form, headers = {}, text, token }: RequestOptions = {}
+    ) {
       const credential = token === undefined ? deployment.token : token
       const plain = HttpClientRequest.make(method)(deployment.url + path).pipe(
         HttpClientRequest.setHeaders(
@@ -72,40 +80,41 @@ export const makeProbe = Effect.fnUntraced(function*(deployment: Deployment) {
       const answer: Answer = { status: response.status, headers: response.headers, body: parse(yield* response.text) }
       return answer
     },
-    Effect.mapError((error) => new Mismatch({ message: `No answer: ${error.message}` }))
+    Effect.mapError((error) => new Mismatch({ message: `No response: ${error.message}` }))
   )
 
-  /** The answer, when it has the status that is expected of it. */
-  const ask = (status: number, method: HttpMethod.HttpMethod, path: string, sending?: Sending) =>
-    Effect.tap(send(method, path, sending), (answer) =>
+  /** Sends a request; fails unless the response has the expected status. */
+  const expectStatus = (status: number, method: HttpMethod.HttpMethod, path: string, options?: RequestOptions) =>
+    Effect.tap(send(method, path, options), (answer) =>
       expect(
         answer.status === status,
-        `${method} ${path} answered ${answer.status} ${shown(answer.body)}, expected ${status}`
+        `${method} ${path} returned ${answer.status} ${excerpt(answer.body)}, expected ${status}`
       ))
 
   const create = (more: object = {}, text = "What is 6 * 7?") =>
     Effect.map(
-      ask(201, "POST", "/api/tasks", {
+      expectStatus(201, "POST", "/api/tasks", {
         body: { assistant_id: deployment.assistant, input: [{ type: "text", text }], ...more }
       }),
       ({ body }) => body
     )
 
-  /** The task once `until` holds of its status; polls as a client would. */
-  const settled = (uuid: string, until: ReadonlyArray<string>) =>
-    ask(200, "GET", `/api/tasks/${uuid}`).pipe(
+  /** Polls until the task has one of the statuses, for at most 60 s, and returns it. */
+  const waitForStatus = (uuid: string, statuses: ReadonlyArray<string>) =>
+    expectStatus(200, "GET", `/api/tasks/${uuid}`).pipe(
       Effect.map(({ body }) => body),
-      Effect.filterOrFail(({ status }) => until.includes(status), ({ status }) =>
-        new Mismatch({ message: `still ${status}` })),
+      Effect.filterOrFail(
+        ({ status }) => statuses.includes(status),
+        ({ status }) => new Mismatch({ message: `still ${status}` })
+      ),
       Effect.retry(Schedule.spaced("250 millis")),
       Effect.timeoutOrElse({
         duration: "60 seconds",
-        orElse: () =>
-          Effect.fail(new Mismatch({ message: `Task ${uuid} is not ${until.join(" or ")} after 60 s` }))
+        orElse: () => Effect.fail(new Mismatch({ message: `Task ${uuid} is not ${statuses.join(" or ")} after 60 s` }))
       })
     )
 
-  return { ...deployment, ask, send, create, settled }
+  return { ...deployment, expectStatus, send, create, waitForStatus }
 })
 
 export type Probe = Effect.Success<ReturnType<typeof makeProbe>>

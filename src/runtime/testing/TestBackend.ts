@@ -1,4 +1,4 @@
-/** An assistant backend that keeps files in memory, spoken to over its real wire (CONTRACT 5). */
+/** An assistant backend with files in memory. The service calls it through its real HTTP interface. */
 import { Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { AssistantBackend } from "../../services/AssistantBackend.ts"
@@ -11,42 +11,44 @@ const json = (status: number, body: object) => Response.json(body, { status })
 
 export interface TestBackend {
   readonly layer: Layer.Layer<AssistantBackend>
-  /** Downloads by their public link; undefined for every other address. */
+  /** The file at a public download link; undefined for all other URLs. */
   readonly download: (url: URL) => Response | undefined
 }
 
 export const make = (serviceUrl: string): TestBackend => {
   const files = new Map<string, File>()
 
-  const takeFile = (form: FormData) => {
+  const storeFile = (form: FormData) => {
     const file = form.get("file")
-    if (!(file instanceof File)) return json(422, { message: "No file.", errors: { file: ["This field is required"] } })
+    if (!(file instanceof File)) {
+      return json(422, { message: "The file is missing.", errors: { file: ["This field is required"] } })
+    }
     const id = files.size + 1
     const path = `${id}/${file.name}`
     files.set(path, file)
     return json(201, { id, name: file.name, mime_type: file.type, provider_data: { path } })
   }
 
-  const answer: InProcess.Fetch = (input, init) => {
+  const respond: InProcess.Fetch = (input, init) => {
     const request = new Request(input, init)
     switch (new URL(request.url).pathname) {
       case "/files":
-        return request.formData().then(takeFile)
+        return request.formData().then(storeFile)
       case "/storage/base":
         return Promise.resolve(json(200, { url: serviceUrl + storagePath.slice(0, -1) }))
       default:
-        return Promise.resolve(json(404, { message: "There is nothing at this address." }))
+        return Promise.resolve(json(404, { message: "Not found." }))
     }
   }
 
   return {
     layer: AssistantBackend.layer(origin).pipe(
-      Layer.provide([InProcess.layerClient(new Map([[origin, answer]])), SecureRandom.layerWebCrypto])
+      Layer.provide([InProcess.layerClient(new Map([[origin, respond]])), SecureRandom.layerWebCrypto])
     ),
     download: ({ pathname }) => {
       if (!pathname.startsWith(storagePath)) return undefined
       const file = files.get(decodeURIComponent(pathname.slice(storagePath.length)))
-      return file === undefined ? json(404, { message: "There is no such file." }) : new Response(file)
+      return file === undefined ? json(404, { message: "File not found." }) : new Response(file)
     }
   }
 }

@@ -1,4 +1,4 @@
-/** A processing core that takes what it is handed, remembers it, and reports what a test says. */
+/** A processing core for tests: it records its runs, and the test reports their events. */
 import { Context, Deferred, Effect, Layer, type Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { CoreEvent, FailureCode } from "../../domain/CoreProtocol.ts"
@@ -10,13 +10,13 @@ import { CoreClient, type Run } from "../../services/CoreClient.ts"
 import { TaskRepository } from "../../services/TaskRepository.ts"
 import { Tasks } from "../../services/Tasks.ts"
 
-/** One hand-over of a task, as the core met it. */
+/** A run as the core received it. */
 export interface StartedRun {
   readonly taskId: string
   readonly runId: string
   readonly sub: string
   readonly request: RunRequest
-  /** Tool results that resume the task; null on its first run. */
+  /** Tool results that resume the task; null for its first run. */
   readonly results: ReadonlyArray<Schema.Json> | null
 }
 
@@ -26,8 +26,8 @@ export interface StoppedRun {
 }
 
 /**
- * What the core does when it is handed a run: `accepts` also reports `processing`; `silent` takes it and reports nothing;
- * `down` answers 503; a number is any other status.
+ * How the core responds to a new run: `accepts` takes it and reports `processing`, `silent` takes it and reports nothing,
+ * `down` responds with 503, and a number is any other error status.
  */
 export type Behaviour = "accepts" | "silent" | "down" | number
 
@@ -59,16 +59,16 @@ const describe = (run: Run): StartedRun => ({
   results: run.resume === null ? null : JSON.parse(run.resume.results)
 })
 
-/** The service's side of the core. */
+/** The service's client for this core. */
 const layerClient = Layer.effect(
   CoreClient,
   Effect.gen(function*() {
     const journal = yield* CoreJournal
     const scope = yield* Effect.scope
-    const tell = Effect.suspend(() => {
-      const before = journal.changed
+    const notify = Effect.suspend(() => {
+      const { changed } = journal
       journal.changed = Deferred.makeUnsafe()
-      return Deferred.succeed(before, undefined)
+      return Deferred.succeed(changed, undefined)
     })
     return CoreClient.of({
       start: Effect.fnUntraced(function*(run) {
@@ -76,27 +76,28 @@ const layerClient = Layer.effect(
         if (behaviour === "down") return yield* new CoreUnavailable({ reason: "status 503", retryAfter: null })
         if (typeof behaviour === "number") return yield* new CoreRefused({ status: behaviour })
         const started = describe(run)
-        const remember = Effect.suspend(() => {
+        const record = Effect.suspend(() => {
           if (!journal.runs.some(({ runId }) => runId === started.runId)) journal.runs.push(started)
-          return tell
+          return notify
         })
-        // What a test reports comes after this.
+        // Report `processing` before a test can see the run, so that the test's events come later.
         yield* behaviour === "silent"
-          ? remember
-          : Effect.forkIn(Effect.andThen(journal.onAccepted(started), remember), scope)
+          ? record
+          : Effect.forkIn(Effect.andThen(journal.onAccepted(started), record), scope)
       }),
-      stop: (runId, reason) => Effect.andThen(Effect.sync(() => journal.stops.push({ runId, reason })), tell)
+      stop: (runId, reason) => Effect.andThen(Effect.sync(() => journal.stops.push({ runId, reason })), notify)
     })
   })
 )
 
-/** A turn that says `text`, in the shape of CONTRACT 2. */
+/** A turn with the output `text`. */
 export const turnOf = (text: string): JsonObject => ({
   output: [{ type: "text", text }],
   messages: [{ role: "assistant", content: text }],
   metadata: { model: "test", finish_reason: "stop" }
 })
 
+/** A core event without the ids, which `send` adds. */
 type Unaddressed<Event> = Event extends unknown ? Omit<Event, "task_id" | "run_id" | "event_id"> : never
 
 const asTurn = (turn: string | JsonObject) => typeof turn === "string" ? turnOf(turn) : turn
@@ -115,7 +116,7 @@ const make = Effect.gen(function*() {
 
   journal.onAccepted = (run) => Effect.ignore(send(run, { type: "processing" }))
 
-  /** The run that the task is at, once it was handed over. */
+  /** Waits until the core has the current run of a task, and returns it. */
   const runOf = Effect.fnUntraced(function*(uuid: string) {
     while (true) {
       const { changed } = journal
@@ -130,24 +131,24 @@ const make = Effect.gen(function*() {
   const report = (uuid: string, event: Unaddressed<CoreEvent>) => Effect.flatMap(runOf(uuid), (run) => send(run, event))
 
   return {
-    /** What the core does with the runs that it is handed from now on; `accepts` at first. */
+    /** Sets the response to new runs. Initially `accepts`. */
     behave: (behaviour: Behaviour) =>
       Effect.sync(() => {
         journal.behaviour = behaviour
       }),
-    /** Every run that the core was handed, oldest first. */
+    /** All runs that the core received, oldest first. */
     runs: Effect.sync(() => [...journal.runs]),
-    /** Every run that the core was told to stop. */
+    /** All runs that the service asked the core to stop, oldest first. */
     stops: Effect.sync(() => [...journal.stops]),
     runOf,
-    /** Reports any event of the task's present run. */
+    /** Reports an event of the task's current run. */
     report,
     processing: (uuid: string) => report(uuid, { type: "processing" }),
     progress: (uuid: string, turn: string | JsonObject) => report(uuid, { type: "progress", turn: asTurn(turn) }),
     complete: (uuid: string, turn: string | JsonObject) => report(uuid, { type: "completed", turn: asTurn(turn) }),
     fail: (uuid: string, code: FailureCode, message?: string) =>
       report(uuid, { type: "failed", code, message: message ?? null }),
-    /** The model calls client tools, by name. */
+    /** Reports an interrupt: the model calls client tools. `calls` maps a tool name to its arguments. */
     interrupt: (uuid: string, calls: Readonly<Record<string, JsonObject>>) => {
       const [first, ...others] = Object.entries(calls).map(([name, args]) => ({
         id: `call_${name}`,
@@ -155,7 +156,7 @@ const make = Effect.gen(function*() {
         arguments: args
       }))
       return first === undefined
-        ? Effect.die(new Error("An interrupt needs at least one call"))
+        ? Effect.die(new Error("An interrupt requires at least one call"))
         : report(uuid, { type: "interrupted", tool_calls: [first, ...others] })
     }
   }

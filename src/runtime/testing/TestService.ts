@@ -1,6 +1,6 @@
 /**
- * The whole service in memory and in process, without a port, under the clock of whoever builds it: every limit, back-off
- * and retention of days passes when a test says so.
+ * The whole service in one process, with stores in memory and without a port. It runs on the caller's `Clock`, so with
+ * TestClock a test decides when time limits, retry delays and retention elapse.
  */
 import { NodeCrypto } from "@effect/platform-node"
 import { Clock, Context, Duration, Effect, Layer, Redacted, type Scope } from "effect"
@@ -16,6 +16,7 @@ import * as Server from "../../http/Server.ts"
 import { Intervals } from "../../services/Intervals.ts"
 import { Members } from "../../services/Members.ts"
 import { Readiness } from "../../services/Readiness.ts"
+import * as RecoveryTrialsMemory from "../../services/RecoveryTrialsMemory.ts"
 import * as RevocationRepositoryMemory from "../../services/RevocationRepositoryMemory.ts"
 import { Secrets } from "../../services/Secrets.ts"
 import { Settings } from "../../services/Settings.ts"
@@ -28,20 +29,20 @@ import * as TestBackend from "./TestBackend.ts"
 import { TestCore } from "./TestCore.ts"
 import { TestWebhooks } from "./TestWebhooks.ts"
 
-/** Stands for the service's address: `fetch` answers for it, and nothing listens there. */
-const nowhere = "http://service.test"
+/** The base URL by default. Nothing listens there: use the service's `fetch`. */
+const unusedUrl = "http://service.test"
 
 export const internalToken = "the-internal-token"
-const jwtSecret = "what signs the tokens of the test kit"
+const jwtSecret = "this secret signs the tokens of the test kit"
 
 export interface TestServiceOptions {
-  /** 5 by default (SPEC "Limits"). */
+  /** Maximum number of active tasks of a user. Default: 5. */
   readonly maxActiveTasks?: number
-  /** 30 seconds by default. */
+  /** Default: 30 seconds. */
   readonly acceptanceTimeout?: Duration.Input
-  /** 30 days by default. */
+  /** How long ended tasks are kept. Default: 30 days. */
   readonly retention?: Duration.Input
-  /** Where something listens that hands requests to `fetch`, if there is. */
+  /** Base URL of a server that passes its requests to `fetch`, if there is one. */
   readonly listensAt?: string
 }
 
@@ -54,15 +55,15 @@ const layerSettings = ({ acceptanceTimeout, maxActiveTasks, retention }: TestSer
     sweepInterval: Duration.hours(1)
   })
 
-/** There is no other node whose doings could be missed, and nothing that an hour would fill. */
-const layerAlone = Layer.succeed(Intervals, {
+/** Long intervals: there are no other nodes to poll for, and a test has little to clean up. */
+const layerIntervals = Layer.succeed(Intervals, {
   watchRepair: Duration.hours(1),
   revocationSync: Duration.hours(1),
   revocationPrune: Duration.hours(1),
   retention: Duration.hours(1)
 })
 
-/** Nothing of this is ever at rest. */
+/** No encryption: nothing is stored outside of memory. */
 const layerSecrets = Layer.succeed(Secrets, {
   seal: (text) => Effect.succeed(Redacted.value(text)),
   open: (sealed) => Effect.succeed(Redacted.make(sealed))
@@ -75,15 +76,21 @@ const layerTokens = TokenVerifier.layer({
   audience: undefined
 }).pipe(Layer.provide(FetchHttpClient.layer))
 
-/** Everything behind the routes. */
+/** The services behind the routes. */
 const layerEngine = (options: TestServiceOptions) =>
   TestCore.layer.pipe(
     Layer.provideMerge(TaskEngine.layer),
     Layer.provide(TestCore.layerClient),
     Layer.provide(TestCore.layerJournal),
-    Layer.provideMerge(TaskRepositoryMemory.layer),
+    Layer.provideMerge([TaskRepositoryMemory.layer, RecoveryTrialsMemory.layer]),
     Layer.provideMerge([RevocationRepositoryMemory.layer, TaskNotifications.layer, TaskOwnership.layerAlone]),
-    Layer.provide([layerSecrets, layerSettings(options), layerAlone, NodeCrypto.layerMac, TestWebhooks.layerSender]),
+    Layer.provide([
+      layerSecrets,
+      layerSettings(options),
+      layerIntervals,
+      NodeCrypto.layerMac,
+      TestWebhooks.layerSender
+    ]),
     Layer.provideMerge(TestWebhooks.layer),
     Layer.provideMerge(SecureRandom.layerWebCrypto)
   )
@@ -92,11 +99,11 @@ const layerRoutes = Server.layer([]).pipe(
   Layer.provide([Authorization.layerUsers, RpcAuthorization.layer([Redacted.make(internalToken)])]),
   Layer.provide(Authorization.layerInternal([Redacted.make(internalToken)])),
   Layer.provide([layerTokens, Layer.succeed(Readiness, { checks: Effect.succeed([]) })]),
-  Layer.provide(Members.layerAlone({ address: nowhere, version: "test" })),
+  Layer.provide(Members.layerAlone({ address: unusedUrl, version: "test" })),
   Layer.provideMerge(HttpServer.layerServices)
 )
 
-/** A JWT of a user, valid for ten years from the clock's present. */
+/** Mints a JWT of a user, valid for ten years from the clock's current time. */
 const token = (sub: string, claims: Readonly<Record<string, unknown>> = {}) =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => {
     const seconds = Math.floor(now / 1000)
@@ -107,7 +114,7 @@ const token = (sub: string, claims: Readonly<Record<string, unknown>> = {}) =>
     )
   })
 
-const make = Effect.fnUntraced(function*({ listensAt: url = nowhere }: TestServiceOptions) {
+const make = Effect.fnUntraced(function*({ listensAt: url = unusedUrl }: TestServiceOptions) {
   const core = yield* TestCore
   const webhooks = yield* TestWebhooks
   const backend = TestBackend.make(url)
@@ -131,7 +138,7 @@ export class TestService extends Context.Service<TestService, Effect.Success<Ret
   static readonly layer = (options: TestServiceOptions = {}) =>
     Layer.effect(TestService, make(options)).pipe(Layer.provide(layerEngine(options)))
 
-  /** The Effect client of a user. */
+  /** The Effect client for a user. */
   static readonly layerClient = (sub: string) =>
     Layer.unwrap(
       Effect.map(TestService, ({ fetch, token, url }) =>

@@ -1,4 +1,4 @@
-/** Where the service's webhooks arrive: every one is kept, and answered as a test says. */
+/** Receives all webhooks of the service, records them, and responds as the test decides. */
 import { Context, Effect, Layer } from "effect"
 import { format, now } from "../../domain/Timestamp.ts"
 import type { Task } from "../../http/client/promise/Types.ts"
@@ -8,23 +8,23 @@ import { NoAnswer, WebhookSender } from "../../services/WebhookSender.ts"
 export interface ReceivedWebhook {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** As it came, to verify its signature by. */
+  /** The raw body, for signature verification. */
   readonly body: string
   readonly task: Task
-  /** By the test's clock. */
+  /** Time of the attempt on the test's clock, ISO 8601. */
   readonly at: string
 }
 
-/** An HTTP status, or `down` for no answer at all. */
+/** An HTTP status, or `down` for a failed connection. */
 export type WebhookAnswer = number | "down"
 
 const make = Effect.sync(() => {
   const received: Array<ReceivedWebhook> = []
   let answer: WebhookAnswer = 204
   return {
-    /** Every attempt, oldest first. */
+    /** All attempts, oldest first. */
     received: Effect.sync(() => [...received]),
-    /** What is answered from now on; 204 at first. */
+    /** Sets the response to later attempts. Initially 204. */
     answerWith: (given: WebhookAnswer) =>
       Effect.sync(() => {
         answer = given

@@ -1,4 +1,4 @@
-/** What `async-task-service/testing` exports: the whole service in a test, with and without Effect. */
+/** Exports of `async-task-service/testing`: the whole service in a test, with and without Effect. */
 export { createTestService, type PlainCore, type PlainTestService } from "./createTestService.ts"
 export { type Behaviour, type StartedRun, type StoppedRun, TestCore, turnOf } from "./TestCore.ts"
 export { internalToken, TestService, type TestServiceOptions } from "./TestService.ts"

@@ -1,4 +1,4 @@
-/** The test kit for tests without Effect: the same service, with a clock that `advance` moves. */
+/** The test kit for tests without Effect: a `TestService` whose clock moves with `advance`. */
 import { DateTime, type Duration, Effect, Layer, ManagedRuntime } from "effect"
 import { TestClock } from "effect/testing"
 import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.ts"
@@ -6,14 +6,13 @@ import type { Behaviour, StartedRun, StoppedRun, TestCore } from "./TestCore.ts"
 import { TestService, type TestServiceOptions } from "./TestService.ts"
 import type { ReceivedWebhook, WebhookAnswer } from "./TestWebhooks.ts"
 
-/** When the clock starts, unless a test says otherwise. */
-const beginning = "2026-01-01T00:00:00Z"
+const defaultStart = "2026-01-01T00:00:00Z"
 
 type Core = TestCore["Service"]
 
 type Promised<F> = F extends (...args: infer A) => Effect.Effect<infer B, infer _E> ? (...args: A) => Promise<B> : never
 
-/** The core as a test without Effect drives it. */
+/** `TestCore` with Promises instead of Effects. */
 export interface PlainCore {
   readonly behave: (behaviour: Behaviour) => void
   readonly runs: () => ReadonlyArray<StartedRun>
@@ -27,32 +26,32 @@ export interface PlainCore {
 }
 
 export interface PlainTestService {
-  /** Give it to any client, with `fetch`. */
+  /** Base URL; pass it to a client together with `fetch`. */
   readonly url: string
   readonly fetch: typeof globalThis.fetch
   readonly internalToken: string
-  /** A user's JWT. */
+  /** Mints a user's JWT. */
   readonly token: (sub: string, claims?: Readonly<Record<string, unknown>>) => Promise<string>
-  /** The Promise client of a user. */
+  /** The Promise client for a user. */
   readonly client: (sub: string) => TaskServiceClient
   readonly core: PlainCore
-  /** Where webhooks arrive, whatever their URL. */
+  /** Receives all webhooks, whatever their URL. */
   readonly webhooks: {
     readonly received: () => ReadonlyArray<ReceivedWebhook>
     readonly answerWith: (answer: WebhookAnswer) => void
   }
-  /** Lets time pass: `"24 hours"`, `"90 seconds"`, or milliseconds. */
+  /** Advances the clock by `"24 hours"`, `"90 seconds"`, or a number of milliseconds. */
   readonly advance: (duration: Duration.Input) => Promise<void>
-  /** The clock's present. */
+  /** The current time of the clock. */
   readonly now: () => Promise<Date>
   readonly close: () => Promise<void>
 }
 
-/** Whatever was begun and needs no time comes to rest. */
-const settle = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
+/** Lets pending fibers run until they wait for the clock. */
+const runPending = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 
 export const createTestService = (
-  { startAt = beginning, ...options }: TestServiceOptions & { readonly startAt?: string | Date } = {}
+  { startAt = defaultStart, ...options }: TestServiceOptions & { readonly startAt?: string | Date } = {}
 ): Promise<PlainTestService> => {
   const layer = TestService.layer(options).pipe(
     Layer.provideMerge(Layer.effectDiscard(TestClock.setTime(DateTime.makeUnsafe(startAt).epochMilliseconds))),
@@ -94,7 +93,7 @@ export const createTestService = (
           answerWith: (answer) => runtime.runSync(webhooks.answerWith(answer))
         },
         advance: (duration) =>
-          runtime.runPromise(Effect.andThen(settle, Effect.andThen(TestClock.adjust(duration), settle))),
+          runtime.runPromise(Effect.andThen(runPending, Effect.andThen(TestClock.adjust(duration), runPending))),
         now: () => runtime.runPromise(Effect.map(DateTime.now, DateTime.toDate)),
         close: () => runtime.dispose()
       }

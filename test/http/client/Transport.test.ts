@@ -1,4 +1,4 @@
-/** How the Promise client behaves when the service or the way to it does not: on real sockets. */
+/** The Promise client against a failing service or network, on real sockets. */
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
 import * as ApiErrors from "../../../src/http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../../src/http/client/promise/TaskServiceClient.ts"
@@ -37,7 +37,7 @@ describe("errors", () => {
     [422, ApiErrors.ValidationError]
   ] as const
   for (const [status, kind] of kinds) {
-    it(`${status} is ${kind.name}, and is not tried again`, async () => {
+    it(`rejects with ${kind.name} on ${status} without a retry`, async () => {
       service.script = (_, response) =>
         answer(response, status, { message: "No.", errors: { input: ["bad"] } }, { "x-request-id": "r-1" })
       const error = await rejection(client.tasks.get("u"), kind)
@@ -47,23 +47,23 @@ describe("errors", () => {
     })
   }
 
-  it("tells of an answer that is not the service's", async () => {
+  it("rejects with an ApiError when the response is not from the service", async () => {
     service.script = (_, response) => response.writeHead(418).end("<html>teapot")
     assert.strictEqual((await rejection(client.tasks.get("u"), ApiErrors.ApiError)).message, "The service answered 418")
   })
 
-  it("tells that there is no service", async () => {
+  it("rejects with a ConnectionError when the service is unreachable", async () => {
     const lost = new TaskServiceClient({ baseUrl: "http://127.0.0.1:1", token: "t", maxRetries: 0 })
     assert.notInstanceOf(await rejection(lost.tasks.get("u"), ApiErrors.ConnectionError), ApiErrors.TimeoutError)
   })
 
-  it("tells that no answer came in time, after the attempts allowed", async () => {
+  it("rejects with a TimeoutError after the last retry has timed out", async () => {
     service.script = () => {}
     await rejection(client.tasks.get("u", { timeout: 40, maxRetries: 1 }), ApiErrors.TimeoutError)
     assert.lengthOf(service.received, 2)
   })
 
-  it("tells that an answer broke off", async () => {
+  it("rejects with a ConnectionError when the connection closes during the response", async () => {
     service.script = (_, response) => {
       response.writeHead(200, { "content-length": "100" }).write("{")
       setTimeout(() => response.destroy(), 20)
@@ -75,7 +75,7 @@ describe("errors", () => {
 
 describe("retries", () => {
   for (const status of [408, 429, 500, 502, 503, 504]) {
-    it(`tries again after ${status}, with the same idempotency key`, async () => {
+    it(`retries on ${status} with the same idempotency key`, async () => {
       service.script = (_, response, number) =>
         number < 3
           ? answer(response, status, { message: "later" }, { "retry-after": "0" })
@@ -88,7 +88,7 @@ describe("retries", () => {
     })
   }
 
-  it("gives up after the attempts allowed", async () => {
+  it("rejects after the maximum number of retries", async () => {
     service.script = (_, response) => answer(response, 503, { message: "down" }, { "retry-after": "0" })
     assert.strictEqual((await rejection(client.tasks.create(body), ApiErrors.ServerError)).message, "down")
     assert.lengthOf(service.received, 3)
@@ -96,7 +96,7 @@ describe("retries", () => {
     assert.lengthOf(service.received, 4)
   })
 
-  it("waits as long as Retry-After says, and by itself without it", async () => {
+  it("waits for Retry-After, and backs off without it", async () => {
     service.script = (_, response, number) =>
       number === 1
         ? answer(response, 429, { message: "later" }, { "retry-after": "1" })
@@ -110,7 +110,7 @@ describe("retries", () => {
     assert.isBelow(third - second, 2000)
   })
 
-  it("makes a key for each request, or uses the caller's", async () => {
+  it("generates an idempotency key for each request, or uses the caller's", async () => {
     await client.tasks.create(body)
     await client.tasks.create(body)
     await client.tasks.cancel("u", { reason: "r", idempotencyKey: "mine" })
@@ -121,7 +121,7 @@ describe("retries", () => {
 })
 
 describe("signals and tokens", () => {
-  it("aborts a call, a pause between attempts and a wait", async () => {
+  it("aborts a request, a retry delay and waitFor", async () => {
     service.script = () => {}
     const reason = new Error("enough")
     const abortSoon = () => {
@@ -141,7 +141,7 @@ describe("signals and tokens", () => {
     assert.lengthOf(service.received, before)
   })
 
-  it("asks for a token each time", async () => {
+  it("requests a token for each attempt", async () => {
     let count = 0
     const fresh = new TaskServiceClient({ baseUrl: service.url, token: async () => `token-${++count}` })
     service.script = (_, response, number) => answer(response, number === 1 ? 500 : 200, {}, { "retry-after": "0" })
@@ -158,7 +158,7 @@ describe("events", () => {
     `id: ${revision}\nevent: ${status}\ndata: ${JSON.stringify({ uuid: "u", revision, status, occurred_at: "" })}\n\n`
   const open = { "content-type": "text/event-stream" }
 
-  it("resumes after what it saw when the stream breaks, is refused for a while, or ends early", async () => {
+  it("resumes after the last received event when the stream breaks, ends early or returns 503", async () => {
     service.script = (_, response, number) => {
       if (number === 1) {
         response.writeHead(200, open).write(`retry: 2000\n\n: hello\n\n${event(0, "pending")}id: 1\r\nevent: proc`)
@@ -174,15 +174,15 @@ describe("events", () => {
     assert.deepStrictEqual(resumed, [undefined, "0", "1", "1"])
   })
 
-  it("ends when there is nothing left, and is rejected when the task is not the caller's", async () => {
+  it("ends when no events are left, and rejects when the task belongs to another user", async () => {
     service.script = (_, response) => response.writeHead(204).end()
-    for await (const _ of client.tasks.events("u", { after: 7 })) assert.fail("nothing was to come")
+    for await (const _ of client.tasks.events("u", { after: 7 })) assert.fail("unexpected event")
     assert.strictEqual(service.received[0]?.headers["last-event-id"], "7")
     service.script = (_, response) => answer(response, 403, { message: "No." })
     await rejection(client.tasks.events("u").next(), ApiErrors.PermissionDeniedError)
   })
 
-  it("lets the connection go when its reader stops", async () => {
+  it("closes the connection when the consumer stops", async () => {
     const closed = new Promise<unknown>((resolve) => {
       service.script = (_, response) => {
         response.on("close", () => resolve("closed"))
@@ -195,7 +195,7 @@ describe("events", () => {
 })
 
 describe("waiting", () => {
-  it("does not press a service that does not hold its answers", async () => {
+  it("polls at most once a second when the service does not hold the long poll", async () => {
     service.script = (_, response, number) =>
       answer(response, 200, number < 2 ? { ...task, status: "processing" } : task)
     assert.strictEqual((await client.tasks.waitFor("u")).status, "completed")
@@ -204,7 +204,7 @@ describe("waiting", () => {
     assert.strictEqual(service.received[0]?.path, "/api/tasks/u?wait=25")
   })
 
-  it("goes on when the task moved on while its tools ran", async () => {
+  it("continues when the task is no longer interrupted after its tools have run", async () => {
     service.script = ({ method, path }, response) => {
       if (path === "/api/tasks") return answer(response, 201, { uuid: "u" })
       if (method === "POST") return answer(response, 409, { message: "moved on" })
@@ -220,7 +220,7 @@ describe("waiting", () => {
 })
 
 describe("pages", () => {
-  it("gives a task that moved to the next page once, and asks for a page only when it is needed", async () => {
+  it("yields a task that moved to the next page once, and requests pages lazily", async () => {
     const page = (current_page: number, uuids: ReadonlyArray<string>) => ({
       data: uuids.map((uuid) => ({ uuid })),
       meta: { current_page, per_page: 2, last_page: 3, total: 5 }

@@ -12,7 +12,7 @@ const secret = "the secret of the tests, é"
 const id = "019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913-2"
 const body = `{"uuid":"019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913","status":"completed","turn":{"output":["é"]}}`
 
-/** Signed by other hands than ours. */
+/** Headers of a webhook, signed by independent implementations. */
 const signed = (at = new Date(), by = secret, text = body): Record<string, string> => ({
   "content-type": "application/json",
   "webhook-id": id,
@@ -32,7 +32,7 @@ const problemOf = async (received: Partial<ReceivedWebhook>) => {
 }
 
 describe("verifyWebhook", () => {
-  it("takes bodies and headers in every form that servers have them", async () => {
+  it("accepts bodies and headers in the forms of all common servers", async () => {
     const bytes = new TextEncoder().encode(body)
     for (const form of [body, bytes, bytes.buffer, Buffer.from(body)]) {
       const { id: found, task, taskId } = await verifyWebhook({ body: form, headers: signed(), secret })
@@ -43,7 +43,7 @@ describe("verifyWebhook", () => {
     assert.strictEqual(await problemOf({ headers: upper }), "none")
   })
 
-  it("takes one of several secrets, and one in the form of Standard Webhooks", async () => {
+  it("accepts any of several secrets, and a whsec_ secret of Standard Webhooks", async () => {
     assert.strictEqual(await problemOf({ secret: ["old", secret] }), "none")
     assert.strictEqual(await problemOf({ secret: ["old", "older"] }), "wrong_signature")
     const whsec = `whsec_${Buffer.from("a key of this many bytes").toString("base64")}`
@@ -55,7 +55,7 @@ describe("verifyWebhook", () => {
     assert.strictEqual(await problemOf({ secret: whsec, headers }), "none")
   })
 
-  it("refuses what is not signed with the secret, in any part", async () => {
+  it("rejects a wrong secret and any changed body or signed header", async () => {
     assert.strictEqual(await problemOf({ secret: "another" }), "wrong_signature")
     assert.strictEqual(await problemOf({ body: body.replace("completed", "failed") }), "wrong_signature")
     assert.strictEqual(await problemOf({ body: `${body} ` }), "wrong_signature")
@@ -70,7 +70,7 @@ describe("verifyWebhook", () => {
     }
   })
 
-  it("refuses what carries no signature, or none that it can read", async () => {
+  it("rejects a missing or unreadable signature, id or timestamp", async () => {
     for (const name of ["x-signature", "webhook-signature"]) {
       for (const value of [undefined, "", "v1,", "v2,abc", "zz", "0".repeat(63), "v1a,AAAA"]) {
         assert.strictEqual(await problemOf({ headers: { ...signed(), [name]: value } }), "missing_signature")
@@ -82,7 +82,7 @@ describe("verifyWebhook", () => {
     assert.strictEqual(await problemOf({ headers: { ...signed(), "webhook-timestamp": "1e9" } }), "missing_timestamp")
   })
 
-  it("refuses what was sent too long ago, or has yet to be", async () => {
+  it("rejects a timestamp outside of the tolerance", async () => {
     const now = Math.floor(Date.now() / 1000)
     const headers = signed(new Date(now * 1000))
     assert.strictEqual(await problemOf({ headers, now: now + 300 }), "none")
@@ -92,7 +92,7 @@ describe("verifyWebhook", () => {
     assert.strictEqual(await problemOf({ headers, now: now + 11, tolerance: 10 }), "too_old")
   })
 
-  it("refuses a body that is signed and is no task", async () => {
+  it("rejects a signed body that is not a task", async () => {
     for (const text of ["", "{", "[]", "null", `{"uuid":1}`]) {
       const headers = signed(new Date(), secret, text)
       assert.strictEqual(await problemOf({ body: text, headers }), "malformed_body", text)
@@ -103,21 +103,21 @@ describe("verifyWebhook", () => {
 describe.each([["plain Node", node], ["Express", express], ["Hono", hono]] as const)(
   "a receiver on %s",
   (_, receiver) => {
-    it("takes a webhook that is ours, and no other", async () => {
+    it("accepts a genuine webhook and rejects all others", async () => {
       const tasks: Array<object> = []
-      let isWell = false
-      const take = (task: object) => {
-        if (!isWell) throw new Error("no room for tasks")
+      let isHealthy = false
+      const onTask = (task: object) => {
+        if (!isHealthy) throw new Error("the handler failed")
         tasks.push(task)
       }
-      const server = receiver.makeReceiver(secret, take) as Server
+      const server = receiver.makeReceiver(secret, onTask) as Server
       server.listen(0, "127.0.0.1")
       await once(server, "listening")
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
       const post = async (text: string, headers: Record<string, string>) =>
         (await fetch(url, { method: "POST", headers: { ...headers, connection: "close" }, body: text })).status
       assert.strictEqual(await post(body, signed()), 500)
-      isWell = true
+      isHealthy = true
       assert.strictEqual(await post(body, signed()), 204)
       assert.deepStrictEqual(tasks, [JSON.parse(body)])
       assert.strictEqual(await post(body.replace("completed", "failed"), signed()), 401)

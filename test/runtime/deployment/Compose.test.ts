@@ -35,7 +35,7 @@ const environmentOf = ({ environment = {} }: Service) =>
     ])
   )
 
-/** Order of keys is a matter of taste; what Compose itself would refuse, and what is risky, is not. */
+/** Disabled rules: the order of keys is a matter of taste. Errors and risks are not. */
 const style = [
   "no-quotes-in-volumes",
   "require-quotes-in-ports",
@@ -53,7 +53,7 @@ const lint = (address: string) =>
     ) => messages.map(({ message }) => message))
 
 describe("compose.yaml", () => {
-  it("is what Compose takes", () => {
+  it("passes the Compose linter", () => {
     assert.deepStrictEqual(lint(file), [])
     const directory = fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-compose-"))
     const broken = path.join(directory, "compose.yaml")
@@ -62,7 +62,7 @@ describe("compose.yaml", () => {
     fs.rmSync(directory, { recursive: true })
   })
 
-  it("gives every process settings that there are, and with which it starts", () => {
+  it("sets only known settings, with which every process starts", () => {
     assert.lengthOf(nodes, 3)
     for (const [name, service] of ours) {
       const environment = environmentOf(service)
@@ -73,11 +73,11 @@ describe("compose.yaml", () => {
     }
   })
 
-  it("waits longer than a stop takes", () => {
+  it("has a stop grace period of at least 20 s", () => {
     for (const [, service] of ours) assert.isAtLeast(Number.parseInt(service.stop_grace_period ?? "0", 10), 20)
   })
 
-  it("balances over all nodes, and keeps internal routes on the inside", () => {
+  it("balances over all nodes and does not expose internal routes", () => {
     assert.include(balancer, `reverse_proxy ${nodes.map((name) => `${name}:3000`).join(" ")} {`)
     assert.include(balancer, "health_uri /readyz")
     const [, publicSite = "", internalSite = ""] = balancer.split(/^:808\d \{$/m)

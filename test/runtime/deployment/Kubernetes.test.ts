@@ -36,7 +36,7 @@ const container = pod.containers[0]!
 const labels = deployment.spec!.template.metadata!.labels!
 const ports = Object.fromEntries((container.ports ?? []).map(({ containerPort, name }) => [name, containerPort]))
 
-/** Compiles objects as literals of their kinds, since a field that no type has is an error there only. */
+/** Type-checks the objects as literals: only there TypeScript reports unknown fields. */
 const compile = (objects: ReadonlyArray<{ readonly apiVersion: string; readonly kind: string }>) => {
   const directory = temporaryDirectory()
   fs.symlinkSync(path.join(root, "node_modules"), path.join(directory, "node_modules"))
@@ -58,7 +58,7 @@ export const m${index}: T${index} = ${JSON.stringify(object)}`
 }
 
 describe("kubernetes.yaml", () => {
-  it("holds each kind once, valid by Kubernetes' own schemas", () => {
+  it("contains each kind once, valid by the Kubernetes schemas", () => {
     assert.deepStrictEqual(manifests.map(({ kind }) => kind).toSorted(), [...kinds])
     for (const kind of kinds) {
       const Model = models[kind] as new(data: object) => { readonly validate: () => void }
@@ -69,14 +69,14 @@ describe("kubernetes.yaml", () => {
     assert.throws(() => new Deployment(broken).validate(), /minReadySeconds/)
   })
 
-  it("has no field that Kubernetes does not know", () => {
+  it("has no unknown fields", () => {
     assert.strictEqual(compile(manifests), "")
     const misspelt = structuredClone(manifestOf("Deployment"))
     misspelt.spec.template.spec.terminationGraceSeconds = 30
     assert.include(compile([misspelt]), "terminationGraceSeconds")
   })
 
-  it("sets what are settings, with which a node starts once the secrets are filled in", () => {
+  it("sets only known settings, with which a node starts once the secrets are filled in", () => {
     const given = { ...manifestOf("ConfigMap").data, ...manifestOf("Secret").stringData }
     for (const { name } of container.env ?? []) given[name] = "10.0.0.1"
     assertKnown(given)
@@ -88,7 +88,7 @@ describe("kubernetes.yaml", () => {
     assert.isTrue(Result.isSuccess(load(filled)), problemsOf(filled))
   })
 
-  it("asks for what the image serves", () => {
+  it("matches the ports, user and health routes of the image", () => {
     const exposed = instructionsOf().find(({ keyword }) => keyword === "EXPOSE")?.text.split(" ").map(Number)
     assert.deepStrictEqual(Object.values(ports), exposed)
     assert.strictEqual(ports["cluster"], Number(manifestOf("ConfigMap").data.CLUSTER_PORT))
@@ -101,12 +101,12 @@ describe("kubernetes.yaml", () => {
     }
   })
 
-  it("gives a stop its 20 s after the pause in which proxies hear of it", () => {
+  it("leaves 20 s for a stop after the preStop pause", () => {
     const pause = container.lifecycle?.preStop?.sleep?.seconds ?? 0
     assert.isAtLeast(pod.terminationGracePeriodSeconds ?? 0, pause + 20)
   })
 
-  it("selects the pods that it makes", () => {
+  it("selects its own pods in all resources", () => {
     const selectors = [
       deployment.spec!.selector.matchLabels,
       manifestOf("Service").spec.selector,
@@ -118,7 +118,7 @@ describe("kubernetes.yaml", () => {
     assert.strictEqual(manifestOf("HorizontalPodAutoscaler").spec.scaleTargetRef.name, deployment.metadata?.name)
   })
 
-  it("lets none but nodes reach the cluster's port", () => {
+  it("allows only nodes to reach the cluster port", () => {
     const rules = manifestOf("NetworkPolicy").spec.ingress as ReadonlyArray<
       { readonly ports: ReadonlyArray<{ readonly port: string }>; readonly from?: ReadonlyArray<object> }
     >

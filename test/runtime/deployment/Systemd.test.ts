@@ -11,7 +11,7 @@ const valueOf = (key: string) => new RegExp(`^${key}=(.*)$`, "m").exec(unit)?.[1
 
 const hasSystemd = spawnSync("systemd-analyze", ["--version"]).status === 0
 
-/** What systemd says of a unit of this text, where `/usr/bin/node` is a program that there is. */
+/** Runs systemd-analyze on a unit, with an existing program in place of `/usr/bin/node`. */
 const analyse = (text: string, verb: ReadonlyArray<string>) => {
   const directory = temporaryDirectory()
   fs.writeFileSync(path.join(directory, name), text.replaceAll("/usr/bin/node", process.execPath))
@@ -22,7 +22,7 @@ const analyse = (text: string, verb: ReadonlyArray<string>) => {
 }
 
 describe("the systemd unit", () => {
-  it("runs the command line by SIGTERM's rules", () => {
+  it("starts the service, drains it before a stop, and allows 20 s for SIGTERM", () => {
     assert.strictEqual(valueOf("ExecStart"), "/usr/bin/node dist/runtime/cli/Cli.js serve")
     assert.match(valueOf("ExecStop") ?? "", / dist\/runtime\/cli\/Cli\.js --url "http:\/\/127\.0\.0\.1:\$PORT" drain /)
     assert.isAtLeast(Number(valueOf("TimeoutStopSec")), 20)
@@ -30,12 +30,12 @@ describe("the systemd unit", () => {
     assert.strictEqual(valueOf("Environment"), "NODE_ENV=production")
   })
 
-  it.runIf(hasSystemd)("is what systemd takes", () => {
+  it.runIf(hasSystemd)("passes systemd-analyze verify", () => {
     assert.deepStrictEqual(analyse(unit, ["verify"]), { status: 0, stderr: "" })
     assert.include(analyse(unit.replace("KillMode", "KillMod"), ["verify"]).stderr, "KillMod")
   })
 
-  it.runIf(hasSystemd)("exposes little", () => {
+  it.runIf(hasSystemd)("passes systemd-analyze security", () => {
     const verb = ["security", "--offline=true", "--threshold=20"]
     assert.strictEqual(analyse(unit, verb).status, 0)
     assert.notStrictEqual(analyse(unit.replaceAll(/^(Protect|Restrict|System)\w+=.*$/gm, ""), verb).status, 0)

@@ -1,4 +1,4 @@
-/** Holds an environment that a deployment sets against the settings that there are. */
+/** Checks the environment of a deployment against the known settings. */
 import { Effect, Result } from "effect"
 import { assert } from "vitest"
 import * as AppConfig from "../../../src/runtime/AppConfig.ts"
@@ -8,17 +8,17 @@ export type Environment = Readonly<Record<string, string>>
 const names: ReadonlySet<string> = new Set(AppConfig.settings.flatMap((setting) => setting.names))
 
 export const assertKnown = (environment: Environment) => {
-  for (const name of Object.keys(environment)) assert.isTrue(names.has(name), `${name} is no setting`)
+  for (const name of Object.keys(environment)) assert.isTrue(names.has(name), `${name} is not a setting`)
 }
 
-/** The settings that an environment makes in production, or what is wrong with it. */
+/** Loads an environment as production settings. */
 export const load = (environment: Environment, part?: AppConfig.Part) =>
   Effect.runSync(Effect.result(AppConfig.load({ ...environment, NODE_ENV: "production" }, part)))
 
 export const problemsOf = (environment: Environment) =>
   Result.match(load(environment), { onFailure: ({ message }) => message, onSuccess: () => "" })
 
-/** Values for what the operator has to fill in. */
+/** Values for the settings that the operator fills in. */
 export const secrets: Environment = {
   DATABASE_URL: "postgres://tasks:secret@postgres:5432/tasks",
   POSTGRES_PASSWORD: "secret",

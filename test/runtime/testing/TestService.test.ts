@@ -1,4 +1,4 @@
-/** The kit as its users meet it. The first tests of each kind are those that src/runtime/testing/README.md shows. */
+/** The test kit through its public interface. The first tests of each kind are the examples of src/runtime/testing/README.md. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"

@@ -1,16 +1,16 @@
-/** What a call may be rejected with: one class for each status, all of them `ApiError`, and one for no answer at all. */
+/** Errors of the Promise client: a subclass of `ApiError` for each status, and `ConnectionError` when there was no response. */
 
-/** The root of all rejections of this client. */
+/** The base class of all errors of this client. */
 export class TaskServiceError extends Error {
   override readonly name: string = "TaskServiceError"
 }
 
-/** The service answered with an error. */
+/** The service responded with an error status. */
 export class ApiError extends TaskServiceError {
   override readonly name: string = "ApiError"
   readonly status: number
   readonly headers: Headers
-  /** Names the request in the service's logs. */
+  /** Identifies the request in the service's logs. */
   readonly requestId: string | null
 
   constructor(status: number, message: string, headers: Headers) {
@@ -41,7 +41,7 @@ export class ConflictError extends ApiError {
   override readonly name = "ConflictError"
 }
 
-/** 422: `errors` maps a dotted field path, as in `input.0.type`, to what is wrong there. */
+/** 422: `errors` maps a dotted field path, as in `input.0.type`, to its messages. */
 export class ValidationError extends ApiError {
   override readonly name = "ValidationError"
   readonly errors: Readonly<Record<string, ReadonlyArray<string>>>
@@ -57,27 +57,27 @@ export class ValidationError extends ApiError {
   }
 }
 
-/** 429: the user has as many active tasks as allowed (SPEC "Limits"), or too many requests that wait. */
+/** 429: the user has the maximum number of active tasks, or too many long polls. */
 export class RateLimitError extends ApiError {
   override readonly name = "RateLimitError"
 }
 
-/** 5xx: the service or the assistant backend behind it. */
+/** 5xx: the service or its assistant backend failed. */
 export class ServerError extends ApiError {
   override readonly name = "ServerError"
 }
 
-/** No answer came: the service could not be reached, or the connection broke. `cause` has the reason. */
+/** No response: the service is unreachable or the connection broke. `cause` has the reason. */
 export class ConnectionError extends TaskServiceError {
   override readonly name: string = "ConnectionError"
 }
 
-/** No answer came in time. */
+/** No complete response within the timeout. */
 export class TimeoutError extends ConnectionError {
   override readonly name = "TimeoutError"
 }
 
-/** The caller's own `AbortSignal` ended the call; `cause` is its reason. */
+/** The caller's `AbortSignal` aborted the call; `cause` is its reason. */
 export class AbortError extends TaskServiceError {
   override readonly name = "AbortError"
 }
@@ -90,7 +90,7 @@ const byStatus: Readonly<Record<number, typeof ApiError>> = {
   429: RateLimitError
 }
 
-/** A proxy may answer in its own words. */
+/** Returns null when the body is not JSON: a proxy may have sent it. */
 const parse = (body: string): { readonly message?: unknown; readonly errors?: unknown } | null => {
   try {
     return JSON.parse(body)
@@ -99,8 +99,8 @@ const parse = (body: string): { readonly message?: unknown; readonly errors?: un
   }
 }
 
-/** The error of an answer, whatever its body is. */
-export const fromAnswer = (status: number, body: string, headers: Headers): ApiError => {
+/** The error of a response, whatever its body is. */
+export const fromResponse = (status: number, body: string, headers: Headers): ApiError => {
   const parsed = parse(body)
   const message = typeof parsed?.message === "string" ? parsed.message : `The service answered ${status}`
   if (status === 422) {

@@ -1,4 +1,4 @@
-/** Reads server-sent events, as WHATWG defines them, from the body of an answer. */
+/** Parses server-sent events (WHATWG HTML) from a response body. */
 
 interface ServerSentEvent {
   readonly id: string
@@ -30,7 +30,7 @@ export async function* read(body: ReadableStream<Uint8Array>): AsyncGenerator<Se
       }
     }
   } finally {
-    // Whoever stops reading early lets the connection go.
+    // Closes the connection when the consumer stops early.
     await reader.cancel().catch(() => {})
   }
 }

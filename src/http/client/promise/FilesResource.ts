@@ -1,12 +1,12 @@
-/** `client.files`: uploads, and where files are downloaded from. */
+/** `client.files`: uploads and download links. */
 import type { CallOptions, Transport } from "./Transport.ts"
 import type { StorageBase, UploadedFile } from "./Types.ts"
 import { type FileContent, upload, type UploadOptions } from "./Upload.ts"
 
-/** Milliseconds that the storage's address is believed. */
+/** Milliseconds for which the storage's base URL is cached. */
 const baseTtl = 60_000
 
-/** A file as an upload, an input item or an item of `turn.output` has it, or its storage path. */
+/** An uploaded file, an input item, an item of `turn.output`, or a storage path. */
 export type StoredFile = string | {
   readonly file: { readonly provider_data?: { readonly path?: string | null } | null }
 }
@@ -19,12 +19,12 @@ export class FilesResource {
     this.#transport = transport
   }
 
-  /** Uploads a file; what it resolves to goes into `input` as it is. A stream is sent as it is read, and not retried. */
+  /** Uploads a file. The result is an item for a task's `input`. The content is streamed, so a failure is not retried. */
   upload(content: FileContent, options: UploadOptions = {}): Promise<UploadedFile> {
     return upload(this.#transport, content, options)
   }
 
-  /** The link that downloads a file, without a token. */
+  /** The download link of a file. It needs no token. */
   async url(file: StoredFile, options: CallOptions = {}): Promise<string> {
     const path = typeof file === "string" ? file : file.file.provider_data?.path
     if (path === undefined || path === null) throw new TypeError("The file has no provider_data.path")

@@ -1,4 +1,4 @@
-/** Pages of a list: one can be awaited, and all tasks of all pages iterated. */
+/** Paginated lists: await one page, or iterate over the tasks of all pages. */
 import type { TaskPageBody, TaskSummary } from "./Types.ts"
 
 type FetchPage = (page: number) => Promise<TaskPageBody>
@@ -18,12 +18,12 @@ export class TaskPage implements AsyncIterable<TaskSummary> {
     return this.meta.current_page < this.meta.last_page
   }
 
-  /** The page after this one, or null. */
+  /** The next page, or null after the last one. */
   async nextPage(): Promise<TaskPage | null> {
     return this.hasNextPage ? new TaskPage(await this.#fetch(this.meta.current_page + 1), this.#fetch) : null
   }
 
-  /** The tasks of this page and of all after it. One that a new task pushed to the next page comes once. */
+  /** The tasks of this and all later pages. A task that moves to the next page meanwhile is yielded once. */
   async *[Symbol.asyncIterator](): AsyncGenerator<TaskSummary, void, undefined> {
     yield* this.data
     let previous = new Set(this.data.map(({ uuid }) => uuid))
@@ -35,7 +35,7 @@ export class TaskPage implements AsyncIterable<TaskSummary> {
   }
 }
 
-/** What `list` returns: await it for the first page, or iterate it for all tasks. */
+/** The result of `list`: await it for the first page, or iterate over it for all tasks. */
 export class TaskPages implements PromiseLike<TaskPage>, AsyncIterable<TaskSummary> {
   readonly #first: () => Promise<TaskPage>
   #loading: Promise<TaskPage> | undefined

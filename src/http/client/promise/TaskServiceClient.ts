@@ -1,4 +1,4 @@
-/** The Promise client of the public interface, for browsers and Node; nothing of the server is in its bundle. */
+/** The Promise client of the public interface, for browsers and Node. Its bundle contains no server code. */
 import { FilesResource } from "./FilesResource.ts"
 import { TasksResource } from "./TasksResource.ts"
 import { type ClientOptions, Transport } from "./Transport.ts"

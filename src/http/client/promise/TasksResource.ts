@@ -1,9 +1,9 @@
-/** `client.tasks`: every call on tasks, with waiting, following and running tools built from them. */
+/** `client.tasks`: the task endpoints, and `waitFor`, `run` and `events` on top of them. */
 import { AbortError, ApiError, ConflictError } from "./ApiErrors.ts"
 import * as EventStream from "./EventStream.ts"
 import { TaskPages } from "./TaskPages.ts"
 import * as Tools from "./Tools.ts"
-import { type Call, type CallOptions, randomName, sleep, type Transport } from "./Transport.ts"
+import { backoff, type Call, type CallOptions, randomId, sleep, type Transport } from "./Transport.ts"
 import type {
   CanceledTask,
   CanceledTasks,
@@ -20,45 +20,47 @@ import type {
 
 export interface ListOptions extends CallOptions {
   readonly status?: TaskStatus | ReadonlyArray<TaskStatus> | undefined
-  /** From 1. */
+  /** First page is 1. */
   readonly page?: number | undefined
   /** 1 to 100; 25 by default. */
   readonly per_page?: number | undefined
 }
 
 export interface EventsOptions extends CallOptions {
-  /** The revision that was seen last; from the beginning without it. */
+  /** The last received revision; without it, the stream starts at the first event. */
   readonly after?: number | undefined
 }
 
 export interface RunOptions extends CallOptions {
-  /** By name: what answers the model's calls. A tool that is not among `client_tools` is added to them. */
+  /** Tools by name. A tool that `client_tools` does not define is added to it. */
   readonly tools?: Tools.Tools | undefined
-  /** Called with the task whenever it was created, interrupted or has ended. */
+  /** Called with the task when it is created, when it is interrupted, and when it has ended. */
   readonly onUpdate?: ((task: Task) => void) | undefined
 }
 
-/** Seconds that the service holds an answer, within what proxies allow. */
+/** Seconds of one long poll: shorter than the idle timeouts of common proxies. */
 const waitSeconds = 25
-/** Milliseconds between two looks at a service that does not hold its answers, and before a stream is opened again. */
-const pause = 1000
-const maxPause = 30_000
+/** Milliseconds between polls when the long poll is not held. */
+const pollInterval = 1000
+/** Milliseconds before a reconnection of an event stream: the first delay and the longest. */
+const reconnectDelay = { first: 1000, maximum: 30_000 }
 
-const ended: ReadonlySet<TaskStatus> = new Set(["completed", "failed", "canceled"])
+// Not imported from the domain, whose schemas would enter the bundle.
+const terminal: ReadonlySet<TaskStatus> = new Set(["completed", "failed", "canceled"])
 
-export const isTerminal = (task: { readonly status: TaskStatus }): boolean => ended.has(task.status)
+export const isTerminal = (task: { readonly status: TaskStatus }): boolean => terminal.has(task.status)
 
-const address = (uuid: string, rest = "") => `/api/tasks/${encodeURIComponent(uuid)}${rest}`
+const pathOf = (uuid: string, rest = "") => `/api/tasks/${encodeURIComponent(uuid)}${rest}`
 
-/** A request that takes effect once, however often it is sent. */
-const once = (path: string, body: unknown, options: CallOptions): Call => ({
+/** A POST with an `Idempotency-Key`, so that a retry is safe. */
+const idempotent = (path: string, body: unknown, options: CallOptions): Call => ({
   ...options,
   method: "POST",
   path,
   body: JSON.stringify(body),
   headers: {
     "content-type": "application/json",
-    "idempotency-key": options.idempotencyKey ?? randomName()
+    "idempotency-key": options.idempotencyKey ?? randomId()
   }
 })
 
@@ -70,14 +72,14 @@ export class TasksResource {
   }
 
   create(body: CreateTask, options: CallOptions = {}): Promise<CreatedTask> {
-    return this.#transport.json(once("/api/tasks", body, options))
+    return this.#transport.json(idempotent("/api/tasks", body, options))
   }
 
   get(uuid: string, options: CallOptions = {}): Promise<Task> {
-    return this.#transport.json({ ...options, method: "GET", path: address(uuid) })
+    return this.#transport.json({ ...options, method: "GET", path: pathOf(uuid) })
   }
 
-  /** The caller's tasks, newest first: await it for one page, or `for await` for all of them. */
+  /** The caller's tasks, newest first. Await the result for one page, or use `for await` for all tasks. */
   list({ page = 1, per_page, status, ...options }: ListOptions = {}): TaskPages {
     const fetchPage = (number: number) => {
       const query = new URLSearchParams({ page: String(number) })
@@ -89,7 +91,7 @@ export class TasksResource {
   }
 
   submitToolResults(uuid: string, results: ReadonlyArray<ToolResult>, options: CallOptions = {}): Promise<ResumedTask> {
-    return this.#transport.json(once(address(uuid, "/tool-results"), { results }, options))
+    return this.#transport.json(idempotent(pathOf(uuid, "/tool-results"), { results }, options))
   }
 
   /** Cancels an interrupted task. */
@@ -97,7 +99,7 @@ export class TasksResource {
     uuid: string,
     { reason, ...options }: CallOptions & { readonly reason?: string } = {}
   ): Promise<CanceledTask> {
-    return this.#transport.json(once(address(uuid, "/cancel"), reason === undefined ? {} : { reason }, options))
+    return this.#transport.json(idempotent(pathOf(uuid, "/cancel"), reason === undefined ? {} : { reason }, options))
   }
 
   /** Cancels all of the caller's interrupted tasks. */
@@ -105,14 +107,14 @@ export class TasksResource {
     return this.#transport.json({ ...options, method: "POST", path: "/api/tasks/cancel-interrupted" })
   }
 
-  /** Webhooks of the task with their attempts, oldest first. */
+  /** The webhook deliveries of the task with their attempts, oldest first. */
   async deliveries(uuid: string, options: CallOptions = {}): Promise<ReadonlyArray<Delivery>> {
-    const path = address(uuid, "/deliveries")
+    const path = pathOf(uuid, "/deliveries")
     const { data } = await this.#transport.json<{ data: ReadonlyArray<Delivery> }>({ ...options, method: "GET", path })
     return data
   }
 
-  /** Sends a webhook once more. One that was delivered is signed only when its secret is given again. */
+  /** Sends a webhook again. The service deletes the secret after a successful delivery: pass it again to sign. */
   redeliver(
     uuid: string,
     deliveryId: string,
@@ -121,48 +123,49 @@ export class TasksResource {
     return this.#transport.json({
       ...options,
       method: "POST",
-      path: address(uuid, `/deliveries/${encodeURIComponent(deliveryId)}/redeliver`),
+      path: pathOf(uuid, `/deliveries/${encodeURIComponent(deliveryId)}/redeliver`),
       ...(callback_secret === undefined
         ? {}
         : { body: JSON.stringify({ callback_secret }), headers: { "content-type": "application/json" } })
     })
   }
 
-  /** Waits until the task has ended or is interrupted, however long that takes: bound it by an `AbortSignal`. */
+  /** Waits until the task has ended or is interrupted. There is no time limit: use an `AbortSignal` to set one. */
   async waitFor(uuid: string, options: CallOptions = {}): Promise<Task> {
     for (;;) {
-      const begun = performance.now()
+      const startedAt = performance.now()
       const task = await this.#transport.json<Task>({
         ...options,
         method: "GET",
-        path: address(uuid, `?wait=${waitSeconds}`)
+        path: pathOf(uuid, `?wait=${waitSeconds}`)
       })
       if (isTerminal(task) || task.status === "interrupted") return task
-      const left = pause - (performance.now() - begun)
+      const left = pollInterval - (performance.now() - startedAt)
       if (left > 0) await sleep(left, options.signal)
     }
   }
 
-  /** Creates a task, answers its tool calls, and resolves once it has ended, in whichever way: look at its `status`. */
+  /** Creates a task, executes its tool calls, and resolves when it has ended. Check `status`: it may have failed. */
   async run(body: CreateTask, { onUpdate, tools = {}, ...options }: RunOptions = {}): Promise<Task> {
     const { uuid } = await this.create(Tools.declare(body, tools), options)
-    const following = { ...options, idempotencyKey: undefined }
-    if (onUpdate !== undefined) onUpdate(await this.get(uuid, following))
+    // The caller's idempotency key belongs to the create request alone.
+    const later = { ...options, idempotencyKey: undefined }
+    if (onUpdate !== undefined) onUpdate(await this.get(uuid, later))
     for (;;) {
-      const task = await this.waitFor(uuid, following)
+      const task = await this.waitFor(uuid, later)
       onUpdate?.(task)
       if (task.status !== "interrupted") return task
-      const results = await Tools.answer(task, tools, options.signal)
+      const results = await Tools.execute(task, tools, options.signal)
       try {
-        await this.submitToolResults(uuid, results, following)
+        await this.submitToolResults(uuid, results, later)
       } catch (error) {
-        // The task has moved on: its time was up, or someone else answered or canceled it.
+        // The task is no longer interrupted: it timed out, or another client resumed or canceled it.
         if (!(error instanceof ConflictError)) throw error
       }
     }
   }
 
-  /** Each transition and progress note, from the beginning or after a revision; it reconnects by itself and ends with the task. */
+  /** The events of the task. Reconnects when the stream breaks and ends after the terminal event. */
   async *events(
     uuid: string,
     { after = -1, ...options }: EventsOptions = {}
@@ -173,16 +176,16 @@ export class TasksResource {
         const response = await this.#transport.open({
           ...options,
           method: "GET",
-          path: address(uuid, "/events"),
+          path: pathOf(uuid, "/events"),
           headers: { accept: "text/event-stream", ...(last < 0 ? {} : { "last-event-id": String(last) }) }
         })
         if (response.status === 204 || response.body === null) return
         for await (const { data, event } of EventStream.read(response.body)) {
-          const told = { ...JSON.parse(data) as TaskEvent, event: event as TaskEvent["event"] }
+          const received = { ...JSON.parse(data) as TaskEvent, event: event as TaskEvent["event"] }
           failures = 0
-          last = told.revision
-          yield told
-          if (isTerminal(told)) return
+          last = received.revision
+          yield received
+          if (isTerminal(received)) return
         }
       } catch (error) {
         if (options.signal?.aborted === true) {
@@ -191,11 +194,11 @@ export class TasksResource {
         if (isRefusal(error)) throw error
         failures++
       }
-      await sleep(Math.min(maxPause, pause * 2 ** failures) * (0.75 + Math.random() / 2), options.signal)
+      await sleep(backoff(failures, reconnectDelay), options.signal)
     }
   }
 }
 
-/** An answer that another attempt would not change. A connection that broke off is none. */
+/** Whether the service responded with an error that a retry cannot fix. */
 const isRefusal = (error: unknown) =>
   error instanceof ApiError && error.status < 500 && error.status !== 408 && error.status !== 429

@@ -1,4 +1,4 @@
-/** Client tools as functions: what the model is told of them, and the answers to its calls. */
+/** Client tools as functions: their definitions for the model, and the results of its calls. */
 import type { CreateTask, Task, ToolCall, ToolResult } from "./Types.ts"
 
 export interface ToolContext {
@@ -7,7 +7,7 @@ export interface ToolContext {
   readonly signal: AbortSignal | undefined
 }
 
-// oxlint-disable-next-line typescript/no-explicit-any -- the arguments are what the tool's own JSON Schema says
+// oxlint-disable-next-line typescript/no-explicit-any -- the tool's JSON Schema defines the arguments
 export type ToolFunction = (args: any, context: ToolContext) => unknown
 
 export interface ToolDefinition {
@@ -24,7 +24,7 @@ type Declared = NonNullable<CreateTask["client_tools"]>
 const nameOf = (tool: Declared[number]): unknown =>
   tool["name"] ?? (tool["function"] as { readonly name?: unknown } | undefined)?.name
 
-/** The body with a definition of each tool that it does not define itself. */
+/** Adds a definition of each tool that the request body does not define. */
 export const declare = (body: CreateTask, tools: Tools): CreateTask => {
   const declared = body.client_tools ?? []
   const names = new Set(declared.map(nameOf))
@@ -42,8 +42,8 @@ export const declare = (body: CreateTask, tools: Tools): CreateTask => {
 
 const messageOf = (error: unknown) => error instanceof Error ? error.message : String(error)
 
-/** One result for each pending call. What a tool throws is told to the model as an error. */
-export const answer = (
+/** Executes each pending call. An exception becomes an error result, which the model receives. */
+export const execute = (
   task: Task,
   tools: Tools,
   signal: AbortSignal | undefined

@@ -1,25 +1,32 @@
-/** One call to the service: token, time limit, cancellation, and retries of what may be tried again. */
-import { AbortError, type ApiError, ConnectionError, fromAnswer, TaskServiceError, TimeoutError } from "./ApiErrors.ts"
+/** Sends one call to the service with token, timeout, cancellation and retries. */
+import {
+  AbortError,
+  type ApiError,
+  ConnectionError,
+  fromResponse,
+  TaskServiceError,
+  TimeoutError
+} from "./ApiErrors.ts"
 
 export interface ClientOptions {
   /** Base URL of the service, as in `https://tasks.example.com`. */
   readonly baseUrl: string
-  /** The user's JWT, or what finds a fresh one for each request. */
+  /** The user's JWT, or a function that returns one for each request. */
   readonly token: string | (() => string | Promise<string>)
-  /** How often a failed request is tried again; 2 by default. */
+  /** Maximum number of retries of a failed request. Default: 2. */
   readonly maxRetries?: number
-  /** Milliseconds that the service has to answer one attempt; a minute by default. Uploads and streams have none. */
+  /** Timeout of each attempt in milliseconds. Default: 60,000. Does not apply to uploads and streams. */
   readonly timeout?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly fetch?: typeof globalThis.fetch
 }
 
-/** What may be set for one call. */
+/** Options of one call. They override those of the client. */
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   readonly timeout?: number | undefined
   readonly maxRetries?: number | undefined
-  /** Names the request, so that it takes effect once however often it is sent; made up when absent. */
+  /** With the same key, a repeated request takes effect once. Generated when absent. */
   readonly idempotencyKey?: string | undefined
 }
 
@@ -28,17 +35,18 @@ export interface Call extends CallOptions {
   readonly path: string
   readonly body?: BodyInit | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Statuses that are an answer although they are no success. */
-  readonly accepts?: ReadonlyArray<number> | undefined
-  /** For bodies that are sent as they are read. */
+  /** The body is a stream, which cannot be sent twice: no retries. */
   readonly isStream?: boolean | undefined
 }
 
 const isRetryable = (status: number) => status === 408 || status === 429 || status >= 500
 
-const [firstDelay, maxDelay, maxRetryAfter] = [500, 8000, 60_000]
+/** Milliseconds: the first and the longest delay before a retry. */
+const retryDelay = { first: 500, maximum: 8000 }
+/** Milliseconds: a longer `Retry-After` is ignored. */
+const maxRetryAfter = 60_000
 
-/** Milliseconds, from either form of `Retry-After`. */
+/** The delay of a `Retry-After` header, in seconds or as an HTTP date, converted to milliseconds. */
 const retryAfter = (headers: Headers): number | undefined => {
   const given = headers.get("retry-after")
   if (given === null) return undefined
@@ -46,14 +54,15 @@ const retryAfter = (headers: Headers): number | undefined => {
   return delay >= 0 && delay <= maxRetryAfter ? delay : undefined
 }
 
-/** Doubles with each attempt and varies by a quarter, so that clients do not come back all at once. */
-const backoff = (attempt: number) => Math.min(maxDelay, firstDelay * 2 ** attempt) * (0.75 + Math.random() / 2)
+/** Capped exponential backoff in milliseconds. Jitter of ± 25 % keeps clients from retrying in lockstep. */
+export const backoff = (attempt: number, { first, maximum }: { readonly first: number; readonly maximum: number }) =>
+  Math.min(maximum, first * 2 ** attempt) * (0.75 + Math.random() / 2)
 
-/** Unlike `randomUUID`, this is there on pages without TLS too. */
-export const randomName = (): string =>
+/** 128 random bits in hex. Browsers offer `crypto.randomUUID` only on secure origins. */
+export const randomId = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("")
 
-/** Pauses; the signal cuts it short. */
+/** Resolves after the delay; rejects with an `AbortError` when the signal aborts. */
 export const sleep = (milliseconds: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
     const abort = () => {
@@ -68,6 +77,8 @@ export const sleep = (milliseconds: number, signal?: AbortSignal): Promise<void>
     else signal?.addEventListener("abort", abort, { once: true })
   })
 
+export const connectionFailed = "The service could not be reached or closed the connection"
+
 export class Transport {
   readonly #options: ClientOptions
   readonly #fetch: typeof globalThis.fetch
@@ -79,7 +90,7 @@ export class Transport {
   }
 
   url(path: string) {
-    return this.#options.baseUrl.replace(/\/+$/, "") + path
+    return this.#options.baseUrl.replace(/(?<!\/)\/+$/, "") + path
   }
 
   async headers(more: Readonly<Record<string, string>> = {}): Promise<Record<string, string>> {
@@ -92,12 +103,12 @@ export class Transport {
     }
   }
 
-  /** The parsed JSON of the answer. */
+  /** Resolves to the parsed JSON body. */
   async json<A>(call: Call): Promise<A> {
     return this.#attempts(call, async (response) => await response.json() as A)
   }
 
-  /** The answer with its body still to be read; its time is not limited. */
+  /** Resolves at the response headers; the caller reads the body. There is no timeout. */
   open(call: Call): Promise<Response> {
     return this.#attempts({ ...call, timeout: Infinity }, (response) => Promise.resolve(response))
   }
@@ -115,7 +126,7 @@ export class Transport {
     }
   }
 
-  /** One attempt. Its time limit covers the reading of the answer. */
+  /** Makes one attempt. The timeout includes reading the response body. */
   async #once<A>(call: Call, read: (response: Response) => Promise<A>): Promise<A> {
     const { signal } = call
     const timeout = call.timeout ?? this.#options.timeout ?? 60_000
@@ -123,10 +134,10 @@ export class Transport {
     const abort = () => controller.abort(signal?.reason)
     if (signal?.aborted === true) abort()
     signal?.addEventListener("abort", abort, { once: true })
-    let isLate = false
+    let isTimedOut = false
     const timer = Number.isFinite(timeout)
       ? setTimeout(() => {
-        isLate = true
+        isTimedOut = true
         controller.abort()
       }, timeout)
       : undefined
@@ -139,26 +150,24 @@ export class Transport {
         ...(call.body === undefined ? {} : { body: call.body }),
         ...(call.isStream === true ? { duplex: "half" } : {})
       })
-      if (!response.ok && call.accepts?.includes(response.status) !== true) {
-        throw fromAnswer(response.status, await response.text(), response.headers)
-      }
+      if (!response.ok) throw fromResponse(response.status, await response.text(), response.headers)
       return await read(response)
     } catch (error) {
       if (signal?.aborted === true) throw new AbortError("The call was aborted", { cause: signal.reason })
-      if (isLate) throw new TimeoutError(`No answer within ${timeout} ms`, { cause: error })
+      if (isTimedOut) throw new TimeoutError(`No response within ${timeout} ms`, { cause: error })
       if (error instanceof TaskServiceError) throw error
-      throw new ConnectionError("The service could not be reached, or broke off its answer", { cause: error })
+      throw new ConnectionError(connectionFailed, { cause: error })
     } finally {
       clearTimeout(timer)
-      // A stream goes on after this and keeps the signal.
+      // A stream outlives this call, so the signal must still be able to abort it.
       if (response === undefined || Number.isFinite(timeout)) signal?.removeEventListener("abort", abort)
     }
   }
 }
 
 const delayAfter = (error: unknown, attempt: number): number | undefined => {
-  if (error instanceof ConnectionError) return backoff(attempt)
+  if (error instanceof ConnectionError) return backoff(attempt, retryDelay)
   const { headers, status } = error as Partial<ApiError>
   if (headers === undefined || status === undefined || !isRetryable(status)) return undefined
-  return retryAfter(headers) ?? backoff(attempt)
+  return retryAfter(headers) ?? backoff(attempt, retryDelay)
 }

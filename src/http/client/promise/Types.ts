@@ -1,4 +1,4 @@
-/** The types of the service's bodies and answers, derived from its schemas; nothing of those is in the bundle. */
+/** Request and response types, derived from the service's schemas. Type-only imports keep the schemas out of the bundle. */
 import type { CreateTaskBody, InputItem as InputItemSchema } from "../../../domain/TaskRequest.ts"
 import type { ToolResult as ToolResultSchema } from "../../../domain/ToolCall.ts"
 import type { StorageBaseView, UploadedFileView } from "../../contract/FileSchemas.ts"

@@ -1,6 +1,6 @@
-/** A file as the body of a request: streamed where the platform can, with progress. */
-import { AbortError, ConnectionError, fromAnswer } from "./ApiErrors.ts"
-import { randomName, type Transport } from "./Transport.ts"
+/** Uploads a file with progress, streamed where the platform supports it. */
+import { AbortError, ConnectionError, fromResponse } from "./ApiErrors.ts"
+import { connectionFailed, randomId, type Transport } from "./Transport.ts"
 import type { UploadedFile } from "./Types.ts"
 
 export type FileContent =
@@ -11,10 +11,10 @@ export type FileContent =
   | AsyncIterable<Uint8Array>
 
 export interface UploadOptions {
-  /** Needed unless the content is a `File`. Its ending tells the format. */
+  /** File name; its extension determines the format. Required unless the content is a `File`. */
   readonly name?: string | undefined
   readonly type?: string | undefined
-  /** Called as bytes leave; `total` is null when it is not known. */
+  /** Called with the number of bytes sent. `total` is null when the size is unknown. */
   readonly onProgress?: ((progress: { readonly loaded: number; readonly total: number | null }) => void) | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -53,7 +53,7 @@ const toStream = (parts: AsyncGenerator<Uint8Array, void, undefined>) =>
 
 const quoted = (name: string) => name.replaceAll(/["\r\n]/g, (char) => encodeURIComponent(char))
 
-/** The form of one field as a stream that is pulled no faster than it is sent. */
+/** A multipart form with one file, as a stream with backpressure. */
 const formStream = (
   content: FileContent,
   name: string,
@@ -77,7 +77,7 @@ const formStream = (
   return toStream(parts)
 }
 
-/** Browsers tell the progress of an upload in this way only. */
+/** Browsers report upload progress only through XMLHttpRequest. */
 const uploadByXhr = async (transport: Transport, form: FormData, { onProgress, signal }: UploadOptions) => {
   const headers = await transport.headers()
   return new Promise<UploadedFile>((resolve, reject) => {
@@ -88,11 +88,11 @@ const uploadByXhr = async (transport: Transport, form: FormData, { onProgress, s
       onProgress?.({ loaded, total: lengthComputable ? total : null })
     request.onload = () => {
       const requestId = request.getResponseHeader("x-request-id")
-      const answered = new Headers(requestId === null ? {} : { "x-request-id": requestId })
+      const responseHeaders = new Headers(requestId === null ? {} : { "x-request-id": requestId })
       if (request.status < 300) resolve(JSON.parse(request.responseText) as UploadedFile)
-      else reject(fromAnswer(request.status, request.responseText, answered))
+      else reject(fromResponse(request.status, request.responseText, responseHeaders))
     }
-    request.onerror = () => reject(new ConnectionError("The service could not be reached, or broke off its answer"))
+    request.onerror = () => reject(new ConnectionError(connectionFailed))
     request.onabort = () => reject(new AbortError("The upload was aborted", { cause: signal?.reason }))
     signal?.addEventListener("abort", () => request.abort(), { once: true })
     if (signal?.aborted === true) request.abort()
@@ -110,12 +110,12 @@ export const upload = async (
   const { onProgress, signal } = options
   const isFile = typeof File !== "undefined" && content instanceof File
   const name = options.name ?? (isFile ? content.name : undefined)
-  if (name === undefined) throw new TypeError("upload needs a name: { name: \"report.pdf\" }")
+  if (name === undefined) throw new TypeError("upload requires a file name: { name: \"report.pdf\" }")
   const type = options.type ??
     (content instanceof Blob && content.type !== "" ? content.type : "application/octet-stream")
   const total = content instanceof Blob ? content.size : isWhole(content) ? content.byteLength : null
 
-  // A browser streams no request over HTTP/1.1: what is not whole yet is gathered, which it does on disk when it is large.
+  // Browsers cannot stream a request over HTTP/1.1. They buffer a stream into a Blob, on disk when it is large.
   if (isBrowser()) {
     const whole = isWhole(content)
       ? content
@@ -125,7 +125,7 @@ export const upload = async (
     return uploadByXhr(transport, form, options)
   }
   let loaded = 0
-  const boundary = `form-${randomName()}`
+  const boundary = `form-${randomId()}`
   const body = formStream(content, name, type, boundary, (count) => {
     loaded += count
     onProgress?.({ loaded, total })

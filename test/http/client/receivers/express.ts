@@ -1,5 +1,5 @@
-/** A receiver of webhooks on Express: `express.raw` keeps the body as it came, which `express.json` does not. */
-// oxlint-disable oxc/no-async-endpoint-handlers -- Express 5 passes on what is rejected
+/** A webhook receiver on Express. `express.raw` keeps the raw body, which `express.json` does not. */
+// oxlint-disable oxc/no-async-endpoint-handlers -- Express 5 handles rejected promises
 import express from "express"
 import { createServer } from "node:http"
 import { verifyWebhook, WebhookVerificationError } from "../../../../src/http/client/Webhooks.ts"
@@ -12,7 +12,7 @@ export const makeReceiver = (secret: string, onTask: (task: object) => void) => 
       onTask(task)
       response.sendStatus(204)
     } catch (error) {
-      // Whatever else went wrong is our own fault: the webhook comes again.
+      // Any other error is the receiver's own: with 500 the service retries the webhook.
       response.sendStatus(error instanceof WebhookVerificationError ? 401 : 500)
     }
   })

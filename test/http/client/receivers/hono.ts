@@ -1,4 +1,4 @@
-/** A receiver of webhooks on Hono, wherever that runs. */
+/** A webhook receiver on Hono, for any runtime. */
 import { createAdaptorServer } from "@hono/node-server"
 import { Hono } from "hono"
 import { verifyWebhook, WebhookVerificationError } from "../../../../src/http/client/Webhooks.ts"
@@ -12,7 +12,7 @@ export const makeReceiver = (secret: string, onTask: (task: object) => void) => 
       onTask(task)
       return context.body(null, 204)
     } catch (error) {
-      // Whatever else went wrong is our own fault: the webhook comes again.
+      // Any other error is the receiver's own: with 500 the service retries the webhook.
       return context.body(null, error instanceof WebhookVerificationError ? 401 : 500)
     }
   })

@@ -1,4 +1,4 @@
-/** A receiver of webhooks on plain Node. */
+/** A webhook receiver on plain Node. */
 import { createServer } from "node:http"
 import { buffer } from "node:stream/consumers"
 import { verifyWebhook, WebhookVerificationError } from "../../../../src/http/client/Webhooks.ts"
@@ -11,7 +11,7 @@ export const makeReceiver = (secret: string, onTask: (task: object) => void) =>
       onTask(task)
       response.writeHead(204).end()
     } catch (error) {
-      // Whatever else went wrong is our own fault: the webhook comes again.
+      // Any other error is the receiver's own: with 500 the service retries the webhook.
       response.writeHead(error instanceof WebhookVerificationError ? 401 : 500).end()
     }
   })
