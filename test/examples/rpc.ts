@@ -17,7 +17,7 @@ const program = Effect.gen(function*() {
   // Resumes after a broken connection and ends with the task.
   yield* RpcClient.follow(client, { sub, uuid }).pipe(Stream.runForEach(({ event }) => Console.log("event:", event)))
 
-  // Failures are typed and told apart by their tag.
+  // Failures are typed and have a tag.
   yield* client["Tasks.cancel"]({ sub, uuid }).pipe(
     Effect.catchTag("TaskNotInterrupted", ({ message }) => Console.log("refused:", message))
   )

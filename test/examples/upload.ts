@@ -1,4 +1,4 @@
-/** Uploads a file, asks about it, and downloads it again. */
+/** Uploads a file, creates a task about it, and downloads it again. */
 import { TaskServiceClient } from "../../src/http/client/Client.ts" // async-task-service/client
 
 const client = new TaskServiceClient({

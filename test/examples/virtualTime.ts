@@ -16,8 +16,8 @@ assert.equal((await tasks.get(waiting.uuid)).error, "Task exceeded maximum execu
 
 // A webhook is attempted five times: after 10, 30, 60 and 120 seconds.
 service.webhooks.answerWith(500)
-const told = await tasks.create({ ...question, callback_url: "https://client.example/hook" })
-await service.core.complete(told.uuid, "done")
+const finished = await tasks.create({ ...question, callback_url: "https://client.example/hook" })
+await service.core.complete(finished.uuid, "done")
 await service.advance("10 minutes")
 assert.equal(service.webhooks.received().length, 5)
 
