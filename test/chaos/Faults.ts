@@ -18,7 +18,7 @@ export const faults = [
 ] as const
 export type Fault = typeof faults[number]
 
-/** The names in the README. */
+/** Their names in test/README.md. */
 export const titles: Readonly<Record<Fault, string>> = {
   none: "none, for comparison",
   kill: "kill −9",

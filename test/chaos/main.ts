@@ -1,14 +1,14 @@
 /**
  * `npm run chaos` applies every fault to tasks in every state, on nodes that are real processes behind a load balancer.
  *
- *   npm run chaos -- --write                                       the whole matrix, into the README
+ *   npm run chaos -- --write                                       the whole matrix, into test/README.md
  *   npm run chaos -- --fault kill --state mixed --rounds 100       a soak
  */
 import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
-import { partOf } from "../docs/tables.ts"
+import { partOf } from "../docs/markdown.ts"
 import { boundOf } from "./bounds.ts"
 import { isKept, type Outcome, runCell } from "./cell.ts"
 import { type Fault, faults } from "./Faults.ts"
@@ -23,7 +23,7 @@ const usage = `usage: npm run chaos -- [--fault F]… [--state S]… [--rounds N
   --state   ${states.join(", ")}; all but mixed by default
   --rounds  of each cell; 1 by default
   --nodes   processes of the service; 2 by default
-  --write   puts the table into the README; takes the whole matrix
+  --write   writes the table into test/README.md; takes the whole matrix
 
 A line of JSON for each cell goes to stdout, progress and what was broken to stderr. Fails when a\npromise was broken, or tasks went on too late.`
 
@@ -102,7 +102,7 @@ for (const fault of chosenFaults) {
   await world.close()
 }
 if (values.write) {
-  const readme = fileURLToPath(new URL("../../README.md", import.meta.url))
+  const readme = fileURLToPath(new URL("../README.md", import.meta.url))
   const write = (_: string, start: string, __: string, end: string) => `${start}\n${tableOf(outcomes)}\n${end}`
   fs.writeFileSync(readme, fs.readFileSync(readme, "utf8").replace(partOf("chaos"), write))
   execFileSync("dprint", ["fmt", readme])

@@ -1,5 +1,5 @@
-/** The README's table of a run: a row for each fault, with the slowest recovery of each state. */
-import { table } from "../docs/tables.ts"
+/** The table of a run in test/README.md: a line for each fault, and the worst recovery of each state. */
+import { table } from "../docs/markdown.ts"
 import type { Outcome } from "./cell.ts"
 import { titles } from "./Faults.ts"
 import { stages } from "./Plan.ts"

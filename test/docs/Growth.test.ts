@@ -1,22 +1,13 @@
 import * as fs from "node:fs"
 import { assert, describe, it } from "vitest"
 import { parseAllDocuments } from "yaml"
-import { cluster, connectionsOf, tables } from "../simulation/growth.ts"
-import { cellsOf, partOf } from "./tables.ts"
+import { cluster, connectionsOf } from "../simulation/growth.ts"
 
 const root = new URL("../../src/", import.meta.url)
 const read = (address: string) => fs.readFileSync(new URL(address, root), "utf8")
 
-describe("Growth.md", () => {
-  const page = read("runtime/deployment/Growth.md")
-
-  for (const [name, table] of Object.entries(tables)) {
-    it(`prints the table of ${name} that the simulation makes (npm run docs)`, () => {
-      assert.deepStrictEqual(cellsOf(partOf(name).exec(page)?.[2] ?? ""), cellsOf(table))
-    })
-  }
-
-  it("counts with what the cluster does", () => {
+describe("the simulation of growth", () => {
+  it("uses the settings of the cluster", () => {
     const source = read("runtime/Cluster.ts")
     assert.include(source, "lease = Duration.seconds(4)")
     assert.include(source, "shardLockRefreshInterval: Duration.divideUnsafe(lease, 4)")

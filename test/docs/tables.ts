@@ -1,42 +1,54 @@
-/** Tables of pages as the code has them: README's, and what is needed to print and to compare any. */
+/** Generated parts of the Markdown pages, by page and by the name of their markers. */
 import { Result } from "effect"
-import { targetOf, TaskEvent, type TaskEventTag, TaskStatus, transition } from "../../src/domain/Task.ts"
+import { isTerminal, targetOf, TaskEvent, type TaskEventTag, TaskStatus, transition } from "../../src/domain/Task.ts"
 import { settings } from "../../src/runtime/AppConfig.ts"
 import { definitions, prometheusName } from "../../src/services/Metrics.ts"
-
-export const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>) =>
-  [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n")
+import * as Growth from "../simulation/growth.ts"
+import { table } from "./markdown.ts"
 
 const tags = Object.keys(TaskEvent.cases) as ReadonlyArray<TaskEventTag>
 
+const leads = (from: TaskStatus, tag: TaskEventTag) => Result.isSuccess(transition(from, tag))
+
 const transitions = table(
   ["event", ...TaskStatus.literals],
-  tags.map((tag) => [
-    tag,
-    ...TaskStatus.literals.map((from) => Result.isSuccess(transition(from, tag)) ? targetOf(tag) : "")
-  ])
+  tags.map((tag) => [tag, ...TaskStatus.literals.map((from) => leads(from, tag) ? targetOf(tag) : "")])
 )
+
+/** One arrow for each pair of statuses, labeled with every event that leads from the one to the other. */
+const arrows = TaskStatus.literals.flatMap((from) =>
+  [...Map.groupBy(tags.filter((tag) => leads(from, tag)), targetOf)]
+    .map(([to, events]) => `  ${from} --> ${to}: ${events.join("<br>")}`)
+)
+
+const states = [
+  "```mermaid",
+  "stateDiagram-v2",
+  "  [*] --> pending: created",
+  ...arrows,
+  ...TaskStatus.literals.filter(isTerminal).map((status) => `  ${status} --> [*]`),
+  "```"
+].join("\n")
 
 const code = (names: ReadonlyArray<string>) => names.map((name) => `\`${name}\``).join(", ")
 
-export const tables: Readonly<Record<string, string>> = {
-  transitions,
-  metrics: table(
-    ["metric", "in Prometheus", "kind", "labels", "tells"],
-    definitions.map(({ kind, labels, meaning, name }) => [
-      code([name]),
-      code([prometheusName(name)]),
-      kind,
-      code(labels),
-      meaning
-    ])
-  ),
-  settings: table(["variable", "default", "meaning"], settings.map((s) => [code(s.names), s.default, s.meaning]))
+const metrics = table(
+  ["metric", "in Prometheus", "kind", "labels", "meaning"],
+  definitions.map(({ kind, labels, meaning, name }) => [
+    code([name]),
+    code([prometheusName(name)]),
+    kind,
+    code(labels),
+    meaning
+  ])
+)
+
+export const pages: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "README.md": { states },
+  "src/domain/README.md": { transitions },
+  "src/runtime/README.md": {
+    settings: table(["variable", "default", "meaning"], settings.map((s) => [code(s.names), s.default, s.meaning]))
+  },
+  "src/runtime/deployment/README.md": { metrics },
+  "src/runtime/deployment/Growth.md": Growth.tables
 }
-
-/** A marked part of a page: between `<!-- name -->` and `<!-- /name -->`. */
-export const partOf = (name: string) => new RegExp(`(<!-- ${name} -->\\n)([\\s\\S]*?)(\\n?<!-- /${name} -->)`)
-
-/** Cells without the padding that the formatter gives them. */
-export const cellsOf = (table: string) =>
-  table.trim().split("\n").map((line) => line.split("|").map((cell) => cell.trim().replace(/^-+$/, "---")))

@@ -1,15 +1,15 @@
-/** Prints the tables of README and Growth.md from the code: `npm run docs`. */
+/** Writes the generated parts of the Markdown pages: `npm run docs`. */
 import * as fs from "node:fs"
-import * as Growth from "../simulation/growth.ts"
-import { partOf, tables } from "./tables.ts"
+import { partOf } from "./markdown.ts"
+import { pages } from "./tables.ts"
 
 const root = new URL("../../", import.meta.url)
 
-for (const [address, parts] of [["README.md", tables], ["src/runtime/deployment/Growth.md", Growth.tables]] as const) {
+for (const [address, parts] of Object.entries(pages)) {
   const page = new URL(address, root)
   let text = fs.readFileSync(page, "utf8")
-  for (const [name, table] of Object.entries(parts)) {
-    text = text.replace(partOf(name), `$1\n${table.replaceAll("$", "$$$$")}\n$3`)
+  for (const [name, part] of Object.entries(parts)) {
+    text = text.replace(partOf(name), (_, start, __, end) => `${start}\n${part}\n${end}`)
   }
   fs.writeFileSync(page, text)
 }

@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 afterAll(() => system.close())
 
-/** A migration of the next version. It only adds to the schema. */
+/** What the next version's migration does: it adds, and takes nothing away. */
 const expansion = `
   DO $$
   DECLARE
@@ -32,7 +32,7 @@ const readinessOf = async (service: Service) => {
   return { status: response.status, body: await response.json() as { readonly checks?: object } }
 }
 
-/** Runs a task through interrupt, tool results and completion, so that every table is used. */
+/** Creates a task, and has it interrupted, answered and completed: every table takes part. */
 const completeTask = async (service: Service, token: string) => {
   const { body: { uuid } } = await service.create(token, "x", {
     callback_url: "http://127.0.0.1:9/",
@@ -50,7 +50,7 @@ const completeTask = async (service: Service, token: string) => {
   assert.lengthOf((await service.call("GET", `/api/tasks/${uuid}/deliveries`, token)).body.data, 2)
 }
 
-describe("a node on a newer schema", () => {
+describe("a node and a newer schema", () => {
   it("stays ready while a newer node migrates", async () => {
     const held = system.database.query(
       "DO $$ BEGIN LOCK TABLE async_task_service_migrations IN ACCESS EXCLUSIVE MODE; PERFORM pg_sleep(1.5); END $$"
@@ -65,7 +65,7 @@ describe("a node on a newer schema", () => {
     await held
   })
 
-  it("keeps working after the migration, including its prepared statements", async () => {
+  it("goes on working once the schema has grown, its prepared statements too", async () => {
     const token = await mint("upgraded")
     await completeTask(system.service, token)
     await system.database.query(expansion)
@@ -74,7 +74,7 @@ describe("a node on a newer schema", () => {
     assert.strictEqual((await system.service.call("GET", "/api/tasks", token)).body.meta.total, 2)
   })
 
-  it("starts on a newer schema, as after a rollback of the code", async () => {
+  it("starts on it, as after a rollback of the code", async () => {
     const older = await Service.start(system.settings)
     await completeTask(older, await mint("rolled back"))
     assert.strictEqual((await readinessOf(older)).status, 200)
@@ -82,9 +82,9 @@ describe("a node on a newer schema", () => {
   })
 })
 
-describe("the query of Deployment.md", () => {
+describe("the query about encryption keys in the deployment guide", () => {
   it("counts the encrypted secrets by key", async () => {
-    const page = fs.readFileSync(new URL("../../src/runtime/deployment/Deployment.md", import.meta.url), "utf8")
+    const page = fs.readFileSync(new URL("../../src/runtime/deployment/README.md", import.meta.url), "utf8")
     const [, query = ""] = /```sql\n([^`]+)```/.exec(page) ?? []
     await system.service.create(await mint("sealed"), "x", {
       callback_url: "https://client.example/",

@@ -98,7 +98,7 @@ const inBrowser = async (serviceUrl: string, token: string, code: string) => {
   }
 }
 
-/** What README's examples take for granted. */
+/** Declarations that the examples of the READMEs assume. */
 const given = `declare const token: string, user_token: string, internalToken: string, file: File
 declare const show: (loaded: number, total: number | null) => void
 declare const lookUp: (city: unknown) => Promise<object>
@@ -107,9 +107,13 @@ declare const test: (name: string, body: () => Promise<void>) => void
 declare const assert: { equal(actual: unknown, expected: unknown): void }
 `
 
-/** README's TypeScript as files of their own. */
+/** The READMEs whose TypeScript a user of the package may copy. */
+const readmes = ["src/http/README.md", "src/http/client/README.md", "src/runtime/testing/README.md"]
+
+/** Writes each TypeScript block of the READMEs as a file. */
 const writeExamples = (directory: string) => {
-  const blocks = [...fs.readFileSync(path.join(root, "README.md"), "utf8").matchAll(/^```ts\n(.*?)^```/gms)]
+  const text = readmes.map((page) => fs.readFileSync(path.join(root, page), "utf8")).join("\n")
+  const blocks = [...text.matchAll(/^```ts\n(.*?)^```/gms)]
   for (const [index, [, code = ""]] of blocks.entries()) {
     fs.writeFileSync(path.join(directory, `example${index}.ts`), `${given}${code}`)
   }
@@ -136,7 +140,7 @@ try {
     encoding: "utf8"
   })
   if (tsc.status !== 0) throw new Error(tsc.stdout)
-  say("types in an empty folder", `no errors, in strict mode, ${examples} examples of README among them`)
+  say("types in an empty folder", `no errors, in strict mode, ${examples} examples of the READMEs among them`)
 
   const env = { SERVICE_URL: service.url, TOKEN: await mint("stranger"), INTERNAL_TOKEN: internalToken }
   const nodes = [process.execPath, process.env["OLDER_NODE"] ?? "/usr/bin/node", "/usr/local/bin/node"].filter(

@@ -6,7 +6,7 @@
 import { HashRing } from "effect"
 import { RunnerAddress } from "effect/cluster"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
-import { table } from "../docs/tables.ts"
+import { table } from "../docs/markdown.ts"
 
 /** Settings of `Cluster.ts` and `App.ts` that cost database work; a test compares them with the source. */
 export const cluster = {

@@ -40,7 +40,7 @@ describe("the Containerfile", () => {
       assert.isTrue(isInContext(name), name)
     }
     for (
-      const name of [".env", ".git", ".data", "dist", "node_modules", "test", "src/runtime/deployment/Deployment.md"]
+      const name of [".env", ".git", ".data", "dist", "node_modules", "test", "src/runtime/deployment/README.md"]
     ) {
       assert.isFalse(isInContext(name), name)
     }

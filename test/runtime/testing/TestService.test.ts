@@ -1,4 +1,4 @@
-/** The test kit through its public interface. The first tests of each kind are the examples of the README. */
+/** The test kit through its public interface. The first tests of each kind are the examples of src/runtime/testing/README.md. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
@@ -11,7 +11,7 @@ import { TestService } from "../../../src/runtime/testing/TestService.ts"
 const question = { assistant_id: 1, input: [{ type: "text", text: "Why?" }] } as const
 
 describe("createTestService", () => {
-  it("fails a task after 24 hours", async () => {
+  it("ends a task after 24 hours", async () => {
     const service = await createTestService()
     const { tasks } = service.client("ann")
     const { uuid } = await tasks.create(question)
@@ -27,7 +27,7 @@ describe("createTestService", () => {
     await service.close()
   })
 
-  it("fails an interrupted task that waits longer than its time limit", async () => {
+  it("leaves an interrupted task for a weekend", async () => {
     const service = await createTestService({ startAt: "2026-01-02T17:00:00Z" })
     const { tasks } = service.client("ann")
     const { uuid } = await tasks.create(question)
@@ -44,7 +44,7 @@ describe("createTestService", () => {
     await service.close()
   })
 
-  it("makes five attempts to deliver a webhook, with the documented delays", async () => {
+  it("delivers a webhook in five attempts", async () => {
     const service = await createTestService()
     const { tasks } = service.client("ann")
     const callback = { callback_url: "https://client.example/webhooks", callback_secret: "a secret" }
@@ -74,7 +74,7 @@ describe("createTestService", () => {
     await service.close()
   })
 
-  it("resumes a task with tool results in a new run", async () => {
+  it("answers tool calls, each leg a run of its own", async () => {
     const service = await createTestService()
     const { tasks } = service.client("ann")
     const running = tasks.run(question, { tools: { look: ({ where }: { where: string }) => `nothing ${where}` } })
@@ -88,7 +88,7 @@ describe("createTestService", () => {
     await service.close()
   })
 
-  it("enforces limits, acceptance timeout and retention", async () => {
+  it("holds limits and retention, and a core that does not answer", async () => {
     const service = await createTestService({ maxActiveTasks: 2, retention: "1 day" })
     const { tasks } = service.client("ann")
     service.core.behave("down")
@@ -107,7 +107,7 @@ describe("createTestService", () => {
     await service.close()
   })
 
-  it("uploads and downloads files, and rejects an unsupported format", async () => {
+  it("uploads and downloads by the rules of files", async () => {
     const service = await createTestService()
     const { files, tasks } = service.client("ann")
     const uploaded = await files.upload(new Blob(["hello"]), { name: "hello world.txt", type: "text/plain" })
@@ -121,7 +121,7 @@ describe("createTestService", () => {
     await service.close()
   })
 
-  it("creates independent services", async () => {
+  it("is another service each time", async () => {
     const [one, other] = await Promise.all([createTestService(), createTestService()])
     const { uuid } = await one.client("ann").tasks.create(question)
     await other.advance("1 day")
@@ -134,7 +134,7 @@ describe("createTestService", () => {
 describe("TestService", () => {
   const layer = TestService.layerClient("ann").pipe(Layer.provideMerge(TestService.layer()))
 
-  it.effect("fails a task after 24 hours", () =>
+  it.effect("ends a task after 24 hours", () =>
     Effect.gen(function*() {
       const { tasks } = yield* TaskService
       const { core } = yield* TestService
@@ -145,7 +145,7 @@ describe("TestService", () => {
       assert.strictEqual(error, "Task exceeded maximum execution time (86400s)")
     }).pipe(Effect.provide(layer)))
 
-  it.effect("streams the events of a task", () =>
+  it.effect("follows events", () =>
     Effect.gen(function*() {
       const { tasks } = yield* TaskService
       const { core } = yield* TestService

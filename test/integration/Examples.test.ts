@@ -1,0 +1,68 @@
+import { execFile } from "node:child_process"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { promisify } from "node:util"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { internalToken } from "../kit/ScriptedCore.ts"
+import { mint, Service } from "../kit/Service.ts"
+
+const examples = path.resolve(import.meta.dirname, "../examples")
+
+/** Lines that each program has to print, in this order. */
+const expected: Readonly<Record<string, ReadonlyArray<RegExp>>> = {
+  "poll.ts": [/^completed .*42/],
+  "webhook.ts": [/^verified: \S+ completed$/],
+  "tools.ts": [/^call: weather \{/, /^completed$/],
+  "upload.ts": [/^sent \d+ of \d+ bytes$/, /^completed .*Tuesday/, /^downloaded: The meeting is on Tuesday\.$/],
+  "effect.ts": [/^event: processing$/, /^event: completed$/, /^completed$/, /^refused: input\.0\.text$/],
+  "rpc.ts": [/^event: processing$/, /^event: completed$/, /^refused: The task is completed, not interrupted\.$/],
+  "virtualTime.ts": [/^an hour and ten minutes passed$/],
+  "curl.sh": [/^asked: completed$/, /^called: interrupted$/, /^answered: completed$/, /^completed: \d+$/]
+}
+
+describe("test/examples", () => {
+  let database: OpenDatabase
+  let service: Service
+  const directory = temporaryDirectory()
+
+  beforeAll(async () => {
+    database = await openDatabase()
+    service = await Service.start({ DATABASE_URL: database.url, DATA_DIR: directory, WEBHOOK_ALLOW_PRIVATE: "true" })
+  })
+  afterAll(async () => {
+    await service.stop()
+    await database.drop()
+    removeDirectory(directory)
+  })
+
+  it("has an expectation for every program", () => {
+    assert.sameMembers(fs.readdirSync(examples).filter((name) => name !== "README.md"), Object.keys(expected))
+  })
+
+  for (const [name, lines] of Object.entries(expected)) {
+    it(`runs ${name}`, async () => {
+      const file = path.join(examples, name)
+      assert.isAtMost(fs.readFileSync(file, "utf8").trimEnd().split("\n").length, 60)
+      const sub = `example-${name}`
+      const run = promisify(execFile)(name.endsWith(".sh") ? "sh" : process.execPath, [file], {
+        timeout: 45_000,
+        env: {
+          PATH: process.env["PATH"],
+          TASK_SERVICE_URL: service.url,
+          TASK_SERVICE_TOKEN: await mint(sub),
+          TASK_SERVICE_USER: sub,
+          INTERNAL_TOKEN: internalToken
+        }
+      })
+      const printed = (await run).stdout.trimEnd().split("\n")
+      let from = 0
+      for (const line of lines) {
+        const at = printed.findIndex((text, index) => index >= from && line.test(text))
+        assert.isAtLeast(at, 0, `${line} in:\n${printed.join("\n")}`)
+        from = at + 1
+      }
+    })
+  }
+})
