@@ -15,10 +15,15 @@ export class DatabaseUrl
 /** An empty database on the server of `base`, dropped when the scope closes. */
 export const makeDatabase = Effect.fnUntraced(function*(base: string) {
   const name = `test_${randomUUID().replaceAll("-", "")}`
-  const admin = yield* PgClient.make({ url: Redacted.make(base), maxConnections: 1 })
+  // A client for each statement: once idle for a minute, a client of the scope that closes opens no new connection and hangs.
+  const administer = (statement: string) =>
+    PgClient.make({ url: Redacted.make(base), maxConnections: 1 }).pipe(
+      Effect.flatMap((admin) => admin.unsafe(statement)),
+      Effect.scoped
+    )
   yield* Effect.acquireRelease(
-    admin.unsafe(`CREATE DATABASE ${name}`),
-    () => Effect.orDie(admin.unsafe(`DROP DATABASE ${name} WITH (FORCE)`))
+    administer(`CREATE DATABASE ${name}`),
+    () => Effect.orDie(administer(`DROP DATABASE ${name} WITH (FORCE)`))
   )
   const url = new URL(base)
   url.pathname = `/${name}`
