@@ -1,7 +1,7 @@
 /** The wire between the service and the processing core, both ways (CONTRACT 4). */
 import { Schema } from "effect"
 import * as Failure from "./Failure.ts"
-import { fromValue, JsonObject, OpaqueJson } from "./OpaqueJson.ts"
+import { fromValue, JsonObject, JsonValue, OpaqueJson } from "./OpaqueJson.ts"
 import { RunId, TaskEvent, TaskId } from "./Task.ts"
 import { RunRequest } from "./TaskRequest.ts"
 import { ToolCall, ToolResult } from "./ToolCall.ts"
@@ -47,7 +47,7 @@ export const CoreEvent = Schema.Union([
   eventOf("progress", "ProgressEvent", "A partial turn; it replaces the last one.", { turn: wholeTurn }),
   eventOf("interrupted", "InterruptedEvent", "The model called client tools.", {
     tool_calls: Schema.NonEmptyArray(ToolCall).annotate({ description: "The calls, at least one." }),
-    state: Schema.optional(Schema.Json).annotate({ description: "The core's own, handed back when the task resumes." }),
+    state: Schema.optional(JsonValue).annotate({ description: "The core's own, handed back when the task resumes." }),
     turn
   }),
   eventOf("completed", "CompletedEvent", "The run ended well.", { turn: wholeTurn }),
@@ -79,7 +79,7 @@ const errorOf = (code: FailureCode, message: string | null | undefined): string 
 }
 
 /** What a core event means to the task. */
-export const toTaskEvent = (event: CoreEvent): TaskEvent => {
+const toTaskEvent = (event: CoreEvent): TaskEvent => {
   switch (event.type) {
     case "processing":
       return TaskEvent.cases.Accepted.make({})
@@ -100,3 +100,18 @@ export const toTaskEvent = (event: CoreEvent): TaskEvent => {
       })
   }
 }
+
+/** A core event with what it means. */
+export interface CoreReport {
+  readonly task_id: string
+  readonly run_id: string
+  readonly event_id: string
+  readonly event: TaskEvent
+}
+
+export const toReport = (event: CoreEvent): CoreReport => ({
+  task_id: event.task_id,
+  run_id: event.run_id,
+  event_id: event.event_id,
+  event: toTaskEvent(event)
+})

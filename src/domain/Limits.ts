@@ -39,6 +39,8 @@ export const waitSeconds = 60
 
 /** Bytes of a JSON request body; a longer one is 413. */
 export const jsonBodyBytes = 16 * 1024 * 1024
+/** Values of a JSON request body: items of arrays and members of objects, at any depth. More are 422. */
+export const jsonValues = 250_000
 /** Levels of nesting of a JSON request body; a deeper one is 422. */
 export const jsonDepth = 64
 

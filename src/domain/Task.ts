@@ -6,7 +6,7 @@ import { Result, Schema } from "effect"
 import { OpaqueJson } from "./OpaqueJson.ts"
 import { Principal } from "./Principal.ts"
 import { Timestamp } from "./Timestamp.ts"
-import { ToolCall, ToolResult } from "./ToolCall.ts"
+import { ToolCall } from "./ToolCall.ts"
 
 export const TaskId = Schema.String.check(Schema.isUUID()).pipe(Schema.brand("TaskId"))
 export type TaskId = typeof TaskId.Type
@@ -40,7 +40,7 @@ export const TaskEvent = Schema.TaggedUnion({
   TokenRevoked: {},
   /** `runId` names the leg that resumes the task; the token, `userToken` when encrypted, becomes the task's own. */
   ToolResultsSubmitted: {
-    results: Schema.Array(ToolResult),
+    results: OpaqueJson,
     runId: RunId,
     principal: Principal,
     userToken: Schema.String

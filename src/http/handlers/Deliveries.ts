@@ -6,11 +6,8 @@ import { type Delivery, deliveryId } from "../../domain/Webhook.ts"
 import { Webhooks } from "../../services/Webhooks.ts"
 import { Conflict, NotFound } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
-import { RedeliverBody } from "../contract/TaskSchemas.ts"
-import * as JsonBody from "./JsonBody.ts"
+import { BodyReader } from "./BodyReader.ts"
 import { ownErrors } from "./TaskReading.ts"
-
-const readRedeliver = JsonBody.reader(RedeliverBody, { whenEmpty: {} })
 
 export const view = (delivery: Delivery) => ({
   id: deliveryId(delivery),
@@ -29,6 +26,7 @@ export const view = (delivery: Delivery) => ({
 
 export const make = Effect.gen(function*() {
   const webhooks = yield* Webhooks
+  const { read } = yield* BodyReader
 
   const list = Effect.fnUntraced(
     function*(uuid: string) {
@@ -46,8 +44,8 @@ export const make = Effect.gen(function*() {
       const { principal } = yield* CurrentCaller
       // Whose it is comes before what the body says.
       yield* webhooks.ofTask(principal, uuid)
-      const { callback_secret: given } = yield* readRedeliver(request)
-      const secret = given ? Redacted.make(given) : undefined
+      const { body } = yield* read("redeliver", request)
+      const secret = body.callback_secret ? Redacted.make(body.callback_secret) : undefined
       const delivery = yield* webhooks.redeliver(principal, uuid, id, secret)
       return HttpServerResponse.jsonUnsafe(view(delivery), { status: 202 })
     },

@@ -1,0 +1,22 @@
+/** The thread of `BodyWorker`: decodes one body at a time. */
+import { Effect, Result } from "effect"
+import { Digest } from "effect/crypto"
+import { parentPort } from "node:worker_threads"
+import { bodies } from "../http/handlers/Bodies.ts"
+import { decodeBytes } from "../http/handlers/JsonBody.ts"
+import type { Job, Outcome } from "./BodyWorker.ts"
+
+const decode = ({ bytes, name, operation }: Job): Promise<Outcome> =>
+  decodeBytes<unknown>(bodies[name], bytes, operation).pipe(
+    Effect.result,
+    Effect.map(Result.match({
+      onSuccess: (decoded): Outcome => ({ decoded }),
+      onFailure: ({ errors, message }): Outcome => ({ errors, message })
+    })),
+    Effect.provide(Digest.layerWebCrypto),
+    Effect.runPromise
+  )
+
+parentPort?.on("message", (job: Job) => {
+  void decode(job).then((outcome) => parentPort?.postMessage(outcome))
+})
