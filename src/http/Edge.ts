@@ -1,9 +1,9 @@
 /** What holds for every answer: a request id, JSON errors without internals, and the headers that a status asks for. */
-import { Cause, Clock, Context, Effect, Fiber, Layer, Predicate } from "effect"
+import { Cause, Clock, Context, Effect, Fiber, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { SqlError } from "effect/sql"
 import * as Metrics from "../services/Metrics.ts"
+import { isStoreUnavailable } from "../services/Persistently.ts"
 import { allowedMethods, pathOf } from "./Routes.ts"
 
 const error = (status: number, message: string, headers?: Record<string, string>) =>
@@ -21,22 +21,13 @@ const routeNotFound = (request: HttpServerRequest.HttpServerRequest) => {
 const isRouteNotFound = (failure: unknown) =>
   HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RouteNotFound"
 
-/** SQLSTATEs of a server that goes down, comes up, or is full. */
-const isServerState = (cause: unknown) =>
-  Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) && /^(57P0[1-3]|53300)$/.test(cause.code)
-
-/** The database cannot be reached; whether a statement under way took effect is not known. */
-export const isStoreUnavailable = (failure: unknown) =>
-  SqlError.isSqlError(failure) &&
-  (Predicate.isTagged(failure.reason, "ConnectionError") || isServerState(failure.reason.cause))
-
 const failureResponse = (request: HttpServerRequest.HttpServerRequest, cause: Cause.Cause<unknown>) => {
   const failure = Cause.squash(cause)
   if (isRouteNotFound(failure)) return Effect.succeed(routeNotFound(request))
-  const answer = isStoreUnavailable(failure)
-    ? error(503, "The service cannot reach its database at the moment. Try again soon.")
-    : error(500, "Something went wrong on our side.")
-  return Effect.as(Effect.logError("a request failed", cause), answer)
+  // An outage is logged when it begins and when it ends, not by each request that meets it.
+  return isStoreUnavailable(failure)
+    ? Effect.succeed(error(503, "The service cannot reach its database at the moment. Try again soon."))
+    : Effect.as(Effect.logError("a request failed", cause), error(500, "Something went wrong on our side."))
 }
 
 const statusHeaders = (status: number): Record<string, string> => {

@@ -33,10 +33,11 @@ import * as BufferCollector from "./BufferCollector.ts"
 import * as Builtin from "./builtin/Builtin.ts"
 import * as EmbeddedPostgres from "./builtin/EmbeddedPostgres.ts"
 import * as Cluster from "./Cluster.ts"
-import * as DatabaseSockets from "./DatabaseSockets.ts"
 import * as HttpListener from "./HttpListener.ts"
 import * as InProcess from "./InProcess.ts"
 import * as PooledRandom from "./PooledRandom.ts"
+import * as DatabaseClient from "./postgres/DatabaseClient.ts"
+import { DatabaseSockets } from "./postgres/DatabaseSockets.ts"
 import * as UndiciTransport from "./UndiciTransport.ts"
 import { version } from "./Version.ts"
 import * as WebhookResolver from "./WebhookResolver.ts"
@@ -65,13 +66,10 @@ const connectionTo = (url: Redacted.Redacted) => ({
   connectTimeout: Duration.seconds(10)
 })
 
-const layerDatabaseAt = Effect.fnUntraced(function*(url: Redacted.Redacted, config: AppConfig) {
-  const layerClient = PgClient.layer({
+const layerDatabaseAt = (url: Redacted.Redacted, config: AppConfig) => {
+  const layerClient = DatabaseClient.layer({
     ...connectionTo(url),
-    stream: yield* DatabaseSockets.make(url),
     maxConnections: config.databaseConnections,
-    multiplex: true,
-    multiplexConcurrency: 5,
     maxMessageSize: 512 * 1024 * 1024,
     startupParameters: sessionSettings
   })
@@ -79,12 +77,12 @@ const layerDatabaseAt = Effect.fnUntraced(function*(url: Redacted.Redacted, conf
   const layerMigrated = Migrations.layer.pipe(
     Layer.provide(PgClient.layer({ ...connectionTo(url), maxConnections: 1, keepAlive: Duration.seconds(30) }))
   )
-  return Layer.provide(layerClient, layerMigrated)
-})
+  return layerClient.pipe(Layer.provide(DatabaseSockets.layer(url)), Layer.provide(layerMigrated))
+}
 
 /** A database with the present schema. */
 export const layerDatabase = (config: AppConfig) =>
-  Layer.unwrap(Effect.flatMap(startDatabase(config), (url) => layerDatabaseAt(url, config)))
+  Layer.unwrap(Effect.map(startDatabase(config), (url) => layerDatabaseAt(url, config)))
 
 /** The shards' locks are renewed on connections of their own, so that no load costs a node its shards. */
 const layerOwnershipAt = (url: Redacted.Redacted, { cluster }: AppConfig) =>
@@ -96,10 +94,10 @@ const layerOwnershipAt = (url: Redacted.Redacted, { cluster }: AppConfig) =>
 
 /** The database, and which of its tasks are this node's. */
 const layerStore = (config: AppConfig) =>
-  Layer.unwrap(Effect.gen(function*() {
-    const url = yield* startDatabase(config)
-    return Layer.merge(yield* layerDatabaseAt(url, config), layerOwnershipAt(url, config))
-  }))
+  Layer.unwrap(Effect.map(
+    startDatabase(config),
+    (url) => Layer.merge(layerDatabaseAt(url, config), layerOwnershipAt(url, config))
+  ))
 
 interface Neighbour {
   readonly url: string

@@ -3,6 +3,7 @@ import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { stopDelay } from "../domain/HandOver.ts"
 import { now, plus } from "../domain/Timestamp.ts"
 import { CoreClient } from "./CoreClient.ts"
+import { logFault } from "./Persistently.ts"
 import { Settings } from "./Settings.ts"
 import { type OwedStop, TaskRepository } from "./TaskRepository.ts"
 
@@ -41,7 +42,7 @@ export class CoreStops extends Context.Service<CoreStops, {
         return stops.length
       }).pipe(
         Effect.repeat({ while: (found) => found === batch }),
-        Effect.catchCause((cause) => Effect.logWarning("stops are held up", cause))
+        Effect.catchCause(logFault("stops are held up"))
       )
 
       const pass = Effect.gen(function*() {

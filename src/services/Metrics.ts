@@ -196,6 +196,18 @@ export const databaseConnections = gauge({
   labels: []
 })
 
+export const databaseAvailable = gauge({
+  name: "db.client.available",
+  meaning: "1 while the database answers this node, 0 during an outage",
+  labels: []
+})
+
+export const databaseWaiting = gauge({
+  name: "db.client.connection.pending_requests",
+  meaning: "statements that wait for a connection to the database",
+  labels: []
+})
+
 const eventLoopDelay = (statistic: string, what: string) =>
   gauge({
     name: `nodejs.eventloop.delay.${statistic}`,

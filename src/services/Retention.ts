@@ -5,6 +5,7 @@
 import { Duration, Effect, Layer, Schedule } from "effect"
 import { now, plus } from "../domain/Timestamp.ts"
 import { Intervals } from "./Intervals.ts"
+import { logFault } from "./Persistently.ts"
 import { RevocationRepository } from "./RevocationRepository.ts"
 import { Settings } from "./Settings.ts"
 import { TaskRepository } from "./TaskRepository.ts"
@@ -30,7 +31,7 @@ export const layer = Layer.effectDiscard(
       (at) => repository.deleteEnded(plus(at, Duration.negate(retention)), batch)
     )
     yield* Effect.forEach([forgetClaims, forgetRevocations, deleteEnded], whileFull, { discard: true }).pipe(
-      Effect.catchCause((cause) => Effect.logWarning("what has expired was not deleted", cause)),
+      Effect.catchCause(logFault("what has expired was not deleted")),
       Effect.repeat(Schedule.spaced(intervalOf(retention, (yield* Intervals).retention))),
       Effect.forkScoped
     )

@@ -6,7 +6,7 @@ import { Cause, Context, Duration, Effect, Layer, Queue, Ref, Schedule } from "e
 import { nextDue } from "../domain/Deadline.ts"
 import { TaskEvent, type TaskHead, type TaskId } from "../domain/Task.ts"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
-import { persistently } from "./Persistently.ts"
+import { logFault, persistently } from "./Persistently.ts"
 import { visibilityLag } from "./RevocationRepository.ts"
 import { Settings } from "./Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
@@ -43,7 +43,7 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
         actors.end(head, event).pipe(
           Effect.as(1),
           Effect.catchCauseIf((cause) => !Cause.hasInterrupts(cause), (cause) =>
-            Effect.logWarning("a task could not be ended", cause).pipe(
+            logFault("a task could not be ended")(cause).pipe(
               Effect.annotateLogs({ taskId: head.uuid }),
               Effect.as(0)
             ))
@@ -125,7 +125,7 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
         yield* endRevoked(Duration.sum(visibilityLag, sinceLast))
         position = yield* walk(position, walkPage)
         yield* Ref.set(lastSweep, yield* now)
-      }).pipe(Effect.catchCause((cause) => Effect.logWarning("a sweep did not finish", cause)))
+      }).pipe(Effect.catchCause(logFault("a sweep did not finish")))
       yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced(sweepInterval)))
       return TaskSweeper.of({ lastSweep: Ref.get(lastSweep), endRevoked: Effect.asVoid(endRevoked(visibilityLag)) })
     })

@@ -3,6 +3,7 @@ import { Array, Context, type Duration, Effect, Layer, Schedule, Stream } from "
 import { isTerminal, type TaskHead, type TaskId } from "../domain/Task.ts"
 import type { TooManyWaiting } from "../domain/TaskErrors.ts"
 import { Intervals } from "./Intervals.ts"
+import { logFault } from "./Persistently.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 import { type RecordedEvent, TaskRepository } from "./TaskRepository.ts"
 
@@ -83,7 +84,7 @@ export class TaskWatch extends Context.Service<TaskWatch, {
           if (known.get(uuid) !== revision) yield* notifications.hear(uuid)
         }
         known = present
-      }).pipe(Effect.catchCause((cause) => Effect.logWarning("waiting requests were not looked after", cause)))
+      }).pipe(Effect.catchCause(logFault("waiting requests were not looked after")))
       yield* Effect.forkScoped(Effect.repeat(repair, Schedule.spaced((yield* Intervals).watchRepair)))
 
       return TaskWatch.of({ until, events })

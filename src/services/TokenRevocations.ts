@@ -8,6 +8,7 @@ import * as Revocation from "../domain/Revocation.ts"
 import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
 import { Intervals } from "./Intervals.ts"
 import * as Metrics from "./Metrics.ts"
+import { logFault } from "./Persistently.ts"
 import { keptAfterExpiry, RevocationRepository } from "./RevocationRepository.ts"
 
 /** SPEC "Authentication": the token is blacklisted. */
@@ -98,7 +99,7 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
       yield* Metrics.revocationAge.observe(() => clock.currentTimeMillisUnsafe() / 1000 - syncedAt / 1_000_000)
       yield* sync.pipe(
         Effect.timeout(syncPatience),
-        Effect.catchCause((cause) => Effect.logWarning("revoked tokens could not be read", cause)),
+        Effect.catchCause(logFault("revoked tokens could not be read")),
         Effect.schedule(Schedule.spaced(intervals.revocationSync)),
         Effect.forkScoped
       )

@@ -9,7 +9,7 @@ import { type AttemptError, delays, deliveryId, errorOfStatus, nextDelay } from 
 import * as Alarms from "./Alarms.ts"
 import * as Metrics from "./Metrics.ts"
 import { OriginWindows } from "./OriginWindows.ts"
-import { persistently } from "./Persistently.ts"
+import { logFault, persistently } from "./Persistently.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
@@ -145,7 +145,7 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
       const pass = Effect.gen(function*() {
         yield* webhookOwed.close
         yield* Effect.repeat(Effect.uninterruptible(claimSome), { while: (mayHaveMore) => mayHaveMore }).pipe(
-          Effect.catchCause((cause) => Effect.logWarning("webhooks are held up", cause))
+          Effect.catchCause(logFault("webhooks are held up"))
         )
         yield* Effect.timeoutOption(webhookOwed.await, sweepInterval)
       })

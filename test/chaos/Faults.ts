@@ -9,6 +9,7 @@ export const faults = [
   "term",
   "freeze",
   "database",
+  "outage",
   "stall",
   "cut",
   "lost-replies",
@@ -24,6 +25,7 @@ export const titles: Readonly<Record<Fault, string>> = {
   term: "SIGTERM",
   freeze: "SIGSTOP, SIGCONT",
   database: "Postgres restarted `immediate`",
+  outage: "database away for 5 s",
   stall: "half-open connections",
   cut: "cut connections",
   "lost-replies": "lost replies to COMMIT",
@@ -33,6 +35,8 @@ export const titles: Readonly<Record<Fault, string>> = {
 
 /** Longer than any lease. */
 const frozen = 11_000
+
+const outage = 5000
 
 /** `recovered` ends when the tasks have gone on: what is gone stays away until then, if there is another node. */
 type Strike = (world: World, victim: Node, recovered: Promise<unknown>) => Promise<unknown>
@@ -59,6 +63,11 @@ export const strikes: Readonly<Record<Fault, Strike>> = {
     await pause(2000)
   },
   database: ({ database }) => database.restartImmediately(),
+  outage: async ({ nodes }) => {
+    const restore = await Promise.all(nodes.map(({ proxy }) => proxy.refuse()))
+    await pause(outage)
+    for (const end of restore) await end()
+  },
   stall: async (_, victim) => victim.proxy.silence(),
   cut: async ({ nodes }) => {
     for (const wait of [0, 100, 100]) {

@@ -1,8 +1,9 @@
-/** The network between a node and its database: it can be cut, left half-open, or lose the reply of a statement. */
+/** The network between a node and its database: it can be cut, closed, swallow all bytes, or lose the reply of a statement. */
 import { once } from "node:events"
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 
-export type Weather = "fair" | "losing replies"
+/** `black hole`: connections are accepted, and nothing that is sent on any of them arrives. */
+export type Weather = "fair" | "losing replies" | "black hole"
 
 export class Proxy {
   weather: Weather = "fair"
@@ -18,6 +19,7 @@ export class Proxy {
       const server = connect(target.port, "127.0.0.1")
       const pair = [client, server] as const
       this.#pairs.add(pair)
+      if (this.weather === "black hole") this.#silent.add(pair)
       const close = () => {
         if (this.#silent.has(pair)) return
         this.#pairs.delete(pair)
@@ -55,8 +57,30 @@ export class Proxy {
     for (const pair of this.#pairs) this.#silent.add(pair)
   }
 
+  /** From now on connections are refused, as by a server that is not running. */
+  async refuse() {
+    const { port } = this
+    this.#server.close()
+    this.cut()
+    await once(this.#server, "close")
+    return async () => {
+      this.#server.listen(port, "127.0.0.1")
+      await once(this.#server, "listening")
+    }
+  }
+
+  /** Nothing arrives any more, on present connections and on new ones, until the returned function is called. */
+  swallow() {
+    this.weather = "black hole"
+    this.silence()
+    return () => {
+      this.weather = "fair"
+    }
+  }
+
   async close() {
     for (const pair of this.#pairs) for (const socket of pair) socket.destroy()
+    if (!this.#server.listening) return
     this.#server.close()
     await once(this.#server, "close")
   }

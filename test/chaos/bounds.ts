@@ -8,8 +8,8 @@ const bounds: Partial<Readonly<Record<Fault, number>>> = {
   kill: 5,
   term: 1,
   freeze: 10,
-  // A silent connection is given up after 12 s; what waited for it is asked for again, and may wait its turn.
-  stall: 20
+  // Five seconds of them the database is away.
+  outage: 10
 }
 
 /** A lost attempt is one after its time-out of 2 s and 5 s more, and the next comes up to 10.5 s later. */

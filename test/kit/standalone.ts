@@ -7,6 +7,12 @@ import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts
 import { removeDirectory, temporaryDirectory } from "./directories.ts"
 import { eventually, freePort } from "./Service.ts"
 
+/** The server and its children. */
+const processesOf = (postmaster: number) => [
+  postmaster,
+  ...fs.readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, "utf8").split(" ").filter(Boolean).map(Number)
+]
+
 /** `settings` are further ones of Postgres, each `name=value`. */
 export const startPostgres = async (settings: ReadonlyArray<string> = []) => {
   const directory = temporaryDirectory()
@@ -17,6 +23,8 @@ export const startPostgres = async (settings: ReadonlyArray<string> = []) => {
   const end = () => Effect.runPromise(Scope.close(scope, Exit.void))
   const started = await start()
   const url = Redacted.value(started.url)
+  const postmaster = () =>
+    Number(fs.readFileSync(path.join(started.directory, "postmaster.pid"), "utf8").split("\n")[0])
   return {
     /** Also a place for what else is temporary. */
     directory,
@@ -30,9 +38,13 @@ export const startPostgres = async (settings: ReadonlyArray<string> = []) => {
       made.pathname = name
       return made.href
     },
+    /** Sends a signal to the server and to all of its sessions. */
+    signal: (signal: NodeJS.Signals) => {
+      for (const process of processesOf(postmaster())) globalThis.process.kill(process, signal)
+    },
     /** As when the machine loses its power, and has it again. */
     restartImmediately: async () => {
-      const pid = Number(fs.readFileSync(path.join(started.directory, "postmaster.pid"), "utf8").split("\n")[0])
+      const pid = postmaster()
       process.kill(pid, "SIGQUIT")
       await eventually(async () => fs.existsSync(`/proc/${pid}`), (alive) => !alive)
       await end()

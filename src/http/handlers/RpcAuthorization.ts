@@ -1,8 +1,8 @@
 /** The check behind `contract/RpcMiddleware`. Faults are logged here and answered without internals. */
 import { Cause, Effect, Layer, type Redacted } from "effect"
+import { isStoreUnavailable } from "../../services/Persistently.ts"
 import { InternalFailure, RpcUnauthorized, Unavailable } from "../contract/RpcErrors.ts"
 import { RpcAuthorization } from "../contract/RpcMiddleware.ts"
-import { isStoreUnavailable } from "../Edge.ts"
 import { isOneOf } from "./Authorization.ts"
 
 const unauthorized = new RpcUnauthorized({ message: "The token is missing or not one of INTERNAL_TOKENS." })

@@ -3,9 +3,10 @@
  * a node without others sends nothing for a change. What gets lost on the way is found by comparing with the rows: by
  * `TaskWatch` for those who wait, by `TaskSweeper` for the tasks of this node.
  */
-import { PgClient } from "@effect/sql-pg"
+import { PgPool } from "@effect/sql-pg"
 import { Clock, Deferred, Duration, Effect, Layer, Queue, Schedule, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
 import { TaskId } from "../../domain/Task.ts"
 import * as Metrics from "../Metrics.ts"
 import { persistently } from "../Persistently.ts"
@@ -20,7 +21,7 @@ const maxOutgoing = 10_000
 const greetingInterval = Duration.seconds(5)
 /** Milliseconds of silence after which a node counts as gone. */
 const maxSilence = 15_000
-const reconnect = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
+const reconnect = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("1 second")])
 const startPatience = Duration.seconds(5)
 
 /** `hello` asks for an answer; `here` and `changed` do not. */
@@ -30,7 +31,8 @@ const isTaskId = Schema.is(TaskId)
 
 export const layer = Layer.effectDiscard(
   Effect.gen(function*() {
-    const pg = yield* PgClient.PgClient
+    const sql = yield* SqlClient.SqlClient
+    const pool = yield* PgPool.PgPool
     const notifications = yield* TaskNotifications
     const random = yield* SecureRandom.SecureRandom
     const self = yield* random.uuidV4()
@@ -38,7 +40,8 @@ export const layer = Layer.effectDiscard(
     const nodes = new Map<string, number>()
     const outgoing = yield* Queue.sliding<TaskId>(maxOutgoing)
 
-    const send = (kind: Kind, uuids: Iterable<TaskId> = []) => pg.notify(channel, [kind, self, ...uuids].join(" "))
+    const send = (kind: Kind, uuids: Iterable<TaskId> = []) =>
+      sql`SELECT pg_notify(${channel}, ${[kind, self, ...uuids].join(" ")})`
 
     const receive = Effect.fnUntraced(function*(payload: string) {
       const [kind, node, ...uuids] = payload.split(" ")
@@ -55,7 +58,7 @@ export const layer = Layer.effectDiscard(
 
     const listening = yield* Deferred.make<void>()
     const listen = Effect.scoped(Effect.gen(function*() {
-      const received = yield* pg.listen(channel)
+      const received = yield* Effect.flatMap(pool.reserve, (session) => session.listen(channel))
       yield* send("hello")
       yield* Deferred.succeed(listening, undefined)
       yield* notifications.missed.open

@@ -67,9 +67,9 @@ export const startVictim = async (
     fs.writeFileSync(`/proc/${pid}/clear_refs`, "5")
     const baseMemory = statusOf(pid, "VmRSS")
     const health: Array<number> = []
-    let isOver = false
+    const over = new AbortController()
     const sampling = (async () => {
-      while (!isOver) {
+      while (!over.signal.aborted) {
         health.push(await askHealth())
         await new Promise((resolve) => setTimeout(resolve, healthInterval))
       }
@@ -77,7 +77,7 @@ export const startVictim = async (
     try {
       await attack()
     } finally {
-      isOver = true
+      over.abort()
       await sampling
     }
     // One more answer: what blocked the loop until now has been written by then.

@@ -1,0 +1,57 @@
+/**
+ * The service's SQL client: the driver's pool behind an admission gate, and a monitor that closes the gate while the database
+ * is away. Every statement of the service is one round trip, so there are no transactions here; migrations have a client of
+ * their own.
+ */
+import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
+import { Context, Effect, Layer, Stream } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient, type SqlConnection } from "effect/sql"
+import * as AdmissionGate from "./AdmissionGate.ts"
+import * as DatabaseMonitor from "./DatabaseMonitor.ts"
+import { DatabaseSockets } from "./DatabaseSockets.ts"
+
+export interface Options extends PgConnection.Config {
+  readonly maxConnections: number
+}
+
+/** Statements on one connection at a time. The driver's default of 32 halves the throughput of inserts. */
+const multiplexConcurrency = 5
+
+type TransformRows = Parameters<SqlConnection.Connection["execute"]>[2]
+
+/** The driver's session in the shape of `effect/sql`; the driver keeps its own adapter to itself. */
+const adapt = (session: PgConnection.PgConnection): SqlConnection.Connection => {
+  const run = (text: string, values: ReadonlyArray<unknown>, transform: TransformRows, prepare?: boolean) =>
+    Effect.map(session.query(text, values, prepare), ({ rows }) => transform === undefined ? rows : transform(rows))
+  return {
+    execute: (text, values, transform) => run(text, values, transform),
+    executeUnprepared: (text, values, transform) => run(text, values, transform, false),
+    executeRaw: (text, values) => session.query(text, values),
+    executeValues: (text, values) => session.queryValues(text, values),
+    executeValuesUnprepared: (text, values) => session.queryValues(text, values, false),
+    executeStream: (text, values, transform) =>
+      transform === undefined
+        ? session.stream(text, values)
+        : Stream.mapArray(session.stream(text, values), (rows) => transform(rows) as typeof rows)
+  }
+}
+
+const make = Effect.fnUntraced(function*(options: Options) {
+  const sockets = yield* DatabaseSockets
+  const gate = yield* AdmissionGate.make(options.maxConnections * multiplexConcurrency)
+  const pool = yield* PgPool.make({ ...options, multiplex: true, multiplexConcurrency, stream: sockets.open })
+  yield* DatabaseMonitor.monitor(options, sockets, gate)
+  const client = yield* SqlClient.make({
+    acquirer: Effect.map(pool.get, adapt),
+    borrower: (use) => gate.admit(pool.use((session) => use(adapt(session)))),
+    transactionAcquirer: Effect.map(pool.reserve, adapt),
+    compiler: PgClient.makeCompiler(),
+    driver: "pg",
+    spanAttributes: [["db.system.name", "postgresql"]]
+  })
+  return Context.make(SqlClient.SqlClient, client).pipe(Context.add(PgPool.PgPool, pool))
+})
+
+/** The pool itself is for LISTEN, which takes a session for as long as it lasts. */
+export const layer = (options: Options) => Layer.effectContext(make(options)).pipe(Layer.provide(Reactivity.layer))

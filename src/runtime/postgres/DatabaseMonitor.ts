@@ -1,0 +1,101 @@
+/**
+ * Finds out within a second that the database is away, and that it is back, by a heartbeat on a connection of its own.
+ * The database counts as away when a connection cannot be opened, or when a heartbeat has no answer and no other socket
+ * received anything meanwhile. One caller reconnects, then, so that a database that comes up is not run over.
+ */
+import { PgConnection } from "@effect/sql-pg"
+import { Duration, Effect, Option, Predicate, Schema } from "effect"
+import { SqlError } from "effect/sql"
+import * as Metrics from "../../services/Metrics.ts"
+import { innermost } from "../Endings.ts"
+import type { AdmissionGate } from "./AdmissionGate.ts"
+import type { DatabaseSockets } from "./DatabaseSockets.ts"
+
+const heartbeatInterval = Duration.millis(300)
+const retryInterval = Duration.millis(100)
+const logInterval = Duration.toMillis("10 seconds")
+const patienceStep = Duration.millis(100)
+const patienceSteps = 5
+
+class Silent extends Schema.TaggedError<Silent>()("Silent", { message: Schema.String }) {}
+
+/** Fails after five steps instead of one sleep: when a frozen process goes on, the answer that waits is read before the second. */
+const withPatience = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.raceFirst(
+    effect,
+    Effect.repeat(Effect.sleep(patienceStep), { times: patienceSteps - 1 }).pipe(
+      Effect.andThen(Effect.fail(new Silent({ message: "it does not answer" })))
+    )
+  )
+
+/** An error that the server itself sent; it is up, unless it says that it starts or stops. */
+const isAnswer = (failure: unknown) =>
+  SqlError.isSqlError(failure) && Predicate.hasProperty(failure.reason.cause, "code") &&
+  Predicate.isString(failure.reason.cause.code) && /^(?!57P0)[0-9A-Z]{5}$/.test(failure.reason.cause.code)
+
+/** `options` are those of the pool's connections. */
+export const monitor = Effect.fnUntraced(function*(
+  options: PgConnection.Config,
+  sockets: DatabaseSockets["Service"],
+  gate: AdmissionGate
+) {
+  let awaySince: number | undefined
+  let loggedAt = 0
+  yield* Metrics.databaseAvailable.observe(() => awaySince === undefined ? 1 : 0)
+
+  const close = (failure: unknown) =>
+    Effect.suspend(() => {
+      const now = performance.now()
+      const reason = innermost(failure)
+      gate.close()
+      sockets.refuse(`The database is away: ${reason}`)
+      const isFirst = awaySince === undefined
+      const since = awaySince ??= now
+      if (!isFirst && now - loggedAt < logInterval) return Effect.void
+      loggedAt = now
+      return isFirst
+        ? Effect.logError(`The database is away: ${reason}. Requests get 503 until it is back`)
+        : Effect.logError(`The database is still away after ${Math.round((now - since) / 1000)} s: ${reason}`)
+    })
+
+  const open = Effect.suspend(() => {
+    if (awaySince === undefined) return Effect.void
+    const seconds = (performance.now() - awaySince) / 1000
+    awaySince = undefined
+    sockets.allow()
+    gate.open()
+    return Effect.logInfo(`The database is back after ${seconds.toFixed(1)} s`)
+  })
+
+  /** Ends when its connection does; fails when the database is away. */
+  const session = Effect.scoped(Effect.gen(function*() {
+    const socket = sockets.openUnguarded()
+    const closed = Effect.callback<void>((resume) => {
+      socket.once("close", () => resume(Effect.void))
+    })
+    yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
+    // Multiplexed statements are not canceled when they are interrupted: a cancellation is one more connection.
+    const connection = yield* withPatience(PgConnection.make({ ...options, multiplex: true, stream: () => socket }))
+    yield* open
+    for (;;) {
+      const isClosed = yield* Effect.raceFirst(
+        Effect.as(Effect.sleep(heartbeatInterval), false),
+        Effect.as(closed, true)
+      )
+      // That says little: the next connection shows whether the database is away.
+      if (isClosed) return
+      const before = sockets.received()
+      const failed = yield* Effect.option(Effect.flip(withPatience(connection.query("SELECT"))))
+      if (Option.isNone(failed)) continue
+      if (!(failed.value instanceof Silent) || sockets.received() !== before) return
+      return yield* Effect.fail(failed.value)
+    }
+  }))
+
+  yield* session.pipe(
+    Effect.catch((failure) => isAnswer(failure) ? open : close(failure)),
+    Effect.andThen(Effect.sleep(retryInterval)),
+    Effect.forever,
+    Effect.forkScoped
+  )
+})

@@ -1,0 +1,25 @@
+import { assert, describe, it } from "vitest"
+import { kinds, measureOutage } from "./kit/outage.ts"
+
+describe("a database that is away", () => {
+  it.each(kinds)("%s: fast 503s, a healthy process, and full speed after its return", async (kind) => {
+    const report = await measureOutage(kind, {
+      readers: 100,
+      creators: 10,
+      pause: 20,
+      before: 1500,
+      outage: 4000,
+      after: 1500
+    })
+    const { after, away, before, health, logged, slowestBefore } = report
+    const seen = JSON.stringify(report)
+    // The answers of a call that was under way when the database went, and those while it was away.
+    assert.deepStrictEqual(Object.keys(away.statuses).filter((status) => !/^(200|201|429|503)$/.test(status)), [], seen)
+    assert.isAbove(away.statuses[503] ?? 0, kind === "immediate restart" ? 0 : 300, seen)
+    // Other suites share the machine: what they cost an answer before the outage, they cost one during it.
+    assert.isBelow(away.slowest, 1000 + 3 * slowestBefore, seen)
+    assert.isBelow(health.p99, 100 + 2 * slowestBefore, seen)
+    assert.isAbove(after, before * 0.5, seen)
+    assert.isBelow(logged, 20_000, seen)
+  })
+})

@@ -1,0 +1,131 @@
+/** An outage of the database as 300 readers and some creators meet it. The attack suite and `npm run bench:outage` run it. */
+import { Proxy } from "../../chaos/Proxy.ts"
+import { ScriptedCore } from "../../kit/ScriptedCore.ts"
+import { mint, Service } from "../../kit/Service.ts"
+import { startPostgres } from "../../kit/standalone.ts"
+import { startCallers } from "./Callers.ts"
+import { percentile } from "./Victim.ts"
+
+export const kinds = ["refused", "black hole", "frozen", "immediate restart"] as const
+export type Kind = typeof kinds[number]
+
+export interface Options {
+  readonly readers: number
+  readonly creators: number
+  /** Milliseconds that a caller waits between an answer and its next call. */
+  readonly pause: number
+  /** Milliseconds of each of the three phases. An immediate restart is away for as long as it takes. */
+  readonly before: number
+  readonly outage: number
+  readonly after: number
+}
+
+export interface Report {
+  readonly kind: Kind
+  /** Milliseconds that `/healthz` took from the outage on: its 99th percentile and its slowest answer. */
+  readonly health: { readonly p99: number; readonly worst: number }
+  /** The slowest answer before the outage in milliseconds: how busy the machine is. */
+  readonly slowestBefore: number
+  /** Calls that began while the database was away: their statuses, and the slowest in milliseconds. */
+  readonly away: { readonly statuses: Readonly<Record<number, number>>; readonly slowest: number }
+  /** Good answers a second before the outage, and from one second after its end on. */
+  readonly before: number
+  readonly after: number
+  /** Milliseconds from the database's return to the first good answer. */
+  readonly firstAnswer: number
+  /** Bytes that the node logged meanwhile. */
+  readonly logged: number
+}
+
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+type Postgres = Awaited<ReturnType<typeof startPostgres>>
+
+/** Begins an outage; the function that it answers ends it. */
+const begin: Readonly<Record<Kind, (proxy: Proxy, postgres: Postgres) => Promise<() => unknown>>> = {
+  refused: (proxy) => proxy.refuse(),
+  "black hole": async (proxy) => proxy.swallow(),
+  frozen: async (_, postgres) => {
+    postgres.signal("SIGSTOP")
+    return () => postgres.signal("SIGCONT")
+  },
+  "immediate restart": async (_, postgres) => {
+    await postgres.restartImmediately()
+    return () => {}
+  }
+}
+
+const create = JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "1 + 1" }] })
+
+export const measureOutage = async (kind: Kind, options: Options): Promise<Report> => {
+  const postgres = await startPostgres()
+  const proxy = await new Proxy(postgres).listen()
+  const core = await new ScriptedCore().listen()
+  const url = new URL(postgres.url)
+  url.port = String(proxy.port)
+  const service = await Service.start({ DATABASE_URL: url.href, CORE_URL: core.url })
+  try {
+    const tokens = await Promise.all(
+      Array.from({ length: options.readers + options.creators }, (_, n) => mint(`u${n}`))
+    )
+    const { body } = await service.create(tokens[0]!, "1 + 1")
+    const read = { method: "GET", path: `/api/tasks/${body.uuid}` }
+    const readers = startCallers(service.url, options.readers, () => tokens[0]!, () => read, options.pause)
+    // Each has its five tasks soon; from then on it asks the database and is refused.
+    const creators = startCallers(
+      service.url,
+      options.creators,
+      (caller) => tokens[options.readers + caller]!,
+      () => ({ method: "POST", path: "/api/tasks", body: create }),
+      options.pause
+    )
+    const health = startCallers(service.url, 1, () => "", () => ({ method: "GET", path: "/healthz" }), 20)
+    const warmUp = 1000
+    await pause(warmUp + options.before)
+    const loggedBefore = service.output.length
+    const from = performance.now()
+    const end = await begin[kind](proxy, postgres)
+    if (kind !== "immediate restart") await pause(options.outage)
+    const until = performance.now()
+    await end()
+    await pause(1000 + options.after)
+    const stopped = performance.now()
+    const calls = await readers.stop()
+    const created = await creators.stop()
+    const healthTimes = (await health.stop())
+      .filter(({ startedAt }) => startedAt > from)
+      .map(({ duration, status }) => status === 200 ? duration : 30_000)
+      .toSorted((one, other) => one - other)
+    const rate = (start: number, stop: number) =>
+      calls.filter(({ duration, startedAt, status }) =>
+        status === 200 && startedAt + duration >= start && startedAt + duration < stop
+      ).length / (stop - start) * 1000
+    const away = [...calls, ...created].filter(({ duration, startedAt }) =>
+      startedAt + duration >= from && startedAt < until
+    )
+    const statuses: Record<number, number> = {}
+    for (const { status } of away) statuses[status] = (statuses[status] ?? 0) + 1
+    const earlier = calls.filter(({ duration, startedAt }) =>
+      startedAt > from - options.before && startedAt + duration < from
+    )
+    const firstGood = Math.min(
+      ...calls.filter(({ startedAt, status }) => startedAt >= until && status === 200)
+        .map(({ duration, startedAt }) => startedAt + duration)
+    )
+    return {
+      kind,
+      health: { p99: percentile(healthTimes, 0.99), worst: healthTimes.at(-1) ?? Infinity },
+      slowestBefore: Math.max(0, ...earlier.map(({ duration }) => duration)),
+      away: { statuses, slowest: Math.max(...away.map(({ duration }) => duration)) },
+      before: rate(from - options.before, from),
+      after: rate(until + 1000, stopped),
+      firstAnswer: firstGood - until,
+      logged: service.output.length - loggedBefore
+    }
+  } finally {
+    await service.stop("SIGKILL")
+    await core.close()
+    await proxy.close()
+    await postgres.stop()
+  }
+}

@@ -1,0 +1,65 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { inject } from "vitest"
+import * as DatabaseClient from "../../src/runtime/postgres/DatabaseClient.ts"
+import { DatabaseSockets } from "../../src/runtime/postgres/DatabaseSockets.ts"
+import { Proxy } from "../chaos/Proxy.ts"
+import { eventually } from "../kit/Service.ts"
+
+/** The service's client over a proxy, under the live clock. */
+const connect = Effect.gen(function*() {
+  const url = new URL(inject("postgresUrl"))
+  const proxy = yield* Effect.acquireRelease(
+    Effect.promise(() => new Proxy({ port: Number(url.port) }).listen()),
+    (opened) => Effect.promise(() => opened.close())
+  )
+  url.port = String(proxy.port)
+  const address = Redacted.make(url.href)
+  const layer = DatabaseClient.layer({ url: address, maxConnections: 2 }).pipe(
+    Layer.provide(DatabaseSockets.layer(address))
+  )
+  const sql = yield* Effect.map(Layer.build(layer), (context) => context).pipe(
+    Effect.flatMap((context) => Effect.provideContext(SqlClient.SqlClient, context))
+  )
+  return { proxy, sql }
+})
+
+const elapsed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => {
+    const startedAt = performance.now()
+    return Effect.map(Effect.exit(effect), (exit) => ({ exit, milliseconds: performance.now() - startedAt }))
+  })
+
+describe("the monitor of the database", () => {
+  it.live("ends half-open connections within two seconds: the next statement finds a new one", () =>
+    Effect.gen(function*() {
+      const { proxy, sql } = yield* connect
+      yield* sql`SELECT 1`
+      proxy.silence()
+      const { exit, milliseconds } = yield* elapsed(sql`SELECT 2`)
+      assert.strictEqual(exit._tag, "Failure")
+      assert.isBelow(milliseconds, 3000)
+      yield* Effect.promise(() =>
+        eventually(() => Effect.runPromise(Effect.exit(sql`SELECT 3`)), (tried) => tried._tag === "Success", 5000)
+      )
+    }))
+
+  it.live("leaves a slow statement alone while the heartbeat is answered", () =>
+    Effect.gen(function*() {
+      const { sql } = yield* connect
+      const { exit } = yield* elapsed(sql`SELECT pg_sleep(2.5)`)
+      assert.strictEqual(exit._tag, "Success")
+    }))
+
+  it.live("replaces connections that were cut while the server is up", () =>
+    Effect.gen(function*() {
+      const { proxy, sql } = yield* connect
+      yield* sql`SELECT 1`
+      // The heartbeat's session ends, and so do all others: what the server answers to new ones decides.
+      proxy.cut()
+      yield* Effect.promise(() =>
+        eventually(() => Effect.runPromise(Effect.exit(sql`SELECT 2`)), (tried) => tried._tag === "Success", 5000)
+      )
+    }))
+})

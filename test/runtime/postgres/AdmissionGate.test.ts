@@ -1,0 +1,82 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Schema } from "effect"
+import * as AdmissionGate from "../../../src/runtime/postgres/AdmissionGate.ts"
+
+/** A statement that a test ends. */
+const makeStatement = () => {
+  const end = Deferred.makeUnsafe<void>()
+  let hasBegun = false
+  const run = Effect.suspend(() => {
+    hasBegun = true
+    return Deferred.await(end)
+  })
+  return { run, hasBegun: () => hasBegun, end: Deferred.succeed(end, undefined) }
+}
+
+const fork = Effect.forkChild({ startImmediately: true })
+
+describe("AdmissionGate", () => {
+  it.effect("admits as many as there are permits, and the others in the order of their arrival", () =>
+    Effect.gen(function*() {
+      const gate = yield* AdmissionGate.make(2)
+      const statements = Array.from({ length: 4 }, makeStatement)
+      const fibers = yield* Effect.forEach(statements, ({ run }) => fork(gate.admit(run)))
+      const begun = () => statements.map(({ hasBegun }) => hasBegun())
+      assert.deepStrictEqual(begun(), [true, true, false, false])
+      yield* statements[1]!.end
+      yield* Fiber.join(fibers[1]!)
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(begun(), [true, true, true, false])
+      yield* statements[0]!.end
+      yield* Fiber.join(fibers[0]!)
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(begun(), [true, true, true, true])
+    }).pipe(Effect.scoped))
+
+  it.effect("a closed gate fails those who wait and refuses others; those inside go on", () =>
+    Effect.gen(function*() {
+      const gate = yield* AdmissionGate.make(1)
+      const inside = makeStatement()
+      const first = yield* fork(gate.admit(inside.run))
+      const waiting = yield* fork(gate.admit(Effect.void))
+      gate.close()
+      assert.isTrue(Exit.isFailure(yield* Fiber.await(waiting)))
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(gate.admit(Effect.void))))
+      yield* inside.end
+      assert.isTrue(Exit.isSuccess(yield* Fiber.await(first)))
+      gate.open()
+      yield* gate.admit(Effect.void)
+    }).pipe(Effect.scoped))
+
+  it.effect.prop(
+    "no permit is lost or made, however statements end, fail or are interrupted",
+    [Schema.Array(Schema.Literals(["end", "fail", "interrupt", "interrupt waiting", "close"]))],
+    ([actions]) =>
+      Effect.gen(function*() {
+        const permits = 3
+        const gate = yield* AdmissionGate.make(permits)
+        let inside = 0
+        let most = 0
+        for (const action of actions) {
+          const release = Deferred.makeUnsafe<void, string>()
+          const statement = Effect.suspend(() => {
+            most = Math.max(most, ++inside)
+            return Effect.ensuring(Deferred.await(release), Effect.sync(() => void inside--))
+          })
+          const fibers = yield* Effect.forEach(Array.from({ length: 5 }), () => fork(gate.admit(statement)))
+          if (action === "interrupt") yield* Fiber.interruptAll(fibers)
+          if (action === "interrupt waiting") yield* Fiber.interruptAll(fibers.slice(permits))
+          if (action === "close") gate.close()
+          yield* action === "fail" ? Deferred.fail(release, "on purpose") : Deferred.succeed(release, undefined)
+          yield* Effect.forEach(fibers, Fiber.await)
+          gate.open()
+        }
+        assert.isAtMost(most, permits)
+        assert.strictEqual(inside, 0)
+        // All permits are back: as many statements as before run side by side.
+        const last = Array.from({ length: permits }, makeStatement)
+        yield* Effect.forEach(last, ({ run }) => fork(gate.admit(run)))
+        assert.isTrue(last.every(({ hasBegun }) => hasBegun()))
+      }).pipe(Effect.scoped)
+  )
+})
