@@ -1,6 +1,8 @@
 /** The thread of `BodyWorker`: decodes one body at a time. */
 import { Effect, Result } from "effect"
 import { Digest } from "effect/crypto"
+import * as v8 from "node:v8"
+import * as vm from "node:vm"
 import { parentPort } from "node:worker_threads"
 import { bodies } from "../http/handlers/Bodies.ts"
 import { decodeBytes } from "../http/handlers/JsonBody.ts"
@@ -17,6 +19,13 @@ const decode = ({ bytes, name, operation }: Job): Promise<Outcome> =>
     Effect.runPromise
   )
 
+v8.setFlagsFromString("--expose-gc")
+const collect = vm.runInNewContext("gc") as () => void
+
 parentPort?.on("message", (job: Job) => {
-  void decode(job).then((outcome) => parentPort?.postMessage(outcome))
+  void decode(job).then((outcome) => {
+    parentPort?.postMessage(outcome)
+    // What one body leaves behind would add to what the next one takes.
+    setImmediate(collect)
+  })
 })

@@ -8,6 +8,7 @@ import { format, type Timestamp } from "../domain/Timestamp.ts"
 import { CoreTransport } from "./CoreTransport.ts"
 import * as Metrics from "./Metrics.ts"
 import * as Tracing from "./Tracing.ts"
+import * as Utf8 from "./Utf8.ts"
 
 export interface Run {
   readonly taskId: TaskId
@@ -90,7 +91,11 @@ export class CoreClient extends Context.Service<CoreClient, {
 
         const post = (path: string, body: string) =>
           Effect.flatMap(
-            Effect.flatMap(Tracing.propagate(headers), (traced) => transport.post(address.url + path, traced, body)),
+            Effect.flatMap(Utf8.encode(body), (bytes) =>
+              Effect.flatMap(
+                Tracing.propagate(headers),
+                (traced) => transport.post(address.url + path, traced, bytes)
+              )),
             ({ retryAfter, status }): Effect.Effect<void, CallError> => {
               if (status >= 200 && status < 300) return Effect.void
               if (!isRetryableStatus(status)) return Effect.fail(new CoreRefused({ status }))

@@ -154,7 +154,7 @@ export const start = Effect.fnUntraced(function*(
   const checkStoreAfter = (method: string) => method === "create" ? checkStore(world) : Effect.void
 
   const transport = Layer.succeed(CoreTransport, {
-    post: (url, _headers, body) => outward(core.answer(new URL(url).pathname, body))
+    post: (url, _headers, body) => outward(core.answer(new URL(url).pathname, new TextDecoder().decode(body)))
   })
   const sender = Layer.succeed(WebhookSender, {
     post: (_url, headers, body) => outward(WebhookTarget.receive(world, headers, body))

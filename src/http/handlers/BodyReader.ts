@@ -38,12 +38,12 @@ const smallBytes = 64 * 1024
 const smallValues = 2_000
 
 /** Bytes of large bodies that are being read; one user has room for one of the largest. */
-const room = { total: 4 * Limits.jsonBodyBytes, perHolder: Limits.jsonBodyBytes }
+const room = { total: 2 * Limits.jsonBodyBytes, perHolder: Limits.jsonBodyBytes }
 /** From its decoding to its answer a large body takes several times its size: one at a time. */
 const work = { total: 1, perHolder: 1 }
 
 /** For room, and again for work. */
-const patience = Duration.seconds(30)
+const patience = Duration.seconds(60)
 
 /** What the counter may be ahead by: arrays and objects that have begun and may turn out empty. */
 const uncertainty = Limits.jsonDepth
