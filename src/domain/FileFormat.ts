@@ -1,58 +1,120 @@
-/** SPEC "Limits", file formats: told by a name's extension, and by the first bytes where the format has any. */
+/**
+ * SPEC "Limits", file formats. A file is refused by its extension and by a declared type that contradicts it, and by its
+ * content only where that is certainly a program, or a page or script under the name of something else: one format has
+ * more beginnings than any list of signatures (BOMs, printer headers, padding, old versions, encryption).
+ */
+
+const text = /^text\/|[+/](x-)?(json|ndjson|xml|javascript|ecmascript|css|csv)$|^application\/(vnd\.ms-)?excel$/
+const image = /^image\/(?!svg)/
+const pdf = /[/.-](pdf|acrobat)$/
+/** An encrypted document of Word or Excel is an OLE file, as the old ones are. */
+const office =
+  /^application\/(x-)?(zip|(dos_)?(ms[-_]?)?(excel|word)|xlsx?|docx?|vnd\.ms-(excel|word|office)|vnd\.openxmlformats|ole-|cdf|encrypted)/
+/** Containers carry sound as well as pictures. */
+const media = /^(audio|video)\/|^application\/(ogg|mp4|(x-)?matroska)$/
+
+interface Format {
+  /** The declared types that fit. */
+  readonly types: ReadonlyArray<RegExp>
+  readonly isText: boolean
+}
+
+const textual: Format = { types: [text], isText: true }
+const binary = (...types: ReadonlyArray<RegExp>): Format => ({ types, isText: false })
+
+const formats: Readonly<Record<string, Format>> = {
+  png: binary(image),
+  jpg: binary(image),
+  webp: binary(image),
+  gif: binary(image),
+  txt: textual,
+  pdf: binary(pdf),
+  json: textual,
+  js: textual,
+  css: textual,
+  html: textual,
+  csv: textual,
+  xml: textual,
+  docx: binary(office),
+  // Many programs write a page of HTML, or CSV, under this name.
+  xls: { types: [office, text], isText: true },
+  xlsx: binary(office),
+  mp3: binary(media),
+  wav: binary(media),
+  ogg: binary(media),
+  m4a: binary(media),
+  webm: binary(media),
+  mp4: binary(media),
+  mkv: binary(media)
+}
+
+const spellings: Readonly<Record<string, string>> = { jpeg: "jpg", htm: "html" }
+
+export const extensions: ReadonlyArray<string> = Object.keys(formats)
+
+/** The format that a file's name promises, in lower case; undefined when it is none of SPEC's. */
+export const formatOf = (name: string): string | undefined => {
+  const extension = /\.([A-Za-z0-9]+)$/.exec(name)?.[1]?.toLowerCase() ?? ""
+  const format = Object.hasOwn(spellings, extension) ? spellings[extension] : extension
+  return format !== undefined && Object.hasOwn(formats, format) ? format : undefined
+}
+
+/** Types that clients send for a file of which they know nothing; RFC 7578 reads none at all as `text/plain`. */
+const unspecific = /^text\/plain$|\/(x-)?(octet-stream|binary|unknown|download|force-download|\*)$|^[^/]*$/
+
+/** Whether the media type that a client declares is one of another kind of file. */
+export const contradicts = (format: string, mediaType: string): boolean => {
+  const type = mediaType.split(";", 1)[0]?.trim().toLowerCase() ?? ""
+  return !unspecific.test(type) && formats[format]?.types.some((fitting) => fitting.test(type)) !== true
+}
+
+/** Whether a file of no bytes is one of the format. */
+export const mayBeEmpty = (format: string): boolean => formats[format]?.isText === true
+
+/** How many first bytes `isDangerous` needs. */
+export const headBytes = 256
 
 type Signature = (head: Uint8Array) => boolean
-
-/** How many first bytes the signatures look at. */
-export const signatureBytes = 16
 
 const at = (offset: number, ...bytes: ReadonlyArray<number>): Signature => (head) =>
   bytes.every((byte, index) => head[offset + index] === byte)
 
-const ascii = (offset: number, text: string): Signature =>
-  at(offset, ...Array.from(text, (character) => character.charCodeAt(0)))
+const ascii = (offset: number, characters: string): Signature =>
+  at(offset, ...Array.from(characters, (character) => character.charCodeAt(0)))
 
-const every = (...all: ReadonlyArray<Signature>): Signature => (head) => all.every((signature) => signature(head))
-const some = (...any: ReadonlyArray<Signature>): Signature => (head) => any.some((signature) => signature(head))
+/** The header of DOS and Windows programs is 64 bytes with zeros among them; a text may begin with the same letters. */
+const isWindowsProgram: Signature = (head) =>
+  head.length >= 64 && ascii(0, "MZ")(head) && head.subarray(0, 64).includes(0)
 
-const anything: Signature = () => true
-const zip = at(0, 0x50, 0x4b)
-const matroska = at(0, 0x1a, 0x45, 0xdf, 0xa3)
-const mp4 = ascii(4, "ftyp")
-/** An MPEG audio frame begins with eleven set bits. */
-const mpegFrame: Signature = (head) => head[0] === 0xff && ((head[1] ?? 0) & 0xe0) === 0xe0
+const programs: ReadonlyArray<Signature> = [
+  isWindowsProgram,
+  ascii(0, "\x7fELF"),
+  // Mach-O in either byte order; the last two are also those of Java classes.
+  at(0, 0xfe, 0xed, 0xfa, 0xce),
+  at(0, 0xfe, 0xed, 0xfa, 0xcf),
+  at(0, 0xce, 0xfa, 0xed, 0xfe),
+  at(0, 0xcf, 0xfa, 0xed, 0xfe),
+  at(0, 0xca, 0xfe, 0xba, 0xbe),
+  at(0, 0xca, 0xfe, 0xba, 0xbf),
+  // A Windows shortcut.
+  at(0, 0x4c, 0, 0, 0, 1, 0x14, 2, 0)
+]
 
-const signatures: Readonly<Record<string, Signature>> = {
+/** A script by its first line, or a page that a browser would run. */
+const script = /^(\xef\xbb\xbf)?(#![ \t]*\/|\s*<(!doctype html|html|head|body|script|iframe|svg|\?php)[\s>])/i
+
+/** Whether a file of the format that begins with `head` is certainly something else, and dangerous. */
+export const isDangerous = (format: string, head: Uint8Array): boolean =>
+  programs.some((signature) => signature(head)) ||
+  (formats[format]?.isText === false && script.test(String.fromCharCode(...head.subarray(0, headBytes))))
+
+const images: Readonly<Record<string, Signature>> = {
   png: at(0, 0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a),
   jpg: at(0, 0xff, 0xd8, 0xff),
-  webp: every(ascii(0, "RIFF"), ascii(8, "WEBP")),
-  gif: some(ascii(0, "GIF87a"), ascii(0, "GIF89a")),
-  txt: anything,
-  pdf: ascii(0, "%PDF-"),
-  json: anything,
-  js: anything,
-  css: anything,
-  html: anything,
-  csv: anything,
-  xml: anything,
-  docx: zip,
-  xls: at(0, 0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1),
-  xlsx: zip,
-  mp3: some(ascii(0, "ID3"), mpegFrame),
-  wav: every(ascii(0, "RIFF"), ascii(8, "WAVE")),
-  ogg: ascii(0, "OggS"),
-  m4a: mp4,
-  webm: matroska,
-  mp4,
-  mkv: matroska
+  webp: (head) => ascii(0, "RIFF")(head) && ascii(8, "WEBP")(head),
+  gif: (head) => ascii(0, "GIF87a")(head) || ascii(0, "GIF89a")(head)
 }
 
-export const extensions: ReadonlyArray<string> = Object.keys(signatures)
-
-/** The format that a file's name promises, in lower case; undefined when it is none of SPEC's. */
-export const formatOf = (name: string): string | undefined => {
-  const extension = /\.([A-Za-z0-9]+)$/.exec(name)?.[1]?.toLowerCase()
-  return extension !== undefined && Object.hasOwn(signatures, extension) ? extension : undefined
-}
-
-/** Whether a file that begins with `head` may be of the format. */
-export const isPlausible = (format: string, head: Uint8Array): boolean => signatures[format]?.(head) === true
+/** The format of an image that has no name; undefined when the bytes are of none. */
+export const imageFormatOf = (head: Uint8Array): string | undefined =>
+  Object.keys(images).find((format) => images[format]?.(head) === true)

@@ -10,6 +10,13 @@ export const acceptanceTimeout = Duration.seconds(30)
 export const webhookTimeout = Duration.seconds(15)
 /** A delivery's attempts, unless more are asked for by hand; `Webhook.schedule` has the delays between them. */
 export const webhookAttempts = 5
+/** Redeliveries that a user may request at once; each is available again `redeliveryInterval` later. */
+export const redeliveries = 60
+export const redeliveryInterval = Duration.seconds(1)
+/** Attempts of one delivery after which its user may not request another. */
+export const webhookAttemptsByHand = 100
+/** Deliveries of one task that are listed: the newest. */
+export const listedDeliveries = 1000
 /** Bytes of a webhook's answer that are read; nothing is made of them. */
 export const webhookAnswerBytes = 16 * 1024
 
@@ -46,3 +53,5 @@ export const jsonDepth = 64
 
 /** Bytes of one uploaded file: SPEC's 1 024 000 KB. */
 export const fileBytes = 1_024_000 * 1024
+/** Uploads of one user that are in progress on one node. */
+export const uploads = 100

@@ -10,6 +10,12 @@ export const now: Effect.Effect<Timestamp> = Effect.map(
   (nanos) => Timestamp.make(Number(nanos / 1000n))
 )
 
+/** Milliseconds on the running fiber's monotonic clock, which nobody sets: for how long something took, never stored. */
+export const monotonicMillis: Effect.Effect<number> = Effect.map(
+  Clock.monotonicTimeNanos,
+  (nanos) => Number(nanos) / 1e6
+)
+
 export const plus = (moment: Timestamp, duration: Duration.Input): Timestamp =>
   Timestamp.make(moment + Math.round(Duration.toMillis(duration) * 1000))
 

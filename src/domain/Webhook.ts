@@ -3,6 +3,7 @@
  * attempts made, which is persisted, is all the state that the schedule has: any node goes on where another stood.
  */
 import { Duration, Effect, Pull, Random, Schedule, Schema } from "effect"
+import * as Limits from "./Limits.ts"
 import { isTerminal, TaskId, type TaskStatus } from "./Task.ts"
 import { Timestamp } from "./Timestamp.ts"
 
@@ -85,10 +86,13 @@ export const schedule = Schedule.duration("10 seconds").pipe(
   Schedule.concat(Schedule.duration("120 seconds"))
 )
 
-/** Never shorter, and a twentieth longer at most, so that a returning target is not met by all at once. */
+/**
+ * A hundredth to a twentieth longer: a returning target is not met by all at once, and a delay is never shorter although
+ * the clocks of two nodes differ by milliseconds.
+ */
 const spread = Schedule.modifyDelay(
   schedule,
-  ({ duration }) => Effect.map(Random.next, (share) => Duration.times(duration, 1 + share / 20))
+  ({ duration }) => Effect.map(Random.next, (share) => Duration.times(duration, 1.01 + share / 25))
 )
 
 /** Replays a fresh schedule up to the attempts made; undefined when it has ended. */
@@ -121,6 +125,20 @@ export const delays: Effect.Effect<ReadonlyArray<Duration.Duration>> = Effect.ge
 export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("DeliveryNotFound", {}) {
   override get message() {
     return "There is no such delivery."
+  }
+}
+
+/** The user has requested as many redeliveries as fit into the last minute. */
+export class TooManyRedeliveries extends Schema.TaggedError<TooManyRedeliveries>()("TooManyRedeliveries", {}) {
+  override get message() {
+    return `Too many webhooks are sent again. The maximum is ${Limits.redeliveries} at once, and then one each second.`
+  }
+}
+
+/** The user may not have it sent once more. */
+export class DeliveryExhausted extends Schema.TaggedError<DeliveryExhausted>()("DeliveryExhausted", {}) {
+  override get message() {
+    return `The webhook was sent ${Limits.webhookAttemptsByHand} times. It is not sent again.`
   }
 }
 

@@ -71,7 +71,7 @@ export const layer = Layer.unwrap(
       (handler) =>
         Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
           const given = request.headers["x-request-id"]
-          const startedAt = clock.currentTimeNanosUnsafe()
+          const startedAt = clock.monotonicTimeNanosUnsafe()
           return Effect.flatMap(isUsableId(given) ? Effect.succeed(given) : random.uuidV7(), (requestId) =>
             (isOneHost(request.headers["host"]) ? handler : Effect.succeed(wrongHost)).pipe(
               Effect.catchCauseIf(
@@ -84,7 +84,7 @@ export const layer = Layer.unwrap(
                 const isBare = answered.status === 404 && answered.body._tag === "Empty"
                 const response = isBare ? routeNotFound(request) : answered
                 const headers = { "x-request-id": requestId, ...statusHeaders(response.status) }
-                measure(request, response.status, clock.currentTimeNanosUnsafe() - startedAt)
+                measure(request, response.status, clock.monotonicTimeNanosUnsafe() - startedAt)
                 return HttpServerResponse.setHeaders(response, headers)
               })
             ))

@@ -11,8 +11,10 @@ import { CoreClient } from "../services/CoreClient.ts"
 import { CoreTransport } from "../services/CoreTransport.ts"
 import * as MeasuredTaskRepository from "../services/MeasuredTaskRepository.ts"
 import { Members } from "../services/Members.ts"
+import { NodeClock } from "../services/NodeClock.ts"
 import { Secrets } from "../services/Secrets.ts"
 import { Settings } from "../services/Settings.ts"
+import * as ClockSync from "../services/sql/ClockSync.ts"
 import * as MembersSql from "../services/sql/MembersSql.ts"
 import * as Migrations from "../services/sql/Migrations.ts"
 import * as NotificationRelay from "../services/sql/NotificationRelay.ts"
@@ -92,12 +94,12 @@ const layerOwnershipAt = (url: Redacted.Redacted, { cluster }: AppConfig) =>
       Layer.provide(PgClient.layer({ ...connectionTo(url), maxConnections: 2, startupParameters: sessionSettings }))
     )
 
-/** The database, and which of its tasks are this node's. */
+/** The database with its clock, and which of its tasks are this node's. */
 const layerStore = (config: AppConfig) =>
-  Layer.unwrap(Effect.map(
-    startDatabase(config),
-    (url) => Layer.merge(layerDatabaseAt(url, config), layerOwnershipAt(url, config))
-  ))
+  Layer.unwrap(Effect.map(startDatabase(config), (url) => {
+    const layerClocked = Layer.provideMerge(ClockSync.layer, layerDatabaseAt(url, config))
+    return Layer.merge(layerClocked, layerOwnershipAt(url, config))
+  }))
 
 interface Neighbour {
   readonly url: string
@@ -202,6 +204,7 @@ export const layer = (config: AppConfig) => {
       layerStore(config),
       PooledRandom.layer,
       TaskNotifications.layer
-    ])
+    ]),
+    Layer.provideMerge(NodeClock.layer())
   )
 }

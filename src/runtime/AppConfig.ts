@@ -2,8 +2,7 @@
  * Every setting, its default and its bound, in one place; README's table is printed from `settings`. Settings come from
  * the environment. In development what is missing is embedded or generated into DATA_DIR; in production nothing is.
  */
-import { Config, ConfigProvider, Duration, Effect, type LogLevel, Redacted, Result, Schema } from "effect"
-import { Base64 } from "effect/encoding"
+import { Config, ConfigProvider, Duration, Effect, type LogLevel, Redacted, Schema } from "effect"
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -13,6 +12,7 @@ import type { TokenRules } from "../services/TokenVerifier.ts"
 import * as AddressGuard from "./AddressGuard.ts"
 import type { Endpoint } from "./builtin/OpenAiModel.ts"
 import type * as Cluster from "./Cluster.ts"
+import * as ProductionSecrets from "./ProductionSecrets.ts"
 import * as TelemetrySettings from "./TelemetrySettings.ts"
 import * as TokenKeys from "./TokenKeys.ts"
 
@@ -52,7 +52,7 @@ export const settings: ReadonlyArray<Setting> = [
     names: ["INTERNAL_TOKENS"],
     default: "generated",
     meaning:
-      "comma list of bearer tokens accepted on `/internal/*` and `/rpc`; more than one, so that they can be rotated"
+      "comma list of bearer tokens accepted on `/internal/*` and `/rpc`, for rotation; 32 characters or more in production"
   },
   { names: ["ASSISTANT_BACKEND_URL"], default: "built-in demo backend", meaning: "base URL of the assistant backend" },
   {
@@ -104,7 +104,8 @@ export const settings: ReadonlyArray<Setting> = [
   {
     names: ["NODE_ENV"],
     default: "unset",
-    meaning: "`production`: nothing is embedded or generated, and logs are JSON lines"
+    meaning:
+      "`production`: nothing is embedded or generated, secrets that are easy to guess are refused, and logs are JSON lines"
   }
 ]
 
@@ -186,12 +187,6 @@ const originsOf = (text: string): CorsOrigins => {
   return origins
 }
 
-const keyOf = (text: string): Redacted.Redacted<Uint8Array> => {
-  const bytes = Result.getOrUndefined(Base64.decode(text))
-  if (bytes?.length !== 32) throw new Error("must be 32 bytes in base64")
-  return Redacted.make(bytes)
-}
-
 const nonEmpty = <A>(items: ReadonlyArray<A>): readonly [A, ...Array<A>] => {
   const [first, ...rest] = items
   if (first === undefined) throw new Error("must not be empty")
@@ -244,6 +239,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
       if (missing.length > 0) {
         problems.push(`not set, and NODE_ENV is production: ${missing.map((names) => names.join(" or ")).join(", ")}`)
       }
+      problems.push(...ProductionSecrets.problemsOf(env))
     }
 
     const host = env["HOST"] ?? "127.0.0.1"
@@ -263,7 +259,10 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
 
     const encryptionKeys = derive(
       "ENCRYPTION_KEY",
-      () => nonEmpty(commaList(env["ENCRYPTION_KEY"] ?? generated("encryption-key") ?? "").map(keyOf))
+      () =>
+        nonEmpty(
+          commaList(env["ENCRYPTION_KEY"] ?? generated("encryption-key") ?? "").map(ProductionSecrets.encryptionKeyOf)
+        )
     )
     const internalTokens = derive("INTERNAL_TOKENS", () =>
       nonEmpty(

@@ -69,6 +69,7 @@ export const layer = Layer.effect(
         const onError = (cause: unknown) => fail(cause)
         const onExit = (code: number) => fail(code)
         current.on("message", onMessage).on("error", onError).on("exit", onExit)
+        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
         current.postMessage(job, [job.bytes.buffer])
         // Nobody waits for it any more, and the next body shall not wait for it either.
         return Effect.sync(() => {

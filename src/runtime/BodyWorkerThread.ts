@@ -19,13 +19,18 @@ const decode = ({ bytes, name, operation }: Job): Promise<Outcome> =>
     Effect.runPromise
   )
 
+/** Bytes of a body. A collection takes some ten milliseconds. */
+const worthCollecting = 4 * 1024 * 1024
+
 v8.setFlagsFromString("--expose-gc")
 const collect = vm.runInNewContext("gc") as () => void
 
 parentPort?.on("message", (job: Job) => {
+  const size = job.bytes.length
   void decode(job).then((outcome) => {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
     parentPort?.postMessage(outcome)
-    // What one body leaves behind would add to what the next one takes.
-    setImmediate(collect)
+    // What one large body leaves behind would add to what the next one takes.
+    if (size > worthCollecting) setImmediate(collect)
   })
 })

@@ -2,8 +2,9 @@
  * When each of many things that wait is due: a binary heap that one fiber sleeps on, so that a task that waits for hours
  * costs an entry and no fiber. Entries that were moved or cleared stay in the heap until they surface, and are dropped there.
  */
-import { Duration, Effect, Latch, type Scope } from "effect"
+import { Duration, Effect, Latch, Option, type Scope } from "effect"
 import { now, type Timestamp, until } from "../domain/Timestamp.ts"
+import { NodeClock } from "./NodeClock.ts"
 
 interface Alarm<Id> {
   readonly id: Id
@@ -85,6 +86,9 @@ export const make = <Id>(ring: (id: Id) => Effect.Effect<void>): Effect.Effect<A
       }
     })
 
+    // A sleep is a duration: after a step the time left until the first moment is another.
+    const clock = Option.getOrUndefined(yield* Effect.serviceOption(NodeClock))
+    if (clock !== undefined) yield* clock.onStep(() => sooner.openUnsafe())
     yield* Effect.forkScoped(Effect.forever(Effect.andThen(wait, ringDue)))
 
     return {

@@ -14,9 +14,10 @@ import {
   Stream
 } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
-import { extensions, formatOf, isPlausible, signatureBytes } from "../domain/FileFormat.ts"
+import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import * as FileFormat from "../domain/FileFormat.ts"
 import * as Limits from "../domain/Limits.ts"
+import * as BoundedText from "./BoundedText.ts"
 import { PassedBytes } from "./PassedBytes.ts"
 import * as Silence from "./Silence.ts"
 import { Timeouts } from "./Timeouts.ts"
@@ -78,27 +79,30 @@ const quoted = (text: string) => text.replaceAll("\"", "%22").replaceAll("\r", "
 
 const sizeOf = (chunks: ReadonlyArray<Uint8Array>) => chunks.reduce((size, chunk) => size + chunk.length, 0)
 
-/** The first chunks of a file, enough to tell whether it is of its format. Nothing is sent before they are seen. */
+/** The first chunks of a file, with the bytes by which it may be refused. Nothing is sent before they are seen. */
 const readHead = Effect.fnUntraced(function*<E>(
   pull: Pull.Pull<Chunks, E>,
   format: string
-): Effect.fn.Return<Chunks, E | FileRefused> {
+): Effect.fn.Return<ReadonlyArray<Uint8Array>, E | FileRefused> {
   const chunks: Array<Uint8Array> = []
   const more = Pull.matchEffect(pull, {
     onSuccess: (next) => Effect.sync(() => chunks.push(...next) > 0),
     onFailure: Effect.failCause,
     onDone: () => Effect.succeed(false)
   })
-  while (sizeOf(chunks) < signatureBytes) if (!(yield* more)) break
-  const head = new Uint8Array(signatureBytes)
+  let size = 0
+  while (size < FileFormat.headBytes && (yield* more)) size = sizeOf(chunks)
+  const head = new Uint8Array(Math.min(size, FileFormat.headBytes))
   let seen = 0
   for (const chunk of chunks) {
-    const taken = chunk.subarray(0, signatureBytes - seen)
+    const taken = chunk.subarray(0, head.length - seen)
     head.set(taken, seen)
     seen += taken.length
   }
-  if (seen === 0 || !Arr.isArrayNonEmpty(chunks)) return yield* refuseFile("The file is empty")
-  if (!isPlausible(format, head.subarray(0, seen))) return yield* refuseFile(`The content of the file is not ${format}`)
+  if (size === 0 && !FileFormat.mayBeEmpty(format)) return yield* refuseFile("The file is empty")
+  if (FileFormat.isDangerous(format, head)) {
+    return yield* refuseFile(`The content of the file is a program or a script, not ${format}`)
+  }
   return chunks
 })
 
@@ -118,23 +122,12 @@ const parse = (text: string): unknown => {
 
 const isStored = Schema.is(StoredFile)
 
-/** An answer's whole text. It is read as a stream, so that giving up on it closes it. */
+const decodeStorageBase = Schema.decodeUnknownEffect(
+  Schema.fromJsonString(Schema.Struct({ url: Schema.String }))
+)
+
 const readText = (response: HttpClientResponse.HttpClientResponse) =>
-  Stream.runFoldEffect(
-    response.stream,
-    (): { readonly size: number; readonly chunks: Array<Uint8Array> } => ({ size: 0, chunks: [] }),
-    ({ chunks, size }, chunk) => {
-      chunks.push(chunk)
-      const total = size + chunk.length
-      return total > maxAnswerBytes ? Effect.fail(new BackendUnavailable({})) : Effect.succeed({ size: total, chunks })
-    }
-  ).pipe(
-    Effect.mapError(() => new BackendUnavailable({})),
-    Effect.map(({ chunks }) => {
-      const decoder = new TextDecoder()
-      return chunks.map((chunk) => decoder.decode(chunk, { stream: true })).join("") + decoder.decode()
-    })
-  )
+  Effect.mapError(BoundedText.read(response, maxAnswerBytes), () => new BackendUnavailable({}))
 
 const readStored = Effect.fnUntraced(function*(
   response: HttpClientResponse.HttpClientResponse
@@ -175,9 +168,12 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
         const onPassed = yield* PassedBytes
 
         const upload = Effect.fnUntraced(function*<E>(token: Redacted.Redacted, file: IncomingFile<E>) {
-          const format = formatOf(file.name)
+          const format = FileFormat.formatOf(file.name)
           if (format === undefined) {
-            return yield* refuseFile(`Files of this format are not accepted; ${extensions.join(", ")} are`)
+            return yield* refuseFile(`Files of this format are not accepted; ${FileFormat.extensions.join(", ")} are`)
+          }
+          if (FileFormat.contradicts(format, file.mimeType)) {
+            return yield* refuseFile(`The declared type of the file is not that of ${format}`)
           }
           const head = yield* readHead(file.content, format)
           const silence = yield* Silence.make((yield* Timeouts).backendSilence)
@@ -195,7 +191,7 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           }
           let state: "opening" | "passing" | "closed" = "opening"
           let size = 0
-          const pass = (chunks: Chunks): Effect.Effect<Chunks, E | FileRefused> => {
+          const pass = <A extends ReadonlyArray<Uint8Array>>(chunks: A): Effect.Effect<A, E | FileRefused> => {
             silence.begin()
             const more = sizeOf(chunks)
             onPassed(more)
@@ -245,20 +241,17 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           HttpClientRequest.get(`${url}/storage/base`).pipe(
             HttpClientRequest.bearerToken(token),
             HttpClientRequest.acceptJson,
-            http.execute,
+            HttpClient.withScope(http).execute,
             Effect.mapError(() => new BackendUnavailable({})),
             Effect.filterOrFail(
               ({ status }) => status >= 200 && status < 300,
               ({ status }) =>
                 status === 401 || status === 403 ? new BackendUnauthorized({}) : new BackendUnavailable({})
             ),
-            Effect.flatMap((response) =>
-              Effect.mapError(
-                HttpClientResponse.schemaBodyJson(Schema.Struct({ url: Schema.String }))(response),
-                () => new BackendUnavailable({})
-              )
-            ),
+            Effect.flatMap(readText),
+            Effect.flatMap((text) => Effect.mapError(decodeStorageBase(text), () => new BackendUnavailable({}))),
             Effect.map((base) => base.url.replace(/\/+$/, "")),
+            Effect.scoped,
             Effect.timeoutOrElse({
               duration: storageBaseTimeout,
               orElse: () => Effect.fail(new BackendUnavailable({}))

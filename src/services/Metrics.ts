@@ -107,9 +107,9 @@ export const timed = <A, E, R>(
 ): Effect.Effect<A, E, R> =>
   Effect.withFiber((fiber) => {
     const clock = fiber.getRef(Clock.Clock)
-    const startedAt = clock.currentTimeNanosUnsafe()
+    const startedAt = clock.monotonicTimeNanosUnsafe()
     return Effect.onExitPrimitive(effect, (exit) => {
-      record(Number(clock.currentTimeNanosUnsafe() - startedAt) / 1e9, exit)
+      record(Number(clock.monotonicTimeNanosUnsafe() - startedAt) / 1e9, exit)
       return undefined
     })
   })
@@ -187,6 +187,27 @@ export const revocationAge = gauge({
   name: "revocation.sync.age",
   unit: "seconds",
   meaning: "since this node last read the revoked tokens; from 30 s on it asks for each token",
+  labels: []
+})
+
+export const clockOffset = gauge({
+  name: "clock.offset",
+  unit: "seconds",
+  meaning: "the machine's wall clock less the database's clock, which the node keeps to",
+  labels: []
+})
+
+export const clockUncertainty = gauge({
+  name: "clock.uncertainty",
+  unit: "seconds",
+  meaning: "the most that the node's time may differ from the database's clock; over 1 s the node is not ready",
+  labels: []
+})
+
+export const clockSampleAge = gauge({
+  name: "clock.sample.age",
+  unit: "seconds",
+  meaning: "age of the sample of the database's clock that the node goes by",
   labels: []
 })
 

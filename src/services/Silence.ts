@@ -6,15 +6,16 @@ export const make = (patience: Duration.Duration) =>
     Effect.sync(() => {
       const bound = Duration.toMillis(patience)
       let since: number | undefined
+      const present = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
       const exceeded: Effect.Effect<void> = Effect.suspend(() => {
-        const left = since === undefined ? bound : since + bound - clock.currentTimeMillisUnsafe()
+        const left = since === undefined ? bound : since + bound - present()
         // A wait that begins meanwhile is noticed a quarter late at most.
         return left > 0 ? Effect.andThen(Effect.sleep(Math.min(left, bound / 4)), exceeded) : Effect.void
       })
       return {
         /** From now on it is waited for. */
         begin: () => {
-          since = clock.currentTimeMillisUnsafe()
+          since = present()
         },
         end: () => {
           since = undefined

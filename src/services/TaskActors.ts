@@ -93,7 +93,7 @@ export class TaskActors extends Context.Service<TaskActors, {
       const expire = Effect.fnUntraced(function*(head: TaskHead) {
         const due = nextDue(head, acceptanceTimeout)
         if (due === undefined) return
-        // The wall clock may have been set back since the alarm was set.
+        // Time may have been set back since the alarm was set.
         if (due.at > (yield* now)) return follow(head)
         yield* persistently(end(head, due.event))
       })

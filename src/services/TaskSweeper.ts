@@ -5,7 +5,7 @@
 import { Cause, Context, Duration, Effect, Layer, Queue, Ref, Schedule } from "effect"
 import { nextDue } from "../domain/Deadline.ts"
 import { TaskEvent, type TaskHead, type TaskId } from "../domain/Task.ts"
-import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
+import { monotonicMillis, now, plus } from "../domain/Timestamp.ts"
 import { logFault, persistently } from "./Persistently.ts"
 import { visibilityLag } from "./RevocationRepository.ts"
 import { Settings } from "./Settings.ts"
@@ -24,8 +24,8 @@ const walkPage = 500
 const revokedBatch = 500
 
 export class TaskSweeper extends Context.Service<TaskSweeper, {
-  /** When the last sweep ended well: a node whose sweeps stand still makes no progress. */
-  readonly lastSweep: Effect.Effect<Timestamp>
+  /** When the last sweep ended well, by `monotonicMillis`: a node without sweeps makes no progress. */
+  readonly lastSweep: Effect.Effect<number>
   /** Ends processing tasks whose token has been revoked lately (SPEC "Authentication"). */
   readonly endRevoked: Effect.Effect<void>
 }>()("async-task-service/services/TaskSweeper") {
@@ -117,14 +117,14 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
         yield* Effect.forkScoped(Effect.forever(catchUp))
       }
 
-      const lastSweep = yield* Ref.make(yield* now)
+      const lastSweep = yield* Ref.make(yield* monotonicMillis)
       let position: TaskId | undefined
       const sweep = Effect.gen(function*() {
         yield* endOverdue(grace)
-        const sinceLast = Duration.millis(((yield* now) - (yield* Ref.get(lastSweep))) / 1000)
+        const sinceLast = Duration.millis((yield* monotonicMillis) - (yield* Ref.get(lastSweep)))
         yield* endRevoked(Duration.sum(visibilityLag, sinceLast))
         position = yield* walk(position, walkPage)
-        yield* Ref.set(lastSweep, yield* now)
+        yield* Ref.set(lastSweep, yield* monotonicMillis)
       }).pipe(Effect.catchCause(logFault("a sweep did not finish")))
       yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced(sweepInterval)))
       return TaskSweeper.of({ lastSweep: Ref.get(lastSweep), endRevoked: Effect.asVoid(endRevoked(visibilityLag)) })

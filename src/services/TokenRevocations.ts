@@ -5,7 +5,7 @@
 import { Clock, Context, Deferred, Duration, Effect, Equal, Layer, Schedule, Schema } from "effect"
 import type { Principal } from "../domain/Principal.ts"
 import * as Revocation from "../domain/Revocation.ts"
-import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
+import { monotonicMillis, now, plus, type Timestamp } from "../domain/Timestamp.ts"
 import { Intervals } from "./Intervals.ts"
 import * as Metrics from "./Metrics.ts"
 import { logFault } from "./Persistently.ts"
@@ -18,7 +18,8 @@ export class TokenIsRevoked extends Schema.TaggedError<TokenIsRevoked>()("TokenI
 export class RevocationsUnknown extends Schema.TaggedError<RevocationsUnknown>()("RevocationsUnknown", {}) {}
 
 const syncPatience = Duration.seconds(5)
-const trust = Duration.seconds(30)
+/** Milliseconds. */
+const trust = 30_000
 
 export class TokenRevocations extends Context.Service<TokenRevocations, {
   readonly check: (principal: Principal) => Effect.Effect<void, TokenIsRevoked | RevocationsUnknown>
@@ -36,7 +37,8 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
       const users = new Map<string, Revocation.Revocation>()
       let learned = Deferred.makeUnsafe<void>()
       let lastRead: Timestamp | undefined
-      let syncedAt: Timestamp
+      /** By `monotonicMillis`. */
+      let syncedAt: number
 
       const learn = (revocations: ReadonlyArray<Revocation.Revocation>) => {
         let isNews = false
@@ -61,7 +63,7 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
       }
 
       const sync = Effect.gen(function*() {
-        const startedAt = yield* now
+        const startedAt = yield* monotonicMillis
         const { readAt, revocations } = yield* repository.since(lastRead)
         learn(revocations)
         lastRead = readAt
@@ -77,9 +79,9 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
         )
 
       const check = (principal: Principal) =>
-        Effect.flatMap(now, (present): Effect.Effect<void, TokenIsRevoked | RevocationsUnknown> => {
+        Effect.flatMap(monotonicMillis, (present): Effect.Effect<void, TokenIsRevoked | RevocationsUnknown> => {
           if (isKnown(principal)) return Effect.fail(new TokenIsRevoked({}))
-          return present < plus(syncedAt, trust) ? Effect.void : ask(principal)
+          return present < syncedAt + trust ? Effect.void : ask(principal)
         })
 
       const awaitRevoked = Effect.fnUntraced(function*(principal: Principal) {
@@ -96,7 +98,7 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
 
       yield* sync
       const clock = yield* Clock.Clock
-      yield* Metrics.revocationAge.observe(() => clock.currentTimeMillisUnsafe() / 1000 - syncedAt / 1_000_000)
+      yield* Metrics.revocationAge.observe(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e9 - syncedAt / 1000)
       yield* sync.pipe(
         Effect.timeout(syncPatience),
         Effect.catchCause(logFault("revoked tokens could not be read")),

@@ -1,5 +1,5 @@
 /** Who a bearer token is: JSON Web Tokens by jose, with algorithms pinned by the kind of key (SPEC "Authentication"). */
-import { Clock, Context, DateTime, Effect, Layer, Redacted, Schema } from "effect"
+import { Clock, Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import * as jose from "jose"
 import { type Caller, isName } from "../domain/Principal.ts"
@@ -25,7 +25,17 @@ const maxSeconds = 253_402_300_799
 /** Seconds by which an issuer's clock may be ahead of ours. The end of a token is never put off. */
 export const maxSkew = 60
 
-const isMoment = (seconds: number) => seconds >= 0 && seconds <= maxSeconds
+const isMoment = (seconds: unknown): seconds is number =>
+  Predicate.isNumber(seconds) && seconds >= 0 && seconds <= maxSeconds
+
+/** The claim for which a token is refused whatever its signature; undefined when there is none. */
+const refusedClaim = ({ exp, iat, jti, sub }: jose.JWTPayload, nowSeconds: number): string | undefined => {
+  if (!isName(sub)) return "sub"
+  if (jti !== undefined && !isName(jti)) return "jti"
+  // A token from the future would escape the revocation of all that its user was issued until now.
+  if (iat !== undefined && !(isMoment(iat) && iat <= nowSeconds + maxSkew)) return "iat"
+  return isMoment(exp) && exp > nowSeconds ? undefined : "exp"
+}
 
 /** The `Principal.tokenId` of a token with this `jti`. */
 export const idOfJti = (jti: string): string => `jti:${jti}`
@@ -52,8 +62,9 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
       TokenVerifier,
       Effect.gen(function*() {
         const digest = yield* Digest.Digest
-        /** Verified tokens until they expire, oldest use first. */
+        /** Verified tokens until they expire or the keys change, oldest use first. */
         const cache = new Map<string, Caller>()
+        let cachedGeneration = 0
         const options: Omit<jose.JWTVerifyOptions, "currentDate"> = {
           algorithms: [...rules.algorithms],
           requiredClaims: ["exp", "sub"],
@@ -62,16 +73,22 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           ...(rules.audience === undefined ? {} : { audience: rules.audience })
         }
         const { key } = rules
-        const findKeys: RemoteKeys.FindKeys = key instanceof URL
+        const keys: RemoteKeys.TokenKeys = key instanceof URL
           ? yield* RemoteKeys.make(key.href)
-          : () => Effect.succeed([key])
+          : { find: () => Effect.succeed([key]), generation: Effect.succeed(0) }
 
-        const verifySignature = Effect.fnUntraced(function*(token: string) {
-          const header = yield* Effect.try({ try: () => jose.decodeProtectedHeader(token), catch: invalid })
-          // No key is looked for, and none fetched, for what no key of ours may verify.
+        /** Whatever can be refused without a key is refused before one is looked up. */
+        const verifySignature = Effect.fnUntraced(function*(token: string, nowSeconds: number) {
+          const [header, claims] = yield* Effect.try({
+            try: () => [jose.decodeProtectedHeader(token), jose.decodeJwt(token)] as const,
+            catch: invalid
+          })
           if (!rules.algorithms.includes(header.alg ?? "")) return yield* new InvalidToken({ reason: "alg" })
+          if (header.kid !== undefined && !isName(header.kid)) return yield* new InvalidToken({ reason: "kid" })
+          const reason = refusedClaim(claims, nowSeconds)
+          if (reason !== undefined) return yield* new InvalidToken({ reason })
           const currentDate = DateTime.toDate(yield* DateTime.now)
-          const candidates = yield* findKeys(header)
+          const candidates = yield* keys.find(header)
           const attempts = candidates.map((candidate) =>
             Effect.tryPromise({
               try: () => jose.jwtVerify(token, candidate, { ...options, currentDate }),
@@ -110,32 +127,25 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
 
         const verify = Effect.fnUntraced(function*(redacted: Redacted.Redacted) {
           const token = Redacted.value(redacted)
+          if (token.length > maxTokenLength) return yield* new InvalidToken({ reason: "too long" })
           const nowSeconds = (yield* Clock.currentTimeMillis) / 1000
+          const generation = yield* keys.generation
+          if (generation !== cachedGeneration) cache.clear()
+          cachedGeneration = generation
           const known = cache.get(token)
+          cache.delete(token)
           if (known !== undefined && known.expiresAt > nowSeconds) {
-            cache.delete(token)
             cache.set(token, known)
             return known
           }
-          cache.delete(token)
-          if (token.length > maxTokenLength) return yield* new InvalidToken({ reason: "too long" })
-          const { payload } = yield* verifySignature(token)
-          const { exp, iat, jti, sub } = payload
-          if (!isName(sub)) return yield* new InvalidToken({ reason: "sub" })
-          if (jti !== undefined && !isName(jti)) return yield* new InvalidToken({ reason: "jti" })
-          // A token from the future would outlive the revocation of all that its user was issued until now.
-          if (iat !== undefined && !(isMoment(iat) && iat <= nowSeconds + maxSkew)) {
-            return yield* new InvalidToken({ reason: "iat" })
-          }
-          if (exp === undefined || exp <= nowSeconds || !isMoment(exp)) {
-            return yield* new InvalidToken({ reason: "exp" })
-          }
+          const { exp = 0, iat = null, jti, sub = "" } = (yield* verifySignature(token, nowSeconds)).payload
           const caller: Caller = {
-            principal: { sub, tokenId: yield* idOf(token, jti), issuedAt: iat ?? null },
+            principal: { sub, tokenId: yield* idOf(token, jti), issuedAt: iat },
             token: redacted,
             expiresAt: exp
           }
-          cache.set(token, caller)
+          // The keys may have changed while the signature was verified.
+          if ((yield* keys.generation) === generation) cache.set(token, caller)
           if (cache.size > cacheSize) cache.delete(cache.keys().next().value ?? "")
           return caller
         })

@@ -6,9 +6,6 @@ const encoder = new TextEncoder()
 /** Characters. */
 const large = 1024 * 1024
 
-/** Ends the present turn of the event loop if so much text is at hand. */
-export const pauseFor = (length: number): Effect.Effect<void> => length < large ? Effect.void : Effect.yieldNow
-
 export const encode = (text: string): Effect.Effect<Uint8Array> => {
   const encoding = Effect.sync(() => encoder.encode(text))
   return text.length < large ? encoding : Effect.ensuring(Effect.andThen(Effect.yieldNow, encoding), Effect.yieldNow)

@@ -4,7 +4,7 @@
  * origins from delaying each other.
  */
 import { Context, Duration, Effect, FiberSet, Layer, Queue } from "effect"
-import { now, plus, type Timestamp } from "../domain/Timestamp.ts"
+import { monotonicMillis, now, plus, type Timestamp } from "../domain/Timestamp.ts"
 import { type AttemptError, delays, deliveryId, errorOfStatus, nextDelay } from "../domain/Webhook.ts"
 import * as Alarms from "./Alarms.ts"
 import * as Metrics from "./Metrics.ts"
@@ -92,6 +92,7 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
 
       const attempt = Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
         const startedAt = yield* now
+        const begun = yield* monotonicMillis
         Metrics.webhookLateness.record(Math.max(0, startedAt - delivery.dueAt) / 1_000_000)
         if (delivery.isAfterLost) Metrics.webhooksLost.add(1)
         const failed = (error: AttemptError) => ({ responseStatus: null, error })
@@ -106,7 +107,8 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
         )
         leave(delivery.origin, outcome.responseStatus !== null)
         const endedAt = yield* now
-        Metrics.webhookAttempts.record((endedAt - startedAt) / 1_000_000, outcome.error ?? "delivered")
+        const duration = (yield* monotonicMillis) - begun
+        Metrics.webhookAttempts.record(duration / 1000, outcome.error ?? "delivered")
         const delay = outcome.error === null || delivery.isLast ? undefined : yield* nextDelay(delivery.attempt)
         const { attempt, revision, taskId } = delivery
         unsettled += 1
@@ -115,7 +117,7 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
           revision,
           attempt,
           endedAt,
-          duration: Math.round((endedAt - startedAt) / 1000),
+          duration: Math.round(duration),
           ...outcome,
           nextAttemptAt: delay === undefined ? null : plus(endedAt, delay)
         })

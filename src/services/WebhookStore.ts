@@ -45,8 +45,11 @@ export interface AttemptOutcome extends DeliveryKey {
   readonly nextAttemptAt: Timestamp | null
 }
 
-/** `needs_secret`: it was delivered, so its secret is gone, and it cannot be signed without being given it again. */
-export type Redelivery = "owed" | "unknown" | "needs_secret"
+/**
+ * `needs_secret`: it was delivered, so its secret is gone, and it cannot be signed without being given it again.
+ * `exhausted` and `too_many`: the user has used up what `Limits` allows, for this delivery or for now.
+ */
+export type Redelivery = "owed" | "unknown" | "needs_secret" | "exhausted" | "too_many"
 
 export interface DeliveryFilter {
   readonly origin?: string | undefined
@@ -62,15 +65,22 @@ export class WebhookStore extends Context.Service<WebhookStore, {
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<ClaimedDelivery>>
   readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<string>>
   readonly settle: (outcomes: ReadonlyArray<AttemptOutcome>) => Effect.Effect<void>
-  /** Oldest first. */
+  readonly get: (key: DeliveryKey) => Effect.Effect<Option.Option<Delivery>>
+  /** The newest `Limits.listedDeliveries`, oldest first. */
   readonly ofTask: (taskId: TaskId) => Effect.Effect<ReadonlyArray<Delivery>>
   /** Newest first. */
   readonly find: (filter: DeliveryFilter) => Effect.Effect<ReadonlyArray<Delivery>>
   /**
    * Owes one more attempt at once. Of a delivery that is pending anyway it hurries the next attempt, and changes nothing
-   * while one is under way. `secret`, sealed, is for a delivery that has lost its own.
+   * while one is under way. `secret`, sealed, is for a delivery that has lost its own. A redelivery that a user requests
+   * counts against the user's allowance; `sub` is null for an operator's.
    */
-  readonly redeliver: (key: DeliveryKey, at: Timestamp, secret: string | null) => Effect.Effect<Redelivery>
+  readonly redeliver: (
+    key: DeliveryKey,
+    at: Timestamp,
+    secret: string | null,
+    sub: string | null
+  ) => Effect.Effect<Redelivery>
   /** The same for failed deliveries that match, oldest first; returns how many. */
   readonly redeliverFailed: (filter: DeliveryFilter, at: Timestamp) => Effect.Effect<number>
 }>()("async-task-service/services/WebhookStore") {}

@@ -58,11 +58,24 @@ export const make = () => {
       (filter.before === undefined || row.createdAt < filter.before)
     ).toSorted((one, other) => one.createdAt - other.createdAt)
 
-  const redeliver = (key: DeliveryKey, at: Timestamp, secret: string | null): Redelivery => {
+  /** By user; until when the allowance is used up. */
+  const usedUntil = new Map<string, Timestamp>()
+
+  const isAllowed = (sub: string, at: Timestamp) => {
+    for (const [user, until] of usedUntil) if (until <= at) usedUntil.delete(user)
+    const until = plus(usedUntil.get(sub) ?? at, Limits.redeliveryInterval)
+    if (until > plus(at, Duration.times(Limits.redeliveryInterval, Limits.redeliveries))) return false
+    usedUntil.set(sub, until)
+    return true
+  }
+
+  const redeliver = (key: DeliveryKey, at: Timestamp, secret: string | null, sub: string | null): Redelivery => {
     const row = rows.get(deliveryId(key))
     if (row === undefined) return "unknown"
+    if (row.isSigned && row.secret === null && secret === null) return "needs_secret"
+    if (sub !== null && row.attempts.length >= Limits.webhookAttemptsByHand) return "exhausted"
+    if (sub !== null && !isAllowed(sub, at)) return "too_many"
     row.secret ??= row.isSigned ? secret : null
-    if (row.isSigned && row.secret === null) return "needs_secret"
     if (row.dueAt === null) row.allowed = row.attempts.length + 1
     if (!row.isSending && (row.dueAt === null || row.dueAt > at)) row.dueAt = at
     return "owed"
@@ -111,16 +124,21 @@ export const make = () => {
         }
       }),
 
-    ofTask: (taskId) => Effect.sync(() => [...rows.values()].filter((row) => row.taskId === taskId).map(view)),
+    get: (key) => Effect.sync(() => Option.map(Option.fromNullishOr(rows.get(deliveryId(key))), view)),
+
+    ofTask: (taskId) =>
+      Effect.sync(() =>
+        [...rows.values()].filter((row) => row.taskId === taskId).slice(-Limits.listedDeliveries).map(view)
+      ),
 
     find: (filter) => Effect.sync(() => matching(filter).toReversed().slice(0, filter.limit).map(view)),
 
-    redeliver: (key, at, secret) => Effect.sync(() => redeliver(key, at, secret)),
+    redeliver: (...call) => Effect.sync(() => redeliver(...call)),
 
     redeliverFailed: (filter, at) =>
       Effect.sync(() => {
         const failed = matching({ ...filter, state: "failed" }).slice(0, filter.limit)
-        for (const row of failed) redeliver(row, at, null)
+        for (const row of failed) redeliver(row, at, null, null)
         return failed.length
       })
   }

@@ -1,9 +1,17 @@
 /** The ledger of webhooks: for the user whose task it is, and for operators. */
-import { Context, Effect, Layer, type Redacted } from "effect"
+import { Context, Effect, Layer, Option, type Redacted } from "effect"
 import type { Principal } from "../domain/Principal.ts"
 import type { TaskBelongsToAnother, TaskNotFound } from "../domain/TaskErrors.ts"
 import { now } from "../domain/Timestamp.ts"
-import { type Delivery, deliveryId, DeliveryNeedsSecret, DeliveryNotFound, parseDeliveryId } from "../domain/Webhook.ts"
+import {
+  type Delivery,
+  DeliveryExhausted,
+  type DeliveryKey,
+  DeliveryNeedsSecret,
+  DeliveryNotFound,
+  parseDeliveryId,
+  TooManyRedeliveries
+} from "../domain/Webhook.ts"
 import { Secrets } from "./Secrets.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 import { Tasks } from "./Tasks.ts"
@@ -20,13 +28,13 @@ export class Webhooks extends Context.Service<Webhooks, {
     principal: Principal,
     uuid: string
   ) => Effect.Effect<ReadonlyArray<Delivery>, TaskNotFound | TaskBelongsToAnother>
-  /** Owes one more attempt of a delivery of the caller's own task; see `WebhookStore.redeliver`. */
+  /** Owes one more attempt of a delivery of the caller's own task, within bounds; see `WebhookStore.redeliver`. */
   readonly redeliver: (
     principal: Principal,
     uuid: string,
     id: string,
     secret: Redacted.Redacted | undefined
-  ) => Effect.Effect<Delivery, TaskNotFound | TaskBelongsToAnother | Refused>
+  ) => Effect.Effect<Delivery, TaskNotFound | TaskBelongsToAnother | Refused | DeliveryExhausted | TooManyRedeliveries>
   /** For operators, newest first. */
   readonly find: (filter: DeliveryFilter) => Effect.Effect<ReadonlyArray<Delivery>>
   /** For operators, whosever it is. */
@@ -42,12 +50,12 @@ export class Webhooks extends Context.Service<Webhooks, {
       const secrets = yield* Secrets
       const { webhookOwed } = yield* TaskNotifications
 
-      const redeliverAny = Effect.fnUntraced(function*(id: string, sealed: string | null = null) {
-        const key = parseDeliveryId(id)
-        if (key === undefined) return yield* new DeliveryNotFound({})
-        const outcome = yield* store.redeliver(key, yield* now, sealed)
+      const redeliver = Effect.fnUntraced(function*(key: DeliveryKey, sealed: string | null, sub: string | null) {
+        const outcome = yield* store.redeliver(key, yield* now, sealed, sub)
         if (outcome === "needs_secret") return yield* new DeliveryNeedsSecret({})
-        const delivery = (yield* store.ofTask(key.taskId)).find((found) => deliveryId(found) === id)
+        if (outcome === "exhausted") return yield* new DeliveryExhausted({})
+        if (outcome === "too_many") return yield* new TooManyRedeliveries({})
+        const delivery = Option.getOrUndefined(yield* store.get(key))
         if (outcome === "unknown" || delivery === undefined) return yield* new DeliveryNotFound({})
         yield* webhookOwed.open
         return delivery
@@ -57,11 +65,16 @@ export class Webhooks extends Context.Service<Webhooks, {
         ofTask: (principal, uuid) => Effect.flatMap(tasks.glance(principal, uuid), (head) => store.ofTask(head.uuid)),
         redeliver: Effect.fnUntraced(function*(principal, uuid, id, secret) {
           const head = yield* tasks.glance(principal, uuid)
-          if (parseDeliveryId(id)?.taskId !== head.uuid) return yield* new DeliveryNotFound({})
-          return yield* redeliverAny(id, secret === undefined ? null : yield* secrets.seal(secret))
+          const key = parseDeliveryId(id)
+          if (key?.taskId !== head.uuid) return yield* new DeliveryNotFound({})
+          return yield* redeliver(key, secret === undefined ? null : yield* secrets.seal(secret), principal.sub)
         }),
         find: store.find,
-        redeliverAny: (id) => redeliverAny(id),
+        redeliverAny: (id) =>
+          Effect.suspend(() => {
+            const key = parseDeliveryId(id)
+            return key === undefined ? Effect.fail(new DeliveryNotFound({})) : redeliver(key, null, null)
+          }).pipe(Effect.catchTags({ DeliveryExhausted: Effect.die, TooManyRedeliveries: Effect.die })),
         redeliverFailed: Effect.fnUntraced(function*(filter) {
           const at = yield* now
           let count = 0

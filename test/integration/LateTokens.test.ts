@@ -1,8 +1,8 @@
 /** Tokens that end while the request that they came with is still on its way (CONTRACT 8). */
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { RawClient } from "../kit/RawClient.ts"
-import { internalToken, report } from "../kit/ScriptedCore.ts"
 import { ScriptedBackend } from "../kit/ScriptedBackend.ts"
+import { internalToken, report } from "../kit/ScriptedCore.ts"
 import { eventually, mint } from "../kit/Service.ts"
 import { startSystem, type System } from "../kit/System.ts"
 
@@ -103,9 +103,7 @@ describe("a token that ends while an answer is held", () => {
     const { body: { uuid } } = await system.service.create(await mint("waiting"), "Why?")
     const expiring = await mint("waiting", { exp: Math.floor(Date.now() / 1000) + 2 })
     const revoked = await mint("waiting", { jti: "waiting" })
-    const waits = [expiring, revoked].map((token) =>
-      system.service.call("GET", `/api/tasks/${uuid}?wait=30`, token)
-    )
+    const waits = [expiring, revoked].map((token) => system.service.call("GET", `/api/tasks/${uuid}?wait=30`, token))
     await revoke("waiting")
     const startedAt = performance.now()
     assert.deepStrictEqual((await Promise.all(waits)).map(({ status }) => status), [401, 401])
@@ -116,9 +114,11 @@ describe("a token that ends while an answer is held", () => {
     const { body: { uuid } } = await system.service.create(await mint("streaming"), "Why?")
     const expiring = await mint("streaming", { exp: Math.floor(Date.now() / 1000) + 2 })
     const revoked = await mint("streaming", { jti: "streaming" })
-    const streams = await Promise.all([expiring, revoked].map((token) =>
-      fetch(`${system.service.url}/api/tasks/${uuid}/events`, { headers: { authorization: `Bearer ${token}` } })
-    ))
+    const streams = await Promise.all(
+      [expiring, revoked].map((token) =>
+        fetch(`${system.service.url}/api/tasks/${uuid}/events`, { headers: { authorization: `Bearer ${token}` } })
+      )
+    )
     await revoke("streaming")
     const texts = await Promise.all(streams.map((stream) => stream.text()))
     for (const text of texts) assert.include(text, "event: pending")

@@ -64,13 +64,18 @@ describe("a file", () => {
       await send("program.exe", "MZ"),
       await send("noextension", "x"),
       await send("constructor", "x"),
-      await send("picture.png", "not a picture"),
+      await send("picture.png", "<html>not a picture"),
       await send("paper.pdf", ""),
       await send("note.txt", "x", "attachment")
     ]
     for (const { body, status } of refused) {
       assert.strictEqual(status, 422)
       assert.deepStrictEqual(Object.keys(body.errors), ["file"])
+    }
+    for (const name of ["empty.txt", "empty.csv", "empty.json"]) {
+      const { body, status } = await send(name, "")
+      assert.strictEqual(status, 201)
+      assert.strictEqual((await fetch(linkOf(body))).headers.get("content-length"), "0")
     }
     assert.strictEqual(
       (await send("picture.PNG", new Uint8Array([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0]))).status,
@@ -81,7 +86,9 @@ describe("a file", () => {
   it("that is refused on its way leaves nothing in storage", async () => {
     const stored = () => fs.readdirSync(`${directory}/storage`).length
     const before = stored()
-    assert.strictEqual((await send("picture.gif", new Uint8Array(4 * 1024 * 1024))).status, 422)
+    const program = new Uint8Array(4 * 1024 * 1024)
+    program.set([0x7f, 0x45, 0x4c, 0x46])
+    assert.strictEqual((await send("picture.gif", program)).status, 422)
     await eventually(async () => stored(), (count) => count === before)
   })
 

@@ -100,8 +100,11 @@ describe.each(configurations)("with $name", ({ keeper, settings }) => {
     const taken: Array<string> = []
     for (const [name, token] of await attacksOn(keeper, urlOf(attacker))) {
       const { body, headers, status } = await service.call("GET", "/api/tasks", token)
-      const isRefused = status === 401 && headers.get("www-authenticate") === "Bearer" &&
-        Object.keys(body).join() === "message"
+      // A well-formed `kid` that is not in the key set may be in the next one.
+      const isUnknown = keeper.kid !== undefined && name.startsWith("foreign key") && name.includes("\"kid\"") &&
+        status === 503 && headers.get("retry-after") !== null
+      const isRefused = isUnknown || status === 401 && headers.get("www-authenticate") === "Bearer" &&
+          Object.keys(body).join() === "message"
       if (!isRefused) taken.push(`${name}: ${status} ${JSON.stringify(body)}`)
     }
     assert.deepStrictEqual(taken, [])

@@ -131,32 +131,60 @@ describe("a file on its way to the backend", () => {
     }
   })
 
-  it("is told by extension and first bytes before the backend hears of it", async () => {
-    const png = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
-    assert.strictEqual((await post(named("filename=\"a.png\"", new Uint8Array(png)))).status, 201)
-    assert.strictEqual(
-      (await post(formOf([{
-        disposition: "form-data; name=\"file\"; filename=\"a.json\"",
-        type: "application/json",
-        content: "{}"
-      }]))).status,
-      201
-    )
-    backend.uploads.length = 0
+  it("is refused by name, declared type or dangerous content before the backend hears of it", async () => {
+    const file = (filename: string, content: Uint8Array | string, type?: string) =>
+      formOf([{
+        disposition: `form-data; name="file"; filename="${filename}"`,
+        content,
+        ...(type === undefined ? {} : { type })
+      }])
+    const program = new Uint8Array(4096)
+    const node = fs.openSync(process.execPath, "r")
+    fs.readSync(node, program)
+    fs.closeSync(node)
     const refused = [
-      named("filename=\"a.exe\""),
-      named("filename=\"noextension\""),
-      named("filename=\"a.txt/\""),
-      named("filename=\"a.txt\\\\..\""),
-      named("filename=\"a.png\"", "not a picture, for sure"),
-      named("filename=\"a.png\"", new Uint8Array(png.slice(0, 7)))
+      file("a.exe", "x"),
+      file("noextension", "x"),
+      file("a.txt/", "x"),
+      file("a.txt\\\\..", "x"),
+      file("a.png", "x", "application/x-msdownload"),
+      file("a.pdf", "x", "image/png"),
+      file("a.txt", "x", "application/pdf"),
+      file("a.png", program),
+      file("a.txt", program, "text/plain"),
+      file("a.pdf", "#!/bin/sh\nreboot\n", "application/pdf"),
+      file("a.gif", "<script>alert(1)</script>", "image/gif"),
+      file("a.mp4", "")
     ]
-    for (const form of refused) {
+    for (const [index, form] of refused.entries()) {
       const { body, status } = await post(form)
-      assert.strictEqual(status, 422)
+      assert.strictEqual(status, 422, String(index))
       assert.deepStrictEqual(Object.keys(body.errors), ["file"])
     }
     assert.strictEqual(backend.uploads.length, 0)
+    const accepted = [
+      file("a.json", "{}", "application/json"),
+      file("run.txt", "#!/bin/sh\n"),
+      file("a.htm", "<p>", "text/html"),
+      file("a.csv", "", "application/vnd.ms-excel"),
+      file("a.json", ""),
+      file("a.txt", "")
+    ]
+    for (const form of accepted) assert.strictEqual((await post(form)).status, 201)
+  })
+
+  it("is taken as real tools write it, in every format, with and without its declared type", async () => {
+    const directory = "test/kit/files"
+    for (const name of fs.readdirSync(directory).filter((name) => name !== "README.md")) {
+      const content = fs.readFileSync(`${directory}/${name}`)
+      const sha256 = createHash("sha256").update(content).digest("hex")
+      for (const type of [undefined, "application/octet-stream"]) {
+        const disposition = `form-data; name="file"; filename="${name}"`
+        const { body, status, text } = await post(formOf([{ disposition, content, ...(type ? { type } : {}) }]))
+        assert.strictEqual(status, 201, `${name}: ${text}`)
+        assert.strictEqual(body.file.provider_data.path, `17/${sha256}`, name)
+      }
+    }
   })
 
   it("may have other fields before and after it", async () => {
@@ -182,7 +210,7 @@ describe("a form that is wrong", () => {
       ["two files", formOf([{ content: randomBytes(200_000) }, {}])],
       ["a field named file", formOf([{ disposition: "form-data; name=\"file\"" }])],
       ["an empty name", named("filename=\"\"")],
-      ["an empty file", named("filename=\"a.txt\"", "")],
+      ["an empty picture", named("filename=\"a.png\"", "")],
       ["a broken filename*", named("filename*=UTF-8''%E2%82.txt")],
       ["a part without a name", formOf([{ disposition: "form-data; filename=\"a.txt\"" }])],
       ["no disposition", Buffer.from("--x-boundary\r\nX: y\r\n\r\nz\r\n--x-boundary--\r\n")],
@@ -403,7 +431,7 @@ describe("the two ends of an upload", () => {
 
   it("a file that is refused is answered although its client goes on sending before it reads", async () => {
     const content = randomBytes(24 * mebibyte)
-    const form = named("filename=\"a.png\"", content)
+    const form = named("filename=\"a.exe\"", content)
     const client = await RawClient.open(service.url)
     client.socket.pause()
     client.send(headOf(form.length))

@@ -5,6 +5,7 @@ import * as TaskRepositorySql from "../../src/services/sql/TaskRepositorySql.ts"
 import * as WebhookStoreSql from "../../src/services/sql/WebhookStoreSql.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import * as Database from "../kit/Database.ts"
+import { redeliveryContract } from "../kit/RedeliveryContract.ts"
 import { contract } from "../kit/WebhookStoreContract.ts"
 
 layer(
@@ -15,4 +16,7 @@ layer(
     ),
     SecureRandom.layerWebCrypto
   )
-)("WebhookStore on Postgres", contract)
+)("WebhookStore on Postgres", (it) => {
+  contract(it)
+  redeliveryContract(it)
+})

@@ -120,6 +120,12 @@ describe("a webhook", () => {
     await verifyWebhook({ body: third!.body, headers: third!.headers, secret })
     const missing = await service.call("POST", `/api/tasks/${uuid}/deliveries/${uuid}-99/redeliver`, token)
     assert.strictEqual(missing.status, 404)
+    const flood = await Promise.all(Array.from({ length: 80 }, () => again({ callback_secret: secret })))
+    const refused = flood.find(({ status }) => status === 429)
+    assert.isAtMost(flood.filter(({ status }) => status === 202).length, 75)
+    assert.isDefined(refused)
+    assert.match(refused!.headers.get("retry-after") ?? "", /^\d+$/)
+    assert.deepStrictEqual(Object.keys(refused!.body), ["message"])
   })
 
   it("does not store a large turn twice, and sends all of it", async () => {

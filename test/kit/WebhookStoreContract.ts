@@ -17,13 +17,13 @@ const leases = [40, 60, 90, 150, 20].map((seconds) => Duration.seconds(seconds))
 let places = 0
 
 /** A task with an origin of its own, so that tests do not see each other's deliveries. */
-const called = Effect.fnUntraced(function*(callbackSecret: string | null = null, url?: string) {
+export const called = Effect.fnUntraced(function*(callbackSecret: string | null = null, url?: string) {
   places += 1
   const callbackUrl = url ?? `http://target-${places}.example:8080/hook?x=1`
   return { ...(yield* stored({ callbackUrl, callbackSecret })), origin: new URL(callbackUrl).origin }
 })
 
-const claim = Effect.fnUntraced(
+export const claim = Effect.fnUntraced(
   function*(
     origin: string,
     more: { readonly places?: ReadonlyMap<string, number>; readonly placesOfOthers?: number } = {}
@@ -41,7 +41,7 @@ const claim = Effect.fnUntraced(
   }
 )
 
-const settle = Effect.fnUntraced(
+export const settle = Effect.fnUntraced(
   function*({ attempt, isLast, revision, taskId }: ClaimedDelivery, error: AttemptError | null) {
     const store = yield* WebhookStore
     const endedAt = yield* now
@@ -63,7 +63,7 @@ const answerOf = Effect.fnUntraced(function*(uuid: TaskId) {
   return TaskView.encode(Option.getOrThrow(yield* repository.get(uuid)))
 })
 
-const only = Effect.fnUntraced(function*(uuid: TaskId) {
+export const only = Effect.fnUntraced(function*(uuid: TaskId) {
   const store = yield* WebhookStore
   const [delivery, ...others] = yield* store.ofTask(uuid)
   assert.deepStrictEqual(others, [])
@@ -247,53 +247,6 @@ export const contract = (
       const claimed = racing.flat().map(({ taskId }) => taskId)
       assert.strictEqual(new Set(claimed).size, claimed.length)
       assert.isAtLeast(claimed.length, 3)
-    }))
-
-  it.effect("a redelivery is one attempt more; it waits for one under way, and hurries one to come", () =>
-    Effect.gen(function*() {
-      const store = yield* WebhookStore
-      const { origin, uuid } = yield* called()
-      const redeliver = (key: { readonly taskId: TaskId; readonly revision: number }) =>
-        Effect.flatMap(now, (at) => store.redeliver(key, at, null))
-      assert.strictEqual(yield* redeliver({ taskId: uuid, revision: 1 }), "unknown")
-      yield* commit(uuid, "Completed")
-      const [first] = yield* claim(origin)
-      assert.strictEqual(yield* redeliver(first!), "owed")
-      assert.deepStrictEqual(yield* claim(origin), [])
-      yield* settle(first!, "connection_failed")
-      assert.deepStrictEqual(yield* claim(origin), [])
-      assert.strictEqual(yield* redeliver(first!), "owed")
-      const [second] = yield* claim(origin)
-      assert.deepInclude(second, { attempt: 2, isLast: false })
-      yield* settle(second!, null)
-      const [outcomes] = [yield* Effect.forEach([1, 2, 3], () => redeliver(first!), { concurrency: "unbounded" })]
-      assert.deepStrictEqual(outcomes, ["owed", "owed", "owed"])
-      const [third, ...none] = yield* claim(origin)
-      assert.deepStrictEqual(none, [])
-      assert.deepInclude(third, { attempt: 3, isLast: true, body: second!.body })
-      yield* settle(third!, "not_2xx")
-      // It was delivered before.
-      assert.strictEqual((yield* only(uuid)).state, "delivered")
-      assert.deepStrictEqual(yield* claim(origin), [])
-    }))
-
-  it.effect("a secret goes with the success that needed it; a failed delivery keeps it, to be asked for again", () =>
-    Effect.gen(function*() {
-      const store = yield* WebhookStore
-      const { origin, uuid } = yield* called("sealed")
-      yield* commit(uuid, "Completed")
-      const [first] = yield* claim(origin)
-      yield* settle({ ...first!, isLast: true }, "not_2xx")
-      assert.strictEqual((yield* only(uuid)).state, "failed")
-      assert.strictEqual(yield* store.redeliver(first!, yield* now, null), "owed")
-      const [second] = yield* claim(origin)
-      assert.strictEqual(second?.secret, "sealed")
-      yield* settle(second!, null)
-      assert.strictEqual(yield* store.redeliver(first!, yield* now, null), "needs_secret")
-      assert.deepStrictEqual(yield* claim(origin), [])
-      assert.strictEqual(yield* store.redeliver(first!, yield* now, "sealed again"), "owed")
-      const [third] = yield* claim(origin)
-      assert.strictEqual(third?.secret, "sealed again")
     }))
 
   it.effect("operators find deliveries by origin, time and state, and owe all that failed again", () =>

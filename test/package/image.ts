@@ -158,7 +158,11 @@ fs.mkdirSync(data)
 fs.chmodSync(data, 0o777)
 const [port, corePort, backendPort, clusterPort] = await Promise.all([freePort(), freePort(), freePort(), freePort()])
 const url = (at: number) => `http://127.0.0.1:${at}`
-const shared = { HOST: "127.0.0.1", INTERNAL_TOKENS: "an internal token", CORE_TOKEN: "a token of the core" }
+const shared = {
+  HOST: "127.0.0.1",
+  INTERNAL_TOKENS: "an internal token of 32 characters or more",
+  CORE_TOKEN: "a token of the core"
+}
 const containers: ReadonlyArray<ChildProcess> = [
   image.start({ ...shared, PORT: String(backendPort), DATA_DIR: data }, ["serve", "--only", "backend"]),
   image.start({ ...shared, PORT: String(corePort), ASSISTANT_BACKEND_URL: url(backendPort) }, [
@@ -173,7 +177,7 @@ const containers: ReadonlyArray<ChildProcess> = [
     JWT_SECRET: jwtSecret,
     CORE_URL: url(corePort),
     ASSISTANT_BACKEND_URL: url(backendPort),
-    ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64"),
+    ENCRYPTION_KEY: "1ufm9JqSlCnW7a7VYjGQDPBlEOWLJ5wA8gZ0vqvSjeE=",
     CLUSTER: "on",
     CLUSTER_HOST: "127.0.0.1",
     CLUSTER_PORT: String(clusterPort),

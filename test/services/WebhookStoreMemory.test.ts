@@ -4,6 +4,7 @@ import { SecureRandom } from "effect/crypto"
 import * as RevocationRepositoryMemory from "../../src/services/RevocationRepositoryMemory.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
 import * as TaskRepositoryMemory from "../../src/services/TaskRepositoryMemory.ts"
+import { redeliveryContract } from "../kit/RedeliveryContract.ts"
 import { contract } from "../kit/WebhookStoreContract.ts"
 
 layer(
@@ -11,4 +12,7 @@ layer(
     TaskRepositoryMemory.layer.pipe(Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer])),
     SecureRandom.layerWebCrypto
   )
-)("WebhookStore in memory", contract)
+)("WebhookStore in memory", (it) => {
+  contract(it)
+  redeliveryContract(it)
+})

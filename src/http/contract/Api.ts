@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import { Multipart } from "effect/http"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { CoreEvent } from "../../domain/CoreProtocol.ts"
+import * as Limits from "../../domain/Limits.ts"
 import { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import { finish } from "./Documentation.ts"
 import * as Errors from "./Errors.ts"
@@ -61,16 +62,23 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
     params: uuid,
     success: Tasks.DeliveriesView,
     error: ofOneTask
-  }).annotateMerge(documented("List webhook deliveries", "Every webhook of the task with its attempts.")),
+  }).annotateMerge(
+    documented(
+      "List webhook deliveries",
+      `Every webhook of the task with its attempts, the newest ${Limits.listedDeliveries} at most.`
+    )
+  ),
   HttpApiEndpoint.post("redeliver", "/api/tasks/:uuid/deliveries/:id/redeliver", {
     params: { ...uuid, id: Schema.String },
     payload: Tasks.RedeliverBody,
     success: Tasks.DeliveryView.pipe(HttpApiSchema.status(202)),
-    error: [...ofOneTask, ...ofBody, Errors.Conflict]
+    error: [...ofOneTask, ...ofBody, Errors.Conflict, Errors.TooManyRequests]
   }).annotateMerge(
     documented(
       "Send a webhook again",
-      "Owes one more attempt, at once. Of a webhook that is pending anyway it hurries the next attempt. The body may be left out."
+      "Owes one more attempt, at once. Of a webhook that is pending anyway it hurries the next attempt. The body may be left out. "
+        + `A user may request ${Limits.redeliveries} at once and then one each second, beyond which the answer is 429; after `
+        + `${Limits.webhookAttemptsByHand} attempts of one webhook it is 409.`
     )
   ),
   HttpApiEndpoint.post("cancelInterrupted", "/api/tasks/cancel-interrupted", { success: Tasks.CanceledTasksView })
@@ -105,7 +113,7 @@ export class FilesGroup extends HttpApiGroup.make("files").add(
   HttpApiEndpoint.post("upload", "/api/files", {
     payload: Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(HttpApiSchema.asMultipartStream()),
     success: Files.UploadedFileView.pipe(HttpApiSchema.status(201)),
-    error: [...ofAnyBody, Errors.BadGateway]
+    error: [...ofAnyBody, Errors.BadGateway, Errors.TooManyRequests]
   }).annotateMerge(
     documented(
       "Upload a file",

@@ -215,8 +215,9 @@ const errorDescriptions: Readonly<Record<string, string>> = {
   409: "The task is not in a status that allows this.",
   413: `The JSON body is larger than ${Limits.jsonBodyBytes} bytes.`,
   415: "The body is of a kind, or in a content encoding, that is not read here.",
-  422: "The request is not valid; `errors` names every broken field by its dotted path.",
-  429: "Too many active tasks, or too many requests that wait.",
+  422: "The request is not valid; `errors` names every broken field by its dotted path. A JSON body may have up to "
+    + `${Limits.jsonValues} values (items of arrays and members of objects, at any depth) and ${Limits.jsonDepth} levels.`,
+  429: "Too many active tasks, requests that wait, uploads at a time, or webhooks sent again.",
   502: "The assistant backend did not answer as expected.",
   503: "The service cannot do this now. Try again later."
 }
@@ -238,7 +239,9 @@ const eventStream: Node = {
   contentSchema: { type: "array", items: schemaRef("TaskEvent") }
 }
 
-const fileRules = `Up to ${Limits.fileBytes / 1024} KB, in one of the formats ${extensions.join(", ")}.`
+const fileRules =
+  `Up to ${Limits.fileBytes / 1024} KB, in one of the formats ${extensions.join(", ")} by its extension `
+  + "(jpeg and htm too), with a content type that fits or none. Programs are refused under any name."
 
 /** The form that documentation pages show of answers, too. */
 const asExample = (value: unknown) => ({ example: { value } })

@@ -2,7 +2,7 @@
  * Reads the JSON bodies of requests within bounds of size, time, memory and work. Up to `smallBytes` a body is read at
  * once. The rest of a larger one is read when there is room for it, and decoded where it does not hold up the event loop.
  */
-import { Channel, Context, Duration, Effect, Layer, Pull, Scope, Stream } from "effect"
+import { Channel, Context, Duration, Effect, Layer, Pull, type Scope, Stream } from "effect"
 import { Digest } from "effect/crypto"
 import type { HttpServerRequest } from "effect/http"
 import * as Limits from "../../domain/Limits.ts"

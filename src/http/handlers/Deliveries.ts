@@ -3,8 +3,9 @@ import { Effect, Redacted } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { format } from "../../domain/Timestamp.ts"
 import { type Delivery, deliveryId } from "../../domain/Webhook.ts"
+import { Tasks } from "../../services/Tasks.ts"
 import { Webhooks } from "../../services/Webhooks.ts"
-import { Conflict, NotFound } from "../contract/Errors.ts"
+import { Conflict, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { BodyReader } from "./BodyReader.ts"
 import { ownErrors } from "./TaskReading.ts"
@@ -25,6 +26,7 @@ export const view = (delivery: Delivery) => ({
 })
 
 export const make = Effect.gen(function*() {
+  const tasks = yield* Tasks
   const webhooks = yield* Webhooks
   const { read } = yield* BodyReader
 
@@ -43,7 +45,7 @@ export const make = Effect.gen(function*() {
     ) {
       const { principal } = yield* CurrentCaller
       // Whose it is comes before what the body says.
-      yield* webhooks.ofTask(principal, uuid)
+      yield* tasks.glance(principal, uuid)
       const { body } = yield* read("redeliver", request)
       const secret = body.callback_secret ? Redacted.make(body.callback_secret) : undefined
       const delivery = yield* webhooks.redeliver(principal, uuid, id, secret)
@@ -52,7 +54,9 @@ export const make = Effect.gen(function*() {
     Effect.catchTags({
       ...ownErrors,
       DeliveryNotFound: ({ message }) => Effect.fail(new NotFound({ message })),
-      DeliveryNeedsSecret: ({ message }) => Effect.fail(new Conflict({ message }))
+      DeliveryNeedsSecret: ({ message }) => Effect.fail(new Conflict({ message })),
+      DeliveryExhausted: ({ message }) => Effect.fail(new Conflict({ message })),
+      TooManyRedeliveries: ({ message }) => Effect.fail(new TooManyRequests({ message }))
     })
   )
 

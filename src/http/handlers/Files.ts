@@ -2,11 +2,13 @@
 import { Cause, Channel, Effect, Pull, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import * as Limits from "../../domain/Limits.ts"
 import { AssistantBackend, tooLarge } from "../../services/AssistantBackend.ts"
 import * as Silence from "../../services/Silence.ts"
 import { Timeouts } from "../../services/Timeouts.ts"
+import * as UserSlots from "../../services/UserSlots.ts"
 import { Api } from "../contract/Api.ts"
-import { BadGateway, RequestTimeout, ValidationFailed } from "../contract/Errors.ts"
+import { BadGateway, RequestTimeout, TooManyRequests, ValidationFailed } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { unauthorized } from "./Authorization.ts"
 import { requirePlain } from "./BodyReader.ts"
@@ -34,6 +36,7 @@ export const layer = HttpApiBuilder.group(
   "files",
   Effect.fn(function*(handlers) {
     const backend = yield* AssistantBackend
+    const slotOf = UserSlots.make(Limits.uploads)
 
     const upload = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
       const { token } = yield* CurrentCaller
@@ -54,16 +57,21 @@ export const layer = HttpApiBuilder.group(
     }, Effect.scoped)
 
     return handlers
-      .handleRaw("upload", ({ request }) =>
-        upload(request).pipe(
-          Effect.map((file) => HttpServerResponse.jsonUnsafe(file, { status: 201 })),
-          Effect.catchTags({
-            FileRefused: ({ errors, message }) => Effect.fail(new ValidationFailed({ message, errors })),
-            BackendRefused: ({ body }) =>
-              Effect.succeed(HttpServerResponse.text(body, { status: 422, contentType: "application/json" })),
-            ...backendErrors
-          })
-        ))
+      .handleRaw(
+        "upload",
+        ({ request }) =>
+          Effect.flatMap(CurrentCaller, ({ principal }) => slotOf(principal.sub)(upload(request))).pipe(
+            Effect.map((file) => HttpServerResponse.jsonUnsafe(file, { status: 201 })),
+            Effect.catchTags({
+              NoSlotLeft: ({ maximum }) =>
+                Effect.fail(new TooManyRequests({ message: `Too many uploads at a time. The maximum is ${maximum}.` })),
+              FileRefused: ({ errors, message }) => Effect.fail(new ValidationFailed({ message, errors })),
+              BackendRefused: ({ body }) =>
+                Effect.succeed(HttpServerResponse.text(body, { status: 422, contentType: "application/json" })),
+              ...backendErrors
+            })
+          )
+      )
       .handleRaw("storageBase", () =>
         Effect.flatMap(CurrentCaller, ({ token }) => backend.storageBase(token)).pipe(
           Effect.map((url) => HttpServerResponse.jsonUnsafe({ url })),

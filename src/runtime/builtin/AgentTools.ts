@@ -3,7 +3,7 @@ import { Effect, Schema, Stream } from "effect"
 import { Tool } from "effect/ai"
 import { Base64 } from "effect/encoding"
 import { HttpClient } from "effect/http"
-import { isPlausible, signatureBytes } from "../../domain/FileFormat.ts"
+import { imageFormatOf } from "../../domain/FileFormat.ts"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
 import { type OwnTool, ToolFailed } from "./Agent.ts"
 import type { LoadImage } from "./Conversation.ts"
@@ -82,7 +82,7 @@ export const loadImage = (storage: FileStorage): LoadImage =>
 
 /** Keeps an image that was made here; it belongs into a turn's `output` as it is. */
 export const keepImage = Effect.fnUntraced(function*(storage: FileStorage, name: string, bytes: Uint8Array) {
-  const format = Object.keys(imageTypes).find((format) => isPlausible(format, bytes.subarray(0, signatureBytes)))
+  const format = imageFormatOf(bytes)
   if (format === undefined) return yield* new ToolFailed({ message: "What was made is not an image." })
   const file = yield* storage.store(`${name}.${format}`, imageTypes[format] ?? "", Stream.make(bytes))
   const item: JsonObject = { type: "image", file }

@@ -1,38 +1,47 @@
 /** The command `doctor`: whether what the service needs is there, asked from this machine with these settings. */
 import { PgClient } from "@effect/sql-pg"
-import { Clock, Duration, Effect, type Redacted } from "effect"
+import { Duration, Effect, type Option, type Redacted } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { SqlClient } from "effect/sql"
 import * as Migrations from "../../services/sql/Migrations.ts"
 import * as AppConfig from "../AppConfig.ts"
 import { innermost } from "../Endings.ts"
+import * as DoctorClock from "./DoctorClock.ts"
+import * as InternalToken from "./InternalToken.ts"
 import { failed, print, root } from "./Root.ts"
 
 interface Finding {
   readonly check: string
   readonly ok: boolean
   readonly says: string
+  /** It is well enough, but the operator should know. */
+  readonly warning?: boolean
 }
 
 const patience = Duration.seconds(5)
-/** How far clocks may be apart before tokens and deadlines suffer. */
-const maxSkewSeconds = 5
 
 /** Any answer will do: what is asked for is whether there is someone. */
 const reach = (url: string) =>
   Effect.gen(function*() {
     const http = yield* HttpClient.HttpClient
-    const response = yield* http.execute(HttpClientRequest.get(url))
-    return response.headers["date"]
+    yield* http.execute(HttpClientRequest.get(url))
   }).pipe(Effect.timeout(patience))
 
-const finding = <E, R>(check: string, look: Effect.Effect<string, E, R>): Effect.Effect<Finding, never, R> =>
+const finding = <E, R>(
+  check: string,
+  look: Effect.Effect<string | { readonly says: string; readonly isWarning: boolean }, E, R>
+): Effect.Effect<Finding, never, R> =>
   look.pipe(
     Effect.match({
-      onSuccess: (says) => ({ check, ok: true, says }),
+      onSuccess: (found) =>
+        typeof found === "string"
+          ? { check, ok: true, says: found }
+          : { check, ok: true, says: found.says, ...(found.isWarning ? { warning: true } : {}) },
       onFailure: (error) => ({ check, ok: false, says: innermost(error) })
     })
   )
+
+const mark = ({ ok, warning }: Finding) => !ok ? "BAD " : warning === true ? "warn" : "ok  "
 
 const database = (url: Redacted.Redacted | undefined) =>
   url === undefined
@@ -50,16 +59,6 @@ const database = (url: Redacted.Redacted | undefined) =>
 const neighbour = (url: string | undefined, embedded: string) =>
   url === undefined ? Effect.succeed(embedded) : Effect.as(reach(url), `${url} answers`)
 
-const clock = (url: string) =>
-  Effect.gen(function*() {
-    const date = yield* reach(`${url}/healthz`)
-    if (date === undefined) return "the service's answers carry no date"
-    const apart = Math.abs((yield* Clock.currentTimeMillis) - Date.parse(date)) / 1000
-    return apart > maxSkewSeconds
-      ? yield* failed(`this machine's clock and the service's are ${apart.toFixed(0)} s apart`)
-      : "agrees with the service's"
-  })
-
 const ready = (url: string) =>
   Effect.gen(function*() {
     const http = yield* HttpClient.HttpClient
@@ -71,8 +70,9 @@ const ready = (url: string) =>
   })
 
 export const examine = Effect.fnUntraced(
-  function*() {
+  function*(internalToken: Option.Option<Redacted.Redacted>) {
     const { url } = yield* root
+    const token = yield* Effect.option(InternalToken.find(internalToken))
     const config = yield* Effect.result(AppConfig.load(process.env))
     const settings: Finding = config._tag === "Success"
       ? {
@@ -88,13 +88,13 @@ export const examine = Effect.fnUntraced(
         finding("backend", neighbour(config.success.assistantBackendUrl, "built in"))
       ]
       : []
-    const others = yield* Effect.all([...own, finding("service", ready(url)), finding("clock", clock(url))], {
-      concurrency: "unbounded"
-    })
+    const databaseUrl = config._tag === "Success" ? config.success.databaseUrl : undefined
+    const clock = finding("clock", DoctorClock.examine(url, databaseUrl, token))
+    const others = yield* Effect.all([...own, finding("service", ready(url)), clock], { concurrency: "unbounded" })
     const findings = [settings, ...others]
     yield* print(
       findings,
-      (all) => all.map(({ check, ok, says }) => `${ok ? "ok " : "BAD"}  ${check.padEnd(9)}  ${says}`).join("\n")
+      (all) => all.map((finding) => `${mark(finding)} ${finding.check.padEnd(9)}  ${finding.says}`).join("\n")
     )
     const bad = findings.filter(({ ok }) => !ok)
     if (bad.length > 0) return yield* failed(`Not well: ${bad.map(({ check }) => check).join(", ")}`)

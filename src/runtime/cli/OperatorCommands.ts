@@ -141,10 +141,10 @@ const revoke = Command.make(
 
 const doctor = Command.make(
   "doctor",
-  {},
-  () => Effect.flatMap(load(() => import("./Doctor.ts")), ({ examine }) => examine())
+  { internalToken: InternalToken.flag },
+  ({ internalToken }) => Effect.flatMap(load(() => import("./Doctor.ts")), ({ examine }) => examine(internalToken))
 ).pipe(
-  Command.withDescription("Check settings, database, core, backend, the running service and the clock")
+  Command.withDescription("Check settings, database, core, backend, the running service and the clocks")
 )
 
 export const commands = [serve, migrate, token, revoke, doctor] as const

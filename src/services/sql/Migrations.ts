@@ -8,6 +8,7 @@ import * as Retention from "./migrations/0004_retention.ts"
 import * as TokenRevocations from "./migrations/0005_token_revocations.ts"
 import * as Webhooks from "./migrations/0006_webhooks.ts"
 import * as Nodes from "./migrations/0007_nodes.ts"
+import * as WebhookRedeliveries from "./migrations/0008_webhook_redeliveries.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
   Effect.gen(function*() {
@@ -22,7 +23,8 @@ const migrations = {
   "0004_retention": run(Retention.statements),
   "0005_token_revocations": run(TokenRevocations.statements),
   "0006_webhooks": run(Webhooks.statements),
-  "0007_nodes": run(Nodes.statements)
+  "0007_nodes": run(Nodes.statements),
+  "0008_webhook_redeliveries": run(WebhookRedeliveries.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)

@@ -1,15 +1,19 @@
-/** Ready: the database answers, its schema is the one this code was written for, this node's sweeps go on, and no one drained it. */
+/**
+ * Ready: the database answers, its schema is the one this code was written for, this node's sweeps go on, its time is the
+ * database's, and no one drained it.
+ */
 import { Duration, Effect, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
-import { now } from "../../domain/Timestamp.ts"
+import { monotonicMillis } from "../../domain/Timestamp.ts"
+import { NodeClock, problemOf } from "../NodeClock.ts"
 import { type Check, Readiness } from "../Readiness.ts"
 import { TaskOwnership } from "../TaskOwnership.ts"
 import { TaskSweeper } from "../TaskSweeper.ts"
 import * as Migrations from "./Migrations.ts"
 
 const patience = Duration.seconds(2)
-/** Microseconds without a finished sweep after which a node counts as stuck. */
-const maxSweepAge = 15_000_000
+/** Milliseconds without a finished sweep after which a node counts as stuck. */
+const maxSweepAge = 15_000
 
 export const layer = Layer.effect(
   Readiness,
@@ -17,6 +21,7 @@ export const layer = Layer.effect(
     const sql = yield* SqlClient.SqlClient
     const sweeper = yield* TaskSweeper
     const ownership = yield* TaskOwnership
+    const { standing } = yield* NodeClock
 
     const isCurrent = yield* Ref.make(false)
 
@@ -38,15 +43,20 @@ export const layer = Layer.effect(
     )
 
     const progress = Effect.gen(function*() {
-      const age = (yield* now) - (yield* sweeper.lastSweep)
-      const problem = age < maxSweepAge ? null : `no sweep for ${Math.round(age / 1_000_000)} s`
+      const age = (yield* monotonicMillis) - (yield* sweeper.lastSweep)
+      const problem = age < maxSweepAge ? null : `no sweep for ${Math.round(age / 1000)} s`
       return { name: "progress", problem }
     })
 
     const membership = Effect.sync(() => ({ name: "membership", problem: ownership.hasLeft() ? "drained" : null }))
 
+    const clock = Effect.sync(() => ({ name: "clock", problem: problemOf(standing()) }))
+
     return Readiness.of({
-      checks: Effect.map(Effect.all([database, progress, membership]), ([found, ...others]) => [...found, ...others])
+      checks: Effect.map(
+        Effect.all([database, progress, membership, clock]),
+        ([found, ...others]) => [...found, ...others]
+      )
     })
   })
 )

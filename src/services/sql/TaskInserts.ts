@@ -8,8 +8,8 @@ import { SqlClient, type SqlError } from "effect/sql"
 import * as Limits from "../../domain/Limits.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import { plus, type Timestamp } from "../../domain/Timestamp.ts"
-import * as Utf8 from "../Utf8.ts"
 import type { IdempotencyClaim, NewTask } from "../TaskRepository.ts"
+import * as Utf8 from "../Utf8.ts"
 
 /** Statements under way at a time: one is planned and flushed while the next one gathers. */
 const concurrency = 2

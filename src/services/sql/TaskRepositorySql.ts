@@ -7,8 +7,8 @@ import { changeOf } from "../../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
 import { format, plus } from "../../domain/Timestamp.ts"
 import { TaskNotifications } from "../TaskNotifications.ts"
-import * as Utf8 from "../Utf8.ts"
 import { type Commit, type IdempotencyClaim, type NewTask, TaskRepository } from "../TaskRepository.ts"
+import * as Utf8 from "../Utf8.ts"
 import {
   cancelInterrupted,
   commitStatement,

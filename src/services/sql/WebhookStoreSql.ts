@@ -1,7 +1,8 @@
 /** Deliveries in Postgres. A claim locks what it takes and skips what others have; late outcomes meet a guard. */
 import { PgTypes } from "@effect/sql-pg"
-import { Duration, Effect, Layer, Option, Result, Schema } from "effect"
+import { Array as Arr, Duration, Effect, Layer, Option, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
+import * as Limits from "../../domain/Limits.ts"
 import { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import { TaskId, TaskStatus } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
@@ -166,14 +167,33 @@ const bindFilter = ({ before, limit, origin, since }: DeliveryFilter) => [
 const owedAgain = `attempts_allowed = CASE WHEN due_at IS NULL THEN attempts + 1 ELSE attempts_allowed END,
   due_at = CASE WHEN sending THEN due_at ELSE least(due_at, $1::timestamptz) END`
 
-const redeliver = `WITH owed AS (
+/** Further parameters: the user, null for an operator; attempts, redeliveries, and seconds for each. */
+const redeliver = `WITH found AS (
+    SELECT CASE WHEN signed AND callback_secret IS NULL AND $4::text IS NULL THEN 'needs_secret'
+      WHEN $5::text IS NOT NULL AND attempts >= $6::int THEN 'exhausted' END AS refusal
+    FROM webhook_deliveries WHERE task_uuid = $2 AND revision = $3::int FOR UPDATE
+  ), forgotten AS (
+    DELETE FROM webhook_redeliveries WHERE sub IN (
+      SELECT sub FROM webhook_redeliveries WHERE used_until <= $1::timestamptz AND sub <> $5::text
+      LIMIT 10 FOR UPDATE SKIP LOCKED
+    )
+  ), counted AS (
+    INSERT INTO webhook_redeliveries AS r (sub, used_until)
+    SELECT $5::text, $1::timestamptz + make_interval(secs => $8::float8) FROM found
+    WHERE refusal IS NULL AND $5::text IS NOT NULL
+    ON CONFLICT (sub) DO UPDATE
+    SET used_until = greatest(r.used_until, $1::timestamptz) + make_interval(secs => $8::float8)
+    WHERE r.used_until <= $1::timestamptz + make_interval(secs => $8::float8 * ($7::int - 1))
+    RETURNING 1
+  ), owed AS (
     UPDATE webhook_deliveries SET ${owedAgain},
       callback_secret = CASE WHEN signed THEN coalesce(callback_secret, $4::text) END
-    WHERE task_uuid = $2 AND revision = $3::int AND (NOT signed OR callback_secret IS NOT NULL OR $4::text IS NOT NULL)
+    WHERE task_uuid = $2 AND revision = $3::int AND EXISTS (SELECT FROM found WHERE refusal IS NULL)
+      AND ($5::text IS NULL OR EXISTS (SELECT FROM counted))
     RETURNING 1
   ) SELECT CASE WHEN EXISTS (SELECT FROM owed) THEN 'owed'
-      WHEN EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = $2 AND revision = $3::int) THEN 'needs_secret'
-      ELSE 'unknown' END AS outcome`
+      WHEN NOT EXISTS (SELECT FROM found) THEN 'unknown'
+      ELSE coalesce((SELECT refusal FROM found), 'too_many') END AS outcome`
 
 const redeliverFailed = `WITH failed AS (
     SELECT d.task_uuid, d.revision FROM webhook_deliveries d
@@ -185,7 +205,9 @@ const redeliverFailed = `WITH failed AS (
   ) SELECT count(*)::int AS count FROM owed`
 
 const decodeRedelivery = Schema.decodeUnknownEffect(
-  Schema.Array(Schema.Struct({ outcome: Schema.Literals(["owed", "unknown", "needs_secret"]) }))
+  Schema.Array(
+    Schema.Struct({ outcome: Schema.Literals(["owed", "unknown", "needs_secret", "exhausted", "too_many"]) })
+  )
 )
 
 export const layer = Layer.effect(
@@ -243,9 +265,20 @@ export const layer = Layer.effect(
           ])
         ).pipe(Effect.asVoid, Effect.orDie),
 
-      ofTask: (taskId) =>
-        run(deliveries(`WHERE d.task_uuid = $1 ORDER BY d.revision`), [taskId]).pipe(
+      get: ({ revision, taskId }) =>
+        run(deliveries(`WHERE d.task_uuid = $1 AND d.revision = $2::int`), [taskId, revision]).pipe(
           Effect.flatMap(decodeDeliveries),
+          Effect.map(Arr.head),
+          Effect.orDie
+        ),
+
+      ofTask: (taskId) =>
+        run(deliveries(`WHERE d.task_uuid = $1 ORDER BY d.revision DESC LIMIT $2::int`), [
+          taskId,
+          Limits.listedDeliveries
+        ]).pipe(
+          Effect.flatMap(decodeDeliveries),
+          Effect.map(Arr.reverse),
           Effect.orDie
         ),
 
@@ -257,8 +290,17 @@ export const layer = Layer.effect(
         ).pipe(Effect.flatMap(decodeDeliveries), Effect.orDie),
 
       redeliver: Effect.fnUntraced(
-        function*({ revision, taskId }, at, secret) {
-          const rows = yield* run(redeliver, [format(at), taskId, revision, secret])
+        function*({ revision, taskId }, at, secret, sub) {
+          const rows = yield* run(redeliver, [
+            format(at),
+            taskId,
+            revision,
+            secret,
+            sub,
+            Limits.webhookAttemptsByHand,
+            Limits.redeliveries,
+            Duration.toSeconds(Limits.redeliveryInterval)
+          ])
           const [found] = yield* decodeRedelivery(rows)
           return found?.outcome ?? "unknown"
         },

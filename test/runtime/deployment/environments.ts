@@ -25,6 +25,6 @@ export const secrets: Environment = {
   JWT_JWKS_URL: "https://issuer.example/jwks.json",
   JWT_SECRET: "a secret of 32 bytes or more, for HS256",
   CORE_TOKEN: "a token of the core",
-  INTERNAL_TOKENS: "an internal token",
-  ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64")
+  INTERNAL_TOKENS: "an internal token of 32 characters or more",
+  ENCRYPTION_KEY: "1ufm9JqSlCnW7a7VYjGQDPBlEOWLJ5wA8gZ0vqvSjeE="
 }

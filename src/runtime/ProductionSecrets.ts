@@ -1,0 +1,67 @@
+/**
+ * Secrets that production refuses because anyone could guess them. Only shapes that no random value has are refused; what
+ * passes is not proven to be strong.
+ */
+import { Redacted, Result } from "effect"
+import { Base64 } from "effect/encoding"
+
+/** Characters of each of INTERNAL_TOKENS. */
+const minTokenLength = 32
+
+/** Printed with the names of weak secrets. */
+export const advice = "a good secret is what `openssl rand -base64 32` prints"
+
+/** The key that a text of 32 bytes in base64 stands for. */
+export const encryptionKeyOf = (text: string): Redacted.Redacted<Uint8Array> => {
+  const bytes = Result.getOrUndefined(Base64.decode(text))
+  if (bytes?.length !== 32) throw new Error("must be 32 bytes in base64")
+  return Redacted.make(bytes)
+}
+
+const placeholder =
+  /change.?me|replace.?me|your.?(secret|token|key)|^(secret|password|token|test|default|example|admin)$/i
+
+/** Whether the bytes are a shorter text again and again. */
+const isRepeated = (bytes: Uint8Array) => {
+  for (let period = 1; period <= Math.min(64, bytes.length / 2); period++) {
+    if (bytes.every((byte, index) => byte === bytes[index % period])) return true
+  }
+  return false
+}
+
+/** Whether half of the bytes follow the one before at the same distance, as in a run of the alphabet. */
+const isSequence = (bytes: Uint8Array) => {
+  const counts = new Uint16Array(256)
+  bytes.forEach((byte, index) => {
+    if (index > 0) counts[(byte - bytes[index - 1]! + 256) % 256]! += 1
+  })
+  return bytes.length > 2 && Math.max(...counts) >= bytes.length / 2
+}
+
+const isTrivial = (bytes: Uint8Array) =>
+  new Set(bytes).size < Math.min(6, bytes.length / 4) || isRepeated(bytes) || isSequence(bytes) ||
+  placeholder.test(String.fromCharCode(...bytes.subarray(0, 256)))
+
+const encoder = new TextEncoder()
+const isTrivialText = (text: string) => isTrivial(encoder.encode(text))
+
+const list = (text: string) => text.split(",").map((item) => item.trim()).filter((item) => item !== "")
+
+const trivial = "is trivial to guess"
+
+/** What is wrong with each secret that is set, for an operator; no message shows a secret. */
+export const problemsOf = (env: Readonly<Record<string, string | undefined>>): ReadonlyArray<string> => {
+  const problems: Array<string> = []
+  for (const name of ["JWT_SECRET", "CORE_TOKEN"]) {
+    if (env[name] !== undefined && isTrivialText(env[name])) problems.push(`${name}: ${trivial}`)
+  }
+  const tokens = list(env["INTERNAL_TOKENS"] ?? "")
+  if (tokens.some((token) => token.length < minTokenLength)) {
+    problems.push(`INTERNAL_TOKENS: each must have ${minTokenLength} characters or more in production`)
+  } else if (tokens.some(isTrivialText)) problems.push(`INTERNAL_TOKENS: one of them ${trivial}`)
+  // The others only decrypt what was encrypted before, and go once nothing is left of that.
+  const [key = ""] = list(env["ENCRYPTION_KEY"] ?? "")
+  const bytes = Result.getOrUndefined(Base64.decode(key))
+  if (bytes?.length === 32 && isTrivial(bytes)) problems.push(`ENCRYPTION_KEY: ${trivial}`)
+  return problems.length === 0 ? [] : [...problems, advice]
+}

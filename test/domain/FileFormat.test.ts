@@ -1,0 +1,127 @@
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { assert, describe, it } from "vitest"
+import { contradicts, extensions, formatOf, isDangerous, mayBeEmpty } from "../../src/domain/FileFormat.ts"
+
+const directory = path.resolve(import.meta.dirname, "../kit/files")
+const bytesOf = (...parts: ReadonlyArray<string | ReadonlyArray<number>>) =>
+  Buffer.concat(parts.map((part) => typeof part === "string" ? Buffer.from(part, "latin1") : Buffer.from(part)))
+
+describe("the format of a file", () => {
+  it("is what its name says, in either spelling", () => {
+    for (const extension of extensions) assert.strictEqual(formatOf(`a.b.${extension.toUpperCase()}`), extension)
+    assert.deepStrictEqual(["a.jpeg", "a.HTM"].map(formatOf), ["jpg", "html"])
+    for (const name of ["a.exe", "a", "", ".", "a.", "constructor", "a.constructor", "a.txt ", "a.txt/", "a.svg"]) {
+      assert.isUndefined(formatOf(name), name)
+    }
+  })
+
+  it("is not refused by the content of a file that a tool has written", () => {
+    const names = fs.readdirSync(directory).filter((name) => name !== "README.md")
+    const formats = new Set(names.map(formatOf))
+    assert.deepStrictEqual(extensions.filter((format) => !formats.has(format) && !mayBeEmpty(format)), [])
+    for (const name of names) {
+      const format = formatOf(name)
+      assert.isDefined(format, name)
+      assert.isFalse(isDangerous(format!, fs.readFileSync(path.join(directory, name)).subarray(0, 256)), name)
+    }
+  })
+
+  it("leaves a text free to say anything", () => {
+    const texts = [
+      "",
+      "#!/bin/sh\necho hello\n",
+      "MZ is how programs begin. ".repeat(10),
+      "<html><script>",
+      "<?php echo 1 ?>",
+      "\xff\xfeM\0Z\0",
+      "ELF",
+      "%PDF-"
+    ]
+    for (const format of extensions.filter(mayBeEmpty)) {
+      for (const text of texts) assert.isFalse(isDangerous(format, bytesOf(text)), `${format}: ${text}`)
+    }
+  })
+
+  it("is refused for a program under whatever name, and for a page or script under that of a picture or sound", () => {
+    const programs = [
+      bytesOf("MZ", [0x90, 0, 3, 0, 0, 0, 4], [...Buffer.alloc(51)], [0x80, 0, 0, 0], "This program"),
+      bytesOf("\x7fELF", [2, 1, 1, 0]),
+      bytesOf([0xcf, 0xfa, 0xed, 0xfe, 7, 0, 0, 1]),
+      bytesOf([0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 2]),
+      bytesOf([0x4c, 0, 0, 0, 1, 0x14, 2, 0, 0, 0, 0, 0, 0xc0])
+    ]
+    const scripts = [
+      "#!/bin/sh\nrm -rf /",
+      "#! /usr/bin/env python",
+      "<!DOCTYPE html><p>",
+      "\xef\xbb\xbf \n<script>alert(1)</script>",
+      "<svg onload=alert(1)>",
+      "<?php system($_GET[0]) ?>"
+    ].map((text) => bytesOf(text))
+    for (const format of extensions) {
+      for (const head of programs) assert.isTrue(isDangerous(format, head), `${format}: ${head.toString("hex")}`)
+      for (const head of scripts) assert.strictEqual(isDangerous(format, head), !mayBeEmpty(format), format)
+    }
+  })
+})
+
+describe("a declared type", () => {
+  it("fits as the many clients there are spell it", () => {
+    const fitting: Readonly<Record<string, ReadonlyArray<string>>> = {
+      png: ["image/png", "image/x-png", "IMAGE/PNG"],
+      jpg: ["image/jpeg", "image/jpg", "image/pjpeg"],
+      webp: ["image/webp"],
+      gif: ["image/gif"],
+      txt: ["text/plain; charset=utf-8", "text/markdown"],
+      pdf: ["application/pdf", "application/x-pdf", "application/acrobat"],
+      json: ["application/json", "text/json", "application/ld+json", "application/x-ndjson"],
+      js: ["text/javascript", "application/javascript", "application/x-javascript", "application/ecmascript"],
+      css: ["text/css"],
+      html: ["text/html", "application/xhtml+xml"],
+      csv: ["text/csv", "application/csv", "application/vnd.ms-excel", "text/comma-separated-values"],
+      xml: ["text/xml", "application/xml", "application/rss+xml", "image/svg+xml"],
+      docx: [
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "application/msword",
+        "application/zip",
+        "application/x-zip-compressed",
+        "application/CDFV2-encrypted",
+        "application/x-ole-storage"
+      ],
+      xls: ["application/vnd.ms-excel", "application/excel", "application/x-msexcel", "application/xls", "text/html"],
+      xlsx: ["application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "application/vnd.ms-excel"],
+      mp3: ["audio/mpeg", "audio/mp3", "audio/x-mpeg-3"],
+      wav: ["audio/wav", "audio/x-wav", "audio/vnd.wave"],
+      ogg: ["audio/ogg; codecs=opus", "application/ogg", "video/ogg"],
+      m4a: ["audio/mp4", "audio/x-m4a", "audio/aac", "video/mp4"],
+      webm: ["video/webm", "audio/webm;codecs=opus"],
+      mp4: ["video/mp4", "application/mp4", "audio/mp4"],
+      mkv: ["video/x-matroska", "application/x-matroska", "video/matroska"]
+    }
+    const unspecific = ["", "text/plain", "application/octet-stream", "binary/octet-stream", "*/*", "file", "a/unknown"]
+    for (const format of extensions) {
+      for (const type of [...fitting[format] ?? ["none"], ...unspecific]) {
+        assert.isFalse(contradicts(format, type), `${format}: ${type}`)
+      }
+    }
+  })
+
+  it("of another kind contradicts the name", () => {
+    const others = ["application/x-msdownload", "application/x-sh", "application/java-archive", "font/woff2"]
+    for (const format of extensions) {
+      for (const type of others) assert.isTrue(contradicts(format, type), `${format}: ${type}`)
+    }
+    const pairs = [
+      ["png", "application/pdf"],
+      ["png", "image/svg+xml"],
+      ["png", "text/html"],
+      ["txt", "image/png"],
+      ["mp4", "image/png"],
+      ["pdf", "image/png"],
+      ["docx", "text/html"],
+      ["csv", "application/pdf"]
+    ] as const
+    for (const [format, type] of pairs) assert.isTrue(contradicts(format, type), `${format}: ${type}`)
+  })
+})

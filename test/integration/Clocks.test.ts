@@ -1,0 +1,233 @@
+/** Nodes whose wall clocks are wrong, and a database whose clock is set: limits, retries and deadlines keep their moments. */
+import { execFile } from "node:child_process"
+import * as fs from "node:fs"
+import { promisify } from "node:util"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { Proxy } from "../chaos/Proxy.ts"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { internalToken, report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
+import { eventually, freePort, jwtSecret, mint, Service } from "../kit/Service.ts"
+import { WebhookTarget } from "../kit/WebhookTarget.ts"
+
+const directory = temporaryDirectory()
+let target: WebhookTarget
+let core: ScriptedCore
+let token: string
+
+beforeAll(async () => {
+  target = await new WebhookTarget().listen()
+  target.onPost = (_, response) => response.writeHead(500).end()
+  core = await new ScriptedCore().listen()
+  // It holds an hour before and after now.
+  const second = Math.floor(Date.now() / 1000)
+  token = await mint("ann", { iat: second - 7200, exp: second + 7200 })
+})
+afterAll(async () => {
+  await target.close()
+  await core.close()
+  removeDirectory(directory)
+})
+
+/** A node on a machine whose wall clock is wrong by so many milliseconds; `set` makes it wrong by others. */
+const startWrong = async (database: OpenDatabase, error: number, more: Readonly<Record<string, string>> = {}) => {
+  const file = `${directory}/${await freePort()}`
+  const write = (to: number) => fs.writeFileSync(file, String(to))
+  write(error)
+  const service = await Service.start(
+    {
+      DATABASE_URL: database.url,
+      CORE_URL: core.url,
+      ACCEPTANCE_TIMEOUT: "5 seconds",
+      MAX_ACTIVE_TASKS: "100",
+      WEBHOOK_ALLOW_PRIVATE: "true",
+      WALL_CLOCK_ERROR: file,
+      ...more
+    },
+    undefined,
+    ["--import", "./test/kit/wrongClock.ts", "src/runtime/Main.ts"]
+  )
+  return {
+    service,
+    set: (to: number) => {
+      write(to)
+      service.process.kill("SIGUSR2")
+    }
+  }
+}
+
+/** Lets the database say what a test says of its clock: `set` moves it by milliseconds from the right time. */
+const shiftClock = async ({ query, url }: OpenDatabase) => {
+  const set = (error: number) => query(`UPDATE shifted.clock SET error = interval '${error} milliseconds'`)
+  for (
+    const statement of [
+      "CREATE SCHEMA shifted",
+      "CREATE TABLE shifted.clock AS SELECT interval '0' AS error",
+      `CREATE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+        'SELECT pg_catalog.clock_timestamp() + error FROM shifted.clock'`,
+      `ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET search_path = shifted, pg_catalog`
+    ]
+  ) await query(statement)
+  return set
+}
+
+const gauge = async (service: Service, name: string) => {
+  const { body } = await service.call("GET", "/internal/metrics", internalToken)
+  return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(body)?.[1])
+}
+
+/** What `doctor` says on a machine whose wall clock is right. */
+const doctor = async (database: OpenDatabase, { url }: Service) => {
+  const settings = { DATABASE_URL: database.url, INTERNAL_TOKENS: internalToken, JWT_SECRET: jwtSecret }
+  const env = { PATH: process.env["PATH"], TASK_SERVICE_URL: url, ENCRYPTION_KEY: "", ...settings }
+  const { stdout } = await promisify(execFile)(process.execPath, ["src/runtime/cli/Cli.ts", "doctor"], { env })
+  return stdout
+}
+
+/** Seconds until the task failed, with its error; fails the test after `patience` seconds. */
+const failure = async (service: Service, uuid: string, patience: number, begun: number) => {
+  const { body } = await service.until(token, uuid, "failed", patience * 1000)
+  return { error: body.error as string, seconds: (performance.now() - begun) / 1000 }
+}
+
+/** A task that runs into its time limit of 3 s, which counts from its creation. */
+const limit = async (service: Service) => {
+  const begun = performance.now()
+  const { body } = await service.create(token, "x", { max_execution_time: 3 })
+  return async () => {
+    const { error, seconds } = await failure(service, body.uuid, 6, begun)
+    assert.strictEqual(error, "Task exceeded maximum execution time (3s)")
+    assert.closeTo(seconds, 3, 1)
+  }
+}
+
+/** A task that the core takes and never begins: 5 s after its hand-over it fails. */
+const acceptance = async (service: Service) => {
+  const begun = performance.now()
+  const { body } = await service.create(token, "x")
+  return async () => {
+    const { error, seconds } = await failure(service, body.uuid, 8, begun)
+    assert.match(error, /^Task was not accepted/)
+    assert.closeTo(seconds, 5, 1)
+  }
+}
+
+/** A webhook whose first attempt fails: the second one comes 10 s after it, and at most a fifth later. */
+const retry = async (service: Service) => {
+  const { body } = await service.create(token, "x", { callback_url: target.origin })
+  const run = await eventually(async () => core.runOf(body.uuid), (found) => found !== undefined)
+  await report(run!, { type: "completed", turn: turnOf("so") })
+  const posts = (count: number, patience?: number) =>
+    eventually(async () => target.postsOf(body.uuid), (found) => found.length >= count, patience)
+  await posts(1)
+  return async () => {
+    const [first, second] = await posts(2, 15_000)
+    const seconds = (second!.at - first!.at) / 1000
+    assert.isAtLeast(seconds, 10)
+    assert.isAtMost(seconds, 12)
+  }
+}
+
+const begin = (services: ReadonlyArray<Service>) =>
+  Promise.all(services.flatMap((service) => [limit(service), acceptance(service), retry(service)]))
+const all = async (checks: ReadonlyArray<() => Promise<void>>) => {
+  const ends = await Promise.allSettled(checks.map((check) => check()))
+  const reasons = ends.flatMap((end) => end.status === "rejected" ? [String(end.reason)] : [])
+  assert.deepStrictEqual(reasons, [])
+}
+
+const createdAt = async (service: Service) => {
+  const { body } = await service.create(token, "x")
+  return Date.parse((await service.get(token, body.uuid)).body.created_at)
+}
+
+describe("limits, acceptance deadlines and retries of webhooks keep their moments", () => {
+  for (const CLUSTER of ["off", "on"]) {
+    it.concurrent(`on two nodes whose wall clocks are 3 s apart, CLUSTER=${CLUSTER}`, async () => {
+      const database = await openDatabase()
+      const start = async (error: number) =>
+        startWrong(database, error, { CLUSTER, CLUSTER_PORT: String(await freePort()) })
+      const nodes = [await start(3000), await start(0)]
+      const services = nodes.map(({ service }) => service)
+      await all(await begin(services))
+      const findings = await doctor(database, services[0]!)
+      assert.match(
+        findings,
+        /^warn clock +this machine's clock is 0\.\d+ s .*; the node's clock is [23]\.\d+ s ahead of .*ago\)$/m
+      )
+      assert.closeTo(await gauge(services[0]!, "clock_offset_seconds"), 3, 0.1)
+      assert.closeTo(await gauge(services[1]!, "clock_offset_seconds"), 0, 0.1)
+      await Promise.all(services.map((service) => service.stop()))
+      await database.drop()
+    })
+  }
+
+  it.concurrent("on a node whose wall clock steps back one hour while it runs", async () => {
+    const database = await openDatabase()
+    const { service, set } = await startWrong(database, 0)
+    const before = await begin([service])
+    set(-3_600_000)
+    await eventually(() => gauge(service, "clock_offset_seconds"), (offset) => offset < -3599)
+    assert.closeTo(await createdAt(service), Date.now(), 1000)
+    await all([...before, ...await begin([service])])
+    assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 200)
+    await service.stop()
+    await database.drop()
+  })
+})
+
+describe("limits, deadlines and retries follow the database's clock", () => {
+  it.concurrent("a second after a machine was suspended for an hour", async () => {
+    const database = await openDatabase()
+    const setDatabase = await shiftClock(database)
+    const { service, set } = await startWrong(database, 0)
+    const created = await service.create(token, "x", { max_execution_time: 3600 })
+    const run = await eventually(async () => core.runOf(created.body.uuid), (found) => found !== undefined)
+    await report(run!, { type: "processing" })
+    // To the machine an hour was no time at all.
+    await setDatabase(3_600_000)
+    set(3_600_000)
+    const { body } = await service.until(token, created.body.uuid, "failed", 4000)
+    assert.strictEqual(body.error, "Task exceeded maximum execution time (3600s)")
+    assert.closeTo(await createdAt(service) - Date.now(), 3_600_000, 1000)
+    await all(await begin([service]))
+    await service.stop()
+    await database.drop()
+  })
+
+  it.concurrent("soon after another server took its place, and by the last offset while there is none", async () => {
+    const database = await openDatabase()
+    const setDatabase = await shiftClock(database)
+    const viaProxy = new URL(database.url)
+    const proxy = await new Proxy({ port: Number(viaProxy.port) }).listen()
+    viaProxy.port = String(proxy.port)
+    const { service } = await startWrong({ ...database, url: viaProxy.href }, 3000)
+    proxy.weather = "losing replies"
+    proxy.cut()
+    await eventually(() => gauge(service, "clock_sample_age_seconds"), (age) => age > 11, 30_000)
+    assert.closeTo(await gauge(service, "clock_offset_seconds"), 3, 0.1)
+    const { body } = await service.call("GET", "/readyz", token)
+    assert.deepInclude(body.checks, { clock: "ok", database: "does not answer" })
+    await setDatabase(60_000)
+    proxy.weather = "fair"
+    await eventually(() => gauge(service, "clock_offset_seconds"), (offset) => offset < -56, 5000)
+    assert.closeTo(await createdAt(service) - Date.now(), 60_000, 1000)
+    await service.stop()
+    await proxy.close()
+    await database.drop()
+  })
+
+  it.concurrent("when it is set back one hour, from the next sample on", async () => {
+    const database = await openDatabase()
+    const setDatabase = await shiftClock(database)
+    const first = await startWrong(database, 0)
+    await setDatabase(-3_600_000)
+    const second = await startWrong(database, 0)
+    await eventually(() => gauge(first.service, "clock_offset_seconds"), (offset) => offset > 3599, 12_000)
+    assert.match(first.service.output, /time was set by -3(599|600)\.\d+ s/)
+    assert.closeTo(await createdAt(first.service) - Date.now(), -3_600_000, 1000)
+    await all(await begin([first.service, second.service]))
+    await Promise.all([first.service.stop(), second.service.stop()])
+    await database.drop()
+  })
+})
