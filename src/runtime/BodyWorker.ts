@@ -24,8 +24,8 @@ export type Outcome =
 
 class ThreadEnded extends Schema.TaggedError<ThreadEnded>()("ThreadEnded", { cause: Schema.Defect() }) {}
 
-/** MiB. The worst body within the bounds takes less than half. */
-const maxHeap = 320
+/** MiB. The worst body within the bounds takes two thirds of the old generation; a small young one saves memory. */
+const resourceLimits = { maxOldGenerationSizeMb: 192, maxYoungGenerationSizeMb: 8 }
 
 /** The worst body within the bounds takes about a second. */
 const patience = Duration.seconds(30)
@@ -45,7 +45,7 @@ export const layer = Layer.effect(
     }
 
     const start = () => {
-      const started = new Worker(file, { resourceLimits: { maxOldGenerationSizeMb: maxHeap } })
+      const started = new Worker(file, { resourceLimits })
       // The process may end while it waits.
       started.unref()
       return started

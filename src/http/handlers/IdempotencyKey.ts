@@ -1,6 +1,5 @@
 /** The `Idempotency-Key` of a request (CONTRACT 2), with what tells the request from another that has the same key. */
 import { Effect } from "effect"
-import { Digest } from "effect/crypto"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Limits from "../../domain/Limits.ts"
 import { IdempotencyKeyReused } from "../../domain/TaskErrors.ts"
@@ -11,8 +10,6 @@ const header = "Idempotency-Key"
 
 const visibleAscii = new RegExp(`^[\\x21-\\x7e]{1,${Limits.idempotencyKeyLength}}$`)
 
-const encoder = new TextEncoder()
-
 export const reused = invalid(header, new IdempotencyKeyReused({}).message)
 
 /** Whether the request has a key, valid or not. */
@@ -20,15 +17,6 @@ export const isGiven = ({ headers }: HttpServerRequest.HttpServerRequest) => hea
 
 /** As REST and RPC name operations alike, by method and path. */
 export const operationOf = ({ method, url }: HttpServerRequest.HttpServerRequest) => `${method} ${url.split("?", 1)[0]}`
-
-/** What two requests have in common that are the same to a client: spaces between the parts of a body do not count. */
-export const fingerprintOf = (digest: Digest.Digest["Service"], operation: string, body: unknown) =>
-  Effect.orDie(
-    digest.digestHex(
-      Digest.sha256,
-      encoder.encode(`${operation}\n${body === undefined ? "" : JSON.stringify(body)}`)
-    )
-  )
 
 /** A claim of `key`, checked. */
 export const claimOf = (key: string, fingerprint: string): Effect.Effect<IdempotencyClaim, ValidationFailed> =>

@@ -8,6 +8,7 @@ import { TokenRevocations } from "../../services/TokenRevocations.ts"
 import { TokenVerifier } from "../../services/TokenVerifier.ts"
 import { TasksRpc } from "../contract/RpcTasks.ts"
 import { bodies } from "./Bodies.ts"
+import { fingerprintOf } from "./Fingerprint.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
 import { decodeListQuery } from "./Query.ts"
 import * as RpcRequests from "./RpcRequests.ts"
@@ -25,7 +26,7 @@ export const layer = TasksRpc.toLayer(
     /** The claim that REST makes for the same key, path and body. */
     const claim = Effect.fnUntraced(function*(key: string | undefined, path: string, body: unknown) {
       if (key === undefined) return undefined
-      const fingerprint = yield* IdempotencyKey.fingerprintOf(digest, `POST ${path}`, body)
+      const fingerprint = yield* fingerprintOf(digest, `POST ${path}`, body)
       return yield* Effect.mapError(IdempotencyKey.claimOf(key, fingerprint), asInvalidRequest)
     })
 
