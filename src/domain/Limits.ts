@@ -1,5 +1,5 @@
 /** Every number of SPEC's Limits table and CONTRACT 2, named once. Settings may change those that AppConfig lists. */
-import { Duration } from "effect"
+import { ByteSize, Duration } from "effect"
 
 export const maxActiveTasks = 5
 /** Seconds; both the default and the maximum of `max_execution_time`. */
@@ -53,5 +53,24 @@ export const jsonDepth = 64
 
 /** Bytes of one uploaded file: SPEC's 1 024 000 KB. */
 export const fileBytes = 1_024_000 * 1024
+
+/** Bytes of one call over `/rpc`: a body of REST and what it is about. The same limit holds for a whole POST. */
+export const rpcMessageBytes = jsonBodyBytes + 64 * 1024
+/** Calls of one POST to `/rpc`, and calls in flight on one WebSocket. */
+export const rpcCalls = 1000
+/** Values of one POST to `/rpc` or of one WebSocket message: a body of REST, and what all calls are about. */
+export const rpcValues = jsonValues + 20 * rpcCalls
+/** Calls of one POST that run at a time, streams aside. */
+export const rpcConcurrency = 32
+/** Bytes of calls that a node holds at a time, over all connections to `/rpc`. */
+export const rpcBytesInFlight = 128 * 1024 * 1024
+/** WebSockets to `/rpc` that a node keeps open at a time. */
+export const rpcSockets = 100
+
 /** Uploads of one user that are in progress on one node. */
 export const uploads = 100
+
+/** Bytes of all files that one user may keep in the built-in storage. */
+export const storageQuota = ByteSize.gibibytes(10)
+/** Bytes that the built-in storage leaves free on its disk. */
+export const freeDiskBytes = 512 * 1024 * 1024

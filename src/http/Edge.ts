@@ -31,7 +31,8 @@ const failureResponse = (request: HttpServerRequest.HttpServerRequest, cause: Ca
 }
 
 const statusHeaders = (status: number): Record<string, string> => {
-  if (status === 401) return { "www-authenticate": "Bearer" }
+  // Unauthenticated clients keep no connection.
+  if (status === 401) return { "www-authenticate": "Bearer", connection: "close" }
   // What is left of the request never came, and is not waited for.
   if (status === 408) return { connection: "close" }
   if (status === 415) return { "accept-encoding": "identity" }

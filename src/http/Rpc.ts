@@ -1,44 +1,53 @@
-/** `/rpc`: calls by POST in NDJSON, and the same over a WebSocket at the same address (CONTRACT 6). */
-import { ByteSize, Cause, Duration, Effect, Layer, References } from "effect"
+/** `/rpc`: calls by POST in NDJSON, and over a WebSocket at the same address. A request without a token gets no further. */
+import { Duration, Effect, Layer, References } from "effect"
 import { Digest } from "effect/crypto"
-import { HttpIncomingMessage, HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { RpcSerialization, RpcServer } from "effect/rpc"
-import { Socket } from "effect/socket"
-import * as Limits from "../domain/Limits.ts"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { RpcServer } from "effect/rpc"
 import { TaskNotifications } from "../services/TaskNotifications.ts"
 import { InternalRpc, path } from "./contract/Rpc.ts"
 import * as CoreRpc from "./handlers/CoreRpc.ts"
 import * as OperationsRpc from "./handlers/OperationsRpc.ts"
+import { RpcAccess } from "./handlers/RpcAuthorization.ts"
 import * as TasksRpc from "./handlers/TasksRpc.ts"
 import * as TokensRpc from "./handlers/TokensRpc.ts"
+import * as RpcConnections from "./RpcConnections.ts"
+import { RpcMemory } from "./RpcMemory.ts"
+import * as RpcPost from "./RpcPost.ts"
+import * as RpcSocket from "./RpcSocket.ts"
 
-/** A call carries a body of REST and what it is about. */
-const maxMessageBytes = Limits.jsonBodyBytes + 64 * 1024
+const unauthorized = HttpServerResponse.jsonUnsafe(
+  { message: "The token is missing or not one of INTERNAL_TOKENS." },
+  { status: 401 }
+)
+
+/** Serves requests that carry a token. Of the others neither the body is read nor an upgrade made. */
+const addRoute = Effect.fnUntraced(function*<E, R>(
+  method: "GET" | "POST",
+  handler: (
+    request: HttpServerRequest.HttpServerRequest
+  ) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+) {
+  const router = yield* HttpRouter.HttpRouter
+  const { isGranted } = yield* RpcAccess
+  yield* router.add(
+    method,
+    path,
+    Effect.flatMap(
+      HttpServerRequest.HttpServerRequest,
+      (request) => isGranted(request) ? handler(request) : Effect.succeed(unauthorized)
+    )
+  )
+})
 
 const layerPost = Layer.effect(
   RpcServer.Protocol,
   Effect.gen(function*() {
-    const { httpEffect, protocol } = yield* RpcServer.makeProtocolWithHttpEffect()
-    const router = yield* HttpRouter.HttpRouter
-    const bounded = Effect.provideService(
-      httpEffect,
-      HttpIncomingMessage.MaxBodySize,
-      ByteSize.fromInputUnsafe(maxMessageBytes)
-    )
-    yield* router.add("POST", path, bounded)
-    return protocol
+    const connections = yield* RpcConnections.make({ isDuplex: false })
+    const memory = yield* RpcMemory
+    yield* addRoute("POST", () => Effect.provideService(RpcPost.handle(connections), RpcMemory, memory))
+    return connections.protocol
   })
 )
-
-const upgradeRequired = HttpServerResponse.jsonUnsafe(
-  { message: "Calls come by POST, or over a WebSocket." },
-  { status: 426, headers: { upgrade: "websocket" } }
-)
-
-/** The handshake is the client's: where it fails, the fault is not ours. */
-const isWrongHandshake = (failure: unknown) =>
-  HttpServerError.isHttpServerError(failure) ||
-  (Socket.isSocketError(failure) && failure.reason._tag === "SocketOpenError")
 
 /** For the calls that are under way when the node is about to stop; a client with more to say connects elsewhere. */
 const farewell = Duration.seconds(1)
@@ -46,24 +55,20 @@ const farewell = Duration.seconds(1)
 const layerSocket = Layer.effect(
   RpcServer.Protocol,
   Effect.gen(function*() {
-    const { httpEffect, protocol } = yield* RpcServer.makeProtocolWithHttpEffectWebsocket
-    const router = yield* HttpRouter.HttpRouter
+    const connections = yield* RpcConnections.make({ isDuplex: true })
+    const memory = yield* RpcMemory
     const { drained } = yield* TaskNotifications
-    const connection = Effect.catchCauseIf(
-      httpEffect,
-      (cause) => isWrongHandshake(Cause.squash(cause)),
-      () => Effect.succeed(upgradeRequired)
-    )
+    const connection = Effect.provideService(RpcSocket.handle(connections), RpcMemory, memory)
     const untilStop = Effect.raceFirst(
       connection,
       drained.pipe(Effect.andThen(Effect.sleep(farewell)), Effect.as(HttpServerResponse.empty()))
     )
-    const upgraded = Effect.flatMap(
-      HttpServerRequest.HttpServerRequest,
-      ({ headers }) => headers["upgrade"]?.toLowerCase() === "websocket" ? untilStop : Effect.succeed(upgradeRequired)
+    yield* addRoute(
+      "GET",
+      ({ headers }) =>
+        headers["upgrade"]?.toLowerCase() === "websocket" ? untilStop : Effect.succeed(RpcSocket.upgradeRequired)
     )
-    yield* router.add("GET", path, upgraded)
-    return protocol
+    return connections.protocol
   })
 )
 
@@ -82,7 +87,6 @@ export const layer = Layer.mergeAll(
   Layer.provide(layerGroup, layerPost),
   Layer.provide(Layer.fresh(layerGroup), layerSocket)
 ).pipe(
-  Layer.provide([TasksRpc.layer, CoreRpc.layer, TokensRpc.layer, OperationsRpc.layer]),
-  Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: maxMessageBytes })),
+  Layer.provide([TasksRpc.layer, CoreRpc.layer, TokensRpc.layer, OperationsRpc.layer, RpcMemory.layer]),
   Layer.provide(Digest.layerWebCrypto)
 )

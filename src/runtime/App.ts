@@ -19,6 +19,7 @@ import * as MembersSql from "../services/sql/MembersSql.ts"
 import * as Migrations from "../services/sql/Migrations.ts"
 import * as NotificationRelay from "../services/sql/NotificationRelay.ts"
 import * as ReadinessSql from "../services/sql/ReadinessSql.ts"
+import * as RecoveryTrialsSql from "../services/sql/RecoveryTrialsSql.ts"
 import * as RevocationRepositorySql from "../services/sql/RevocationRepositorySql.ts"
 import * as TaskRepositorySql from "../services/sql/TaskRepositorySql.ts"
 import * as WebhookStoreSql from "../services/sql/WebhookStoreSql.ts"
@@ -125,7 +126,7 @@ const findCore = Effect.fnUntraced(function*(config: AppConfig, backend: Neighbo
     const address = { url: config.coreUrl, token: config.coreToken, eventsUrl: config.publicUrl + eventsPath }
     return CoreClient.layer(address).pipe(Layer.provide(UndiciTransport.layer))
   }
-  const routes = Builtin.core(config, backend.url)
+  const routes = Builtin.core(config, backend.url, new URL(Banner.localUrl(config)).origin)
   const fetch = yield* InProcess.serve(Layer.provide(routes, [backend.client, PooledRandom.layer]))
   const address = { url: coreOrigin, token: config.coreToken, eventsUrl: Banner.localUrl(config) + eventsPath }
   return CoreClient.layer(address).pipe(
@@ -175,7 +176,8 @@ export const layer = (config: AppConfig) => {
     Layer.provideMerge([
       MeasuredTaskRepository.layer(TaskRepositorySql.layer),
       RevocationRepositorySql.layer,
-      WebhookStoreSql.layer
+      WebhookStoreSql.layer,
+      RecoveryTrialsSql.layer
     ]),
     Layer.provideMerge(NotificationRelay.layer),
     Layer.provide(Secrets.layer(config.encryptionKeys)),

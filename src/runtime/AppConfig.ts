@@ -2,9 +2,8 @@
  * Every setting, its default and its bound, in one place; README's table is printed from `settings`. Settings come from
  * the environment. In development what is missing is embedded or generated into DATA_DIR; in production nothing is.
  */
-import { Config, ConfigProvider, Duration, Effect, type LogLevel, Redacted, Schema } from "effect"
+import { Config, ConfigProvider, Duration, Effect, type LogLevel, Redacted, Schema, UndefinedOr } from "effect"
 import { randomBytes } from "node:crypto"
-import * as fs from "node:fs"
 import * as path from "node:path"
 import * as Limits from "../domain/Limits.ts"
 import type { CorsOrigins } from "../http/Cors.ts"
@@ -12,9 +11,12 @@ import type { TokenRules } from "../services/TokenVerifier.ts"
 import * as AddressGuard from "./AddressGuard.ts"
 import type { Endpoint } from "./builtin/OpenAiModel.ts"
 import type * as Cluster from "./Cluster.ts"
+import * as DataDirectory from "./DataDirectory.ts"
 import * as ProductionSecrets from "./ProductionSecrets.ts"
+import { commaList, nonEmpty, originsOf, withoutTrailingSlash } from "./SettingValues.ts"
 import * as TelemetrySettings from "./TelemetrySettings.ts"
 import * as TokenKeys from "./TokenKeys.ts"
+import * as Watchdog from "./Watchdog.ts"
 
 interface Setting {
   readonly names: ReadonlyArray<string>
@@ -24,7 +26,11 @@ interface Setting {
 
 export const settings: ReadonlyArray<Setting> = [
   { names: ["HOST", "PORT"], default: "`127.0.0.1`, `3000`", meaning: "where REST, RPC, docs and health listen" },
-  { names: ["PUBLIC_URL"], default: "`http://HOST:PORT`", meaning: "the base URL as others see it" },
+  {
+    names: ["PUBLIC_URL"],
+    default: "`http://HOST:PORT`",
+    meaning: "the base URL as others see it; a core served alone sends events to its origin only"
+  },
   {
     names: ["CORS_ORIGINS"],
     default: "none",
@@ -47,7 +53,11 @@ export const settings: ReadonlyArray<Setting> = [
     meaning: "pinned when set; algorithms as a comma list"
   },
   { names: ["CORE_URL"], default: "built-in core", meaning: "base URL of the processing core" },
-  { names: ["CORE_TOKEN"], default: "unset", meaning: "bearer token sent to the core" },
+  {
+    names: ["CORE_TOKEN"],
+    default: "generated; in production unset",
+    meaning: "bearer token sent to the core; a core served alone accepts no other"
+  },
   {
     names: ["INTERNAL_TOKENS"],
     default: "generated",
@@ -85,6 +95,11 @@ export const settings: ReadonlyArray<Setting> = [
     default: "unset, unset, `whisper-1`",
     meaning: "what the built-in backend transcribes voice with: the base URL above `/audio/transcriptions`"
   },
+  {
+    names: ["STORAGE_QUOTA"],
+    default: "`10 GiB`",
+    meaning: "size of all files that one user may keep in the built-in backend"
+  },
   { names: ["ACCEPTANCE_TIMEOUT"], default: "`30 seconds`", meaning: "how long the core may take to accept a task" },
   { names: ["MAX_ACTIVE_TASKS"], default: "`5`", meaning: "active tasks of one user" },
   { names: ["RETENTION"], default: "`30 days`", meaning: "how long ended tasks are kept" },
@@ -99,6 +114,7 @@ export const settings: ReadonlyArray<Setting> = [
     meaning: "where the other nodes reach this one, and it listens for them: for a private network, nothing guards it"
   },
   { names: ["DATABASE_CONNECTIONS"], default: "`10`", meaning: "size of the connection pool" },
+  ...Watchdog.settings,
   ...TelemetrySettings.settings,
   { names: ["LOG_LEVEL"], default: "`Info`", meaning: "`Debug`, `Info`, `Warn` or `Error`" },
   {
@@ -125,18 +141,23 @@ export interface AppConfig {
   readonly developmentSecret: Redacted.Redacted | undefined
   readonly coreUrl: string | undefined
   readonly coreToken: Redacted.Redacted | undefined
+  /** Where a core served alone may send events; undefined is any port of this machine's loopback. */
+  readonly eventsOrigin: string | undefined
   readonly internalTokens: readonly [Redacted.Redacted, ...Array<Redacted.Redacted>]
   readonly assistantBackendUrl: string | undefined
   readonly assistantsFile: string | undefined
   /** The model of the one general assistant. */
   readonly model: Endpoint | undefined
   readonly transcription: Endpoint | undefined
+  /** Bytes that one user may keep in the built-in storage. */
+  readonly storageQuota: number
   readonly encryptionKeys: readonly [Redacted.Redacted<Uint8Array>, ...Array<Redacted.Redacted<Uint8Array>>]
   readonly webhookGuard: AddressGuard.AddressGuard
   readonly webhookTimeout: Duration.Duration
   readonly acceptanceTimeout: Duration.Duration
   readonly retention: Duration.Duration
   readonly maxActiveTasks: number
+  readonly watchdogTimeout: Duration.Duration | undefined
   readonly logLevel: LogLevel.LogLevel
   /** Undefined where no one takes it. */
   readonly telemetry: TelemetrySettings.Telemetry | undefined
@@ -162,35 +183,8 @@ const requiredInProduction: Readonly<Record<Part, ReadonlyArray<ReadonlyArray<st
     ["ASSISTANT_BACKEND_URL"],
     ["ENCRYPTION_KEY"]
   ],
-  core: [["ASSISTANT_BACKEND_URL"], ["INTERNAL_TOKENS"], ["CORE_TOKEN"]],
-  backend: []
-}
-
-const withoutTrailingSlash = (url: URL) => url.href.replace(/\/+$/, "")
-
-/** A value that is generated once and kept in DATA_DIR. */
-const kept = (dataDir: string, name: string): string => {
-  const file = path.join(dataDir, name)
-  fs.mkdirSync(dataDir, { recursive: true, mode: 0o711 })
-  if (!fs.existsSync(file)) fs.writeFileSync(file, randomBytes(32).toString("base64"), { mode: 0o600 })
-  return fs.readFileSync(file, "utf8").trim()
-}
-
-const commaList = (text: string): ReadonlyArray<string> =>
-  text.split(",").map((item) => item.trim()).filter((item) => item !== "")
-
-const originsOf = (text: string): CorsOrigins => {
-  if (text.trim() === "*") return "*"
-  const origins = commaList(text)
-  const wrong = origins.filter((origin) => !URL.canParse(origin) || new URL(origin).origin !== origin)
-  if (wrong.length > 0) throw new Error(`${wrong.join(", ")} is no origin as in https://app.example`)
-  return origins
-}
-
-const nonEmpty = <A>(items: ReadonlyArray<A>): readonly [A, ...Array<A>] => {
-  const [first, ...rest] = items
-  if (first === undefined) throw new Error("must not be empty")
-  return [first, ...rest]
+  core: [["ASSISTANT_BACKEND_URL"], ["INTERNAL_TOKENS"], ["CORE_TOKEN"], ["PUBLIC_URL"]],
+  backend: [TokenKeys.names]
 }
 
 const reasonOf = (error: unknown) => error instanceof Error ? error.message : String(error)
@@ -251,7 +245,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
         ? randomBytes(32).toString("base64")
         : isProduction
         ? undefined
-        : kept(dataDir, name)
+        : DataDirectory.loadOrGenerate(dataDir, name)
 
     const isKeyGiven = TokenKeys.names.some((name) => env[name] !== undefined)
     const developmentSecret = derive("DATA_DIR", () => isKeyGiven ? undefined : generated("jwt-secret"))
@@ -268,24 +262,24 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
       nonEmpty(
         commaList(env["INTERNAL_TOKENS"] ?? generated("internal-token") ?? "").map((token) => Redacted.make(token))
       ))
+    const coreToken = secret("CORE_TOKEN") ?? (isProduction
+      ? undefined
+      : UndefinedOr.map(derive("DATA_DIR", () => generated("core-token")), Redacted.make))
     const isEmbedded = env["DATABASE_URL"] === undefined && !isProduction
     const webhookGuard = derive(
       "WEBHOOK_ALLOW_PRIVATE",
       () => AddressGuard.parse(env["WEBHOOK_ALLOW_PRIVATE"] ?? String(isEmbedded))
     )
-    const webhookTimeout = yield* read("WEBHOOK_TIMEOUT", Config.Duration("WEBHOOK_TIMEOUT"), Limits.webhookTimeout)
-    if (
-      Duration.isLessThan(webhookTimeout, Duration.millis(1)) || Duration.isGreaterThan(webhookTimeout, longestWebhook)
-    ) {
+    const duration = (name: string, absent: Duration.Duration) => read(name, Config.Duration(name), absent)
+    const webhookTimeout = yield* duration("WEBHOOK_TIMEOUT", Limits.webhookTimeout)
+    if (!Duration.between(webhookTimeout, { minimum: Duration.millis(1), maximum: longestWebhook })) {
       problems.push(`WEBHOOK_TIMEOUT: must be positive, and ${Duration.format(longestWebhook)} at most`)
     }
-    const retention = yield* read("RETENTION", Config.Duration("RETENTION"), Limits.retention)
-    const acceptanceTimeout = yield* read(
-      "ACCEPTANCE_TIMEOUT",
-      Config.Duration("ACCEPTANCE_TIMEOUT"),
-      Limits.acceptanceTimeout
-    )
+    const retention = yield* duration("RETENTION", Limits.retention)
+    const acceptanceTimeout = yield* duration("ACCEPTANCE_TIMEOUT", Limits.acceptanceTimeout)
+    const watchdogTimeout = yield* read("WATCHDOG_TIMEOUT", Watchdog.timeout, Watchdog.defaultTimeout)
     const maxActiveTasks = yield* count("MAX_ACTIVE_TASKS", Limits.maxActiveTasks, 1, 1_000_000)
+    const storageQuota = yield* read("STORAGE_QUOTA", Config.ByteSize("STORAGE_QUOTA"), Limits.storageQuota)
     const databaseConnections = yield* count("DATABASE_CONNECTIONS", 10, 2, 1000)
     const isClustered = yield* read("CLUSTER", Config.Boolean("CLUSTER"), false)
     const clusterPort = yield* read("CLUSTER_PORT", Config.Port("CLUSTER_PORT"), 34431)
@@ -330,18 +324,21 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
       tokenRules,
       developmentSecret: developmentSecret === undefined ? undefined : Redacted.make(developmentSecret),
       coreUrl,
-      coreToken: secret("CORE_TOKEN"),
+      coreToken,
+      eventsOrigin: UndefinedOr.map(publicUrl, (given) => new URL(given).origin),
       internalTokens,
       assistantBackendUrl,
       assistantsFile,
       model,
       transcription,
+      storageQuota: Number(storageQuota),
       encryptionKeys,
       webhookGuard,
       webhookTimeout,
       acceptanceTimeout,
       retention,
       maxActiveTasks,
+      watchdogTimeout,
       logLevel,
       telemetry
     }

@@ -1,24 +1,24 @@
 /**
  * Node's HTTP server with every bound of the socket's edge, and with answers in JSON for what never becomes a request.
- * An answer that comes before its request has ended is not lost: what still comes is read and dropped for a moment.
  */
 import { NodeHttpServer } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { randomUUID } from "node:crypto"
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import { createServer, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
+import * as Limits from "../domain/Limits.ts"
 import { Timeouts } from "../services/Timeouts.ts"
+import { Answer, closeAfterAnswer } from "./Answer.ts"
+import { BoundedWebSocket } from "./BoundedWebSocket.ts"
+import { limitConnections, maxConnections } from "./ConnectionLimits.ts"
 
 /** Bytes of a request's head; a longer one is 431. */
 const maxHeadBytes = 16 * 1024
 
 /** How often a head that is too slow is looked for. */
 const checkInterval = Duration.seconds(5)
-
-/** For the peer to read an answer before its connection goes. */
-const linger = Duration.millis(500)
 
 /** For the first request on a connection that was taken just before a stop. */
 const arrival = Duration.millis(200)
@@ -46,32 +46,16 @@ const headersOf = (body: string): Readonly<Record<string, string>> => ({
   Connection: "close"
 })
 
-/** Answers once and closes; whatever else comes is dropped. */
+/** Answers once and closes. */
 const refuse = (socket: Duplex, status: number) => {
   if (socket.destroyed || !socket.writable) return
   const body = messageOf(status)
   const headers = Object.entries(headersOf(body)).map(([name, value]) => `${name}: ${value}\r\n`).join("")
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers}\r\n${body}`)
-  Effect.runFork(Effect.delay(Effect.sync(() => socket.destroy()), linger))
 }
 
 interface Answering {
   readonly _httpMessage?: Pick<ServerResponse, "headersSent"> | null
-}
-
-/** A client that writes all before it reads would otherwise find its connection reset, and the answer gone. */
-const drain = (request: IncomingMessage, response: ServerResponse) =>
-  response.once("finish", () => {
-    if (!request.complete) setImmediate(() => request.resume())
-  })
-
-/** Whoever began to read a request and answered before its end has given up on the rest: the connection takes no other. */
-const endEarly = (request: IncomingMessage, response: ServerResponse) => {
-  const { writeHead } = response
-  response.writeHead = (...head: ReadonlyArray<never>) => {
-    if (request.readableDidRead && !request.complete) response.shouldKeepAlive = false
-    return Reflect.apply(writeHead, response, head)
-  }
 }
 
 const nextTurn = (then: () => void) => setImmediate(() => setImmediate(then))
@@ -115,8 +99,9 @@ const closeGently = (server: Server) => {
   }
 }
 
-export const make = (timeouts: typeof Timeouts.Service): Server => {
+export const make = (timeouts: typeof Timeouts.Service, maximum = maxConnections): Server => {
   const server = createServer({
+    ServerResponse: Answer,
     // Node's own limit on a whole request would cut long uploads.
     requestTimeout: 0,
     headersTimeout: Duration.toMillis(timeouts.requestHead),
@@ -137,13 +122,14 @@ export const make = (timeouts: typeof Timeouts.Service): Server => {
     if (error.code === "ECONNRESET" || isAnswering) return socket.destroy()
     refuse(socket, statusOf[error.code ?? ""] ?? 400)
   })
-  server.on("checkExpectation", (request, response) => {
+  server.on("checkExpectation", (_, response) => {
     const body = messageOf(417)
-    drain(request, response.writeHead(417, headersOf(body)).end(body))
+    response.writeHead(417, headersOf(body)).end(body)
   })
   server.on("connect", (_, socket) => refuse(socket, 405))
   closeGently(server)
-  return server.prependListener("request", endEarly).on("request", drain)
+  limitConnections(server, timeouts, maximum)
+  return server.on("connection", closeAfterAnswer)
 }
 
 /** Routes on a port. Listening comes last: a request that met no routes yet would wait for ever. */
@@ -154,6 +140,11 @@ export const serve = <A, E, R>(
   Layer.unwrap(Effect.gen(function*() {
     const timeouts = yield* Timeouts
     const app = yield* HttpRouter.toHttpEffect(routes)
-    const options = { host, port, gracefulShutdownTimeout: Duration.seconds(15) }
+    const options = {
+      host,
+      port,
+      gracefulShutdownTimeout: Duration.seconds(15),
+      websocket: { WebSocket: BoundedWebSocket, maxPayload: Limits.rpcMessageBytes }
+    }
     return Layer.provideMerge(HttpServer.serve(app), NodeHttpServer.layerServer(() => make(timeouts), options))
   }))

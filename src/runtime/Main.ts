@@ -6,12 +6,16 @@ import * as AppConfig from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
 import { innermost, teardown } from "./Endings.ts"
 import * as Observability from "./Observability.ts"
+import * as Watchdog from "./Watchdog.ts"
 
 const main = Effect.fnUntraced(function*(environment: NodeJS.ProcessEnv) {
   const config = yield* AppConfig.load(environment)
   const launch = Layer.effectDiscard(Banner.print(config)).pipe(Layer.provideMerge(App.layer(config)), Layer.launch)
   return yield* launch.pipe(
-    Effect.provide(Observability.layer(config.telemetry)),
+    Effect.provide([
+      Observability.layer(config.telemetry),
+      Watchdog.layer(config.watchdogTimeout, config.isProduction)
+    ]),
     Effect.provideService(References.MinimumLogLevel, config.logLevel),
     Effect.provide(Logger.layer([config.isProduction ? Logger.consoleJson : Logger.consolePretty()]))
   )

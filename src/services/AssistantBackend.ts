@@ -250,7 +250,7 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
             ),
             Effect.flatMap(readText),
             Effect.flatMap((text) => Effect.mapError(decodeStorageBase(text), () => new BackendUnavailable({}))),
-            Effect.map((base) => base.url.replace(/\/+$/, "")),
+            Effect.map((base) => base.url.replace(/(?<!\/)\/+$/, "")),
             Effect.scoped,
             Effect.timeoutOrElse({
               duration: storageBaseTimeout,

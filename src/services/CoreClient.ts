@@ -89,9 +89,10 @@ export class CoreClient extends Context.Service<CoreClient, {
           ? {}
           : { authorization: `Bearer ${Redacted.value(address.token)}` }
 
-        const post = (path: string, body: string) =>
+        /** `body` is made when it is sent, and its text is not kept beside its bytes. */
+        const post = (path: string, body: () => string) =>
           Effect.flatMap(
-            Effect.flatMap(Utf8.encode(body), (bytes) =>
+            Effect.flatMap(Effect.suspend(() => Utf8.encode(body())), (bytes) =>
               Effect.flatMap(
                 Tracing.propagate(headers),
                 (traced) => transport.post(address.url + path, traced, bytes)
@@ -113,7 +114,7 @@ export class CoreClient extends Context.Service<CoreClient, {
             const answered = Deferred.makeUnsafe<void>()
             starting.set(run.runId, answered)
             return Effect.ensuring(
-              observed("start", run.runId, post("/runs", encode(run, address.eventsUrl))),
+              observed("start", run.runId, post("/runs", () => encode(run, address.eventsUrl))),
               Effect.sync(() => {
                 if (starting.get(run.runId) === answered) starting.delete(run.runId)
                 Deferred.doneUnsafe(answered, Effect.void)
@@ -125,7 +126,7 @@ export class CoreClient extends Context.Service<CoreClient, {
           const answered = starting.get(runId)
           if (answered !== undefined) yield* Deferred.await(answered)
           const call = Effect.catchIf(
-            post(`/runs/${runId}/stop`, JSON.stringify({ reason })),
+            post(`/runs/${runId}/stop`, () => JSON.stringify({ reason })),
             (error) => error._tag === "CoreRefused" && error.status === 404,
             () => Effect.void
           )

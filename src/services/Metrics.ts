@@ -134,6 +134,12 @@ export const deadlineLateness = histogram({
 
 export const actors = gauge({ name: "task.actors", meaning: "live tasks that this node drives on", labels: [] })
 
+export const suspectedTasks = gauge({
+  name: "task.suspected",
+  meaning: "tasks that wait to be tried apart, because a node went away soon after they were offered to the core",
+  labels: []
+})
+
 export const liveTasks = gauge({
   name: "task.live",
   meaning: "live tasks in the database, of all nodes; looked at every 30 s at most",

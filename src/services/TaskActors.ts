@@ -3,7 +3,7 @@
  * for) it is a fiber; while it only waits it is parked as an alarm. The row is the truth: actors are a cache of what
  * happens next, so all of them may be lost and are rebuilt from rows.
  */
-import { Cause, Context, Duration, Effect, FiberSet, Layer, Option } from "effect"
+import { Cause, Context, Deferred, Duration, Effect, FiberSet, Layer, Option } from "effect"
 import { nextDue } from "../domain/Deadline.ts"
 import * as Failure from "../domain/Failure.ts"
 import { type CoreRefused, CoreUnavailable, schedule } from "../domain/HandOver.ts"
@@ -12,9 +12,11 @@ import { now, plus, type Timestamp, until } from "../domain/Timestamp.ts"
 import * as Alarms from "./Alarms.ts"
 import { CoreClient, type Run } from "./CoreClient.ts"
 import { CoreStops } from "./CoreStops.ts"
+import * as HandOverTurns from "./HandOverTurns.ts"
 import * as Lateness from "./Lateness.ts"
 import * as Metrics from "./Metrics.ts"
 import { persistently } from "./Persistently.ts"
+import * as Recovery from "./Recovery.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
@@ -22,12 +24,6 @@ import { TaskOwnership } from "./TaskOwnership.ts"
 import { TaskRepository } from "./TaskRepository.ts"
 import * as TaskTraces from "./TaskTraces.ts"
 import { TokenRevocations } from "./TokenRevocations.ts"
-import * as Turns from "./Turns.ts"
-
-/** Calls to the core in flight at a time. */
-const handOverConcurrency = 256
-/** Beside them, runs that the core may have already: after a start there are many, and new ones must not wait for them. */
-const recoveryConcurrency = 8
 
 /** What a hand-over leaves a clock that runs out, so that it does not offer the run in the same moment. */
 const afterClock = Duration.seconds(1)
@@ -46,8 +42,11 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly wake: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task, and lets all know who have to; returns where the task then stands. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead>
-  /** Keeps a turn for what `create` will begin; it is told whether that turn comes at once. */
-  readonly admit: <A, E>(create: (isAtOnce: boolean) => Effect.Effect<A, E>) => Effect.Effect<A, E>
+  /** Keeps a turn for what `create` will begin with this request; it is told whether that turn comes at once. */
+  readonly admit: <A, E>(
+    request: Run["request"],
+    create: (isAtOnce: boolean) => Effect.Effect<A, E>
+  ) => Effect.Effect<A, E>
   /** How many tasks have an actor here, when the first of their clocks runs out, and how late (ms) one was lately. */
   readonly load: Effect.Effect<
     { readonly tasks: number; readonly nextDue: Timestamp | null; readonly lateness: number }
@@ -68,8 +67,7 @@ export class TaskActors extends Context.Service<TaskActors, {
       /** The run of each task that was last handed over here, or is being. */
       const offered = new Map<TaskId, RunId>()
       const runInFiber = yield* FiberSet.makeRuntime()
-      const inTurn = Turns.make(handOverConcurrency)
-      const inTurnOfRecovery = Turns.make(recoveryConcurrency)
+      const turns = HandOverTurns.make()
       const handOvers = new Set<RunId>()
       const lateness = Lateness.make()
       let recoveries = 0
@@ -123,9 +121,14 @@ export class TaskActors extends Context.Service<TaskActors, {
         if (known !== undefined && known.revision > head.revision) return
         follow(head)
         const hasRun = head.status === "pending" || head.status === "processing"
-        // A pending run, and one that follows another that was known here, is new to the core, if anything.
-        const isNew = head.status === "pending" || (known !== undefined && known.runId !== head.runId)
-        if (hasRun && offered.get(head.uuid) !== head.runId) handOver(head, undefined, !isNew)
+        if (!hasRun || offered.get(head.uuid) === head.runId) return
+        // A pending run without an attempt, and one that follows another that was known here, is new to the core, if anything.
+        const isNew = known === undefined
+          ? head.status === "pending" && head.acceptanceDeadline === null
+          : head.status === "pending" || known.runId !== head.runId
+        if (isNew) return void handOver(head, undefined, false)
+        offered.set(head.uuid, head.runId)
+        recovery.add(head)
       }
 
       const wake = (head: TaskHead) =>
@@ -205,42 +208,60 @@ export class TaskActors extends Context.Service<TaskActors, {
         else yield* wake(present)
       })
 
-      const offer = Effect.fnUntraced(function*(head: TaskHead, given: Run | undefined, isRecovery: boolean) {
+      /** `attempted` is done after the first attempt, whatever came of it. */
+      const offer = Effect.fnUntraced(function*(
+        head: TaskHead,
+        given: Run | undefined,
+        isRecovery: boolean,
+        attempted: Deferred.Deferred<void>
+      ) {
         let run = given
-        const attempt = (isRecovery ? inTurnOfRecovery : inTurn)(Effect.suspend(() => {
+        const once = Effect.suspend(() => {
           const current = heads.get(head.uuid)
           // A run that was interrupted has ended, though the task goes by its id until the next one.
           if (current?.runId !== head.runId || current.status === "interrupted") return Effect.void
           if (run !== undefined && current.acceptanceDeadline !== null) return start(run)
           return Effect.gen(function*() {
-            run ??= yield* readRun(current)
+            const found = run ?? (yield* readRun(current))
             // Nothing to hand over: the task has ended, and what was known of it is stale.
-            if (run === undefined) return heads.get(head.uuid) === current ? forget(head.uuid) : undefined
+            if (found === undefined) return heads.get(head.uuid) === current ? forget(head.uuid) : undefined
+            turns.note(found)
+            // A large one is not kept for the next attempt.
+            run = HandOverTurns.isLarge(found.request) ? undefined : found
             yield* startAcceptance(current)
-            return yield* start(run)
+            return yield* start(found)
           })
-        })).pipe(
+        })
+        const attempt = turns.inTurn(head.runId, isRecovery, once).pipe(
           Effect.catchTags({
             CoreRefused: (error) => refused(head, error),
             TokenIsRevoked: () => persistently(end(head, TaskEvent.cases.TokenRevoked.make({})))
           }),
           Effect.catch((error) => Effect.flatMap(withinClock(heads.get(head.uuid) ?? head, error), Effect.fail))
         )
-        yield* Effect.catch(attempt, (first) => {
-          // The schedule is made for the few that need it, and begins with the failure that there was.
-          let known: CoreUnavailable | undefined = first
-          const again = Effect.suspend(() => {
-            if (known === undefined) return Effect.andThen(refresh(head), attempt)
-            const failure = known
-            known = undefined
-            return Effect.fail(failure)
-          })
-          return Effect.ignore(Effect.retry(again, schedule))
-        })
+        yield* Effect.catch(
+          Effect.ensuring(attempt, Effect.sync(() => Deferred.doneUnsafe(attempted, Effect.void))),
+          (first) => {
+            // The schedule is made for the few that need it, and begins with the failure that there was.
+            let known: CoreUnavailable | undefined = first
+            const again = Effect.suspend(() => {
+              if (known === undefined) return Effect.andThen(refresh(head), attempt)
+              const failure = known
+              known = undefined
+              return Effect.fail(failure)
+            })
+            return Effect.ignore(Effect.retry(again, schedule))
+          }
+        )
       })
 
-      const handOver = (head: TaskHead, run: Run | undefined, isRecovery: boolean): void => {
-        if (handOvers.has(head.runId)) return
+      /** Returns what is done after the first attempt. */
+      const handOver = (head: TaskHead, run: Run | undefined, isRecovery: boolean): Deferred.Deferred<void> => {
+        const attempted = Deferred.makeUnsafe<void>()
+        if (handOvers.has(head.runId)) {
+          Deferred.doneUnsafe(attempted, Effect.void)
+          return attempted
+        }
         offered.set(head.uuid, head.runId)
         handOvers.add(head.runId)
         if (isRecovery) recoveries++
@@ -250,16 +271,30 @@ export class TaskActors extends Context.Service<TaskActors, {
         supervise(
           head,
           Effect.ensuring(
-            inTrace(offer(head, run, isRecovery)),
+            inTrace(offer(head, run, isRecovery, attempted)),
             Effect.sync(() => {
               handOvers.delete(head.runId)
+              turns.forget(head.runId)
               if (isRecovery) recoveries--
               // It was handed over here for its owner, who does the rest.
               if (!ownership.isMine(head.uuid)) forget(head.uuid)
             })
           )
         )
+        return attempted
       }
+
+      const recovery = yield* Recovery.make({
+        isWanted: ({ runId, uuid }) => {
+          const current = heads.get(uuid)
+          return current?.runId === runId && current.status !== "interrupted" && ownership.isMine(uuid)
+        },
+        // A pending run has its turn among the new ones: its acceptance deadline is as near.
+        offer: (head) =>
+          Effect.suspend(() => Deferred.await(handOver(head, undefined, heads.get(head.uuid)?.status !== "pending"))),
+        fail: (head) =>
+          Effect.asVoid(persistently(end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed }))))
+      })
 
       const begin = (head: TaskHead, run?: Run) =>
         Effect.suspend(() => {
@@ -267,7 +302,7 @@ export class TaskActors extends Context.Service<TaskActors, {
           // Its owner has been told of the commit.
           if (run === undefined && !isMine) return Effect.void
           follow(head)
-          handOver(head, run, false)
+          handOver(head, run !== undefined && turns.mayKeep(run) ? run : undefined, false)
           return isMine ? Effect.void : notifications.publish(head.uuid)
         })
 
@@ -276,7 +311,10 @@ export class TaskActors extends Context.Service<TaskActors, {
         const gone = [...heads.values()].filter(({ uuid }) => !ownership.isMine(uuid))
         for (const { uuid } of gone) forget(uuid)
         const pending = gone.filter(({ status }) => status === "pending")
-        return Effect.forEach(pending, ({ uuid }) => notifications.publish(uuid), { discard: true })
+        return Effect.andThen(
+          Effect.forEach(pending, ({ uuid }) => notifications.publish(uuid), { discard: true }),
+          recovery.release(ownership.isMine)
+        )
       })
 
       return TaskActors.of({
@@ -288,9 +326,10 @@ export class TaskActors extends Context.Service<TaskActors, {
         release,
         wake,
         end,
-        admit: (create) =>
+        admit: (request, create) =>
           Effect.suspend(() => {
-            const isAtOnce = handOvers.size - recoveries + admitted < handOverConcurrency
+            const isAtOnce = !HandOverTurns.isLarge(request) &&
+              handOvers.size - recoveries + admitted < HandOverTurns.concurrency
             admitted++
             return Effect.ensuring(create(isAtOnce), Effect.sync(() => admitted--))
           }),

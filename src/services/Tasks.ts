@@ -167,7 +167,7 @@ export class Tasks extends Context.Service<Tasks, {
       })
 
       const create = (caller: Caller, body: CreateTask, claim?: IdempotencyClaim) =>
-        actors.admit((isAtOnce) => createNow(caller, body, claim, isAtOnce))
+        actors.admit(body.request, (isAtOnce) => createNow(caller, body, claim, isAtOnce))
 
       const get = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
         if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})

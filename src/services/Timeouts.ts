@@ -9,6 +9,8 @@ export const Timeouts = Context.Reference<{
   /** For a JSON body, beside a second for every `jsonBytesPerSecond` of it. */
   readonly jsonBody: Duration.Duration
   readonly jsonBytesPerSecond: number
+  /** For the peer to take more of an answer, beside a second for every `jsonBytesPerSecond` that wait for it. */
+  readonly answerSilence: Duration.Duration
   /** For the next bytes of an upload while they are wanted; a slow upload as a whole may take for ever. */
   readonly uploadSilence: Duration.Duration
   /** For the assistant backend to take the next bytes of an upload, and to answer it once it has them all. */
@@ -19,6 +21,7 @@ export const Timeouts = Context.Reference<{
     idleConnection: Duration.seconds(75),
     jsonBody: Duration.seconds(30),
     jsonBytesPerSecond: 64 * 1024,
+    answerSilence: Duration.seconds(60),
     uploadSilence: Duration.seconds(60),
     backendSilence: Duration.minutes(2)
   })

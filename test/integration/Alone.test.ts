@@ -1,12 +1,13 @@
 import { randomUUID } from "node:crypto"
 import { once } from "node:events"
+import * as fs from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { EndlessProvider } from "../kit/EndlessProvider.ts"
 import { internalToken } from "../kit/ScriptedCore.ts"
-import { eventually, freePort, Service } from "../kit/Service.ts"
+import { eventually, freePort, mint, Service } from "../kit/Service.ts"
 
 const directory = temporaryDirectory()
 
@@ -20,6 +21,7 @@ interface Event {
 }
 
 const events: Array<Event> = []
+let userToken: string
 let provider: EndlessProvider
 let core: Service
 let backend: Service
@@ -40,6 +42,7 @@ const start = async (part: "core" | "backend", settings: Readonly<Record<string,
 }
 
 beforeAll(async () => {
+  userToken = await mint("someone")
   provider = await new EndlessProvider().listen()
   await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", () => resolve()))
   backend = await start("backend", {
@@ -66,26 +69,29 @@ const post = (url: string, body: object, token = "token-of-the-core") =>
     body: JSON.stringify(body)
   })
 
+const serviceUrl = () => `http://127.0.0.1:${(service.address() as AddressInfo).port}`
+
+const startOf = (assistant_id: number, text: string, more: object = {}) => ({
+  task_id: randomUUID(),
+  run_id: randomUUID(),
+  assistant_id,
+  input: [{ type: "text", text }],
+  turns: [],
+  client_tools: [],
+  llm_model_id: null,
+  image_generator_id: null,
+  user: { sub: "someone" },
+  user_token: userToken,
+  deadline_at: "2100-01-01T00:00:00.000000Z",
+  events_url: serviceUrl(),
+  resume: null,
+  ...more
+})
+
 const run = async (assistant_id: number, text: string, more: object = {}) => {
-  const run_id = randomUUID()
-  const { status } = await post(`${core.url}/runs`, {
-    task_id: randomUUID(),
-    run_id,
-    assistant_id,
-    input: [{ type: "text", text }],
-    turns: [],
-    client_tools: [],
-    llm_model_id: null,
-    image_generator_id: null,
-    user: { sub: "someone" },
-    user_token: "token-of-the-user",
-    deadline_at: "2100-01-01T00:00:00.000000Z",
-    events_url: `http://127.0.0.1:${(service.address() as AddressInfo).port}`,
-    resume: null,
-    ...more
-  })
-  assert.strictEqual(status, 202)
-  return run_id
+  const body = startOf(assistant_id, text, more)
+  assert.strictEqual((await post(`${core.url}/runs`, body)).status, 202)
+  return body.run_id
 }
 
 const eventsOf = (id: string) => events.filter(({ run_id }) => run_id === id)
@@ -101,7 +107,46 @@ describe("the core and the backend, each alone in a process", () => {
   it("ask for their tokens", async () => {
     assert.strictEqual((await post(`${core.url}/runs`, {}, "another")).status, 401)
     assert.strictEqual((await post(`${core.url}/runs/${randomUUID()}/stop`, {}, "another")).status, 401)
+    assert.strictEqual((await post(`${core.url}/runs`, {}, "")).status, 401)
     assert.strictEqual((await fetch(`${backend.url}/chats`, { method: "POST" })).status, 401)
+  })
+
+  it("know the users of the service only", async () => {
+    const chat = { assistant_id: 1 }
+    assert.strictEqual((await post(`${backend.url}/chats`, chat, userToken)).status, 201)
+    assert.strictEqual((await post(`${backend.url}/chats`, chat, "token-of-the-user")).status, 401)
+    const past = Math.floor(Date.now() / 1000) - 60
+    assert.strictEqual((await post(`${backend.url}/chats`, chat, await mint("someone", { exp: past }))).status, 401)
+  })
+
+  it("take no body but JSON, which a page of another origin cannot send unasked", async () => {
+    const send = (url: string, type: string, token: string) =>
+      fetch(url, {
+        method: "POST",
+        headers: { "content-type": type, origin: "https://evil.example", authorization: `Bearer ${token}` },
+        body: JSON.stringify({ ...startOf(1, "x"), assistant_id: 1 })
+      }).then(({ status }) => status)
+    for (const type of ["text/plain", "application/x-www-form-urlencoded", "text/plain; application/json", ""]) {
+      assert.strictEqual(await send(`${core.url}/runs`, type, "token-of-the-core"), 415, type)
+      assert.strictEqual(await send(`${backend.url}/chats`, type, userToken), 415, type)
+    }
+    assert.strictEqual(await send(`${backend.url}/chats`, "application/json; charset=utf-8", userToken), 201)
+  })
+
+  it("send events and their token to the service's origin only", async () => {
+    const elsewhere = [
+      "https://evil.example/internal/core/events",
+      "http://127.0.0.1.evil.example/",
+      "http://10.0.0.1/",
+      "http://user@evil.example/",
+      "file:///etc/passwd",
+      "nothing"
+    ]
+    for (const events_url of elsewhere) {
+      const response = await post(`${core.url}/runs`, startOf(1, "x", { events_url }))
+      assert.strictEqual(response.status, 422, events_url)
+      assert.deepStrictEqual(Object.keys((await response.json()).errors), ["events_url"])
+    }
   })
 
   it("say that the service refuses the core's token", async () => {
@@ -146,10 +191,41 @@ describe("the core and the backend, each alone in a process", () => {
   })
 
   it("name what is missing in production", async () => {
-    const failure = await start("core", { NODE_ENV: "production", INTERNAL_TOKENS: "" }).then(
-      () => "started",
-      (error: Error) => error.message
+    const failureOf = (part: "core" | "backend", settings: Readonly<Record<string, string>>) =>
+      start(part, { NODE_ENV: "production", ...settings }).then(() => "started", (error: Error) => error.message)
+    assert.match(
+      await failureOf("core", { INTERNAL_TOKENS: "" }),
+      /production: ASSISTANT_BACKEND_URL, INTERNAL_TOKENS, CORE_TOKEN, PUBLIC_URL\n/
     )
-    assert.match(failure, /ASSISTANT_BACKEND_URL, INTERNAL_TOKENS, CORE_TOKEN/)
+    assert.match(
+      await failureOf("backend", { JWT_SECRET: "" }),
+      /production: JWT_SECRET or JWT_PUBLIC_KEY or JWT_JWKS_URL\n/
+    )
+  })
+})
+
+describe("a core alone without CORE_TOKEN", () => {
+  it("takes the token that it finds or makes in DATA_DIR, and is bound to PUBLIC_URL", async () => {
+    const file = `${directory}/core-token`
+    const PUBLIC_URL = serviceUrl()
+    const [one, other] = await Promise.all(
+      [1, 2].map(() => start("core", { ASSISTANT_BACKEND_URL: backend.url, PUBLIC_URL }))
+    )
+    try {
+      assert.strictEqual(fs.statSync(file).mode & 0o777, 0o600)
+      const token = fs.readFileSync(file, "utf8")
+      assert.isAbove(token.length, 40)
+      for (const { url } of [one!, other!]) {
+        for (const wrong of ["", "x", "undefined"]) {
+          assert.strictEqual((await post(`${url}/runs`, startOf(1, "x"), wrong)).status, 401)
+        }
+        const moved = startOf(1, "x", { events_url: PUBLIC_URL.replace(/\d+$/, "1") })
+        assert.strictEqual((await post(`${url}/runs`, moved, token)).status, 422)
+        assert.strictEqual((await post(`${url}/runs`, startOf(1, "x"), token)).status, 202)
+      }
+    } finally {
+      await one?.stop()
+      await other?.stop()
+    }
   })
 })

@@ -111,7 +111,7 @@ describe("OTLP", () => {
     assert.deepStrictEqual(named("core start").map(parentOf), ["task hand-over", "task hand-over"])
     const events = named("POST /internal/core/events")
     assert.deepStrictEqual(events.map(parentOf), ["core start", "core start", "core start"])
-    assert.include(named("postgres").map(parentOf), "POST /internal/core/events")
+    assert.include(named(new URL(system.database.url).pathname.slice(1)).map(parentOf), "POST /internal/core/events")
     assert.deepStrictEqual(named("webhook attempt").map(({ attributes }) => attributes["webhook.origin"]), [
       target.origin,
       target.origin

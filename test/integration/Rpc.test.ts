@@ -363,7 +363,9 @@ describe("RPC", () => {
       assert.isBelow(answer.status, 500, body)
       assert.notInclude(await answer.text(), "    at ", body)
     }
-    assert.strictEqual((await fetch(`${service.url}/rpc`)).status, 426)
+    assert.strictEqual((await fetch(`${service.url}/rpc`)).status, 401)
+    const headers = { authorization: `Bearer ${internalToken}` }
+    assert.strictEqual((await fetch(`${service.url}/rpc`, { headers })).status, 426)
     const put = await fetch(`${service.url}/rpc`, { method: "PUT" })
     assert.deepStrictEqual([put.status, put.headers.get("allow")], [405, "GET, HEAD, POST"])
   })

@@ -2,7 +2,7 @@ import { gzipSync } from "node:zlib"
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
 import { RawClient } from "../kit/RawClient.ts"
-import { ScriptedCore } from "../kit/ScriptedCore.ts"
+import { internalToken, ScriptedCore } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
 
 const jsonLimit = 16 * 1024 * 1024
@@ -51,6 +51,9 @@ const open = async (at = service) => {
 
 const head = (line: string, ...headers: ReadonlyArray<string>) =>
   `${[line, "Host: x", `Authorization: Bearer ${token}`, ...headers].join("\r\n")}\r\n\r\n`
+
+const rpcHead = (method: string, ...headers: ReadonlyArray<string>) =>
+  head(`${method} /rpc HTTP/1.1`, ...headers).replace(token, internalToken)
 
 const create = (...headers: ReadonlyArray<string>) => head("POST /api/tasks HTTP/1.1", ...headers)
 
@@ -221,7 +224,9 @@ describe("a JSON body", () => {
     const requests = [
       create(length(100)) + "{\"a\":",
       create("Transfer-Encoding: chunked") + chunk("{"),
-      create(length(9))
+      create(length(9)),
+      rpcHead("POST", length(9)),
+      rpcHead("POST", "Transfer-Encoding: chunked") + chunk("{")
     ]
     const clients = await Promise.all(requests.map(async (request) => (await open(impatient)).send(request)))
     const drips = clients.slice(0, 1).map((client) => setInterval(() => client.send(" "), 100))
@@ -323,6 +328,28 @@ describe("a JSON body", () => {
   })
 })
 
+describe("an answer", () => {
+  it("that its client does not take is cut off, and one that is taken slowly is not", async () => {
+    const [still, slow] = [await open(impatient), await open(impatient)]
+    const many = head("GET /openapi.json HTTP/1.1").repeat(200)
+    for (const client of [still, slow]) client.socket.pause()
+    await Promise.all([still, slow].map((client) => client.sendAll(Buffer.from(many))))
+    const sips = setInterval(() => {
+      slow.socket.resume()
+      setImmediate(() => slow.socket.pause())
+    }, 50)
+    try {
+      await new Promise((resolve) => setTimeout(resolve, 4000))
+      still.socket.resume()
+      await isClosed(still)
+      assert.isBelow(still.answers().length, 200)
+      assert.strictEqual(slow.ended, "open")
+    } finally {
+      clearInterval(sips)
+    }
+  })
+})
+
 describe("a method or target that is out of the ordinary", () => {
   it("is answered as HTTP has it, never by a fault", async () => {
     const cases: ReadonlyArray<readonly [string, number]> = [
@@ -373,10 +400,11 @@ describe("a method or target that is out of the ordinary", () => {
 
   it("a WebSocket that is asked for in a wrong way is the client's fault", async () => {
     const upgrade = "Upgrade: websocket"
-    assert.strictEqual((await ask(head("GET /rpc HTTP/1.1", upgrade))).status, 426)
-    assert.strictEqual((await ask(head("GET /rpc HTTP/1.1", upgrade, "Connection: Upgrade"))).status, 400)
+    const ofRpc = (...headers: ReadonlyArray<string>) => ask(rpcHead("GET", upgrade, ...headers))
+    assert.strictEqual((await ofRpc()).status, 426)
+    assert.strictEqual((await ofRpc("Connection: Upgrade")).status, 400)
     const key = ["Sec-WebSocket-Key: short", "Sec-WebSocket-Version: 13"]
-    assert.strictEqual((await ask(head("GET /rpc HTTP/1.1", upgrade, "Connection: Upgrade", ...key))).status, 400)
+    assert.strictEqual((await ofRpc("Connection: Upgrade", ...key)).status, 400)
   })
 
   it("HTTP/1.0 and an upgrade that is not wanted are served", async () => {

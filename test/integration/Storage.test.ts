@@ -152,7 +152,20 @@ describe("the storage", () => {
     const item = await upload("a.txt", "kept")
     const [folder] = item.file.provider_data.path.split("/")
     fs.writeFileSync(path.join(directory, "secret.txt"), "secret")
+    const stored = path.join(directory, "storage", folder)
+    fs.symlinkSync("loop.txt", path.join(stored, "loop.txt"))
+    fs.symlinkSync("a.txt/x", path.join(stored, "broken.txt"))
+    fs.mkdirSync(path.join(stored, "folder.txt"))
     const paths = [
+      `${folder}/a.txt/x`,
+      `${folder}/a.txt/`,
+      `${folder}/a.txt/../a.txt/x`,
+      `${folder}/a.txt%2fx`,
+      `${folder}/loop.txt`,
+      `${folder}/broken.txt`,
+      `${folder}/folder.txt`,
+      `${folder}/${"x".repeat(100)}`,
+      `${folder}/${"%41".repeat(99)}`,
       "../secret.txt",
       "%2e%2e/secret.txt",
       "..%2fsecret.txt",
@@ -181,6 +194,27 @@ describe("the storage", () => {
       assert.notInclude(body, "secret")
       client.close()
     }
+  })
+})
+
+describe("what is kept in DATA_DIR", () => {
+  it("is for its owner alone, also where an earlier version gave it to others", async () => {
+    await upload("a.txt", "kept")
+    const call = { type: "function", name: "weather", parameters: {} }
+    const created = await service.create(token, "weather", { assistant_id: 2, client_tools: [call] })
+    await service.until(token, created.body.uuid, "interrupted")
+    const data = path.join(directory, "older")
+    fs.mkdirSync(path.join(data, "storage"), { recursive: true, mode: 0o755 })
+    const older = await Service.start({ DATABASE_URL: database.url, DATA_DIR: data, JWT_SECRET: "" })
+    await older.stop()
+    for (const root of [directory, data]) {
+      const open = fs.readdirSync(root, { recursive: true, withFileTypes: true })
+        .filter(({ name }) => name !== "secret.txt" && name !== "older" && !/^(loop|broken|folder)/.test(name))
+        .map((entry) => path.join(entry.parentPath, entry.name))
+        .filter((file) => (fs.statSync(file).mode & 0o077) !== 0)
+      assert.deepStrictEqual(open, [])
+    }
+    assert.include(fs.readdirSync(data), "jwt-secret")
   })
 })
 

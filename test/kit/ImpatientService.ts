@@ -13,6 +13,7 @@ NodeRuntime.runMain(
       idleConnection: Duration.seconds(5),
       jsonBody: Duration.millis(500),
       jsonBytesPerSecond: 16 * 1024 * 1024,
+      answerSilence: Duration.seconds(1),
       uploadSilence: Duration.millis(500),
       backendSilence: Duration.seconds(1)
     })

@@ -11,6 +11,8 @@ import { type CreateTask, toCreateTask } from "../../src/domain/TaskRequest.ts"
 import { now, type Timestamp } from "../../src/domain/Timestamp.ts"
 import { type ToolResult, toToolResults } from "../../src/domain/ToolCall.ts"
 import { CoreClient, type Run } from "../../src/services/CoreClient.ts"
+import type { RecoveryTrials } from "../../src/services/RecoveryTrials.ts"
+import * as RecoveryTrialsMemory from "../../src/services/RecoveryTrialsMemory.ts"
 import * as RevocationRepositoryMemory from "../../src/services/RevocationRepositoryMemory.ts"
 import { Secrets } from "../../src/services/Secrets.ts"
 import { Settings } from "../../src/services/Settings.ts"
@@ -40,6 +42,7 @@ export interface CoreScript {
   /** Puts faults before the store. */
   readonly withStore?: (store: TaskRepository["Service"]) => TaskRepository["Service"]
   readonly layerOwnership?: Layer.Layer<TaskOwnership>
+  readonly layerTrials?: Layer.Layer<RecoveryTrials>
 }
 
 /** Without the thread pool, whose answers TestClock does not wait for. */
@@ -100,6 +103,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
   )
   const layer = TaskEngine.layer.pipe(
     Layer.provideMerge(layerStore),
+    Layer.provideMerge(script.layerTrials ?? RecoveryTrialsMemory.layer),
     Layer.provideMerge([RevocationRepositoryMemory.layer, script.layerOwnership ?? TaskOwnership.layerAlone]),
     Layer.provide([layerCore, layerSender, layerSettings, layerSecrets, NodeCrypto.layerMac]),
     Layer.provide(SecureRandom.layerWebCrypto)

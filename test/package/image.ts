@@ -161,7 +161,9 @@ const url = (at: number) => `http://127.0.0.1:${at}`
 const shared = {
   HOST: "127.0.0.1",
   INTERNAL_TOKENS: "an internal token of 32 characters or more",
-  CORE_TOKEN: "a token of the core"
+  CORE_TOKEN: "a token of the core",
+  JWT_SECRET: jwtSecret,
+  PUBLIC_URL: url(port)
 }
 const containers: ReadonlyArray<ChildProcess> = [
   image.start({ ...shared, PORT: String(backendPort), DATA_DIR: data }, ["serve", "--only", "backend"]),
@@ -174,7 +176,6 @@ const containers: ReadonlyArray<ChildProcess> = [
     ...shared,
     PORT: String(port),
     DATABASE_URL: database.url,
-    JWT_SECRET: jwtSecret,
     CORE_URL: url(corePort),
     ASSISTANT_BACKEND_URL: url(backendPort),
     ENCRYPTION_KEY: "1ufm9JqSlCnW7a7VYjGQDPBlEOWLJ5wA8gZ0vqvSjeE=",

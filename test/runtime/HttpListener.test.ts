@@ -5,9 +5,9 @@ import { assert, describe, it } from "vitest"
 import * as HttpListener from "../../src/runtime/HttpListener.ts"
 import { Timeouts } from "../../src/services/Timeouts.ts"
 
-const listen = async () => {
-  const server = HttpListener.make(Context.get(Context.empty(), Timeouts))
-  server.on("request", (_, response) => response.end("here"))
+const listen = async (maximum?: number) => {
+  const server = HttpListener.make(Context.get(Context.empty(), Timeouts), maximum)
+  server.on("request", ({ url }, response) => url === "/slow" || response.end("here"))
   await once(server.listen(0, "127.0.0.1"), "listening")
   return server
 }
@@ -56,5 +56,26 @@ describe("a stop", () => {
     await new Promise<void>((resolve) => server.close(() => resolve()))
     assert.isBelow(performance.now() - startedAt, 2000)
     for (const socket of sockets) socket.destroy()
+  })
+})
+
+describe("a connection too many", () => {
+  it("takes the place of the oldest that has no request, and of none that has", async () => {
+    const server = await listen(3)
+    const open = async (text: string) => {
+      const socket = connect(portOf(server), "127.0.0.1")
+      await once(server, "connection")
+      socket.write(text)
+      return socket
+    }
+    const slow = await open("GET /slow HTTP/1.1\r\nHost: here\r\n\r\n")
+    await once(server, "request")
+    const idle = [await open("GET / HT"), await open("")]
+    const newest = await open("GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+    assert.include(await answerOf(newest), "200 OK")
+    assert.strictEqual(await answerOf(idle[0]!), "")
+    assert.deepStrictEqual([slow.readyState, idle[1]?.readyState], ["open", "open"])
+    for (const socket of [slow, ...idle]) socket.destroy()
+    server.close()
   })
 })

@@ -14,6 +14,9 @@ import { observe, type World } from "./World.ts"
 /** Seconds. */
 const limits = [1, 5, 20, 29, 30, 31, 60, 120, 200, 200, 200]
 
+/** The input of a task whose runs take down the node that offers them. */
+export const poison = "poison"
+
 /** Acts until the world is calm. */
 export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node>) => {
   const { acknowledged, dice, recorder, store } = world
@@ -67,7 +70,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     const startedAt = yield* Clock.currentTimeMillis
     const body = {
       assistant_id: 1,
-      input: [{ type: "text", text: "Why?" }],
+      input: [{ type: "text", text: world.hasPoison && dice.chance(0.1) ? poison : "Why?" }],
       max_execution_time: seconds,
       callback_url: dice.chance(0.5) ? "https://target.example/" : null,
       callback_secret: "secret"

@@ -6,6 +6,7 @@ import { Clock, Duration, Effect, type Result } from "effect"
 import { type CoreEvent, toReport } from "../../src/domain/CoreProtocol.ts"
 import { CoreUnavailable } from "../../src/domain/HandOver.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
+import { poison } from "./Client.ts"
 import type { CoreEnd, Node } from "./Node.ts"
 import { seenOf } from "./Seen.ts"
 import { checkOffer } from "./Witness.ts"
@@ -52,7 +53,13 @@ const refusalOfKnown = 3
 /** Milliseconds after which a repeated start of an ended run cannot have been under way any more. */
 const inFlight = 15_000
 
-export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
+/** Nodes that one task may take down: with each its trials take longer, until one lasts until it strikes. */
+const mostNodesLost = 12
+/** Milliseconds. */
+const longestStrike = 1000
+
+/** `lost` is carried out whenever a run has taken down a node. */
+export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effect.Effect<void>): Core => {
   const { dice, recorder } = world
   const runs = new Map<string, CoreRun>()
   /** The last of each task. */
@@ -177,7 +184,19 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     }
   })
 
-  const accept = Effect.fnUntraced(function*(taskId: TaskId, runId: string) {
+  /** The core was a part of the node, and goes down with it. */
+  const strike = Effect.fnUntraced(function*(run: CoreRun, kill: Effect.Effect<void>) {
+    const seen = seenOf(world, run.taskId)
+    yield* Effect.sleep(Duration.millis(dice.delay(longestStrike)))
+    yield* report(run, { type: "processing", event_id: `e${++eventNumber}` })
+    if (run.state !== "live") return
+    run.state = "lost"
+    yield* recorder.note("core", `run ${run.runId} takes its node down`)
+    yield* Effect.andThen(kill, lost)
+    if (++seen.nodesLost > mostNodesLost) yield* recorder.violated(`${run.taskId} took down ${seen.nodesLost} nodes`)
+  })
+
+  const accept = Effect.fnUntraced(function*(taskId: TaskId, runId: string, kill: Effect.Effect<void>) {
     const startedAt = yield* Clock.currentTimeMillis
     const known = runs.get(runId)
     if (known?.state === "ended" && startedAt > known.endedAt + inFlight) {
@@ -186,7 +205,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     if (known !== undefined && known.state !== "lost") return
     const run: CoreRun = { runId, taskId, startedAt: known?.startedAt ?? startedAt, state: "live", endedAt: Infinity }
     runs.set(runId, run)
-    yield* Effect.forkIn(work(run), world.scope)
+    yield* Effect.forkIn(seenOf(world, taskId).isPoison ? strike(run, kill) : work(run), world.scope)
   })
 
   const stop = Effect.fnUntraced(function*(runId: string) {
@@ -215,9 +234,14 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     return runs.has(runId) ? refusalOfKnown : 0.5
   }
 
-  const answer: CoreEnd["answer"] = Effect.fnUntraced(function*(path, body) {
+  const answer: CoreEnd["answer"] = Effect.fnUntraced(function*(path, body, kill) {
     const isStart = path === "/runs"
-    const { resume, run_id, task_id } = isStart ? JSON.parse(body) : { run_id: path.split("/")[2], task_id: "" }
+    const { input, resume, run_id, task_id } = isStart ? JSON.parse(body) : { run_id: path.split("/")[2], task_id: "" }
+    if (isStart && input[0].text === poison) {
+      const seen = seenOf(world, task_id)
+      seen.isPoison = true
+      seen.failures.add(failures.internal)
+    }
     if (isStart) yield* checkOffer(world, task_id, run_id, resume)
     yield* Effect.sleep(Duration.millis(dice.delay(300)))
     const fault = world.isRough
@@ -231,7 +255,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
     if (fault === "lost request") return yield* unreachable("lost request")
     if (isStart) yield* recorder.note("core", `is handed run ${run_id} of task ${task_id}`)
     const reply = isStart
-      ? yield* Effect.as(accept(task_id, run_id), { status: 202, retryAfter: undefined })
+      ? yield* Effect.as(accept(task_id, run_id, kill), { status: 202, retryAfter: undefined })
       : yield* stop(run_id)
     if (fault === "lost reply") return yield* unreachable("lost reply")
     if (fault === "slow") yield* Effect.sleep("4 seconds")

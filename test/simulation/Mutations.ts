@@ -2,6 +2,7 @@
 import { Duration, Effect, Layer, Option } from "effect"
 import type { TaskId } from "../../src/domain/Task.ts"
 import { plus } from "../../src/domain/Timestamp.ts"
+import type { RecoveryTrials } from "../../src/services/RecoveryTrials.ts"
 import type { RevocationRepository } from "../../src/services/RevocationRepository.ts"
 import { TaskActors } from "../../src/services/TaskActors.ts"
 import type { TaskRepository } from "../../src/services/TaskRepository.ts"
@@ -14,6 +15,7 @@ export interface Mutation {
   readonly check?: TokenRevocations["Service"]["check"]
   readonly revocations?: (store: RevocationRepository["Service"]) => RevocationRepository["Service"]
   readonly store?: (store: Store) => Store
+  readonly trials?: (store: RecoveryTrials["Service"]) => RecoveryTrials["Service"]
   readonly actors?: Layer.Layer<TaskActors, never, TaskActors>
 }
 
@@ -144,5 +146,8 @@ export const mutations = {
   },
   "a revocation that ends nothing": {
     store: (store) => ({ ...store, revoked: () => Effect.succeed([]) })
+  },
+  "a recovery that does not store what it tries": {
+    trials: (store) => ({ ...store, begin: () => Effect.void })
   }
 } satisfies Record<string, Mutation>

@@ -9,6 +9,7 @@ import * as Limits from "../../src/domain/Limits.ts"
 import type { TaskEvent, TaskId } from "../../src/domain/Task.ts"
 import { CoreClient } from "../../src/services/CoreClient.ts"
 import { type CoreAnswer, CoreTransport } from "../../src/services/CoreTransport.ts"
+import { RecoveryTrials } from "../../src/services/RecoveryTrials.ts"
 import { RevocationRepository } from "../../src/services/RevocationRepository.ts"
 import { Secrets } from "../../src/services/Secrets.ts"
 import { Settings } from "../../src/services/Settings.ts"
@@ -26,8 +27,12 @@ import * as WebhookTarget from "./WebhookTarget.ts"
 import { acceptanceTimeout, checkStore, maxActiveTasks, type World } from "./World.ts"
 
 export interface CoreEnd {
-  /** Fails where the connection does. */
-  readonly answer: (path: string, body: string) => Effect.Effect<CoreAnswer, CoreUnavailable>
+  /** Fails where the connection does. `kill` takes the calling node down. */
+  readonly answer: (
+    path: string,
+    body: string,
+    kill: Effect.Effect<void>
+  ) => Effect.Effect<CoreAnswer, CoreUnavailable>
   /** The service could not tell that it resumed the task; the core may speak just then. */
   readonly resumedUnheard: (taskId: TaskId) => Effect.Effect<void>
 }
@@ -93,6 +98,8 @@ export const start = Effect.fnUntraced(function*(
   const died = yield* Deferred.make<void>()
   const awake = yield* Latch.make(true)
   const scope = yield* Scope.make()
+  /** It has been stopped in order, and carries out what is left to do. */
+  let isStopping = false
   const node = { isUp: true, isFrozen: false, awakeSince: yield* Clock.currentTimeMillis, faultedAt: -Infinity }
 
   const noteFault = Effect.map(Clock.currentTimeMillis, (at) => {
@@ -100,9 +107,13 @@ export const start = Effect.fnUntraced(function*(
     node.faultedAt = at
   })
 
+  const noteLoss = Effect.map(Clock.currentTimeMillis, (at) => void world.losses.push(at))
+
   /** Goes out if the node still can; a reply to a node that died meanwhile reaches no one. */
   const outward = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E> => {
-    const whenUp = awake.await.pipe(Effect.andThen(Effect.suspend(() => node.isUp ? Effect.void : Effect.never)))
+    const whenUp = awake.await.pipe(
+      Effect.andThen(Effect.suspend(() => node.isUp || isStopping ? Effect.void : Effect.never))
+    )
     return whenUp.pipe(
       Effect.andThen(Effect.exit(call)),
       Effect.tap(() => whenUp),
@@ -114,7 +125,7 @@ export const start = Effect.fnUntraced(function*(
     if (!node.isUp) return Effect.void
     node.isUp = false
     return Effect.andThen(
-      Effect.andThen(recorder.note(name, "is killed"), changed),
+      Effect.andThen(recorder.note(name, "is killed"), Effect.andThen(noteLoss, changed)),
       Effect.andThen(Deferred.succeed(died, undefined), Effect.forkDetach(Scope.close(scope, Exit.void)))
     )
   })
@@ -154,13 +165,14 @@ export const start = Effect.fnUntraced(function*(
   const checkStoreAfter = (method: string) => method === "create" ? checkStore(world) : Effect.void
 
   const transport = Layer.succeed(CoreTransport, {
-    post: (url, _headers, body) => outward(core.answer(new URL(url).pathname, new TextDecoder().decode(body)))
+    post: (url, _headers, body) => outward(core.answer(new URL(url).pathname, new TextDecoder().decode(body), kill))
   })
   const sender = Layer.succeed(WebhookSender, {
     post: (_url, headers, body) => outward(WebhookTarget.receive(world, headers, body))
   })
   const store = Layer.mergeAll(
     Layer.succeed(WebhookStore, withFaults(world.webhooks)),
+    Layer.succeed(RecoveryTrials, withFaults(mutation.trials?.(world.trials) ?? world.trials)),
     Layer.succeed(TaskRepository, withFaults(mutation.store?.(world.store) ?? world.store)),
     Layer.succeed(RevocationRepository, withFaults(mutation.revocations?.(world.revocations) ?? world.revocations)),
     world.shards === undefined
@@ -219,6 +231,7 @@ export const start = Effect.fnUntraced(function*(
         node.isFrozen = true
         yield* recorder.note(name, `is frozen for ${millis} ms`)
         yield* awake.close
+        yield* noteLoss
         yield* noteFault
         yield* changed
         yield* Effect.sleep(millis)
@@ -231,9 +244,13 @@ export const start = Effect.fnUntraced(function*(
       }),
     stop: Effect.suspend(() => {
       node.isUp = false
+      isStopping = true
+      const stopped = Effect.sync(() => {
+        isStopping = false
+      })
       return Effect.andThen(
         Effect.andThen(recorder.note(name, "is stopped"), changed),
-        Effect.forkDetach(Scope.close(scope, Exit.void))
+        Effect.forkDetach(Effect.andThen(Scope.close(scope, Exit.void), stopped))
       )
     })
   })

@@ -30,6 +30,9 @@ export interface Seen {
   readonly failures: Set<string>
   readonly cancelReasons: Set<string | null>
   readonly tokens: Set<string>
+  /** Whether its runs take down the node that offers them, and how many they have. */
+  isPoison: boolean
+  nodesLost: number
 }
 
 export const seenOf = ({ seen }: { readonly seen: Map<string, Seen> }, uuid: string): Seen => {
@@ -43,7 +46,9 @@ export const seenOf = ({ seen }: { readonly seen: Map<string, Seen> }, uuid: str
     interrupts: [],
     failures: new Set(),
     cancelReasons: new Set(),
-    tokens: new Set()
+    tokens: new Set(),
+    isPoison: false,
+    nodesLost: 0
   }
   seen.set(uuid, fresh)
   return fresh

@@ -8,10 +8,13 @@ const patience = 150
 
 describe("simulation", () => {
   it(`keeps every promise in ${slice} seeds`, async () => {
+    let failedByChance = 0
     for (let seed = 1; seed <= slice; seed++) {
-      const { timeline, violation } = await simulate(seed)
+      const { timeline, unlucky, violation } = await simulate(seed)
       assert.isUndefined(violation, `seed ${seed}\n${violation && timeline()}`)
+      failedByChance += unlucky
     }
+    assert.isAtMost(failedByChance, 1)
   })
 
   it("tells the same of the same seed", async () => {

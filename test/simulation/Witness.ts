@@ -82,6 +82,16 @@ const checkTurn = Effect.fnUntraced(function*(world: World, { turn, uuid }: Task
   if (!isPossible) yield* world.recorder.violated(`${uuid} reads ${turn}; applied was ${sure.at(-1)?.text}`)
 })
 
+/** Nodes that have to go away while a run is tried alone until it fails. */
+const fatalLosses = 2
+
+/** Two nodes may go away by chance while a harmless run is tried alone. That it is rare is counted. */
+const isUnlucky = ({ acknowledged, losses, unlucky }: World, uuid: TaskId): boolean => {
+  const createdAt = (acknowledged.get(uuid)?.createdAt ?? Infinity) / 1000
+  unlucky.add(uuid)
+  return losses.filter((at) => at > createdAt).length >= fatalLosses
+}
+
 const isErrorOf = (world: World, { error, sub, uuid }: Task, cause: TaskEventTag): boolean => {
   const { cancelReasons, failures, tokens } = seenOf(world, uuid)
   switch (cause) {
@@ -90,7 +100,7 @@ const isErrorOf = (world: World, { error, sub, uuid }: Task, cause: TaskEventTag
     case "Failed":
       return error !== null && failures.has(error)
     case "Refused":
-      return error === "Task processing failed" && failures.has(error)
+      return error === "Task processing failed" && (failures.has(error) || isUnlucky(world, uuid))
     case "TimeLimitExceeded":
       return error === `Task exceeded maximum execution time (${(world.acknowledged.get(uuid)?.limit ?? NaN) / 1000}s)`
     case "AcceptanceExpired":

@@ -2,6 +2,8 @@
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../src/domain/Task.ts"
 import { now, type Timestamp } from "../../src/domain/Timestamp.ts"
+import { RecoveryTrials } from "../../src/services/RecoveryTrials.ts"
+import * as RecoveryTrialsMemory from "../../src/services/RecoveryTrialsMemory.ts"
 import { RevocationRepository } from "../../src/services/RevocationRepository.ts"
 import * as RevocationRepositoryMemory from "../../src/services/RevocationRepositoryMemory.ts"
 import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
@@ -41,6 +43,7 @@ export interface World {
   /** The bodies that the target got, by `webhook-id`. */
   readonly posts: Map<string, Array<string>>
   readonly revocations: RevocationRepository["Service"]
+  readonly trials: RecoveryTrials["Service"]
   /** Undefined where each node follows every task. */
   readonly shards: Shards.Shards | undefined
   readonly notifications: TaskNotifications["Service"]
@@ -50,8 +53,14 @@ export interface World {
   /** Tokens whose revocation was asked for, and users who asked to cancel all that is interrupted. */
   readonly revoking: Set<string>
   readonly cancelingAll: Set<string>
+  /** When nodes were killed or frozen, in milliseconds. */
+  readonly losses: Array<number>
+  /** Harmless tasks that failed because nodes were lost just when they were tried alone. */
+  readonly unlucky: Set<TaskId>
   /** When nodes met faults, in milliseconds. */
   readonly faults: Array<number>
+  /** Whether clients create tasks whose runs take down the node that offers them. */
+  readonly hasPoison: boolean
   /** Faults happen while this is true; without them all must come to a good end. */
   isRough: boolean
   /** When a node was last killed, frozen or started, in milliseconds; undefined while none is up and awake. */
@@ -67,7 +76,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
   const recorder = new Recorder()
   const scope = yield* Effect.scope
   const context = yield* Layer.build(
-    TaskRepositoryMemory.layer.pipe(
+    Layer.merge(TaskRepositoryMemory.layer, RecoveryTrialsMemory.layer).pipe(
       Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer]),
       Layer.fresh
     )
@@ -84,12 +93,16 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     webhooks: Context.get(context, WebhookStore),
     posts: new Map(),
     revocations: Context.get(context, RevocationRepository),
+    trials: Context.get(context, RecoveryTrials),
+    hasPoison: dice.chance(0.3),
     shards,
     notifications,
     acknowledged: new Map(),
     seen: new Map(),
     revoking: new Set(),
     cancelingAll: new Set(),
+    losses: [],
+    unlucky: new Set(),
     faults: [],
     isRough: true,
     calmSince: undefined,

@@ -18,6 +18,8 @@ export interface Outcome {
   readonly violation: Violation | undefined
   readonly tasks: number
   readonly kills: number
+  /** Tasks that failed by chance, as `Witness` says. */
+  readonly unlucky: number
   readonly timeline: () => string
 }
 
@@ -37,7 +39,6 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   const { dice, recorder } = world
   const nodes: Array<Node.Node> = []
   const up = () => nodes.filter(({ isUp }) => isUp)
-  const core = Core.make(world, up)
   let kills = 0
 
   const noteHealth = Effect.map(Clock.currentTimeMillis, (at) => {
@@ -52,6 +53,12 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
     if (started._tag === "Success") nodes.push(started.success)
     yield* noteHealth
   })
+
+  const core = Core.make(
+    world,
+    up,
+    Effect.suspend(() => Effect.forkIn(Effect.delay(startNode, Duration.millis(dice.between(500, 5000))), world.scope))
+  )
 
   const disturb = Effect.gen(function*() {
     const node = up().length === 0 ? undefined : dice.pick(up())
@@ -106,16 +113,19 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   if (run !== undefined) yield* recorder.violated(`run ${run.runId} of task ${run.taskId} goes on, and nobody stops it`)
   yield* pass(deliveryTime, () => WebhookTarget.isQuiet(world))
   yield* WebhookTarget.check(world)
-  yield* Witness.checkEnds(world, (sub, uuid) => {
+  const readEnds = Witness.checkEnds(world, (sub, uuid) => {
     const principal = { sub, tokenId: "jti:reader", issuedAt: null }
     const [node] = up()
     return node === undefined ? Effect.succeedNone : Effect.option(node.call(node.tasks.get(principal, uuid)))
   })
+  // After a violation time stands still, and a node that is frozen then never answers.
+  if (recorder.violation === undefined) yield* readEnds
   const outcome: Outcome = {
     seed,
     violation: recorder.violation,
     tasks: world.acknowledged.size,
     kills,
+    unlucky: world.unlucky.size,
     timeline: () => recorder.timeline()
   }
   return outcome

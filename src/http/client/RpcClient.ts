@@ -1,11 +1,11 @@
 /** The client of the internal interface: calls by HTTP or over one WebSocket, each with the bearer token. */
 import { Effect, Layer, Redacted, Schedule, Stream } from "effect"
-import { Headers } from "effect/http"
-import { RpcClient, RpcClientError, RpcMiddleware, RpcSerialization } from "effect/rpc"
+import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest } from "effect/http"
+import { RpcClient, RpcClientError, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket"
 import { isTerminal } from "../../domain/Task.ts"
 import { InternalRpc, path } from "../contract/Rpc.ts"
-import { RpcAuthorization } from "../contract/RpcMiddleware.ts"
+import { RpcUnauthorized } from "../contract/RpcErrors.ts"
 
 /** Where the service is, as in `http://127.0.0.1:3000`, and one of its `INTERNAL_TOKENS`. */
 export interface RpcOptions {
@@ -16,30 +16,86 @@ export interface RpcOptions {
 export const make = RpcClient.make(InternalRpc)
 export type InternalClient = Effect.Success<typeof make>
 
-const layerToken = (token: Redacted.Redacted) =>
-  RpcMiddleware.layerClient(
-    RpcAuthorization,
-    ({ next, request }) =>
-      next({ ...request, headers: Headers.set(request.headers, "authorization", `Bearer ${Redacted.value(token)}`) })
-  )
-
-/** Calls by `POST`; streams too, each as an answer of its own. */
-export const layerHttp = ({ token, url }: RpcOptions) =>
-  RpcClient.layerProtocolHttp({ url: url + path }).pipe(
-    Layer.provide(RpcSerialization.layerNdjson),
-    Layer.merge(layerToken(token))
-  )
-
-/** All calls over one WebSocket, which is opened again when it breaks. */
-export const layerWebSocket = ({ token, url }: RpcOptions) =>
-  RpcClient.layerProtocolSocket({ retryTransientErrors: true }).pipe(
-    Layer.provide([RpcSerialization.layerNdjson, Socket.layerWebSocket(url.replace(/^http/, "ws") + path)]),
-    Layer.merge(layerToken(token))
-  )
-
 const reconnect = Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("5 seconds")]).pipe(
   Schedule.jittered
 )
+
+const bearer = (token: Redacted.Redacted) => `Bearer ${Redacted.value(token)}`
+
+const unauthorized = new RpcUnauthorized({ message: "The token is missing or not one of INTERNAL_TOKENS." })
+
+/**
+ * The token is checked before a call is read, so its refusal is an answer of the transport. Calls fail with `Unauthorized` all
+ * the same, which is among the errors of each of them.
+ */
+const withRefusals = (isRefusal: (error: RpcClientError.RpcClientError) => boolean) => {
+  const translate = (error: RpcClientError.RpcClientError) =>
+    isRefusal(error) ? unauthorized as unknown as RpcClientError.RpcClientError : error
+  return Layer.effect(
+    RpcClient.Protocol,
+    Effect.map(RpcClient.Protocol, (protocol) =>
+      RpcClient.Protocol.of({
+        ...protocol,
+        run: (clientId, receive) =>
+          protocol.run(clientId, (message) =>
+            receive(
+              message._tag === "ClientProtocolError" ? { ...message, error: translate(message.error) } : message
+            )),
+        send: (...call) => Effect.mapError(protocol.send(...call), translate)
+      }))
+  )
+}
+
+const isUnauthorized = ({ reason }: RpcClientError.RpcClientError) =>
+  reason._tag === "HttpError" &&
+  reason.kind === "StatusCodeError" &&
+  (reason.cause as HttpClientError.StatusCodeError).response.status === 401
+
+/** Calls by `POST`; streams too, each as an answer of its own. */
+export const layerHttp = ({ token, url }: RpcOptions) => {
+  const layerClient = Layer.effect(
+    HttpClient.HttpClient,
+    Effect.map(HttpClient.HttpClient, (client) =>
+      client.pipe(
+        HttpClient.mapRequest(HttpClientRequest.setHeader("authorization", bearer(token))),
+        HttpClient.filterStatusOk
+      ))
+  )
+  return withRefusals(isUnauthorized).pipe(
+    Layer.provide(RpcClient.layerProtocolHttp({ url: url + path })),
+    Layer.provide([RpcSerialization.layerNdjson, layerClient])
+  )
+}
+
+/**
+ * All calls over one WebSocket, which is opened again when it breaks. It needs a constructor that can send headers, such as
+ * `NodeSocket.layerWebSocketConstructor`; browsers have none.
+ */
+export const layerWebSocket = ({ token, url }: RpcOptions) =>
+  Layer.unwrap(Effect.map(HttpClient.HttpClient, (client) => {
+    const headers = { authorization: bearer(token) }
+    let isRefused = false
+    // WebSocket constructors do not report why a handshake failed, so a plain GET checks the token.
+    const isTokenGood = client.get(url + path, { headers }).pipe(
+      Effect.map(({ status }) => {
+        isRefused = status === 401
+        return !isRefused
+      }),
+      Effect.orElseSucceed(() => true)
+    )
+    const retryPolicy = reconnect.pipe(
+      Schedule.while(({ input }: { readonly input: Socket.SocketError }) =>
+        input.reason._tag === "SocketOpenError" ? isTokenGood : Effect.succeed(true)
+      )
+    )
+    return withRefusals(() => isRefused).pipe(
+      Layer.provide(RpcClient.layerProtocolSocket({ retryTransientErrors: true, retryPolicy })),
+      Layer.provide([
+        RpcSerialization.layerNdjson,
+        Socket.layerWebSocket(url.replace(/^http/, "ws") + path, { headers })
+      ])
+    )
+  })).pipe(Layer.provide(FetchHttpClient.layer))
 
 /** `Tasks.watch` that resumes by itself where it broke off, until the task has ended and all was told. */
 export const follow = (

@@ -42,6 +42,9 @@ const room = { total: 2 * Limits.jsonBodyBytes, perHolder: Limits.jsonBodyBytes 
 /** From its decoding to its answer a large body takes several times its size: one at a time. */
 const work = { total: 1, perHolder: 1 }
 
+/** How often the text of an accepted body is copied, about. */
+const copies = 4
+
 /** For room, and again for work. */
 const patience = Duration.seconds(60)
 
@@ -194,11 +197,14 @@ export class BodyReader extends Context.Service<BodyReader, {
         holder: string
       ) {
         const bytes = incoming.bytes()
-        const isSmall = bytes.length <= smallBytes && incoming.valueCount() <= smallValues
+        const size = bytes.length
+        const isSmall = size <= smallBytes && incoming.valueCount() <= smallValues
         if (isSmall || largeBodies === undefined) {
           return yield* Effect.provideService(decodeBytes(bodies[name], bytes, operation), Digest.Digest, digest)
         }
         yield* take(works, holder, 1)
+        // By the end its text has been copied on its way to the database and the core.
+        yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * size)))
         return yield* largeBodies.decode(name, bytes, operation)
       })
 

@@ -1,11 +1,15 @@
-/** The check behind `contract/RpcMiddleware`. Faults are logged here and answered without internals. */
-import { Cause, Effect, Layer, type Redacted } from "effect"
+/** Who may use `/rpc`, and the faults of its calls: they are logged here and answered without internals. */
+import { Cause, Context, Effect, Layer, type Redacted } from "effect"
+import type { HttpServerRequest } from "effect/http"
 import { isStoreUnavailable } from "../../services/Persistently.ts"
-import { InternalFailure, RpcUnauthorized, Unavailable } from "../contract/RpcErrors.ts"
+import { InternalFailure, Unavailable } from "../contract/RpcErrors.ts"
 import { RpcAuthorization } from "../contract/RpcMiddleware.ts"
 import { isOneOf } from "./Authorization.ts"
 
-const unauthorized = new RpcUnauthorized({ message: "The token is missing or not one of INTERNAL_TOKENS." })
+/** Whether a request carries one of `INTERNAL_TOKENS`. It holds for all calls of the request or of its WebSocket. */
+export class RpcAccess extends Context.Service<RpcAccess, {
+  readonly isGranted: (request: HttpServerRequest.HttpServerRequest) => boolean
+}>()("async-task-service/http/handlers/RpcAuthorization/RpcAccess") {}
 
 const failureOf = (cause: Cause.Cause<unknown>) =>
   isStoreUnavailable(Cause.squash(cause))
@@ -14,16 +18,24 @@ const failureOf = (cause: Cause.Cause<unknown>) =>
 
 const isFault = (cause: Cause.Cause<unknown>) => Cause.hasDies(cause) && !Cause.hasInterrupts(cause)
 
+const layerFaults = Layer.succeed(
+  RpcAuthorization,
+  RpcAuthorization.of((effect, { rpc }) =>
+    Effect.catchCauseIf(
+      effect,
+      isFault,
+      (cause) => Effect.andThen(Effect.logError(`the call ${rpc._tag} failed`, cause), Effect.fail(failureOf(cause)))
+    )
+  )
+)
+
 export const layer = (tokens: ReadonlyArray<Redacted.Redacted>) =>
-  Layer.succeed(
-    RpcAuthorization,
-    RpcAuthorization.of((effect, { headers, rpc }) => {
-      const [, credential = ""] = /^bearer +(.+)$/i.exec(headers["authorization"] ?? "") ?? []
-      if (!isOneOf(tokens, credential)) return Effect.fail(unauthorized)
-      return Effect.catchCauseIf(
-        effect,
-        isFault,
-        (cause) => Effect.andThen(Effect.logError(`the call ${rpc._tag} failed`, cause), Effect.fail(failureOf(cause)))
-      )
+  Layer.merge(
+    layerFaults,
+    Layer.succeed(RpcAccess, {
+      isGranted: ({ headers }) => {
+        const [, credential = ""] = /^bearer +(.+)$/i.exec(headers["authorization"] ?? "") ?? []
+        return isOneOf(tokens, credential)
+      }
     })
   )

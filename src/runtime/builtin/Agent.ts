@@ -2,7 +2,7 @@
  * One turn of a model: rounds of calling it and answering its tools, until it has no more calls of our own. Calls of the
  * client's tools end the turn; a call with wrong arguments is answered to the model and reaches nobody else.
  */
-import { Array as Arr, Effect, JsonSchema, Predicate, Schedule, Schema, SchemaRepresentation, Stream } from "effect"
+import { Array as Arr, Effect, Predicate, Schedule, Schema, Stream } from "effect"
 import { type AiError, type LanguageModel, type Response, Tool, Toolkit } from "effect/ai"
 import type { CreateTurn, TurnLine } from "../../domain/AssistantProtocol.ts"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
@@ -10,7 +10,8 @@ import { ClientTool } from "../../domain/TaskRequest.ts"
 import type { ToolCall } from "../../domain/ToolCall.ts"
 import * as Conversation from "./Conversation.ts"
 import type { Message, Turn } from "./Conversation.ts"
-import { retry } from "./OpenAiModel.ts"
+import { retry, tooLong } from "./OpenAiModel.ts"
+import { problemsOf } from "./ToolArguments.ts"
 
 /** What a call is answered: to the model, and to the client beside the model's words. */
 export interface ToolAnswer {
@@ -44,10 +45,17 @@ export interface Agent {
 /** The turn was given up; the message is safe to show. */
 class TurnFailed extends Schema.TaggedError<TurnFailed>()("TurnFailed", { message: Schema.String }) {}
 
+/** Characters of one answer of the model. */
 const maxCharacters = 1_000_000
 
-/** How often a turn's progress is told. */
-const progressInterval = "1 second"
+/** Characters that a turn may add to its conversation: what the model says, its tool calls and their answers. */
+const maxAddedCharacters = 8_000_000
+
+/** Messages and tool calls of a conversation; each costs time in every round. */
+const maxMessages = 10_000
+
+/** Characters of a turn that one second of progress may repeat: a larger turn is reported less often. */
+const progressCharacters = 1024 * 1024
 
 /** Own tools of one round that run at once. */
 const toolConcurrency = 4
@@ -64,18 +72,11 @@ const reasons: { readonly [Tag in AiError.AiErrorReason["_tag"]]?: Reason } = {
 /** What a client may read of a failure; a provider's own words stay in the log. */
 const reasonOf = (error: Failure): Reason => {
   if (error._tag === "TurnFailed") return { message: error.message }
-  return error._tag === "AiError" ? reasons[error.reason._tag] ?? {} : {}
-}
-
-/** Checks arguments by a client's JSON Schema. One that cannot be read checks nothing; patterns are not run. */
-const validatorOf = ({ parameters }: ClientTool): (given: unknown) => Effect.Effect<unknown, Schema.SchemaError> => {
-  try {
-    const document = JsonSchema.fromSchemaDraft2020_12(parameters ?? {})
-    const schema = SchemaRepresentation.fromJsonSchemaDocument(document, { patterns: "ignore" })
-    return Schema.decodeUnknownEffect(schema as Schema.Codec<unknown>, { errors: "all", onExcessProperty: "error" })
-  } catch {
-    return Effect.succeed
-  }
+  if (error._tag !== "AiError") return {}
+  const { reason } = error
+  return reason._tag === "UnknownError" && reason.description === tooLong
+    ? { message: tooLong }
+    : reasons[reason._tag] ?? {}
 }
 
 const isClientTool = Schema.is(ClientTool)
@@ -108,8 +109,8 @@ export const run = (
   before: Turn | undefined
 ) => {
   const clientTools = request.client_tools.filter(isClientTool)
-  const validators = new Map(clientTools.map((tool) => [tool.name, validatorOf(tool)]))
-  const ownTools = new Map(agent.tools.flatMap((own) => validators.has(own.tool.name) ? [] : [[own.tool.name, own]]))
+  const schemas = new Map(clientTools.map(({ name, parameters }) => [name, parameters ?? {}]))
+  const ownTools = new Map(agent.tools.flatMap((own) => schemas.has(own.tool.name) ? [] : [[own.tool.name, own]]))
   const toolkit = Toolkit.make(...clientTools.map(toTool), ...Array.from(ownTools.values(), ({ tool }) => tool))
 
   let messages = conversation
@@ -118,6 +119,8 @@ export const run = (
   let said = ""
   let isSaying = false
   let finish = "in_progress"
+  const startSize = JSON.stringify(conversation).length
+  let added = 0
 
   const turn = (): Turn => ({
     output: [...(said === "" ? [] : [{ type: "text", text: said }]), ...images],
@@ -155,7 +158,7 @@ export const run = (
             if (part.type === "tool-call") calls.push(toCall(part.id, part.name, part.params))
             if (part.type === "finish") reason = add(part)
           }
-          return said.length > maxCharacters ? new TurnFailed({ message: "The answer is too long" }) : Effect.void
+          return said.length > maxCharacters ? new TurnFailed({ message: tooLong }) : Effect.void
         }))
       return { calls, reason }
     },
@@ -168,8 +171,13 @@ export const run = (
       if (unreadable in call.arguments) {
         return yield* new ToolFailed({ message: "The arguments are not a JSON object." })
       }
-      const validate = validators.get(call.name)
-      if (validate !== undefined) return yield* Effect.as(validate(call.arguments), undefined)
+      const schema = schemas.get(call.name)
+      if (schema !== undefined) {
+        // Checks of many calls are one turn of the event loop each.
+        yield* Effect.yieldNow
+        const problems = problemsOf(schema, call.arguments)
+        return problems.length === 0 ? undefined : yield* new ToolFailed({ message: problems.join("\n") })
+      }
       const own = ownTools.get(call.name)
       return yield* own?.run(call.arguments) ?? new ToolFailed({ message: `There is no tool ${call.name}.` })
     },
@@ -179,6 +187,9 @@ export const run = (
   const rounds: () => Effect.Effect<TurnLine, Failure> = Effect.fnUntraced(function*() {
     if (Conversation.roundsOf(messages) >= agent.maxRounds) {
       return yield* new TurnFailed({ message: `The assistant did not finish within ${agent.maxRounds} rounds` })
+    }
+    if (Conversation.lengthOf(messages) > maxMessages) {
+      return yield* new TurnFailed({ message: "The conversation has too many messages" })
     }
     const { calls, reason } = yield* callModel()
     const reply = { role: "assistant", content: said } as const
@@ -194,13 +205,16 @@ export const run = (
     const answered = Arr.zip(calls, answers).flatMap(([{ id }, given]) => given === undefined ? [] : [{ id, ...given }])
     messages = [...messages, ...answered.map(({ content, id, isError }) => Conversation.answerTo(id, content, isError))]
     images = [...images, ...answered.map(({ output }) => output).filter(Predicate.isNotUndefined)]
+    added += JSON.stringify([said, calls, answers]).length
+    if (added > maxAddedCharacters) return yield* new TurnFailed({ message: tooLong })
     if (!Arr.isArrayNonEmpty(pending)) return yield* rounds()
     finish = "tool_calls"
     return { type: "tool_calls", tool_calls: pending, turn: turn() }
   })
 
-  /** The turn so far, whenever it has grown, but not too often. */
-  const progress = Stream.fromSchedule(Schedule.spaced(progressInterval)).pipe(
+  /** The turn so far, whenever it has grown: once a second at most, and at most `progressCharacters` a second. */
+  const progress = Stream.fromSchedule(Schedule.spaced("1 second")).pipe(
+    Stream.filter((second) => second % Math.ceil((1 + startSize + added + said.length) / progressCharacters) === 0),
     Stream.map(() => `${messages.length} ${said.length}`),
     Stream.changes,
     Stream.filter((seen) => seen !== `${conversation.length} 0`),

@@ -1,7 +1,6 @@
 /** The tools that the built-in backend runs for a model: reading the files of a conversation, and drawing. */
 import { Effect, Schema, Stream } from "effect"
 import { Tool } from "effect/ai"
-import { Base64 } from "effect/encoding"
 import { HttpClient } from "effect/http"
 import { imageFormatOf } from "../../domain/FileFormat.ts"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
@@ -49,7 +48,7 @@ const own = <S extends Schema.Codec<any, any>>(
 /** The media type of a file that can be shown to a model as an image. */
 const imageTypeOf = ({ format = "" }: FoundFile) => imageTypes[format]
 
-export const readFile = (storage: FileStorage, reader: FileReader): OwnTool =>
+export const readFile = (storage: FileStorage, reader: FileReader, user: string): OwnTool =>
   own(
     "read_file",
     "Reads a file that the user attached: text, PDF, Word and Excel as text, an image as an image.",
@@ -59,7 +58,7 @@ export const readFile = (storage: FileStorage, reader: FileReader): OwnTool =>
       const { name, size } = file
       const mime_type = imageTypeOf(file)
       if (mime_type === undefined) {
-        const { text, total } = yield* reader.read(file, offset, charactersAtOnce)
+        const { text, total } = yield* reader.read(file, offset, charactersAtOnce, user)
         const end = offset + text.length
         const more = end < total ? `\n\n[${end} of ${total} characters; go on with offset ${end}]` : ""
         return { content: text + more }
@@ -77,19 +76,26 @@ export const loadImage = (storage: FileStorage): LoadImage =>
     const file = yield* storage.find(id)
     const mediaType = imageTypeOf(file)
     if (mediaType === undefined || file.size > maxImageBytes) return undefined
-    return { type: "file" as const, mediaType, data: Base64.encode(yield* storage.read(file)) }
+    return { type: "file" as const, mediaType, data: Buffer.from(yield* storage.read(file)).toString("base64") }
   }, Effect.orElseSucceed(() => undefined))
 
-/** Keeps an image that was made here; it belongs into a turn's `output` as it is. */
-export const keepImage = Effect.fnUntraced(function*(storage: FileStorage, name: string, bytes: Uint8Array) {
-  const format = imageFormatOf(bytes)
-  if (format === undefined) return yield* new ToolFailed({ message: "What was made is not an image." })
-  const file = yield* storage.store(`${name}.${format}`, imageTypes[format] ?? "", Stream.make(bytes))
-  const item: JsonObject = { type: "image", file }
-  return item
-})
+/** Stores an image that was made here for a user; it belongs into a turn's `output` as it is. */
+export const keepImage = Effect.fnUntraced(
+  function*(storage: FileStorage, user: string, name: string, bytes: Uint8Array) {
+    const format = imageFormatOf(bytes)
+    if (format === undefined) return yield* new ToolFailed({ message: "What was made is not an image." })
+    const file = yield* storage.store(user, `${name}.${format}`, imageTypes[format] ?? "", Stream.make(bytes))
+    const item: JsonObject = { type: "image", file }
+    return item
+  }
+)
 
-export const generateImage = (storage: FileStorage, http: HttpClient.HttpClient, endpoint: Endpoint): OwnTool =>
+export const generateImage = (
+  storage: FileStorage,
+  user: string,
+  http: HttpClient.HttpClient,
+  endpoint: Endpoint
+): OwnTool =>
   own(
     "generate_image",
     "Draws an image, which the user then sees beside your answer.",
@@ -97,9 +103,11 @@ export const generateImage = (storage: FileStorage, http: HttpClient.HttpClient,
     ({ prompt }) =>
       OpenAiMedia.generateImage(endpoint, prompt).pipe(
         Effect.provideService(HttpClient.HttpClient, http),
-        Effect.flatMap((bytes) => keepImage(storage, "image", bytes)),
+        Effect.flatMap((bytes) => keepImage(storage, user, "image", bytes)),
         Effect.tapError((error) => Effect.logWarning("an image was not made", error)),
         Effect.map((output) => ({ content: "The image was made and is shown to the user.", output })),
-        Effect.mapError(() => new ToolFailed({ message: "The image could not be made." }))
+        Effect.mapError((error) =>
+          new ToolFailed({ message: error._tag === "StorageFull" ? error.message : "The image could not be made." })
+        )
       )
   )

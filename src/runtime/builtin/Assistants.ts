@@ -65,7 +65,7 @@ const toAssistant = (definition: Definition, environment: Environment) => {
   const endpoints = (configurations: Definition["image_generators"] = []) =>
     new Map(configurations.map(({ api_key_env, base_url, id, model, parameters = {} }): [number, Endpoint] => {
       const apiKey = UndefinedOr.map(api_key_env, (variable) => Redacted.make(environment[variable] ?? ""))
-      return [id, { baseUrl: base_url.replace(/\/+$/, ""), apiKey, model, parameters }]
+      return [id, { baseUrl: base_url.replace(/(?<!\/)\/+$/, ""), apiKey, model, parameters }]
     }))
   return {
     id: definition.id,

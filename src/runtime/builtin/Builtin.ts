@@ -3,18 +3,26 @@ import { NodeHttpClient, NodeHttpServer } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import * as path from "node:path"
+import * as Limits from "../../domain/Limits.ts"
+import { TokenVerifier } from "../../services/TokenVerifier.ts"
 import type { AppConfig } from "../AppConfig.ts"
 import * as HttpListener from "../HttpListener.ts"
 import * as PooledRandom from "../PooledRandom.ts"
 import * as Assistants from "./Assistants.ts"
+import * as BackendUsers from "./BackendUsers.ts"
+import type { FindUser } from "./BackendUsers.ts"
 import * as BuiltinBackend from "./BuiltinBackend.ts"
 import * as BuiltinCore from "./BuiltinCore.ts"
 import * as Chats from "./Chats.ts"
 import * as FileReader from "./FileReader.ts"
 import * as FileStorage from "./FileStorage.ts"
+import * as StorageQuota from "./StorageQuota.ts"
 
 /** Id of the assistant that `OPENAI_BASE_URL` makes. */
 export const generalAssistantId = 10
+
+/** Chats of one user that are kept, however few tasks a user may have. */
+const minChats = 20
 
 const assistantsOf = ({ assistantsFile, model }: AppConfig) =>
   assistantsFile !== undefined
@@ -22,22 +30,30 @@ const assistantsOf = ({ assistantsFile, model }: AppConfig) =>
     : Effect.succeed({ current: Effect.succeed(Assistants.general(generalAssistantId, model)) })
 
 /** The backend's routes for the gateway and the core, and the storage that is everyone's. */
-export const backend = Effect.fnUntraced(function*(config: AppConfig) {
-  const storage = yield* FileStorage.make(path.join(config.dataDir, "storage"))
+export const backend = Effect.fnUntraced(function*(config: AppConfig, findUser: FindUser = BackendUsers.trusted) {
+  const quota = StorageQuota.make({
+    directory: path.join(config.dataDir, "storage-usage"),
+    userBytes: config.storageQuota,
+    freeBytes: Limits.freeDiskBytes
+  })
+  const storage = yield* FileStorage.make({ root: path.join(config.dataDir, "storage"), quota })
+  const maxChats = Math.max(minChats, config.maxActiveTasks)
   const routes = BuiltinBackend.layer({
     storage,
     storageUrl: `${config.publicUrl}/storage`,
     reader: FileReader.make(),
-    chats: yield* Chats.make(path.join(config.dataDir, "chats")),
+    chats: yield* Chats.make({ root: path.join(config.dataDir, "chats"), maxChats, quota }),
     assistants: (yield* assistantsOf(config)).current,
     hasDemo: config.assistantsFile === undefined,
-    transcription: config.transcription
+    transcription: config.transcription,
+    findUser
   })
   return { routes, storageRoutes: storage.publicRoutes }
 })
 
-export const core = (config: AppConfig, backendUrl: string) =>
-  BuiltinCore.layer({ backendUrl, internalToken: config.internalTokens[0], token: config.coreToken })
+/** `eventsOrigin` is the only one to which events are sent; undefined is any port of loopback. */
+export const core = (config: AppConfig, backendUrl: string, eventsOrigin: string | undefined) =>
+  BuiltinCore.layer({ backendUrl, eventsOrigin, internalToken: config.internalTokens[0], token: config.coreToken })
 
 const health = HttpRouter.use((router) =>
   router.add("GET", "/healthz", HttpServerResponse.jsonUnsafe({ status: "ok" }))
@@ -45,8 +61,12 @@ const health = HttpRouter.use((router) =>
 
 const routesOf = (part: "core" | "backend", config: AppConfig) =>
   part === "core"
-    ? core(config, config.assistantBackendUrl ?? "")
-    : Layer.unwrap(Effect.map(backend(config), ({ routes, storageRoutes }) => Layer.mergeAll(routes, storageRoutes)))
+    ? core(config, config.assistantBackendUrl ?? "", config.eventsOrigin)
+    : Layer.unwrap(Effect.gen(function*() {
+      const findUser = BackendUsers.verified(yield* TokenVerifier)
+      const { routes, storageRoutes } = yield* backend(config, findUser)
+      return Layer.mergeAll(routes, storageRoutes)
+    })).pipe(Layer.provide(TokenVerifier.layer(config.tokenRules)))
 
 /** One of the two alone on HOST and PORT: `serve --only core`, `serve --only backend`. */
 export const layerAlone = (part: "core" | "backend", config: AppConfig) =>

@@ -10,6 +10,7 @@ import { CreateChat, CreateTranscription, CreateTurn, type TurnLine } from "../.
 import * as Agent from "./Agent.ts"
 import * as AgentTools from "./AgentTools.ts"
 import * as Assistants from "./Assistants.ts"
+import type { FindUser } from "./BackendUsers.ts"
 import type { Chats } from "./Chats.ts"
 import * as Conversation from "./Conversation.ts"
 import * as DemoAssistants from "./DemoAssistants.ts"
@@ -29,6 +30,7 @@ export interface BackendOptions {
   /** Whether the demo assistants answer to their ids. */
   readonly hasDemo: boolean
   readonly transcription: OpenAiModel.Endpoint | undefined
+  readonly findUser: FindUser
 }
 
 /** What the transcription wire takes at most. */
@@ -41,9 +43,10 @@ const paymentRequired = answer(402, { message: "Payment required." })
 const noSuchAssistant = answer(404, { message: "No such assistant." })
 
 /** The private half of the wire, which the gateway and the core call. */
-export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl, transcription }: BackendOptions) =>
+export const layer = (options: BackendOptions) =>
   HttpRouter.use((router) =>
     Effect.gen(function*() {
+      const { assistants, chats, findUser, hasDemo, reader, storage, storageUrl, transcription } = options
       const random = yield* SecureRandom.SecureRandom
       const http = yield* HttpClient.HttpClient
       const demo = hasDemo ? DemoAssistants.make(storage, reader) : new Map<number, DemoAssistants.DemoAssistant>()
@@ -57,7 +60,12 @@ export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl,
         return answer(201, { id: `${configuration}-${yield* random.uuidV4()}` })
       })
 
-      const agentOf = Effect.fnUntraced(function*(assistant: Assistants.Assistant, modelId: number, imageId: number) {
+      const agentOf = Effect.fnUntraced(function*(
+        user: string,
+        assistant: Assistants.Assistant,
+        modelId: number,
+        imageId: number
+      ) {
         const endpoint = Assistants.pick(assistant.models, modelId)
         const generator = Assistants.pick(assistant.imageGenerators, imageId)
         if (endpoint === undefined) return yield* Effect.die(`assistant ${assistant.id} has no model`)
@@ -67,8 +75,8 @@ export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl,
           instructions: assistant.instructions,
           maxRounds: assistant.maxRounds,
           tools: [
-            AgentTools.readFile(storage, reader),
-            ...(generator === undefined ? [] : [AgentTools.generateImage(storage, http, generator)])
+            AgentTools.readFile(storage, reader, user),
+            ...(generator === undefined ? [] : [AgentTools.generateImage(storage, user, http, generator)])
           ],
           loadImage: AgentTools.loadImage(storage)
         }
@@ -77,25 +85,30 @@ export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl,
 
       /** The lines of a turn; undefined when there is no such chat, or results come for calls that it did not make. */
       const linesOf = Effect.fnUntraced(function*(
+        user: string,
         chatId: string,
         request: CreateTurn
       ): Effect.fn.Return<Stream.Stream<TurnLine> | undefined> {
         const [assistantId = 0, modelId = 0, imageId = 0] = chatPattern.exec(chatId)?.slice(1).map(Number) ?? []
         const assistant = (yield* assistants).get(assistantId)
-        if (assistant === undefined || demo.has(assistantId)) return demo.get(assistantId)?.(request)
-        const agent = yield* agentOf(assistant, modelId, imageId)
+        if (assistant === undefined || demo.has(assistantId)) return demo.get(assistantId)?.(request, user)
+        const agent = yield* agentOf(user, assistant, modelId, imageId)
         const results = request.tool_results ?? []
         const before = results.length === 0 ? undefined : yield* chats.load(chatId)
         const conversation = results.length === 0
           ? Conversation.start(request)
           : Conversation.resume(before?.messages ?? [], results)
-        return conversation && Stream.tap(Agent.run(agent, request, conversation, before), (line) =>
-          line.type === "tool_calls" ? chats.save(chatId, line.turn as Conversation.Turn) : Effect.void)
+        return conversation &&
+          Stream.tap(
+            Agent.run(agent, request, conversation, before),
+            (line) =>
+              line.type === "tool_calls" ? chats.save(user, chatId, line.turn as Conversation.Turn) : Effect.void
+          )
       })
 
-      const createTurn = Effect.gen(function*() {
+      const createTurn = Effect.fnUntraced(function*(user: string) {
         const { chatId = "" } = yield* HttpRouter.params
-        const lines = yield* linesOf(chatId, yield* JsonCalls.read(CreateTurn))
+        const lines = yield* linesOf(user, chatId, yield* JsonCalls.read(CreateTurn))
         if (lines === undefined) {
           return answer(404, { message: "No such chat, or no such calls in it." })
         }
@@ -117,8 +130,7 @@ export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl,
       }).pipe(
         Effect.provideService(HttpClient.HttpClient, http),
         Effect.catchTags({
-          FileMissing: ({ message }) =>
-            Effect.succeed(answer(404, { message })),
+          FileMissing: ({ message }) => Effect.succeed(answer(404, { message })),
           AiError: (error) =>
             Effect.as(
               Effect.logWarning("a recording was not transcribed", error),
@@ -127,14 +139,11 @@ export const layer = ({ assistants, chats, hasDemo, reader, storage, storageUrl,
         })
       )
 
-      // Every call comes with the user's own token; whether it is valid the service has seen to.
-      const handler = JsonCalls.handler((token) =>
-        token !== ""
-      )
-      yield* router.add("POST", "/chats", handler(createChat))
+      const handler = JsonCalls.handler(findUser)
+      yield* router.add("POST", "/chats", handler(() => createChat))
       yield* router.add("POST", "/chats/:chatId/turns", handler(createTurn))
-      yield* router.add("POST", "/transcriptions", handler(createTranscription))
-      yield* router.add("GET", "/storage/base", handler(Effect.succeed(answer(200, { url: storageUrl }))))
+      yield* router.add("POST", "/transcriptions", handler(() => createTranscription))
+      yield* router.add("GET", "/storage/base", handler(() => Effect.succeed(answer(200, { url: storageUrl }))))
       yield* router.add("POST", "/files", handler(storage.upload))
     })
   )

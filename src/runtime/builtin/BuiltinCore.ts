@@ -11,14 +11,17 @@ import { Chat, Transcription, TurnLine } from "../../domain/AssistantProtocol.ts
 import { type CoreEvent, FailureCode, StartRun } from "../../domain/CoreProtocol.ts"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
 import { VoiceItem } from "../../domain/TaskRequest.ts"
+import * as BoundedBody from "./BoundedBody.ts"
 import * as JsonCalls from "./JsonCalls.ts"
 
 export interface CoreOptions {
   readonly backendUrl: string
   /** Sent with every event. */
   readonly internalToken: Redacted.Redacted
-  /** Expected with every call, when there is one. */
+  /** Expected with every call; without one every call is refused. */
   readonly token: Redacted.Redacted | undefined
+  /** The service's origin, to which alone events and their token are sent; undefined is any port of loopback. */
+  readonly eventsOrigin: string | undefined
 }
 
 /** A run failed, in the words of the wire; the message is safe to show. */
@@ -26,6 +29,15 @@ class RunFailed extends Schema.TaggedError<RunFailed>()("RunFailed", {
   code: FailureCode,
   message: Schema.NullOr(Schema.String)
 }) {}
+
+const isLoopback = ({ hostname }: URL) => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
+
+/** Whether events of a run may go to `url`: whoever else receives them has the internal token. */
+const isEventsUrl = (url: string, origin: string | undefined) => {
+  const parsed = URL.parse(url)
+  return parsed !== null && /^https?:$/.test(parsed.protocol)
+    && (origin === undefined ? isLoopback(parsed) : parsed.origin === origin)
+}
 
 const digestOf = (text: string) => createHash("sha256").update(text).digest()
 
@@ -90,7 +102,10 @@ const eventRetry = Schedule.min([Schedule.exponential("100 millis"), Schedule.sp
 /** Bytes of one line of a turn. */
 const maxLineBytes = 64 * 1024 * 1024
 
-export const layer = ({ backendUrl, internalToken, token }: CoreOptions) =>
+/** Bytes of the backend's answer to a call other than a turn. */
+const maxAnswerBytes = 1024 * 1024
+
+export const layer = ({ backendUrl, eventsOrigin, internalToken, token }: CoreOptions) =>
   HttpRouter.use((router) =>
     Effect.gen(function*() {
       const http = yield* HttpClient.HttpClient
@@ -105,7 +120,8 @@ export const layer = ({ backendUrl, internalToken, token }: CoreOptions) =>
           HttpClientRequest.bodyJsonUnsafe({ ...event, task_id, run_id, event_id: yield* random.uuidV4() })
         )
         return yield* http.execute(request).pipe(
-          Effect.tap((response) => response.text),
+          // Only the status matters; the body is read so that the connection can be used again.
+          Effect.tap((response) => Effect.ignore(BoundedBody.readBytes(response, maxAnswerBytes))),
           Effect.flatMap(HttpClientResponse.filterStatus((status) => status < 500 && status !== 429)),
           Effect.timeout("10 seconds"),
           Effect.retry(eventRetry),
@@ -131,12 +147,12 @@ export const layer = ({ backendUrl, internalToken, token }: CoreOptions) =>
         if (run.resume !== null) return yield* Schema.decodeUnknownEffect(RunState)(run.resume.state)
         const { assistant_id, image_generator_id, llm_model_id } = run
         const response = yield* call(run, "/chats", { assistant_id, image_generator_id, llm_model_id })
-        return { chat_id: (yield* HttpClientResponse.schemaBodyJson(Chat)(response)).id, transcriptions: [] }
+        return { chat_id: (yield* BoundedBody.readJson(response, Chat, maxAnswerBytes)).id, transcriptions: [] }
       })
 
       const transcribe = Effect.fnUntraced(function*(run: StartRun, id: string) {
         const response = yield* call(run, "/transcriptions", { file: { id } }, unheard)
-        return { id, text: (yield* HttpClientResponse.schemaBodyJson(Transcription)(response)).text }
+        return { id, text: (yield* BoundedBody.readJson(response, Transcription, maxAnswerBytes)).text }
       })
 
       /** One run, from the chat to the last line of its turn; it ends early when the service no longer wants it. */
@@ -183,6 +199,10 @@ export const layer = ({ backendUrl, internalToken, token }: CoreOptions) =>
 
       const start = Effect.gen(function*() {
         const run = yield* JsonCalls.read(StartRun)
+        if (!isEventsUrl(run.events_url, eventsOrigin)) {
+          const message = "Must be a URL of the service, as the core knows it by PUBLIC_URL"
+          return JsonCalls.answer(422, { message, errors: { events_url: [message] } })
+        }
         yield* FiberMap.run(runs, run.run_id, supervise(run), { onlyIfMissing: true })
         return HttpServerResponse.empty({ status: 202 })
       })
@@ -195,8 +215,10 @@ export const layer = ({ backendUrl, internalToken, token }: CoreOptions) =>
       })
 
       const expected = token === undefined ? undefined : digestOf(Redacted.value(token))
-      const handler = JsonCalls.handler((given) => expected === undefined || timingSafeEqual(digestOf(given), expected))
-      yield* router.add("POST", "/runs", handler(start))
-      yield* router.add("POST", "/runs/:runId/stop", handler(stop))
+      const handler = JsonCalls.handler((given) =>
+        Effect.sync(() => expected !== undefined && timingSafeEqual(digestOf(given), expected) ? true : undefined)
+      )
+      yield* router.add("POST", "/runs", handler(() => start))
+      yield* router.add("POST", "/runs/:runId/stop", handler(() => stop))
     })
   )

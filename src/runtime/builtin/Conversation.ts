@@ -80,6 +80,9 @@ const toText = (part: JsonObject): string => {
 
 const textOf = (content: Schema.Json | undefined) => partsOf(content).map(toText).join("\n")
 
+/** Characters of base64 in one prompt; images beyond it are only named. */
+const maxImageCharacters = 24 * 1024 * 1024
+
 const toResult = Effect.fnUntraced(function*(
   { id, name }: ToolCall,
   { content, is_error }: Message,
@@ -98,12 +101,36 @@ const toResult = Effect.fnUntraced(function*(
   return result
 })
 
+/** For each message, the answers to its calls: the first one after it that names the call. */
+const answersIn = (messages: ReadonlyArray<Message>) => {
+  const later = new Map<string, Message>()
+  return messages.map((_, place) => {
+    const message = messages[messages.length - 1 - place]!
+    const answers = message.tool_calls?.map(({ id }) => later.get(id)) ?? []
+    if (message.tool_call_id != null) later.set(message.tool_call_id, message)
+    return answers
+  }).toReversed()
+}
+
+/** Messages and tool calls of a conversation. */
+export const lengthOf = (messages: ReadonlyArray<Message>): number =>
+  messages.reduce((sum, { tool_calls }) => sum + 1 + (tool_calls?.length ?? 0), 0)
+
 /** The prompt; every call in it has its result, and no result is without its call, whatever a client sent. */
 export const toPrompt = Effect.fnUntraced(function*(
   instructions: string,
   messages: ReadonlyArray<Message>,
   loadImage: LoadImage
 ) {
+  const answers = answersIn(messages)
+  let imageCharacters = 0
+  const loadWithin: LoadImage = (file) =>
+    imageCharacters >= maxImageCharacters
+      ? Effect.succeed(undefined)
+      : Effect.tap(loadImage(file), (image) => {
+        imageCharacters += Predicate.isString(image?.data) ? image.data.length : 0
+        return Effect.void
+      })
   const prompt: Array<Prompt.MessageEncoded> = instructions === "" ? [] : [{ role: "system", content: instructions }]
   for (const [index, { content, role, tool_calls }] of messages.entries()) {
     const calls = tool_calls ?? []
@@ -119,10 +146,10 @@ export const toPrompt = Effect.fnUntraced(function*(
         const asked = calls.map(({ arguments: params, id, name }) => ({ type: "tool-call", id, name, params }) as const)
         prompt.push({ role, content: [text, ...asked] })
         if (calls.length === 0) break
-        const results = yield* Effect.forEach(calls, (call) => {
-          const answer = messages.find(({ tool_call_id }, later) => later > index && tool_call_id === call.id)
-          return toResult(call, answer ?? answerTo(call.id, "No result."), loadImage)
-        })
+        const results = yield* Effect.forEach(
+          calls,
+          (call, place) => toResult(call, answers[index]?.[place] ?? answerTo(call.id, "No result."), loadWithin)
+        )
         prompt.push({ role: "tool", content: results })
       }
     }

@@ -105,7 +105,7 @@ const freePort = Effect.callback<number>((resume) => {
 const launch = Effect.fnUntraced(function*(place: PostgresPlace, extra: ReadonlyArray<string>) {
   const port = yield* freePort
   yield* attempt(() => {
-    const log = fs.openSync(logOf(place.database), "a")
+    const log = fs.openSync(logOf(place.database), "a", 0o600)
     const settings = [
       `port=${port}`,
       "listen_addresses=127.0.0.1",

@@ -1,6 +1,7 @@
 /**
  * Reads files of any kind as text, each in a worker thread of its own: bounded in bytes, time, heap and buffers, so that a
- * hostile file costs no more than an error.
+ * hostile file costs no more than an error. A user has one file read at a time, so that one user's files cannot take all
+ * workers.
  */
 import { Duration, Effect, Schema, Semaphore } from "effect"
 import * as path from "node:path"
@@ -73,11 +74,28 @@ const extract = (extraction: Extraction) =>
 
 export type FileReader = ReturnType<typeof make>
 
+/** One permit a key, kept for as long as somebody holds it or waits for it. */
+const makePermits = () => {
+  const permits = new Map<string, { readonly permit: Semaphore.Semaphore; users: number }>()
+  return (key: string) => <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => {
+        const entry = permits.get(key) ?? { permit: Semaphore.makeUnsafe(1), users: 0 }
+        entry.users++
+        permits.set(key, entry)
+        return entry
+      }),
+      ({ permit }) => permit.withPermit(effect),
+      (entry) => Effect.sync(() => --entry.users === 0 && permits.delete(key))
+    )
+}
+
 export const make = () => {
-  const places = Semaphore.makeUnsafe(limits.concurrency)
+  const workers = Semaphore.makeUnsafe(limits.concurrency)
+  const withPermitOf = makePermits()
 
   /** A part of a file's text, and the length of the whole. */
-  const read = Effect.fnUntraced(function*(file: FoundFile, offset: number, characters: number) {
+  const read = Effect.fnUntraced(function*(file: FoundFile, offset: number, characters: number, user: string) {
     const { format = "", path, size } = file
     if (!readable.test(format)) {
       return yield* new Unreadable({ message: `Files of the format ${format || "unknown"} cannot be read as text.` })
@@ -85,7 +103,10 @@ export const make = () => {
     if (size > limits.fileBytes) {
       return yield* new Unreadable({ message: `The file is larger than ${limits.fileBytes / 1024 / 1024} MB.` })
     }
-    const extracted = yield* places.withPermit(extract({ path, format, offset, characters }))
+    const extracted = yield* extract({ path, format, offset, characters }).pipe(
+      workers.withPermit,
+      withPermitOf(user)
+    )
     if ("problem" in extracted) {
       yield* Effect.logInfo("a file could not be read", { format, problem: extracted.problem })
       return yield* new Unreadable({ message: `The file is not a ${format} that can be read: it is broken or locked.` })

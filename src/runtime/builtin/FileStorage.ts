@@ -2,7 +2,7 @@
  * The built-in backend's files: one folder each, named by an id that nothing from outside can steer. Downloads are open to
  * whoever has the link, and nothing that is stored can run as a page of ours.
  */
-import { Array as Arr, Effect, FileSystem, Option, Path, Schema, Stream } from "effect"
+import { Array as Arr, Effect, FileSystem, Option, Path, Predicate, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import {
   HttpRouter,
@@ -12,8 +12,11 @@ import {
   HttpStaticServer,
   Multipart
 } from "effect/http"
+import { createHash } from "node:crypto"
 import { formatOf } from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
+import * as DataDirectory from "../DataDirectory.ts"
+import type { StorageQuota } from "./StorageQuota.ts"
 
 export type FileStorage = Effect.Success<ReturnType<typeof make>>
 
@@ -32,6 +35,9 @@ export interface FoundFile {
 const slackBytes = 1024 * 1024
 
 const decodeId = Schema.decodeUnknownEffect(Schema.String.check(Schema.isPattern(/^[0-9a-f-]{36}$/)))
+
+/** The path of a stored file, as `store` makes them. Nothing else is looked for. */
+const pathPattern = /^\/[0-9a-f-]{36}\/[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$/
 
 const safeName = (name: string): string =>
   name.normalize("NFKD").replace(/[^A-Za-z0-9._-]+/g, "_").replace(/^\.+/, "").slice(-100) || "file"
@@ -53,47 +59,77 @@ const guard = (url: string) =>
     "Content-Disposition": shownFormats.test(formatOf(url.split("?", 1)[0] ?? "") ?? "") ? "inline" : "attachment"
   })
 
-/** The file system takes no longer name, and there is none. */
-const isPossible = (url: string) => (url.split("?", 1)[0] ?? "").length < 256
+const isPossible = (url: string) => {
+  const [path = ""] = url.split("?", 1)
+  try {
+    return path.length < 512 && pathPattern.test(decodeURIComponent(path))
+  } catch {
+    return false
+  }
+}
+
+/** A link, a folder or a file of another user where a file of ours should be: there is no such file. */
+const isNoFile = (error: unknown) =>
+  Predicate.hasProperty(error, "cause") && Predicate.isTagged(error.cause, "PlatformError")
+  && Predicate.hasProperty(error.cause, "reason")
+  && ["BadResource", "PermissionDenied"].some((tag) =>
+    Predicate.isTagged((error.cause as { reason: unknown }).reason, tag)
+  )
 
 const notFound = HttpServerResponse.empty({ status: 404 })
 
-export const make = Effect.fnUntraced(function*(root: string) {
+export interface StorageOptions {
+  readonly root: string
+  readonly quota: StorageQuota
+}
+
+export const make = Effect.fnUntraced(function*({ quota, root }: StorageOptions) {
   const files = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const random = yield* SecureRandom.SecureRandom
-  yield* files.makeDirectory(root, { recursive: true })
+  DataDirectory.makePrivate(root)
 
-  /** Keeps a file; one that breaks off leaves nothing behind. */
-  const store = Effect.fnUntraced(function*<E>(name: string, mimeType: string, content: Stream.Stream<Uint8Array, E>) {
-    const id = yield* random.uuidV4()
-    const relative = `${id}/${safeName(name)}`
-    yield* files.makeDirectory(paths.join(root, id))
-    yield* Stream.run(content, files.sink(paths.join(root, relative))).pipe(
-      Effect.onError(() => Effect.ignore(files.remove(paths.join(root, id), { recursive: true })))
-    )
-    return { id, name, mime_type: mimeType, provider_data: { path: relative } }
-  })
+  /** Stores a file of a user, within the user's quota; one that breaks off leaves nothing behind. */
+  const store = Effect.fnUntraced(
+    function*<E>(user: string, name: string, mimeType: string, content: Stream.Stream<Uint8Array, E>) {
+      const meter = yield* quota.open(user)
+      const id = yield* random.uuidV4()
+      const relative = `${id}/${safeName(name)}`
+      yield* files.makeDirectory(paths.join(root, id), { mode: DataDirectory.privateDirectory })
+      yield* content.pipe(
+        Stream.tap((chunk) => meter.pass(chunk.length)),
+        Stream.run(files.sink(paths.join(root, relative), { mode: DataDirectory.privateFile })),
+        Effect.andThen(meter.keep),
+        Effect.onError(() => Effect.ignore(files.remove(paths.join(root, id), { recursive: true })))
+      )
+      return { id, name, mime_type: mimeType, provider_data: { path: relative } }
+    },
+    Effect.scoped
+  )
 
   /** `POST /files`: one multipart field `file`, streamed to disk. */
-  const upload = Effect.gen(function*() {
-    const request = yield* HttpServerRequest.HttpServerRequest
-    const stored = yield* request.multipartStream.pipe(
-      Stream.filter((part) => Multipart.isFile(part)),
-      Stream.filter(({ key }) => key === "file"),
-      Stream.mapEffect((part) => store(part.name, part.contentType, part.content)),
-      Stream.runLast
-    )
-    return Option.match(stored, {
-      onNone: () => invalid("The field file is required"),
-      onSome: (file) => HttpServerResponse.jsonUnsafe(file, { status: 201 })
-    })
-  }).pipe(
+  const upload = Effect.fnUntraced(
+    function*(user: string) {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const stored = yield* request.multipartStream.pipe(
+        Stream.filter((part) => Multipart.isFile(part)),
+        Stream.filter(({ key }) => key === "file"),
+        Stream.mapEffect((part) => store(user, part.name, part.contentType, part.content)),
+        Stream.runLast
+      )
+      return Option.match(stored, {
+        onNone: () => invalid("The field file is required"),
+        onSome: (file) => HttpServerResponse.jsonUnsafe(file, { status: 201 })
+      })
+    },
     Effect.provideContext(
       // A file of JSON is a file, although Effect takes such parts for fields unless told otherwise.
       Multipart.limitsServices({ maxParts: 10, maxFileSize: Limits.fileBytes + slackBytes, fieldMimeTypes: [] })
     ),
-    Effect.catchTag("MultipartError", (error) => Effect.succeed(invalid(error.reason._tag))),
+    Effect.catchTags({
+      MultipartError: (error) => Effect.succeed(invalid(error.reason._tag)),
+      StorageFull: ({ message }) => Effect.succeed(invalid(message))
+    }),
     Effect.orDie
   )
 
@@ -116,6 +152,16 @@ export const make = Effect.fnUntraced(function*(root: string) {
     store,
     find,
     read: (file: FoundFile) => Effect.orDie(files.readFile(file.path)),
+    /** The SHA-256 of a file in hex, read piece by piece. */
+    digest: (file: FoundFile) =>
+      Effect.suspend(() => {
+        const hash = createHash("sha256")
+        return files.stream(file.path).pipe(
+          Stream.runForEach((chunk) => Effect.sync(() => hash.update(chunk))),
+          Effect.map(() => hash.digest("hex")),
+          Effect.orDie
+        )
+      }),
     /** SPEC "GET /api/storage/base": downloads need no token. */
     publicRoutes: HttpRouter.use((router) =>
       Effect.gen(function*() {
@@ -128,7 +174,7 @@ export const make = Effect.fnUntraced(function*(root: string) {
         const handler = Effect.flatMap(
           HttpServerRequest.HttpServerRequest,
           ({ url }) => isPossible(url) ? Effect.map(serve, guard(url)) : Effect.succeed(notFound)
-        )
+        ).pipe(Effect.catchIf(isNoFile, () => Effect.succeed(notFound)))
         const storage = router.prefixed("/storage")
         yield* storage.add("GET", "/*", Effect.catch(handler, HttpServerRespondable.toResponse))
       })

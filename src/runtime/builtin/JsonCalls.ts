@@ -1,29 +1,49 @@
 /** Calls to the built-in systems: with a token, a bounded JSON body, and refused in words. */
-import { ByteSize, Effect, type Schema } from "effect"
+import { ByteSize, Effect, Predicate, Schema } from "effect"
 import { HttpIncomingMessage, type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 
 /** A task with its whole conversation, and room to spare. */
 const maxBytes = ByteSize.mebibytes(64)
 
+/** A page of another origin can send every other type without asking first. */
+class NotJson extends Schema.TaggedError<NotJson>()("NotJson", {}) {}
+
 export const answer = (status: number, body: object) => HttpServerResponse.jsonUnsafe(body, { status })
 
+/** The JSON body of a call, within `maxBytes`. */
 export const read = <A, I>(schema: Schema.Codec<A, I>) =>
-  Effect.provideService(HttpServerRequest.schemaBodyJson(schema), HttpIncomingMessage.MaxBodySize, maxBytes)
+  HttpServerRequest.HttpServerRequest.pipe(
+    Effect.filterOrFail(
+      ({ headers }) => /^application\/json *(;|$)/i.test(headers["content-type"] ?? ""),
+      () => new NotJson()
+    ),
+    Effect.andThen(HttpServerRequest.schemaBodyJson(schema)),
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, maxBytes)
+  )
 
-/** The handler of a call; `isAllowed` is asked about the bearer token, or the empty text when there is none. */
-export const handler = (isAllowed: (token: string) => boolean) =>
+/**
+ * The handler of a call. `authenticate` finds the caller by the bearer token; without a token, or when it finds nobody, the
+ * answer is 401 and the body is not read.
+ */
+export const handler = <Caller>(authenticate: (token: string) => Effect.Effect<Caller | undefined>) =>
 <R>(
-  answering: Effect.Effect<
+  answering: (
+    caller: Caller
+  ) => Effect.Effect<
     HttpServerResponse.HttpServerResponse,
-    Schema.SchemaError | HttpServerError.HttpServerError,
+    Schema.SchemaError | HttpServerError.HttpServerError | NotJson,
     R
   >
 ) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
-    const [, token = ""] = /^bearer +(.+)$/i.exec(headers["authorization"] ?? "") ?? []
-    return isAllowed(token) ? answering : Effect.succeed(answer(401, { message: "No token." }))
+    const [, token = ""] = /^bearer +([^ ]+)$/i.exec(headers["authorization"] ?? "") ?? []
+    return token === "" ? Effect.succeed(undefined) : authenticate(token)
   }).pipe(
+    Effect.flatMap((caller) =>
+      Predicate.isUndefined(caller) ? Effect.succeed(answer(401, { message: "No valid token." })) : answering(caller)
+    ),
     Effect.catchTags({
+      NotJson: () => Effect.succeed(answer(415, { message: "The body must be application/json." })),
       SchemaError: ({ message }) => Effect.succeed(answer(422, { message, errors: {} })),
       HttpServerError: () => Effect.succeed(answer(400, { message: "The body could not be read." }))
     })

@@ -1,12 +1,18 @@
 /** Speech to text and text to image, at any OpenAI-compatible provider. */
-import { Effect, Schema, Stream } from "effect"
+import { Effect, Schema } from "effect"
 import { AiError } from "effect/ai"
-import { Base64 } from "effect/encoding"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
+import * as BoundedBody from "./BoundedBody.ts"
 import { type Endpoint, post, retry } from "./OpenAiModel.ts"
 
 const timeout = "5 minutes"
-const maxImageBytes = 64 * 1024 * 1024
+const maxImageBytes = 16 * 1024 * 1024
+
+/** An image in base64 within JSON, where a third more characters stand for its bytes. */
+const maxImageAnswerBytes = 24 * 1024 * 1024
+
+/** A transcript, of some hours of speech. */
+const maxTranscriptBytes = 1024 * 1024
 
 const Transcript = Schema.Struct({ text: Schema.String })
 
@@ -31,20 +37,16 @@ export const transcribe = Effect.fnUntraced(function*(endpoint: Endpoint, name: 
   form.set("response_format", "json")
   form.set("file", new Blob([bytes as Uint8Array<ArrayBuffer>]), name)
   const response = yield* post(endpoint, "/audio/transcriptions", HttpClientRequest.bodyFormData(form))
-  return (yield* HttpClientResponse.schemaBodyJson(Transcript)(response)).text
+  return (yield* BoundedBody.readJson(response, Transcript, maxTranscriptBytes)).text
 }, bounded)
 
 /** The bytes of one image. */
 export const generateImage = Effect.fnUntraced(function*(endpoint: Endpoint, prompt: string) {
   const body = HttpClientRequest.bodyJsonUnsafe({ ...endpoint.parameters, model: endpoint.model, prompt, n: 1 })
   const response = yield* post(endpoint, "/images/generations", body)
-  const { data: [image] } = yield* HttpClientResponse.schemaBodyJson(Images)(response)
-  if ("b64_json" in image) return yield* Effect.fromResult(Base64.decode(image.b64_json))
+  const { data: [image] } = yield* BoundedBody.readJson(response, Images, maxImageAnswerBytes)
+  // Whether this is an image at all is checked where it is stored.
+  if ("b64_json" in image) return Buffer.from(image.b64_json, "base64")
   const download = yield* HttpClientResponse.filterStatusOk(yield* HttpClient.get(image.url))
-  let left = maxImageBytes
-  const chunks = yield* download.stream.pipe(
-    Stream.mapEffect((chunk) => (left -= chunk.byteLength) < 0 ? Effect.fail(unusable) : Effect.succeed(chunk)),
-    Stream.runCollect
-  )
-  return Buffer.concat(chunks)
+  return yield* BoundedBody.readBytes(download, maxImageBytes)
 }, bounded)

@@ -7,6 +7,8 @@ import { AiError, LanguageModel, type Prompt, Response, Tool } from "effect/ai"
 import { Base64, Sse } from "effect/encoding"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
+import * as BoundedBody from "./BoundedBody.ts"
+import { isDeeperThan } from "./ToolArguments.ts"
 
 /** One model at one provider. */
 export interface Endpoint {
@@ -24,7 +26,23 @@ const maxSilence = Duration.minutes(5)
 /** The longest `Retry-After` that is waited for. */
 const maxRetryAfter = Duration.minutes(2)
 
-const maxErrorCharacters = 4096
+const maxErrorBytes = 4096
+
+/** Bytes of one streamed answer, with all that is around its words. */
+const maxAnswerBytes = 128 * 1024 * 1024
+
+/** Characters of one event of a stream. */
+const maxEventCharacters = 1024 * 1024
+
+/** Characters of all tool calls of one answer, and how many there may be. */
+const maxCallCharacters = 1024 * 1024
+const maxCalls = 128
+
+/** Levels of a tool call's arguments; deeper ones stay text, which no tool takes. */
+const maxArgumentLevels = 32
+
+/** What is said of an answer that is longer than any bound above. */
+export const tooLong = "The answer is too long"
 
 /** A turn's text is one block. */
 const textId = "0"
@@ -56,6 +74,9 @@ const aiError = (reason: AiError.AiErrorReason) => AiError.make({ module: "OpenA
 const lost = (description: string) =>
   aiError(new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "/chat/completions", description }))
 
+/** The same call would give as much again, so it is not retried. */
+const tooMuch = aiError(new AiError.UnknownError({ description: tooLong }))
+
 /** A provider's own code of an error, wherever it stands in the body. */
 const reasonOf = (status: number, body: string, retryAfter?: string): AiError.AiErrorReason => {
   const isSpent = status === 402 || (status === 429 && /insufficient_quota|billing_hard_limit/.test(body))
@@ -71,9 +92,7 @@ const reasonOf = (status: number, body: string, retryAfter?: string): AiError.Ai
 
 /** An answer that is no answer, as what it means; the provider's words stay in the log, the key not even there. */
 const failureOf = ({ apiKey }: Endpoint) => (response: HttpClientResponse.HttpClientResponse) =>
-  response.stream.pipe(
-    Stream.decodeText(),
-    Stream.runFoldEffect(() => "", (text, more) => Effect.succeed((text + more).slice(0, maxErrorCharacters))),
+  BoundedBody.readStart(response, maxErrorBytes).pipe(
     Effect.timeout("5 seconds"),
     Effect.orElseSucceed(() => ""),
     Effect.map((body) => apiKey === undefined ? body : body.replaceAll(Redacted.value(apiKey), "…")),
@@ -166,7 +185,8 @@ const toTool = (tool: Tool.Any) => ({
 /** Arguments that are no JSON stay text, which no tool takes. */
 const paramsOf = (text: string): unknown => {
   try {
-    return Tool.unsafeSecureJsonParse(text === "" ? "{}" : text)
+    const parsed = Tool.unsafeSecureJsonParse(text === "" ? "{}" : text) as Schema.Json
+    return isDeeperThan(parsed, maxArgumentLevels) ? text : parsed
   } catch {
     return text
   }
@@ -177,8 +197,11 @@ class Assembly {
   readonly #calls = new Map<number, { id: string; name: string; arguments: string }>()
   #usage: typeof Chunk.Type["usage"]
   #reason: string | undefined
+  #callCharacters = 0
 
-  add({ choices, usage }: typeof Chunk.Type): ReadonlyArray<Response.StreamPartEncoded> {
+  add(
+    { choices, usage }: typeof Chunk.Type
+  ): Effect.Effect<ReadonlyArray<Response.StreamPartEncoded>, AiError.AiError> {
     this.#usage = usage ?? this.#usage
     const { delta, finish_reason } = choices?.[0] ?? {}
     this.#reason = finish_reason ?? this.#reason
@@ -190,8 +213,10 @@ class Assembly {
         name: call.name || (part?.name ?? ""),
         arguments: call.arguments + (part?.arguments ?? "")
       })
+      this.#callCharacters += (id?.length ?? 0) + (part?.name?.length ?? 0) + (part?.arguments?.length ?? 0)
     }
-    return delta?.content ? [{ type: "text-delta", id: textId, delta: delta.content }] : []
+    if (this.#callCharacters > maxCallCharacters || this.#calls.size > maxCalls) return Effect.fail(tooMuch)
+    return Effect.succeed(delta?.content ? [{ type: "text-delta", id: textId, delta: delta.content }] : [])
   }
 
   end(): Effect.Effect<ReadonlyArray<Response.StreamPartEncoded>, AiError.AiError> {
@@ -227,14 +252,18 @@ const streamParts = (response: HttpClientResponse.HttpClientResponse) =>
   Stream.suspend(() => {
     const assembly = new Assembly()
     const parts = response.stream.pipe(
+      BoundedBody.limit(maxAnswerBytes),
       Stream.timeoutOrElse({ duration: maxSilence, orElse: () => Stream.fail(lost("silence")) }),
       Stream.decodeText(),
-      Stream.pipeThroughChannel(Sse.decode()),
+      Stream.pipeThroughChannel(Sse.decode({ maxEventSize: maxEventCharacters })),
       Stream.takeWhile(({ data }) => data !== "[DONE]"),
       Stream.mapEffect(({ data }) => decodeChunk(data)),
-      Stream.mapError((error) => AiError.isAiError(error) ? error : lost(error._tag)),
+      Stream.mapError((error) => {
+        if (AiError.isAiError(error)) return error
+        return error._tag === "SseError" || error._tag === "BodyTooLong" ? tooMuch : lost(error._tag)
+      }),
       Stream.mapEffect(({ error, ...chunk }) =>
-        Predicate.isNullish(error) ? Effect.succeed(assembly.add(chunk)) : Effect.fail(errorInStream(error))
+        Predicate.isNullish(error) ? assembly.add(chunk) : Effect.fail(errorInStream(error))
       ),
       Stream.flattenIterable
     )

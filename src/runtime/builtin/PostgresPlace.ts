@@ -6,6 +6,7 @@ import { createHash, randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import { createRequire } from "node:module"
 import * as path from "node:path"
+import * as DataDirectory from "../DataDirectory.ts"
 
 export interface PostgresPlace {
   readonly bin: string
@@ -78,12 +79,12 @@ const outside = (dataDir: string): string => {
   const home = path.join(sharedRoot, nameOf(dataDir))
   makePassable(sharedRoot)
   makePassable(home)
-  fs.writeFileSync(path.join(home, "data-directory"), dataDir)
+  fs.writeFileSync(path.join(home, "data-directory"), dataDir, { mode: DataDirectory.privateFile })
   return home
 }
 
 export const find = (dataDir: string): PostgresPlace => {
-  fs.mkdirSync(dataDir, { recursive: true, mode: 0o711 })
+  DataDirectory.make(dataDir)
   const native = findNative()
   if (process.getuid?.() !== 0) {
     return { bin: path.join(native, "bin"), database: path.join(dataDir, "postgres"), user: undefined }

@@ -21,7 +21,7 @@ export const command = Command.make(
     const { json, token, url } = yield* root
     const Conformance = yield* Effect.promise(() => import("../conformance/Conformance.ts"))
     const deployment = {
-      url: url.replace(/\/+$/, ""),
+      url: url.replace(/(?<!\/)\/+$/, ""),
       token: yield* findToken(token),
       otherToken: Option.getOrUndefined(Option.map(otherToken, Redacted.value)),
       assistant,

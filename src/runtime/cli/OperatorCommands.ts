@@ -14,9 +14,11 @@ const serveAlone = Effect.fnUntraced(
   function*(part: "core" | "backend", environment: NodeJS.ProcessEnv) {
     const AppConfig = yield* load(() => import("../AppConfig.ts"))
     const Builtin = yield* load(() => import("../builtin/Builtin.ts"))
+    const Watchdog = yield* load(() => import("../Watchdog.ts"))
     const config = yield* AppConfig.load(environment, part)
     yield* Console.log(`The built-in ${part}: http://${config.host}:${config.port}`)
-    return yield* Layer.launch(Builtin.layerAlone(part, config))
+    const layerWatchdog = Watchdog.layer(config.watchdogTimeout, config.isProduction)
+    return yield* Layer.launch(Layer.merge(Builtin.layerAlone(part, config), layerWatchdog))
   },
   Effect.mapError((error) => failed(innermost(error)))
 )

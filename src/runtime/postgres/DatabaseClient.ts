@@ -4,7 +4,7 @@
  * their own.
  */
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
-import { Context, Effect, Layer, Stream } from "effect"
+import { Context, Effect, Layer, Redacted, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection } from "effect/sql"
 import * as AdmissionGate from "./AdmissionGate.ts"
@@ -12,6 +12,7 @@ import * as DatabaseMonitor from "./DatabaseMonitor.ts"
 import { DatabaseSockets } from "./DatabaseSockets.ts"
 
 export interface Options extends PgConnection.Config {
+  readonly url: Redacted.Redacted
   readonly maxConnections: number
 }
 
@@ -37,6 +38,17 @@ const adapt = (session: PgConnection.PgConnection): SqlConnection.Connection => 
   }
 }
 
+/** Names the database that the spans are of, after OpenTelemetry's conventions. */
+const spanAttributesOf = (url: Redacted.Redacted): ReadonlyArray<readonly [string, unknown]> => {
+  const { hostname, pathname, port, username } = new URL(Redacted.value(url))
+  return [
+    ["db.system.name", "postgresql"],
+    ["db.namespace", decodeURIComponent(pathname.slice(1) || username)],
+    ["server.address", hostname || "localhost"],
+    ["server.port", Number(port || 5432)]
+  ]
+}
+
 const make = Effect.fnUntraced(function*(options: Options) {
   const sockets = yield* DatabaseSockets
   const gate = yield* AdmissionGate.make(options.maxConnections * multiplexConcurrency)
@@ -48,7 +60,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
     transactionAcquirer: Effect.map(pool.reserve, adapt),
     compiler: PgClient.makeCompiler(),
     driver: "pg",
-    spanAttributes: [["db.system.name", "postgresql"]]
+    spanAttributes: spanAttributesOf(options.url)
   })
   return Context.make(SqlClient.SqlClient, client).pipe(Context.add(PgPool.PgPool, pool))
 })

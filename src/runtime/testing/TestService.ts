@@ -16,6 +16,7 @@ import * as Server from "../../http/Server.ts"
 import { Intervals } from "../../services/Intervals.ts"
 import { Members } from "../../services/Members.ts"
 import { Readiness } from "../../services/Readiness.ts"
+import * as RecoveryTrialsMemory from "../../services/RecoveryTrialsMemory.ts"
 import * as RevocationRepositoryMemory from "../../services/RevocationRepositoryMemory.ts"
 import { Secrets } from "../../services/Secrets.ts"
 import { Settings } from "../../services/Settings.ts"
@@ -81,7 +82,7 @@ const layerEngine = (options: TestServiceOptions) =>
     Layer.provideMerge(TaskEngine.layer),
     Layer.provide(TestCore.layerClient),
     Layer.provide(TestCore.layerJournal),
-    Layer.provideMerge(TaskRepositoryMemory.layer),
+    Layer.provideMerge([TaskRepositoryMemory.layer, RecoveryTrialsMemory.layer]),
     Layer.provideMerge([RevocationRepositoryMemory.layer, TaskNotifications.layer, TaskOwnership.layerAlone]),
     Layer.provide([layerSecrets, layerSettings(options), layerAlone, NodeCrypto.layerMac, TestWebhooks.layerSender]),
     Layer.provideMerge(TestWebhooks.layer),

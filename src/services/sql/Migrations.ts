@@ -9,6 +9,7 @@ import * as TokenRevocations from "./migrations/0005_token_revocations.ts"
 import * as Webhooks from "./migrations/0006_webhooks.ts"
 import * as Nodes from "./migrations/0007_nodes.ts"
 import * as WebhookRedeliveries from "./migrations/0008_webhook_redeliveries.ts"
+import * as RecoveryTrials from "./migrations/0009_recovery_trials.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
   Effect.gen(function*() {
@@ -24,7 +25,8 @@ const migrations = {
   "0005_token_revocations": run(TokenRevocations.statements),
   "0006_webhooks": run(Webhooks.statements),
   "0007_nodes": run(Nodes.statements),
-  "0008_webhook_redeliveries": run(WebhookRedeliveries.statements)
+  "0008_webhook_redeliveries": run(WebhookRedeliveries.statements),
+  "0009_recovery_trials": run(RecoveryTrials.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Result } from "effect"
+import { Duration, Effect, Fiber, Result } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { afterAll } from "vitest"
@@ -13,10 +13,10 @@ afterAll(() => removeDirectory(directory))
 
 const reader = FileReader.make()
 
-const read = (name: string, bytes: Buffer, offset = 0, characters = 10_000) => {
+const read = (name: string, bytes: Buffer, offset = 0, characters = 10_000, user = "someone") => {
   const file = path.join(directory, name)
   fs.writeFileSync(file, bytes)
-  return reader.read({ path: file, name, size: bytes.length, format: formatOf(name) }, offset, characters)
+  return reader.read({ path: file, name, size: bytes.length, format: formatOf(name) }, offset, characters, user)
 }
 
 const textOf = (name: string, bytes: Buffer) => Effect.map(read(name, bytes), ({ text }) => text)
@@ -24,16 +24,24 @@ const textOf = (name: string, bytes: Buffer) => Effect.map(read(name, bytes), ({
 const rows = [["town", "sales"], ["Oslo", 4711], ["Rome", 12.5]]
 const csv = "--- sheet Sales ---\ntown,sales\nOslo,4711\nRome,12.5"
 
-/** Reads a hostile file: tells why it was refused, and that this process has not grown by what is in it. */
+/** Reads a hostile file and returns why it was refused: within its time, without the file's memory, and off this thread. */
 const refused = Effect.fnUntraced(function*(name: string, bytes: Buffer) {
   const before = process.memoryUsage().rss
   let most = before
   const watch = setInterval(() => most = Math.max(most, process.memoryUsage().rss), 5)
+  const startedAt = performance.now()
+  const loopBefore = process.threadCpuUsage()
   const result = yield* Effect.ensuring(Effect.result(read(name, bytes)), Effect.sync(() => clearInterval(watch)))
+  const { system, user } = process.threadCpuUsage(loopBefore)
   assert.isBelow((most - before) / 1024 / 1024, 800)
+  assert.isBelow(performance.now() - startedAt, Duration.toMillis(FileReader.limits.time) + 5000)
+  // The whole reading, in CPU milliseconds of this thread; writing the file is part of it.
+  assert.isBelow((system + user) / 1000, 1000)
   if (Result.isSuccess(result)) return assert.fail(`read ${result.success.total} characters`)
   return result.failure.message
 })
+
+const sheet = hugeSheet(40_000)
 
 const mebibytes = (count: number, byte = 0x20) => Buffer.alloc(count * 1024 * 1024, byte)
 
@@ -63,7 +71,7 @@ describe("FileReader", () => {
       assert.match(yield* message("broken.docx", Buffer.from("PK\x03\x04 and no more")), broken)
       assert.match(yield* message("sound.mp3", Buffer.from("ID3")), /format mp3 cannot be read as text/)
       const large = { path: "/nowhere", name: "a.txt", size: 2 ** 31, format: "txt" }
-      assert.match((yield* Effect.flip(reader.read(large, 0, 1))).message, /larger than 64 MB/)
+      assert.match((yield* Effect.flip(reader.read(large, 0, 1, "someone"))).message, /larger than 64 MB/)
     }), 30_000)
 
   it.live("is not brought down by a zip bomb", () =>
@@ -78,7 +86,21 @@ describe("FileReader", () => {
 
   it.live("is not brought down by a huge sheet, or one that says it is", () =>
     Effect.gen(function*() {
-      assert.match(yield* refused("huge.xlsx", hugeSheet(40_000)), /memory|unpacks|longer/)
+      assert.match(yield* refused("huge.xlsx", sheet), /memory|unpacks|longer/)
       assert.strictEqual(yield* textOf("wide.xlsx", wideSheet()), "--- sheet S ---\n1")
+    }), 60_000)
+
+  it.live("reads another user's file while one user has many that take long", () =>
+    Effect.gen(function*() {
+      const slow = Array.from({ length: 4 }, (_, n) => read(`slow${n}.xlsx`, sheet, 0, 10, "greedy"))
+      const greedy = yield* Effect.forkChild(Effect.all(slow.map(Effect.result), { concurrency: "unbounded" }))
+      yield* Effect.sleep("200 millis")
+      const startedAt = performance.now()
+      assert.strictEqual((yield* read("small.txt", Buffer.from("x"), 0, 10, "other")).text, "x")
+      const first = performance.now() - startedAt
+      yield* read("small.txt", Buffer.from("x"), 0, 10, "greedy")
+      // The greedy user's own next file waits for all of the four.
+      assert.isAbove(performance.now() - startedAt, 3 * first)
+      yield* Fiber.interrupt(greedy)
     }), 60_000)
 })

@@ -79,7 +79,7 @@ export class Transport {
   }
 
   url(path: string) {
-    return this.#options.baseUrl.replace(/\/+$/, "") + path
+    return this.#options.baseUrl.replace(/(?<!\/)\/+$/, "") + path
   }
 
   async headers(more: Readonly<Record<string, string>> = {}): Promise<Record<string, string>> {

@@ -1,0 +1,64 @@
+/**
+ * Ends the process when its event loop has not turned for too long: it never does so again by itself, and whoever runs
+ * the service starts it anew. A thread of its own watches, as nothing in the blocked one can.
+ */
+import { Config, Duration, Effect, Layer, Schedule } from "effect"
+import * as path from "node:path"
+import { Worker } from "node:worker_threads"
+import type { Watch } from "./watchdogThread.ts"
+
+export const settings = [
+  {
+    names: ["WATCHDOG_TIMEOUT"],
+    default: "`30 seconds`",
+    meaning:
+      "how long the event loop may be blocked before the process ends itself with SIGALRM (exit code 142); `off`: for ever"
+  }
+]
+
+/** Undefined where it is off. */
+export const timeout = Config.Duration("WATCHDOG_TIMEOUT").pipe(
+  Config.orElse(() => Config.map(Config.Literals(["off"], "WATCHDOG_TIMEOUT"), () => undefined))
+)
+
+export const defaultTimeout = Duration.seconds(30)
+
+/** Of the timeout; the thread ticks so often within it. */
+const ticks = 30
+
+/** The thread's module, which is built when this one is. */
+const thread = new URL(`./watchdogThread${path.extname(import.meta.url)}`, import.meta.url)
+
+/** A line as the logger of this mode would print it. */
+const lineOf = (message: string, isJson: boolean) =>
+  isJson ? JSON.stringify({ level: "FATAL", message }) : `FATAL: ${message}`
+
+const start = (timeout: Duration.Duration, isJson: boolean) => {
+  const turns = new Int32Array(new SharedArrayBuffer(4))
+  const tick = Math.max(1, Duration.toMillis(timeout) / ticks)
+  const blocked = `the event loop has been blocked for ${Duration.format(timeout)} (WATCHDOG_TIMEOUT)`
+  const watch: Watch = {
+    turns,
+    tick,
+    patience: ticks,
+    lastWords: lineOf(`${blocked}: the process ends, to be started again`, isJson),
+    unheard: lineOf(`${blocked}, and process ${process.pid} ignores SIGALRM: run its container with an init`, isJson)
+  }
+  const worker = new Worker(thread, { workerData: watch, env: {} })
+  // The service goes on without it.
+  worker.on("error", (error) => process.emitWarning(`the watchdog does not watch: ${String(error)}`))
+  worker.unref()
+  return { tick, turns, worker }
+}
+
+const watch = Effect.fnUntraced(function*(timeout: Duration.Duration, isJson: boolean) {
+  const { tick, turns } = yield* Effect.acquireRelease(
+    Effect.sync(() => start(timeout, isJson)),
+    ({ worker }) => Effect.promise(() => worker.terminate())
+  )
+  const turn = Effect.sync(() => Atomics.add(turns, 0, 1))
+  yield* Effect.forkScoped(Effect.repeat(turn, Schedule.spaced(tick)))
+})
+
+export const layer = (timeout: Duration.Duration | undefined, isJson: boolean) =>
+  timeout === undefined ? Layer.empty : Layer.effectDiscard(watch(timeout, isJson))

@@ -1,0 +1,44 @@
+/** Bodies of answers by others, read as streams: what is longer than its bound is a failure and closes the connection. */
+import { Effect, Schema, Stream } from "effect"
+import type { HttpClientError, HttpClientResponse } from "effect/http"
+
+/** The body is longer than it may be. */
+export class BodyTooLong extends Schema.TaggedError<BodyTooLong>()("BodyTooLong", { maxBytes: Schema.Int }) {}
+
+/** Fails as soon as more than `maxBytes` have passed. */
+export const limit =
+  (maxBytes: number) => <E>(body: Stream.Stream<Uint8Array, E>): Stream.Stream<Uint8Array, E | BodyTooLong> =>
+    Stream.suspend(() => {
+      let left = maxBytes
+      return Stream.mapEffect(
+        body,
+        (chunk) => (left -= chunk.byteLength) < 0 ? Effect.fail(new BodyTooLong({ maxBytes })) : Effect.succeed(chunk)
+      )
+    })
+
+/** The bytes of an answer, `maxBytes` at most. */
+export const readBytes = (
+  response: HttpClientResponse.HttpClientResponse,
+  maxBytes: number
+): Effect.Effect<Buffer, HttpClientError.HttpClientError | BodyTooLong> =>
+  Effect.map(Stream.runCollect(limit(maxBytes)(response.stream)), (chunks) => Buffer.concat(chunks))
+
+export const readText = (response: HttpClientResponse.HttpClientResponse, maxBytes: number) =>
+  Effect.map(readBytes(response, maxBytes), (bytes) => bytes.toString("utf8"))
+
+export const readJson = <A, I>(
+  response: HttpClientResponse.HttpClientResponse,
+  schema: Schema.Codec<A, I>,
+  maxBytes: number
+) => Effect.flatMap(readText(response, maxBytes), Schema.decodeUnknownEffect(Schema.fromJsonString(schema)))
+
+/** The first `maxBytes` of an answer as text; the rest is not waited for. */
+export const readStart = (response: HttpClientResponse.HttpClientResponse, maxBytes: number) =>
+  Effect.suspend(() => {
+    let size = 0
+    return response.stream.pipe(
+      Stream.takeUntil((chunk) => (size += chunk.byteLength) >= maxBytes),
+      Stream.runCollect,
+      Effect.map((chunks) => Buffer.concat(chunks).subarray(0, maxBytes).toString("utf8"))
+    )
+  })

@@ -1,0 +1,200 @@
+/**
+ * Checks a tool call's arguments by the client's JSON Schema, step by step and within a budget. Nothing is compiled or
+ * expanded: a small schema can double by reference as often as it likes. What takes more than the budget is not checked
+ * further, and keywords that are not listed here check nothing; patterns are never run.
+ */
+import { Predicate, type Schema } from "effect"
+
+/** Values of a schema and of arguments that are looked at, in all. */
+const maxSteps = 50_000
+
+/** Levels of schemas and references within each other. */
+const maxDepth = 200
+
+const maxProblems = 10
+const maxKeyCharacters = 100
+const maxProblemCharacters = 1000
+const maxReferenceCharacters = 1000
+
+class OutOfBudget extends Error {}
+
+type Json = Schema.Json | undefined
+type Path = ReadonlyArray<string | number>
+type Keywords = Schema.JsonObject
+
+const isObject = (value: Json): value is Schema.JsonObject => Predicate.isObject(value)
+
+const typeOf = (value: Json) => value === null ? "null" : Array.isArray(value) ? "array" : typeof value
+
+const isOfType = (value: Json, type: Json) =>
+  type === "integer" ? Number.isInteger(value) : typeof type !== "string" || typeOf(value) === type
+
+const nameOf = (step: string | number) =>
+  JSON.stringify(typeof step === "string" ? step.slice(0, maxKeyCharacters) : step)
+
+const numberBounds: ReadonlyArray<readonly [keyword: string, isKept: (value: number, bound: number) => boolean]> = [
+  ["minimum", (value, bound) => value >= bound],
+  ["maximum", (value, bound) => value <= bound],
+  ["exclusiveMinimum", (value, bound) => value > bound],
+  ["exclusiveMaximum", (value, bound) => value < bound]
+]
+
+class Check {
+  readonly #root: Json
+  #left = maxSteps
+
+  constructor(root: Json) {
+    this.#root = root
+  }
+
+  step(cost = 1) {
+    if ((this.#left -= cost) < 0) throw new OutOfBudget()
+  }
+
+  /** Names a problem, which takes as many steps as its place has levels. */
+  problem(what: string, path: Path): string {
+    this.step(path.length)
+    return `${what} at ${path.map((step) => `[${nameOf(step)}]`).join("")}`.slice(0, maxProblemCharacters)
+  }
+
+  /** The schema that a `$ref` within the document points to; of other documents nothing is known. */
+  resolve(reference: string): Json {
+    if (!reference.startsWith("#") || reference.length > maxReferenceCharacters) return undefined
+    let found = this.#root
+    for (const part of reference.split("/").slice(1)) {
+      this.step()
+      const key = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~")
+      const isThere = (isObject(found) || Array.isArray(found)) && Object.hasOwn(found, key)
+      found = isThere ? (found as Keywords)[key] : undefined
+    }
+    return found
+  }
+
+  isEqual(one: Json, other: Json): boolean {
+    this.step()
+    if (Array.isArray(one) && Array.isArray(other)) {
+      return one.length === other.length && one.every((item, index) => this.isEqual(item, other[index]))
+    }
+    if (!isObject(one) || !isObject(other) || Array.isArray(one) || Array.isArray(other)) return one === other
+    const keys = Object.keys(one)
+    this.step(keys.length)
+    return keys.length === Object.keys(other).length
+      && keys.every((key) => Object.hasOwn(other, key) && this.isEqual(one[key], other[key]))
+  }
+
+  isValid(schema: Json, value: Json, depth: number) {
+    return this.problems(schema, value, [], depth).length === 0
+  }
+
+  problems(schema: Json, value: Json, path: Path, depth: number): ReadonlyArray<string> {
+    this.step()
+    if (depth > maxDepth) throw new OutOfBudget()
+    if (schema === false) return [this.problem("Unexpected value", path)]
+    if (!isObject(schema) || Array.isArray(schema)) return []
+    const { $ref, type } = schema
+    const types = Array.isArray(type) ? type : [type]
+    this.step(types.length)
+    if (!types.some((one) => isOfType(value, one))) {
+      return [this.problem(`Expected ${types.join(" or ")}, got ${typeOf(value)}`, path)]
+    }
+    return [
+      ...(typeof $ref === "string" ? this.problems(this.resolve($ref), value, path, depth + 1) : []),
+      ...this.#values(schema, value, path),
+      ...this.#alternatives(schema, value, path, depth),
+      ...(Array.isArray(value)
+        ? this.#items(schema, value, path, depth)
+        : isObject(value)
+        ? this.#properties(schema, value, path, depth)
+        : [])
+    ].slice(0, maxProblems)
+  }
+
+  #values(schema: Keywords, value: Json, path: Path): ReadonlyArray<string> {
+    const { enum: allowed, maxLength, minLength } = schema
+    const problems: Array<string> = []
+    const add = (what: string) => problems.push(this.problem(what, path))
+    if (Array.isArray(allowed) && !allowed.some((one) => this.isEqual(one, value))) {
+      add("Expected one of the values of enum")
+    }
+    if ("const" in schema && !this.isEqual(schema["const"], value)) add("Expected the value of const")
+    if (typeof value === "number") {
+      for (const [keyword, isKept] of numberBounds) {
+        const bound = schema[keyword]
+        if (typeof bound === "number" && !isKept(value, bound)) add(`Expected ${keyword} ${bound}`)
+      }
+    }
+    if (typeof value === "string") {
+      if (typeof minLength === "number" && value.length < minLength) add(`Expected at least ${minLength} characters`)
+      if (typeof maxLength === "number" && value.length > maxLength) add(`Expected at most ${maxLength} characters`)
+    }
+    return problems
+  }
+
+  #alternatives(schema: Keywords, value: Json, path: Path, depth: number): ReadonlyArray<string> {
+    const { allOf, anyOf, oneOf } = schema
+    const fits = (one: Json) => this.isValid(one, value, depth + 1)
+    return [
+      ...(Array.isArray(allOf) ? allOf.flatMap((one) => this.problems(one, value, path, depth + 1)) : []),
+      ...(Array.isArray(anyOf) && !anyOf.some(fits)
+        ? [this.problem("Expected one of the schemas of anyOf", path)]
+        : []),
+      ...(Array.isArray(oneOf) && oneOf.filter(fits).length !== 1
+        ? [this.problem("Expected exactly one of the schemas of oneOf", path)]
+        : [])
+    ]
+  }
+
+  #items(schema: Keywords, value: ReadonlyArray<Json>, path: Path, depth: number): ReadonlyArray<string> {
+    const { items, maxItems, minItems, prefixItems } = schema
+    const first = Array.isArray(prefixItems) ? prefixItems : []
+    const problems: Array<string> = []
+    const add = (what: string) => problems.push(this.problem(what, path))
+    if (typeof minItems === "number" && value.length < minItems) add(`Expected at least ${minItems} items`)
+    if (typeof maxItems === "number" && value.length > maxItems) add(`Expected at most ${maxItems} items`)
+    for (const [index, item] of value.entries()) {
+      problems.push(...this.problems(index < first.length ? first[index] : items, item, [...path, index], depth + 1))
+      if (problems.length >= maxProblems) break
+    }
+    return problems
+  }
+
+  #properties(schema: Keywords, value: Keywords, path: Path, depth: number): ReadonlyArray<string> {
+    const { additionalProperties, patternProperties, properties, required } = schema
+    const known = isObject(properties) ? properties : {}
+    const problems: Array<string> = []
+    if (Array.isArray(required)) {
+      this.step(required.length)
+      for (const key of required) {
+        const isMissing = typeof key === "string" && !Object.hasOwn(value, key)
+        if (isMissing && problems.length < maxProblems) problems.push(this.problem("Missing key", [...path, key]))
+      }
+    }
+    // Which keys the patterns describe is not known.
+    const rest = isObject(patternProperties) ? undefined : additionalProperties
+    const keys = Object.keys(value)
+    this.step(keys.length)
+    for (const key of keys) {
+      const isKnown = Object.hasOwn(known, key)
+      if (!isKnown && rest === false) problems.push(this.problem("Unexpected key", [...path, key]))
+      else problems.push(...this.problems(isKnown ? known[key] : rest, value[key], [...path, key], depth + 1))
+      if (problems.length >= maxProblems) break
+    }
+    return problems
+  }
+}
+
+/** What is wrong with the arguments, in words for the model; nothing when the schema or the arguments are too much to check. */
+export const problemsOf = (schema: Json, given: Json): ReadonlyArray<string> => {
+  const check = new Check(schema)
+  try {
+    return check.problems(schema, given, [], 0)
+  } catch {
+    return []
+  }
+}
+
+/** Whether a value has more levels than `maxLevels`. */
+export const isDeeperThan = (value: Json, maxLevels: number): boolean => {
+  if (typeof value !== "object" || value === null) return false
+  return maxLevels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, maxLevels - 1))
+}

@@ -1,0 +1,99 @@
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { docx, hugeSheet, pdf } from "../kit/documents.ts"
+import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { startVictim, type Victim } from "./kit/Victim.ts"
+
+const directory = temporaryDirectory()
+const mebibyte = 1024 * 1024
+const settings = { CORE_URL: "", DATA_DIR: path.join(directory, "data"), STORAGE_QUOTA: "8 MiB" }
+
+let victim: Victim
+
+beforeAll(async () => {
+  victim = await startVictim(settings)
+})
+
+afterAll(async () => {
+  await victim?.close()
+  removeDirectory(directory)
+})
+
+const full = "All your files together are larger than 8388608 bytes"
+const refusal = { status: 422, body: { message: full, errors: { file: [full] } } }
+
+const stored = () => fs.readdirSync(path.join(settings.DATA_DIR, "storage")).length
+
+const bytes = (mebibytes: number) => Buffer.alloc(mebibytes * mebibyte, 0x20)
+
+describe("the storage of one user", () => {
+  it("has a bound, which uploads at once keep and a restart keeps, and which is nobody else's", async () => {
+    const token = await mint("hoarder")
+    const { service } = victim
+    const answers = await Promise.all([1, 2, 3, 4, 5, 6].map((n) => service.upload(token, `${n}.txt`, bytes(3))))
+    const refused = answers.filter(({ status }) => status !== 201)
+    assert.isAtLeast(refused.length, 4)
+    for (const answer of refused) assert.deepStrictEqual(answer, refusal)
+    await eventually(async () => stored(), (count) => count === answers.length - refused.length)
+    while (stored() < 2) assert.strictEqual((await service.upload(token, "3.txt", bytes(3))).status, 201)
+
+    assert.deepStrictEqual(await service.upload(token, "3.txt", bytes(3)), refusal)
+    assert.strictEqual((await service.upload(token, "1.txt", bytes(1))).status, 201)
+    assert.strictEqual((await service.upload(await mint("another"), "7.txt", bytes(7))).status, 201)
+
+    const again = await Service.start({ ...victim.settings, ...settings })
+    assert.deepStrictEqual(await again.upload(token, "3.txt", bytes(2)), refusal)
+    await again.stop()
+  })
+
+  it("is used up by empty files too, and then an assistant that draws says so", async () => {
+    const token = await mint("sower")
+    await victim.service.upload(token, "a.txt", bytes(7))
+    let last: { readonly status: number } | undefined
+    for (let n = 0; n < 300 && last?.status !== 422; n++) last = await victim.service.upload(token, "a.txt", " ")
+    assert.deepStrictEqual(last, refusal)
+    const { body } = await victim.service.create(token, "a house", { assistant_id: 4 })
+    assert.strictEqual((await victim.service.until(token, body.uuid, "failed")).body.error, full)
+  })
+
+  it("is told over a socket too, before the file has arrived", async () => {
+    const port = await freePort()
+    const command = ["src/runtime/cli/Cli.ts", "serve", "--only", "backend"]
+    const data = path.join(directory, "alone")
+    const backend = await Service.start({ DATA_DIR: data, STORAGE_QUOTA: "1 MiB" }, port, command, "/healthz")
+    const service = await Service.start({ ...victim.settings, ASSISTANT_BACKEND_URL: backend.url })
+    try {
+      const answer = await service.upload(await mint("hoarder"), "a.txt", bytes(40))
+      assert.strictEqual(answer.status, 422)
+      assert.deepStrictEqual(Object.keys(answer.body.errors), ["file"])
+    } finally {
+      await service.stop()
+      await backend.stop()
+    }
+  })
+})
+
+describe("a document that unpacks to very much", () => {
+  const bombs: ReadonlyArray<readonly [name: string, content: () => Buffer]> = [
+    ["bomb.docx", () => docx(bytes(500))],
+    ["bomb.pdf", () => pdf(bytes(600), 2)],
+    ["huge.xlsx", () => hugeSheet(40_000)],
+    ["lines.txt", () => Buffer.alloc(7 * mebibyte, "\n")]
+  ]
+  it.each(bombs)("costs the service neither memory nor its event loop: %s", async (name, content) => {
+    const token = await mint(`reader-${name}`)
+    const file = content()
+    const { baseMemory, health, longestTurn, peakMemory } = await victim.observe(async () => {
+      const { body, status } = await victim.service.upload(token, name, file)
+      assert.strictEqual(status, 201)
+      const input = [{ type: "text", text: "What is in it?" }, body]
+      const created = await victim.service.create(token, "x", { assistant_id: 1, input })
+      await victim.service.until(token, created.body.uuid, "completed", 40_000)
+    })
+    assert.isBelow(peakMemory - baseMemory, 900)
+    assert.isBelow(longestTurn, 150)
+    assert.isBelow(health.at(-1) ?? 0, 1500)
+  })
+})

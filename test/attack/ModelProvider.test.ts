@@ -1,0 +1,178 @@
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { eventually, mint } from "../kit/Service.ts"
+import { HostileProvider, toolCall, words } from "./kit/HostileProvider.ts"
+import { type Observation, startVictim, type Victim } from "./kit/Victim.ts"
+
+const directory = temporaryDirectory()
+const models = ["arguments", "calls", "text", "line", "lines", "comments", "error", "good", "caller"]
+
+let provider: HostileProvider
+let victim: Victim
+let token: string
+
+beforeAll(async () => {
+  provider = await new HostileProvider().listen()
+  const file = path.join(directory, "assistants.yaml")
+  const assistants = models.map((model, index) => ({
+    id: index + 1,
+    name: model,
+    llm_models: [{ id: 1, base_url: provider.url, model }],
+    image_generators: [{ id: 1, base_url: provider.url, model: "image" }]
+  }))
+  fs.writeFileSync(file, JSON.stringify({ assistants }))
+  victim = await startVictim({
+    CORE_URL: "",
+    ASSISTANTS_FILE: file,
+    DATA_DIR: path.join(directory, "data"),
+    TRANSCRIPTION_URL: provider.url,
+    MAX_ACTIVE_TASKS: "100"
+  })
+  token = await mint("attacker")
+})
+
+afterAll(async () => {
+  await victim?.close()
+  provider?.close()
+  removeDirectory(directory)
+})
+
+const ended = async (uuid: string, patience = 30_000) => {
+  const { body } = await eventually(
+    () => victim.service.get(token, uuid),
+    ({ body }) => !/pending|processing/.test(body.status),
+    patience
+  )
+  return body
+}
+
+const run = async (model: string, more: object = {}) => {
+  const { body, status } = await victim.service.create(token, "hello", {
+    assistant_id: models.indexOf(model) + 1,
+    max_execution_time: 20,
+    ...more
+  })
+  assert.strictEqual(status, 201, JSON.stringify(body))
+  return ended(body.uuid)
+}
+
+/** Bounds on what one attack may cost the service. */
+const assertBounded = ({ baseMemory, health, longestTurn, peakMemory }: Observation, memory = 150) => {
+  assert.isBelow(peakMemory - baseMemory, memory, "MiB")
+  assert.isBelow(longestTurn, 150, "ms of the event loop")
+  assert.isBelow(health.at(-1) ?? 0, 1500, "ms of /healthz")
+}
+
+const weather = { type: "function", name: "weather", parameters: { type: "object", properties: {} } }
+
+describe("a model provider whose answer never ends", () => {
+  it.each(["arguments", "calls", "text", "line", "lines"])(
+    "in %s makes the task fail, and is hung up on",
+    async (model) => {
+      let task: { readonly status: string; readonly error: string } | undefined
+      assertBounded(
+        await victim.observe(async () => {
+          task = await run(model, { client_tools: [weather] })
+        })
+      )
+      assert.deepInclude(task, { status: "failed", error: "The answer is too long" })
+      const { bytes } = await eventually(async () => provider.sent.get(model)!, ({ isClosed }) => isClosed)
+      assert.isBelow(bytes / 1024 / 1024, 32)
+    }
+  )
+
+  it("without a word makes the task fail", async () => {
+    let task: { readonly status: string } | undefined
+    assertBounded(
+      await victim.observe(async () => {
+        task = await run("comments")
+      })
+    )
+    assert.strictEqual(task?.status, "failed")
+  })
+
+  it("in an error is read no further than the log has use for", async () => {
+    let task: { readonly status: string } | undefined
+    assertBounded(
+      await victim.observe(async () => {
+        task = await run("error")
+      })
+    )
+    assert.strictEqual(task?.status, "failed")
+    assert.isBelow(provider.sent.get("error")!.bytes / 1024 / 1024, 8)
+  })
+
+  it("in an image makes the tool fail, and the turn goes on", async () => {
+    provider.once.set("caller", toolCall("generate_image", { prompt: "a cat" }))
+    assertBounded(
+      await victim.observe(async () => {
+        const running = run("caller")
+        await eventually(async () => provider.sent.get("image")?.isClosed, (closed) => closed === true, 20_000)
+        provider.once.set("caller", words("No image."))
+        assert.deepInclude(await running, { status: "completed" })
+      })
+    )
+    assert.isBelow(provider.sent.get("image")!.bytes / 1024 / 1024, 64)
+  })
+
+  it("in a transcript makes the task fail", async () => {
+    const { body } = await victim.service.upload(token, "v.wav", Buffer.from("RIFF\0\0\0\0WAVEfmt data"), "audio/wav")
+    const voice = { type: "voice", voice: body.file }
+    let task: { readonly status: string; readonly error: string } | undefined
+    assertBounded(
+      await victim.observe(async () => {
+        task = await run("good", { input: [voice], max_execution_time: 60 })
+      })
+    )
+    assert.deepInclude(task, { status: "failed", error: "Voice input could not be transcribed" })
+  })
+})
+
+describe("a client tool", () => {
+  /** Definitions that refer to the next one twice, in a way that no converter can share. */
+  const levels = 26
+  const bomb = {
+    type: "object",
+    properties: { a: { $ref: "#/$defs/d0" } },
+    $defs: Object.fromEntries(
+      Array.from({ length: levels }, (_, n) => {
+        const next = n + 1 < levels ? { $ref: `#/$defs/d${n + 1}` } : { type: "object" }
+        const [l, r] = [{ allOf: [next, { minProperties: 0 }] }, { allOf: [next, { maxProperties: 9 }] }]
+        return [`d${n}`, { type: "object", properties: { l, r } }]
+      })
+    )
+  }
+  const tool = { type: "function", name: "bomb", parameters: bomb }
+
+  it("whose schema doubles by reference costs nothing, called or not", async () => {
+    provider.once.set("good", words("Hello."))
+    provider.once.set("caller", toolCall("bomb", { a: { l: { r: {} } } }))
+    assertBounded(
+      await victim.observe(async () => {
+        assert.strictEqual((await run("good", { client_tools: [tool] })).status, "completed")
+        const task = await run("caller", { client_tools: [tool] })
+        assert.strictEqual(task.status, "interrupted")
+        assert.deepStrictEqual(task.pending_tool_calls[0].arguments, { a: { l: { r: {} } } })
+      })
+    )
+  })
+})
+
+describe("a conversation", () => {
+  it("of very many calls and answers with one id is refused in time", async () => {
+    provider.once.set("good", words("Hello."))
+    const call = { id: "x", name: "t", arguments: {} }
+    const messages = [
+      { role: "assistant", content: "", tool_calls: Array.from({ length: 20_000 }, () => call) },
+      ...Array.from({ length: 20_000 }, () => ({ role: "tool", tool_call_id: "y", content: "" }))
+    ]
+    let task: { readonly status: string; readonly error: string } | undefined
+    const { longestTurn } = await victim.observe(async () => {
+      task = await run("good", { turns: [{ messages }] })
+    })
+    assert.deepInclude(task, { status: "failed", error: "The conversation has too many messages" })
+    assert.isBelow(longestTurn, 400)
+  })
+})

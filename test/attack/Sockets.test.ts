@@ -1,0 +1,172 @@
+/** Connections under attack: none outlives its answer for long, and idle ones cost little. */
+import * as fs from "node:fs"
+import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import { RawClient } from "../kit/RawClient.ts"
+import { eventually, mint } from "../kit/Service.ts"
+import { startVictim, type Victim } from "./kit/Victim.ts"
+
+let victim: Victim
+let token: string
+let opened: Array<RawClient> = []
+
+beforeAll(async () => {
+  victim = await startVictim()
+  token = await mint("sockets")
+})
+
+afterEach(() => {
+  for (const client of opened) client.close()
+  opened = []
+})
+
+afterAll(async () => {
+  await victim.close()
+  assert.notMatch(victim.service.output, /a request failed|WARN|ERROR/)
+})
+
+/** Open connections of the service's port, told from its others by the kernel's table. */
+const connections = () => {
+  const port = Number(new URL(victim.service.url).port).toString(16).toUpperCase().padStart(4, "0")
+  const rows = fs.readFileSync("/proc/net/tcp", "utf8").split("\n").slice(1).map((row) => row.trim().split(/\s+/))
+  const inodes = new Set(rows.filter((row) => row[1]?.endsWith(`:${port}`) && row[9] !== "0").map((row) => row[9]))
+  return inodes.size - 1
+}
+
+const open = async (request = "") => {
+  const client = await RawClient.open(victim.service.url)
+  opened.push(client)
+  return client.send(request)
+}
+
+const head = (line: string, ...headers: ReadonlyArray<string>) =>
+  `${[`${line} HTTP/1.1`, "Host: x", ...headers].join("\r\n")}\r\n\r\n`
+
+const authorized = () => `Authorization: Bearer ${token}`
+const part = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.exe\"\r\n\r\nx"
+const handshake = [
+  "Connection: Upgrade",
+  "Upgrade: websocket",
+  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+  "Sec-WebSocket-Version: 13"
+]
+
+/** Requests that are answered early and never end, and what they are answered. */
+const unfinished = (): ReadonlyArray<readonly [number, string]> => [
+  [401, head("POST /api/tasks", "Content-Length: 100") + "{"],
+  [401, head("POST /api/tasks", "Content-Length: 10000000") + "{"],
+  [401, head("POST /api/tasks", "Transfer-Encoding: chunked") + "9\r\n{"],
+  [401, head("POST /api/files", "Content-Length: 10000000") + part],
+  [401, head("POST /rpc", "Content-Length: 100") + "{"],
+  [401, head("GET /rpc", ...handshake)],
+  [401, head("POST /api/tasks", "Expect: 100-continue", "Content-Length: 100")],
+  [404, head("POST /nowhere", "Content-Length: 100") + "{"],
+  [404, head("POST /nowhere", "Content-Length: 10000000") + "{"],
+  [404, head("GET /nowhere", ...handshake)],
+  [405, head("DELETE /healthz", "Transfer-Encoding: chunked") + "9\r\n{"],
+  [200, head("GET /healthz", "Content-Length: 100") + "{"],
+  [200, head("GET /healthz", ...handshake)],
+  [200, head("GET /healthz", "Connection: close")],
+  [413, head("POST /api/tasks", authorized(), "Content-Length: 20000000") + "{"],
+  [415, head("POST /api/tasks", authorized(), "Content-Encoding: gzip", "Content-Length: 1000") + "{"],
+  [
+    422,
+    head(
+      "POST /api/files",
+      authorized(),
+      "Content-Type: multipart/form-data; boundary=b",
+      "Transfer-Encoding: chunked"
+    ) + `${part.length.toString(16)}\r\n${part}\r\n`
+  ],
+  [400, "nonsense\r\n\r\n"],
+  [431, `GET / HTTP/1.1\r\nX: ${"x".repeat(20_000)}`]
+]
+
+describe("a connection whose request does not end", () => {
+  it("is closed soon after its answer, on every route", async () => {
+    await Promise.all(
+      unfinished().map(async ([status, request]) => {
+        for (let n = 0; n < 5; n++) assert.strictEqual((await (await open(request)).answer()).status, status, request)
+      })
+    )
+    await eventually(async () => connections(), (count) => count < 5, 4000)
+  })
+
+  it("is closed soon, also when there are 3,000 of them", async () => {
+    const { baseMemory, peakMemory } = await victim.observe(async () => {
+      for (let n = 0; n < 30; n++) {
+        await Promise.all(Array.from({ length: 100 }, async () => {
+          const client = await open(head("POST /api/tasks", "Content-Length: 100000") + "{")
+          assert.strictEqual((await client.answer()).status, 401)
+        }))
+      }
+      await eventually(async () => connections(), (count) => count < 5, 4000)
+    })
+    assert.isBelow(peakMemory - baseMemory, 150)
+  })
+
+  it("is closed although its peer keeps sending", async () => {
+    const clients = await Promise.all(
+      unfinished().map(async ([, request]) => {
+        const client = await open(request)
+        await client.answer()
+        return client
+      })
+    )
+    const drip = setInterval(() => clients.forEach((client) => client.send("1")), 100)
+    try {
+      assert.isBelow(await eventually(async () => connections(), (count) => count < 5, 9000), 5)
+    } finally {
+      clearInterval(drip)
+    }
+  })
+
+  it("stays open while its client sends, so that it can read the answer at the end", async () => {
+    const chunk = Buffer.alloc(200_000, "x")
+    const requests = [
+      head("POST /api/tasks", "Content-Length: 20000000"),
+      head("POST /api/files", "Content-Length: 20000000"),
+      head("POST /rpc", "Content-Length: 20000000"),
+      head("POST /nowhere", "Content-Length: 20000000"),
+      head("POST /api/tasks", authorized(), "Content-Length: 20000000")
+    ]
+    await Promise.all(requests.map(async (request) => {
+      const client = await open(request)
+      client.socket.pause()
+      for (let n = 0; n < 10; n++) {
+        await client.sendAll(chunk)
+        await new Promise((resolve) => setTimeout(resolve, 200))
+      }
+      client.socket.resume()
+      assert.oneOf((await client.answer()).status, [401, 404, 413])
+      assert.notStrictEqual(client.ended, "reset")
+    }))
+  })
+
+  it("takes the next request when its own ends after all", async () => {
+    const client = await open(head("DELETE /healthz", "Content-Length: 3") + "1")
+    assert.strictEqual((await client.answer()).status, 405)
+    client.send("23" + head("GET /healthz"))
+    assert.strictEqual((await client.answer(1)).status, 200)
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    client.send(head("GET /healthz"))
+    assert.strictEqual((await client.answer(2)).status, 200)
+  })
+})
+
+describe("connections that do nothing", () => {
+  it("cost little memory and no time, 1,000 of each kind", async () => {
+    const kinds = [
+      "",
+      "GET /healthz HTTP/1.1\r\nHo",
+      head("GET /healthz"),
+      head("POST /api/tasks", "Content-Length: 9")
+    ]
+    const { baseMemory, longestTurn, peakMemory } = await victim.observe(async () => {
+      for (const request of kinds) {
+        for (let n = 0; n < 10; n++) await Promise.all(Array.from({ length: 100 }, () => open(request)))
+      }
+    })
+    assert.isBelow(peakMemory - baseMemory, 150)
+    assert.isBelow(longestTurn, 300)
+  })
+})

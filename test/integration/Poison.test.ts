@@ -1,0 +1,142 @@
+/** A task whose run takes its node down: it fails after a few restarts, and its neighbours are completed. */
+import { once } from "node:events"
+import { afterEach, assert, beforeEach, describe, it } from "vitest"
+import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+
+let database: OpenDatabase
+let token: string
+
+beforeEach(async () => {
+  database = await openDatabase()
+  token = await mint("ann")
+})
+
+afterEach(() => database.drop())
+
+type Settings = Readonly<Record<string, string>>
+
+const start = (settings: Settings, port?: number) =>
+  Service.start(
+    { DATABASE_URL: database.url, WATCHDOG_TIMEOUT: "2 seconds", ...settings },
+    port,
+    "test/kit/PoisonedService.ts"
+  )
+
+const create = async (service: Service, text: string) => {
+  const { body } = await service.create(token, text)
+  assert.isString(body.uuid, JSON.stringify(body))
+  return body.uuid as string
+}
+
+const isOver = ({ process }: Service) => process.exitCode !== null || process.signalCode !== null
+const ended = async (service: Service) => {
+  if (!isOver(service)) await once(service.process, "exit")
+  return service.process.signalCode
+}
+
+const rows = () =>
+  database.query<{ uuid: string; status: string; error: string | null }>("SELECT uuid, status, error FROM tasks")
+
+/** Starts a node again whenever it has ended, as whoever runs it would, until it is stopped. */
+const supervise = (settings: Settings, port: number, first?: Service) => {
+  const stopping = new AbortController()
+  const { signal } = stopping
+  let starts = 0
+  let output = ""
+  const run = async () => {
+    let service = first
+    for (;;) {
+      if (service !== undefined) {
+        while (!isOver(service) && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, 50))
+        output += service.output
+        if (!isOver(service)) return service.stop()
+      }
+      if (signal.aborted) return
+      starts++
+      service = await start(settings, port).catch((error: unknown) => {
+        output += String(error)
+        return undefined
+      })
+    }
+  }
+  const running = run()
+  return {
+    starts: () => starts,
+    stop: async () => {
+      stopping.abort()
+      await running
+      return output
+    }
+  }
+}
+
+const allEnded = async () => (await rows()).every(({ status }) => status === "completed" || status === "failed")
+
+const checkEnds = async (poison: string) => {
+  for (const { error, status, uuid } of await rows()) {
+    const expected = uuid === poison ? ["failed", "Task processing failed"] : ["completed", null]
+    assert.deepStrictEqual([status, error], expected, uuid)
+  }
+}
+
+describe("a run that takes its node down fails after some restarts, and its neighbours are completed", () => {
+  for (const [text, signal] of [["spin", "SIGALRM"], ["kill", "SIGKILL"]] as const) {
+    it(`when it ${text}s`, async () => {
+      const port = await freePort()
+      const first = await start({}, port)
+      for (let count = 0; count < 4; count++) await create(first, "3000")
+      const poison = await create(first, text)
+      assert.strictEqual(await ended(first), signal)
+      if (text === "spin") {
+        assert.include(first.output, "the event loop has been blocked for 2s (WATCHDOG_TIMEOUT)")
+      }
+      const node = supervise({}, port)
+      await eventually(allEnded, (done) => done, 60_000)
+      await checkEnds(poison)
+      assert.isAtMost(node.starts(), 5)
+      const output = await node.stop()
+      assert.match(output, new RegExp(`tried last: ${poison}`))
+      assert.notMatch(output, /"(spin|kill|3000)"/)
+    }, 120_000)
+  }
+
+  it("in a cluster of two", async () => {
+    const settings = await Promise.all([1, 2].map(async () => ({
+      CLUSTER: "on",
+      CLUSTER_PORT: String(await freePort())
+    })))
+    const ports = [await freePort(), await freePort()]
+    const nodes = await Promise.all(settings.map((own, index) => start(own, ports[index])))
+    for (const node of nodes) for (let count = 0; count < 2; count++) await create(node, "3000")
+    const supervisors = nodes.map((node, index) => supervise(settings[index]!, ports[index]!, node))
+    const poison = await create(nodes[0]!, "kill")
+    await eventually(allEnded, (done) => done, 90_000)
+    await checkEnds(poison)
+    const starts = supervisors.reduce((sum, node) => sum + node.starts(), 0)
+    assert.isAtMost(starts, 6)
+    await Promise.all(supervisors.map((node) => node.stop()))
+  }, 150_000)
+})
+
+describe("the watchdog", () => {
+  it("lets live a process that was suspended for longer than its timeout", async () => {
+    const service = await start({ WATCHDOG_TIMEOUT: "600 millis" })
+    for (let count = 0; count < 3; count++) {
+      service.signal("SIGSTOP")
+      await new Promise((resolve) => setTimeout(resolve, 1200))
+      service.signal("SIGCONT")
+      assert.strictEqual((await fetch(`${service.url}/healthz`)).status, 200)
+    }
+    await service.stop()
+    assert.deepStrictEqual([service.process.exitCode, service.process.signalCode], [0, null])
+  })
+
+  it("can be switched off", async () => {
+    const service = await start({ WATCHDOG_TIMEOUT: "off" })
+    await create(service, "spin")
+    await new Promise((resolve) => setTimeout(resolve, 3000))
+    assert.isFalse(isOver(service))
+    await service.stop("SIGKILL")
+  })
+})

@@ -1,0 +1,67 @@
+/** What every store of trials must do; run on memory and on Postgres. */
+import { assert, type Vitest } from "@effect/vitest"
+import { Effect } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { RunId } from "../../src/domain/Task.ts"
+import { RecoveryTrials } from "../../src/services/RecoveryTrials.ts"
+
+const uuid = Effect.flatMap(SecureRandom.SecureRandom, (random) => random.uuidV7())
+const newRunId = Effect.map(uuid, (id) => RunId.make(id))
+
+export const contract = (it: Vitest.MethodsNonLive<RecoveryTrials | SecureRandom.SecureRandom>) => {
+  it.effect("a trial that a node began and did not end is a loss to every other node, and to none that it was", () =>
+    Effect.gen(function*() {
+      const trials = yield* RecoveryTrials
+      const [first, second, third] = [yield* uuid, yield* uuid, yield* uuid]
+      const [run, other] = [yield* newRunId, yield* newRunId]
+      const lost = (node: string) => trials.lost(node, [run, other])
+      assert.deepStrictEqual(yield* lost(first), [])
+      yield* trials.begin(first, [run], 1)
+      assert.deepStrictEqual(yield* lost(first), [])
+      assert.deepStrictEqual(yield* lost(second), [{ runId: run, together: 1, losses: 1, lossesAlone: 1 }])
+      // Again by the same node, now with another: nothing was lost.
+      yield* trials.begin(first, [run, other], 2)
+      assert.sameDeepMembers([...yield* lost(second)], [
+        { runId: run, together: 2, losses: 1, lossesAlone: 0 },
+        { runId: other, together: 2, losses: 1, lossesAlone: 0 }
+      ])
+      yield* trials.begin(second, [run], 1)
+      yield* trials.begin(third, [run], 1)
+      assert.deepInclude(yield* lost(first), { runId: run, together: 1, losses: 3, lossesAlone: 2 })
+    }))
+
+  it.effect("a run that passed is suspected no more, though it counts the nodes that are lost later", () =>
+    Effect.gen(function*() {
+      const trials = yield* RecoveryTrials
+      const [first, second] = [yield* uuid, yield* uuid]
+      const run = yield* newRunId
+      yield* trials.begin(first, [run], 1)
+      yield* trials.begin(second, [run], 1)
+      yield* trials.pass([run])
+      assert.deepStrictEqual(yield* trials.lost(first, [run]), [
+        { runId: run, together: 0, losses: 2, lossesAlone: 0 }
+      ])
+    }))
+
+  it.effect("a node ends its own trials only", () =>
+    Effect.gen(function*() {
+      const trials = yield* RecoveryTrials
+      const [first, second] = [yield* uuid, yield* uuid]
+      const run = yield* newRunId
+      yield* trials.begin(first, [run], 1)
+      yield* trials.end(second, [run])
+      assert.lengthOf(yield* trials.lost(second, [run]), 1)
+      yield* trials.end(first, [run])
+      assert.deepStrictEqual(yield* trials.lost(second, [run]), [])
+    }))
+
+  it.effect("nothing is a batch too", () =>
+    Effect.gen(function*() {
+      const trials = yield* RecoveryTrials
+      const node = yield* uuid
+      yield* trials.begin(node, [], 0)
+      yield* trials.pass([])
+      yield* trials.end(node, [])
+      assert.deepStrictEqual(yield* trials.lost(node, []), [])
+    }))
+}
