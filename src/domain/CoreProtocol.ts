@@ -1,7 +1,7 @@
 /** The protocol between the service and the processing core, in both directions. */
 import { Schema } from "effect"
 import * as Failure from "./Failure.ts"
-import { fromValue, JsonObject, OpaqueJson } from "./OpaqueJson.ts"
+import { fromValue, JsonObject, JsonValue, OpaqueJson } from "./OpaqueJson.ts"
 import { RunId, TaskEvent, TaskId } from "./Task.ts"
 import { RunRequest } from "./TaskRequest.ts"
 import { ToolCall, ToolResult } from "./ToolCall.ts"
@@ -49,7 +49,7 @@ export const CoreEvent = Schema.Union([
   eventOf("progress", "ProgressEvent", "A partial turn; it replaces the last one.", { turn: wholeTurn }),
   eventOf("interrupted", "InterruptedEvent", "The model called client tools.", {
     tool_calls: Schema.NonEmptyArray(ToolCall).annotate({ description: "The calls, at least one." }),
-    state: Schema.optional(Schema.Json).annotate({
+    state: Schema.optional(JsonValue).annotate({
       description: "Opaque state of the core, sent back when the task resumes."
     }),
     turn
@@ -83,7 +83,7 @@ const errorOf = (code: FailureCode, message: string | null | undefined): string 
 }
 
 /** Translates an event of the core into an event of the task. */
-export const toTaskEvent = (event: CoreEvent): TaskEvent => {
+const toTaskEvent = (event: CoreEvent): TaskEvent => {
   switch (event.type) {
     case "processing":
       return TaskEvent.cases.Accepted.make({})
@@ -104,3 +104,18 @@ export const toTaskEvent = (event: CoreEvent): TaskEvent => {
       })
   }
 }
+
+/** A core event with what it means. */
+export interface CoreReport {
+  readonly task_id: string
+  readonly run_id: string
+  readonly event_id: string
+  readonly event: TaskEvent
+}
+
+export const toReport = (event: CoreEvent): CoreReport => ({
+  task_id: event.task_id,
+  run_id: event.run_id,
+  event_id: event.event_id,
+  event: toTaskEvent(event)
+})

@@ -35,3 +35,13 @@ export const JsonObject = Schema.declare(
     toCodecArbitrary: () => Schema.link<JsonObject>()(AnyObject, SchemaTransformation.passthrough())
   }
 )
+
+/** Any JSON value, taken by reference and not looked into: it has been parsed from JSON text. */
+export const JsonValue = Schema.declare(
+  (value): value is Schema.Json => value !== undefined,
+  {
+    expected: "any JSON value",
+    toCodecJson: () => undefined,
+    toCodecArbitrary: () => Schema.link<Schema.Json>()(Schema.Json, SchemaTransformation.passthrough())
+  }
+)

@@ -6,7 +6,7 @@ import { Result, Schema } from "effect"
 import { OpaqueJson } from "./OpaqueJson.ts"
 import { Principal } from "./Principal.ts"
 import { Timestamp } from "./Timestamp.ts"
-import { ToolCall, ToolResult } from "./ToolCall.ts"
+import { ToolCall } from "./ToolCall.ts"
 
 export const TaskId = Schema.String.check(Schema.isUUID()).pipe(Schema.brand("TaskId"))
 export type TaskId = typeof TaskId.Type
@@ -43,7 +43,7 @@ export const TaskEvent = Schema.TaggedUnion({
   TokenRevoked: {},
   /** `runId` is the run that resumes the task. The token (`userToken`, encrypted) replaces the task's token. */
   ToolResultsSubmitted: {
-    results: Schema.Array(ToolResult),
+    results: OpaqueJson,
     runId: RunId,
     principal: Principal,
     userToken: Schema.String

@@ -1,6 +1,6 @@
 /** The fields that an event writes into a task, the same for every store. `Task.transitions` decides whether it may. */
 import * as Failure from "./Failure.ts"
-import { fromValue, type OpaqueJson } from "./OpaqueJson.ts"
+import type { OpaqueJson } from "./OpaqueJson.ts"
 import type { Principal } from "./Principal.ts"
 import { isTerminal, type RunId, stopReasonOf, targetOf, type TaskEvent, type TaskStatus } from "./Task.ts"
 import type { ToolCall } from "./ToolCall.ts"
@@ -55,7 +55,7 @@ export const changeOf = (event: TaskEvent): TaskChange => {
     leg: event._tag === "ToolResultsSubmitted"
       ? {
         runId: event.runId,
-        results: fromValue(event.results),
+        results: event.results,
         principal: event.principal,
         userToken: event.userToken
       }

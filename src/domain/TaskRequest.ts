@@ -4,7 +4,7 @@
  */
 import { Array as Arr, Effect, Predicate, Schema, SchemaGetter, SchemaIssue } from "effect"
 import * as Limits from "./Limits.ts"
-import { JsonObject, JsonObjects } from "./OpaqueJson.ts"
+import { fromValue, JsonObject, JsonObjects, type OpaqueJson } from "./OpaqueJson.ts"
 
 const absentOr = <S extends Schema.Top>(schema: S, description: string) =>
   Schema.optional(Schema.NullOr(schema)).annotate({ description })
@@ -240,11 +240,28 @@ export const RunRequest = Schema.Struct({
 })
 export type RunRequest = typeof RunRequest.Type
 
-export const toRunRequest = (body: CreateTaskBody): RunRequest => ({
+const toRunRequest = (body: CreateTaskBody): RunRequest => ({
   assistant_id: body.assistant_id,
   input: body.input as ReadonlyArray<Schema.Json>,
   turns: (body.turns ?? []).flat(),
   client_tools: (body.client_tools ?? []) as ReadonlyArray<Schema.Json>,
   llm_model_id: body.llm_model_id ?? null,
   image_generator_id: body.image_generator_id ?? null
+})
+
+/** A task to create. What the gateway only stores and passes on is one text, so that its size costs little. */
+export interface CreateTask {
+  readonly callback_url: string | null
+  readonly callback_secret: string | null
+  /** Seconds. */
+  readonly max_execution_time: number
+  /** The `RunRequest`. */
+  readonly request: OpaqueJson
+}
+
+export const toCreateTask = (body: CreateTaskBody): CreateTask => ({
+  callback_url: body.callback_url ? new URL(body.callback_url).href : null,
+  callback_secret: body.callback_secret || null,
+  max_execution_time: body.max_execution_time ?? Limits.maxExecutionTime,
+  request: fromValue(toRunRequest(body))
 })

@@ -1,6 +1,6 @@
 /** Calls of client tools, and their results. */
 import { Schema } from "effect"
-import { JsonObject } from "./OpaqueJson.ts"
+import { fromValue, JsonObject, JsonValue, OpaqueJson } from "./OpaqueJson.ts"
 
 export const ToolCall = Schema.Struct({
   id: Schema.NonEmptyString.annotate({ description: "Identifies the call. Its result carries it as `tool_call_id`." }),
@@ -11,9 +11,23 @@ export type ToolCall = typeof ToolCall.Type
 
 export const ToolResult = Schema.Struct({
   tool_call_id: Schema.NonEmptyString.annotate({ description: "The `id` of a pending call." }),
-  output: Schema.Json.annotate({ description: "The output of the tool: any JSON." }),
+  output: JsonValue.annotate({ description: "The output of the tool: any JSON." }),
   is_error: Schema.optional(Schema.NullOr(Schema.Boolean)).annotate({
     description: "Whether the tool failed. `output` then describes the error."
   })
 }).annotate({ identifier: "ToolResult", description: "The result of one pending call." })
 export type ToolResult = typeof ToolResult.Type
+
+/** The results of one answer, as they are stored and handed to the core. */
+export const ToolResults = Schema.Struct({
+  /** The `tool_call_id` of each result, in order. */
+  ids: Schema.Array(Schema.String),
+  /** The array of results. */
+  text: OpaqueJson
+})
+export type ToolResults = typeof ToolResults.Type
+
+export const toToolResults = (results: ReadonlyArray<ToolResult>): ToolResults => ({
+  ids: results.map(({ tool_call_id }) => tool_call_id),
+  text: fromValue(results)
+})

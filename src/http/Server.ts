@@ -6,6 +6,7 @@ import { Api } from "./contract/Api.ts"
 import * as Cors from "./Cors.ts"
 import * as Docs from "./Docs.ts"
 import * as Edge from "./Edge.ts"
+import { BodyReader } from "./handlers/BodyReader.ts"
 import * as Core from "./handlers/Core.ts"
 import * as Files from "./handlers/Files.ts"
 import * as Health from "./handlers/Health.ts"
@@ -19,6 +20,7 @@ export const routerConfig = { caseSensitive: true, ignoreDuplicateSlashes: false
 
 const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
   Layer.provide([Files.layer, Tasks.layer, Core.layer, Tokens.layer, Operations.layer]),
+  Layer.provide(BodyReader.layer),
   Layer.provide(Digest.layerWebCrypto)
 )
 

@@ -31,6 +31,7 @@ import { TokenVerifier } from "../services/TokenVerifier.ts"
 import { WebhookDispatcher } from "../services/WebhookDispatcher.ts"
 import type { AppConfig } from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
+import * as BodyWorker from "./BodyWorker.ts"
 import * as BufferCollector from "./BufferCollector.ts"
 import * as Builtin from "./builtin/Builtin.ts"
 import * as EmbeddedPostgres from "./builtin/EmbeddedPostgres.ts"
@@ -190,7 +191,7 @@ export const layer = (config: AppConfig) => {
       RpcAuthorization.layer(config.internalTokens)
     ]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
-    Layer.provide([ReadinessSql.layer, layerMembers(config)]),
+    Layer.provide([ReadinessSql.layer, layerMembers(config), BodyWorker.layer, BufferCollector.layer]),
     Layer.provide(layerTasks),
     Layer.provide(layerNeighbours(config)),
     Layer.provide(layerSettings)

@@ -8,6 +8,7 @@ import { format, type Timestamp } from "../domain/Timestamp.ts"
 import { CoreTransport } from "./CoreTransport.ts"
 import * as Metrics from "./Metrics.ts"
 import * as Tracing from "./Tracing.ts"
+import * as Utf8 from "./Utf8.ts"
 
 export interface Run {
   readonly taskId: TaskId
@@ -88,9 +89,14 @@ export class CoreClient extends Context.Service<CoreClient, {
           ? {}
           : { authorization: `Bearer ${Redacted.value(address.token)}` }
 
-        const post = (path: string, body: string) =>
+        /** `body` is made when it is sent, and its text is not kept beside its bytes. */
+        const post = (path: string, body: () => string) =>
           Effect.flatMap(
-            Effect.flatMap(Tracing.propagate(headers), (traced) => transport.post(address.url + path, traced, body)),
+            Effect.flatMap(Effect.suspend(() => Utf8.encode(body())), (bytes) =>
+              Effect.flatMap(
+                Tracing.propagate(headers),
+                (traced) => transport.post(address.url + path, traced, bytes)
+              )),
             ({ retryAfter, status }): Effect.Effect<void, CallError> => {
               if (status >= 200 && status < 300) return Effect.void
               if (!isRetryableStatus(status)) return Effect.fail(new CoreRefused({ status }))
@@ -108,7 +114,7 @@ export class CoreClient extends Context.Service<CoreClient, {
             const answered = Deferred.makeUnsafe<void>()
             starting.set(run.runId, answered)
             return Effect.ensuring(
-              observed("start", run.runId, post("/runs", encode(run, address.eventsUrl))),
+              observed("start", run.runId, post("/runs", () => encode(run, address.eventsUrl))),
               Effect.sync(() => {
                 if (starting.get(run.runId) === answered) starting.delete(run.runId)
                 Deferred.doneUnsafe(answered, Effect.void)
@@ -120,7 +126,7 @@ export class CoreClient extends Context.Service<CoreClient, {
           const answered = starting.get(runId)
           if (answered !== undefined) yield* Deferred.await(answered)
           const call = Effect.catchIf(
-            post(`/runs/${runId}/stop`, JSON.stringify({ reason })),
+            post(`/runs/${runId}/stop`, () => JSON.stringify({ reason })),
             (error) => error._tag === "CoreRefused" && error.status === 404,
             () => Effect.void
           )

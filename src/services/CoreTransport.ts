@@ -15,7 +15,8 @@ export class CoreTransport extends Context.Service<CoreTransport, {
   readonly post: (
     url: string,
     headers: Readonly<Record<string, string>>,
-    body: string
+    /** JSON. */
+    body: Uint8Array
   ) => Effect.Effect<CoreAnswer, CoreUnavailable>
 }>()("async-task-service/services/CoreTransport") {
   /** Over any `HttpClient`, for the built-in core in the same process. */
@@ -25,7 +26,7 @@ export class CoreTransport extends Context.Service<CoreTransport, {
       post: (url, headers, body) =>
         HttpClientRequest.post(url).pipe(
           HttpClientRequest.setHeaders(headers),
-          HttpClientRequest.bodyText(body, "application/json"),
+          HttpClientRequest.bodyUint8Array(body, "application/json"),
           http.execute,
           Effect.tap((response) => response.text),
           Effect.map(({ headers, status }) => ({ status, retryAfter: headers["retry-after"] })),

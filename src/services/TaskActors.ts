@@ -12,6 +12,7 @@ import { now, plus, type Timestamp, until } from "../domain/Timestamp.ts"
 import * as Alarms from "./Alarms.ts"
 import { CoreClient, type Run } from "./CoreClient.ts"
 import { CoreStops } from "./CoreStops.ts"
+import * as HandOverTurns from "./HandOverTurns.ts"
 import * as Lateness from "./Lateness.ts"
 import * as Metrics from "./Metrics.ts"
 import { persistently } from "./Persistently.ts"
@@ -23,12 +24,6 @@ import { TaskOwnership } from "./TaskOwnership.ts"
 import { TaskRepository } from "./TaskRepository.ts"
 import * as TaskTraces from "./TaskTraces.ts"
 import { TokenRevocations } from "./TokenRevocations.ts"
-import * as Turns from "./Turns.ts"
-
-/** Calls to the core in flight at a time. */
-const handOverConcurrency = 256
-/** Beside them, runs that the core may have already: after a start there are many, and new ones must not wait for them. */
-const recoveryConcurrency = 8
 
 /** What a hand-over leaves a clock that runs out, so that it does not offer the run in the same moment. */
 const afterClock = Duration.seconds(1)
@@ -47,8 +42,11 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly wake: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task, and lets all know who have to; returns where the task then stands. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead>
-  /** Keeps a turn for what `create` will begin; it is told whether that turn comes at once. */
-  readonly admit: <A, E>(create: (isAtOnce: boolean) => Effect.Effect<A, E>) => Effect.Effect<A, E>
+  /** Keeps a turn for what `create` will begin with this request; it is told whether that turn comes at once. */
+  readonly admit: <A, E>(
+    request: Run["request"],
+    create: (isAtOnce: boolean) => Effect.Effect<A, E>
+  ) => Effect.Effect<A, E>
   /** How many tasks have an actor here, when the first of their clocks runs out, and how late (ms) one was lately. */
   readonly load: Effect.Effect<
     { readonly tasks: number; readonly nextDue: Timestamp | null; readonly lateness: number }
@@ -69,8 +67,7 @@ export class TaskActors extends Context.Service<TaskActors, {
       /** The run of each task that was last handed over here, or is being. */
       const offered = new Map<TaskId, RunId>()
       const runInFiber = yield* FiberSet.makeRuntime()
-      const inTurn = Turns.make(handOverConcurrency)
-      const inTurnOfRecovery = Turns.make(recoveryConcurrency)
+      const turns = HandOverTurns.make()
       const handOvers = new Set<RunId>()
       const lateness = Lateness.make()
       let recoveries = 0
@@ -219,19 +216,23 @@ export class TaskActors extends Context.Service<TaskActors, {
         attempted: Deferred.Deferred<void>
       ) {
         let run = given
-        const attempt = (isRecovery ? inTurnOfRecovery : inTurn)(Effect.suspend(() => {
+        const once = Effect.suspend(() => {
           const current = heads.get(head.uuid)
           // A run that was interrupted has ended, though the task goes by its id until the next one.
           if (current?.runId !== head.runId || current.status === "interrupted") return Effect.void
           if (run !== undefined && current.acceptanceDeadline !== null) return start(run)
           return Effect.gen(function*() {
-            run ??= yield* readRun(current)
+            const found = run ?? (yield* readRun(current))
             // Nothing to hand over: the task has ended, and what was known of it is stale.
-            if (run === undefined) return heads.get(head.uuid) === current ? forget(head.uuid) : undefined
+            if (found === undefined) return heads.get(head.uuid) === current ? forget(head.uuid) : undefined
+            turns.note(found)
+            // A large one is not kept for the next attempt.
+            run = HandOverTurns.isLarge(found.request) ? undefined : found
             yield* startAcceptance(current)
-            return yield* start(run)
+            return yield* start(found)
           })
-        })).pipe(
+        })
+        const attempt = turns.inTurn(head.runId, isRecovery, once).pipe(
           Effect.catchTags({
             CoreRefused: (error) => refused(head, error),
             TokenIsRevoked: () => persistently(end(head, TaskEvent.cases.TokenRevoked.make({})))
@@ -273,6 +274,7 @@ export class TaskActors extends Context.Service<TaskActors, {
             inTrace(offer(head, run, isRecovery, attempted)),
             Effect.sync(() => {
               handOvers.delete(head.runId)
+              turns.forget(head.runId)
               if (isRecovery) recoveries--
               // It was handed over here for its owner, who does the rest.
               if (!ownership.isMine(head.uuid)) forget(head.uuid)
@@ -300,7 +302,7 @@ export class TaskActors extends Context.Service<TaskActors, {
           // Its owner has been told of the commit.
           if (run === undefined && !isMine) return Effect.void
           follow(head)
-          handOver(head, run, false)
+          handOver(head, run !== undefined && turns.mayKeep(run) ? run : undefined, false)
           return isMine ? Effect.void : notifications.publish(head.uuid)
         })
 
@@ -324,9 +326,10 @@ export class TaskActors extends Context.Service<TaskActors, {
         release,
         wake,
         end,
-        admit: (create) =>
+        admit: (request, create) =>
           Effect.suspend(() => {
-            const isAtOnce = handOvers.size - recoveries + admitted < handOverConcurrency
+            const isAtOnce = !HandOverTurns.isLarge(request) &&
+              handOvers.size - recoveries + admitted < HandOverTurns.concurrency
             admitted++
             return Effect.ensuring(create(isAtOnce), Effect.sync(() => admitted--))
           }),

@@ -1,9 +1,7 @@
 /** The use cases: what REST, RPC and the core may do with tasks. Each is at most a read and one guarded statement. */
 import { Context, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { type CoreEvent, toTaskEvent } from "../domain/CoreProtocol.ts"
-import * as Limits from "../domain/Limits.ts"
-import { fromValue } from "../domain/OpaqueJson.ts"
+import type { CoreReport } from "../domain/CoreProtocol.ts"
 import type { Caller, Principal } from "../domain/Principal.ts"
 import type { Revocation } from "../domain/Revocation.ts"
 import { RunId, type Task, TaskEvent, type TaskHead, TaskId, type TaskStatus } from "../domain/Task.ts"
@@ -16,10 +14,10 @@ import {
   ToolResultsMismatch,
   type TooManyActiveTasks
 } from "../domain/TaskErrors.ts"
-import { type CreateTaskBody, toRunRequest } from "../domain/TaskRequest.ts"
+import type { CreateTask } from "../domain/TaskRequest.ts"
 import * as TaskShard from "../domain/TaskShard.ts"
 import { now, plus } from "../domain/Timestamp.ts"
-import type { ToolResult } from "../domain/ToolCall.ts"
+import type { ToolResults } from "../domain/ToolCall.ts"
 import type { Run } from "./CoreClient.ts"
 import { CoreStops } from "./CoreStops.ts"
 import { Secrets } from "./Secrets.ts"
@@ -46,7 +44,7 @@ export interface Done {
 export class Tasks extends Context.Service<Tasks, {
   readonly create: (
     caller: Caller,
-    body: CreateTaskBody,
+    body: CreateTask,
     claim?: IdempotencyClaim
   ) => Effect.Effect<CreatedTask, TooManyActiveTasks | IdempotencyKeyReused>
   /** A task of the caller's own. Anything that is not a task's id names no task. */
@@ -60,7 +58,7 @@ export class Tasks extends Context.Service<Tasks, {
   readonly submitToolResults: (
     caller: Caller,
     task: Task,
-    results: ReadonlyArray<ToolResult>,
+    results: ToolResults,
     claim?: IdempotencyClaim
   ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused>
   readonly cancel: (
@@ -73,7 +71,7 @@ export class Tasks extends Context.Service<Tasks, {
   readonly revoke: (revocation: Revocation) => Effect.Effect<void>
   /** An event of the core; `applied` tells whether it changed the task. */
   readonly report: (
-    event: CoreEvent
+    report: CoreReport
   ) => Effect.Effect<{ readonly status: TaskStatus; readonly applied: boolean }, TaskNotFound | RunSuperseded>
 }>()("async-task-service/services/Tasks") {
   static readonly layer = Layer.effect(
@@ -115,14 +113,14 @@ export class Tasks extends Context.Service<Tasks, {
 
       const createNow = Effect.fnUntraced(function*(
         caller: Caller,
-        body: CreateTaskBody,
+        body: CreateTask,
         claim: IdempotencyClaim | undefined,
         isHandedOverAtOnce: boolean
       ) {
         const { principal } = caller
         const createdAt = yield* now
         const uuid = yield* newTaskId
-        const maxExecutionTime = body.max_execution_time ?? Limits.maxExecutionTime
+        const { max_execution_time: maxExecutionTime, request } = body
         const head: TaskHead = {
           uuid,
           sub: principal.sub,
@@ -133,20 +131,21 @@ export class Tasks extends Context.Service<Tasks, {
           deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
           acceptanceDeadline: isHandedOverAtOnce ? plus(createdAt, settings.acceptanceTimeout) : null
         }
-        const request = fromValue(toRunRequest(body))
         const insert = repository.create(
           {
             uuid,
             principal,
             runId: head.runId,
-            callbackUrl: body.callback_url ? new URL(body.callback_url).href : null,
+            callbackUrl: body.callback_url,
             maxExecutionTime,
             createdAt,
             deadline: head.deadline,
             acceptanceDeadline: head.acceptanceDeadline,
             request,
             userToken: yield* sealToken(caller),
-            callbackSecret: body.callback_secret ? yield* secrets.seal(Redacted.make(body.callback_secret)) : null
+            callbackSecret: body.callback_secret !== null
+              ? yield* secrets.seal(Redacted.make(body.callback_secret))
+              : null
           },
           settings.maxActiveTasks,
           claim
@@ -167,8 +166,8 @@ export class Tasks extends Context.Service<Tasks, {
         return { uuid: taskId, maxExecutionTime, isReplay }
       })
 
-      const create = (caller: Caller, body: CreateTaskBody, claim?: IdempotencyClaim) =>
-        actors.admit((isAtOnce) => createNow(caller, body, claim, isAtOnce))
+      const create = (caller: Caller, body: CreateTask, claim?: IdempotencyClaim) =>
+        actors.admit(body.request, (isAtOnce) => createNow(caller, body, claim, isAtOnce))
 
       const get = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
         if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
@@ -186,13 +185,14 @@ export class Tasks extends Context.Service<Tasks, {
         return head
       })
 
-      const mismatches = (task: Task, results: ReadonlyArray<ToolResult>) => {
+      const mismatches = (task: Task, results: ToolResults) => {
         const open = new Set((task.pendingToolCalls ?? []).map(({ id }) => id))
         const answered = new Set<string>()
-        const problems = results.flatMap(({ tool_call_id }, index) => {
-          if (!open.has(tool_call_id)) return [{ index, message: `No pending tool call has the id ${tool_call_id}` }]
-          if (answered.has(tool_call_id)) return [{ index, message: `${tool_call_id} is answered more than once` }]
-          answered.add(tool_call_id)
+        const problems = results.ids.flatMap((id, index) => {
+          const name = id.slice(0, quotedLength)
+          if (!open.has(id)) return [{ index, message: `No pending tool call has the id ${name}` }]
+          if (answered.has(id)) return [{ index, message: `${name} is answered more than once` }]
+          answered.add(id)
           return []
         })
         const missing = [...open].filter((id) => !answered.has(id))
@@ -224,13 +224,13 @@ export class Tasks extends Context.Service<Tasks, {
       )
 
       const submitToolResults = Effect.fnUntraced(
-        function*(caller: Caller, task: Task, results: ReadonlyArray<ToolResult>, claim?: IdempotencyClaim) {
+        function*(caller: Caller, task: Task, results: ToolResults, claim?: IdempotencyClaim) {
           if (yield* isReplayed(task.sub, claim)) return yield* Effect.as(ensureActor(task.uuid), { isReplay: true })
           if (task.status !== "interrupted") return yield* new TaskNotInterrupted({ status: task.status })
           const problems = mismatches(task, results)
           if (problems.length > 0) return yield* new ToolResultsMismatch({ problems })
           const event = TaskEvent.cases.ToolResultsSubmitted.make({
-            results,
+            results: results.text,
             runId: yield* newRunId,
             principal: caller.principal,
             userToken: yield* sealToken(caller)
@@ -259,11 +259,10 @@ export class Tasks extends Context.Service<Tasks, {
         return canceled.map(({ uuid }) => uuid)
       })
 
-      const report = Effect.fnUntraced(function*(event: CoreEvent) {
-        const { event_id: coreEventId, run_id, task_id } = event
+      const report = Effect.fnUntraced(function*({ event, event_id: coreEventId, run_id, task_id }: CoreReport) {
         if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
         const runId = Schema.is(RunId)(run_id) ? run_id : noRun
-        const outcome = yield* repository.commit(task_id, toTaskEvent(event), yield* now, { runId, coreEventId })
+        const outcome = yield* repository.commit(task_id, event, yield* now, { runId, coreEventId })
         if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
         if (outcome._tag === "Revoked") {
           const { status } = yield* actors.end(outcome.head, TaskEvent.cases.TokenRevoked.make({}))
@@ -292,6 +291,9 @@ export class Tasks extends Context.Service<Tasks, {
     })
   )
 }
+
+/** Characters of a client's text that a message repeats. */
+const quotedLength = 255
 
 /** Stands for a `run_id` that no run can have. */
 const noRun = RunId.make("00000000-0000-0000-0000-000000000000")

@@ -2,7 +2,7 @@
 import { assert, type Vitest } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
 import type { SecureRandom } from "effect/crypto"
-import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import { fromValue, OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import type { Principal } from "../../src/domain/Principal.ts"
 import { Revocation } from "../../src/domain/Revocation.ts"
 import { TaskEvent } from "../../src/domain/Task.ts"
@@ -158,7 +158,7 @@ export const contract = (
       const { runId } = yield* makeTask()
       yield* repository.commit(
         task.uuid,
-        ToolResultsSubmitted.make({ results: [], runId, principal: second, userToken: "sealed" }),
+        ToolResultsSubmitted.make({ results: fromValue([]), runId, principal: second, userToken: "sealed" }),
         yield* now
       )
       assert.deepStrictEqual(Option.getOrThrow(yield* repository.pendingRun(task.uuid)).principal, second)

@@ -77,6 +77,9 @@ export class Service {
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       env: {
         PATH: process.env["PATH"],
+        // As `npm start` and the deployments set it.
+        MALLOC_ARENA_MAX: "2",
+        MALLOC_MMAP_THRESHOLD_: "1048576",
         PORT: String(chosen),
         JWT_SECRET: jwtSecret,
         INTERNAL_TOKENS: internalToken,

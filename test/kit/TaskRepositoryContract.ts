@@ -2,7 +2,7 @@
 import { assert, type Vitest } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option, Result } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import { fromValue, OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import { isTerminal, RunId, sourcesOf, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
 import { summarize } from "../../src/domain/TaskView.ts"
@@ -57,7 +57,7 @@ const eventOf = Effect.fnUntraced(function*(tag: TaskEventTag) {
     TimeLimitExceeded: cases.TimeLimitExceeded.make({ error: "long" }),
     TokenRevoked: cases.TokenRevoked.make({}),
     ToolResultsSubmitted: cases.ToolResultsSubmitted.make({
-      results: [{ tool_call_id: "c1", output: 1 }],
+      results: fromValue([{ tool_call_id: "c1", output: 1 }]),
       runId,
       principal: { sub: "user", tokenId: "token-2", issuedAt: 1_700_000_001 },
       userToken: "sealed-again"

@@ -2,12 +2,14 @@
 import { NodeCrypto } from "@effect/platform-node"
 import { Duration, Effect, identity, Layer, Queue, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { type CoreEvent, toReport } from "../../src/domain/CoreProtocol.ts"
 import { type CoreRefused, CoreUnavailable } from "../../src/domain/HandOver.ts"
 import * as Limits from "../../src/domain/Limits.ts"
 import type { Caller } from "../../src/domain/Principal.ts"
-import type { RunId, TaskId } from "../../src/domain/Task.ts"
-import type { CreateTaskBody } from "../../src/domain/TaskRequest.ts"
+import type { RunId, Task, TaskId } from "../../src/domain/Task.ts"
+import { type CreateTask, toCreateTask } from "../../src/domain/TaskRequest.ts"
 import { now, type Timestamp } from "../../src/domain/Timestamp.ts"
+import { type ToolResult, toToolResults } from "../../src/domain/ToolCall.ts"
 import { CoreClient, type Run } from "../../src/services/CoreClient.ts"
 import type { RecoveryTrials } from "../../src/services/RecoveryTrials.ts"
 import * as RecoveryTrialsMemory from "../../src/services/RecoveryTrialsMemory.ts"
@@ -55,7 +57,16 @@ export const callerOf = (sub: string): Caller => ({
   expiresAt: 1_800_000_000
 })
 
-export const question: CreateTaskBody = { assistant_id: 1, input: [{ type: "text", text: "Why?" }] }
+export const question: CreateTask = toCreateTask({ assistant_id: 1, input: [{ type: "text", text: "Why?" }] })
+
+type TaskService = Tasks["Service"]
+
+/** Reports what a core would. */
+export const reportTo = (tasks: TaskService, event: CoreEvent) => tasks.report(toReport(event))
+
+/** Answers the calls of a task as its client would. */
+export const answerTo = (tasks: TaskService, caller: Caller, task: Task, results: ReadonlyArray<ToolResult>) =>
+  tasks.submitToolResults(caller, task, toToolResults(results))
 
 export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
   const starts = yield* Queue.unbounded<Run>()
@@ -136,6 +147,6 @@ export const interruptedTask = Effect.fnUntraced(function*(starts: Queue.Dequeue
   const { uuid } = yield* tasks.create(caller, question)
   const run = yield* Queue.take(starts)
   const interrupt = { ...envelope(run), type: "interrupted", tool_calls: [toolCall] } as const
-  yield* tasks.report(interrupt)
+  yield* reportTo(tasks, interrupt)
   return { run, interrupt, task: yield* tasks.get(caller.principal, uuid) }
 })

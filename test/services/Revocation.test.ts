@@ -10,10 +10,12 @@ import { Tasks } from "../../src/services/Tasks.ts"
 import { TokenRevocations } from "../../src/services/TokenRevocations.ts"
 import {
   accepts,
+  answerTo,
   caller,
   type CoreScript,
   envelope,
   question,
+  reportTo,
   statusOf,
   toolCall,
   turn,
@@ -30,7 +32,7 @@ describe("a revoked token", () => {
         const tasks = yield* Tasks
         const { uuid } = yield* tasks.create(caller, question)
         const run = yield* Queue.take(starts)
-        yield* tasks.report({ ...envelope(run), type: "progress", turn })
+        yield* reportTo(tasks, { ...envelope(run), type: "progress", turn })
         yield* tasks.revoke(revocation)
         const task = yield* tasks.get(caller.principal, uuid)
         assert.deepInclude(task, { status: "failed", error: "Token revoked" })
@@ -48,7 +50,7 @@ describe("a revoked token", () => {
         yield* tasks.revoke(revocation)
         yield* TestClock.adjust("5 seconds")
         assert.strictEqual(yield* statusOf(uuid), "pending")
-        const answer = yield* Effect.flip(tasks.report({ ...envelope(run), type: "processing" }))
+        const answer = yield* Effect.flip(reportTo(tasks, { ...envelope(run), type: "processing" }))
         assert.deepInclude(answer, { _tag: "RunSuperseded", status: "failed" })
         assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
         yield* TestClock.adjust("1 second")
@@ -80,7 +82,7 @@ describe("a revoked token", () => {
         const tasks = yield* Tasks
         const { uuid } = yield* tasks.create(caller, question)
         const first = yield* Queue.take(starts)
-        yield* tasks.report({ ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
+        yield* reportTo(tasks, { ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
         yield* tasks.revoke(revocation)
         yield* TestClock.adjust("1 hour")
         assert.strictEqual(yield* statusOf(uuid), "interrupted")
@@ -91,10 +93,10 @@ describe("a revoked token", () => {
           token: Redacted.make("next token")
         }
         const task = yield* tasks.get(next.principal, uuid)
-        yield* tasks.submitToolResults(next, task, [{ tool_call_id: toolCall.id, output: 1 }])
+        yield* answerTo(tasks, next, task, [{ tool_call_id: toolCall.id, output: 1 }])
         const second = yield* Queue.take(starts)
         assert.strictEqual(Redacted.value(second.userToken), "next token")
-        yield* tasks.report({ ...envelope(second), type: "progress", turn })
+        yield* reportTo(tasks, { ...envelope(second), type: "progress", turn })
         assert.strictEqual(yield* statusOf(uuid), "processing")
         yield* tasks.revoke(Revocation.cases.Token.make({ tokenId: "jti:next", expiresAt: null }))
         assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
@@ -107,7 +109,7 @@ describe("a revoked token", () => {
       Effect.gen(function*() {
         const tasks = yield* Tasks
         const { uuid } = yield* tasks.create(caller, question)
-        yield* tasks.report({ ...envelope(yield* Queue.take(starts)), type: "processing" })
+        yield* reportTo(tasks, { ...envelope(yield* Queue.take(starts)), type: "processing" })
         yield* Effect.flatMap(RevocationRepository, (store) => store.add(revocation))
         yield* TestClock.adjust("1 minute")
         assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")

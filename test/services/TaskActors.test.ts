@@ -8,10 +8,12 @@ import { TaskActors } from "../../src/services/TaskActors.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
 import {
   accepts,
+  answerTo,
   caller,
   callerOf,
   envelope,
   question,
+  reportTo,
   statusOf,
   toolCall,
   turn,
@@ -36,7 +38,7 @@ describe("acceptance", () => {
           llm_model_id: null,
           image_generator_id: null
         })
-        yield* tasks.report({ ...envelope(run), type: "processing" })
+        yield* reportTo(tasks, { ...envelope(run), type: "processing" })
         assert.strictEqual(yield* statusOf(uuid), "processing")
       })))
 
@@ -64,7 +66,7 @@ describe("acceptance", () => {
         const { uuid } = yield* tasks.create(caller, question)
         const run = yield* Queue.take(starts)
         yield* TestClock.adjust("29 seconds")
-        yield* tasks.report({ ...envelope(run), type: "processing" })
+        yield* reportTo(tasks, { ...envelope(run), type: "processing" })
         yield* TestClock.adjust("1 hour")
         assert.strictEqual(yield* statusOf(uuid), "processing")
       })))
@@ -184,7 +186,7 @@ describe("time limit", () => {
         const tasks = yield* Tasks
         const { uuid } = yield* tasks.create(caller, { ...question, max_execution_time: 3600 })
         const run = yield* Queue.take(starts)
-        yield* tasks.report({ ...envelope(run), type: "progress", turn })
+        yield* reportTo(tasks, { ...envelope(run), type: "progress", turn })
         yield* TestClock.adjust("3599 seconds")
         assert.strictEqual(yield* statusOf(uuid), "processing")
         yield* TestClock.adjust("1 second")
@@ -206,7 +208,7 @@ describe("time limit", () => {
           const tasks = yield* Tasks
           const { uuid } = yield* tasks.create(caller, question)
           const run = yield* Queue.take(starts)
-          yield* tasks.report({ ...envelope(run), type: "interrupted", tool_calls: [toolCall] })
+          yield* reportTo(tasks, { ...envelope(run), type: "interrupted", tool_calls: [toolCall] })
           yield* TestClock.adjust("23 hours")
           assert.strictEqual(yield* statusOf(uuid), "interrupted")
           yield* TestClock.adjust("2 days")
@@ -223,18 +225,18 @@ describe("interrupt and resume", () => {
         const tasks = yield* Tasks
         const { uuid } = yield* tasks.create(caller, question)
         const first = yield* Queue.take(starts)
-        yield* tasks.report({ ...envelope(first), type: "interrupted", tool_calls: [toolCall], state: { at: 1 } })
+        yield* reportTo(tasks, { ...envelope(first), type: "interrupted", tool_calls: [toolCall], state: { at: 1 } })
         const task = yield* tasks.get(caller.principal, uuid)
-        yield* tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 42 }])
+        yield* answerTo(tasks, caller, task, [{ tool_call_id: "c1", output: 42 }])
         const second = yield* Queue.take(starts)
         assert.notStrictEqual(second.runId, first.runId)
         assert.deepStrictEqual(second.resume, {
           state: OpaqueJson.make(`{"at":1}`),
           results: OpaqueJson.make(`[{"tool_call_id":"c1","output":42}]`)
         })
-        const late = yield* Effect.flip(tasks.report({ ...envelope(first), type: "completed", turn }))
+        const late = yield* Effect.flip(reportTo(tasks, { ...envelope(first), type: "completed", turn }))
         assert.strictEqual(late._tag, "RunSuperseded")
-        yield* tasks.report({ ...envelope(second), type: "completed", turn })
+        yield* reportTo(tasks, { ...envelope(second), type: "completed", turn })
         assert.strictEqual(yield* statusOf(uuid), "completed")
       })))
 
@@ -244,13 +246,13 @@ describe("interrupt and resume", () => {
         const tasks = yield* Tasks
         const { uuid } = yield* tasks.create(caller, question)
         const run = yield* Queue.take(starts)
-        yield* tasks.report({
+        yield* reportTo(tasks, {
           ...envelope(run),
           type: "interrupted",
           tool_calls: [toolCall, { ...toolCall, id: "c2" }]
         })
         const task = yield* tasks.get(caller.principal, uuid)
-        const wrong = yield* Effect.flip(tasks.submitToolResults(caller, task, [
+        const wrong = yield* Effect.flip(answerTo(tasks, caller, task, [
           { tool_call_id: "c1", output: 1 },
           { tool_call_id: "c1", output: 2 },
           { tool_call_id: "c9", output: 3 }

@@ -9,11 +9,13 @@ import { Tasks } from "../../src/services/Tasks.ts"
 import { TaskSweeper } from "../../src/services/TaskSweeper.ts"
 import {
   accepts,
+  answerTo,
   caller,
   callerOf,
   type CoreScript,
   interruptedTask,
   question,
+  reportTo,
   statusOf,
   withCore
 } from "../kit/TestTasks.ts"
@@ -48,7 +50,7 @@ describe("a store that does not answer", () => {
       Effect.gen(function*() {
         const tasks = yield* Tasks
         const { run: first, task } = yield* interruptedTask(starts)
-        yield* tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }])
+        yield* answerTo(tasks, caller, task, [{ tool_call_id: "c1", output: 1 }])
         yield* TestClock.adjust("10 seconds")
         assert.strictEqual(faults, -1)
         assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
@@ -61,7 +63,7 @@ describe("a store that does not answer", () => {
       Effect.gen(function*() {
         const tasks = yield* Tasks
         const { run: first, task } = yield* interruptedTask(starts)
-        const answer = tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }])
+        const answer = answerTo(tasks, caller, task, [{ tool_call_id: "c1", output: 1 }])
         assert.isTrue(Exit.isFailure(yield* Effect.exit(answer)))
         assert.strictEqual(yield* statusOf(task.uuid), "processing")
         yield* TestClock.adjust("1 minute")
@@ -75,8 +77,8 @@ describe("a store that does not answer", () => {
       Effect.gen(function*() {
         const tasks = yield* Tasks
         const { interrupt, run: first, task } = yield* interruptedTask(starts)
-        yield* Effect.exit(tasks.submitToolResults(caller, task, [{ tool_call_id: "c1", output: 1 }]))
-        yield* tasks.report(interrupt)
+        yield* Effect.exit(answerTo(tasks, caller, task, [{ tool_call_id: "c1", output: 1 }]))
+        yield* reportTo(tasks, interrupt)
         yield* TestClock.adjust("1 minute")
         assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
       }))

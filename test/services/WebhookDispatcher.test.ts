@@ -9,7 +9,7 @@ import { Tasks } from "../../src/services/Tasks.ts"
 import { WebhookDispatcher } from "../../src/services/WebhookDispatcher.ts"
 import { Webhooks } from "../../src/services/Webhooks.ts"
 import { NoAnswer } from "../../src/services/WebhookSender.ts"
-import { callerOf, type CoreScript, makeTestTasks, type Post, question } from "../kit/TestTasks.ts"
+import { callerOf, type CoreScript, makeTestTasks, type Post, question, reportTo } from "../kit/TestTasks.ts"
 
 const ann = callerOf("ann")
 const secret = "a secret of the tests"
@@ -35,7 +35,7 @@ const complete = Effect.fnUntraced(function*(core: Core, more: object = {}, call
   const { uuid } = yield* tasks.create(caller, { ...question, callback_url: url, callback_secret: secret, ...more })
   const run = yield* Queue.take(core.starts)
   const turn = { output: [{ type: "text", text: "é" }], messages: [], metadata: {} }
-  yield* tasks.report({ task_id: uuid, run_id: run.runId, event_id: `e${++eventNumber}`, type: "completed", turn })
+  yield* reportTo(tasks, { task_id: uuid, run_id: run.runId, event_id: `e${++eventNumber}`, type: "completed", turn })
   return uuid
 })
 
@@ -155,7 +155,7 @@ describe("a webhook", () => {
         const { uuid } = yield* tasks.create(ann, { ...question, callback_url: url })
         const { runId } = yield* Queue.take(core.starts)
         const tool_calls = [{ id: "c1", name: "look", arguments: {} }] as const
-        yield* tasks.report({ task_id: uuid, run_id: runId, event_id: "i1", type: "interrupted", tool_calls })
+        yield* reportTo(tasks, { task_id: uuid, run_id: runId, event_id: "i1", type: "interrupted", tool_calls })
         const first = JSON.parse((yield* Queue.take(core.posts)).body)
         assert.deepStrictEqual([first.status, first.pending_tool_calls], ["interrupted", tool_calls])
         yield* tasks.cancel(yield* tasks.get(ann.principal, uuid), "enough")

@@ -3,6 +3,8 @@ import { Clock, Duration, Effect, Option, Redacted, Result } from "effect"
 import type { Caller, Principal } from "../../src/domain/Principal.ts"
 import { Revocation } from "../../src/domain/Revocation.ts"
 import type { Task, TaskId } from "../../src/domain/Task.ts"
+import { toCreateTask } from "../../src/domain/TaskRequest.ts"
+import { toToolResults } from "../../src/domain/ToolCall.ts"
 import { RevocationsUnknown, TokenIsRevoked } from "../../src/services/TokenRevocations.ts"
 import { NoAnswer, type Node } from "./Node.ts"
 import { seenOf } from "./Seen.ts"
@@ -77,7 +79,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     let first: TaskId | undefined
     // A create with a key is retried until it succeeds, and sometimes repeated after that.
     for (let attempts = 0; attempts < 20; attempts++) {
-      const result = yield* ask((tasks) => tasks.create(caller, body, claim))
+      const result = yield* ask((tasks) => tasks.create(caller, toCreateTask(body), claim))
       if (result?._tag === "Success") {
         const { uuid } = result.success
         yield* say(`creates ${uuid}, for ${seconds} s${claim === undefined ? "" : `, with ${claim.key}`}`)
@@ -102,7 +104,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     if (interrupt === undefined) return yield* recorder.violated(`${task.uuid} has calls that no core made`)
     if (isGood) interrupt.answers.add(JSON.stringify(results))
     seenOf(world, task.uuid).tokens.add(caller.principal.tokenId)
-    const result = yield* ask((tasks) => tasks.submitToolResults(caller, task, results))
+    const result = yield* ask((tasks) => tasks.submitToolResults(caller, task, toToolResults(results)))
     yield* say(
       `answers ${task.uuid}: ${
         result === undefined ? "no answer" : result._tag === "Success" ? "taken" : result.failure._tag

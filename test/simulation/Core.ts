@@ -4,7 +4,7 @@
  * 409.
  */
 import { Clock, Duration, Effect, type Result } from "effect"
-import type { CoreEvent } from "../../src/domain/CoreProtocol.ts"
+import { type CoreEvent, toReport } from "../../src/domain/CoreProtocol.ts"
 import { CoreUnavailable } from "../../src/domain/HandOver.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
 import { poison } from "./Client.ts"
@@ -75,7 +75,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
       const node = nodes().length === 0 ? undefined : dice.pick(nodes())
       if (node !== undefined) {
         const sentAt = yield* Clock.currentTimeMillis
-        const result = yield* Effect.result(node.call(node.tasks.report(body)))
+        const result = yield* Effect.result(node.call(node.tasks.report(toReport(body))))
         const answer = result._tag === "Success" ? `applied: ${result.success.applied}` : result.failure._tag
         yield* recorder.note("core", `${event.type} ${event.event_id} of run ${run.runId} to ${node.name}: ${answer}`)
         if (told !== undefined && !told.isApplied && isAnswer(result)) {
@@ -223,7 +223,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
       const repeated = interrupts.get(taskId)
       if (repeated === undefined || dice.chance(0.2)) return Effect.void
       return Effect.forEach(nodes(), (node) =>
-        Effect.forkIn(Effect.ignore(node.call(node.tasks.report(repeated))), world.scope), {
+        Effect.forkIn(Effect.ignore(node.call(node.tasks.report(toReport(repeated)))), world.scope), {
         discard: true
       })
     })

@@ -166,7 +166,7 @@ export const start = Effect.fnUntraced(function*(
   const checkStoreAfter = (method: string) => method === "create" ? checkStore(world) : Effect.void
 
   const transport = Layer.succeed(CoreTransport, {
-    post: (url, _headers, body) => outward(core.answer(new URL(url).pathname, body, kill))
+    post: (url, _headers, body) => outward(core.answer(new URL(url).pathname, new TextDecoder().decode(body), kill))
   })
   const sender = Layer.succeed(WebhookSender, {
     post: (_url, headers, body) => outward(WebhookTarget.receive(world, headers, body))

@@ -15,7 +15,7 @@ import { RevokeBody } from "./TokenSchemas.ts"
 const uuid = { uuid: Schema.String }
 const ofOneTask = [Errors.Forbidden, Errors.NotFound] as const
 const ofAnyBody = [Errors.RequestTimeout, Errors.UnsupportedMediaType, Errors.ValidationFailed] as const
-const ofBody = [...ofAnyBody, Errors.PayloadTooLarge] as const
+const ofBody = [...ofAnyBody, Errors.PayloadTooLarge, Errors.ServiceUnavailable] as const
 const documented = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 const values = Schema.Union([Schema.String, Schema.Array(Schema.String)])
 

@@ -215,7 +215,8 @@ const errorDescriptions: Readonly<Record<string, string>> = {
   409: "The task is not in a status that allows this.",
   413: `The JSON body is larger than ${Limits.jsonBodyBytes} bytes.`,
   415: "The body is of a kind, or in a content encoding, that is not read here.",
-  422: "The request is not valid; `errors` names every broken field by its dotted path.",
+  422: "The request is not valid; `errors` names every broken field by its dotted path. A JSON body may have up to "
+    + `${Limits.jsonValues} values (items of arrays and members of objects, at any depth) and ${Limits.jsonDepth} levels.`,
   429: "Too many active tasks, requests that wait, uploads at a time, or webhooks sent again.",
   502: "The assistant backend did not answer as expected.",
   503: "The service cannot do this now. Try again later."

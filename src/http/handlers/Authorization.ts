@@ -1,10 +1,14 @@
 /** The checks behind `contract/Middleware`. */
-import { Effect, Layer, Redacted } from "effect"
+import { Clock, Duration, Effect, Layer, Redacted } from "effect"
+import type { Caller } from "../../domain/Principal.ts"
 import type { TokenKeysUnavailable } from "../../services/RemoteKeys.ts"
 import { type RevocationsUnknown, TokenIsRevoked, TokenRevocations } from "../../services/TokenRevocations.ts"
 import { InvalidToken, TokenVerifier } from "../../services/TokenVerifier.ts"
 import { ServiceUnavailable, Unauthorized } from "../contract/Errors.ts"
 import { Authorization, CurrentCaller, InternalAuthorization } from "../contract/Middleware.ts"
+import { CurrentToken } from "./CurrentToken.ts"
+
+const longestSleep = Duration.toMillis(Duration.days(1))
 
 export const unauthorized = new Unauthorized({ message: "The token is missing, invalid, expired or revoked." })
 
@@ -14,18 +18,35 @@ export const refusal = (error: InvalidToken | TokenIsRevoked | TokenKeysUnavaila
     ? unauthorized
     : new ServiceUnavailable({ message: "Tokens cannot be checked at the moment. Try again soon." })
 
+/** Completes when the token expires; a timer cannot be set for longer than some weeks. */
+const expiry = ({ expiresAt }: Pick<Caller, "expiresAt">): Effect.Effect<void> =>
+  Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    const left = expiresAt * 1000 - now
+    if (left <= 0) return Effect.void
+    return Effect.andThen(Effect.sleep(Math.min(left, longestSleep)), expiry({ expiresAt }))
+  })
+
 export const layerUsers = Layer.effect(
   Authorization,
   Effect.gen(function*() {
     const verifier = yield* TokenVerifier
     const revocations = yield* TokenRevocations
     return Authorization.of({
-      jwt: (handler, { credential }) =>
-        verifier.verify(credential).pipe(
+      jwt: (handler, { credential }) => {
+        const verified = verifier.verify(credential).pipe(
           Effect.tap(({ principal }) => revocations.check(principal)),
-          Effect.mapError(refusal),
-          Effect.flatMap((caller) => Effect.provideService(handler, CurrentCaller, caller))
+          Effect.mapError(refusal)
         )
+        return Effect.flatMap(verified, (caller) =>
+          handler.pipe(
+            Effect.provideService(CurrentCaller, caller),
+            Effect.provideService(CurrentToken, {
+              holder: caller.principal.sub,
+              check: Effect.asVoid(verified),
+              ended: Effect.raceFirst(expiry(caller), revocations.awaitRevoked(caller.principal))
+            })
+          ))
+      }
     })
   })
 )

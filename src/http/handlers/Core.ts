@@ -5,22 +5,20 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Tasks } from "../../services/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound, RunConflict } from "../contract/Errors.ts"
-import * as JsonBody from "./JsonBody.ts"
-import * as TaskBodies from "./TaskBodies.ts"
-
-const readEvent = JsonBody.reader(...TaskBodies.coreEvent)
+import { BodyReader } from "./BodyReader.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
   "core",
   Effect.fn(function*(handlers) {
     const tasks = yield* Tasks
+    const { read } = yield* BodyReader
     return handlers.handleRaw(
       "report",
       Effect.fnUntraced(
         function*({ request }) {
-          const event = yield* readEvent(request)
-          return HttpServerResponse.jsonUnsafe(yield* tasks.report(event))
+          const { body } = yield* read("coreEvent", request)
+          return HttpServerResponse.jsonUnsafe(yield* tasks.report(body))
         },
         Effect.catchTags({
           TaskNotFound: ({ message }) => Effect.fail(new NotFound({ message })),

@@ -2,16 +2,13 @@
 import { Effect } from "effect"
 import { Tasks } from "../../services/Tasks.ts"
 import { CoreRpc } from "../contract/RpcCore.ts"
-import * as JsonBody from "./JsonBody.ts"
+import { bodies } from "./Bodies.ts"
 import { asInvalidRequest } from "./RpcRequests.ts"
-import * as TaskBodies from "./TaskBodies.ts"
-
-const decodeEvent = JsonBody.decoder(...TaskBodies.coreEvent)
 
 export const layer = CoreRpc.toLayer(
   Effect.map(Tasks, (tasks) =>
     CoreRpc.of({
       "Core.report": ({ event }) =>
-        decodeEvent(event).pipe(Effect.mapError(asInvalidRequest), Effect.flatMap(tasks.report))
+        bodies.coreEvent.decode(event).pipe(Effect.mapError(asInvalidRequest), Effect.flatMap(tasks.report))
     }))
 )

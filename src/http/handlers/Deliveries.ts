@@ -7,11 +7,8 @@ import { Tasks } from "../../services/Tasks.ts"
 import { Webhooks } from "../../services/Webhooks.ts"
 import { Conflict, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
-import { RedeliverBody } from "../contract/TaskSchemas.ts"
-import * as JsonBody from "./JsonBody.ts"
+import { BodyReader } from "./BodyReader.ts"
 import { ownErrors } from "./TaskReading.ts"
-
-const readRedeliver = JsonBody.reader(RedeliverBody, { whenEmpty: {} })
 
 export const view = (delivery: Delivery) => ({
   id: deliveryId(delivery),
@@ -31,6 +28,7 @@ export const view = (delivery: Delivery) => ({
 export const make = Effect.gen(function*() {
   const tasks = yield* Tasks
   const webhooks = yield* Webhooks
+  const { read } = yield* BodyReader
 
   const list = Effect.fnUntraced(
     function*(uuid: string) {
@@ -48,8 +46,8 @@ export const make = Effect.gen(function*() {
       const { principal } = yield* CurrentCaller
       // Whose it is comes before what the body says.
       yield* tasks.glance(principal, uuid)
-      const { callback_secret: given } = yield* readRedeliver(request)
-      const secret = given ? Redacted.make(given) : undefined
+      const { body } = yield* read("redeliver", request)
+      const secret = body.callback_secret ? Redacted.make(body.callback_secret) : undefined
       const delivery = yield* webhooks.redeliver(principal, uuid, id, secret)
       return HttpServerResponse.jsonUnsafe(view(delivery), { status: 202 })
     },

@@ -1,5 +1,5 @@
 /** `contract/Api`'s files: one multipart field, streamed through to the assistant backend. */
-import { Channel, Effect, Stream } from "effect"
+import { Cause, Channel, Effect, Pull, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import * as Limits from "../../domain/Limits.ts"
@@ -11,7 +11,8 @@ import { Api } from "../contract/Api.ts"
 import { BadGateway, RequestTimeout, TooManyRequests, ValidationFailed } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { unauthorized } from "./Authorization.ts"
-import { requirePlain } from "./JsonBody.ts"
+import { requirePlain } from "./BodyReader.ts"
+import { CurrentToken } from "./CurrentToken.ts"
 import * as UploadForm from "./UploadForm.ts"
 
 const stalled = new RequestTimeout({ message: "The file stopped coming." })
@@ -22,6 +23,14 @@ const backendErrors = {
     Effect.fail(new BadGateway({ message: "The assistant backend did not answer as expected." }))
 }
 
+/** Content that ends only if the token still holds, so that whoever takes the file has not taken it otherwise. */
+const endingWith = <A, E, E2>(content: Pull.Pull<A, E>, check: Effect.Effect<void, E2>): Pull.Pull<A, E | E2> =>
+  Pull.matchEffect(content, {
+    onSuccess: Effect.succeed,
+    onFailure: Effect.failCause,
+    onDone: () => Effect.andThen(check, Cause.done())
+  })
+
 export const layer = HttpApiBuilder.group(
   Api,
   "files",
@@ -31,6 +40,7 @@ export const layer = HttpApiBuilder.group(
 
     const upload = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
       const { token } = yield* CurrentCaller
+      const { check } = yield* CurrentToken
       yield* requirePlain(request)
       if (Number(request.headers["content-length"]) > UploadForm.maxFormBytes) return yield* tooLarge
       const silence = yield* Silence.make((yield* Timeouts).uploadSilence)
@@ -40,7 +50,8 @@ export const layer = HttpApiBuilder.group(
         return Effect.onExit(pull, () => Effect.sync(silence.end))
       })
       return yield* UploadForm.open(request.headers["content-type"] ?? "", source).pipe(
-        Effect.flatMap((file) => backend.upload(token, file)),
+        Effect.flatMap((file) => backend.upload(token, { ...file, content: endingWith(file.content, check) })),
+        Effect.tap(check),
         Effect.raceFirst(Effect.andThen(silence.exceeded, Effect.fail(stalled)))
       )
     }, Effect.scoped)

@@ -1,5 +1,5 @@
 /** Reads of one task: at once, when it has changed, or as a stream of its events (CONTRACT 2, extensions). */
-import { Clock, Duration, Effect, Stream } from "effect"
+import { Duration, Effect, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isTerminal, type TaskHead } from "../../domain/Task.ts"
@@ -9,10 +9,9 @@ import { format } from "../../domain/Timestamp.ts"
 import type { RecordedEvent } from "../../services/TaskRepository.ts"
 import * as Services from "../../services/Tasks.ts"
 import { TaskWatch } from "../../services/TaskWatch.ts"
-import { type RevocationsUnknown, type TokenIsRevoked, TokenRevocations } from "../../services/TokenRevocations.ts"
 import { Forbidden, invalid, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
-import { refusal } from "./Authorization.ts"
+import { CurrentToken } from "./CurrentToken.ts"
 import { decodeTaskQuery } from "./Query.ts"
 
 /** A task that another has, or no one. */
@@ -23,11 +22,6 @@ export const ownErrors = {
 
 export const tooManyWaiting = {
   TooManyWaiting: ({ message }: TooManyWaiting) => Effect.fail(new TooManyRequests({ message }))
-}
-
-const revoked = {
-  TokenIsRevoked: (error: TokenIsRevoked) => Effect.fail(refusal(error)),
-  RevocationsUnknown: (error: RevocationsUnknown) => Effect.fail(refusal(error))
 }
 
 /** RFC 9110: the tags of `If-None-Match`, compared weakly. */
@@ -70,17 +64,9 @@ const lastEventId = (request: HttpServerRequest.HttpServerRequest) => {
 
 const keepAlive = Stream.map(Stream.drop(Stream.tick(keepAliveInterval), 1), () => ": keep-alive\n\n")
 
-/** A token that ends, ends what was opened with it. */
-const expiry = (expiresAt: number) =>
-  Effect.flatMap(Clock.currentTimeMillis, (now) => {
-    const left = Duration.millis(Math.max(0, expiresAt * 1000 - now))
-    return Effect.sleep(Duration.min(left, Duration.days(1)))
-  })
-
 export const make = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const watch = yield* TaskWatch
-  const revocations = yield* TokenRevocations
 
   const get = Effect.fnUntraced(
     function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
@@ -97,8 +83,9 @@ export const make = Effect.gen(function*() {
 
       let present = head
       if (head !== undefined && Duration.isPositive(wait) && !isEnough(head)) {
-        yield* Effect.raceFirst(watch.until(head, isEnough, wait), revocations.awaitRevoked(principal))
-        yield* revocations.check(principal)
+        const token = yield* CurrentToken
+        yield* Effect.raceFirst(watch.until(head, isEnough, wait), token.ended)
+        yield* token.check
         present = yield* tasks.glance(principal, uuid)
       }
       if (present !== undefined && isKnown(present)) {
@@ -110,12 +97,13 @@ export const make = Effect.gen(function*() {
         headers: { etag: etagOf(task, includesWaitingOn), "cache-control": "private, no-cache" }
       })
     },
-    Effect.catchTags({ ...ownErrors, ...tooManyWaiting, ...revoked })
+    Effect.catchTags({ ...ownErrors, ...tooManyWaiting })
   )
 
   const events = Effect.fnUntraced(
     function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
-      const { expiresAt, principal } = yield* CurrentCaller
+      const { principal } = yield* CurrentCaller
+      const { ended } = yield* CurrentToken
       const task = yield* tasks.glance(principal, uuid)
       const after = yield* lastEventId(request)
       // To a client that reconnects by itself this says that there is nothing left to come.
@@ -124,7 +112,8 @@ export const make = Effect.gen(function*() {
       const text = Stream.succeed(Sse.encoder.write(reconnectAfter)).pipe(
         Stream.concat(Stream.map(happening, render(uuid))),
         Stream.merge(keepAlive, { haltStrategy: "left" }),
-        Stream.interruptWhen(Effect.raceFirst(expiry(expiresAt), revocations.awaitRevoked(principal))),
+        // A token that ends, ends what was opened with it.
+        Stream.interruptWhen(ended),
         Stream.encodeText
       )
       return HttpServerResponse.stream(request.method === "HEAD" ? Stream.empty : text, {

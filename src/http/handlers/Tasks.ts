@@ -8,19 +8,15 @@ import * as Services from "../../services/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { Conflict, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
+import { validationFailed } from "./BodyErrors.ts"
+import { BodyReader } from "./BodyReader.ts"
 import * as Deliveries from "./Deliveries.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
-import * as JsonBody from "./JsonBody.ts"
 import { decodeListQuery } from "./Query.ts"
-import * as TaskBodies from "./TaskBodies.ts"
 import * as TaskReading from "./TaskReading.ts"
 
-const readCreateTask = JsonBody.reader(...TaskBodies.createTask)
-const readToolResults = JsonBody.reader(...TaskBodies.toolResults)
-const readCancel = JsonBody.reader(...TaskBodies.cancel)
-
 const mismatch = ({ problems }: ToolResultsMismatch) =>
-  JsonBody.validationFailed(
+  validationFailed(
     Object.fromEntries(
       problems.map(({ index, message }) => [index === null ? "results" : `results.${index}.tool_call_id`, [message]])
     )
@@ -33,7 +29,7 @@ export const layer = HttpApiBuilder.group(
     const tasks = yield* Services.Tasks
     const reading = yield* TaskReading.make
     const deliveries = yield* Deliveries.make
-    const readClaim = yield* IdempotencyKey.reader
+    const { read } = yield* BodyReader
 
     const ownTask = Effect.fnUntraced(
       function*(uuid: string) {
@@ -46,8 +42,8 @@ export const layer = HttpApiBuilder.group(
     const create = Effect.fnUntraced(
       function*(request: HttpServerRequest.HttpServerRequest) {
         const caller = yield* CurrentCaller
-        const body = yield* readCreateTask(request)
-        const { isReplay, maxExecutionTime, uuid } = yield* tasks.create(caller, body, yield* readClaim(request))
+        const { body, claim } = yield* read("createTask", request)
+        const { isReplay, maxExecutionTime, uuid } = yield* tasks.create(caller, body, claim)
         return HttpServerResponse.jsonUnsafe(
           { uuid, status: "pending", max_execution_time: maxExecutionTime },
           { status: 201, headers: { location: `/api/tasks/${uuid}` } }
@@ -80,9 +76,8 @@ export const layer = HttpApiBuilder.group(
         Effect.fnUntraced(
           function*({ params, request }) {
             const task = yield* ownTask(params.uuid)
-            const { results } = yield* readToolResults(request)
-            const claim = yield* readClaim(request)
-            const { isReplay } = yield* tasks.submitToolResults(yield* CurrentCaller, task, results, claim)
+            const { body, claim } = yield* read("toolResults", request)
+            const { isReplay } = yield* tasks.submitToolResults(yield* CurrentCaller, task, body, claim)
             return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "processing" }).pipe(
               IdempotencyKey.markReplay(isReplay)
             )
@@ -99,8 +94,8 @@ export const layer = HttpApiBuilder.group(
         Effect.fnUntraced(
           function*({ params, request }) {
             const task = yield* ownTask(params.uuid)
-            const { reason } = yield* readCancel(request)
-            const { isReplay } = yield* tasks.cancel(task, reason ?? null, yield* readClaim(request))
+            const { body, claim } = yield* read("cancel", request)
+            const { isReplay } = yield* tasks.cancel(task, body.reason, claim)
             return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "canceled" }).pipe(
               IdempotencyKey.markReplay(isReplay)
             )

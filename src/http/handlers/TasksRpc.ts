@@ -7,16 +7,12 @@ import { TaskWatch } from "../../services/TaskWatch.ts"
 import { TokenRevocations } from "../../services/TokenRevocations.ts"
 import { TokenVerifier } from "../../services/TokenVerifier.ts"
 import { TasksRpc } from "../contract/RpcTasks.ts"
+import { bodies } from "./Bodies.ts"
+import { fingerprintOf } from "./Fingerprint.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
-import * as JsonBody from "./JsonBody.ts"
 import { decodeListQuery } from "./Query.ts"
 import * as RpcRequests from "./RpcRequests.ts"
-import * as TaskBodies from "./TaskBodies.ts"
 import * as TaskReading from "./TaskReading.ts"
-
-const decodeCreateTask = JsonBody.decoder(...TaskBodies.createTask)
-const decodeToolResults = JsonBody.decoder(...TaskBodies.toolResults)
-const decodeCancel = JsonBody.decoder(...TaskBodies.cancel)
 
 const { asInvalidRequest } = RpcRequests
 
@@ -28,13 +24,16 @@ export const layer = TasksRpc.toLayer(
     const digest = yield* Digest.Digest
 
     /** The claim that REST makes for the same key, path and body. */
-    const claim = (key: string | undefined, path: string, body: unknown) =>
-      Effect.mapError(IdempotencyKey.claim(digest, key, `POST ${path}`, JSON.stringify(body)), asInvalidRequest)
+    const claim = Effect.fnUntraced(function*(key: string | undefined, path: string, body: unknown) {
+      if (key === undefined) return undefined
+      const fingerprint = yield* fingerprintOf(digest, `POST ${path}`, body)
+      return yield* Effect.mapError(IdempotencyKey.claimOf(key, fingerprint), asInvalidRequest)
+    })
 
     return TasksRpc.of({
       "Tasks.create": Effect.fnUntraced(function*({ idempotency_key, task, ...who }) {
         const caller = yield* RpcRequests.caller(tokens, who)
-        const body = yield* Effect.mapError(decodeCreateTask(task), asInvalidRequest)
+        const body = yield* Effect.mapError(bodies.createTask.decode(task), asInvalidRequest)
         const created = yield* tasks.create(caller, body, yield* claim(idempotency_key, "/api/tasks", task))
         return { uuid: created.uuid, status: "pending", max_execution_time: created.maxExecutionTime }
       }),
@@ -53,16 +52,16 @@ export const layer = TasksRpc.toLayer(
       "Tasks.submitToolResults": Effect.fnUntraced(function*({ body, idempotency_key, uuid, ...who }) {
         const caller = yield* RpcRequests.caller(tokens, who)
         const task = yield* tasks.get(caller.principal, uuid)
-        const { results } = yield* Effect.mapError(decodeToolResults(body), asInvalidRequest)
+        const results = yield* Effect.mapError(bodies.toolResults.decode(body), asInvalidRequest)
         const path = `/api/tasks/${uuid}/tool-results`
         yield* tasks.submitToolResults(caller, task, results, yield* claim(idempotency_key, path, body))
         return { uuid: task.uuid, status: "processing" }
       }),
       "Tasks.cancel": Effect.fnUntraced(function*({ body = {}, idempotency_key, sub, uuid }) {
         const task = yield* tasks.get(RpcRequests.reader(sub), uuid)
-        const { reason } = yield* Effect.mapError(decodeCancel(body), asInvalidRequest)
+        const { reason } = yield* Effect.mapError(bodies.cancel.decode(body), asInvalidRequest)
         const path = `/api/tasks/${uuid}/cancel`
-        yield* tasks.cancel(task, reason ?? null, yield* claim(idempotency_key, path, body))
+        yield* tasks.cancel(task, reason, yield* claim(idempotency_key, path, body))
         return { uuid: task.uuid, status: "canceled" }
       }),
       "Tasks.cancelInterrupted": Effect.fnUntraced(function*({ sub }) {

@@ -5,11 +5,7 @@ import { Revocation } from "../../domain/Revocation.ts"
 import { now, Timestamp } from "../../domain/Timestamp.ts"
 import { idOfJti, type TokenVerifier } from "../../services/TokenVerifier.ts"
 import { invalid } from "../contract/Errors.ts"
-import { RevokeBody, type TokenBody, TokenBody as TokenSchema } from "../contract/TokenSchemas.ts"
-
-export const revoke = [RevokeBody] as const
-
-export const token = [TokenSchema] as const
+import type { RevokeBody, TokenBody } from "../contract/TokenSchemas.ts"
 
 const momentOf = (given: string | number | null | undefined): Timestamp | null =>
   Predicate.isNullish(given)

@@ -5,10 +5,8 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Tasks } from "../../services/Tasks.ts"
 import { TokenVerifier } from "../../services/TokenVerifier.ts"
 import { Api } from "../contract/Api.ts"
-import * as JsonBody from "./JsonBody.ts"
+import { BodyReader } from "./BodyReader.ts"
 import * as TokenBodies from "./TokenBodies.ts"
-
-const readBody = JsonBody.reader(...TokenBodies.revoke)
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -16,10 +14,12 @@ export const layer = HttpApiBuilder.group(
   Effect.fn(function*(handlers) {
     const tasks = yield* Tasks
     const verifier = yield* TokenVerifier
+    const { read } = yield* BodyReader
     return handlers.handleRaw(
       "revoke",
       Effect.fnUntraced(function*({ request }) {
-        yield* tasks.revoke(yield* TokenBodies.revocationOf(verifier, yield* readBody(request)))
+        const { body } = yield* read("revokeTokens", request)
+        yield* tasks.revoke(yield* TokenBodies.revocationOf(verifier, body))
         return HttpServerResponse.empty({ status: 204 })
       })
     )

@@ -4,12 +4,9 @@ import { Tasks } from "../../services/Tasks.ts"
 import { TokenRevocations } from "../../services/TokenRevocations.ts"
 import { TokenVerifier } from "../../services/TokenVerifier.ts"
 import { TokensRpc } from "../contract/RpcTokens.ts"
-import * as JsonBody from "./JsonBody.ts"
+import { bodies } from "./Bodies.ts"
 import { asInvalidRequest, tokensUnknown } from "./RpcRequests.ts"
 import * as TokenBodies from "./TokenBodies.ts"
-
-const decodeRevocation = JsonBody.decoder(...TokenBodies.revoke)
-const decodeToken = JsonBody.decoder(...TokenBodies.token)
 
 export const layer = TokensRpc.toLayer(
   Effect.gen(function*() {
@@ -18,13 +15,13 @@ export const layer = TokensRpc.toLayer(
     const revocations = yield* TokenRevocations
     return TokensRpc.of({
       "Tokens.revoke": ({ revocation }) =>
-        decodeRevocation(revocation).pipe(
+        bodies.revokeTokens.decode(revocation).pipe(
           Effect.flatMap((body) => TokenBodies.revocationOf(verifier, body)),
           Effect.mapError(asInvalidRequest),
           Effect.flatMap(tasks.revoke)
         ),
       "Tokens.isRevoked": ({ token }) =>
-        decodeToken(token).pipe(
+        bodies.token.decode(token).pipe(
           Effect.flatMap((body) => TokenBodies.principalOf(verifier, body)),
           Effect.mapError(asInvalidRequest),
           Effect.flatMap((principal) =>

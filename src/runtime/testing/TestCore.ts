@@ -1,7 +1,7 @@
 /** A processing core for tests: it records its runs, and the test reports their events. */
 import { Context, Deferred, Effect, Layer, type Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
-import type { CoreEvent, FailureCode } from "../../domain/CoreProtocol.ts"
+import { type CoreEvent, type FailureCode, toReport } from "../../domain/CoreProtocol.ts"
 import { CoreRefused, CoreUnavailable } from "../../domain/HandOver.ts"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
 import { TaskId } from "../../domain/Task.ts"
@@ -111,7 +111,7 @@ const make = Effect.gen(function*() {
   const send = (run: Pick<StartedRun, "taskId" | "runId">, event: Unaddressed<CoreEvent>) =>
     Effect.flatMap(
       random.uuidV4(),
-      (event_id) => tasks.report({ ...event, task_id: run.taskId, run_id: run.runId, event_id } as CoreEvent)
+      (event_id) => tasks.report(toReport({ ...event, task_id: run.taskId, run_id: run.runId, event_id } as CoreEvent))
     )
 
   journal.onAccepted = (run) => Effect.ignore(send(run, { type: "processing" }))

@@ -19,7 +19,7 @@ import { owesWebhook } from "../../domain/Webhook.ts"
 import * as WebhookOutbox from "./WebhookOutbox.ts"
 
 /** Values that a statement may bind, by name. */
-export type Bindings = Readonly<Record<string, string | number | null | undefined>>
+export type Bindings = Readonly<Record<string, string | number | Uint8Array | null | undefined>>
 
 interface Statement {
   readonly text: string
@@ -48,6 +48,9 @@ const isRevoked = `(EXISTS (SELECT FROM token_revocations r WHERE r.token_id = t
             AND (tasks.token_issued_at IS NULL OR tasks.token_issued_at < r.issued_before)))`
 
 type Placeholder = (name: string, type: string) => string
+
+/** A text that is bound as its UTF-8 bytes, which the driver need not encode in the same turn of the event loop. */
+const textOf = ($: Placeholder, name: string) => `convert_from(${$(name, "bytea")}, 'UTF8')`
 
 const build = (write: ($: Placeholder) => string): Statement => {
   const names: Array<string> = []
@@ -86,8 +89,8 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
     ]
     if (carriesTurn) {
       effects.push(`turn AS (
-        INSERT INTO task_turns (task_uuid, turn) SELECT uuid, ${$("turn", "text")} FROM moved
-        WHERE ${$("turn", "text")} IS NOT NULL
+        INSERT INTO task_turns (task_uuid, turn) SELECT uuid, ${textOf($, "turn")} FROM moved
+        WHERE ${$("turn", "bytea")} IS NOT NULL
         ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn)`)
       effects.push(WebhookOutbox.keepTurn($))
     }
@@ -96,11 +99,11 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
       effects.push(`request AS (DELETE FROM task_requests r USING moved WHERE r.task_uuid = moved.uuid)`)
     } else if (tag === "Interrupted") {
       effects.push(`request AS (
-        UPDATE task_requests r SET core_state = ${$("coreState", "text")}, tool_results = NULL
+        UPDATE task_requests r SET core_state = ${textOf($, "coreState")}, tool_results = NULL
         FROM moved WHERE r.task_uuid = moved.uuid)`)
     } else if (tag === "ToolResultsSubmitted") {
       effects.push(`request AS (
-        UPDATE task_requests r SET tool_results = ${$("toolResults", "text")}, user_token = ${$("userToken", "text")}
+        UPDATE task_requests r SET tool_results = ${textOf($, "toolResults")}, user_token = ${$("userToken", "text")}
         FROM moved WHERE r.task_uuid = moved.uuid)`)
     }
     if (stopReason !== undefined) {

@@ -8,6 +8,7 @@ import { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskError
 import { format, plus } from "../../domain/Timestamp.ts"
 import { TaskNotifications } from "../TaskNotifications.ts"
 import { type Commit, type IdempotencyClaim, type NewTask, TaskRepository } from "../TaskRepository.ts"
+import * as Utf8 from "../Utf8.ts"
 import {
   cancelInterrupted,
   commitStatement,
@@ -93,6 +94,9 @@ export const layer = Layer.effect(
         const change = changeOf(event)
         const key = { uuid, runId: fence?.runId, coreEventId: fence?.coreEventId }
         const statement = commitStatement(event._tag)
+        const turn = yield* Utf8.encodeNullish(change.turn)
+        const coreState = yield* Utf8.encodeNullish(change.coreState)
+        const toolResults = yield* Utf8.encodeNullish(change.leg?.results)
         const moved = yield* run(
           statement.text,
           statement.bind({
@@ -100,10 +104,10 @@ export const layer = Layer.effect(
             at: format(at),
             error: change.error,
             pendingToolCalls: change.pendingToolCalls === null ? null : JSON.stringify(change.pendingToolCalls),
-            turn: change.turn,
-            coreState: change.coreState,
+            turn,
+            coreState,
             newRunId: change.leg?.runId,
-            toolResults: change.leg?.results,
+            toolResults,
             userToken: change.leg?.userToken,
             tokenId: change.leg?.principal.tokenId,
             tokenIssuedAt: change.leg?.principal.issuedAt,

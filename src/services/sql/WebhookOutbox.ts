@@ -20,4 +20,4 @@ export const keepTurn = ($: Bind): string =>
         UPDATE webhook_deliveries d
         SET turn = coalesce((SELECT turn FROM task_turns t WHERE t.task_uuid = d.task_uuid), 'null')
         FROM moved WHERE d.task_uuid = moved.uuid AND moved.callback_url IS NOT NULL
-          AND d.status = 'interrupted' AND d.turn IS NULL AND ${$("turn", "text")} IS NOT NULL)`
+          AND d.status = 'interrupted' AND d.turn IS NULL AND ${$("turn", "bytea")} IS NOT NULL)`

@@ -27,7 +27,7 @@ describe("the systemd unit", () => {
     assert.match(valueOf("ExecStop") ?? "", / dist\/runtime\/cli\/Cli\.js --url "http:\/\/127\.0\.0\.1:\$PORT" drain /)
     assert.isAtLeast(Number(valueOf("TimeoutStopSec")), 20)
     assert.strictEqual(valueOf("KillMode"), "mixed")
-    assert.strictEqual(valueOf("Environment"), "NODE_ENV=production")
+    assert.strictEqual(valueOf("Environment"), "NODE_ENV=production MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=1048576")
   })
 
   it.runIf(hasSystemd)("passes systemd-analyze verify", () => {

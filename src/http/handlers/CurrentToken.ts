@@ -1,0 +1,15 @@
+/** The token of a request, which may be revoked or expire while the request lasts (CONTRACT 8). */
+import { Context, Effect } from "effect"
+import type { ServiceUnavailable, Unauthorized } from "../contract/Errors.ts"
+
+export const CurrentToken = Context.Reference<{
+  /** Whose requests share the bounds on large bodies. */
+  readonly holder: string
+  /** Fails when the token no longer holds. */
+  readonly check: Effect.Effect<void, Unauthorized | ServiceUnavailable>
+  /** Completes when the token is revoked or has expired. */
+  readonly ended: Effect.Effect<void>
+}>("async-task-service/http/handlers/CurrentToken", {
+  // Internal tokens change only with the process.
+  defaultValue: () => ({ holder: "", check: Effect.void, ended: Effect.never })
+})

@@ -1,0 +1,86 @@
+/**
+ * A bounded number of permits that holders share fairly: each may have so many at a time, and those who wait are served in
+ * turn, one holder after the other, so that no holder's queue delays another's. Both operations cost a constant.
+ */
+import { Effect, type Scope } from "effect"
+
+interface Waiter {
+  readonly count: number
+  grant: () => void
+  isGranted: boolean
+}
+
+interface Holder {
+  held: number
+  readonly waiting: Set<Waiter>
+}
+
+export interface FairPermits {
+  /** Takes permits until the scope closes; waits while they are not to be had. At most `perHolder` may be asked for. */
+  readonly take: (name: string, count: number) => Effect.Effect<void, never, Scope.Scope>
+}
+
+export const make = ({ perHolder, total }: { readonly total: number; readonly perHolder: number }): FairPermits => {
+  let free = total
+  const holders = new Map<string, Holder>()
+  /** Holders whose first waiter could go on if there were permits, in the order in which they are served. */
+  const ready = new Set<Holder>()
+
+  const firstOf = ({ waiting }: Holder): Waiter | undefined => waiting.values().next().value
+
+  const classify = (holder: Holder) => {
+    const first = firstOf(holder)
+    if (first !== undefined && holder.held + first.count <= perHolder) ready.add(holder)
+    else ready.delete(holder)
+  }
+
+  const grantAll = () => {
+    for (const holder of ready) {
+      const first = firstOf(holder)
+      // Nobody overtakes: a large request would wait until there are no small ones.
+      if (first === undefined || first.count > free) return
+      holder.waiting.delete(first)
+      // It is appended again behind the other holders.
+      ready.delete(holder)
+      holder.held += first.count
+      free -= first.count
+      classify(holder)
+      first.isGranted = true
+      first.grant()
+    }
+  }
+
+  const enter = (name: string, waiter: Waiter) => {
+    const holder = holders.get(name) ?? { held: 0, waiting: new Set() }
+    holders.set(name, holder)
+    holder.waiting.add(waiter)
+    classify(holder)
+    grantAll()
+  }
+
+  const leave = (name: string, waiter: Waiter) => {
+    const holder = holders.get(name)
+    if (holder === undefined) return
+    if (waiter.isGranted) {
+      holder.held -= waiter.count
+      free += waiter.count
+    } else holder.waiting.delete(waiter)
+    classify(holder)
+    if (holder.held === 0 && holder.waiting.size === 0) holders.delete(name)
+    grantAll()
+  }
+
+  return {
+    take: (name, count) =>
+      Effect.suspend(() => {
+        const waiter: Waiter = { count, isGranted: false, grant: () => {} }
+        return Effect.andThen(
+          Effect.addFinalizer(() => Effect.sync(() => leave(name, waiter))),
+          Effect.callback<void>((resume) => {
+            waiter.grant = () => resume(Effect.void)
+            enter(name, waiter)
+          })
+        )
+      })
+  }
+}

@@ -1,0 +1,198 @@
+/** Expensive JSON to every place that takes JSON: none of it may hold up the event loop or fill the memory. */
+import { randomUUID } from "node:crypto"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import * as Limits from "../../src/domain/Limits.ts"
+import { Api } from "../../src/http/contract/Api.ts"
+import { internalToken, report } from "../kit/ScriptedCore.ts"
+import { mint } from "../kit/Service.ts"
+import { attack } from "./kit/attack.ts"
+import type { Volley } from "./kit/attacker.ts"
+import { type Shape, shapes } from "./kit/shapes.ts"
+import { type Observation, startVictim, type Victim } from "./kit/Victim.ts"
+
+/** Of a body; enough to be told from what grows with the square. */
+const small = 512 * 1024
+/** Of a body, less what a shape may be longer than it was asked to be. */
+const largest = Limits.jsonBodyBytes - 1024
+
+/**
+ * CPU milliseconds of the main thread. The aim is 50; copying 16 MiB once takes 5 on an idle machine and 50 on a busy one,
+ * where new pages and garbage collections are dear, too.
+ */
+const longestTurn = 150
+/** MiB of resident memory: the aim is 512, with some room for allocators that differ. */
+const memory = 576
+
+/** Bodies at once in the largest attack. */
+const crowd = Number(process.env["ATTACK_BODIES"] ?? 8)
+
+interface Target {
+  readonly uuid: string
+  readonly runId: string
+  readonly deliveryId: string
+  readonly token: string
+}
+
+interface Place {
+  readonly path: (target: Target) => string
+  /** Whose token is sent; a task that is created may take a slot, so it comes from a new user. */
+  readonly as: "owner" | "newcomer" | "internal"
+  /** Bodies around a value, `?` here. */
+  readonly bodies: (target: Target) => ReadonlyArray<string>
+}
+
+const task = `"assistant_id":1,"input":[{"type":"text","text":"x"}]`
+
+const event = ({ runId, uuid }: Target, more: string) =>
+  `{"task_id":"${uuid}","run_id":"${runId}","event_id":"${randomUUID()}",${more}}`
+
+/** Where each endpoint takes JSON; an endpoint that is missing here fails a test. */
+const places: Readonly<Record<string, Place>> = {
+  "tasks.create": {
+    path: () => "/api/tasks",
+    as: "newcomer",
+    bodies: () => [
+      `?`,
+      `{"assistant_id":1,"input":?}`,
+      `{"assistant_id":1,"input":[{"type":"text","text":?}]}`,
+      `{${task},"turns":?}`,
+      `{${task},"turns":[{"role":"user","content":[{"type":"text","x":?}]}]}`,
+      `{${task},"client_tools":[{"type":"function","name":"x","parameters":?}]}`,
+      `{${task},"callback_url":?}`
+    ]
+  },
+  "tasks.submitToolResults": {
+    path: ({ uuid }) => `/api/tasks/${uuid}/tool-results`,
+    as: "owner",
+    bodies: () => [`{"results":?}`, `{"results":[{"tool_call_id":"other","output":?}]}`]
+  },
+  "tasks.cancel": {
+    path: ({ uuid }) => `/api/tasks/${uuid}/cancel`,
+    as: "owner",
+    bodies: () => [`{"reason":?}`]
+  },
+  "tasks.cancelInterrupted": { path: () => "/api/tasks/cancel-interrupted", as: "newcomer", bodies: () => [`?`] },
+  "tasks.redeliver": {
+    path: ({ deliveryId, uuid }) => `/api/tasks/${uuid}/deliveries/${deliveryId}/redeliver`,
+    as: "owner",
+    bodies: () => [`{"callback_secret":"x","more":?}`]
+  },
+  "core.report": {
+    path: () => "/internal/core/events",
+    as: "internal",
+    bodies: (target) => [
+      event(target, `"type":"interrupted","tool_calls":?`),
+      event(target, `"type":"interrupted","tool_calls":[{"id":"c","name":"n","arguments":?}],"state":1`),
+      event(target, `"type":"interrupted","tool_calls":[{"id":"c","name":"n","arguments":{}}],"state":?`),
+      event(target, `"type":"progress","turn":{"output":?}`)
+    ]
+  },
+  "tokens.revoke": { path: () => "/internal/tokens/revoke", as: "internal", bodies: () => [`{"jti":"x","more":?}`] }
+}
+
+/** Forms have tests of their own. */
+const withoutJson = new Set(["files.upload"])
+
+let victim: Victim
+
+beforeAll(async () => {
+  victim = await startVictim({ WEBHOOK_ALLOW_PRIVATE: "true" })
+  // The long turns of its start are reported late.
+  await victim.observe(() => new Promise((resolve) => setTimeout(resolve, 1000)))
+})
+afterAll(() => victim.close(), 120_000)
+
+/** A task that waits for its client and owes it a webhook. */
+const makeTarget = async (): Promise<Target> => {
+  const token = await mint(randomUUID())
+  const { body: { uuid } } = await victim.service.create(token, "Why?", { callback_url: "http://127.0.0.1:9/" })
+  const run = await victim.runOf(uuid)
+  await report(run, { type: "interrupted", tool_calls: [{ id: "c1", name: "look", arguments: {} }] })
+  return { uuid, runId: run.run_id, deliveryId: `${uuid}-1`, token }
+}
+
+const tokensOf = (place: Place, target: Target, count: number) =>
+  Promise.all(Array.from({ length: count }, () =>
+    place.as === "owner"
+      ? target.token
+      : place.as === "internal"
+      ? internalToken
+      : mint(randomUUID())))
+
+const volleyOf = async (
+  place: Place,
+  target: Target,
+  template: string,
+  shape: Shape,
+  bytes: number,
+  count = 1
+): Promise<Volley> => {
+  const [before = "", after = ""] = template.split("?")
+  const tokens = await tokensOf(place, target, count)
+  return { path: place.path(target), tokens, shape, around: [before, after], bytes }
+}
+
+/**
+ * Sends the volleys and reports what they cost. A garbage collection may take long on a busy machine; what holds up the
+ * event loop does so every time.
+ */
+const costOf = async (
+  volleys: ReadonlyArray<Volley>,
+  expected: ReadonlyArray<number>,
+  tries = 3
+): Promise<Observation> => {
+  let statuses: ReadonlyArray<ReadonlyArray<number>> = []
+  const observed = await victim.observe(async () => {
+    statuses = await attack(victim.service.url, volleys)
+  })
+  for (const [index, { around, shape }] of volleys.entries()) {
+    const unexpected = statuses[index]?.filter((status) => !expected.includes(status))
+    assert.deepStrictEqual(unexpected, [], `${shape} in ${around.join("?")}`)
+  }
+  return observed.longestTurn >= longestTurn && tries > 1 ? costOf(volleys, expected, tries - 1) : observed
+}
+
+const excessOf = ({ longestTurn: turn, peakMemory }: Observation) => ({
+  turn: turn < longestTurn ? "short" : `${turn} ms`,
+  memory: peakMemory < memory ? "bounded" : `${peakMemory} MiB`
+})
+const none = { turn: "short", memory: "bounded" }
+
+const names = Object.keys(shapes) as ReadonlyArray<Shape>
+/** Whatever a client's request may be answered. */
+const answers = [200, 201, 202, 204, 404, 409, 413, 422, 429]
+
+describe("expensive JSON", () => {
+  it("is sent to every endpoint that takes JSON", () => {
+    const endpoints = Object.entries(Api.groups).flatMap(([group, { endpoints }]) =>
+      Object.entries(endpoints).flatMap(([name, { method }]) => method === "GET" ? [] : [`${group}.${name}`])
+    )
+    assert.deepStrictEqual(
+      Object.keys(places).toSorted(),
+      endpoints.filter((id) => !withoutJson.has(id)).toSorted()
+    )
+  })
+
+  it.each(Object.entries(places))("delays nobody at %s", async (_, place) => {
+    const target = await makeTarget()
+    const volleys = await Promise.all(
+      place.bodies(target).flatMap((template) => names.map((shape) => volleyOf(place, target, template, shape, small)))
+    )
+    assert.deepStrictEqual(excessOf(await costOf(volleys, answers)), none)
+  })
+})
+
+describe(`${crowd} bodies of 16 MiB at once`, () => {
+  const create = places["tasks.create"]!
+  const inTurns = `{${task},"turns":[{"role":"user","content":[{"type":"text","x":?}]}]}`
+
+  it.each(["numbers", "small objects", "many keys"] as const)("delay nobody: %s", async (shape) => {
+    const volley = await volleyOf(create, await makeTarget(), inTurns, shape, largest, crowd)
+    assert.deepStrictEqual(excessOf(await costOf([volley], [422])), none)
+  })
+
+  it.each(["one long text", "text of escapes", "text of two bytes"] as const)("are taken: %s", async (shape) => {
+    const volley = await volleyOf(create, await makeTarget(), inTurns, shape, largest, crowd)
+    assert.deepStrictEqual(excessOf(await costOf([volley], [201])), none)
+  }, 180_000)
+})

@@ -1,0 +1,15 @@
+import { spawn } from "node:child_process"
+import { text } from "node:stream/consumers"
+import type { Volley } from "./attacker.ts"
+
+/** Sends the volleys from a process of their own; the statuses of each. A request without an answer has status 0. */
+export const attack = async (
+  url: string,
+  volleys: ReadonlyArray<Volley>
+): Promise<ReadonlyArray<ReadonlyArray<number>>> => {
+  const child = spawn(process.execPath, [`${import.meta.dirname}/attacker.ts`, url], {
+    stdio: ["pipe", "pipe", "inherit"]
+  })
+  child.stdin.end(JSON.stringify(volleys))
+  return JSON.parse(await text(child.stdout))
+}

@@ -1,0 +1,128 @@
+/** Tokens that end while the request that they came with is still on its way (CONTRACT 8). */
+import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import { RawClient } from "../kit/RawClient.ts"
+import { ScriptedBackend } from "../kit/ScriptedBackend.ts"
+import { internalToken, report } from "../kit/ScriptedCore.ts"
+import { eventually, mint } from "../kit/Service.ts"
+import { startSystem, type System } from "../kit/System.ts"
+
+let system: System
+let backend: ScriptedBackend
+let client: RawClient | undefined
+
+beforeAll(async () => {
+  backend = await new ScriptedBackend().listen()
+  system = await startSystem({ ASSISTANT_BACKEND_URL: backend.url, WEBHOOK_ALLOW_PRIVATE: "true" })
+})
+
+afterEach(() => {
+  client?.close()
+})
+
+afterAll(async () => {
+  await system.close()
+  await backend.close()
+})
+
+const revoke = (jti: string) => system.service.call("POST", "/internal/tokens/revoke", internalToken, { jti })
+
+const json = "application/json"
+const form = "multipart/form-data; boundary=b"
+const creation = JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "Why?" }] })
+const upload = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\ntext\r\n--b--\r\n"
+
+/** A request whose token was accepted and whose body has not arrived; sends the rest. */
+const begin = async (token: string, path: string, type: string, body: string) => {
+  client = await RawClient.open(system.service.url)
+  const raw = client
+  const head = [
+    `POST ${path} HTTP/1.1`,
+    "Host: x",
+    `Authorization: Bearer ${token}`,
+    `Content-Type: ${type}`,
+    `Content-Length: ${body.length}`,
+    "Expect: 100-continue"
+  ]
+  raw.send(`${head.join("\r\n")}\r\n\r\n`)
+  assert.strictEqual((await raw.answer()).status, 100)
+  raw.send(body.slice(0, -20))
+  return () => raw.send(body.slice(-20)).answer(1)
+}
+
+/** A task of the user that waits for its client, with the webhook that says so. */
+const interrupted = async (sub: string) => {
+  const token = await mint(sub)
+  const created = await system.service.create(token, "Why?", { callback_url: "http://127.0.0.1:9/" })
+  const { uuid } = created.body
+  const tool_calls = [{ id: "c1", name: "look", arguments: {} }]
+  await report(await system.runOf(uuid), { type: "interrupted", tool_calls })
+  const path = `/api/tasks/${uuid}/deliveries`
+  const { body } = await eventually(() => system.service.call("GET", path, token), ({ body }) => body.data.length > 0)
+  return { uuid, id: body.data[0].id, token }
+}
+
+const cases = [
+  ["create", () => "/api/tasks", json, creation],
+  ["tool-results", (uuid) => `/api/tasks/${uuid}/tool-results`, json, `{"results":[{"tool_call_id":"c1","output":1}]}`],
+  ["cancel", (uuid) => `/api/tasks/${uuid}/cancel`, json, `{"reason":"no longer needed"}`],
+  ["redeliver", (uuid, id) => `/api/tasks/${uuid}/deliveries/${id}/redeliver`, json, `{"callback_secret":"secret"}`],
+  ["a wrong body", () => "/api/tasks", json, `{"assistant_id":"one","input":[]}`],
+  ["upload", () => "/api/files", form, upload]
+] satisfies ReadonlyArray<readonly [string, (uuid: string, id: string) => string, string, string]>
+
+describe("a token that is revoked while the body arrives", () => {
+  it.each(cases)("is refused: %s", async (name, pathOf, type, body) => {
+    const sub = `late-${name}`
+    const { id, token: reader, uuid } = await interrupted(sub)
+    const finish = await begin(await mint(sub, { jti: sub }), pathOf(uuid, id), type, body)
+    await revoke(sub)
+    const { body: text, head, status } = await finish()
+    assert.strictEqual(status, 401, text)
+    assert.match(head, /www-authenticate: bearer/i)
+    const { body: list } = await system.service.call("GET", "/api/tasks", reader)
+    assert.strictEqual(list.meta.total, 1)
+    assert.strictEqual(list.data[0].status, "interrupted")
+    if (name === "upload") {
+      await eventually(async () => backend.last?.state, (state) => state === undefined || state === "aborted")
+    }
+  })
+})
+
+describe("a token that expires while the body arrives", () => {
+  it.each([cases[0]!, cases[5]!])("is refused: %s", async (name, pathOf, type, body) => {
+    const exp = Math.floor(Date.now() / 1000) + 2
+    const token = await mint(`expiring-${name}`, { exp })
+    const finish = await begin(token, pathOf("", ""), type, body)
+    await eventually(() => system.service.call("GET", "/api/tasks", token), ({ status }) => status === 401)
+    assert.strictEqual((await finish()).status, 401)
+  })
+})
+
+describe("a token that ends while an answer is held", () => {
+  it("ends the wait with 401, whether it expires or is revoked", async () => {
+    const { body: { uuid } } = await system.service.create(await mint("waiting"), "Why?")
+    const expiring = await mint("waiting", { exp: Math.floor(Date.now() / 1000) + 2 })
+    const revoked = await mint("waiting", { jti: "waiting" })
+    const waits = [expiring, revoked].map((token) => system.service.call("GET", `/api/tasks/${uuid}?wait=30`, token))
+    await revoke("waiting")
+    const startedAt = performance.now()
+    assert.deepStrictEqual((await Promise.all(waits)).map(({ status }) => status), [401, 401])
+    assert.isBelow(performance.now() - startedAt, 8000)
+  })
+
+  it("ends the stream of events", async () => {
+    const { body: { uuid } } = await system.service.create(await mint("streaming"), "Why?")
+    const expiring = await mint("streaming", { exp: Math.floor(Date.now() / 1000) + 2 })
+    const revoked = await mint("streaming", { jti: "streaming" })
+    const streams = await Promise.all(
+      [expiring, revoked].map((token) =>
+        fetch(`${system.service.url}/api/tasks/${uuid}/events`, { headers: { authorization: `Bearer ${token}` } })
+      )
+    )
+    await revoke("streaming")
+    for (const stream of streams) {
+      assert.strictEqual(stream.status, 200)
+      assert.include(await stream.text(), "retry:")
+    }
+  })
+})
