@@ -1,7 +1,7 @@
 /** Which addresses there are, for what has to know of a request before the router has seen it. */
 import type { HttpServerRequest } from "effect/http"
 import { Api } from "./contract/Api.ts"
-import { path as rpcPath } from "./contract/Rpc.ts"
+import { path as rpcPath } from "./contract/rpc/Rpc.ts"
 
 interface KnownRoute {
   readonly path: string

@@ -5,15 +5,15 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "./contract/Api.ts"
 import * as Cors from "./Cors.ts"
 import * as Docs from "./Docs.ts"
-import * as Edge from "./Edge.ts"
-import { BodyReader } from "./handlers/BodyReader.ts"
+import { BodyReader } from "./handlers/body/BodyReader.ts"
 import * as Core from "./handlers/Core.ts"
 import * as Files from "./handlers/Files.ts"
 import * as Health from "./handlers/Health.ts"
 import * as Operations from "./handlers/Operations.ts"
 import * as Tasks from "./handlers/Tasks.ts"
 import * as Tokens from "./handlers/Tokens.ts"
-import * as Rpc from "./Rpc.ts"
+import * as Edge from "./ResponseMiddleware.ts"
+import * as Rpc from "./rpc/Rpc.ts"
 
 /** Paths are compared as they are: what a proxy in front forbids cannot be had by another spelling. */
 export const routerConfig = { caseSensitive: true, ignoreDuplicateSlashes: false }

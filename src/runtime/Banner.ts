@@ -1,7 +1,7 @@
 /** Prints the URLs, a development token and commands to try when the service starts. */
 import { Console, DateTime, Duration, Effect, Redacted } from "effect"
 import * as jose from "jose"
-import type { AppConfig } from "./AppConfig.ts"
+import type { AppConfig } from "./config/AppConfig.ts"
 
 /** The URL of this process on this machine. */
 export const localUrl = ({ host, port }: AppConfig): string => {

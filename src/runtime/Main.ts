@@ -2,11 +2,11 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Console, Effect, Layer, Logger, Option, References } from "effect"
 import { existsSync } from "node:fs"
 import * as App from "./App.ts"
-import * as AppConfig from "./AppConfig.ts"
 import * as Banner from "./Banner.ts"
-import { innermost, teardown } from "./Endings.ts"
-import * as Observability from "./Observability.ts"
-import * as Watchdog from "./Watchdog.ts"
+import * as AppConfig from "./config/AppConfig.ts"
+import { innermost, teardown } from "./ErrorMessages.ts"
+import * as Watchdog from "./node/Watchdog.ts"
+import * as Observability from "./telemetry/Observability.ts"
 
 const main = Effect.fnUntraced(function*(environment: NodeJS.ProcessEnv) {
   const config = yield* AppConfig.load(environment)

@@ -1,8 +1,8 @@
 /** How many runs are handed over to the core at a time: new ones, those it may have already, and large ones. */
 import { Effect } from "effect"
 import type { RunId } from "../domain/Task.ts"
-import type { Run } from "./CoreClient.ts"
-import * as Turns from "./Turns.ts"
+import * as Turns from "./actors/DispatchSlots.ts"
+import type { Run } from "./core/CoreClient.ts"
 
 export const concurrency = 256
 /** Beside them, runs that the core may have already: after a start there are many, and new ones must not wait for them. */

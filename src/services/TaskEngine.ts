@@ -1,15 +1,15 @@
 /** The use cases and the background workers of tasks. The store, the core client and the secrets are provided to it. */
 import { Layer } from "effect"
-import { CoreStops } from "./CoreStops.ts"
-import * as Retention from "./Retention.ts"
-import { TaskActors } from "./TaskActors.ts"
+import { TaskActors } from "./actors/TaskActors.ts"
+import { TaskSweeper } from "./actors/TaskSweeper.ts"
+import { CoreStops } from "./core/CoreStops.ts"
+import * as Retention from "./operations/Retention.ts"
 import { Tasks } from "./Tasks.ts"
-import { TaskSweeper } from "./TaskSweeper.ts"
 import { TaskWatch } from "./TaskWatch.ts"
-import { TokenRevocations } from "./TokenRevocations.ts"
-import { WebhookDispatcher } from "./WebhookDispatcher.ts"
+import { TokenRevocations } from "./tokens/TokenRevocations.ts"
 import { Webhooks } from "./Webhooks.ts"
-import { WebhookSignatures } from "./WebhookSignatures.ts"
+import { WebhookDispatcher } from "./webhooks/WebhookDispatcher.ts"
+import { WebhookSignatures } from "./webhooks/WebhookSignatures.ts"
 
 export const layerWith = (layerActors: typeof TaskActors.layer) =>
   Layer.mergeAll(Webhooks.layer, TaskWatch.layer, Retention.layer).pipe(

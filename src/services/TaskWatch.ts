@@ -5,10 +5,10 @@
 import { Array, Context, type Duration, Effect, Layer, Schedule, Stream } from "effect"
 import { isTerminal, type TaskHead, type TaskId } from "../domain/Task.ts"
 import type { TooManyWaiting } from "../domain/TaskErrors.ts"
-import { Intervals } from "./Intervals.ts"
-import { logFault } from "./Persistently.ts"
-import { TaskNotifications } from "./TaskNotifications.ts"
-import { type RecordedEvent, TaskRepository } from "./TaskRepository.ts"
+import { TaskNotifications } from "./store/TaskNotifications.ts"
+import { type RecordedEvent, TaskRepository } from "./store/TaskRepository.ts"
+import { Intervals } from "./timing/Intervals.ts"
+import { logFault } from "./timing/Retry.ts"
 
 const eventBatch = 500
 const repairBatch = 1000

@@ -12,10 +12,10 @@ import {
   parseDeliveryId,
   TooManyRedeliveries
 } from "../domain/Webhook.ts"
-import { Secrets } from "./Secrets.ts"
-import { TaskNotifications } from "./TaskNotifications.ts"
+import { TaskNotifications } from "./store/TaskNotifications.ts"
+import { type DeliveryFilter, WebhookStore } from "./store/WebhookStore.ts"
 import { Tasks } from "./Tasks.ts"
-import { type DeliveryFilter, WebhookStore } from "./WebhookStore.ts"
+import { Secrets } from "./tokens/Secrets.ts"
 
 type Refused = DeliveryNotFound | DeliveryNeedsSecret
 

@@ -2,9 +2,9 @@
 import { NodeHttpClient, NodeSocket } from "@effect/platform-node"
 import { Effect, Layer, Redacted } from "effect"
 import * as path from "node:path"
+import { TaskService } from "../../src/http/client/EffectTaskClient.ts"
 import { TaskServiceClient } from "../../src/http/client/promise/TaskServiceClient.ts"
 import * as RpcClient from "../../src/http/client/RpcClient.ts"
-import { TaskService } from "../../src/http/client/TaskService.ts"
 import { internalToken } from "../kit/ScriptedCore.ts"
 import { mint, Service } from "../kit/Service.ts"
 

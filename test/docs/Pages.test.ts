@@ -1,6 +1,6 @@
 import * as fs from "node:fs"
 import { assert, describe, it } from "vitest"
-import * as DemoAssistants from "../../src/runtime/builtin/DemoAssistants.ts"
+import * as DemoAssistants from "../../src/runtime/builtin/demo/DemoAssistants.ts"
 import { cellsOf, partOf } from "./markdown.ts"
 import { pages } from "./tables.ts"
 

@@ -2,8 +2,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { activeStatuses, TaskStatus } from "../../src/domain/Task.ts"
-import { listAll, listByStatus } from "../../src/services/sql/ListStatement.ts"
-import * as Migrations from "../../src/services/sql/Migrations.ts"
+import { listAll, listByStatus } from "../../src/services/store/ListStatement.ts"
+import * as Migrations from "../../src/services/store/Migrations.ts"
 import * as Database from "../kit/Database.ts"
 
 const quoted = (definition: string | undefined) =>

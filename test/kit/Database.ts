@@ -6,7 +6,7 @@ import type { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { inject } from "vitest"
-import * as Migrations from "../../src/services/sql/Migrations.ts"
+import * as Migrations from "../../src/services/store/Migrations.ts"
 
 export class DatabaseUrl
   extends Context.Service<DatabaseUrl, Redacted.Redacted>()("async-task-service/test/kit/Database/DatabaseUrl")

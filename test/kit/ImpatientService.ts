@@ -2,8 +2,8 @@
 import { NodeRuntime } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
 import * as App from "../../src/runtime/App.ts"
-import * as AppConfig from "../../src/runtime/AppConfig.ts"
-import { Timeouts } from "../../src/services/Timeouts.ts"
+import * as AppConfig from "../../src/runtime/config/AppConfig.ts"
+import { Timeouts } from "../../src/services/timing/Timeouts.ts"
 
 NodeRuntime.runMain(
   Effect.flatMap(AppConfig.load(process.env), (config) => Layer.launch(App.layer(config))).pipe(

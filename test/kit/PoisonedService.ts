@@ -3,7 +3,7 @@
  * process of its own, as the real one is. What a run does is its input: `spin`, `kill`, or the milliseconds until it is done.
  */
 import { NodeRuntime } from "@effect/platform-node"
-import { teardown } from "../../src/runtime/Endings.ts"
+import { teardown } from "../../src/runtime/ErrorMessages.ts"
 import { run } from "../../src/runtime/Main.ts"
 import { internalToken, report, ScriptedCore, type StartedRun, turnOf } from "./ScriptedCore.ts"
 

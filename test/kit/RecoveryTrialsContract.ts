@@ -3,7 +3,7 @@ import { assert, type Vitest } from "@effect/vitest"
 import { Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { RunId } from "../../src/domain/Task.ts"
-import { RecoveryTrials } from "../../src/services/RecoveryTrials.ts"
+import { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 
 const uuid = Effect.flatMap(SecureRandom.SecureRandom, (random) => random.uuidV7())
 const newRunId = Effect.map(uuid, (id) => RunId.make(id))

@@ -7,8 +7,8 @@ import type { Principal } from "../../src/domain/Principal.ts"
 import { Revocation } from "../../src/domain/Revocation.ts"
 import { TaskEvent } from "../../src/domain/Task.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
-import { RevocationRepository } from "../../src/services/RevocationRepository.ts"
-import { TaskRepository } from "../../src/services/TaskRepository.ts"
+import { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
+import { TaskRepository } from "../../src/services/store/TaskRepository.ts"
 import { makeTask } from "./TaskRepositoryContract.ts"
 
 const { Token, User } = Revocation.cases

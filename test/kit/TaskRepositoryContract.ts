@@ -7,8 +7,8 @@ import { isTerminal, RunId, sourcesOf, TaskEvent, type TaskEventTag, TaskId } fr
 import * as TaskShard from "../../src/domain/TaskShard.ts"
 import { summarize } from "../../src/domain/TaskView.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
-import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
-import { type NewTask, TaskRepository } from "../../src/services/TaskRepository.ts"
+import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
+import { type NewTask, TaskRepository } from "../../src/services/store/TaskRepository.ts"
 
 const uuid = Effect.flatMap(SecureRandom.SecureRandom, (random) => random.uuidV7())
 const newRunId = Effect.map(uuid, (id) => RunId.make(id))

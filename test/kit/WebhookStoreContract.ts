@@ -8,9 +8,9 @@ import { TaskEvent, type TaskId } from "../../src/domain/Task.ts"
 import * as TaskView from "../../src/domain/TaskView.ts"
 import { now, plus } from "../../src/domain/Timestamp.ts"
 import { type AttemptError, delays } from "../../src/domain/Webhook.ts"
-import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
-import { TaskRepository } from "../../src/services/TaskRepository.ts"
-import { type ClaimedDelivery, WebhookStore } from "../../src/services/WebhookStore.ts"
+import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
+import { TaskRepository } from "../../src/services/store/TaskRepository.ts"
+import { type ClaimedDelivery, WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import { commit, stored } from "./TaskRepositoryContract.ts"
 
 const leases = [40, 60, 90, 150, 20].map((seconds) => Duration.seconds(seconds))

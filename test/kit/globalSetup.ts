@@ -1,7 +1,7 @@
 /** One real Postgres for a whole run of the integration tests; each suite makes a database of its own in it. */
 import { Effect, Exit, Redacted, Scope } from "effect"
 import type { TestProject } from "vitest/node"
-import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
+import * as EmbeddedPostgres from "../../src/runtime/postgres/EmbeddedPostgres.ts"
 import { removeDirectory, temporaryDirectory } from "./directories.ts"
 
 declare module "vitest" {

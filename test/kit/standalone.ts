@@ -3,7 +3,7 @@ import { Effect, Exit, Redacted, Scope } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import postgres from "postgres"
-import * as EmbeddedPostgres from "../../src/runtime/builtin/EmbeddedPostgres.ts"
+import * as EmbeddedPostgres from "../../src/runtime/postgres/EmbeddedPostgres.ts"
 import { removeDirectory, temporaryDirectory } from "./directories.ts"
 import { eventually, freePort } from "./Service.ts"
 

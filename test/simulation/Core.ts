@@ -5,7 +5,7 @@
  */
 import { Clock, Duration, Effect, type Result } from "effect"
 import { type CoreEvent, toReport } from "../../src/domain/CoreProtocol.ts"
-import { CoreUnavailable } from "../../src/domain/HandOver.ts"
+import { CoreUnavailable } from "../../src/domain/DispatchRetry.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
 import { poison } from "./Client.ts"
 import type { CoreEnd, Node } from "./Node.ts"

@@ -2,11 +2,11 @@
 import { Duration, Effect, Layer, Option } from "effect"
 import type { TaskId } from "../../src/domain/Task.ts"
 import { plus } from "../../src/domain/Timestamp.ts"
-import type { RecoveryTrials } from "../../src/services/RecoveryTrials.ts"
-import type { RevocationRepository } from "../../src/services/RevocationRepository.ts"
-import { TaskActors } from "../../src/services/TaskActors.ts"
-import type { TaskRepository } from "../../src/services/TaskRepository.ts"
-import type { TokenRevocations } from "../../src/services/TokenRevocations.ts"
+import { TaskActors } from "../../src/services/actors/TaskActors.ts"
+import type { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
+import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
+import type { TaskRepository } from "../../src/services/store/TaskRepository.ts"
+import type { TokenRevocations } from "../../src/services/tokens/TokenRevocations.ts"
 
 type Store = TaskRepository["Service"]
 

@@ -6,8 +6,8 @@
 import { Clock, Context, Duration, Effect, Latch, Layer, type Scope } from "effect"
 import type { TaskId } from "../../src/domain/Task.ts"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
-import { TaskNotifications } from "../../src/services/TaskNotifications.ts"
-import { TaskOwnership } from "../../src/services/TaskOwnership.ts"
+import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
+import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
 import type { Dice } from "./Dice.ts"
 
 /** Milliseconds. */

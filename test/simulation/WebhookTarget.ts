@@ -2,7 +2,7 @@
 import { Effect, Option } from "effect"
 import * as Limits from "../../src/domain/Limits.ts"
 import { deliveryId, owesWebhook } from "../../src/domain/Webhook.ts"
-import { NoAnswer } from "../../src/services/WebhookSender.ts"
+import { NoAnswer } from "../../src/services/webhooks/WebhookSender.ts"
 import type { World } from "./World.ts"
 
 const moods = { answers: 12, fails: 4, hangs: 1, "is away": 2 }

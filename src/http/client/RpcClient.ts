@@ -4,8 +4,8 @@ import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest } 
 import { RpcClient, RpcClientError, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket"
 import { isTerminal } from "../../domain/Task.ts"
-import { InternalRpc, path } from "../contract/Rpc.ts"
-import { RpcUnauthorized } from "../contract/RpcErrors.ts"
+import { InternalRpc, path } from "../contract/rpc/Rpc.ts"
+import { RpcUnauthorized } from "../contract/rpc/RpcErrors.ts"
 import { cappedBackoff } from "./Backoff.ts"
 
 export interface RpcOptions {

@@ -1,9 +1,9 @@
 /** The checks behind `contract/Middleware`. */
 import { Clock, Duration, Effect, Layer, Redacted } from "effect"
 import type { Caller } from "../../domain/Principal.ts"
-import type { TokenKeysUnavailable } from "../../services/RemoteKeys.ts"
-import { type RevocationsUnknown, TokenIsRevoked, TokenRevocations } from "../../services/TokenRevocations.ts"
-import { InvalidToken, TokenVerifier } from "../../services/TokenVerifier.ts"
+import type { TokenKeysUnavailable } from "../../services/tokens/JwksKeys.ts"
+import { type RevocationsUnknown, TokenIsRevoked, TokenRevocations } from "../../services/tokens/TokenRevocations.ts"
+import { InvalidToken, TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { ServiceUnavailable, Unauthorized } from "../contract/Errors.ts"
 import { Authorization, CurrentCaller, InternalAuthorization } from "../contract/Middleware.ts"
 import { CurrentToken } from "./CurrentToken.ts"

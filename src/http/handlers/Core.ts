@@ -5,7 +5,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Tasks } from "../../services/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound, RunConflict } from "../contract/Errors.ts"
-import { BodyReader } from "./BodyReader.ts"
+import { BodyReader } from "./body/BodyReader.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,

@@ -7,7 +7,7 @@ import { Tasks } from "../../services/Tasks.ts"
 import { Webhooks } from "../../services/Webhooks.ts"
 import { Conflict, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
-import { BodyReader } from "./BodyReader.ts"
+import { BodyReader } from "./body/BodyReader.ts"
 import { ownErrors } from "./TaskReading.ts"
 
 export const view = (delivery: Delivery) => ({

@@ -1,7 +1,7 @@
 /** `/healthz`: the process lives. `/readyz`: it can do its work (CONTRACT 1). */
 import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
-import { Readiness } from "../../services/Readiness.ts"
+import { Readiness } from "../../services/operations/Readiness.ts"
 
 const alive = HttpServerResponse.jsonUnsafe({ status: "ok" })
 

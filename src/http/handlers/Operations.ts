@@ -3,8 +3,8 @@ import { Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { PrometheusMetrics } from "effect/observability"
-import { prometheusName } from "../../services/Metrics.ts"
-import { TaskCensus } from "../../services/TaskCensus.ts"
+import { TaskCensus } from "../../services/operations/TaskCensus.ts"
+import { prometheusName } from "../../services/telemetry/Metrics.ts"
 import { Api } from "../contract/Api.ts"
 
 /** What Prometheus asks for. */

@@ -3,7 +3,7 @@ import { Duration, Result } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import type { ValidationFailed } from "../contract/Errors.ts"
-import { validationFailed } from "./BodyErrors.ts"
+import { validationFailed } from "./body/BodyErrors.ts"
 
 type Values = string | ReadonlyArray<string> | undefined
 

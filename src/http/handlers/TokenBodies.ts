@@ -3,7 +3,7 @@ import { DateTime, Effect, Predicate, Redacted } from "effect"
 import type { Principal } from "../../domain/Principal.ts"
 import { Revocation } from "../../domain/Revocation.ts"
 import { now, Timestamp } from "../../domain/Timestamp.ts"
-import { idOfJti, type TokenVerifier } from "../../services/TokenVerifier.ts"
+import { idOfJti, type TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { invalid } from "../contract/Errors.ts"
 import type { RevokeBody, TokenBody } from "../contract/TokenSchemas.ts"
 

@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Tasks } from "../../services/Tasks.ts"
-import { TokenVerifier } from "../../services/TokenVerifier.ts"
+import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { Api } from "../contract/Api.ts"
-import { BodyReader } from "./BodyReader.ts"
+import { BodyReader } from "./body/BodyReader.ts"
 import * as TokenBodies from "./TokenBodies.ts"
 
 export const layer = HttpApiBuilder.group(

@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import type { ClusterView } from "../../http/contract/TaskSchemas.ts"
-import { innermost } from "../Endings.ts"
+import { innermost } from "../ErrorMessages.ts"
 import * as InternalToken from "./InternalToken.ts"
 import { failed, print, root } from "./Root.ts"
 

@@ -10,9 +10,9 @@ import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.t
 import type { Task } from "../../http/client/promise/Types.ts"
 import { verifyWebhook } from "../../http/client/Webhooks.ts"
 import * as App from "../App.ts"
-import * as AppConfig from "../AppConfig.ts"
 import * as Banner from "../Banner.ts"
-import { innermost } from "../Endings.ts"
+import * as AppConfig from "../config/AppConfig.ts"
+import { innermost } from "../ErrorMessages.ts"
 import { asFailure, failed, textOf } from "./Root.ts"
 
 const step = (title: string) => Console.log(`\n— ${title}`)

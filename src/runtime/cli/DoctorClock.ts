@@ -3,9 +3,9 @@ import { PgClient } from "@effect/sql-pg"
 import { Clock, Duration, Effect, Option, type Redacted } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { SqlClient } from "effect/sql"
-import { prometheusName } from "../../services/Metrics.ts"
-import { machineClocks } from "../../services/NodeClock.ts"
-import * as ClockSync from "../../services/sql/ClockSync.ts"
+import * as ClockSync from "../../services/operations/ClockSync.ts"
+import { prometheusName } from "../../services/telemetry/Metrics.ts"
+import { machineClocks } from "../../services/timing/NodeClock.ts"
 import { failed } from "./Root.ts"
 
 /** How far a wall clock is ahead of another clock, in seconds. */

@@ -3,7 +3,7 @@ import { Config, Console, Duration, Effect, Layer, Option, Predicate, Redacted, 
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import * as Banner from "../Banner.ts"
-import { innermost } from "../Endings.ts"
+import { innermost } from "../ErrorMessages.ts"
 import * as InternalToken from "./InternalToken.ts"
 import { failed, print, root, signingSecret } from "./Root.ts"
 
@@ -12,9 +12,9 @@ const load = <A>(module: () => Promise<A>) => Effect.promise(module)
 
 const serveAlone = Effect.fnUntraced(
   function*(part: "core" | "backend", environment: NodeJS.ProcessEnv) {
-    const AppConfig = yield* load(() => import("../AppConfig.ts"))
+    const AppConfig = yield* load(() => import("../config/AppConfig.ts"))
     const Builtin = yield* load(() => import("../builtin/Builtin.ts"))
-    const Watchdog = yield* load(() => import("../Watchdog.ts"))
+    const Watchdog = yield* load(() => import("../node/Watchdog.ts"))
     const config = yield* AppConfig.load(environment, part)
     yield* Console.log(`Built-in ${part} listening on http://${config.host}:${config.port}`)
     const layerWatchdog = Watchdog.layer(config.watchdogTimeout, config.isProduction)
@@ -49,7 +49,7 @@ const serve = Command.make(
     const environment = { ...process.env, HOST: host, PORT: String(port) }
     if (Option.isSome(only)) return yield* serveAlone(only.value, environment)
     if (!testClock) return yield* (yield* load(() => import("../Main.ts"))).run(environment)
-    const TimeServer = yield* load(() => import("../testing/TimeServer.ts"))
+    const TimeServer = yield* load(() => import("../testing/TestClockServer.ts"))
     return yield* Effect.mapError(
       Layer.launch(TimeServer.layer({ host, port })),
       (error) => failed(`The service cannot listen: ${innermost(error)}`)
@@ -62,8 +62,8 @@ const migrate = Command.make(
   {},
   Effect.fnUntraced(function*() {
     const App = yield* load(() => import("../App.ts"))
-    const AppConfig = yield* load(() => import("../AppConfig.ts"))
-    const PooledRandom = yield* load(() => import("../PooledRandom.ts"))
+    const AppConfig = yield* load(() => import("../config/AppConfig.ts"))
+    const PooledRandom = yield* load(() => import("../node/PooledRandom.ts"))
     yield* AppConfig.load(process.env).pipe(
       Effect.flatMap((config) =>
         Effect.scoped(Layer.build(Layer.provide(App.layerDatabase(config), PooledRandom.layer)))

@@ -5,7 +5,7 @@
  */
 import { Deferred, Duration, Effect, Schedule } from "effect"
 import { SqlError } from "effect/sql"
-import * as Metrics from "../../services/Metrics.ts"
+import * as Metrics from "../../services/telemetry/Metrics.ts"
 
 const unavailable = (message: string) =>
   Effect.fail(

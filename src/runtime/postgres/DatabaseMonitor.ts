@@ -6,8 +6,8 @@
 import { PgConnection } from "@effect/sql-pg"
 import { Duration, Effect, Option, Predicate, Schema } from "effect"
 import { SqlError } from "effect/sql"
-import * as Metrics from "../../services/Metrics.ts"
-import { innermost } from "../Endings.ts"
+import * as Metrics from "../../services/telemetry/Metrics.ts"
+import { innermost } from "../ErrorMessages.ts"
 import type { AdmissionGate } from "./AdmissionGate.ts"
 import type { DatabaseSockets } from "./DatabaseSockets.ts"
 

@@ -5,7 +5,7 @@
  */
 import { Context, Duration, Effect, Layer, Redacted, Schedule } from "effect"
 import { connect, type NetConnectOpts, Socket } from "node:net"
-import * as Metrics from "../../services/Metrics.ts"
+import * as Metrics from "../../services/telemetry/Metrics.ts"
 
 const checkInterval = Duration.seconds(1)
 

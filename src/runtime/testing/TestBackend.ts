@@ -1,8 +1,8 @@
 /** An assistant backend with files in memory. The service calls it through its real HTTP interface. */
 import { Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { AssistantBackend } from "../../services/AssistantBackend.ts"
-import * as InProcess from "../InProcess.ts"
+import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
+import * as InProcess from "../node/InProcess.ts"
 
 const origin = "http://backend.test"
 const storagePath = "/storage/"

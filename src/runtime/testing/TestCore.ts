@@ -2,12 +2,12 @@
 import { Context, Deferred, Effect, Layer, type Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { type CoreEvent, type FailureCode, toReport } from "../../domain/CoreProtocol.ts"
-import { CoreRefused, CoreUnavailable } from "../../domain/HandOver.ts"
+import { CoreRefused, CoreUnavailable } from "../../domain/DispatchRetry.ts"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
 import { TaskId } from "../../domain/Task.ts"
 import type { RunRequest } from "../../domain/TaskRequest.ts"
-import { CoreClient, type Run } from "../../services/CoreClient.ts"
-import { TaskRepository } from "../../services/TaskRepository.ts"
+import { CoreClient, type Run } from "../../services/core/CoreClient.ts"
+import { TaskRepository } from "../../services/store/TaskRepository.ts"
 import { Tasks } from "../../services/Tasks.ts"
 
 /** A run as the core received it. */

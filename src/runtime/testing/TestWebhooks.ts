@@ -2,7 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import { format, now } from "../../domain/Timestamp.ts"
 import type { Task } from "../../http/client/promise/Types.ts"
-import { NoAnswer, WebhookSender } from "../../services/WebhookSender.ts"
+import { NoAnswer, WebhookSender } from "../../services/webhooks/WebhookSender.ts"
 
 /** One attempt to deliver a webhook. */
 export interface ReceivedWebhook {

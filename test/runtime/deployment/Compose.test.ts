@@ -5,7 +5,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
-import type { Part } from "../../../src/runtime/AppConfig.ts"
+import type { Part } from "../../../src/runtime/config/AppConfig.ts"
 import { assertKnown, load, secrets } from "./environments.ts"
 
 const deployment = path.resolve(import.meta.dirname, "../../../src/runtime/deployment")

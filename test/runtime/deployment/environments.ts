@@ -1,7 +1,7 @@
 /** Checks the environment of a deployment against the known settings. */
 import { Effect, Result } from "effect"
 import { assert } from "vitest"
-import * as AppConfig from "../../../src/runtime/AppConfig.ts"
+import * as AppConfig from "../../../src/runtime/config/AppConfig.ts"
 
 export type Environment = Readonly<Record<string, string>>
 

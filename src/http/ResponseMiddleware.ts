@@ -1,0 +1,96 @@
+/** What holds for every answer: a request id, JSON errors without internals, and the headers that a status asks for. */
+import { Cause, Clock, Context, Effect, Fiber, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as Metrics from "../services/telemetry/Metrics.ts"
+import { isStoreUnavailable } from "../services/timing/Retry.ts"
+import { allowedMethods, pathOf } from "./Routes.ts"
+
+const error = (status: number, message: string, headers?: Record<string, string>) =>
+  HttpServerResponse.jsonUnsafe({ message }, { status, ...(headers === undefined ? {} : { headers }) })
+
+const routeNotFound = (request: HttpServerRequest.HttpServerRequest) => {
+  const path = pathOf(request)
+  const allowed = allowedMethods(path)
+  // Where the method is allowed, the path itself is not one that the router reads.
+  return allowed.length === 0 || allowed.includes(request.method)
+    ? error(404, "There is nothing at this address.")
+    : error(405, `${request.method} is not allowed here.`, { allow: allowed.join(", ") })
+}
+
+const isRouteNotFound = (failure: unknown) =>
+  HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RouteNotFound"
+
+const failureResponse = (request: HttpServerRequest.HttpServerRequest, cause: Cause.Cause<unknown>) => {
+  const failure = Cause.squash(cause)
+  if (isRouteNotFound(failure)) return Effect.succeed(routeNotFound(request))
+  // An outage is logged when it begins and when it ends, not by each request that meets it.
+  return isStoreUnavailable(failure)
+    ? Effect.succeed(error(503, "The service cannot reach its database at the moment. Try again soon."))
+    : Effect.as(Effect.logError("a request failed", cause), error(500, "Something went wrong on our side."))
+}
+
+const statusHeaders = (status: number): Record<string, string> => {
+  // Unauthenticated clients keep no connection.
+  if (status === 401) return { "www-authenticate": "Bearer", connection: "close" }
+  // What is left of the request never came, and is not waited for.
+  if (status === 408) return { connection: "close" }
+  if (status === 415) return { "accept-encoding": "identity" }
+  if (status === 429 || status === 503) return { "retry-after": "5" }
+  return {}
+}
+
+const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+
+/** What the router found; it is left in the fiber's context until the request ends. */
+const matchedRoute = (): string => {
+  const context = Fiber.getCurrent()?.context
+  return (context && Context.getOrUndefined(context, HttpRouter.RouteContext)?.route.path) ?? "unmatched"
+}
+
+const measure = ({ method }: HttpServerRequest.HttpServerRequest, status: number, nanos: bigint) =>
+  Metrics.httpRequests.record(
+    Number(nanos) / 1e9,
+    knownMethods.has(method) ? method : "_OTHER",
+    matchedRoute(),
+    String(status)
+  )
+
+/** Node joins two hosts with a comma. Whoever looked at the other one would have let another request pass. */
+const isOneHost = (host: string | undefined) => host === undefined || /^[^\s,@/\\?#]*$/.test(host)
+
+const wrongHost = error(400, "Expected one host in the Host header.", { connection: "close" })
+
+/** A client's own request id is kept when it is harmless, so that its logs and ours meet. */
+const isUsableId = (id: string | undefined): id is string => id !== undefined && /^[\w.:-]{1,128}$/.test(id)
+
+export const layer = Layer.unwrap(
+  Effect.gen(function*() {
+    const random = yield* SecureRandom.SecureRandom
+    const clock = yield* Clock.Clock
+    return HttpRouter.middleware(
+      (handler) =>
+        Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+          const given = request.headers["x-request-id"]
+          const startedAt = clock.monotonicTimeNanosUnsafe()
+          return Effect.flatMap(isUsableId(given) ? Effect.succeed(given) : random.uuidV7(), (requestId) =>
+            (isOneHost(request.headers["host"]) ? handler : Effect.succeed(wrongHost)).pipe(
+              Effect.catchCauseIf(
+                (cause) =>
+                  !Cause.hasInterruptsOnly(cause),
+                (cause) => Effect.annotateLogs(failureResponse(request, cause), { requestId })
+              ),
+              Effect.map((answered) => {
+                // Files that are not there are answered without a word.
+                const isBare = answered.status === 404 && answered.body._tag === "Empty"
+                const response = isBare ? routeNotFound(request) : answered
+                const headers = { "x-request-id": requestId, ...statusHeaders(response.status) }
+                measure(request, response.status, clock.monotonicTimeNanosUnsafe() - startedAt)
+                return HttpServerResponse.setHeaders(response, headers)
+              })
+            ))
+        }),
+      { global: true }
+    )
+  })
+)

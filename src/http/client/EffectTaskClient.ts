@@ -1,0 +1,169 @@
+/** The Effect client of the public interface: the HttpApi client with `waitFor`, `run` and `events` like the Promise client. */
+import { Context, Duration, Effect, Layer, Predicate, type Redacted, Schedule, Schema, Stream } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { Sse } from "effect/encoding"
+import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
+import { HttpApiClient } from "effect/http-api"
+import { isTerminal } from "../../domain/Task.ts"
+import type { CreateTaskBody } from "../../domain/TaskRequest.ts"
+import type { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
+import { Api } from "../contract/Api.ts"
+import { Conflict, Forbidden, NotFound, Unauthorized } from "../contract/Errors.ts"
+import type { UploadedFileView } from "../contract/FileSchemas.ts"
+import { TaskEventView, type TaskView, type WatchedEventView } from "../contract/TaskSchemas.ts"
+import { cappedBackoff } from "./Backoff.ts"
+
+export interface TaskServiceOptions {
+  /** Base URL of the service, as in `https://tasks.example.com`. */
+  readonly baseUrl: string
+  /** Provides the user's JWT; runs once for each request. */
+  readonly token: Effect.Effect<Redacted.Redacted>
+}
+
+type Task = typeof TaskView.Type
+
+/** Handles one call of a client tool. A failure becomes an error result, which the model receives. */
+export type Tool<E, R> = (args: ToolCall["arguments"]) => Effect.Effect<Schema.Json, E, R>
+
+/** Seconds of one long poll: shorter than the idle timeouts of common proxies. */
+const waitSeconds = 25
+
+const retrySchedule = cappedBackoff("500 millis", "8 seconds")
+const reconnectSchedule = cappedBackoff("1 second", "30 seconds")
+
+/** Whether the service accepts an `Idempotency-Key` on this request, so that a retry is safe. */
+const isIdempotent = ({ method, url }: HttpClientRequest.HttpClientRequest) =>
+  method === "POST" && /\/api\/tasks(\/[^/]+\/(tool-results|cancel))?$/.test(url)
+
+const messageOf = (error: unknown): string =>
+  Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
+
+const make = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions) {
+  const random = yield* SecureRandom.SecureRandom
+  const http = (yield* HttpClient.HttpClient).pipe(
+    HttpClient.mapRequest(HttpClientRequest.prependUrl(baseUrl)),
+    HttpClient.mapRequestEffect((request) =>
+      Effect.map(token, (value) => HttpClientRequest.bearerToken(request, value))
+    ),
+    HttpClient.mapRequestEffect((request) =>
+      isIdempotent(request) && request.headers["idempotency-key"] === undefined
+        ? Effect.map(random.uuidV4(), (key) => HttpClientRequest.setHeader(request, "idempotency-key", key))
+        : Effect.succeed(request)
+    ),
+    HttpClient.retryTransient({ times: 2, schedule: retrySchedule })
+  )
+  const { files, tasks } = yield* HttpApiClient.makeWith(Api, { httpClient: http })
+
+  /** Waits until the task has ended or is interrupted. There is no time limit. */
+  const waitFor = (uuid: string) =>
+    tasks.get({ params: { uuid }, query: { wait: String(waitSeconds) } }).pipe(
+      // At most one request a second, in case a proxy or the service does not hold the long poll.
+      Effect.repeat({ schedule: Schedule.fixed("1 second"), until: isSettled })
+    )
+
+  const execute =
+    <E, R>(tools: Readonly<Record<string, Tool<E, R>>>) => (call: ToolCall): Effect.Effect<ToolResult, never, R> => {
+      const tool = Object.hasOwn(tools, call.name) ? tools[call.name] : undefined
+      const output: Effect.Effect<Schema.Json, E | string, R> = tool === undefined
+        ? Effect.fail(`There is no tool named ${call.name}`)
+        : tool(call.arguments)
+      return Effect.match(output, {
+        onSuccess: (output): ToolResult => ({ tool_call_id: call.id, output }),
+        onFailure: (error): ToolResult => ({ tool_call_id: call.id, output: messageOf(error), is_error: true })
+      })
+    }
+
+  /** Creates a task, executes its tool calls, and returns it when it has ended. Check `status`: it may have failed. */
+  const run = Effect.fnUntraced(function*<E = never, R = never>(
+    payload: CreateTaskBody,
+    tools: Readonly<Record<string, Tool<E, R>>> = {}
+  ) {
+    const { uuid } = yield* tasks.create({ payload })
+    while (true) {
+      const task: Task = yield* waitFor(uuid)
+      if (task.status !== "interrupted") return task
+      const results = yield* Effect.forEach(task.pending_tool_calls ?? [], execute(tools), { concurrency: "unbounded" })
+      yield* tasks.submitToolResults({ params: { uuid }, payload: { results } }).pipe(
+        // The task is no longer interrupted: it timed out, or another client resumed or canceled it.
+        Effect.catchIf((error) => error instanceof Conflict, () => Effect.void)
+      )
+    }
+  })
+
+  /** Events of the task after a revision. The stream reconnects when it breaks and ends after the terminal event. */
+  const events = (uuid: string, after = -1) =>
+    Stream.suspend(() => {
+      let last = after
+      let isOver = false
+      const connection = Stream.unwrap(Effect.gen(function*() {
+        // Fails with a typed error when the caller may not read the task.
+        const task = yield* tasks.get({ params: { uuid }, query: {} })
+        const request = HttpClientRequest.get(`/api/tasks/${encodeURIComponent(uuid)}/events`).pipe(
+          HttpClientRequest.setHeaders({
+            accept: "text/event-stream",
+            ...(last < 0 ? {} : { "last-event-id": String(last) })
+          })
+        )
+        const response = yield* Effect.flatMap(http.execute(request), HttpClientResponse.filterStatusOk)
+        if (response.status === 204) {
+          isOver = isTerminal(task.status)
+          return Stream.empty
+        }
+        return response.stream.pipe(
+          Stream.decodeText,
+          Stream.map(parseEvents()),
+          Stream.flattenIterable,
+          Stream.mapEffect(({ data, event }) =>
+            Effect.map(
+              decodeEvent(data),
+              (decoded) => ({ ...decoded, event: event as typeof WatchedEventView.Type["event"] })
+            )
+          ),
+          Stream.tap(({ revision, status }) =>
+            Effect.sync(() => {
+              last = revision
+              isOver = isTerminal(status)
+            })
+          )
+        )
+      }))
+      return connection.pipe(
+        Stream.repeat(Schedule.spaced("1 second").pipe(Schedule.while(() => !isOver))),
+        Stream.retry(reconnectSchedule.pipe(Schedule.while(({ input }) => !isRefusal(input))))
+      )
+    })
+
+  /** The download link of a file. It needs no token. */
+  const url = (file: { readonly file: typeof UploadedFileView.Type["file"] }) =>
+    Effect.map(storageBase, (base) => `${base.url}/${file.file.provider_data.path}`)
+  const storageBase = yield* Effect.cachedWithTTL(files.storageBase(), Duration.minutes(1))
+
+  return { files: { ...files, url }, tasks: { ...tasks, waitFor, run, events } }
+})
+
+const isSettled = ({ status }: Task) => isTerminal(status) || status === "interrupted"
+
+/** Returns the events of each chunk of text. Ignores `retry` fields: `reconnectSchedule` applies instead. */
+const parseEvents = () => {
+  const found: Array<Sse.Event> = []
+  const parser = Sse.makeParser((event) => {
+    if (event._tag === "Event") found.push(event)
+  })
+  return (text: string) => {
+    parser.feed(text)
+    return found.splice(0)
+  }
+}
+
+const decodeEvent = Schema.decodeUnknownEffect(Schema.fromJsonString(TaskEventView))
+
+/** Errors that a retry cannot fix. */
+const isRefusal = (error: unknown) =>
+  error instanceof Unauthorized || error instanceof Forbidden || error instanceof NotFound
+
+export class TaskService extends Context.Service<TaskService, Effect.Success<ReturnType<typeof make>>>()(
+  "async-task-service/http/client/EffectTaskClient/TaskService"
+) {
+  static readonly layer = (options: TaskServiceOptions) =>
+    Layer.effect(TaskService, make(options)).pipe(Layer.provide(SecureRandom.layerWebCrypto))
+}

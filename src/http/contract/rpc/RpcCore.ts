@@ -1,0 +1,17 @@
+/** The group `Core` of the internal interface: the events of CONTRACT 4, for cores that speak RPC. */
+import { Schema } from "effect"
+import { Rpc, RpcGroup } from "effect/rpc"
+import type { CoreEvent } from "../../../domain/CoreProtocol.ts"
+import { RunSuperseded, TaskNotFound } from "../../../domain/TaskErrors.ts"
+import { ReportedView } from "../TaskSchemas.ts"
+import { InvalidRequest } from "./RpcErrors.ts"
+import { RpcAuthorization } from "./RpcMiddleware.ts"
+import { bodyOf } from "./RpcTasks.ts"
+
+export class CoreRpc extends RpcGroup.make(
+  Rpc.make("Core.report", {
+    payload: { event: bodyOf<typeof CoreEvent>() },
+    success: ReportedView,
+    error: Schema.Union([InvalidRequest, TaskNotFound, RunSuperseded])
+  })
+).middleware(RpcAuthorization) {}

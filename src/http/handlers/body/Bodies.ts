@@ -1,0 +1,39 @@
+/** Every JSON body that REST and RPC take, by name, so that another thread can be asked to decode one. */
+import { identity } from "effect"
+import { CoreEvent, type CoreReport, toReport } from "../../../domain/CoreProtocol.ts"
+import * as Limits from "../../../domain/Limits.ts"
+import { type CreateTask, CreateTaskBody, toCreateTask } from "../../../domain/TaskRequest.ts"
+import { type ToolResults, toToolResults } from "../../../domain/ToolCall.ts"
+import { CancelBody, RedeliverBody, ToolResultsBody } from "../../contract/TaskSchemas.ts"
+import { RevokeBody, TokenBody } from "../../contract/TokenSchemas.ts"
+import { type BodyKind, kind } from "./JsonBody.ts"
+
+/** What each body is decoded into. */
+interface Decoded {
+  readonly createTask: CreateTask
+  readonly toolResults: ToolResults
+  readonly cancel: { readonly reason: string | null }
+  readonly redeliver: typeof RedeliverBody.Type
+  readonly coreEvent: CoreReport
+  readonly revokeTokens: RevokeBody
+  readonly token: TokenBody
+}
+
+export type BodyName = keyof Decoded
+export type BodyOf<Name extends BodyName> = Decoded[Name]
+
+export const bodies: { readonly [Name in BodyName]: BodyKind<BodyOf<Name>> } = {
+  createTask: kind(CreateTaskBody, {
+    maxItems: { input: Limits.inputItems, turns: Limits.turns, client_tools: Limits.clientTools },
+    to: toCreateTask
+  }),
+  toolResults: kind(ToolResultsBody, {
+    maxItems: { results: Limits.toolCalls },
+    to: ({ results }) => toToolResults(results)
+  }),
+  cancel: kind(CancelBody, { whenEmpty: {}, to: ({ reason }) => ({ reason: reason ?? null }) }),
+  redeliver: kind(RedeliverBody, { whenEmpty: {}, to: identity }),
+  coreEvent: kind(CoreEvent, { maxItems: { tool_calls: Limits.toolCalls }, to: toReport }),
+  revokeTokens: kind(RevokeBody, { to: identity }),
+  token: kind(TokenBody, { to: identity })
+}

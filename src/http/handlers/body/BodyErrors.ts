@@ -1,0 +1,105 @@
+/** Turns what is wrong with a body into messages by field (CONTRACT 2), in a client's words and of a bounded size. */
+import { Predicate, type SchemaAST, SchemaIssue } from "effect"
+import { ValidationFailed } from "../../contract/Errors.ts"
+
+export type Path = ReadonlyArray<PropertyKey>
+
+/** Messages about one body: a hostile one could break a rule a million times. */
+const maxMessages = 100
+/** Characters of a message or of a field's path: either may repeat a text of the body. */
+const maxLength = 512
+
+const whole = "body"
+
+/** What has been found so far. */
+export class FieldErrors {
+  readonly #byField = new Map<string, Array<string>>()
+  #count = 0
+
+  get isEmpty() {
+    return this.#count === 0
+  }
+
+  /** Whether more would be dropped. */
+  get isFull() {
+    return this.#count >= maxMessages
+  }
+
+  add(path: Path, message: string): void {
+    if (this.isFull) return
+    const field = path.map((key) => String(key).slice(0, maxLength)).join(".").slice(0, maxLength) || whole
+    const messages = this.#byField.get(field) ?? []
+    const text = message.slice(0, maxLength)
+    if (messages.includes(text)) return
+    messages.push(text)
+    this.#byField.set(field, messages)
+    this.#count++
+  }
+
+  toError(): ValidationFailed {
+    return validationFailed(Object.fromEntries(this.#byField))
+  }
+}
+
+export const validationFailed = (errors: Readonly<Record<string, ReadonlyArray<string>>>): ValidationFailed => {
+  const [field, messages] = Object.entries(errors)[0] ?? [whole, ["is invalid"]]
+  const others = Object.keys(errors).length - 1
+  const more = others > 0 ? ` (and ${others} more ${others === 1 ? "error" : "errors"})` : ""
+  return new ValidationFailed({ message: `${field}: ${messages[0]}${more}`, errors })
+}
+
+const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** In a client's words: the names of our schemas say nothing to it. */
+const expectedBy = (ast: SchemaAST.AST): string | undefined => {
+  const expected = ast.annotations?.["expected"]
+  if (typeof expected === "string") return expected
+  return ast._tag === "Objects" ? "an object" : undefined
+}
+
+const messageOf = (issue: SchemaIssue.Leaf): string => {
+  if (issue._tag === "MissingKey") return "This field is required"
+  const expected = issue._tag === "InvalidType" ? expectedBy(issue.ast) : undefined
+  return expected === undefined ? SchemaIssue.defaultLeafHook(issue) : `Expected ${expected}`
+}
+
+/** Absent and `null` mean the same to a client, so neither is worth a word. */
+const messageOfUnion = (issue: SchemaIssue.Issue): string =>
+  (formatIssue(issue).issues[0]?.message ?? "Not expected").replaceAll(/ \| (?:null|undefined)\b/g, "")
+
+const valueAt = (body: unknown, path: Path): unknown =>
+  path.reduce<unknown>((value, key) => Predicate.hasProperty(value, key) ? value[key] : undefined, body)
+
+/** Flattens an issue into messages by field. A union told apart by a field blames that field, not the whole item. */
+export const collect = (issue: SchemaIssue.Issue, path: Path, errors: FieldErrors, body: object): void => {
+  if (errors.isFull) return
+  switch (issue._tag) {
+    case "Pointer":
+      // An item that is missing is the fault of the list.
+      if (issue.issue._tag === "MissingKey" && typeof issue.path.at(-1) === "number") {
+        return errors.add([...path, ...issue.path.slice(0, -1)], "Expected at least one item")
+      }
+      return collect(issue.issue, [...path, ...issue.path], errors, body)
+    case "Encoding":
+      return collect(issue.issue, path, errors, body)
+    case "Composite":
+      return issue.issues.forEach((inner) => collect(inner, path, errors, body))
+    case "Filter":
+      for (const { message, path: inner = [] } of formatIssue(issue).issues) {
+        errors.add([...path, ...inner.map((key) => typeof key === "object" ? key.key : key)], message)
+      }
+      return
+    case "AnyOf": {
+      const { discriminator, expected } = issue.ast.annotations ?? {}
+      const isTold = typeof discriminator === "string"
+      const [only, ...others] = issue.issues
+      const isOneOfMany = !isTold && typeof expected === "string"
+      if (only !== undefined && others.length === 0 && !isOneOfMany) return collect(only, path, errors, body)
+      if (isTold && !Predicate.isObject(valueAt(body, path))) return errors.add(path, "Expected an object")
+      const at = isTold ? [...path, discriminator] : path
+      return errors.add(at, typeof expected === "string" ? `Expected ${expected}` : messageOfUnion(issue))
+    }
+    default:
+      return errors.add(path, messageOf(issue))
+  }
+}

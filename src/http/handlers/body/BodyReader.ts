@@ -1,0 +1,228 @@
+/**
+ * Reads the JSON bodies of requests within bounds of size, time, memory and work. Up to `smallBytes` a body is read at
+ * once. The rest of a larger one is read when there is room for it, and decoded where it does not hold up the event loop.
+ */
+import { Channel, Context, Duration, Effect, Layer, Pull, type Scope, Stream } from "effect"
+import { Digest } from "effect/crypto"
+import type { HttpServerRequest } from "effect/http"
+import * as Limits from "../../../domain/Limits.ts"
+import { PassedBytes } from "../../../services/files/PassedBytes.ts"
+import * as FairPermits from "../../../services/limits/FairPermits.ts"
+import type { IdempotencyClaim } from "../../../services/store/TaskRepository.ts"
+import { Timeouts } from "../../../services/timing/Timeouts.ts"
+import {
+  invalid,
+  PayloadTooLarge,
+  RequestTimeout,
+  ServiceUnavailable,
+  type Unauthorized,
+  UnsupportedMediaType,
+  type ValidationFailed
+} from "../../contract/Errors.ts"
+import { CurrentToken } from "../CurrentToken.ts"
+import * as IdempotencyKey from "../IdempotencyKey.ts"
+import { bodies, type BodyName, type BodyOf } from "./Bodies.ts"
+import { decodeBytes, type Decoded, tooManyValues } from "./JsonBody.ts"
+import { ValueCounter } from "./ValueCounter.ts"
+
+type BodyError =
+  | PayloadTooLarge
+  | RequestTimeout
+  | ServiceUnavailable
+  | Unauthorized
+  | UnsupportedMediaType
+  | ValidationFailed
+
+const smallBytes = 64 * 1024
+/** Decoding more values than this takes some milliseconds. */
+const smallValues = 2_000
+
+/** Bytes of large bodies that are being read; one user has room for one of the largest. */
+const room = { total: 2 * Limits.jsonBodyBytes, perHolder: Limits.jsonBodyBytes }
+/** From its decoding to its answer a large body takes several times its size: one at a time. */
+const work = { total: 1, perHolder: 1 }
+
+/** How often the text of an accepted body is copied, about. */
+const copies = 4
+
+/** For room, and again for work. */
+const patience = Duration.seconds(60)
+
+/** What the counter may be ahead by: arrays and objects that have begun and may turn out empty. */
+const uncertainty = Limits.jsonDepth
+
+const tooLarge = new PayloadTooLarge({ message: `The request body is larger than ${Limits.jsonBodyBytes} bytes.` })
+const tooSlow = new RequestTimeout({ message: "The request body did not arrive in time." })
+const tooBusy = new ServiceUnavailable({ message: "Too many large requests are under way. Try again soon." })
+const notPlain = new UnsupportedMediaType({ message: "The request body must come without a Content-Encoding." })
+
+/** Nothing is decompressed: a small body could become a huge one. */
+export const requirePlain = ({ headers }: HttpServerRequest.HttpServerRequest) => {
+  const encoding = headers["content-encoding"]?.toLowerCase()
+  return encoding === undefined || encoding === "" || encoding === "identity" ? Effect.void : Effect.fail(notPlain)
+}
+
+/** Decodes a body on another thread, which takes the bytes' buffer over. By default the body is decoded here. */
+export const LargeBodies = Context.Reference<
+  {
+    readonly decode: <Name extends BodyName>(
+      name: Name,
+      bytes: Uint8Array<ArrayBuffer>,
+      operation: string | undefined
+    ) => Effect.Effect<Decoded<BodyOf<Name>>, ValidationFailed>
+  } | undefined
+>("async-task-service/http/handlers/LargeBodies", { defaultValue: () => undefined })
+
+/** A `Request` of the Web's without a body has no stream either. */
+const contentOf = ({ source, stream }: HttpServerRequest.HttpServerRequest) =>
+  "body" in source && source.body === null ? Stream.empty : stream
+
+interface Incoming {
+  /** Reads on until the body has ended or more than so many bytes have come. */
+  readonly readBeyond: (bytes: number) => Effect.Effect<void, PayloadTooLarge | ValidationFailed>
+  /** Puts what comes into one buffer of this size. */
+  readonly allocate: (bytes: number) => void
+  readonly isWhole: () => boolean
+  readonly valueCount: () => number
+  readonly bytes: () => Uint8Array<ArrayBuffer>
+}
+
+const open = Effect.fnUntraced(function*(
+  request: HttpServerRequest.HttpServerRequest,
+  passed: (count: number) => void
+): Effect.fn.Return<Incoming, never, Scope.Scope> {
+  const pull = yield* Channel.toPullScoped(Stream.toChannel(contentOf(request)), yield* Effect.scope)
+  const values = new ValueCounter()
+  let buffer = new Uint8Array(0)
+  let received = 0
+  let isWhole = false
+
+  const resize = (size: number) => {
+    const larger = new Uint8Array(size)
+    larger.set(buffer.subarray(0, received))
+    buffer = larger
+  }
+
+  const take = (chunk: Uint8Array): PayloadTooLarge | ValidationFailed | undefined => {
+    const end = received + chunk.length
+    if (end > Limits.jsonBodyBytes) return tooLarge
+    if (end > buffer.length) resize(Math.max(end, 2 * buffer.length))
+    buffer.set(chunk, received)
+    received = end
+    passed(chunk.length)
+    values.add(chunk)
+    return values.count > Limits.jsonValues + uncertainty ? tooManyValues : undefined
+  }
+
+  const advance: Effect.Effect<void, PayloadTooLarge | ValidationFailed> = Pull.matchEffect(pull, {
+    onSuccess: (chunks) => {
+      for (const chunk of chunks) {
+        const problem = take(chunk)
+        if (problem !== undefined) return Effect.fail(problem)
+      }
+      return Effect.void
+    },
+    onFailure: () => Effect.fail(invalid("body", "The body could not be read")),
+    onDone: () => {
+      isWhole = true
+      return Effect.void
+    }
+  })
+
+  const readBeyond = (bytes: number): Effect.Effect<void, PayloadTooLarge | ValidationFailed> =>
+    Effect.suspend(() => isWhole || received > bytes ? Effect.void : Effect.flatMap(advance, () => readBeyond(bytes)))
+
+  return {
+    readBeyond,
+    allocate: resize,
+    isWhole: () => isWhole,
+    valueCount: () => values.count,
+    bytes: () => buffer.subarray(0, received)
+  }
+})
+
+export class BodyReader extends Context.Service<BodyReader, {
+  /**
+   * The body of a request, and its claim if it has an `Idempotency-Key`. The token is checked again once the body has
+   * arrived. What a large body holds of this node is given back when the request's scope closes.
+   */
+  readonly read: <Name extends BodyName>(
+    name: Name,
+    request: HttpServerRequest.HttpServerRequest
+  ) => Effect.Effect<
+    { readonly body: BodyOf<Name>; readonly claim: IdempotencyClaim | undefined },
+    BodyError,
+    Scope.Scope
+  >
+}>()("async-task-service/http/handlers/body/BodyReader") {
+  static readonly layer = Layer.effect(
+    BodyReader,
+    Effect.gen(function*() {
+      const digest = yield* Digest.Digest
+      const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
+      const largeBodies = yield* LargeBodies
+      const passed = yield* PassedBytes
+      const rooms = FairPermits.make(room)
+      const works = FairPermits.make(work)
+
+      const inTime = <A, E, R>(reading: Effect.Effect<A, E, R>, bytes: number) =>
+        Effect.timeoutOrElse(reading, {
+          duration: Duration.sum(jsonBody, Duration.seconds(bytes / jsonBytesPerSecond)),
+          orElse: () => Effect.fail(tooSlow)
+        })
+
+      const take = (permits: FairPermits.FairPermits, holder: string, count: number) =>
+        Effect.timeoutOrElse(permits.take(holder, count), {
+          duration: patience,
+          orElse: () => Effect.fail(tooBusy)
+        })
+
+      const receive = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest, holder: string) {
+        yield* requirePlain(request)
+        const announced = Number(request.headers["content-length"] ?? Limits.jsonBodyBytes)
+        if (announced > Limits.jsonBodyBytes) return yield* tooLarge
+        const incoming = yield* open(request, passed)
+        yield* inTime(incoming.readBeyond(smallBytes), Math.min(announced, smallBytes))
+        if (incoming.isWhole()) return incoming
+        yield* take(rooms, holder, announced)
+        incoming.allocate(announced)
+        yield* inTime(incoming.readBeyond(Limits.jsonBodyBytes), announced)
+        return incoming
+      })
+
+      const decode = Effect.fnUntraced(function*<Name extends BodyName>(
+        name: Name,
+        incoming: Incoming,
+        operation: string | undefined,
+        holder: string
+      ) {
+        const bytes = incoming.bytes()
+        const size = bytes.length
+        const isSmall = size <= smallBytes && incoming.valueCount() <= smallValues
+        if (isSmall || largeBodies === undefined) {
+          return yield* Effect.provideService(decodeBytes(bodies[name], bytes, operation), Digest.Digest, digest)
+        }
+        yield* take(works, holder, 1)
+        // By the end its text has been copied on its way to the database and the core.
+        yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * size)))
+        return yield* largeBodies.decode(name, bytes, operation)
+      })
+
+      const read = Effect.fnUntraced(function*<Name extends BodyName>(
+        name: Name,
+        request: HttpServerRequest.HttpServerRequest
+      ) {
+        const { check, holder } = yield* CurrentToken
+        const operation = IdempotencyKey.isGiven(request) ? IdempotencyKey.operationOf(request) : undefined
+        const outcome = yield* Effect.result(
+          Effect.flatMap(receive(request, holder), (incoming) => decode(name, incoming, operation, holder))
+        )
+        yield* check
+        const { fingerprint, value } = yield* Effect.fromResult(outcome)
+        return { body: value, claim: yield* IdempotencyKey.claimOfRequest(request, fingerprint) }
+      })
+
+      return BodyReader.of({ read })
+    })
+  )
+}

@@ -1,0 +1,99 @@
+/**
+ * The one file of a `multipart/form-data` request. Its content ends only when the whole form has ended as it should, so
+ * that whoever takes the file has not taken it before the form proved whole and without a second file.
+ */
+import { Array as Arr, Cause, Effect, Pull } from "effect"
+import { MultipartParser } from "effect/http"
+import { baseName } from "../../../domain/FileName.ts"
+import * as Limits from "../../../domain/Limits.ts"
+import { type FileRefused, type IncomingFile, refuseFile, tooLarge } from "../../../services/files/AssistantBackend.ts"
+
+type Chunks = Arr.NonEmptyReadonlyArray<Uint8Array>
+
+const maxParts = 16
+const maxFieldBytes = 64 * 1024
+
+/** Of a whole request: the file, and what may stand around it. */
+export const maxFormBytes = Limits.fileBytes + maxParts * 2 * maxFieldBytes
+
+const missing = refuseFile("This field is required")
+const unnamed = refuseFile("The field must be a file with a name")
+const broken = refuseFile("The form is broken or was cut off")
+const notAForm = refuseFile("The request must be multipart/form-data with one field, file")
+
+const refusalOf = (error: MultipartParser.MultipartError): FileRefused => {
+  if (error._tag === "InvalidBoundary") return notAForm
+  if (error._tag !== "ReachedLimit") return broken
+  if (error.limit === "MaxTotalSize") return tooLarge
+  return refuseFile(error.limit === "MaxParts" ? `The form has more than ${maxParts} fields` : "A field is too long")
+}
+
+const isForm = (contentType: string) => /^multipart\/form-data *(;|$)/i.test(contentType)
+
+/** Reads up to the file's own bytes. */
+export const open = Effect.fnUntraced(function*<E>(
+  contentType: string,
+  source: Pull.Pull<Chunks, E>
+): Effect.fn.Return<IncomingFile<E | FileRefused>, E | FileRefused> {
+  if (!isForm(contentType)) return yield* notAForm
+  let info: MultipartParser.PartInfo | undefined
+  let content: Array<Uint8Array> = []
+  let refusal: FileRefused | undefined
+  let isWhole = false
+
+  const refuse = (found: FileRefused) => {
+    refusal ??= found
+  }
+  const parser = MultipartParser.make({
+    headers: { "content-type": contentType },
+    maxParts,
+    maxFieldSize: maxFieldBytes,
+    maxTotalSize: maxFormBytes,
+    isFile: ({ filename }) => filename !== undefined,
+    onField: ({ name }) => {
+      if (name === "file") refuse(unnamed)
+    },
+    onFile: (part) => {
+      if (part.name !== "file") return () => {}
+      if (info !== undefined) refuse(refuseFile("Only one file may be sent at a time"))
+      info ??= part
+      return (chunk) => {
+        if (chunk !== null) content.push(chunk)
+      }
+    },
+    // A file that breaks off is first told to have ended, and only then that it broke.
+    onError: (error) => refuse(refusalOf(error)),
+    onDone: () => {
+      isWhole = true
+    }
+  })
+
+  /** Parses what comes next; after the form's end nothing is of interest. */
+  const advance: Effect.Effect<void, E | FileRefused> = Pull.matchEffect(source, {
+    onSuccess: (chunks) => {
+      for (const chunk of chunks) if (!isWhole) parser.write(chunk)
+      return refusal === undefined ? Effect.void : Effect.fail(refusal)
+    },
+    onFailure: Effect.failCause,
+    onDone: () => Effect.fail(refusal ?? broken)
+  })
+
+  if (refusal !== undefined) return yield* refusal
+  const find = Effect.suspend((): Effect.Effect<MultipartParser.PartInfo, E | FileRefused> => {
+    if (info !== undefined) return Effect.succeed(info)
+    return isWhole ? Effect.fail(missing) : Effect.flatMap(advance, () => find)
+  })
+
+  const next: Pull.Pull<Chunks, E | FileRefused> = Effect.suspend(() => {
+    const chunks = content
+    if (Arr.isArrayNonEmpty(chunks)) {
+      content = []
+      return Effect.succeed(chunks)
+    }
+    return isWhole ? Cause.done() : Effect.flatMap(advance, () => next)
+  })
+  const { contentType: mimeType, filename = "" } = yield* find
+  const name = baseName(filename.replaceAll("\\\"", "\""))
+  if (name === "") return yield* unnamed
+  return { name, mimeType, content: next }
+})

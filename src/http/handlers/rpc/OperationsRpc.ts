@@ -1,0 +1,78 @@
+/** `contract/RpcOperations`: what stands where, and the ledger of webhooks. */
+import { Effect } from "effect"
+import * as TaskShard from "../../../domain/TaskShard.ts"
+import { format } from "../../../domain/Timestamp.ts"
+import { TaskOwnership } from "../../../services/cluster/TaskOwnership.ts"
+import { type Member, Members } from "../../../services/operations/ClusterNodes.ts"
+import { TaskRepository } from "../../../services/store/TaskRepository.ts"
+import { Webhooks } from "../../../services/Webhooks.ts"
+import { InvalidRequest } from "../../contract/rpc/RpcErrors.ts"
+import { OperationsRpc } from "../../contract/rpc/RpcOperations.ts"
+import type { ClusterView, MemberView } from "../../contract/TaskSchemas.ts"
+import * as Deliveries from "../Deliveries.ts"
+
+const limits = { default: 100, maximum: 500 }
+
+const invalid = (field: string, message: string) =>
+  new InvalidRequest({ message: `${field}: ${message}`, errors: { [field]: [message] } })
+
+const wrongLimit = invalid("limit", `Expected an integer between 1 and ${limits.maximum}`)
+
+const checkOrigin = (origin: string | undefined) =>
+  origin === undefined || (URL.canParse(origin) && new URL(origin).origin === origin)
+    ? Effect.void
+    : Effect.fail(invalid("origin", "Expected an origin, as in https://client.example"))
+
+const viewMember = (member: Member): typeof MemberView.Type => ({
+  address: member.address,
+  version: member.version,
+  is_self: member.isSelf,
+  started_at: format(member.startedAt),
+  seen_at: format(member.seenAt),
+  drained: member.hasLeft,
+  shards: member.shards,
+  tasks: member.tasks,
+  next_due: member.nextDue === null ? null : format(member.nextDue),
+  lateness_ms: member.lateness
+})
+
+const viewCluster = (members: ReadonlyArray<Member>): typeof ClusterView.Type => {
+  const owned = members.some(({ shards }) => shards === null)
+    ? undefined
+    : members.flatMap(({ shards }) => shards ?? [])
+  const all = Array.from({ length: TaskShard.count }, (_, shard) => shard)
+  return {
+    members: members.map(viewMember),
+    shards: TaskShard.count,
+    unowned: owned === undefined ? [] : all.filter((shard) => !owned.includes(shard))
+  }
+}
+
+export const layer = OperationsRpc.toLayer(
+  Effect.gen(function*() {
+    const repository = yield* TaskRepository
+    const webhooks = yield* Webhooks
+    const ownership = yield* TaskOwnership
+    const members = yield* Members
+    const cluster = Effect.map(members.all, viewCluster)
+    return OperationsRpc.of({
+      "Operations.standing": () =>
+        Effect.map(repository.standing, ({ counts, nextDeadline }) => ({
+          counts,
+          next_deadline: nextDeadline === null ? null : format(nextDeadline)
+        })),
+      "Operations.deliveries": Effect.fnUntraced(function*({ limit = limits.default, origin, state }) {
+        if (limit < 1 || limit > limits.maximum) return yield* wrongLimit
+        yield* checkOrigin(origin)
+        const found = yield* webhooks.find({ origin, state, limit })
+        return found.map(Deliveries.view)
+      }),
+      "Operations.redeliver": ({ id }) => Effect.map(webhooks.redeliverAny(id), Deliveries.view),
+      "Operations.redeliverFailed": ({ origin }) =>
+        Effect.andThen(checkOrigin(origin), webhooks.redeliverFailed({ origin })),
+      "Operations.cluster": () => cluster,
+      "Operations.drain": () => Effect.andThen(ownership.leave, cluster),
+      "Operations.rebalance": () => Effect.andThen(ownership.rejoin, cluster)
+    })
+  })
+)

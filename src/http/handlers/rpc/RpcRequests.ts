@@ -1,0 +1,45 @@
+/** Who a call of the internal interface is for, checked as strictly as a token's claims would be. */
+import { Effect, Redacted } from "effect"
+import { type Caller, isName, type Principal } from "../../../domain/Principal.ts"
+import type { TokenRevocations } from "../../../services/tokens/TokenRevocations.ts"
+import type { TokenVerifier } from "../../../services/tokens/TokenVerifier.ts"
+import type { ValidationFailed } from "../../contract/Errors.ts"
+import { InvalidRequest, Unavailable } from "../../contract/rpc/RpcErrors.ts"
+
+export const asInvalidRequest = ({ errors, message }: Pick<ValidationFailed, "errors" | "message">) =>
+  new InvalidRequest({ message, errors })
+
+const invalid = (field: string, message: string) =>
+  new InvalidRequest({ message: `${field}: ${message}`, errors: { [field]: [message] } })
+
+export const tokensUnknown = new Unavailable({ message: "Tokens cannot be checked at the moment. Try again soon." })
+
+/** A user whose token is not known: it goes with all of the user's when those are revoked. */
+const principalOf = (sub: string): Principal => ({ sub, tokenId: "internal", issuedAt: null })
+
+/** Reads of a user's tasks; a name that no token could carry owns none. */
+export const reader = (sub: string): Principal => principalOf(sub)
+
+export const principal = (sub: string) =>
+  isName(sub) ? Effect.succeed(principalOf(sub)) : Effect.fail(invalid("sub", "Expected a user's name"))
+
+/** The user with the token that the core is handed; a token of someone else is refused. */
+export const caller = Effect.fnUntraced(function*(
+  { revocations, verifier }: {
+    readonly verifier: TokenVerifier["Service"]
+    readonly revocations: TokenRevocations["Service"]
+  },
+  { sub, user_token }: { readonly sub: string; readonly user_token?: string }
+): Effect.fn.Return<Caller, InvalidRequest | Unavailable> {
+  const user = yield* principal(sub)
+  if (user_token === undefined) return { principal: user, token: Redacted.make(""), expiresAt: 0 }
+  const verified = yield* verifier.verify(Redacted.make(user_token)).pipe(
+    Effect.tap(({ principal }) => revocations.check(principal)),
+    Effect.mapError((error) =>
+      error._tag === "InvalidToken" || error._tag === "TokenIsRevoked"
+        ? invalid("user_token", "The token is invalid, expired or revoked")
+        : tokensUnknown
+    )
+  )
+  return verified.principal.sub === sub ? verified : yield* invalid("user_token", "The token is of another user")
+})

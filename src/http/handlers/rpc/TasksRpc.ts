@@ -1,0 +1,82 @@
+/** `contract/RpcTasks`: REST's use cases, by REST's rules, on behalf of a user. */
+import { Effect, Stream } from "effect"
+import { Digest } from "effect/crypto"
+import * as TaskView from "../../../domain/TaskView.ts"
+import * as Services from "../../../services/Tasks.ts"
+import { TaskWatch } from "../../../services/TaskWatch.ts"
+import { TokenRevocations } from "../../../services/tokens/TokenRevocations.ts"
+import { TokenVerifier } from "../../../services/tokens/TokenVerifier.ts"
+import { TasksRpc } from "../../contract/rpc/RpcTasks.ts"
+import { bodies } from "../body/Bodies.ts"
+import { fingerprintOf } from "../Fingerprint.ts"
+import * as IdempotencyKey from "../IdempotencyKey.ts"
+import { decodeListQuery } from "../Query.ts"
+import * as TaskReading from "../TaskReading.ts"
+import * as RpcRequests from "./RpcRequests.ts"
+
+const { asInvalidRequest } = RpcRequests
+
+export const layer = TasksRpc.toLayer(
+  Effect.gen(function*() {
+    const tasks = yield* Services.Tasks
+    const watch = yield* TaskWatch
+    const tokens = { verifier: yield* TokenVerifier, revocations: yield* TokenRevocations }
+    const digest = yield* Digest.Digest
+
+    /** The claim that REST makes for the same key, path and body. */
+    const claim = Effect.fnUntraced(function*(key: string | undefined, path: string, body: unknown) {
+      if (key === undefined) return undefined
+      const fingerprint = yield* fingerprintOf(digest, `POST ${path}`, body)
+      return yield* Effect.mapError(IdempotencyKey.claimOf(key, fingerprint), asInvalidRequest)
+    })
+
+    return TasksRpc.of({
+      "Tasks.create": Effect.fnUntraced(function*({ idempotency_key, task, ...who }) {
+        const caller = yield* RpcRequests.caller(tokens, who)
+        const body = yield* Effect.mapError(bodies.createTask.decode(task), asInvalidRequest)
+        const created = yield* tasks.create(caller, body, yield* claim(idempotency_key, "/api/tasks", task))
+        return { uuid: created.uuid, status: "pending", max_execution_time: created.maxExecutionTime }
+      }),
+      "Tasks.get": ({ sub, uuid }) =>
+        Effect.map(tasks.get(RpcRequests.reader(sub), uuid), (task) => JSON.parse(TaskView.encode(task))),
+      "Tasks.list": Effect.fnUntraced(function*({ page, per_page, status, sub }) {
+        const { sub: owner } = yield* RpcRequests.principal(sub)
+        const query = yield* Effect.fromResult(decodeListQuery({
+          status: status,
+          page: page === undefined ? undefined : String(page),
+          per_page: per_page === undefined ? undefined : String(per_page)
+        })).pipe(Effect.mapError(asInvalidRequest))
+        const found = yield* tasks.list({ sub: owner, ...query })
+        return TaskView.paginate(found.tasks, found.total, query)
+      }),
+      "Tasks.submitToolResults": Effect.fnUntraced(function*({ body, idempotency_key, uuid, ...who }) {
+        const caller = yield* RpcRequests.caller(tokens, who)
+        const task = yield* tasks.get(caller.principal, uuid)
+        const results = yield* Effect.mapError(bodies.toolResults.decode(body), asInvalidRequest)
+        const path = `/api/tasks/${uuid}/tool-results`
+        yield* tasks.submitToolResults(caller, task, results, yield* claim(idempotency_key, path, body))
+        return { uuid: task.uuid, status: "processing" }
+      }),
+      "Tasks.cancel": Effect.fnUntraced(function*({ body = {}, idempotency_key, sub, uuid }) {
+        const task = yield* tasks.get(RpcRequests.reader(sub), uuid)
+        const { reason } = yield* Effect.mapError(bodies.cancel.decode(body), asInvalidRequest)
+        const path = `/api/tasks/${uuid}/cancel`
+        yield* tasks.cancel(task, reason, yield* claim(idempotency_key, path, body))
+        return { uuid: task.uuid, status: "canceled" }
+      }),
+      "Tasks.cancelInterrupted": Effect.fnUntraced(function*({ sub }) {
+        const uuids = yield* tasks.cancelInterrupted(yield* RpcRequests.principal(sub))
+        return { canceled: uuids.length, uuids }
+      }),
+      "Tasks.watch": ({ after = -1, sub, uuid }) =>
+        Stream.unwrap(
+          tasks.glance(RpcRequests.reader(sub), uuid).pipe(
+            Effect.flatMap((task) => watch.events(task, after)),
+            Effect.map(
+              Stream.map((event) => ({ ...TaskReading.describe(uuid, event), event: TaskReading.nameOf(event) }))
+            )
+          )
+        )
+    })
+  })
+)

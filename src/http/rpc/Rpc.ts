@@ -1,0 +1,92 @@
+/** `/rpc`: calls by POST in NDJSON, and over a WebSocket at the same address. A request without a token gets no further. */
+import { Duration, Effect, Layer, References } from "effect"
+import { Digest } from "effect/crypto"
+import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { RpcServer } from "effect/rpc"
+import { TaskNotifications } from "../../services/store/TaskNotifications.ts"
+import { InternalRpc, path } from "../contract/rpc/Rpc.ts"
+import * as CoreRpc from "../handlers/rpc/CoreRpc.ts"
+import * as OperationsRpc from "../handlers/rpc/OperationsRpc.ts"
+import { RpcAccess } from "../handlers/rpc/RpcAuthorization.ts"
+import * as TasksRpc from "../handlers/rpc/TasksRpc.ts"
+import * as TokensRpc from "../handlers/rpc/TokensRpc.ts"
+import * as RpcConnections from "./RpcConnections.ts"
+import { RpcMemory } from "./RpcMemory.ts"
+import * as RpcPost from "./RpcPost.ts"
+import * as RpcSocket from "./RpcSocket.ts"
+
+const unauthorized = HttpServerResponse.jsonUnsafe(
+  { message: "The token is missing or not one of INTERNAL_TOKENS." },
+  { status: 401 }
+)
+
+/** Serves requests that carry a token. Of the others neither the body is read nor an upgrade made. */
+const addRoute = Effect.fnUntraced(function*<E, R>(
+  method: "GET" | "POST",
+  handler: (
+    request: HttpServerRequest.HttpServerRequest
+  ) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+) {
+  const router = yield* HttpRouter.HttpRouter
+  const { isGranted } = yield* RpcAccess
+  yield* router.add(
+    method,
+    path,
+    Effect.flatMap(
+      HttpServerRequest.HttpServerRequest,
+      (request) => isGranted(request) ? handler(request) : Effect.succeed(unauthorized)
+    )
+  )
+})
+
+const layerPost = Layer.effect(
+  RpcServer.Protocol,
+  Effect.gen(function*() {
+    const connections = yield* RpcConnections.make({ isDuplex: false })
+    const memory = yield* RpcMemory
+    yield* addRoute("POST", () => Effect.provideService(RpcPost.handle(connections), RpcMemory, memory))
+    return connections.protocol
+  })
+)
+
+/** For the calls that are under way when the node is about to stop; a client with more to say connects elsewhere. */
+const farewell = Duration.seconds(1)
+
+const layerSocket = Layer.effect(
+  RpcServer.Protocol,
+  Effect.gen(function*() {
+    const connections = yield* RpcConnections.make({ isDuplex: true })
+    const memory = yield* RpcMemory
+    const { drained } = yield* TaskNotifications
+    const connection = Effect.provideService(RpcSocket.handle(connections), RpcMemory, memory)
+    const untilStop = Effect.raceFirst(
+      connection,
+      drained.pipe(Effect.andThen(Effect.sleep(farewell)), Effect.as(HttpServerResponse.empty()))
+    )
+    yield* addRoute(
+      "GET",
+      ({ headers }) =>
+        headers["upgrade"]?.toLowerCase() === "websocket" ? untilStop : Effect.succeed(RpcSocket.upgradeRequired)
+    )
+    return connections.protocol
+  })
+)
+
+/** What the span of a call is named after, before the call's own name. */
+export const spanPrefix = "rpc"
+
+/** One failed call does not end the others of its connection. */
+const layerGroup = Layer.fresh(Layer.unwrap(
+  Effect.map(
+    References.TracerEnabled,
+    (isTraced) => RpcServer.layer(InternalRpc, { disableFatalDefects: true, disableTracing: !isTraced, spanPrefix })
+  )
+))
+
+export const layer = Layer.mergeAll(
+  Layer.provide(layerGroup, layerPost),
+  Layer.provide(Layer.fresh(layerGroup), layerSocket)
+).pipe(
+  Layer.provide([TasksRpc.layer, CoreRpc.layer, TokensRpc.layer, OperationsRpc.layer, RpcMemory.layer]),
+  Layer.provide(Digest.layerWebCrypto)
+)

@@ -1,0 +1,114 @@
+/**
+ * A protocol for the RPC server that leaves reading to the routes. Those of `effect/rpc` read bodies and lines without a limit,
+ * and a POST of more than 16 calls deadlocks because they start to answer only when all calls have begun.
+ */
+import { Effect, Queue, type Scope } from "effect"
+import { type RpcMessage, RpcServer } from "effect/rpc"
+import type { InvalidRequest, Unavailable } from "../contract/rpc/RpcErrors.ts"
+import { type Call, codecFor, type Received } from "./RpcMessages.ts"
+
+type CallId = Call["id"]
+
+export interface Connection {
+  readonly isInFlight: (id: CallId) => boolean
+  readonly inFlight: () => number
+  /** Begins a call; `release` runs once it is answered or the connection is gone. */
+  readonly begin: (call: Call, release: Effect.Effect<void>) => Effect.Effect<void>
+  readonly control: (message: Exclude<Received["message"], Call>) => Effect.Effect<void>
+  readonly fail: (id: CallId, error: InvalidRequest | Unavailable) => Effect.Effect<void>
+  /** Reports an error that belongs to no call. */
+  readonly complain: (message: string) => Effect.Effect<void>
+  /** No more calls will come. */
+  readonly finish: Effect.Effect<void>
+}
+
+/** Where answers go: one line each, and `end` after the last. */
+export interface Outlet {
+  readonly write: (line: string) => Effect.Effect<void>
+  readonly end: Effect.Effect<void>
+}
+
+export interface Connections {
+  readonly protocol: RpcServer.Protocol["Service"]
+  /** A connection for as long as its scope is open. Calls in flight are interrupted with it. */
+  readonly open: (outlet: Outlet) => Effect.Effect<Connection, never, Scope.Scope>
+}
+
+interface Line {
+  readonly write: (response: RpcMessage.FromServerEncoded) => Effect.Effect<void>
+  readonly end: Effect.Effect<void>
+  readonly releases: Map<CallId, Effect.Effect<void>>
+}
+
+const failed = (requestId: CallId, error: InvalidRequest | Unavailable): RpcMessage.FromServerEncoded => ({
+  _tag: "Exit",
+  requestId,
+  exit: { _tag: "Failure", cause: [{ _tag: "Fail", error: { ...error } }] }
+})
+
+const release = ({ releases }: Line, id: CallId) =>
+  Effect.suspend(() => {
+    const release = releases.get(id)
+    releases.delete(id)
+    return release ?? Effect.void
+  })
+
+/** Duplex connections acknowledge each chunk of a stream, and may carry spans in their calls. */
+export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuplex: boolean }) {
+  const lines = new Map<number, Line>()
+  const disconnects = yield* Queue.unbounded<number>()
+  let opened = 0
+  let forward: (id: number, message: RpcMessage.FromClientEncoded) => Effect.Effect<void> = () => Effect.void
+
+  const send = (id: number, response: RpcMessage.FromServerEncoded) =>
+    Effect.suspend(() => {
+      const line = lines.get(id)
+      if (line === undefined) return Effect.void
+      const written = line.write(response)
+      return response._tag === "Exit" ? Effect.ensuring(written, release(line, response.requestId)) : written
+    })
+
+  const protocol = yield* RpcServer.Protocol.make((write) => {
+    forward = write
+    return Effect.succeed({
+      disconnects,
+      send,
+      end: (id: number) => lines.get(id)?.end ?? Effect.void,
+      clientIds: Effect.sync(() => new Set(lines.keys())),
+      initialMessage: Effect.succeedNone,
+      supportsAck: isDuplex,
+      supportsTransferables: false,
+      supportsSpanPropagation: isDuplex,
+      supportsNotifications: true,
+      codecFor
+    })
+  })
+
+  const close = (id: number, line: Line) =>
+    Effect.suspend(() => {
+      lines.delete(id)
+      Queue.offerUnsafe(disconnects, id)
+      return Effect.forEach([...line.releases.keys()], (call) => release(line, call), { discard: true })
+    })
+
+  const open = Effect.fnUntraced(function*({ end, write }: Outlet) {
+    const id = opened++
+    const line: Line = { write: (response) => write(`${JSON.stringify(response)}\n`), end, releases: new Map() }
+    yield* Effect.acquireRelease(Effect.sync(() => lines.set(id, line)), () => close(id, line))
+    const connection: Connection = {
+      isInFlight: (call) => line.releases.has(call),
+      inFlight: () => line.releases.size,
+      begin: (call, release) => {
+        line.releases.set(call.id, release)
+        return forward(id, { payload: undefined, ...call, headers: [] } as RpcMessage.RequestEncoded)
+      },
+      control: (message) => forward(id, message),
+      fail: (call, error) => line.write(failed(call, error)),
+      complain: (message) => line.write({ _tag: "Defect", defect: { message } }),
+      finish: forward(id, { _tag: "Eof" })
+    }
+    return connection
+  })
+
+  return { protocol, open } satisfies Connections
+})

@@ -1,0 +1,123 @@
+/** Messages of RPC clients, one JSON object a line. Only well-formed calls with payloads of the right types get past here. */
+import { Result, Schema, SchemaIssue } from "effect"
+import { RpcSerialization } from "effect/rpc"
+import * as Limits from "../../domain/Limits.ts"
+import { InternalRpc } from "../contract/rpc/Rpc.ts"
+import { InvalidRequest } from "../contract/rpc/RpcErrors.ts"
+import { ValueCounter } from "../handlers/body/ValueCounter.ts"
+
+/** Every payload and answer is JSON. */
+export const codecFor = RpcSerialization.ndjson.codecFor
+
+const Id = Schema.Union([Schema.String, Schema.Finite])
+
+/** Headers and flags of a call are dropped: the connection carries the token, and each call gets its own answer. */
+const Call = Schema.Struct({
+  _tag: Schema.tag("Request"),
+  id: Id,
+  tag: Schema.String,
+  payload: Schema.optionalKey(Schema.Unknown),
+  traceId: Schema.optionalKey(Schema.String),
+  spanId: Schema.optionalKey(Schema.String),
+  sampled: Schema.optionalKey(Schema.Boolean)
+})
+
+const Message = Schema.Union([
+  Call,
+  Schema.Struct({ _tag: Schema.Literals(["Ack", "Interrupt"]), requestId: Id }),
+  Schema.Struct({ _tag: Schema.tag("Ping") })
+])
+
+export type Call = typeof Call.Type
+
+/** `size` is in characters, which is close enough to the bytes held. */
+export interface Received {
+  readonly message: typeof Message.Type
+  readonly size: number
+}
+
+export class Malformed extends Schema.TaggedError<Malformed>()("Malformed", {
+  message: Schema.String,
+  isTooLong: Schema.Boolean
+}) {}
+
+const decodeMessage = Schema.decodeUnknownResult(Message)
+
+const malformed = new Malformed({ message: "Expected one RPC message in JSON on each line", isTooLong: false })
+
+const tooMany = new Malformed({ message: `Expected at most ${Limits.rpcCalls} messages at a time`, isTooLong: true })
+
+const tooManyValues = new Malformed({
+  message: `Must not have more than ${Limits.rpcValues} values`,
+  isTooLong: false
+})
+
+/** A text cannot have more values than bytes, so that only large ones are counted. They would take 80 times their size. */
+const hasTooManyValues = (bytes: Uint8Array) => {
+  if (bytes.length <= Limits.rpcValues) return false
+  const values = new ValueCounter()
+  values.add(bytes)
+  return values.count > Limits.rpcValues
+}
+
+/** Lines with blank ones between them, and one blank at the end. */
+const maxPieces = 2 * Limits.rpcCalls + 1
+
+const parseLine = (line: string) =>
+  Result.try({ try: (): unknown => JSON.parse(line), catch: () => malformed }).pipe(
+    Result.flatMap((value) => Result.mapError(decodeMessage(value), () => malformed)),
+    Result.map((message): Received => ({ message, size: line.length }))
+  )
+
+const parseText = (text: string): Result.Result<ReadonlyArray<Received>, Malformed> => {
+  const pieces = text.split("\n", maxPieces + 1)
+  const lines = pieces.filter((piece) => piece.trim() !== "")
+  if (pieces.length > maxPieces || lines.length > Limits.rpcCalls) return Result.fail(tooMany)
+  return Result.all(lines.map(parseLine))
+}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+const encoder = new TextEncoder()
+
+/** The messages of a whole POST or of one WebSocket message; the last line needs no newline. */
+export const parse = (data: string | Uint8Array): Result.Result<ReadonlyArray<Received>, Malformed> => {
+  if (typeof data === "string") {
+    return data.length > Limits.rpcValues && hasTooManyValues(encoder.encode(data))
+      ? Result.fail(tooManyValues)
+      : parseText(data)
+  }
+  if (hasTooManyValues(data)) return Result.fail(tooManyValues)
+  return Result.flatMap(Result.try({ try: () => utf8.decode(data), catch: () => malformed }), parseText)
+}
+
+const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
+
+const invalidPayload = (issue: SchemaIssue.Issue) => {
+  const errors: Record<string, Array<string>> = {}
+  for (const { message, path = [] } of formatIssue(issue).issues) {
+    const field = path.map((key) => String(typeof key === "object" ? key.key : key)).join(".") || "payload"
+    Object.defineProperty(errors, field, { value: [message], enumerable: true, configurable: true })
+  }
+  const [field = "payload", [message] = []] = Object.entries(errors)[0] ?? []
+  return new InvalidRequest({ message: `${field}: ${message}`, errors })
+}
+
+const unknownTag = new InvalidRequest({
+  message: "tag: There is no such call",
+  errors: { tag: ["There is no such call"] }
+})
+
+const payloadDecoders = new Map(
+  Array.from(InternalRpc.requests, ([tag, { payloadSchema }]) => {
+    const codec: Schema.Codec<unknown, unknown> = codecFor<Schema.Codec<unknown, unknown>>(payloadSchema)
+    return [tag, Schema.decodeUnknownResult(codec)] as const
+  })
+)
+
+/** What the engine would report as a defect: a call that is unknown, or has a payload of other types. */
+export const problemOf = ({ payload, tag }: Call): InvalidRequest | undefined => {
+  const decode = payloadDecoders.get(tag)
+  if (decode === undefined) return unknownTag
+  const decoded = decode(payload)
+  return Result.isFailure(decoded) ? invalidPayload(decoded.failure.issue) : undefined
+}

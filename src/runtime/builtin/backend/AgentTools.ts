@@ -1,0 +1,113 @@
+/** The tools that the built-in backend runs for a model: reading the files of a conversation, and drawing. */
+import { Effect, Schema, Stream } from "effect"
+import { Tool } from "effect/ai"
+import { HttpClient } from "effect/http"
+import { imageFormatOf } from "../../../domain/FileFormat.ts"
+import type { JsonObject } from "../../../domain/OpaqueJson.ts"
+import { type OwnTool, ToolFailed } from "./Agent.ts"
+import type { LoadImage } from "./Conversation.ts"
+import type { FileReader } from "./FileReader.ts"
+import type { FileStorage, FoundFile } from "./FileStorage.ts"
+import * as OpenAiMedia from "./OpenAiMedia.ts"
+import type { Endpoint } from "./OpenAiModel.ts"
+
+/** Characters of one reading. */
+const charactersAtOnce = 40_000
+
+/** Bytes of an image that a model is shown. */
+const maxImageBytes = 10 * 1024 * 1024
+
+const imageTypes: Readonly<Record<string, string>> = {
+  png: "image/png",
+  jpg: "image/jpeg",
+  webp: "image/webp",
+  gif: "image/gif"
+}
+
+const ReadFile = Schema.Struct({
+  file_id: Schema.String.annotate({ description: "The file_id of an attached file." }),
+  offset: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))).annotate({
+    description: "The character to go on from, when an earlier reading ended before the file did."
+  })
+})
+
+const GenerateImage = Schema.Struct({
+  prompt: Schema.NonEmptyString.annotate({ description: "What the image is to show, in full." })
+})
+
+const own = <S extends Schema.Codec<any, any>>(
+  name: string,
+  description: string,
+  parameters: S,
+  run: (parameters: S["Type"]) => ReturnType<OwnTool["run"]>
+): OwnTool => ({
+  tool: Tool.make(name, { description, parameters }),
+  run: (given) => Effect.flatMap(Schema.decodeEffect(parameters)(given), run)
+})
+
+/** The media type of a file that can be shown to a model as an image. */
+const imageTypeOf = ({ format = "" }: FoundFile) => imageTypes[format]
+
+export const readFile = (storage: FileStorage, reader: FileReader, user: string): OwnTool =>
+  own(
+    "read_file",
+    "Reads a file that the user attached: text, PDF, Word and Excel as text, an image as an image.",
+    ReadFile,
+    Effect.fnUntraced(function*({ file_id: id, offset = 0 }) {
+      const file = yield* storage.find(id)
+      const { name, size } = file
+      const mime_type = imageTypeOf(file)
+      if (mime_type === undefined) {
+        const { text, total } = yield* reader.read(file, offset, charactersAtOnce, user)
+        const end = offset + text.length
+        const more = end < total ? `\n\n[${end} of ${total} characters; go on with offset ${end}]` : ""
+        return { content: text + more }
+      }
+      if (size > maxImageBytes) {
+        return yield* new ToolFailed({ message: `The image is larger than ${maxImageBytes / 1024 / 1024} MB.` })
+      }
+      const words = { type: "text", text: `The image ${name} follows.` }
+      return { content: [words, { type: "image", file: { id, name, mime_type } }] }
+    })
+  )
+
+export const loadImage = (storage: FileStorage): LoadImage =>
+  Effect.fnUntraced(function*({ id }) {
+    const file = yield* storage.find(id)
+    const mediaType = imageTypeOf(file)
+    if (mediaType === undefined || file.size > maxImageBytes) return undefined
+    return { type: "file" as const, mediaType, data: Buffer.from(yield* storage.read(file)).toString("base64") }
+  }, Effect.orElseSucceed(() => undefined))
+
+/** Stores an image that was made here for a user; it belongs into a turn's `output` as it is. */
+export const keepImage = Effect.fnUntraced(
+  function*(storage: FileStorage, user: string, name: string, bytes: Uint8Array) {
+    const format = imageFormatOf(bytes)
+    if (format === undefined) return yield* new ToolFailed({ message: "What was made is not an image." })
+    const file = yield* storage.store(user, `${name}.${format}`, imageTypes[format] ?? "", Stream.make(bytes))
+    const item: JsonObject = { type: "image", file }
+    return item
+  }
+)
+
+export const generateImage = (
+  storage: FileStorage,
+  user: string,
+  http: HttpClient.HttpClient,
+  endpoint: Endpoint
+): OwnTool =>
+  own(
+    "generate_image",
+    "Draws an image, which the user then sees beside your answer.",
+    GenerateImage,
+    ({ prompt }) =>
+      OpenAiMedia.generateImage(endpoint, prompt).pipe(
+        Effect.provideService(HttpClient.HttpClient, http),
+        Effect.flatMap((bytes) => keepImage(storage, user, "image", bytes)),
+        Effect.tapError((error) => Effect.logWarning("an image was not made", error)),
+        Effect.map((output) => ({ content: "The image was made and is shown to the user.", output })),
+        Effect.mapError((error) =>
+          new ToolFailed({ message: error._tag === "StorageFull" ? error.message : "The image could not be made." })
+        )
+      )
+  )

@@ -1,0 +1,166 @@
+/**
+ * The assistants there are: one file (YAML, of which JSON is a part), read again when it has changed. A change that cannot
+ * be used is told in the log, by line, and the assistants stay as they were.
+ */
+import { Effect, FileSystem, Predicate, Redacted, Ref, Result, Schema, SchemaIssue, UndefinedOr } from "effect"
+import { LineCounter, parseDocument } from "yaml"
+import { JsonObject } from "../../../domain/OpaqueJson.ts"
+import type { Endpoint } from "./OpenAiModel.ts"
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** The file cannot be used; the message names every place in it that is wrong. */
+export class InvalidAssistants extends Schema.TaggedError<InvalidAssistants>()("InvalidAssistants", {
+  message: Schema.String
+}) {}
+
+const defaultRounds = 24
+
+/** The configuration of that id, or without a word the default (SPEC "POST /api/tasks"). */
+export const pick = (all: ReadonlyMap<number, Endpoint>, id: number | undefined): Endpoint | undefined =>
+  (id === undefined ? undefined : all.get(id)) ?? all.values().next().value
+
+const Id = Schema.Int.check(Schema.isGreaterThan(0, { expected: "an integer of at least 1" }))
+
+const Url = Schema.String.check(
+  Schema.isPattern(/^https?:\/\/[^/?#\s]\S*$/i, { expected: "an http or https URL" })
+)
+
+const Rounds = Schema.Int.check(
+  Schema.isBetween({ minimum: 1, maximum: 1000 }, { expected: "an integer between 1 and 1000" })
+)
+
+const isUniqueById = Schema.makeFilter((items: ReadonlyArray<{ readonly id: number }>) =>
+  items.flatMap(({ id }, index): ReadonlyArray<Schema.FilterIssue> =>
+    items.findIndex((other) => other.id === id) < index
+      ? [{ path: [index, "id"], issue: `The id ${id} is used more than once` }]
+      : []
+  )
+)
+
+/** The whole file. */
+const definitionsFor = (environment: Environment) => {
+  const isSet = Schema.makeFilter((name: string) => environment[name] !== undefined || `${name} is not set`)
+  const Configuration = Schema.Struct({
+    id: Id,
+    base_url: Url,
+    model: Schema.NonEmptyString,
+    /** The environment variable that holds the key: the file holds no secret. */
+    api_key_env: Schema.optionalKey(Schema.NonEmptyString.check(isSet)),
+    parameters: Schema.optionalKey(JsonObject)
+  })
+  const Definition = Schema.Struct({
+    id: Id,
+    name: Schema.NonEmptyString,
+    instructions: Schema.optionalKey(Schema.String),
+    llm_models: Schema.NonEmptyArray(Configuration).check(isUniqueById),
+    image_generators: Schema.optionalKey(Schema.Array(Configuration).check(isUniqueById)),
+    limits: Schema.optionalKey(Schema.Struct({ rounds: Schema.optionalKey(Rounds) }))
+  })
+  return Schema.Struct({ assistants: Schema.NonEmptyArray(Definition).check(isUniqueById) })
+}
+type Definition = ReturnType<typeof definitionsFor>["Type"]["assistants"][number]
+
+const toAssistant = (definition: Definition, environment: Environment) => {
+  const endpoints = (configurations: Definition["image_generators"] = []) =>
+    new Map(configurations.map(({ api_key_env, base_url, id, model, parameters = {} }): [number, Endpoint] => {
+      const apiKey = UndefinedOr.map(api_key_env, (variable) => Redacted.make(environment[variable] ?? ""))
+      return [id, { baseUrl: base_url.replace(/(?<!\/)\/+$/, ""), apiKey, model, parameters }]
+    }))
+  return {
+    id: definition.id,
+    name: definition.name,
+    instructions: definition.instructions ?? "",
+    /** The first one is the default. */
+    models: endpoints(definition.llm_models),
+    imageGenerators: endpoints(definition.image_generators),
+    maxRounds: definition.limits?.rounds ?? defaultRounds
+  }
+}
+
+export type Assistant = ReturnType<typeof toAssistant>
+
+export type Assistants = ReadonlyMap<number, Assistant>
+
+const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** Reads the text of a file; `name` is how its errors call it. */
+export const parse = (
+  text: string,
+  name: string,
+  environment: Environment
+): Result.Result<Assistants, InvalidAssistants> => {
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const lineOf = (path: ReadonlyArray<PropertyKey>): number => {
+    const node = document.getIn(path, true)
+    const range = Predicate.hasProperty(node, "range") ? node.range as ReadonlyArray<number> | null : undefined
+    if (range?.[0] !== undefined) return lines.linePos(range[0]).line
+    return path.length === 0 ? 1 : lineOf(path.slice(0, -1))
+  }
+  const invalid = (problems: ReadonlyArray<readonly [line: number, message: string]>) =>
+    new InvalidAssistants({ message: problems.map(([line, message]) => `${name}:${line}: ${message}`).join("\n") })
+  if (document.errors.length > 0) {
+    return Result.fail(invalid(document.errors.map(({ message, pos }) => [lines.linePos(pos[0]).line, message])))
+  }
+  const value = Result.try({
+    try: (): unknown => document.toJS({ maxAliasCount: 100 }),
+    catch: (error) => invalid([[1, String(error)]])
+  })
+  const decode = Schema.decodeUnknownResult(definitionsFor(environment), { errors: "all", onExcessProperty: "error" })
+  const decoded = Result.flatMap(
+    value,
+    (whole) =>
+      Result.mapError(decode(whole), ({ issue }) =>
+        invalid(
+          issuesOf(issue).issues.map(({ message, path = [] }) => {
+            const steps = path.map((step) => typeof step === "object" ? step.key : step)
+            return [lineOf(steps), steps.length === 0 ? message : `${steps.map(String).join(".")}: ${message}`]
+          })
+        ))
+  )
+  return Result.map(
+    decoded,
+    ({ assistants }) => new Map(assistants.map((definition) => [definition.id, toAssistant(definition, environment)]))
+  )
+}
+
+/** What there is without a file: one assistant, when there is a model for it. */
+export const general = (id: number, endpoint: Endpoint | undefined): Assistants =>
+  new Map(
+    endpoint === undefined ? [] : [[id, {
+      id,
+      name: "General assistant",
+      instructions:
+        "You work in the background, where nobody can answer a question. Do the user's task as fully as it needs.",
+      models: new Map([[1, endpoint]]),
+      imageGenerators: new Map(),
+      maxRounds: defaultRounds
+    }]]
+  )
+
+/** The assistants of a file, as it is whenever they are asked for. */
+export const fromFile = Effect.fnUntraced(function*(path: string, environment: Environment) {
+  const files = yield* FileSystem.FileSystem
+  const stampOf = Effect.map(files.stat(path), ({ ino, mtime, size }) => [mtime, size, ino].map(String).join())
+  const load = Effect.flatMap(files.readFileString(path), (text) => Effect.fromResult(parse(text, path, environment)))
+  const known = yield* Effect.all({ stamp: stampOf, assistants: load }).pipe(
+    Effect.catchTag("PlatformError", () => new InvalidAssistants({ message: `${path}: cannot be read` })),
+    Effect.flatMap(Ref.make)
+  )
+
+  const reload = Effect.gen(function*() {
+    const stamp = yield* stampOf
+    if (stamp === (yield* Ref.get(known)).stamp) return
+    yield* Ref.update(known, (before) => ({ ...before, stamp }))
+    const assistants = yield* load
+    yield* Ref.set(known, { stamp, assistants })
+  })
+  const current = reload.pipe(
+    Effect.catch(({ message }) =>
+      Effect.logError("the assistants stay as they were: the file cannot be used", message)
+    ),
+    Effect.andThen(Effect.map(Ref.get(known), ({ assistants }) => assistants))
+  )
+  return { current }
+})

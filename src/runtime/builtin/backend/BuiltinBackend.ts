@@ -1,0 +1,149 @@
+/**
+ * The built-in assistant backend: another system played by us, known only by the wire of CONTRACT 5. A chat's id carries its
+ * assistant and configurations, so chats outlive a restart; files and interrupted turns are kept in a folder.
+ */
+import { Effect, Stream } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { Ndjson } from "effect/encoding"
+import { HttpClient, HttpRouter, HttpServerResponse } from "effect/http"
+import { CreateChat, CreateTranscription, CreateTurn, type TurnLine } from "../../../domain/AssistantProtocol.ts"
+import * as DemoAssistants from "../demo/DemoAssistants.ts"
+import * as JsonCalls from "../HttpHelpers.ts"
+import { answer } from "../HttpHelpers.ts"
+import * as Agent from "./Agent.ts"
+import * as AgentTools from "./AgentTools.ts"
+import * as Assistants from "./Assistants.ts"
+import type { FindUser } from "./BackendUsers.ts"
+import type { Chats } from "./Chats.ts"
+import * as Conversation from "./Conversation.ts"
+import type { FileReader } from "./FileReader.ts"
+import type { FileStorage } from "./FileStorage.ts"
+import * as OpenAiMedia from "./OpenAiMedia.ts"
+import * as OpenAiModel from "./OpenAiModel.ts"
+
+export interface BackendOptions {
+  readonly storage: FileStorage
+  readonly storageUrl: string
+  readonly reader: FileReader
+  readonly chats: Chats
+  readonly assistants: Effect.Effect<Assistants.Assistants>
+  /** Whether the demo assistants answer to their ids. */
+  readonly hasDemo: boolean
+  readonly transcription: OpenAiModel.Endpoint | undefined
+  readonly findUser: FindUser
+}
+
+/** What the transcription wire takes at most. */
+const maxVoiceBytes = 25 * 1024 * 1024
+
+/** `assistant.model.generator-uuid`, where 0 stands for none that was asked for. */
+const chatPattern = /^(\d+)\.(\d+)\.(\d+)-[0-9a-f-]{36}$/
+
+const paymentRequired = answer(402, { message: "Payment required." })
+const noSuchAssistant = answer(404, { message: "No such assistant." })
+
+/** The private half of the wire, which the gateway and the core call. */
+export const layer = (options: BackendOptions) =>
+  HttpRouter.use((router) =>
+    Effect.gen(function*() {
+      const { assistants, chats, findUser, hasDemo, reader, storage, storageUrl, transcription } = options
+      const random = yield* SecureRandom.SecureRandom
+      const http = yield* HttpClient.HttpClient
+      const demo = hasDemo ? DemoAssistants.make(storage, reader) : new Map<number, DemoAssistants.DemoAssistant>()
+
+      const createChat = Effect.gen(function*() {
+        const { assistant_id, image_generator_id, llm_model_id } = yield* JsonCalls.read(CreateChat)
+        if (hasDemo && assistant_id === DemoAssistants.ids.insufficientBalance) return paymentRequired
+        if (hasDemo && assistant_id === DemoAssistants.ids.neverAccepts) return yield* Effect.never
+        if (!demo.has(assistant_id) && !(yield* assistants).has(assistant_id)) return noSuchAssistant
+        const configuration = `${assistant_id}.${llm_model_id ?? 0}.${image_generator_id ?? 0}`
+        return answer(201, { id: `${configuration}-${yield* random.uuidV4()}` })
+      })
+
+      const agentOf = Effect.fnUntraced(function*(
+        user: string,
+        assistant: Assistants.Assistant,
+        modelId: number,
+        imageId: number
+      ) {
+        const endpoint = Assistants.pick(assistant.models, modelId)
+        const generator = Assistants.pick(assistant.imageGenerators, imageId)
+        if (endpoint === undefined) return yield* Effect.die(`assistant ${assistant.id} has no model`)
+        const agent: Agent.Agent = {
+          model: yield* OpenAiModel.make(endpoint),
+          modelName: endpoint.model,
+          instructions: assistant.instructions,
+          maxRounds: assistant.maxRounds,
+          tools: [
+            AgentTools.readFile(storage, reader, user),
+            ...(generator === undefined ? [] : [AgentTools.generateImage(storage, user, http, generator)])
+          ],
+          loadImage: AgentTools.loadImage(storage)
+        }
+        return agent
+      }, Effect.provideService(HttpClient.HttpClient, http))
+
+      /** The lines of a turn; undefined when there is no such chat, or results come for calls that it did not make. */
+      const linesOf = Effect.fnUntraced(function*(
+        user: string,
+        chatId: string,
+        request: CreateTurn
+      ): Effect.fn.Return<Stream.Stream<TurnLine> | undefined> {
+        const [assistantId = 0, modelId = 0, imageId = 0] = chatPattern.exec(chatId)?.slice(1).map(Number) ?? []
+        const assistant = (yield* assistants).get(assistantId)
+        if (assistant === undefined || demo.has(assistantId)) return demo.get(assistantId)?.(request, user)
+        const agent = yield* agentOf(user, assistant, modelId, imageId)
+        const results = request.tool_results ?? []
+        const before = results.length === 0 ? undefined : yield* chats.load(chatId)
+        const conversation = results.length === 0
+          ? Conversation.start(request)
+          : Conversation.resume(before?.messages ?? [], results)
+        return conversation &&
+          Stream.tap(
+            Agent.run(agent, request, conversation, before),
+            (line) =>
+              line.type === "tool_calls" ? chats.save(user, chatId, line.turn as Conversation.Turn) : Effect.void
+          )
+      })
+
+      const createTurn = Effect.fnUntraced(function*(user: string) {
+        const { chatId = "" } = yield* HttpRouter.params
+        const lines = yield* linesOf(user, chatId, yield* JsonCalls.read(CreateTurn))
+        if (lines === undefined) {
+          return answer(404, { message: "No such chat, or no such calls in it." })
+        }
+        const body = Stream.pipeThroughChannel(lines, Ndjson.encode())
+        return HttpServerResponse.stream(body, { contentType: "application/x-ndjson" })
+      })
+
+      const createTranscription = Effect.gen(function*() {
+        const { file: { id } } = yield* JsonCalls.read(CreateTranscription)
+        if (transcription === undefined) {
+          return answer(501, { message: "No transcription is configured." })
+        }
+        const file = yield* storage.find(id)
+        if (file.size > maxVoiceBytes) {
+          return answer(413, { message: "The recording is too large." })
+        }
+        const text = yield* OpenAiMedia.transcribe(transcription, file.name, yield* storage.read(file))
+        return answer(200, { text })
+      }).pipe(
+        Effect.provideService(HttpClient.HttpClient, http),
+        Effect.catchTags({
+          FileMissing: ({ message }) => Effect.succeed(answer(404, { message })),
+          AiError: (error) =>
+            Effect.as(
+              Effect.logWarning("a recording was not transcribed", error),
+              error.reason._tag === "QuotaExhaustedError" ? paymentRequired : answer(502, { message: "No transcript." })
+            )
+        })
+      )
+
+      const handler = JsonCalls.handler(findUser)
+      yield* router.add("POST", "/chats", handler(() => createChat))
+      yield* router.add("POST", "/chats/:chatId/turns", handler(createTurn))
+      yield* router.add("POST", "/transcriptions", handler(() => createTranscription))
+      yield* router.add("GET", "/storage/base", handler(() => Effect.succeed(answer(200, { url: storageUrl }))))
+      yield* router.add("POST", "/files", handler(storage.upload))
+    })
+  )

@@ -1,0 +1,163 @@
+/**
+ * What was said so far, in the form of a turn's `messages`: what is stored, what the client gets, and what is turned into
+ * a prompt are the same. Files stay references until the model is called.
+ */
+import { Effect, Predicate, Schema } from "effect"
+import type { Prompt } from "effect/ai"
+import type { CreateTurn } from "../../../domain/AssistantProtocol.ts"
+import type { JsonObject } from "../../../domain/OpaqueJson.ts"
+import { ToolCall, type ToolResult } from "../../../domain/ToolCall.ts"
+
+/** A message as it may come from a client: of anything else in it nothing is expected. */
+const Message = Schema.Struct({
+  role: Schema.Literals(["system", "user", "assistant", "tool"]),
+  content: Schema.optionalKey(Schema.Json),
+  tool_calls: Schema.optionalKey(Schema.NullOr(Schema.Array(ToolCall))),
+  tool_call_id: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  is_error: Schema.optionalKey(Schema.NullOr(Schema.Boolean))
+})
+export type Message = typeof Message.Type
+
+export type Turn = {
+  readonly output: ReadonlyArray<JsonObject>
+  readonly messages: ReadonlyArray<Message>
+  readonly metadata: {
+    readonly model: string
+    readonly finish_reason: string
+    readonly usage: { readonly input_tokens: number; readonly output_tokens: number; readonly total_tokens: number }
+  }
+}
+
+/** The bytes of an image that a message refers to; undefined when there are none to be had. */
+export type LoadImage = (file: JsonObject) => Effect.Effect<Prompt.FilePartEncoded | undefined>
+
+const isMessage = Schema.is(Message)
+
+export const start = ({ input, turns }: CreateTurn): ReadonlyArray<Message> => [
+  ...turns.filter(isMessage),
+  { role: "user", content: input }
+]
+
+/** The message that answers a call. */
+export const answerTo = (tool_call_id: string, content: Schema.Json, isError: boolean | null = false): Message => ({
+  role: "tool",
+  tool_call_id,
+  content,
+  ...(isError === true ? { is_error: true } : {})
+})
+
+export const toMessage = ({ is_error, output, tool_call_id }: ToolResult): Message =>
+  answerTo(tool_call_id, Predicate.isString(output) ? output : JSON.stringify(output), is_error)
+
+/** The messages up to the calls that the results answer, and the results; undefined when no such call was made. */
+export const resume = (
+  messages: ReadonlyArray<Message>,
+  results: ReadonlyArray<ToolResult>
+): ReadonlyArray<Message> | undefined => {
+  const ids = new Set(results.map(({ tool_call_id }) => tool_call_id))
+  const asked = messages.findLastIndex(({ tool_calls }) => tool_calls?.some(({ id }) => ids.has(id)) === true)
+  if (asked < 0) return undefined
+  const end = messages.findIndex(({ role }, index) => index > asked && role !== "tool")
+  const own = messages.slice(asked + 1, end < 0 ? undefined : end).filter(({ tool_call_id }) => !ids.has(tool_call_id!))
+  return [...messages.slice(0, asked + 1), ...own, ...results.map(toMessage)]
+}
+
+const partsOf = (content: Schema.Json | undefined): ReadonlyArray<JsonObject> =>
+  (Array.isArray(content) ? content : [{ type: "text", text: content ?? "" }]).filter((part): part is JsonObject =>
+    Predicate.isObject(part)
+  )
+
+const isImage = (part: JsonObject) => part["type"] === "image" && Predicate.isObject(part["file"])
+
+/** A part as words: a file is named, so that the model can choose to read it. */
+const toText = (part: JsonObject): string => {
+  if (Predicate.isString(part["text"])) return part["text"]
+  const file = part["file"]
+  if (!Predicate.isObject(file)) return JSON.stringify(part)
+  const { id, mime_type, name } = file as JsonObject
+  return `[attached file: ${JSON.stringify({ file_id: id, name, mime_type })}]`
+}
+
+const textOf = (content: Schema.Json | undefined) => partsOf(content).map(toText).join("\n")
+
+/** Characters of base64 in one prompt; images beyond it are only named. */
+const maxImageCharacters = 24 * 1024 * 1024
+
+const toResult = Effect.fnUntraced(function*(
+  { id, name }: ToolCall,
+  { content, is_error }: Message,
+  loadImage: LoadImage
+) {
+  const images = partsOf(content).filter(isImage)
+  const files = yield* Effect.forEach(images, (part) => loadImage(part["file"] as JsonObject))
+  const result: Prompt.ToolResultPartEncoded = {
+    type: "tool-result",
+    id,
+    name,
+    isFailure: is_error === true,
+    result: textOf(content),
+    modelOutput: files.filter(Predicate.isNotUndefined)
+  }
+  return result
+})
+
+/** For each message, the answers to its calls: the first one after it that names the call. */
+const answersIn = (messages: ReadonlyArray<Message>) => {
+  const later = new Map<string, Message>()
+  return messages.map((_, place) => {
+    const message = messages[messages.length - 1 - place]!
+    const answers = message.tool_calls?.map(({ id }) => later.get(id)) ?? []
+    if (message.tool_call_id != null) later.set(message.tool_call_id, message)
+    return answers
+  }).toReversed()
+}
+
+/** Messages and tool calls of a conversation. */
+export const lengthOf = (messages: ReadonlyArray<Message>): number =>
+  messages.reduce((sum, { tool_calls }) => sum + 1 + (tool_calls?.length ?? 0), 0)
+
+/** The prompt; every call in it has its result, and no result is without its call, whatever a client sent. */
+export const toPrompt = Effect.fnUntraced(function*(
+  instructions: string,
+  messages: ReadonlyArray<Message>,
+  loadImage: LoadImage
+) {
+  const answers = answersIn(messages)
+  let imageCharacters = 0
+  const loadWithin: LoadImage = (file) =>
+    imageCharacters >= maxImageCharacters
+      ? Effect.succeed(undefined)
+      : Effect.tap(loadImage(file), (image) => {
+        imageCharacters += Predicate.isString(image?.data) ? image.data.length : 0
+        return Effect.void
+      })
+  const prompt: Array<Prompt.MessageEncoded> = instructions === "" ? [] : [{ role: "system", content: instructions }]
+  for (const [index, { content, role, tool_calls }] of messages.entries()) {
+    const calls = tool_calls ?? []
+    const text = { type: "text", text: textOf(content) } as const
+    switch (role) {
+      case "system":
+        prompt.push({ role, content: text.text })
+        break
+      case "user":
+        prompt.push({ role, content: partsOf(content).map((part) => ({ type: "text", text: toText(part) })) })
+        break
+      case "assistant": {
+        const asked = calls.map(({ arguments: params, id, name }) => ({ type: "tool-call", id, name, params }) as const)
+        prompt.push({ role, content: [text, ...asked] })
+        if (calls.length === 0) break
+        const results = yield* Effect.forEach(
+          calls,
+          (call, place) => toResult(call, answers[index]?.[place] ?? answerTo(call.id, "No result."), loadWithin)
+        )
+        prompt.push({ role: "tool", content: results })
+      }
+    }
+  }
+  return prompt
+})
+
+/** Rounds since the user last spoke: their bound holds over all legs of a task. */
+export const roundsOf = (messages: ReadonlyArray<Message>): number =>
+  messages.slice(messages.findLastIndex(({ role }) => role === "user")).filter(({ role }) => role === "assistant")
+    .length

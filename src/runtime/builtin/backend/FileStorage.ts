@@ -1,0 +1,183 @@
+/**
+ * The built-in backend's files: one folder each, named by an id that nothing from outside can steer. Downloads are open to
+ * whoever has the link, and nothing that is stored can run as a page of ours.
+ */
+import { Array as Arr, Effect, FileSystem, Option, Path, Predicate, Schema, Stream } from "effect"
+import { SecureRandom } from "effect/crypto"
+import {
+  HttpRouter,
+  HttpServerRequest,
+  HttpServerRespondable,
+  HttpServerResponse,
+  HttpStaticServer,
+  Multipart
+} from "effect/http"
+import { createHash } from "node:crypto"
+import { formatOf } from "../../../domain/FileFormat.ts"
+import * as Limits from "../../../domain/Limits.ts"
+import * as DataDirectory from "../../config/DataDirectory.ts"
+import type { StorageQuota } from "./StorageQuota.ts"
+
+export type FileStorage = Effect.Success<ReturnType<typeof make>>
+
+/** No file of that id is in storage. */
+export class FileMissing extends Schema.TaggedError<FileMissing>()("FileMissing", { message: Schema.String }) {}
+
+export interface FoundFile {
+  readonly path: string
+  readonly name: string
+  readonly size: number
+  /** One of SPEC's formats, or undefined. */
+  readonly format: string | undefined
+}
+
+/** The parser counts some bytes beyond the file's own; the exact bound is held by the gateway. */
+const slackBytes = 1024 * 1024
+
+const decodeId = Schema.decodeUnknownEffect(Schema.String.check(Schema.isPattern(/^[0-9a-f-]{36}$/)))
+
+/** The path of a stored file, as `store` makes them. Nothing else is looked for. */
+const pathPattern = /^\/[0-9a-f-]{36}\/[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$/
+
+const safeName = (name: string): string =>
+  name.normalize("NFKD").replace(/[^A-Za-z0-9._-]+/g, "_").replace(/^\.+/, "").slice(-100) || "file"
+
+const invalid = (message: string) =>
+  HttpServerResponse.jsonUnsafe({ message, errors: { file: [message] } }, { status: 422 })
+
+/** Shown in the browser; every other format is a download. */
+const shownFormats = /^(png|jpg|webp|gif|txt|mp3|wav|ogg|m4a|webm|mp4)$/
+
+/** A script is text here, so that no page of this origin can be made to run it. */
+const mimeTypes = { js: "text/plain; charset=utf-8", m4a: "audio/mp4", mkv: "video/x-matroska" }
+
+const guard = (url: string) =>
+  HttpServerResponse.setHeaders({
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "Content-Disposition": shownFormats.test(formatOf(url.split("?", 1)[0] ?? "") ?? "") ? "inline" : "attachment"
+  })
+
+const isPossible = (url: string) => {
+  const [path = ""] = url.split("?", 1)
+  try {
+    return path.length < 512 && pathPattern.test(decodeURIComponent(path))
+  } catch {
+    return false
+  }
+}
+
+/** A link, a folder or a file of another user where a file of ours should be: there is no such file. */
+const isNoFile = (error: unknown) =>
+  Predicate.hasProperty(error, "cause") && Predicate.isTagged(error.cause, "PlatformError")
+  && Predicate.hasProperty(error.cause, "reason")
+  && ["BadResource", "PermissionDenied"].some((tag) =>
+    Predicate.isTagged((error.cause as { reason: unknown }).reason, tag)
+  )
+
+const notFound = HttpServerResponse.empty({ status: 404 })
+
+export interface StorageOptions {
+  readonly root: string
+  readonly quota: StorageQuota
+}
+
+export const make = Effect.fnUntraced(function*({ quota, root }: StorageOptions) {
+  const files = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const random = yield* SecureRandom.SecureRandom
+  DataDirectory.makePrivate(root)
+
+  /** Stores a file of a user, within the user's quota; one that breaks off leaves nothing behind. */
+  const store = Effect.fnUntraced(
+    function*<E>(user: string, name: string, mimeType: string, content: Stream.Stream<Uint8Array, E>) {
+      const meter = yield* quota.open(user)
+      const id = yield* random.uuidV4()
+      const relative = `${id}/${safeName(name)}`
+      yield* files.makeDirectory(paths.join(root, id), { mode: DataDirectory.privateDirectory })
+      yield* content.pipe(
+        Stream.tap((chunk) => meter.pass(chunk.length)),
+        Stream.run(files.sink(paths.join(root, relative), { mode: DataDirectory.privateFile })),
+        Effect.andThen(meter.keep),
+        Effect.onError(() => Effect.ignore(files.remove(paths.join(root, id), { recursive: true })))
+      )
+      return { id, name, mime_type: mimeType, provider_data: { path: relative } }
+    },
+    Effect.scoped
+  )
+
+  /** `POST /files`: one multipart field `file`, streamed to disk. */
+  const upload = Effect.fnUntraced(
+    function*(user: string) {
+      const request = yield* HttpServerRequest.HttpServerRequest
+      const stored = yield* request.multipartStream.pipe(
+        Stream.filter((part) => Multipart.isFile(part)),
+        Stream.filter(({ key }) => key === "file"),
+        Stream.mapEffect((part) => store(user, part.name, part.contentType, part.content)),
+        Stream.runLast
+      )
+      return Option.match(stored, {
+        onNone: () => invalid("The field file is required"),
+        onSome: (file) => HttpServerResponse.jsonUnsafe(file, { status: 201 })
+      })
+    },
+    Effect.provideContext(
+      // A file of JSON is a file, although Effect takes such parts for fields unless told otherwise.
+      Multipart.limitsServices({ maxParts: 10, maxFileSize: Limits.fileBytes + slackBytes, fieldMimeTypes: [] })
+    ),
+    Effect.catchTags({
+      MultipartError: (error) => Effect.succeed(invalid(error.reason._tag)),
+      StorageFull: ({ message }) => Effect.succeed(invalid(message))
+    }),
+    Effect.orDie
+  )
+
+  /** Finds a file by its id alone: a path that came with it is not looked at. */
+  const find = Effect.fnUntraced(
+    function*(id: unknown) {
+      const folder = paths.join(root, yield* decodeId(id))
+      const name = yield* Effect.fromOption(Arr.head(yield* files.readDirectory(folder)))
+      const path = paths.join(folder, name)
+      const { size } = yield* files.stat(path)
+      const found: FoundFile = { path, name, size: Number(size), format: formatOf(name) }
+      return found
+    },
+    (effect, id) =>
+      Effect.mapError(effect, () => new FileMissing({ message: `There is no file ${String(id)} in storage.` }))
+  )
+
+  return {
+    upload,
+    store,
+    find,
+    read: (file: FoundFile) => Effect.orDie(files.readFile(file.path)),
+    /** The SHA-256 of a file in hex, read piece by piece. */
+    digest: (file: FoundFile) =>
+      Effect.suspend(() => {
+        const hash = createHash("sha256")
+        return files.stream(file.path).pipe(
+          Stream.runForEach((chunk) => Effect.sync(() => hash.update(chunk))),
+          Effect.map(() => hash.digest("hex")),
+          Effect.orDie
+        )
+      }),
+    /** SPEC "GET /api/storage/base": downloads need no token. */
+    publicRoutes: HttpRouter.use((router) =>
+      Effect.gen(function*() {
+        const serve = yield* HttpStaticServer.make({
+          root,
+          index: undefined,
+          mimeTypes,
+          cacheControl: "public, max-age=31536000, immutable"
+        })
+        const handler = Effect.flatMap(
+          HttpServerRequest.HttpServerRequest,
+          ({ url }) => isPossible(url) ? Effect.map(serve, guard(url)) : Effect.succeed(notFound)
+        ).pipe(Effect.catchIf(isNoFile, () => Effect.succeed(notFound)))
+        const storage = router.prefixed("/storage")
+        yield* storage.add("GET", "/*", Effect.catch(handler, HttpServerRespondable.toResponse))
+      })
+    )
+  }
+})

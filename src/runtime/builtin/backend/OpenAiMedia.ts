@@ -1,0 +1,52 @@
+/** Speech to text and text to image, at any OpenAI-compatible provider. */
+import { Effect, Schema } from "effect"
+import { AiError } from "effect/ai"
+import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
+import * as BoundedBody from "../BoundedBody.ts"
+import { type Endpoint, post, retry } from "./OpenAiModel.ts"
+
+const timeout = "5 minutes"
+const maxImageBytes = 16 * 1024 * 1024
+
+/** An image in base64 within JSON, where a third more characters stand for its bytes. */
+const maxImageAnswerBytes = 24 * 1024 * 1024
+
+/** A transcript, of some hours of speech. */
+const maxTranscriptBytes = 1024 * 1024
+
+const Transcript = Schema.Struct({ text: Schema.String })
+
+const Image = Schema.Union([Schema.Struct({ b64_json: Schema.String }), Schema.Struct({ url: Schema.String })])
+const Images = Schema.Struct({ data: Schema.NonEmptyArray(Image) })
+
+const unusable = AiError.make({
+  module: "OpenAiMedia",
+  method: "call",
+  reason: new AiError.InvalidResponseError({ description: "not an answer of this wire" })
+})
+
+const bounded = <A, E, R>(call: Effect.Effect<A, E, R>) =>
+  retry(Effect.mapError(call, (error) => AiError.isAiError(error) ? error : unusable)).pipe(
+    Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(unusable) })
+  )
+
+export const transcribe = Effect.fnUntraced(function*(endpoint: Endpoint, name: string, bytes: Uint8Array) {
+  const form = new FormData()
+  for (const [field, value] of Object.entries(endpoint.parameters)) form.set(field, String(value))
+  form.set("model", endpoint.model)
+  form.set("response_format", "json")
+  form.set("file", new Blob([bytes as Uint8Array<ArrayBuffer>]), name)
+  const response = yield* post(endpoint, "/audio/transcriptions", HttpClientRequest.bodyFormData(form))
+  return (yield* BoundedBody.readJson(response, Transcript, maxTranscriptBytes)).text
+}, bounded)
+
+/** The bytes of one image. */
+export const generateImage = Effect.fnUntraced(function*(endpoint: Endpoint, prompt: string) {
+  const body = HttpClientRequest.bodyJsonUnsafe({ ...endpoint.parameters, model: endpoint.model, prompt, n: 1 })
+  const response = yield* post(endpoint, "/images/generations", body)
+  const { data: [image] } = yield* BoundedBody.readJson(response, Images, maxImageAnswerBytes)
+  // Whether this is an image at all is checked where it is stored.
+  if ("b64_json" in image) return Buffer.from(image.b64_json, "base64")
+  const download = yield* HttpClientResponse.filterStatusOk(yield* HttpClient.get(image.url))
+  return yield* BoundedBody.readBytes(download, maxImageBytes)
+}, bounded)

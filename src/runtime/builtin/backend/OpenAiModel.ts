@@ -1,0 +1,303 @@
+/**
+ * A `LanguageModel` over any OpenAI-compatible `/chat/completions`. It streams always; a call that is interrupted closes its
+ * socket, and a stream that ends without a finish reason is a failure, never a short answer.
+ */
+import { Duration, Effect, identity, Predicate, Redacted, Schedule, Schema, Stream } from "effect"
+import { AiError, LanguageModel, type Prompt, Response, Tool } from "effect/ai"
+import { Base64, Sse } from "effect/encoding"
+import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import type { JsonObject } from "../../../domain/OpaqueJson.ts"
+import * as BoundedBody from "../BoundedBody.ts"
+import { isDeeperThan } from "./ToolArguments.ts"
+
+/** One model at one provider. */
+export interface Endpoint {
+  /** Without a trailing slash; `/chat/completions` and its siblings are below it. */
+  readonly baseUrl: string
+  readonly apiKey: Redacted.Redacted | undefined
+  readonly model: string
+  /** More fields of the request's body, such as `temperature`. */
+  readonly parameters: JsonObject
+}
+
+/** For how long a provider may say nothing before the call counts as lost. */
+const maxSilence = Duration.minutes(5)
+
+/** The longest `Retry-After` that is waited for. */
+const maxRetryAfter = Duration.minutes(2)
+
+const maxErrorBytes = 4096
+
+/** Bytes of one streamed answer, with all that is around its words. */
+const maxAnswerBytes = 128 * 1024 * 1024
+
+/** Characters of one event of a stream. */
+const maxEventCharacters = 1024 * 1024
+
+/** Characters of all tool calls of one answer, and how many there may be. */
+const maxCallCharacters = 1024 * 1024
+const maxCalls = 128
+
+/** Levels of a tool call's arguments; deeper ones stay text, which no tool takes. */
+const maxArgumentLevels = 32
+
+/** What is said of an answer that is longer than any bound above. */
+export const tooLong = "The answer is too long"
+
+/** A turn's text is one block. */
+const textId = "0"
+
+const absentOr = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
+
+const Delta = Schema.Struct({
+  content: absentOr(Schema.String),
+  tool_calls: absentOr(Schema.Array(Schema.Struct({
+    index: absentOr(Schema.Int),
+    id: absentOr(Schema.String),
+    function: absentOr(Schema.Struct({ name: absentOr(Schema.String), arguments: absentOr(Schema.String) }))
+  })))
+})
+
+const Chunk = Schema.Struct({
+  choices: absentOr(Schema.Array(Schema.Struct({ delta: absentOr(Delta), finish_reason: absentOr(Schema.String) }))),
+  usage: absentOr(Schema.Struct({ prompt_tokens: absentOr(Schema.Int), completion_tokens: absentOr(Schema.Int) })),
+  error: Schema.optional(Schema.Json)
+})
+
+const decodeChunk = Schema.decodeUnknownEffect(Schema.fromJsonString(Chunk))
+
+const isFinishReason = Schema.is(Response.FinishReason)
+
+const aiError = (reason: AiError.AiErrorReason) => AiError.make({ module: "OpenAiModel", method: "chat", reason })
+
+/** The call came to nothing, and may succeed another time. */
+const lost = (description: string) =>
+  aiError(new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "/chat/completions", description }))
+
+/** The same call would give as much again, so it is not retried. */
+const tooMuch = aiError(new AiError.UnknownError({ description: tooLong }))
+
+/** A provider's own code of an error, wherever it stands in the body. */
+const reasonOf = (status: number, body: string, retryAfter?: string): AiError.AiErrorReason => {
+  const isSpent = status === 402 || (status === 429 && /insufficient_quota|billing_hard_limit/.test(body))
+  if (isSpent) return new AiError.QuotaExhaustedError({})
+  const description = `status ${status}`
+  if (status === 408 || status === 409) return new AiError.InternalProviderError({ description })
+  if (status !== 429) return AiError.reasonFromHttpStatus({ status, description })
+  const seconds = Number(retryAfter)
+  return new AiError.RateLimitError(
+    seconds > 0 ? { retryAfter: Duration.min(Duration.seconds(seconds), maxRetryAfter) } : {}
+  )
+}
+
+/** An answer that is no answer, as what it means; the provider's words stay in the log, the key not even there. */
+const failureOf = ({ apiKey }: Endpoint) => (response: HttpClientResponse.HttpClientResponse) =>
+  BoundedBody.readStart(response, maxErrorBytes).pipe(
+    Effect.timeout("5 seconds"),
+    Effect.orElseSucceed(() => ""),
+    Effect.map((body) => apiKey === undefined ? body : body.replaceAll(Redacted.value(apiKey), "…")),
+    Effect.tap((body) => Effect.logWarning("a model provider refused a call", { status: response.status, body })),
+    Effect.flatMap((body) => Effect.fail(aiError(reasonOf(response.status, body, response.headers["retry-after"]))))
+  )
+
+/** Posts to a provider; whatever is not 2xx is an `AiError`. */
+export const post = (
+  endpoint: Endpoint,
+  path: string,
+  body: (request: HttpClientRequest.HttpClientRequest) => HttpClientRequest.HttpClientRequest
+) =>
+  HttpClientRequest.post(endpoint.baseUrl + path).pipe(
+    endpoint.apiKey === undefined ? identity : HttpClientRequest.bearerToken(endpoint.apiKey),
+    body,
+    HttpClient.execute,
+    Effect.mapError((error) => lost(error.reason._tag)),
+    Effect.timeoutOrElse({ duration: maxSilence, orElse: () => Effect.fail(lost("no answer in time")) }),
+    Effect.filterOrElse(({ status }) => status >= 200 && status < 300, failureOf(endpoint))
+  )
+
+const backoff = Schedule.exponential("500 millis").pipe(
+  Schedule.jittered,
+  Schedule.upTo({ times: 4 }),
+  Schedule.setInputType<unknown>(),
+  Schedule.modifyDelay(({ duration, input }) => {
+    const asked = AiError.isAiError(input) ? input.retryAfter : undefined
+    return Effect.succeed(Duration.max(duration, asked ?? Duration.zero))
+  })
+)
+
+/** What may pass by itself is tried five times in all, from half a second on, or when the provider says. */
+export const retry: <A, E, R>(call: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> = Effect.retry({
+  schedule: backoff,
+  while: (error) => AiError.isAiError(error) && error.isRetryable
+})
+
+const dataOf = (part: Prompt.FilePart): string => {
+  if (part.data instanceof URL) return part.data.href
+  return `data:${part.mediaType};base64,${Predicate.isString(part.data) ? part.data : Base64.encode(part.data)}`
+}
+
+const toPart = (part: Prompt.UserMessagePart) =>
+  part.type === "text"
+    ? { type: "text", text: part.text }
+    : { type: "image_url", image_url: { url: dataOf(part) } }
+
+/** A tool's answer is text to this wire: images that came with it follow in a message of the user. */
+const toToolMessages = (message: Prompt.ToolMessage): ReadonlyArray<object> => {
+  const results = message.content.filter((part) => part.type === "tool-result")
+  const files = results.flatMap(({ modelOutput = [] }) => modelOutput.filter((part) => part.type === "file"))
+  return [
+    ...results.map(({ id, result }) => ({ role: "tool", tool_call_id: id, content: result })),
+    ...(files.length === 0 ? [] : [{ role: "user", content: files.map(toPart) }])
+  ]
+}
+
+const toMessages = (prompt: Prompt.Prompt): ReadonlyArray<object> =>
+  prompt.content.flatMap((message): ReadonlyArray<object> => {
+    switch (message.role) {
+      case "system":
+        return [{ role: "system", content: message.content }]
+      case "user":
+        return [{ role: "user", content: message.content.map(toPart) }]
+      case "tool":
+        return toToolMessages(message)
+      case "assistant": {
+        const text = message.content.map((part) => part.type === "text" ? part.text : "").join("")
+        const calls = message.content.flatMap((part) => part.type === "tool-call" ? [part] : []).map((call) => ({
+          id: call.id,
+          type: "function",
+          function: { name: call.name, arguments: JSON.stringify(call.params) }
+        }))
+        return [{ role: "assistant", content: text || null, ...(calls.length === 0 ? {} : { tool_calls: calls }) }]
+      }
+    }
+  })
+
+const toTool = (tool: Tool.Any) => ({
+  type: "function",
+  function: {
+    name: tool.name,
+    description: Tool.getDescription(tool),
+    parameters: Tool.getJsonSchema(tool),
+    strict: Tool.getStrictMode(tool)
+  }
+})
+
+/** Arguments that are no JSON stay text, which no tool takes. */
+const paramsOf = (text: string): unknown => {
+  try {
+    const parsed = Tool.unsafeSecureJsonParse(text === "" ? "{}" : text) as Schema.Json
+    return isDeeperThan(parsed, maxArgumentLevels) ? text : parsed
+  } catch {
+    return text
+  }
+}
+
+/** Puts a stream's chunks together: text goes on at once, calls when they are whole. */
+class Assembly {
+  readonly #calls = new Map<number, { id: string; name: string; arguments: string }>()
+  #usage: typeof Chunk.Type["usage"]
+  #reason: string | undefined
+  #callCharacters = 0
+
+  add(
+    { choices, usage }: typeof Chunk.Type
+  ): Effect.Effect<ReadonlyArray<Response.StreamPartEncoded>, AiError.AiError> {
+    this.#usage = usage ?? this.#usage
+    const { delta, finish_reason } = choices?.[0] ?? {}
+    this.#reason = finish_reason ?? this.#reason
+    for (const { function: part, id, index } of delta?.tool_calls ?? []) {
+      const key = index ?? this.#calls.size
+      const call = this.#calls.get(key) ?? { id: "", name: "", arguments: "" }
+      this.#calls.set(key, {
+        id: call.id || (id ?? ""),
+        name: call.name || (part?.name ?? ""),
+        arguments: call.arguments + (part?.arguments ?? "")
+      })
+      this.#callCharacters += (id?.length ?? 0) + (part?.name?.length ?? 0) + (part?.arguments?.length ?? 0)
+    }
+    if (this.#callCharacters > maxCallCharacters || this.#calls.size > maxCalls) return Effect.fail(tooMuch)
+    return Effect.succeed(delta?.content ? [{ type: "text-delta", id: textId, delta: delta.content }] : [])
+  }
+
+  end(): Effect.Effect<ReadonlyArray<Response.StreamPartEncoded>, AiError.AiError> {
+    if (this.#reason === undefined) return Effect.fail(lost("the stream broke off"))
+    const reason = this.#reason.replaceAll("_", "-")
+    return Effect.succeed([
+      { type: "text-end", id: textId },
+      ...Array.from(this.#calls.values(), (call, index) => ({
+        type: "tool-call" as const,
+        id: call.id || `call_${index}`,
+        name: call.name,
+        params: paramsOf(call.arguments)
+      })),
+      {
+        type: "finish",
+        reason: isFinishReason(reason) ? reason : "unknown",
+        usage: {
+          inputTokens: { total: this.#usage?.prompt_tokens ?? 0 },
+          outputTokens: { total: this.#usage?.completion_tokens ?? 0 }
+        }
+      }
+    ])
+  }
+}
+
+const errorInStream = (error: Schema.Json) => {
+  const code = Predicate.isObject(error) ? Number(error["code"] ?? error["status"]) : Number.NaN
+  return aiError(reasonOf(Number.isInteger(code) ? code : 500, JSON.stringify(error)))
+}
+
+/** What a call was asked to say, part by part. */
+const streamParts = (response: HttpClientResponse.HttpClientResponse) =>
+  Stream.suspend(() => {
+    const assembly = new Assembly()
+    const parts = response.stream.pipe(
+      BoundedBody.limit(maxAnswerBytes),
+      Stream.timeoutOrElse({ duration: maxSilence, orElse: () => Stream.fail(lost("silence")) }),
+      Stream.decodeText(),
+      Stream.pipeThroughChannel(Sse.decode({ maxEventSize: maxEventCharacters })),
+      Stream.takeWhile(({ data }) => data !== "[DONE]"),
+      Stream.mapEffect(({ data }) => decodeChunk(data)),
+      Stream.mapError((error) => {
+        if (AiError.isAiError(error)) return error
+        return error._tag === "SseError" || error._tag === "BodyTooLong" ? tooMuch : lost(error._tag)
+      }),
+      Stream.mapEffect(({ error, ...chunk }) =>
+        Predicate.isNullish(error) ? assembly.add(chunk) : Effect.fail(errorInStream(error))
+      ),
+      Stream.flattenIterable
+    )
+    return Stream.make({ type: "text-start" as const, id: textId }).pipe(
+      Stream.concat(parts),
+      Stream.concat(Stream.fromIterableEffect(Effect.suspend(() => assembly.end())))
+    )
+  })
+
+const joined = (parts: ReadonlyArray<Response.StreamPartEncoded>): Array<Response.PartEncoded> => {
+  const text = parts.map((part) => part.type === "text-delta" ? part.delta : "").join("")
+  const others = parts.filter((part) => part.type === "tool-call" || part.type === "finish")
+  return text === "" ? others : [{ type: "text", text }, ...others]
+}
+
+export const make = Effect.fnUntraced(function*(endpoint: Endpoint) {
+  const http = yield* HttpClient.HttpClient
+
+  const streamText = ({ prompt, toolChoice, tools }: LanguageModel.ProviderOptions) =>
+    post(
+      endpoint,
+      "/chat/completions",
+      HttpClientRequest.bodyJsonUnsafe({
+        stream_options: { include_usage: true },
+        ...endpoint.parameters,
+        model: endpoint.model,
+        messages: toMessages(prompt),
+        ...(tools.length === 0 ? {} : { tools: tools.map(toTool), tool_choice: toolChoice }),
+        stream: true
+      })
+    ).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.map(streamParts), Stream.unwrap)
+
+  return yield* LanguageModel.make({
+    streamText,
+    generateText: (options) => Effect.map(Stream.runCollect(streamText(options)), joined)
+  })
+})

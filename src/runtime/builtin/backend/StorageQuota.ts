@@ -1,0 +1,111 @@
+/**
+ * Bounds on what the built-in storage keeps: bytes of each user, and what is left free on the disk. The total of a user is
+ * one small file, so it survives restarts. Files still on their way take as much again at most, and count when they are whole.
+ * Processes that share the directory may miss each other's simultaneous uploads.
+ */
+import { Effect, Schema } from "effect"
+import { createHash } from "node:crypto"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import * as DataDirectory from "../../config/DataDirectory.ts"
+
+/** There is no room for the file; the message is for the user. */
+export class StorageFull extends Schema.TaggedError<StorageFull>()("StorageFull", { message: Schema.String }) {}
+
+export interface QuotaOptions {
+  /** Directory of the totals. */
+  readonly directory: string
+  readonly userBytes: number
+  /** Bytes that have to stay free on the disk. */
+  readonly freeBytes: number
+}
+
+/** A file takes at least one block of the disk, however short it is. */
+const blockBytes = 4096
+
+/** Bytes of one file between two looks at the disk. */
+const checkBytes = 16 * 1024 * 1024
+
+interface Usage {
+  /** Bytes of whole files. */
+  stored: number
+  /** Bytes of files that are not whole yet. */
+  arriving: number
+  uploads: number
+}
+
+export type StorageQuota = ReturnType<typeof make>
+
+export const make = ({ directory, freeBytes, userBytes }: QuotaOptions) => {
+  DataDirectory.makePrivate(directory)
+  const usages = new Map<string, Usage>()
+
+  const fileOf = (user: string) => path.join(directory, createHash("sha256").update(user).digest("hex"))
+
+  const load = (user: string): number => {
+    const file = fileOf(user)
+    return fs.existsSync(file) ? Number(fs.readFileSync(file, "utf8")) || 0 : 0
+  }
+
+  const save = (user: string, { stored }: Usage) => {
+    const file = fileOf(user)
+    fs.writeFileSync(`${file}.new`, String(stored), { mode: DataDirectory.privateFile })
+    fs.renameSync(`${file}.new`, file)
+  }
+
+  /** Fails when the disk is nearly full. */
+  const checkDisk = Effect.promise(() => fs.promises.statfs(directory)).pipe(
+    Effect.filterOrFail(
+      ({ bavail, bsize }) => bavail * bsize >= freeBytes,
+      () => new StorageFull({ message: "The storage has no room for more files at the moment" })
+    ),
+    Effect.asVoid
+  )
+
+  const full = new StorageFull({ message: `All your files together are larger than ${userBytes} bytes` })
+
+  /** The meter of one file: `pass` counts its bytes on their way, `keep` adds the whole file to the user's total or fails. */
+  const open = Effect.fnUntraced(function*(user: string) {
+    yield* checkDisk
+    let size = 0
+    let unchecked = 0
+    const usage = yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        const known = usages.get(user) ?? { stored: load(user), arriving: 0, uploads: 0 }
+        usages.set(user, known)
+        known.uploads++
+        return known
+      }),
+      (usage) =>
+        Effect.sync(() => {
+          usage.arriving -= size
+          if (--usage.uploads === 0) usages.delete(user)
+        })
+    )
+    const add = (bytes: number) => {
+      size += bytes
+      usage.arriving += bytes
+    }
+    add(blockBytes)
+    const isFull = () => usage.stored + size > userBytes || usage.stored + usage.arriving > 2 * userBytes
+    if (isFull()) return yield* full
+    return {
+      pass: (bytes: number): Effect.Effect<void, StorageFull> => {
+        add(bytes)
+        unchecked += bytes
+        if (isFull()) return Effect.fail(full)
+        if (unchecked < checkBytes) return Effect.void
+        unchecked = 0
+        return checkDisk
+      },
+      keep: Effect.suspend(() => {
+        if (usage.stored + size > userBytes) return Effect.fail(full)
+        usage.stored += size
+        save(user, usage)
+        return Effect.void
+      })
+    }
+  })
+
+  return { open, checkDisk }
+}

@@ -1,0 +1,224 @@
+/**
+ * The built-in processing core: another system played by us. It knows the service and the assistant backend only by the
+ * wires of CONTRACT 4 and 5, and keeps no state that outlives it: the service offers a lost run again.
+ */
+import { Cause, Effect, FiberMap, Option, Predicate, Redacted, Schedule, Schema, Stream } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { Ndjson } from "effect/encoding"
+import { HttpClient, HttpClientRequest, HttpClientResponse, HttpRouter, HttpServerResponse } from "effect/http"
+import { createHash, timingSafeEqual } from "node:crypto"
+import { Chat, Transcription, TurnLine } from "../../../domain/AssistantProtocol.ts"
+import { type CoreEvent, FailureCode, StartRun } from "../../../domain/CoreProtocol.ts"
+import type { JsonObject } from "../../../domain/OpaqueJson.ts"
+import { VoiceItem } from "../../../domain/TaskRequest.ts"
+import * as BoundedBody from "../BoundedBody.ts"
+import * as JsonCalls from "../HttpHelpers.ts"
+
+export interface CoreOptions {
+  readonly backendUrl: string
+  /** Sent with every event. */
+  readonly internalToken: Redacted.Redacted
+  /** Expected with every call; without one every call is refused. */
+  readonly token: Redacted.Redacted | undefined
+  /** The service's origin, to which alone events and their token are sent; undefined is any port of loopback. */
+  readonly eventsOrigin: string | undefined
+}
+
+/** A run failed, in the words of the wire; the message is safe to show. */
+class RunFailed extends Schema.TaggedError<RunFailed>()("RunFailed", {
+  code: FailureCode,
+  message: Schema.NullOr(Schema.String)
+}) {}
+
+const isLoopback = ({ hostname }: URL) => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
+
+/** Whether events of a run may go to `url`: whoever else receives them has the internal token. */
+const isEventsUrl = (url: string, origin: string | undefined) => {
+  const parsed = URL.parse(url)
+  return parsed !== null && /^https?:$/.test(parsed.protocol)
+    && (origin === undefined ? isLoopback(parsed) : parsed.origin === origin)
+}
+
+const digestOf = (text: string) => createHash("sha256").update(text).digest()
+
+const failed = (code: FailureCode, message: string | null = null) => new RunFailed({ code, message })
+
+/** How the assistant backend refused a chat or a turn. */
+const refused = (status: number) =>
+  failed(status === 404 ? "assistant_not_found" : status === 402 ? "payment_required" : "internal")
+
+/** Why there is no transcript. A missing recording does not make the assistant unavailable. */
+const unheard = (status: number) => {
+  if (status === 402) return failed("payment_required")
+  if (status === 404) return failed("internal", "Voice input is not in storage")
+  const problem = status === 501
+    ? "cannot be transcribed: no transcription service is configured"
+    : "could not be transcribed"
+  return failed("internal", `Voice input ${problem}`)
+}
+
+/** What a run goes on from: its chat, and what was heard in each voice item. */
+const RunState = Schema.Struct({
+  chat_id: Chat.fields.id,
+  transcriptions: Schema.Array(Schema.Struct({ id: Schema.String, text: Schema.String }))
+})
+type RunState = typeof RunState.Type
+
+const isVoice = Schema.is(VoiceItem)
+
+/** A turn that also tells what was heard. */
+const withTranscriptions = (turn: JsonObject, { transcriptions }: RunState): JsonObject => {
+  const { metadata } = turn
+  return transcriptions.length === 0
+    ? turn
+    : { ...turn, metadata: { ...(Predicate.isObject(metadata) ? metadata as JsonObject : {}), transcriptions } }
+}
+
+/** Voice becomes text before a turn is asked for (SPEC "Input items"). */
+const heard = (input: StartRun["input"], { transcriptions }: RunState) => {
+  const texts = new Map(transcriptions.map(({ id, text }) => [id, text]))
+  return input.map((item) => isVoice(item) ? { type: "text", text: texts.get(item.voice.id) ?? "" } : item)
+}
+
+type Unaddressed<Event> = Event extends unknown ? Omit<Event, "task_id" | "run_id" | "event_id"> : never
+
+const toEvent = (said: TurnLine, state: RunState): Unaddressed<CoreEvent> => {
+  const line = said.turn === undefined ? said : { ...said, turn: withTranscriptions(said.turn, state) }
+  switch (line.type) {
+    case "progress":
+    case "completed":
+      return line
+    case "tool_calls":
+      return { ...line, type: "interrupted", state }
+    case "failed":
+      return { ...line, code: line.code ?? "internal" }
+  }
+}
+
+const eventRetry = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")]).pipe(
+  Schedule.jittered
+)
+
+/** Bytes of one line of a turn. */
+const maxLineBytes = 64 * 1024 * 1024
+
+/** Bytes of the backend's answer to a call other than a turn. */
+const maxAnswerBytes = 1024 * 1024
+
+export const layer = ({ backendUrl, eventsOrigin, internalToken, token }: CoreOptions) =>
+  HttpRouter.use((router) =>
+    Effect.gen(function*() {
+      const http = yield* HttpClient.HttpClient
+      const random = yield* SecureRandom.SecureRandom
+      const runs = yield* FiberMap.make<string>()
+
+      /** Delivers one event, for as long as it takes. True when the service no longer wants the run. */
+      const send = Effect.fnUntraced(function*(run: StartRun, event: Unaddressed<CoreEvent>) {
+        const { events_url, run_id, task_id } = run
+        const request = HttpClientRequest.post(events_url).pipe(
+          HttpClientRequest.bearerToken(internalToken),
+          HttpClientRequest.bodyJsonUnsafe({ ...event, task_id, run_id, event_id: yield* random.uuidV4() })
+        )
+        return yield* http.execute(request).pipe(
+          // Only the status matters; the body is read so that the connection can be used again.
+          Effect.tap((response) => Effect.ignore(BoundedBody.readBytes(response, maxAnswerBytes))),
+          Effect.flatMap(HttpClientResponse.filterStatus((status) => status < 500 && status !== 429)),
+          Effect.timeout("10 seconds"),
+          Effect.retry(eventRetry),
+          Effect.tap(({ status }) =>
+            status === 401
+              ? Effect.logError(`${events_url} refuses this core: INTERNAL_TOKENS has to be the same here and there`)
+              : Effect.void
+          ),
+          Effect.map(({ status }) => status >= 400)
+        )
+      })
+
+      const call = (run: StartRun, path: string, body: object, refuse = refused) =>
+        HttpClientRequest.post(backendUrl + path).pipe(
+          HttpClientRequest.bearerToken(run.user_token),
+          HttpClientRequest.bodyJsonUnsafe(body),
+          http.execute,
+          Effect.mapError(() => failed("internal")),
+          Effect.filterOrFail(({ status }) => status >= 200 && status < 300, ({ status }) => refuse(status))
+        )
+
+      const begin = Effect.fnUntraced(function*(run: StartRun) {
+        if (run.resume !== null) return yield* Schema.decodeUnknownEffect(RunState)(run.resume.state)
+        const { assistant_id, image_generator_id, llm_model_id } = run
+        const response = yield* call(run, "/chats", { assistant_id, image_generator_id, llm_model_id })
+        return { chat_id: (yield* BoundedBody.readJson(response, Chat, maxAnswerBytes)).id, transcriptions: [] }
+      })
+
+      const transcribe = Effect.fnUntraced(function*(run: StartRun, id: string) {
+        const response = yield* call(run, "/transcriptions", { file: { id } }, unheard)
+        return { id, text: (yield* BoundedBody.readJson(response, Transcription, maxAnswerBytes)).text }
+      })
+
+      /** One run, from the chat to the last line of its turn; it ends early when the service no longer wants it. */
+      const process = Effect.fnUntraced(function*(run: StartRun) {
+        const begun = yield* begin(run)
+        if (yield* send(run, { type: "processing" })) return
+        const { client_tools, input, resume, turns } = run
+        const voices = resume === null ? input.filter(isVoice) : []
+        const transcriptions = yield* Effect.forEach(voices, ({ voice }) => transcribe(run, voice.id))
+        const state = resume === null ? { ...begun, transcriptions } : begun
+        const response = yield* call(run, `/chats/${state.chat_id}/turns`, {
+          input: heard(input, state),
+          turns,
+          client_tools,
+          ...(resume === null ? {} : { tool_results: resume.results })
+        })
+        const isOver = yield* response.stream.pipe(
+          Stream.pipeThroughChannel(Ndjson.decodeSchema(TurnLine)({ ignoreEmptyLines: true, maxLineBytes })),
+          // Of progress that the service is too slow for only the last is sent; the last line of all is never lost.
+          Stream.buffer({ capacity: 1, strategy: "sliding" }),
+          Stream.mapEffect((line) =>
+            Effect.map(send(run, toEvent(line, state)), (isUnwanted) => isUnwanted || line.type !== "progress")
+          ),
+          Stream.takeUntil((isLast) => isLast),
+          Stream.runLast
+        )
+        if (!Option.contains(isOver, true)) return yield* failed("internal")
+      })
+
+      const supervise = (run: StartRun) =>
+        process(run).pipe(
+          Effect.catchTag("RunFailed", ({ code, message }) => send(run, { type: "failed", code, message })),
+          Effect.catchCauseIf(
+            (cause) => !Cause.hasInterruptsOnly(cause),
+            (cause) =>
+              Effect.andThen(
+                Effect.logError("a run failed", cause),
+                send(run, { type: "failed", code: "internal", message: null })
+              )
+          ),
+          Effect.annotateLogs({ taskId: run.task_id, runId: run.run_id }),
+          Effect.asVoid
+        )
+
+      const start = Effect.gen(function*() {
+        const run = yield* JsonCalls.read(StartRun)
+        if (!isEventsUrl(run.events_url, eventsOrigin)) {
+          const message = "Must be a URL of the service, as the core knows it by PUBLIC_URL"
+          return JsonCalls.answer(422, { message, errors: { events_url: [message] } })
+        }
+        yield* FiberMap.run(runs, run.run_id, supervise(run), { onlyIfMissing: true })
+        return HttpServerResponse.empty({ status: 202 })
+      })
+
+      const stop = Effect.gen(function*() {
+        const { runId = "" } = yield* HttpRouter.params
+        const isRunning = yield* FiberMap.has(runs, runId)
+        yield* FiberMap.remove(runs, runId)
+        return HttpServerResponse.empty({ status: isRunning ? 202 : 404 })
+      })
+
+      const expected = token === undefined ? undefined : digestOf(Redacted.value(token))
+      const handler = JsonCalls.handler((given) =>
+        Effect.sync(() => expected !== undefined && timingSafeEqual(digestOf(given), expected) ? true : undefined)
+      )
+      yield* router.add("POST", "/runs", handler(() => start))
+      yield* router.add("POST", "/runs/:runId/stop", handler(() => stop))
+    })
+  )

@@ -1,0 +1,245 @@
+/**
+ * Assistants that need no model: deterministic, offline, and honest about it in `metadata.model`. Each is told apart by
+ * its `assistant_id`; the README lists them.
+ */
+import { Array as Arr, Effect, Predicate, Schema, Stream } from "effect"
+import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
+import type { JsonObject } from "../../../domain/OpaqueJson.ts"
+import { ClientTool, FileItem, TextItem } from "../../../domain/TaskRequest.ts"
+import { keepImage } from "../backend/AgentTools.ts"
+import * as Conversation from "../backend/Conversation.ts"
+import * as FileReader from "../backend/FileReader.ts"
+import type { FileStorage } from "../backend/FileStorage.ts"
+import * as Arithmetic from "./Arithmetic.ts"
+import * as PngImage from "./PngImage.ts"
+
+export const ids = {
+  rules: 1,
+  tools: 2,
+  slow: 3,
+  painter: 4,
+  insufficientBalance: 402,
+  notFound: 404,
+  crash: 500,
+  neverAccepts: 504
+} as const
+
+export type DemoAssistant = (request: CreateTurn, user: string) => Stream.Stream<TurnLine>
+
+/** Characters of a text or a file that are searched for sentences; every further one is ignored. */
+const charactersSearched = 100_000
+
+/** Characters of a file whose lines and words are counted. */
+const charactersCounted = 1_000_000
+
+/** Characters of the user's text in one argument of a tool call, and arguments of one call. */
+const argumentCharacters = 1000
+const maxArguments = 100
+
+/** Files of one task that are described. */
+const maxFiles = 20
+
+/** Characters of a conversation that one second of progress may repeat. */
+const progressCharacters = 1024 * 1024
+
+const isText = Schema.is(TextItem)
+const isFile = Schema.is(FileItem)
+const isClientTool = Schema.is(ClientTool)
+
+const textOf = ({ input }: CreateTurn): string => input.filter(isText).map(({ text }) => text).join("\n").trim()
+
+const newline = 10
+
+/** Whether a character separates words. */
+const isBlank = (code: number) =>
+  code <= 0x20 || code === 0xa0 || (code >= 0x2000 && code <= 0x200a) || code === 0x2028 || code === 0x2029
+  || code === 0x3000
+
+/** Lines, and words as a stand-in for a model's tokens; one pass without a list of them, for the text may have megabytes. */
+const measure = (text: string): { readonly lines: number; readonly words: number } => {
+  let lines = 1
+  let words = 0
+  let isInWord = false
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index)
+    if (code === newline) lines++
+    const isOfWord = !isBlank(code)
+    if (isOfWord && !isInWord) words++
+    isInWord = isOfWord
+  }
+  return { lines, words }
+}
+
+const wordsIn = (text: string): number => measure(text).words
+
+const turnOf = (model: string, request: CreateTurn, answer: string, finish_reason: string): Conversation.Turn => {
+  const [input_tokens, output_tokens] = [wordsIn(textOf(request)), wordsIn(answer)]
+  return {
+    output: answer === "" ? [] : [{ type: "text", text: answer }],
+    messages: [
+      ...Conversation.start(request),
+      ...(request.tool_results ?? []).map(Conversation.toMessage),
+      { role: "assistant", content: answer }
+    ],
+    metadata: {
+      model,
+      finish_reason,
+      usage: { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens }
+    }
+  }
+}
+
+const completed = (model: string, request: CreateTurn, answer: string): TurnLine => ({
+  type: "completed",
+  turn: turnOf(model, request, answer, "stop")
+})
+
+const help = [
+  "I am a demo assistant: rules, no model. Try",
+  "  2 * (3 + 4)                arithmetic",
+  "  echo some words            the words again",
+  "  summarize: <text>          its first and its most telling sentence",
+  "or send a file, and I tell its facts, or the passage that answers your question best."
+].join("\n")
+
+const sentencesOf = (text: string) =>
+  text.slice(0, charactersSearched).split(/(?<=[.!?])\s+|\n+/).map((sentence) => sentence.trim()).filter((sentence) =>
+    sentence !== ""
+  )
+
+const longWords = (text: string) => text.slice(0, charactersSearched).toLowerCase().match(/\p{L}{4,}/gu) ?? []
+
+/** Of the sentences the one that shares most long words with a text. */
+const closest = (sentences: ReadonlyArray<string>, text: string): string | undefined => {
+  const counts = Map.groupBy(longWords(text), (word) => word)
+  const weights = sentences.map((sentence) =>
+    longWords(sentence).reduce((sum, word) => sum + (counts.get(word)?.length ?? 0), 0)
+  )
+  return sentences[weights.indexOf(weights.reduce((most, weight) => Math.max(most, weight), 0))]
+}
+
+/** The first sentence, and of the others the most telling one. */
+const summarize = (text: string): string => {
+  const [first = "", ...others] = sentencesOf(text)
+  return [first, closest(others, text)].filter(Predicate.isNotUndefined).join(" ")
+}
+
+const answerText = (asked: string): string => {
+  const [, command, rest = ""] = /^(echo|summari[sz]e)\b:?\s*([\s\S]*)$/i.exec(asked) ?? []
+  if (command !== undefined) return command.toLowerCase() === "echo" ? rest : summarize(rest)
+  // The lookbehind lets only the first character of a run begin a match: without it the cost is quadratic.
+  const term = asked.replace(/^(what is|how much is|calculate)\b/i, "").replace(/(?<![?=\s])[?=\s]+$/, "")
+  return String(Arithmetic.evaluate(term) ?? help)
+}
+
+/** Tells a file's type, size, lines, words and digest; asked a question, the passage that is closest to it. */
+const describe = (storage: FileStorage, reader: FileReader.FileReader) =>
+  Effect.fnUntraced(
+    function*({ id, mime_type }: typeof FileItem.Type["file"], question: string, user: string) {
+      const file = yield* storage.find(id)
+      const content = Effect.map(reader.read(file, 0, charactersCounted, user), ({ text }) => text)
+      if (question !== "") return closest(sentencesOf(yield* content), question) ?? "is empty"
+      const facts = yield* Effect.match(content, {
+        onFailure: ({ message }) => message,
+        onSuccess: (text) => {
+          const { lines, words } = measure(text)
+          return `${lines} lines, ${words} words`
+        }
+      })
+      const digest = file.size > FileReader.limits.fileBytes
+        ? ""
+        : `, sha256 ${yield* storage.digest(file)}`
+      return `${mime_type}, ${file.size} bytes, ${facts}${digest}`
+    },
+    Effect.catch(({ message }) => Effect.succeed(message)),
+    (effect, { name }) => Effect.map(effect, (answer) => `${name}: ${answer}`)
+  )
+
+const rules = (storage: FileStorage, reader: FileReader.FileReader): DemoAssistant => {
+  const describeFile = describe(storage, reader)
+  return (request, user) => {
+    const asked = textOf(request)
+    const files = request.input.filter(isFile).slice(0, maxFiles)
+    const answers = files.length === 0
+      ? Effect.succeed([answerText(asked)])
+      : Effect.forEach(files, ({ file }) => describeFile(file, asked, user))
+    return Stream.fromEffect(Effect.map(answers, (all) => completed("demo-rules", request, all.join("\n\n"))))
+  }
+}
+
+/** Arguments of a tool: the user's own words for every text, and 1 for every number. */
+const argumentsFor = (parameters: JsonObject | null | undefined, asked: string): JsonObject =>
+  Object.fromEntries(
+    Object.entries(parameters?.["properties"] ?? {}).slice(0, maxArguments).flatMap(
+      ([name, property]): Array<[string, Schema.Json]> => {
+        const type = Predicate.hasProperty(property, "type") ? property.type : undefined
+        return type === "string" ? [[name, asked]] : type === "number" || type === "integer" ? [[name, 1]] : []
+      }
+    )
+  )
+
+/** Calls each client tool that the text names, or the first one; then tells what they answered. */
+const tools: DemoAssistant = (request) => {
+  const asked = textOf(request)
+  const offered = request.client_tools.filter(isClientTool)
+  const words = new Set(asked.slice(0, charactersSearched).match(/[A-Za-z0-9_-]+/g))
+  const named = offered.filter(({ name }) => words.has(name))
+  const calls = (named.length > 0 ? named : offered.slice(0, 1)).map(({ name, parameters }) => ({
+    id: `call_${name}`,
+    name,
+    arguments: argumentsFor(parameters, asked.slice(0, argumentCharacters))
+  }))
+  if (request.tool_results === undefined && Arr.isArrayNonEmpty(calls)) {
+    return Stream.make({ type: "tool_calls", tool_calls: calls, turn: turnOf("demo-tools", request, "", "tool_calls") })
+  }
+  const answers = request.tool_results?.map(({ is_error, output, tool_call_id }) =>
+    `${tool_call_id} ${is_error === true ? "failed with" : "answered"} ${JSON.stringify(output)}`
+  )
+  const answer = answers?.join("\n") ?? "No client_tools came with this task, so there is none to call."
+  return Stream.make(completed("demo-tools", request, answer))
+}
+
+/** Seconds between two notes of progress, which repeat the whole conversation: one for each started MiB of it. */
+const progressSeconds = (request: CreateTurn) =>
+  Math.ceil(JSON.stringify([request.turns, request.input]).length / progressCharacters)
+
+/** Counts the seconds that the text asks for (`take 30 seconds`, else 10), one progress note each. */
+const slow: DemoAssistant = (request) => {
+  const [found] = /\d{1,9}/.exec(textOf(request)) ?? []
+  const seconds = Math.max(1, Math.min(86_400, Number(found ?? 10)))
+  const step = progressSeconds(request)
+  return Stream.range(1, seconds).pipe(
+    Stream.mapEffect((done) => Effect.as(Effect.sleep("1 second"), done)),
+    Stream.filter((done) => done === seconds || done % step === 0),
+    Stream.map((done): TurnLine => {
+      const [type, finish] = done < seconds ? ["progress", "in_progress"] as const : ["completed", "stop"] as const
+      return { type, turn: turnOf("demo-slow", request, `${done} of ${seconds} seconds`, finish) }
+    })
+  )
+}
+
+/** Breaks off in the middle of its stream. */
+const crash: DemoAssistant = (request) =>
+  Stream.make({ type: "progress", turn: turnOf("demo-crash", request, "So far so", "in_progress") })
+
+/** Draws a picture from the text; the same text gives the same picture. */
+const painter = (storage: FileStorage): DemoAssistant => (request, user) => {
+  const asked = textOf(request)
+  const { output, ...turn } = turnOf("demo-painter", request, `Here is my idea of "${asked}".`, "stop")
+  return Stream.fromEffect(
+    keepImage(storage, user, "drawing", PngImage.draw(asked)).pipe(
+      Effect.map((image): TurnLine => ({ type: "completed", turn: { ...turn, output: [...output, image] } })),
+      Effect.catchTag("StorageFull", ({ message }) => Effect.succeed<TurnLine>({ type: "failed", message })),
+      Effect.orDie
+    )
+  )
+}
+
+export const make = (storage: FileStorage, reader: FileReader.FileReader) =>
+  new Map<number, DemoAssistant>([
+    [ids.rules, rules(storage, reader)],
+    [ids.tools, tools],
+    [ids.slow, slow],
+    [ids.painter, painter(storage)],
+    [ids.crash, crash]
+  ])

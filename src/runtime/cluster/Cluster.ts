@@ -1,0 +1,172 @@
+/**
+ * Ownership by the shards of Effect Cluster. Nodes find each other, detect failed nodes and assign the shards through
+ * the database. They exchange only health-check pings: all other information is in the rows, and `TaskNotifications`
+ * hurries its readers.
+ */
+import { NodeClusterSocket } from "@effect/platform-node"
+import type { PgClient } from "@effect/sql-pg"
+import {
+  Context,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  FiberHandle,
+  Latch,
+  Layer,
+  Option,
+  Schedule,
+  Scope,
+  Semaphore
+} from "effect"
+import {
+  MessageStorage,
+  RunnerAddress,
+  RunnerHealth,
+  Runners,
+  RunnerStorage,
+  ShardId,
+  Sharding,
+  ShardingConfig,
+  SocketRunner,
+  SqlRunnerStorage
+} from "effect/cluster"
+import { RpcSerialization } from "effect/rpc"
+import type { SqlClient } from "effect/sql"
+import * as TaskShard from "../../domain/TaskShard.ts"
+import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
+import * as Metrics from "../../services/telemetry/Metrics.ts"
+import { persistently } from "../../services/timing/Retry.ts"
+
+/** Where the other nodes reach this one. */
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/**
+ * The lease of a node. When it expires without a refresh, the database ends the node's session and releases its locks.
+ */
+const lease = Duration.seconds(4)
+
+const shardingConfig = (address: RunnerAddress.RunnerAddress) =>
+  ShardingConfig.layer({
+    runnerAddress: Option.some(address),
+    runnerListenAddress: Option.some(address),
+    shardsPerGroup: TaskShard.count,
+    shardLockExpiration: lease,
+    shardLockRefreshInterval: Duration.divideUnsafe(lease, 4),
+    refreshAssignmentsInterval: Duration.millis(250),
+    runnerHealthCheckInterval: Duration.seconds(1),
+    // We store no messages, but this is also the pause after a failure to acquire shards.
+    entityMessagePollInterval: Duration.millis(500)
+  })
+
+/**
+ * Releases locks faster than the original. No entity has to stop before its shard is released, so a leaving node
+ * releases all locks before it unregisters. Single shards are released one after another: each release takes two round
+ * trips on one session, and a release that takes longer than a second abandons the session with the locks of all other
+ * shards.
+ */
+const layerRunnerStorage = Layer.effect(
+  RunnerStorage.RunnerStorage,
+  Effect.map(RunnerStorage.RunnerStorage, (storage) => {
+    const oneByOne = Semaphore.makeUnsafe(1).withPermits(1)
+    return RunnerStorage.RunnerStorage.of({
+      ...storage,
+      release: (address, shardId) => oneByOne(storage.release(address, shardId)),
+      unregister: (address) => Effect.andThen(storage.releaseAll(address), storage.unregister(address))
+    })
+  })
+).pipe(Layer.provide(SqlRunnerStorage.layer))
+
+const layerSharding = (address: RunnerAddress.RunnerAddress) =>
+  SocketRunner.layer.pipe(
+    Layer.provide(NodeClusterSocket.layerSocketServer),
+    Layer.provide(RunnerHealth.layerPing.pipe(Layer.provide(Runners.layerRpc))),
+    Layer.provide(NodeClusterSocket.layerClientProtocol),
+    Layer.provide([MessageStorage.layerNoop, layerRunnerStorage, RpcSerialization.layerSchemaBinary()]),
+    Layer.provide(shardingConfig(address)),
+    Layer.fresh
+  )
+
+/** Sharding has no event for gained or lost shards, so we poll. */
+const pollInterval = Duration.millis(50)
+/** The longest that `drain` waits for the release of all shards. */
+const drainTimeout = Duration.seconds(3)
+
+const shardIds = Array.from({ length: TaskShard.count }, (_, shard) => ShardId.make("default", shard + 1))
+
+export const layer = ({ host, port }: Address) =>
+  Layer.effect(
+    TaskOwnership,
+    Effect.gen(function*() {
+      const address = RunnerAddress.make(host, port)
+      const services = yield* Effect.context<SqlClient.SqlClient | PgClient.PgClient>()
+      const changed = Latch.makeUnsafe()
+      let membership: { readonly scope: Scope.Closeable; readonly sharding: Sharding.Sharding["Service"] } | undefined
+      let mine: ReadonlyArray<TaskShard.TaskShard> = []
+      const isHeld = Array.from({ length: TaskShard.count }, () => false)
+
+      const poll = Effect.sync(() => {
+        const sharding = membership?.sharding
+        let hasChanged = false
+        for (const [shard, id] of shardIds.entries()) {
+          const held = sharding?.hasShardId(id) === true
+          if (held !== isHeld[shard]) Metrics.shardReassignments.add(1, held ? "gained" : "lost")
+          hasChanged ||= held !== isHeld[shard]
+          isHeld[shard] = held
+        }
+        if (!hasChanged) return
+        mine = [...isHeld.keys()].filter((shard) => isHeld[shard])
+        changed.openUnsafe()
+      })
+
+      // A release blocks while the database is away. The end of the session releases the locks too, so stop waiting.
+      const close = (of: Scope.Closeable) =>
+        Effect.flatMap(
+          Effect.forkDetach(Scope.close(of, Exit.void)),
+          (closed) => Effect.timeoutOption(Fiber.await(closed), drainTimeout)
+        )
+
+      const join = Effect.gen(function*() {
+        if (membership !== undefined) return
+        const ownScope = yield* Scope.make()
+        yield* Layer.buildWithScope(layerSharding(address), ownScope).pipe(
+          Effect.provideContext(services),
+          Effect.onExit((exit) => {
+            if (Exit.isFailure(exit)) return close(ownScope)
+            membership = { scope: ownScope, sharding: Context.get(exit.value, Sharding.Sharding) }
+            return Effect.void
+          })
+        )
+      })
+
+      const leave = Effect.uninterruptible(Effect.gen(function*() {
+        if (membership === undefined) return
+        const left = membership
+        membership = undefined
+        yield* poll
+        yield* close(left.scope)
+      }))
+
+      yield* Effect.addFinalizer(() => leave)
+      yield* join
+      yield* Effect.forkScoped(Effect.repeat(poll, Schedule.spaced(pollInterval)))
+
+      const changes = yield* FiberHandle.make<void, never>()
+      const mutex = Semaphore.makeUnsafe(1)
+      /** Runs one change at a time. A later change cancels an earlier one; a caller that disconnects cancels none. */
+      const change = (effect: Effect.Effect<void>) =>
+        Effect.asVoid(Effect.flatMap(FiberHandle.run(changes, mutex.withPermit(effect)), Fiber.await))
+
+      return TaskOwnership.of({
+        isMine: (id) => isHeld[TaskShard.of(id)] === true,
+        shards: () => mine,
+        changed: Effect.andThen(changed.await, changed.close),
+        leave: change(leave),
+        rejoin: change(Effect.andThen(leave, persistently(Effect.orDie(join)))),
+        hasLeft: () => membership === undefined
+      })
+    })
+  )

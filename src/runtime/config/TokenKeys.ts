@@ -1,0 +1,73 @@
+/** The operator's key for users' tokens, and the algorithms that its kind allows. */
+import { createPublicKey, createSecretKey, type KeyObject } from "node:crypto"
+import type { TokenRules } from "../../services/tokens/TokenVerifier.ts"
+
+export const names = ["JWT_SECRET", "JWT_PUBLIC_KEY", "JWT_JWKS_URL"] as const
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const rsa = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]
+const byCurve: Readonly<Record<string, string>> = { prime256v1: "ES256", secp384r1: "ES384", secp521r1: "ES512" }
+const asymmetric = [...rsa, ...Object.values(byCurve), "EdDSA", "Ed25519"]
+
+/** Shorter ones verify nothing (RFC 7518, 3.3). */
+const minRsaBits = 2048
+
+const algorithmsOf = (key: KeyObject): ReadonlyArray<string> => {
+  if ((key.asymmetricKeyDetails?.modulusLength ?? minRsaBits) < minRsaBits) {
+    throw new Error(`JWT_PUBLIC_KEY must have ${minRsaBits} bits or more`)
+  }
+  switch (key.asymmetricKeyType) {
+    case "rsa":
+      return rsa
+    case "rsa-pss":
+      return rsa.filter((name) => name.startsWith("PS"))
+    case "ed25519":
+      return ["EdDSA", "Ed25519"]
+    case "ec": {
+      const algorithm = byCurve[key.asymmetricKeyDetails?.namedCurve ?? ""]
+      if (algorithm !== undefined) return [algorithm]
+    }
+  }
+  throw new Error("JWT_PUBLIC_KEY is of a kind that no supported algorithm uses")
+}
+
+/** PEM, with its line breaks as they are or written `\n`, or a JWK. */
+const parsePublicKey = (text: string): KeyObject =>
+  text.trimStart().startsWith("{")
+    ? createPublicKey({ key: JSON.parse(text), format: "jwk" })
+    : createPublicKey(text.replaceAll("\\n", "\n"))
+
+const keyOf = (env: Environment, developmentSecret: string | undefined) => {
+  const given = names.filter((name) => env[name] !== undefined)
+  if (given.length > 1) throw new Error(`set only one of ${given.join(", ")}`)
+  const [name] = given
+  const value = name === undefined ? developmentSecret : env[name]
+  if (value === undefined) throw new Error(`set one of ${names.join(", ")}`)
+  switch (name) {
+    case "JWT_PUBLIC_KEY": {
+      const key = parsePublicKey(value)
+      return { key, allowed: algorithmsOf(key), algorithms: algorithmsOf(key) }
+    }
+    case "JWT_JWKS_URL":
+      return { key: new URL(value), allowed: asymmetric, algorithms: asymmetric }
+    default: {
+      const key = createSecretKey(value, "utf8")
+      if ((key.symmetricKeySize ?? 0) < 32) throw new Error("JWT_SECRET must have 32 bytes or more")
+      return { key, allowed: ["HS256", "HS384", "HS512"], algorithms: ["HS256"] }
+    }
+  }
+}
+
+export const rulesOf = (env: Environment, developmentSecret: string | undefined): TokenRules => {
+  const { algorithms, allowed, key } = keyOf(env, developmentSecret)
+  const pinned = env["JWT_ALGORITHMS"]?.split(",").map((name) => name.trim())
+  const wrong = pinned?.filter((name) => !allowed.includes(name)) ?? []
+  if (wrong.length > 0) throw new Error(`JWT_ALGORITHMS: ${wrong.join(", ")} does not fit the key`)
+  return {
+    key,
+    algorithms: pinned ?? algorithms,
+    issuer: env["JWT_ISSUER"],
+    audience: env["JWT_AUDIENCE"]
+  }
+}

@@ -1,0 +1,36 @@
+/** The thread of `BodyWorker`: decodes one body at a time. */
+import { Effect, Result } from "effect"
+import { Digest } from "effect/crypto"
+import * as v8 from "node:v8"
+import * as vm from "node:vm"
+import { parentPort } from "node:worker_threads"
+import { bodies } from "../../http/handlers/body/Bodies.ts"
+import { decodeBytes } from "../../http/handlers/body/JsonBody.ts"
+import type { Job, Outcome } from "./BodyWorker.ts"
+
+const decode = ({ bytes, name, operation }: Job): Promise<Outcome> =>
+  decodeBytes<unknown>(bodies[name], bytes, operation).pipe(
+    Effect.result,
+    Effect.map(Result.match({
+      onSuccess: (decoded): Outcome => ({ decoded }),
+      onFailure: ({ errors, message }): Outcome => ({ errors, message })
+    })),
+    Effect.provide(Digest.layerWebCrypto),
+    Effect.runPromise
+  )
+
+/** Bytes of a body. A collection takes some ten milliseconds. */
+const worthCollecting = 4 * 1024 * 1024
+
+v8.setFlagsFromString("--expose-gc")
+const collect = vm.runInNewContext("gc") as () => void
+
+parentPort?.on("message", (job: Job) => {
+  const size = job.bytes.length
+  void decode(job).then((outcome) => {
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+    parentPort?.postMessage(outcome)
+    // What one large body leaves behind would add to what the next one takes.
+    if (size > worthCollecting) setImmediate(collect)
+  })
+})

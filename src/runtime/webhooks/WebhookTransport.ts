@@ -1,0 +1,134 @@
+/**
+ * Posts webhooks over undici with HTTP/1.1 and verified TLS 1.2 or later. Connects only to the addresses that were resolved
+ * and checked. Follows no redirects, does not retry, adds no headers, does not decompress, and bounds the response size.
+ */
+import { Pool } from "@effect/platform-node/Undici"
+import { Duration, Effect, Layer } from "effect"
+import { isIP } from "node:net"
+import { unescape } from "node:querystring"
+import * as Limits from "../../domain/Limits.ts"
+import type { AttemptError } from "../../domain/Webhook.ts"
+import { Settings } from "../../services/timing/Settings.ts"
+import { NoAnswer, WebhookSender } from "../../services/webhooks/WebhookSender.ts"
+import { exchange } from "../node/UndiciExchange.ts"
+import type { Resolver } from "./WebhookResolver.ts"
+
+/** Milliseconds for which an idle connection is kept. Short, because targets close idle connections too. */
+const keepAlive = 2000
+
+/** Milliseconds in which the response body must end after the status has arrived; then the connection is closed. */
+const bodyTimeout = 1000
+
+/** Maximum number of connections of one pool, including those whose response body has not ended. */
+const connections = 64
+
+type Headers = Readonly<Record<string, string>>
+
+/** Basic authentication from the credentials in a URL. */
+const credentialsOf = ({ password, username }: URL): Headers => {
+  if (username === "" && password === "") return {}
+  const credentials = Buffer.from(`${unescape(username)}:${unescape(password)}`)
+  return { authorization: `Basic ${credentials.toString("base64")}` }
+}
+
+const codeOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return ""
+  if (error instanceof AggregateError) return codeOf(error.errors[0])
+  return "code" in error && typeof error.code === "string" ? error.code : codeOf(error.cause)
+}
+
+const classify = (error: unknown): AttemptError => {
+  const code = codeOf(error)
+  if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT") return "timed_out"
+  const isBroken = error instanceof Error && error.name === "HTTPParserError"
+  if (isBroken || /^UND_ERR_(HEADERS_OVERFLOW|RES_CONTENT_LENGTH_MISMATCH)/.test(code)) return "broken_answer"
+  if (/CERT|TLS|SSL|SIGNATURE|^EPROTO$/.test(code)) return "tls_failed"
+  return "connection_failed"
+}
+
+/** The connections to one origin at one set of addresses. */
+interface PooledTarget {
+  readonly pool: Pool
+  inFlight: number
+}
+
+/** `authority` is a CA certificate in PEM. When given, no other is trusted. */
+export const layer = (resolver: Resolver, authority?: string) =>
+  Layer.effect(
+    WebhookSender,
+    Effect.gen(function*() {
+      const { webhookTimeout } = yield* Settings
+      const targets = new Map<string, PooledTarget>()
+      yield* Effect.addFinalizer(() =>
+        Effect.promise(() => Promise.all([...targets.values()].map(({ pool }) => pool.destroy())))
+      )
+
+      const makePool = (origin: string, addresses: ReadonlyArray<string>) =>
+        new Pool(origin, {
+          allowH2: false,
+          connections,
+          pipelining: 1,
+          keepAliveTimeout: keepAlive,
+          keepAliveMaxTimeout: keepAlive,
+          maxHeaderSize: Limits.webhookAnswerBytes,
+          // The caller's timeout covers the whole attempt.
+          headersTimeout: 0,
+          bodyTimeout: 0,
+          connect: {
+            timeout: Duration.toMillis(webhookTimeout),
+            minVersion: "TLSv1.2",
+            ...(authority === undefined ? {} : { ca: authority }),
+            autoSelectFamily: true,
+            lookup: (_, __, callback) =>
+              callback(null, addresses.map((address) => ({ address, family: isIP(address) })))
+          }
+        })
+
+      const acquire = (key: string, origin: string, addresses: ReadonlyArray<string>): PooledTarget => {
+        const target = targets.get(key) ?? { pool: makePool(origin, addresses), inFlight: 0 }
+        targets.set(key, target)
+        target.inFlight += 1
+        return target
+      }
+
+      const release = (key: string, target: PooledTarget) => {
+        target.inFlight -= 1
+        if (target.inFlight > 0) return
+        setTimeout(() => {
+          if (target.inFlight > 0 || targets.get(key) !== target) return
+          targets.delete(key)
+          void target.pool.destroy()
+        }, keepAlive).unref()
+      }
+
+      const dispatch = (key: string, url: URL, addresses: ReadonlyArray<string>, headers: Headers, body: Uint8Array) =>
+        Effect.callback<number, NoAnswer>((resume) => {
+          const target = acquire(key, url.origin, addresses)
+          const request = { path: url.pathname + url.search, method: "POST", headers, body } as const
+          let timer: NodeJS.Timeout | undefined
+          const abort = exchange(target.pool, request, Limits.webhookAnswerBytes, {
+            onHead: (status) => {
+              // The status alone decides the outcome. The body is read only so that the connection can be reused.
+              resume(Effect.succeed(status))
+              timer = setTimeout(() => abort("the response did not end"), bodyTimeout)
+            },
+            onEnd: (error) => {
+              clearTimeout(timer)
+              release(key, target)
+              // Has no effect when the status has arrived.
+              resume(Effect.fail(new NoAnswer({ error: error === undefined ? "broken_answer" : classify(error) })))
+            }
+          })
+          return Effect.sync(() => abort("interrupted"))
+        })
+
+      return WebhookSender.of({
+        post: Effect.fnUntraced(function*(address, headers, body) {
+          const url = new URL(address)
+          const addresses = yield* resolver.resolve(url.hostname)
+          const key = [url.origin, ...addresses.toSorted()].join(" ")
+          return yield* dispatch(key, url, addresses, { ...credentialsOf(url), ...headers }, body)
+        })
+      })
+    })
+  )

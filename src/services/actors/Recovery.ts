@@ -1,0 +1,257 @@
+/**
+ * Offers runs to the core again after their node went away, so that a run which takes nodes down cannot hold them down.
+ * Every batch is on trial: it is stored before the offer, and passes when the event loop has gone on turning for a while
+ * after it. What was on trial when a node went away is suspected: it is offered last, in ever smaller parts, and a run that
+ * took nodes down while it was alone fails.
+ */
+import { Duration, Effect, Fiber, Latch, type Scope } from "effect"
+import { SecureRandom } from "effect/crypto"
+import type { RunId, TaskHead, TaskId } from "../../domain/Task.ts"
+import { now, plus, Timestamp, until } from "../../domain/Timestamp.ts"
+import { type LostTrial, RecoveryTrials } from "../store/RecoveryTrials.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import { persistently } from "../timing/Retry.ts"
+
+/** Runs of the first batch; each batch that follows has twice as many, up to the second number. */
+const firstBatch = 64
+const largestBatch = 1024
+/** A batch that was lost is tried again in so many parts: after two losses every suspect is alone. */
+const parts = 32
+
+/** How long the node has to stay responsive after an offer; twice as long for each node that the run has lost. */
+const shortestTrial = Duration.millis(500)
+const longestTrial = Duration.seconds(32)
+/** Between two batches, so that recovery never waits long for its trials. */
+const pace = Duration.millis(750)
+/** For the core to answer a batch; runs that it has not answered by then are offered again beside the next ones. */
+const answerTimeout = Duration.seconds(10)
+
+/** No suspect is tried before the node has lived for so long: one that is restarted again and again blames no run. */
+const quietTime = Duration.seconds(5)
+/** A node that goes away later than this after a trial is no loss of the run. */
+const stableTime = Duration.minutes(2)
+/** Nodes that a run may lose while it is alone on trial. One may be a coincidence. */
+const fatalLosses = 2
+
+/** Stored in place of 1 when a run that was alone has not struck at once. */
+const unproven = 2
+
+/** Task ids in one log line. */
+const loggedTasks = 10
+
+const trialTime = (losses: number) => Duration.min(Duration.times(shortestTrial, 2 ** losses), longestTrial)
+
+/** Ends when the event loop has turned several times. One timer would also fire after a block as long as itself. */
+const stayResponsive = (duration: Duration.Duration) =>
+  Effect.repeat(Effect.sleep(Duration.divideUnsafe(duration, 2)), { times: 1 })
+
+const runIds = (heads: ReadonlyArray<TaskHead>) => heads.map(({ runId }) => runId)
+const byRunId = (trials: ReadonlyArray<LostTrial>) => new Map(trials.map((trial) => [trial.runId, trial]))
+const mostLosses = (trials: ReadonlyArray<LostTrial | undefined>) =>
+  trials.reduce((most, trial) => Math.max(most, trial?.losses ?? 0), 0)
+
+/** Those that were alone first, to be tried before another suspect is on the node; then the smallest parts. */
+const bySuspicion = (one: LostTrial, other: LostTrial) =>
+  other.lossesAlone - one.lossesAlone || one.together - other.together
+
+interface Options {
+  /** Whether the run still has to be offered, by this node. */
+  readonly isWanted: (head: TaskHead) => boolean
+  /** Offers the run; ends when the core has answered once, or cannot. */
+  readonly offer: (head: TaskHead) => Effect.Effect<void>
+  readonly fail: (head: TaskHead) => Effect.Effect<void>
+}
+
+export interface Recovery {
+  /** Has the run offered in its turn. */
+  readonly add: (head: TaskHead) => void
+  /** Forgets runs of tasks that are another node's now. */
+  readonly release: (isMine: (id: TaskId) => boolean) => Effect.Effect<void>
+}
+
+export const make = Effect.fnUntraced(function*(
+  { fail, isWanted, offer }: Options
+): Effect.fn.Return<Recovery, never, RecoveryTrials | SecureRandom.SecureRandom | Scope.Scope> {
+  const trials = yield* RecoveryTrials
+  const scope = yield* Effect.scope
+  const node = yield* (yield* SecureRandom.SecureRandom).uuidV4()
+  const waiting = new Map<RunId, TaskHead>()
+  /** With the nodes that the run had lost when it was found. */
+  const suspects = new Map<RunId, { readonly head: TaskHead; readonly losses: number }>()
+  const onTrial = new Set<RunId>()
+  /** The trials of this node that are in the store. */
+  const stored = new Map<RunId, TaskId>()
+  const hasWaiting = Latch.makeUnsafe()
+  const hasSuspects = Latch.makeUnsafe()
+  let batch = firstBatch
+  let isRecovering = false
+  let quietAt = Timestamp.make(0)
+
+  const add = (head: TaskHead) => {
+    waiting.set(head.runId, head)
+    hasWaiting.openUnsafe()
+  }
+
+  const endTrials = (runs: ReadonlyArray<RunId>) =>
+    Effect.suspend(() => {
+      for (const runId of runs) stored.delete(runId)
+      return runs.length === 0 ? Effect.void : trials.end(node, runs)
+    })
+
+  /** Puts runs on trial and offers them. */
+  const begin = Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>) {
+    // A run that was alone is not any more.
+    const company = onTrial.size === 1 ? [...onTrial] : []
+    for (const { runId, uuid } of heads) {
+      onTrial.add(runId)
+      stored.set(runId, uuid)
+    }
+    yield* persistently(trials.begin(node, [...new Set([...company, ...runIds(heads)])], onTrial.size))
+    yield* Effect.timeoutOption(
+      Effect.forEach(heads, offer, { concurrency: "unbounded", discard: true }),
+      answerTimeout
+    )
+  })
+
+  const pass = Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>, losses: number) {
+    const half = Duration.divideUnsafe(trialTime(losses), 2)
+    yield* stayResponsive(half)
+    // It did not strike at once. A node that goes away from now on makes it suspected still, but is no proof.
+    if (onTrial.size === 1) yield* persistently(trials.begin(node, runIds(heads), unproven))
+    yield* stayResponsive(half)
+    for (const { runId } of heads) onTrial.delete(runId)
+    yield* persistently(trials.pass(runIds(heads)))
+    const endLater = Effect.suspend(() => persistently(endTrials(runIds(heads).filter((run) => !onTrial.has(run)))))
+    yield* Effect.forkIn(Effect.delay(endLater, stableTime), scope)
+  })
+
+  const suspect = Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>, lost: ReadonlyMap<RunId, LostTrial>) {
+    if (heads.length === 0) return
+    for (const head of heads) suspects.set(head.runId, { head, losses: lost.get(head.runId)?.losses ?? 0 })
+    hasSuspects.openUnsafe()
+    quietAt = plus(yield* now, quietTime)
+    const names = heads.slice(0, loggedTasks).map(({ uuid }) => uuid).join(", ")
+    const more = heads.length > loggedTasks ? ` and ${heads.length - loggedTasks} more` : ""
+    yield* Effect.logWarning(
+      `a node went away soon after these tasks were offered; they are tried last: ${names}${more}`
+    )
+  })
+
+  /** Pending runs first, since their acceptance deadline is near; then the newest run last and alone, as it is the likeliest. */
+  const takeBatch = (): ReadonlyArray<TaskHead> => {
+    const all = [...waiting.values()]
+    const pending = all.filter(({ status }) => status === "pending")
+    const newest = all.reduce<RunId | undefined>(
+      (latest, { runId }) => latest === undefined || runId > latest ? runId : latest,
+      undefined
+    )
+    const eligible = pending.length > 0 ? pending : all.length > 1 ? all.filter(({ runId }) => runId !== newest) : all
+    const heads = eligible.slice(0, batch)
+    for (const { runId } of heads) waiting.delete(runId)
+    return heads.filter(isWanted)
+  }
+
+  const recover = Effect.gen(function*() {
+    if (waiting.size === 0) {
+      batch = firstBatch
+      hasWaiting.closeUnsafe()
+    }
+    yield* hasWaiting.await
+    isRecovering = true
+    const heads = takeBatch()
+    if (heads.length === 0) return
+    const lost = byRunId(yield* persistently(trials.lost(node, runIds(heads))))
+    const isSuspect = ({ runId }: TaskHead) => (lost.get(runId)?.together ?? 0) > 0
+    yield* suspect(heads.filter(isSuspect), lost)
+    const others = heads.filter((head) => !isSuspect(head))
+    if (others.length === 0) return
+    yield* begin(others)
+    const passing = yield* Effect.forkIn(pass(others, mostLosses(others.map(({ runId }) => lost.get(runId)))), scope)
+    yield* Effect.timeoutOption(Fiber.await(passing), pace)
+    batch = Math.min(2 * batch, largestBatch)
+  }).pipe(Effect.ensuring(Effect.sync(() => {
+    isRecovering = false
+  })))
+
+  /** Until all else has passed, and the node has lived for a while. */
+  const untilQuiet = Effect.gen(function*() {
+    yield* Effect.sleep(yield* until(quietAt))
+    return quietAt > (yield* now) || onTrial.size > 0 || waiting.size > 0 || isRecovering
+  }).pipe(
+    Effect.tap((isBusy) => isBusy ? Effect.sleep(pace) : Effect.void),
+    Effect.repeat({ while: (isBusy) => isBusy })
+  )
+
+  /** True when a node that had begun one of the trials has not gone away: it has gone on with it, or ended it, since. */
+  const review = Effect.fnUntraced(function*(lost: ReadonlyMap<RunId, LostTrial>) {
+    let hasChanged = false
+    for (const [runId, { head, losses }] of suspects) {
+      const trial = lost.get(runId)
+      if (isWanted(head) && trial?.losses === losses && trial.together > 0) continue
+      suspects.delete(runId)
+      if (!isWanted(head)) continue
+      hasChanged = true
+      if (trial === undefined || trial.together === 0) add(head)
+      else yield* suspect([head], lost)
+    }
+    return hasChanged
+  })
+
+  const retrySuspects = Effect.gen(function*() {
+    if (suspects.size === 0) hasSuspects.closeUnsafe()
+    yield* hasSuspects.await
+    yield* untilQuiet
+    const lost = byRunId(yield* persistently(trials.lost(node, [...suspects.keys()])))
+    if (yield* review(lost)) return
+    const found = [...suspects.keys()].flatMap((runId) => lost.get(runId) ?? []).toSorted(bySuspicion)
+    const guilty = found.find(({ lossesAlone, together }) => together === 1 && lossesAlone >= fatalLosses)
+    const first = guilty ?? found[0]
+    if (first === undefined) return
+    const part = found.slice(0, Math.max(1, Math.floor(first.together / parts)))
+    const heads = (guilty === undefined ? part : [guilty]).flatMap(({ runId }) => suspects.get(runId)?.head ?? [])
+    if (guilty !== undefined) {
+      yield* Effect.forEach(heads, convict, { discard: true })
+    } else {
+      if (heads.length === 1) yield* about(heads[0], Effect.logWarning("a suspected task is tried alone"))
+      yield* begin(heads)
+      yield* pass(heads, mostLosses(part))
+    }
+    for (const { runId } of heads) suspects.delete(runId)
+  })
+
+  const about = (head: TaskHead | undefined, log: Effect.Effect<void>) =>
+    Effect.annotateLogs(log, { taskId: head?.uuid ?? "" })
+
+  const convict = (head: TaskHead) =>
+    Effect.andThen(
+      about(head, Effect.logError(`the task fails: ${fatalLosses} nodes went away while it was tried alone`)),
+      fail(head)
+    )
+
+  const forever = (step: Effect.Effect<void>) =>
+    step.pipe(
+      Effect.catchCause((cause) =>
+        Effect.andThen(Effect.logWarning("a step of the recovery did not finish", cause), Effect.sleep(pace))
+      ),
+      Effect.forever,
+      Effect.forkScoped
+    )
+
+  yield* Metrics.suspectedTasks.observe(() => suspects.size)
+  // A node that is stopped in order leaves no suspects. Its fibers end before this does.
+  yield* Effect.addFinalizer(() =>
+    Effect.suspend(() => endTrials([...stored.keys()])).pipe(Effect.timeout("2 seconds"), Effect.ignoreCause)
+  )
+  yield* forever(recover)
+  yield* forever(retrySuspects)
+
+  return {
+    add,
+    release: (isMine) =>
+      Effect.suspend(() => {
+        const gone = [...stored].flatMap(([runId, uuid]) => isMine(uuid) ? [] : [runId])
+        for (const runId of gone) onTrial.delete(runId)
+        return persistently(endTrials(gone))
+      })
+  }
+})

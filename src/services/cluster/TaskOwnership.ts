@@ -1,0 +1,40 @@
+/**
+ * Decides which tasks this node runs. Ownership is an optimisation, not a lock: for a moment two nodes, or none, may
+ * consider themselves the owner of a task. The guard of each statement and the sweep make both cases harmless.
+ */
+import { Context, Effect, Layer } from "effect"
+import type { TaskId } from "../../domain/Task.ts"
+import type { TaskShard } from "../../domain/TaskShard.ts"
+
+export class TaskOwnership extends Context.Service<TaskOwnership, {
+  readonly isMine: (id: TaskId) => boolean
+  /** The shards of this node; undefined in a single process. */
+  readonly shards: () => ReadonlyArray<TaskShard> | undefined
+  /** Completes when shards were gained or lost since the last await. It supports a single waiter. */
+  readonly changed: Effect.Effect<void>
+  /** Drains the node: it releases all shards to the other nodes and acquires no more. */
+  readonly leave: Effect.Effect<void>
+  /**
+   * Undrains the node, or leaves and rejoins if it was not drained. Shards are reassigned. A later call cancels this
+   * one.
+   */
+  readonly rejoin: Effect.Effect<void>
+  readonly hasLeft: () => boolean
+}>()("async-task-service/services/cluster/TaskOwnership") {
+  /** A single process, which owns every task. */
+  static readonly layerAlone = Layer.sync(TaskOwnership, () => {
+    let hasLeft = false
+    const setLeft = (left: boolean) =>
+      Effect.sync(() => {
+        hasLeft = left
+      })
+    return TaskOwnership.of({
+      isMine: () => true,
+      shards: () => undefined,
+      changed: Effect.never,
+      leave: setLeft(true),
+      rejoin: setLeft(false),
+      hasLeft: () => hasLeft
+    })
+  })
+}

@@ -1,0 +1,139 @@
+/** The service's half of the wire to the processing core (CONTRACT 4). */
+import { Cause, Context, DateTime, Deferred, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../../domain/DispatchRetry.ts"
+import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import type { Principal } from "../../domain/Principal.ts"
+import type { RunId, TaskId } from "../../domain/Task.ts"
+import { format, type Timestamp } from "../../domain/Timestamp.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import * as Tracing from "../telemetry/Tracing.ts"
+import * as Utf8 from "../Utf8.ts"
+import { CoreTransport } from "./CoreTransport.ts"
+
+export interface Run {
+  readonly taskId: TaskId
+  readonly runId: RunId
+  readonly principal: Principal
+  readonly userToken: Redacted.Redacted
+  readonly deadline: Timestamp
+  /** The `RunRequest`, encoded. */
+  readonly request: OpaqueJson
+  readonly resume: { readonly state: OpaqueJson | null; readonly results: OpaqueJson } | null
+}
+
+export interface CoreAddress {
+  /** Without a trailing slash. */
+  readonly url: string
+  readonly token: Redacted.Redacted | undefined
+  /** Where the core reports its events. */
+  readonly eventsUrl: string
+}
+
+/** `StartRun`, written around texts that are JSON already. */
+const encode = (run: Run, eventsUrl: string): string => {
+  const resume = run.resume === null
+    ? "null"
+    : `{"state":${run.resume.state ?? "null"},"results":${run.resume.results}}`
+  const own = JSON.stringify({
+    task_id: run.taskId,
+    run_id: run.runId,
+    user: { sub: run.principal.sub },
+    user_token: Redacted.value(run.userToken),
+    deadline_at: format(run.deadline),
+    events_url: eventsUrl
+  })
+  return `${own.slice(0, -1)},"resume":${resume},${run.request.slice(1)}`
+}
+
+/** `Retry-After` in its two forms, seconds and HTTP date. */
+const delayOf = (value: string | undefined) =>
+  Effect.map(DateTime.now, (now) => {
+    if (value === undefined) return null
+    if (/^\d{1,6}$/.test(value)) return Duration.seconds(Number(value))
+    return Option.match(DateTime.make(value), {
+      onNone: () => null,
+      onSome: (moment) => Duration.millis(Math.max(0, moment.epochMilliseconds - now.epochMilliseconds))
+    })
+  })
+
+type CallError = CoreUnavailable | CoreRefused
+
+/** What came of a call; undefined when nobody waited for it. */
+const outcomeOf = (exit: Exit.Exit<void, CallError>): string | undefined => {
+  if (Exit.isSuccess(exit)) return "accepted"
+  const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
+  return error && (error._tag === "CoreRefused" ? "refused" : "unavailable")
+}
+
+/** Measures a call, in a span of its own where someone traces. */
+const observed = (operation: "start" | "stop", runId: RunId, call: Effect.Effect<void, CallError>) => {
+  const measured = Metrics.timed(call, (seconds, exit) => {
+    const outcome = outcomeOf(exit)
+    if (outcome !== undefined) Metrics.coreCalls.record(seconds, operation, outcome)
+  })
+  return Tracing.withSpan(measured, `core ${operation}`, () => ({ kind: "client", attributes: { "run.id": runId } }))
+}
+
+export class CoreClient extends Context.Service<CoreClient, {
+  /** Offers a run to the core. Idempotent by its `run_id`, so it may be repeated. */
+  readonly start: (run: Run) => Effect.Effect<void, CallError>
+  /** Tells the core that a run is no longer wanted. */
+  readonly stop: (runId: RunId, reason: string) => Effect.Effect<void, CallError>
+}>()("async-task-service/services/core/CoreClient") {
+  static readonly layer = (address: CoreAddress) =>
+    Layer.effect(
+      CoreClient,
+      Effect.gen(function*() {
+        const transport = yield* CoreTransport
+        const headers: Record<string, string> = address.token === undefined
+          ? {}
+          : { authorization: `Bearer ${Redacted.value(address.token)}` }
+
+        /** `body` is made when it is sent, and its text is not kept beside its bytes. */
+        const post = (path: string, body: () => string) =>
+          Effect.flatMap(
+            Effect.flatMap(Effect.suspend(() => Utf8.encode(body())), (bytes) =>
+              Effect.flatMap(
+                Tracing.propagate(headers),
+                (traced) => transport.post(address.url + path, traced, bytes)
+              )),
+            ({ retryAfter, status }): Effect.Effect<void, CallError> => {
+              if (status >= 200 && status < 300) return Effect.void
+              if (!isRetryableStatus(status)) return Effect.fail(new CoreRefused({ status }))
+              return Effect.flatMap(
+                delayOf(retryAfter),
+                (delay) => Effect.fail(new CoreUnavailable({ reason: `status ${status}`, retryAfter: delay }))
+              )
+            }
+          )
+
+        /** A stop that overtook its start would be answered 404, and the run would go on. */
+        const starting = new Map<RunId, Deferred.Deferred<void>>()
+        const start = (run: Run) =>
+          Effect.suspend(() => {
+            const answered = Deferred.makeUnsafe<void>()
+            starting.set(run.runId, answered)
+            return Effect.ensuring(
+              observed("start", run.runId, post("/runs", () => encode(run, address.eventsUrl))),
+              Effect.sync(() => {
+                if (starting.get(run.runId) === answered) starting.delete(run.runId)
+                Deferred.doneUnsafe(answered, Effect.void)
+              })
+            )
+          })
+
+        const stop = Effect.fnUntraced(function*(runId: RunId, reason: string) {
+          const answered = starting.get(runId)
+          if (answered !== undefined) yield* Deferred.await(answered)
+          const call = Effect.catchIf(
+            post(`/runs/${runId}/stop`, () => JSON.stringify({ reason })),
+            (error) => error._tag === "CoreRefused" && error.status === 404,
+            () => Effect.void
+          )
+          yield* observed("stop", runId, call)
+        })
+
+        return CoreClient.of({ start, stop })
+      })
+    )
+}

@@ -1,0 +1,60 @@
+/**
+ * Sends stop requests to the core from an outbox. The statement that ends a run inserts one; it is retried until
+ * delivered.
+ */
+import { Context, Duration, Effect, Latch, Layer } from "effect"
+import { stopDelay } from "../../domain/DispatchRetry.ts"
+import { now, plus } from "../../domain/Timestamp.ts"
+import { type OwedStop, TaskRepository } from "../store/TaskRepository.ts"
+import { logFault } from "../timing/Retry.ts"
+import { Settings } from "../timing/Settings.ts"
+import { CoreClient } from "./CoreClient.ts"
+
+const batch = 64
+/** A claimed stop can be claimed again after this time, in case its node died. */
+const lease = Duration.seconds(30)
+
+export class CoreStops extends Context.Service<CoreStops, {
+  /** Claims pending stops now instead of at the next interval. */
+  readonly wake: Effect.Effect<void>
+}>()("async-task-service/services/core/CoreStops") {
+  static readonly layer = Layer.effect(
+    CoreStops,
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const core = yield* CoreClient
+      const { sweepInterval } = yield* Settings
+      const awake = yield* Latch.make()
+
+      const deliver = (stop: OwedStop) =>
+        core.stop(stop.runId, stop.reason).pipe(
+          Effect.matchEffect({
+            onSuccess: () => repository.settleStop(stop.runId),
+            onFailure: (error) =>
+              Effect.logDebug("a stop request did not reach the core", error).pipe(
+                Effect.andThen(now),
+                Effect.flatMap((at) => repository.postponeStop(stop.runId, plus(at, stopDelay(stop.attempt))))
+              )
+          }),
+          Effect.annotateLogs({ taskId: stop.taskId, runId: stop.runId })
+        )
+
+      const deliverDue = Effect.gen(function*() {
+        const stops = yield* repository.claimStops(yield* now, lease, batch)
+        yield* Effect.forEach(stops, deliver, { concurrency: 16, discard: true })
+        return stops.length
+      }).pipe(
+        Effect.repeat({ while: (found) => found === batch }),
+        Effect.catchCause(logFault("stop requests could not be claimed"))
+      )
+
+      const pass = Effect.gen(function*() {
+        yield* awake.close
+        yield* deliverDue
+        yield* Effect.timeoutOption(awake.await, sweepInterval)
+      })
+      yield* Effect.forkScoped(Effect.forever(pass))
+      return CoreStops.of({ wake: Effect.asVoid(awake.open) })
+    })
+  )
+}

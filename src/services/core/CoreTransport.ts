@@ -1,0 +1,38 @@
+/** One POST to the core, as `CoreClient` needs it. One timeout covers the whole call. */
+import { Context, Duration, Effect, Layer } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+import { CoreUnavailable } from "../../domain/DispatchRetry.ts"
+
+export interface CoreAnswer {
+  readonly status: number
+  /** The `Retry-After` header. */
+  readonly retryAfter: string | undefined
+}
+
+export const callTimeout = Duration.seconds(10)
+
+export class CoreTransport extends Context.Service<CoreTransport, {
+  readonly post: (
+    url: string,
+    headers: Readonly<Record<string, string>>,
+    /** JSON. */
+    body: Uint8Array
+  ) => Effect.Effect<CoreAnswer, CoreUnavailable>
+}>()("async-task-service/services/core/CoreTransport") {
+  /** Over any `HttpClient`, for the built-in core in the same process. */
+  static readonly layerHttpClient = Layer.effect(
+    CoreTransport,
+    Effect.map(HttpClient.HttpClient, (http) => ({
+      post: (url, headers, body) =>
+        HttpClientRequest.post(url).pipe(
+          HttpClientRequest.setHeaders(headers),
+          HttpClientRequest.bodyUint8Array(body, "application/json"),
+          http.execute,
+          Effect.tap((response) => response.text),
+          Effect.map(({ headers, status }) => ({ status, retryAfter: headers["retry-after"] })),
+          Effect.timeout(callTimeout),
+          Effect.mapError(({ _tag }) => new CoreUnavailable({ reason: _tag, retryAfter: null }))
+        )
+    }))
+  )
+}

@@ -1,0 +1,40 @@
+/**
+ * Deletes expired rows: terminal tasks after the retention period with all that belongs to them, idempotency keys, and
+ * revocations of expired tokens. Batches are small, so that no delete holds its locks for long.
+ */
+import { Duration, Effect, Layer, Schedule } from "effect"
+import { now, plus } from "../../domain/Timestamp.ts"
+import { RevocationRepository } from "../store/RevocationRepository.ts"
+import { TaskRepository } from "../store/TaskRepository.ts"
+import { Intervals } from "../timing/Intervals.ts"
+import { logFault } from "../timing/Retry.ts"
+import { Settings } from "../timing/Settings.ts"
+
+const batch = 200
+
+/** The interval between passes: a tenth of the retention period, between 1 s and `maximum`. */
+const intervalOf = (retention: Duration.Duration, maximum: Duration.Duration) =>
+  Duration.clamp(Duration.divideUnsafe(retention, 10), { minimum: Duration.seconds(1), maximum })
+
+export const layer = Layer.effectDiscard(
+  Effect.gen(function*() {
+    const repository = yield* TaskRepository
+    const revocations = yield* RevocationRepository
+    const { retention } = yield* Settings
+
+    const whileFull = (deletion: Effect.Effect<number>) =>
+      Effect.repeat(deletion, { while: (deleted) => deleted === batch })
+    const deleteExpiredKeys = Effect.flatMap(now, (at) => repository.forgetClaims(at, batch))
+    const deleteExpiredRevocations = Effect.flatMap(now, (at) => revocations.forget(at, batch))
+    const deleteEnded = Effect.flatMap(
+      now,
+      (at) => repository.deleteEnded(plus(at, Duration.negate(retention)), batch)
+    )
+    yield* Effect.forEach([deleteExpiredKeys, deleteExpiredRevocations, deleteEnded], whileFull, { discard: true })
+      .pipe(
+        Effect.catchCause(logFault("expired rows could not be deleted")),
+        Effect.repeat(Schedule.spaced(intervalOf(retention, (yield* Intervals).retention))),
+        Effect.forkScoped
+      )
+  })
+)

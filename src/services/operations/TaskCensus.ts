@@ -1,0 +1,42 @@
+/**
+ * Gauges of the live tasks in the database and of the most overdue deadline. A refresh queries the database at most
+ * once in 30 s, however many callers there are.
+ */
+import { Context, Duration, Effect, Layer, Schedule } from "effect"
+import { activeStatuses } from "../../domain/Task.ts"
+import { now } from "../../domain/Timestamp.ts"
+import { TaskRepository } from "../store/TaskRepository.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+
+const interval = Duration.seconds(30)
+const timeout = Duration.seconds(5)
+
+export class TaskCensus extends Context.Service<TaskCensus, {
+  /** Updates the gauges if they are older than 30 s. They keep their values when the database does not respond. */
+  readonly refresh: Effect.Effect<void>
+}>()("async-task-service/services/operations/TaskCensus") {
+  static readonly layer = Layer.effect(
+    TaskCensus,
+    Effect.gen(function*() {
+      const repository = yield* TaskRepository
+      const take = Effect.gen(function*() {
+        const { counts, nextDeadline } = yield* repository.liveStanding
+        for (const status of activeStatuses) Metrics.liveTasks.set(counts[status], status)
+        const overdue = nextDeadline === null ? 0 : Math.max(0, (yield* now) - nextDeadline)
+        Metrics.deadlineOverdue.set(overdue / 1_000_000)
+      }).pipe(
+        Effect.timeout(timeout),
+        Effect.catchCause((cause) => Effect.logDebug("live tasks could not be counted", cause))
+      )
+      return TaskCensus.of({ refresh: yield* Effect.cachedWithTTL(take, interval) })
+    })
+  )
+
+  /** Refreshes periodically for OTLP, which never scrapes. */
+  static readonly layerRepeated = Layer.effectDiscard(
+    Effect.flatMap(
+      TaskCensus,
+      ({ refresh }) => Effect.forkScoped(Effect.repeat(refresh, Schedule.spaced(Duration.times(interval, 1.1))))
+    )
+  ).pipe(Layer.provide(TaskCensus.layer))
+}

@@ -1,0 +1,127 @@
+/**
+ * Group commit for creates: those that wait at the same moment share one statement, so that a busy node spends one
+ * round trip and one WAL flush on many of them. A single create is sent immediately.
+ */
+import { PgTypes } from "@effect/sql-pg"
+import { type Cause, Effect, Exit, identity, Queue, Result } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import * as Limits from "../../domain/Limits.ts"
+import type { TaskId } from "../../domain/Task.ts"
+import { plus, type Timestamp } from "../../domain/Timestamp.ts"
+import * as Utf8 from "../Utf8.ts"
+import type { IdempotencyClaim, NewTask } from "./TaskRepository.ts"
+
+/** Statements in flight: one is planned and flushed while the next batch gathers. */
+const concurrency = 2
+
+const maxBatch = 64
+
+/** Bytes. A larger request gets its own statement, so that batches stay small. */
+const largeRequest = 65_536
+
+interface Outcome {
+  readonly outcome: "created" | "replayed" | "key_reused" | "too_many_active_tasks"
+  readonly task_uuid: TaskId
+}
+
+interface Insert {
+  /** `task.request` as UTF-8. */
+  readonly request: Uint8Array
+  readonly task: NewTask
+  readonly maxActive: number
+  readonly claim: IdempotencyClaim | undefined
+}
+
+interface Waiting extends Insert {
+  readonly answer: (outcome: Effect.Effect<Outcome, SqlError.SqlError>) => void
+}
+
+const { bytea, float8, int4, text, uuid } = PgTypes.OID
+const moment = (bound: string) => `to_timestamp(${bound})`
+const seconds = (moment: Timestamp | null) => moment === null ? null : moment / 1_000_000
+
+/** The parameters of `create_task`, in its order; moments as seconds, exact to the microsecond. */
+const parameters: ReadonlyArray<{
+  readonly oid: number
+  readonly of: (insert: Insert) => string | number | Uint8Array | null
+  /** Which SQL makes the argument of what is bound. */
+  readonly as?: (bound: string) => string
+}> = [
+  { oid: uuid, of: ({ task }) => task.uuid },
+  { oid: text, of: ({ task }) => task.principal.sub },
+  { oid: uuid, of: ({ task }) => task.runId },
+  { oid: text, of: ({ task }) => task.callbackUrl },
+  { oid: int4, of: ({ task }) => task.maxExecutionTime },
+  { oid: float8, of: ({ task }) => seconds(task.createdAt), as: moment },
+  { oid: float8, of: ({ task }) => seconds(task.deadline), as: moment },
+  { oid: float8, of: ({ task }) => seconds(task.acceptanceDeadline), as: moment },
+  { oid: text, of: ({ task }) => task.principal.tokenId },
+  { oid: float8, of: ({ task }) => task.principal.issuedAt, as: moment },
+  { oid: bytea, of: ({ request }) => request, as: (bound) => `convert_from(${bound}, 'UTF8')` },
+  { oid: text, of: ({ task }) => task.userToken },
+  { oid: text, of: ({ task }) => task.callbackSecret },
+  { oid: int4, of: ({ maxActive }) => maxActive },
+  { oid: text, of: ({ claim }) => claim?.key ?? null },
+  { oid: text, of: ({ claim }) => claim?.fingerprint ?? null },
+  {
+    oid: float8,
+    of: ({ claim, task }) => claim === undefined ? null : seconds(plus(task.createdAt, Limits.idempotencyKeyTtl)),
+    as: moment
+  }
+]
+
+const values = parameters.map(({ as = identity }, index) => as(`p${index}`))
+/** The large one is bound last: the driver would copy it whenever another one had to find room behind it. */
+const bound = parameters.map((parameter, index) => ({ ...parameter, name: `p${index}` })).toSorted((one, other) =>
+  Number(one.oid === bytea) - Number(other.oid === bytea)
+)
+const statement = `SELECT created.* FROM unnest(${bound.map((_, index) => `$${index + 1}`).join(", ")})
+  AS insert (${bound.map(({ name }) => name).join(", ")}), create_task(${values.join(", ")}) AS created`
+
+const bind = (inserts: ReadonlyArray<Insert>) =>
+  bound.map(({ of, oid }) => Result.getOrThrow(PgTypes.array(inserts.map(of), oid)))
+
+/**
+ * A fault of the store fails every row of the batch. Any other fault is that of one row: the rows are retried singly.
+ */
+const isFaultOfStore = (cause: Cause.Cause<SqlError.SqlError>) =>
+  cause.reasons.every((reason) => reason._tag === "Fail" && reason.error.isRetryable)
+
+const isLarge = ({ request }: Insert) => request.length > largeRequest
+
+/** Every statement locks users in the same order, so that two statements never deadlock. */
+const bySub = (one: Insert, other: Insert) => one.task.principal.sub < other.task.principal.sub ? -1 : 1
+
+/** Returns a function that inserts one task as part of a batch and returns its outcome. */
+export const make = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const waiting = yield* Queue.unbounded<Waiting>()
+
+  const run = Effect.fnUntraced(function*(inserts: ReadonlyArray<Waiting>): Effect.fn.Return<void> {
+    const exit = yield* Effect.exit(
+      Effect.suspend(() => sql.unsafe<Outcome>(statement, bind(inserts)))
+    )
+    if (Exit.isSuccess(exit)) {
+      inserts.forEach(({ answer }, index) => answer(Effect.succeed(exit.value[index]!)))
+    } else if (inserts.length === 1 || isFaultOfStore(exit.cause)) {
+      for (const { answer } of inserts) answer(Effect.failCause(exit.cause))
+    } else {
+      yield* Effect.forEach(inserts, (insert) => run([insert]), { discard: true })
+    }
+  })
+
+  const gather = Effect.fnUntraced(function*() {
+    const gathered = yield* Queue.takeBetween(waiting, 1, maxBatch)
+    const small = gathered.filter((insert) => !isLarge(insert))
+    if (small.length > 0) yield* run(small.toSorted(bySub))
+    yield* Effect.forEach(gathered.filter(isLarge), (insert) => run([insert]), { discard: true })
+  })
+  yield* Effect.replicateEffect(Effect.forkScoped(Effect.forever(gather())), concurrency)
+
+  return Effect.fnUntraced(function*(insert: Omit<Insert, "request">) {
+    const request = yield* Utf8.encode(insert.task.request)
+    return yield* Effect.callback<Outcome, SqlError.SqlError>((resume) => {
+      Queue.offerUnsafe(waiting, { ...insert, request, answer: resume })
+    })
+  })
+})

@@ -1,0 +1,37 @@
+/** Any store of tasks, with every change that it commits counted, and told to the trace that it belongs to. */
+import { Effect, Layer } from "effect"
+import type { TaskEventTag, TaskStatus } from "../../domain/Task.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import * as TaskTraces from "../telemetry/TaskTraces.ts"
+import { TaskRepository } from "./TaskRepository.ts"
+
+const count = (event: TaskEventTag | "Created", status: TaskStatus) => Metrics.transitions.add(1, event, status)
+
+const measured = (repository: TaskRepository["Service"]): TaskRepository["Service"] => ({
+  ...repository,
+  create: (task, maxActive, claim) =>
+    Effect.tap(repository.create(task, maxActive, claim), ({ isReplay, taskId }) => {
+      if (isReplay) return Effect.void
+      count("Created", "pending")
+      return TaskTraces.begin(taskId)
+    }),
+  commit: (uuid, event, at, fence, claim) =>
+    Effect.tap(repository.commit(uuid, event, at, fence, claim), (outcome) => {
+      if (outcome._tag !== "Applied") return TaskTraces.join(uuid)
+      const { head } = outcome
+      count(event._tag, head.status)
+      // A leg that a client's results begin is told in that request's trace.
+      if (event._tag === "ToolResultsSubmitted") {
+        return Effect.andThen(TaskTraces.join(uuid), TaskTraces.begin(uuid))
+      }
+      return TaskTraces.join(uuid)
+    }),
+  cancelInterrupted: (sub, at) =>
+    Effect.tap(
+      repository.cancelInterrupted(sub, at),
+      (heads) => Effect.sync(() => Metrics.transitions.add(heads.length, "Canceled", "canceled"))
+    )
+})
+
+export const layer = <E, R>(store: Layer.Layer<TaskRepository, E, R>): Layer.Layer<TaskRepository, E, R> =>
+  Layer.effect(TaskRepository, Effect.map(TaskRepository, measured)).pipe(Layer.provide(store))

@@ -1,0 +1,91 @@
+/**
+ * Carries `TaskNotifications` between the nodes of one database by NOTIFY. Nodes announce themselves on the same
+ * channel, so that a single node sends nothing for a change. Lost notifications are repaired from the rows: by
+ * `TaskWatch` for waiting requests, by `TaskSweeper` for the tasks of this node.
+ */
+import { PgPool } from "@effect/sql-pg"
+import { Clock, Deferred, Duration, Effect, Layer, Queue, Schedule, Schema } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { TaskId } from "../../domain/Task.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import { persistently } from "../timing/Retry.ts"
+import { TaskNotifications } from "./TaskNotifications.ts"
+
+const channel = "async_task_service"
+
+/** Task ids in one payload, which holds at most 8,000 bytes; an id with its separator takes 37. */
+const maxBatch = 200
+const maxOutgoing = 10_000
+
+const announceInterval = Duration.seconds(5)
+/** Milliseconds of silence after which a node counts as gone. */
+const maxSilence = 15_000
+const reconnect = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("1 second")])
+/** The longest that the start of the node waits for the channel. */
+const startTimeout = Duration.seconds(5)
+
+/** `hello` announces a new node and requests a `here` from the others. `here` and `changed` get no response. */
+type Kind = "hello" | "here" | "changed"
+
+const isTaskId = Schema.is(TaskId)
+
+export const layer = Layer.effectDiscard(
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    const pool = yield* PgPool.PgPool
+    const notifications = yield* TaskNotifications
+    const random = yield* SecureRandom.SecureRandom
+    const self = yield* random.uuidV4()
+    /** Other nodes, with the moment of the last message from each, in milliseconds. */
+    const nodes = new Map<string, number>()
+    const outgoing = yield* Queue.sliding<TaskId>(maxOutgoing)
+
+    const send = (kind: Kind, uuids: Iterable<TaskId> = []) =>
+      sql`SELECT pg_notify(${channel}, ${[kind, self, ...uuids].join(" ")})`
+
+    const receive = Effect.fnUntraced(function*(payload: string) {
+      const [kind, node, ...uuids] = payload.split(" ")
+      if (node === undefined || node === self) return
+      nodes.set(node, yield* Clock.currentTimeMillis)
+      if (kind === "hello") {
+        // The sender did not know about us, so it may have skipped us: rescan.
+        yield* notifications.missed.open
+        yield* send("here")
+      }
+      Metrics.clusterNotifications.add(uuids.length, "received")
+      yield* Effect.forEach(uuids.filter(isTaskId), notifications.hear, { discard: true })
+    })
+
+    const listening = yield* Deferred.make<void>()
+    const listen = Effect.scoped(Effect.gen(function*() {
+      const received = yield* Effect.flatMap(pool.reserve, (session) => session.listen(channel))
+      yield* send("hello")
+      yield* Deferred.succeed(listening, undefined)
+      yield* notifications.missed.open
+      return yield* Effect.forever(Effect.flatMap(Queue.take(received), ({ payload }) => receive(payload)))
+    }))
+    const logFailure = Effect.catchCause((cause) =>
+      Effect.logDebug("a notification to the other nodes could not be sent", cause)
+    )
+
+    const announce = Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      for (const [node, seenAt] of nodes) if (now - seenAt > maxSilence) nodes.delete(node)
+      yield* send("here")
+    })
+    const pass = Effect.flatMap(Queue.takeBetween(outgoing, 1, maxBatch), (uuids) => {
+      const changed = new Set(uuids)
+      Metrics.clusterNotifications.add(changed.size, "sent")
+      return persistently(Effect.orDie(send("changed", changed)))
+    })
+
+    yield* notifications.relay((uuid) => {
+      if (nodes.size > 0) Queue.offerUnsafe(outgoing, uuid)
+    })
+    yield* Effect.forkScoped(Effect.retry(listen, reconnect))
+    yield* Effect.forkScoped(Effect.repeat(logFailure(announce), Schedule.spaced(announceInterval)))
+    yield* Effect.forkScoped(Effect.forever(logFailure(pass)))
+    yield* Effect.timeoutOption(Deferred.await(listening), startTimeout)
+  })
+)

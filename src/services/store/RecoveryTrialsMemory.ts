@@ -1,0 +1,53 @@
+/** The store of trials in memory: for tests under TestClock. */
+import { Effect, Layer } from "effect"
+import type { RunId } from "../../domain/Task.ts"
+import { RecoveryTrials } from "./RecoveryTrials.ts"
+
+interface Row {
+  readonly node: string
+  readonly together: number
+  readonly losses: number
+  readonly lossesAlone: number
+}
+
+/** The losses of a trial, if the node that began it is lost. */
+const lossesOf = ({ losses, lossesAlone, together }: Row) => ({
+  losses: losses + 1,
+  lossesAlone: lossesAlone + (together === 1 ? 1 : 0)
+})
+
+export const layer = Layer.sync(RecoveryTrials, () => {
+  const rows = new Map<RunId, Row>()
+  return RecoveryTrials.of({
+    lost: (node, runs) =>
+      Effect.sync(() =>
+        runs.flatMap((runId) => {
+          const row = rows.get(runId)
+          return row === undefined || row.node === node ? [] : [{ runId, together: row.together, ...lossesOf(row) }]
+        })
+      ),
+    begin: (node, runs, together) =>
+      Effect.sync(() => {
+        for (const runId of runs) {
+          const row = rows.get(runId)
+          const { losses, lossesAlone } = row === undefined
+            ? { losses: 0, lossesAlone: 0 }
+            : row.node === node
+            ? row
+            : lossesOf(row)
+          rows.set(runId, { node, together, losses, lossesAlone })
+        }
+      }),
+    pass: (runs) =>
+      Effect.sync(() => {
+        for (const runId of runs) {
+          const row = rows.get(runId)
+          if (row !== undefined) rows.set(runId, { ...row, together: 0, lossesAlone: 0 })
+        }
+      }),
+    end: (node, runs) =>
+      Effect.sync(() => {
+        for (const runId of runs) if (rows.get(runId)?.node === node) rows.delete(runId)
+      })
+  })
+})

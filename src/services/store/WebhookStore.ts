@@ -1,0 +1,90 @@
+/**
+ * The store of webhook deliveries: the outbox of pending deliveries and the log of their attempts. `TaskRepository`
+ * inserts a delivery in the statement that commits the change, so neither exists without the other. An attempt is
+ * counted when it is claimed, before it is sent. The first success deletes the encrypted secret; until then a failed
+ * delivery can be sent again without it.
+ */
+import { Context, type Duration, type Effect, type Option } from "effect"
+import type { TaskId } from "../../domain/Task.ts"
+import type { Timestamp } from "../../domain/Timestamp.ts"
+import type { AttemptError, Delivery, DeliveryKey, DeliveryState } from "../../domain/Webhook.ts"
+
+export interface ClaimRequest {
+  readonly at: Timestamp
+  readonly limit: number
+  /** How many deliveries may be claimed per origin. */
+  readonly permits: ReadonlyMap<string, number>
+  /** How many may be claimed for each origin that is not in `permits`. */
+  readonly permitsOfOthers: number
+  /**
+   * By the attempt's number, from 1: the time after which a claimed attempt counts as lost and may be claimed again.
+   */
+  readonly leases: ReadonlyArray<Duration.Duration>
+}
+
+export interface ClaimedDelivery extends DeliveryKey {
+  readonly url: string
+  readonly origin: string
+  /** This attempt's number, from 1. */
+  readonly attempt: number
+  readonly isLast: boolean
+  /** The moment from which this attempt could have begun. */
+  readonly dueAt: Timestamp
+  /** Whether the previous attempt was lost: its node stopped before it knew the outcome. */
+  readonly isAfterLost: boolean
+  /** Encrypted; null when the client gave none. */
+  readonly secret: string | null
+  /** The bytes to send, as text; null when they are large, and have to be read with `body` before sending. */
+  readonly body: string | null
+}
+
+export interface AttemptOutcome extends DeliveryKey {
+  readonly attempt: number
+  readonly endedAt: Timestamp
+  /** Milliseconds. */
+  readonly duration: number
+  readonly responseStatus: number | null
+  /** Null means delivered. */
+  readonly error: AttemptError | null
+  readonly nextAttemptAt: Timestamp | null
+}
+
+/**
+ * `needs_secret`: the delivery succeeded, which deleted its secret, so it cannot be signed unless the secret is given.
+ * `exhausted` and `too_many`: the user has reached a limit, of attempts of this delivery or of redeliveries at a time.
+ */
+export type Redelivery = "enqueued" | "unknown" | "needs_secret" | "exhausted" | "too_many"
+
+export interface DeliveryFilter {
+  readonly origin?: string | undefined
+  readonly state?: DeliveryState | undefined
+  /** Both bounds apply to the moment of the change that the delivery reports. */
+  readonly since?: Timestamp | undefined
+  readonly before?: Timestamp | undefined
+  readonly limit: number
+}
+
+export class WebhookStore extends Context.Service<WebhookStore, {
+  /** Claims deliveries that are due, and counts the attempt of each. */
+  readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<ClaimedDelivery>>
+  readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<string>>
+  readonly recordOutcomes: (outcomes: ReadonlyArray<AttemptOutcome>) => Effect.Effect<void>
+  readonly get: (key: DeliveryKey) => Effect.Effect<Option.Option<Delivery>>
+  /** The newest `Limits.listedDeliveries`, oldest first. */
+  readonly ofTask: (taskId: TaskId) => Effect.Effect<ReadonlyArray<Delivery>>
+  /** Newest first. */
+  readonly find: (filter: DeliveryFilter) => Effect.Effect<ReadonlyArray<Delivery>>
+  /**
+   * Schedules one more attempt, due immediately. For a pending delivery it moves the next attempt forward instead, and
+   * while an attempt is in flight it changes nothing. `secret` (encrypted) replaces one that a success deleted. The
+   * request of a user counts against the user's limits; `sub` is null for an operator, who has none.
+   */
+  readonly redeliver: (
+    key: DeliveryKey,
+    at: Timestamp,
+    secret: string | null,
+    sub: string | null
+  ) => Effect.Effect<Redelivery>
+  /** Does the same for failed deliveries that match, oldest first; returns their number. */
+  readonly redeliverFailed: (filter: DeliveryFilter, at: Timestamp) => Effect.Effect<number>
+}>()("async-task-service/services/store/WebhookStore") {}

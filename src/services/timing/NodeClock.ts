@@ -1,0 +1,126 @@
+/**
+ * The node's time: the machine's monotonic clock, moved by an offset to the database's clock. The machine's wall clock
+ * gives the first offset, until the database is asked, and is compared with afterwards, but never followed.
+ */
+import { Clock, Context, Effect, Layer, type Scope } from "effect"
+import {
+  combine,
+  constant,
+  type Course,
+  offsetAt,
+  type Sample,
+  steer,
+  uncertaintyAt
+} from "../../domain/ClockOffset.ts"
+
+/** The machine's clocks, in milliseconds. */
+export interface MachineClocks {
+  /** From an origin of its own. It may stand still while the machine is suspended. */
+  readonly monotonic: () => number
+  /** Since the Unix epoch. */
+  readonly wall: () => number
+}
+
+const machineClock = Clock.Clock.defaultValue()
+
+export const machineClocks: MachineClocks = {
+  monotonic: () => performance.now(),
+  wall: () => machineClock.currentTimeMillisUnsafe()
+}
+
+/** Milliseconds. */
+export interface Standing {
+  /** The machine's wall clock less the database's. */
+  readonly wallOffset: number
+  /** The most that the node's time may be off; without a sample it is infinite. */
+  readonly uncertainty: number
+  /** Since the last sample that was used; without one it is infinite. */
+  readonly sampleAge: number
+}
+
+/** Milliseconds by which a node's time may be off. */
+const maxUncertainty = 1000
+
+/** Why a node whose clock is so should not work; null when it may. */
+export const problemOf = ({ sampleAge, uncertainty }: Standing): string | null => {
+  if (uncertainty <= maxUncertainty) return null
+  return sampleAge === Infinity
+    ? "the database's clock was never read"
+    : `may be ${(uncertainty / 1000).toFixed(1)} s off the database's, which was last read ${
+      Math.round(sampleAge / 1000)
+    } s ago`
+}
+
+const makeClock = (timeOf: (local: number) => number, { monotonic }: MachineClocks): Clock.Clock => {
+  const currentTimeMillisUnsafe = () => Math.floor(timeOf(monotonic()))
+  const currentTimeNanosUnsafe = () => BigInt(Math.floor(timeOf(monotonic()) * 1000)) * 1000n
+  return {
+    currentTimeMillisUnsafe,
+    currentTimeMillis: Effect.sync(currentTimeMillisUnsafe),
+    currentTimeNanosUnsafe,
+    currentTimeNanos: Effect.sync(currentTimeNanosUnsafe),
+    monotonicTimeNanosUnsafe: () => machineClock.monotonicTimeNanosUnsafe(),
+    monotonicTimeNanos: machineClock.monotonicTimeNanos,
+    sleep: (duration) => machineClock.sleep(duration)
+  }
+}
+
+export const make = (machine: MachineClocks) => {
+  let course: Course = constant(machine.wall() - machine.monotonic())
+  let known: Sample | undefined
+  let latest = 0
+  const listeners = new Set<() => void>()
+
+  const timeOf = (local: number) => {
+    const time = local + offsetAt(course, local)
+    // Arithmetic on a slope is not exact.
+    if (time > latest) latest = time
+    return latest
+  }
+
+  const follow = (sample: Sample): number => {
+    const before = known
+    known = before === undefined ? sample : combine(before, sample)
+    if (known === before) return 0
+    // Nothing has been done yet by the time that the wall clock gave.
+    const { course: next, step } = before === undefined
+      ? { course: constant(known.offset), step: 0 }
+      : steer(course, known.offset, machine.monotonic())
+    course = next
+    if (before === undefined || step < 0) latest = 0
+    if (step !== 0) { for (const listener of listeners) listener() }
+    return step
+  }
+
+  return {
+    clock: makeClock(timeOf, machine),
+    machine,
+    /** Takes a sample of the database's clock into account; returns by how much the node's time was stepped. */
+    follow,
+    standing: (): Standing => {
+      const local = machine.monotonic()
+      const wallOffset = machine.wall() - timeOf(local)
+      if (known === undefined) return { wallOffset, uncertainty: Infinity, sampleAge: Infinity }
+      const leftToSlew = Math.abs(course.to - offsetAt(course, local))
+      return { wallOffset, uncertainty: uncertaintyAt(known, local) + leftToSlew, sampleAge: local - known.at }
+    },
+    /** Calls `listener` after every step, for whatever sleeps until a moment. */
+    onStep: (listener: () => void): Effect.Effect<void, never, Scope.Scope> =>
+      Effect.acquireRelease(
+        Effect.sync(() => void listeners.add(listener)),
+        () => Effect.sync(() => void listeners.delete(listener))
+      )
+  }
+}
+
+/** It is optional for services: under TestClock there is none. */
+export class NodeClock extends Context.Service<NodeClock, ReturnType<typeof make>>()(
+  "async-task-service/services/timing/NodeClock"
+) {
+  /** With it, the `Clock` of all that is built on it. */
+  static readonly layer = (machine: MachineClocks = machineClocks): Layer.Layer<NodeClock> =>
+    Layer.unwrap(Effect.sync(() => {
+      const made = make(machine)
+      return Layer.merge(Layer.succeed(NodeClock, made), Layer.succeed(Clock.Clock, made.clock))
+    }))
+}

@@ -1,0 +1,150 @@
+/**
+ * The keys of a JWKS URL, refreshed every minute, so that a withdrawn key ends within a minute while the URL answers. While
+ * it does not, known keys serve for a day. Looking for an unknown key costs one request per cooldown, whoever asks.
+ */
+import { Clock, Duration, Effect, Fiber, Predicate, Result, Schema, Stream } from "effect"
+import { HttpClient, HttpClientResponse } from "effect/http"
+import * as jose from "jose"
+import * as BoundedText from "../limits/BoundedText.ts"
+
+/** The key of the token may exist, but cannot be looked up now. */
+export class TokenKeysUnavailable extends Schema.TaggedError<TokenKeysUnavailable>()("TokenKeysUnavailable", {}) {}
+
+export type Key = jose.CryptoKey | jose.KeyObject | Uint8Array
+
+export interface TokenKeys {
+  /** The keys that may have signed a token with this header; none when its key does not exist. */
+  readonly find: (header: jose.JWSHeaderParameters) => Effect.Effect<ReadonlyArray<Key>, TokenKeysUnavailable>
+  /** A number that changes when tokens verified before have to be verified again: the keys changed or are too old. */
+  readonly generation: Effect.Effect<number>
+}
+
+const refreshInterval = Duration.minutes(1)
+/** After a request that failed. */
+const retryInterval = Duration.seconds(10)
+/** Milliseconds. */
+const staleAfter = 86_400_000
+/** Milliseconds between requests that an unknown key may cause. */
+const cooldown = 30_000
+/** For the whole answer. */
+const timeout = Duration.seconds(5)
+
+/** Parsing this many bytes of the most expensive JSON takes less than 30 ms. */
+const maxBytes = 512 * 1024
+const maxKeys = 100
+/** Characters of one key as JSON, certificates included. */
+const maxKeyLength = 16_384
+/** Characters in base64url of 8192 bits, and of 64: a token would be slow to verify with a longer RSA key. */
+const maxModulusLength = 1366
+const maxExponentLength = 11
+
+type KeySet = ReturnType<typeof jose.createLocalJWKSet>
+
+interface Known {
+  readonly keys: KeySet
+  readonly text: string
+  readonly fetchedAt: number
+  readonly generation: number
+}
+
+/** The set is not one, or has too many keys. */
+class UnusableKeySet extends Schema.TaggedError<UnusableKeySet>()("UnusableKeySet", { message: Schema.String }) {}
+
+const fits = (part: unknown, maxLength: number) => !Predicate.isString(part) || part.length <= maxLength
+
+const isUsable = (key: unknown) =>
+  Predicate.isObject(key) && JSON.stringify(key).length <= maxKeyLength &&
+  fits(key["n"], maxModulusLength) && fits(key["e"], maxExponentLength)
+
+/** The usable keys of a set; a key that is broken or too large does not take the others with it. */
+const parse = (text: string): Result.Result<{ readonly keys: Array<jose.JWK> }, UnusableKeySet> => {
+  const body: unknown = Result.getOrUndefined(Result.try(() => JSON.parse(text)))
+  const keys: unknown = Predicate.isObject(body) ? body["keys"] : undefined
+  if (!Array.isArray(keys)) return Result.fail(new UnusableKeySet({ message: "The answer is not a JWKS" }))
+  if (keys.length > maxKeys) return Result.fail(new UnusableKeySet({ message: `It has more than ${maxKeys} keys` }))
+  return Result.succeed({ keys: keys.filter(isUsable) })
+}
+
+/** Several when the header does not tell them apart. */
+const matching = (keys: KeySet, header: jose.JWSHeaderParameters): Effect.Effect<ReadonlyArray<Key>> =>
+  Effect.tryPromise(() => keys(header)).pipe(
+    Effect.map((key) => [key]),
+    Effect.catch(({ cause }) =>
+      cause instanceof jose.errors.JWKSMultipleMatchingKeys
+        ? Effect.orDie(Stream.runCollect(Stream.fromAsyncIterable(cause, () => cause)))
+        : Effect.succeed([])
+    )
+  )
+
+export const make = Effect.fnUntraced(function*(url: string) {
+  const http = yield* HttpClient.HttpClient
+  const scope = yield* Effect.scope
+  let known: Known | undefined
+  let fetching: Fiber.Fiber<boolean> | undefined
+  let lookedUpAt = Number.NEGATIVE_INFINITY
+
+  const fetchKeys = HttpClient.withScope(http).get(url).pipe(
+    Effect.flatMap(HttpClientResponse.filterStatusOk),
+    Effect.flatMap((response) => BoundedText.read(response, maxBytes)),
+    Effect.flatMap((text) => Effect.fromResult(parse(text))),
+    Effect.timeout(timeout),
+    Effect.scoped
+  )
+
+  /** Returns whether the URL answered with a set. */
+  const refresh = Effect.gen(function*() {
+    const fetchedAt = yield* Clock.currentTimeMillis
+    const set = yield* fetchKeys
+    const text = JSON.stringify(set)
+    known = known?.text === text
+      ? { ...known, fetchedAt }
+      : { keys: jose.createLocalJWKSet(set), text, fetchedAt, generation: (known?.generation ?? 0) + 1 }
+    return true
+  }).pipe(
+    Effect.catchCause((cause) =>
+      Effect.as(Effect.logWarning("the JWKS URL does not answer as it should", cause), false)
+    ),
+    Effect.ensuring(Effect.sync(() => fetching = undefined))
+  )
+
+  /** Joins the request that is in flight, or makes one; it goes on when its caller is interrupted. */
+  const refreshed = Effect.suspend(() =>
+    fetching === undefined
+      ? Effect.flatMap(Effect.forkIn(refresh, scope), (fiber) => {
+        fetching = fiber
+        return Fiber.join(fiber)
+      })
+      : Fiber.join(fetching)
+  )
+
+  const trusted = Effect.map(
+    Clock.currentTimeMillis,
+    (now) => known !== undefined && now - known.fetchedAt < staleAfter ? known : undefined
+  )
+
+  const findKnown = Effect.fnUntraced(function*(header: jose.JWSHeaderParameters) {
+    const present = yield* trusted
+    return present === undefined ? [] : yield* matching(present.keys, header)
+  })
+
+  const find: TokenKeys["find"] = Effect.fnUntraced(function*(header) {
+    const found = yield* findKnown(header)
+    if (found.length > 0) return found
+    if (fetching !== undefined) {
+      yield* refreshed
+      const foundNow = yield* findKnown(header)
+      if (foundNow.length > 0) return foundNow
+    }
+    const now = yield* Clock.currentTimeMillis
+    if (now - lookedUpAt < cooldown) return yield* new TokenKeysUnavailable({})
+    lookedUpAt = now
+    if (!(yield* refreshed)) return yield* new TokenKeysUnavailable({})
+    return yield* findKnown(header)
+  })
+
+  const keepFresh = Effect.flatMap(refreshed, (isDone) => Effect.sleep(isDone ? refreshInterval : retryInterval))
+  yield* Effect.forkScoped(Effect.forever(keepFresh))
+
+  const keys: TokenKeys = { find, generation: Effect.map(trusted, (present) => present?.generation ?? 0) }
+  return keys
+})

@@ -1,0 +1,60 @@
+/**
+ * Secrets at rest: AES-256-GCM under a key with an id, so that keys can be rotated. A sealed text reads
+ * `v1.<key id>.<nonce>.<ciphertext>`, in base64url.
+ */
+import { Context, Effect, Layer, Redacted } from "effect"
+import { Aead, Digest, SecureRandom } from "effect/crypto"
+import { Base64Url } from "effect/encoding"
+
+const version = "v1"
+const nonceBytes = 12
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+const bytesOf = (text: string | undefined) => Effect.orDie(Effect.fromResult(Base64Url.decode(text ?? "")))
+
+export class Secrets extends Context.Service<Secrets, {
+  readonly seal: (text: Redacted.Redacted) => Effect.Effect<string>
+  /** Dies when the text was sealed under a key that is no longer listed. */
+  readonly open: (sealed: string) => Effect.Effect<Redacted.Redacted>
+}>()("async-task-service/services/tokens/Secrets") {
+  /** The first key seals; all of them open. Each has 32 bytes. */
+  static readonly layer = (keys: readonly [Redacted.Redacted<Uint8Array>, ...Array<Redacted.Redacted<Uint8Array>>]) =>
+    Layer.effect(
+      Secrets,
+      Effect.gen(function*() {
+        const aead = yield* Aead.Aead
+        const digest = yield* Digest.Digest
+        const random = yield* SecureRandom.SecureRandom
+
+        const load = Effect.fnUntraced(function*(redacted: Redacted.Redacted<Uint8Array>) {
+          const bytes = Redacted.value(redacted)
+          const id = (yield* digest.digestHex(Digest.sha256, bytes)).slice(0, 8)
+          return { id, key: yield* Effect.orDie(Aead.key(Aead.aes256Gcm, bytes)) }
+        })
+        const [first, ...rest] = keys
+        const sealing = yield* load(first)
+        const byId = new Map([sealing, ...(yield* Effect.forEach(rest, load))].map(({ id, key }) => [id, key]))
+
+        return Secrets.of({
+          seal: Effect.fnUntraced(function*(text) {
+            const nonce = yield* random.randomBytes(nonceBytes)
+            const sealed = yield* Effect.orDie(
+              aead.encrypt(sealing.key, encoder.encode(Redacted.value(text)), { nonce })
+            )
+            return [version, sealing.id, Base64Url.encode(nonce), Base64Url.encode(sealed)].join(".")
+          }),
+          open: Effect.fnUntraced(function*(sealed) {
+            const [, id, nonce, ciphertext] = sealed.split(".")
+            const key = byId.get(id ?? "")
+            if (key === undefined) return yield* Effect.die(new Error(`no ENCRYPTION_KEY with the id ${id}`))
+            const options = { nonce: yield* bytesOf(nonce) }
+            const opened = yield* Effect.orDie(aead.decrypt(key, yield* bytesOf(ciphertext), options))
+            return Redacted.make(decoder.decode(opened))
+          })
+        })
+      })
+    ).pipe(
+      Layer.provide([Aead.layerWebCrypto, Digest.layerWebCrypto])
+    )
+}

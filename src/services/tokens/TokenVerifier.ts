@@ -1,0 +1,156 @@
+/** Who a bearer token is: JSON Web Tokens by jose, with algorithms pinned by the kind of key (SPEC "Authentication"). */
+import { Clock, Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } from "effect"
+import { Digest } from "effect/crypto"
+import * as jose from "jose"
+import { type Caller, isName } from "../../domain/Principal.ts"
+import * as RemoteKeys from "./JwksKeys.ts"
+
+/** The token is not one of ours, or no longer. */
+export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidToken", { reason: Schema.String }) {}
+
+export interface TokenRules {
+  /** One key, or the JWKS URL that has them. */
+  readonly key: RemoteKeys.Key | URL
+  readonly algorithms: ReadonlyArray<string>
+  readonly issuer: string | undefined
+  readonly audience: string | undefined
+}
+
+const maxTokenLength = 8192
+const cacheSize = 10_000
+
+/** The last second of the year 9999. */
+const maxSeconds = 253_402_300_799
+
+/** Seconds by which an issuer's clock may be ahead of ours. The end of a token is never put off. */
+export const maxSkew = 60
+
+const isMoment = (seconds: unknown): seconds is number =>
+  Predicate.isNumber(seconds) && seconds >= 0 && seconds <= maxSeconds
+
+/** The claim for which a token is refused whatever its signature; undefined when there is none. */
+const refusedClaim = ({ exp, iat, jti, sub }: jose.JWTPayload, nowSeconds: number): string | undefined => {
+  if (!isName(sub)) return "sub"
+  if (jti !== undefined && !isName(jti)) return "jti"
+  // A token from the future would escape the revocation of all that its user was issued until now.
+  if (iat !== undefined && !(isMoment(iat) && iat <= nowSeconds + maxSkew)) return "iat"
+  return isMoment(exp) && exp > nowSeconds ? undefined : "exp"
+}
+
+/** The `Principal.tokenId` of a token with this `jti`. */
+export const idOfJti = (jti: string): string => `jti:${jti}`
+
+const invalid = (error: unknown) =>
+  new InvalidToken({ reason: error instanceof jose.errors.JOSEError ? error.code : "malformed" })
+
+const encoder = new TextEncoder()
+
+export class TokenVerifier extends Context.Service<TokenVerifier, {
+  readonly verify: (token: Redacted.Redacted) => Effect.Effect<Caller, InvalidToken | RemoteKeys.TokenKeysUnavailable>
+  /** What a revocation of the token names and when it may be forgotten; the token may be anyone's and of any time. */
+  readonly identify: (
+    token: Redacted.Redacted
+  ) => Effect.Effect<{
+    readonly tokenId: string
+    readonly sub: string | null
+    readonly issuedAt: number | null
+    readonly expiresAt: number | null
+  }, InvalidToken>
+}>()("async-task-service/services/tokens/TokenVerifier") {
+  static readonly layer = (rules: TokenRules) =>
+    Layer.effect(
+      TokenVerifier,
+      Effect.gen(function*() {
+        const digest = yield* Digest.Digest
+        /** Verified tokens until they expire or the keys change, oldest use first. */
+        const cache = new Map<string, Caller>()
+        let cachedGeneration = 0
+        const options: Omit<jose.JWTVerifyOptions, "currentDate"> = {
+          algorithms: [...rules.algorithms],
+          requiredClaims: ["exp", "sub"],
+          clockTolerance: maxSkew,
+          ...(rules.issuer === undefined ? {} : { issuer: rules.issuer }),
+          ...(rules.audience === undefined ? {} : { audience: rules.audience })
+        }
+        const { key } = rules
+        const keys: RemoteKeys.TokenKeys = key instanceof URL
+          ? yield* RemoteKeys.make(key.href)
+          : { find: () => Effect.succeed([key]), generation: Effect.succeed(0) }
+
+        /** Whatever can be refused without a key is refused before one is looked up. */
+        const verifySignature = Effect.fnUntraced(function*(token: string, nowSeconds: number) {
+          const [header, claims] = yield* Effect.try({
+            try: () => [jose.decodeProtectedHeader(token), jose.decodeJwt(token)] as const,
+            catch: invalid
+          })
+          if (!rules.algorithms.includes(header.alg ?? "")) return yield* new InvalidToken({ reason: "alg" })
+          if (header.kid !== undefined && !isName(header.kid)) return yield* new InvalidToken({ reason: "kid" })
+          const reason = refusedClaim(claims, nowSeconds)
+          if (reason !== undefined) return yield* new InvalidToken({ reason })
+          const currentDate = DateTime.toDate(yield* DateTime.now)
+          const candidates = yield* keys.find(header)
+          const attempts = candidates.map((candidate) =>
+            Effect.tryPromise({
+              try: () => jose.jwtVerify(token, candidate, { ...options, currentDate }),
+              catch: invalid
+            })
+          )
+          return yield* Effect.firstSuccessOf([Effect.fail(new InvalidToken({ reason: "no key" })), ...attempts])
+        })
+
+        const idOf = (token: string, jti: string | undefined) =>
+          jti !== undefined
+            ? Effect.succeed(idOfJti(jti))
+            : Effect.map(
+              digest.digestHex(Digest.sha256, encoder.encode(token.slice(0, token.lastIndexOf(".")))),
+              (hash) => `sha256:${hash}`
+            )
+
+        const identify = Effect.fnUntraced(function*(redacted: Redacted.Redacted) {
+          const token = Redacted.value(redacted)
+          if (token.length > maxTokenLength) return yield* new InvalidToken({ reason: "too long" })
+          const { exp, iat, jti, sub } = yield* Effect.try({
+            try: () => {
+              jose.decodeProtectedHeader(token)
+              return jose.decodeJwt(token)
+            },
+            catch: invalid
+          })
+          if (jti !== undefined && !isName(jti)) return yield* new InvalidToken({ reason: "jti" })
+          return {
+            tokenId: yield* idOf(token, jti),
+            sub: isName(sub) ? sub : null,
+            issuedAt: iat !== undefined && isMoment(iat) ? iat : null,
+            expiresAt: exp !== undefined && isMoment(exp) ? exp : null
+          }
+        })
+
+        const verify = Effect.fnUntraced(function*(redacted: Redacted.Redacted) {
+          const token = Redacted.value(redacted)
+          if (token.length > maxTokenLength) return yield* new InvalidToken({ reason: "too long" })
+          const nowSeconds = (yield* Clock.currentTimeMillis) / 1000
+          const generation = yield* keys.generation
+          if (generation !== cachedGeneration) cache.clear()
+          cachedGeneration = generation
+          const known = cache.get(token)
+          cache.delete(token)
+          if (known !== undefined && known.expiresAt > nowSeconds) {
+            cache.set(token, known)
+            return known
+          }
+          const { exp = 0, iat = null, jti, sub = "" } = (yield* verifySignature(token, nowSeconds)).payload
+          const caller: Caller = {
+            principal: { sub, tokenId: yield* idOf(token, jti), issuedAt: iat },
+            token: redacted,
+            expiresAt: exp
+          }
+          // The keys may have changed while the signature was verified.
+          if ((yield* keys.generation) === generation) cache.set(token, caller)
+          if (cache.size > cacheSize) cache.delete(cache.keys().next().value ?? "")
+          return caller
+        })
+
+        return TokenVerifier.of({ verify, identify })
+      })
+    ).pipe(Layer.provide(Digest.layerWebCrypto))
+}

@@ -1,0 +1,15 @@
+/** Makes exactly one POST to a webhook target: it follows no redirect and never retries. */
+import { Context, type Effect, Schema } from "effect"
+import { AttemptError } from "../../domain/Webhook.ts"
+
+/** The attempt ended without an HTTP status. */
+export class NoAnswer extends Schema.TaggedError<NoAnswer>()("NoAnswer", { error: AttemptError }) {}
+
+export class WebhookSender extends Context.Service<WebhookSender, {
+  /** Returns the status. Interruption aborts the request; the caller sets the timeout. */
+  readonly post: (
+    url: string,
+    headers: Readonly<Record<string, string>>,
+    body: Uint8Array
+  ) => Effect.Effect<number, NoAnswer>
+}>()("async-task-service/services/webhooks/WebhookSender") {}

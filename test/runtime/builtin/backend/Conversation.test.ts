@@ -1,0 +1,68 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import * as Conversation from "../../../../src/runtime/builtin/backend/Conversation.ts"
+
+const calls = [{ id: "a", name: "f", arguments: { x: 1 } }, { id: "b", name: "g", arguments: {} }]
+
+const prompt = (messages: ReadonlyArray<Conversation.Message>) =>
+  Conversation.toPrompt("", messages, () => Effect.undefined)
+
+describe("a conversation", () => {
+  it("takes from a client what are messages, and nothing else", () => {
+    const request = {
+      input: [{ type: "text", text: "hi" }],
+      client_tools: [],
+      turns: [{ role: "user", content: "x" }, 3, {}]
+    }
+    assert.deepStrictEqual(Conversation.start(request), [
+      { role: "user", content: "x" },
+      { role: "user", content: [{ type: "text", text: "hi" }] }
+    ])
+  })
+
+  it.effect("has a result for every call, and no result without its call", () =>
+    Effect.gen(function*() {
+      const made = yield* prompt([
+        { role: "tool", tool_call_id: "z", content: "stray" },
+        { role: "assistant", content: "", tool_calls: calls },
+        { role: "tool", tool_call_id: "b", content: "of b", is_error: true },
+        { role: "user", content: "and?" }
+      ])
+      assert.deepStrictEqual(made.map(({ role }) => role), ["assistant", "tool", "user"])
+      const content = made[1]!.content as ReadonlyArray<
+        { readonly id: string; readonly result: string; readonly isFailure: boolean }
+      >
+      assert.deepStrictEqual(content.map(({ id, isFailure, result }) => [id, result, isFailure]), [
+        ["a", "No result.", false],
+        ["b", "of b", true]
+      ])
+    }))
+
+  it("goes on from the calls that were answered, also when it had gone further", () => {
+    const asked: ReadonlyArray<Conversation.Message> = [
+      { role: "user", content: "q" },
+      { role: "assistant", content: "", tool_calls: calls },
+      { role: "tool", tool_call_id: "a", content: "ours" }
+    ]
+    const further: ReadonlyArray<Conversation.Message> = [
+      ...asked,
+      { role: "tool", tool_call_id: "b", content: "1" },
+      { role: "assistant", content: "", tool_calls: [{ id: "c", name: "f", arguments: {} }] }
+    ]
+    const results = [{ tool_call_id: "b", output: { n: 1 } }]
+    const expected: ReadonlyArray<Conversation.Message> = [...asked, {
+      role: "tool",
+      tool_call_id: "b",
+      content: "{\"n\":1}"
+    }]
+    assert.deepStrictEqual(Conversation.resume(asked, results), expected)
+    assert.deepStrictEqual(Conversation.resume(further, results), expected)
+    assert.isUndefined(Conversation.resume(further, [{ tool_call_id: "z", output: null }]))
+  })
+
+  it("counts its rounds since the user spoke", () => {
+    const round = { role: "assistant", content: "" } as const
+    const user = { role: "user", content: "" } as const
+    assert.strictEqual(Conversation.roundsOf([user, round, user, round, round]), 2)
+  })
+})

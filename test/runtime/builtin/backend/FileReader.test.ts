@@ -1,0 +1,106 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Fiber, Result } from "effect"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { afterAll } from "vitest"
+import { formatOf } from "../../../../src/domain/FileFormat.ts"
+import * as FileReader from "../../../../src/runtime/builtin/backend/FileReader.ts"
+import { removeDirectory, temporaryDirectory } from "../../../kit/directories.ts"
+import { docx, hugeSheet, pdf, wideSheet, workbook } from "../../../kit/documents.ts"
+
+const directory = temporaryDirectory()
+afterAll(() => removeDirectory(directory))
+
+const reader = FileReader.make()
+
+const read = (name: string, bytes: Buffer, offset = 0, characters = 10_000, user = "someone") => {
+  const file = path.join(directory, name)
+  fs.writeFileSync(file, bytes)
+  return reader.read({ path: file, name, size: bytes.length, format: formatOf(name) }, offset, characters, user)
+}
+
+const textOf = (name: string, bytes: Buffer) => Effect.map(read(name, bytes), ({ text }) => text)
+
+const rows = [["town", "sales"], ["Oslo", 4711], ["Rome", 12.5]]
+const csv = "--- sheet Sales ---\ntown,sales\nOslo,4711\nRome,12.5"
+
+/** Reads a hostile file and returns why it was refused: within its time, without the file's memory, and off this thread. */
+const refused = Effect.fnUntraced(function*(name: string, bytes: Buffer) {
+  const before = process.memoryUsage().rss
+  let most = before
+  const watch = setInterval(() => most = Math.max(most, process.memoryUsage().rss), 5)
+  const startedAt = performance.now()
+  const loopBefore = process.threadCpuUsage()
+  const result = yield* Effect.ensuring(Effect.result(read(name, bytes)), Effect.sync(() => clearInterval(watch)))
+  const { system, user } = process.threadCpuUsage(loopBefore)
+  assert.isBelow((most - before) / 1024 / 1024, 800)
+  assert.isBelow(performance.now() - startedAt, Duration.toMillis(FileReader.limits.time) + 5000)
+  // The whole reading, in CPU milliseconds of this thread; writing the file is part of it.
+  assert.isBelow((system + user) / 1000, 1000)
+  if (Result.isSuccess(result)) return assert.fail(`read ${result.success.total} characters`)
+  return result.failure.message
+})
+
+const sheet = hugeSheet(40_000)
+
+const mebibytes = (count: number, byte = 0x20) => Buffer.alloc(count * 1024 * 1024, byte)
+
+describe("FileReader", () => {
+  it.live("reads text, PDF, DOCX, XLSX and XLS", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* textOf("a.txt", Buffer.from("Größe ✓")), "Größe ✓")
+      assert.strictEqual(yield* textOf("utf16.csv", Buffer.from("\ufeffa,b", "utf16le")), "a,b")
+      assert.strictEqual(yield* textOf("a.html", Buffer.from("<p>x</p>")), "<p>x</p>")
+      assert.strictEqual(yield* textOf("a.pdf", pdf("Hello from a page")), "--- page 1 ---\nHello from a page")
+      assert.strictEqual((yield* textOf("a.docx", docx("Hello from Word"))).trim(), "Hello from Word")
+      assert.strictEqual((yield* textOf("a.xlsx", workbook("xlsx", rows))).trim(), csv)
+      assert.strictEqual((yield* textOf("a.xls", workbook("biff8", rows))).trim(), csv)
+    }), 30_000)
+
+  it.live("reads on from where it stopped", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* read("a.txt", Buffer.from("0123456789"), 4, 3), { text: "456", total: 10 })
+    }))
+
+  it.live("says of what it cannot read that it cannot", () =>
+    Effect.gen(function*() {
+      const message = (name: string, bytes: Buffer) => Effect.map(Effect.flip(read(name, bytes)), (e) => e.message)
+      const broken = /it is broken or locked/
+      assert.match(yield* message("broken.pdf", Buffer.from("%PDF-1.7 and no more")), broken)
+      assert.match(yield* message("cut.pdf", pdf("Hello").subarray(0, 60)), broken)
+      assert.match(yield* message("broken.docx", Buffer.from("PK\x03\x04 and no more")), broken)
+      assert.match(yield* message("sound.mp3", Buffer.from("ID3")), /format mp3 cannot be read as text/)
+      const large = { path: "/nowhere", name: "a.txt", size: 2 ** 31, format: "txt" }
+      assert.match((yield* Effect.flip(reader.read(large, 0, 1, "someone"))).message, /larger than 64 MB/)
+    }), 30_000)
+
+  it.live("is not brought down by a zip bomb", () =>
+    Effect.gen(function*() {
+      assert.match(yield* refused("bomb.docx", docx(mebibytes(700))), /memory|unpacks|longer|broken/)
+    }), 60_000)
+
+  it.live("is not brought down by a PDF that unpacks for ever", () =>
+    Effect.gen(function*() {
+      assert.match(yield* refused("bomb.pdf", pdf(mebibytes(900), 2)), /memory|unpacks|longer|broken/)
+    }), 60_000)
+
+  it.live("is not brought down by a huge sheet, or one that says it is", () =>
+    Effect.gen(function*() {
+      assert.match(yield* refused("huge.xlsx", sheet), /memory|unpacks|longer/)
+      assert.strictEqual(yield* textOf("wide.xlsx", wideSheet()), "--- sheet S ---\n1")
+    }), 60_000)
+
+  it.live("reads another user's file while one user has many that take long", () =>
+    Effect.gen(function*() {
+      const slow = Array.from({ length: 4 }, (_, n) => read(`slow${n}.xlsx`, sheet, 0, 10, "greedy"))
+      const greedy = yield* Effect.forkChild(Effect.all(slow.map(Effect.result), { concurrency: "unbounded" }))
+      yield* Effect.sleep("200 millis")
+      const startedAt = performance.now()
+      assert.strictEqual((yield* read("small.txt", Buffer.from("x"), 0, 10, "other")).text, "x")
+      const first = performance.now() - startedAt
+      yield* read("small.txt", Buffer.from("x"), 0, 10, "greedy")
+      // The greedy user's own next file waits for all of the four.
+      assert.isAbove(performance.now() - startedAt, 3 * first)
+      yield* Fiber.interrupt(greedy)
+    }), 60_000)
+})

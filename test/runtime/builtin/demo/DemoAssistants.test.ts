@@ -1,0 +1,157 @@
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Layer, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import * as path from "node:path"
+import { afterAll } from "vitest"
+import * as FileReader from "../../../../src/runtime/builtin/backend/FileReader.ts"
+import * as FileStorage from "../../../../src/runtime/builtin/backend/FileStorage.ts"
+import * as StorageQuota from "../../../../src/runtime/builtin/backend/StorageQuota.ts"
+import * as DemoAssistants from "../../../../src/runtime/builtin/demo/DemoAssistants.ts"
+import * as PooledRandom from "../../../../src/runtime/node/PooledRandom.ts"
+import { removeDirectory, temporaryDirectory } from "../../../kit/directories.ts"
+
+const directory = temporaryDirectory()
+afterAll(() => removeDirectory(directory))
+
+const platform = Layer.mergeAll(NodeServices.layer, PooledRandom.layer)
+
+const makeAssistants = Effect.gen(function*() {
+  const quota = StorageQuota.make({ directory: path.join(directory, "usage"), userBytes: 2 ** 40, freeBytes: 0 })
+  const storage = yield* FileStorage.make({ root: path.join(directory, "storage"), quota })
+  return { storage, assistants: DemoAssistants.make(storage, FileReader.make()) }
+})
+
+const { crash, painter, rules, slow, tools } = DemoAssistants.ids
+
+/** Characters and pairs that a pattern may begin with, go on with, or end before. */
+const units = [
+  "?",
+  "=",
+  " ",
+  "\n",
+  "\t",
+  ".",
+  ". ",
+  "!",
+  "? ",
+  "\n ",
+  " \n",
+  ".\n",
+  "a",
+  "ab ",
+  "a.",
+  "abcd ",
+  "abcd. ",
+  "é",
+  "漢",
+  "😀",
+  "\u00a0",
+  "\u2028",
+  "0",
+  "1.",
+  ".1",
+  "1+",
+  "(",
+  "-",
+  "^1",
+  "1^",
+  "/",
+  "\\",
+  "\"",
+  "{",
+  "[",
+  "_",
+  "-a",
+  "get",
+  "İ",
+  "ẞ"
+]
+
+/** A megabyte of each unit, alone and around something else. */
+const texts = units.flatMap((unit) => {
+  const run = unit.repeat(Math.ceil(1_000_000 / unit.length))
+  return [run, `x${run}x`, `echo ${run}.`, `summarize: ${run}x`, `what is ${run}`]
+})
+
+/** Milliseconds of this thread's CPU; no answer may take more in one piece than the whole of it. */
+const maxCpu = 150
+
+const cpuOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => {
+    const before = process.threadCpuUsage()
+    return Effect.map(effect, () => {
+      const { system, user } = process.threadCpuUsage(before)
+      return (system + user) / 1000
+    })
+  })
+
+const clientTools = Array.from({ length: 128 }, (_, n) => ({
+  type: "function",
+  name: `${"a".repeat(60)}_${n}`.slice(-64),
+  parameters: {
+    type: "object",
+    properties: Object.fromEntries(Array.from({ length: 200 }, (_, key) => [`p${key}`, { type: "string" }]))
+  }
+}))
+
+const request = (text: string, more: ReadonlyArray<object> = []) => ({
+  input: [{ type: "text", text }, ...more],
+  turns: [],
+  client_tools: clientTools
+} as never)
+
+describe("the demo assistants", () => {
+  for (const [name, id] of Object.entries({ rules, tools, slow, crash })) {
+    it.effect(`${name} takes time linear in a text of a megabyte, whatever is in it`, () =>
+      Effect.gen(function*() {
+        const { assistants } = yield* makeAssistants
+        const assistant = assistants.get(id)!
+        let worst = { cpu: 0, text: "" }
+        for (const text of texts) {
+          const answer = Stream.runCollect(Stream.take(assistant(request(text), "someone"), 2))
+          const cpu = yield* cpuOf(Effect.gen(function*() {
+            const fiber = yield* Effect.forkChild(answer)
+            yield* TestClock.adjust("10 seconds")
+            yield* Fiber.join(fiber)
+          }))
+          if (cpu > worst.cpu) worst = { cpu, text: text.slice(0, 20) }
+        }
+        assert.isBelow(worst.cpu, maxCpu, JSON.stringify(worst.text))
+      }).pipe(Effect.provide(platform)), 120_000)
+  }
+
+  it.effect("painter takes little more time for a megabyte than for a word", () =>
+    Effect.gen(function*() {
+      const { assistants } = yield* makeAssistants
+      for (const text of ["x", ...texts.slice(0, 20)]) {
+        const cpu = yield* cpuOf(Stream.runCollect(assistants.get(painter)!(request(text), "someone")))
+        assert.isBelow(cpu, 2 * maxCpu, JSON.stringify(text.slice(0, 20)))
+      }
+    }).pipe(Effect.provide(platform)), 60_000)
+
+  it.live("rules takes time linear in a file of a megabyte, whatever is in it", () =>
+    Effect.gen(function*() {
+      const { assistants, storage } = yield* makeAssistants
+      for (const unit of ["?", ". ", "\n", "abcd. ", " ", "a"]) {
+        const content = Stream.make(Buffer.from(unit.repeat(1_000_000 / unit.length)))
+        const file = yield* storage.store("someone", "a.txt", "text/plain", content)
+        for (const question of ["", "abcd ".repeat(200_000)]) {
+          const asked = request(question, [{ type: "file", file }])
+          const cpu = yield* cpuOf(Stream.runCollect(assistants.get(rules)!(asked, "someone")))
+          assert.isBelow(cpu, 2 * maxCpu, JSON.stringify([unit, question.slice(0, 10)]))
+        }
+      }
+    }).pipe(Effect.provide(platform)), 60_000)
+
+  it.effect("tools does not multiply a text by the arguments of its tools", () =>
+    Effect.gen(function*() {
+      const { assistants } = yield* makeAssistants
+      const named = clientTools.map(({ name }) => name).join(" ")
+      const text = `${named} ${"x".repeat(1_000_000)}`
+      const lines = yield* Stream.runCollect(assistants.get(tools)!(request(text), "someone"))
+      const calls = Array.from(lines).flatMap((line) => line.type === "tool_calls" ? line.tool_calls : [])
+      assert.strictEqual(calls.length, 128)
+      assert.isBelow(JSON.stringify(calls).length, 16_000_000)
+    }).pipe(Effect.provide(platform)))
+})

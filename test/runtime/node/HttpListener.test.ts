@@ -1,0 +1,81 @@
+import { Context } from "effect"
+import { once } from "node:events"
+import { connect, type Server, type Socket } from "node:net"
+import { assert, describe, it } from "vitest"
+import * as HttpListener from "../../../src/runtime/node/HttpListener.ts"
+import { Timeouts } from "../../../src/services/timing/Timeouts.ts"
+
+const listen = async (maximum?: number) => {
+  const server = HttpListener.make(Context.get(Context.empty(), Timeouts), maximum)
+  server.on("request", ({ url }, response) => url === "/slow" || response.end("here"))
+  await once(server.listen(0, "127.0.0.1"), "listening")
+  return server
+}
+
+const portOf = (server: Server) => (server.address() as { readonly port: number }).port
+
+/** All that a peer sends until it ends; a reset is an error. */
+const answerOf = async (socket: Socket) => {
+  let text = ""
+  for await (const chunk of socket) text += chunk
+  return text
+}
+
+const request = "POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 0\r\n\r\n"
+
+describe("a stop", () => {
+  it("answers the first request of a connection that was open before", async () => {
+    const server = await listen()
+    const socket = connect(portOf(server), "127.0.0.1")
+    await once(server, "connection")
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    socket.write(request)
+    const answer = await answerOf(socket)
+    assert.include(answer, "200 OK")
+    assert.include(answer.toLowerCase(), "connection: close")
+    await closed
+  })
+
+  it("answers those that wait to be taken", async () => {
+    const server = await listen()
+    const port = portOf(server)
+    const sockets = Array.from({ length: 20 }, () => connect(port, "127.0.0.1").setNoDelay())
+    for (const socket of sockets) socket.write(request)
+    await once(server, "connection")
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    for (const answer of await Promise.all(sockets.map(answerOf))) assert.include(answer, "200 OK")
+    await closed
+  })
+
+  it("does not wait for connections that stay idle", async () => {
+    const server = await listen()
+    const sockets = Array.from({ length: 3 }, () => connect(portOf(server), "127.0.0.1"))
+    await Promise.all(sockets.map((socket) => once(socket, "connect")))
+    const startedAt = performance.now()
+    await new Promise<void>((resolve) => server.close(() => resolve()))
+    assert.isBelow(performance.now() - startedAt, 2000)
+    for (const socket of sockets) socket.destroy()
+  })
+})
+
+describe("a connection too many", () => {
+  it("takes the place of the oldest that has no request, and of none that has", async () => {
+    const server = await listen(3)
+    const open = async (text: string) => {
+      const socket = connect(portOf(server), "127.0.0.1")
+      await once(server, "connection")
+      socket.write(text)
+      return socket
+    }
+    const slow = await open("GET /slow HTTP/1.1\r\nHost: here\r\n\r\n")
+    await once(server, "request")
+    const idle = [await open("GET / HT"), await open("")]
+    const newest = await open("GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+    assert.include(await answerOf(newest), "200 OK")
+    assert.strictEqual(await answerOf(idle[0]!), "")
+    assert.deepStrictEqual([slow.readyState, idle[1]?.readyState], ["open", "open"])
+    for (const socket of [slow, ...idle]) socket.destroy()
+    server.close()
+  })
+})

@@ -1,0 +1,211 @@
+/** What is offered again after a node went away, when, and beside what: under TestClock, with nodes that die between two steps. */
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { TestClock } from "effect/testing"
+import { RunId, type TaskHead, TaskId } from "../../../src/domain/Task.ts"
+import { plus, Timestamp } from "../../../src/domain/Timestamp.ts"
+import * as Recovery from "../../../src/services/actors/Recovery.ts"
+import { RecoveryTrials } from "../../../src/services/store/RecoveryTrials.ts"
+import * as RecoveryTrialsMemory from "../../../src/services/store/RecoveryTrialsMemory.ts"
+
+const idOf = (number: number) => `00000000-0000-7000-8000-${String(number).padStart(12, "0")}`
+
+const headOf = (number: number, status: "pending" | "processing" = "processing"): TaskHead => ({
+  uuid: TaskId.make(idOf(number)),
+  sub: "ann",
+  status,
+  revision: 1,
+  runId: RunId.make(idOf(number)),
+  maxExecutionTime: 60,
+  deadline: plus(Timestamp.make(0), "1 hour"),
+  acceptanceDeadline: null
+})
+
+const headsOf = (count: number) => Array.from({ length: count }, (_, number) => headOf(number))
+
+/** Offers that end a node: at once, or so many milliseconds later. */
+type Poison = ReadonlyMap<number, number>
+
+/** The numbers of the runs that one node offered, with the milliseconds since its start. */
+interface Life {
+  readonly offered: Array<readonly [millis: number, number: number]>
+  readonly failed: Array<number>
+  isDead: boolean
+  /** Whether a run took it down. */
+  isLost: boolean
+}
+
+const world = Effect.gen(function*() {
+  const store = Context.get(yield* Layer.build(RecoveryTrialsMemory.layer), RecoveryTrials)
+  const random = Context.get(yield* Layer.build(SecureRandom.layerWebCrypto), SecureRandom.SecureRandom)
+  const failed = new Set<number>()
+
+  /** A node that is given runs to recover, until it dies or `millis` have passed; then it is killed, or stopped in order. */
+  const live = Effect.fnUntraced(function*(
+    heads: ReadonlyArray<TaskHead>,
+    millis: number,
+    { poison = new Map(), end = "kill" }: { readonly poison?: Poison; readonly end?: "kill" | "stop" } = {}
+  ) {
+    const life: Life = { offered: [], failed: [], isDead: false, isLost: false }
+    let passed = 0
+    const die = Effect.suspend(() => {
+      life.isLost = life.isLost || !life.isDead
+      life.isDead = true
+      return Effect.never
+    })
+    const alive = <A>(effect: Effect.Effect<A>) => Effect.suspend(() => life.isDead ? Effect.never : effect)
+    const trials = RecoveryTrials.of({
+      lost: (...args) => alive(store.lost(...args)),
+      begin: (...args) => alive(store.begin(...args)),
+      pass: (...args) => alive(store.pass(...args)),
+      end: (...args) => alive(store.end(...args))
+    })
+    const scope = yield* Scope.make()
+    const numberOf = ({ uuid }: TaskHead) => Number(uuid.slice(-12))
+    const recovery = yield* Recovery.make({
+      isWanted: (head) => !failed.has(numberOf(head)),
+      offer: (head) =>
+        alive(Effect.gen(function*() {
+          life.offered.push([passed, numberOf(head)])
+          const delay = poison.get(numberOf(head))
+          if (delay === 0) return yield* die
+          if (delay !== undefined) yield* Effect.forkIn(Effect.delay(die, delay), scope)
+        })),
+      fail: (head) =>
+        alive(Effect.sync(() => {
+          life.failed.push(numberOf(head))
+          failed.add(numberOf(head))
+        }))
+    }).pipe(
+      Scope.provide(scope),
+      Effect.provideService(RecoveryTrials, trials),
+      Effect.provideService(SecureRandom.SecureRandom, random)
+    )
+    for (const head of heads.filter((head) => !failed.has(numberOf(head)))) recovery.add(head)
+    for (; passed < millis && !life.isDead; passed += 125) yield* TestClock.adjust("125 millis")
+    if (end === "kill") life.isDead = true
+    yield* Effect.forkDetach(Scope.close(scope, Exit.void))
+    yield* Effect.yieldNow
+    return life
+  })
+  return { live, store }
+})
+
+const numbers = ({ offered }: Life) => offered.map(([, number]) => number)
+const isAlone = (life: Life, number: number) => numbers(life).at(-1) === number
+
+describe("recovery", () => {
+  it.effect("offers batches that double, the newest run last and alone", () =>
+    Effect.gen(function*() {
+      const { live } = yield* world
+      const { offered } = yield* live(headsOf(1000), 30_000)
+      const batches = [...Map.groupBy(offered, ([millis]) => millis).values()].map((batch) => batch.length)
+      assert.deepStrictEqual(batches, [64, 128, 256, 512, 39, 1])
+      assert.deepStrictEqual(offered.at(-1)?.[1], 999)
+      assert.isAtMost(offered.at(-1)![0], 5 * 750)
+    }))
+
+  it.effect("of 50,000 runs takes less than a minute", () =>
+    Effect.gen(function*() {
+      const { live } = yield* world
+      const { offered } = yield* live(headsOf(50_000), 60_000)
+      assert.lengthOf(offered, 50_000)
+    }))
+
+  it.effect("offers pending runs first", () =>
+    Effect.gen(function*() {
+      const { live } = yield* world
+      const { offered } = yield* live([...headsOf(100), headOf(200, "pending"), headOf(201, "pending")], 5000)
+      assert.deepStrictEqual(offered.slice(0, 2), [[0, 200], [0, 201]])
+      assert.lengthOf(offered, 102)
+    }))
+
+  it.effect("fails the newest run at the third start, when it took two nodes down while it was alone", () =>
+    Effect.gen(function*() {
+      const { live } = yield* world
+      const poison = new Map([[4, 0]])
+      const lives = [
+        yield* live(headsOf(5), 60_000, { poison }),
+        yield* live(headsOf(5), 60_000, { poison }),
+        yield* live(headsOf(5), 60_000, { poison })
+      ]
+      assert.deepStrictEqual(lives.map(numbers), [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3]])
+      assert.deepStrictEqual(lives.map(({ failed }) => failed), [[], [], [4]])
+      assert.isFalse(lives[2]?.isLost)
+    }))
+
+  it.effect("fails any other of a few at the fourth, and offers its neighbours at each", () =>
+    Effect.gen(function*() {
+      const { live } = yield* world
+      const poison = new Map([[0, 0]])
+      const lives: Array<Life> = []
+      while (lives.at(-1)?.isLost !== false && lives.length < 10) {
+        lives.push(yield* live(headsOf(5), 60_000, { poison }))
+      }
+      assert.lengthOf(lives, 4)
+      assert.deepStrictEqual(lives[3]?.failed, [0])
+      assert.sameMembers(numbers(lives[3]!), [1, 2, 3, 4])
+      assert.isTrue(isAlone(lives[2]!, 0))
+      // The suspect is tried after all else has passed, and the node has lived for a while.
+      assert.isAtLeast(lives[2]!.offered.at(-1)![0], 4875)
+    }))
+
+  it.effect("finds two among a thousand within a few starts", () =>
+    Effect.gen(function*() {
+      const { live } = yield* world
+      const poison = new Map([[17, 0], [600, 0]])
+      const lives: Array<Life> = []
+      while (lives.at(-1)?.isLost !== false && lives.length < 20) {
+        lives.push(yield* live(headsOf(1000), 600_000, { poison }))
+      }
+      assert.sameMembers(lives.flatMap(({ failed }) => failed), [17, 600])
+      assert.isAtMost(lives.length, 9)
+      assert.strictEqual(new Set(lives.flatMap(numbers)).size, 1000)
+    }), 30_000)
+
+  it.effect("finds one that strikes seconds after its offer: trials take longer with each node lost", () =>
+    Effect.gen(function*() {
+      const { live } = yield* world
+      const poison = new Map([[2, 7000]])
+      const lives: Array<Life> = []
+      while (lives.at(-1)?.isLost !== false && lives.length < 20) {
+        lives.push(yield* live(headsOf(5), 300_000, { poison }))
+      }
+      assert.deepStrictEqual(lives.flatMap(({ failed }) => failed), [2])
+      assert.isAtMost(lives.length, 9)
+    }))
+
+  it.effect("fails none when nodes are killed for other reasons, again and again at the same age", () =>
+    Effect.gen(function*() {
+      const { live } = yield* world
+      for (const age of [125, 250, 500, 1000, 3000, 5250, 6000, 8000]) {
+        for (let count = 0; count < 5; count++) {
+          const { failed } = yield* live(headsOf(20), age)
+          assert.deepStrictEqual(failed, [], `killed at ${age} ms`)
+        }
+        // The next cause comes to a service that has run well for a while.
+        yield* live(headsOf(20), 600_000)
+      }
+    }))
+
+  it.effect("leaves no suspect when a node is stopped in order, however often", () =>
+    Effect.gen(function*() {
+      const { live, store } = yield* world
+      for (let count = 0; count < 5; count++) {
+        const { failed, offered } = yield* live(headsOf(1), 250, { end: "stop" })
+        assert.deepStrictEqual([failed, offered], [[], [[0, 0]]])
+        assert.deepStrictEqual(yield* store.lost("another", [headOf(0).runId]), [])
+      }
+    }))
+
+  it.effect("forgets its trials once the node has lived for two minutes", () =>
+    Effect.gen(function*() {
+      const { live, store } = yield* world
+      const runs = headsOf(3).map(({ runId }) => runId)
+      yield* live(headsOf(3), 60_000)
+      assert.lengthOf(yield* store.lost("another", runs), 3)
+      yield* live(headsOf(3), 180_000)
+      assert.lengthOf(yield* store.lost("another", runs), 0)
+    }))
+})

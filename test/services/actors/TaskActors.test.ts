@@ -1,0 +1,288 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Queue } from "effect"
+import { TestClock } from "effect/testing"
+import { CoreRefused } from "../../../src/domain/DispatchRetry.ts"
+import { OpaqueJson } from "../../../src/domain/OpaqueJson.ts"
+import { now } from "../../../src/domain/Timestamp.ts"
+import { TaskActors } from "../../../src/services/actors/TaskActors.ts"
+import { Tasks } from "../../../src/services/Tasks.ts"
+import {
+  accepts,
+  answerTo,
+  caller,
+  callerOf,
+  envelope,
+  question,
+  reportTo,
+  statusOf,
+  toolCall,
+  turn,
+  unavailable,
+  withCore
+} from "../../kit/TestTasks.ts"
+
+describe("acceptance", () => {
+  it.effect("hands a new task over at once, with what the core needs", () =>
+    withCore({ onStart: accepts }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        assert.strictEqual(run.taskId, uuid)
+        assert.strictEqual(run.principal.sub, "ann")
+        assert.deepStrictEqual(JSON.parse(run.request), {
+          assistant_id: 1,
+          input: [{ type: "text", text: "Why?" }],
+          turns: [],
+          client_tools: [],
+          llm_model_id: null,
+          image_generator_id: null
+        })
+        yield* reportTo(tasks, { ...envelope(run), type: "processing" })
+        assert.strictEqual(yield* statusOf(uuid), "processing")
+      })))
+
+  it.effect("fails a task that the core does not confirm within 30 s, and tells the core to stop", () =>
+    withCore({ onStart: accepts }, ({ starts, stops }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        yield* TestClock.adjust("29999 millis")
+        assert.strictEqual(yield* statusOf(uuid), "pending")
+        yield* TestClock.adjust("1 millis")
+        assert.strictEqual(
+          yield* statusOf(uuid),
+          "failed: Task was not accepted by the processing core within 30 s"
+        )
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "not_accepted" })
+      })))
+
+  it.effect("does not end a task that was accepted in time", () =>
+    withCore({ onStart: accepts }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        yield* TestClock.adjust("29 seconds")
+        yield* reportTo(tasks, { ...envelope(run), type: "processing" })
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual(yield* statusOf(uuid), "processing")
+      })))
+})
+
+describe("hand-over", () => {
+  it.effect("is tried again with back-off while the core is unavailable, with the same run", () =>
+    withCore(
+      { onStart: (_, attempt) => attempt < 4 ? unavailable() : Effect.void },
+      ({ starts }) =>
+        Effect.gen(function*() {
+          const tasks = yield* Tasks
+          yield* tasks.create(caller, question)
+          const first = yield* Queue.take(starts)
+          yield* TestClock.adjust("5 seconds")
+          const others = yield* Queue.takeAll(starts)
+          assert.deepStrictEqual(others.map(({ runId }) => runId), [first.runId, first.runId, first.runId])
+        })
+    ))
+
+  it.effect("honours Retry-After", () =>
+    withCore(
+      { onStart: (_, attempt) => attempt === 1 ? unavailable(Duration.seconds(20)) : Effect.void },
+      ({ starts }) =>
+        Effect.gen(function*() {
+          const tasks = yield* Tasks
+          yield* tasks.create(caller, question)
+          yield* Queue.take(starts)
+          yield* TestClock.adjust("19 seconds")
+          assert.strictEqual(yield* Queue.size(starts), 0)
+          yield* TestClock.adjust("1 second")
+          assert.strictEqual(yield* Queue.size(starts), 1)
+        })
+    ))
+
+  it.effect("ends with the acceptance clock when the core stays down", () =>
+    withCore({ onStart: () => unavailable() }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        yield* TestClock.adjust("30 seconds")
+        assert.match(yield* statusOf(uuid), /^failed: Task was not accepted/)
+        yield* TestClock.adjust("10 seconds")
+        yield* Queue.clear(starts)
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual(yield* Queue.size(starts), 0)
+      })))
+
+  it.effect("that has to wait for its turn starts the acceptance clock with its first attempt", () =>
+    withCore({ onStart: () => Effect.sleep("5 seconds") }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const callers = Array.from({ length: 60 }, (_, n) => callerOf(`crowd-${n}`))
+        const created = yield* Effect.forEach(
+          callers.flatMap((one) => [one, one, one, one, one]),
+          (one) => Effect.map(tasks.create(one, question), ({ uuid }) => ({ one, uuid }))
+        )
+        const pending = Effect.map(
+          Effect.forEach(created, ({ one, uuid }) => tasks.get(one.principal, uuid)),
+          (all) => all.filter(({ status }) => status === "pending").length
+        )
+        yield* TestClock.adjust("32 seconds")
+        assert.strictEqual(yield* Queue.size(starts), 300)
+        assert.strictEqual(yield* pending, 300 - 256)
+        yield* TestClock.adjust("4 seconds")
+        assert.strictEqual(yield* pending, 0)
+        assert.strictEqual(yield* Queue.size(starts), 300)
+      })))
+
+  it.effect("holds nothing of a task that has ended, however long the core asked to wait", () =>
+    withCore({ onStart: () => unavailable(Duration.hours(12)) }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const actors = yield* TaskActors
+        const callers = Array.from({ length: 60 }, (_, n) => callerOf(`crowd-${n}`))
+        yield* Effect.forEach(callers.flatMap((one) => [one, one, one, one, one]), (one) => tasks.create(one, question))
+        yield* TestClock.adjust("2 minutes")
+        assert.strictEqual((yield* actors.load).tasks, 0)
+        assert.strictEqual(yield* Queue.size(starts), 300)
+      })))
+
+  it.effect("a refusal fails the task at once, and the core is told to stop what it may have taken before", () =>
+    withCore({
+      onStart: (_, attempt) => attempt === 1 ? unavailable() : Effect.fail(new CoreRefused({ status: 400 }))
+    }, ({ starts, stops }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(yield* statusOf(uuid), "failed: Task processing failed")
+        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "refused" })
+      })))
+
+  it.effect("starts its clock with the first attempt, however many are created at one moment", () =>
+    withCore({ onStart: () => Effect.sleep("9 seconds") }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const callers = Array.from({ length: 1500 }, (_, n) => callerOf(`burst-${n}`))
+        const created = yield* Effect.forEach(
+          callers,
+          (one) => Effect.map(tasks.create(one, question), ({ uuid }) => [one, uuid] as const),
+          { concurrency: "unbounded" }
+        )
+        yield* TestClock.adjust("5 minutes")
+        assert.strictEqual(yield* Queue.size(starts), 1500)
+        for (const [{ principal }, uuid] of created) {
+          assert.include((yield* tasks.get(principal, uuid)).error, "not accepted")
+        }
+      })))
+})
+
+describe("time limit", () => {
+  it.effect("counts from creation, keeps partial output, and asks the core to stop", () =>
+    withCore({ onStart: accepts }, ({ starts, stops }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, { ...question, max_execution_time: 3600 })
+        const run = yield* Queue.take(starts)
+        yield* reportTo(tasks, { ...envelope(run), type: "progress", turn })
+        yield* TestClock.adjust("3599 seconds")
+        assert.strictEqual(yield* statusOf(uuid), "processing")
+        yield* TestClock.adjust("1 second")
+        const task = yield* tasks.get(caller.principal, uuid)
+        assert.strictEqual(task.error, "Task exceeded maximum execution time (3600s)")
+        assert.strictEqual(task.turn, JSON.stringify(turn))
+        assert.strictEqual(task.completedAt, yield* now)
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "time_limit_exceeded" })
+        const actors = yield* TaskActors
+        assert.strictEqual((yield* actors.load).tasks, 0)
+      })))
+
+  it.effect(
+    "holds while interrupted, a weekend long",
+    () =>
+      withCore({ onStart: accepts }, ({ starts }) =>
+        Effect.gen(function*() {
+          const tasks = yield* Tasks
+          const { uuid } = yield* tasks.create(caller, question)
+          const run = yield* Queue.take(starts)
+          yield* reportTo(tasks, { ...envelope(run), type: "interrupted", tool_calls: [toolCall] })
+          yield* TestClock.adjust("23 hours")
+          assert.strictEqual(yield* statusOf(uuid), "interrupted")
+          yield* TestClock.adjust("2 days")
+          assert.strictEqual(yield* statusOf(uuid), "failed: Task exceeded maximum execution time (86400s)")
+        })),
+    20_000
+  )
+})
+
+describe("interrupt and resume", () => {
+  it.effect("a new run carries the core's state and the results; the old one is fenced off", () =>
+    withCore({ onStart: accepts }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const first = yield* Queue.take(starts)
+        yield* reportTo(tasks, { ...envelope(first), type: "interrupted", tool_calls: [toolCall], state: { at: 1 } })
+        const task = yield* tasks.get(caller.principal, uuid)
+        yield* answerTo(tasks, caller, task, [{ tool_call_id: "c1", output: 42 }])
+        const second = yield* Queue.take(starts)
+        assert.notStrictEqual(second.runId, first.runId)
+        assert.deepStrictEqual(second.resume, {
+          state: OpaqueJson.make(`{"at":1}`),
+          results: OpaqueJson.make(`[{"tool_call_id":"c1","output":42}]`)
+        })
+        const late = yield* Effect.flip(reportTo(tasks, { ...envelope(first), type: "completed", turn }))
+        assert.strictEqual(late._tag, "RunSuperseded")
+        yield* reportTo(tasks, { ...envelope(second), type: "completed", turn })
+        assert.strictEqual(yield* statusOf(uuid), "completed")
+      })))
+
+  it.effect("results must answer each pending call exactly once", () =>
+    withCore({ onStart: accepts }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        yield* reportTo(tasks, {
+          ...envelope(run),
+          type: "interrupted",
+          tool_calls: [toolCall, { ...toolCall, id: "c2" }]
+        })
+        const task = yield* tasks.get(caller.principal, uuid)
+        const wrong = yield* Effect.flip(answerTo(tasks, caller, task, [
+          { tool_call_id: "c1", output: 1 },
+          { tool_call_id: "c1", output: 2 },
+          { tool_call_id: "c9", output: 3 }
+        ]))
+        assert.strictEqual(wrong._tag, "ToolResultsMismatch")
+        if (wrong._tag === "ToolResultsMismatch") {
+          assert.deepStrictEqual(wrong.problems.map((p) => p.index), [1, 2, null])
+        }
+        assert.strictEqual(yield* statusOf(uuid), "interrupted")
+      })))
+})
+
+describe("stop", () => {
+  it.effect("is owed until the core takes it", () => {
+    let down = true
+    return withCore(
+      { onStart: accepts, onStop: () => down ? unavailable() : Effect.void },
+      ({ starts, stops }) =>
+        Effect.gen(function*() {
+          const tasks = yield* Tasks
+          yield* tasks.create(caller, { ...question, max_execution_time: 10 })
+          yield* Queue.take(starts)
+          yield* TestClock.adjust("1 hour")
+          assert.isAbove((yield* Queue.takeAll(stops)).length, 10)
+          down = false
+          yield* TestClock.adjust("2 minutes")
+          assert.strictEqual((yield* Queue.takeAll(stops)).length, 1)
+          yield* TestClock.adjust("1 hour")
+          assert.strictEqual(yield* Queue.size(stops), 0)
+        })
+    )
+  })
+})

@@ -1,0 +1,157 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Layer, Queue } from "effect"
+import { TestClock } from "effect/testing"
+import type { TaskEventTag, TaskId } from "../../../src/domain/Task.ts"
+import { monotonicMillis } from "../../../src/domain/Timestamp.ts"
+import { TaskSweeper } from "../../../src/services/actors/TaskSweeper.ts"
+import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
+import { TaskNotifications } from "../../../src/services/store/TaskNotifications.ts"
+import { Tasks } from "../../../src/services/Tasks.ts"
+import {
+  accepts,
+  answerTo,
+  caller,
+  callerOf,
+  type CoreScript,
+  interruptedTask,
+  question,
+  reportTo,
+  statusOf,
+  withCore
+} from "../../kit/TestTasks.ts"
+
+const connectionLost = Effect.die(new Error("connection lost"))
+
+/** A store that carries out the first commit of an event, and cannot say so. */
+const losingReply = (tag: TaskEventTag): Required<Pick<CoreScript, "withStore">> => {
+  let isLost = false
+  return {
+    withStore: (store) => ({
+      ...store,
+      commit: (...args) => {
+        if (args[1]._tag !== tag || isLost) return store.commit(...args)
+        isLost = true
+        return Effect.andThen(store.commit(...args), connectionLost)
+      }
+    })
+  }
+}
+
+describe("a store that does not answer", () => {
+  it.effect("delays a resume, and strands nothing", () => {
+    let faults = 3
+    return withCore({
+      onStart: accepts,
+      withStore: (store) => ({
+        ...store,
+        pendingRun: (uuid) => Effect.suspend(() => faults-- > 0 ? connectionLost : store.pendingRun(uuid))
+      })
+    }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { run: first, task } = yield* interruptedTask(starts)
+        yield* answerTo(tasks, caller, task, [{ tool_call_id: "c1", output: 1 }])
+        yield* TestClock.adjust("10 seconds")
+        assert.strictEqual(faults, -1)
+        assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
+      }))
+  })
+
+  it.effect("whose reply to a resume is lost has resumed it: the sweep finds the run that nobody handed over", () => {
+    const { withStore } = losingReply("ToolResultsSubmitted")
+    return withCore({ onStart: accepts, withStore }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { run: first, task } = yield* interruptedTask(starts)
+        const answer = answerTo(tasks, caller, task, [{ tool_call_id: "c1", output: 1 }])
+        assert.isTrue(Exit.isFailure(yield* Effect.exit(answer)))
+        assert.strictEqual(yield* statusOf(task.uuid), "processing")
+        yield* TestClock.adjust("1 minute")
+        assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
+      }))
+  })
+
+  it.effect("and whose head was heard of otherwise has resumed it all the same", () => {
+    const { withStore } = losingReply("ToolResultsSubmitted")
+    return withCore({ onStart: accepts, withStore }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { interrupt, run: first, task } = yield* interruptedTask(starts)
+        yield* Effect.exit(answerTo(tasks, caller, task, [{ tool_call_id: "c1", output: 1 }]))
+        yield* reportTo(tasks, interrupt)
+        yield* TestClock.adjust("1 minute")
+        assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
+      }))
+  })
+
+  it.effect("for one task only does not keep the sweep from the others", () => {
+    let stuck = ""
+    return withCore({
+      onStart: accepts,
+      withStore: (store) => ({
+        ...store,
+        commit: (...args) => args[0] === stuck ? connectionLost : store.commit(...args)
+      })
+    }, () =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const sweeper = yield* TaskSweeper
+        const { uuid } = yield* tasks.create(caller, { ...question, max_execution_time: 1 })
+        stuck = uuid
+        yield* TestClock.adjust("10 minutes")
+        assert.strictEqual(yield* statusOf(uuid), "pending")
+        assert.strictEqual(yield* sweeper.lastSweep, yield* monotonicMillis)
+        stuck = ""
+        yield* TestClock.adjust("1 minute")
+        assert.include(yield* statusOf(uuid), "failed")
+      }))
+  })
+
+  it.effect("while a hand-over waits for its turn does not lose the start of the acceptance clock", () => {
+    let faults = 3
+    return withCore({
+      onStart: () => Effect.sleep("35 seconds"),
+      withStore: (store) => ({
+        ...store,
+        startAcceptanceClock: (...args) =>
+          Effect.suspend(() => faults-- > 0 ? connectionLost : store.startAcceptanceClock(...args))
+      })
+    }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        for (let user = 0; user < 256; user++) yield* tasks.create(callerOf(`user-${user}`), question)
+        yield* Queue.takeN(starts, 256)
+        const { uuid } = yield* tasks.create(caller, { ...question, max_execution_time: 3600 })
+        yield* TestClock.adjust("29 seconds")
+        const waiting = yield* tasks.get(caller.principal, uuid)
+        assert.deepInclude(waiting, { status: "pending", acceptanceDeadline: null })
+        // The others are answered, and the one that waited begins, through three faults of the store.
+        yield* TestClock.adjust("10 seconds")
+        const begun = yield* tasks.get(caller.principal, uuid)
+        assert.isNotNull(begun.acceptanceDeadline)
+        assert.strictEqual(faults, -1)
+        yield* TestClock.adjust("31 seconds")
+        assert.include(yield* statusOf(uuid), "was not accepted")
+      }))
+  })
+})
+
+describe("a request that is repeated", () => {
+  const layerOthers = Layer.effect(
+    TaskOwnership,
+    Effect.map(TaskOwnership, (alone) => ({ ...alone, isMine: () => false, shards: () => [] }))
+  ).pipe(Layer.provide(TaskOwnership.layerAlone))
+
+  it.effect("tells the owner of the task, which may not have heard of it", () =>
+    withCore({ onStart: accepts, layerOwnership: layerOthers }, () =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const claim = { key: "key", fingerprint: "create" }
+        const { uuid } = yield* tasks.create(caller, question, claim)
+        const told: Array<TaskId> = []
+        yield* (yield* TaskNotifications).relay((id) => told.push(id))
+        const { isReplay } = yield* tasks.create(caller, question, claim)
+        assert.isTrue(isReplay)
+        assert.deepStrictEqual(told, [uuid])
+      }).pipe(Effect.scoped)))
+})

@@ -1,0 +1,54 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
+import { OpaqueJson } from "../../../src/domain/OpaqueJson.ts"
+import { RunId, TaskId } from "../../../src/domain/Task.ts"
+import { now } from "../../../src/domain/Timestamp.ts"
+import { CoreClient } from "../../../src/services/core/CoreClient.ts"
+import { CoreTransport } from "../../../src/services/core/CoreTransport.ts"
+
+const runId = RunId.make("019ac5d2-8001-7b10-a5f3-90b1c2d3e4f5")
+const otherRunId = RunId.make("019ac5d2-8001-7b10-a5f3-90b1c2d3e4f6")
+
+const run = Effect.map(now, (deadline) => ({
+  taskId: TaskId.make("019ac5d2-8000-7b10-a5f3-90b1c2d3e4f5"),
+  runId,
+  principal: { sub: "ann", tokenId: "jti:1", issuedAt: null },
+  userToken: Redacted.make("token"),
+  deadline,
+  request: OpaqueJson.make(`{"assistant_id":1}`),
+  resume: null
+}))
+
+describe("CoreClient", () => {
+  it.effect("does not let a stop overtake the start of its run, nor wait for another's", () =>
+    Effect.gen(function*() {
+      const answered = yield* Deferred.make<void>()
+      const calls: Array<string> = []
+      const transport = Layer.succeed(CoreTransport, {
+        post: (url) =>
+          Effect.suspend(() => {
+            calls.push(new URL(url).pathname)
+            const isStart = url.endsWith("/runs")
+            return Effect.as(isStart ? Deferred.await(answered) : Effect.void, { status: 202, retryAfter: undefined })
+          })
+      })
+      yield* Effect.gen(function*() {
+        const core = yield* CoreClient
+        const starting = yield* Effect.forkChild(core.start(yield* run), { startImmediately: true })
+        const stopping = yield* Effect.forkChild(core.stop(runId, "canceled"), { startImmediately: true })
+        yield* core.stop(otherRunId, "canceled")
+        assert.deepStrictEqual(calls, ["/runs", `/runs/${otherRunId}/stop`])
+        yield* Deferred.succeed(answered, undefined)
+        yield* Fiber.join(starting)
+        yield* Fiber.join(stopping)
+        assert.deepStrictEqual(calls.slice(2), [`/runs/${runId}/stop`])
+        yield* core.stop(runId, "canceled")
+      }).pipe(
+        Effect.provide(
+          CoreClient.layer({ url: "http://core", token: undefined, eventsUrl: "http://us/events" }).pipe(
+            Layer.provide(transport)
+          )
+        )
+      )
+    }))
+})

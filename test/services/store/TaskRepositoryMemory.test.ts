@@ -1,0 +1,18 @@
+import { layer } from "@effect/vitest"
+import { Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import * as RevocationRepositoryMemory from "../../../src/services/store/RevocationRepositoryMemory.ts"
+import { TaskNotifications } from "../../../src/services/store/TaskNotifications.ts"
+import * as TaskRepositoryMemory from "../../../src/services/store/TaskRepositoryMemory.ts"
+import * as RevocationContract from "../../kit/RevocationContract.ts"
+import { contract } from "../../kit/TaskRepositoryContract.ts"
+
+layer(
+  Layer.mergeAll(
+    TaskRepositoryMemory.layer.pipe(Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer])),
+    SecureRandom.layerWebCrypto
+  )
+)("TaskRepository in memory", (it) => {
+  contract(it)
+  RevocationContract.contract(it)
+})

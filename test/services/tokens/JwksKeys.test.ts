@@ -1,0 +1,221 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Layer, Redacted, Result } from "effect"
+import { FetchHttpClient, HttpClient } from "effect/http"
+import { TestClock } from "effect/testing"
+import * as jose from "jose"
+import { once } from "node:events"
+import { createServer, type ServerResponse } from "node:http"
+import type { AddressInfo } from "node:net"
+import { TokenVerifier } from "../../../src/services/tokens/TokenVerifier.ts"
+import { eventually } from "../../kit/Service.ts"
+
+/** A JWKS URL that answers what it is told to, and a verifier of its tokens under TestClock. */
+const makeKit = Effect.fnUntraced(function*(atStart: unknown, status = 200) {
+  const json = (body: unknown, code: number) => (response: ServerResponse) =>
+    void response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body))
+  let [answer, requests] = [json(atStart, status), 0]
+  const server = createServer((_, response) => {
+    requests += 1
+    answer(response)
+  }).listen(0, "127.0.0.1")
+  yield* Effect.promise(() => once(server, "listening"))
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      server.close()
+      server.closeAllConnections()
+    })
+  )
+  let isCut = false
+  const cuttable = (client: HttpClient.HttpClient) =>
+    HttpClient.transform(client, (answer) => isCut ? Effect.die("the network is down") : answer)
+  const key = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+  const context = yield* Layer.build(
+    TokenVerifier.layer({ key, algorithms: ["ES256", "RS256"], issuer: undefined, audience: undefined }).pipe(
+      Layer.provide(Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, cuttable))),
+      Layer.provide(FetchHttpClient.layer)
+    )
+  )
+  const verifier = Context.get(context, TokenVerifier)
+  /** The user, or why there is none. */
+  const verify = (token: string) =>
+    Effect.result(verifier.verify(Redacted.make(token))).pipe(
+      Effect.map(Result.match({ onSuccess: ({ principal }) => principal.sub, onFailure: ({ _tag }) => _tag }))
+    )
+  const run = Effect.runPromiseWith(yield* Effect.context())
+  const untilVerified = (token: string, expected: string) =>
+    Effect.promise(() => eventually(() => run(verify(token)), (seen) => seen === expected))
+  return {
+    publish: (next: unknown, code = 200) => {
+      answer = json(next, code)
+    },
+    cut: (next: boolean) => {
+      isCut = next
+    },
+    answerWith: (next: typeof answer) => {
+      answer = next
+    },
+    requests: () => requests,
+    verify,
+    untilVerified,
+    untilAsked: (count: number) => Effect.promise(() => eventually(async () => requests, (seen) => seen >= count))
+  }
+})
+
+/** `exp` is far ahead unless given. */
+const makeKey = Effect.fnUntraced(function*(kid?: string, alg: "ES256" | "RS256" = "ES256", modulusLength = 2048) {
+  const { privateKey, publicKey } = yield* Effect.promise(() => jose.generateKeyPair(alg, { modulusLength }))
+  const named = kid === undefined ? {} : { kid }
+  const jwk = { ...yield* Effect.promise(() => jose.exportJWK(publicKey)), ...named }
+  const sign = (sub: string, exp = 4_000_000_000) =>
+    Effect.promise(() =>
+      new jose.SignJWT().setProtectedHeader({ alg, ...named }).setSubject(sub).setExpirationTime(exp).sign(privateKey)
+    )
+  return { jwk, sign }
+})
+
+describe("keys of a JWKS URL", () => {
+  it.effect("are found by kid and by trying each", () =>
+    Effect.gen(function*() {
+      const [one, bare, other] = [yield* makeKey("1"), yield* makeKey(), yield* makeKey()]
+      const { requests, verify } = yield* makeKit({ keys: [one.jwk, bare.jwk, other.jwk] })
+      assert.strictEqual(yield* verify(yield* one.sign("ann")), "ann")
+      assert.strictEqual(yield* verify(yield* other.sign("bob")), "bob")
+      assert.strictEqual(yield* verify(yield* (yield* makeKey()).sign("eve")), "InvalidToken")
+      assert.strictEqual(requests(), 1)
+    }))
+
+  it.effect("that are unknown cost one request per cooldown; in between a token with one is neither taken nor refused", () =>
+    Effect.gen(function*() {
+      const [one, two, garbage] = [yield* makeKey("1"), yield* makeKey("2"), yield* makeKey("garbage")]
+      const { publish, requests, verify } = yield* makeKit({ keys: [one.jwk] })
+      assert.strictEqual(yield* verify(yield* one.sign("ann")), "ann")
+      assert.strictEqual(requests(), 1)
+      // The set that was fetched for this token does not have its key.
+      assert.strictEqual(yield* verify(yield* garbage.sign("eve")), "InvalidToken")
+      assert.strictEqual(requests(), 2)
+      publish({ keys: [one.jwk, two.jwk] })
+      const token = yield* two.sign("cat")
+      for (let count = 0; count < 20; count++) {
+        assert.strictEqual(yield* verify(yield* garbage.sign(`eve-${count}`)), "TokenKeysUnavailable")
+        assert.strictEqual(yield* verify(token), "TokenKeysUnavailable")
+      }
+      assert.strictEqual(yield* verify(yield* one.sign("dan")), "dan")
+      assert.strictEqual(requests(), 2)
+      yield* TestClock.adjust("30 seconds")
+      assert.strictEqual(yield* verify(token), "cat")
+      assert.strictEqual(requests(), 3)
+    }))
+
+  it.effect("that are withdrawn take every token of theirs with them within a minute, however well it is known", () =>
+    Effect.gen(function*() {
+      const [one, two] = [yield* makeKey("1"), yield* makeKey("2")]
+      const { publish, requests, untilAsked, untilVerified, verify } = yield* makeKit({ keys: [one.jwk, two.jwk] })
+      const [withdrawn, staying] = [yield* one.sign("ann"), yield* two.sign("bob")]
+      assert.strictEqual(yield* verify(withdrawn), "ann")
+      assert.strictEqual(yield* verify(staying), "bob")
+      publish({ keys: [two.jwk] })
+      yield* TestClock.adjust("59 seconds")
+      assert.strictEqual(yield* verify(withdrawn), "ann")
+      yield* TestClock.adjust("1 second")
+      yield* untilAsked(2)
+      yield* untilVerified(withdrawn, "InvalidToken")
+      assert.strictEqual(yield* verify(staying), "bob")
+      // The set that was fetched to look for the withdrawn key, and no more.
+      assert.strictEqual(requests(), 3)
+    }))
+
+  it.effect("are not asked for a token that is wrong whatever its key", () =>
+    Effect.gen(function*() {
+      const [one, gone] = [yield* makeKey("1"), yield* makeKey("gone")]
+      yield* TestClock.setTime(1_800_000_000_000)
+      const { requests, verify } = yield* makeKit({ keys: [one.jwk] })
+      assert.strictEqual(yield* verify(yield* one.sign("ann")), "ann")
+      const before = requests()
+      for (let count = 0; count < 3; count++) {
+        assert.strictEqual(yield* verify(yield* gone.sign("ann", 1_799_999_999 - count)), "InvalidToken")
+        assert.strictEqual(yield* verify(yield* gone.sign("", 4_000_000_000 + count)), "InvalidToken")
+      }
+      assert.strictEqual(requests(), before)
+    }))
+
+  it.effect("serve through an outage for a day, and then no longer", () =>
+    Effect.gen(function*() {
+      const [known, unknown] = [yield* makeKey("1"), yield* makeKey("2")]
+      const { cut, publish, requests, untilAsked, untilVerified, verify } = yield* makeKit({ keys: [known.jwk] })
+      const old = yield* known.sign("ann")
+      assert.strictEqual(yield* verify(old), "ann")
+      const outages: ReadonlyArray<readonly [unknown, number]> = [
+        [{}, 500],
+        ["nonsense", 200],
+        [{ keys: "none" }, 200],
+        [{ keys: Array.from({ length: 101 }, () => known.jwk) }, 200],
+        [{ keys: [], padding: "x".repeat(600_000) }, 200]
+      ]
+      for (const [answer, status] of outages) {
+        publish(answer, status)
+        const before = requests()
+        yield* TestClock.adjust("1 minute")
+        yield* untilAsked(before + 1)
+        assert.strictEqual(yield* verify(yield* known.sign("bob")), "bob")
+        const asked = requests()
+        for (let count = 0; count < 20; count++) {
+          assert.strictEqual(yield* verify(yield* unknown.sign(`eve-${count}`)), "TokenKeysUnavailable")
+        }
+        assert.isAtMost(requests() - asked, 1)
+      }
+      cut(true)
+      yield* TestClock.adjust("23 hours")
+      assert.strictEqual(yield* verify(old), "ann")
+      assert.strictEqual(yield* verify(yield* known.sign("cat")), "cat")
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual(yield* verify(old), "TokenKeysUnavailable")
+      cut(false)
+      publish({ keys: [known.jwk] })
+      yield* TestClock.adjust("10 seconds")
+      yield* untilVerified(old, "ann")
+    }))
+
+  it.effect("that were never had say nothing of any token", () =>
+    Effect.gen(function*() {
+      const { requests, verify } = yield* makeKit({}, 503)
+      const key = yield* makeKey("1")
+      const token = yield* key.sign("ann")
+      const answers = yield* Effect.forEach([1, 2, 3], () => verify(token), { concurrency: "unbounded" })
+      assert.deepStrictEqual(answers, ["TokenKeysUnavailable", "TokenKeysUnavailable", "TokenKeysUnavailable"])
+      assert.isAtMost(requests(), 2)
+    }))
+
+  it.effect("too large to be verified with are passed over; the others serve", () =>
+    Effect.gen(function*() {
+      const [one, large] = [yield* makeKey("1"), yield* makeKey("large", "RS256", 2048)]
+      const oversized = { ...large.jwk, n: `${large.jwk.n}${"A".repeat(2000)}` }
+      const slow = { ...large.jwk, kid: "slow", e: large.jwk.n }
+      const padded = { ...large.jwk, kid: "padded", x5c: ["x".repeat(20_000)] }
+      const { verify } = yield* makeKit({ keys: [oversized, slow, padded, one.jwk, null, 7, []] })
+      assert.strictEqual(yield* verify(yield* one.sign("ann")), "ann")
+      assert.strictEqual(yield* verify(yield* large.sign("bob")), "InvalidToken")
+    }))
+
+  it.live("that never end are let go of at their bound", () =>
+    Effect.gen(function*() {
+      const key = yield* makeKey("1")
+      const { answerWith, verify } = yield* makeKit({ keys: [] })
+      let [sent, isClosed] = [0, false]
+      answerWith((response) => {
+        const block = Buffer.alloc(65_536, "[")
+        response.once("close", () => isClosed = true)
+        const send = () => {
+          while (!response.destroyed && sent < 64 * 1024 * 1024) {
+            sent += block.length
+            if (!response.write(block)) return
+          }
+        }
+        response.on("drain", send)
+        response.write("{\"keys\":[")
+        send()
+      })
+      assert.strictEqual(yield* verify(yield* key.sign("ann")), "TokenKeysUnavailable")
+      yield* Effect.promise(() => eventually(async () => isClosed, (closed) => closed))
+      assert.isBelow(sent, 16 * 1024 * 1024)
+    }))
+})

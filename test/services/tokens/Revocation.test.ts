@@ -1,0 +1,217 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Layer, Queue, Redacted, Ref } from "effect"
+import { TestClock } from "effect/testing"
+import type { Caller } from "../../../src/domain/Principal.ts"
+import { Revocation } from "../../../src/domain/Revocation.ts"
+import { now } from "../../../src/domain/Timestamp.ts"
+import { RevocationRepository } from "../../../src/services/store/RevocationRepository.ts"
+import * as RevocationRepositoryMemory from "../../../src/services/store/RevocationRepositoryMemory.ts"
+import { Tasks } from "../../../src/services/Tasks.ts"
+import { TokenRevocations } from "../../../src/services/tokens/TokenRevocations.ts"
+import {
+  accepts,
+  answerTo,
+  caller,
+  type CoreScript,
+  envelope,
+  question,
+  reportTo,
+  statusOf,
+  toolCall,
+  turn,
+  unavailable,
+  withCore
+} from "../../kit/TestTasks.ts"
+
+const revocation = Revocation.cases.Token.make({ tokenId: caller.principal.tokenId, expiresAt: null })
+
+describe("a revoked token", () => {
+  it.effect("fails a processing task at once, keeps its partial output and stops the run", () =>
+    withCore({ onStart: accepts }, ({ starts, stops }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        yield* reportTo(tasks, { ...envelope(run), type: "progress", turn })
+        yield* tasks.revoke(revocation)
+        const task = yield* tasks.get(caller.principal, uuid)
+        assert.deepInclude(task, { status: "failed", error: "Token revoked" })
+        assert.deepStrictEqual(JSON.parse(task.turn ?? ""), turn)
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "token_revoked" })
+      })))
+
+  it.effect("fails a pending task as soon as it would start processing, and tells the core so", () =>
+    withCore({ onStart: accepts }, ({ starts, stops }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const run = yield* Queue.take(starts)
+        yield* tasks.revoke(revocation)
+        yield* TestClock.adjust("5 seconds")
+        assert.strictEqual(yield* statusOf(uuid), "pending")
+        const answer = yield* Effect.flip(reportTo(tasks, { ...envelope(run), type: "processing" }))
+        assert.deepInclude(answer, { _tag: "RunSuperseded", status: "failed" })
+        assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "token_revoked" })
+      })))
+
+  it.effect("is not handed to a core that was away when it was revoked", () =>
+    Effect.gen(function*() {
+      const isAway = yield* Ref.make(true)
+      const script: CoreScript = {
+        onStart: () => Effect.flatMap(Ref.get(isAway), (away) => away ? unavailable() : Effect.void)
+      }
+      yield* withCore(script, ({ starts }) =>
+        Effect.gen(function*() {
+          const tasks = yield* Tasks
+          const { uuid } = yield* tasks.create(caller, question)
+          yield* Queue.take(starts)
+          yield* tasks.revoke(revocation)
+          yield* Ref.set(isAway, false)
+          yield* TestClock.adjust("10 seconds")
+          assert.strictEqual(yield* Queue.size(starts), 0)
+          assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
+        }))
+    }))
+
+  it.effect("leaves an interrupted task waiting for another token, which becomes the task's own", () =>
+    withCore({ onStart: accepts }, ({ starts, stops }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        const first = yield* Queue.take(starts)
+        yield* reportTo(tasks, { ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
+        yield* tasks.revoke(revocation)
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual(yield* statusOf(uuid), "interrupted")
+
+        const next: Caller = {
+          ...caller,
+          principal: { ...caller.principal, tokenId: "jti:next" },
+          token: Redacted.make("next token")
+        }
+        const task = yield* tasks.get(next.principal, uuid)
+        yield* answerTo(tasks, next, task, [{ tool_call_id: toolCall.id, output: 1 }])
+        const second = yield* Queue.take(starts)
+        assert.strictEqual(Redacted.value(second.userToken), "next token")
+        yield* reportTo(tasks, { ...envelope(second), type: "progress", turn })
+        assert.strictEqual(yield* statusOf(uuid), "processing")
+        yield* tasks.revoke(Revocation.cases.Token.make({ tokenId: "jti:next", expiresAt: null }))
+        assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* Queue.take(stops), { runId: second.runId, reason: "token_revoked" })
+      })))
+
+  it.effect("ends what another node, which died before it could, was to end", () =>
+    withCore({ onStart: accepts }, ({ layer, starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, question)
+        yield* reportTo(tasks, { ...envelope(yield* Queue.take(starts)), type: "processing" })
+        yield* Effect.flatMap(RevocationRepository, (store) => store.add(revocation))
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual(yield* statusOf(uuid), "failed: Token revoked")
+      }).pipe(Effect.provide(layer))))
+})
+
+/** What a node knows, over a store that another node writes to and that can be taken away. */
+const withNode = <A, E>(
+  body: (store: {
+    readonly repository: RevocationRepository["Service"]
+    readonly fail: (fails: boolean) => Effect.Effect<void>
+  }) => Effect.Effect<A, E, TokenRevocations>
+) =>
+  Effect.gen(function*() {
+    const repository = yield* RevocationRepository
+    let isAway = false
+    const guarded = <B>(effect: Effect.Effect<B>) => Effect.suspend(() => isAway ? Effect.die("away") : effect)
+    const faulty = Layer.succeed(RevocationRepository, {
+      ...repository,
+      since: (moment) => guarded(repository.since(moment)),
+      isRevoked: (principal) => guarded(repository.isRevoked(principal))
+    })
+    const fail = (fails: boolean) => Effect.sync(() => void (isAway = fails))
+    yield* body({ repository, fail }).pipe(
+      Effect.provide(Layer.fresh(TokenRevocations.layer).pipe(Layer.provide(faulty)))
+    )
+  }).pipe(Effect.provide(Layer.fresh(RevocationRepositoryMemory.layer)))
+
+describe("a node", () => {
+  const { principal } = caller
+
+  it.effect("refuses at once what it revoked itself, and within 5 s what another node did", () =>
+    withNode(({ repository }) =>
+      Effect.gen(function*() {
+        const revocations = yield* TokenRevocations
+        const other = { ...principal, tokenId: "jti:other" }
+        yield* revocations.check(principal)
+        yield* revocations.revoke(revocation)
+        assert.strictEqual((yield* Effect.flip(revocations.check(principal)))._tag, "TokenIsRevoked")
+
+        const waiting = yield* Effect.forkChild(revocations.awaitRevoked(other), { startImmediately: true })
+        yield* repository.add(Revocation.cases.Token.make({ tokenId: "jti:other", expiresAt: null }))
+        yield* TestClock.adjust("5 seconds")
+        assert.strictEqual((yield* Effect.flip(revocations.check(other)))._tag, "TokenIsRevoked")
+        yield* Fiber.join(waiting)
+      })
+    ))
+
+  it.effect("wakes those who wait once for each piece of news, and for no other", () =>
+    withNode(({ repository }) =>
+      Effect.gen(function*() {
+        const revocations = yield* TokenRevocations
+        let checks = 0
+        const counted = {
+          ...principal,
+          get tokenId() {
+            checks++
+            return "jti:patient"
+          }
+        }
+        const waiting = yield* Effect.forkChild(revocations.awaitRevoked(counted), { startImmediately: true })
+        yield* repository.add(revocation)
+        yield* TestClock.adjust("10 minutes")
+        assert.isAtMost(checks, 3)
+        yield* Fiber.interrupt(waiting)
+      })
+    ))
+
+  it.effect("knows at its start what was revoked before", () =>
+    Effect.gen(function*() {
+      const repository = yield* RevocationRepository
+      yield* repository.add(
+        Revocation.cases.User.make({ sub: principal.sub, issuedBefore: yield* now, expiresAt: null })
+      )
+      const check = Effect.flatMap(TokenRevocations, (revocations) => revocations.check(principal))
+      // TestClock begins in 1970, before the token was issued.
+      yield* check.pipe(Effect.provide(Layer.fresh(TokenRevocations.layer)))
+      yield* TestClock.setTime(1_700_000_000_001)
+      yield* repository.add(
+        Revocation.cases.User.make({ sub: principal.sub, issuedBefore: yield* now, expiresAt: null })
+      )
+      const refused = yield* Effect.flip(check.pipe(Effect.provide(Layer.fresh(TokenRevocations.layer))))
+      assert.strictEqual(refused._tag, "TokenIsRevoked")
+    }).pipe(Effect.provide(Layer.fresh(RevocationRepositoryMemory.layer))))
+
+  it.effect("that has not reached the store for 30 s takes no token, until it reaches it again", () =>
+    withNode(({ fail, repository }) =>
+      Effect.gen(function*() {
+        const revocations = yield* TokenRevocations
+        yield* fail(true)
+        yield* TestClock.adjust("28 seconds")
+        yield* revocations.check(principal)
+        yield* TestClock.adjust("4 seconds")
+        assert.strictEqual((yield* Effect.flip(revocations.check(principal)))._tag, "RevocationsUnknown")
+        yield* repository.add(revocation)
+        yield* fail(false)
+        assert.strictEqual((yield* Effect.flip(revocations.check(principal)))._tag, "TokenIsRevoked")
+        yield* revocations.check({ ...principal, tokenId: "jti:other" })
+        yield* TestClock.adjust("2 seconds")
+        yield* fail(true)
+        assert.strictEqual((yield* Effect.flip(revocations.check(principal)))._tag, "TokenIsRevoked")
+        yield* revocations.check({ ...principal, tokenId: "jti:other" })
+      })
+    ))
+})

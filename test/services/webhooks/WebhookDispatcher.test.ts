@@ -1,0 +1,279 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Layer, Queue, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { Webhook } from "standardwebhooks"
+import type { TaskId } from "../../../src/domain/Task.ts"
+import * as TaskView from "../../../src/domain/TaskView.ts"
+import { deliveryId } from "../../../src/domain/Webhook.ts"
+import { Tasks } from "../../../src/services/Tasks.ts"
+import { Webhooks } from "../../../src/services/Webhooks.ts"
+import { WebhookDispatcher } from "../../../src/services/webhooks/WebhookDispatcher.ts"
+import { NoAnswer } from "../../../src/services/webhooks/WebhookSender.ts"
+import { callerOf, type CoreScript, makeTestTasks, type Post, question, reportTo } from "../../kit/TestTasks.ts"
+
+const ann = callerOf("ann")
+const secret = "a secret of the tests"
+const url = "https://target.example/hook"
+
+type Core = Effect.Success<ReturnType<typeof makeTestTasks>>
+
+const withTarget = <A, E>(
+  onPost: NonNullable<CoreScript["onPost"]>,
+  body: (core: Core) => Effect.Effect<A, E, Tasks | Webhooks | WebhookDispatcher>
+) =>
+  Effect.andThen(
+    // The package `standardwebhooks` compares timestamps with the system's clock.
+    TestClock.setTime(Date.now()),
+    makeTestTasks({ onStart: () => Effect.void, onPost })
+  ).pipe(Effect.flatMap((core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer)))))
+
+let eventNumber = 0
+
+/** Creates a task and lets the core complete it. */
+const complete = Effect.fnUntraced(function*(core: Core, more: object = {}, caller = ann) {
+  const tasks = yield* Tasks
+  const { uuid } = yield* tasks.create(caller, { ...question, callback_url: url, callback_secret: secret, ...more })
+  const run = yield* Queue.take(core.starts)
+  const turn = { output: [{ type: "text", text: "é" }], messages: [], metadata: {} }
+  yield* reportTo(tasks, { task_id: uuid, run_id: run.runId, event_id: `e${++eventNumber}`, type: "completed", turn })
+  return uuid
+})
+
+const stateOf = (uuid: TaskId) =>
+  Effect.flatMap(Webhooks, (webhooks) => webhooks.ofTask(ann.principal, uuid)).pipe(
+    Effect.map(([delivery]) => delivery?.state)
+  )
+
+const failsFor = (attempts: number) => {
+  let made = 0
+  return () => Effect.sync(() => ++made <= attempts ? 500 : 204)
+}
+
+describe("a webhook", () => {
+  it.effect("is sent immediately, with the bytes of a read and with both signatures", () =>
+    withTarget(() => Effect.succeed(200), (core) =>
+      Effect.gen(function*() {
+        const uuid = yield* complete(core)
+        const post = yield* Queue.take(core.posts)
+        const tasks = yield* Tasks
+        assert.strictEqual(post.body, TaskView.encode(yield* tasks.get(ann.principal, uuid)))
+        assert.strictEqual(post.headers["x-task-uuid"], uuid)
+        const key = yield* Effect.promise(() =>
+          crypto.subtle.importKey("raw", new TextEncoder().encode(secret), { name: "HMAC", hash: "SHA-256" }, false, [
+            "sign"
+          ])
+        )
+        const tag = yield* Effect.promise(() => crypto.subtle.sign("HMAC", key, new TextEncoder().encode(post.body)))
+        assert.strictEqual(post.headers["x-signature"], Buffer.from(tag).toString("hex"))
+        assert.deepStrictEqual(
+          new Webhook(secret, { format: "raw" }).verify(post.body, { ...post.headers }),
+          JSON.parse(post.body)
+        )
+        assert.strictEqual(yield* stateOf(uuid), "delivered")
+      })))
+
+  it.effect("is signed with the decoded key when the secret has the form of Standard Webhooks", () =>
+    withTarget(() => Effect.succeed(200), (core) =>
+      Effect.gen(function*() {
+        const whsec = `whsec_${Buffer.from("0123456789abcdef0123456789abcdef").toString("base64")}`
+        yield* complete(core, { callback_secret: whsec })
+        const post = yield* Queue.take(core.posts)
+        new Webhook(whsec).verify(post.body, { ...post.headers })
+      })))
+
+  it.effect("is unsigned without a secret and not sent without a callback URL", () =>
+    withTarget(() => Effect.succeed(200), (core) =>
+      Effect.gen(function*() {
+        yield* complete(core, { callback_url: null })
+        yield* complete(core, { callback_secret: null })
+        const post = yield* Queue.take(core.posts)
+        assert.notProperty(post.headers, "x-signature")
+        assert.notProperty(post.headers, "webhook-signature")
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual(yield* Queue.size(core.posts), 0)
+      })))
+
+  it.effect("is attempted five times with the same bytes, 10, 30, 60 and 120 s after the end of the previous attempt", () =>
+    withTarget(() => Effect.delay(Effect.succeed(500), "3 seconds"), (core) =>
+      Effect.gen(function*() {
+        const uuid = yield* complete(core)
+        yield* TestClock.adjust("1 hour")
+        const posts = yield* Queue.takeAll(core.posts)
+        assert.strictEqual(posts.length, 5)
+        const gaps = posts.slice(1).map(({ at }, index) => (at - (posts[index] as Post).at) / 1_000_000 - 3)
+        for (const [index, base] of [10, 30, 60, 120].entries()) {
+          assert.isAtLeast(gaps[index]!, base)
+          assert.isAtMost(gaps[index]!, base * 1.2)
+        }
+        assert.strictEqual(new Set(posts.map(({ body }) => body)).size, 1)
+        assert.strictEqual(new Set(posts.map(({ headers }) => headers["webhook-id"])).size, 1)
+        assert.strictEqual(new Set(posts.map(({ headers }) => headers["webhook-timestamp"])).size, 5)
+        assert.strictEqual(yield* stateOf(uuid), "failed")
+      })))
+
+  it.effect("times out when its target hangs, and ends at the first success", () => {
+    let made = 0
+    return withTarget(
+      () => Effect.suspend(() => ++made === 1 ? Effect.never : Effect.succeed(299)),
+      (core) =>
+        Effect.gen(function*() {
+          const uuid = yield* complete(core)
+          yield* TestClock.adjust("1 hour")
+          assert.strictEqual(yield* Queue.size(core.posts), 2)
+          const webhooks = yield* Webhooks
+          const [delivery] = yield* webhooks.ofTask(ann.principal, uuid)
+          assert.deepStrictEqual(
+            delivery?.attempts.map(({ duration, error, responseStatus }) => [duration, responseStatus, error]),
+            [[15_000, null, "timed_out"], [0, 299, null]]
+          )
+        })
+    )
+  })
+
+  it.effect("is not delivered by a redirect or a defect", () => {
+    let made = 0
+    return withTarget(
+      () =>
+        Effect.suspend(() =>
+          ++made === 1 ? Effect.succeed(302) : made === 2 ? Effect.die("broken") : Effect.succeed(200)
+        ),
+      (core) =>
+        Effect.gen(function*() {
+          const uuid = yield* complete(core)
+          yield* TestClock.adjust("1 hour")
+          const webhooks = yield* Webhooks
+          const [delivery] = yield* webhooks.ofTask(ann.principal, uuid)
+          assert.deepStrictEqual(delivery?.attempts.map(({ error }) => error), ["redirected", "not_sent", null])
+        })
+    )
+  })
+
+  it.effect("is sent for an interrupt and again for the end of the task", () =>
+    withTarget(() => Effect.succeed(200), (core) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(ann, { ...question, callback_url: url })
+        const { runId } = yield* Queue.take(core.starts)
+        const tool_calls = [{ id: "c1", name: "look", arguments: {} }] as const
+        yield* reportTo(tasks, { task_id: uuid, run_id: runId, event_id: "i1", type: "interrupted", tool_calls })
+        const first = JSON.parse((yield* Queue.take(core.posts)).body)
+        assert.deepStrictEqual([first.status, first.pending_tool_calls], ["interrupted", tool_calls])
+        yield* tasks.cancel(yield* tasks.get(ann.principal, uuid), "enough")
+        const second = JSON.parse((yield* Queue.take(core.posts)).body)
+        assert.deepStrictEqual([second.status, second.error], ["canceled", "enough"])
+      })))
+})
+
+describe("a responding origin", () => {
+  it.effect("receives all pending deliveries in bursts, without waiting for the next poll", () =>
+    withTarget(() => Effect.succeed(200), (core) =>
+      Effect.gen(function*() {
+        const webhooks = yield* Webhooks
+        for (let n = 0; n < 300; n++) yield* complete(core, {}, callerOf(`u${n}`))
+        yield* TestClock.adjust("1 second")
+        yield* Queue.takeN(core.posts, 300)
+        // The origin is proven now, and idle.
+        for (const delivery of yield* webhooks.find({ limit: 300 })) {
+          yield* webhooks.redeliverAny(deliveryId(delivery)).pipe(Effect.flip)
+        }
+        for (let n = 0; n < 300; n++) yield* complete(core, {}, callerOf(`v${n}`))
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(yield* Queue.size(core.posts), 300)
+      })))
+})
+
+describe("a hanging origin", () => {
+  it.effect("does not delay the others, however many deliveries and origins hang", () => {
+    const refused = new NoAnswer({ error: "connection_failed" })
+    return withTarget(
+      ({ url }) =>
+        url.includes("hangs") ? Effect.never : url.includes("dead") ? Effect.fail(refused) : Effect.succeed(200),
+      (core) =>
+        Effect.gen(function*() {
+          for (let n = 0; n < 1500; n++) {
+            yield* complete(core, { callback_url: `https://hangs-${n % 300}.example/` }, callerOf(`u${n}`))
+          }
+          for (let n = 0; n < 50; n++) {
+            yield* complete(core, { callback_url: "https://dead.example" }, callerOf(`d${n}`))
+          }
+          yield* TestClock.adjust("1 second")
+          yield* Queue.takeAll(core.posts)
+          yield* complete(core, { callback_url: "https://well.example/" })
+          // An unknown origin waits at most for the first timeouts.
+          yield* TestClock.adjust("16 seconds")
+          yield* Queue.takeAll(core.posts)
+          for (let n = 0; n < 20; n++) {
+            yield* complete(core, { callback_url: "https://well.example/" }, callerOf(`w${n}`))
+            yield* TestClock.adjust("1 millis")
+          }
+          const posts = yield* Queue.takeAll(core.posts)
+          assert.strictEqual(posts.filter((post) => post.url === "https://well.example/").length, 20)
+        })
+    )
+  })
+})
+
+describe("the delivery log", () => {
+  it.effect("lets only the owner redeliver a webhook, with the secret given again after it was deleted", () =>
+    withTarget(failsFor(5), (core) =>
+      Effect.gen(function*() {
+        const webhooks = yield* Webhooks
+        const uuid = yield* complete(core)
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual(yield* Queue.size(core.posts), 5)
+        const [failed] = yield* webhooks.ofTask(ann.principal, uuid)
+        const id = deliveryId(failed!)
+        const again = (given?: string) =>
+          webhooks.redeliver(ann.principal, uuid, id, given === undefined ? undefined : Redacted.make(given))
+        assert.strictEqual((yield* again()).state, "pending")
+        const posts = yield* Queue.takeN(core.posts, 6)
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(yield* stateOf(uuid), "delivered")
+        assert.strictEqual(posts[5]?.headers["x-signature"], posts[0]?.headers["x-signature"])
+        assert.strictEqual((yield* Effect.flip(again()))._tag, "DeliveryNeedsSecret")
+        yield* again(secret)
+        assert.strictEqual((yield* Queue.take(core.posts)).headers["x-signature"], posts[0]?.headers["x-signature"])
+        const stranger = callerOf("bob").principal
+        const refusal = yield* Effect.flip(webhooks.redeliver(stranger, uuid, id, undefined))
+        assert.strictEqual(refusal._tag, "TaskBelongsToAnother")
+        for (const wrong of ["x", `${uuid}-999`, id.replace(/^./, "f")]) {
+          const error = yield* Effect.flip(webhooks.redeliver(ann.principal, uuid, wrong, undefined))
+          assert.strictEqual(error._tag, "DeliveryNotFound")
+        }
+      })))
+
+  it.effect("lets an operator redeliver all failed webhooks", () =>
+    withTarget(failsFor(15), (core) =>
+      Effect.gen(function*() {
+        const webhooks = yield* Webhooks
+        for (let n = 0; n < 3; n++) yield* complete(core)
+        yield* TestClock.adjust(Duration.minutes(10))
+        assert.strictEqual((yield* webhooks.find({ state: "failed", limit: 10 })).length, 3)
+        assert.strictEqual(yield* webhooks.redeliverFailed({ origin: "https://other.example" }), 0)
+        assert.strictEqual(yield* webhooks.redeliverFailed({ origin: "https://target.example" }), 3)
+        yield* Queue.takeN(core.posts, 18)
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual((yield* webhooks.find({ state: "delivered", limit: 10 })).length, 3)
+        const [one] = yield* webhooks.find({ limit: 1 })
+        assert.strictEqual((yield* Effect.flip(webhooks.redeliverAny(deliveryId(one!))))._tag, "DeliveryNeedsSecret")
+      })))
+})
+
+describe("a draining node", () => {
+  it.effect("begins no more attempts and waits for those in flight", () =>
+    withTarget(() => Effect.delay(Effect.succeed(200), "2 seconds"), (core) =>
+      Effect.gen(function*() {
+        const dispatcher = yield* WebhookDispatcher
+        const uuid = yield* complete(core)
+        yield* Queue.take(core.posts)
+        const drained = yield* Effect.forkChild(dispatcher.drain)
+        yield* complete(core)
+        yield* TestClock.adjust("1 second")
+        assert.isUndefined(drained.pollUnsafe())
+        yield* TestClock.adjust("1 second")
+        assert.isDefined(drained.pollUnsafe())
+        assert.strictEqual(yield* stateOf(uuid), "delivered")
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual(yield* Queue.size(core.posts), 0)
+      })))
+})
