@@ -8,7 +8,7 @@ import { isTerminal, TaskId, type TaskStatus } from "./Task.ts"
 import { Timestamp } from "./Timestamp.ts"
 
 /** Whether a change to this status is delivered by webhook. */
-export const owesWebhook = (status: TaskStatus): boolean => isTerminal(status) || status === "interrupted"
+export const sendsWebhook = (status: TaskStatus): boolean => isTerminal(status) || status === "interrupted"
 
 /** Identifies a delivery by the task and the revision that it reports. */
 export interface DeliveryKey {

@@ -12,7 +12,7 @@ import * as Health from "./handlers/Health.ts"
 import * as Operations from "./handlers/Operations.ts"
 import * as Tasks from "./handlers/Tasks.ts"
 import * as Tokens from "./handlers/Tokens.ts"
-import * as Edge from "./ResponseMiddleware.ts"
+import * as ResponseMiddleware from "./ResponseMiddleware.ts"
 import * as Rpc from "./rpc/Rpc.ts"
 
 /** Paths are compared as they are: what a proxy in front forbids cannot be had by another spelling. */
@@ -27,5 +27,5 @@ const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pip
 /** The edge comes first and so is outermost: what it adds is on preflights too. */
 export const layer = (corsOrigins: Cors.CorsOrigins) =>
   Layer.mergeAll(layerApi, Rpc.layer, Health.layer, Docs.layer, Cors.layer(corsOrigins)).pipe(
-    Layer.provideMerge(Edge.layer)
+    Layer.provideMerge(ResponseMiddleware.layer)
   )

@@ -11,8 +11,8 @@ import { CoreClient } from "../services/core/CoreClient.ts"
 import { CoreTransport } from "../services/core/CoreTransport.ts"
 import { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import * as ClockSync from "../services/operations/ClockSync.ts"
-import { Members } from "../services/operations/ClusterNodes.ts"
-import * as MembersSql from "../services/operations/ClusterNodesSql.ts"
+import { ClusterNodes } from "../services/operations/ClusterNodes.ts"
+import * as ClusterNodesSql from "../services/operations/ClusterNodesSql.ts"
 import * as ReadinessSql from "../services/operations/ReadinessSql.ts"
 import { TaskCensus } from "../services/operations/TaskCensus.ts"
 import * as MeasuredTaskRepository from "../services/store/MeasuredTaskRepository.ts"
@@ -159,8 +159,8 @@ const layerDrainWebhooks = Layer.effectDiscard(
 
 const layerMembers = ({ cluster, host, port }: AppConfig) =>
   cluster === undefined
-    ? Members.layerAlone({ address: `${host}:${port}`, version })
-    : MembersSql.layer({ address: `${cluster.host}:${cluster.port}`, version })
+    ? ClusterNodes.layerAlone({ address: `${host}:${port}`, version })
+    : ClusterNodesSql.layer({ address: `${cluster.host}:${cluster.port}`, version })
 
 export const layer = (config: AppConfig) => {
   const layerSettings = Layer.succeed(Settings, {

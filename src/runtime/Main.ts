@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import * as App from "./App.ts"
 import * as Banner from "./Banner.ts"
 import * as AppConfig from "./config/AppConfig.ts"
-import { innermost, teardown } from "./ErrorMessages.ts"
+import { rootCauseMessage, teardown } from "./ErrorMessages.ts"
 import * as Watchdog from "./node/Watchdog.ts"
 import * as Observability from "./telemetry/Observability.ts"
 
@@ -34,9 +34,9 @@ export const run = (environment: NodeJS.ProcessEnv) =>
       case "ServeError":
         return Console.error(`The service cannot listen: ${String(error.cause)}`)
       case "SocketServerError":
-        return Console.error(`The service cannot listen for other nodes: ${innermost(error)}`)
+        return Console.error(`The service cannot listen for other nodes: ${rootCauseMessage(error)}`)
       case "SqlError":
-        return Console.error(`The database cannot be used: ${innermost(error)}`)
+        return Console.error(`The database cannot be used: ${rootCauseMessage(error)}`)
       default:
         return Console.error(Cause.pretty(cause))
     }

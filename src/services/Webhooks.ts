@@ -51,7 +51,7 @@ export class Webhooks extends Context.Service<Webhooks, {
       const tasks = yield* Tasks
       const store = yield* WebhookStore
       const secrets = yield* Secrets
-      const { webhookOwed } = yield* TaskNotifications
+      const { webhookPending } = yield* TaskNotifications
 
       const redeliver = Effect.fnUntraced(function*(key: DeliveryKey, sealed: string | null, sub: string | null) {
         const outcome = yield* store.redeliver(key, yield* now, sealed, sub)
@@ -60,7 +60,7 @@ export class Webhooks extends Context.Service<Webhooks, {
         if (outcome === "too_many") return yield* new TooManyRedeliveries({})
         const delivery = Option.getOrUndefined(yield* store.get(key))
         if (outcome === "unknown" || delivery === undefined) return yield* new DeliveryNotFound({})
-        yield* webhookOwed.open
+        yield* webhookPending.open
         return delivery
       })
 
@@ -84,7 +84,7 @@ export class Webhooks extends Context.Service<Webhooks, {
           for (;;) {
             const enqueued = yield* store.redeliverFailed({ ...filter, limit: batch }, at)
             count += enqueued
-            if (enqueued > 0) yield* webhookOwed.open
+            if (enqueued > 0) yield* webhookPending.open
             if (enqueued < batch) return count
           }
         })

@@ -9,7 +9,7 @@ import {
   type TaskStatus,
   transition
 } from "../../src/domain/Task.ts"
-import { deliveryId, owesWebhook } from "../../src/domain/Webhook.ts"
+import { deliveryId, sendsWebhook } from "../../src/domain/Webhook.ts"
 import { eventually } from "../kit/Service.ts"
 import type { Recorder } from "./Recorder.ts"
 
@@ -43,7 +43,7 @@ const checkHistory = (recorder: Recorder, uuid: string, changes: ReadonlyArray<C
 }
 
 const checkDeliveries = (recorder: Recorder, uuid: TaskId, changes: ReadonlyArray<Change>, hasTarget: boolean) => {
-  const reporting = hasTarget ? changes.filter(({ status }) => owesWebhook(status)) : []
+  const reporting = hasTarget ? changes.filter(({ status }) => sendsWebhook(status)) : []
   for (const { revision, status } of reporting) {
     const id = deliveryId({ taskId: uuid, revision })
     const posts = recorder.posts.get(id) ?? []

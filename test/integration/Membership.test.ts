@@ -13,7 +13,7 @@ const layerNode = Layer.unwrap(
 ).pipe(Layer.provide(Database.layerClient), Layer.provide(Database.layerUrl))
 
 const untilOwner = Effect.fnUntraced(function*(ownership: TaskOwnership["Service"]) {
-  while (ownership.hasLeft() || ownership.shards()?.length === 0) yield* ownership.changed
+  while (ownership.isDrained() || ownership.shards()?.length === 0) yield* ownership.changed
 })
 
 layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership of a node", (it) => {
@@ -36,9 +36,9 @@ layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership
         startImmediately: true
       })
       yield* Deferred.await(left)
-      assert.isTrue(ownership.hasLeft())
+      assert.isTrue(ownership.isDrained())
       yield* Fiber.joinAll([first, second])
-      assert.isTrue(ownership.hasLeft())
+      assert.isTrue(ownership.isDrained())
       yield* ownership.rejoin
       yield* untilOwner(ownership)
     }))

@@ -165,9 +165,9 @@ describe("OTLP", () => {
     await system.service.stop()
     const spans = collector.spansOf(traced)
     const call = spans.find(({ name }) => name === "rpc.Tasks.create")
-    const handOver = spans.find(({ name }) => name === "task hand-over")
+    const dispatch = spans.find(({ name }) => name === "task hand-over")
     assert.isDefined(call)
-    assert.strictEqual(handOver?.parentSpanId, call!.spanId)
+    assert.strictEqual(dispatch?.parentSpanId, call!.spanId)
   })
 
   it("exports metrics with the documented names, units, labels and resource attributes", async () => {

@@ -264,9 +264,9 @@ export const contract = (
       })
       assert.isTrue(Option.isNone(yield* find("another", 0)))
       assert.isTrue(Option.isNone(yield* find(sub, "25 hours")))
-      yield* repository.forgetClaims(plus(yield* now, "23 hours"), 10_000)
+      yield* repository.deleteExpiredKeys(plus(yield* now, "23 hours"), 10_000)
       assert.isTrue(Option.isSome(yield* find(sub, 0)))
-      assert.isAtLeast(yield* repository.forgetClaims(plus(yield* now, "25 hours"), 10_000), 1)
+      assert.isAtLeast(yield* repository.deleteExpiredKeys(plus(yield* now, "25 hours"), 10_000), 1)
       assert.isTrue(Option.isNone(yield* find(sub, 0)))
     }))
 
@@ -428,7 +428,7 @@ export const contract = (
         completed: before.counts.completed + 1
       })
       assert.isAtMost(after.nextDeadline ?? Infinity, task.acceptanceDeadline ?? 0)
-      assert.deepStrictEqual(yield* repository.liveStanding, {
+      assert.deepStrictEqual(yield* repository.liveStats, {
         counts: { ...after.counts, completed: 0, failed: 0, canceled: 0 },
         nextDeadline: after.nextDeadline
       })
@@ -453,7 +453,7 @@ export const contract = (
       yield* repository.postponeStop(task.runId, plus(at, "100 seconds"))
       assert.deepStrictEqual(yield* claim("99 seconds"), [])
       assert.strictEqual((yield* claim("101 seconds"))[0]?.attempt, 3)
-      yield* repository.settleStop(task.runId)
+      yield* repository.recordStop(task.runId)
       assert.deepStrictEqual(yield* claim("1000 seconds"), [])
     }))
 }

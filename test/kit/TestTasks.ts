@@ -24,7 +24,7 @@ import * as TaskEngine from "../../src/services/TaskEngine.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
 import { Settings } from "../../src/services/timing/Settings.ts"
 import { Secrets } from "../../src/services/tokens/Secrets.ts"
-import { type NoAnswer, WebhookSender } from "../../src/services/webhooks/WebhookSender.ts"
+import { type DeliveryError, WebhookSender } from "../../src/services/webhooks/WebhookSender.ts"
 
 /** A POST that a webhook target has received. */
 export interface Post {
@@ -38,7 +38,7 @@ export interface CoreScript {
   readonly onStart: (run: Run, attempt: number) => Effect.Effect<void, CoreUnavailable | CoreRefused>
   readonly onStop?: (runId: RunId) => Effect.Effect<void, CoreUnavailable | CoreRefused>
   /** A webhook target: the status that it answers with. */
-  readonly onPost?: (post: Post) => Effect.Effect<number, NoAnswer>
+  readonly onPost?: (post: Post) => Effect.Effect<number, DeliveryError>
   /** Puts faults before the store. */
   readonly withStore?: (store: TaskRepository["Service"]) => TaskRepository["Service"]
   readonly layerOwnership?: Layer.Layer<TaskOwnership>

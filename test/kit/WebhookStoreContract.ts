@@ -148,19 +148,19 @@ export const contract = (
   it.effect("inserts a delivery for each task of a bulk cancel and wakes the dispatcher", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
-      const { webhookOwed } = yield* TaskNotifications
+      const { webhookPending } = yield* TaskNotifications
       const silent = yield* stored()
-      yield* webhookOwed.close
+      yield* webhookPending.close
       yield* commit(silent.uuid, "Completed")
-      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(webhookOwed.await, 0)), "woken without a delivery")
+      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(webhookPending.await, 0)), "woken without a delivery")
       const first = yield* called()
       const second = yield* called(null, `${first.origin}/other`)
       for (const { uuid } of [first, second]) yield* commit(uuid, "Interrupted")
-      yield* webhookOwed.await
+      yield* webhookPending.await
       assert.strictEqual((yield* claim(first.origin)).length, 2)
-      yield* webhookOwed.close
+      yield* webhookPending.close
       yield* repository.cancelInterrupted(first.principal.sub, yield* now)
-      yield* webhookOwed.await
+      yield* webhookPending.await
       assert.deepStrictEqual((yield* claim(first.origin)).map(({ taskId }) => taskId), [first.uuid])
     }))
 

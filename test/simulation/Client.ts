@@ -6,7 +6,7 @@ import type { Task, TaskId } from "../../src/domain/Task.ts"
 import { toCreateTask } from "../../src/domain/TaskRequest.ts"
 import { toToolResults } from "../../src/domain/ToolCall.ts"
 import { RevocationsUnknown, TokenIsRevoked } from "../../src/services/tokens/TokenRevocations.ts"
-import { NoAnswer, type Node } from "./Node.ts"
+import { DeliveryError, type Node } from "./Node.ts"
 import { seenOf } from "./Seen.ts"
 import { checkRead, interruptOf, taken } from "./Witness.ts"
 import { observe, type World } from "./World.ts"
@@ -41,7 +41,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
       )
       if (result._tag === "Success") return Result.succeed(result.success)
       const { failure } = result
-      if (failure instanceof NoAnswer || failure instanceof RevocationsUnknown) return undefined
+      if (failure instanceof DeliveryError || failure instanceof RevocationsUnknown) return undefined
       if (failure instanceof TokenIsRevoked) {
         return yield* Effect.as(recorder.violated(`${node.name} refuses ${tokenId}, which holds`), undefined)
       }

@@ -43,7 +43,7 @@ export interface Node {
   readonly tasks: Tasks["Service"]
   readonly revocations: Pick<TokenRevocations["Service"], "check">
   /** A call by a client or the core to this node. It fails when the node dies before it responds, or has a fault. */
-  readonly call: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | NoAnswer>
+  readonly call: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E | DeliveryError>
   readonly kill: Effect.Effect<void>
   readonly freeze: (millis: number) => Effect.Effect<void>
   readonly stop: Effect.Effect<void>
@@ -55,7 +55,7 @@ export interface Node {
   faultedAt: number
 }
 
-export class NoAnswer {
+export class DeliveryError {
   readonly _tag = "NoAnswer"
 }
 
@@ -190,7 +190,7 @@ export const start = Effect.fnUntraced(function*(
     Layer.fresh
   )
   // A node that dies during its start never becomes ready.
-  const built = yield* Deferred.make<Context.Context<Tasks | TokenRevocations>, NoAnswer>()
+  const built = yield* Deferred.make<Context.Context<Tasks | TokenRevocations>, DeliveryError>()
   yield* Layer.buildWithScope(layer, scope).pipe(
     Effect.exit,
     Effect.flatMap((exit) => Exit.isSuccess(exit) ? Deferred.succeed(built, exit.value) : kill),
@@ -198,23 +198,23 @@ export const start = Effect.fnUntraced(function*(
   )
   const context = yield* Effect.raceFirst(
     Deferred.await(built),
-    Effect.andThen(Deferred.await(died), Effect.fail(new NoAnswer()))
+    Effect.andThen(Deferred.await(died), Effect.fail(new DeliveryError()))
   )
   yield* recorder.note(name, "is up")
 
   const call = <A, E>(effect: Effect.Effect<A, E>) =>
     Effect.gen(function*() {
-      const answered = yield* Deferred.make<A, E | NoAnswer>()
+      const answered = yield* Deferred.make<A, E | DeliveryError>()
       // In a fiber of its own, so that the caller does not wait for a dead node.
       yield* outward(effect).pipe(
         Effect.catchDefect((defect) =>
-          Effect.andThen(recorder.note(name, `answers 500: ${defect}`), Effect.fail(new NoAnswer()))
+          Effect.andThen(recorder.note(name, `answers 500: ${defect}`), Effect.fail(new DeliveryError()))
         ),
         Effect.exit,
         Effect.flatMap((exit) => Deferred.done(answered, exit)),
         Effect.forkDetach
       )
-      const noAnswer = Effect.fail(new NoAnswer())
+      const noAnswer = Effect.fail(new DeliveryError())
       return yield* Deferred.await(answered).pipe(
         Effect.raceFirst(Effect.andThen(Deferred.await(died), noAnswer)),
         Effect.timeoutOrElse({ duration: "30 seconds", orElse: () => noAnswer })

@@ -84,9 +84,9 @@ export const make = Effect.fnUntraced(function*(
   const shards: Shards = {
     seat: Effect.fnUntraced(function*(name, node) {
       const own = Context.get(yield* Layer.build(Layer.fresh(TaskNotifications.layer)), TaskNotifications)
-      const { publish, webhookOwed } = published
+      const { publish, webhookPending } = published
       const changed = Latch.makeUnsafe()
-      const notifications = { ...own, publish, webhookOwed }
+      const notifications = { ...own, publish, webhookPending }
       const seat: Seat = { name, node, changed, notifications, believed: [], lastSeen: yield* Clock.currentTimeMillis }
       seats.push(seat)
       const ownership = TaskOwnership.of({
@@ -95,7 +95,7 @@ export const make = Effect.fnUntraced(function*(
         changed: Effect.andThen(changed.await, changed.close),
         leave: Effect.void,
         rejoin: Effect.void,
-        hasLeft: () => false
+        isDrained: () => false
       })
       return Layer.merge(
         Layer.succeed(TaskOwnership, ownership),

@@ -1,8 +1,8 @@
 /** A simulated webhook target: it succeeds, fails, hangs or is unreachable, and records the bodies that it received. */
 import { Effect, Option } from "effect"
 import * as Limits from "../../src/domain/Limits.ts"
-import { deliveryId, owesWebhook } from "../../src/domain/Webhook.ts"
-import { NoAnswer } from "../../src/services/webhooks/WebhookSender.ts"
+import { deliveryId, sendsWebhook } from "../../src/domain/Webhook.ts"
+import { DeliveryError } from "../../src/services/webhooks/WebhookSender.ts"
 import type { World } from "./World.ts"
 
 const moods = { answers: 12, fails: 4, hangs: 1, "is away": 2 }
@@ -11,10 +11,10 @@ export const receive = (
   { dice, isRough, posts, recorder }: World,
   headers: Readonly<Record<string, string>>,
   body: Uint8Array
-): Effect.Effect<number, NoAnswer> =>
+): Effect.Effect<number, DeliveryError> =>
   Effect.gen(function*() {
     const mood = isRough ? dice.weigh(moods) : "answers"
-    if (mood === "is away") return yield* new NoAnswer({ error: "connection_failed" })
+    if (mood === "is away") return yield* new DeliveryError({ error: "connection_failed" })
     const id = headers["webhook-id"] ?? ""
     posts.set(id, [...posts.get(id) ?? [], new TextDecoder().decode(body)])
     yield* recorder.note("target", `${id} ${mood}`)
@@ -34,7 +34,7 @@ export const check = Effect.fnUntraced(function*({ acknowledged, posts, recorder
   for (const { uuid } of acknowledged.values()) {
     const deliveries = yield* webhooks.ofTask(uuid)
     const events = yield* store.eventsAfter(uuid, -1, 1000)
-    const owed = events.filter(({ status }) => owesWebhook(status))
+    const owed = events.filter(({ status }) => sendsWebhook(status))
     if (deliveries.length > 0 && deliveries.length !== owed.length) {
       yield* recorder.violated(`${uuid} has ${deliveries.length} deliveries instead of ${owed.length}`)
     }

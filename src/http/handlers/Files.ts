@@ -5,7 +5,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import * as Limits from "../../domain/Limits.ts"
 import { AssistantBackend, tooLarge } from "../../services/files/AssistantBackend.ts"
 import * as UserSlots from "../../services/limits/UserSlots.ts"
-import * as Silence from "../../services/timing/IdleTimeout.ts"
+import * as IdleTimeout from "../../services/timing/IdleTimeout.ts"
 import { Timeouts } from "../../services/timing/Timeouts.ts"
 import { Api } from "../contract/Api.ts"
 import { BadGateway, RequestTimeout, TooManyRequests, ValidationFailed } from "../contract/Errors.ts"
@@ -43,7 +43,7 @@ export const layer = HttpApiBuilder.group(
       const { check } = yield* CurrentToken
       yield* requirePlain(request)
       if (Number(request.headers["content-length"]) > UploadForm.maxFormBytes) return yield* tooLarge
-      const silence = yield* Silence.make((yield* Timeouts).uploadSilence)
+      const silence = yield* IdleTimeout.make((yield* Timeouts).uploadSilence)
       const pull = yield* Channel.toPullScoped(Stream.toChannel(request.stream), yield* Effect.scope)
       const source = Effect.suspend(() => {
         silence.begin()

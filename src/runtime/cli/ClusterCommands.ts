@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import type { ClusterView } from "../../http/contract/TaskSchemas.ts"
-import { innermost } from "../ErrorMessages.ts"
+import { rootCauseMessage } from "../ErrorMessages.ts"
 import * as InternalToken from "./InternalToken.ts"
 import { failed, print, root } from "./Root.ts"
 
@@ -45,7 +45,7 @@ const command = (name: string, operation: Operation, description: string) =>
         Effect.flatMap((client) => client[operation]()),
         Effect.scoped,
         Effect.provide(layer),
-        Effect.mapError((error) => failed(`Request to the service at ${url} failed: ${innermost(error)}`))
+        Effect.mapError((error) => failed(`Request to the service at ${url} failed: ${rootCauseMessage(error)}`))
       )
       return yield* print(cluster, render)
     })

@@ -12,7 +12,7 @@ import { verifyWebhook } from "../../http/client/Webhooks.ts"
 import * as App from "../App.ts"
 import * as Banner from "../Banner.ts"
 import * as AppConfig from "../config/AppConfig.ts"
-import { innermost } from "../ErrorMessages.ts"
+import { rootCauseMessage } from "../ErrorMessages.ts"
 import { asFailure, failed, textOf } from "./Root.ts"
 
 const step = (title: string) => Console.log(`\n— ${title}`)
@@ -165,8 +165,8 @@ export const run = (running: { readonly url: string; readonly token: string } | 
     yield* Console.log(`Service: ${url}`)
     yield* tour(url, token)
   })).pipe(Effect.catchTags({
-    InvalidSettings: (error) => Effect.fail(failed(innermost(error))),
-    EmbeddedPostgresError: (error) => Effect.fail(failed(innermost(error))),
-    SqlError: (error) => Effect.fail(failed(innermost(error))),
-    ServeError: (error) => Effect.fail(failed(innermost(error)))
+    InvalidSettings: (error) => Effect.fail(failed(rootCauseMessage(error))),
+    EmbeddedPostgresError: (error) => Effect.fail(failed(rootCauseMessage(error))),
+    SqlError: (error) => Effect.fail(failed(rootCauseMessage(error))),
+    ServeError: (error) => Effect.fail(failed(rootCauseMessage(error)))
   }))

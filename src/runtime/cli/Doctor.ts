@@ -5,7 +5,7 @@ import { FetchHttpClient, HttpClient, HttpClientRequest, HttpClientResponse } fr
 import { SqlClient } from "effect/sql"
 import * as Migrations from "../../services/store/Migrations.ts"
 import * as AppConfig from "../config/AppConfig.ts"
-import { innermost } from "../ErrorMessages.ts"
+import { rootCauseMessage } from "../ErrorMessages.ts"
 import * as DoctorClock from "./DoctorClock.ts"
 import * as InternalToken from "./InternalToken.ts"
 import { failed, print, root } from "./Root.ts"
@@ -37,7 +37,7 @@ const finding = <E, R>(
         typeof found === "string"
           ? { check, ok: true, says: found }
           : { check, ok: true, says: found.says, ...(found.isWarning ? { warning: true } : {}) },
-      onFailure: (error) => ({ check, ok: false, says: innermost(error) })
+      onFailure: (error) => ({ check, ok: false, says: rootCauseMessage(error) })
     })
   )
 

@@ -3,7 +3,7 @@ import { Config, Console, Duration, Effect, Layer, Option, Predicate, Redacted, 
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import * as Banner from "../Banner.ts"
-import { innermost } from "../ErrorMessages.ts"
+import { rootCauseMessage } from "../ErrorMessages.ts"
 import * as InternalToken from "./InternalToken.ts"
 import { failed, print, root, signingSecret } from "./Root.ts"
 
@@ -20,7 +20,7 @@ const serveAlone = Effect.fnUntraced(
     const layerWatchdog = Watchdog.layer(config.watchdogTimeout, config.isProduction)
     return yield* Layer.launch(Layer.merge(Builtin.layerAlone(part, config), layerWatchdog))
   },
-  Effect.mapError((error) => failed(innermost(error)))
+  Effect.mapError((error) => failed(rootCauseMessage(error)))
 )
 
 const serve = Command.make(
@@ -49,10 +49,10 @@ const serve = Command.make(
     const environment = { ...process.env, HOST: host, PORT: String(port) }
     if (Option.isSome(only)) return yield* serveAlone(only.value, environment)
     if (!testClock) return yield* (yield* load(() => import("../Main.ts"))).run(environment)
-    const TimeServer = yield* load(() => import("../testing/TestClockServer.ts"))
+    const TestClockServer = yield* load(() => import("../testing/TestClockServer.ts"))
     return yield* Effect.mapError(
-      Layer.launch(TimeServer.layer({ host, port })),
-      (error) => failed(`The service cannot listen: ${innermost(error)}`)
+      Layer.launch(TestClockServer.layer({ host, port })),
+      (error) => failed(`The service cannot listen: ${rootCauseMessage(error)}`)
     )
   })
 ).pipe(Command.withDescription("Run the service, configured by environment variables"))
@@ -68,7 +68,7 @@ const migrate = Command.make(
       Effect.flatMap((config) =>
         Effect.scoped(Layer.build(Layer.provide(App.layerDatabase(config), PooledRandom.layer)))
       ),
-      Effect.mapError((error) => failed(innermost(error)))
+      Effect.mapError((error) => failed(rootCauseMessage(error)))
     )
     yield* print({ migrated: true }, () => "The schema is current.")
   })

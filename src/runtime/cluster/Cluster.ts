@@ -36,7 +36,7 @@ import type { SqlClient } from "effect/sql"
 import * as TaskShard from "../../domain/TaskShard.ts"
 import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
-import { persistently } from "../../services/timing/Retry.ts"
+import { retryForever } from "../../services/timing/Retry.ts"
 
 /** Where the other nodes reach this one. */
 export interface Address {
@@ -165,8 +165,8 @@ export const layer = ({ host, port }: Address) =>
         shards: () => mine,
         changed: Effect.andThen(changed.await, changed.close),
         leave: change(leave),
-        rejoin: change(Effect.andThen(leave, persistently(Effect.orDie(join)))),
-        hasLeft: () => membership === undefined
+        rejoin: change(Effect.andThen(leave, retryForever(Effect.orDie(join)))),
+        isDrained: () => membership === undefined
       })
     })
   )

@@ -4,10 +4,10 @@
  * received anything meanwhile. One caller reconnects, then, so that a database that comes up is not run over.
  */
 import { PgConnection } from "@effect/sql-pg"
-import { Duration, Effect, Option, Predicate, Schema } from "effect"
+import { Deferred, Duration, Effect, Option, Predicate, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
-import { innermost } from "../ErrorMessages.ts"
+import { rootCauseMessage } from "../ErrorMessages.ts"
 import type { AdmissionGate } from "./AdmissionGate.ts"
 import type { DatabaseSockets } from "./DatabaseSockets.ts"
 
@@ -46,7 +46,7 @@ export const monitor = Effect.fnUntraced(function*(
   const close = (failure: unknown) =>
     Effect.suspend(() => {
       const now = performance.now()
-      const reason = innermost(failure)
+      const reason = rootCauseMessage(failure)
       gate.close()
       sockets.refuse(`The database is away: ${reason}`)
       const isFirst = awaySince === undefined
@@ -70,9 +70,8 @@ export const monitor = Effect.fnUntraced(function*(
   /** Ends when its connection does; fails when the database is away. */
   const session = Effect.scoped(Effect.gen(function*() {
     const socket = sockets.openUnguarded()
-    const closed = Effect.callback<void>((resume) => {
-      socket.once("close", () => resume(Effect.void))
-    })
+    const closed = Deferred.makeUnsafe<void>()
+    socket.once("close", () => Deferred.doneUnsafe(closed, Effect.void))
     yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
     // Multiplexed statements are not canceled when they are interrupted: a cancellation is one more connection.
     const connection = yield* withPatience(PgConnection.make({ ...options, multiplex: true, stream: () => socket }))
@@ -80,7 +79,7 @@ export const monitor = Effect.fnUntraced(function*(
     for (;;) {
       const isClosed = yield* Effect.raceFirst(
         Effect.as(Effect.sleep(heartbeatInterval), false),
-        Effect.as(closed, true)
+        Effect.as(Deferred.await(closed), true)
       )
       // That says little: the next connection shows whether the database is away.
       if (isClosed) return

@@ -10,7 +10,7 @@ import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import * as path from "node:path"
-import { find, type PostgresPlace } from "./PostgresPaths.ts"
+import { find, type PostgresPaths } from "./PostgresPaths.ts"
 
 export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
   message: Schema.String
@@ -58,14 +58,14 @@ const passwordOf = (database: string) => `${database}.password`
 const lastLines = (file: string) =>
   fs.existsSync(file) ? fs.readFileSync(file, "utf8").trim().split("\n").slice(-5) : []
 
-const asUser = ({ user }: PostgresPlace) => ({
+const asUser = ({ user }: PostgresPaths) => ({
   ...user,
   cwd: "/",
   env: { LC_ALL: "C", TZ: "UTC" }
 })
 
 /** Made beside its place and moved there whole, so that a start that dies half-way leaves nothing behind. */
-const initialise = (place: PostgresPlace) =>
+const initialise = (place: PostgresPaths) =>
   attempt(() => {
     if (fs.existsSync(path.join(place.database, "PG_VERSION"))) return
     const draft = `${place.database}.${process.pid}`
@@ -102,7 +102,7 @@ const freePort = Effect.callback<number>((resume) => {
 })
 
 /** In a process group of its own: a Ctrl-C is for the service, which still needs its database to drain. */
-const launch = Effect.fnUntraced(function*(place: PostgresPlace, extra: ReadonlyArray<string>) {
+const launch = Effect.fnUntraced(function*(place: PostgresPaths, extra: ReadonlyArray<string>) {
   const port = yield* freePort
   yield* attempt(() => {
     const log = fs.openSync(logOf(place.database), "a", 0o600)
@@ -124,7 +124,7 @@ const launch = Effect.fnUntraced(function*(place: PostgresPlace, extra: Readonly
   })
 })
 
-const urlOf = (place: PostgresPlace, { port }: Running) =>
+const urlOf = (place: PostgresPaths, { port }: Running) =>
   Redacted.make(
     `postgres://postgres:${fs.readFileSync(passwordOf(place.database), "utf8")}@127.0.0.1:${port}/postgres`
   )
@@ -137,7 +137,7 @@ const connect = (url: Redacted.Redacted) =>
   )
 
 /** Starts Postgres, or finds the one that runs. A loser of a race, or a crash still being cleaned up, is tried again. */
-const reach = Effect.fnUntraced(function*(place: PostgresPlace, extra: ReadonlyArray<string>) {
+const reach = Effect.fnUntraced(function*(place: PostgresPaths, extra: ReadonlyArray<string>) {
   const before = yield* attempt(() => findRunning(place.database))
   if (before === undefined) yield* launch(place, extra)
   const running = yield* attempt(() => findRunning(place.database)).pipe(
@@ -163,7 +163,7 @@ const hold = (sql: PgClient.PgClient) =>
   )
 
 /** Stops Postgres when this process dies without doing so: its end of the pipe closes, whatever killed it. */
-const watch = ({ pid }: Running, place: PostgresPlace) => {
+const watch = ({ pid }: Running, place: PostgresPaths) => {
   const watcher = spawn("/bin/sh", ["-c", `read -r _; kill -INT ${pid}`], {
     ...asUser(place),
     detached: true,

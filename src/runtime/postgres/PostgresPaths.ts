@@ -8,7 +8,7 @@ import { createRequire } from "node:module"
 import * as path from "node:path"
 import * as DataDirectory from "../config/DataDirectory.ts"
 
-export interface PostgresPlace {
+export interface PostgresPaths {
   readonly bin: string
   /** The directory of the database; its log and password file lie beside it. */
   readonly database: string
@@ -83,7 +83,7 @@ const outside = (dataDir: string): string => {
   return home
 }
 
-export const find = (dataDir: string): PostgresPlace => {
+export const find = (dataDir: string): PostgresPaths => {
   DataDirectory.make(dataDir)
   const native = findNative()
   if (process.getuid?.() !== 0) {

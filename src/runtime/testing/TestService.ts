@@ -14,7 +14,7 @@ import * as Authorization from "../../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../../http/handlers/rpc/RpcAuthorization.ts"
 import * as Server from "../../http/Server.ts"
 import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
-import { Members } from "../../services/operations/ClusterNodes.ts"
+import { ClusterNodes } from "../../services/operations/ClusterNodes.ts"
 import { Readiness } from "../../services/operations/Readiness.ts"
 import * as RecoveryTrialsMemory from "../../services/store/RecoveryTrialsMemory.ts"
 import * as RevocationRepositoryMemory from "../../services/store/RevocationRepositoryMemory.ts"
@@ -99,7 +99,7 @@ const layerRoutes = Server.layer([]).pipe(
   Layer.provide([Authorization.layerUsers, RpcAuthorization.layer([Redacted.make(internalToken)])]),
   Layer.provide(Authorization.layerInternal([Redacted.make(internalToken)])),
   Layer.provide([layerTokens, Layer.succeed(Readiness, { checks: Effect.succeed([]) })]),
-  Layer.provide(Members.layerAlone({ address: unusedUrl, version: "test" })),
+  Layer.provide(ClusterNodes.layerAlone({ address: unusedUrl, version: "test" })),
   Layer.provideMerge(HttpServer.layerServices)
 )
 

@@ -2,7 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import { format, now } from "../../domain/Timestamp.ts"
 import type { Task } from "../../http/client/promise/Types.ts"
-import { NoAnswer, WebhookSender } from "../../services/webhooks/WebhookSender.ts"
+import { DeliveryError, WebhookSender } from "../../services/webhooks/WebhookSender.ts"
 
 /** One attempt to deliver a webhook. */
 export interface ReceivedWebhook {
@@ -32,7 +32,7 @@ const make = Effect.sync(() => {
     take: Effect.fnUntraced(function*(url: string, headers: Readonly<Record<string, string>>, bytes: Uint8Array) {
       const body = new TextDecoder().decode(bytes)
       received.push({ url, headers, body, task: JSON.parse(body), at: format(yield* now) })
-      return answer === "down" ? yield* new NoAnswer({ error: "connection_failed" }) : answer
+      return answer === "down" ? yield* new DeliveryError({ error: "connection_failed" }) : answer
     })
   }
 })

@@ -5,15 +5,15 @@
 import { Effect } from "effect"
 import { promises as dns } from "node:dns"
 import { isIP } from "node:net"
-import { NoAnswer } from "../../services/webhooks/WebhookSender.ts"
+import { DeliveryError } from "../../services/webhooks/WebhookSender.ts"
 import type { AddressGuard } from "./AddressGuard.ts"
 
 export interface Resolver {
-  readonly resolve: (hostname: string) => Effect.Effect<ReadonlyArray<string>, NoAnswer>
+  readonly resolve: (hostname: string) => Effect.Effect<ReadonlyArray<string>, DeliveryError>
 }
 
-const refused = new NoAnswer({ error: "address_refused" })
-const notResolved = new NoAnswer({ error: "name_not_resolved" })
+const refused = new DeliveryError({ error: "address_refused" })
+const notResolved = new DeliveryError({ error: "name_not_resolved" })
 
 /** RFC 6761: these names are loopback, whatever DNS returns. */
 const isLocalhost = (name: string) => /^(.+\.)?localhost\.?$/.test(name)
@@ -26,7 +26,7 @@ export const make = (guard: AddressGuard, servers?: ReadonlyArray<string>): Reso
   const query = (send: () => Promise<Array<string>>) =>
     Effect.tryPromise({ try: send, catch: () => notResolved }).pipe(Effect.orElseSucceed((): Array<string> => []))
 
-  const lookUp = (name: string): Effect.Effect<ReadonlyArray<string>, NoAnswer> => {
+  const lookUp = (name: string): Effect.Effect<ReadonlyArray<string>, DeliveryError> => {
     if (isIP(name) !== 0) return Effect.succeed([name])
     if (isLocalhost(name)) return Effect.succeed(["127.0.0.1", "::1"])
     if (guard.isListed(name)) {

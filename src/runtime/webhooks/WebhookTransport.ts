@@ -9,7 +9,7 @@ import { unescape } from "node:querystring"
 import * as Limits from "../../domain/Limits.ts"
 import type { AttemptError } from "../../domain/Webhook.ts"
 import { Settings } from "../../services/timing/Settings.ts"
-import { NoAnswer, WebhookSender } from "../../services/webhooks/WebhookSender.ts"
+import { DeliveryError, WebhookSender } from "../../services/webhooks/WebhookSender.ts"
 import { exchange } from "../node/UndiciExchange.ts"
 import type { Resolver } from "./WebhookResolver.ts"
 
@@ -102,7 +102,7 @@ export const layer = (resolver: Resolver, authority?: string) =>
       }
 
       const dispatch = (key: string, url: URL, addresses: ReadonlyArray<string>, headers: Headers, body: Uint8Array) =>
-        Effect.callback<number, NoAnswer>((resume) => {
+        Effect.callback<number, DeliveryError>((resume) => {
           const target = acquire(key, url.origin, addresses)
           const request = { path: url.pathname + url.search, method: "POST", headers, body } as const
           let timer: NodeJS.Timeout | undefined
@@ -116,7 +116,7 @@ export const layer = (resolver: Resolver, authority?: string) =>
               clearTimeout(timer)
               release(key, target)
               // Has no effect when the status has arrived.
-              resume(Effect.fail(new NoAnswer({ error: error === undefined ? "broken_answer" : classify(error) })))
+              resume(Effect.fail(new DeliveryError({ error: error === undefined ? "broken_answer" : classify(error) })))
             }
           })
           return Effect.sync(() => abort("interrupted"))

@@ -1,46 +1,42 @@
-/**
- * A bounded number of turns, given in the order of asking. As `Semaphore`, but what a turn costs does not grow with those
- * who wait: a release of `Semaphore` looks at all of them, which is seconds of work with twenty thousand.
- */
+/** How many runs are handed over to the core at a time: new ones, those it may have already, and large ones. */
 import { Effect } from "effect"
+import type { RunId } from "../../domain/Task.ts"
+import type { Run } from "../core/CoreClient.ts"
+import * as FifoPermits from "../limits/FifoPermits.ts"
 
-interface Turn {
-  isGiven: boolean
-  give: () => void
-}
+export const concurrency = 256
+/** Beside them, runs that the core may have already: after a start there are many, and new ones must not wait for them. */
+const recoveryConcurrency = 8
+/** Large runs: each takes several times its size while it is handed over. */
+const largeConcurrency = 1
 
-export const make = (size: number) => {
-  let free = size
-  const waiting = new Set<Turn>()
+/** Characters of a run's request from which it is large. */
+const largeRequest = 1024 * 1024
 
-  const wait = (turn: Turn) =>
-    Effect.callback<void>((resume) => {
-      if (free > 0) {
-        free--
-        turn.isGiven = true
-        return resume(Effect.void)
-      }
-      turn.give = () => {
-        turn.isGiven = true
-        // Not in the giver's own stack: turns that end at once would pile up there.
-        resume(Effect.yieldNow)
-      }
-      waiting.add(turn)
-    })
+export const isLarge = (request: Run["request"]) => request.length > largeRequest
 
-  const leave = (turn: Turn) =>
-    Effect.sync(() => {
-      if (!turn.isGiven) return void waiting.delete(turn)
-      const [next] = waiting
-      if (next === undefined) return void free++
-      waiting.delete(next)
-      next.give()
-    })
+export const make = () => {
+  const inTurn = FifoPermits.make(concurrency)
+  const inTurnOfRecovery = FifoPermits.make(recoveryConcurrency)
+  const inTurnOfLarge = FifoPermits.make(largeConcurrency)
+  /** The runs under way that are known to be large. */
+  const large = new Set<RunId>()
 
-  /** Runs the effect in its turn. */
-  return <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.uninterruptibleMask((restore) => {
-      const turn: Turn = { isGiven: false, give: () => {} }
-      return Effect.ensuring(Effect.andThen(restore(wait(turn)), restore(effect)), leave(turn))
-    })
+  /** Notes the size of a run. */
+  const note = ({ request, runId }: Run) => {
+    if (isLarge(request)) large.add(runId)
+  }
+
+  return {
+    note,
+    /** Notes the size of a new run; whether it may be kept until its turn, or else has to be read again then. */
+    mayKeep: (run: Run): boolean => {
+      const isFree = large.size < largeConcurrency
+      note(run)
+      return isFree || !isLarge(run.request)
+    },
+    forget: (runId: RunId) => large.delete(runId),
+    inTurn: <A, E>(runId: RunId, isRecovery: boolean, effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+      Effect.suspend(() => (large.has(runId) ? inTurnOfLarge : isRecovery ? inTurnOfRecovery : inTurn)(effect))
+  }
 }

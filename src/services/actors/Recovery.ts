@@ -10,7 +10,7 @@ import type { RunId, TaskHead, TaskId } from "../../domain/Task.ts"
 import { now, plus, Timestamp, until } from "../../domain/Timestamp.ts"
 import { type LostTrial, RecoveryTrials } from "../store/RecoveryTrials.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { persistently } from "../timing/Retry.ts"
+import { retryForever } from "../timing/Retry.ts"
 
 /** Runs of the first batch; each batch that follows has twice as many, up to the second number. */
 const firstBatch = 64
@@ -106,7 +106,7 @@ export const make = Effect.fnUntraced(function*(
       onTrial.add(runId)
       stored.set(runId, uuid)
     }
-    yield* persistently(trials.begin(node, [...new Set([...company, ...runIds(heads)])], onTrial.size))
+    yield* retryForever(trials.begin(node, [...new Set([...company, ...runIds(heads)])], onTrial.size))
     yield* Effect.timeoutOption(
       Effect.forEach(heads, offer, { concurrency: "unbounded", discard: true }),
       answerTimeout
@@ -117,11 +117,11 @@ export const make = Effect.fnUntraced(function*(
     const half = Duration.divideUnsafe(trialTime(losses), 2)
     yield* stayResponsive(half)
     // It did not strike at once. A node that goes away from now on makes it suspected still, but is no proof.
-    if (onTrial.size === 1) yield* persistently(trials.begin(node, runIds(heads), unproven))
+    if (onTrial.size === 1) yield* retryForever(trials.begin(node, runIds(heads), unproven))
     yield* stayResponsive(half)
     for (const { runId } of heads) onTrial.delete(runId)
-    yield* persistently(trials.pass(runIds(heads)))
-    const endLater = Effect.suspend(() => persistently(endTrials(runIds(heads).filter((run) => !onTrial.has(run)))))
+    yield* retryForever(trials.pass(runIds(heads)))
+    const endLater = Effect.suspend(() => retryForever(endTrials(runIds(heads).filter((run) => !onTrial.has(run)))))
     yield* Effect.forkIn(Effect.delay(endLater, stableTime), scope)
   })
 
@@ -160,7 +160,7 @@ export const make = Effect.fnUntraced(function*(
     isRecovering = true
     const heads = takeBatch()
     if (heads.length === 0) return
-    const lost = byRunId(yield* persistently(trials.lost(node, runIds(heads))))
+    const lost = byRunId(yield* retryForever(trials.lost(node, runIds(heads))))
     const isSuspect = ({ runId }: TaskHead) => (lost.get(runId)?.together ?? 0) > 0
     yield* suspect(heads.filter(isSuspect), lost)
     const others = heads.filter((head) => !isSuspect(head))
@@ -201,7 +201,7 @@ export const make = Effect.fnUntraced(function*(
     if (suspects.size === 0) hasSuspects.closeUnsafe()
     yield* hasSuspects.await
     yield* untilQuiet
-    const lost = byRunId(yield* persistently(trials.lost(node, [...suspects.keys()])))
+    const lost = byRunId(yield* retryForever(trials.lost(node, [...suspects.keys()])))
     if (yield* review(lost)) return
     const found = [...suspects.keys()].flatMap((runId) => lost.get(runId) ?? []).toSorted(bySuspicion)
     const guilty = found.find(({ lossesAlone, together }) => together === 1 && lossesAlone >= fatalLosses)
@@ -251,7 +251,7 @@ export const make = Effect.fnUntraced(function*(
       Effect.suspend(() => {
         const gone = [...stored].flatMap(([runId, uuid]) => isMine(uuid) ? [] : [runId])
         for (const runId of gone) onTrial.delete(runId)
-        return persistently(endTrials(gone))
+        return retryForever(endTrials(gone))
       })
   }
 })

@@ -12,16 +12,16 @@ import { now, plus, type Timestamp, until } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreClient, type Run } from "../core/CoreClient.ts"
 import { CoreStops } from "../core/CoreStops.ts"
-import * as HandOverTurns from "../HandOverTurns.ts"
 import { TaskNotifications } from "../store/TaskNotifications.ts"
 import { TaskRepository } from "../store/TaskRepository.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
-import { persistently } from "../timing/Retry.ts"
+import { retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
-import * as Alarms from "../timing/TimerQueue.ts"
+import * as TimerQueue from "../timing/TimerQueue.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { TokenRevocations } from "../tokens/TokenRevocations.ts"
+import * as DispatchSlots from "./DispatchSlots.ts"
 import * as Lateness from "./Lateness.ts"
 import * as Recovery from "./Recovery.ts"
 
@@ -67,8 +67,8 @@ export class TaskActors extends Context.Service<TaskActors, {
       /** The run of each task that was last handed over here, or is being. */
       const offered = new Map<TaskId, RunId>()
       const runInFiber = yield* FiberSet.makeRuntime()
-      const turns = HandOverTurns.make()
-      const handOvers = new Set<RunId>()
+      const turns = DispatchSlots.make()
+      const dispatches = new Set<RunId>()
       const lateness = Lateness.make()
       let recoveries = 0
       let admitted = 0
@@ -93,11 +93,11 @@ export class TaskActors extends Context.Service<TaskActors, {
         if (due === undefined) return
         // Time may have been set back since the alarm was set.
         if (due.at > (yield* now)) return follow(head)
-        yield* persistently(end(head, due.event))
+        yield* retryForever(end(head, due.event))
       })
 
       yield* Metrics.actors.observe(() => heads.size)
-      const alarms = yield* Alarms.make((id: TaskId) =>
+      const alarms = yield* TimerQueue.make((id: TaskId) =>
         Effect.sync(() => {
           const head = heads.get(id)
           if (head !== undefined) supervise(head, TaskTraces.traced(TaskTraces.names.clock, id)(expire(head)))
@@ -126,7 +126,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         const isNew = known === undefined
           ? head.status === "pending" && head.acceptanceDeadline === null
           : head.status === "pending" || known.runId !== head.runId
-        if (isNew) return void handOver(head, undefined, false)
+        if (isNew) return void dispatch(head, undefined, false)
         offered.set(head.uuid, head.runId)
         recovery.add(head)
       }
@@ -156,7 +156,7 @@ export class TaskActors extends Context.Service<TaskActors, {
       })
 
       const readRun = Effect.fnUntraced(function*(head: TaskHead) {
-        const found = Option.getOrUndefined(yield* persistently(repository.pendingRun(head.uuid)))
+        const found = Option.getOrUndefined(yield* retryForever(repository.pendingRun(head.uuid)))
         if (found === undefined || found.runId !== head.runId) return undefined
         const userToken = yield* secrets.open(found.userToken)
         const run: Run = { ...found, taskId: head.uuid, userToken }
@@ -167,14 +167,14 @@ export class TaskActors extends Context.Service<TaskActors, {
       const startAcceptance = Effect.fnUntraced(function*(head: TaskHead) {
         if (head.status !== "pending" || head.acceptanceDeadline !== null) return
         const acceptanceDeadline = plus(yield* now, acceptanceTimeout)
-        yield* persistently(repository.startAcceptanceClock(head.uuid, head.runId, acceptanceDeadline))
+        yield* retryForever(repository.startAcceptanceClock(head.uuid, head.runId, acceptanceDeadline))
         if (heads.get(head.uuid) === head) follow({ ...head, acceptanceDeadline })
       })
 
       const refused = (head: TaskHead, { status }: CoreRefused) =>
         Effect.andThen(
           Effect.logWarning(`the core refused the run with status ${status}`),
-          persistently(end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed })))
+          retryForever(end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed })))
         )
 
       /** A token that was revoked is handed to no one; nor is one of which nobody can tell. */
@@ -203,7 +203,7 @@ export class TaskActors extends Context.Service<TaskActors, {
 
       /** Another node may have moved the task on while this one waited to offer the run again. */
       const refresh = Effect.fnUntraced(function*({ uuid }: TaskHead) {
-        const [present] = yield* persistently(repository.heads([uuid]))
+        const [present] = yield* retryForever(repository.heads([uuid]))
         if (present === undefined) forget(uuid)
         else yield* wake(present)
       })
@@ -227,7 +227,7 @@ export class TaskActors extends Context.Service<TaskActors, {
             if (found === undefined) return heads.get(head.uuid) === current ? forget(head.uuid) : undefined
             turns.note(found)
             // A large one is not kept for the next attempt.
-            run = HandOverTurns.isLarge(found.request) ? undefined : found
+            run = DispatchSlots.isLarge(found.request) ? undefined : found
             yield* startAcceptance(current)
             return yield* start(found)
           })
@@ -235,7 +235,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         const attempt = turns.inTurn(head.runId, isRecovery, once).pipe(
           Effect.catchTags({
             CoreRefused: (error) => refused(head, error),
-            TokenIsRevoked: () => persistently(end(head, TaskEvent.cases.TokenRevoked.make({})))
+            TokenIsRevoked: () => retryForever(end(head, TaskEvent.cases.TokenRevoked.make({})))
           }),
           Effect.catch((error) => Effect.flatMap(withinClock(heads.get(head.uuid) ?? head, error), Effect.fail))
         )
@@ -256,16 +256,16 @@ export class TaskActors extends Context.Service<TaskActors, {
       })
 
       /** Returns what is done after the first attempt. */
-      const handOver = (head: TaskHead, run: Run | undefined, isRecovery: boolean): Deferred.Deferred<void> => {
+      const dispatch = (head: TaskHead, run: Run | undefined, isRecovery: boolean): Deferred.Deferred<void> => {
         const attempted = Deferred.makeUnsafe<void>()
-        if (handOvers.has(head.runId)) {
+        if (dispatches.has(head.runId)) {
           Deferred.doneUnsafe(attempted, Effect.void)
           return attempted
         }
         offered.set(head.uuid, head.runId)
-        handOvers.add(head.runId)
+        dispatches.add(head.runId)
         if (isRecovery) recoveries++
-        const inTrace = TaskTraces.traced(TaskTraces.names.handOver, head.uuid, {
+        const inTrace = TaskTraces.traced(TaskTraces.names.dispatch, head.uuid, {
           attributes: { "run.id": head.runId, "run.recovered": isRecovery }
         })
         supervise(
@@ -273,7 +273,7 @@ export class TaskActors extends Context.Service<TaskActors, {
           Effect.ensuring(
             inTrace(offer(head, run, isRecovery, attempted)),
             Effect.sync(() => {
-              handOvers.delete(head.runId)
+              dispatches.delete(head.runId)
               turns.forget(head.runId)
               if (isRecovery) recoveries--
               // It was handed over here for its owner, who does the rest.
@@ -291,9 +291,9 @@ export class TaskActors extends Context.Service<TaskActors, {
         },
         // A pending run has its turn among the new ones: its acceptance deadline is as near.
         offer: (head) =>
-          Effect.suspend(() => Deferred.await(handOver(head, undefined, heads.get(head.uuid)?.status !== "pending"))),
+          Effect.suspend(() => Deferred.await(dispatch(head, undefined, heads.get(head.uuid)?.status !== "pending"))),
         fail: (head) =>
-          Effect.asVoid(persistently(end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed }))))
+          Effect.asVoid(retryForever(end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed }))))
       })
 
       const begin = (head: TaskHead, run?: Run) =>
@@ -302,7 +302,7 @@ export class TaskActors extends Context.Service<TaskActors, {
           // Its owner has been told of the commit.
           if (run === undefined && !isMine) return Effect.void
           follow(head)
-          handOver(head, run !== undefined && turns.mayKeep(run) ? run : undefined, false)
+          dispatch(head, run !== undefined && turns.mayKeep(run) ? run : undefined, false)
           return isMine ? Effect.void : notifications.publish(head.uuid)
         })
 
@@ -328,8 +328,8 @@ export class TaskActors extends Context.Service<TaskActors, {
         end,
         admit: (request, create) =>
           Effect.suspend(() => {
-            const isAtOnce = !HandOverTurns.isLarge(request) &&
-              handOvers.size - recoveries + admitted < HandOverTurns.concurrency
+            const isAtOnce = !DispatchSlots.isLarge(request) &&
+              dispatches.size - recoveries + admitted < DispatchSlots.concurrency
             admitted++
             return Effect.ensuring(create(isAtOnce), Effect.sync(() => admitted--))
           }),

@@ -10,7 +10,7 @@ import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { visibilityLag } from "../store/RevocationRepository.ts"
 import { TaskNotifications } from "../store/TaskNotifications.ts"
 import { TaskRepository } from "../store/TaskRepository.ts"
-import { logFault, persistently } from "../timing/Retry.ts"
+import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
 
@@ -97,7 +97,7 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
         const heard = yield* Queue.takeBetween(notifications.heard, 1, walkPage)
         const mine = [...new Set(heard)].filter(ownership.isMine)
         if (mine.length === 0) return
-        yield* Effect.forEach(yield* persistently(repository.heads(mine)), actors.ensure, { discard: true })
+        yield* Effect.forEach(yield* retryForever(repository.heads(mine)), actors.ensure, { discard: true })
       })
 
       /** A node that is gone, or could not be heard, may have told of nothing that it did. */
@@ -105,7 +105,7 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
         yield* Effect.raceFirst(ownership.changed, notifications.missed.await)
         yield* notifications.missed.close
         yield* actors.release
-        yield* persistently(walkAll)
+        yield* retryForever(walkAll)
       })
 
       // What ran out while no node was up ends before anything of it is handed over again.

@@ -19,14 +19,14 @@ export class TaskOwnership extends Context.Service<TaskOwnership, {
    * one.
    */
   readonly rejoin: Effect.Effect<void>
-  readonly hasLeft: () => boolean
+  readonly isDrained: () => boolean
 }>()("async-task-service/services/cluster/TaskOwnership") {
   /** A single process, which owns every task. */
   static readonly layerAlone = Layer.sync(TaskOwnership, () => {
-    let hasLeft = false
+    let isDrained = false
     const setLeft = (left: boolean) =>
       Effect.sync(() => {
-        hasLeft = left
+        isDrained = left
       })
     return TaskOwnership.of({
       isMine: () => true,
@@ -34,7 +34,7 @@ export class TaskOwnership extends Context.Service<TaskOwnership, {
       changed: Effect.never,
       leave: setLeft(true),
       rejoin: setLeft(false),
-      hasLeft: () => hasLeft
+      isDrained: () => isDrained
     })
   })
 }

@@ -5,9 +5,9 @@ import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import type { RunId, TaskId } from "../../domain/Task.ts"
 import { format, type Timestamp } from "../../domain/Timestamp.ts"
+import * as Utf8 from "../limits/Utf8.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
-import * as Utf8 from "../Utf8.ts"
 import { CoreTransport } from "./CoreTransport.ts"
 
 export interface Run {

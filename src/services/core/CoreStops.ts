@@ -5,7 +5,7 @@
 import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { stopDelay } from "../../domain/DispatchRetry.ts"
 import { now, plus } from "../../domain/Timestamp.ts"
-import { type OwedStop, TaskRepository } from "../store/TaskRepository.ts"
+import { type PendingStop, TaskRepository } from "../store/TaskRepository.ts"
 import { logFault } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
 import { CoreClient } from "./CoreClient.ts"
@@ -26,10 +26,10 @@ export class CoreStops extends Context.Service<CoreStops, {
       const { sweepInterval } = yield* Settings
       const awake = yield* Latch.make()
 
-      const deliver = (stop: OwedStop) =>
+      const deliver = (stop: PendingStop) =>
         core.stop(stop.runId, stop.reason).pipe(
           Effect.matchEffect({
-            onSuccess: () => repository.settleStop(stop.runId),
+            onSuccess: () => repository.recordStop(stop.runId),
             onFailure: (error) =>
               Effect.logDebug("a stop request did not reach the core", error).pipe(
                 Effect.andThen(now),

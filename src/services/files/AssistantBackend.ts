@@ -18,7 +18,7 @@ import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/h
 import * as FileFormat from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as BoundedText from "../limits/BoundedText.ts"
-import * as Silence from "../timing/IdleTimeout.ts"
+import * as IdleTimeout from "../timing/IdleTimeout.ts"
 import { Timeouts } from "../timing/Timeouts.ts"
 import { PassedBytes } from "./PassedBytes.ts"
 
@@ -178,7 +178,7 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
             return yield* refuseFile(`The declared type of the file is not that of ${format}`)
           }
           const head = yield* readHead(file.content, format)
-          const silence = yield* Silence.make((yield* Timeouts).backendSilence)
+          const silence = yield* IdleTimeout.make((yield* Timeouts).backendSilence)
           const boundary = `form-${yield* random.uuidV4()}`
           const opening =
             `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${quoted(file.name)}"\r\n`

@@ -16,7 +16,7 @@ export interface Member extends Identity {
   readonly startedAt: Timestamp
   readonly seenAt: Timestamp
   /** Whether the node is drained: it takes no shards. */
-  readonly hasLeft: boolean
+  readonly isDrained: boolean
   /** Null in a single process, which has no shards. */
   readonly shards: ReadonlyArray<TaskShard> | null
   /** Live tasks that the node owns. */
@@ -39,7 +39,7 @@ export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
       isSelf: true,
       startedAt,
       seenAt: yield* now,
-      hasLeft: ownership.hasLeft(),
+      isDrained: ownership.isDrained(),
       shards: ownership.shards() ?? null,
       tasks,
       nextDue,
@@ -49,13 +49,13 @@ export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
   })
 })
 
-export class Members extends Context.Service<Members, {
+export class ClusterNodes extends Context.Service<ClusterNodes, {
   readonly all: Effect.Effect<ReadonlyArray<Member>>
 }>()("async-task-service/services/operations/ClusterNodes") {
   /** A single process without other nodes. */
   static readonly layerAlone = (identity: Identity) =>
     Layer.effect(
-      Members,
-      Effect.map(makeSelf(identity), (self) => Members.of({ all: Effect.map(self, (one) => [one]) }))
+      ClusterNodes,
+      Effect.map(makeSelf(identity), (self) => ClusterNodes.of({ all: Effect.map(self, (one) => [one]) }))
     )
 }

@@ -4,7 +4,7 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { format, Timestamp } from "../../domain/Timestamp.ts"
 import { micros } from "../store/CommitStatement.ts"
-import { type Identity, makeSelf, type Member, Members } from "./ClusterNodes.ts"
+import { ClusterNodes, type Identity, makeSelf, type Member } from "./ClusterNodes.ts"
 
 const reportInterval = Duration.seconds(2)
 /** A node whose row is older than this is shown without shards. */
@@ -21,7 +21,7 @@ const MemberRow = Schema.Struct({
   version: Schema.String,
   startedAt: Timestamp,
   seenAt: Timestamp,
-  hasLeft: Schema.Boolean,
+  isDrained: Schema.Boolean,
   shards: Schema.NullOr(Schema.Array(Schema.Int)),
   tasks: Schema.Int,
   nextDue: Schema.NullOr(Timestamp),
@@ -29,21 +29,21 @@ const MemberRow = Schema.Struct({
 }).pipe(Schema.encodeKeys({
   startedAt: "started_at",
   seenAt: "seen_at",
-  hasLeft: "has_left",
+  isDrained: "has_left",
   nextDue: "next_due"
 }))
 const decode = Schema.decodeUnknownEffect(Schema.Array(MemberRow))
 
 export const layer = (identity: Identity) =>
   Layer.effect(
-    Members,
+    ClusterNodes,
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       const random = yield* SecureRandom.SecureRandom
       const instance = yield* random.uuidV7()
       const self = yield* makeSelf(identity)
 
-      const write = ({ address, hasLeft, lateness, nextDue, shards, startedAt, tasks, version }: Member) =>
+      const write = ({ address, isDrained, lateness, nextDue, shards, startedAt, tasks, version }: Member) =>
         sql.unsafe(
           `WITH gone AS (DELETE FROM nodes WHERE seen_at < statement_timestamp() - interval '${expired}')
           INSERT INTO nodes (instance, address, version, started_at, seen_at, has_left, shards, tasks, next_due_at, lateness)
@@ -57,7 +57,7 @@ export const layer = (identity: Identity) =>
             address,
             version,
             format(startedAt),
-            hasLeft,
+            isDrained,
             shards === null ? null : `{${shards.join(",")}}`,
             tasks,
             nextDue === null ? null : format(nextDue),
@@ -86,6 +86,6 @@ export const layer = (identity: Identity) =>
         Effect.repeat(Schedule.spaced(reportInterval)),
         Effect.forkScoped
       )
-      return Members.of({ all: Effect.orDie(Effect.andThen(Effect.ignore(report), read)) })
+      return ClusterNodes.of({ all: Effect.orDie(Effect.andThen(Effect.ignore(report), read)) })
     })
   )

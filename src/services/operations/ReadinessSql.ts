@@ -51,7 +51,7 @@ export const layer = Layer.effect(
       return { name: "progress", problem }
     })
 
-    const membership = Effect.sync(() => ({ name: "membership", problem: ownership.hasLeft() ? "drained" : null }))
+    const membership = Effect.sync(() => ({ name: "membership", problem: ownership.isDrained() ? "drained" : null }))
 
     const clock = Effect.sync(() => ({ name: "clock", problem: problemOf(standing()) }))
 

@@ -24,7 +24,7 @@ export const layer = Layer.effectDiscard(
 
     const whileFull = (deletion: Effect.Effect<number>) =>
       Effect.repeat(deletion, { while: (deleted) => deleted === batch })
-    const deleteExpiredKeys = Effect.flatMap(now, (at) => repository.forgetClaims(at, batch))
+    const deleteExpiredKeys = Effect.flatMap(now, (at) => repository.deleteExpiredKeys(at, batch))
     const deleteExpiredRevocations = Effect.flatMap(now, (at) => revocations.forget(at, batch))
     const deleteEnded = Effect.flatMap(
       now,

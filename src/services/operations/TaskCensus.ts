@@ -20,7 +20,7 @@ export class TaskCensus extends Context.Service<TaskCensus, {
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const take = Effect.gen(function*() {
-        const { counts, nextDeadline } = yield* repository.liveStanding
+        const { counts, nextDeadline } = yield* repository.liveStats
         for (const status of activeStatuses) Metrics.liveTasks.set(counts[status], status)
         const overdue = nextDeadline === null ? 0 : Math.max(0, (yield* now) - nextDeadline)
         Metrics.deadlineOverdue.set(overdue / 1_000_000)

@@ -15,7 +15,7 @@ import {
   type TaskStatus
 } from "../../domain/Task.ts"
 import * as TaskShard from "../../domain/TaskShard.ts"
-import { owesWebhook } from "../../domain/Webhook.ts"
+import { sendsWebhook } from "../../domain/Webhook.ts"
 import * as WebhookOutbox from "./WebhookOutbox.ts"
 
 /** Values that a statement may bind, by name. */
@@ -94,7 +94,7 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
         ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn)`)
       effects.push(WebhookOutbox.keepTurn($))
     }
-    if (owesWebhook(target)) effects.push(WebhookOutbox.owe($))
+    if (sendsWebhook(target)) effects.push(WebhookOutbox.owe($))
     if (terminal) {
       effects.push(`request AS (DELETE FROM task_requests r USING moved WHERE r.task_uuid = moved.uuid)`)
     } else if (tag === "Interrupted") {
@@ -124,7 +124,7 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
         WHERE ${which($)} AND ${inStatuses(sourcesOf(tag))}${needsValidToken(tag) ? ` AND NOT ${isRevoked}` : ""}
         RETURNING *),
       ${effects.join(",\n      ")}
-      SELECT ${headColumns}, ${owesWebhook(target) ? "callback_url IS NOT NULL" : "false"} AS owes_webhook FROM moved`
+      SELECT ${headColumns}, ${sendsWebhook(target) ? "callback_url IS NOT NULL" : "false"} AS owes_webhook FROM moved`
   })
 }
 

@@ -8,7 +8,7 @@ import { SqlClient, type SqlError } from "effect/sql"
 import * as Limits from "../../domain/Limits.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import { plus, type Timestamp } from "../../domain/Timestamp.ts"
-import * as Utf8 from "../Utf8.ts"
+import * as Utf8 from "../limits/Utf8.ts"
 import type { IdempotencyClaim, NewTask } from "./TaskRepository.ts"
 
 /** Statements in flight: one is planned and flushed while the next batch gathers. */

@@ -9,7 +9,7 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { TaskId } from "../../domain/Task.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { persistently } from "../timing/Retry.ts"
+import { retryForever } from "../timing/Retry.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 
 const channel = "async_task_service"
@@ -77,7 +77,7 @@ export const layer = Layer.effectDiscard(
     const pass = Effect.flatMap(Queue.takeBetween(outgoing, 1, maxBatch), (uuids) => {
       const changed = new Set(uuids)
       Metrics.clusterNotifications.add(changed.size, "sent")
-      return persistently(Effect.orDie(send("changed", changed)))
+      return retryForever(Effect.orDie(send("changed", changed)))
     })
 
     yield* notifications.relay((uuid) => {

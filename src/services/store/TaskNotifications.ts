@@ -30,7 +30,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
   /** Fails when the user already has the maximum number of waiting requests on this node. */
   readonly admit: (sub: string) => Effect.Effect<void, TooManyWaiting>
   /** Opens when a webhook may have become due. The dispatcher closes it before it claims. */
-  readonly webhookOwed: Latch.Latch
+  readonly webhookPending: Latch.Latch
   /** Calls `send` with every change that is published here, to forward it to other nodes. */
   readonly relay: (send: (uuid: TaskId) => void) => Effect.Effect<void, never, Scope.Scope>
   /** Ends all waits, present and future, because the node is about to stop. */
@@ -45,7 +45,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
       const subscribers = new Map<TaskId, Set<Subscriber>>()
       const waiting = new Map<string, number>()
       const relays = new Set<(uuid: TaskId) => void>()
-      const webhookOwed = Latch.makeUnsafe()
+      const webhookPending = Latch.makeUnsafe()
       const heard = yield* Queue.dropping<TaskId>(maxHeard)
       const missed = Latch.makeUnsafe()
       let draining = false
@@ -98,7 +98,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
               ? Effect.void
               : Effect.fail(new TooManyWaiting({ maximum: maxWaiting }))
           ),
-        webhookOwed,
+        webhookPending,
         relay: (send) =>
           Effect.acquireRelease(
             Effect.sync(() => void relays.add(send)),

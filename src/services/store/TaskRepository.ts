@@ -114,7 +114,7 @@ export interface Standing {
   readonly nextDeadline: Timestamp | null
 }
 
-export interface OwedStop {
+export interface PendingStop {
   readonly runId: RunId
   readonly taskId: TaskId
   readonly reason: string
@@ -151,7 +151,7 @@ export class TaskRepository extends Context.Service<TaskRepository, {
   /** What a user's key stands for, unless that has expired. */
   readonly claimed: (sub: string, key: string, at: Timestamp) => Effect.Effect<Option.Option<Claimed>>
   /** Forgets claims that expired before `at`; returns how many. */
-  readonly forgetClaims: (at: Timestamp, limit: number) => Effect.Effect<number>
+  readonly deleteExpiredKeys: (at: Timestamp, limit: number) => Effect.Effect<number>
   /** Deletes tasks that ended before `before`, with all that is theirs; returns how many. Not while a webhook is owed. */
   readonly deleteEnded: (before: Timestamp, limit: number) => Effect.Effect<number>
   /** Cancels all interrupted tasks of a user in one statement. */
@@ -168,7 +168,7 @@ export class TaskRepository extends Context.Service<TaskRepository, {
   /** It looks at every task. */
   readonly standing: Effect.Effect<Standing>
   /** The same of live tasks alone: the other counts are zero. */
-  readonly liveStanding: Effect.Effect<Standing>
+  readonly liveStats: Effect.Effect<Standing>
   /** Live tasks one of whose clocks ran out before `at`. */
   readonly overdue: (at: Timestamp, limit: number) => Effect.Effect<ReadonlyArray<TaskHead>>
   /** Processing tasks whose token was revoked in the last `within`, or ever. */
@@ -181,7 +181,7 @@ export class TaskRepository extends Context.Service<TaskRepository, {
     at: Timestamp,
     lease: Duration.Duration,
     limit: number
-  ) => Effect.Effect<ReadonlyArray<OwedStop>>
-  readonly settleStop: (runId: RunId) => Effect.Effect<void>
+  ) => Effect.Effect<ReadonlyArray<PendingStop>>
+  readonly recordStop: (runId: RunId) => Effect.Effect<void>
   readonly postponeStop: (runId: RunId, until: Timestamp) => Effect.Effect<void>
 }>()("async-task-service/services/store/TaskRepository") {}

@@ -20,7 +20,7 @@ import * as TaskShard from "../../domain/TaskShard.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import type { ToolCall } from "../../domain/ToolCall.ts"
-import { owesWebhook } from "../../domain/Webhook.ts"
+import { sendsWebhook } from "../../domain/Webhook.ts"
 import { RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 import {
@@ -144,10 +144,10 @@ export const layer = Layer.effectContext(
       row.events.push({ revision: row.revision, type: event._tag, status: row.status, occurredAt: at })
       if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
       const { callbackSecret: secret, callbackUrl: url, uuid: taskId } = row.task
-      if (url !== null && owesWebhook(row.status)) {
+      if (url !== null && sendsWebhook(row.status)) {
         const body = TaskView.encode({ ...summaryOf(row), turn: row.turn })
         webhooks.owe({ taskId, revision: row.revision, status: row.status, url, secret, body, createdAt: at })
-        notifications.webhookOwed.openUnsafe()
+        notifications.webhookPending.openUnsafe()
       }
       return headOf(row)
     }
@@ -243,7 +243,7 @@ export const layer = Layer.effectContext(
           )
         ),
 
-      forgetClaims: (at, limit) =>
+      deleteExpiredKeys: (at, limit) =>
         Effect.sync(() => {
           const expired = [...claims].filter(([, { expiresAt }]) => expiresAt <= at).slice(0, limit)
           for (const [key] of expired) claims.delete(key)
@@ -298,7 +298,7 @@ export const layer = Layer.effectContext(
         ),
 
       standing: Effect.sync(() => standingOf(rows.values())),
-      liveStanding: Effect.sync(() => standingOf(liveRows())),
+      liveStats: Effect.sync(() => standingOf(liveRows())),
 
       overdue: (at, limit) =>
         Effect.sync(() =>
@@ -332,7 +332,7 @@ export const layer = Layer.effectContext(
           })
         ),
 
-      settleStop: (runId) => Effect.sync(() => void stops.delete(runId)),
+      recordStop: (runId) => Effect.sync(() => void stops.delete(runId)),
 
       postponeStop: (runId, until) =>
         Effect.sync(() => {

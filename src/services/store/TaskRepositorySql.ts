@@ -6,7 +6,7 @@ import { isTerminal, sourcesOf, type TaskId, TaskStatus } from "../../domain/Tas
 import { changeOf } from "../../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
 import { format, plus } from "../../domain/Timestamp.ts"
-import * as Utf8 from "../Utf8.ts"
+import * as Utf8 from "../limits/Utf8.ts"
 import {
   cancelInterrupted,
   commitStatement,
@@ -17,7 +17,7 @@ import {
   shardOf,
   standing
 } from "./CommitStatement.ts"
-import * as TaskInserts from "./CreateBatcher.ts"
+import * as CreateBatcher from "./CreateBatcher.ts"
 import { listAll, listByStatus, summaryColumns } from "./ListStatement.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 import { type Commit, type IdempotencyClaim, type NewTask, TaskRepository } from "./TaskRepository.ts"
@@ -27,7 +27,7 @@ import {
   decodeEvents,
   decodeHeads,
   decodePendingRuns,
-  decodeStanding,
+  decodeStats,
   decodeStops,
   decodeSummaries,
   decodeTasks
@@ -44,13 +44,13 @@ export const layer = Layer.effect(
     const notifications = yield* TaskNotifications
     const run = (text: string, values: ReadonlyArray<unknown>) => sql.unsafe<object>(text, values)
 
-    const tellOwed = (moved: ReadonlyArray<object>) => {
+    const announceWebhook = (moved: ReadonlyArray<object>) => {
       if (moved.some((row) => "owes_webhook" in row && row.owes_webhook === true)) {
-        notifications.webhookOwed.openUnsafe()
+        notifications.webhookPending.openUnsafe()
       }
     }
 
-    const insert = yield* TaskInserts.make
+    const insert = yield* CreateBatcher.make
     const create = Effect.fnUntraced(function*(task: NewTask, maxActive: number, claim?: IdempotencyClaim) {
       const { outcome, task_uuid: taskId } = yield* Effect.orDie(insert({ task, maxActive, claim }))
       if (outcome === "too_many_active_tasks") return yield* new TooManyActiveTasks({ maximum: maxActive })
@@ -120,7 +120,7 @@ export const layer = Layer.effect(
         ).pipe(Effect.catchIf(isRepeatedEvent, () => Effect.succeed([])))
         const [head] = yield* decodeHeads(moved)
         if (head !== undefined) {
-          tellOwed(moved)
+          announceWebhook(moved)
           yield* notifications.publish(uuid)
           return { _tag: "Applied", head }
         }
@@ -128,7 +128,7 @@ export const layer = Layer.effect(
         const found = yield* run(standing.text, standing.bind(key))
         const [present] = yield* decodeHeads(found)
         if (present === undefined) return { _tag: "Unknown" }
-        const [seen] = yield* decodeStanding(found)
+        const [seen] = yield* decodeStats(found)
         if (seen?.repeated === true) return { _tag: "NoEffect", head: present }
         if (isTerminal(present.status) || (fence !== undefined && fence.runId !== present.runId)) {
           return { _tag: "Superseded", head: present }
@@ -195,7 +195,7 @@ export const layer = Layer.effect(
         Effect.orDie
       ),
 
-      forgetClaims: (at, limit) =>
+      deleteExpiredKeys: (at, limit) =>
         run(
           `WITH expired AS (
             DELETE FROM idempotency_keys WHERE (sub, key) IN (
@@ -230,7 +230,7 @@ export const layer = Layer.effect(
         function*(sub, at) {
           const rows = yield* run(cancelInterrupted.text, cancelInterrupted.bind({ sub, at: format(at) }))
           const heads = yield* decodeHeads(rows)
-          tellOwed(rows)
+          announceWebhook(rows)
           yield* Effect.forEach(heads, ({ uuid }) => notifications.publish(uuid), { discard: true })
           return heads
         },
@@ -280,7 +280,7 @@ export const layer = Layer.effect(
       ),
 
       standing: standingOf("true"),
-      liveStanding: standingOf(isLive),
+      liveStats: standingOf(isLive),
 
       overdue: Effect.fnUntraced(
         function*(at, limit) {
@@ -327,7 +327,7 @@ export const layer = Layer.effect(
         Effect.orDie
       ),
 
-      settleStop: (runId) => run(`DELETE FROM core_stops WHERE run_id = $1`, [runId]).pipe(Effect.asVoid, Effect.orDie),
+      recordStop: (runId) => run(`DELETE FROM core_stops WHERE run_id = $1`, [runId]).pipe(Effect.asVoid, Effect.orDie),
 
       postponeStop: (runId, until) =>
         run(`UPDATE core_stops SET due_at = $2::timestamptz WHERE run_id = $1`, [runId, format(until)]).pipe(

@@ -12,7 +12,7 @@ const HeadRow = TaskHead.pipe(Schema.encodeKeys({
   acceptanceDeadline: "acceptance_deadline"
 }))
 export const decodeHeads = Schema.decodeUnknownEffect(Schema.Array(HeadRow))
-export const decodeStanding = Schema.decodeUnknownEffect(
+export const decodeStats = Schema.decodeUnknownEffect(
   Schema.Array(Schema.Struct({ repeated: Schema.Boolean, revoked: Schema.Boolean }))
 )
 

@@ -22,7 +22,7 @@ export const logFault = (message: string) => (cause: Cause.Cause<unknown>): Effe
 const storeRetry = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")])
 
 /** Tries again, soon and then every two seconds, for as long as the store does not answer. */
-export const persistently = <A>(effect: Effect.Effect<A>): Effect.Effect<A> =>
+export const retryForever = <A>(effect: Effect.Effect<A>): Effect.Effect<A> =>
   effect.pipe(
     Effect.catchDefect((defect) => Effect.fail(new StoreFault({ defect }))),
     Effect.tapError(({ defect }) => logFault("the store does not answer")(Cause.die(defect))),

@@ -3,14 +3,14 @@ import { Clock, Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } 
 import { Digest } from "effect/crypto"
 import * as jose from "jose"
 import { type Caller, isName } from "../../domain/Principal.ts"
-import * as RemoteKeys from "./JwksKeys.ts"
+import * as JwksKeys from "./JwksKeys.ts"
 
 /** The token is not one of ours, or no longer. */
 export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidToken", { reason: Schema.String }) {}
 
 export interface TokenRules {
   /** One key, or the JWKS URL that has them. */
-  readonly key: RemoteKeys.Key | URL
+  readonly key: JwksKeys.Key | URL
   readonly algorithms: ReadonlyArray<string>
   readonly issuer: string | undefined
   readonly audience: string | undefined
@@ -46,7 +46,7 @@ const invalid = (error: unknown) =>
 const encoder = new TextEncoder()
 
 export class TokenVerifier extends Context.Service<TokenVerifier, {
-  readonly verify: (token: Redacted.Redacted) => Effect.Effect<Caller, InvalidToken | RemoteKeys.TokenKeysUnavailable>
+  readonly verify: (token: Redacted.Redacted) => Effect.Effect<Caller, InvalidToken | JwksKeys.TokenKeysUnavailable>
   /** What a revocation of the token names and when it may be forgotten; the token may be anyone's and of any time. */
   readonly identify: (
     token: Redacted.Redacted
@@ -73,8 +73,8 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           ...(rules.audience === undefined ? {} : { audience: rules.audience })
         }
         const { key } = rules
-        const keys: RemoteKeys.TokenKeys = key instanceof URL
-          ? yield* RemoteKeys.make(key.href)
+        const keys: JwksKeys.TokenKeys = key instanceof URL
+          ? yield* JwksKeys.make(key.href)
           : { find: () => Effect.succeed([key]), generation: Effect.succeed(0) }
 
         /** Whatever can be refused without a key is refused before one is looked up. */

@@ -22,7 +22,7 @@ export interface Bounds {
 /** Proven origins with nothing in flight whose window is kept. */
 const maxRemembered = 1000
 
-export class OriginWindows {
+export class OriginLimiter {
   readonly #windows = new Map<string, Window>()
   readonly #bounds: Bounds
   #total = 0

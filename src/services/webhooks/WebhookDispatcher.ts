@@ -1,7 +1,7 @@
 /**
  * Sends pending webhooks from a bounded set of fibers, one per attempt. Claiming a delivery counts the attempt before
  * it is sent. The claim is a lease: if the node dies, another node claims the delivery when the lease expires.
- * `OriginWindows` limits the attempts in flight per origin, so that a slow origin does not delay the others.
+ * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others.
  */
 import { Context, Duration, Effect, FiberSet, Layer, Queue } from "effect"
 import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
@@ -10,11 +10,11 @@ import { TaskNotifications } from "../store/TaskNotifications.ts"
 import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookStore } from "../store/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
-import { logFault, persistently } from "../timing/Retry.ts"
+import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
-import * as Alarms from "../timing/TimerQueue.ts"
+import * as TimerQueue from "../timing/TimerQueue.ts"
 import { Secrets } from "../tokens/Secrets.ts"
-import { OriginWindows } from "./OriginLimiter.ts"
+import { OriginLimiter } from "./OriginLimiter.ts"
 import { WebhookSender } from "./WebhookSender.ts"
 import { WebhookSignatures } from "./WebhookSignatures.ts"
 
@@ -53,12 +53,12 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
       const sender = yield* WebhookSender
       const signatures = yield* WebhookSignatures
       const secrets = yield* Secrets
-      const { webhookOwed } = yield* TaskNotifications
+      const { webhookPending } = yield* TaskNotifications
       const { sweepInterval, webhookTimeout } = yield* Settings
       const leases = [...(yield* delays), Duration.zero].map((delay) =>
         Duration.sum(Duration.sum(webhookTimeout, grace), delay)
       )
-      const windows = new OriginWindows(bounds)
+      const windows = new OriginLimiter(bounds)
       let isDraining = false
 
       const outcomes = yield* Queue.unbounded<AttemptOutcome>()
@@ -66,11 +66,11 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
       yield* Effect.addFinalizer(() =>
         Effect.flatMap(Queue.clear(outcomes), (left) => left.length === 0 ? Effect.void : store.recordOutcomes(left))
       )
-      const alarms = yield* Alarms.make<string>(() => Effect.asVoid(webhookOwed.open))
+      const alarms = yield* TimerQueue.make<string>(() => Effect.asVoid(webhookPending.open))
 
       const recordSome = Effect.gen(function*() {
         const batch = yield* Queue.takeBetween(outcomes, 1, outcomeBatch)
-        yield* persistently(Effect.uninterruptible(store.recordOutcomes(batch)))
+        yield* retryForever(Effect.uninterruptible(store.recordOutcomes(batch)))
         unrecorded -= batch.length
         for (const outcome of batch) {
           if (outcome.nextAttemptAt !== null) alarms.set(deliveryId(outcome), outcome.nextAttemptAt)
@@ -80,7 +80,7 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
       /** Wakes the claim loop when deliveries may be waiting for the permit that is returned here. */
       const release = (origin: string, hasResponded: boolean) => {
         if (windows.permits === 0 || windows.permitsOf(origin) === 0 || windows.permitsOfOthers === 0) {
-          webhookOwed.openUnsafe()
+          webhookPending.openUnsafe()
         }
         windows.release(origin, hasResponded)
       }
@@ -148,11 +148,11 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
       })
 
       const pass = Effect.gen(function*() {
-        yield* webhookOwed.close
+        yield* webhookPending.close
         yield* Effect.repeat(Effect.uninterruptible(claimSome), { while: (mayHaveMore) => mayHaveMore }).pipe(
           Effect.catchCause(logFault("webhooks could not be claimed"))
         )
-        yield* Effect.timeoutOption(webhookOwed.await, sweepInterval)
+        yield* Effect.timeoutOption(webhookPending.await, sweepInterval)
       })
 
       yield* Effect.forkScoped(Effect.forever(recordSome))

@@ -3,7 +3,7 @@ import { Context, type Effect, Schema } from "effect"
 import { AttemptError } from "../../domain/Webhook.ts"
 
 /** The attempt ended without an HTTP status. */
-export class NoAnswer extends Schema.TaggedError<NoAnswer>()("NoAnswer", { error: AttemptError }) {}
+export class DeliveryError extends Schema.TaggedError<DeliveryError>()("NoAnswer", { error: AttemptError }) {}
 
 export class WebhookSender extends Context.Service<WebhookSender, {
   /** Returns the status. Interruption aborts the request; the caller sets the timeout. */
@@ -11,5 +11,5 @@ export class WebhookSender extends Context.Service<WebhookSender, {
     url: string,
     headers: Readonly<Record<string, string>>,
     body: Uint8Array
-  ) => Effect.Effect<number, NoAnswer>
+  ) => Effect.Effect<number, DeliveryError>
 }>()("async-task-service/services/webhooks/WebhookSender") {}

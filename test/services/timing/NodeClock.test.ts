@@ -3,7 +3,7 @@ import { Clock, DateTime, Deferred, Effect } from "effect"
 import { sampleOf } from "../../../src/domain/ClockOffset.ts"
 import { now, plus } from "../../../src/domain/Timestamp.ts"
 import * as NodeClock from "../../../src/services/timing/NodeClock.ts"
-import * as Alarms from "../../../src/services/timing/TimerQueue.ts"
+import * as TimerQueue from "../../../src/services/timing/TimerQueue.ts"
 
 const epoch = 1_795_000_000_000
 
@@ -107,7 +107,7 @@ describe("alarms", () => {
     return Effect.runPromise(
       Effect.gen(function*() {
         const rung = yield* Deferred.make<string>()
-        const alarms = yield* Alarms.make((id: string) => Deferred.succeed(rung, id))
+        const alarms = yield* TimerQueue.make((id: string) => Deferred.succeed(rung, id))
         alarms.set("a minute", plus(yield* now, "1 minute"))
         // It goes to sleep.
         yield* Effect.sleep("10 millis")

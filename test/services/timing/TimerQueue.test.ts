@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import * as v8 from "node:v8"
 import * as vm from "node:vm"
 import { now, Timestamp } from "../../../src/domain/Timestamp.ts"
-import * as Alarms from "../../../src/services/timing/TimerQueue.ts"
+import * as TimerQueue from "../../../src/services/timing/TimerQueue.ts"
 
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 const Id = between(0, 9)
@@ -25,7 +25,7 @@ interface Rung {
 
 const start = Effect.gen(function*() {
   const rung: Array<Rung> = []
-  const alarms = yield* Alarms.make<number>((id) => Effect.map(now, (at) => void rung.push({ id, at })))
+  const alarms = yield* TimerQueue.make<number>((id) => Effect.map(now, (at) => void rung.push({ id, at })))
   return { alarms, rung }
 })
 
@@ -92,7 +92,7 @@ describe("the timer queue", () => {
   it.effect("rings timers that became overdue during a slow handler in the order of their moments", () =>
     Effect.gen(function*() {
       const rung: Array<number> = []
-      const alarms = yield* Alarms.make<number>((id) =>
+      const alarms = yield* TimerQueue.make<number>((id) =>
         Effect.andThen(Effect.sync(() => rung.push(id)), id === 0 ? Effect.sleep(100) : Effect.void)
       )
       for (const id of [7, 3, 0, 9, 1, 8, 2]) alarms.set(id, moment(1 + id))
@@ -115,7 +115,7 @@ describe("the timer queue", () => {
   it.effect("continues with the other timers when a handler sets and clears timers", () =>
     Effect.gen(function*() {
       const rung: Array<number> = []
-      const alarms: Alarms.Alarms<number> = yield* Alarms.make<number>((id) =>
+      const alarms: TimerQueue.Alarms<number> = yield* TimerQueue.make<number>((id) =>
         Effect.sync(() => {
           rung.push(id)
           if (rung.length === 1) alarms.clear(2)

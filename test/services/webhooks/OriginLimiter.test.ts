@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { type Bounds, OriginWindows } from "../../../src/services/webhooks/OriginLimiter.ts"
+import { type Bounds, OriginLimiter } from "../../../src/services/webhooks/OriginLimiter.ts"
 
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
@@ -42,7 +42,7 @@ const makeModel = ({ largest, reserved, smallest, total }: Bounds) => {
 }
 
 /** Claims as the store does: of the due deliveries in their order, at most `limit`, within the offered permits. */
-const claim = (windows: OriginWindows, due: ReadonlyArray<string>, limit: number): ReadonlyArray<string> => {
+const claim = (windows: OriginLimiter, due: ReadonlyArray<string>, limit: number): ReadonlyArray<string> => {
   const { permits, permitsOfOthers } = windows.claimable
   const left = new Map(permits)
   const claimed = due.filter((origin) => {
@@ -55,7 +55,7 @@ const claim = (windows: OriginWindows, due: ReadonlyArray<string>, limit: number
 }
 
 /** Claims in batches until no due delivery finds a permit. */
-const claimAll = (windows: OriginWindows, due: ReadonlyArray<string>, limit: number): ReadonlyArray<string> => {
+const claimAll = (windows: OriginLimiter, due: ReadonlyArray<string>, limit: number): ReadonlyArray<string> => {
   const batch = claim(windows, due, limit)
   if (batch.length === 0) return []
   const left = [...due]
@@ -67,7 +67,7 @@ const repeat = (count: number, origin: string) => Array.from({ length: count }, 
 
 describe("the limiter of attempts per origin", () => {
   it.prop("never has more in flight than its permits, in total and per origin", [Steps], ([steps]) => {
-    const windows = new OriginWindows(bounds)
+    const windows = new OriginLimiter(bounds)
     const model = makeModel(bounds)
     for (const { action, count, origin } of steps) {
       const name = nameOf(origin)
@@ -94,7 +94,7 @@ describe("the limiter of attempts per origin", () => {
   })
 
   it.prop("returns every permit after any sequence of successes and failures", [Steps], ([steps]) => {
-    const windows = new OriginWindows(bounds)
+    const windows = new OriginLimiter(bounds)
     const inFlight: Array<string> = []
     for (const { action, count, origin } of steps) {
       const name = nameOf(origin)
@@ -125,7 +125,7 @@ describe("the limiter of attempts per origin", () => {
     ],
     ([deadOrigins, timeout, limit, demands]) => {
       const attempts = (dead: number) => {
-        const windows = new OriginWindows(bounds)
+        const windows = new OriginLimiter(bounds)
         windows.acquire("healthy")
         windows.release("healthy", true)
         const hanging: Array<{ readonly origin: string; readonly until: number }> = []
@@ -144,7 +144,7 @@ describe("the limiter of attempts per origin", () => {
   )
 
   it("shrinks the window of an origin to the start after an attempt without a response", () => {
-    const windows = new OriginWindows(bounds)
+    const windows = new OriginLimiter(bounds)
     const sizes = [true, true, true, false, true].map((hasResponded) => {
       windows.acquire("a")
       windows.release("a", hasResponded)
@@ -154,7 +154,7 @@ describe("the limiter of attempts per origin", () => {
   })
 
   it("keeps the windows of a bounded number of idle origins", () => {
-    const windows = new OriginWindows(bounds)
+    const windows = new OriginLimiter(bounds)
     for (let origin = 0; origin < 5000; origin++) {
       windows.acquire(nameOf(origin))
       windows.release(nameOf(origin), true)

@@ -8,7 +8,7 @@ import { deliveryId } from "../../../src/domain/Webhook.ts"
 import { Tasks } from "../../../src/services/Tasks.ts"
 import { Webhooks } from "../../../src/services/Webhooks.ts"
 import { WebhookDispatcher } from "../../../src/services/webhooks/WebhookDispatcher.ts"
-import { NoAnswer } from "../../../src/services/webhooks/WebhookSender.ts"
+import { DeliveryError } from "../../../src/services/webhooks/WebhookSender.ts"
 import { callerOf, type CoreScript, makeTestTasks, type Post, question, reportTo } from "../../kit/TestTasks.ts"
 
 const ann = callerOf("ann")
@@ -184,7 +184,7 @@ describe("a responding origin", () => {
 
 describe("a hanging origin", () => {
   it.effect("does not delay the others, however many deliveries and origins hang", () => {
-    const refused = new NoAnswer({ error: "connection_failed" })
+    const refused = new DeliveryError({ error: "connection_failed" })
     return withTarget(
       ({ url }) =>
         url.includes("hangs") ? Effect.never : url.includes("dead") ? Effect.fail(refused) : Effect.succeed(200),

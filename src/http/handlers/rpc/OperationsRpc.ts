@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import * as TaskShard from "../../../domain/TaskShard.ts"
 import { format } from "../../../domain/Timestamp.ts"
 import { TaskOwnership } from "../../../services/cluster/TaskOwnership.ts"
-import { type Member, Members } from "../../../services/operations/ClusterNodes.ts"
+import { ClusterNodes, type Member } from "../../../services/operations/ClusterNodes.ts"
 import { TaskRepository } from "../../../services/store/TaskRepository.ts"
 import { Webhooks } from "../../../services/Webhooks.ts"
 import { InvalidRequest } from "../../contract/rpc/RpcErrors.ts"
@@ -29,7 +29,7 @@ const viewMember = (member: Member): typeof MemberView.Type => ({
   is_self: member.isSelf,
   started_at: format(member.startedAt),
   seen_at: format(member.seenAt),
-  drained: member.hasLeft,
+  drained: member.isDrained,
   shards: member.shards,
   tasks: member.tasks,
   next_due: member.nextDue === null ? null : format(member.nextDue),
@@ -53,7 +53,7 @@ export const layer = OperationsRpc.toLayer(
     const repository = yield* TaskRepository
     const webhooks = yield* Webhooks
     const ownership = yield* TaskOwnership
-    const members = yield* Members
+    const members = yield* ClusterNodes
     const cluster = Effect.map(members.all, viewCluster)
     return OperationsRpc.of({
       "Operations.standing": () =>

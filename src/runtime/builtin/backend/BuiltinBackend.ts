@@ -8,7 +8,7 @@ import { Ndjson } from "effect/encoding"
 import { HttpClient, HttpRouter, HttpServerResponse } from "effect/http"
 import { CreateChat, CreateTranscription, CreateTurn, type TurnLine } from "../../../domain/AssistantProtocol.ts"
 import * as DemoAssistants from "../demo/DemoAssistants.ts"
-import * as JsonCalls from "../HttpHelpers.ts"
+import * as HttpHelpers from "../HttpHelpers.ts"
 import { answer } from "../HttpHelpers.ts"
 import * as Agent from "./Agent.ts"
 import * as AgentTools from "./AgentTools.ts"
@@ -52,7 +52,7 @@ export const layer = (options: BackendOptions) =>
       const demo = hasDemo ? DemoAssistants.make(storage, reader) : new Map<number, DemoAssistants.DemoAssistant>()
 
       const createChat = Effect.gen(function*() {
-        const { assistant_id, image_generator_id, llm_model_id } = yield* JsonCalls.read(CreateChat)
+        const { assistant_id, image_generator_id, llm_model_id } = yield* HttpHelpers.read(CreateChat)
         if (hasDemo && assistant_id === DemoAssistants.ids.insufficientBalance) return paymentRequired
         if (hasDemo && assistant_id === DemoAssistants.ids.neverAccepts) return yield* Effect.never
         if (!demo.has(assistant_id) && !(yield* assistants).has(assistant_id)) return noSuchAssistant
@@ -108,7 +108,7 @@ export const layer = (options: BackendOptions) =>
 
       const createTurn = Effect.fnUntraced(function*(user: string) {
         const { chatId = "" } = yield* HttpRouter.params
-        const lines = yield* linesOf(user, chatId, yield* JsonCalls.read(CreateTurn))
+        const lines = yield* linesOf(user, chatId, yield* HttpHelpers.read(CreateTurn))
         if (lines === undefined) {
           return answer(404, { message: "No such chat, or no such calls in it." })
         }
@@ -117,7 +117,7 @@ export const layer = (options: BackendOptions) =>
       })
 
       const createTranscription = Effect.gen(function*() {
-        const { file: { id } } = yield* JsonCalls.read(CreateTranscription)
+        const { file: { id } } = yield* HttpHelpers.read(CreateTranscription)
         if (transcription === undefined) {
           return answer(501, { message: "No transcription is configured." })
         }
@@ -139,7 +139,7 @@ export const layer = (options: BackendOptions) =>
         })
       )
 
-      const handler = JsonCalls.handler(findUser)
+      const handler = HttpHelpers.handler(findUser)
       yield* router.add("POST", "/chats", handler(() => createChat))
       yield* router.add("POST", "/chats/:chatId/turns", handler(createTurn))
       yield* router.add("POST", "/transcriptions", handler(() => createTranscription))

@@ -12,7 +12,7 @@ import { type CoreEvent, FailureCode, StartRun } from "../../../domain/CoreProto
 import type { JsonObject } from "../../../domain/OpaqueJson.ts"
 import { VoiceItem } from "../../../domain/TaskRequest.ts"
 import * as BoundedBody from "../BoundedBody.ts"
-import * as JsonCalls from "../HttpHelpers.ts"
+import * as HttpHelpers from "../HttpHelpers.ts"
 
 export interface CoreOptions {
   readonly backendUrl: string
@@ -198,10 +198,10 @@ export const layer = ({ backendUrl, eventsOrigin, internalToken, token }: CoreOp
         )
 
       const start = Effect.gen(function*() {
-        const run = yield* JsonCalls.read(StartRun)
+        const run = yield* HttpHelpers.read(StartRun)
         if (!isEventsUrl(run.events_url, eventsOrigin)) {
           const message = "Must be a URL of the service, as the core knows it by PUBLIC_URL"
-          return JsonCalls.answer(422, { message, errors: { events_url: [message] } })
+          return HttpHelpers.answer(422, { message, errors: { events_url: [message] } })
         }
         yield* FiberMap.run(runs, run.run_id, supervise(run), { onlyIfMissing: true })
         return HttpServerResponse.empty({ status: 202 })
@@ -215,7 +215,7 @@ export const layer = ({ backendUrl, eventsOrigin, internalToken, token }: CoreOp
       })
 
       const expected = token === undefined ? undefined : digestOf(Redacted.value(token))
-      const handler = JsonCalls.handler((given) =>
+      const handler = HttpHelpers.handler((given) =>
         Effect.sync(() => expected !== undefined && timingSafeEqual(digestOf(given), expected) ? true : undefined)
       )
       yield* router.add("POST", "/runs", handler(() => start))

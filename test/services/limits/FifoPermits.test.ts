@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import * as Turns from "../../../src/services/actors/DispatchSlots.ts"
+import * as FifoPermits from "../../../src/services/limits/FifoPermits.ts"
 
 describe("Turns", () => {
   it.effect("are granted to a fixed number at a time, in the order of requests", () =>
     Effect.gen(function*() {
-      const inTurn = Turns.make(2)
+      const inTurn = FifoPermits.make(2)
       const gates = yield* Effect.replicateEffect(Deferred.make<void>(), 5)
       const entered: Array<number> = []
       const fibers = yield* Effect.forEach(gates, (gate, index) =>
@@ -35,7 +35,7 @@ describe("Turns", () => {
 
   it.effect("can end immediately, twenty thousand in a row", () =>
     Effect.gen(function*() {
-      const inTurn = Turns.make(1)
+      const inTurn = FifoPermits.make(1)
       const gate = yield* Deferred.make<void>()
       let ended = 0
       const first = yield* Effect.forkChild(inTurn(Deferred.await(gate)), { startImmediately: true })
@@ -52,7 +52,7 @@ describe("Turns", () => {
 
   it.effect("are passed on after a failure", () =>
     Effect.gen(function*() {
-      const inTurn = Turns.make(1)
+      const inTurn = FifoPermits.make(1)
       assert.strictEqual(yield* Effect.flip(inTurn(Effect.fail("no"))), "no")
       assert.strictEqual(yield* inTurn(Effect.succeed("yes")), "yes")
     }))
