@@ -8,13 +8,13 @@ const read = (address: string) => fs.readFileSync(new URL(address, root), "utf8"
 
 describe("the simulation of growth", () => {
   it("uses the settings of the cluster", () => {
-    const source = read("runtime/Cluster.ts")
+    const source = read("runtime/cluster/Cluster.ts")
     assert.include(source, "lease = Duration.seconds(4)")
     assert.include(source, "shardLockRefreshInterval: Duration.divideUnsafe(lease, 4)")
     assert.include(source, `refreshAssignmentsInterval: Duration.millis(${cluster.look * 1000})`)
     assert.include(source, `runnerHealthCheckInterval: Duration.seconds(${cluster.ping})`)
     assert.include(
-      read("services/sql/NotificationRelay.ts"),
+      read("services/store/NotificationRelay.ts"),
       `announceInterval = Duration.seconds(${cluster.greeting})`
     )
     assert.include(read("runtime/App.ts"), `Cluster.layer(cluster)`)
