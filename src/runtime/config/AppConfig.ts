@@ -107,7 +107,8 @@ export const settings: ReadonlyArray<Setting> = [
   {
     names: ["CLUSTER"],
     default: "`off`",
-    meaning: "`on`: this process is a node of a cluster on the same Postgres, whose nodes divide the tasks among themselves"
+    meaning:
+      "`on`: this process is a node of a cluster on the same Postgres, whose nodes divide the tasks among themselves"
   },
   {
     names: ["CLUSTER_HOST", "CLUSTER_PORT"],

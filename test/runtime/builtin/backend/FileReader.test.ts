@@ -76,17 +76,17 @@ describe("FileReader", () => {
 
   it.live("is not brought down by a zip bomb", () =>
     Effect.gen(function*() {
-      assert.match(yield* refused("bomb.docx", docx(mebibytes(700))), /memory|unpacks|longer|broken/)
+      assert.match(yield* refused("bomb.docx", docx(mebibytes(700))), /memory|unpacked|longer|broken/)
     }), 60_000)
 
   it.live("is not brought down by a PDF that unpacks for ever", () =>
     Effect.gen(function*() {
-      assert.match(yield* refused("bomb.pdf", pdf(mebibytes(900), 2)), /memory|unpacks|longer|broken/)
+      assert.match(yield* refused("bomb.pdf", pdf(mebibytes(900), 2)), /memory|unpacked|longer|broken/)
     }), 60_000)
 
   it.live("is not brought down by a huge sheet, or one that says it is", () =>
     Effect.gen(function*() {
-      assert.match(yield* refused("huge.xlsx", sheet), /memory|unpacks|longer/)
+      assert.match(yield* refused("huge.xlsx", sheet), /memory|unpacked|longer/)
       assert.strictEqual(yield* textOf("wide.xlsx", wideSheet()), "--- sheet S ---\n1")
     }), 60_000)
 
