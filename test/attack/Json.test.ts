@@ -46,7 +46,7 @@ const task = `"assistant_id":1,"input":[{"type":"text","text":"x"}]`
 const event = ({ runId, uuid }: Target, more: string) =>
   `{"task_id":"${uuid}","run_id":"${runId}","event_id":"${randomUUID()}",${more}}`
 
-/** Where each endpoint accepts JSON; a missing endpoint fails a test. */
+/** Every endpoint that accepts JSON, with bodies that place the value in each field; a missing endpoint fails a test. */
 const places: Readonly<Record<string, Place>> = {
   "tasks.create": {
     path: () => "/api/tasks",

@@ -14,7 +14,7 @@ const directory = temporaryDirectory()
 interface Event {
   readonly run_id: string
   readonly type: string
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into turns of every shape
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read turns of every shape
   readonly turn?: any
   readonly code?: string
   readonly message?: string
@@ -26,7 +26,7 @@ let provider: EndlessProvider
 let core: Service
 let backend: Service
 
-/** The service, as far as the core knows it. */
+/** A stand-in for the service: receives the core's events. */
 const service = createServer(async (request, response) => {
   const chunks: Array<Buffer> = []
   for await (const chunk of request) chunks.push(chunk as Buffer)
@@ -96,22 +96,22 @@ const run = async (assistant_id: number, text: string, more: object = {}) => {
 
 const eventsOf = (id: string) => events.filter(({ run_id }) => run_id === id)
 
-describe("the core and the backend, each alone in a process", () => {
-  it("work together over their wires", async () => {
+describe("the core and the backend, each served alone", () => {
+  it("complete a run over HTTP", async () => {
     const id = await run(1, "What is 6 * 7?")
     await eventually(async () => eventsOf(id), (all) => all.length === 2)
     assert.deepStrictEqual(eventsOf(id).map(({ type }) => type), ["processing", "completed"])
     assert.strictEqual(eventsOf(id)[1]?.turn.output[0].text, "42")
   })
 
-  it("ask for their tokens", async () => {
+  it("require their tokens", async () => {
     assert.strictEqual((await post(`${core.url}/runs`, {}, "another")).status, 401)
     assert.strictEqual((await post(`${core.url}/runs/${randomUUID()}/stop`, {}, "another")).status, 401)
     assert.strictEqual((await post(`${core.url}/runs`, {}, "")).status, 401)
     assert.strictEqual((await fetch(`${backend.url}/chats`, { method: "POST" })).status, 401)
   })
 
-  it("know the users of the service only", async () => {
+  it("accept only tokens that the service accepts", async () => {
     const chat = { assistant_id: 1 }
     assert.strictEqual((await post(`${backend.url}/chats`, chat, userToken)).status, 201)
     assert.strictEqual((await post(`${backend.url}/chats`, chat, "token-of-the-user")).status, 401)
@@ -119,7 +119,7 @@ describe("the core and the backend, each alone in a process", () => {
     assert.strictEqual((await post(`${backend.url}/chats`, chat, await mint("someone", { exp: past }))).status, 401)
   })
 
-  it("take no body but JSON, which a page of another origin cannot send unasked", async () => {
+  it("accept only application/json, which a page of another origin cannot send without a CORS preflight", async () => {
     const send = (url: string, type: string, token: string) =>
       fetch(url, {
         method: "POST",
@@ -133,7 +133,7 @@ describe("the core and the backend, each alone in a process", () => {
     assert.strictEqual(await send(`${backend.url}/chats`, "application/json; charset=utf-8", userToken), 201)
   })
 
-  it("send events and their token to the service's origin only", async () => {
+  it("send events and their token only to the service's origin", async () => {
     const elsewhere = [
       "https://evil.example/internal/core/events",
       "http://127.0.0.1.evil.example/",
@@ -149,7 +149,7 @@ describe("the core and the backend, each alone in a process", () => {
     }
   })
 
-  it("say that the service refuses the core's token", async () => {
+  it("log an error when the service rejects the core's token", async () => {
     const refusing = createServer((_request, response) => response.writeHead(401).end()).listen(0, "127.0.0.1")
     await once(refusing, "listening")
     const events_url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
@@ -159,7 +159,7 @@ describe("the core and the backend, each alone in a process", () => {
     refusing.close()
   })
 
-  it("close the provider's socket when a run is stopped, and tell its progress at a bounded rate", async () => {
+  it("close the provider's socket when a run is stopped, and report progress at a bounded rate", async () => {
     const id = await run(10, "talk")
     const started = performance.now()
     await eventually(async () => eventsOf(id), (all) => all.filter(({ type }) => type === "progress").length >= 3)
@@ -179,7 +179,7 @@ describe("the core and the backend, each alone in a process", () => {
     assert.strictEqual(eventsOf(id).length, after)
   })
 
-  it("refuse voice when nothing can transcribe it, and in plain words", async () => {
+  it("fail a task with voice and a clear message when no transcription is configured", async () => {
     const id = await run(10, "", {
       input: [{ type: "voice", voice: { id: randomUUID(), name: "v.wav", mime_type: "audio/wav" } }]
     })
@@ -190,7 +190,7 @@ describe("the core and the backend, each alone in a process", () => {
     })
   })
 
-  it("name what is missing in production", async () => {
+  it("report missing settings in production", async () => {
     const failureOf = (part: "core" | "backend", settings: Readonly<Record<string, string>>) =>
       start(part, { NODE_ENV: "production", ...settings }).then(() => "started", (error: Error) => error.message)
     assert.match(
@@ -205,7 +205,7 @@ describe("the core and the backend, each alone in a process", () => {
 })
 
 describe("a core alone without CORE_TOKEN", () => {
-  it("takes the token that it finds or makes in DATA_DIR, and is bound to PUBLIC_URL", async () => {
+  it("accepts the token in DATA_DIR, which it generates if missing, and sends events only to PUBLIC_URL", async () => {
     const file = `${directory}/core-token`
     const PUBLIC_URL = serviceUrl()
     const [one, other] = await Promise.all(

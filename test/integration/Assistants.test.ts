@@ -138,7 +138,7 @@ const sentFor = async (text: string) =>
   (await mock.requests()).filter(({ body }) => JSON.stringify(body).includes(text)).map(({ body }) => body)
 
 describe("an assistant on a model", () => {
-  it("calls two client tools at once, goes on with their results, reads a PDF and answers; usage is summed", async () => {
+  it("calls two client tools in one round, continues with their results, reads a PDF and completes; usage is summed", async () => {
     const uploaded = await upload("report.pdf", pdf("The revenue of Norway was 4711 crowns."), "application/pdf")
     await mock.control("POST", "fixtures", {
       fixtures: [
@@ -217,7 +217,7 @@ describe("an assistant on a model", () => {
     assert.strictEqual((await sentFor("hello again"))[0]!.messages.length, 1 + 7 + 1)
   })
 
-  it("keeps what it said when its time is up", async () => {
+  it("keeps its partial output when the time limit passes", async () => {
     const { body } = await service.create(token, "slow one", { assistant_id: 20, max_execution_time: 3 })
     const task = await ended(body.uuid)
     assert.deepStrictEqual([task.status, task.error], ["failed", "Task exceeded maximum execution time (3s)"])
@@ -227,21 +227,21 @@ describe("an assistant on a model", () => {
     assert.strictEqual(task.turn.messages.at(-1).content, text)
   })
 
-  it("hangs up on the provider when the task is over", async () => {
+  it("closes the provider's connection when the task is over", async () => {
     const { body } = await service.create(token, "talk", { assistant_id: 30, max_execution_time: 2 })
     await service.until(token, body.uuid, "failed")
     await eventually(async () => endless.calls.map(({ isClosed }) => isClosed), (closed) => closed[0] === true, 2000)
     assert.isAbove(endless.calls[0]!.words, 50)
   })
 
-  it("picks the configuration that was asked for, and silently the default when there is none of that id", async () => {
+  it("uses the requested configuration, and silently the default for an unknown id", async () => {
     for (const [id, model] of [[2, "second"], [99, "first"]] as const) {
       const task = await ended(await create(`hello ${id}`, { llm_model_id: id, image_generator_id: 77 }))
       assert.strictEqual(task.turn.metadata.model, model)
     }
   })
 
-  it("answers wrong arguments to the model, and the client hears nothing of them", async () => {
+  it("reports invalid arguments to the model and not to the client", async () => {
     const task = await ended(await create("wrong arguments", { client_tools: [weather] }))
     assert.deepStrictEqual([task.status, task.turn.output[0].text], ["completed", "Sorry."])
     const answer = (await sentFor("wrong arguments"))[1]!.messages.at(-1)!
@@ -249,13 +249,13 @@ describe("an assistant on a model", () => {
     assert.match(answer.content, /Missing key[^]*city/)
   })
 
-  it("stops after its rounds", async () => {
+  it("fails after its maximum of rounds", async () => {
     const task = await ended(await create("endless"))
     assert.deepStrictEqual([task.status, task.error], ["failed", "The assistant did not finish within 5 rounds"])
     assert.strictEqual((await sentFor("endless")).length, 5)
   })
 
-  it("maps a provider's refusals, whose words nobody sees", async () => {
+  it("maps a provider's errors without exposing their messages", async () => {
     for (const [text, error] of [["balance", "Insufficient balance"], ["key", "Task processing failed"]] as const) {
       const task = await ended(await create(text))
       assert.deepStrictEqual([task.status, task.error], ["failed", error])
@@ -270,7 +270,7 @@ describe("an assistant on a model", () => {
     assert.strictEqual((await sentFor("what no fixture knows")).length, 5)
   })
 
-  it("draws into storage and refers to it from output", async () => {
+  it("stores a generated image and refers to it from output", async () => {
     const task = await ended(await create("draw a cat"))
     assert.strictEqual(task.status, "completed")
     const [text, image] = task.turn.output
@@ -281,7 +281,7 @@ describe("an assistant on a model", () => {
     assert.strictEqual(download.headers.get("content-type"), "image/png")
   })
 
-  it("is shown an image when it asks for it", async () => {
+  it("receives an image that it reads", async () => {
     const uploaded = await upload("dot.png", Buffer.from(pixel, "base64"), "image/png")
     await mock.control("POST", "fixtures", {
       fixtures: [
@@ -302,7 +302,7 @@ describe("an assistant on a model", () => {
     assert.notInclude(JSON.stringify(task.turn), pixel)
   })
 
-  it("hears voice as text, and tells what it heard", async () => {
+  it("receives voice as text, and the transcript is in the turn's metadata", async () => {
     const uploaded = await upload(
       "voice.wav",
       Buffer.concat([Buffer.from("RIFF\0\0\0\0WAVEfmt "), Buffer.alloc(64)]),
@@ -318,7 +318,7 @@ describe("an assistant on a model", () => {
     )
   })
 
-  it("changes with its file, and a broken file changes nothing", async () => {
+  it("reloads its file when it changes, and ignores an invalid one", async () => {
     fs.writeFileSync(file, definitions(mock.url, "  - colour: red\n"))
     assert.strictEqual((await ended(await create("hello broken"))).status, "completed")
     await eventually(async () => service.output, (output) => /assistants\.yaml:\d+: assistants\.2\./.test(output))
@@ -332,7 +332,7 @@ describe("an assistant on a model", () => {
 })
 
 describe("an interrupted task", () => {
-  it("goes on from what is stored, whatever was restarted in between", async () => {
+  it("resumes from the stored turn after restarts", async () => {
     const uuid = await create("remember", { client_tools: [weather] })
     const [pending] = (await ended(uuid)).pending_tool_calls
     await service.stop("SIGKILL")
@@ -346,7 +346,7 @@ describe("an interrupted task", () => {
     assert.deepStrictEqual(roles.slice(1), [["assistant", "Let me see."], ["tool", "snow"], ["assistant", "Snow."]])
   })
 
-  it("is over when what is stored is gone", async () => {
+  it("fails when the stored turn is gone", async () => {
     const uuid = await create("remember", { client_tools: [weather] })
     const [pending] = (await ended(uuid)).pending_tool_calls
     for (const name of fs.readdirSync(path.join(directory, "chats"))) fs.rmSync(path.join(directory, "chats", name))
@@ -357,14 +357,14 @@ describe("an interrupted task", () => {
   })
 })
 
-describe("a provider in trouble", () => {
+describe("a failing provider", () => {
   const troubles = [
     ["says 429", { rateLimitRate: 1 }],
     ["fails", { dropRate: 1 }],
     ["hangs up", { disconnectRate: 1 }],
     ["talks nonsense", { malformedRate: 1 }]
   ] as const
-  it("that breaks off in the middle, again and again, leaves no answer that seems whole", async () => {
+  it("that always ends its stream early leaves no response that seems complete", async () => {
     const task = await ended(await create("half a sentence"))
     assert.deepStrictEqual([task.status, task.error], ["failed", "Task processing failed"])
     assert.strictEqual((await sentFor("half a sentence")).length, 5)
@@ -372,7 +372,7 @@ describe("a provider in trouble", () => {
   })
 
   for (const [name, rates] of troubles) {
-    it(`that ${name} is asked again`, async () => {
+    it(`that ${name} gets the request again`, async () => {
       await mock.control("POST", "chaos", rates)
       const uuid = await create(`hello, you who ${name}`)
       await eventually(() => sentFor(`hello, you who ${name}`), (sent) => sent.length >= 2)

@@ -1,4 +1,4 @@
-/** Nodes whose wall clocks are wrong, and a database whose clock is set: limits, retries and deadlines keep their moments. */
+/** Nodes with wrong wall clocks, and a database whose clock is set: limits, retries and deadlines stay correct. */
 import { execFile } from "node:child_process"
 import * as fs from "node:fs"
 import { promisify } from "node:util"
@@ -19,7 +19,7 @@ beforeAll(async () => {
   target = await new WebhookTarget().listen()
   target.onPost = (_, response) => response.writeHead(500).end()
   core = await new ScriptedCore().listen()
-  // It holds an hour before and after now.
+  // Valid from an hour ago until an hour from now.
   const second = Math.floor(Date.now() / 1000)
   token = await mint("ann", { iat: second - 7200, exp: second + 7200 })
 })
@@ -29,7 +29,7 @@ afterAll(async () => {
   removeDirectory(directory)
 })
 
-/** A node on a machine whose wall clock is wrong by so many milliseconds; `set` makes it wrong by others. */
+/** Starts a node whose wall clock is wrong by `error` milliseconds; `set` changes the error. */
 const startWrong = async (database: OpenDatabase, error: number, more: Readonly<Record<string, string>> = {}) => {
   const file = `${directory}/${await freePort()}`
   const write = (to: number) => fs.writeFileSync(file, String(to))
@@ -56,7 +56,7 @@ const startWrong = async (database: OpenDatabase, error: number, more: Readonly<
   }
 }
 
-/** Lets the database say what a test says of its clock: `set` moves it by milliseconds from the right time. */
+/** Replaces the database's clock functions; `set` shifts its clock by milliseconds from the right time. */
 const shiftClock = async ({ query, url }: OpenDatabase) => {
   const set = (error: number) => query(`UPDATE shifted.clock SET error = interval '${error} milliseconds'`)
   for (
@@ -76,7 +76,7 @@ const gauge = async (service: Service, name: string) => {
   return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(body)?.[1])
 }
 
-/** What `doctor` says on a machine whose wall clock is right. */
+/** The output of `doctor` on a machine with a correct wall clock. */
 const doctor = async (database: OpenDatabase, { url }: Service) => {
   const settings = { DATABASE_URL: database.url, INTERNAL_TOKENS: internalToken, JWT_SECRET: jwtSecret }
   const env = { PATH: process.env["PATH"], TASK_SERVICE_URL: url, ENCRYPTION_KEY: "", ...settings }
@@ -84,13 +84,13 @@ const doctor = async (database: OpenDatabase, { url }: Service) => {
   return stdout
 }
 
-/** Seconds until the task failed, with its error; fails the test after `patience` seconds. */
-const failure = async (service: Service, uuid: string, patience: number, begun: number) => {
-  const { body } = await service.until(token, uuid, "failed", patience * 1000)
+/** Seconds until the task failed, with its error; fails the test after `timeout` seconds. */
+const failure = async (service: Service, uuid: string, timeout: number, begun: number) => {
+  const { body } = await service.until(token, uuid, "failed", timeout * 1000)
   return { error: body.error as string, seconds: (performance.now() - begun) / 1000 }
 }
 
-/** A task that runs into its time limit of 3 s, which counts from its creation. */
+/** A task that reaches its time limit of 3 s after its creation. */
 const limit = async (service: Service) => {
   const begun = performance.now()
   const { body } = await service.create(token, "x", { max_execution_time: 3 })
@@ -101,7 +101,7 @@ const limit = async (service: Service) => {
   }
 }
 
-/** A task that the core takes and never begins: 5 s after its hand-over it fails. */
+/** A task that the core never accepts: it fails 5 s after its dispatch. */
 const acceptance = async (service: Service) => {
   const begun = performance.now()
   const { body } = await service.create(token, "x")
@@ -112,13 +112,13 @@ const acceptance = async (service: Service) => {
   }
 }
 
-/** A webhook whose first attempt fails: the second one comes 10 s after it, and at most a fifth later. */
+/** A webhook whose first attempt fails: the second one follows after 10 s, plus at most a fifth. */
 const retry = async (service: Service) => {
   const { body } = await service.create(token, "x", { callback_url: target.origin })
   const run = await eventually(async () => core.runOf(body.uuid), (found) => found !== undefined)
   await report(run!, { type: "completed", turn: turnOf("so") })
-  const posts = (count: number, patience?: number) =>
-    eventually(async () => target.postsOf(body.uuid), (found) => found.length >= count, patience)
+  const posts = (count: number, timeout?: number) =>
+    eventually(async () => target.postsOf(body.uuid), (found) => found.length >= count, timeout)
   await posts(1)
   return async () => {
     const [first, second] = await posts(2, 15_000)
@@ -141,7 +141,7 @@ const createdAt = async (service: Service) => {
   return Date.parse((await service.get(token, body.uuid)).body.created_at)
 }
 
-describe("limits, acceptance deadlines and retries of webhooks keep their moments", () => {
+describe("limits, acceptance deadlines and retries of webhooks are on time", () => {
   for (const CLUSTER of ["off", "on"]) {
     it.concurrent(`on two nodes whose wall clocks are 3 s apart, CLUSTER=${CLUSTER}`, async () => {
       const database = await openDatabase()
@@ -184,7 +184,7 @@ describe("limits, deadlines and retries follow the database's clock", () => {
     const created = await service.create(token, "x", { max_execution_time: 3600 })
     const run = await eventually(async () => core.runOf(created.body.uuid), (found) => found !== undefined)
     await report(run!, { type: "processing" })
-    // To the machine an hour was no time at all.
+    // The machine's monotonic clock did not advance during the hour.
     await setDatabase(3_600_000)
     set(3_600_000)
     const { body } = await service.until(token, created.body.uuid, "failed", 4000)
@@ -195,7 +195,7 @@ describe("limits, deadlines and retries follow the database's clock", () => {
     await database.drop()
   })
 
-  it.concurrent("soon after another server took its place, and by the last offset while there is none", async () => {
+  it.concurrent("soon after a failover to another server, and by the last offset during an outage", async () => {
     const database = await openDatabase()
     const setDatabase = await shiftClock(database)
     const viaProxy = new URL(database.url)
@@ -217,7 +217,7 @@ describe("limits, deadlines and retries follow the database's clock", () => {
     await database.drop()
   })
 
-  it.concurrent("when it is set back one hour, from the next sample on", async () => {
+  it.concurrent("from the next sample after it is set back one hour", async () => {
     const database = await openDatabase()
     const setDatabase = await shiftClock(database)
     const first = await startWrong(database, 0)

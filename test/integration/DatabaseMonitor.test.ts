@@ -7,7 +7,7 @@ import { DatabaseSockets } from "../../src/runtime/postgres/DatabaseSockets.ts"
 import { Proxy } from "../chaos/Proxy.ts"
 import { eventually } from "../kit/Service.ts"
 
-/** The service's client over a proxy, under the live clock. */
+/** The service's SQL client over a proxy, with the live clock. */
 const connect = Effect.gen(function*() {
   const url = new URL(inject("postgresUrl"))
   const proxy = yield* Effect.acquireRelease(
@@ -32,7 +32,7 @@ const elapsed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   })
 
 describe("the monitor of the database", () => {
-  it.live("ends half-open connections within two seconds: the next statement finds a new one", () =>
+  it.live("closes half-open connections within two seconds, so that the next statement gets a new one", () =>
     Effect.gen(function*() {
       const { proxy, sql } = yield* connect
       yield* sql`SELECT 1`
@@ -45,7 +45,7 @@ describe("the monitor of the database", () => {
       )
     }))
 
-  it.live("leaves a slow statement alone while the heartbeat is answered", () =>
+  it.live("does not interrupt a slow statement while heartbeats succeed", () =>
     Effect.gen(function*() {
       const { sql } = yield* connect
       const { exit } = yield* elapsed(sql`SELECT pg_sleep(2.5)`)
@@ -56,7 +56,7 @@ describe("the monitor of the database", () => {
     Effect.gen(function*() {
       const { proxy, sql } = yield* connect
       yield* sql`SELECT 1`
-      // The heartbeat's session ends, and so do all others: what the server answers to new ones decides.
+      // The heartbeat's session ends with all others, but the server accepts new ones.
       proxy.cut()
       yield* Effect.promise(() =>
         eventually(() => Effect.runPromise(Effect.exit(sql`SELECT 2`)), (tried) => tried._tag === "Success", 5000)

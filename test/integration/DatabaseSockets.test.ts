@@ -9,7 +9,7 @@ import { DatabaseSockets } from "../../src/runtime/postgres/DatabaseSockets.ts"
 import { Proxy } from "../chaos/Proxy.ts"
 import { eventually } from "../kit/Service.ts"
 
-/** Two connections through a proxy, used and then idle. The looks follow TestClock, the driver follows the live clock. */
+/** Two connections through a proxy, used and then idle. The checks follow TestClock, the driver the live clock. */
 const make = Effect.gen(function*() {
   const url = new URL(inject("postgresUrl"))
   const proxy = yield* Effect.acquireRelease(
@@ -32,7 +32,7 @@ const make = Effect.gen(function*() {
   }))
   const query = (text: string) => TestClock.withLive(sql.unsafe(text))
   const written = async () => sockets.reduce((sum, { bytesWritten }) => sum + bytesWritten, 0)
-  /** Comes back when the statement is on its way. */
+  /** Starts a statement and waits until it has been sent. */
   const start = Effect.fnUntraced(function*(text: string) {
     const before = yield* Effect.promise(written)
     const fiber = yield* Effect.forkScoped(Effect.exit(query(text)))
@@ -49,7 +49,7 @@ const isFaultOfStore = (exit: Exit.Exit<unknown, { readonly isRetryable: boolean
   Exit.isFailure(exit) && exit.cause.reasons.every((reason) => Cause.isFailReason(reason) && reason.error.isRetryable)
 
 describe("DatabaseSockets", () => {
-  it.effect("a statement on a silent connection fails after 12 s as a fault of the store", () =>
+  it.effect("fails a statement on a silent connection after 12 s with a retryable error", () =>
     Effect.gen(function*() {
       const { proxy, sockets, start } = yield* make
       proxy.silence()
@@ -61,7 +61,7 @@ describe("DatabaseSockets", () => {
       assert.isTrue(sockets[0]!.destroyed || sockets[1]!.destroyed)
     }))
 
-  it.effect("a slow statement has the patience for its own, however long its connection was idle", () =>
+  it.effect("gives a slow statement the full timeout, however long its connection was idle", () =>
     Effect.gen(function*() {
       const { start } = yield* make
       yield* TestClock.adjust("11 seconds")
@@ -70,7 +70,7 @@ describe("DatabaseSockets", () => {
       assert.isTrue(Exit.isSuccess(yield* Fiber.join(asked)))
     }))
 
-  it.effect("idle connections end, and the pool opens others", () =>
+  it.effect("closes idle connections, and the pool opens new ones", () =>
     Effect.gen(function*() {
       const { query, sockets } = yield* make
       yield* TestClock.adjust("11 seconds")

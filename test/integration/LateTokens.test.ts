@@ -1,4 +1,4 @@
-/** Tokens that end while the request that they came with is still on its way (CONTRACT 8). */
+/** Tokens that expire or are revoked before their request has arrived completely or has been answered. */
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { RawClient } from "../kit/RawClient.ts"
 import { ScriptedBackend } from "../kit/ScriptedBackend.ts"
@@ -31,7 +31,7 @@ const form = "multipart/form-data; boundary=b"
 const creation = JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "Why?" }] })
 const upload = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\ntext\r\n--b--\r\n"
 
-/** A request whose token was accepted and whose body has not arrived; sends the rest. */
+/** Begins a request whose token is accepted before its body arrives. The returned function sends the rest. */
 const begin = async (token: string, path: string, type: string, body: string) => {
   client = await RawClient.open(system.service.url)
   const raw = client
@@ -49,7 +49,7 @@ const begin = async (token: string, path: string, type: string, body: string) =>
   return () => raw.send(body.slice(-20)).answer(1)
 }
 
-/** A task of the user that waits for its client, with the webhook that says so. */
+/** An interrupted task of the user with its delivery. */
 const interrupted = async (sub: string) => {
   const token = await mint(sub)
   const created = await system.service.create(token, "Why?", { callback_url: "http://127.0.0.1:9/" })
@@ -98,8 +98,8 @@ describe("a token that expires while the body arrives", () => {
   })
 })
 
-describe("a token that ends while an answer is held", () => {
-  it("ends the wait with 401, whether it expires or is revoked", async () => {
+describe("a token that ends during a long poll or a stream", () => {
+  it("ends the long poll with 401 when it expires and when it is revoked", async () => {
     const { body: { uuid } } = await system.service.create(await mint("waiting"), "Why?")
     const expiring = await mint("waiting", { exp: Math.floor(Date.now() / 1000) + 2 })
     const revoked = await mint("waiting", { jti: "waiting" })

@@ -1,4 +1,4 @@
-/** A task whose run takes its node down: it fails after a few restarts, and its neighbours are completed. */
+/** A task whose run takes its node down fails after a few restarts, and the other tasks are completed. */
 import { once } from "node:events"
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
@@ -38,7 +38,7 @@ const ended = async (service: Service) => {
 const rows = () =>
   database.query<{ uuid: string; status: string; error: string | null }>("SELECT uuid, status, error FROM tasks")
 
-/** Starts a node again whenever it has ended, as whoever runs it would, until it is stopped. */
+/** Restarts a node whenever it has ended, as a process supervisor does, until it is stopped. */
 const supervise = (settings: Settings, port: number, first?: Service) => {
   const stopping = new AbortController()
   const { signal } = stopping
@@ -80,7 +80,7 @@ const checkEnds = async (poison: string) => {
   }
 }
 
-describe("a run that takes its node down fails after some restarts, and its neighbours are completed", () => {
+describe("a run that takes its node down fails after some restarts, and the other tasks are completed", () => {
   for (const [text, signal] of [["spin", "SIGALRM"], ["kill", "SIGKILL"]] as const) {
     it(`when it ${text}s`, async () => {
       const port = await freePort()
@@ -120,7 +120,7 @@ describe("a run that takes its node down fails after some restarts, and its neig
 })
 
 describe("the watchdog", () => {
-  it("lets live a process that was suspended for longer than its timeout", async () => {
+  it("does not end a process that was suspended for longer than its timeout", async () => {
     const service = await start({ WATCHDOG_TIMEOUT: "600 millis" })
     for (let count = 0; count < 3; count++) {
       service.signal("SIGSTOP")

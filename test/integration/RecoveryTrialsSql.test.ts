@@ -13,7 +13,7 @@ layer(Layer.merge(Layer.provideMerge(RecoveryTrialsSql.layer, Database.layer), S
   (it) => {
     contract(it)
 
-    it.effect("takes the largest batch in one statement, and deletes what is older than any task", () =>
+    it.effect("accepts the largest batch in one statement, and deletes trials that are older than any task", () =>
       Effect.gen(function*() {
         const trials = yield* RecoveryTrials
         const sql = yield* SqlClient.SqlClient

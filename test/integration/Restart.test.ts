@@ -19,7 +19,7 @@ const terminalEvents = `
   SELECT count(*)::int AS n, count(DISTINCT task_uuid)::int AS tasks FROM task_events
   WHERE status IN ('completed', 'failed', 'canceled')`
 
-/** 20 tasks of four users: half answer at once, half take three seconds. */
+/** Creates 20 tasks of four users: half complete immediately, half take three seconds. */
 const createTwenty = async (service: Service) => {
   const tokens = await Promise.all(["u1", "u2", "u3", "u4"].map((sub) => mint(sub)))
   return Promise.all(tokens.flatMap((token) =>
@@ -34,7 +34,7 @@ const createTwenty = async (service: Service) => {
 }
 
 describe("kill -9 of the whole process group", () => {
-  it("loses none of 20 tasks that are pending or processing, and ends none twice", async () => {
+  it("loses none of 20 pending or processing tasks, and completes each once", async () => {
     const port = await freePort()
     const first = await Service.start({ DATABASE_URL: database.url }, port)
     const created = await createTwenty(first)
@@ -66,8 +66,8 @@ describe("kill -9 of the whole process group", () => {
   })
 })
 
-describe("a task that the database refuses to end", () => {
-  it("holds up neither the start of a node nor the others that are overdue", async () => {
+describe("a task that the database cannot update", () => {
+  it("delays neither the start of a node nor other overdue tasks", async () => {
     const own = await openDatabase()
     const token = await mint("mallory")
     const overdue = { max_execution_time: 1 }
@@ -91,13 +91,13 @@ describe("a task that the database refuses to end", () => {
 })
 
 describe("the embedded database", () => {
-  it("that runs on as an orphan is taken over, with what it holds", async () => {
+  it("is taken over with its data when it still runs after its service died", async () => {
     const directory = temporaryDirectory()
     const token = await mint("orphan")
     const first = await Service.start({ DATA_DIR: directory })
     const { uuid } = (await first.create(token, "2 + 2")).body
     await first.until(token, uuid, "completed")
-    // The watcher that would stop Postgres goes first, so that nothing does.
+    // Kills first the watcher that would stop Postgres.
     execFileSync("pkill", ["-9", "-x", "sh", "-P", String(first.process.pid)])
     await first.stop("SIGKILL")
     const second = await Service.start({ DATA_DIR: directory })
@@ -106,7 +106,7 @@ describe("the embedded database", () => {
     removeDirectory(directory)
   })
 
-  it("belongs to one service: a second one on the directory says so and exits", async () => {
+  it("belongs to one service: a second service on the directory reports this and exits", async () => {
     const directory = temporaryDirectory()
     const first = await Service.start({ DATA_DIR: directory })
     const second = await Service.start({ DATA_DIR: directory }).then(() => "started", String)
@@ -135,7 +135,7 @@ describe("the embedded database", () => {
 })
 
 describe("SIGTERM", () => {
-  it("finishes what is in flight, exits with 0 and loses nothing", async () => {
+  it("finishes requests in flight, exits with 0 and loses nothing", async () => {
     const core = await new ScriptedCore().listen()
     const settings = { DATABASE_URL: database.url, CORE_URL: core.url }
     const port = await freePort()
@@ -162,7 +162,7 @@ describe("SIGTERM", () => {
 })
 
 describe("SIGTERM under load", () => {
-  it("is not held up by clients that never pause", async () => {
+  it("is not delayed by clients that never pause", async () => {
     const service = await Service.start({ DATABASE_URL: database.url })
     let answers = 0
     const insist = async (): Promise<void> => {
@@ -172,7 +172,7 @@ describe("SIGTERM under load", () => {
           answers++
         }
       } catch (error) {
-        // The end of the service, not of a request that it had taken.
+        // The service has ended; no accepted request failed.
         assert.instanceOf(error, TypeError)
       }
     }
@@ -186,7 +186,7 @@ describe("SIGTERM under load", () => {
 })
 
 describe("retention", () => {
-  it("deletes what ended long enough ago from a running service, and nothing that lives", async () => {
+  it("deletes tasks that ended before the retention period, and no live task", async () => {
     const core = await new ScriptedCore().listen()
     const own = await openDatabase()
     const service = await Service.start({ DATABASE_URL: own.url, CORE_URL: core.url, RETENTION: "3 seconds" })
@@ -210,7 +210,7 @@ describe("retention", () => {
 })
 
 describe("key rotation", () => {
-  it("opens what older keys sealed, and seals with the first", async () => {
+  it("decrypts with all keys and encrypts with the first", async () => {
     const core = await new ScriptedCore().listen()
     const port = await freePort()
     const keyOf = (byte: number) => Buffer.alloc(32, byte).toString("base64")
@@ -239,7 +239,7 @@ describe("key rotation", () => {
     const after = await keyIds()
     assert.strictEqual(after.size, 2)
     assert.isTrue(after.has(before))
-    // What nothing is owed for any more is wiped.
+    // Secrets that are no longer needed are deleted.
     await report(run!, { type: "completed", turn: turnOf("done") })
     assert.isFalse((await keyIds()).has(before))
     await second.stop()
@@ -248,7 +248,7 @@ describe("key rotation", () => {
 })
 
 describe("npm start", () => {
-  it("hands SIGTERM on to the service, and says how to use it", async () => {
+  it("forwards SIGTERM to the service, and prints how to use it", async () => {
     const directory = temporaryDirectory()
     const port = await freePort()
     const { HOME, PATH } = process.env
@@ -261,7 +261,7 @@ describe("npm start", () => {
     const isReady = () => fetch(`http://127.0.0.1:${port}/readyz`).then(({ ok }) => ok, () => false)
     await eventually(isReady, (ready) => ready, 30_000)
     await eventually(async () => output, (text) => text.includes("sleep 1; curl"))
-    // The printed commands, as a newcomer pastes them.
+    // Runs the printed commands as a new user would.
     const pasted = execFileSync("bash", ["-c", output.slice(output.indexOf("  TOKEN="))], { encoding: "utf8" })
     assert.include(pasted, `"status":"completed"`)
     const exited = once(npm, "exit")
@@ -273,7 +273,7 @@ describe("npm start", () => {
 })
 
 describe("settings", () => {
-  it("that are missing in production are all named at once, before anything starts", async () => {
+  it("that are missing in production are all reported together, before anything starts", async () => {
     const failure = await Service.start({
       NODE_ENV: "production",
       JWT_SECRET: "",
@@ -296,7 +296,7 @@ describe("settings", () => {
     assert.notInclude(failure, "    at ")
   })
 
-  it("that point to nowhere are told in words", async () => {
+  it("that point to nothing are reported with a clear message", async () => {
     const failures = await Promise.all([
       Service.start({ DATA_DIR: "/etc/passwd" }),
       Service.start({ DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" })
@@ -305,7 +305,7 @@ describe("settings", () => {
     assert.include(failures[1], "The database cannot be used")
   })
 
-  it("that are wrong are all named at once", async () => {
+  it("that are wrong are all reported together", async () => {
     const failure = await Service.start({
       PORT: "99999",
       CORE_URL: "nowhere",

@@ -1,4 +1,4 @@
-/** Revoked tokens (SPEC "Authentication", CONTRACT 3 and 6), as clients of two nodes on one database meet them. */
+/** Revoked tokens, from the view of clients of two nodes on one database. */
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { internalToken, report, type ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
@@ -23,14 +23,14 @@ afterAll(async () => {
 const revoke = (body: unknown) => service.call("POST", "/internal/tokens/revoke", internalToken, body)
 const list = (node: Service, token: string) => node.call("GET", "/api/tasks", token).then(({ status }) => status)
 
-/** Both spell the same signature: the last character of 43 holds four bits that count and two that do not. */
+/** Another spelling of the same signature: of the six bits of its last character, two are not used. */
 const twinOf = (token: string) => {
   const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
   return token.slice(0, -1) + alphabet[alphabet.indexOf(token.at(-1)!) ^ 1]
 }
 
 describe("a revoked token", () => {
-  it("is refused at once where it was revoked and within 5 s elsewhere, on every endpoint", async () => {
+  it("is rejected immediately on the node that revoked it and within 5 s on others, on every endpoint", async () => {
     const token = await mint("ann", { jti: "ann-1" })
     const [unaffected, { body: { uuid } }] = [await mint("ann", { jti: "ann-2" }), await service.create(token, "one")]
     assert.strictEqual((await revoke({ jti: "ann-1" })).status, 204)
@@ -57,7 +57,7 @@ describe("a revoked token", () => {
     assert.strictEqual(await list(other, unaffected), 200)
   })
 
-  it("fails its processing task whichever node has it, and keeps the partial output", async () => {
+  it("fails its processing task on any node and keeps the partial output", async () => {
     const token = await mint("ben", { jti: "ben-1" })
     const reader = await mint("ben")
     const { body: { uuid } } = await other.create(token, "one")
@@ -97,7 +97,7 @@ describe("a revoked token", () => {
     assert.isBelow(performance.now() - revokedAt, 5000)
   })
 
-  it("has no byte-different twin that passes, with a jti and without", async () => {
+  it("is also rejected in another spelling, with and without a jti", async () => {
     for (const claims of [{ jti: "eve-1" }, {}]) {
       const token = await mint("eve", claims)
       assert.strictEqual(await list(service, twinOf(token)), 200)
@@ -107,7 +107,7 @@ describe("a revoked token", () => {
     }
   })
 
-  it("may be every one that a user was issued before a moment", async () => {
+  it("may be all tokens of a user that were issued before a given time", async () => {
     const issuedAt = Math.floor(Date.now() / 1000)
     const [older, newer] = [await mint("fay", { iat: issuedAt }), await mint("fay", { iat: issuedAt + 5 })]
     assert.strictEqual((await revoke({ sub: "fay", issued_before: issuedAt - 60 })).status, 204)
@@ -121,7 +121,7 @@ describe("a revoked token", () => {
     assert.strictEqual(await list(service, older), 401)
   })
 
-  it("leaves an interrupted task to be answered with another one", async () => {
+  it("does not end an interrupted task, which another token of the user can continue", async () => {
     const [first, second] = [await mint("hal", { jti: "hal-1" }), await mint("hal", { jti: "hal-2" })]
     const { body: { uuid } } = await service.create(first, "one")
     const run = await system.runOf(uuid)
@@ -139,14 +139,14 @@ describe("a revoked token", () => {
 })
 
 describe("POST /internal/tokens/revoke", () => {
-  it("takes internal tokens only", async () => {
+  it("accepts internal tokens only", async () => {
     const token = await mint("ida", { jti: "ida-1" })
     const answer = await service.call("POST", "/internal/tokens/revoke", token, { jti: "ida-1" })
     assert.strictEqual(answer.status, 401)
     assert.strictEqual(await list(service, token), 200)
   })
 
-  it("names what is wrong with a body", async () => {
+  it("names the wrong fields of a body", async () => {
     const cases: ReadonlyArray<readonly [unknown, string]> = [
       [{}, "jti"],
       [{ jti: null }, "jti"],

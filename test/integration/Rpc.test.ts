@@ -36,7 +36,7 @@ const open = (transport: Transport, token: string) => {
   return runtime
 }
 
-/** What a call came to, in the words that REST and RPC share: an answer, or the kind of the failure. */
+/** The outcome of a call in terms that REST and RPC share: a result, or the kind of failure. */
 type Outcome = { readonly ok: Record<string, any> } | {
   readonly failure: string
   readonly fields?: ReadonlyArray<string>
@@ -96,7 +96,7 @@ const overRpc = (transport: Transport) => (sub: string): Driver => {
       readonly errors?: object
       readonly problems?: any
     }
-    // REST tells a mismatch of tool results as a 422.
+    // REST reports mismatched tool results as 422.
     return error._tag === "ToolResultsMismatch"
       ? {
         failure: "InvalidRequest",
@@ -135,7 +135,7 @@ const overRpc = (transport: Transport) => (sub: string): Driver => {
 const question = { assistant_id: 1, input: [{ type: "text", text: "Why?" }] }
 const toolCall = { id: "c1", name: "look", arguments: {} }
 
-/** Everything that a client, an internal service and a core do; answers what each step came to. */
+/** Everything that a client, an internal service and a core do. Returns the outcome of each step. */
 const scenario = async (driver: Driver, stranger: Driver) => {
   const steps: Array<[string, unknown]> = []
   const shapeOf = (outcome: Outcome) =>
@@ -196,7 +196,7 @@ const scenario = async (driver: Driver, stranger: Driver) => {
 }
 
 describe("REST and RPC", () => {
-  it("come to the same, step by step", async () => {
+  it("have the same outcome at each step", async () => {
     const rest = await scenario(overRest("rest-user"), overRest("rest-stranger"))
     assert.isAbove(rest.length, 25)
     for (const transport of ["POST", "WebSocket"] as const) {
@@ -219,7 +219,7 @@ describe("RPC", () => {
   }
 
   for (const transport of ["POST", "WebSocket"] as const) {
-    it(`takes every token of INTERNAL_TOKENS and no other, by ${transport}`, async () => {
+    it(`accepts only the tokens in INTERNAL_TOKENS, by ${transport}`, async () => {
       const list = (client: RpcClient.InternalClient) => client["Tasks.list"]({ sub: "someone" })
       assert.strictEqual(await failureOf(transport, internalToken, list), "success")
       assert.strictEqual(await failureOf(transport, rotated, list), "success")
@@ -231,7 +231,7 @@ describe("RPC", () => {
       assert.strictEqual(await failureOf(transport, "wrong", watch), "Unauthorized")
     })
 
-    it(`watches a task, resumes after what was seen, and ends with it, by ${transport}`, async () => {
+    it(`watches a task, resumes after the last seen event, and ends when the task ends, by ${transport}`, async () => {
       const sub = `watcher-${transport}`
       const { uuid } = (await service.create(await mint(sub), "watched")).body
       const run = await system.runOf(uuid)
@@ -263,7 +263,7 @@ describe("RPC", () => {
     })
   }
 
-  it("refuses a user's name that no token could carry, and a token of another user", async () => {
+  it("rejects an invalid user name, and a token of another user", async () => {
     const create = (sub: string, user_token?: string) => (client: RpcClient.InternalClient) =>
       client["Tasks.create"]({
         sub,
@@ -278,7 +278,7 @@ describe("RPC", () => {
     assert.strictEqual(await failureOf("POST", internalToken, create("zoe")), "success")
   })
 
-  it("revokes tokens, and knows which are", async () => {
+  it("revokes tokens, and reports whether a token is revoked", async () => {
     const runtime = open("POST", internalToken)
     const call = (ask: (client: RpcClient.InternalClient) => Effect.Effect<unknown, { readonly _tag: string }>) =>
       runtime.runPromise(Effect.flatMap(Client, ask))
@@ -310,7 +310,7 @@ describe("RPC", () => {
     await runtime.dispose()
   })
 
-  it("tells operators what stands where, and sends webhooks again", async () => {
+  it("reports statistics to operators, and sends webhooks again", async () => {
     const runtime = open("POST", internalToken)
     const call = <A>(ask: (client: RpcClient.InternalClient) => Effect.Effect<A, { readonly _tag: string }>) =>
       runtime.runPromise(Effect.flatMap(Client, ask))
@@ -346,7 +346,7 @@ describe("RPC", () => {
     await runtime.dispose()
   })
 
-  it("answers what is no call without falling over", async () => {
+  it("answers invalid calls and stays available", async () => {
     const post = (body: string) =>
       fetch(`${service.url}/rpc`, { method: "POST", body, headers: { authorization: `Bearer ${internalToken}` } })
     for (
@@ -370,7 +370,7 @@ describe("RPC", () => {
     assert.deepStrictEqual([put.status, put.headers.get("allow")], [405, "GET, HEAD, POST"])
   })
 
-  it("lets the service stop while a WebSocket watches", async () => {
+  it("does not delay a shutdown while a WebSocket watches", async () => {
     const own = await Service.start({ DATABASE_URL: system.database.url, CORE_URL: core.url })
     const { uuid } = (await own.create(await mint("stopper"), "long")).body
     const options = { url: own.url, token: Redacted.make(internalToken) }

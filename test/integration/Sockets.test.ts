@@ -24,7 +24,7 @@ beforeAll(async () => {
   token = await mint("raw")
 })
 
-/** Nothing that one client does is felt by another. */
+/** Checks that the service still answers other clients. */
 afterEach(async () => {
   for (const each of [service, impatient]) {
     const started = performance.now()
@@ -61,11 +61,11 @@ const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${te
 
 const length = (size: number) => `Content-Length: ${size}`
 
-/** Sends all at once and gives the first answer. */
+/** Sends the whole request and returns the first response. */
 const ask = async (request: string | Uint8Array, at = service) => (await open(at)).send(request).answer()
 
-const isClosed = (client: RawClient, patience?: number) =>
-  eventually(async () => client.ended, (ended) => ended !== "open", patience)
+const isClosed = (client: RawClient, timeout?: number) =>
+  eventually(async () => client.ended, (ended) => ended !== "open", timeout)
 
 const tasksOf = async () => (await service.call("GET", "/api/tasks", token)).body.meta.total
 
@@ -80,8 +80,8 @@ describe("a host", () => {
   })
 })
 
-describe("a request that could be read in two ways", () => {
-  it("is refused with its connection closed, and nothing of it is done", async () => {
+describe("an ambiguous request", () => {
+  it("is rejected, has no effect, and its connection is closed", async () => {
     const smuggled = head("POST /api/tasks/cancel-interrupted HTTP/1.1", "Content-Length: 0")
     const before = await tasksOf()
     const requests: Readonly<Record<string, string>> = {
@@ -129,7 +129,7 @@ describe("a request that could be read in two ways", () => {
       assert.strictEqual(answer.status, 400, name)
       await isClosed(client)
       assert.strictEqual(client.received.match(/HTTP\/1\.1 /g)?.length, 1, `${name}: ${client.received}`)
-      // This one Node answers by itself, and without a body.
+      // Node itself answers this one, without a body.
       if (name === "no host") continue
       assert.match(answer.head, /content-type: application\/json/i, name)
       assert.match(answer.head, /x-request-id: ./i, name)
@@ -138,7 +138,7 @@ describe("a request that could be read in two ways", () => {
     assert.strictEqual(await tasksOf(), before)
   })
 
-  it("is no danger when its parts merely come in pieces, or several at once", async () => {
+  it("is not one that merely arrives in pieces or pipelined with others", async () => {
     const client = await open()
     client.socket.setNoDelay(true)
     for (const byte of create("Transfer-Encoding: chunked") + chunk(body) + "0\r\n\r\n") {
@@ -157,8 +157,8 @@ describe("a request that could be read in two ways", () => {
   })
 })
 
-describe("a head", () => {
-  it("of 16 KiB or more is 431, and a shorter one is none", async () => {
+describe("the headers of a request", () => {
+  it("get 431 from 16 KiB on, and not below", async () => {
     const padded = (size: number) => head("GET /healthz HTTP/1.1", `X-Padding: ${"x".repeat(size)}`)
     assert.strictEqual((await ask(padded(12_000))).status, 200)
     for (const request of [padded(16 * 1024), padded(4 * 1024 * 1024), `GET /${"x".repeat(20_000)} HTTP/1.1\r\n\r\n`]) {
@@ -171,7 +171,7 @@ describe("a head", () => {
     }
   })
 
-  it("that is not there in time is 408, or nothing when nothing came", async () => {
+  it("get 408 when they are late, and no response when nothing arrived", async () => {
     const [slow, silent] = [await open(impatient), await open(impatient)]
     slow.send("GET /healthz HTTP/1.1\r\nHost: x\r\n")
     const drip = setInterval(() => slow.send("X: y\r\n"), 100)
@@ -184,7 +184,7 @@ describe("a head", () => {
     }
   })
 
-  it("may stay away on many connections without harm", async () => {
+  it("may be missing on many connections without effect on others", async () => {
     const idle = await Promise.all(Array.from({ length: 500 }, () => open()))
     for (const [n, client] of idle.entries()) if (n % 2 === 0) client.send("GET /healthz HTTP/1.1\r\nHo")
     assert.strictEqual((await service.create(token, "among many")).status, 201)
@@ -195,21 +195,21 @@ describe("a head", () => {
 describe("a JSON body", () => {
   const paddedTo = (size: number) => body.slice(0, -1) + " ".repeat(size - body.length) + "}"
 
-  it("may have 16 MiB exactly, and one byte more is 413 that can be read", async () => {
+  it("may have exactly 16 MiB, and with one byte more gets a 413 that the client can read", async () => {
     const chunks = (text: string) => (text.match(/[^]{1,1000000}/g) ?? []).map(chunk).join("") + "0\r\n\r\n"
     for (const size of [jsonLimit, jsonLimit + 1, jsonLimit + 2_000_000]) {
       const text = paddedTo(size)
       const requests = [create(length(size)) + text, create("Transfer-Encoding: chunked") + chunks(text)]
       for (const request of requests) {
         const client = await open()
-        // Like a client that writes all before it reads anything.
+        // Like a client that writes everything before it reads.
         client.socket.pause()
         await client.sendAll(Buffer.from(request))
         client.socket.resume()
         const answer = await client.answer()
         assert.strictEqual(answer.status, size === jsonLimit ? 201 : 413)
         if (size === jsonLimit) continue
-        // Either the connection goes on with the next request, or it is closed in order.
+        // The connection either accepts the next request or is closed without a reset.
         client.send(head("GET /healthz HTTP/1.1"))
         await eventually(async () => client.answers().length === 2 || client.ended !== "open", (settled) => settled)
       }
@@ -220,7 +220,7 @@ describe("a JSON body", () => {
     await isClosed(announced)
   })
 
-  it("that stops, or comes too slowly, is 408 and its connection is closed", async () => {
+  it("that stops or is too slow gets 408 and its connection is closed", async () => {
     const requests = [
       create(length(100)) + "{\"a\":",
       create("Transfer-Encoding: chunked") + chunk("{"),
@@ -243,7 +243,7 @@ describe("a JSON body", () => {
     }
   })
 
-  it("that is answered before its end is the connection's last, and the answer says so", async () => {
+  it("that is answered before its end is the connection's last, with Connection: close", async () => {
     const part = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.exe\"\r\n\r\n" +
       "x".repeat(100_000)
     for (const [framing, sent] of [[length(9_000_000), part], ["Transfer-Encoding: chunked", chunk(part)]] as const) {
@@ -259,7 +259,7 @@ describe("a JSON body", () => {
     assert.match((await whole.answer()).head, /connection: keep-alive/i)
   })
 
-  it("that breaks off leaves no trace", async () => {
+  it("that is aborted has no effect", async () => {
     const clients = await Promise.all([create(length(100)), create("Transfer-Encoding: chunked") + "9\r\n"].map(
       async (request) => (await open()).send(`${request}{`)
     ))
@@ -268,7 +268,7 @@ describe("a JSON body", () => {
     assert.strictEqual(await tasksOf(), before)
   })
 
-  it("that is not UTF-8 is 422 on body, and a byte order mark is none of its characters", async () => {
+  it("that is not UTF-8 gets 422 on body, and a byte order mark is ignored", async () => {
     const [front = "", back = ""] = body.split("\"x\"")
     for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0xaf], [0xf5, 0x80, 0x80, 0x80]]) {
       const broken = Buffer.concat([Buffer.from(`${front}"`), Buffer.from(bytes), Buffer.from(`"${back}`)])
@@ -280,7 +280,7 @@ describe("a JSON body", () => {
     assert.strictEqual((await ask(create(length(marked.length)) + marked)).status, 201)
   })
 
-  it("that is compressed is 415, on every endpoint that takes a body", async () => {
+  it("that is compressed gets 415 on every endpoint with a body", async () => {
     const packed = gzipSync(body)
     const addresses = ["/api/tasks", "/api/files"]
     for (const address of addresses) {
@@ -293,7 +293,7 @@ describe("a JSON body", () => {
     assert.strictEqual((await ask(create("Content-Encoding: identity", length(body.length)) + body)).status, 201)
   })
 
-  it("is read as JSON whatever its Content-Type says", async () => {
+  it("is read as JSON regardless of its Content-Type", async () => {
     const types = ["text/plain", "application/x-www-form-urlencoded", "nonsense", "multipart/form-data; boundary=x"]
     for (const type of types) {
       assert.strictEqual((await ask(create(`Content-Type: ${type}`, length(body.length)) + body)).status, 201, type)
@@ -303,7 +303,7 @@ describe("a JSON body", () => {
     assert.strictEqual((await ask(create())).status, 422)
   })
 
-  it("waits for 100-continue, and any other expectation is 417", async () => {
+  it("waits for 100-continue; any other expectation gets 417", async () => {
     const client = await open()
     client.send(create("Expect: 100-continue", length(body.length)))
     assert.strictEqual((await client.answer()).status, 100)
@@ -318,7 +318,7 @@ describe("a JSON body", () => {
     assert.strictEqual(refused.answers().length, 1)
   })
 
-  it("is not asked for where none is taken", async () => {
+  it("is ignored by endpoints that have none", async () => {
     const client = await open()
     client.send(head("GET /api/tasks HTTP/1.1", length(body.length)) + body)
     client.send(head("DELETE /healthz HTTP/1.1", "Transfer-Encoding: chunked") + chunk(body) + "0\r\n\r\n")
@@ -328,8 +328,8 @@ describe("a JSON body", () => {
   })
 })
 
-describe("an answer", () => {
-  it("that its client does not take is cut off, and one that is taken slowly is not", async () => {
+describe("a response", () => {
+  it("is cut off when its client does not read it, and not when it reads slowly", async () => {
     const [still, slow] = [await open(impatient), await open(impatient)]
     const many = head("GET /openapi.json HTTP/1.1").repeat(200)
     for (const client of [still, slow]) client.socket.pause()
@@ -350,8 +350,8 @@ describe("an answer", () => {
   })
 })
 
-describe("a method or target that is out of the ordinary", () => {
-  it("is answered as HTTP has it, never by a fault", async () => {
+describe("an unusual method or target", () => {
+  it("is answered as HTTP defines, never with 500", async () => {
     const cases: ReadonlyArray<readonly [string, number]> = [
       ["OPTIONS /api/tasks HTTP/1.1", 405],
       ["OPTIONS * HTTP/1.1", 404],
@@ -390,7 +390,7 @@ describe("a method or target that is out of the ordinary", () => {
     }
   })
 
-  it("HEAD is GET without the body", async () => {
+  it("HEAD returns the headers of GET without the body", async () => {
     const client = await open()
     client.send(head("HEAD /api/tasks HTTP/1.1") + head("HEAD /nowhere HTTP/1.1"))
     await eventually(async () => client.received.match(/HTTP\/1\.1 /g)?.length, (count) => count === 2)
@@ -398,7 +398,7 @@ describe("a method or target that is out of the ordinary", () => {
     assert.notMatch(client.received, /\r\n\r\n\{/)
   })
 
-  it("a WebSocket that is asked for in a wrong way is the client's fault", async () => {
+  it("an invalid WebSocket upgrade gets a 4xx", async () => {
     const upgrade = "Upgrade: websocket"
     const ofRpc = (...headers: ReadonlyArray<string>) => ask(rpcHead("GET", upgrade, ...headers))
     assert.strictEqual((await ofRpc()).status, 426)
@@ -412,7 +412,7 @@ describe("a method or target that is out of the ordinary", () => {
     old.send("GET /healthz HTTP/1.0\r\n\r\n")
     assert.strictEqual((await old.answer()).status, 200)
     await isClosed(old)
-    // As any other request, on a connection that takes the next one.
+    // As any other request, and the connection stays open.
     const client = await open()
     client.send(head("GET /healthz HTTP/1.1", "Connection: Upgrade", "Upgrade: h2c"))
     assert.strictEqual((await client.answer()).status, 200)

@@ -38,7 +38,7 @@ describe("a file", () => {
   const send = (name: string, content: string | Uint8Array, field?: string) =>
     service.upload(token, name, content, "text/plain", field)
 
-  it("is uploaded, placed into input as it is, looked at by the assistant, and downloaded without a token", async () => {
+  it("is uploaded, used in input unchanged, read by the assistant, and downloaded without a token", async () => {
     const { body, status } = await send("Größe 1.txt", "one two\nthree\n")
     assert.strictEqual(status, 201)
     const { id, provider_data } = body.file
@@ -59,7 +59,7 @@ describe("a file", () => {
     assert.strictEqual((await fetch(`${base.body.url}/%2e%2e/internal-token`)).status, 404)
   })
 
-  it("of a refused format, by name or by content, is 422 on the field file", async () => {
+  it("is 422 on the field file when its name or content has a rejected format", async () => {
     const refused = [
       await send("program.exe", "MZ"),
       await send("noextension", "x"),
@@ -83,7 +83,7 @@ describe("a file", () => {
     )
   })
 
-  it("that is refused on its way leaves nothing in storage", async () => {
+  it("that is rejected during the upload leaves nothing in storage", async () => {
     const stored = () => fs.readdirSync(`${directory}/storage`).length
     const before = stored()
     const program = new Uint8Array(4 * 1024 * 1024)
@@ -100,7 +100,7 @@ describe("a file", () => {
 })
 
 describe("the storage", () => {
-  it("serves nothing that could run as a page of ours", async () => {
+  it("serves nothing that could run as a page of its origin", async () => {
     const script = "<script>alert(1)</script>"
     for (
       const [name, type] of [["a.html", "text/html"], ["a.xml", "image/svg+xml"], ["a.js", "text/javascript"], [
@@ -120,7 +120,7 @@ describe("the storage", () => {
     assert.strictEqual(lying.headers.get("content-disposition"), "inline")
   })
 
-  it("lets a file be kept, asked for anew, and in parts", async () => {
+  it("supports caching, conditional requests and ranges", async () => {
     const link = linkOf(await upload("a.txt", "0123456789"))
     const whole = await fetch(link)
     assert.strictEqual(whole.headers.get("cache-control"), "public, max-age=31536000, immutable")
@@ -139,7 +139,7 @@ describe("the storage", () => {
     assert.deepStrictEqual(await ask("bytes=10-"), [416, "", "bytes */10"])
   })
 
-  it("keeps every name below its own folder", async () => {
+  it("stores every file in its own folder, regardless of its name", async () => {
     for (const name of ["../../up.txt", "..\\up.txt", ".hidden.txt", "%2e%2e%2fup.txt", `${"x".repeat(300)}.txt`]) {
       const item = await upload(name, "kept")
       assert.match(item.file.provider_data.path, /^[0-9a-f-]{36}\/[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$/)
@@ -148,7 +148,7 @@ describe("the storage", () => {
     assert.isFalse(fs.existsSync(path.join(directory, "up.txt")))
   })
 
-  it("answers no path outside of it, and no folder", async () => {
+  it("returns 404 for folders and for paths outside of it", async () => {
     const item = await upload("a.txt", "kept")
     const [folder] = item.file.provider_data.path.split("/")
     fs.writeFileSync(path.join(directory, "secret.txt"), "secret")
@@ -197,8 +197,8 @@ describe("the storage", () => {
   })
 })
 
-describe("what is kept in DATA_DIR", () => {
-  it("is for its owner alone, also where an earlier version gave it to others", async () => {
+describe("the content of DATA_DIR", () => {
+  it("is private, and made private if an earlier version gave others access", async () => {
     await upload("a.txt", "kept")
     const call = { type: "function", name: "weather", parameters: {} }
     const created = await service.create(token, "weather", { assistant_id: 2, client_tools: [call] })
@@ -224,7 +224,7 @@ describe("the demo assistants, offline", () => {
     return (await service.until(token, created.body.uuid, "completed")).body.turn
   }
 
-  it("find the passage of a PDF that answers a question", async () => {
+  it("answer a question with a passage of a PDF", async () => {
     const item = await upload(
       "report.pdf",
       pdf("Sales fell in Rome. The revenue of Norway was 4711 crowns. The end."),
@@ -234,7 +234,7 @@ describe("the demo assistants, offline", () => {
     assert.strictEqual(turn.output[0].text, "report.pdf: The revenue of Norway was 4711 crowns.")
   })
 
-  it("say that a broken file is broken", async () => {
+  it("report a broken file", async () => {
     const item = await upload("report.pdf", "%PDF-1.7 nothing more", "application/pdf")
     assert.match(
       (await ask(1, "What is in it?", item)).output[0].text,
@@ -244,7 +244,7 @@ describe("the demo assistants, offline", () => {
     assert.match((await ask(1, "What is in it?", gone)).output[0].text, /^x\.txt: There is no file/)
   })
 
-  it("draw a picture that is a PNG", async () => {
+  it("draw a PNG", async () => {
     const turn = await ask(4, "a lighthouse")
     const [text, image] = turn.output
     assert.match(text.text, /lighthouse/)

@@ -24,7 +24,7 @@ layer(
     contract(it)
     RevocationContract.contract(it)
 
-    it.effect("creates that share a statement keep their own outcomes: one that fails spoils no other", () =>
+    it.effect("creates in one statement have separate outcomes: a failed one affects no other", () =>
       Effect.gen(function*() {
         const repository = yield* TaskRepository
         const taken = yield* makeTask()

@@ -90,17 +90,17 @@ describe.each(configurations)("with $name", ({ keeper, settings }) => {
     assert.notMatch(service.output, /a request failed/)
   })
 
-  it("takes what the standard allows", async () => {
+  it("accepts unusual tokens that the standard allows", async () => {
     for (const [name, token] of tokensToTake(keeper)) {
       assert.strictEqual((await service.call("GET", "/api/tasks", token)).status, 200, name)
     }
   })
 
-  it("refuses every attack with 401, and asks no address that a token names", async () => {
+  it("rejects every attack with 401, and requests no URL that a token names", async () => {
     const taken: Array<string> = []
     for (const [name, token] of await attacksOn(keeper, urlOf(attacker))) {
       const { body, headers, status } = await service.call("GET", "/api/tasks", token)
-      // A well-formed `kid` that is not in the key set may be in the next one.
+      // A well-formed `kid` that is not in the key set may appear in the next one.
       const isUnknown = keeper.kid !== undefined && name.startsWith("foreign key") && name.includes("\"kid\"") &&
         status === 503 && headers.get("retry-after") !== null
       const isRefused = isUnknown || status === 401 && headers.get("www-authenticate") === "Bearer" &&
@@ -111,7 +111,7 @@ describe.each(configurations)("with $name", ({ keeper, settings }) => {
     assert.strictEqual(attackerAsked, 0)
   })
 
-  it("refuses two tokens at once, whichever is good", async () => {
+  it("rejects a request with two tokens, even if one is valid", async () => {
     const good = signed(keeper, { alg: keeper.alg, ...(keeper.kid === undefined ? {} : { kid }) }, goodClaims())
     for (const [first, second] of [[good, "x"], ["x", good], [good, good], [good, ""]]) {
       const client = await RawClient.open(service.url)

@@ -77,9 +77,9 @@ const formTail = "\r\n--x-boundary--\r\n"
 
 const isWell = async (at = service) => assert.strictEqual((await fetch(`${at.url}/healthz`)).status, 200)
 
-describe("a file on its way to the backend", () => {
-  it("arrives byte for byte with the user's own token, however it is cut, and comes back with its id as text", async () => {
-    // Bytes that look like the end of the form nearly everywhere.
+describe("a file that is streamed to the backend", () => {
+  it("arrives unchanged with the user's own token, however it is split, and the response has its id as text", async () => {
+    // Bytes that resemble the end of the form almost everywhere.
     const near = Buffer.from("\r\n--x-boundar\r\n--x-\r\r\n-\n--x-boundary\r\r\n--")
     const content = Buffer.concat([near, randomBytes(3000), near, near, randomBytes(70_000), near])
     const form = formOf([{ content, type: "text/plain; charset=utf-8" }])
@@ -105,7 +105,7 @@ describe("a file on its way to the backend", () => {
     assert.strictEqual(backend.last?.authorization, `Bearer ${token}`)
   })
 
-  it("keeps its name in every spelling, and leads out of no folder", async () => {
+  it("keeps its name in every spelling, without any folders", async () => {
     const names = [
       ["filename=\"plain.txt\"", "plain.txt"],
       ["filename=\"Größe 漢字 🎉.txt\"", "Größe 漢字 🎉.txt"],
@@ -131,7 +131,7 @@ describe("a file on its way to the backend", () => {
     }
   })
 
-  it("is refused by name, declared type or dangerous content before the backend hears of it", async () => {
+  it("is rejected by name, declared type or dangerous content before the backend is called", async () => {
     const file = (filename: string, content: Uint8Array | string, type?: string) =>
       formOf([{
         disposition: `form-data; name="file"; filename="${filename}"`,
@@ -173,7 +173,7 @@ describe("a file on its way to the backend", () => {
     for (const form of accepted) assert.strictEqual((await post(form)).status, 201)
   })
 
-  it("is taken as real tools write it, in every format, with and without its declared type", async () => {
+  it("is accepted as real tools write it, in every format, with and without a declared type", async () => {
     const directory = "test/kit/files"
     for (const name of fs.readdirSync(directory).filter((name) => name !== "README.md")) {
       const content = fs.readFileSync(`${directory}/${name}`)
@@ -200,8 +200,8 @@ describe("a file on its way to the backend", () => {
   })
 })
 
-describe("a form that is wrong", () => {
-  it("is 422 on the field file, and nothing is left half-done at the backend", async () => {
+describe("an invalid form", () => {
+  it("gets 422 on the field file, and the backend stores nothing", async () => {
     const whole = formOf([{ content: randomBytes(200_000) }])
     const cases: ReadonlyArray<readonly [string, Buffer, string?]> = [
       ["no file field", formOf([{ disposition: "form-data; name=\"note\"" }])],
@@ -236,8 +236,8 @@ describe("a form that is wrong", () => {
   })
 })
 
-describe("the backend's answer", () => {
-  it("is mapped to ours, whether it comes at the end or early", async () => {
+describe("the backend's response", () => {
+  it("is mapped to ours, whether it arrives at the end or early", async () => {
     const refusal =
       "{ \"errors\": {\"file\":[\"Nein 🚫\"], \"size\": [\"a\",\"b\"]},\"message\":\"No.\", \"more\": 1.0 }"
     const cases: ReadonlyArray<readonly [number, string, number, RegExp]> = [
@@ -270,14 +270,14 @@ describe("the backend's answer", () => {
     await isWell()
   })
 
-  it("of success before the file's end is none", async () => {
+  it("is an error when it reports success before the end of the file", async () => {
     backend.onUpload = (_, response) => {
       answerJson(response, 201, { id: 1, name: "a.txt", mime_type: "text/plain", provider_data: { path: "1" } })
     }
     assert.strictEqual((await post(formOf([{ content: randomBytes(8 * mebibyte) }]))).status, 502)
   })
 
-  it("may have an id longer than a number is exact", async () => {
+  it("may have an id that exceeds the exact range of numbers", async () => {
     backend.onUpload = async (request, response, upload) => {
       await readForm(request, upload)
       response.end(
@@ -290,7 +290,7 @@ describe("the backend's answer", () => {
     })
   })
 
-  it("that never comes, or never ends, or is cut off, is 502", async () => {
+  it("becomes 502 when it never arrives, never ends or is cut off", async () => {
     backend.onUpload = async (request, response, upload) => {
       await readForm(request, upload)
       response.destroy()
@@ -305,7 +305,7 @@ describe("the backend's answer", () => {
     }
     assert.strictEqual((await post(formOf([{}]))).status, 502)
 
-    const forever: ReadonlyArray<ScriptedBackend["onUpload"]> = [
+    const endless: ReadonlyArray<ScriptedBackend["onUpload"]> = [
       (request) => void request.resume(),
       async (request, response, upload) => {
         await readForm(request, upload)
@@ -315,15 +315,15 @@ describe("the backend's answer", () => {
       },
       (request) => void request.pause()
     ]
-    backend.onUpload = (...call) => forever[backend.uploads.length % forever.length]?.(...call)
-    await Promise.all(forever.map(async () => {
+    backend.onUpload = (...call) => endless[backend.uploads.length % endless.length]?.(...call)
+    await Promise.all(endless.map(async () => {
       const answer = await post(formOf([{ content: randomBytes(24 * mebibyte) }]), undefined, impatient)
       assert.strictEqual(answer.status, 502)
     }))
     await isWell(impatient)
   })
 
-  it("that no one is there to give is 502", async () => {
+  it("becomes 502 when the backend is not reachable", async () => {
     const url = `http://127.0.0.1:${await freePort()}`
     const alone = await Service.start({ DATABASE_URL: database.url, ASSISTANT_BACKEND_URL: url })
     assert.strictEqual((await post(formOf([{}]), undefined, alone)).status, 502)
@@ -332,14 +332,14 @@ describe("the backend's answer", () => {
   })
 })
 
-/** Zero where the system does not tell. */
+/** Resident memory; zero if the system does not report it. */
 const residentOf = (at: Service) =>
   process.platform !== "linux"
     ? 0
     : Number(/VmRSS:\s+(\d+) kB/.exec(fs.readFileSync(`/proc/${at.process.pid}/status`, "utf8"))?.[1]) * 1024
 
-describe("the two ends of an upload", () => {
-  it("a stalled backend holds the client back, and all of the file comes once it goes on", async () => {
+describe("the client and the backend of an upload", () => {
+  it("a stalled backend stops the client, and the whole file arrives when it continues", async () => {
     let resume = () => {}
     const stalled = new Promise<void>((resolve) => resume = resolve)
     backend.onUpload = async (request, response, upload) => {
@@ -356,7 +356,7 @@ describe("the two ends of an upload", () => {
       client.send(formTail)
     })()
     const taken = () => client.socket.bytesWritten - client.socket.writableLength
-    // Held back: what was taken no longer grows.
+    // Backpressure: the number of accepted bytes no longer grows.
     let last = -1
     await eventually(async () => {
       const [now, earlier] = [taken(), last]
@@ -373,7 +373,7 @@ describe("the two ends of an upload", () => {
     client.close()
   })
 
-  it("a client that goes away aborts the backend's call", async () => {
+  it("a client that disconnects aborts the backend's call", async () => {
     for (const end of ["destroy", "resetAndDestroy"] as const) {
       backend.uploads.length = 0
       const client = await RawClient.open(service.url)
@@ -387,7 +387,7 @@ describe("the two ends of an upload", () => {
     await isWell()
   })
 
-  it("a client that goes away after its file is sent aborts the backend's call too", async () => {
+  it("a client that disconnects after its file is sent aborts the backend's call too", async () => {
     backend.onUpload = (request, _, upload) => readForm(request, upload)
     const client = await RawClient.open(service.url)
     const form = formOf([{}])
@@ -400,12 +400,12 @@ describe("the two ends of an upload", () => {
     assert.isTrue(await eventually(async () => isGone, (gone) => gone))
   })
 
-  it("a slow but steady client is served, one that stops is cut, before and in its file", async () => {
+  it("a slow but steady client is served; one that stops before or within its file is cut off", async () => {
     const steady = await RawClient.open(impatient.url)
     const form = formOf([{ content: "x".repeat(40) }])
     steady.send(headOf(form.length))
     const slowly = (async () => {
-      // Longer than any of the timeouts as a whole.
+      // Takes longer in total than any timeout.
       for (let at = 0; at < form.length; at += 16) {
         steady.send(form.subarray(at, at + 16))
         await new Promise((resolve) => setTimeout(resolve, 200))
@@ -429,7 +429,7 @@ describe("the two ends of an upload", () => {
     steady.close()
   })
 
-  it("a file that is refused is answered although its client goes on sending before it reads", async () => {
+  it("a rejected file gets a response although its client keeps sending before it reads", async () => {
     const content = randomBytes(24 * mebibyte)
     const form = named("filename=\"a.exe\"", content)
     const client = await RawClient.open(service.url)
@@ -442,7 +442,7 @@ describe("the two ends of an upload", () => {
     await isWell()
   })
 
-  it("waits for 100-continue, and is refused without it when it is too large", async () => {
+  it("waits for 100-continue, and is rejected without it when it is too large", async () => {
     const form = formOf([{}])
     const client = await RawClient.open(service.url)
     client.send(headOf(form.length, "Expect: 100-continue\r\n"))

@@ -1,4 +1,4 @@
-/** What the Containerfile says, and what of the repository its build may see. */
+/** The Containerfile's instructions, and the files in its build context. */
 import * as fs from "node:fs"
 
 const deployment = new URL("../../src/runtime/deployment/", import.meta.url)
@@ -15,7 +15,7 @@ export const instructionsOf = () =>
 
 const patterns = linesOf(fs.readFileSync(new URL("Containerfile.dockerignore", deployment), "utf8"))
 
-/** As engines decide: the last pattern that a path, or a folder above it, matches. */
+/** Container engines apply the last pattern that matches a path or a folder above it. */
 export const isInContext = (name: string) => {
   const last = patterns.findLast((pattern) => {
     const bare = pattern.replace(/^!/, "")

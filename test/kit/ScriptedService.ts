@@ -1,4 +1,4 @@
-/** Something on a real socket that answers as a test says, and records what it was asked. */
+/** A service on a real socket that responds as the test defines, and records its requests. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 

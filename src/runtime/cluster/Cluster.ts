@@ -38,7 +38,7 @@ import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { retryForever } from "../../services/timing/Retry.ts"
 
-/** Where the other nodes reach this one. */
+/** The address of this node for the other nodes. */
 export interface Address {
   readonly host: string
   readonly port: number

@@ -136,7 +136,7 @@ export interface AppConfig {
   readonly dataDir: string
   readonly databaseUrl: Redacted.Redacted | undefined
   readonly databaseConnections: number
-  /** Where the other nodes of the cluster reach this one; undefined without a cluster. */
+  /** The address of this node for the other nodes; undefined without a cluster. */
   readonly cluster: Cluster.Address | undefined
   readonly tokenRules: TokenRules
   /** The secret that signs development tokens; undefined when the operator set a key. */

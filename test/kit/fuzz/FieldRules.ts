@@ -168,7 +168,7 @@ const others: ReadonlyArray<Rule> = [
 ]
 
 export const fieldRules: ReadonlyArray<Rule> = [
-  ...asTheyAre,
+  ...validBodies,
   ...others,
   ...doors.flatMap((door) => door.fields.flatMap(rulesOf(door)))
 ]

@@ -74,7 +74,7 @@ describe("createTestService", () => {
     await service.close()
   })
 
-  it("answers tool calls, each leg a run of its own", async () => {
+  it("resumes after tool results, with a new run each time", async () => {
     const service = await createTestService()
     const { tasks } = service.client("ann")
     const running = tasks.run(question, { tools: { look: ({ where }: { where: string }) => `nothing ${where}` } })
@@ -88,7 +88,7 @@ describe("createTestService", () => {
     await service.close()
   })
 
-  it("holds limits and retention, and a core that does not answer", async () => {
+  it("enforces limits and retention, and supports a core that does not respond", async () => {
     const service = await createTestService({ maxActiveTasks: 2, retention: "1 day" })
     const { tasks } = service.client("ann")
     service.core.behave("down")
@@ -121,7 +121,7 @@ describe("createTestService", () => {
     await service.close()
   })
 
-  it("is another service each time", async () => {
+  it("creates independent services", async () => {
     const [one, other] = await Promise.all([createTestService(), createTestService()])
     const { uuid } = await one.client("ann").tasks.create(question)
     await other.advance("1 day")

@@ -178,7 +178,7 @@ const argumentsFor = (parameters: JsonObject | null | undefined, asked: string):
     )
   )
 
-/** Calls each client tool that the text names, or the first one; then tells what they answered. */
+/** Calls each client tool that the text names, or the first one, and then returns their results. */
 const tools: DemoAssistant = (request) => {
   const asked = textOf(request)
   const offered = request.client_tools.filter(isClientTool)

@@ -103,22 +103,26 @@ const request = (text: string, more: ReadonlyArray<object> = []) => ({
 
 describe("the demo assistants", () => {
   for (const [name, id] of Object.entries({ rules, tools, slow, crash })) {
-    it.effect(`${name} takes time linear in the size of a text of a megabyte, whatever its content`, () =>
-      Effect.gen(function*() {
-        const { assistants } = yield* makeAssistants
-        const assistant = assistants.get(id)!
-        let worst = { cpu: 0, text: "" }
-        for (const text of texts) {
-          const answer = Stream.runCollect(Stream.take(assistant(request(text), "someone"), 2))
-          const cpu = yield* cpuOf(Effect.gen(function*() {
-            const fiber = yield* Effect.forkChild(answer)
-            yield* TestClock.adjust("10 seconds")
-            yield* Fiber.join(fiber)
-          }))
-          if (cpu > worst.cpu) worst = { cpu, text: text.slice(0, 20) }
-        }
-        assert.isBelow(worst.cpu, maxCpu, JSON.stringify(worst.text))
-      }).pipe(Effect.provide(platform)), 120_000)
+    it.effect(
+      `${name} takes time linear in the size of a text of a megabyte, whatever its content`,
+      () =>
+        Effect.gen(function*() {
+          const { assistants } = yield* makeAssistants
+          const assistant = assistants.get(id)!
+          let worst = { cpu: 0, text: "" }
+          for (const text of texts) {
+            const answer = Stream.runCollect(Stream.take(assistant(request(text), "someone"), 2))
+            const cpu = yield* cpuOf(Effect.gen(function*() {
+              const fiber = yield* Effect.forkChild(answer)
+              yield* TestClock.adjust("10 seconds")
+              yield* Fiber.join(fiber)
+            }))
+            if (cpu > worst.cpu) worst = { cpu, text: text.slice(0, 20) }
+          }
+          assert.isBelow(worst.cpu, maxCpu, JSON.stringify(worst.text))
+        }).pipe(Effect.provide(platform)),
+      120_000
+    )
   }
 
   it.effect("painter takes little more time for a megabyte than for a word", () =>
@@ -130,19 +134,23 @@ describe("the demo assistants", () => {
       }
     }).pipe(Effect.provide(platform)), 60_000)
 
-  it.live("rules takes time linear in the size of a file of a megabyte, whatever its content", () =>
-    Effect.gen(function*() {
-      const { assistants, storage } = yield* makeAssistants
-      for (const unit of ["?", ". ", "\n", "abcd. ", " ", "a"]) {
-        const content = Stream.make(Buffer.from(unit.repeat(1_000_000 / unit.length)))
-        const file = yield* storage.store("someone", "a.txt", "text/plain", content)
-        for (const question of ["", "abcd ".repeat(200_000)]) {
-          const asked = request(question, [{ type: "file", file }])
-          const cpu = yield* cpuOf(Stream.runCollect(assistants.get(rules)!(asked, "someone")))
-          assert.isBelow(cpu, 2 * maxCpu, JSON.stringify([unit, question.slice(0, 10)]))
+  it.live(
+    "rules takes time linear in the size of a file of a megabyte, whatever its content",
+    () =>
+      Effect.gen(function*() {
+        const { assistants, storage } = yield* makeAssistants
+        for (const unit of ["?", ". ", "\n", "abcd. ", " ", "a"]) {
+          const content = Stream.make(Buffer.from(unit.repeat(1_000_000 / unit.length)))
+          const file = yield* storage.store("someone", "a.txt", "text/plain", content)
+          for (const question of ["", "abcd ".repeat(200_000)]) {
+            const asked = request(question, [{ type: "file", file }])
+            const cpu = yield* cpuOf(Stream.runCollect(assistants.get(rules)!(asked, "someone")))
+            assert.isBelow(cpu, 2 * maxCpu, JSON.stringify([unit, question.slice(0, 10)]))
+          }
         }
-      }
-    }).pipe(Effect.provide(platform)), 60_000)
+      }).pipe(Effect.provide(platform)),
+    60_000
+  )
 
   it.effect("tools bounds the total size of its arguments", () =>
     Effect.gen(function*() {
