@@ -45,7 +45,7 @@ export const layer = Layer.effect(
     }
 
     const start = () => {
-      const started = new Worker(file, { resourceLimits })
+      const started = new Worker(file, { resourceLimits, execArgv: [] })
       // The process may end while it waits.
       started.unref()
       return started
