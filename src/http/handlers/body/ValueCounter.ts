@@ -10,7 +10,7 @@ const closeBrace = 0x7d
 const space = 0x20
 
 export class ValueCounter {
-  /** Items and members so far, plus one for each open array or object. Meaningless if the text is not JSON. */
+  /** Items and members so far, plus one for each open array or object without items yet. Meaningless if the text is not JSON. */
   count = 0
   #inText = false
   #isEscaped = false
