@@ -36,7 +36,7 @@ interface Example {
   readonly response?: unknown
 }
 
-/** By `operationId`. */
+/** Examples, keyed by `operationId`. */
 export const examples: Readonly<Record<string, Example>> = {
   "files.upload": { response: uploaded },
   "files.storageBase": { response: { url: "https://storage.example.com/public" } },

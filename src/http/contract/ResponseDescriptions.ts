@@ -1,7 +1,7 @@
 /** The meaning of each response in the OpenAPI document. */
 import * as Limits from "../../domain/Limits.ts"
 
-/** Of successes, and of errors that mean something else than for other operations: by `operationId`, then by status. */
+/** Descriptions of successes, and of errors with a meaning specific to the operation; keyed by `operationId` and status. */
 const byOperation: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "files.upload": {
     201: "The assistant backend stored the file. The body is an input item.",

@@ -54,7 +54,7 @@ export const TaskView = Schema.Struct({
     description: "The result when completed. Before that, and in a failed task, it may have partial output."
   }),
   waiting_on: Schema.optionalKey(Schema.NullOr(WaitingOnView)).annotate({
-    description: "Present only when `?include=waiting_on` asks for it; null when the task has ended."
+    description: "Present only with `?include=waiting_on`; null when the task has ended."
   })
 }).annotate({ identifier: "Task", description: "A task. A webhook carries the same object." })
 

@@ -12,7 +12,7 @@ import { InvalidRequest, Unavailable } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
 
 /** JSON for the handler, which decodes it by REST's rules; clients construct it as REST's body. */
-interface BodyOf<S extends Schema.Top> extends
+export interface BodyOf<S extends Schema.Top> extends
   Schema.Bottom<
     Schema.Json,
     Schema.Json,

@@ -203,7 +203,7 @@ export class BodyReader extends Context.Service<BodyReader, {
           return yield* Effect.provideService(decodeBytes(bodies[name], bytes, operation), Digest.Digest, digest)
         }
         yield* take(decoding, holder, 1)
-        // By then the text has been copied for the database and the core.
+        // At the end of the request the text has been copied for the database and the core.
         yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * size)))
         return yield* largeBodies.decode(name, bytes, operation)
       })
