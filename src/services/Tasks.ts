@@ -50,7 +50,7 @@ export class Tasks extends Context.Service<Tasks, {
   /** A task of the caller's own. Anything that is not a task's id names no task. */
   readonly get: (principal: Principal, uuid: string) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother>
   /** Where a task of the caller's own stands, without its turn. */
-  readonly glance: (
+  readonly getHead: (
     principal: Principal,
     uuid: string
   ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother>
@@ -115,7 +115,7 @@ export class Tasks extends Context.Service<Tasks, {
         caller: Caller,
         body: CreateTask,
         claim: IdempotencyClaim | undefined,
-        isHandedOverAtOnce: boolean
+        isImmediate: boolean
       ) {
         const { principal } = caller
         const createdAt = yield* now
@@ -129,7 +129,7 @@ export class Tasks extends Context.Service<Tasks, {
           runId: yield* newRunId,
           maxExecutionTime,
           deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
-          acceptanceDeadline: isHandedOverAtOnce ? plus(createdAt, settings.acceptanceTimeout) : null
+          acceptanceDeadline: isImmediate ? plus(createdAt, settings.acceptanceTimeout) : null
         }
         const insert = repository.create(
           {
@@ -167,7 +167,7 @@ export class Tasks extends Context.Service<Tasks, {
       })
 
       const create = (caller: Caller, body: CreateTask, claim?: IdempotencyClaim) =>
-        actors.admit(body.request, (isAtOnce) => createNow(caller, body, claim, isAtOnce))
+        actors.withDispatchSlot(body.request, (isImmediate) => createNow(caller, body, claim, isImmediate))
 
       const get = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
         if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
@@ -177,7 +177,7 @@ export class Tasks extends Context.Service<Tasks, {
         return task
       })
 
-      const glance = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
+      const getHead = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
         if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
         const [head] = yield* repository.heads([uuid])
         if (head === undefined) return yield* new TaskNotFound({})
@@ -280,7 +280,7 @@ export class Tasks extends Context.Service<Tasks, {
       return Tasks.of({
         create,
         get,
-        glance,
+        getHead,
         list: repository.list,
         submitToolResults,
         cancel,

@@ -82,9 +82,9 @@ export const contract = (
       assert.isEmpty(later.revocations)
       assert.isAtLeast(later.readAt, readAt)
 
-      yield* revocations.forget(plus(expiresAt, "23 hours"), 1000)
+      yield* revocations.deleteExpired(plus(expiresAt, "23 hours"), 1000)
       assert.isTrue(yield* revocations.isRevoked(one))
-      yield* revocations.forget(plus(expiresAt, "24 hours"), 1000)
+      yield* revocations.deleteExpired(plus(expiresAt, "24 hours"), 1000)
       assert.isFalse(yield* revocations.isRevoked(one))
       assert.isTrue(yield* revocations.isRevoked(other))
     }))
@@ -95,7 +95,7 @@ export const contract = (
       const principal = newPrincipal()
       yield* revocations.add(Token.make({ tokenId: principal.tokenId, expiresAt: null }))
       yield* revocations.add(Token.make({ tokenId: principal.tokenId, expiresAt: at(1) }))
-      yield* revocations.forget(plus(yield* now, "3650 days"), 1000)
+      yield* revocations.deleteExpired(plus(yield* now, "3650 days"), 1000)
       assert.isTrue(yield* revocations.isRevoked(principal))
     }))
 

@@ -417,11 +417,11 @@ export const contract = (
   it.effect("tells how many tasks are in each status, and the next deadline", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
-      const before = yield* repository.standing
+      const before = yield* repository.stats
       const task = yield* stored()
       const ended = yield* stored()
       yield* commit(ended.uuid, "Completed")
-      const after = yield* repository.standing
+      const after = yield* repository.stats
       assert.deepStrictEqual(after.counts, {
         ...before.counts,
         pending: before.counts.pending + 1,

@@ -149,7 +149,7 @@ export const CanceledTasksView = Schema.Struct({
 }).annotate({ identifier: "CanceledTasks", description: "The tasks that were canceled." })
 
 /** For operators; only RPC has it. */
-export const StandingView = Schema.Struct({
+export const StatsView = Schema.Struct({
   counts: Schema.Struct(
     Object.fromEntries(TaskStatus.literals.map((status) => [status, Count])) as Record<TaskStatus, typeof Count>
   ),

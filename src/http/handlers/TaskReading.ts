@@ -74,7 +74,7 @@ export const make = Effect.gen(function*() {
       const query = yield* HttpServerRequest.ParsedSearchParams
       const ifNoneMatch = request.headers["if-none-match"]
       const isPlain = Object.keys(query).length === 0 && ifNoneMatch === undefined
-      const head = isPlain ? undefined : yield* tasks.glance(principal, uuid)
+      const head = isPlain ? undefined : yield* tasks.getHead(principal, uuid)
       const { includesWaitingOn, wait } = yield* Effect.fromResult(decodeTaskQuery(query))
       const isKnown = (task: TaskHead) =>
         ifNoneMatch !== undefined && matches(ifNoneMatch, etagOf(task, includesWaitingOn))
@@ -86,7 +86,7 @@ export const make = Effect.gen(function*() {
         const token = yield* CurrentToken
         yield* Effect.raceFirst(watch.until(head, isEnough, wait), token.ended)
         yield* token.check
-        present = yield* tasks.glance(principal, uuid)
+        present = yield* tasks.getHead(principal, uuid)
       }
       if (present !== undefined && isKnown(present)) {
         return HttpServerResponse.empty({ status: 304, headers: { etag: etagOf(present, includesWaitingOn) } })
@@ -104,7 +104,7 @@ export const make = Effect.gen(function*() {
     function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
       const { principal } = yield* CurrentCaller
       const { ended } = yield* CurrentToken
-      const task = yield* tasks.glance(principal, uuid)
+      const task = yield* tasks.getHead(principal, uuid)
       const after = yield* lastEventId(request)
       // To a client that reconnects by itself this says that there is nothing left to come.
       if (isTerminal(task.status) && after >= task.revision) return HttpServerResponse.empty({ status: 204 })

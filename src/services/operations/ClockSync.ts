@@ -46,7 +46,7 @@ const seconds = (millis: number) => (millis / 1000).toFixed(3)
 
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const { follow, machine, standing } = yield* NodeClock
+  const { follow, machine, status } = yield* NodeClock
   let isNotable = false
   let parting = machine.wall() - machine.monotonic()
   let dueAt = Number.NEGATIVE_INFINITY
@@ -57,7 +57,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     if (step !== 0) {
       yield* Effect.logWarning(`this node's time was set by ${seconds(step)} s, to the database's clock`)
     }
-    const { wallOffset } = standing()
+    const { wallOffset } = status()
     if (Math.abs(wallOffset) > notableOffset === isNotable) return
     isNotable = !isNotable
     yield* isNotable
@@ -77,8 +77,8 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   }).pipe(Effect.catchCause((cause) => Effect.logDebug("the database's clock could not be read", cause)))
 
   yield* sync
-  yield* Metrics.clockOffset.observe(() => standing().wallOffset / 1000)
-  yield* Metrics.clockUncertainty.observe(() => standing().uncertainty / 1000)
-  yield* Metrics.clockSampleAge.observe(() => standing().sampleAge / 1000)
+  yield* Metrics.clockOffset.observe(() => status().wallOffset / 1000)
+  yield* Metrics.clockUncertainty.observe(() => status().uncertainty / 1000)
+  yield* Metrics.clockSampleAge.observe(() => status().sampleAge / 1000)
   yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(lookInterval)))
 }))

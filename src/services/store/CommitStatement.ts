@@ -94,7 +94,7 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
         ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn)`)
       effects.push(WebhookOutbox.keepTurn($))
     }
-    if (sendsWebhook(target)) effects.push(WebhookOutbox.owe($))
+    if (sendsWebhook(target)) effects.push(WebhookOutbox.enqueue($))
     if (terminal) {
       effects.push(`request AS (DELETE FROM task_requests r USING moved WHERE r.task_uuid = moved.uuid)`)
     } else if (tag === "Interrupted") {
@@ -124,7 +124,7 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
         WHERE ${which($)} AND ${inStatuses(sourcesOf(tag))}${needsValidToken(tag) ? ` AND NOT ${isRevoked}` : ""}
         RETURNING *),
       ${effects.join(",\n      ")}
-      SELECT ${headColumns}, ${sendsWebhook(target) ? "callback_url IS NOT NULL" : "false"} AS owes_webhook FROM moved`
+      SELECT ${headColumns}, ${sendsWebhook(target) ? "callback_url IS NOT NULL" : "false"} AS sends_webhook FROM moved`
   })
 }
 
@@ -164,8 +164,8 @@ export const revoked = build(($) =>
     ) AND status = 'processing'`
 )
 
-/** Where a task stands that a commit did not change, and why that may be: an event seen before, a revoked token. */
-export const standing = build(($) =>
+/** The head of a task that a commit did not change, and possible reasons: a repeated event, a revoked token. */
+export const currentState = build(($) =>
   `SELECT ${headColumns}, EXISTS (
       SELECT FROM task_events WHERE task_uuid = ${$("uuid", "uuid")} AND core_event_id = ${$("coreEventId", "text")}
     ) AS repeated, ${isRevoked} AS revoked

@@ -27,5 +27,5 @@ export class RevocationRepository extends Context.Service<RevocationRepository, 
   readonly since: (moment: Timestamp | undefined) => Effect.Effect<Recorded>
   readonly isRevoked: (principal: Principal) => Effect.Effect<boolean>
   /** Forgets those whose tokens expired long enough before `at`; returns how many. */
-  readonly forget: (at: Timestamp, limit: number) => Effect.Effect<number>
+  readonly deleteExpired: (at: Timestamp, limit: number) => Effect.Effect<number>
 }>()("async-task-service/services/store/RevocationRepository") {}

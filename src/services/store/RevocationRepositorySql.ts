@@ -81,7 +81,7 @@ export const layer = Layer.effect(
         Effect.orDie
       ),
 
-      forget: (at, limit) =>
+      deleteExpired: (at, limit) =>
         run(
           `WITH expired AS (
             DELETE FROM token_revocations WHERE ctid = ANY (ARRAY(

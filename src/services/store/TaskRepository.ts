@@ -109,7 +109,7 @@ export const RecordedEvent = Schema.Struct({
 export type RecordedEvent = typeof RecordedEvent.Type
 
 /** How many tasks are in each status, and when the first of the live ones' clocks runs out. */
-export interface Standing {
+export interface TaskStats {
   readonly counts: Readonly<Record<TaskStatus, number>>
   readonly nextDeadline: Timestamp | null
 }
@@ -166,9 +166,9 @@ export class TaskRepository extends Context.Service<TaskRepository, {
     shards?: ReadonlyArray<TaskShard>
   ) => Effect.Effect<ReadonlyArray<TaskHead>>
   /** It looks at every task. */
-  readonly standing: Effect.Effect<Standing>
+  readonly stats: Effect.Effect<TaskStats>
   /** The same of live tasks alone: the other counts are zero. */
-  readonly liveStats: Effect.Effect<Standing>
+  readonly liveStats: Effect.Effect<TaskStats>
   /** Live tasks one of whose clocks ran out before `at`. */
   readonly overdue: (at: Timestamp, limit: number) => Effect.Effect<ReadonlyArray<TaskHead>>
   /** Processing tasks whose token was revoked in the last `within`, or ever. */

@@ -30,7 +30,7 @@ import {
   type IdempotencyClaim,
   type NewTask,
   type RecordedEvent,
-  type Standing,
+  type TaskStats,
   TaskRepository
 } from "./TaskRepository.ts"
 import { WebhookStore } from "./WebhookStore.ts"
@@ -82,7 +82,7 @@ const summaryOf = (row: Row) => ({
   pendingToolCalls: row.pendingToolCalls
 })
 
-const standingOf = (rows: Iterable<Row>): Standing => {
+const statsOf = (rows: Iterable<Row>): TaskStats => {
   const counts: Record<TaskStatus, number> = {
     pending: 0,
     processing: 0,
@@ -135,18 +135,18 @@ export const layer = Layer.effectContext(
       row.turn = change.turn ?? row.turn
       if (change.isTerminal) row.completedAt = at
       if (change.coreState !== undefined) row.coreState = change.coreState
-      if (change.leg !== undefined) {
-        row.runId = change.leg.runId
-        row.toolResults = change.leg.results
-        row.userToken = change.leg.userToken
-        row.principal = change.leg.principal
+      if (change.run !== undefined) {
+        row.runId = change.run.runId
+        row.toolResults = change.run.results
+        row.userToken = change.run.userToken
+        row.principal = change.run.principal
       }
       row.events.push({ revision: row.revision, type: event._tag, status: row.status, occurredAt: at })
       if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
       const { callbackSecret: secret, callbackUrl: url, uuid: taskId } = row.task
       if (url !== null && sendsWebhook(row.status)) {
         const body = TaskView.encode({ ...summaryOf(row), turn: row.turn })
-        webhooks.owe({ taskId, revision: row.revision, status: row.status, url, secret, body, createdAt: at })
+        webhooks.enqueue({ taskId, revision: row.revision, status: row.status, url, secret, body, createdAt: at })
         notifications.webhookPending.openUnsafe()
       }
       return headOf(row)
@@ -253,11 +253,11 @@ export const layer = Layer.effectContext(
       deleteEnded: (before, limit) =>
         Effect.sync(() => {
           const ended = [...rows.values()].filter(({ completedAt, task }) =>
-            completedAt !== null && completedAt <= before && !webhooks.isOwed(task.uuid)
+            completedAt !== null && completedAt <= before && !webhooks.isPending(task.uuid)
           )
           for (const { task } of ended.slice(0, limit)) {
             rows.delete(task.uuid)
-            webhooks.forget(task.uuid)
+            webhooks.release(task.uuid)
           }
           return Math.min(ended.length, limit)
         }),
@@ -297,8 +297,8 @@ export const layer = Layer.effectContext(
           ).slice(0, limit).map(headOf)
         ),
 
-      standing: Effect.sync(() => standingOf(rows.values())),
-      liveStats: Effect.sync(() => standingOf(liveRows())),
+      stats: Effect.sync(() => statsOf(rows.values())),
+      liveStats: Effect.sync(() => statsOf(liveRows())),
 
       overdue: (at, limit) =>
         Effect.sync(() =>

@@ -29,7 +29,7 @@ export const machineClocks: MachineClocks = {
 }
 
 /** Milliseconds. */
-export interface Standing {
+export interface ClockStatus {
   /** The machine's wall clock less the database's. */
   readonly wallOffset: number
   /** The most that the node's time may be off; without a sample it is infinite. */
@@ -42,7 +42,7 @@ export interface Standing {
 const maxUncertainty = 1000
 
 /** Why a node whose clock is so should not work; null when it may. */
-export const problemOf = ({ sampleAge, uncertainty }: Standing): string | null => {
+export const problemOf = ({ sampleAge, uncertainty }: ClockStatus): string | null => {
   if (uncertainty <= maxUncertainty) return null
   return sampleAge === Infinity
     ? "the database's clock was never read"
@@ -97,7 +97,7 @@ export const make = (machine: MachineClocks) => {
     machine,
     /** Takes a sample of the database's clock into account; returns by how much the node's time was stepped. */
     follow,
-    standing: (): Standing => {
+    status: (): ClockStatus => {
       const local = machine.monotonic()
       const wallOffset = machine.wall() - timeOf(local)
       if (known === undefined) return { wallOffset, uncertainty: Infinity, sampleAge: Infinity }

@@ -17,7 +17,7 @@ export class TokenIsRevoked extends Schema.TaggedError<TokenIsRevoked>()("TokenI
 /** Nobody can say at the moment whether the token is revoked. */
 export class RevocationsUnknown extends Schema.TaggedError<RevocationsUnknown>()("RevocationsUnknown", {}) {}
 
-const syncPatience = Duration.seconds(5)
+const syncTimeout = Duration.seconds(5)
 /** Milliseconds. */
 const trust = 30_000
 
@@ -72,7 +72,7 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
 
       const ask = (principal: Principal) =>
         repository.isRevoked(principal).pipe(
-          Effect.timeout(syncPatience),
+          Effect.timeout(syncTimeout),
           Effect.catchCause(() => Effect.fail(new RevocationsUnknown({}))),
           Effect.filterOrFail((revoked) => !revoked, () => new TokenIsRevoked({})),
           Effect.asVoid
@@ -100,7 +100,7 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
       const clock = yield* Clock.Clock
       yield* Metrics.revocationAge.observe(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e9 - syncedAt / 1000)
       yield* sync.pipe(
-        Effect.timeout(syncPatience),
+        Effect.timeout(syncTimeout),
         Effect.catchCause(logFault("revoked tokens could not be read")),
         Effect.schedule(Schedule.spaced(intervals.revocationSync)),
         Effect.forkScoped

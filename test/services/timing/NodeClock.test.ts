@@ -22,10 +22,10 @@ describe("the node's clock", () => {
     const { clock, follow, machine } = makeMachine()
     machine.ahead = 3000
     assert.strictEqual(clock.clock.currentTimeMillisUnsafe(), epoch + 1000)
-    assert.strictEqual(NodeClock.problemOf(clock.standing()), "the database's clock was never read")
+    assert.strictEqual(NodeClock.problemOf(clock.status()), "the database's clock was never read")
     assert.strictEqual(follow(-3_600_000), 0)
     assert.strictEqual(clock.clock.currentTimeMillisUnsafe(), epoch + 1000 - 3_600_000)
-    assert.strictEqual(NodeClock.problemOf(clock.standing()), null)
+    assert.strictEqual(NodeClock.problemOf(clock.status()), null)
   })
 
   it("does not care what is done to the wall clock, and reports it", () => {
@@ -34,7 +34,7 @@ describe("the node's clock", () => {
     machine.ahead = -3_600_000
     machine.local += 5000
     assert.strictEqual(clock.clock.currentTimeMillisUnsafe(), epoch + 6000)
-    const { sampleAge, uncertainty, wallOffset } = clock.standing()
+    const { sampleAge, uncertainty, wallOffset } = clock.status()
     assert.closeTo(wallOffset, -3_600_000, 0.001)
     assert.closeTo(sampleAge, 4999.5, 0.001)
     assert.closeTo(uncertainty, 3, 0.001)
@@ -56,7 +56,7 @@ describe("the node's clock", () => {
     const { clock, follow, machine } = makeMachine()
     follow()
     assert.strictEqual(follow(-1000), 0)
-    assert.closeTo(clock.standing().uncertainty, 1000.5, 0.01)
+    assert.closeTo(clock.status().uncertainty, 1000.5, 0.01)
     machine.local += 5000
     assert.closeTo(clock.clock.currentTimeMillisUnsafe(), epoch + 6000 - 500, 1)
     machine.local += 5000
@@ -74,7 +74,7 @@ describe("the node's clock", () => {
     const { clock, follow, machine } = makeMachine()
     follow()
     machine.local += 3_600_000
-    assert.match(NodeClock.problemOf(clock.standing()) ?? "", /^may be 1\.8 s off .* 3600 s ago$/)
+    assert.match(NodeClock.problemOf(clock.status()) ?? "", /^may be 1\.8 s off .* 3600 s ago$/)
   })
 
   it("is the Clock of all that is built on its layer, in whole milliseconds and microseconds", () => {

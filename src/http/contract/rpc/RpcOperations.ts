@@ -2,13 +2,13 @@
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { DeliveryNeedsSecret, DeliveryNotFound, DeliveryState } from "../../../domain/Webhook.ts"
-import { ClusterView, DeliveryView, StandingView } from "../TaskSchemas.ts"
+import { ClusterView, DeliveryView, StatsView } from "../TaskSchemas.ts"
 import { InvalidRequest } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
 
 export class OperationsRpc extends RpcGroup.make(
   /** How many tasks are in each status, and when the next clock of a live one runs out. It counts every task. */
-  Rpc.make("Operations.standing", { success: StandingView }),
+  Rpc.make("Operations.standing", { success: StatsView }),
   /** Webhooks of all users, newest first; 100 unless `limit` says otherwise, up to 500. */
   Rpc.make("Operations.deliveries", {
     payload: {

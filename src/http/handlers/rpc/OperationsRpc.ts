@@ -57,7 +57,7 @@ export const layer = OperationsRpc.toLayer(
     const cluster = Effect.map(members.all, viewCluster)
     return OperationsRpc.of({
       "Operations.standing": () =>
-        Effect.map(repository.standing, ({ counts, nextDeadline }) => ({
+        Effect.map(repository.stats, ({ counts, nextDeadline }) => ({
           counts,
           next_deadline: nextDeadline === null ? null : format(nextDeadline)
         })),
@@ -71,8 +71,8 @@ export const layer = OperationsRpc.toLayer(
       "Operations.redeliverFailed": ({ origin }) =>
         Effect.andThen(checkOrigin(origin), webhooks.redeliverFailed({ origin })),
       "Operations.cluster": () => cluster,
-      "Operations.drain": () => Effect.andThen(ownership.leave, cluster),
-      "Operations.rebalance": () => Effect.andThen(ownership.rejoin, cluster)
+      "Operations.drain": () => Effect.andThen(ownership.drain, cluster),
+      "Operations.rebalance": () => Effect.andThen(ownership.undrain, cluster)
     })
   })
 )
