@@ -122,7 +122,7 @@ const opaqueSchemas: Node = {
     name: toolName,
     description: { type: ["string", "null"], description: "When and how the model should call it." },
     parameters: { anyOf: [schemaRef("JsonObject"), { type: "null" }], description: "JSON Schema of its arguments." },
-    strict: { type: ["boolean", "null"], description: "Whether the model must keep to `parameters` exactly." }
+    strict: { type: ["boolean", "null"], description: "Whether the model must follow `parameters` exactly." }
   }, ["type", "name"])
 }
 

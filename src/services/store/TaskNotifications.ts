@@ -64,7 +64,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
           return subscriber
         })
 
-      const leave = (uuid: TaskId, sub: string, subscriber: Subscriber) =>
+      const release = (uuid: TaskId, sub: string, subscriber: Subscriber) =>
         Effect.sync(() => {
           const others = subscribers.get(uuid)
           others?.delete(subscriber)
@@ -89,7 +89,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
         mayHaveGaps,
         watched: Effect.sync(() => [...subscribers.keys()]),
         subscribe: (uuid, sub) =>
-          Effect.acquireRelease(enter(uuid, sub), (subscriber) => leave(uuid, sub, subscriber)).pipe(
+          Effect.acquireRelease(enter(uuid, sub), (subscriber) => release(uuid, sub, subscriber)).pipe(
             Effect.map((subscriber) => Effect.suspend(() => draining ? Effect.succeed(false) : Queue.take(subscriber)))
           ),
         checkWaitLimit: (sub) =>

@@ -1,4 +1,4 @@
-/** The store in memory: for tests under TestClock, and the reference that the SQL store is held against. */
+/** The store in memory, for tests under TestClock. One contract suite runs on this store and on the SQL store. */
 import { Context, Duration, Effect, Layer, Option, Result } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
@@ -30,8 +30,8 @@ import {
   type IdempotencyClaim,
   type NewTask,
   type RecordedEvent,
-  type TaskStats,
-  TaskRepository
+  TaskRepository,
+  type TaskStats
 } from "./TaskRepository.ts"
 import { WebhookStore } from "./WebhookStore.ts"
 import * as WebhookStoreMemory from "./WebhookStoreMemory.ts"
@@ -105,7 +105,7 @@ const statsOf = (rows: Iterable<Row>): TaskStats => {
 const byId = (a: Row, b: Row) => a.task.uuid < b.task.uuid ? -1 : 1
 const newestFirst = (a: Row, b: Row) => b.task.createdAt - a.task.createdAt || byId(b, a)
 
-/** The store of tasks and the one of their deliveries: the first owes what the second keeps. */
+/** The stores of tasks and of deliveries. The first inserts the rows of the second. */
 export const layer = Layer.effectContext(
   Effect.gen(function*() {
     const notifications = yield* TaskNotifications

@@ -1,4 +1,4 @@
-/** The store of tasks in Postgres. The rules that must hold are guards in its statements; see `CommitStatement`. */
+/** The store of tasks in Postgres. Guards in its statements enforce the rules; see `CommitStatement`. */
 import { Duration, Effect, Layer, Option, type Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Limits from "../../domain/Limits.ts"
@@ -10,12 +10,12 @@ import * as Utf8 from "../limits/Utf8.ts"
 import {
   cancelInterrupted,
   commitStatement,
+  currentState,
   headColumns,
   isLive,
   micros,
   revoked,
-  shardOf,
-  currentState
+  shardOf
 } from "./CommitStatement.ts"
 import * as CreateBatcher from "./CreateBatcher.ts"
 import { listAll, listByStatus, summaryColumns } from "./ListStatement.ts"
