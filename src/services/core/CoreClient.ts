@@ -25,7 +25,7 @@ export interface CoreAddress {
   /** Without a trailing slash. */
   readonly url: string
   readonly token: Redacted.Redacted | undefined
-  /** Where the core reports its events. */
+  /** The URL to which the core reports its events. */
   readonly eventsUrl: string
 }
 

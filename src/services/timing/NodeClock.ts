@@ -17,7 +17,7 @@ import {
 export interface MachineClocks {
   /** From an arbitrary origin. It may stop while the machine is suspended. */
   readonly monotonic: () => number
-  /** Since the Unix epoch. */
+  /** Measured from the Unix epoch. */
   readonly wall: () => number
 }
 
