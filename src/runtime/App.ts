@@ -147,9 +147,9 @@ const layerNeighbours = (config: AppConfig) =>
 
 /** Whoever waits is answered before the server waits for its last requests. */
 const layerDrain = Layer.effectDiscard(Effect.gen(function*() {
-  const { drain } = yield* TaskNotifications
-  const { leave } = yield* TaskOwnership
-  yield* Effect.addFinalizer(() => Effect.andThen(drain, leave))
+  const notifications = yield* TaskNotifications
+  const ownership = yield* TaskOwnership
+  yield* Effect.addFinalizer(() => Effect.andThen(notifications.drain, ownership.drain))
 }))
 
 /** Webhooks under way have a moment to end. */

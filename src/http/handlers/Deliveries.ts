@@ -45,7 +45,7 @@ export const make = Effect.gen(function*() {
     ) {
       const { principal } = yield* CurrentCaller
       // 403 and 404 have precedence over 422.
-      yield* tasks.glance(principal, uuid)
+      yield* tasks.getHead(principal, uuid)
       const { body } = yield* read("redeliver", request)
       const secret = body.callback_secret ? Redacted.make(body.callback_secret) : undefined
       const delivery = yield* webhooks.redeliver(principal, uuid, id, secret)

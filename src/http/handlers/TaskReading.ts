@@ -74,7 +74,7 @@ export const make = Effect.gen(function*() {
       const query = yield* HttpServerRequest.ParsedSearchParams
       const ifNoneMatch = request.headers["if-none-match"]
       const isPlain = Object.keys(query).length === 0 && ifNoneMatch === undefined
-      const head = isPlain ? undefined : yield* tasks.glance(principal, uuid)
+      const head = isPlain ? undefined : yield* tasks.getHead(principal, uuid)
       const { includesWaitingOn, wait } = yield* Effect.fromResult(decodeTaskQuery(query))
       const isKnown = (task: TaskHead) =>
         ifNoneMatch !== undefined && matches(ifNoneMatch, etagOf(task, includesWaitingOn))
@@ -86,7 +86,7 @@ export const make = Effect.gen(function*() {
         const token = yield* CurrentToken
         yield* Effect.raceFirst(watch.until(head, isEnough, wait), token.ended)
         yield* token.check
-        current = yield* tasks.glance(principal, uuid)
+        current = yield* tasks.getHead(principal, uuid)
       }
       if (current !== undefined && isKnown(current)) {
         return HttpServerResponse.empty({ status: 304, headers: { etag: etagOf(current, includesWaitingOn) } })
@@ -104,7 +104,7 @@ export const make = Effect.gen(function*() {
     function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
       const { principal } = yield* CurrentCaller
       const { ended } = yield* CurrentToken
-      const task = yield* tasks.glance(principal, uuid)
+      const task = yield* tasks.getHead(principal, uuid)
       const after = yield* lastEventId(request)
       // 204 makes a client that reconnects automatically stop: no event follows.
       if (isTerminal(task.status) && after >= task.revision) return HttpServerResponse.empty({ status: 204 })

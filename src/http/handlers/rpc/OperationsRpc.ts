@@ -55,11 +55,11 @@ export const layer = OperationsRpc.toLayer(
     const ownership = yield* TaskOwnership
     const members = yield* ClusterNodes
     const cluster = Effect.map(members.all, viewCluster)
-    const stats = Effect.map(repository.standing, ({ counts, nextDeadline }) => ({
+    const stats = Effect.map(repository.stats, ({ counts, nextDeadline }) => ({
       counts,
       next_deadline: nextDeadline === null ? null : format(nextDeadline)
     }))
-    const undrain = Effect.andThen(ownership.rejoin, cluster)
+    const undrain = Effect.andThen(ownership.undrain, cluster)
     return OperationsRpc.of({
       "Operations.stats": () => stats,
       "Operations.standing": () => stats,
@@ -73,7 +73,7 @@ export const layer = OperationsRpc.toLayer(
       "Operations.redeliverFailed": ({ origin }) =>
         Effect.andThen(checkOrigin(origin), webhooks.redeliverFailed({ origin })),
       "Operations.cluster": () => cluster,
-      "Operations.drain": () => Effect.andThen(ownership.leave, cluster),
+      "Operations.drain": () => Effect.andThen(ownership.drain, cluster),
       "Operations.undrain": () => undrain,
       "Operations.rebalance": () => undrain
     })

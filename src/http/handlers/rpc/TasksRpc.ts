@@ -70,7 +70,7 @@ export const layer = TasksRpc.toLayer(
       }),
       "Tasks.watch": ({ after = -1, sub, uuid }) =>
         Stream.unwrap(
-          tasks.glance(RpcRequests.reader(sub), uuid).pipe(
+          tasks.getHead(RpcRequests.reader(sub), uuid).pipe(
             Effect.flatMap((task) => watch.events(task, after)),
             Effect.map(
               Stream.map((event) => ({ ...TaskReading.describe(uuid, event), event: TaskReading.nameOf(event) }))
