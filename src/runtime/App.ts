@@ -1,4 +1,4 @@
-/** The whole service as a graph of layers, from settings to routes. */
+/** Composes all layers of the service, from settings to routes. */
 import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { Console, Duration, Effect, Layer, type Redacted } from "effect"
@@ -49,7 +49,7 @@ import * as WebhookTransport from "./webhooks/WebhookTransport.ts"
 const coreOrigin = "http://core.builtin"
 const backendOrigin = "http://backend.builtin"
 
-/** Bounds that no statement of ours comes near while all is well, and that end it before `DatabaseSockets` would. */
+/** Milliseconds, far above any healthy statement; a slow statement ends before `DatabaseSockets` closes its connection. */
 const sessionSettings = {
   statement_timeout: "10000",
   lock_timeout: "5000",
@@ -76,18 +76,18 @@ const layerDatabaseAt = (url: Redacted.Redacted, config: AppConfig) => {
     maxMessageSize: 512 * 1024 * 1024,
     startupParameters: sessionSettings
   })
-  // A migration may be silent for long, so it has a connection of its own.
+  // A migration may run for a long time without any traffic, so it has its own connection without silence detection.
   const layerMigrated = Migrations.layer.pipe(
     Layer.provide(PgClient.layer({ ...connectionTo(url), maxConnections: 1, keepAlive: Duration.seconds(30) }))
   )
   return layerClient.pipe(Layer.provide(DatabaseSockets.layer(url)), Layer.provide(layerMigrated))
 }
 
-/** A database with the present schema. */
+/** A database whose schema is up to date. */
 export const layerDatabase = (config: AppConfig) =>
   Layer.unwrap(Effect.map(startDatabase(config), (url) => layerDatabaseAt(url, config)))
 
-/** The shards' locks are renewed on connections of their own, so that no load costs a node its shards. */
+/** Shard locks are renewed on separate connections, so that load does not delay a renewal and cost a node its shards. */
 const layerOwnershipAt = (url: Redacted.Redacted, { cluster }: AppConfig) =>
   cluster === undefined
     ? TaskOwnership.layerAlone
@@ -95,32 +95,32 @@ const layerOwnershipAt = (url: Redacted.Redacted, { cluster }: AppConfig) =>
       Layer.provide(PgClient.layer({ ...connectionTo(url), maxConnections: 2, startupParameters: sessionSettings }))
     )
 
-/** The database with its clock, and which of its tasks are this node's. */
+/** The database, its clock, and the ownership of its tasks. */
 const layerStore = (config: AppConfig) =>
   Layer.unwrap(Effect.map(startDatabase(config), (url) => {
     const layerClocked = Layer.provideMerge(ClockSync.layer, layerDatabaseAt(url, config))
     return Layer.merge(layerClocked, layerOwnershipAt(url, config))
   }))
 
-interface Neighbour {
+interface Upstream {
   readonly url: string
   readonly client: Layer.Layer<HttpClient.HttpClient>
 }
 
-/** The assistant backend: the operator's, or the one that is played here, with its storage served to everyone. */
+/** The assistant backend: the configured one, or the built-in one with its public storage routes. */
 const findBackend = Effect.fnUntraced(function*(config: AppConfig) {
   if (config.assistantBackendUrl !== undefined) {
-    const backend: Neighbour = { url: config.assistantBackendUrl, client: NodeHttpClient.layerUndici }
+    const backend: Upstream = { url: config.assistantBackendUrl, client: NodeHttpClient.layerUndici }
     return { backend, layerStorage: Layer.empty }
   }
   const { routes, storageRoutes } = yield* Builtin.backend(config)
   const fetch = yield* InProcess.serve(Layer.provide(routes, [NodeHttpClient.layerUndici, PooledRandom.layer]))
-  const backend: Neighbour = { url: backendOrigin, client: InProcess.layerClient(new Map([[backendOrigin, fetch]])) }
+  const backend: Upstream = { url: backendOrigin, client: InProcess.layerClient(new Map([[backendOrigin, fetch]])) }
   return { backend, layerStorage: storageRoutes }
 })
 
-/** The core: the operator's, or the one that is played here, which reports to this very process. */
-const findCore = Effect.fnUntraced(function*(config: AppConfig, backend: Neighbour) {
+/** The core: the configured one, or the built-in one, which reports to this process. */
+const findCore = Effect.fnUntraced(function*(config: AppConfig, backend: Upstream) {
   const eventsPath = "/internal/core/events"
   if (config.coreUrl !== undefined) {
     const address = { url: config.coreUrl, token: config.coreToken, eventsUrl: config.publicUrl + eventsPath }
@@ -135,7 +135,7 @@ const findCore = Effect.fnUntraced(function*(config: AppConfig, backend: Neighbo
   )
 })
 
-const layerNeighbours = (config: AppConfig) =>
+const layerUpstreams = (config: AppConfig) =>
   Layer.unwrap(Effect.gen(function*() {
     const { backend, layerStorage } = yield* findBackend(config)
     const layerCoreClient = yield* findCore(config, backend)
@@ -145,19 +145,19 @@ const layerNeighbours = (config: AppConfig) =>
     return Layer.mergeAll(layerCoreClient, layerBackendClient, layerStorage)
   })).pipe(Layer.provide([NodeServices.layer, PooledRandom.layer]))
 
-/** Whoever waits is answered before the server waits for its last requests. */
+/** Answers long polls and releases the shards before the server drains. */
 const layerDrain = Layer.effectDiscard(Effect.gen(function*() {
   const notifications = yield* TaskNotifications
   const ownership = yield* TaskOwnership
   yield* Effect.addFinalizer(() => Effect.andThen(notifications.drain, ownership.drain))
 }))
 
-/** Webhooks under way have a moment to end. */
+/** Waits briefly for webhook attempts in flight. */
 const layerDrainWebhooks = Layer.effectDiscard(
   Effect.flatMap(WebhookDispatcher, ({ drain }) => Effect.addFinalizer(() => drain))
 )
 
-const layerMembers = ({ cluster, host, port }: AppConfig) =>
+const layerClusterNodes = ({ cluster, host, port }: AppConfig) =>
   cluster === undefined
     ? ClusterNodes.layerAlone({ address: `${host}:${port}`, version })
     : ClusterNodesSql.layer({ address: `${cluster.host}:${cluster.port}`, version })
@@ -191,9 +191,9 @@ export const layer = (config: AppConfig) => {
       RpcAuthorization.layer(config.internalTokens)
     ]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
-    Layer.provide([ReadinessSql.layer, layerMembers(config), BodyWorker.layer, BufferCollector.layer]),
+    Layer.provide([ReadinessSql.layer, layerClusterNodes(config), BodyWorker.layer, BufferCollector.layer]),
     Layer.provide(layerTasks),
-    Layer.provide(layerNeighbours(config)),
+    Layer.provide(layerUpstreams(config)),
     Layer.provide(layerSettings)
   )
   const layerListening = HttpListener.serve(layerRoutes, config).pipe(

@@ -16,11 +16,11 @@ afterAll(async () => {
   removeDirectory(directory)
 })
 
-/** The worst texts that the assistants' patterns were ever found to meet; all units are in the unit test of the assistants. */
+/** The worst known texts for the assistants' patterns; the unit test of the assistants has all units. */
 const units = ["?", ". ", "漢"]
 
 describe("a text of a megabyte", () => {
-  it.each([1, 2, 4, 500])("does not hold the event loop in demo assistant %i", async (assistant_id) => {
+  it.each([1, 2, 4, 500])("does not block the event loop in demo assistant %i", async (assistant_id) => {
     const token = await mint(`writer-${assistant_id}`)
     const { baseMemory, health, longestTurn, peakMemory } = await victim.observe(async () => {
       for (const unit of units) {

@@ -29,7 +29,7 @@ const stored = () => fs.readdirSync(path.join(settings.DATA_DIR, "storage")).len
 const bytes = (mebibytes: number) => Buffer.alloc(mebibytes * mebibyte, 0x20)
 
 describe("the storage of one user", () => {
-  it("has a bound, which uploads at once keep and a restart keeps, and which is nobody else's", async () => {
+  it("has a quota, which applies to concurrent uploads, survives a restart and is separate for each user", async () => {
     const token = await mint("hoarder")
     const { service } = victim
     const answers = await Promise.all([1, 2, 3, 4, 5, 6].map((n) => service.upload(token, `${n}.txt`, bytes(3))))
@@ -48,7 +48,7 @@ describe("the storage of one user", () => {
     await again.stop()
   })
 
-  it("is used up by empty files too, and then an assistant that draws says so", async () => {
+  it("counts empty files too, and an assistant that draws reports when it is full", async () => {
     const token = await mint("sower")
     await victim.service.upload(token, "a.txt", bytes(7))
     let last: { readonly status: number } | undefined
@@ -58,7 +58,7 @@ describe("the storage of one user", () => {
     assert.strictEqual((await victim.service.until(token, body.uuid, "failed")).body.error, full)
   })
 
-  it("is told over a socket too, before the file has arrived", async () => {
+  it("is also enforced by a backend that is served alone, before the whole file has arrived", async () => {
     const port = await freePort()
     const command = ["src/runtime/cli/Cli.ts", "serve", "--only", "backend"]
     const data = path.join(directory, "alone")
@@ -75,14 +75,14 @@ describe("the storage of one user", () => {
   })
 })
 
-describe("a document that unpacks to very much", () => {
+describe("a document that unpacks to a huge size", () => {
   const bombs: ReadonlyArray<readonly [name: string, content: () => Buffer]> = [
     ["bomb.docx", () => docx(bytes(500))],
     ["bomb.pdf", () => pdf(bytes(600), 2)],
     ["huge.xlsx", () => hugeSheet(40_000)],
     ["lines.txt", () => Buffer.alloc(7 * mebibyte, "\n")]
   ]
-  it.each(bombs)("costs the service neither memory nor its event loop: %s", async (name, content) => {
+  it.each(bombs)("takes little memory and does not block the event loop: %s", async (name, content) => {
     const token = await mint(`reader-${name}`)
     const file = content()
     const { baseMemory, health, longestTurn, peakMemory } = await victim.observe(async () => {

@@ -1,4 +1,4 @@
-/** Expensive JSON to every place that takes JSON: none of it may hold up the event loop or fill the memory. */
+/** Sends expensive JSON to every place that accepts JSON: none of it may block the event loop or exhaust the memory. */
 import { randomUUID } from "node:crypto"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import * as Limits from "../../src/domain/Limits.ts"
@@ -10,20 +10,20 @@ import type { Volley } from "./kit/attacker.ts"
 import { type Shape, shapes } from "./kit/shapes.ts"
 import { type Observation, startVictim, type Victim } from "./kit/Victim.ts"
 
-/** Of a body; enough to be told from what grows with the square. */
+/** Bytes of a body; enough to detect quadratic cost. */
 const small = 512 * 1024
-/** Of a body, less what a shape may be longer than it was asked to be. */
+/** Bytes of a body, minus the most by which a shape exceeds the requested size. */
 const largest = Limits.jsonBodyBytes - 1024
 
 /**
- * CPU milliseconds of the main thread. The aim is 50; copying 16 MiB once takes 5 on an idle machine and 50 on a busy one,
- * where new pages and garbage collections are dear, too.
+ * Maximum CPU milliseconds of the main thread. The aim is 50. Copying 16 MiB once takes 5 on an idle machine and 50 on a
+ * busy one, where new pages and garbage collections are slow too.
  */
 const longestTurn = 150
-/** MiB of resident memory: the aim is 512, with some room for allocators that differ. */
+/** Maximum MiB of resident memory: 512, and some more for different allocators. */
 const memory = 576
 
-/** Bodies at once in the largest attack. */
+/** Concurrent bodies of the largest attack. */
 const crowd = Number(process.env["ATTACK_BODIES"] ?? 8)
 
 interface Target {
@@ -35,9 +35,9 @@ interface Target {
 
 interface Place {
   readonly path: (target: Target) => string
-  /** Whose token is sent; a task that is created may take a slot, so it comes from a new user. */
+  /** The user whose token is sent. A new user, if the call may create a task, which counts against the user's maximum. */
   readonly as: "owner" | "newcomer" | "internal"
-  /** Bodies around a value, `?` here. */
+  /** Bodies with `?` in place of the value. */
   readonly bodies: (target: Target) => ReadonlyArray<string>
 }
 
@@ -46,7 +46,7 @@ const task = `"assistant_id":1,"input":[{"type":"text","text":"x"}]`
 const event = ({ runId, uuid }: Target, more: string) =>
   `{"task_id":"${uuid}","run_id":"${runId}","event_id":"${randomUUID()}",${more}}`
 
-/** Where each endpoint takes JSON; an endpoint that is missing here fails a test. */
+/** Where each endpoint accepts JSON; a missing endpoint fails a test. */
 const places: Readonly<Record<string, Place>> = {
   "tasks.create": {
     path: () => "/api/tasks",
@@ -90,19 +90,19 @@ const places: Readonly<Record<string, Place>> = {
   "tokens.revoke": { path: () => "/internal/tokens/revoke", as: "internal", bodies: () => [`{"jti":"x","more":?}`] }
 }
 
-/** Forms have tests of their own. */
+/** Other tests cover multipart forms. */
 const withoutJson = new Set(["files.upload"])
 
 let victim: Victim
 
 beforeAll(async () => {
   victim = await startVictim({ WEBHOOK_ALLOW_PRIVATE: "true" })
-  // The long turns of its start are reported late.
+  // Long turns during its start are reported late.
   await victim.observe(() => new Promise((resolve) => setTimeout(resolve, 1000)))
 })
 afterAll(() => victim.close(), 120_000)
 
-/** A task that waits for its client and owes it a webhook. */
+/** An interrupted task with a pending webhook. */
 const makeTarget = async (): Promise<Target> => {
   const token = await mint(randomUUID())
   const { body: { uuid } } = await victim.service.create(token, "Why?", { callback_url: "http://127.0.0.1:9/" })
@@ -133,8 +133,8 @@ const volleyOf = async (
 }
 
 /**
- * Sends the volleys and reports what they cost. A garbage collection may take long on a busy machine; what holds up the
- * event loop does so every time.
+ * Sends the volleys and reports their cost. Repeats an attack that exceeds a maximum: on a busy machine a garbage collection
+ * may be slow, but an attack that blocks the event loop does so every time.
  */
 const costOf = async (
   volleys: ReadonlyArray<Volley>,
@@ -159,7 +159,7 @@ const excessOf = ({ longestTurn: turn, peakMemory }: Observation) => ({
 const none = { turn: "short", memory: "bounded" }
 
 const names = Object.keys(shapes) as ReadonlyArray<Shape>
-/** Whatever a client's request may be answered. */
+/** Statuses with which a client's request may be answered. */
 const answers = [200, 201, 202, 204, 404, 409, 413, 422, 429]
 
 describe("expensive JSON", () => {
@@ -173,7 +173,7 @@ describe("expensive JSON", () => {
     )
   })
 
-  it.each(Object.entries(places))("delays nobody at %s", async (_, place) => {
+  it.each(Object.entries(places))("does not delay other requests at %s", async (_, place) => {
     const target = await makeTarget()
     const volleys = await Promise.all(
       place.bodies(target).flatMap((template) => names.map((shape) => volleyOf(place, target, template, shape, small)))
@@ -182,16 +182,16 @@ describe("expensive JSON", () => {
   })
 })
 
-describe(`${crowd} bodies of 16 MiB at once`, () => {
+describe(`${crowd} concurrent bodies of 16 MiB`, () => {
   const create = places["tasks.create"]!
   const inTurns = `{${task},"turns":[{"role":"user","content":[{"type":"text","x":?}]}]}`
 
-  it.each(["numbers", "small objects", "many keys"] as const)("delay nobody: %s", async (shape) => {
+  it.each(["numbers", "small objects", "many keys"] as const)("do not delay other requests: %s", async (shape) => {
     const volley = await volleyOf(create, await makeTarget(), inTurns, shape, largest, crowd)
     assert.deepStrictEqual(excessOf(await costOf([volley], [422])), none)
   })
 
-  it.each(["one long text", "text of escapes", "text of two bytes"] as const)("are taken: %s", async (shape) => {
+  it.each(["one long text", "text of escapes", "text of two bytes"] as const)("are accepted: %s", async (shape) => {
     const volley = await volleyOf(create, await makeTarget(), inTurns, shape, largest, crowd)
     assert.deepStrictEqual(excessOf(await costOf([volley], [201])), none)
   }, 180_000)

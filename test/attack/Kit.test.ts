@@ -2,7 +2,7 @@ import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { mint } from "../kit/Service.ts"
 import { startVictim, type Victim } from "./kit/Victim.ts"
 
-describe("what an attack is measured with", () => {
+describe("the measurement of an attack", () => {
   let victim: Victim
 
   beforeAll(async () => {
@@ -10,7 +10,7 @@ describe("what an attack is measured with", () => {
   })
   afterAll(() => victim.close())
 
-  it("sees memory, health and the longest turn of a service at work", async () => {
+  it("measures memory, health and the longest turn of a busy service", async () => {
     const token = await mint("kit")
     const { baseMemory, health, longestTurn, peakMemory } = await victim.observe(async () => {
       for (let n = 0; n < 5; n++) await victim.service.call("GET", "/api/tasks", token)

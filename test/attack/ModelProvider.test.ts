@@ -58,7 +58,7 @@ const run = async (model: string, more: object = {}) => {
   return ended(body.uuid)
 }
 
-/** Bounds on what one attack may cost the service. */
+/** Checks the cost of one attack. */
 const assertBounded = ({ baseMemory, health, longestTurn, peakMemory }: Observation, memory = 150) => {
   assert.isBelow(peakMemory - baseMemory, memory, "MiB")
   assert.isBelow(longestTurn, 150, "ms of the event loop")
@@ -67,9 +67,9 @@ const assertBounded = ({ baseMemory, health, longestTurn, peakMemory }: Observat
 
 const weather = { type: "function", name: "weather", parameters: { type: "object", properties: {} } }
 
-describe("a model provider whose answer never ends", () => {
+describe("an endless response of a model provider", () => {
   it.each(["arguments", "calls", "text", "line", "lines"])(
-    "in %s makes the task fail, and is hung up on",
+    "fails the task and is aborted when it is in %s",
     async (model) => {
       let task: { readonly status: string; readonly error: string } | undefined
       assertBounded(
@@ -83,7 +83,7 @@ describe("a model provider whose answer never ends", () => {
     }
   )
 
-  it("without a word makes the task fail", async () => {
+  it("fails the task when it contains no text", async () => {
     let task: { readonly status: string } | undefined
     assertBounded(
       await victim.observe(async () => {
@@ -93,7 +93,7 @@ describe("a model provider whose answer never ends", () => {
     assert.strictEqual(task?.status, "failed")
   })
 
-  it("in an error is read no further than the log has use for", async () => {
+  it("is read only as far as the log needs when it is an error", async () => {
     let task: { readonly status: string } | undefined
     assertBounded(
       await victim.observe(async () => {
@@ -104,7 +104,7 @@ describe("a model provider whose answer never ends", () => {
     assert.isBelow(provider.sent.get("error")!.bytes / 1024 / 1024, 8)
   })
 
-  it("in an image makes the tool fail, and the turn goes on", async () => {
+  it("fails the tool and not the turn when it is an image", async () => {
     provider.once.set("caller", toolCall("generate_image", { prompt: "a cat" }))
     assertBounded(
       await victim.observe(async () => {
@@ -117,7 +117,7 @@ describe("a model provider whose answer never ends", () => {
     assert.isBelow(provider.sent.get("image")!.bytes / 1024 / 1024, 64)
   })
 
-  it("in a transcript makes the task fail", async () => {
+  it("fails the task when it is a transcript", async () => {
     const { body } = await victim.service.upload(token, "v.wav", Buffer.from("RIFF\0\0\0\0WAVEfmt data"), "audio/wav")
     const voice = { type: "voice", voice: body.file }
     let task: { readonly status: string; readonly error: string } | undefined
@@ -131,7 +131,7 @@ describe("a model provider whose answer never ends", () => {
 })
 
 describe("a client tool", () => {
-  /** Definitions that refer to the next one twice, in a way that no converter can share. */
+  /** Definitions that reference the next one twice, in a way that prevents a converter from sharing them. */
   const levels = 26
   const bomb = {
     type: "object",
@@ -146,7 +146,7 @@ describe("a client tool", () => {
   }
   const tool = { type: "function", name: "bomb", parameters: bomb }
 
-  it("whose schema doubles by reference costs nothing, called or not", async () => {
+  it("takes no CPU time or memory when its schema doubles by reference, called or not", async () => {
     provider.once.set("good", words("Hello."))
     provider.once.set("caller", toolCall("bomb", { a: { l: { r: {} } } }))
     assertBounded(
@@ -161,7 +161,7 @@ describe("a client tool", () => {
 })
 
 describe("a conversation", () => {
-  it("of very many calls and answers with one id is refused in time", async () => {
+  it("with very many calls and results of one id is rejected in time", async () => {
     provider.once.set("good", words("Hello."))
     const call = { id: "x", name: "t", arguments: {} }
     const messages = [

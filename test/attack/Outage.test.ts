@@ -13,10 +13,10 @@ describe("a database that is away", () => {
     })
     const { after, away, before, health, logged, slowestBefore } = report
     const seen = JSON.stringify(report)
-    // The answers of a call that was under way when the database went, and those while it was away.
+    // Responses of calls in flight when the outage began, and of calls during it.
     assert.deepStrictEqual(Object.keys(away.statuses).filter((status) => !/^(200|201|429|503)$/.test(status)), [], seen)
     assert.isAbove(away.statuses[503] ?? 0, kind === "immediate restart" ? 0 : 300, seen)
-    // Other suites share the machine: what they cost an answer before the outage, they cost one during it.
+    // Other suites share the machine, so the slowest response before the outage is allowed on top.
     assert.isBelow(away.slowest, 1000 + 3 * slowestBefore, seen)
     assert.isBelow(health.p99, 100 + 2 * slowestBefore, seen)
     assert.isAbove(after, before * 0.5, seen)

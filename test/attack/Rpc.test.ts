@@ -1,4 +1,4 @@
-/** `/rpc` under attack: unauthenticated requests cost next to nothing, authenticated ones are bounded. */
+/** `/rpc` under attack: unauthenticated requests take almost no resources, authenticated ones a bounded amount. */
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { RawClient } from "../kit/RawClient.ts"
 import { internalToken } from "../kit/ScriptedCore.ts"
@@ -62,7 +62,7 @@ const post = async (body: string, headers: Record<string, string> = {}) => {
   return { status: response.status, headers: response.headers, text: await response.text() }
 }
 
-/** A WebSocket that keeps what comes back. */
+/** A WebSocket that records received messages. */
 class Line {
   readonly socket: WebSocket
   readonly answers: Array<any> = []
@@ -105,7 +105,7 @@ const frame = (text: string) => {
 const errorOf = ({ exit }: any) => exit.cause[0].error
 
 describe("a caller without one of the tokens", () => {
-  it("is answered 401 before its body is read, whatever its size", async () => {
+  it("gets 401 before its body is read, regardless of its size", async () => {
     const { baseMemory, health, peakMemory } = await victim.observe(async () => {
       const body = Buffer.alloc(14 * mebibyte, "[1],")
       for (const authorization of ["X-None: 1", "Authorization: Bearer wrong", "Authorization: Basic eDp4"]) {
@@ -123,7 +123,7 @@ describe("a caller without one of the tokens", () => {
     assert.isBelow(health.at(-1) ?? 0, 1000)
   })
 
-  it("is answered 401 and gets no WebSocket, and its connection is closed", async () => {
+  it("gets 401 instead of a WebSocket, and its connection is closed", async () => {
     const clients = await Promise.all(
       ["X-None: 1", "Authorization: Bearer wrong"].map((authorization) =>
         openRaw(head("GET", authorization, ...handshake))
@@ -150,7 +150,7 @@ describe("many calls in one POST", () => {
     }
   })
 
-  it("are refused as a whole when they are too many", async () => {
+  it("are all rejected when there are too many", async () => {
     const { status, text } = await post(lines(Array.from({ length: 1001 }, (_, id) => call(id))))
     assert.strictEqual(status, 413)
     assert.match(JSON.parse(text).message, /1000/)
@@ -160,7 +160,7 @@ describe("many calls in one POST", () => {
     assert.isBelow(longestTurn, 500)
   })
 
-  it("are answered though the last line has no end", async () => {
+  it("are answered although the last line is not terminated", async () => {
     for (
       const body of [lines([call("a"), call("b")]).trimEnd(), lines([call("a"), call("b")]).replaceAll("\n", "\r\n")]
     ) {
@@ -168,7 +168,7 @@ describe("many calls in one POST", () => {
     }
   })
 
-  it("are read to the byte limit and no further", async () => {
+  it("are read only up to the byte limit", async () => {
     const limit = 16 * mebibyte + 64 * 1024
     const padded = (size: number) => JSON.stringify(call("a")).padEnd(size)
     assert.strictEqual((await post(padded(limit))).status, 200)
@@ -178,8 +178,8 @@ describe("many calls in one POST", () => {
   })
 })
 
-describe("eight large POSTs at a time", () => {
-  it("cost a few times their size, whatever they hold", async () => {
+describe("eight concurrent large POSTs", () => {
+  it("take a few times their size in memory, whatever their content", async () => {
     const fill: Readonly<Record<string, readonly [number, string]>> = {
       "one text": [200, JSON.stringify("x".repeat(14 * mebibyte))],
       "small values": [422, `[${"[],".repeat(14 * mebibyte / 3)}0]`]
@@ -196,8 +196,8 @@ describe("eight large POSTs at a time", () => {
   })
 })
 
-describe("what is no call", () => {
-  it("is an InvalidRequest that names the field, by POST and over a WebSocket", async () => {
+describe("an invalid call", () => {
+  it("gets an InvalidRequest that names the field, by POST and over a WebSocket", async () => {
     const wrong = [
       call("sub", "Tasks.list", { sub: 1 }),
       call("none", "Tasks.list", null),
@@ -222,7 +222,7 @@ describe("what is no call", () => {
     }
   })
 
-  it("is 422 by POST, and nothing of it is carried out", async () => {
+  it("gets 422 by POST, and no call of the batch is executed", async () => {
     const bodies = [
       "not json\n",
       "[]\n",
@@ -241,7 +241,7 @@ describe("what is no call", () => {
     assert.strictEqual((await post("")).status, 200)
   })
 
-  it("is a defect over a WebSocket, which goes on", async () => {
+  it("gets a defect over a WebSocket, which stays open", async () => {
     const line = await new Line().open()
     const bad = [
       "not json",
@@ -262,7 +262,7 @@ describe("what is no call", () => {
 })
 
 describe("a WebSocket", () => {
-  it("keeps nothing of lines without an end, on 60 connections", async () => {
+  it("buffers no unterminated lines, on 60 connections", async () => {
     const { baseMemory, health, peakMemory } = await victim.observe(async () => {
       const unfinished = frame(`{"_tag":"Request","payload":"${"x".repeat(4 * mebibyte)}`)
       for (let n = 0; n < 60; n++) {
@@ -281,7 +281,7 @@ describe("a WebSocket", () => {
     assert.isNumber(await eventually(async () => line.closed, (code) => code !== undefined))
   })
 
-  it("refuses more calls at a time than its limit, and answers the others", async () => {
+  it("rejects concurrent calls above its limit and answers the others", async () => {
     const line = await new Line().open()
     line.socket.send(lines(Array.from({ length: 1000 }, (_, id) => call(id))))
     line.socket.send(lines(Array.from({ length: 1000 }, (_, id) => call(1000 + id))))
@@ -295,7 +295,7 @@ describe("a WebSocket", () => {
     assert.strictEqual(defect._tag, "Defect")
   })
 
-  it("is terminated when its peer sends calls and never reads", async () => {
+  it("is terminated when its peer sends calls but never reads", async () => {
     const client = await upgrade()
     client.socket.pause()
     const unknown = `x${"y".repeat(60_000)}`
@@ -307,7 +307,7 @@ describe("a WebSocket", () => {
     assert.isBelow(peakMemory - baseMemory, 250)
   })
 
-  it("is refused when 100 are open", async () => {
+  it("is rejected when 100 are open", async () => {
     const found = await Promise.all(Array.from({ length: 110 }, async () => {
       const client = await upgrade()
       return Number(/^HTTP\/1\.1 (\d+)/.exec(client.received)?.[1])

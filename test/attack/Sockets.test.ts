@@ -1,4 +1,4 @@
-/** Connections under attack: none outlives its answer for long, and idle ones cost little. */
+/** Connections under attack: each closes soon after its response, and idle ones take few resources. */
 import * as fs from "node:fs"
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import { RawClient } from "../kit/RawClient.ts"
@@ -24,7 +24,7 @@ afterAll(async () => {
   assert.notMatch(victim.service.output, /a request failed|WARN|ERROR/)
 })
 
-/** Open connections of the service's port, told from its others by the kernel's table. */
+/** The number of open connections of the service's port, from the kernel's table. */
 const connections = () => {
   const port = Number(new URL(victim.service.url).port).toString(16).toUpperCase().padStart(4, "0")
   const rows = fs.readFileSync("/proc/net/tcp", "utf8").split("\n").slice(1).map((row) => row.trim().split(/\s+/))
@@ -50,7 +50,7 @@ const handshake = [
   "Sec-WebSocket-Version: 13"
 ]
 
-/** Requests that are answered early and never end, and what they are answered. */
+/** Requests that are answered early and never end, with the expected status. */
 const unfinished = (): ReadonlyArray<readonly [number, string]> => [
   [401, head("POST /api/tasks", "Content-Length: 100") + "{"],
   [401, head("POST /api/tasks", "Content-Length: 10000000") + "{"],
@@ -82,7 +82,7 @@ const unfinished = (): ReadonlyArray<readonly [number, string]> => [
 ]
 
 describe("a connection whose request does not end", () => {
-  it("is closed soon after its answer, on every route", async () => {
+  it("is closed soon after its response, on every route", async () => {
     await Promise.all(
       unfinished().map(async ([status, request]) => {
         for (let n = 0; n < 5; n++) assert.strictEqual((await (await open(request)).answer()).status, status, request)
@@ -91,7 +91,7 @@ describe("a connection whose request does not end", () => {
     await eventually(async () => connections(), (count) => count < 5, 4000)
   })
 
-  it("is closed soon, also when there are 3,000 of them", async () => {
+  it("is closed soon, also with 3,000 of them", async () => {
     const { baseMemory, peakMemory } = await victim.observe(async () => {
       for (let n = 0; n < 30; n++) {
         await Promise.all(Array.from({ length: 100 }, async () => {
@@ -120,7 +120,7 @@ describe("a connection whose request does not end", () => {
     }
   })
 
-  it("stays open while its client sends, so that it can read the answer at the end", async () => {
+  it("stays open while its client sends, so that the client can read the response at the end", async () => {
     const chunk = Buffer.alloc(200_000, "x")
     const requests = [
       head("POST /api/tasks", "Content-Length: 20000000"),
@@ -142,7 +142,7 @@ describe("a connection whose request does not end", () => {
     }))
   })
 
-  it("takes the next request when its own ends after all", async () => {
+  it("accepts the next request if the first one ends in time", async () => {
     const client = await open(head("DELETE /healthz", "Content-Length: 3") + "1")
     assert.strictEqual((await client.answer()).status, 405)
     client.send("23" + head("GET /healthz"))
@@ -153,8 +153,8 @@ describe("a connection whose request does not end", () => {
   })
 })
 
-describe("connections that do nothing", () => {
-  it("cost little memory and no time, 1,000 of each kind", async () => {
+describe("idle connections", () => {
+  it("take little memory and no CPU time, 1,000 of each kind", async () => {
     const kinds = [
       "",
       "GET /healthz HTTP/1.1\r\nHo",

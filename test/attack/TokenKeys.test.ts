@@ -10,7 +10,7 @@ const unsigned = (kid: string) =>
   [{ alg: "RS256", kid }, { sub: "ann", exp: 4_000_000_000 }, "signature"]
     .map((part) => Buffer.from(typeof part === "string" ? part : JSON.stringify(part)).toString("base64url")).join(".")
 
-describe("a JWKS URL whose answer never ends", () => {
+describe("a JWKS URL whose response never ends", () => {
   let keys: Server
   let victim: Victim
   let requests = 0
@@ -42,7 +42,7 @@ describe("a JWKS URL whose answer never ends", () => {
 
   const ask = async (kid: string) => (await victim.service.call("GET", "/api/tasks", unsigned(kid))).status
 
-  it("costs little memory", async () => {
+  it("takes little memory", async () => {
     const { baseMemory, peakMemory } = await victim.observe(async () => {
       for (let n = 0; n < 100; n++) assert.strictEqual(await ask(`first-${n}`), 503)
     })
@@ -50,14 +50,14 @@ describe("a JWKS URL whose answer never ends", () => {
     assert.isBelow(peakMemory - baseMemory, 150)
   })
 
-  it("is asked for once per cooldown, whoever names whatever key", async () => {
+  it("is requested once per cooldown, regardless of the keys that tokens name", async () => {
     const { health, longestTurn } = await victim.observe(async () => {
       for (let round = 0; round < 10; round++) {
         const statuses = await Promise.all(Array.from({ length: 100 }, (_, index) => ask(`${round}-${index}`)))
         assert.deepStrictEqual([...new Set(statuses)], [503])
       }
     })
-    // Beside those of the node's own accord, every ten seconds while the URL does not answer as it should.
+    // The node also requests it every ten seconds while the response is invalid.
     assert.isAtMost(requests, 8)
     assert.isBelow(longestTurn, 200)
     assert.isBelow(percentile(health, 0.9), 1000)

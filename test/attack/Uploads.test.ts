@@ -21,7 +21,7 @@ describe("uploads that never end", () => {
     await backend.close()
   })
 
-  it("of one user are a hundred at most, cost little, and leave room for others", async () => {
+  it("are limited to a hundred for one user, take little memory and do not block other users", async () => {
     const clients: Array<RawClient> = []
     const start = async (token: string) => {
       const client = await RawClient.open(victim.service.url)

@@ -1,4 +1,4 @@
-/** A model provider on a real socket that never ends what it says, and notes when its caller hangs up. */
+/** A model provider on a real socket whose responses never end; records when the caller closes the connection. */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 

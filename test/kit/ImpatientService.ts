@@ -1,4 +1,4 @@
-/** The service with shorter timeouts, for tests of what happens when they end. A process of its own, as the real one is. */
+/** The service as a separate process with shorter timeouts, for tests of their expiry. */
 import { NodeRuntime } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
 import * as App from "../../src/runtime/App.ts"

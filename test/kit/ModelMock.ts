@@ -1,4 +1,4 @@
-/** `@copilotkit/aimock` as a process of its own: a model provider that answers by fixtures and keeps what it was sent. */
+/** `@copilotkit/aimock` as a separate process: a model provider that responds by fixtures and records requests. */
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import * as fs from "node:fs"
@@ -10,7 +10,7 @@ const cli = path.resolve(import.meta.dirname, "../../node_modules/@copilotkit/ai
 
 export interface SentMessage {
   readonly role: string
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into messages of every shape
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read messages of every shape
   readonly content: any
   readonly tool_calls?: ReadonlyArray<{ readonly id: string; readonly function: { readonly name: string } }>
   readonly tool_call_id?: string
@@ -42,7 +42,7 @@ export class ModelMock {
     process.stderr?.on("data", (chunk) => this.#output += chunk)
   }
 
-  /** Starts it with fixtures, and refuses whatever none of them matches. */
+  /** Starts the mock with fixtures; requests that match none are rejected. */
   static async start(fixtures: ReadonlyArray<object>, options: ReadonlyArray<string> = []) {
     const directory = temporaryDirectory()
     const port = await freePort()
@@ -63,7 +63,7 @@ export class ModelMock {
     return `${this.origin}/v1`
   }
 
-  /** What it was sent, oldest first. */
+  /** The recorded requests, oldest first. */
   async requests(): Promise<ReadonlyArray<SentRequest>> {
     const answer = await (await fetch(`${this.origin}/__aimock/journal`)).json()
     return Array.isArray(answer) ? answer : answer.entries

@@ -1,8 +1,8 @@
-/** A DNS server on a real socket that answers A questions as the test says, question by question. */
+/** A DNS server on a real socket; the test chooses the response to each A query by its number. */
 import { createSocket } from "node:dgram"
 import { once } from "node:events"
 
-/** The answer to one question: its header and question come back, followed by one record an address. */
+/** The response to a query: its header and question, followed by one record per address. */
 const answer = (query: Buffer, addresses: ReadonlyArray<string>) => {
   const question = query.subarray(12, query.indexOf(0, 12) + 5)
   const header = Buffer.from(query.subarray(0, 12))

@@ -1,6 +1,6 @@
 /**
- * The service with a processing core in its own process, some of whose runs block the event loop or kill the process. A
- * process of its own, as the real one is. What a run does is its input: `spin`, `kill`, or the milliseconds until it is done.
+ * The service as a separate process with a processing core inside it, some of whose runs block the event loop or kill the
+ * process. The input selects what a run does: `spin`, `kill`, or the milliseconds until it completes.
  */
 import { NodeRuntime } from "@effect/platform-node"
 import { teardown } from "../../src/runtime/ErrorMessages.ts"
@@ -25,9 +25,9 @@ const working = new Set<string>()
 core.onStart = (run) => {
   if (!working.has(run.run_id)) {
     working.add(run.run_id)
-    // A node that is not up yet is told a moment later.
-    const tell = (): Promise<void> => work(run, run.input[0]?.text ?? "0").catch(() => pause(100).then(tell))
-    void tell()
+    // Retries while the node is not up yet.
+    const attempt = (): Promise<void> => work(run, run.input[0]?.text ?? "0").catch(() => pause(100).then(attempt))
+    void attempt()
   }
   return 202
 }

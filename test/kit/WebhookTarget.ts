@@ -1,4 +1,4 @@
-/** A webhook target on a real socket that records every POST before it answers as a test says. */
+/** A webhook target on a real socket that records every POST and then responds as the test defines. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { text } from "node:stream/consumers"

@@ -1,7 +1,7 @@
-/** Hosts as they may stand in a callback URL, and whether webhooks may go there. */
+/** Hosts of callback URLs that webhooks must not reach, and hosts that they may reach. */
 
 export const refused: ReadonlyArray<string> = [
-  // Loopback, in every spelling that URL parsers take.
+  // Loopback, in every spelling that URL parsers accept.
   ..."127.0.0.1 127.1 127.0.1 127.255.255.254 2130706433 017700000001 0x7f000001 0x7f.0.0.1 0x7f.1 0177.0.0.1 127.0.0.1."
     .split(" "),
   ..."127.0.0.0x1 0x7F.0x0.0x0.0x1 00000177.0.0.1 １２７.０.０.１ 127。0。0。1 ①②⑦.⓪.⓪.①".split(" "),
@@ -10,7 +10,7 @@ export const refused: ReadonlyArray<string> = [
   // Private use.
   ..."10.0.0.0 10.0.0.1 10.255.255.255 012.0.0.1 0xa.0.0.1 167772161 172.16.0.0 172.16.0.1 172.31.255.255".split(" "),
   ..."192.168.0.0 192.168.0.1 192.168.255.255 0xc0.0xa8.0.1 3232235521 0300.0250.0.1".split(" "),
-  // Shared, link-local with the metadata of clouds, and one cloud's own.
+  // Shared, link-local with cloud metadata, and one cloud's metadata address.
   ..."100.64.0.0 100.127.255.255 100.100.100.200 169.254.0.1 169.254.169.254 2852039166 0xa9fea9fe 0251.0376.0251.0376"
     .split(" "),
   ..."169.254.170.2 169.254.169.123 168.63.129.16 0xa83f8110".split(" "),
@@ -25,14 +25,14 @@ export const refused: ReadonlyArray<string> = [
   ),
   ..."[fc00::1] [fd00::1] [fd00:ec2::254] [fdff:ffff::1] [ff00::1] [ff02::1] [ff0e::1] [100::1] [100:0:0:1::1] [5f00::1]"
     .split(" "),
-  // IPv4 inside of IPv6: compatible, mapped, translated, NAT64, 6to4, Teredo.
+  // IPv4 embedded in IPv6: compatible, mapped, translated, NAT64, 6to4, Teredo.
   ..."[::127.0.0.1] [::7f00:1] [::ffff:127.0.0.1] [::ffff:7f00:1] [::ffff:10.0.0.1] [::ffff:169.254.169.254]".split(
     " "
   ),
   ..."[::ffff:8.8.8.8] [::ffff:0:127.0.0.1] [64:ff9b::127.0.0.1] [64:ff9b::a9fe:a9fe] [64:ff9b::808:808]".split(" "),
   ..."[64:ff9b:1::7f00:1] [2002:7f00:1::] [2002:a00:1::1] [2002:a9fe:a9fe::] [2002:808:808::1]".split(" "),
   ..."[2001::1] [2001:0:7f00:1::] [2001:0:4136:e378:8000:63bf:3fff:fdd2]".split(" "),
-  // IPv6: protocol assignments, ORCHID, documentation, AS112, what is not given out.
+  // IPv6: protocol assignments, ORCHID, documentation, AS112, unallocated.
   ..."[2001:2::1] [2001:3::1] [2001:4:112::1] [2001:10::1] [2001:20::1] [2001:1ff:ffff::1] [2001:db8::1] [2001:DB8:ffff::1]"
     .split(" "),
   ..."[3fff::1] [3fff:fff::1] [2620:4f:8000::1] [4000::1] [8000::1] [e000::1] [1fff::1]".split(" "),

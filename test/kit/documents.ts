@@ -1,8 +1,8 @@
-/** Small documents, whole and hostile, written by hand where no library of ours writes them. */
+/** Small documents, valid and hostile, written by hand if none of our libraries writes them. */
 import { utils, write } from "@e965/xlsx"
 import { crc32, deflateRawSync, deflateSync } from "node:zlib"
 
-/** A zip of deflated entries. */
+/** A ZIP archive with deflated entries. */
 export const zip = (entries: Readonly<Record<string, Buffer>>): Buffer => {
   const locals: Array<Buffer> = []
   const central: Array<Buffer> = []
@@ -56,7 +56,7 @@ export const docx = (body: string | Buffer): Buffer =>
       : body
   })
 
-/** A workbook whose one sheet is written by hand. */
+/** A workbook with one sheet, given as XML. */
 export const xlsx = (sheet: Buffer): Buffer =>
   zip({
     "[Content_Types].xml": xml(
@@ -80,13 +80,13 @@ export const xlsx = (sheet: Buffer): Buffer =>
 
 const sheetHead = "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\">"
 
-/** A sheet that is as large as it says. */
+/** A sheet with that many rows of 200 cells. */
 export const hugeSheet = (rows: number): Buffer => {
   const cells = Array.from({ length: 200 }, (_, column) => `<c t="n"><v>${column}</v></c>`).join("")
   return xlsx(Buffer.from(`${sheetHead}<sheetData>${`<row>${cells}</row>`.repeat(rows)}</sheetData></worksheet>`))
 }
 
-/** A sheet of two cells, at two corners of what a sheet may be. */
+/** A small sheet that declares the maximum dimensions. */
 export const wideSheet = (): Buffer =>
   xlsx(Buffer.from(
     `${sheetHead}<dimension ref="A1:XFD1048576"/><sheetData><row r="1"><c r="A1"><v>1</v></c></row>`
@@ -99,7 +99,7 @@ export const workbook = (bookType: "xlsx" | "biff8", rows: ReadonlyArray<Readonl
   return write(book, { type: "buffer", bookType })
 }
 
-/** A PDF of one page, whose content stream is deflated as often as told. */
+/** A PDF of one page, whose content stream is deflated `deflations` times. */
 export const pdf = (content: string | Buffer, deflations = 1): Buffer => {
   let stream: Buffer = typeof content === "string"
     ? Buffer.from(`BT /F1 12 Tf 72 720 Td (${content}) Tj ET`)

@@ -1,6 +1,6 @@
 /**
- * Preloaded into a process whose wall clock is wrong by the milliseconds in the file `WALL_CLOCK_ERROR`; SIGUSR2 reads it
- * again. The monotonic clock is the machine's.
+ * Preloaded into a process to shift its wall clock by the milliseconds in the file `WALL_CLOCK_ERROR`; SIGUSR2 reloads the
+ * file. The monotonic clock is not changed.
  */
 import { readFileSync } from "node:fs"
 

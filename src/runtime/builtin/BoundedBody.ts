@@ -1,11 +1,11 @@
-/** Bodies of answers by others, read as streams: what is longer than its bound is a failure and closes the connection. */
+/** Reads bodies of responses as bounded streams. A body that exceeds its bound is a failure and closes the connection. */
 import { Effect, Schema, Stream } from "effect"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
 
-/** The body is longer than it may be. */
+/** The body is longer than `maxBytes`. */
 export class BodyTooLong extends Schema.TaggedError<BodyTooLong>()("BodyTooLong", { maxBytes: Schema.Int }) {}
 
-/** Fails as soon as more than `maxBytes` have passed. */
+/** Fails as soon as the body exceeds `maxBytes`. */
 export const limit =
   (maxBytes: number) => <E>(body: Stream.Stream<Uint8Array, E>): Stream.Stream<Uint8Array, E | BodyTooLong> =>
     Stream.suspend(() => {
@@ -16,7 +16,7 @@ export const limit =
       )
     })
 
-/** The bytes of an answer, `maxBytes` at most. */
+/** The bytes of a response, at most `maxBytes`. */
 export const readBytes = (
   response: HttpClientResponse.HttpClientResponse,
   maxBytes: number
@@ -32,7 +32,7 @@ export const readJson = <A, I>(
   maxBytes: number
 ) => Effect.flatMap(readText(response, maxBytes), Schema.decodeUnknownEffect(Schema.fromJsonString(schema)))
 
-/** The first `maxBytes` of an answer as text; the rest is not waited for. */
+/** The first `maxBytes` of a response as text; does not wait for the rest. */
 export const readStart = (response: HttpClientResponse.HttpClientResponse, maxBytes: number) =>
   Effect.suspend(() => {
     let size = 0

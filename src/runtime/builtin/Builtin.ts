@@ -1,4 +1,4 @@
-/** The built-in core and backend, made from settings: to be reached in this process, or each served alone. */
+/** Builds the built-in core and backend from settings, in this process or served alone. */
 import { NodeHttpClient, NodeHttpServer } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -18,10 +18,10 @@ import * as FileStorage from "./backend/FileStorage.ts"
 import * as StorageQuota from "./backend/StorageQuota.ts"
 import * as BuiltinCore from "./core/BuiltinCore.ts"
 
-/** Id of the assistant that `OPENAI_BASE_URL` makes. */
+/** Id of the assistant that `OPENAI_BASE_URL` adds. */
 export const generalAssistantId = 10
 
-/** Chats of one user that are kept, however few tasks a user may have. */
+/** Minimum of the chats that are kept for one user. */
 const minChats = 20
 
 const assistantsOf = ({ assistantsFile, model }: AppConfig) =>
@@ -29,7 +29,7 @@ const assistantsOf = ({ assistantsFile, model }: AppConfig) =>
     ? Assistants.fromFile(assistantsFile, process.env)
     : Effect.succeed({ current: Effect.succeed(Assistants.general(generalAssistantId, model)) })
 
-/** The backend's routes for the gateway and the core, and the storage that is everyone's. */
+/** The backend's routes for the gateway and the core, and its public storage routes. */
 export const backend = Effect.fnUntraced(function*(config: AppConfig, findUser: FindUser = BackendUsers.trusted) {
   const quota = StorageQuota.make({
     directory: path.join(config.dataDir, "storage-usage"),
@@ -51,7 +51,7 @@ export const backend = Effect.fnUntraced(function*(config: AppConfig, findUser: 
   return { routes, storageRoutes: storage.publicRoutes }
 })
 
-/** `eventsOrigin` is the only one to which events are sent; undefined is any port of loopback. */
+/** The core's routes. Events are sent to `eventsOrigin` only; undefined allows any port of loopback. */
 export const core = (config: AppConfig, backendUrl: string, eventsOrigin: string | undefined) =>
   BuiltinCore.layer({ backendUrl, eventsOrigin, internalToken: config.internalTokens[0], token: config.coreToken })
 
@@ -68,7 +68,7 @@ const routesOf = (part: "core" | "backend", config: AppConfig) =>
       return Layer.mergeAll(routes, storageRoutes)
     })).pipe(Layer.provide(TokenVerifier.layer(config.tokenRules)))
 
-/** One of the two alone on HOST and PORT: `serve --only core`, `serve --only backend`. */
+/** Serves one of the two alone on HOST and PORT: `serve --only core`, `serve --only backend`. */
 export const layerAlone = (part: "core" | "backend", config: AppConfig) =>
   HttpListener.serve(Layer.mergeAll(routesOf(part, config), health), config).pipe(
     Layer.provide([NodeHttpClient.layerUndici, NodeHttpServer.layerHttpServices, PooledRandom.layer])

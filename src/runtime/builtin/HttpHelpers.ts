@@ -1,11 +1,11 @@
-/** Calls to the built-in systems: with a token, a bounded JSON body, and refused in words. */
+/** Helpers of the built-in systems' HTTP handlers: bearer tokens, bounded JSON bodies, error responses. */
 import { ByteSize, Effect, Predicate, Schema } from "effect"
 import { HttpIncomingMessage, type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 
-/** A task with its whole conversation, and room to spare. */
+/** Enough for a task with its whole conversation. */
 const maxBytes = ByteSize.mebibytes(64)
 
-/** A page of another origin can send every other type without asking first. */
+/** We reject every other content type, because a page of another origin can send simple types without a CORS preflight. */
 class NotJson extends Schema.TaggedError<NotJson>()("NotJson", {}) {}
 
 export const answer = (status: number, body: object) => HttpServerResponse.jsonUnsafe(body, { status })
@@ -22,8 +22,8 @@ export const read = <A, I>(schema: Schema.Codec<A, I>) =>
   )
 
 /**
- * The handler of a call. `authenticate` finds the caller by the bearer token; without a token, or when it finds nobody, the
- * answer is 401 and the body is not read.
+ * The handler of a call. `authenticate` finds the caller by the bearer token. Without a token or a caller the response is 401
+ * and the body is not read.
  */
 export const handler = <Caller>(authenticate: (token: string) => Effect.Effect<Caller | undefined>) =>
 <R>(

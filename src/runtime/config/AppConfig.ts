@@ -1,6 +1,7 @@
 /**
- * Every setting, its default and its bound, in one place; README's table is printed from `settings`. Settings come from
- * the environment. In development what is missing is embedded or generated into DATA_DIR; in production nothing is.
+ * Every setting with its default and its bounds. `npm run docs` writes the table in src/runtime/README.md from `settings`.
+ * Settings come from the environment. Missing systems are embedded and missing secrets generated into DATA_DIR, but never in
+ * production.
  */
 import { Config, ConfigProvider, Duration, Effect, type LogLevel, Redacted, Schema, UndefinedOr } from "effect"
 import { randomBytes } from "node:crypto"
@@ -29,28 +30,28 @@ export const settings: ReadonlyArray<Setting> = [
   {
     names: ["PUBLIC_URL"],
     default: "`http://HOST:PORT`",
-    meaning: "the base URL as others see it; a core served alone sends events to its origin only"
+    meaning: "the external base URL; a core served alone sends events to its origin only"
   },
   {
     names: ["CORS_ORIGINS"],
     default: "none",
     meaning: "comma list of the origins of web pages that may call the service, or `*`"
   },
-  { names: ["DATABASE_URL"], default: "embedded Postgres", meaning: "any Postgres 14 or later" },
+  { names: ["DATABASE_URL"], default: "embedded Postgres", meaning: "URL of a Postgres 14 or later" },
   {
     names: ["DATA_DIR"],
     default: "`.data`",
-    meaning: "home of the embedded database, demo storage and development keys"
+    meaning: "directory of the embedded database, demo storage and development keys"
   },
   {
     names: ["JWT_SECRET", "JWT_PUBLIC_KEY", "JWT_JWKS_URL"],
     default: "a development key",
-    meaning: "exactly one: HS256 secret of 32 bytes or more, PEM or JWK public key, or JWKS URL"
+    meaning: "exactly one of: HS256 secret of 32 bytes or more, PEM or JWK public key, JWKS URL"
   },
   {
     names: ["JWT_ALGORITHMS", "JWT_ISSUER", "JWT_AUDIENCE"],
     default: "by key type, unset, unset",
-    meaning: "pinned when set; algorithms as a comma list"
+    meaning: "accepted algorithms as a comma list; required issuer; required audience"
   },
   { names: ["CORE_URL"], default: "built-in core", meaning: "base URL of the processing core" },
   {
@@ -73,45 +74,46 @@ export const settings: ReadonlyArray<Setting> = [
   {
     names: ["WEBHOOK_ALLOW_PRIVATE"],
     default: "`false`; with the embedded Postgres `true`",
-    meaning: "hosts and CIDRs that webhooks may reach although they are not public, as a comma list; `true`: loopback"
+    meaning: "comma list of private hosts and CIDRs that webhooks may reach; `true` allows loopback"
   },
   {
     names: ["WEBHOOK_TIMEOUT"],
     default: "`15 seconds`",
-    meaning: "one clock over DNS, connect, TLS and answer of an attempt to deliver a webhook"
+    meaning: "timeout of one webhook attempt: DNS, connect, TLS and response together"
   },
   {
     names: ["ASSISTANTS_FILE"],
     default: "the demo assistants",
-    meaning: "YAML or JSON file of the built-in backend's assistants; a change of it is noticed"
+    meaning: "YAML or JSON file of the built-in backend's assistants; reloaded when it changes"
   },
   {
     names: ["OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL"],
     default: "unset",
-    meaning: "without `ASSISTANTS_FILE`: makes assistant 10 of the built-in backend one on this model"
+    meaning: "model of the built-in backend's assistant 10; ignored with `ASSISTANTS_FILE`"
   },
   {
     names: ["TRANSCRIPTION_URL", "TRANSCRIPTION_API_KEY", "TRANSCRIPTION_MODEL"],
     default: "unset, unset, `whisper-1`",
-    meaning: "what the built-in backend transcribes voice with: the base URL above `/audio/transcriptions`"
+    meaning: "speech-to-text service of the built-in backend: base URL without `/audio/transcriptions`, key, model"
   },
   {
     names: ["STORAGE_QUOTA"],
     default: "`10 GiB`",
-    meaning: "size of all files that one user may keep in the built-in backend"
+    meaning: "maximum total size of one user's files in the built-in backend"
   },
   { names: ["ACCEPTANCE_TIMEOUT"], default: "`30 seconds`", meaning: "how long the core may take to accept a task" },
-  { names: ["MAX_ACTIVE_TASKS"], default: "`5`", meaning: "active tasks of one user" },
+  { names: ["MAX_ACTIVE_TASKS"], default: "`5`", meaning: "maximum active tasks of one user" },
   { names: ["RETENTION"], default: "`30 days`", meaning: "how long ended tasks are kept" },
   {
     names: ["CLUSTER"],
     default: "`off`",
-    meaning: "`on`: this process is one of any number over the same Postgres, which divide the tasks among themselves"
+    meaning:
+      "`on`: this process is a node of a cluster on the same Postgres, whose nodes divide the tasks among themselves"
   },
   {
     names: ["CLUSTER_HOST", "CLUSTER_PORT"],
     default: "`127.0.0.1`, `34431`",
-    meaning: "where the other nodes reach this one, and it listens for them: for a private network, nothing guards it"
+    meaning: "address where this node listens for the others; it has no authentication, so keep it on a private network"
   },
   { names: ["DATABASE_CONNECTIONS"], default: "`10`", meaning: "size of the connection pool" },
   ...Watchdog.settings,
@@ -137,16 +139,16 @@ export interface AppConfig {
   /** Where the other nodes of the cluster reach this one; undefined without a cluster. */
   readonly cluster: Cluster.Address | undefined
   readonly tokenRules: TokenRules
-  /** The secret of the development tokens; undefined when the operator set a key. */
+  /** The secret that signs development tokens; undefined when the operator set a key. */
   readonly developmentSecret: Redacted.Redacted | undefined
   readonly coreUrl: string | undefined
   readonly coreToken: Redacted.Redacted | undefined
-  /** Where a core served alone may send events; undefined is any port of this machine's loopback. */
+  /** The only origin to which a core served alone sends events; undefined allows any port of loopback. */
   readonly eventsOrigin: string | undefined
   readonly internalTokens: readonly [Redacted.Redacted, ...Array<Redacted.Redacted>]
   readonly assistantBackendUrl: string | undefined
   readonly assistantsFile: string | undefined
-  /** The model of the one general assistant. */
+  /** The model of the general assistant, which exists only without a file of assistants. */
   readonly model: Endpoint | undefined
   readonly transcription: Endpoint | undefined
   /** Bytes that one user may keep in the built-in storage. */
@@ -159,19 +161,19 @@ export interface AppConfig {
   readonly maxActiveTasks: number
   readonly watchdogTimeout: Duration.Duration | undefined
   readonly logLevel: LogLevel.LogLevel
-  /** Undefined where no one takes it. */
+  /** Undefined when no collector is configured. */
   readonly telemetry: TelemetrySettings.Telemetry | undefined
 }
 
-/** The settings cannot be used; the message names every one that is missing or wrong. */
+/** The settings cannot be used; the message lists every missing and wrong one. */
 export class InvalidSettings extends Schema.TaggedError<InvalidSettings>()("InvalidSettings", {
   message: Schema.String
 }) {}
 
-/** A target that hangs holds its place in flight for as long as this. */
-const longestWebhook = Duration.minutes(5)
+/** The highest WEBHOOK_TIMEOUT. A target that hangs occupies a slot in flight for that long. */
+const maxWebhookTimeout = Duration.minutes(5)
 
-/** What a process serves: the service, or alone one of the other systems that are played here. */
+/** What a process serves: the service, or one of the built-in systems alone. */
 export type Part = "service" | "core" | "backend"
 
 const requiredInProduction: Readonly<Record<Part, ReadonlyArray<ReadonlyArray<string>>>> = {
@@ -239,7 +241,7 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
     const host = env["HOST"] ?? "127.0.0.1"
     const port = yield* read("PORT", Config.Port("PORT"), 3000)
     const dataDir = path.resolve(env["DATA_DIR"] ?? ".data")
-    // A part that is served alone has no use for the others' secrets, so one that nobody knows does for it.
+    // A part that is served alone does not use the secrets of the others, so a random value is enough in production.
     const generated = (name: string) =>
       part !== "service" && isProduction
         ? randomBytes(32).toString("base64")
@@ -272,8 +274,8 @@ export const load = (environment: Readonly<Record<string, string | undefined>>, 
     )
     const duration = (name: string, absent: Duration.Duration) => read(name, Config.Duration(name), absent)
     const webhookTimeout = yield* duration("WEBHOOK_TIMEOUT", Limits.webhookTimeout)
-    if (!Duration.between(webhookTimeout, { minimum: Duration.millis(1), maximum: longestWebhook })) {
-      problems.push(`WEBHOOK_TIMEOUT: must be positive, and ${Duration.format(longestWebhook)} at most`)
+    if (!Duration.between(webhookTimeout, { minimum: Duration.millis(1), maximum: maxWebhookTimeout })) {
+      problems.push(`WEBHOOK_TIMEOUT: must be positive, and ${Duration.format(maxWebhookTimeout)} at most`)
     }
     const retention = yield* duration("RETENTION", Limits.retention)
     const acceptanceTimeout = yield* duration("ACCEPTANCE_TIMEOUT", Limits.acceptanceTimeout)

@@ -1,26 +1,26 @@
-/** DATA_DIR: what it holds is for its owner alone. */
+/** DATA_DIR: only its owner may read its content. */
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
 
-/** Permissions of directories and files of ours. */
+/** Permissions of the directories and files that the service creates. */
 export const privateDirectory = 0o700
 export const privateFile = 0o600
 
-/** A root process runs the embedded Postgres as another user, who has to pass through the directory but reads no other file. */
+/** A root process runs the embedded Postgres as another user, which must traverse the directory but not read it. */
 const passable = 0o711
 
-/** Creates the directory; one that exists keeps its permissions, which are the operator's. */
+/** Creates the directory. An existing one keeps its permissions, because the operator chose them. */
 export const make = (dataDir: string) =>
   fs.mkdirSync(dataDir, { recursive: true, mode: process.getuid?.() === 0 ? passable : privateDirectory })
 
-/** Creates a directory of ours in DATA_DIR, or takes permissions that an earlier version gave to others. */
+/** Creates a private directory in DATA_DIR, or makes an existing one private: earlier versions gave others access. */
 export const makePrivate = (directory: string) => {
   fs.mkdirSync(directory, { recursive: true, mode: privateDirectory })
   fs.chmodSync(directory, privateDirectory)
 }
 
-/** A random value, generated once. It appears whole: of two processes that start together both read the same. */
+/** Loads a random value, or generates it. The file is linked into place atomically, so two processes read the same value. */
 export const loadOrGenerate = (dataDir: string, name: string): string => {
   const file = path.join(dataDir, name)
   make(dataDir)

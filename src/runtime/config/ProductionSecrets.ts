@@ -1,17 +1,17 @@
 /**
- * Secrets that production refuses because anyone could guess them. Only shapes that no random value has are refused; what
+ * Production refuses secrets that are easy to guess. The checks reject only patterns that no random value has; a secret that
  * passes is not proven to be strong.
  */
 import { Redacted, Result } from "effect"
 import { Base64 } from "effect/encoding"
 
-/** Characters of each of INTERNAL_TOKENS. */
+/** Minimum characters of each of INTERNAL_TOKENS. */
 const minTokenLength = 32
 
 /** Printed with the names of weak secrets. */
 export const advice = "a good secret is what `openssl rand -base64 32` prints"
 
-/** The key that a text of 32 bytes in base64 stands for. */
+/** Decodes a key of 32 bytes in base64. */
 export const encryptionKeyOf = (text: string): Redacted.Redacted<Uint8Array> => {
   const bytes = Result.getOrUndefined(Base64.decode(text))
   if (bytes?.length !== 32) throw new Error("must be 32 bytes in base64")
@@ -21,7 +21,7 @@ export const encryptionKeyOf = (text: string): Redacted.Redacted<Uint8Array> => 
 const placeholder =
   /change.?me|replace.?me|your.?(secret|token|key)|^(secret|password|token|test|default|example|admin)$/i
 
-/** Whether the bytes are a shorter text again and again. */
+/** Whether the bytes repeat a sequence of at most 64 bytes. */
 const isRepeated = (bytes: Uint8Array) => {
   for (let period = 1; period <= Math.min(64, bytes.length / 2); period++) {
     if (bytes.every((byte, index) => byte === bytes[index % period])) return true
@@ -29,7 +29,7 @@ const isRepeated = (bytes: Uint8Array) => {
   return false
 }
 
-/** Whether half of the bytes follow the one before at the same distance, as in a run of the alphabet. */
+/** Whether half of the bytes differ from the previous byte by the same step, as in "abcdef". */
 const isSequence = (bytes: Uint8Array) => {
   const counts = new Uint16Array(256)
   bytes.forEach((byte, index) => {
@@ -49,7 +49,7 @@ const list = (text: string) => text.split(",").map((item) => item.trim()).filter
 
 const trivial = "is trivial to guess"
 
-/** What is wrong with each secret that is set, for an operator; no message shows a secret. */
+/** Problems of the configured secrets, for the operator. No message contains a secret. */
 export const problemsOf = (env: Readonly<Record<string, string | undefined>>): ReadonlyArray<string> => {
   const problems: Array<string> = []
   for (const name of ["JWT_SECRET", "CORE_TOKEN"]) {
@@ -59,7 +59,7 @@ export const problemsOf = (env: Readonly<Record<string, string | undefined>>): R
   if (tokens.some((token) => token.length < minTokenLength)) {
     problems.push(`INTERNAL_TOKENS: each must have ${minTokenLength} characters or more in production`)
   } else if (tokens.some(isTrivialText)) problems.push(`INTERNAL_TOKENS: one of them ${trivial}`)
-  // The others only decrypt what was encrypted before, and go once nothing is left of that.
+  // Only the first key encrypts. The others decrypt old values until none are left.
   const [key = ""] = list(env["ENCRYPTION_KEY"] ?? "")
   const bytes = Result.getOrUndefined(Base64.decode(key))
   if (bytes?.length === 32 && isTrivial(bytes)) problems.push(`ENCRYPTION_KEY: ${trivial}`)

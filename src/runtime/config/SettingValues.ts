@@ -1,4 +1,4 @@
-/** Values of settings that are more than one word; each throws with the reason when it cannot be used. */
+/** Parsers of compound setting values; each throws an error with the reason when the value is invalid. */
 import type { CorsOrigins } from "../../http/Cors.ts"
 
 export const withoutTrailingSlash = (url: URL) => url.href.replace(/(?<!\/)\/+$/, "")

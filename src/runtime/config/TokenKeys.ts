@@ -1,4 +1,4 @@
-/** The operator's key for users' tokens, and the algorithms that its kind allows. */
+/** The key that verifies users' tokens, and the algorithms that its type allows. */
 import { createPublicKey, createSecretKey, type KeyObject } from "node:crypto"
 import type { TokenRules } from "../../services/tokens/TokenVerifier.ts"
 
@@ -10,7 +10,7 @@ const rsa = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]
 const byCurve: Readonly<Record<string, string>> = { prime256v1: "ES256", secp384r1: "ES384", secp521r1: "ES512" }
 const asymmetric = [...rsa, ...Object.values(byCurve), "EdDSA", "Ed25519"]
 
-/** Shorter ones verify nothing (RFC 7518, 3.3). */
+/** RFC 7518, 3.3, forbids shorter keys. */
 const minRsaBits = 2048
 
 const algorithmsOf = (key: KeyObject): ReadonlyArray<string> => {
@@ -32,7 +32,7 @@ const algorithmsOf = (key: KeyObject): ReadonlyArray<string> => {
   throw new Error("JWT_PUBLIC_KEY is of a kind that no supported algorithm uses")
 }
 
-/** PEM, with its line breaks as they are or written `\n`, or a JWK. */
+/** Parses a JWK, or PEM with real line breaks or the two characters `\n`. */
 const parsePublicKey = (text: string): KeyObject =>
   text.trimStart().startsWith("{")
     ? createPublicKey({ key: JSON.parse(text), format: "jwk" })

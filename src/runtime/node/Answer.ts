@@ -1,18 +1,18 @@
 /**
- * How a connection ends after an answer that comes before the end of its request. What still arrives is read and dropped for a
- * moment, because a reset would take the answer from a client that writes all before it reads. Then the connection is destroyed.
+ * Closes a connection after a response that was sent before the end of its request. A reset would destroy the response before
+ * a client that writes everything first has read it, so we drop incoming bytes for a moment and then destroy the connection.
  */
 import { Duration, Effect } from "effect"
 import { type IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 
-/** A peer that sends nothing for so long has read its answer, or never will. */
-const silence = Duration.seconds(1)
+/** A peer that sends nothing for this long has read the response, or never will. */
+const silenceTimeout = Duration.seconds(1)
 
-/** A peer that goes on sending has this long to read its answer. */
-const patience = Duration.seconds(5)
+/** A peer that keeps sending has this long to read the response. */
+const lingerTimeout = Duration.seconds(5)
 
-/** Destroys a connection once its peer is silent, and at the latest after `patience`. */
+/** Destroys a connection when its peer is silent, at the latest after `lingerTimeout`. */
 const linger = (socket: Socket) => {
   let received = -1
   const isSilent = Effect.sync(() => {
@@ -21,9 +21,9 @@ const linger = (socket: Socket) => {
     return received === before
   })
   const closing = isSilent.pipe(
-    Effect.delay(silence),
+    Effect.delay(silenceTimeout),
     Effect.repeat({ until: (silent) => silent }),
-    Effect.timeoutOption(patience),
+    Effect.timeoutOption(lingerTimeout),
     Effect.andThen(Effect.sync(() => socket.destroy())),
     Effect.runFork
   )
@@ -31,9 +31,9 @@ const linger = (socket: Socket) => {
   return closing
 }
 
-/** Ends every connection the same way: half-close, drop what still arrives, destroy. */
+/** Ends every connection the same way: half-close, drop incoming bytes, destroy. */
 export const closeAfterAnswer = (socket: Socket) => {
-  // Node's own resets the connection while the peer still sends.
+  // Node's implementation resets the connection while the peer still sends.
   socket.destroySoon = () => socket.end()
   socket.once("finish", () => {
     socket.resume()
@@ -44,7 +44,7 @@ export const closeAfterAnswer = (socket: Socket) => {
 const readToEnd = (request: IncomingMessage) => {
   if (request.complete || request.destroyed) return
   const closing = linger(request.socket)
-  // The request may end after all, and the connection take the next one.
+  // If the request ends in time, the connection stays open for the next one.
   request.once("end", () => closing.interruptUnsafe())
   setImmediate(() => request.resume())
 }
@@ -54,14 +54,14 @@ export class Answer<Request extends IncomingMessage = IncomingMessage> extends S
     super(...of)
     this.once("finish", () => readToEnd(this.req))
     const { writeHead } = this
-    // A handler that answers in the middle of a body gives up on the rest, so this answer is the last of its connection.
+    // A handler that responds in the middle of a body abandons the rest, so the connection cannot be reused.
     this.writeHead = (...head: ReadonlyArray<never>) => {
       if (this.req.readableDidRead && !this.req.complete) this.shouldKeepAlive = false
       return Reflect.apply(writeHead, this, head)
     }
   }
 
-  /** Skips Effect's own teardown, which resets the connection after half a second although the peer still sends. */
+  /** Skips Effect's teardown, which resets the connection after half a second although the peer still sends. */
   override prependListener(event: string, listener: Parameters<ServerResponse["once"]>[1]) {
     return event === "finish" ? this : super.prependListener(event, listener)
   }

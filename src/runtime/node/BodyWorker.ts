@@ -1,6 +1,6 @@
 /**
- * Decodes large bodies on a thread of its own, so that parsing and checking them delays nobody. The thread starts with the
- * first of them. One that runs out of memory or time is replaced, at the cost of the one body that it was at work on.
+ * Decodes large bodies on a worker thread, so that parsing and validation do not block the event loop. The first large body
+ * starts the thread. A thread that runs out of memory or time is replaced; only the body that it was decoding fails.
  */
 import { Duration, Effect, Layer, Schema } from "effect"
 import * as path from "node:path"
@@ -17,18 +17,18 @@ export interface Job {
   readonly operation: string | undefined
 }
 
-/** Errors lose their class between threads. */
+/** A plain object, because errors lose their class between threads. */
 export type Outcome =
   | { readonly decoded: Decoded<unknown> }
   | { readonly message: string; readonly errors: ValidationFailed["errors"] }
 
 class ThreadEnded extends Schema.TaggedError<ThreadEnded>()("ThreadEnded", { cause: Schema.Defect() }) {}
 
-/** MiB. The worst body within the bounds takes two thirds of the old generation; a small young one saves memory. */
+/** MiB. The worst allowed body uses two thirds of the old generation; a small young generation saves memory. */
 const resourceLimits = { maxOldGenerationSizeMb: 192, maxYoungGenerationSizeMb: 8 }
 
-/** The worst body within the bounds takes about a second. */
-const patience = Duration.seconds(30)
+/** The worst allowed body takes about a second. */
+const decodeTimeout = Duration.seconds(30)
 
 const file = path.join(import.meta.dirname, `BodyWorkerThread${path.extname(import.meta.filename)}`)
 
@@ -38,15 +38,15 @@ export const layer = Layer.effect(
     let worker: Worker | undefined
     const permits = FairPermits.make({ total: 1, perHolder: 1 })
 
-    const dismiss = () => {
-      const dismissed = worker
+    const terminate = () => {
+      const current = worker
       worker = undefined
-      return dismissed?.terminate()
+      return current?.terminate()
     }
 
     const start = () => {
       const started = new Worker(file, { resourceLimits, execArgv: [] })
-      // The process may end while it waits.
+      // An idle worker must not keep the process alive.
       started.unref()
       return started
     }
@@ -71,19 +71,19 @@ export const layer = Layer.effect(
         current.on("message", onMessage).on("error", onError).on("exit", onExit)
         // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
         current.postMessage(job, [job.bytes.buffer])
-        // Nobody waits for it any more, and the next body shall not wait for it either.
+        // The result is no longer needed, and the next body must not wait for it.
         return Effect.sync(() => {
           stopListening()
-          void dismiss()
+          void terminate()
         })
       })
 
-    yield* Effect.addFinalizer(() => Effect.promise(() => Promise.resolve(dismiss())))
+    yield* Effect.addFinalizer(() => Effect.promise(() => Promise.resolve(terminate())))
 
     const decode = Effect.fnUntraced(
       function*<Name extends BodyName>(name: Name, bytes: Uint8Array<ArrayBuffer>, operation: string | undefined) {
         yield* permits.take("", 1)
-        const outcome = yield* Effect.orDie(Effect.timeout(run({ name, bytes, operation }), patience))
+        const outcome = yield* Effect.orDie(Effect.timeout(run({ name, bytes, operation }), decodeTimeout))
         if ("decoded" in outcome) return outcome.decoded as Decoded<BodyOf<Name>>
         return yield* new ValidationFailed(outcome)
       },

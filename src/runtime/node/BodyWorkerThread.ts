@@ -1,4 +1,4 @@
-/** The thread of `BodyWorker`: decodes one body at a time. */
+/** The worker thread of `BodyWorker`: decodes one body at a time. */
 import { Effect, Result } from "effect"
 import { Digest } from "effect/crypto"
 import * as v8 from "node:v8"
@@ -19,8 +19,8 @@ const decode = ({ bytes, name, operation }: Job): Promise<Outcome> =>
     Effect.runPromise
   )
 
-/** Bytes of a body. A collection takes some ten milliseconds. */
-const worthCollecting = 4 * 1024 * 1024
+/** Bytes of a body after which the heap is collected. A collection takes about ten milliseconds. */
+const bytesPerCollection = 4 * 1024 * 1024
 
 v8.setFlagsFromString("--expose-gc")
 const collect = vm.runInNewContext("gc") as () => void
@@ -30,7 +30,7 @@ parentPort?.on("message", (job: Job) => {
   void decode(job).then((outcome) => {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
     parentPort?.postMessage(outcome)
-    // What one large body leaves behind would add to what the next one takes.
-    if (size > worthCollecting) setImmediate(collect)
+    // Garbage of this body would add to the peak memory of the next one.
+    if (size > bytesPerCollection) setImmediate(collect)
   })
 })

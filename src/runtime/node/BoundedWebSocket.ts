@@ -1,22 +1,22 @@
-/** A server's WebSocket that terminates peers which answer no pings or do not read. */
+/** A WebSocket of the server that terminates peers that do not answer pings or do not read. */
 import { WebSocket } from "@effect/platform-node/NodeWS"
 import { Duration, Effect, Schedule } from "effect"
 
-/** Bytes that wait for the peer to read before its connection is cut. */
+/** Unsent bytes after which the connection is terminated. */
 const maxBacklogBytes = 64 * 1024 * 1024
 
 const pingInterval = Duration.seconds(30)
 
 /**
- * Pings without an answer before the peer counts as gone. A pong cannot overtake a message that is still arriving: the longest
- * takes 5 minutes at 64 KiB/s.
+ * Unanswered pings after which the connection is terminated. A pong cannot overtake a message that is still arriving, and the
+ * longest message takes 5 minutes at 64 KiB/s.
  */
 const maxMissed = 10
 
 export class BoundedWebSocket extends WebSocket {
   #missed = this.#watch()
 
-  /** Starts the pings; none is missed yet. */
+  /** Starts the pings when the socket opens. Returns the initial count of missed ones. */
   #watch() {
     const pings = Effect.schedule(Effect.sync(() => this.#check()), Schedule.spaced(pingInterval))
     this.once("open", () => {

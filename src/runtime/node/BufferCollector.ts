@@ -1,6 +1,6 @@
 /**
- * Bounds the memory of uploads. V8 accumulates 64 MB of dead buffers outside of its heap before it collects them. They are
- * young, so a minor collection of about 1.5 ms frees them, which is cheaper than the major one that would follow.
+ * Bounds the memory of uploads. V8 accumulates 64 MB of unused buffers outside its heap before it collects them. They are
+ * young, so a minor collection of about 1.5 ms frees them and avoids the more expensive major one.
  */
 import { Layer } from "effect"
 import * as v8 from "node:v8"

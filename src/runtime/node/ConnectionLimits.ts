@@ -1,15 +1,15 @@
-/** Bounds on the connections of a port: their number, and the time that a peer may leave an answer unread. */
+/** Bounds on the connections of a port: their number, and how long a peer may leave a response unread. */
 import { Duration, Effect, Schedule } from "effect"
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Timeouts } from "../../services/timing/Timeouts.ts"
 
-/** About 11 KiB of memory each while they do nothing. */
+/** An idle connection takes about 11 KiB of memory. */
 export const maxConnections = 10_000
 
 const checkInterval = Duration.seconds(5)
 
-/** Evicts the oldest connection without a request to make room for a new one, so that idle ones cannot lock clients out. */
+/** Closes the oldest idle connection when a new one exceeds the maximum, so that idle ones cannot lock clients out. */
 const limitNumber = (server: Server, maximum: number) => {
   let open = 0
   const withoutRequest = new Set<Socket>()
@@ -34,7 +34,7 @@ const limitNumber = (server: Server, maximum: number) => {
   })
 }
 
-/** Destroys connections whose peer does not read. Progress within one large write is not visible, so its size adds time. */
+/** Destroys connections whose peer does not read. Progress within a write is not visible, so its size extends the timeout. */
 const limitBacklog = (server: Server, { answerSilence, jsonBytesPerSecond }: typeof Timeouts.Service) => {
   const sockets = new Map<Socket, { readonly taken: number; readonly since: number }>()
   server.on("connection", (socket) => {
@@ -46,8 +46,8 @@ const limitBacklog = (server: Server, { answerSilence, jsonBytesPerSecond }: typ
     const taken = socket.bytesWritten - waiting
     const last = sockets.get(socket)
     if (waiting === 0 || last?.taken !== taken) return sockets.set(socket, { taken, since: performance.now() })
-    const patience = Duration.toMillis(answerSilence) + 1000 * waiting / jsonBytesPerSecond
-    if (performance.now() - last.since > patience) socket.destroy()
+    const timeout = Duration.toMillis(answerSilence) + 1000 * waiting / jsonBytesPerSecond
+    if (performance.now() - last.since > timeout) socket.destroy()
   }
   const checks = Effect.sync(() => {
     for (const socket of sockets.keys()) check(socket)

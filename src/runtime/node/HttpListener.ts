@@ -1,5 +1,6 @@
 /**
- * Node's HTTP server with every bound of the socket's edge, and with answers in JSON for what never becomes a request.
+ * Node's HTTP server with limits on connections, headers and timeouts. Connections that never become a valid request get an
+ * error response in JSON.
  */
 import { NodeHttpServer } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
@@ -14,14 +15,14 @@ import { Answer, closeAfterAnswer } from "./Answer.ts"
 import { BoundedWebSocket } from "./BoundedWebSocket.ts"
 import { limitConnections, maxConnections } from "./ConnectionLimits.ts"
 
-/** Bytes of a request's head; a longer one is 431. */
+/** Bytes of a request's headers; more are answered with 431. */
 const maxHeadBytes = 16 * 1024
 
-/** How often a head that is too slow is looked for. */
+/** Interval between checks for requests whose headers take too long. */
 const checkInterval = Duration.seconds(5)
 
-/** For the first request on a connection that was taken just before a stop. */
-const arrival = Duration.millis(200)
+/** Time for the first request to arrive on a connection that was accepted just before a shutdown. */
+const firstRequestTimeout = Duration.millis(200)
 
 const statusOf: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
@@ -46,7 +47,7 @@ const headersOf = (body: string): Readonly<Record<string, string>> => ({
   Connection: "close"
 })
 
-/** Answers once and closes. */
+/** Writes an error response and closes the connection. */
 const refuse = (socket: Duplex, status: number) => {
   if (socket.destroyed || !socket.writable) return
   const body = messageOf(status)
@@ -54,35 +55,35 @@ const refuse = (socket: Duplex, status: number) => {
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers}\r\n${body}`)
 }
 
-interface Answering {
+interface Responding {
   readonly _httpMessage?: Pick<ServerResponse, "headersSent"> | null
 }
 
 const nextTurn = (then: () => void) => setImmediate(() => setImmediate(then))
 
 /**
- * A stop resets no request. Node's own would, for connections that wait to be taken, and for one that it takes for idle as its
- * first request is still on the way; no proxy may send a POST again after that. Clients that never pause are asked to come back
- * elsewhere.
+ * Makes a shutdown reset no request. Node's own `close` resets connections that wait in the accept queue, and new ones whose
+ * first request has not arrived yet, and a proxy must not retry a POST after a reset. Responses during the shutdown close
+ * their connection, so that busy clients reconnect to another node.
  */
 const closeGently = (server: Server) => {
   let isStopping = false
-  let isPastArrival = false
-  let taken = 0
+  let isTimeOver = false
+  let accepted = 0
   const closeIdle = () => setImmediate(() => server.closeIdleConnections())
-  /** A turn of the event loop takes one connection, so none waits after a turn without any. */
+  /** Each turn of the event loop accepts one connection, so after a turn without any the accept queue is empty. */
   const stopListening = (done?: (error?: Error) => void): void => {
-    const before = taken
+    const before = accepted
     nextTurn(() => {
-      if (taken === before || isPastArrival) NetServer.prototype.close.call(server, done)
+      if (accepted === before || isTimeOver) NetServer.prototype.close.call(server, done)
       else stopListening(done)
     })
   }
-  server.on("connection", () => taken++)
+  server.on("connection", () => accepted++)
   server.on("request", (_, response) => {
     if (isStopping) response.shouldKeepAlive = false
     response.once("close", () => {
-      if (isPastArrival) closeIdle()
+      if (isTimeOver) closeIdle()
     })
   })
   server.close = (done) => {
@@ -90,10 +91,10 @@ const closeGently = (server: Server) => {
     stopListening(done)
     Effect.runFork(Effect.delay(
       Effect.sync(() => {
-        isPastArrival = true
+        isTimeOver = true
         closeIdle()
       }),
-      arrival
+      firstRequestTimeout
     ))
     return server
   }
@@ -102,7 +103,7 @@ const closeGently = (server: Server) => {
 export const make = (timeouts: typeof Timeouts.Service, maximum = maxConnections): Server => {
   const server = createServer({
     ServerResponse: Answer,
-    // Node's own limit on a whole request would cut long uploads.
+    // Node's limit on the duration of a request would cut off long uploads.
     requestTimeout: 0,
     headersTimeout: Duration.toMillis(timeouts.requestHead),
     connectionsCheckingInterval: Math.min(
@@ -111,15 +112,15 @@ export const make = (timeouts: typeof Timeouts.Service, maximum = maxConnections
     ),
     keepAliveTimeout: Duration.toMillis(timeouts.idleConnection),
     maxHeaderSize: maxHeadBytes,
-    // Of two tokens, or two hosts, none is taken: whoever looked at the other one would have let another user pass.
+    // Joins duplicate headers, so that two tokens or hosts are invalid: a proxy might have checked the other one.
     joinDuplicateHeaders: true,
-    // Any other upgrade is let be, and the connection goes on with the next request.
+    // Ignores other upgrades and handles the request as a normal one.
     shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket"
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    // An answer that has begun cannot be taken back.
-    const isAnswering = (socket as Answering)._httpMessage?.headersSent === true
-    if (error.code === "ECONNRESET" || isAnswering) return socket.destroy()
+    // A response that has begun cannot be replaced by an error.
+    const hasBegun = (socket as Responding)._httpMessage?.headersSent === true
+    if (error.code === "ECONNRESET" || hasBegun) return socket.destroy()
     refuse(socket, statusOf[error.code ?? ""] ?? 400)
   })
   server.on("checkExpectation", (_, response) => {
@@ -132,7 +133,7 @@ export const make = (timeouts: typeof Timeouts.Service, maximum = maxConnections
   return server.on("connection", closeAfterAnswer)
 }
 
-/** Routes on a port. Listening comes last: a request that met no routes yet would wait for ever. */
+/** Serves routes on a port. The routes are built before listening starts: an earlier request would never get a response. */
 export const serve = <A, E, R>(
   routes: Layer.Layer<A, E, R>,
   { host, port }: { readonly host: string; readonly port: number }

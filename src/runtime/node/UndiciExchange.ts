@@ -1,4 +1,4 @@
-/** One HTTP request over undici of whose response only the status and the headers are used. */
+/** One HTTP request over undici whose response body is discarded. */
 import type { Dispatcher } from "@effect/platform-node/Undici"
 
 interface Handlers {

@@ -1,6 +1,6 @@
 /**
- * The core's transport on undici's dispatcher. Every task is dispatched by one such call, and this takes a quarter of the
- * processor time of Effect's general HTTP client (`npm run bench`).
+ * The core's transport on undici's dispatcher. Every task needs one such call, and it takes a quarter of the CPU time of
+ * Effect's general HTTP client (`npm run bench`).
  */
 import { Agent } from "@effect/platform-node/Undici"
 import { Duration, Effect, Layer } from "effect"

@@ -1,6 +1,6 @@
 /**
- * Ends the process when its event loop has not turned for too long: it never does so again by itself, and whoever runs
- * the service starts it anew. A thread of its own watches, as nothing in the blocked one can.
+ * Ends the process when its event loop is blocked for too long: it would not recover by itself, and the process supervisor
+ * restarts it. A separate thread checks, because nothing runs on a blocked one.
  */
 import { Config, Duration, Effect, Layer, Schedule } from "effect"
 import * as path from "node:path"
@@ -12,24 +12,24 @@ export const settings = [
     names: ["WATCHDOG_TIMEOUT"],
     default: "`30 seconds`",
     meaning:
-      "how long the event loop may be blocked before the process ends itself with SIGALRM (exit code 142); `off`: for ever"
+      "how long the event loop may be blocked before the process ends itself with SIGALRM (exit code 142); `off`: no limit"
   }
 ]
 
-/** Undefined where it is off. */
+/** Undefined means off. */
 export const timeout = Config.Duration("WATCHDOG_TIMEOUT").pipe(
   Config.orElse(() => Config.map(Config.Literals(["off"], "WATCHDOG_TIMEOUT"), () => undefined))
 )
 
 export const defaultTimeout = Duration.seconds(30)
 
-/** Of the timeout; the thread ticks so often within it. */
+/** Ticks of the thread within one timeout. */
 const ticks = 30
 
-/** The thread's module, which is built when this one is. */
+/** The thread's module: TypeScript in the sources, JavaScript in the build. */
 const thread = new URL(`./watchdogThread${path.extname(import.meta.url)}`, import.meta.url)
 
-/** A line as the logger of this mode would print it. */
+/** A log line in the format of the logger. */
 const lineOf = (message: string, isJson: boolean) =>
   isJson ? JSON.stringify({ level: "FATAL", message }) : `FATAL: ${message}`
 
@@ -40,13 +40,16 @@ const start = (timeout: Duration.Duration, isJson: boolean) => {
   const watch: Watch = {
     turns,
     tick,
-    patience: ticks,
-    lastWords: lineOf(`${blocked}: the process ends, to be started again`, isJson),
-    unheard: lineOf(`${blocked}, and process ${process.pid} ignores SIGALRM: run its container with an init`, isJson)
+    maxTicks: ticks,
+    exitMessage: lineOf(`${blocked}: the process ends, to be started again`, isJson),
+    ignoredMessage: lineOf(
+      `${blocked}, and process ${process.pid} ignores SIGALRM: run its container with an init`,
+      isJson
+    )
   }
   const worker = new Worker(thread, { workerData: watch, env: {} })
-  // The service goes on without it.
-  worker.on("error", (error) => process.emitWarning(`the watchdog does not watch: ${String(error)}`))
+  // The service continues without a watchdog.
+  worker.on("error", (error) => process.emitWarning(`the watchdog failed: ${String(error)}`))
   worker.unref()
   return { tick, turns, worker }
 }

@@ -1,30 +1,30 @@
 /**
- * The thread of `Watchdog`. It counts its own ticks since the main thread last turned, so the time for which the whole
- * process was suspended does not count. Nothing but a signal ends the process from here.
+ * The thread of `Watchdog`. It counts its own ticks since the last turn of the main event loop, so time during which the
+ * whole process was suspended does not count. It ends the process by a signal, because a thread has no other way.
  */
 import { writeSync } from "node:fs"
 import { workerData } from "node:worker_threads"
 
 export interface Watch {
-  /** The main thread adds to its one element whenever its event loop turns. */
+  /** One element, which the main thread increments with every tick of its event loop. */
   readonly turns: Int32Array<SharedArrayBuffer>
   /** Milliseconds between two ticks. */
   readonly tick: number
-  /** Ticks without a turn that end the process. */
-  readonly patience: number
-  readonly lastWords: string
-  /** What is said when the signal has no effect. */
-  readonly unheard: string
+  /** Ticks without a turn after which the process ends. */
+  readonly maxTicks: number
+  readonly exitMessage: string
+  /** Printed when the signal has no effect. */
+  readonly ignoredMessage: string
 }
 
-const { lastWords, patience, tick, turns, unheard } = workerData as Watch
+const { exitMessage, ignoredMessage, maxTicks, tick, turns } = workerData as Watch
 
-/** What reads standard error may be gone, or full. */
-const say = (line: string) => {
+/** Writes a line to standard error, whose reader may be gone or blocked. */
+const print = (line: string) => {
   try {
     writeSync(2, `${line}\n`)
   } catch {
-    // There is no one else to tell.
+    // There is no other output.
   }
 }
 
@@ -35,8 +35,8 @@ for (let ticks = 0;;) {
   const present = Atomics.load(turns, 0)
   ticks = present === seen ? ticks + 1 : 0
   seen = present
-  if (ticks === patience) {
-    say(lastWords)
+  if (ticks === maxTicks) {
+    print(exitMessage)
     process.kill(process.pid, "SIGALRM")
-  } else if (ticks === patience + 1) say(unheard)
+  } else if (ticks === maxTicks + 1) print(ignoredMessage)
 }

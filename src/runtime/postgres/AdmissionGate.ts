@@ -1,7 +1,7 @@
 /**
- * Admits a bounded number of statements to the connection pool. The pool's own queue costs time quadratic in the number of
- * those who wait while connections fail, so callers wait here: first come, first served, not for long, and not at all while
- * the database is away.
+ * Admits a bounded number of statements to the connection pool. While connections fail, the pool's own queue takes time
+ * quadratic in the number of waiting callers, so callers wait here instead: first come, first served, at most `maxWait`, and
+ * not at all while the database is away.
  */
 import { Deferred, Duration, Effect, Schedule } from "effect"
 import { SqlError } from "effect/sql"
@@ -14,7 +14,7 @@ const unavailable = (message: string) =>
     })
   )
 
-/** Made once each: an outage refuses thousands of calls a second, and a stack trace costs more than the refusal. */
+/** Each error is created once: an outage refuses thousands of calls a second, and a stack trace costs more than a refusal. */
 const databaseIsAway = unavailable("The database is away")
 const waitedTooLong = unavailable("No database connection became free in time")
 const tooManyWaiting = unavailable("Too many statements wait for a database connection")
@@ -25,24 +25,24 @@ const expiryInterval = Duration.millis(250)
 
 interface Waiter {
   readonly since: number
-  readonly answer: Deferred.Deferred<void, SqlError.SqlError>
-  /** It holds a permit. */
+  readonly admission: Deferred.Deferred<void, SqlError.SqlError>
+  /** Whether it holds a permit. */
   isAdmitted: boolean
 }
 
 export interface AdmissionGate {
-  /** Runs a statement when there is room for it. */
+  /** Runs a statement when a permit is free. */
   readonly admit: <A, E, R>(statement: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError.SqlError, R>
-  /** Fails those who wait and refuses all others until `open`. */
+  /** Fails all waiting statements and refuses new ones until `open`. */
   readonly close: () => void
   readonly open: () => void
 }
 
-/** A gate for `permits` statements at a time. */
+/** Makes a gate for `permits` concurrent statements. */
 export const make = Effect.fnUntraced(function*(permits: number) {
   let free = permits
   let isOpen = true
-  /** In the order of their arrival. */
+  /** Oldest first. */
   const waiters = new Set<Waiter>()
 
   const release = Effect.sync(() => {
@@ -51,22 +51,22 @@ export const make = Effect.fnUntraced(function*(permits: number) {
       free++
       return
     }
-    // The permit passes on.
+    // The next waiter gets the permit.
     waiters.delete(waiter)
     waiter.isAdmitted = true
-    Deferred.doneUnsafe(waiter.answer, Effect.void)
+    Deferred.doneUnsafe(waiter.admission, Effect.void)
   })
 
   const refuse = (waiter: Waiter, reason: Effect.Effect<never, SqlError.SqlError>) => {
     waiters.delete(waiter)
-    Deferred.doneUnsafe(waiter.answer, reason)
+    Deferred.doneUnsafe(waiter.admission, reason)
   }
 
   const wait = Effect.suspend(() => {
-    const waiter: Waiter = { since: performance.now(), answer: Deferred.makeUnsafe(), isAdmitted: false }
+    const waiter: Waiter = { since: performance.now(), admission: Deferred.makeUnsafe(), isAdmitted: false }
     waiters.add(waiter)
     return Effect.onInterrupt(
-      Deferred.await(waiter.answer),
+      Deferred.await(waiter.admission),
       () => waiter.isAdmitted ? release : Effect.sync(() => waiters.delete(waiter))
     )
   })

@@ -1,7 +1,7 @@
 /**
- * The service's SQL client: the driver's pool behind an admission gate, and a monitor that closes the gate while the database
- * is away. Every statement of the service is one round trip, so there are no transactions here; migrations have a client of
- * their own.
+ * The service's SQL client: the driver's connection pool behind an admission gate, which a monitor closes while the database
+ * is away. Every statement of the service is one round trip, so there are no transactions here; migrations have their own
+ * client.
  */
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
 import { Context, Effect, Layer, Redacted, Stream } from "effect"
@@ -16,12 +16,12 @@ export interface Options extends PgConnection.Config {
   readonly maxConnections: number
 }
 
-/** Statements on one connection at a time. The driver's default of 32 halves the throughput of inserts. */
+/** Pipelined statements of one connection. The driver's default of 32 halves the throughput of inserts. */
 const multiplexConcurrency = 5
 
 type TransformRows = Parameters<SqlConnection.Connection["execute"]>[2]
 
-/** The driver's session in the shape of `effect/sql`; the driver keeps its own adapter to itself. */
+/** Adapts the driver's session to `effect/sql`; the driver does not export its own adapter. */
 const adapt = (session: PgConnection.PgConnection): SqlConnection.Connection => {
   const run = (text: string, values: ReadonlyArray<unknown>, transform: TransformRows, prepare?: boolean) =>
     Effect.map(session.query(text, values, prepare), ({ rows }) => transform === undefined ? rows : transform(rows))
@@ -38,7 +38,7 @@ const adapt = (session: PgConnection.PgConnection): SqlConnection.Connection => 
   }
 }
 
-/** Names the database that the spans are of, after OpenTelemetry's conventions. */
+/** Span attributes that identify the database, named by OpenTelemetry's conventions. */
 const spanAttributesOf = (url: Redacted.Redacted): ReadonlyArray<readonly [string, unknown]> => {
   const { hostname, pathname, port, username } = new URL(Redacted.value(url))
   return [
@@ -65,5 +65,5 @@ const make = Effect.fnUntraced(function*(options: Options) {
   return Context.make(SqlClient.SqlClient, client).pipe(Context.add(PgPool.PgPool, pool))
 })
 
-/** The pool itself is for LISTEN, which takes a session for as long as it lasts. */
+/** Also provides the pool itself, because LISTEN occupies a session for its whole duration. */
 export const layer = (options: Options) => Layer.effectContext(make(options)).pipe(Layer.provide(Reactivity.layer))

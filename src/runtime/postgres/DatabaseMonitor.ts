@@ -1,7 +1,7 @@
 /**
- * Finds out within a second that the database is away, and that it is back, by a heartbeat on a connection of its own.
- * The database counts as away when a connection cannot be opened, or when a heartbeat has no answer and no other socket
- * received anything meanwhile. One caller reconnects, then, so that a database that comes up is not run over.
+ * Detects within a second that the database is away or back, by a heartbeat on a separate connection. The database is away
+ * when a connection cannot be opened, or when a heartbeat gets no response while no other socket receives anything. Only the
+ * monitor reconnects then, so that a starting database is not overloaded.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Deferred, Duration, Effect, Option, Predicate, Schema } from "effect"
@@ -14,26 +14,29 @@ import type { DatabaseSockets } from "./DatabaseSockets.ts"
 const heartbeatInterval = Duration.millis(300)
 const retryInterval = Duration.millis(100)
 const logInterval = Duration.toMillis("10 seconds")
-const patienceStep = Duration.millis(100)
-const patienceSteps = 5
+const timeoutStep = Duration.millis(100)
+const timeoutSteps = 5
 
 class Silent extends Schema.TaggedError<Silent>()("Silent", { message: Schema.String }) {}
 
-/** Fails after five steps instead of one sleep: when a frozen process goes on, the answer that waits is read before the second. */
-const withPatience = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+/**
+ * Fails after five short sleeps instead of one long sleep. When a suspended process continues, the first sleep has expired,
+ * but a response that arrived meanwhile is read before the second one.
+ */
+const withTimeout = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.raceFirst(
     effect,
-    Effect.repeat(Effect.sleep(patienceStep), { times: patienceSteps - 1 }).pipe(
+    Effect.repeat(Effect.sleep(timeoutStep), { times: timeoutSteps - 1 }).pipe(
       Effect.andThen(Effect.fail(new Silent({ message: "it does not answer" })))
     )
   )
 
-/** An error that the server itself sent; it is up, unless it says that it starts or stops. */
-const isAnswer = (failure: unknown) =>
+/** Whether the server itself sent the error, which shows that it is up. 57P01 to 57P03 report that it starts or stops. */
+const isServerError = (failure: unknown) =>
   SqlError.isSqlError(failure) && Predicate.hasProperty(failure.reason.cause, "code") &&
   Predicate.isString(failure.reason.cause.code) && /^(?!57P0)[0-9A-Z]{5}$/.test(failure.reason.cause.code)
 
-/** `options` are those of the pool's connections. */
+/** Starts the monitor. `options` are those of the pool's connections. */
 export const monitor = Effect.fnUntraced(function*(
   options: PgConnection.Config,
   sockets: DatabaseSockets["Service"],
@@ -67,24 +70,24 @@ export const monitor = Effect.fnUntraced(function*(
     return Effect.logInfo(`The database is back after ${seconds.toFixed(1)} s`)
   })
 
-  /** Ends when its connection does; fails when the database is away. */
+  /** One connection with its heartbeats. Ends when the connection closes, fails when the database is away. */
   const session = Effect.scoped(Effect.gen(function*() {
     const socket = sockets.openUnguarded()
     const closed = Deferred.makeUnsafe<void>()
     socket.once("close", () => Deferred.doneUnsafe(closed, Effect.void))
     yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
-    // Multiplexed statements are not canceled when they are interrupted: a cancellation is one more connection.
-    const connection = yield* withPatience(PgConnection.make({ ...options, multiplex: true, stream: () => socket }))
+    // Multiplexed, because the driver opens another connection to cancel an interrupted statement otherwise.
+    const connection = yield* withTimeout(PgConnection.make({ ...options, multiplex: true, stream: () => socket }))
     yield* open
     for (;;) {
       const isClosed = yield* Effect.raceFirst(
         Effect.as(Effect.sleep(heartbeatInterval), false),
         Effect.as(Deferred.await(closed), true)
       )
-      // That says little: the next connection shows whether the database is away.
+      // The database may still be up: the next connection shows whether it is.
       if (isClosed) return
       const before = sockets.received()
-      const failed = yield* Effect.option(Effect.flip(withPatience(connection.query("SELECT"))))
+      const failed = yield* Effect.option(Effect.flip(withTimeout(connection.query("SELECT"))))
       if (Option.isNone(failed)) continue
       if (!(failed.value instanceof Silent) || sockets.received() !== before) return
       return yield* Effect.fail(failed.value)
@@ -92,7 +95,7 @@ export const monitor = Effect.fnUntraced(function*(
   }))
 
   yield* session.pipe(
-    Effect.catch((failure) => isAnswer(failure) ? open : close(failure)),
+    Effect.catch((failure) => isServerError(failure) ? open : close(failure)),
     Effect.andThen(Effect.sleep(retryInterval)),
     Effect.forever,
     Effect.forkScoped

@@ -1,7 +1,7 @@
 /**
- * Sockets to Postgres that end once they are silent: the peer of a half-open connection is gone without a word, and TCP would
- * give up only after a quarter of an hour. What waited there fails as on any broken connection. An idle socket ends too, since
- * nobody can tell whether it is sound; the pool opens another one. `DatabaseMonitor` finds sooner that all are silent.
+ * Sockets to Postgres that are closed when they are silent: the peer of a half-open connection never responds, and TCP gives
+ * up only after a quarter of an hour. Pending statements fail as on any broken connection. Idle sockets are closed too, since
+ * they may be half-open; the pool opens new ones. `DatabaseMonitor` detects sooner that all sockets are silent.
  */
 import { Context, Duration, Effect, Layer, Redacted, Schedule } from "effect"
 import { connect, type NetConnectOpts, Socket } from "node:net"
@@ -9,14 +9,14 @@ import * as Metrics from "../../services/telemetry/Metrics.ts"
 
 const checkInterval = Duration.seconds(1)
 
-/** Checks, not seconds: a process that was frozen has not listened. More than a statement's own timeout of 10 s. */
+/** Counts checks, not seconds: a suspended process receives nothing. More than the statement timeout of 10 s. */
 const maxSilentChecks = 12
 
 class Watch {
   readonly socket: Socket
-  /** Checks since the last bytes came. */
-  unheard = 0
-  /** Checks since something was asked after that; zero when nothing was. */
+  /** Checks since the last received bytes. */
+  idle = 0
+  /** Checks since the first request after them; zero without one. */
   waiting = 0
   #read = 0
   #written = 0
@@ -27,9 +27,9 @@ class Watch {
 
   check() {
     const { bytesRead, bytesWritten } = this.socket
-    if (bytesRead !== this.#read) this.unheard = this.waiting = 0
+    if (bytesRead !== this.#read) this.idle = this.waiting = 0
     else {
-      this.unheard++
+      this.idle++
       if (this.waiting > 0 || bytesWritten !== this.#written) this.waiting++
     }
     this.#read = bytesRead
@@ -37,15 +37,15 @@ class Watch {
   }
 }
 
-const endSilent = (watches: Iterable<Watch>) => {
+const closeSilent = (watches: Iterable<Watch>) => {
   for (const watch of watches) {
     watch.check()
-    const silence = watch.waiting > 0 ? watch.waiting : watch.unheard
+    const silence = watch.waiting > 0 ? watch.waiting : watch.idle
     if (silence >= maxSilentChecks) watch.socket.destroy(new Error(`Postgres has been silent for ${silence} s`))
   }
 }
 
-/** As the driver reads a URL that it has found valid. */
+/** The address in a URL, by the rules of the driver, which has validated it. */
 const addressOf = (text: string): NetConnectOpts => {
   const { hostname, port: ownPort, searchParams } = new URL(text)
   const host = searchParams.get("host") ?? (decodeURIComponent(hostname.replace(/^\[|\]$/g, "")) || "localhost")
@@ -60,14 +60,14 @@ const refusedSocket = (reason: Error) => {
 }
 
 export class DatabaseSockets extends Context.Service<DatabaseSockets, {
-  /** The driver's `stream`: connects, or fails while sockets are refused. */
+  /** The driver's `stream` option: connects, or fails while sockets are refused. */
   readonly open: () => Socket
-  /** The same for the monitor, which tries while all others are refused; `endAll` spares it. */
+  /** A socket of the monitor, which `refuse` does not affect. */
   readonly openUnguarded: () => Socket
-  /** Ends every socket, and refuses new ones until `allow`. */
+  /** Closes every socket and refuses new ones until `allow`. */
   readonly refuse: (reason: string) => void
   readonly allow: () => void
-  /** Bytes that came in so far, to compare with those of a moment before. */
+  /** Total bytes received; an increase shows that the database responds. */
   readonly received: () => number
 }>()("async-task-service/runtime/postgres/DatabaseSockets") {
   static readonly make = Effect.fnUntraced(function*(url: Redacted.Redacted) {
@@ -75,8 +75,8 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
     let received = 0
     let refusal: Error | undefined
     yield* Metrics.databaseConnections.observe(() => watches.size)
-    // The bytes are counted by the socket itself, since TLS takes its events.
-    yield* Effect.forkScoped(Effect.repeat(Effect.sync(() => endSilent(watches)), Schedule.spaced(checkInterval)))
+    // Reads the socket's own counters, because TLS consumes its data events.
+    yield* Effect.forkScoped(Effect.repeat(Effect.sync(() => closeSilent(watches)), Schedule.spaced(checkInterval)))
     const openUnguarded = () => connect(addressOf(Redacted.value(url)))
     return DatabaseSockets.of({
       openUnguarded,

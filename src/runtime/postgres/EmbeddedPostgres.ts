@@ -1,6 +1,6 @@
 /**
- * A real Postgres with nothing installed. It belongs to one service at a time, by a lock held in the database itself:
- * a service that was killed leaves no lock, and a Postgres it left running is taken over.
+ * A real Postgres that needs no installation. An advisory lock in the database gives it to one service at a time. A killed
+ * service leaves no lock behind, and the next service takes over a Postgres that is still running.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Redacted, Schedule, Schema, type Scope } from "effect"
@@ -35,13 +35,13 @@ const isAlive = (pid: number) => {
   }
 }
 
-/** Whether `pid` may be a Postgres: numbers are used again, and only Linux tells by whom. */
+/** Whether `pid` may be a Postgres: process ids are reused, and only Linux shows the process's name. */
 const mayBePostgres = (pid: number) => {
   const name = `/proc/${pid}/comm`
   return isAlive(pid) && (!fs.existsSync(name) || fs.readFileSync(name, "utf8").startsWith("postgres"))
 }
 
-/** The Postgres that runs on `database`, by its own lock file; a stale file is removed. */
+/** The Postgres that runs on `database`, by its lock file. Removes a stale file. */
 const findRunning = (database: string): Running | undefined => {
   const file = path.join(database, "postmaster.pid")
   if (!fs.existsSync(file)) return undefined
@@ -64,7 +64,7 @@ const asUser = ({ user }: PostgresPaths) => ({
   env: { LC_ALL: "C", TZ: "UTC" }
 })
 
-/** Made beside its place and moved there whole, so that a start that dies half-way leaves nothing behind. */
+/** Creates the database in a draft directory and renames it, so that an aborted start leaves no partial database. */
 const initialise = (place: PostgresPaths) =>
   attempt(() => {
     if (fs.existsSync(path.join(place.database, "PG_VERSION"))) return
@@ -101,7 +101,7 @@ const freePort = Effect.callback<number>((resume) => {
   })
 })
 
-/** In a process group of its own: a Ctrl-C is for the service, which still needs its database to drain. */
+/** Starts Postgres in its own process group, because the service still needs its database while it drains after a Ctrl-C. */
 const launch = Effect.fnUntraced(function*(place: PostgresPaths, extra: ReadonlyArray<string>) {
   const port = yield* freePort
   yield* attempt(() => {
@@ -129,14 +129,14 @@ const urlOf = (place: PostgresPaths, { port }: Running) =>
     `postgres://postgres:${fs.readFileSync(passwordOf(place.database), "utf8")}@127.0.0.1:${port}/postgres`
   )
 
-/** A connection that proves the server answers; it lives as long as the service does. */
+/** Connects, which proves that the server responds. The connection stays open until the scope closes. */
 const connect = (url: Redacted.Redacted) =>
   PgClient.make({ url, maxConnections: 1, minConnections: 1, idleTimeout: Duration.infinity }).pipe(
     Effect.tap((sql) => sql`SELECT 1`),
     Effect.provide(Reactivity.layer)
   )
 
-/** Starts Postgres, or finds the one that runs. A loser of a race, or a crash still being cleaned up, is tried again. */
+/** Starts Postgres or finds the running one. Fails, to be retried, after a lost race and during crash recovery. */
 const reach = Effect.fnUntraced(function*(place: PostgresPaths, extra: ReadonlyArray<string>) {
   const before = yield* attempt(() => findRunning(place.database))
   if (before === undefined) yield* launch(place, extra)
@@ -162,7 +162,7 @@ const hold = (sql: PgClient.PgClient) =>
     Effect.orElseSucceed(() => false)
   )
 
-/** Stops Postgres when this process dies without doing so: its end of the pipe closes, whatever killed it. */
+/** Starts a process that stops Postgres when this process dies without stopping it: its end of the pipe closes in any case. */
 const watch = ({ pid }: Running, place: PostgresPaths) => {
   const watcher = spawn("/bin/sh", ["-c", `read -r _; kill -INT ${pid}`], {
     ...asUser(place),
@@ -188,7 +188,7 @@ export interface EmbeddedPostgres {
   readonly directory: string
 }
 
-/** Runs Postgres on `dataDir` for as long as the scope lasts. `extra` are further settings of it, each `name=value`. */
+/** Runs Postgres on `dataDir` until the scope closes. `extra` are additional Postgres settings, each `name=value`. */
 export const start = Effect.fnUntraced(function*(
   dataDir: string,
   extra: ReadonlyArray<string> = []

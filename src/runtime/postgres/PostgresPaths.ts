@@ -1,6 +1,6 @@
 /**
- * Where the embedded Postgres lives and as whom it runs. Postgres refuses to run as root, so a root process runs it as
- * an unprivileged user; binaries and database then have to lie where that user can reach them.
+ * The directories and the system user of the embedded Postgres. Postgres refuses to run as root, so a root process runs it
+ * as an unprivileged user, who must be able to reach the binaries and the database.
  */
 import { createHash, randomBytes } from "node:crypto"
 import * as fs from "node:fs"
@@ -10,13 +10,13 @@ import * as DataDirectory from "../config/DataDirectory.ts"
 
 export interface PostgresPaths {
   readonly bin: string
-  /** The directory of the database; its log and password file lie beside it. */
+  /** The directory of the database; its log and password file are next to it. */
   readonly database: string
-  /** Who runs Postgres when this process may not. */
+  /** The user that runs Postgres when this process is root. */
   readonly user: { readonly uid: number; readonly gid: number } | undefined
 }
 
-/** Home of what a root process keeps for its unprivileged Postgres. */
+/** Directory of everything that a root process stores for its unprivileged Postgres. */
 const sharedRoot = "/var/lib/async-task-service"
 
 const unprivilegedUser = () => {
@@ -29,7 +29,7 @@ const unprivilegedUser = () => {
   return { uid: user.uid, gid: user.gid }
 }
 
-/** Whether users other than the owner may pass through every folder down to `target`. */
+/** Whether users other than the owner may traverse every folder down to `target`. */
 const isReachable = (target: string): boolean => {
   if (!fs.existsSync(target)) return isReachable(path.dirname(target))
   const mayPass = (fs.statSync(target).mode & 0o001) !== 0
@@ -49,7 +49,7 @@ const findNative = (): string => {
   }
 }
 
-/** A copy of the binaries that everyone can read; made once for each set of them. */
+/** Copies the binaries to where every user can read them, once per version. */
 const shareNative = (native: string): string => {
   const digest = createHash("sha256").update(fs.readFileSync(path.join(native, "bin", "postgres"))).digest("hex")
   const shared = path.join(sharedRoot, `postgres-${digest.slice(0, 12)}`)
@@ -62,14 +62,14 @@ const shareNative = (native: string): string => {
   return shared
 }
 
-/** The name by which a data directory's database goes outside of it; a new directory begins with a new database. */
+/** The name of a data directory's database outside of it. A new data directory gets a new name and so a new database. */
 const nameOf = (dataDir: string): string => {
   const file = path.join(dataDir, "database-name")
   if (!fs.existsSync(file)) fs.writeFileSync(file, randomBytes(8).toString("hex"), { mode: 0o600 })
   return fs.readFileSync(file, "utf8")
 }
 
-/** Made so that the unprivileged user may pass, whatever the umask. */
+/** Creates a directory that the unprivileged user may traverse, regardless of the umask. */
 const makePassable = (directory: string) => {
   fs.mkdirSync(directory, { recursive: true })
   fs.chmodSync(directory, 0o755)

@@ -1,7 +1,7 @@
 /**
- * Every metric, defined once; the README's table is generated from `definitions`. Names are OpenTelemetry's where it
- * has one. Labels have few values each: never an id. An update is one lookup and a few additions, cheap enough for hot
- * paths. Values that can be read on demand are observed when metrics are collected, and never updated.
+ * Every metric, defined once; the table in src/runtime/deployment/README.md is generated from `definitions`. Names are
+ * OpenTelemetry's where it has one. Labels have few values each: never an id. An update is one lookup and a few additions,
+ * cheap enough for hot paths. Values that can be read on demand are observed when metrics are collected, and never updated.
  */
 import { Clock, Context, Effect, type Exit, Metric, type Scope } from "effect"
 

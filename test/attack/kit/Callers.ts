@@ -1,11 +1,11 @@
-/** Many clients that call again as soon as they are answered, on connections that they keep. */
+/** Many clients that call again as soon as they have a response, on keep-alive connections. */
 import { Agent, request } from "node:http"
 
 export interface Call {
-  /** Milliseconds of `performance.now()` when it was sent. */
+  /** `performance.now()` when the request was sent. */
   readonly startedAt: number
   readonly duration: number
-  /** Zero when there was no answer. */
+  /** Zero without a response. */
   readonly status: number
 }
 
@@ -34,7 +34,7 @@ const call = (agent: Agent, url: string, token: string, { body, method, path }: 
   })
 }
 
-/** Starts `count` callers; `next` makes the request of a caller. `stop` ends with all their calls. */
+/** Starts `count` callers; `next` creates a caller's next request. `stop` returns all their calls. */
 export const startCallers = (
   url: string,
   count: number,

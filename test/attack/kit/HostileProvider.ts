@@ -1,4 +1,4 @@
-/** A model provider whose answers never end, as fast as its caller takes them; each call is bounded in bytes and time. */
+/** A model provider with endless responses, sent as fast as the caller reads; each call is bounded in bytes and time. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 
@@ -13,13 +13,13 @@ const call = (index: number, id: string, name: string, given: string) => ({
 interface Behaviour {
   readonly status?: number
   readonly head: string
-  /** The `n`th further piece. */
+  /** The `n`th piece after the head. */
   readonly piece: (n: number) => string
 }
 
 const filler = "x".repeat(32_000)
 
-/** By the model that is asked for. */
+/** Responses by the requested model. */
 const behaviours: Readonly<Record<string, Behaviour>> = {
   arguments: {
     head: event(call(0, "a", "weather", `{"city":"`)),
@@ -40,9 +40,9 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
 }
 
 export class HostileProvider {
-  /** Bytes that were taken from each model, and whether the caller has hung up. */
+  /** Bytes sent for each model, and whether the caller has closed the connection. */
   readonly sent = new Map<string, { bytes: number; isClosed: boolean }>()
-  /** What a model that behaves answers, by its name. */
+  /** Complete responses of well-behaved models, by name. */
   readonly once = new Map<string, string>()
   readonly #server = createServer((request, response) => void this.#answer(request, response))
 
@@ -90,9 +90,9 @@ export class HostileProvider {
 const endOf = (finish_reason: string) =>
   `data: ${JSON.stringify({ choices: [{ delta: {}, finish_reason }] })}\n\ndata: [DONE]\n\n`
 
-/** The events of an answer that calls a tool once and ends. */
+/** The events of a complete response that calls a tool once. */
 export const toolCall = (name: string, given: object) =>
   event(call(0, "call_1", name, JSON.stringify(given))) + endOf("tool_calls")
 
-/** The events of an answer in words. */
+/** The events of a complete response with text. */
 export const words = (text: string) => event({ content: text }) + endOf("stop")

@@ -1,16 +1,16 @@
-/** The service under attack: a process of its own whose memory, event loop and `/healthz` are observed from outside. */
+/** The service under attack: a separate process whose memory, event loop and `/healthz` are observed from outside. */
 import * as fs from "node:fs"
 import type { Readable } from "node:stream"
 import { startSystem, type System } from "../../kit/System.ts"
 
 export interface Observation {
-  /** MiB of resident memory when the observation began. */
+  /** MiB of resident memory at the start of the observation. */
   readonly baseMemory: number
-  /** MiB of resident memory at its highest. */
+  /** Peak MiB of resident memory. */
   readonly peakMemory: number
-  /** The longest stretch between two timers of the main thread, in milliseconds of its own CPU time. */
+  /** The longest interval between two timers of the main thread, in milliseconds of its CPU time. */
   readonly longestTurn: number
-  /** Milliseconds that `/healthz` took, ascending; a call that fails counts as 10,000. */
+  /** Response times of `/healthz` in milliseconds, ascending; a failed call counts as 10,000. */
   readonly health: ReadonlyArray<number>
 }
 
@@ -30,13 +30,13 @@ export const percentile = (sorted: ReadonlyArray<number>, share: number) =>
 
 export interface Victim extends System {
   readonly pid: number
-  /** MiB of resident memory now. */
+  /** Current MiB of resident memory. */
   readonly memory: () => number
-  /** Runs `attack` and reports what the service went through meanwhile. */
+  /** Runs `attack` and reports the service's memory, event loop and health meanwhile. */
   readonly observe: (attack: () => Promise<unknown>) => Promise<Observation>
 }
 
-/** Starts the service with a scripted core on a database of its own. `flags` are for Node, such as a smaller heap. */
+/** Starts the service with a scripted core on a new database. `flags` are for Node, such as a smaller heap. */
 export const startVictim = async (
   settings: Readonly<Record<string, string>> = {},
   flags: ReadonlyArray<string> = []
@@ -80,7 +80,7 @@ export const startVictim = async (
       over.abort()
       await sampling
     }
-    // One more answer: what blocked the loop until now has been written by then.
+    // After one more response, every long turn so far has been written.
     health.push(await askHealth())
     return {
       baseMemory,

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 import { text } from "node:stream/consumers"
 import type { Volley } from "./attacker.ts"
 
-/** Sends the volleys from a process of their own; the statuses of each. A request without an answer has status 0. */
+/** Sends the volleys from a separate process and returns the statuses of each. A request without a response has status 0. */
 export const attack = async (
   url: string,
   volleys: ReadonlyArray<Volley>

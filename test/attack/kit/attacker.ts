@@ -1,6 +1,6 @@
 /**
- * A process that sends what its standard input says, so that the cost of sending is not measured with what is attacked.
- * The input is one JSON array of volleys, which are sent one after the other; the output their statuses, in order.
+ * A separate process that sends the requests in its standard input, so that the cost of sending is not measured.
+ * The input is a JSON array of volleys, which are sent one after another. The output is their statuses, in order.
  */
 import * as http from "node:http"
 import { text } from "node:stream/consumers"
@@ -8,12 +8,12 @@ import { bodyOf, type Shape } from "./shapes.ts"
 
 export interface Volley {
   readonly path: string
-  /** One request is sent with each, all at once. */
+  /** One request is sent with each, concurrently. */
   readonly tokens: ReadonlyArray<string>
   readonly shape: Shape
-  /** What stands before and after the shape's value. */
+  /** The body before and after the shape's value. */
   readonly around: readonly [string, string]
-  /** Of a whole body, about. */
+  /** Approximate bytes of a whole body. */
   readonly bytes: number
 }
 
@@ -30,7 +30,7 @@ const post = (path: string, token: string, body: Buffer) =>
     const request = http.request(url + path, { method: "POST", agent: false, headers }, (response) => {
       response.resume().on("end", () => resolve(response.statusCode ?? 0)).on("error", () => resolve(0))
     })
-    // An answer may come before the body has been sent, and then the connection goes.
+    // The response may arrive before the whole body is sent, and then the connection closes.
     request.on("error", () => resolve(0))
     request.end(body)
   })

@@ -1,6 +1,6 @@
 /**
- * Loaded before the service (`node --import`): writes each long turn of the event loop to file descriptor 3, one line each:
- * wall-clock milliseconds, a space, and the main thread's CPU milliseconds. CPU time does not count what other processes take.
+ * Loaded before the service (`node --import`): writes one line per long turn of the event loop to file descriptor 3:
+ * wall-clock milliseconds, a space, and the main thread's CPU milliseconds, which exclude other processes.
  */
 import { writeSync } from "node:fs"
 

@@ -1,4 +1,4 @@
-/** An outage of the database as 300 readers and some creators meet it. The attack suite and `npm run bench:outage` run it. */
+/** A database outage under 300 readers and some creators. The attack suite and `npm run bench:outage` run it. */
 import { Proxy } from "../../chaos/Proxy.ts"
 import { ScriptedCore } from "../../kit/ScriptedCore.ts"
 import { mint, Service } from "../../kit/Service.ts"
@@ -12,9 +12,9 @@ export type Kind = typeof kinds[number]
 export interface Options {
   readonly readers: number
   readonly creators: number
-  /** Milliseconds that a caller waits between an answer and its next call. */
+  /** Milliseconds between a response and the caller's next call. */
   readonly pause: number
-  /** Milliseconds of each of the three phases. An immediate restart is away for as long as it takes. */
+  /** Milliseconds of each of the three phases. An immediate restart takes as long as it takes. */
   readonly before: number
   readonly outage: number
   readonly after: number
@@ -22,18 +22,18 @@ export interface Options {
 
 export interface Report {
   readonly kind: Kind
-  /** Milliseconds that `/healthz` took from the outage on: its 99th percentile and its slowest answer. */
+  /** Response times of `/healthz` in milliseconds from the start of the outage: 99th percentile and maximum. */
   readonly health: { readonly p99: number; readonly worst: number }
-  /** The slowest answer before the outage in milliseconds: how busy the machine is. */
+  /** Maximum response time before the outage in milliseconds, which shows how busy the machine is. */
   readonly slowestBefore: number
-  /** Calls that began while the database was away: their statuses, and the slowest in milliseconds. */
+  /** Calls that began during the outage: their statuses, and the maximum response time in milliseconds. */
   readonly away: { readonly statuses: Readonly<Record<number, number>>; readonly slowest: number }
-  /** Good answers a second before the outage, and from one second after its end on. */
+  /** Successful responses per second before the outage, and from one second after its end. */
   readonly before: number
   readonly after: number
-  /** Milliseconds from the database's return to the first good answer. */
+  /** Milliseconds from the end of the outage to the first successful response. */
   readonly firstAnswer: number
-  /** Bytes that the node logged meanwhile. */
+  /** Bytes of the node's log. */
   readonly logged: number
 }
 
@@ -41,7 +41,7 @@ const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(reso
 
 type Postgres = Awaited<ReturnType<typeof startPostgres>>
 
-/** Begins an outage; the function that it answers ends it. */
+/** Begins an outage; the returned function ends it. */
 const begin: Readonly<Record<Kind, (proxy: Proxy, postgres: Postgres) => Promise<() => unknown>>> = {
   refused: (proxy) => proxy.refuse(),
   "black hole": async (proxy) => proxy.swallow(),
@@ -74,7 +74,7 @@ export const measureOutage = async (kind: Kind, options: Options): Promise<Repor
     const { body } = await service.create(tokens[0]!, "1 + 1")
     const read = { method: "GET", path: `/api/tasks/${body.uuid}` }
     const readers = startCallers(service.url, options.readers, () => tokens[0]!, () => read, options.pause)
-    // Each has its five tasks soon; from then on it asks the database and is refused.
+    // Each soon has five active tasks; after that every create reads the database and is rejected.
     const creators = startCallers(
       service.url,
       options.creators,

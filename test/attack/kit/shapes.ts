@@ -1,4 +1,4 @@
-/** JSON that is expensive in one way each: a value of about so many bytes. */
+/** Generators of JSON values of about `bytes` bytes, each expensive in a different way. */
 
 const repeated = (unit: string, bytes: number) => unit.repeat(Math.max(1, Math.floor(bytes / unit.length)))
 
@@ -10,7 +10,7 @@ const numbered = (bytes: number, unit: (index: number) => string) => {
 
 const list = (items: string) => `[${items}]`
 
-/** Nesting that is allowed, as often as there is room for it. */
+/** Nesting of 40 levels, which is allowed. */
 const tower = `${"[".repeat(40)}${"]".repeat(40)}`
 
 export const shapes = {

@@ -1,26 +1,26 @@
-/** One request of a fuzz run as plain data, so that a failing one prints itself, and what CONTRACT 2 says its answer is. */
+/** One request of a fuzz run with its expected response, as plain data, so that a failing one can be printed. */
 import { Arbitrary, Schema } from "effect"
 
-/** The task that a request is about; its uuid and run id stand for `{uuid}` and `{run_id}` in path and body. */
+/** The task of a request; its uuid and run id replace `{uuid}` and `{run_id}` in path and body. */
 export type Target = "none" | "ended" | "processing" | "interrupted" | "fresh processing" | "fresh interrupted"
 
 export interface Attempt {
   readonly target: Target
-  /** Whose token goes with it, unless `headers` has one: a valid create takes a slot, so it comes from a new user. */
+  /** The user whose token is sent, unless `headers` has one. A valid create counts against the user's maximum, so it uses a new user. */
   readonly caller: "owner" | "newcomer" | "core"
   readonly method: string
   readonly path: string
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
   readonly body?: string | Uint8Array
-  /** Any of these statuses; a 422 blames `field` and nothing else, and a list has `total` tasks. */
+  /** One of these statuses; a 422 names only `field`, and a list has `total` tasks. */
   readonly expected: { readonly statuses: ReadonlyArray<number>; readonly field?: string; readonly total?: number }
 }
 
 export interface Rule {
-  /** What is asked, for the table of answers. */
+  /** The row in the table of responses. */
   readonly group: string
   readonly name: string
-  /** How often it is tried, where another rule is tried once. */
+  /** How often this rule is tried while a rule without weight is tried once. */
   readonly weight?: number
   readonly attempts: Arbitrary.Arbitrary<Attempt>
 }

@@ -1,4 +1,4 @@
-/** Each rule about a field, broken alone in an otherwise valid body, or kept at its very edge. */
+/** Bodies with exactly one invalid field, and valid bodies with one field at the edge of its bounds. */
 import { Arbitrary } from "effect"
 import { answered, type Attempt, blaming, integerUpTo, oneOf, type Rule } from "./Attempt.ts"
 import * as Fields from "./Fields.ts"
@@ -14,7 +14,7 @@ interface Door {
   readonly fields: ReadonlyArray<Field>
   readonly refused: Omit<Attempt, "body" | "expected">
   readonly taken: Omit<Attempt, "body">
-  /** Items stand at the places of those that are there, because each answers to something else. */
+  /** Items replace existing ones, because each result belongs to a certain tool call. */
   readonly keepsItems?: boolean
 }
 
@@ -68,8 +68,8 @@ const doors: ReadonlyArray<Door> = [
   }
 ]
 
-/** The body with the field's host in it, and where the field is then. */
-const settle = ({ host, path }: Field, body: Body, pick: number, keepsItems: boolean): readonly [unknown, Path] => {
+/** Puts the field's host into the body. Returns the body with the path of the field. */
+const placeHost = ({ host, path }: Field, body: Body, pick: number, keepsItems: boolean): readonly [unknown, Path] => {
   const names = path.split(".")
   const star = names.indexOf("*")
   if (star === -1) return [host ?? body, names]
@@ -95,7 +95,7 @@ const rulesOf = (door: Door) => (field: Field): ReadonlyArray<Rule> => {
     group: `${door.group}: ${isBroken ? "one field broken" : "valid to the edge"}`,
     name: `${path}: ${name}`,
     attempts: Arbitrary.all({ body: door.bodies, pick: integerUpTo(3) }).pipe(Arbitrary.map(({ body, pick }) => {
-      const [hosted, at] = settle(field, body, pick, door.keepsItems ?? false)
+      const [hosted, at] = placeHost(field, body, pick, door.keepsItems ?? false)
       const written = write(put(hosted, at, value(at)))
       return isBroken
         ? { ...door.refused, body: written, expected: blaming(blamed(at)) }
@@ -105,23 +105,23 @@ const rulesOf = (door: Door) => (field: Field): ReadonlyArray<Rule> => {
   const isRequired = need === "required"
   const absence = [
     rule("null", isRequired && field.kind !== Kinds.anyJson, () => null, dotted),
-    // Without an item there is a shorter list, which is no break.
+    // A list without the item is only shorter, and valid.
     ...(path.endsWith("*") ? [] : [rule("missing", isRequired, () => undefined, dotted)])
   ]
   return [
-    ...absence.filter(() => !isUntold(field)),
+    ...absence.filter(() => !isDiscriminator(field)),
     ...Object.entries(broken).map(([name, { at, blamed }]) => rule(name, true, at, blamed ?? dotted)),
     ...Object.entries(valid).filter(() => !isIdentity(field)).map(([name, { at }]) => rule(name, false, at, dotted))
   ]
 }
 
-/** What tells a form from another: without it the item is an incomplete one of another form. */
-const isUntold = ({ path }: Field) => /\.(messages|inputSchema|input_schema)$/.test(path)
+/** Fields that distinguish the forms of an item: without one the item is an incomplete item of another form. */
+const isDiscriminator = ({ path }: Field) => /\.(messages|inputSchema|input_schema)$/.test(path)
 
-/** Fields whose value names something: another valid one is not the task's, or not the answer that was asked for. */
+/** Fields that identify something: another valid value does not match the task or its tool call. */
 const isIdentity = ({ path }: Field) => ["task_id", "run_id", "results", "results.*.tool_call_id"].includes(path)
 
-const asTheyAre: ReadonlyArray<Rule> = doors.map(({ bodies, group, taken }) => ({
+const validBodies: ReadonlyArray<Rule> = doors.map(({ bodies, group, taken }) => ({
   group: `${group}: as the schema says`,
   name: "any valid body",
   weight: 25,
@@ -168,7 +168,7 @@ const others: ReadonlyArray<Rule> = [
 ]
 
 export const fieldRules: ReadonlyArray<Rule> = [
-  ...asTheyAre,
+  ...validBodies,
   ...others,
   ...doors.flatMap((door) => door.fields.flatMap(rulesOf(door)))
 ]

@@ -1,13 +1,13 @@
-/** Every field of every body with its kind, as CONTRACT 2 and 4 have them. */
+/** Every field of every request body and core event, with its kind. */
 import * as Limits from "../../../src/domain/Limits.ts"
 import * as Kinds from "./Kinds.ts"
 
 export interface Field {
-  /** `*` is an item of a list. */
+  /** `*` stands for an item of a list. */
   readonly path: string
   readonly kind: Kinds.Kind
   readonly need: "required" | "optional"
-  /** A valid thing that has the field: the item at `*`, or the whole body. */
+  /** A valid value that contains the field: the item at `*`, or the whole body. */
   readonly host?: object
 }
 

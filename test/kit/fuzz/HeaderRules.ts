@@ -1,9 +1,9 @@
-/** Headers that mean something, and tokens that mean nothing. */
+/** Headers that the service interprets, and invalid tokens. */
 import { Arbitrary, Schema } from "effect"
 import { answered, blaming, oneOf, type Rule } from "./Attempt.ts"
 import { each, get, post, small, task } from "./Requests.ts"
 
-/** Whatever fits into a header and comes through Node's client. */
+/** Any text that Node's client accepts in a header. */
 const headerText = Arbitrary.map(
   Arbitrary.schema(Schema.String),
   (text) => text.replaceAll(/[^\t\x20-\x7e\xa0-\xff]/gu, "").trim()

@@ -1,4 +1,4 @@
-/** JSON values that no literal can hold, and changes of one place that leave every other key alone, `__proto__` too. */
+/** JSON values that no JavaScript literal can express, and updates of one path that keep every other key, even `__proto__`. */
 
 export type Path = ReadonlyArray<string | number>
 
@@ -11,7 +11,7 @@ class Raw {
   }
 }
 
-/** JSON as it is written: numbers however large, names that come twice, nesting that no stack would bear. */
+/** Literal JSON text: huge numbers, duplicate names, nesting deeper than any stack. */
 export const raw = (text: string): unknown => new Raw(text)
 
 const isObject = (value: unknown): value is Container =>
@@ -25,7 +25,7 @@ export const write = (value: unknown): string => {
   return `{${fields.map(([key, item]) => `${JSON.stringify(key)}:${write(item)}`).join(",")}}`
 }
 
-/** The same with `value` at `path`, or with nothing there when it is undefined. */
+/** A copy with `value` at `path`, or without that path when `value` is undefined. */
 export const put = (whole: unknown, [key, ...rest]: Path, value: unknown): unknown => {
   if (key === undefined) return value
   if (typeof key === "number") {
@@ -37,7 +37,7 @@ export const put = (whole: unknown, [key, ...rest]: Path, value: unknown): unkno
   return { ...(isObject(whole) ? whole : {}), [key]: next }
 }
 
-/** Without what no request may hold, so that a generated value is a valid one. */
+/** Removes everything that no request may contain, so that a generated value is valid. */
 export const clean = (value: unknown): unknown => {
   if (typeof value === "string") return value.toWellFormed().replaceAll("\0", "0")
   if (Array.isArray(value)) return value.map(clean)
@@ -45,7 +45,7 @@ export const clean = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [clean(key), clean(item)]))
 }
 
-/** `depth` arrays in one another. */
+/** `depth` nested arrays. */
 export const nested = (depth: number): unknown => {
   let value: unknown = []
   for (let level = 1; level < depth; level++) value = [value]

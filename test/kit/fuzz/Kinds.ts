@@ -1,10 +1,10 @@
-/** What a field may hold, as CONTRACT 2 has it: for each kind, values that break one rule and values at its very edge. */
+/** Kinds of fields, each with values that break one rule and valid values at its bounds. */
 import * as Limits from "../../../src/domain/Limits.ts"
 import { dotted, nested, type Path, raw } from "./Json.ts"
 
 interface Value {
   readonly at: (path: Path) => unknown
-  /** Where the break is, when it is not the field itself. */
+  /** The path of the error, when it is not the field itself. */
   readonly blamed?: (path: Path) => string
 }
 
@@ -142,7 +142,7 @@ export const object = kind(notObject)
 
 const levelsBelow = (path: Path, levels: number) => nested(levels - path.length)
 
-/** Objects and arrays that the gateway passes on as they are. `wrap` puts them into what the field must be. */
+/** Objects and arrays that the gateway passes on unchanged. `wrap` puts them into a value that the field accepts. */
 const opaque = (wrap: (value: unknown) => unknown, inside: Path): Kind => {
   const within = (value: unknown): Value => ({ at: () => wrap({ x: [value] }) })
   const at = (...more: Path) => (path: Path) => dotted([...path, ...inside, ...more])
@@ -185,7 +185,7 @@ export const content = kind(
   opaque((value) => [{}, value], [1])
 )
 
-/** `item` is a valid one; `unlike` makes the nth of many that may stand side by side. */
+/** `item` is a valid item; `unlike` makes the nth of items that must differ. */
 export const list = (maximum: number, item: unknown, isEmptyValid: boolean, unlike?: (n: number) => unknown): Kind => {
   const items = (length: number) => Array.from({ length }, (_, n) => unlike?.(n) ?? item)
   return kind(
@@ -194,5 +194,5 @@ export const list = (maximum: number, item: unknown, isEmptyValid: boolean, unli
   )
 }
 
-/** An item of a list that has to be an object. */
+/** An item of a list of objects. */
 export const item = kind(notObject)

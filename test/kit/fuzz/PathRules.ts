@@ -1,4 +1,4 @@
-/** Paths that lead nowhere, and methods that a path does not take. */
+/** Paths that do not exist, and methods that a path does not allow. */
 import { answered, type Rule } from "./Attempt.ts"
 import { each, get, post, task } from "./Requests.ts"
 

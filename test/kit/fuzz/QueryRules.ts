@@ -1,4 +1,4 @@
-/** Queries in all forms that SPEC and CONTRACT 2 name, and in broken ones. */
+/** Queries in all accepted forms, and in invalid ones. */
 import { Arbitrary, Schema } from "effect"
 import * as Limits from "../../../src/domain/Limits.ts"
 import { TaskStatus } from "../../../src/domain/Task.ts"

@@ -1,4 +1,4 @@
-/** What rules about addresses are made of. */
+/** Requests and helpers that the rules share. */
 import { type Attempt, oneOf, type Rule } from "./Attempt.ts"
 
 export const get: Omit<Attempt, "path" | "expected"> = { target: "ended", caller: "owner", method: "GET" }

@@ -1,4 +1,4 @@
-/** One task from create to its end: whatever is opaque to the gateway arrives as it was sent. */
+/** One task from create to completion: everything opaque to the gateway arrives unchanged. */
 import type { Arbitrary } from "effect"
 import { assert } from "vitest"
 import { report } from "../ScriptedCore.ts"
@@ -9,7 +9,7 @@ import type { World } from "./World.ts"
 
 type Story = typeof stories extends Arbitrary.Arbitrary<infer A> ? A : never
 
-/** As JSON carries it: nothing that is undefined, and no sign before a zero. */
+/** The value after JSON encoding, which drops undefined fields and the sign of zero. */
 const sent = (value: unknown) => JSON.parse(write(value))
 
 export const tell = async (world: World, { calls, partialTurn, request, results, state, turn }: Story) => {

@@ -1,4 +1,4 @@
-/** Bodies that are not one JSON object, or are one in an odd way. */
+/** Bodies that are not one JSON object, and unusual spellings of one. */
 import { Arbitrary } from "effect"
 import { answered, type Attempt, blaming, oneOf, type Rule } from "./Attempt.ts"
 import { write } from "./Json.ts"

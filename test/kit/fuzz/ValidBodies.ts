@@ -1,4 +1,4 @@
-/** Bodies that every rule of CONTRACT 2 holds for, derived from the schemas that read them. */
+/** Valid bodies, derived from the schemas that decode them. */
 import { Arbitrary, Schema, Struct } from "effect"
 import { CoreEvent } from "../../../src/domain/CoreProtocol.ts"
 import { JsonObject } from "../../../src/domain/OpaqueJson.ts"
@@ -22,7 +22,7 @@ export const urls: ReadonlyArray<string> = [
   "https://bücher.example/ü?q=%20"
 ]
 
-/** The forms of a tool that CONTRACT 2 accepts beside its own. */
+/** The other accepted forms of a tool: nested function, MCP and Anthropic. */
 const toolForms: ReadonlyArray<(tool: Body) => Body> = [
   (tool) => tool,
   ({ type, ...rest }) => ({ type, function: rest }),
@@ -31,7 +31,7 @@ const toolForms: ReadonlyArray<(tool: Body) => Body> = [
   ({ name, parameters }) => ({ type: "custom", name, input_schema: parameters ?? {} })
 ]
 
-/** The fields that read the same on the wire as decoded; the others have forms of their own. */
+/** The fields whose JSON equals their decoded value; the others are generated separately. */
 const plainFields = derived(Schema.Struct(Struct.omit(CreateTaskBody.fields, ["turns", "callback_url"])))
 
 export const createBodies: Arbitrary.Arbitrary<Body> = Arbitrary.all({
@@ -50,7 +50,7 @@ export const createBodies: Arbitrary.Arbitrary<Body> = Arbitrary.all({
     : {})
 })))
 
-/** Any order, for each of these ids one result. */
+/** One result for each id, in any order. */
 export const resultsOf = (ids: ReadonlyArray<string>): Arbitrary.Arbitrary<ReadonlyArray<Body>> =>
   Arbitrary.all({
     results: Arbitrary.all(ids.map(() => derived(ToolResult))),
@@ -62,7 +62,7 @@ export const resultsOf = (ids: ReadonlyArray<string>): Arbitrary.Arbitrary<Reado
 
 const jsonObjects = derived(JsonObject)
 
-/** Tool calls with ids that differ. */
+/** Tool calls with distinct ids. */
 const toolCalls = Arbitrary.map(
   derived(Schema.NonEmptyArray(ToolCall)),
   (calls) => calls.map((call, index) => ({ ...call, id: `${call.id}${index}` }))
@@ -70,13 +70,13 @@ const toolCalls = Arbitrary.map(
 
 export const cancelBodies: Arbitrary.Arbitrary<Body> = derived(CancelBody)
 
-/** Events about the target's own run. */
+/** Events of the target's current run. */
 export const coreEvents: Arbitrary.Arbitrary<Body> = Arbitrary.map(
   derived(CoreEvent),
   (event) => ({ ...event, task_id: "{uuid}", run_id: "{run_id}" })
 )
 
-/** The opaque parts of a whole task: what the core gives and the client answers, to be handed on as it is. */
+/** The opaque parts of a whole task, sent by the core and the client, which the gateway passes on unchanged. */
 export const stories = Arbitrary.flatMap(toolCalls, (calls) =>
   Arbitrary.all({
     request: createBodies,

@@ -1,4 +1,4 @@
-/** A service with tasks in known states, to which attempts are sent; what is wrong with an answer is a text. */
+/** A service with tasks in known states, to which attempts are sent. A wrong response is reported as a text. */
 import { randomUUID } from "node:crypto"
 import * as http from "node:http"
 import { isDeepStrictEqual } from "node:util"
@@ -19,17 +19,17 @@ interface Place {
   readonly token: string
 }
 
-/** Where the tasks of the targets' owner stand. */
+/** The statuses of the owner's tasks. */
 export const ownersStatuses: ReadonlyArray<TaskStatus> = ["completed", "processing", "interrupted"]
 
 const toolCalls = ["c1", "c2", "c3"].map((id) => ({ id, name: "look", arguments: {} }))
 
-/** A schema's own name, which says nothing to a client. */
+/** A schema's internal name, which must not appear in messages for clients. */
 const schemaName = /\bExpected [A-Z]/
 
 const isMessage = (value: unknown) => typeof value === "string" && value !== "" && !schemaName.test(value)
 
-/** The fields that are blamed; undefined when the body is not an error as CONTRACT 2 has it. */
+/** The fields named by an error; undefined when the body is not a valid error. */
 const fieldsOf = (text: string): ReadonlyArray<string> | undefined => {
   try {
     const { errors = {}, message } = JSON.parse(text)
@@ -41,20 +41,20 @@ const fieldsOf = (text: string): ReadonlyArray<string> | undefined => {
   }
 }
 
-/** Answers of Node itself, before any of ours is asked. */
+/** Statuses of responses by Node itself, before our handlers run. */
 const isOfNode = (status: number) => status === 400 || status === 431
 
 const problemOf = (attempt: Attempt, { headers, status, text }: Reply): string | undefined => {
   const { field, statuses, total } = attempt.expected
-  const told = `${status} ${text.slice(0, 600)}`
-  if (!statuses.includes(status)) return `expected ${statuses.join(" or ")}, got ${told}`
+  const actual = `${status} ${text.slice(0, 600)}`
+  if (!statuses.includes(status)) return `expected ${statuses.join(" or ")}, got ${actual}`
   if (isOfNode(status)) return undefined
-  if (total !== undefined && JSON.parse(text).meta.total !== total) return `expected ${total} tasks, got ${told}`
-  if (headers["x-request-id"] === undefined) return `no X-Request-Id: ${told}`
+  if (total !== undefined && JSON.parse(text).meta.total !== total) return `expected ${total} tasks, got ${actual}`
+  if (headers["x-request-id"] === undefined) return `no X-Request-Id: ${actual}`
   if (status < 400 || attempt.method === "HEAD") return undefined
   const fields = fieldsOf(text)
-  if (fields === undefined) return `not an error as CONTRACT has it: ${told}`
-  if (field !== undefined && !isDeepStrictEqual(fields, [field])) return `expected only ${field} to be blamed: ${told}`
+  if (fields === undefined) return `not a valid error body: ${actual}`
+  if (field !== undefined && !isDeepStrictEqual(fields, [field])) return `expected an error of ${field} only: ${actual}`
   if (status === 401 && headers["www-authenticate"] !== "Bearer") return "no WWW-Authenticate"
   if (status === 405 && (headers.allow ?? "").split(", ").includes(attempt.method)) return `Allow: ${headers.allow}`
   if (status === 405 && !headers.allow) return "no Allow"
@@ -64,7 +64,7 @@ const problemOf = (attempt: Attempt, { headers, status, text }: Reply): string |
 export class World {
   readonly service: Service
   readonly core: ScriptedCore
-  /** Answers by group of rules and status. */
+  /** Counts of responses by group of rules and status. */
   readonly answers = new Map<string, Map<number, number>>()
   readonly #agent = new http.Agent({ keepAlive: true, maxSockets: 32 })
   readonly #places = new Map<Target, Place>()
@@ -91,7 +91,7 @@ export class World {
     await this.core.close()
   }
 
-  /** A task that was handed over, of a user of its own unless a token is given. */
+  /** Creates a task, by a new user unless a token is given, and waits until it is dispatched. */
   async begin(body: string | object, given?: string): Promise<Place> {
     const token = given ?? await mint(randomUUID())
     const created = await this.service.call("POST", "/api/tasks", token, body)
@@ -117,7 +117,7 @@ export class World {
     return this.#places.get(target) ?? this.#prepare(target)
   }
 
-  /** How many tasks the user has whose every create was refused, beside those of the targets. */
+  /** The number of tasks that the owner has besides the targets, although all other creates of the owner were rejected. */
   async tasksTakenByRefusedCreates(): Promise<number> {
     const { body } = await this.service.call("GET", "/api/tasks", await this.#owner)
     return body.meta.total - this.#places.size
@@ -162,10 +162,10 @@ export class World {
     })
   }
 
-  /** What is wrong with the answer, if anything is. */
+  /** Sends an attempt and returns the problem of its response, if any. */
   async try(group: string, attempt: Attempt): Promise<string | undefined> {
     const reply = await this.#send(attempt).catch((error: Error) => error)
-    if (reply instanceof Error) return `no answer: ${reply.message}`
+    if (reply instanceof Error) return `no response: ${reply.message}`
     const counts = this.answers.get(group) ?? new Map<number, number>()
     counts.set(reply.status, (counts.get(reply.status) ?? 0) + 1)
     this.answers.set(group, counts)

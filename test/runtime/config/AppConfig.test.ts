@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto"
 import * as AppConfig from "../../../src/runtime/config/AppConfig.ts"
 import { removeDirectory, temporaryDirectory } from "../../kit/directories.ts"
 
-it.effect("every wrong setting is named in one message, in plain words", () =>
+it.effect("reports every wrong setting in one message", () =>
   Effect.gen(function*() {
     const directory = temporaryDirectory()
     yield* Effect.addFinalizer(() => Effect.sync(() => removeDirectory(directory)))
@@ -33,7 +33,7 @@ describe("in production", () => {
   const base64 = (text: string) => Buffer.from(text).toString("base64")
   const counting = Buffer.from(Array.from({ length: 32 }, (_, index) => index)).toString("base64")
 
-  it.effect("secrets that are easy to guess are all named in one message, which shows none of them", () =>
+  it.effect("reports all secrets that are easy to guess in one message without showing them", () =>
     Effect.gen(function*() {
       const bad = {
         INTERNAL_TOKENS: `${good.INTERNAL_TOKENS},short-token`,
@@ -57,7 +57,7 @@ describe("in production", () => {
       assert.isFalse(isProduction)
     }))
 
-  it.effect("nothing random is refused, nor what a person made up with some care", () =>
+  it.effect("accepts random secrets and carefully chosen ones", () =>
     Effect.gen(function*() {
       const tokens = [
         () => randomBytes(32).toString("base64"),
@@ -79,7 +79,7 @@ describe("in production", () => {
       }
     }))
 
-  it.effect("every trivial key and token is refused", () =>
+  it.effect("rejects every trivial key and token", () =>
     Effect.gen(function*() {
       const keys = [
         Buffer.alloc(32).toString("base64"),
@@ -101,7 +101,7 @@ describe("in production", () => {
       }
     }))
 
-  it.effect("a weak key may still decrypt what it has encrypted", () =>
+  it.effect("accepts a weak key for decryption only", () =>
     Effect.gen(function*() {
       const ENCRYPTION_KEY = `${good.ENCRYPTION_KEY},${Buffer.alloc(32, 7).toString("base64")}`
       assert.lengthOf((yield* AppConfig.load({ ...good, ENCRYPTION_KEY })).encryptionKeys, 2)

@@ -14,7 +14,7 @@ const listen = async (maximum?: number) => {
 
 const portOf = (server: Server) => (server.address() as { readonly port: number }).port
 
-/** All that a peer sends until it ends; a reset is an error. */
+/** Reads everything that a peer sends until it closes; a reset is an error. */
 const answerOf = async (socket: Socket) => {
   let text = ""
   for await (const chunk of socket) text += chunk
@@ -23,8 +23,8 @@ const answerOf = async (socket: Socket) => {
 
 const request = "POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 0\r\n\r\n"
 
-describe("a stop", () => {
-  it("answers the first request of a connection that was open before", async () => {
+describe("a shutdown", () => {
+  it("answers the first request of a connection that was opened before it", async () => {
     const server = await listen()
     const socket = connect(portOf(server), "127.0.0.1")
     await once(server, "connection")
@@ -37,7 +37,7 @@ describe("a stop", () => {
     await closed
   })
 
-  it("answers those that wait to be taken", async () => {
+  it("answers connections that wait in the accept queue", async () => {
     const server = await listen()
     const port = portOf(server)
     const sockets = Array.from({ length: 20 }, () => connect(port, "127.0.0.1").setNoDelay())
@@ -59,8 +59,8 @@ describe("a stop", () => {
   })
 })
 
-describe("a connection too many", () => {
-  it("takes the place of the oldest that has no request, and of none that has", async () => {
+describe("a connection above the maximum", () => {
+  it("replaces the oldest connection without a request, and never one with a request", async () => {
     const server = await listen(3)
     const open = async (text: string) => {
       const socket = connect(portOf(server), "127.0.0.1")

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Schema } from "effect"
 import * as AdmissionGate from "../../../src/runtime/postgres/AdmissionGate.ts"
 
-/** A statement that a test ends. */
+/** A statement that ends when the test ends it. */
 const makeStatement = () => {
   const end = Deferred.makeUnsafe<void>()
   let hasBegun = false
@@ -16,7 +16,7 @@ const makeStatement = () => {
 const fork = Effect.forkChild({ startImmediately: true })
 
 describe("AdmissionGate", () => {
-  it.effect("admits as many as there are permits, and the others in the order of their arrival", () =>
+  it.effect("admits as many statements as it has permits, and the others in order of arrival", () =>
     Effect.gen(function*() {
       const gate = yield* AdmissionGate.make(2)
       const statements = Array.from({ length: 4 }, makeStatement)
@@ -33,7 +33,7 @@ describe("AdmissionGate", () => {
       assert.deepStrictEqual(begun(), [true, true, true, true])
     }).pipe(Effect.scoped))
 
-  it.effect("a closed gate fails those who wait and refuses others; those inside go on", () =>
+  it.effect("when closed, fails waiting statements, refuses new ones and lets admitted ones finish", () =>
     Effect.gen(function*() {
       const gate = yield* AdmissionGate.make(1)
       const inside = makeStatement()
@@ -73,7 +73,7 @@ describe("AdmissionGate", () => {
         }
         assert.isAtMost(most, permits)
         assert.strictEqual(inside, 0)
-        // All permits are back: as many statements as before run side by side.
+        // All permits are back: as many statements as before run concurrently.
         const last = Array.from({ length: permits }, makeStatement)
         yield* Effect.forEach(last, ({ run }) => fork(gate.admit(run)))
         assert.isTrue(last.every(({ hasBegun }) => hasBegun()))

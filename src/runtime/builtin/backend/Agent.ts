@@ -1,6 +1,6 @@
 /**
- * One turn of a model: rounds of calling it and answering its tools, until it has no more calls of our own. Calls of the
- * client's tools end the turn; a call with wrong arguments is answered to the model and reaches nobody else.
+ * One turn of a model: rounds of calling the model and running its tool calls, until it makes none. Calls of client tools end
+ * the turn. A call with invalid arguments gets an error result for the model and never reaches the client.
  */
 import { Array as Arr, Effect, Predicate, Schedule, Schema, Stream } from "effect"
 import { type AiError, type LanguageModel, type Response, Tool, Toolkit } from "effect/ai"
@@ -13,23 +13,23 @@ import type { Message, Turn } from "./Conversation.ts"
 import { retry, tooLong } from "./OpenAiModel.ts"
 import { problemsOf } from "./ToolArguments.ts"
 
-/** What a call is answered: to the model, and to the client beside the model's words. */
+/** The result of a tool call: `content` is for the model, `output` is added to the turn's output. */
 export interface ToolAnswer {
   readonly content: string | ReadonlyArray<JsonObject>
   readonly isError?: true
   readonly output?: JsonObject
 }
 
-/** Any failure of which the model is told the message. */
-type Told = { readonly message: string }
+/** Any failure whose message is returned to the model. */
+type WithMessage = { readonly message: string }
 
-/** A tool could not do as it was asked. */
+/** A tool call failed. */
 export class ToolFailed extends Schema.TaggedError<ToolFailed>()("ToolFailed", { message: Schema.String }) {}
 
-/** A tool that is run here and not by the client. */
+/** A tool that the backend runs, not the client. */
 export interface OwnTool {
   readonly tool: Tool.Any
-  readonly run: (parameters: JsonObject) => Effect.Effect<ToolAnswer, Told>
+  readonly run: (parameters: JsonObject) => Effect.Effect<ToolAnswer, WithMessage>
 }
 
 export interface Agent {
@@ -42,22 +42,22 @@ export interface Agent {
   readonly loadImage: Conversation.LoadImage
 }
 
-/** The turn was given up; the message is safe to show. */
+/** The turn failed; the message is safe to show to the client. */
 class TurnFailed extends Schema.TaggedError<TurnFailed>()("TurnFailed", { message: Schema.String }) {}
 
-/** Characters of one answer of the model. */
+/** Maximum characters of one response of the model. */
 const maxCharacters = 1_000_000
 
-/** Characters that a turn may add to its conversation: what the model says, its tool calls and their answers. */
+/** Maximum characters that a turn adds to its conversation: text of the model, tool calls and their results. */
 const maxAddedCharacters = 8_000_000
 
-/** Messages and tool calls of a conversation; each costs time in every round. */
+/** Maximum messages and tool calls of a conversation; each takes time in every round. */
 const maxMessages = 10_000
 
-/** Characters of a turn that one second of progress may repeat: a larger turn is reported less often. */
+/** Maximum characters of progress per second. Each report repeats the turn, so a larger turn is reported less often. */
 const progressCharacters = 1024 * 1024
 
-/** Own tools of one round that run at once. */
+/** Backend tools of one round that run concurrently. */
 const toolConcurrency = 4
 
 type Failure = AiError.AiError | TurnFailed | Schema.SchemaError
@@ -69,7 +69,7 @@ const reasons: { readonly [Tag in AiError.AiErrorReason["_tag"]]?: Reason } = {
   InvalidRequestError: { message: "The model does not accept this conversation" }
 }
 
-/** What a client may read of a failure; a provider's own words stay in the log. */
+/** The part of a failure that clients may see; the provider's messages appear only in the log. */
 const reasonOf = (error: Failure): Reason => {
   if (error._tag === "TurnFailed") return { message: error.message }
   if (error._tag !== "AiError") return {}
@@ -89,7 +89,7 @@ const toTool = ({ description, name, parameters, strict }: ClientTool): Tool.Any
   return strict === true ? tool.annotate(Tool.Strict, true) : tool
 }
 
-/** Holds arguments that are no JSON object, so that the model sees what it sent. */
+/** Key for arguments that are not a JSON object, so that the model sees what it sent. */
 const unreadable = "unreadable_arguments"
 
 const toCall = (id: string, name: string, params: unknown): ToolCall => ({
@@ -98,10 +98,10 @@ const toCall = (id: string, name: string, params: unknown): ToolCall => ({
   arguments: Predicate.isObject(params) ? params as JsonObject : { [unreadable]: String(params) }
 })
 
-/** The toolkit only tells the model what there is: no handler of it is run, so none is required. */
+/** The toolkit only describes the tools to the model; its handlers never run, so none are required. */
 type Parts = Stream.Stream<Response.StreamPart<Record<string, Tool.Any>, "deferred">, Failure>
 
-/** The lines of one turn, from where the conversation stands; `before` is the turn of an earlier leg. */
+/** The lines of one turn that continues `conversation`; `before` is the turn of the previous run, after tool results. */
 export const run = (
   agent: Agent,
   request: CreateTurn,
@@ -116,15 +116,15 @@ export const run = (
   let messages = conversation
   let images = before?.output.filter(({ type }) => type === "image") ?? []
   let usage = before?.metadata.usage ?? { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
-  let said = ""
-  let isSaying = false
+  let text = ""
+  let isStreaming = false
   let finish = "in_progress"
   const startSize = JSON.stringify(conversation).length
   let added = 0
 
   const turn = (): Turn => ({
-    output: [...(said === "" ? [] : [{ type: "text", text: said }]), ...images],
-    messages: isSaying && said !== "" ? [...messages, { role: "assistant", content: said }] : messages,
+    output: [...(text === "" ? [] : [{ type: "text", text }]), ...images],
+    messages: isStreaming && text !== "" ? [...messages, { role: "assistant", content: text }] : messages,
     metadata: { model: agent.modelName, finish_reason: finish, usage }
   })
 
@@ -138,11 +138,11 @@ export const run = (
     return reason.replaceAll("-", "_")
   }
 
-  /** Calls the model once. What it said before it failed is taken back, and said again by the next try. */
+  /** Calls the model once. A retry discards the text of the failed attempt. */
   const callModel = Effect.fnUntraced(
     function*() {
-      said = ""
-      isSaying = true
+      text = ""
+      isStreaming = true
       let reason = "unknown"
       const calls: Array<ToolCall> = []
       const parts = agent.model.streamText({
@@ -154,18 +154,18 @@ export const run = (
       yield* Stream.runForEachArray(parts, (some) =>
         Effect.suspend(() => {
           for (const part of some) {
-            if (part.type === "text-delta") said += part.delta
+            if (part.type === "text-delta") text += part.delta
             if (part.type === "tool-call") calls.push(toCall(part.id, part.name, part.params))
             if (part.type === "finish") reason = add(part)
           }
-          return said.length > maxCharacters ? new TurnFailed({ message: tooLong }) : Effect.void
+          return text.length > maxCharacters ? new TurnFailed({ message: tooLong }) : Effect.void
         }))
       return { calls, reason }
     },
     retry
   )
 
-  /** What a call is answered at once; undefined when the client has to. */
+  /** Runs a tool call or reports its error; undefined for a valid call of a client tool. */
   const answer = Effect.fnUntraced(
     function*(call: ToolCall) {
       if (unreadable in call.arguments) {
@@ -173,7 +173,7 @@ export const run = (
       }
       const schema = schemas.get(call.name)
       if (schema !== undefined) {
-        // Checks of many calls are one turn of the event loop each.
+        // Each check runs in its own turn of the event loop, so that many calls do not block it.
         yield* Effect.yieldNow
         const problems = problemsOf(schema, call.arguments)
         return problems.length === 0 ? undefined : yield* new ToolFailed({ message: problems.join("\n") })
@@ -192,8 +192,8 @@ export const run = (
       return yield* new TurnFailed({ message: "The conversation has too many messages" })
     }
     const { calls, reason } = yield* callModel()
-    const reply = { role: "assistant", content: said } as const
-    isSaying = false
+    const reply = { role: "assistant", content: text } as const
+    isStreaming = false
     if (calls.length === 0) {
       messages = [...messages, reply]
       finish = reason
@@ -205,17 +205,17 @@ export const run = (
     const answered = Arr.zip(calls, answers).flatMap(([{ id }, given]) => given === undefined ? [] : [{ id, ...given }])
     messages = [...messages, ...answered.map(({ content, id, isError }) => Conversation.answerTo(id, content, isError))]
     images = [...images, ...answered.map(({ output }) => output).filter(Predicate.isNotUndefined)]
-    added += JSON.stringify([said, calls, answers]).length
+    added += JSON.stringify([text, calls, answers]).length
     if (added > maxAddedCharacters) return yield* new TurnFailed({ message: tooLong })
     if (!Arr.isArrayNonEmpty(pending)) return yield* rounds()
     finish = "tool_calls"
     return { type: "tool_calls", tool_calls: pending, turn: turn() }
   })
 
-  /** The turn so far, whenever it has grown: once a second at most, and at most `progressCharacters` a second. */
+  /** Reports the partial turn when it has grown, at most once a second and at most `progressCharacters` a second. */
   const progress = Stream.fromSchedule(Schedule.spaced("1 second")).pipe(
-    Stream.filter((second) => second % Math.ceil((1 + startSize + added + said.length) / progressCharacters) === 0),
-    Stream.map(() => `${messages.length} ${said.length}`),
+    Stream.filter((second) => second % Math.ceil((1 + startSize + added + text.length) / progressCharacters) === 0),
+    Stream.map(() => `${messages.length} ${text.length}`),
     Stream.changes,
     Stream.filter((seen) => seen !== `${conversation.length} 0`),
     Stream.map((): TurnLine => ({ type: "progress", turn: turn() }))

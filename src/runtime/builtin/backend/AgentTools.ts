@@ -1,4 +1,4 @@
-/** The tools that the built-in backend runs for a model: reading the files of a conversation, and drawing. */
+/** The tools that the built-in backend runs for a model: reading attached files, and generating images. */
 import { Effect, Schema, Stream } from "effect"
 import { Tool } from "effect/ai"
 import { HttpClient } from "effect/http"
@@ -11,10 +11,10 @@ import type { FileStorage, FoundFile } from "./FileStorage.ts"
 import * as OpenAiMedia from "./OpenAiMedia.ts"
 import type { Endpoint } from "./OpenAiModel.ts"
 
-/** Characters of one reading. */
-const charactersAtOnce = 40_000
+/** Characters of a file that one call returns. */
+const charactersPerRead = 40_000
 
-/** Bytes of an image that a model is shown. */
+/** Maximum bytes of an image that is sent to a model. */
 const maxImageBytes = 10 * 1024 * 1024
 
 const imageTypes: Readonly<Record<string, string>> = {
@@ -27,12 +27,12 @@ const imageTypes: Readonly<Record<string, string>> = {
 const ReadFile = Schema.Struct({
   file_id: Schema.String.annotate({ description: "The file_id of an attached file." }),
   offset: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))).annotate({
-    description: "The character to go on from, when an earlier reading ended before the file did."
+    description: "The character at which to continue, when an earlier call did not return the whole file."
   })
 })
 
 const GenerateImage = Schema.Struct({
-  prompt: Schema.NonEmptyString.annotate({ description: "What the image is to show, in full." })
+  prompt: Schema.NonEmptyString.annotate({ description: "A complete description of the image." })
 })
 
 const own = <S extends Schema.Codec<any, any>>(
@@ -45,7 +45,7 @@ const own = <S extends Schema.Codec<any, any>>(
   run: (given) => Effect.flatMap(Schema.decodeEffect(parameters)(given), run)
 })
 
-/** The media type of a file that can be shown to a model as an image. */
+/** The media type of an image that can be sent to a model; undefined for other files. */
 const imageTypeOf = ({ format = "" }: FoundFile) => imageTypes[format]
 
 export const readFile = (storage: FileStorage, reader: FileReader, user: string): OwnTool =>
@@ -58,9 +58,9 @@ export const readFile = (storage: FileStorage, reader: FileReader, user: string)
       const { name, size } = file
       const mime_type = imageTypeOf(file)
       if (mime_type === undefined) {
-        const { text, total } = yield* reader.read(file, offset, charactersAtOnce, user)
+        const { text, total } = yield* reader.read(file, offset, charactersPerRead, user)
         const end = offset + text.length
-        const more = end < total ? `\n\n[${end} of ${total} characters; go on with offset ${end}]` : ""
+        const more = end < total ? `\n\n[${end} of ${total} characters; continue with offset ${end}]` : ""
         return { content: text + more }
       }
       if (size > maxImageBytes) {
@@ -79,11 +79,11 @@ export const loadImage = (storage: FileStorage): LoadImage =>
     return { type: "file" as const, mediaType, data: Buffer.from(yield* storage.read(file)).toString("base64") }
   }, Effect.orElseSucceed(() => undefined))
 
-/** Stores an image that was made here for a user; it belongs into a turn's `output` as it is. */
+/** Stores a generated image for a user. Returns an item for the turn's `output`. */
 export const keepImage = Effect.fnUntraced(
   function*(storage: FileStorage, user: string, name: string, bytes: Uint8Array) {
     const format = imageFormatOf(bytes)
-    if (format === undefined) return yield* new ToolFailed({ message: "What was made is not an image." })
+    if (format === undefined) return yield* new ToolFailed({ message: "The result is not an image." })
     const file = yield* storage.store(user, `${name}.${format}`, imageTypes[format] ?? "", Stream.make(bytes))
     const item: JsonObject = { type: "image", file }
     return item
@@ -98,13 +98,13 @@ export const generateImage = (
 ): OwnTool =>
   own(
     "generate_image",
-    "Draws an image, which the user then sees beside your answer.",
+    "Generates an image. The user sees it next to your answer.",
     GenerateImage,
     ({ prompt }) =>
       OpenAiMedia.generateImage(endpoint, prompt).pipe(
         Effect.provideService(HttpClient.HttpClient, http),
         Effect.flatMap((bytes) => keepImage(storage, user, "image", bytes)),
-        Effect.tapError((error) => Effect.logWarning("an image was not made", error)),
+        Effect.tapError((error) => Effect.logWarning("generating an image failed", error)),
         Effect.map((output) => ({ content: "The image was made and is shown to the user.", output })),
         Effect.mapError((error) =>
           new ToolFailed({ message: error._tag === "StorageFull" ? error.message : "The image could not be made." })

@@ -1,6 +1,6 @@
 /**
- * The assistants there are: one file (YAML, of which JSON is a part), read again when it has changed. A change that cannot
- * be used is told in the log, by line, and the assistants stay as they were.
+ * The assistants of one YAML or JSON file, which is reloaded when it changes. If the new content is invalid, the errors are
+ * logged with their line numbers and the previous assistants stay in use.
  */
 import { Effect, FileSystem, Predicate, Redacted, Ref, Result, Schema, SchemaIssue, UndefinedOr } from "effect"
 import { LineCounter, parseDocument } from "yaml"
@@ -9,14 +9,14 @@ import type { Endpoint } from "./OpenAiModel.ts"
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The file cannot be used; the message names every place in it that is wrong. */
+/** The file is invalid; the message lists every error with its line. */
 export class InvalidAssistants extends Schema.TaggedError<InvalidAssistants>()("InvalidAssistants", {
   message: Schema.String
 }) {}
 
 const defaultRounds = 24
 
-/** The configuration of that id, or without a word the default (SPEC "POST /api/tasks"). */
+/** The configuration with that id. A missing or unknown id silently selects the first one, which is the default. */
 export const pick = (all: ReadonlyMap<number, Endpoint>, id: number | undefined): Endpoint | undefined =>
   (id === undefined ? undefined : all.get(id)) ?? all.values().next().value
 
@@ -38,14 +38,14 @@ const isUniqueById = Schema.makeFilter((items: ReadonlyArray<{ readonly id: numb
   )
 )
 
-/** The whole file. */
+/** The schema of the whole file. */
 const definitionsFor = (environment: Environment) => {
   const isSet = Schema.makeFilter((name: string) => environment[name] !== undefined || `${name} is not set`)
   const Configuration = Schema.Struct({
     id: Id,
     base_url: Url,
     model: Schema.NonEmptyString,
-    /** The environment variable that holds the key: the file holds no secret. */
+    /** The environment variable that contains the key, so that the file contains no secret. */
     api_key_env: Schema.optionalKey(Schema.NonEmptyString.check(isSet)),
     parameters: Schema.optionalKey(JsonObject)
   })
@@ -84,7 +84,7 @@ export type Assistants = ReadonlyMap<number, Assistant>
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Reads the text of a file; `name` is how its errors call it. */
+/** Parses the text of a file; `name` is the file's name in error messages. */
 export const parse = (
   text: string,
   name: string,
@@ -125,7 +125,7 @@ export const parse = (
   )
 }
 
-/** What there is without a file: one assistant, when there is a model for it. */
+/** The assistants without a file: one if a model is configured, otherwise none. */
 export const general = (id: number, endpoint: Endpoint | undefined): Assistants =>
   new Map(
     endpoint === undefined ? [] : [[id, {
@@ -139,7 +139,7 @@ export const general = (id: number, endpoint: Endpoint | undefined): Assistants 
     }]]
   )
 
-/** The assistants of a file, as it is whenever they are asked for. */
+/** The assistants of a file. `current` reloads the file if it has changed. */
 export const fromFile = Effect.fnUntraced(function*(path: string, environment: Environment) {
   const files = yield* FileSystem.FileSystem
   const stampOf = Effect.map(files.stat(path), ({ ino, mtime, size }) => [mtime, size, ino].map(String).join())
@@ -158,7 +158,7 @@ export const fromFile = Effect.fnUntraced(function*(path: string, environment: E
   })
   const current = reload.pipe(
     Effect.catch(({ message }) =>
-      Effect.logError("the assistants stay as they were: the file cannot be used", message)
+      Effect.logError("the assistants file is invalid, the previous assistants stay in use", message)
     ),
     Effect.andThen(Effect.map(Ref.get(known), ({ assistants }) => assistants))
   )

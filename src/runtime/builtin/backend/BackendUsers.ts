@@ -1,4 +1,4 @@
-/** Who a token belongs to, as the built-in backend sees it: quotas and fairness are by user. */
+/** Finds the user of a token for the built-in backend, which has quotas and fairness per user. */
 import { Effect, Redacted } from "effect"
 import * as jose from "jose"
 import type { TokenVerifier } from "../../../services/tokens/TokenVerifier.ts"
@@ -6,7 +6,7 @@ import type { TokenVerifier } from "../../../services/tokens/TokenVerifier.ts"
 /** Finds the `sub` of a token; undefined when the token is not accepted. */
 export type FindUser = (token: string) => Effect.Effect<string | undefined>
 
-/** For calls of this process alone, whose tokens the service has verified. */
+/** Does not verify tokens: only for calls within this process, whose tokens the service has verified. */
 export const trusted: FindUser = (token) =>
   Effect.sync(() => {
     try {
@@ -16,7 +16,7 @@ export const trusted: FindUser = (token) =>
     }
   })
 
-/** For a backend on a port of its own: the service's rules apply there too, except that it knows no revocations. */
+/** Verifies tokens by the service's rules, but does not check revocations: for a backend that is served alone. */
 export const verified = (verifier: TokenVerifier["Service"]): FindUser => (token) =>
   verifier.verify(Redacted.make(token)).pipe(
     Effect.map(({ principal }) => principal.sub),

@@ -1,6 +1,6 @@
 /**
- * The built-in assistant backend: another system played by us, known only by the wire of CONTRACT 5. A chat's id carries its
- * assistant and configurations, so chats outlive a restart; files and interrupted turns are kept in a folder.
+ * The built-in assistant backend, a separate system that is used only over the protocol in domain/AssistantProtocol.ts. A
+ * chat's id contains its assistant and configurations, so chats survive a restart; files and interrupted turns are on disk.
  */
 import { Effect, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -27,22 +27,22 @@ export interface BackendOptions {
   readonly reader: FileReader
   readonly chats: Chats
   readonly assistants: Effect.Effect<Assistants.Assistants>
-  /** Whether the demo assistants answer to their ids. */
+  /** Whether the demo assistants are available. */
   readonly hasDemo: boolean
   readonly transcription: OpenAiModel.Endpoint | undefined
   readonly findUser: FindUser
 }
 
-/** What the transcription wire takes at most. */
+/** Maximum bytes that the transcription endpoint accepts. */
 const maxVoiceBytes = 25 * 1024 * 1024
 
-/** `assistant.model.generator-uuid`, where 0 stands for none that was asked for. */
+/** `assistant.model.generator-uuid`; 0 means that the request named none. */
 const chatPattern = /^(\d+)\.(\d+)\.(\d+)-[0-9a-f-]{36}$/
 
 const paymentRequired = answer(402, { message: "Payment required." })
 const noSuchAssistant = answer(404, { message: "No such assistant." })
 
-/** The private half of the wire, which the gateway and the core call. */
+/** The routes that the gateway and the core call. */
 export const layer = (options: BackendOptions) =>
   HttpRouter.use((router) =>
     Effect.gen(function*() {
@@ -83,7 +83,7 @@ export const layer = (options: BackendOptions) =>
         return agent
       }, Effect.provideService(HttpClient.HttpClient, http))
 
-      /** The lines of a turn; undefined when there is no such chat, or results come for calls that it did not make. */
+      /** The lines of a turn; undefined when the chat does not exist, or the results are for calls that it did not make. */
       const linesOf = Effect.fnUntraced(function*(
         user: string,
         chatId: string,
@@ -133,7 +133,7 @@ export const layer = (options: BackendOptions) =>
           FileMissing: ({ message }) => Effect.succeed(answer(404, { message })),
           AiError: (error) =>
             Effect.as(
-              Effect.logWarning("a recording was not transcribed", error),
+              Effect.logWarning("transcribing a recording failed", error),
               error.reason._tag === "QuotaExhaustedError" ? paymentRequired : answer(502, { message: "No transcript." })
             )
         })

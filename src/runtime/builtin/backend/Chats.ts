@@ -1,6 +1,6 @@
 /**
- * What an interrupted turn goes on from: one file a chat, kept for longer than any task may last. Of one user only the newest
- * are kept, for a canceled task leaves its chat behind.
+ * Interrupted turns, one file per chat, kept for longer than any task may last. Only each user's newest chats are kept,
+ * because canceled tasks do not delete their chats.
  */
 import { Clock, Duration, Effect, FileSystem, Option, Path, Schedule } from "effect"
 import * as Limits from "../../../domain/Limits.ts"
@@ -12,14 +12,14 @@ export type Chats = Effect.Success<ReturnType<typeof make>>
 
 export interface ChatsOptions {
   readonly root: string
-  /** Chats of one user; no user has more tasks that wait for tool results. */
+  /** Maximum chats of one user, at least the maximum of active tasks. */
   readonly maxChats: number
   readonly quota: StorageQuota
 }
 
-const keptFor = Duration.sum(Duration.seconds(Limits.maxExecutionTime), Duration.hours(1))
+const retention = Duration.sum(Duration.seconds(Limits.maxExecutionTime), Duration.hours(1))
 
-/** Users whose chats are counted, the latest ones. A forgotten user's chats end by their age. */
+/** Most recent users whose chats are counted. Chats of other users are deleted by age only. */
 const maxUsers = 10_000
 
 export const make = Effect.fnUntraced(function*({ maxChats, quota, root }: ChatsOptions) {
@@ -31,7 +31,7 @@ export const make = Effect.fnUntraced(function*({ maxChats, quota, root }: Chats
   const chatsOf = new Map<string, ReadonlyArray<string>>()
 
   const removeOld = Effect.gen(function*() {
-    const oldest = (yield* Clock.currentTimeMillis) - Duration.toMillis(keptFor)
+    const oldest = (yield* Clock.currentTimeMillis) - Duration.toMillis(retention)
     yield* Effect.forEach(yield* files.readDirectory(root), (name) =>
       files.stat(paths.join(root, name)).pipe(
         Effect.filterOrFail(({ mtime }) => Option.exists(mtime, (date) => date.getTime() < oldest)),
@@ -41,7 +41,7 @@ export const make = Effect.fnUntraced(function*({ maxChats, quota, root }: Chats
   })
   yield* removeOld.pipe(Effect.ignore, Effect.repeat(Schedule.spaced("1 hour")), Effect.forkScoped)
 
-  /** Counts a chat, and returns the user's chats that are too many. */
+  /** Adds a chat, and returns the user's oldest chats that exceed the maximum. */
   const addChat = (user: string, chatId: string): ReadonlyArray<string> => {
     const chats = [...(chatsOf.get(user) ?? []).filter((id) => id !== chatId), chatId]
     chatsOf.delete(user)
@@ -51,7 +51,7 @@ export const make = Effect.fnUntraced(function*({ maxChats, quota, root }: Chats
   }
 
   return {
-    /** Whole or not at all: a reader never meets half a file. */
+    /** Saves a turn atomically, so that a reader never sees a partial file. */
     save: Effect.fnUntraced(function*(user: string, chatId: string, turn: Turn) {
       yield* quota.checkDisk
       const draft = `${fileOf(chatId)}.new`

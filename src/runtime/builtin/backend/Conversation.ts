@@ -1,6 +1,6 @@
 /**
- * What was said so far, in the form of a turn's `messages`: what is stored, what the client gets, and what is turned into
- * a prompt are the same. Files stay references until the model is called.
+ * A conversation in the form of a turn's `messages`, which is stored, returned to the client and converted to a prompt. Files
+ * stay references until the model is called.
  */
 import { Effect, Predicate, Schema } from "effect"
 import type { Prompt } from "effect/ai"
@@ -8,7 +8,7 @@ import type { CreateTurn } from "../../../domain/AssistantProtocol.ts"
 import type { JsonObject } from "../../../domain/OpaqueJson.ts"
 import { ToolCall, type ToolResult } from "../../../domain/ToolCall.ts"
 
-/** A message as it may come from a client: of anything else in it nothing is expected. */
+/** The fields of a client's message that the backend reads; it may contain others. */
 const Message = Schema.Struct({
   role: Schema.Literals(["system", "user", "assistant", "tool"]),
   content: Schema.optionalKey(Schema.Json),
@@ -28,7 +28,7 @@ export type Turn = {
   }
 }
 
-/** The bytes of an image that a message refers to; undefined when there are none to be had. */
+/** Loads an image that a message refers to; undefined when it is not available. */
 export type LoadImage = (file: JsonObject) => Effect.Effect<Prompt.FilePartEncoded | undefined>
 
 const isMessage = Schema.is(Message)
@@ -38,7 +38,7 @@ export const start = ({ input, turns }: CreateTurn): ReadonlyArray<Message> => [
   { role: "user", content: input }
 ]
 
-/** The message that answers a call. */
+/** The message with the result of a tool call. */
 export const answerTo = (tool_call_id: string, content: Schema.Json, isError: boolean | null = false): Message => ({
   role: "tool",
   tool_call_id,
@@ -49,17 +49,17 @@ export const answerTo = (tool_call_id: string, content: Schema.Json, isError: bo
 export const toMessage = ({ is_error, output, tool_call_id }: ToolResult): Message =>
   answerTo(tool_call_id, Predicate.isString(output) ? output : JSON.stringify(output), is_error)
 
-/** The messages up to the calls that the results answer, and the results; undefined when no such call was made. */
+/** The messages up to the calls of the results, then the results; undefined when a turn made no such call. */
 export const resume = (
   messages: ReadonlyArray<Message>,
   results: ReadonlyArray<ToolResult>
 ): ReadonlyArray<Message> | undefined => {
   const ids = new Set(results.map(({ tool_call_id }) => tool_call_id))
-  const asked = messages.findLastIndex(({ tool_calls }) => tool_calls?.some(({ id }) => ids.has(id)) === true)
-  if (asked < 0) return undefined
-  const end = messages.findIndex(({ role }, index) => index > asked && role !== "tool")
-  const own = messages.slice(asked + 1, end < 0 ? undefined : end).filter(({ tool_call_id }) => !ids.has(tool_call_id!))
-  return [...messages.slice(0, asked + 1), ...own, ...results.map(toMessage)]
+  const last = messages.findLastIndex(({ tool_calls }) => tool_calls?.some(({ id }) => ids.has(id)) === true)
+  if (last < 0) return undefined
+  const end = messages.findIndex(({ role }, index) => index > last && role !== "tool")
+  const own = messages.slice(last + 1, end < 0 ? undefined : end).filter(({ tool_call_id }) => !ids.has(tool_call_id!))
+  return [...messages.slice(0, last + 1), ...own, ...results.map(toMessage)]
 }
 
 const partsOf = (content: Schema.Json | undefined): ReadonlyArray<JsonObject> =>
@@ -69,7 +69,7 @@ const partsOf = (content: Schema.Json | undefined): ReadonlyArray<JsonObject> =>
 
 const isImage = (part: JsonObject) => part["type"] === "image" && Predicate.isObject(part["file"])
 
-/** A part as words: a file is named, so that the model can choose to read it. */
+/** A part as text. A file becomes its id, name and type, so that the model can choose to read it. */
 const toText = (part: JsonObject): string => {
   if (Predicate.isString(part["text"])) return part["text"]
   const file = part["file"]
@@ -80,7 +80,7 @@ const toText = (part: JsonObject): string => {
 
 const textOf = (content: Schema.Json | undefined) => partsOf(content).map(toText).join("\n")
 
-/** Characters of base64 in one prompt; images beyond it are only named. */
+/** Maximum characters of base64 images in one prompt; further images appear only by name. */
 const maxImageCharacters = 24 * 1024 * 1024
 
 const toResult = Effect.fnUntraced(function*(
@@ -101,22 +101,22 @@ const toResult = Effect.fnUntraced(function*(
   return result
 })
 
-/** For each message, the answers to its calls: the first one after it that names the call. */
+/** For each message, the results of its calls: the first later message with the id of the call. */
 const answersIn = (messages: ReadonlyArray<Message>) => {
   const later = new Map<string, Message>()
-  return messages.map((_, place) => {
-    const message = messages[messages.length - 1 - place]!
+  return messages.map((_, index) => {
+    const message = messages[messages.length - 1 - index]!
     const answers = message.tool_calls?.map(({ id }) => later.get(id)) ?? []
     if (message.tool_call_id != null) later.set(message.tool_call_id, message)
     return answers
   }).toReversed()
 }
 
-/** Messages and tool calls of a conversation. */
+/** The number of messages and tool calls of a conversation. */
 export const lengthOf = (messages: ReadonlyArray<Message>): number =>
   messages.reduce((sum, { tool_calls }) => sum + 1 + (tool_calls?.length ?? 0), 0)
 
-/** The prompt; every call in it has its result, and no result is without its call, whatever a client sent. */
+/** The prompt. Every call in it has exactly one result and every result a call, whatever a client sent. */
 export const toPrompt = Effect.fnUntraced(function*(
   instructions: string,
   messages: ReadonlyArray<Message>,
@@ -143,12 +143,13 @@ export const toPrompt = Effect.fnUntraced(function*(
         prompt.push({ role, content: partsOf(content).map((part) => ({ type: "text", text: toText(part) })) })
         break
       case "assistant": {
-        const asked = calls.map(({ arguments: params, id, name }) => ({ type: "tool-call", id, name, params }) as const)
-        prompt.push({ role, content: [text, ...asked] })
+        const parts = calls.map(({ arguments: params, id, name }) => ({ type: "tool-call", id, name, params }) as const)
+        prompt.push({ role, content: [text, ...parts] })
         if (calls.length === 0) break
         const results = yield* Effect.forEach(
           calls,
-          (call, place) => toResult(call, answers[index]?.[place] ?? answerTo(call.id, "No result."), loadWithin)
+          (call, callIndex) =>
+            toResult(call, answers[index]?.[callIndex] ?? answerTo(call.id, "No result."), loadWithin)
         )
         prompt.push({ role: "tool", content: results })
       }
@@ -157,7 +158,7 @@ export const toPrompt = Effect.fnUntraced(function*(
   return prompt
 })
 
-/** Rounds since the user last spoke: their bound holds over all legs of a task. */
+/** Rounds since the last message of the user, so that their maximum applies to all runs of a task together. */
 export const roundsOf = (messages: ReadonlyArray<Message>): number =>
   messages.slice(messages.findLastIndex(({ role }) => role === "user")).filter(({ role }) => role === "assistant")
     .length

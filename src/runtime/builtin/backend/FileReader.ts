@@ -1,7 +1,6 @@
 /**
- * Reads files of any kind as text, each in a worker thread of its own: bounded in bytes, time, heap and buffers, so that a
- * hostile file costs no more than an error. A user has one file read at a time, so that one user's files cannot take all
- * workers.
+ * Reads files as text, each in a separate worker thread with limits on bytes, time, heap and buffers, so that a hostile file
+ * causes no more than an error. Each user has one file read at a time, so that one user cannot occupy all workers.
  */
 import { Duration, Effect, Schema, Semaphore } from "effect"
 import * as path from "node:path"
@@ -9,7 +8,7 @@ import { Worker } from "node:worker_threads"
 import type { Extracted, Extraction } from "./extractText.ts"
 import type { FoundFile } from "./FileStorage.ts"
 
-/** The file cannot be read; the message is for the model. */
+/** The file cannot be read; the message is returned to the model. */
 export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", { message: Schema.String }) {}
 
 export const limits = {
@@ -20,19 +19,19 @@ export const limits = {
   concurrency: 2
 } as const
 
-/** How often a worker's buffers are looked at. */
-const watchInterval = "25 millis"
+/** Interval between checks of a worker's buffers. */
+const checkInterval = "25 millis"
 
 const readable = /^(txt|pdf|json|js|css|html|csv|xml|docx|xlsx?)$/
 
-/** The worker's module, which is built when this one is. */
+/** The worker's module: TypeScript in the sources, JavaScript in the build. */
 const worker = new URL(`./extractText${path.extname(import.meta.url)}`, import.meta.url)
 
 const start = (extraction: Extraction) =>
   new Worker(worker, {
     workerData: extraction,
     resourceLimits: { maxOldGenerationSizeMb: limits.heapMegabytes, maxYoungGenerationSizeMb: 32 },
-    // What a library prints about a file is nobody's.
+    // Discards what libraries print about a file.
     stdout: true,
     stderr: true,
     env: {}
@@ -40,41 +39,41 @@ const start = (extraction: Extraction) =>
 
 const refuse = (message: string) => Effect.fail(new Unreadable({ message }))
 
-const answerOf = (worker: Worker) =>
+const resultOf = (worker: Worker) =>
   Effect.callback<Extracted, Unreadable>((resume) => {
     worker.once("message", (extracted: Extracted) => resume(Effect.succeed(extracted)))
     worker.once("error", (error: NodeJS.ErrnoException) =>
       resume(refuse(
         error.code === "ERR_WORKER_OUT_OF_MEMORY"
-          ? "The file takes more memory to read than there is for one."
+          ? "Reading the file takes more memory than allowed."
           : "The file cannot be read."
       )))
     worker.once("exit", () => resume(refuse("The file cannot be read.")))
   })
 
-/** Ends when a worker's buffers, which its heap does not count, are more than they may be. */
+/** Fails when a worker's buffers, which are outside of its heap, exceed their limit. */
 const overflow = (worker: Worker) =>
   Effect.promise(() => worker.getHeapStatistics().then(({ external_memory }) => external_memory, () => 0)).pipe(
-    Effect.delay(watchInterval),
+    Effect.delay(checkInterval),
     Effect.repeat({ until: (bytes) => bytes > limits.bufferBytes }),
-    Effect.andThen(refuse("The file unpacks to more than is read."))
+    Effect.andThen(refuse("The unpacked file is larger than allowed."))
   )
 
 const extract = (extraction: Extraction) =>
   Effect.acquireUseRelease(
     Effect.sync(() => start(extraction)),
-    (worker) => Effect.raceFirst(answerOf(worker), overflow(worker)),
+    (worker) => Effect.raceFirst(resultOf(worker), overflow(worker)),
     (worker) => Effect.promise(() => worker.terminate())
   ).pipe(
     Effect.timeoutOrElse({
       duration: limits.time,
-      orElse: () => refuse(`The file takes longer to read than ${Duration.format(limits.time)}.`)
+      orElse: () => refuse(`Reading the file takes longer than ${Duration.format(limits.time)}.`)
     })
   )
 
 export type FileReader = ReturnType<typeof make>
 
-/** One permit a key, kept for as long as somebody holds it or waits for it. */
+/** One permit per key. A key's entry exists only while the permit is held or awaited. */
 const makePermits = () => {
   const permits = new Map<string, { readonly permit: Semaphore.Semaphore; users: number }>()
   return (key: string) => <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -94,7 +93,7 @@ export const make = () => {
   const workers = Semaphore.makeUnsafe(limits.concurrency)
   const withPermitOf = makePermits()
 
-  /** A part of a file's text, and the length of the whole. */
+  /** Reads a part of a file's text. Returns it with the length of the whole text. */
   const read = Effect.fnUntraced(function*(file: FoundFile, offset: number, characters: number, user: string) {
     const { format = "", path, size } = file
     if (!readable.test(format)) {

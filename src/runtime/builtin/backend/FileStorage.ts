@@ -1,6 +1,6 @@
 /**
- * The built-in backend's files: one folder each, named by an id that nothing from outside can steer. Downloads are open to
- * whoever has the link, and nothing that is stored can run as a page of ours.
+ * The built-in backend's files: one folder per file, named by a random id. Downloads are open to everyone who has the link,
+ * and no stored file can run as a page of this origin.
  */
 import { Array as Arr, Effect, FileSystem, Option, Path, Predicate, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -20,23 +20,23 @@ import type { StorageQuota } from "./StorageQuota.ts"
 
 export type FileStorage = Effect.Success<ReturnType<typeof make>>
 
-/** No file of that id is in storage. */
+/** No file with that id is in storage. */
 export class FileMissing extends Schema.TaggedError<FileMissing>()("FileMissing", { message: Schema.String }) {}
 
 export interface FoundFile {
   readonly path: string
   readonly name: string
   readonly size: number
-  /** One of SPEC's formats, or undefined. */
+  /** One of the accepted formats in domain/FileFormat.ts, or undefined. */
   readonly format: string | undefined
 }
 
-/** The parser counts some bytes beyond the file's own; the exact bound is held by the gateway. */
+/** The parser also counts bytes around the file; the gateway enforces the exact limit. */
 const slackBytes = 1024 * 1024
 
 const decodeId = Schema.decodeUnknownEffect(Schema.String.check(Schema.isPattern(/^[0-9a-f-]{36}$/)))
 
-/** The path of a stored file, as `store` makes them. Nothing else is looked for. */
+/** The path of a stored file, as `store` generates it. All other paths are 404. */
 const pathPattern = /^\/[0-9a-f-]{36}\/[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$/
 
 const safeName = (name: string): string =>
@@ -45,10 +45,10 @@ const safeName = (name: string): string =>
 const invalid = (message: string) =>
   HttpServerResponse.jsonUnsafe({ message, errors: { file: [message] } }, { status: 422 })
 
-/** Shown in the browser; every other format is a download. */
-const shownFormats = /^(png|jpg|webp|gif|txt|mp3|wav|ogg|m4a|webm|mp4)$/
+/** Formats that browsers may display; all others are downloads. */
+const inlineFormats = /^(png|jpg|webp|gif|txt|mp3|wav|ogg|m4a|webm|mp4)$/
 
-/** A script is text here, so that no page of this origin can be made to run it. */
+/** Scripts are served as text, so that no page can run them from this origin. */
 const mimeTypes = { js: "text/plain; charset=utf-8", m4a: "audio/mp4", mkv: "video/x-matroska" }
 
 const guard = (url: string) =>
@@ -56,7 +56,7 @@ const guard = (url: string) =>
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; sandbox",
     "Cross-Origin-Resource-Policy": "cross-origin",
-    "Content-Disposition": shownFormats.test(formatOf(url.split("?", 1)[0] ?? "") ?? "") ? "inline" : "attachment"
+    "Content-Disposition": inlineFormats.test(formatOf(url.split("?", 1)[0] ?? "") ?? "") ? "inline" : "attachment"
   })
 
 const isPossible = (url: string) => {
@@ -68,7 +68,7 @@ const isPossible = (url: string) => {
   }
 }
 
-/** A link, a folder or a file of another user where a file of ours should be: there is no such file. */
+/** Whether the path is a symbolic link, a folder or an unreadable file, all of which are answered with 404. */
 const isNoFile = (error: unknown) =>
   Predicate.hasProperty(error, "cause") && Predicate.isTagged(error.cause, "PlatformError")
   && Predicate.hasProperty(error.cause, "reason")
@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function*({ quota, root }: StorageOptions)
   const random = yield* SecureRandom.SecureRandom
   DataDirectory.makePrivate(root)
 
-  /** Stores a file of a user, within the user's quota; one that breaks off leaves nothing behind. */
+  /** Stores a file within the user's quota. A failed upload leaves nothing behind. */
   const store = Effect.fnUntraced(
     function*<E>(user: string, name: string, mimeType: string, content: Stream.Stream<Uint8Array, E>) {
       const meter = yield* quota.open(user)
@@ -123,7 +123,7 @@ export const make = Effect.fnUntraced(function*({ quota, root }: StorageOptions)
       })
     },
     Effect.provideContext(
-      // A file of JSON is a file, although Effect takes such parts for fields unless told otherwise.
+      // By default Effect treats parts of JSON as fields, even with a file name.
       Multipart.limitsServices({ maxParts: 10, maxFileSize: Limits.fileBytes + slackBytes, fieldMimeTypes: [] })
     ),
     Effect.catchTags({
@@ -133,7 +133,7 @@ export const make = Effect.fnUntraced(function*({ quota, root }: StorageOptions)
     Effect.orDie
   )
 
-  /** Finds a file by its id alone: a path that came with it is not looked at. */
+  /** Finds a file by its id alone. A client's `path` is never used. */
   const find = Effect.fnUntraced(
     function*(id: unknown) {
       const folder = paths.join(root, yield* decodeId(id))
@@ -152,7 +152,7 @@ export const make = Effect.fnUntraced(function*({ quota, root }: StorageOptions)
     store,
     find,
     read: (file: FoundFile) => Effect.orDie(files.readFile(file.path)),
-    /** The SHA-256 of a file in hex, read piece by piece. */
+    /** The SHA-256 of a file in hex, computed from a stream. */
     digest: (file: FoundFile) =>
       Effect.suspend(() => {
         const hash = createHash("sha256")
@@ -162,7 +162,7 @@ export const make = Effect.fnUntraced(function*({ quota, root }: StorageOptions)
           Effect.orDie
         )
       }),
-    /** SPEC "GET /api/storage/base": downloads need no token. */
+    /** Downloads, which need no token. */
     publicRoutes: HttpRouter.use((router) =>
       Effect.gen(function*() {
         const serve = yield* HttpStaticServer.make({

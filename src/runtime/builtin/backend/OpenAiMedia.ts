@@ -1,4 +1,4 @@
-/** Speech to text and text to image, at any OpenAI-compatible provider. */
+/** Speech to text and text to image, with any OpenAI-compatible provider. */
 import { Effect, Schema } from "effect"
 import { AiError } from "effect/ai"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
@@ -8,10 +8,10 @@ import { type Endpoint, post, retry } from "./OpenAiModel.ts"
 const timeout = "5 minutes"
 const maxImageBytes = 16 * 1024 * 1024
 
-/** An image in base64 within JSON, where a third more characters stand for its bytes. */
+/** Bytes of a response with an image in base64, which is a third larger than the image. */
 const maxImageAnswerBytes = 24 * 1024 * 1024
 
-/** A transcript, of some hours of speech. */
+/** Bytes of a response with a transcript; enough for some hours of speech. */
 const maxTranscriptBytes = 1024 * 1024
 
 const Transcript = Schema.Struct({ text: Schema.String })
@@ -22,7 +22,7 @@ const Images = Schema.Struct({ data: Schema.NonEmptyArray(Image) })
 const unusable = AiError.make({
   module: "OpenAiMedia",
   method: "call",
-  reason: new AiError.InvalidResponseError({ description: "not an answer of this wire" })
+  reason: new AiError.InvalidResponseError({ description: "invalid response" })
 })
 
 const bounded = <A, E, R>(call: Effect.Effect<A, E, R>) =>
@@ -40,12 +40,12 @@ export const transcribe = Effect.fnUntraced(function*(endpoint: Endpoint, name: 
   return (yield* BoundedBody.readJson(response, Transcript, maxTranscriptBytes)).text
 }, bounded)
 
-/** The bytes of one image. */
+/** Generates one image and returns its bytes. */
 export const generateImage = Effect.fnUntraced(function*(endpoint: Endpoint, prompt: string) {
   const body = HttpClientRequest.bodyJsonUnsafe({ ...endpoint.parameters, model: endpoint.model, prompt, n: 1 })
   const response = yield* post(endpoint, "/images/generations", body)
   const { data: [image] } = yield* BoundedBody.readJson(response, Images, maxImageAnswerBytes)
-  // Whether this is an image at all is checked where it is stored.
+  // `keepImage` checks that the bytes are an image.
   if ("b64_json" in image) return Buffer.from(image.b64_json, "base64")
   const download = yield* HttpClientResponse.filterStatusOk(yield* HttpClient.get(image.url))
   return yield* BoundedBody.readBytes(download, maxImageBytes)

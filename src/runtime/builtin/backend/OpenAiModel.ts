@@ -1,6 +1,6 @@
 /**
- * A `LanguageModel` over any OpenAI-compatible `/chat/completions`. It streams always; a call that is interrupted closes its
- * socket, and a stream that ends without a finish reason is a failure, never a short answer.
+ * A `LanguageModel` for any OpenAI-compatible `/chat/completions`. It always streams. An interrupted call closes its socket,
+ * and a stream that ends without a finish reason is a failure, not a shorter response.
  */
 import { Duration, Effect, identity, Predicate, Redacted, Schedule, Schema, Stream } from "effect"
 import { AiError, LanguageModel, type Prompt, Response, Tool } from "effect/ai"
@@ -12,39 +12,39 @@ import { isDeeperThan } from "./ToolArguments.ts"
 
 /** One model at one provider. */
 export interface Endpoint {
-  /** Without a trailing slash; `/chat/completions` and its siblings are below it. */
+  /** Without a trailing slash; `/chat/completions` is appended. */
   readonly baseUrl: string
   readonly apiKey: Redacted.Redacted | undefined
   readonly model: string
-  /** More fields of the request's body, such as `temperature`. */
+  /** Additional fields of the request body, such as `temperature`. */
   readonly parameters: JsonObject
 }
 
-/** For how long a provider may say nothing before the call counts as lost. */
+/** Longest pause of a provider; after it the call fails. */
 const maxSilence = Duration.minutes(5)
 
-/** The longest `Retry-After` that is waited for. */
+/** A longer `Retry-After` is reduced to this. */
 const maxRetryAfter = Duration.minutes(2)
 
 const maxErrorBytes = 4096
 
-/** Bytes of one streamed answer, with all that is around its words. */
+/** Maximum bytes of one streamed response, with its framing. */
 const maxAnswerBytes = 128 * 1024 * 1024
 
-/** Characters of one event of a stream. */
+/** Maximum characters of one event of a stream. */
 const maxEventCharacters = 1024 * 1024
 
-/** Characters of all tool calls of one answer, and how many there may be. */
+/** Maximum characters and number of the tool calls of one response. */
 const maxCallCharacters = 1024 * 1024
 const maxCalls = 128
 
-/** Levels of a tool call's arguments; deeper ones stay text, which no tool takes. */
+/** Maximum levels of a tool call's arguments; deeper ones stay text, which no tool accepts. */
 const maxArgumentLevels = 32
 
-/** What is said of an answer that is longer than any bound above. */
+/** The message of a response that exceeds any maximum above. */
 export const tooLong = "The answer is too long"
 
-/** A turn's text is one block. */
+/** Every response has one block of text. */
 const textId = "0"
 
 const absentOr = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
@@ -70,14 +70,14 @@ const isFinishReason = Schema.is(Response.FinishReason)
 
 const aiError = (reason: AiError.AiErrorReason) => AiError.make({ module: "OpenAiModel", method: "chat", reason })
 
-/** The call came to nothing, and may succeed another time. */
-const lost = (description: string) =>
+/** The call failed and may succeed when retried. */
+const callFailed = (description: string) =>
   aiError(new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "/chat/completions", description }))
 
-/** The same call would give as much again, so it is not retried. */
+/** Not retried, because the same call would return as much again. */
 const tooMuch = aiError(new AiError.UnknownError({ description: tooLong }))
 
-/** A provider's own code of an error, wherever it stands in the body. */
+/** Classifies a provider's error by its status and the error code anywhere in its body. */
 const reasonOf = (status: number, body: string, retryAfter?: string): AiError.AiErrorReason => {
   const isSpent = status === 402 || (status === 429 && /insufficient_quota|billing_hard_limit/.test(body))
   if (isSpent) return new AiError.QuotaExhaustedError({})
@@ -90,7 +90,7 @@ const reasonOf = (status: number, body: string, retryAfter?: string): AiError.Ai
   )
 }
 
-/** An answer that is no answer, as what it means; the provider's words stay in the log, the key not even there. */
+/** The failure of a response that is not 2xx. The provider's message appears only in the log, and the API key nowhere. */
 const failureOf = ({ apiKey }: Endpoint) => (response: HttpClientResponse.HttpClientResponse) =>
   BoundedBody.readStart(response, maxErrorBytes).pipe(
     Effect.timeout("5 seconds"),
@@ -100,7 +100,7 @@ const failureOf = ({ apiKey }: Endpoint) => (response: HttpClientResponse.HttpCl
     Effect.flatMap((body) => Effect.fail(aiError(reasonOf(response.status, body, response.headers["retry-after"]))))
   )
 
-/** Posts to a provider; whatever is not 2xx is an `AiError`. */
+/** Posts to a provider; every response that is not 2xx becomes an `AiError`. */
 export const post = (
   endpoint: Endpoint,
   path: string,
@@ -110,8 +110,8 @@ export const post = (
     endpoint.apiKey === undefined ? identity : HttpClientRequest.bearerToken(endpoint.apiKey),
     body,
     HttpClient.execute,
-    Effect.mapError((error) => lost(error.reason._tag)),
-    Effect.timeoutOrElse({ duration: maxSilence, orElse: () => Effect.fail(lost("no answer in time")) }),
+    Effect.mapError((error) => callFailed(error.reason._tag)),
+    Effect.timeoutOrElse({ duration: maxSilence, orElse: () => Effect.fail(callFailed("timeout")) }),
     Effect.filterOrElse(({ status }) => status >= 200 && status < 300, failureOf(endpoint))
   )
 
@@ -120,12 +120,12 @@ const backoff = Schedule.exponential("500 millis").pipe(
   Schedule.upTo({ times: 4 }),
   Schedule.setInputType<unknown>(),
   Schedule.modifyDelay(({ duration, input }) => {
-    const asked = AiError.isAiError(input) ? input.retryAfter : undefined
-    return Effect.succeed(Duration.max(duration, asked ?? Duration.zero))
+    const retryAfter = AiError.isAiError(input) ? input.retryAfter : undefined
+    return Effect.succeed(Duration.max(duration, retryAfter ?? Duration.zero))
   })
 )
 
-/** What may pass by itself is tried five times in all, from half a second on, or when the provider says. */
+/** Attempts a call up to five times while its error is retryable, with backoff from half a second or after `Retry-After`. */
 export const retry: <A, E, R>(call: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> = Effect.retry({
   schedule: backoff,
   while: (error) => AiError.isAiError(error) && error.isRetryable
@@ -141,7 +141,7 @@ const toPart = (part: Prompt.UserMessagePart) =>
     ? { type: "text", text: part.text }
     : { type: "image_url", image_url: { url: dataOf(part) } }
 
-/** A tool's answer is text to this wire: images that came with it follow in a message of the user. */
+/** Tool results are text in this protocol, so their images follow in a message of the user. */
 const toToolMessages = (message: Prompt.ToolMessage): ReadonlyArray<object> => {
   const results = message.content.filter((part) => part.type === "tool-result")
   const files = results.flatMap(({ modelOutput = [] }) => modelOutput.filter((part) => part.type === "file"))
@@ -182,7 +182,7 @@ const toTool = (tool: Tool.Any) => ({
   }
 })
 
-/** Arguments that are no JSON stay text, which no tool takes. */
+/** Parses arguments. Invalid JSON stays text, which no tool accepts. */
 const paramsOf = (text: string): unknown => {
   try {
     const parsed = Tool.unsafeSecureJsonParse(text === "" ? "{}" : text) as Schema.Json
@@ -192,7 +192,7 @@ const paramsOf = (text: string): unknown => {
   }
 }
 
-/** Puts a stream's chunks together: text goes on at once, calls when they are whole. */
+/** Assembles the chunks of a stream: emits text immediately, and tool calls at the end. */
 class Assembly {
   readonly #calls = new Map<number, { id: string; name: string; arguments: string }>()
   #usage: typeof Chunk.Type["usage"]
@@ -220,7 +220,7 @@ class Assembly {
   }
 
   end(): Effect.Effect<ReadonlyArray<Response.StreamPartEncoded>, AiError.AiError> {
-    if (this.#reason === undefined) return Effect.fail(lost("the stream broke off"))
+    if (this.#reason === undefined) return Effect.fail(callFailed("the stream broke off"))
     const reason = this.#reason.replaceAll("_", "-")
     return Effect.succeed([
       { type: "text-end", id: textId },
@@ -247,20 +247,20 @@ const errorInStream = (error: Schema.Json) => {
   return aiError(reasonOf(Number.isInteger(code) ? code : 500, JSON.stringify(error)))
 }
 
-/** What a call was asked to say, part by part. */
+/** The parts of a streamed response. */
 const streamParts = (response: HttpClientResponse.HttpClientResponse) =>
   Stream.suspend(() => {
     const assembly = new Assembly()
     const parts = response.stream.pipe(
       BoundedBody.limit(maxAnswerBytes),
-      Stream.timeoutOrElse({ duration: maxSilence, orElse: () => Stream.fail(lost("silence")) }),
+      Stream.timeoutOrElse({ duration: maxSilence, orElse: () => Stream.fail(callFailed("silence")) }),
       Stream.decodeText(),
       Stream.pipeThroughChannel(Sse.decode({ maxEventSize: maxEventCharacters })),
       Stream.takeWhile(({ data }) => data !== "[DONE]"),
       Stream.mapEffect(({ data }) => decodeChunk(data)),
       Stream.mapError((error) => {
         if (AiError.isAiError(error)) return error
-        return error._tag === "SseError" || error._tag === "BodyTooLong" ? tooMuch : lost(error._tag)
+        return error._tag === "SseError" || error._tag === "BodyTooLong" ? tooMuch : callFailed(error._tag)
       }),
       Stream.mapEffect(({ error, ...chunk }) =>
         Predicate.isNullish(error) ? assembly.add(chunk) : Effect.fail(errorInStream(error))

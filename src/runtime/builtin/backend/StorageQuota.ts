@@ -1,7 +1,7 @@
 /**
- * Bounds on what the built-in storage keeps: bytes of each user, and what is left free on the disk. The total of a user is
- * one small file, so it survives restarts. Files still on their way take as much again at most, and count when they are whole.
- * Processes that share the directory may miss each other's simultaneous uploads.
+ * Limits of the built-in storage: bytes per user, and free bytes of the disk. The total of a user is in one small file, so it
+ * survives restarts. Incomplete uploads are added to it when they are complete; until then all of a user's uploads together
+ * may take up to another quota. Processes that share the directory do not see each other's incomplete uploads.
  */
 import { Effect, Schema } from "effect"
 import { createHash } from "node:crypto"
@@ -9,27 +9,27 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import * as DataDirectory from "../../config/DataDirectory.ts"
 
-/** There is no room for the file; the message is for the user. */
+/** The file exceeds a limit; the message is shown to the user. */
 export class StorageFull extends Schema.TaggedError<StorageFull>()("StorageFull", { message: Schema.String }) {}
 
 export interface QuotaOptions {
   /** Directory of the totals. */
   readonly directory: string
   readonly userBytes: number
-  /** Bytes that have to stay free on the disk. */
+  /** Bytes that must stay free on the disk. */
   readonly freeBytes: number
 }
 
-/** A file takes at least one block of the disk, however short it is. */
+/** A file counts as at least one disk block, regardless of its size. */
 const blockBytes = 4096
 
-/** Bytes of one file between two looks at the disk. */
+/** Bytes of one file between two checks of the disk. */
 const checkBytes = 16 * 1024 * 1024
 
 interface Usage {
-  /** Bytes of whole files. */
+  /** Bytes of complete files. */
   stored: number
-  /** Bytes of files that are not whole yet. */
+  /** Bytes of incomplete files. */
   arriving: number
   uploads: number
 }
@@ -64,7 +64,7 @@ export const make = ({ directory, freeBytes, userBytes }: QuotaOptions) => {
 
   const full = new StorageFull({ message: `All your files together are larger than ${userBytes} bytes` })
 
-  /** The meter of one file: `pass` counts its bytes on their way, `keep` adds the whole file to the user's total or fails. */
+  /** The meter of one upload: `pass` counts incoming bytes, `keep` adds the complete file to the user's total or fails. */
   const open = Effect.fnUntraced(function*(user: string) {
     yield* checkDisk
     let size = 0

@@ -1,14 +1,14 @@
 /**
- * Checks a tool call's arguments by the client's JSON Schema, step by step and within a budget. Nothing is compiled or
- * expanded: a small schema can double by reference as often as it likes. What takes more than the budget is not checked
- * further, and keywords that are not listed here check nothing; patterns are never run.
+ * Validates a tool call's arguments against the client's JSON Schema, within a budget of steps. The schema is not compiled or
+ * expanded, because references make a small schema exponentially large. Validation ends with the budget. Keywords that are
+ * not interpreted here accept everything; regular expressions are never run.
  */
 import { Predicate, type Schema } from "effect"
 
-/** Values of a schema and of arguments that are looked at, in all. */
+/** Maximum steps; each visits one value of the schema or the arguments. */
 const maxSteps = 50_000
 
-/** Levels of schemas and references within each other. */
+/** Maximum levels of nested schemas and references. */
 const maxDepth = 200
 
 const maxProblems = 10
@@ -51,13 +51,13 @@ class Check {
     if ((this.#left -= cost) < 0) throw new OutOfBudget()
   }
 
-  /** Names a problem, which takes as many steps as its place has levels. */
-  problem(what: string, path: Path): string {
+  /** Formats a problem, which takes one step per level of its path. */
+  problem(message: string, path: Path): string {
     this.step(path.length)
-    return `${what} at ${path.map((step) => `[${nameOf(step)}]`).join("")}`.slice(0, maxProblemCharacters)
+    return `${message} at ${path.map((step) => `[${nameOf(step)}]`).join("")}`.slice(0, maxProblemCharacters)
   }
 
-  /** The schema that a `$ref` within the document points to; of other documents nothing is known. */
+  /** The schema that a `$ref` within the document points to; undefined, which accepts everything, for other documents. */
   resolve(reference: string): Json {
     if (!reference.startsWith("#") || reference.length > maxReferenceCharacters) return undefined
     let found = this.#root
@@ -112,7 +112,7 @@ class Check {
   #values(schema: Keywords, value: Json, path: Path): ReadonlyArray<string> {
     const { enum: allowed, maxLength, minLength } = schema
     const problems: Array<string> = []
-    const add = (what: string) => problems.push(this.problem(what, path))
+    const add = (message: string) => problems.push(this.problem(message, path))
     if (Array.isArray(allowed) && !allowed.some((one) => this.isEqual(one, value))) {
       add("Expected one of the values of enum")
     }
@@ -148,7 +148,7 @@ class Check {
     const { items, maxItems, minItems, prefixItems } = schema
     const first = Array.isArray(prefixItems) ? prefixItems : []
     const problems: Array<string> = []
-    const add = (what: string) => problems.push(this.problem(what, path))
+    const add = (message: string) => problems.push(this.problem(message, path))
     if (typeof minItems === "number" && value.length < minItems) add(`Expected at least ${minItems} items`)
     if (typeof maxItems === "number" && value.length > maxItems) add(`Expected at most ${maxItems} items`)
     for (const [index, item] of value.entries()) {
@@ -169,7 +169,7 @@ class Check {
         if (isMissing && problems.length < maxProblems) problems.push(this.problem("Missing key", [...path, key]))
       }
     }
-    // Which keys the patterns describe is not known.
+    // Patterns are not run, so any key may match one.
     const rest = isObject(patternProperties) ? undefined : additionalProperties
     const keys = Object.keys(value)
     this.step(keys.length)
@@ -183,7 +183,7 @@ class Check {
   }
 }
 
-/** What is wrong with the arguments, in words for the model; nothing when the schema or the arguments are too much to check. */
+/** Problems of the arguments, with messages for the model; none when validation exceeds its budget. */
 export const problemsOf = (schema: Json, given: Json): ReadonlyArray<string> => {
   const check = new Check(schema)
   try {

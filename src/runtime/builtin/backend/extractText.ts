@@ -1,6 +1,6 @@
 /**
- * The worker of `FileReader`: turns one file into text and ends. It holds no bound itself; whoever starts it gives it a
- * heap, watches its buffers and ends it in time.
+ * The worker thread of `FileReader`: converts one file to text and ends. It enforces no limits itself; `FileReader` bounds its
+ * heap, buffers and time.
  */
 import { readFileSync } from "node:fs"
 import { parentPort, workerData } from "node:worker_threads"
@@ -14,10 +14,10 @@ export interface Extraction {
 
 export type Extracted = { readonly text: string; readonly total: number } | { readonly problem: string }
 
-/** Rows of a sheet that are read. */
+/** Maximum rows of a sheet that are read. */
 const maxRows = 20_000
 
-/** Each library is loaded when a file needs it. */
+/** Libraries are loaded only when a file needs them. */
 const pdf = (bytes: Buffer) =>
   import("unpdf").then(({ extractText, getDocumentProxy }) =>
     getDocumentProxy(new Uint8Array(bytes))

@@ -1,6 +1,7 @@
 /**
- * The built-in processing core: another system played by us. It knows the service and the assistant backend only by the
- * wires of CONTRACT 4 and 5, and keeps no state that outlives it: the service offers a lost run again.
+ * The built-in processing core, a separate system. It communicates with the service and the assistant backend only by the
+ * protocols in domain/CoreProtocol.ts and domain/AssistantProtocol.ts. It stores nothing: the service dispatches lost runs
+ * again.
  */
 import { Cause, Effect, FiberMap, Option, Predicate, Redacted, Schedule, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -18,13 +19,13 @@ export interface CoreOptions {
   readonly backendUrl: string
   /** Sent with every event. */
   readonly internalToken: Redacted.Redacted
-  /** Expected with every call; without one every call is refused. */
+  /** Required with every call; undefined rejects every call. */
   readonly token: Redacted.Redacted | undefined
-  /** The service's origin, to which alone events and their token are sent; undefined is any port of loopback. */
+  /** The only origin to which events and their token are sent; undefined allows any port of loopback. */
   readonly eventsOrigin: string | undefined
 }
 
-/** A run failed, in the words of the wire; the message is safe to show. */
+/** A run failed, with the protocol's failure code; the message is safe to show to the client. */
 class RunFailed extends Schema.TaggedError<RunFailed>()("RunFailed", {
   code: FailureCode,
   message: Schema.NullOr(Schema.String)
@@ -32,7 +33,7 @@ class RunFailed extends Schema.TaggedError<RunFailed>()("RunFailed", {
 
 const isLoopback = ({ hostname }: URL) => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 
-/** Whether events of a run may go to `url`: whoever else receives them has the internal token. */
+/** Whether events of a run may be sent to `url`. Any other receiver would obtain the internal token. */
 const isEventsUrl = (url: string, origin: string | undefined) => {
   const parsed = URL.parse(url)
   return parsed !== null && /^https?:$/.test(parsed.protocol)
@@ -43,12 +44,12 @@ const digestOf = (text: string) => createHash("sha256").update(text).digest()
 
 const failed = (code: FailureCode, message: string | null = null) => new RunFailed({ code, message })
 
-/** How the assistant backend refused a chat or a turn. */
-const refused = (status: number) =>
+/** The failure for a status with which the assistant backend refused a chat or a turn. */
+const refusalOf = (status: number) =>
   failed(status === 404 ? "assistant_not_found" : status === 402 ? "payment_required" : "internal")
 
-/** Why there is no transcript. A missing recording does not make the assistant unavailable. */
-const unheard = (status: number) => {
+/** The failure for a status of a refused transcription, where 404 is a missing recording, not a missing assistant. */
+const transcriptionRefusalOf = (status: number) => {
   if (status === 402) return failed("payment_required")
   if (status === 404) return failed("internal", "Voice input is not in storage")
   const problem = status === 501
@@ -57,7 +58,7 @@ const unheard = (status: number) => {
   return failed("internal", `Voice input ${problem}`)
 }
 
-/** What a run goes on from: its chat, and what was heard in each voice item. */
+/** The state from which a later run resumes: the chat, and the transcript of each voice item. */
 const RunState = Schema.Struct({
   chat_id: Chat.fields.id,
   transcriptions: Schema.Array(Schema.Struct({ id: Schema.String, text: Schema.String }))
@@ -66,7 +67,7 @@ type RunState = typeof RunState.Type
 
 const isVoice = Schema.is(VoiceItem)
 
-/** A turn that also tells what was heard. */
+/** Adds the transcripts to a turn's metadata. */
 const withTranscriptions = (turn: JsonObject, { transcriptions }: RunState): JsonObject => {
   const { metadata } = turn
   return transcriptions.length === 0
@@ -74,16 +75,18 @@ const withTranscriptions = (turn: JsonObject, { transcriptions }: RunState): Jso
     : { ...turn, metadata: { ...(Predicate.isObject(metadata) ? metadata as JsonObject : {}), transcriptions } }
 }
 
-/** Voice becomes text before a turn is asked for (SPEC "Input items"). */
-const heard = (input: StartRun["input"], { transcriptions }: RunState) => {
+/** Replaces voice items by their transcripts. */
+const voiceToText = (input: StartRun["input"], { transcriptions }: RunState) => {
   const texts = new Map(transcriptions.map(({ id, text }) => [id, text]))
   return input.map((item) => isVoice(item) ? { type: "text", text: texts.get(item.voice.id) ?? "" } : item)
 }
 
 type Unaddressed<Event> = Event extends unknown ? Omit<Event, "task_id" | "run_id" | "event_id"> : never
 
-const toEvent = (said: TurnLine, state: RunState): Unaddressed<CoreEvent> => {
-  const line = said.turn === undefined ? said : { ...said, turn: withTranscriptions(said.turn, state) }
+const toEvent = (received: TurnLine, state: RunState): Unaddressed<CoreEvent> => {
+  const line = received.turn === undefined
+    ? received
+    : { ...received, turn: withTranscriptions(received.turn, state) }
   switch (line.type) {
     case "progress":
     case "completed":
@@ -99,10 +102,10 @@ const eventRetry = Schedule.min([Schedule.exponential("100 millis"), Schedule.sp
   Schedule.jittered
 )
 
-/** Bytes of one line of a turn. */
+/** Maximum bytes of one line of a turn. */
 const maxLineBytes = 64 * 1024 * 1024
 
-/** Bytes of the backend's answer to a call other than a turn. */
+/** Maximum bytes of a response other than a turn. */
 const maxAnswerBytes = 1024 * 1024
 
 export const layer = ({ backendUrl, eventsOrigin, internalToken, token }: CoreOptions) =>
@@ -112,7 +115,7 @@ export const layer = ({ backendUrl, eventsOrigin, internalToken, token }: CoreOp
       const random = yield* SecureRandom.SecureRandom
       const runs = yield* FiberMap.make<string>()
 
-      /** Delivers one event, for as long as it takes. True when the service no longer wants the run. */
+      /** Delivers one event, with unlimited retries. Returns true when the service no longer accepts events of the run. */
       const send = Effect.fnUntraced(function*(run: StartRun, event: Unaddressed<CoreEvent>) {
         const { events_url, run_id, task_id } = run
         const request = HttpClientRequest.post(events_url).pipe(
@@ -120,7 +123,7 @@ export const layer = ({ backendUrl, eventsOrigin, internalToken, token }: CoreOp
           HttpClientRequest.bodyJsonUnsafe({ ...event, task_id, run_id, event_id: yield* random.uuidV4() })
         )
         return yield* http.execute(request).pipe(
-          // Only the status matters; the body is read so that the connection can be used again.
+          // Only the status is used; reading the body frees the connection for reuse.
           Effect.tap((response) => Effect.ignore(BoundedBody.readBytes(response, maxAnswerBytes))),
           Effect.flatMap(HttpClientResponse.filterStatus((status) => status < 500 && status !== 429)),
           Effect.timeout("10 seconds"),
@@ -134,13 +137,13 @@ export const layer = ({ backendUrl, eventsOrigin, internalToken, token }: CoreOp
         )
       })
 
-      const call = (run: StartRun, path: string, body: object, refuse = refused) =>
+      const call = (run: StartRun, path: string, body: object, toFailure = refusalOf) =>
         HttpClientRequest.post(backendUrl + path).pipe(
           HttpClientRequest.bearerToken(run.user_token),
           HttpClientRequest.bodyJsonUnsafe(body),
           http.execute,
           Effect.mapError(() => failed("internal")),
-          Effect.filterOrFail(({ status }) => status >= 200 && status < 300, ({ status }) => refuse(status))
+          Effect.filterOrFail(({ status }) => status >= 200 && status < 300, ({ status }) => toFailure(status))
         )
 
       const begin = Effect.fnUntraced(function*(run: StartRun) {
@@ -151,11 +154,11 @@ export const layer = ({ backendUrl, eventsOrigin, internalToken, token }: CoreOp
       })
 
       const transcribe = Effect.fnUntraced(function*(run: StartRun, id: string) {
-        const response = yield* call(run, "/transcriptions", { file: { id } }, unheard)
+        const response = yield* call(run, "/transcriptions", { file: { id } }, transcriptionRefusalOf)
         return { id, text: (yield* BoundedBody.readJson(response, Transcription, maxAnswerBytes)).text }
       })
 
-      /** One run, from the chat to the last line of its turn; it ends early when the service no longer wants it. */
+      /** One run, from its chat to the last line of its turn. Ends early when the service no longer accepts its events. */
       const process = Effect.fnUntraced(function*(run: StartRun) {
         const begun = yield* begin(run)
         if (yield* send(run, { type: "processing" })) return
@@ -164,14 +167,14 @@ export const layer = ({ backendUrl, eventsOrigin, internalToken, token }: CoreOp
         const transcriptions = yield* Effect.forEach(voices, ({ voice }) => transcribe(run, voice.id))
         const state = resume === null ? { ...begun, transcriptions } : begun
         const response = yield* call(run, `/chats/${state.chat_id}/turns`, {
-          input: heard(input, state),
+          input: voiceToText(input, state),
           turns,
           client_tools,
           ...(resume === null ? {} : { tool_results: resume.results })
         })
         const isOver = yield* response.stream.pipe(
           Stream.pipeThroughChannel(Ndjson.decodeSchema(TurnLine)({ ignoreEmptyLines: true, maxLineBytes })),
-          // Of progress that the service is too slow for only the last is sent; the last line of all is never lost.
+          // When the service is slow, only the latest progress is sent. The last line is never dropped.
           Stream.buffer({ capacity: 1, strategy: "sliding" }),
           Stream.mapEffect((line) =>
             Effect.map(send(run, toEvent(line, state)), (isUnwanted) => isUnwanted || line.type !== "progress")

@@ -8,7 +8,7 @@ const operators: Readonly<Record<string, Operator>> = {
   "*": [2, (a, b) => a * b],
   "/": [2, (a, b) => a / b],
   "%": [2, (a, b) => a % b],
-  // What is no number stays none, although NaN ** 0 is 1.
+  // NaN stays NaN, although NaN ** 0 is 1.
   "^": [4, (a, b) => Number.isNaN(a) ? a : a ** b]
 }
 
@@ -33,7 +33,7 @@ export const evaluate = (source: string): number | undefined => {
       const [precedence = 0, apply] = operators[operator ?? ""] ?? []
       if (apply === undefined || precedence < minimum) return left
       tokens.shift()
-      // Of several ^ in a row the last comes first.
+      // ^ is right-associative.
       left = apply(left, expression(operator === "^" ? precedence : precedence + 1))
     }
   }

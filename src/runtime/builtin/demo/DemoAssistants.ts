@@ -1,6 +1,6 @@
 /**
- * Assistants that need no model: deterministic, offline, and honest about it in `metadata.model`. Each is told apart by
- * its `assistant_id`; the README lists them.
+ * Deterministic offline assistants that need no model; `metadata.model` of their turns says so. src/runtime/builtin/README.md
+ * lists their ids.
  */
 import { Array as Arr, Effect, Predicate, Schema, Stream } from "effect"
 import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
@@ -26,20 +26,20 @@ export const ids = {
 
 export type DemoAssistant = (request: CreateTurn, user: string) => Stream.Stream<TurnLine>
 
-/** Characters of a text or a file that are searched for sentences; every further one is ignored. */
+/** Characters of a text or a file that are searched for sentences; the rest is ignored. */
 const charactersSearched = 100_000
 
 /** Characters of a file whose lines and words are counted. */
 const charactersCounted = 1_000_000
 
-/** Characters of the user's text in one argument of a tool call, and arguments of one call. */
+/** Maximum characters of one argument of a tool call, and maximum arguments of one call. */
 const argumentCharacters = 1000
 const maxArguments = 100
 
-/** Files of one task that are described. */
+/** Maximum files of one task that are described. */
 const maxFiles = 20
 
-/** Characters of a conversation that one second of progress may repeat. */
+/** Maximum characters of the conversation that progress repeats per second. */
 const progressCharacters = 1024 * 1024
 
 const isText = Schema.is(TextItem)
@@ -55,7 +55,7 @@ const isBlank = (code: number) =>
   code <= 0x20 || code === 0xa0 || (code >= 0x2000 && code <= 0x200a) || code === 0x2028 || code === 0x2029
   || code === 0x3000
 
-/** Lines, and words as a stand-in for a model's tokens; one pass without a list of them, for the text may have megabytes. */
+/** Counts lines and words (in place of a model's tokens) in one pass without building lists: a text may have megabytes. */
 const measure = (text: string): { readonly lines: number; readonly words: number } => {
   let lines = 1
   let words = 0
@@ -109,7 +109,7 @@ const sentencesOf = (text: string) =>
 
 const longWords = (text: string) => text.slice(0, charactersSearched).toLowerCase().match(/\p{L}{4,}/gu) ?? []
 
-/** Of the sentences the one that shares most long words with a text. */
+/** The sentence that shares the most long words with a text. */
 const closest = (sentences: ReadonlyArray<string>, text: string): string | undefined => {
   const counts = Map.groupBy(longWords(text), (word) => word)
   const weights = sentences.map((sentence) =>
@@ -118,7 +118,7 @@ const closest = (sentences: ReadonlyArray<string>, text: string): string | undef
   return sentences[weights.indexOf(weights.reduce((most, weight) => Math.max(most, weight), 0))]
 }
 
-/** The first sentence, and of the others the most telling one. */
+/** The first sentence, and the other one that shares the most long words with the whole text. */
 const summarize = (text: string): string => {
   const [first = "", ...others] = sentencesOf(text)
   return [first, closest(others, text)].filter(Predicate.isNotUndefined).join(" ")
@@ -132,7 +132,7 @@ const answerText = (asked: string): string => {
   return String(Arithmetic.evaluate(term) ?? help)
 }
 
-/** Tells a file's type, size, lines, words and digest; asked a question, the passage that is closest to it. */
+/** Describes a file by its type, size, lines, words and digest, or answers a question with the closest passage of the file. */
 const describe = (storage: FileStorage, reader: FileReader.FileReader) =>
   Effect.fnUntraced(
     function*({ id, mime_type }: typeof FileItem.Type["file"], question: string, user: string) {
@@ -167,7 +167,7 @@ const rules = (storage: FileStorage, reader: FileReader.FileReader): DemoAssista
   }
 }
 
-/** Arguments of a tool: the user's own words for every text, and 1 for every number. */
+/** Arguments of a tool: the user's text for every string, and 1 for every number. */
 const argumentsFor = (parameters: JsonObject | null | undefined, asked: string): JsonObject =>
   Object.fromEntries(
     Object.entries(parameters?.["properties"] ?? {}).slice(0, maxArguments).flatMap(
@@ -199,11 +199,11 @@ const tools: DemoAssistant = (request) => {
   return Stream.make(completed("demo-tools", request, answer))
 }
 
-/** Seconds between two notes of progress, which repeat the whole conversation: one for each started MiB of it. */
+/** Seconds between two progress reports: one per started MiB of the conversation, because every report repeats it. */
 const progressSeconds = (request: CreateTurn) =>
   Math.ceil(JSON.stringify([request.turns, request.input]).length / progressCharacters)
 
-/** Counts the seconds that the text asks for (`take 30 seconds`, else 10), one progress note each. */
+/** Counts the seconds that the text names (`take 30 seconds`, default 10), with a progress report for each. */
 const slow: DemoAssistant = (request) => {
   const [found] = /\d{1,9}/.exec(textOf(request)) ?? []
   const seconds = Math.max(1, Math.min(86_400, Number(found ?? 10)))
@@ -218,11 +218,11 @@ const slow: DemoAssistant = (request) => {
   )
 }
 
-/** Breaks off in the middle of its stream. */
+/** Ends its stream in the middle of a turn. */
 const crash: DemoAssistant = (request) =>
   Stream.make({ type: "progress", turn: turnOf("demo-crash", request, "So far so", "in_progress") })
 
-/** Draws a picture from the text; the same text gives the same picture. */
+/** Draws a picture that depends only on the text. */
 const painter = (storage: FileStorage): DemoAssistant => (request, user) => {
   const asked = textOf(request)
   const { output, ...turn } = turnOf("demo-painter", request, `Here is my idea of "${asked}".`, "stop")

@@ -1,4 +1,4 @@
-/** Draws a picture that depends on nothing but a text, as a PNG. */
+/** Draws a PNG that depends only on a text. */
 import { createHash } from "node:crypto"
 import { crc32, deflateSync } from "node:zlib"
 
@@ -15,7 +15,7 @@ const chunk = (type: string, data: Uint8Array): Buffer => {
   return Buffer.concat([uint32(data.length), body, uint32(crc32(body))])
 }
 
-/** Rings around three centres, in colours, all taken from the text's digest. */
+/** Coloured rings around three centres, derived from the digest of the text. */
 export const draw = (text: string): Uint8Array => {
   const seed = createHash("sha256").update(text).digest()
   const brightness = (x: number, y: number, colour: number) => {

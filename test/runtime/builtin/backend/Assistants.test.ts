@@ -38,7 +38,7 @@ describe("the file of assistants", () => {
     assert.isUndefined(Assistants.pick(one.imageGenerators, 1))
   })
 
-  it("tells every mistake by its line", () => {
+  it("reports every error with its line number", () => {
     assert.deepStrictEqual(problems(whole), ["a.yaml:7: assistants.0.llm_models.1.api_key_env: KEY is not set"])
     assert.deepStrictEqual(
       problems(`assistants:
@@ -70,7 +70,7 @@ describe("the file of assistants", () => {
     assert.match(problems("{}").join("\n"), /^a\.yaml:1: .*assistants/)
   })
 
-  it("holds no bomb of aliases", () => {
+  it("rejects YAML aliases that expand exponentially", () => {
     const bomb = [
       "a: &a [1,1,1,1,1,1,1,1,1]",
       ..."bcdefgh".split("").map((name, index) => {

@@ -8,7 +8,7 @@ const prompt = (messages: ReadonlyArray<Conversation.Message>) =>
   Conversation.toPrompt("", messages, () => Effect.undefined)
 
 describe("a conversation", () => {
-  it("takes from a client what are messages, and nothing else", () => {
+  it("keeps only a client's valid messages", () => {
     const request = {
       input: [{ type: "text", text: "hi" }],
       client_tools: [],
@@ -38,7 +38,7 @@ describe("a conversation", () => {
       ])
     }))
 
-  it("goes on from the calls that were answered, also when it had gone further", () => {
+  it("resumes from the answered calls, even if it continued after them before", () => {
     const asked: ReadonlyArray<Conversation.Message> = [
       { role: "user", content: "q" },
       { role: "assistant", content: "", tool_calls: calls },
@@ -60,7 +60,7 @@ describe("a conversation", () => {
     assert.isUndefined(Conversation.resume(further, [{ tool_call_id: "z", output: null }]))
   })
 
-  it("counts its rounds since the user spoke", () => {
+  it("counts the rounds since the last message of the user", () => {
     const round = { role: "assistant", content: "" } as const
     const user = { role: "user", content: "" } as const
     assert.strictEqual(Conversation.roundsOf([user, round, user, round, round]), 2)

@@ -24,7 +24,7 @@ const textOf = (name: string, bytes: Buffer) => Effect.map(read(name, bytes), ({
 const rows = [["town", "sales"], ["Oslo", 4711], ["Rome", 12.5]]
 const csv = "--- sheet Sales ---\ntown,sales\nOslo,4711\nRome,12.5"
 
-/** Reads a hostile file and returns why it was refused: within its time, without the file's memory, and off this thread. */
+/** Reads a hostile file and returns the error. Checks that it takes bounded time, little memory and no CPU of this thread. */
 const refused = Effect.fnUntraced(function*(name: string, bytes: Buffer) {
   const before = process.memoryUsage().rss
   let most = before
@@ -35,7 +35,7 @@ const refused = Effect.fnUntraced(function*(name: string, bytes: Buffer) {
   const { system, user } = process.threadCpuUsage(loopBefore)
   assert.isBelow((most - before) / 1024 / 1024, 800)
   assert.isBelow(performance.now() - startedAt, Duration.toMillis(FileReader.limits.time) + 5000)
-  // The whole reading, in CPU milliseconds of this thread; writing the file is part of it.
+  // CPU milliseconds of this thread for the whole read, including writing the file.
   assert.isBelow((system + user) / 1000, 1000)
   if (Result.isSuccess(result)) return assert.fail(`read ${result.success.total} characters`)
   return result.failure.message
@@ -57,12 +57,12 @@ describe("FileReader", () => {
       assert.strictEqual((yield* textOf("a.xls", workbook("biff8", rows))).trim(), csv)
     }), 30_000)
 
-  it.live("reads on from where it stopped", () =>
+  it.live("continues at an offset", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* read("a.txt", Buffer.from("0123456789"), 4, 3), { text: "456", total: 10 })
     }))
 
-  it.live("says of what it cannot read that it cannot", () =>
+  it.live("returns an error for files that it cannot read", () =>
     Effect.gen(function*() {
       const message = (name: string, bytes: Buffer) => Effect.map(Effect.flip(read(name, bytes)), (e) => e.message)
       const broken = /it is broken or locked/
@@ -74,23 +74,23 @@ describe("FileReader", () => {
       assert.match((yield* Effect.flip(reader.read(large, 0, 1, "someone"))).message, /larger than 64 MB/)
     }), 30_000)
 
-  it.live("is not brought down by a zip bomb", () =>
+  it.live("survives a zip bomb", () =>
     Effect.gen(function*() {
-      assert.match(yield* refused("bomb.docx", docx(mebibytes(700))), /memory|unpacks|longer|broken/)
+      assert.match(yield* refused("bomb.docx", docx(mebibytes(700))), /memory|unpacked|longer|broken/)
     }), 60_000)
 
-  it.live("is not brought down by a PDF that unpacks for ever", () =>
+  it.live("survives a PDF that unpacks to gigabytes", () =>
     Effect.gen(function*() {
-      assert.match(yield* refused("bomb.pdf", pdf(mebibytes(900), 2)), /memory|unpacks|longer|broken/)
+      assert.match(yield* refused("bomb.pdf", pdf(mebibytes(900), 2)), /memory|unpacked|longer|broken/)
     }), 60_000)
 
-  it.live("is not brought down by a huge sheet, or one that says it is", () =>
+  it.live("survives a huge sheet, and one that declares huge dimensions", () =>
     Effect.gen(function*() {
-      assert.match(yield* refused("huge.xlsx", sheet), /memory|unpacks|longer/)
+      assert.match(yield* refused("huge.xlsx", sheet), /memory|unpacked|longer/)
       assert.strictEqual(yield* textOf("wide.xlsx", wideSheet()), "--- sheet S ---\n1")
     }), 60_000)
 
-  it.live("reads another user's file while one user has many that take long", () =>
+  it.live("reads another user's file while one user has many slow files", () =>
     Effect.gen(function*() {
       const slow = Array.from({ length: 4 }, (_, n) => read(`slow${n}.xlsx`, sheet, 0, 10, "greedy"))
       const greedy = yield* Effect.forkChild(Effect.all(slow.map(Effect.result), { concurrency: "unbounded" }))
@@ -99,7 +99,7 @@ describe("FileReader", () => {
       assert.strictEqual((yield* read("small.txt", Buffer.from("x"), 0, 10, "other")).text, "x")
       const first = performance.now() - startedAt
       yield* read("small.txt", Buffer.from("x"), 0, 10, "greedy")
-      // The greedy user's own next file waits for all of the four.
+      // The same user's next file waits for all four.
       assert.isAbove(performance.now() - startedAt, 3 * first)
       yield* Fiber.interrupt(greedy)
     }), 60_000)

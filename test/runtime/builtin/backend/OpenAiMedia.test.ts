@@ -7,7 +7,7 @@ import { generateImage } from "../../../../src/runtime/builtin/backend/OpenAiMed
 
 const image = new Uint8Array(100_000).fill(7)
 
-/** Draws images that are to be fetched: one that ends, and one that never does. */
+/** An image provider that responds with URLs of a finite image and of an endless one. */
 const layerProvider = HttpRouter.serve(
   HttpRouter.use((router) =>
     Effect.gen(function*() {
@@ -25,7 +25,7 @@ const layerProvider = HttpRouter.serve(
 )
 
 describe("an image that the provider names by its URL", () => {
-  it.live("is fetched, but not without end", () =>
+  it.live("is downloaded up to a maximum size", () =>
     Effect.gen(function*() {
       const url = HttpServer.formatAddress((yield* HttpServer.HttpServer).address)
       const draw = (kind: string) =>

@@ -13,14 +13,14 @@ const directory = path.join(root, "usage")
 const mebibyte = 1024 * 1024
 
 describe("StorageQuota", () => {
-  it.live("takes no file when the disk has too little room", () =>
+  it.live("rejects files when the disk has too little free space", () =>
     Effect.gen(function*() {
       const quota = StorageQuota.make({ directory, userBytes: mebibyte, freeBytes: Number.MAX_SAFE_INTEGER })
       const { message } = yield* Effect.flip(Effect.scoped(quota.open("someone")))
       assert.strictEqual(message, "The storage has no room for more files at the moment")
     }))
 
-  it.live("counts a file when it is whole, and forgets one that broke off", () =>
+  it.live("counts complete files and releases incomplete ones", () =>
     Effect.gen(function*() {
       const quota = StorageQuota.make({ directory, userBytes: mebibyte, freeBytes: 0 })
       const add = (bytes: number, isWhole: boolean) =>

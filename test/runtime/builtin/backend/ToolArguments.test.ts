@@ -3,7 +3,7 @@ import { isDeeperThan, problemsOf } from "../../../../src/runtime/builtin/backen
 
 const city = { type: "object", properties: { city: { type: "string" }, days: { type: "integer" } }, required: ["city"] }
 
-/** Each definition refers to the next one twice: expanded, the last one stands there 2^`levels` times. */
+/** Each definition references the next one twice, so an expansion contains the last one 2^`levels` times. */
 const doubling = (levels: number) => ({
   type: "object",
   properties: { a: { $ref: "#/$defs/d0" } },
@@ -73,7 +73,7 @@ describe("a tool's arguments", () => {
     assert.isNotEmpty(problemsOf(proto, JSON.parse(`{"__proto__": 1}`)))
   })
 
-  it("cost no more than a budget, whatever the schema", () => {
+  it("are checked within a budget, regardless of the schema", () => {
     const values = Array.from({ length: 20_000 }, (_, n) => n)
     const keys = Object.fromEntries(values.map((n) => [`k${n}`, n]))
     const required = Object.keys(keys)
