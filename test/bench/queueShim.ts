@@ -40,7 +40,7 @@ const pgBoss = async (): Promise<JobQueue> => {
   boss.on("error", console.error)
   await boss.start()
   await boss.createQueue("noop")
-  await boss.work("noop", { batchSize: 100, pollingIntervalSeconds: 0.5 }, async () => {})
+  await boss.work("noop", { batchSize: 1000, pollingIntervalSeconds: 0.5 }, async () => {})
   return {
     create: async () => String(await boss.send("noop", {})),
     isCompleted: async (id) => (await boss.getJobById("noop", id))?.state === "completed"
