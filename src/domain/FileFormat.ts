@@ -1,20 +1,20 @@
 /**
- * SPEC "Limits", file formats. A file is refused by its extension and by a declared type that contradicts it, and by its
- * content only where that is certainly a program, or a page or script under the name of something else: one format has
- * more beginnings than any list of signatures (BOMs, printer headers, padding, old versions, encryption).
+ * Accepted file formats. A file is rejected by its extension or by a declared type that contradicts it. Its content is a
+ * reason only when it is certainly a program, or a page or script with another extension: no list of signatures covers
+ * all valid beginnings of a format (BOMs, printer headers, padding, old versions, encryption).
  */
 
 const text = /^text\/|[+/](x-)?(json|ndjson|xml|javascript|ecmascript|css|csv)$|^application\/(vnd\.ms-)?excel$/
 const image = /^image\/(?!svg)/
 const pdf = /[/.-](pdf|acrobat)$/
-/** An encrypted document of Word or Excel is an OLE file, as the old ones are. */
+/** Encrypted and old documents of Word and Excel are OLE files. */
 const office =
   /^application\/(x-)?(zip|(dos_)?(ms[-_]?)?(excel|word)|xlsx?|docx?|vnd\.ms-(excel|word|office)|vnd\.openxmlformats|ole-|cdf|encrypted)/
-/** Containers carry sound as well as pictures. */
+/** Audio and video share their container formats. */
 const media = /^(audio|video)\/|^application\/(ogg|mp4|(x-)?matroska)$/
 
 interface Format {
-  /** The declared types that fit. */
+  /** The declared types that match. */
   readonly types: ReadonlyArray<RegExp>
   readonly isText: boolean
 }
@@ -36,7 +36,7 @@ const formats: Readonly<Record<string, Format>> = {
   csv: textual,
   xml: textual,
   docx: binary(office),
-  // Many programs write a page of HTML, or CSV, under this name.
+  // Many programs write HTML or CSV with this extension.
   xls: { types: [office, text], isText: true },
   xlsx: binary(office),
   mp3: binary(media),
@@ -52,26 +52,26 @@ const spellings: Readonly<Record<string, string>> = { jpeg: "jpg", htm: "html" }
 
 export const extensions: ReadonlyArray<string> = Object.keys(formats)
 
-/** The format that a file's name promises, in lower case; undefined when it is none of SPEC's. */
+/** The format by a file's extension, in lower case; undefined when it is not accepted. */
 export const formatOf = (name: string): string | undefined => {
   const extension = /\.([A-Za-z0-9]+)$/.exec(name)?.[1]?.toLowerCase() ?? ""
   const format = Object.hasOwn(spellings, extension) ? spellings[extension] : extension
   return format !== undefined && Object.hasOwn(formats, format) ? format : undefined
 }
 
-/** Types that clients send for a file of which they know nothing; RFC 7578 reads none at all as `text/plain`. */
+/** Types that clients send for unknown files. RFC 7578 reads a missing type as `text/plain`. */
 const unspecific = /^text\/plain$|\/(x-)?(octet-stream|binary|unknown|download|force-download|\*)$|^[^/]*$/
 
-/** Whether the media type that a client declares is one of another kind of file. */
+/** Whether the declared media type belongs to another kind of file. */
 export const contradicts = (format: string, mediaType: string): boolean => {
   const type = mediaType.split(";", 1)[0]?.trim().toLowerCase() ?? ""
   return !unspecific.test(type) && formats[format]?.types.some((fitting) => fitting.test(type)) !== true
 }
 
-/** Whether a file of no bytes is one of the format. */
+/** Whether an empty file is valid in the format. */
 export const mayBeEmpty = (format: string): boolean => formats[format]?.isText === true
 
-/** How many first bytes `isDangerous` needs. */
+/** The number of leading bytes that `isDangerous` needs. */
 export const headBytes = 256
 
 type Signature = (head: Uint8Array) => boolean
@@ -82,14 +82,14 @@ const at = (offset: number, ...bytes: ReadonlyArray<number>): Signature => (head
 const ascii = (offset: number, characters: string): Signature =>
   at(offset, ...Array.from(characters, (character) => character.charCodeAt(0)))
 
-/** The header of DOS and Windows programs is 64 bytes with zeros among them; a text may begin with the same letters. */
+/** The header of DOS and Windows programs has 64 bytes, some of them zero. A text may begin with the same letters. */
 const isWindowsProgram: Signature = (head) =>
   head.length >= 64 && ascii(0, "MZ")(head) && head.subarray(0, 64).includes(0)
 
 const programs: ReadonlyArray<Signature> = [
   isWindowsProgram,
   ascii(0, "\x7fELF"),
-  // Mach-O in either byte order; the last two are also those of Java classes.
+  // Mach-O in either byte order; the last two are also used by Java classes.
   at(0, 0xfe, 0xed, 0xfa, 0xce),
   at(0, 0xfe, 0xed, 0xfa, 0xcf),
   at(0, 0xce, 0xfa, 0xed, 0xfe),
@@ -100,10 +100,10 @@ const programs: ReadonlyArray<Signature> = [
   at(0, 0x4c, 0, 0, 0, 1, 0x14, 2, 0)
 ]
 
-/** A script by its first line, or a page that a browser would run. */
+/** The beginning of a script, or of a page that a browser would run. */
 const script = /^(\xef\xbb\xbf)?(#![ \t]*\/|\s*<(!doctype html|html|head|body|script|iframe|svg|\?php)[\s>])/i
 
-/** Whether a file of the format that begins with `head` is certainly something else, and dangerous. */
+/** Whether the content that begins with `head` is certainly not of the format, and dangerous. */
 export const isDangerous = (format: string, head: Uint8Array): boolean =>
   programs.some((signature) => signature(head)) ||
   (formats[format]?.isText === false && script.test(String.fromCharCode(...head.subarray(0, headBytes))))
@@ -115,6 +115,6 @@ const images: Readonly<Record<string, Signature>> = {
   gif: (head) => ascii(0, "GIF87a")(head) || ascii(0, "GIF89a")(head)
 }
 
-/** The format of an image that has no name; undefined when the bytes are of none. */
+/** The format of an image by its content; undefined when it is unknown. */
 export const imageFormatOf = (head: Uint8Array): string | undefined =>
   Object.keys(images).find((format) => images[format]?.(head) === true)

@@ -15,7 +15,7 @@ export interface TaskChange {
   /** The core's state, sent back on resume; undefined keeps the present one. */
   readonly coreState: OpaqueJson | null | undefined
   /** The run that begins; undefined when the event begins none. */
-  readonly leg:
+  readonly run:
     | {
       readonly runId: RunId
       readonly results: OpaqueJson
@@ -52,7 +52,7 @@ export const changeOf = (event: TaskEvent): TaskChange => {
     pendingToolCalls: event._tag === "Interrupted" ? event.toolCalls : null,
     turn: "turn" in event ? event.turn : null,
     coreState: event._tag === "Interrupted" ? event.state : undefined,
-    leg: event._tag === "ToolResultsSubmitted"
+    run: event._tag === "ToolResultsSubmitted"
       ? {
         runId: event.runId,
         results: event.results,

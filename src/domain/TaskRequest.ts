@@ -1,6 +1,6 @@
 /**
- * What a client may ask for (SPEC "POST /api/tasks", CONTRACT 2), as it stands on the wire, and `TaskRequest`: the same
- * with its accepted variants folded into one form. Absent and `null` mean the same.
+ * The body of `POST /api/tasks`, and `RunRequest`: the part of it that the core receives, with accepted variants
+ * normalized to one form. Absent and `null` mean the same.
  */
 import { Array as Arr, Effect, Predicate, Schema, SchemaGetter, SchemaIssue } from "effect"
 import * as Limits from "./Limits.ts"
@@ -9,7 +9,7 @@ import { fromValue, JsonObject, JsonObjects, type OpaqueJson } from "./OpaqueJso
 const absentOr = <S extends Schema.Top>(schema: S, description: string) =>
   Schema.optional(Schema.NullOr(schema)).annotate({ description })
 
-/** Counts characters as people do, not UTF-16 units. */
+/** Counts Unicode characters, not UTF-16 units. */
 export const isAtMostCharacters = (maximum: number) =>
   Schema.makeFilter(
     (text: string) => text.length <= maximum || (text.length <= 2 * maximum && Array.from(text).length <= maximum),
@@ -21,12 +21,12 @@ const Id = Schema.Int.check(
 )
 
 const isHttpUrl = Schema.makeFilter(
-  // The parser would drop blanks and line breaks without a word.
+  // The URL parser silently drops blanks and line breaks, so they are rejected here.
   (text: string) => /^https?:\/\/[^/?#\s]\S*$/i.test(text) && URL.canParse(text),
   { expected: "an absolute http or https URL", toJsonSchema: () => ({ format: "uri" }) }
 )
 
-/** No name is longer, and the database finds deliveries by it. */
+/** DNS allows no longer name, and the database indexes deliveries by it. */
 const hasPossibleHost = Schema.makeFilter(
   (text: string) => (URL.parse(text)?.hostname.length ?? 0) <= Limits.hostLength,
   { expected: `a host of at most ${Limits.hostLength} characters` }
@@ -35,14 +35,14 @@ const hasPossibleHost = Schema.makeFilter(
 const ProviderData = Schema.Struct({ path: absentOr(Schema.String, "Storage-relative path of the file.") })
 
 const uploadedId = Schema.String.annotate({
-  description: "Always a string, even when the upload answered with a number."
+  description: "Always a string, even when the upload returned a number."
 })
 const fileName = Schema.String.annotate({ description: "File name." })
 const mediaType = Schema.String.annotate({ description: "Media type, as in `application/pdf`." })
 
 export const TextItem = Schema.Struct({
   type: Schema.Literal("text"),
-  text: Schema.String.annotate({ description: "What the user says." })
+  text: Schema.String.annotate({ description: "The user's text." })
 }).annotate({ identifier: "TextItem", description: "A piece of text." })
 
 export const FileItem = Schema.Struct({
@@ -51,11 +51,11 @@ export const FileItem = Schema.Struct({
     id: uploadedId,
     name: fileName,
     mime_type: mediaType,
-    provider_data: absentOr(ProviderData, "What the upload answered about the file's place in storage.")
+    provider_data: absentOr(ProviderData, "The location of the file in storage, as the upload returned it.")
   }).annotate({ description: "The file." })
 }).annotate({
   identifier: "FileItem",
-  description: "An uploaded file, as `POST /api/files` answered. The model itself chooses the tool that processes it."
+  description: "An uploaded file, as `POST /api/files` returned it. The model chooses the tool that processes it."
 })
 
 export const VoiceItem = Schema.Struct({
@@ -71,7 +71,6 @@ export const VoiceItem = Schema.Struct({
   description: "A recording, uploaded like a file. It is transcribed to text before processing."
 })
 
-/** SPEC "Input items". */
 export const InputItem = Schema.Union([TextItem, FileItem, VoiceItem]).annotate({
   identifier: "InputItem",
   description: "One input item; items of all types may be mixed.",
@@ -92,7 +91,7 @@ export const PreviousTurn = Schema.Struct({ messages: JsonObjects }).annotate({ 
 const decodeMessage = Schema.decodeUnknownEffect(Message, { errors: "all" })
 const decodePreviousTurn = Schema.decodeUnknownEffect(PreviousTurn)
 
-/** One item of `turns`: a message, or a previous task's whole turn, whose messages are spliced in. */
+/** One item of `turns`: a message, or the whole turn of an earlier task, which is replaced by its messages. */
 const TurnsItem = JsonObject.annotate({ identifier: "ConversationItem" }).pipe(
   Schema.decodeTo(Schema.Array(JsonObject), {
     decode: SchemaGetter.transformEffect((item: JsonObject) => {
@@ -106,7 +105,7 @@ const TurnsItem = JsonObject.annotate({ identifier: "ConversationItem" }).pipe(
   })
 )
 
-/** One item of `client_tools`, in the one form that the core sees. */
+/** One item of `client_tools`, in the normalized form that the core receives. */
 export const ClientTool = Schema.Struct({
   type: Schema.Literal("function"),
   name: Schema.String.check(
@@ -114,7 +113,7 @@ export const ClientTool = Schema.Struct({
   ),
   description: absentOr(Schema.String, "When and how the model should call the tool."),
   parameters: absentOr(JsonObject, "JSON Schema of the tool's arguments, an object."),
-  strict: absentOr(Schema.Boolean, "Whether the model must keep to `parameters` exactly.")
+  strict: absentOr(Schema.Boolean, "Whether the model must follow `parameters` exactly.")
 }).annotate({ identifier: "ClientTool", description: "A function that the client runs for the model." })
 export type ClientTool = typeof ClientTool.Type
 
@@ -122,11 +121,11 @@ type Path = ReadonlyArray<PropertyKey>
 
 interface UnfoldedTool {
   readonly tool: JsonObject
-  /** Where the client wrote a field. */
+  /** The path of a field in the client's form. */
   readonly placeOf: (field: PropertyKey) => Path
 }
 
-/** Folds the nested OpenAI form, MCP's `inputSchema` and Anthropic's `input_schema` into `ClientTool`'s shape. */
+/** Normalizes the nested OpenAI form, MCP's `inputSchema` and Anthropic's `input_schema` to `ClientTool`. */
 const unfoldTool = (tool: JsonObject): UnfoldedTool => {
   const nested = tool["function"]
   if (Predicate.isObject(nested)) {
@@ -147,7 +146,7 @@ const unfoldTool = (tool: JsonObject): UnfoldedTool => {
     : { tool: { ...tool, type }, placeOf: (field) => [field] }
 }
 
-/** Blames the fields that the client wrote, not those they were folded into. */
+/** Moves issues from the normalized fields to the fields of the client's form. */
 const relocate = (issue: SchemaIssue.Issue, placeOf: UnfoldedTool["placeOf"]): SchemaIssue.Issue => {
   switch (issue._tag) {
     case "Composite":
@@ -190,22 +189,22 @@ export const CreateTaskBody = Schema.Struct({
   input: Schema.Array(InputItem).check(
     Schema.isMinLength(1, { expected: "at least one item" }),
     Schema.isMaxLength(Limits.inputItems, { expected: `at most ${Limits.inputItems} items` })
-  ).annotate({ description: `What the assistant is asked: 1 to ${Limits.inputItems} items.` }),
+  ).annotate({ description: `The user's input: 1 to ${Limits.inputItems} items.` }),
   turns: absentOr(
     Schema.Array(TurnsItem).check(Schema.isMaxLength(Limits.turns, { expected: `at most ${Limits.turns} items` })),
     `Conversation so far, oldest first: up to ${Limits.turns} items. An item may be the whole \`turn\` of an earlier task.`
   ),
   llm_model_id: absentOr(
     Id,
-    "Id of an LLM configuration of the assistant, not a model's name. An unknown one means the default, silently."
+    "Id of an LLM configuration of the assistant, not a model's name. An unknown id silently means the default."
   ),
   image_generator_id: absentOr(
     Id,
-    "Id of an image generator configuration of the assistant. An unknown one means the default, silently."
+    "Id of an image generator configuration of the assistant. An unknown id silently means the default."
   ),
   callback_url: absentOr(
     Schema.String.check(isAtMostCharacters(Limits.callbackUrlLength), isHttpUrl, hasPossibleHost),
-    `Where webhooks go: an absolute http or https URL of up to ${Limits.callbackUrlLength} characters.`
+    `The URL that receives webhooks: absolute, http or https, up to ${Limits.callbackUrlLength} characters.`
   ),
   callback_secret: absentOr(
     Schema.String.check(isAtMostCharacters(Limits.callbackSecretLength)),
@@ -216,7 +215,7 @@ export const CreateTaskBody = Schema.Struct({
       Schema.isMaxLength(Limits.clientTools, { expected: `at most ${Limits.clientTools} items` }),
       isUniqueByName
     ),
-    `Functions that the client runs for the model: up to ${Limits.clientTools}, each with a name of its own.`
+    `Functions that the client runs for the model: up to ${Limits.clientTools}, each with a unique name.`
   ),
   max_execution_time: absentOr(
     Schema.Int.check(
@@ -229,7 +228,7 @@ export const CreateTaskBody = Schema.Struct({
 }).annotate({ identifier: "CreateTask", description: "A task to run. `null` means the same as absent." })
 export type CreateTaskBody = typeof CreateTaskBody.Type
 
-/** The part of a request that the core is handed (CONTRACT 4). */
+/** The part of a request that the core receives. */
 export const RunRequest = Schema.Struct({
   assistant_id: Schema.Int,
   input: Schema.Array(Schema.Json),
@@ -249,7 +248,7 @@ const toRunRequest = (body: CreateTaskBody): RunRequest => ({
   image_generator_id: body.image_generator_id ?? null
 })
 
-/** A task to create. What the gateway only stores and passes on is one text, so that its size costs little. */
+/** A task to create. The part that the gateway only stores and forwards is one JSON text, so that its size costs little. */
 export interface CreateTask {
   readonly callback_url: string | null
   readonly callback_secret: string | null

@@ -1,11 +1,11 @@
-/** Which web pages may call the service (RELIABILITY "Requests"): none unless the operator names them. */
+/** CORS: only web pages of configured origins may call the service. */
 import { Layer } from "effect"
 import { HttpRouter } from "effect/http"
 
-/** Origins, or every one there is; an empty list is none. */
+/** A list of origins, or `*` for all. An empty list allows none. */
 export type CorsOrigins = ReadonlyArray<string> | "*"
 
-/** Tokens come in a header and never in a cookie, so that no page needs credentials. */
+/** Tokens are sent in a header and never in a cookie, so requests need no credentials mode. */
 export const layer = (origins: CorsOrigins) =>
   origins.length === 0 ? Layer.empty : HttpRouter.cors({
     allowedOrigins: origins === "*" ? [] : origins,

@@ -1,10 +1,10 @@
-/** `/docs`: the OpenAPI document as a page. It is whole in itself: what it would load from elsewhere its policy forbids. */
+/** `/docs` shows the OpenAPI document. The page is self-contained, and its policy forbids loading from other origins. */
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiScalar } from "effect/http-api"
 import { Api } from "./contract/Api.ts"
 
-/** The page's script and styles are in the page; its requests go to this very service. */
+/** Script and styles are inline, and requests go only to this service. */
 const headers = {
   "content-security-policy":
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
@@ -13,7 +13,7 @@ const headers = {
   "x-content-type-options": "nosniff"
 }
 
-/** Without what needs the internet: fonts, telemetry, sharing. The last three are not in Effect's type. */
+/** Disables what needs the internet: fonts, telemetry, sharing. Effect's type lacks the last three options. */
 const scalar = {
   withDefaultFonts: false,
   favicon: "data:,",

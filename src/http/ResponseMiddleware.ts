@@ -1,4 +1,4 @@
-/** What holds for every answer: a request id, JSON errors without internals, and the headers that a status asks for. */
+/** Middleware of every response: a request id, JSON errors without internals, and the headers that the status requires. */
 import { Cause, Clock, Context, Effect, Fiber, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -12,7 +12,7 @@ const error = (status: number, message: string, headers?: Record<string, string>
 const routeNotFound = (request: HttpServerRequest.HttpServerRequest) => {
   const path = pathOf(request)
   const allowed = allowedMethods(path)
-  // Where the method is allowed, the path itself is not one that the router reads.
+  // With an allowed method, the router refused the path itself, as with an invalid percent encoding.
   return allowed.length === 0 || allowed.includes(request.method)
     ? error(404, "There is nothing at this address.")
     : error(405, `${request.method} is not allowed here.`, { allow: allowed.join(", ") })
@@ -24,16 +24,16 @@ const isRouteNotFound = (failure: unknown) =>
 const failureResponse = (request: HttpServerRequest.HttpServerRequest, cause: Cause.Cause<unknown>) => {
   const failure = Cause.squash(cause)
   if (isRouteNotFound(failure)) return Effect.succeed(routeNotFound(request))
-  // An outage is logged when it begins and when it ends, not by each request that meets it.
+  // The start and the end of an outage are logged elsewhere; a log line per request would flood the log.
   return isStoreUnavailable(failure)
     ? Effect.succeed(error(503, "The service cannot reach its database at the moment. Try again soon."))
     : Effect.as(Effect.logError("a request failed", cause), error(500, "Something went wrong on our side."))
 }
 
 const statusHeaders = (status: number): Record<string, string> => {
-  // Unauthenticated clients keep no connection.
+  // An unauthenticated client must not hold a connection.
   if (status === 401) return { "www-authenticate": "Bearer", connection: "close" }
-  // What is left of the request never came, and is not waited for.
+  // The rest of the request has not arrived, so the connection cannot be reused.
   if (status === 408) return { connection: "close" }
   if (status === 415) return { "accept-encoding": "identity" }
   if (status === 429 || status === 503) return { "retry-after": "5" }
@@ -42,7 +42,7 @@ const statusHeaders = (status: number): Record<string, string> => {
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 
-/** What the router found; it is left in the fiber's context until the request ends. */
+/** The path of the matched route. The router leaves it in the fiber's context until the request ends. */
 const matchedRoute = (): string => {
   const context = Fiber.getCurrent()?.context
   return (context && Context.getOrUndefined(context, HttpRouter.RouteContext)?.route.path) ?? "unmatched"
@@ -56,12 +56,12 @@ const measure = ({ method }: HttpServerRequest.HttpServerRequest, status: number
     String(status)
   )
 
-/** Node joins two hosts with a comma. Whoever looked at the other one would have let another request pass. */
+/** Node joins repeated hosts with a comma. A proxy may have checked one of them and the service would use the other. */
 const isOneHost = (host: string | undefined) => host === undefined || /^[^\s,@/\\?#]*$/.test(host)
 
 const wrongHost = error(400, "Expected one host in the Host header.", { connection: "close" })
 
-/** A client's own request id is kept when it is harmless, so that its logs and ours meet. */
+/** A harmless request id of the client is kept, so that its logs can be matched with the service's. */
 const isUsableId = (id: string | undefined): id is string => id !== undefined && /^[\w.:-]{1,128}$/.test(id)
 
 export const layer = Layer.unwrap(
@@ -80,10 +80,10 @@ export const layer = Layer.unwrap(
                   !Cause.hasInterruptsOnly(cause),
                 (cause) => Effect.annotateLogs(failureResponse(request, cause), { requestId })
               ),
-              Effect.map((answered) => {
-                // Files that are not there are answered without a word.
-                const isBare = answered.status === 404 && answered.body._tag === "Empty"
-                const response = isBare ? routeNotFound(request) : answered
+              Effect.map((result) => {
+                // A handler of files answers 404 without a body.
+                const isBare = result.status === 404 && result.body._tag === "Empty"
+                const response = isBare ? routeNotFound(request) : result
                 const headers = { "x-request-id": requestId, ...statusHeaders(response.status) }
                 measure(request, response.status, clock.monotonicTimeNanosUnsafe() - startedAt)
                 return HttpServerResponse.setHeaders(response, headers)

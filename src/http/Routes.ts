@@ -1,4 +1,4 @@
-/** Which addresses there are, for what has to know of a request before the router has seen it. */
+/** All routes, for code that needs the route of a request outside the router. */
 import type { HttpServerRequest } from "effect/http"
 import { Api } from "./contract/Api.ts"
 import { path as rpcPath } from "./contract/rpc/Rpc.ts"
@@ -41,7 +41,7 @@ export const allowedMethods = (path: string): ReadonlyArray<string> => [
 
 export const pathOf = (request: HttpServerRequest.HttpServerRequest): string => request.url.split("?", 1)[0] ?? "/"
 
-/** As OpenTelemetry names the span of a request: the method, and the route that it will meet. */
+/** The span name of a request by OpenTelemetry's convention: the method and the route. */
 export const spanName = (request: HttpServerRequest.HttpServerRequest): string => {
   const path = pathOf(request)
   const method = request.method === "HEAD" ? "GET" : request.method
@@ -49,6 +49,6 @@ export const spanName = (request: HttpServerRequest.HttpServerRequest): string =
   return route === undefined ? request.method : `${request.method} ${route.path}`
 }
 
-/** What machines ask for all day long. */
+/** False for probes and scrapes, which machines send continuously. */
 export const isWorthATrace = (request: HttpServerRequest.HttpServerRequest): boolean =>
   !/^\/(healthz|readyz|internal\/metrics)\/?$/.test(pathOf(request))

@@ -15,7 +15,7 @@ import * as Tokens from "./handlers/Tokens.ts"
 import * as ResponseMiddleware from "./ResponseMiddleware.ts"
 import * as Rpc from "./rpc/Rpc.ts"
 
-/** Paths are compared as they are: what a proxy in front forbids cannot be had by another spelling. */
+/** Paths are compared exactly, so that another spelling cannot bypass a rule of a proxy. */
 export const routerConfig = { caseSensitive: true, ignoreDuplicateSlashes: false }
 
 const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
@@ -24,7 +24,7 @@ const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pip
   Layer.provide(Digest.layerWebCrypto)
 )
 
-/** The edge comes first and so is outermost: what it adds is on preflights too. */
+/** `ResponseMiddleware` is outermost, so that its headers are also on CORS preflight responses. */
 export const layer = (corsOrigins: Cors.CorsOrigins) =>
   Layer.mergeAll(layerApi, Rpc.layer, Health.layer, Docs.layer, Cors.layer(corsOrigins)).pipe(
     Layer.provideMerge(ResponseMiddleware.layer)

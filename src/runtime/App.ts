@@ -147,9 +147,9 @@ const layerUpstreams = (config: AppConfig) =>
 
 /** Answers long polls and releases the shards before the server drains. */
 const layerDrain = Layer.effectDiscard(Effect.gen(function*() {
-  const { drain } = yield* TaskNotifications
-  const { leave } = yield* TaskOwnership
-  yield* Effect.addFinalizer(() => Effect.andThen(drain, leave))
+  const notifications = yield* TaskNotifications
+  const ownership = yield* TaskOwnership
+  yield* Effect.addFinalizer(() => Effect.andThen(notifications.drain, ownership.drain))
 }))
 
 /** Waits briefly for webhook attempts in flight. */

@@ -1,4 +1,4 @@
-/** The use cases and the background workers of tasks. The store, the core client and the secrets are provided to it. */
+/** The use cases and the background workers of tasks. They require the store, the core client and the secrets. */
 import { Layer } from "effect"
 import { TaskActors } from "./actors/TaskActors.ts"
 import { TaskSweeper } from "./actors/TaskSweeper.ts"

@@ -34,7 +34,7 @@ export class TaskWatch extends Context.Service<TaskWatch, {
 
       const until = Effect.fnUntraced(
         function*(...[task, isEnough, timeout]: Parameters<TaskWatch["Service"]["until"]>) {
-          yield* notifications.admit(task.sub)
+          yield* notifications.checkWaitLimit(task.sub)
           // Subscribe before the first read, so that no change falls between the two.
           const changed = yield* notifications.subscribe(task.uuid, task.sub)
           const wait = Effect.gen(function*() {
@@ -75,7 +75,7 @@ export class TaskWatch extends Context.Service<TaskWatch, {
         }))
 
       const events = (task: TaskHead, revision: number) =>
-        Effect.as(notifications.admit(task.sub), eventsFrom(task, revision))
+        Effect.as(notifications.checkWaitLimit(task.sub), eventsFrom(task, revision))
 
       // Notifications of other nodes may be lost: compare the revisions of watched tasks with their rows periodically.
       let known = new Map<TaskId, number>()
@@ -84,7 +84,7 @@ export class TaskWatch extends Context.Service<TaskWatch, {
         const found = yield* Effect.forEach(Array.chunksOf(watched, repairBatch), repository.heads)
         const present = new Map(found.flat().map(({ revision, uuid }) => [uuid, revision]))
         for (const [uuid, revision] of present) {
-          if (known.get(uuid) !== revision) yield* notifications.hear(uuid)
+          if (known.get(uuid) !== revision) yield* notifications.receive(uuid)
         }
         known = present
       }).pipe(Effect.catchCause(logFault("watched tasks could not be compared with their rows")))

@@ -1,4 +1,4 @@
-/** The use cases: what REST, RPC and the core may do with tasks. Each is at most a read and one guarded statement. */
+/** The use cases of tasks for REST, RPC and the core. Each is at most one read and one guarded statement. */
 import { Context, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { CoreReport } from "../domain/CoreProtocol.ts"
@@ -36,7 +36,7 @@ export interface CreatedTask {
   readonly isReplay: boolean
 }
 
-/** Whether the very same request was carried out before, so that nothing was done now. */
+/** `isReplay` is true when an earlier request with the same idempotency key had the effect already. */
 export interface Done {
   readonly isReplay: boolean
 }
@@ -47,10 +47,10 @@ export class Tasks extends Context.Service<Tasks, {
     body: CreateTask,
     claim?: IdempotencyClaim
   ) => Effect.Effect<CreatedTask, TooManyActiveTasks | IdempotencyKeyReused>
-  /** A task of the caller's own. Anything that is not a task's id names no task. */
+  /** A task that the caller owns. A malformed id fails with `TaskNotFound`. */
   readonly get: (principal: Principal, uuid: string) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother>
-  /** Where a task of the caller's own stands, without its turn. */
-  readonly glance: (
+  /** The head of a task that the caller owns, without the turn. */
+  readonly getHead: (
     principal: Principal,
     uuid: string
   ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother>
@@ -67,9 +67,9 @@ export class Tasks extends Context.Service<Tasks, {
     claim?: IdempotencyClaim
   ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused>
   readonly cancelInterrupted: (principal: Principal) => Effect.Effect<ReadonlyArray<TaskId>>
-  /** Takes no request of the token any more and ends what is processing with it (CONTRACT 3 and 6). */
+  /** Rejects requests with the token from now on and ends processing tasks that were created with it. */
   readonly revoke: (revocation: Revocation) => Effect.Effect<void>
-  /** An event of the core; `applied` tells whether it changed the task. */
+  /** Commits an event of the core; `applied` is false when it changed nothing. */
   readonly report: (
     report: CoreReport
   ) => Effect.Effect<{ readonly status: TaskStatus; readonly applied: boolean }, TaskNotFound | RunSuperseded>
@@ -88,13 +88,13 @@ export class Tasks extends Context.Service<Tasks, {
       const notifications = yield* TaskNotifications
       const random = yield* SecureRandom.SecureRandom
       const newRunId = Effect.map(random.uuidV7(), (id) => RunId.make(id))
-      /** In a shard of this node, if it has one: what the task needs is then done where its request is at hand. */
+      /** The id is in a shard of this node, if it has one, so that the node that has the request also runs the task. */
       const newTaskId = Effect.map(random.uuidV7(), (id) => {
         const shards = ownership.shards() ?? []
         return shards.length === 0 ? TaskId.make(id) : TaskShard.moveTo(TaskId.make(id), shards)
       })
 
-      /** A verified token is the same `Caller` for as long as it is cached, and so is sealed once. */
+      /** The verifier returns the same `Caller` while a token is cached, so each token is sealed once. */
       const sealedTokens = new WeakMap<Caller, string>()
       const sealToken = (caller: Caller) => {
         const known = sealedTokens.get(caller)
@@ -105,7 +105,7 @@ export class Tasks extends Context.Service<Tasks, {
         })
       }
 
-      /** The first request may have been carried out by a node that died, or was not told of that, before it could go on. */
+      /** The node of the first request may have died after the commit, before it started the actor. */
       const ensureActor = (uuid: TaskId) =>
         ownership.isMine(uuid)
           ? Effect.flatMap(repository.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
@@ -115,7 +115,7 @@ export class Tasks extends Context.Service<Tasks, {
         caller: Caller,
         body: CreateTask,
         claim: IdempotencyClaim | undefined,
-        isHandedOverAtOnce: boolean
+        isImmediate: boolean
       ) {
         const { principal } = caller
         const createdAt = yield* now
@@ -129,7 +129,7 @@ export class Tasks extends Context.Service<Tasks, {
           runId: yield* newRunId,
           maxExecutionTime,
           deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
-          acceptanceDeadline: isHandedOverAtOnce ? plus(createdAt, settings.acceptanceTimeout) : null
+          acceptanceDeadline: isImmediate ? plus(createdAt, settings.acceptanceTimeout) : null
         }
         const insert = repository.create(
           {
@@ -159,7 +159,7 @@ export class Tasks extends Context.Service<Tasks, {
           request,
           resume: null
         }
-        // A client that hangs up meanwhile leaves a task that runs, never one that lies until the sweep.
+        // A client that disconnects must not leave a created task without an actor until the next sweep.
         const { isReplay, taskId } = yield* Effect.uninterruptible(
           Effect.tap(insert, ({ isReplay, taskId }) => isReplay ? ensureActor(taskId) : actors.begin(head, run))
         )
@@ -167,7 +167,7 @@ export class Tasks extends Context.Service<Tasks, {
       })
 
       const create = (caller: Caller, body: CreateTask, claim?: IdempotencyClaim) =>
-        actors.admit(body.request, (isAtOnce) => createNow(caller, body, claim, isAtOnce))
+        actors.withDispatchSlot(body.request, (isImmediate) => createNow(caller, body, claim, isImmediate))
 
       const get = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
         if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
@@ -177,7 +177,7 @@ export class Tasks extends Context.Service<Tasks, {
         return task
       })
 
-      const glance = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
+      const getHead = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
         if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
         const [head] = yield* repository.heads([uuid])
         if (head === undefined) return yield* new TaskNotFound({})
@@ -201,7 +201,7 @@ export class Tasks extends Context.Service<Tasks, {
           : [...problems, { index: null, message: `No result for the tool call ${missing.join(", ")}` }]
       }
 
-      /** Whether the request was carried out before; a key that stands for another request is an error. */
+      /** Returns whether the key was claimed by the same request; fails when another request claimed it. */
       const isReplayed = Effect.fnUntraced(function*(sub: string, claim: IdempotencyClaim | undefined) {
         if (claim === undefined) return false
         const found = Option.getOrUndefined(yield* repository.claimed(sub, claim.key, yield* now))
@@ -209,13 +209,13 @@ export class Tasks extends Context.Service<Tasks, {
         return found.fingerprint === claim.fingerprint || (yield* new IdempotencyKeyReused({}))
       })
 
-      /** Commits what only an interrupted task takes, once for each claim. */
+      /** Commits an event of an interrupted task, once per claim; undefined for a replay. */
       const commitInterrupted = Effect.fnUntraced(
         function*(task: Task, event: TaskEvent, claim: IdempotencyClaim | undefined) {
           const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
           const outcome = yield* repository.commit(task.uuid, event, yield* now, { runId: task.runId }, made)
           if (outcome._tag === "Applied") return outcome.head
-          // The same request may have been faster on another connection.
+          // The same request may have been committed on another connection.
           if (yield* isReplayed(task.sub, claim)) return undefined
           return yield* new TaskNotInterrupted({
             status: outcome._tag === "Unknown" ? task.status : outcome.head.status
@@ -280,7 +280,7 @@ export class Tasks extends Context.Service<Tasks, {
       return Tasks.of({
         create,
         get,
-        glance,
+        getHead,
         list: repository.list,
         submitToolResults,
         cancel,
@@ -292,8 +292,8 @@ export class Tasks extends Context.Service<Tasks, {
   )
 }
 
-/** Characters of a client's text that a message repeats. */
+/** Maximum characters of a client's text in an error message. */
 const quotedLength = 255
 
-/** Stands for a `run_id` that no run can have. */
+/** Replaces a malformed `run_id`; no run has it. */
 const noRun = RunId.make("00000000-0000-0000-0000-000000000000")

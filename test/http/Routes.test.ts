@@ -6,7 +6,7 @@ const request = (method: string, path: string) =>
   HttpServerRequest.fromWeb(new Request(`http://service.test${path}`, { method }))
 
 describe("Routes", () => {
-  it("names a request by its method and route, never by what it asks for", () => {
+  it("names the span of a request by method and route, without ids or query values", () => {
     const uuid = "01a1ff46-fab4-72be-99b8-5e6e2617b0cb"
     for (
       const [method, path, name] of [
@@ -24,7 +24,7 @@ describe("Routes", () => {
     }
   })
 
-  it("holds probes and scrapes for no trace", () => {
+  it("excludes probes and scrapes from tracing", () => {
     for (const path of ["/healthz", "/readyz?x=1", "/internal/metrics"]) {
       assert.isFalse(Routes.isWorthATrace(request("GET", path)), path)
     }

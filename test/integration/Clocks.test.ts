@@ -224,7 +224,7 @@ describe("limits, deadlines and retries follow the database's clock", () => {
     await setDatabase(-3_600_000)
     const second = await startWrong(database, 0)
     await eventually(() => gauge(first.service, "clock_offset_seconds"), (offset) => offset > 3599, 12_000)
-    assert.match(first.service.output, /time was set by -3(599|600)\.\d+ s/)
+    assert.match(first.service.output, /time was stepped by -3(599|600)\.\d+ s/)
     assert.closeTo(await createdAt(first.service) - Date.now(), -3_600_000, 1000)
     await all(await begin([first.service, second.service]))
     await Promise.all([first.service.stop(), second.service.stop()])

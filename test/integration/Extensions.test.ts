@@ -1,4 +1,4 @@
-/** Idempotency keys, ETags, long polls, event streams and `waiting_on`, as a client sees them. */
+/** The extensions of the REST interface: idempotency keys, ETags, long polls, event streams, `waiting_on` and deliveries. */
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { report, type ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
@@ -103,8 +103,8 @@ describe("Idempotency-Key", () => {
 
 const turnOfKilobytes = (kilobytes: number) => turnOf("x".repeat(kilobytes * 1024))
 
-describe("a task that is read again", () => {
-  it("has an ETag of its version, and returns 304 while it is unchanged", async () => {
+describe("GET /api/tasks/{uuid}", () => {
+  it("returns an ETag of the version, and 304 while the task is unchanged", async () => {
     const token = await mint("reader")
     const { uuid } = (await service.create(token, "x")).body
     const read = (tag?: string) =>
@@ -123,7 +123,7 @@ describe("a task that is read again", () => {
     assert.notStrictEqual(changed.headers.get("etag"), etag)
   })
 
-  it("shows waiting_on only on request, and otherwise only the documented fields", async () => {
+  it("returns waiting_on only with include=waiting_on", async () => {
     const token = await mint("curious")
     const { uuid } = (await service.create(token, "x", { max_execution_time: 3600 })).body
     const waitingOn = async () =>
@@ -160,7 +160,7 @@ describe("a task that is read again", () => {
   })
 })
 
-describe("?wait=", () => {
+describe("GET /api/tasks/{uuid}?wait=", () => {
   const wait = (of: Service, token: string, uuid: string, seconds: number | string, tag?: string) =>
     of.call(
       "GET",
@@ -210,7 +210,7 @@ describe("?wait=", () => {
     assert.strictEqual((await wait(service, token, uuid, 60, ended)).status, 304)
   })
 
-  it("accepts 1 to 60 seconds, for the caller's own task", async () => {
+  it("accepts 1 to 60 seconds, and checks the task's owner first", async () => {
     const token = await mint("strict-waiter")
     const { uuid } = (await service.create(token, "x")).body
     for (const seconds of ["0", "61", "", "1.5", "-1", "x", "1&wait=2"]) {
@@ -222,7 +222,7 @@ describe("?wait=", () => {
     assert.strictEqual((await wait(service, token, "nothing", "60")).status, 404)
   })
 
-  it("returns changes made on another node, and returns immediately when its node drains", async () => {
+  it("returns a change made on another node, and returns immediately when its own node stops", async () => {
     const other = await Service.start({ DATABASE_URL: system.database.url, CORE_URL: core.url })
     const token = await mint("across")
     const { uuid } = (await service.create(token, "x")).body
@@ -275,20 +275,20 @@ describe("the event stream", () => {
     assert.strictEqual(live.headers.get("content-type"), "text/event-stream")
     const reader = live.body!.pipeThrough(new TextDecoderStream()).getReader()
     let text = ""
-    const untilHeard = async (event: string) => {
+    const untilReceived = async (event: string) => {
       while (!parse(text).some((sent) => sent.event === event)) {
         const { done, value } = await reader.read()
         assert.isFalse(done, `${event} was not received`)
         text += value
       }
     }
-    await untilHeard("pending")
+    await untilReceived("pending")
     await report(run, { type: "processing" })
-    await untilHeard("processing")
+    await untilReceived("processing")
     await report(run, { type: "progress", turn: turnOfKilobytes(1) })
-    await untilHeard("progress")
+    await untilReceived("progress")
     await interrupt(uuid)
-    await untilHeard("interrupted")
+    await untilReceived("interrupted")
     const results = { results: [{ tool_call_id: "c1", output: 1 }] }
     await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, results)
     const resumed = await eventually(
@@ -329,7 +329,7 @@ describe("the event stream", () => {
     assert.deepStrictEqual(parse(await stream.text()).map(({ event }) => event), ["pending"])
   })
 
-  it("is limited per user, and a disconnect frees its slot", async () => {
+  it("returns 429 beyond the limit per user, and a disconnect frees a slot", async () => {
     const token = await mint("many")
     const { uuid } = (await service.create(token, "x")).body
     const abort = new AbortController()

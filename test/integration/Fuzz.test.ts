@@ -1,6 +1,6 @@
 /**
- * Requests built from the schemas and broken one rule at a time. `FUZZ_CASES` says how many, `FUZZ_SEED` repeats a run:
- * a rule that fails prints the smallest request that it found, and the seed.
+ * Valid requests generated from the schemas, and invalid ones that break one rule each. `FUZZ_CASES` sets their number,
+ * `FUZZ_SEED` repeats a run. A failure prints the rule, the smallest request that shows it, and the seed.
  */
 import { Arbitrary, Effect } from "effect"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
@@ -22,7 +22,7 @@ const cases = Number(process.env["FUZZ_CASES"] ?? 1500)
 const rules = [...fieldRules, ...textRules, ...queryRules, ...headerRules, ...pathRules]
 const totalWeight = rules.reduce((sum, { weight = 1 }) => sum + weight, 0)
 
-/** Every rule is tried, however short the run. */
+/** At least one run per rule, even with few cases. */
 const runsOf = ({ weight = 1 }: Rule) => Math.max(1, Math.round(cases * weight / totalWeight))
 
 let database: OpenDatabase
@@ -38,7 +38,7 @@ afterAll(async () => {
   await database.drop()
 })
 
-/** Tries a rule on bodies that grow; what is wrong, with the smallest attempt that shows it. */
+/** Checks a rule with requests of growing size. Returns the problem with the smallest request that shows it, if any. */
 const check = (rule: Rule) =>
   Effect.map(
     Arbitrary.checkEffect(
@@ -59,14 +59,14 @@ const check = (rule: Rule) =>
 const row = (name: string, counts: ReadonlyMap<number, number>) =>
   `${name}: ${[...counts].toSorted(([a], [b]) => a - b).map(([status, count]) => `${count} × ${status}`).join(", ")}`
 
-/** Answers by group and in all. */
+/** Number of responses by status, for each group and in total. */
 const table = () => {
   const total = new Map<number, number>()
   for (const counts of world.answers.values()) {
     for (const [status, count] of counts) total.set(status, (total.get(status) ?? 0) + count)
   }
   const tried = [...total.values()].reduce((sum, count) => sum + count, 0)
-  return [...world.answers].map(([group, counts]) => row(group, counts)).concat(row(`in all ${tried}`, total)).join(
+  return [...world.answers].map(([group, counts]) => row(group, counts)).concat(row(`total ${tried}`, total)).join(
     "\n"
   )
 }
@@ -75,15 +75,15 @@ const explain = (problems: ReadonlyArray<string>) =>
   `FUZZ_SEED=${seed}, ${problems.length} failed:\n\n${problems.join("\n\n")}`
 
 describe(`fuzzing with FUZZ_SEED=${seed}`, () => {
-  it("refuses a request for the one rule that it breaks, and takes every valid one", async () => {
+  it("accepts valid requests, and refuses an invalid one for the rule that it breaks", async () => {
     const problems = (await Effect.runPromise(Effect.forEach(rules, check, { concurrency: 16 }))).flat()
     assert.strictEqual(problems.length, 0, explain(problems))
     assert.strictEqual(await world.tasksTakenByRefusedCreates(), 0)
-    // oxlint-disable-next-line no-console -- what a long run is for
+    // oxlint-disable-next-line no-console -- the result of a long run
     if (cases > 5000) console.log(`FUZZ_SEED=${seed}, ${rules.length} rules\n${table()}`)
   }, 3_600_000)
 
-  it("finds what a task holds as it was sent, whatever it is", async () => {
+  it("passes input, tool results, state and turns on unchanged", async () => {
     const result = await Effect.runPromise(
       Arbitrary.checkEffect(
         stories,
@@ -96,7 +96,7 @@ describe(`fuzzing with FUZZ_SEED=${seed}`, () => {
     assert.isUndefined(failure, explain([failure ?? ""]))
   }, 3_600_000)
 
-  it("takes a body of exactly 16 MiB, and no byte more, announced or not", async () => {
+  it("accepts a body of 16 MiB, and returns 413 for one byte more, with and without Content-Length", async () => {
     const token = await mint("fuzz-large")
     const bodyOf = (bytes: number) => {
       const body = { assistant_id: 1, input: [{ type: "text", text: "" }] }
@@ -117,9 +117,9 @@ describe(`fuzzing with FUZZ_SEED=${seed}`, () => {
     assert.strictEqual(chunked.status, 413)
   })
 
-  it("leaves a service that answers as ever, with nothing failed in its log", async () => {
+  it("leaves a working service without failed requests in its log", async () => {
     const token = await mint("fuzz-after")
-    const { status } = await world.service.create(token, "as ever")
+    const { status } = await world.service.create(token, "afterwards")
     assert.strictEqual(status, 201)
     assert.notMatch(world.service.output, /a request failed/)
   })

@@ -21,7 +21,7 @@ layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership
     Effect.gen(function*() {
       const ownership = yield* TaskOwnership
       yield* untilOwner(ownership)
-      const rejoining = yield* Effect.forkChild(ownership.rejoin, { startImmediately: true })
+      const rejoining = yield* Effect.forkChild(ownership.undrain, { startImmediately: true })
       yield* Fiber.interrupt(rejoining)
       yield* untilOwner(ownership)
     }))
@@ -31,15 +31,15 @@ layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership
       const ownership = yield* TaskOwnership
       yield* untilOwner(ownership)
       const left = yield* Deferred.make<void>()
-      const first = yield* Effect.forkChild(ownership.rejoin, { startImmediately: true })
-      const second = yield* Effect.forkChild(Effect.andThen(ownership.leave, Deferred.succeed(left, undefined)), {
+      const first = yield* Effect.forkChild(ownership.undrain, { startImmediately: true })
+      const second = yield* Effect.forkChild(Effect.andThen(ownership.drain, Deferred.succeed(left, undefined)), {
         startImmediately: true
       })
       yield* Deferred.await(left)
       assert.isTrue(ownership.isDrained())
       yield* Fiber.joinAll([first, second])
       assert.isTrue(ownership.isDrained())
-      yield* ownership.rejoin
+      yield* ownership.undrain
       yield* untilOwner(ownership)
     }))
 })
@@ -65,7 +65,7 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 20_000 })("a node
       yield* untilOwner(ownership)
       proxy.weather = "losing replies"
       proxy.cut()
-      const rejoining = yield* Effect.forkChild(ownership.rejoin, { startImmediately: true })
+      const rejoining = yield* Effect.forkChild(ownership.undrain, { startImmediately: true })
       assert.isTrue(Option.isNone(yield* Effect.timeoutOption(Fiber.join(rejoining), "5 seconds")))
       proxy.weather = "fair"
       yield* untilOwner(ownership)

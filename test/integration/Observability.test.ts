@@ -104,11 +104,11 @@ describe("OTLP", () => {
     const [create] = named("POST /api/tasks")
     assert.strictEqual(create?.parentSpanId, "b7ad6b7169203331")
     assert.strictEqual(create?.attributes["http.response.status_code"], 201)
-    assert.deepStrictEqual(named("task hand-over").map(parentOf), [
+    assert.deepStrictEqual(named("task dispatch").map(parentOf), [
       "POST /api/tasks",
       "POST /api/tasks/:uuid/tool-results"
     ])
-    assert.deepStrictEqual(named("core start").map(parentOf), ["task hand-over", "task hand-over"])
+    assert.deepStrictEqual(named("core start").map(parentOf), ["task dispatch", "task dispatch"])
     const events = named("POST /internal/core/events")
     assert.deepStrictEqual(events.map(parentOf), ["core start", "core start", "core start"])
     assert.include(named(new URL(system.database.url).pathname.slice(1)).map(parentOf), "POST /internal/core/events")
@@ -116,7 +116,7 @@ describe("OTLP", () => {
       target.origin,
       target.origin
     ])
-    for (const span of [create, ...events, ...named("task hand-over"), ...named("webhook attempt")]) {
+    for (const span of [create, ...events, ...named("task dispatch"), ...named("webhook attempt")]) {
       assert.strictEqual(span?.attributes["task.id"], uuid, span?.name)
     }
     for (const { headers } of target.postsOf(uuid)) {
@@ -165,7 +165,7 @@ describe("OTLP", () => {
     await system.service.stop()
     const spans = collector.spansOf(traced)
     const call = spans.find(({ name }) => name === "rpc.Tasks.create")
-    const dispatch = spans.find(({ name }) => name === "task hand-over")
+    const dispatch = spans.find(({ name }) => name === "task dispatch")
     assert.isDefined(call)
     assert.strictEqual(dispatch?.parentSpanId, call!.spanId)
   })

@@ -1,4 +1,4 @@
-/** The OpenAPI document, checked by a linter and by a proxy that validates real requests and responses. */
+/** Checks the OpenAPI document with a linter, and with a proxy that validates real requests and responses. */
 import { createConfig, lintFromString } from "@redocly/openapi-core"
 import { createLogger } from "@stoplight/prism-core"
 import { getHttpOperationsFromSpec } from "@stoplight/prism-http"
@@ -42,7 +42,7 @@ const operations = () =>
   }))
 
 describe("the document", () => {
-  it("passes a strict linter without problems", async () => {
+  it("passes a strict linter", async () => {
     // The interface has no license, so the document names none.
     const config = await createConfig({ extends: ["recommended-strict"], rules: { "info-license": "off" } })
     const problems = await lintFromString({ source: JSON.stringify(document), config })
@@ -90,7 +90,7 @@ describe("the document", () => {
     assert.strictEqual(CoreEvent.oneOf.length, 5)
   })
 
-  it("is rendered by a page that loads nothing from other origins", async () => {
+  it("is shown by a page that loads nothing from other origins", async () => {
     const page = await fetch(`${service.url}/docs`)
     assert.strictEqual(page.status, 200)
     assert.notMatch(await page.text(), /<(?:script|link)[^>]+(?:src|href)="?https?:/i)
@@ -139,7 +139,7 @@ const validating = async (spec: Node, upstream: string) => {
 }
 
 describe("the live service", () => {
-  it("conforms to the document behind a validating proxy", async () => {
+  it("conforms to the document, according to a validating proxy", async () => {
     const proxy = await validating(document, service.url)
     const token = await mint("documented")
     const stranger = await mint("stranger")
@@ -242,7 +242,7 @@ describe("the live service", () => {
     }
   })
 
-  it("fails validation against a wrong document", async () => {
+  it("does not conform to a document with another required field", async () => {
     const wrong = structuredClone(document)
     wrong["components"]["schemas"]["Task"]["required"].push("owner")
     const proxy = await validating(wrong, service.url)

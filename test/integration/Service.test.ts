@@ -140,7 +140,7 @@ describe("a task", () => {
     await eventually(async () => core.stops, (stops) => stops.some((stop) => stop.runId === run_id))
   })
 
-  it("fails with the documented messages", async () => {
+  it("fails with the documented message of each failure code", async () => {
     const token = await mint("erin")
     const cases = [
       [{ code: "assistant_not_found" }, "Assistant is not available"],
@@ -156,7 +156,7 @@ describe("a task", () => {
     }
   })
 
-  it("ends at its time limit, queue wait included, with its partial output", async () => {
+  it("fails at its time limit, which includes queue wait, and keeps its partial output", async () => {
     const token = await mint("frank")
     const { uuid } = (await service.create(token, "long", { max_execution_time: 1 })).body
     const run = await system.runOf(uuid)
@@ -172,7 +172,7 @@ describe("a task", () => {
 })
 
 describe("a dispatch", () => {
-  it("is retried with the same run while the core is busy, and fails the task when the core refuses", async () => {
+  it("is retried with the same run id after a 503, and fails the task when the core refuses the run", async () => {
     const token = await mint("kate")
     let attempts = 0
     core.onStart = (run) => run.input[0]?.text === "refuse me" ? 400 : ++attempts < 3 ? 503 : 202
@@ -191,13 +191,13 @@ describe("a dispatch", () => {
     let release = () => {}
     const slow = new Promise<void>((resolve) => release = resolve)
     core.onStart = async (run) => {
-      await report(run, { type: "completed", turn: turnOf("before the answer") })
+      await report(run, { type: "completed", turn: turnOf("before the response") })
       await slow
       return 202
     }
     const { uuid } = (await service.create(token, "x")).body
     const { body } = await service.until(token, uuid, "completed")
-    assert.deepStrictEqual(body.turn, turnOf("before the answer"))
+    assert.deepStrictEqual(body.turn, turnOf("before the response"))
     core.onStart = () => 202
     release()
   })
@@ -243,7 +243,7 @@ describe("the cost of a task", () => {
   })
 })
 
-describe("the edge", () => {
+describe("request validation", () => {
   it("returns every error as JSON, in the documented order of checks", async () => {
     const token = await mint("grace")
     const noToken = await service.call("POST", "/api/tasks", "", "{")
@@ -315,7 +315,7 @@ describe("the edge", () => {
     assert.deepStrictEqual(refused["errors"], { tool_calls: ["Expected at least one item"] })
   })
 
-  it("refuses a URL that a parser would have to correct", async () => {
+  it("refuses a callback_url that a URL parser would have to correct", async () => {
     const token = await mint("peggy")
     for (
       const callback_url of ["https://example.org/ ", "https://example.org/\r\nX-Injected: 1", "http://exam\tple.org/"]
@@ -325,7 +325,7 @@ describe("the edge", () => {
     }
   })
 
-  it("refuses a URL whose host is longer than a DNS name, before or after normalisation", async () => {
+  it("refuses a callback_url whose host is longer than a DNS name, before or after normalisation", async () => {
     const token = await mint("peggy")
     const label = "x".repeat(49)
     const ofLength = (length: number) => `${`${label}.`.repeat(5)}${"x".repeat(length - 250)}`

@@ -1,4 +1,4 @@
-/** What every store of trials must do; run on memory and on Postgres. */
+/** The contract of every store of trials, run on memory and on Postgres. */
 import { assert, type Vitest } from "@effect/vitest"
 import { Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -9,7 +9,7 @@ const uuid = Effect.flatMap(SecureRandom.SecureRandom, (random) => random.uuidV7
 const newRunId = Effect.map(uuid, (id) => RunId.make(id))
 
 export const contract = (it: Vitest.MethodsNonLive<RecoveryTrials | SecureRandom.SecureRandom>) => {
-  it.effect("a trial that a node began and did not end is a loss to every other node, and to none that it was", () =>
+  it.effect("reports an unended trial as a loss to other nodes, but not to the node that began it", () =>
     Effect.gen(function*() {
       const trials = yield* RecoveryTrials
       const [first, second, third] = [yield* uuid, yield* uuid, yield* uuid]
@@ -19,7 +19,7 @@ export const contract = (it: Vitest.MethodsNonLive<RecoveryTrials | SecureRandom
       yield* trials.begin(first, [run], 1)
       assert.deepStrictEqual(yield* lost(first), [])
       assert.deepStrictEqual(yield* lost(second), [{ runId: run, together: 1, losses: 1, lossesAlone: 1 }])
-      // Again by the same node, now with another: nothing was lost.
+      // The same node again, now with another run: no loss.
       yield* trials.begin(first, [run, other], 2)
       assert.sameDeepMembers([...yield* lost(second)], [
         { runId: run, together: 2, losses: 1, lossesAlone: 0 },
@@ -30,7 +30,7 @@ export const contract = (it: Vitest.MethodsNonLive<RecoveryTrials | SecureRandom
       assert.deepInclude(yield* lost(first), { runId: run, together: 1, losses: 3, lossesAlone: 2 })
     }))
 
-  it.effect("a run that passed is suspected no more, though it counts the nodes that are lost later", () =>
+  it.effect("does not suspect a run that passed, but counts later losses", () =>
     Effect.gen(function*() {
       const trials = yield* RecoveryTrials
       const [first, second] = [yield* uuid, yield* uuid]
@@ -43,7 +43,7 @@ export const contract = (it: Vitest.MethodsNonLive<RecoveryTrials | SecureRandom
       ])
     }))
 
-  it.effect("a node ends its own trials only", () =>
+  it.effect("ends only trials of the given node", () =>
     Effect.gen(function*() {
       const trials = yield* RecoveryTrials
       const [first, second] = [yield* uuid, yield* uuid]
@@ -55,7 +55,7 @@ export const contract = (it: Vitest.MethodsNonLive<RecoveryTrials | SecureRandom
       assert.deepStrictEqual(yield* trials.lost(second, [run]), [])
     }))
 
-  it.effect("nothing is a batch too", () =>
+  it.effect("accepts an empty batch", () =>
     Effect.gen(function*() {
       const trials = yield* RecoveryTrials
       const node = yield* uuid

@@ -1,4 +1,4 @@
-/** What every store of revoked tokens must do, and what a store of tasks makes of them; run on memory and on Postgres. */
+/** The contract of every store of revoked tokens, and of their effect on tasks, run on memory and on Postgres. */
 import { assert, type Vitest } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
 import type { SecureRandom } from "effect/crypto"
@@ -14,7 +14,7 @@ import { makeTask } from "./TaskRepositoryContract.ts"
 const { Token, User } = Revocation.cases
 const { Accepted, Completed, Interrupted, Progressed, TokenRevoked, ToolResultsSubmitted } = TaskEvent.cases
 
-/** A second, as `iat` has it. */
+/** Seconds since the epoch, as in `iat`. */
 const issuedAt = 1_700_000_000
 const at = (seconds: number) => Timestamp.make(seconds * 1_000_000)
 const turn = OpaqueJson.make(`{"output":[]}`)
@@ -39,7 +39,7 @@ const stored = Effect.fnUntraced(function*(principal: Principal, ...events: Read
 export const contract = (
   it: Vitest.MethodsNonLive<TaskRepository | RevocationRepository | SecureRandom.SecureRandom>
 ) => {
-  it.effect("a token is revoked by its id, and only that one", () =>
+  it.effect("revokes one token by its id, and no other", () =>
     Effect.gen(function*() {
       const revocations = yield* RevocationRepository
       const principal = newPrincipal()
@@ -49,7 +49,7 @@ export const contract = (
       assert.isFalse(yield* revocations.isRevoked({ ...principal, tokenId: "jti:another" }))
     }))
 
-  it.effect("a user's tokens are revoked up to a moment, which is never moved back", () =>
+  it.effect("revokes a user's tokens issued before a moment, which never moves back", () =>
     Effect.gen(function*() {
       const revocations = yield* RevocationRepository
       const principal = newPrincipal()
@@ -64,7 +64,7 @@ export const contract = (
       assert.isFalse(yield* revocations.isRevoked({ ...principal, sub: "another" }))
     }))
 
-  it.effect("those since a moment are told, and forgotten once no task of their tokens can be left", () =>
+  it.effect("returns revocations since a moment, and deletes them when no task of their tokens can be live", () =>
     Effect.gen(function*() {
       const revocations = yield* RevocationRepository
       const [one, other] = [newPrincipal(), newPrincipal()]
@@ -82,25 +82,25 @@ export const contract = (
       assert.isEmpty(later.revocations)
       assert.isAtLeast(later.readAt, readAt)
 
-      yield* revocations.forget(plus(expiresAt, "23 hours"), 1000)
+      yield* revocations.deleteExpired(plus(expiresAt, "23 hours"), 1000)
       assert.isTrue(yield* revocations.isRevoked(one))
-      yield* revocations.forget(plus(expiresAt, "24 hours"), 1000)
+      yield* revocations.deleteExpired(plus(expiresAt, "24 hours"), 1000)
       assert.isFalse(yield* revocations.isRevoked(one))
       assert.isTrue(yield* revocations.isRevoked(other))
     }))
 
-  it.effect("a revocation without expiry outlasts one that expires", () =>
+  it.effect("keeps the later expiry; none is the latest", () =>
     Effect.gen(function*() {
       const revocations = yield* RevocationRepository
       const principal = newPrincipal()
       yield* revocations.add(Token.make({ tokenId: principal.tokenId, expiresAt: null }))
       yield* revocations.add(Token.make({ tokenId: principal.tokenId, expiresAt: at(1) }))
-      yield* revocations.forget(plus(yield* now, "3650 days"), 1000)
+      yield* revocations.deleteExpired(plus(yield* now, "3650 days"), 1000)
       assert.isTrue(yield* revocations.isRevoked(principal))
     }))
 
   for (const event of [Accepted.make({}), Progressed.make({ turn }), interrupted, Completed.make({ turn })]) {
-    it.effect(`${event._tag} does not carry a run on whose token is revoked`, () =>
+    it.effect(`rejects ${event._tag} of a run whose token is revoked`, () =>
       Effect.gen(function*() {
         const repository = yield* TaskRepository
         const revocations = yield* RevocationRepository
@@ -121,7 +121,7 @@ export const contract = (
       }))
   }
 
-  it.effect("processing tasks of revoked tokens are found, and no others", () =>
+  it.effect("finds processing tasks of revoked tokens, and no others", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const revocations = yield* RevocationRepository
@@ -147,7 +147,7 @@ export const contract = (
       assert.deepStrictEqual(yield* uuidsOf(Duration.seconds(-60)), [])
     }))
 
-  it.effect("the token that answers an interrupted task becomes the task's own", () =>
+  it.effect("replaces the task's token by the token that submits the results", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const revocations = yield* RevocationRepository

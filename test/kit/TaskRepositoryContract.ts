@@ -1,4 +1,4 @@
-/** What every store of tasks must do; run on memory and on Postgres. */
+/** The contract of every store of tasks, run on memory and on Postgres. */
 import { assert, type Vitest } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option, Result } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -76,7 +76,7 @@ export const commit = Effect.fnUntraced(
   }
 )
 
-/** Events that bring a new task to a status. */
+/** Events that move a new task to a status. */
 const pathTo = {
   pending: [],
   processing: ["Accepted"],
@@ -89,7 +89,7 @@ const pathTo = {
 export const contract = (
   it: Vitest.MethodsNonLive<TaskRepository | TaskNotifications | SecureRandom.SecureRandom>
 ) => {
-  it.effect("an acknowledged create exists, with its microseconds", () =>
+  it.effect("stores an acknowledged create, with microseconds", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const createdAt = Timestamp.make(1_764_000_000_123_457)
@@ -112,7 +112,7 @@ export const contract = (
       assert.isTrue(Option.isNone(yield* repository.get(TaskId.make(yield* uuid))))
     }))
 
-  it.effect("never more active tasks of a user than allowed, whatever runs in parallel", () =>
+  it.effect("never exceeds a user's limit of active tasks under concurrent creates", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const { principal } = yield* makeTask()
@@ -154,7 +154,7 @@ export const contract = (
     }
   }
 
-  it.effect("events of an older run and repeated events change nothing", () =>
+  it.effect("ignores events of an older run and repeated events", () =>
     Effect.gen(function*() {
       const task = yield* stored()
       const fence = (coreEventId: string, runId = task.runId) => ({ runId, coreEventId })
@@ -170,7 +170,7 @@ export const contract = (
       assert.strictEqual((yield* commit(TaskId.make(yield* uuid), "Completed", fence("e5")))._tag, "Unknown")
     }))
 
-  it.effect("of racing events one wins", () =>
+  it.effect("applies exactly one of racing events", () =>
     Effect.gen(function*() {
       const task = yield* stored()
       const racers: ReadonlyArray<TaskEventTag> = ["Completed", "Failed", "TimeLimitExceeded", "AcceptanceExpired"]
@@ -182,7 +182,7 @@ export const contract = (
       assert.strictEqual(outcomes.filter(({ _tag }) => _tag === "Applied").length, 1)
     }))
 
-  it.effect("partial output stays, and a turn comes back as it was given", () =>
+  it.effect("keeps partial output and returns a turn unchanged", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const task = yield* stored()
@@ -193,7 +193,7 @@ export const contract = (
       assert.strictEqual(found.error, "long")
     }))
 
-  it.effect("an interrupted task resumes with a new run, the core's state and the results", () =>
+  it.effect("resumes an interrupted task with a new run, the core's state and the results", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const task = yield* stored()
@@ -216,7 +216,7 @@ export const contract = (
 
   const claim = { key: "key-1", fingerprint: "print-1" }
 
-  it.effect("the same create is one task, whatever the limit says meanwhile; another is refused", () =>
+  it.effect("replays a repeated create even at the limit, and rejects another create with the same key", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const { principal } = yield* makeTask()
@@ -243,7 +243,7 @@ export const contract = (
       assert.notStrictEqual(later.taskId, made[0]!.taskId)
     }))
 
-  it.effect("a claim is made with its event or not at all, is its user's own, and is forgotten after a day", () =>
+  it.effect("stores a claim only with its event, per user, and deletes it after a day", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const task = yield* stored()
@@ -297,7 +297,7 @@ export const contract = (
       assert.deepStrictEqual(yield* list({ statuses: ["failed"] }), [[], 0])
     }))
 
-  it.effect("lists tasks of one moment by their ids, each with what a summary says", () =>
+  it.effect("orders tasks of the same moment by id, with all fields of a summary", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const { createdAt, principal } = yield* makeTask()
@@ -331,7 +331,7 @@ export const contract = (
       assert.strictEqual(Option.getOrThrow(yield* repository.get(pending.uuid)).status, "pending")
     }))
 
-  it.effect("records what happened, tells where tasks stand, and who waits is told of each change", () =>
+  it.effect("records events, returns heads and notifies subscribers of each change", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const notifications = yield* TaskNotifications
@@ -342,7 +342,7 @@ export const contract = (
         yield* commit(task.uuid, tag)
         assert.isTrue(yield* changed)
       }
-      // What changes nothing is not told.
+      // A commit without a change sends no notification.
       const waiting = yield* Effect.forkChild(changed)
       yield* commit(task.uuid, "Accepted")
       assert.isUndefined(waiting.pollUnsafe())
@@ -362,7 +362,7 @@ export const contract = (
       assert.deepStrictEqual(yield* events(4, 500), [])
     }))
 
-  it.effect("deletes what ended long enough ago, whole, and in batches", () =>
+  it.effect("deletes tasks that ended long enough ago, with all their rows, in batches", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const { principal } = yield* makeTask()
@@ -376,7 +376,7 @@ export const contract = (
         ({ tasks }) => tasks.map(({ uuid }) => uuid)
       )
       assert.strictEqual((yield* remaining).length, 4)
-      // Other suites' tasks may end before these.
+      // Tasks of other suites may have ended earlier than these.
       yield* Effect.repeat(repository.deleteEnded(plus(at, "1 second"), 2), { while: (deleted) => deleted === 2 })
       assert.deepStrictEqual(yield* remaining, [live.uuid])
       for (const { uuid } of ended) {
@@ -385,7 +385,7 @@ export const contract = (
       }
     }))
 
-  it.effect("finds what is live and what is overdue", () =>
+  it.effect("finds live tasks and overdue tasks", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const start = yield* now
@@ -414,14 +414,14 @@ export const contract = (
       assert.sameMembers([...(yield* overdue("41 seconds"))], ids)
     }))
 
-  it.effect("tells how many tasks are in each status, and the next deadline", () =>
+  it.effect("counts tasks by status and returns the next deadline", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
-      const before = yield* repository.standing
+      const before = yield* repository.stats
       const task = yield* stored()
       const ended = yield* stored()
       yield* commit(ended.uuid, "Completed")
-      const after = yield* repository.standing
+      const after = yield* repository.stats
       assert.deepStrictEqual(after.counts, {
         ...before.counts,
         pending: before.counts.pending + 1,
@@ -434,7 +434,7 @@ export const contract = (
       })
     }))
 
-  it.effect("owes a stop until it is settled", () =>
+  it.effect("returns a pending stop until it is recorded", () =>
     Effect.gen(function*() {
       const repository = yield* TaskRepository
       const task = yield* stored()

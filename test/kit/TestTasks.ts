@@ -1,4 +1,4 @@
-/** The use cases and actors over the store in memory and a core that does what the test says, all under TestClock. */
+/** Use cases and actors with the store in memory and a scripted core, under TestClock. */
 import { NodeCrypto } from "@effect/platform-node"
 import { Duration, Effect, identity, Layer, Queue, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -37,15 +37,15 @@ export interface Post {
 export interface CoreScript {
   readonly onStart: (run: Run, attempt: number) => Effect.Effect<void, CoreUnavailable | CoreRefused>
   readonly onStop?: (runId: RunId) => Effect.Effect<void, CoreUnavailable | CoreRefused>
-  /** A webhook target: the status that it answers with. */
+  /** The status with which the webhook target responds. */
   readonly onPost?: (post: Post) => Effect.Effect<number, DeliveryError>
-  /** Puts faults before the store. */
+  /** Wraps the store, to inject faults. */
   readonly withStore?: (store: TaskRepository["Service"]) => TaskRepository["Service"]
   readonly layerOwnership?: Layer.Layer<TaskOwnership>
   readonly layerTrials?: Layer.Layer<RecoveryTrials>
 }
 
-/** Without the thread pool, whose answers TestClock does not wait for. */
+/** Without the thread pool, because TestClock does not wait for its results. */
 const layerSecrets = Layer.succeed(Secrets, {
   seal: (text) => Effect.sync(() => `sealed:${Redacted.value(text)}`),
   open: (sealed) => Effect.sync(() => Redacted.make(sealed.replace(/^sealed:/, "")))
@@ -61,10 +61,10 @@ export const question: CreateTask = toCreateTask({ assistant_id: 1, input: [{ ty
 
 type TaskService = Tasks["Service"]
 
-/** Reports what a core would. */
+/** Reports an event as the core would. */
 export const reportTo = (tasks: TaskService, event: CoreEvent) => tasks.report(toReport(event))
 
-/** Answers the calls of a task as its client would. */
+/** Submits results as the client of the task would. */
 export const answerTo = (tasks: TaskService, caller: Caller, task: Task, results: ReadonlyArray<ToolResult>) =>
   tasks.submitToolResults(caller, task, toToolResults(results))
 
@@ -124,10 +124,10 @@ export const accepts = () => Effect.void
 export const unavailable = (retryAfter: Duration.Duration | null = null) =>
   Effect.fail(new CoreUnavailable({ reason: "status 503", retryAfter }))
 
-/** The user of tests that need no other. */
+/** The default user. */
 export const caller = callerOf("ann")
 
-/** Where a task of `caller` stands, and why. */
+/** The status and error of a task of `caller`. */
 export const statusOf = Effect.fnUntraced(function*(uuid: TaskId) {
   const tasks = yield* Tasks
   const { error, status } = yield* tasks.get(caller.principal, uuid)
@@ -135,13 +135,13 @@ export const statusOf = Effect.fnUntraced(function*(uuid: TaskId) {
 })
 
 let eventNumber = 0
-/** What every event of a run begins with; each has an id of its own. */
+/** The common fields of a run's events, with a unique event id. */
 export const envelope = (run: Run) => ({ task_id: run.taskId, run_id: run.runId, event_id: `event-${++eventNumber}` })
 
 export const turn = { output: [], messages: [], metadata: {} }
 export const toolCall = { id: "c1", name: "look", arguments: {} }
 
-/** A task of `caller` that waits for its client, with the run that asked for it and what the core reported. */
+/** An interrupted task of `caller`, with its run and the core's report. */
 export const interruptedTask = Effect.fnUntraced(function*(starts: Queue.Dequeue<Run>) {
   const tasks = yield* Tasks
   const { uuid } = yield* tasks.create(caller, question)

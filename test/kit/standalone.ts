@@ -29,6 +29,8 @@ export const startPostgres = async (settings: ReadonlyArray<string> = []) => {
     /** The server's directory, also usable for other temporary files. */
     directory,
     port,
+    /** Of the server's main process. */
+    pid: postmaster,
     url,
     makeDatabase: async (name: string) => {
       const admin = postgres(url, { max: 1 })

@@ -1,16 +1,16 @@
-/** Tokens that are not to be taken, of the kinds that Wycheproof names, for a service with a given key, issuer and audience. */
+/** Invalid tokens, of the kinds that Wycheproof lists, for a service with a given key, issuer and audience. */
 import * as jose from "jose"
 import { createHmac, generateKeyPairSync, type KeyObject, sign as signBytes } from "node:crypto"
 
 export const issuer = "https://issuer.test"
 export const audience = "tasks"
 
-/** A kind of key, as the operator sets it and as its owner signs with it. */
+/** A type of key: the operator's setting and the issuer's signing key. */
 export interface Keeper {
   readonly alg: "HS256" | "RS256" | "ES256"
   /** The secret or the private key. */
   readonly key: string | KeyObject
-  /** In every form that an attacker may have it. */
+  /** All forms of the public key that an attacker may have. */
   readonly publicForms: ReadonlyArray<string | Uint8Array>
   readonly kid?: string
 }
@@ -20,12 +20,12 @@ const base64 = (value: string | Uint8Array) => Buffer.from(value).toString("base
 const json = (value: unknown) =>
   typeof value === "string" || value instanceof Uint8Array ? value : JSON.stringify(value)
 
-/** What it is, and the token. */
+/** A description and the token. */
 type Named = readonly [string, string]
 
 type Part = string | Uint8Array | object | null
 
-/** Header and payload as they are given: a text is taken to the letter. */
+/** Signs header and payload as they are. A text is used literally. */
 export const signed = ({ alg, key }: Pick<Keeper, "alg" | "key">, header: Part, payload: Part) => {
   const text = `${base64(json(header))}.${base64(json(payload))}`
   const signature = typeof key === "string" || alg === "HS256"
@@ -40,7 +40,7 @@ export const goodClaims = () => ({ sub: "ann", iss: issuer, aud: audience, exp: 
 
 const headerOf = ({ alg, kid }: Keeper) => ({ alg, ...(kid === undefined ? {} : { kid }) })
 
-/** Odd but within the standard: what shows that the attacks fail for what they are. */
+/** Unusual but valid tokens. They show that the attacks fail for the intended reason. */
 export const tokensToTake = (keeper: Keeper): ReadonlyArray<Named> => {
   const withClaims = (claims: object) => signed(keeper, headerOf(keeper), { ...goodClaims(), ...claims })
   return [
@@ -89,7 +89,7 @@ const claimAttacks = (keeper: Keeper) =>
     )
   )
 
-/** Numbers that JSON can write and no double can hold, and payloads that are no claims. */
+/** Numbers beyond a double, and payloads that are not claims. */
 const payloadAttacks = (keeper: Keeper) => {
   const rest = `"sub":"ann","iss":"${issuer}","aud":"${audience}"`
   const payloads: ReadonlyArray<string | Uint8Array> = [
@@ -125,7 +125,7 @@ const kids = [
   {}
 ]
 
-/** Signed with a key of the attacker's, who says where to find it. */
+/** Signed with the attacker's key, which the header references. */
 const foreignKeys = (keeper: Keeper, attackersUrl: string) => {
   const { privateKey, publicKey } = keeper.alg === "ES256"
     ? generateKeyPairSync("ec", { namedCurve: "P-256" })
@@ -156,7 +156,7 @@ const foreignKeys = (keeper: Keeper, attackersUrl: string) => {
   )
 }
 
-/** The algorithm is the key's and not the token's to choose. */
+/** Tokens with another algorithm than that of the key. */
 const algorithmAttacks = (keeper: Keeper): ReadonlyArray<Named> => {
   const header = headerOf(keeper)
   const unsigned = ["none", "None", "NONE", "nOnE", "", null, 7, [keeper.alg], "__proto__", keeper.alg.toLowerCase()]
@@ -185,7 +185,7 @@ const algorithmAttacks = (keeper: Keeper): ReadonlyArray<Named> => {
   ]
 }
 
-/** What is no three parts of base64url, and what was signed as something else. */
+/** Tokens that are not three parts of base64url, or whose signature covers other content. */
 const formAttacks = async (keeper: Keeper): Promise<ReadonlyArray<Named>> => {
   const good = signed(keeper, headerOf(keeper), goodClaims())
   const [protectedHeader = "", payload = "", signature = ""] = good.split(".")

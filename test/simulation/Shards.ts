@@ -74,8 +74,8 @@ export const make = Effect.fnUntraced(function*(
 
   const tell = (seat: Seat, uuid: TaskId) =>
     isRough() && dice.chance(0.02)
-      ? Effect.delay(seat.notifications.missed.open, Duration.millis(dice.delay(reconnect)))
-      : Effect.delay(seat.notifications.hear(uuid), Duration.millis(dice.delay(longestHint)))
+      ? Effect.delay(seat.notifications.mayHaveGaps.open, Duration.millis(dice.delay(reconnect)))
+      : Effect.delay(seat.notifications.receive(uuid), Duration.millis(dice.delay(longestHint)))
   const run = Effect.runForkWith(yield* Effect.context())
   yield* published.relay((uuid) => {
     for (const seat of seats) if (seat.node.isUp) run(tell(seat, uuid))
@@ -93,8 +93,8 @@ export const make = Effect.fnUntraced(function*(
         isMine: (id) => seat.believed.includes(TaskShard.of(id)),
         shards: () => seat.believed,
         changed: Effect.andThen(changed.await, changed.close),
-        leave: Effect.void,
-        rejoin: Effect.void,
+        drain: Effect.void,
+        undrain: Effect.void,
         isDrained: () => false
       })
       return Layer.merge(

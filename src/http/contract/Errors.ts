@@ -1,7 +1,7 @@
-/** Public errors (SPEC "Errors", CONTRACT 2): each is `{message}` with its status, and 422 adds `errors`. */
+/** Public errors: each is `{message}` with its status, and 422 adds `errors`. */
 import { Schema } from "effect"
 
-const fields = { message: Schema.String.annotate({ description: "What is wrong, in words." }) }
+const fields = { message: Schema.String.annotate({ description: "The problem in words." }) }
 
 export class Unauthorized extends Schema.Error<Unauthorized>("Unauthorized")(fields, { httpApiStatus: 401 }) {}
 
@@ -15,17 +15,17 @@ export class Conflict extends Schema.Error<Conflict>("Conflict")(fields, { httpA
 
 export class PayloadTooLarge extends Schema.Error<PayloadTooLarge>("PayloadTooLarge")(fields, { httpApiStatus: 413 }) {}
 
-/** The body is compressed, or in another encoding that is not taken. */
+/** The body is compressed or has another unsupported `Content-Encoding`. */
 export class UnsupportedMediaType
   extends Schema.Error<UnsupportedMediaType>("UnsupportedMediaType")(fields, { httpApiStatus: 415 })
 {}
 
-/** `errors` maps a dotted field path, as in `input.0.type`, to what is wrong there; the whole body goes by `body`. */
+/** `errors` maps a dotted field path, as in `input.0.type`, to messages; `body` is the path of the whole body. */
 export class ValidationFailed extends Schema.Error<ValidationFailed>("ValidationFailed")({
   ...fields,
   errors: Schema.Record(Schema.String, Schema.Array(Schema.String)).annotate({
     description:
-      "Dotted path of each broken field, as in `input.0.type`, to what is wrong there; the whole body is `body`."
+      "Maps the dotted path of each invalid field, as in `input.0.type`, to its messages; `body` is the whole body."
   })
 }, { httpApiStatus: 422 }) {}
 
@@ -37,12 +37,12 @@ export class ServiceUnavailable
   extends Schema.Error<ServiceUnavailable>("ServiceUnavailable")(fields, { httpApiStatus: 503 })
 {}
 
-/** The run is not the task's current one, or the task has ended (CONTRACT 4). */
+/** The run is not the task's current one, or the task has ended. */
 export class RunConflict extends Schema.Error<RunConflict>("RunConflict")({
   ...fields,
-  status: Schema.String.annotate({ description: "Where the task stands." })
+  status: Schema.String.annotate({ description: "Status of the task." })
 }, { httpApiStatus: 409 }) {}
 
-/** A 422 of one field. */
+/** A 422 for one field. */
 export const invalid = (field: string, message: string): ValidationFailed =>
   new ValidationFailed({ message: `${field}: ${message}`, errors: { [field]: [message] } })

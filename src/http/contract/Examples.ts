@@ -1,4 +1,4 @@
-/** One example of every request and answer, shown by the documentation and held against the schemas by a test. */
+/** One example of every request and response, shown in the documentation and checked against the schemas by a test. */
 
 const uuid = "019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913"
 const createdAt = "2026-11-21T08:30:00.123456Z"
@@ -32,14 +32,14 @@ const delivery = {
 
 interface Example {
   readonly request?: unknown
-  /** The answer of a success. */
-  readonly answer?: unknown
+  /** Body of the success response. */
+  readonly response?: unknown
 }
 
-/** By `operationId`. */
+/** Examples, keyed by `operationId`. */
 export const examples: Readonly<Record<string, Example>> = {
-  "files.upload": { answer: uploaded },
-  "files.storageBase": { answer: { url: "https://storage.example.com/public" } },
+  "files.upload": { response: uploaded },
+  "files.storageBase": { response: { url: "https://storage.example.com/public" } },
   "tasks.create": {
     request: {
       assistant_id: 1,
@@ -54,10 +54,10 @@ export const examples: Readonly<Record<string, Example>> = {
       }],
       max_execution_time: 3600
     },
-    answer: { uuid, status: "pending", max_execution_time: 3600 }
+    response: { uuid, status: "pending", max_execution_time: 3600 }
   },
   "tasks.list": {
-    answer: {
+    response: {
       data: [
         { ...summary, status: "interrupted", completed_at: null, pending_tool_calls: [toolCall] },
         summary
@@ -65,26 +65,26 @@ export const examples: Readonly<Record<string, Example>> = {
       meta: { current_page: 1, per_page: 25, last_page: 1, total: 2 }
     }
   },
-  "tasks.get": { answer: { ...summary, turn } },
+  "tasks.get": { response: { ...summary, turn } },
   "tasks.events": {
-    answer: `id: 1\nevent: processing\ndata: ${
+    response: `id: 1\nevent: processing\ndata: ${
       JSON.stringify({ uuid, revision: 1, status: "processing", occurred_at: createdAt })
     }\n\n`
   },
-  "tasks.deliveries": { answer: { data: [delivery] } },
+  "tasks.deliveries": { response: { data: [delivery] } },
   "tasks.redeliver": {
     request: { callback_secret: "a long random secret" },
-    answer: { ...delivery, state: "pending", next_attempt_at: completedAt }
+    response: { ...delivery, state: "pending", next_attempt_at: completedAt }
   },
   "tasks.submitToolResults": {
     request: { results: [{ tool_call_id: "call_1", output: { appointments: [] } }] },
-    answer: { uuid, status: "processing" }
+    response: { uuid, status: "processing" }
   },
   "tasks.cancel": {
     request: { reason: "The user closed the window." },
-    answer: { uuid, status: "canceled" }
+    response: { uuid, status: "canceled" }
   },
-  "tasks.cancelInterrupted": { answer: { canceled: 1, uuids: [uuid] } },
+  "tasks.cancelInterrupted": { response: { canceled: 1, uuids: [uuid] } },
   "core.report": {
     request: {
       task_id: uuid,
@@ -93,10 +93,10 @@ export const examples: Readonly<Record<string, Example>> = {
       type: "completed",
       turn
     },
-    answer: { status: "completed", applied: true }
+    response: { status: "completed", applied: true }
   },
   "operations.metrics": {
-    answer: "# TYPE task_actors gauge\ntask_actors 3\n"
+    response: "# TYPE task_active gauge\ntask_active 3\n"
   },
   "tokens.revoke": { request: { sub: "user-1", issued_before: completedAt } }
 }
@@ -109,7 +109,7 @@ export const errorExamples: Readonly<Record<string, unknown>> = {
   408: { message: "The request body did not arrive in time." },
   409: { message: "The task is completed, not interrupted." },
   413: { message: "The request body is larger than 16777216 bytes." },
-  415: { message: "The content encoding gzip is not accepted." },
+  415: { message: "The request body must come without a Content-Encoding." },
   422: {
     message: "input.0.type: Expected one of text, file, voice",
     errors: { "input.0.type": ["Expected one of text, file, voice"] }
@@ -119,5 +119,5 @@ export const errorExamples: Readonly<Record<string, unknown>> = {
   503: { message: "The service cannot reach its database at the moment. Try again soon." }
 }
 
-/** A webhook's body: the task as `GET` answers it. */
+/** A webhook's body: the task as `GET /api/tasks/{uuid}` returns it. */
 export const webhookExample = { ...summary, turn }

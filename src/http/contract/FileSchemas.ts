@@ -1,4 +1,4 @@
-/** Public shapes of files (SPEC "Uploaded file object", "GET /api/storage/base"). */
+/** Public schemas of files. */
 import { Schema } from "effect"
 
 export const UploadedFileView = Schema.Struct({
@@ -9,7 +9,7 @@ export const UploadedFileView = Schema.Struct({
     mime_type: Schema.String.annotate({ description: "Media type." }),
     provider_data: Schema.Struct({
       path: Schema.String.annotate({ description: "Storage-relative path of the file." })
-    }).annotate({ description: "Where the storage has it." })
+    }).annotate({ description: "Location of the file in the storage." })
   }).annotate({ description: "The file." })
 }).annotate({ identifier: "UploadedFile", description: "An uploaded file; it can be placed into `input` as it is." })
 
@@ -18,4 +18,7 @@ export const StorageBaseView = Schema.Struct({
     description: "Public base URL of the storage, without a trailing slash.",
     format: "uri"
   })
-}).annotate({ identifier: "StorageBase", description: "A file is at `url`, then `/`, then its `provider_data.path`." })
+}).annotate({
+  identifier: "StorageBase",
+  description: "The download link of a file is `url`, then `/`, then its `provider_data.path`."
+})

@@ -1,4 +1,4 @@
-/** Who may call: users by their JWT, other services by an internal token. */
+/** Authentication: users by their JWT, other services by an internal token. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import type { Caller } from "../../domain/Principal.ts"
@@ -9,13 +9,13 @@ export class CurrentCaller extends Context.Service<CurrentCaller, Caller>()(
   "async-task-service/http/contract/Middleware/CurrentCaller"
 ) {}
 
-/** SPEC "Authentication": `Authorization: Bearer <JWT>`. */
+/** `Authorization: Bearer <JWT>`. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: CurrentCaller }>()(
   "async-task-service/http/contract/Middleware/Authorization",
   { security: { jwt: HttpApiSecurity.bearer }, error: [Unauthorized, ServiceUnavailable] }
 ) {}
 
-/** CONTRACT 4 and 6: `Authorization: Bearer` one of `INTERNAL_TOKENS`. */
+/** `Authorization: Bearer` with one of `INTERNAL_TOKENS`. */
 export class InternalAuthorization extends HttpApiMiddleware.Service<InternalAuthorization>()(
   "async-task-service/http/contract/Middleware/InternalAuthorization",
   { security: { internalToken: HttpApiSecurity.bearer }, error: Unauthorized }

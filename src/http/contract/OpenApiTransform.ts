@@ -1,11 +1,12 @@
 /**
- * Finishes the OpenAPI document that is made from the schemas: what they cannot say (headers, examples, the forms of
- * opaque JSON, webhooks), and nothing that would make a generated client refuse a field that comes later.
+ * Completes the OpenAPI document that is generated from the schemas: adds headers, examples, the forms of opaque JSON and
+ * webhooks, and removes whatever would make a generated client refuse a field that is added later.
  */
 import { extensions } from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import { errorExamples, examples, webhookExample } from "./Examples.ts"
+import { describeResponse } from "./ResponseDescriptions.ts"
 
 // oxlint-disable-next-line typescript/no-explicit-any -- a document of any shape, as OpenApi.Transform takes it
 type Node = Record<string, any>
@@ -14,24 +15,27 @@ const isNode = (value: unknown): value is Node => typeof value === "object" && v
 
 const schemaRef = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
-/** What any of several schemas allows, each told once; where one of them takes everything there is nothing to tell. */
+/** A union without repeated members; `{}` (any value) if one member is `{}`. */
 const anyOf = (schemas: ReadonlyArray<unknown>): Node =>
   schemas.some((schema) => isNode(schema) && Object.keys(schema).length === 0)
     ? {}
     : { anyOf: [...new Map(schemas.map((schema) => [JSON.stringify(schema), schema])).values()] }
 
-/** Errors are named after their status, not after their encoding. */
+/** The generated names of error schemas end with `Encoded`. */
 const publicName = (name: string) => name.replace(/Encoded$/, "")
 
-/** New fields may come: no object is closed. Bounds that every integer has say nothing. */
+/** Objects stay open because fields may be added. The bounds of safe integers carry no information. */
 const isNoise = (key: string, value: unknown) =>
   (key === "additionalProperties" && value === false) || key === "x-effect-stream" ||
   (key === "minimum" && value === Number.MIN_SAFE_INTEGER) || (key === "maximum" && value === Number.MAX_SAFE_INTEGER)
 
 const clean = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(clean)
-  if (!isNode(value)) return value
-  const entries = Object.entries(value).filter(([key, inner]) => !isNoise(key, inner))
+  return isNode(value) ? cleanNode(value) : value
+}
+
+const cleanNode = (node: Node): Node => {
+  const entries = Object.entries(node).filter(([key, inner]) => !isNoise(key, inner))
   return Object.assign(
     {},
     ...entries.map(([key, inner]) => {
@@ -42,7 +46,7 @@ const clean = (value: unknown): unknown => {
   )
 }
 
-/** A field that has one value needs no words of its own. */
+/** Describes fields that have only one possible value. */
 const describeLiterals = (value: unknown): void => {
   if (Array.isArray(value)) return value.forEach(describeLiterals)
   if (!isNode(value)) return
@@ -52,7 +56,7 @@ const describeLiterals = (value: unknown): void => {
   Object.values(value).forEach(describeLiterals)
 }
 
-/** A union whose members are told apart by their `type` says so. */
+/** Makes a union whose members differ in `type` a `oneOf` with a discriminator. */
 const discriminate = (schemas: Node) => {
   for (const schema of Object.values(schemas)) {
     const refs: ReadonlyArray<unknown> = isNode(schema) && Array.isArray(schema["anyOf"])
@@ -79,34 +83,37 @@ const named = (description: string, properties: Node, required: ReadonlyArray<st
 })
 const toolName = { type: "string", pattern: "^[A-Za-z0-9_-]{1,64}$", description: "Unique within the request." }
 
-/** The forms of what the gateway takes as JSON (CONTRACT 2, `turns`, `client_tools`, `turn`). */
+/** Forms of the JSON that the gateway does not decode into schemas of its own: `turns`, `client_tools`, `turn`. */
 const opaqueSchemas: Node = {
   JsonObject: { type: "object", description: "Any JSON object." },
   Turn: {
     type: "object",
-    description: "The assistant's answer, passed on from the processing core as it is.",
+    description: "The assistant's answer, unchanged from the processing core.",
     properties: {
-      output: { ...jsonObjects, description: "What to show: items of type text, image or file, never inline bytes." },
+      output: {
+        ...jsonObjects,
+        description: "Output for the user: items of type text, image or file, never inline bytes."
+      },
       messages: { ...jsonObjects, description: "The model's messages in full." },
       metadata: {
         ...schemaRef("JsonObject"),
         description: "`model`, `finish_reason`, `usage`, `transcriptions` and more."
       },
-      interrupt: { description: "Why the turn stopped short, if it did." }
+      interrupt: { description: "Reason of an interrupted turn." }
     }
   },
   ConversationItem: {
-    description: "A message, or the whole `turn` of an earlier task, whose messages are spliced in.",
+    description: "A message, or the whole `turn` of an earlier task, whose messages are inserted.",
     anyOf: [
       named("A message.", {
-        role: { type: "string", enum: ["user", "assistant", "system"], description: "Who says it." },
+        role: { type: "string", enum: ["user", "assistant", "system"], description: "Author of the message." },
         content: { anyOf: [{ type: "string" }, jsonObjects], description: "Text, or an array of parts." }
       }, ["role", "content"]),
       named("An earlier turn.", { messages: { ...jsonObjects, description: "Its messages." } }, ["messages"])
     ]
   },
   ClientToolDefinition: {
-    description: "A client tool; the nested, MCP and Anthropic forms are accepted too and mean the same.",
+    description: "A client tool. The nested, MCP and Anthropic forms are accepted too and converted.",
     anyOf: [
       schemaRef("ClientTool"),
       named("OpenAI's nested form.", {
@@ -120,25 +127,25 @@ const opaqueSchemas: Node = {
   ClientTool: named("A function that the client runs for the model.", {
     type: { type: "string", enum: ["function"] },
     name: toolName,
-    description: { type: ["string", "null"], description: "When and how the model should call it." },
+    description: { type: ["string", "null"], description: "Tells the model when and how to call the tool." },
     parameters: { anyOf: [schemaRef("JsonObject"), { type: "null" }], description: "JSON Schema of its arguments." },
-    strict: { type: ["boolean", "null"], description: "Whether the model must keep to `parameters` exactly." }
+    strict: { type: ["boolean", "null"], description: "Whether arguments must match `parameters` exactly." }
   }, ["type", "name"])
 }
 
 const headers: Node = {
   "X-Request-Id": {
-    description: "Names the request in our logs; the client's own when it sent one.",
+    description: "Identifier of the request in the service's logs: the client's own if it sent a usable one.",
     schema: { type: "string" }
   },
   "Retry-After": { description: "Seconds to wait before trying again.", schema: { type: "integer" } },
   "WWW-Authenticate": { description: "Always `Bearer`.", schema: { type: "string" } },
   "Idempotent-Replayed": {
-    description: "`true` when the answer is that of an earlier request with the same key.",
+    description: "`true` when the response repeats that of an earlier request with the same key.",
     schema: { type: "string", enum: ["true"] }
   },
   Location: { description: "Path of the new task.", schema: { type: "string" } },
-  ETag: { description: "Names this version of the task.", schema: { type: "string" } }
+  ETag: { description: "Identifies this version of the task.", schema: { type: "string" } }
 }
 
 const headersOf = (names: ReadonlyArray<string>) =>
@@ -172,11 +179,11 @@ const statusQuery = "Only tasks of these statuses. One value, several with comma
 
 const idempotencyKey = header(
   "Idempotency-Key",
-  "Names the request, so that it can be sent again without being carried out again. Kept 24 hours per user.",
+  "Identifies the request, so that a repeated request takes effect only once. Remembered for 24 hours per user.",
   { type: "string", minLength: 1, maxLength: Limits.idempotencyKeyLength, pattern: "^[!-~]+$" }
 )
 
-/** Parameters beside those in the path; they take the place of the generated ones. */
+/** Parameters outside the path; they replace the generated ones. */
 const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
   "tasks.create": [idempotencyKey],
   "tasks.submitToolResults": [idempotencyKey],
@@ -190,36 +197,21 @@ const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
   "tasks.get": [
     query(
       "wait",
-      "Seconds to hold the answer until the task is terminal or interrupted, or is not the version of `If-None-Match`.",
+      "Seconds to hold the response until the task is terminal or interrupted, or differs from the version in `If-None-Match`.",
       integer(1, Limits.waitSeconds, undefined)
     ),
-    query("include", "`waiting_on` tells who has to act next.", { type: "string", enum: ["waiting_on"] }),
-    header("If-None-Match", "The `ETag` of the version that the client has: 304 while it is the present one.")
+    query("include", "`waiting_on` adds the party that has to act next.", { type: "string", enum: ["waiting_on"] }),
+    header("If-None-Match", "The `ETag` of the client's version: 304 while it is current.")
   ],
   "tasks.events": [
-    header("Last-Event-ID", "The id of the last event that the client has: what came after it is replayed.")
+    header("Last-Event-ID", "The id of the last event that the client received: later events are replayed.")
   ]
 }
 
-/** Answers that have no body, and so no schema. */
-const bodiless: Readonly<Record<string, Node>> = {
-  "tasks.get": { 304: { description: "The task has not changed.", headers: headersOf(["X-Request-Id", "ETag"]) } },
-  "tasks.events": { 204: { description: "Nothing is left to come.", headers: headersOf(["X-Request-Id"]) } }
-}
-
-const errorDescriptions: Readonly<Record<string, string>> = {
-  401: "The token is missing, invalid, expired or revoked.",
-  403: "The task belongs to another user.",
-  404: "Not found.",
-  408: "The request body did not arrive in time.",
-  409: "The task is not in a status that allows this.",
-  413: `The JSON body is larger than ${Limits.jsonBodyBytes} bytes.`,
-  415: "The body is of a kind, or in a content encoding, that is not read here.",
-  422: "The request is not valid; `errors` names every broken field by its dotted path. A JSON body may have up to "
-    + `${Limits.jsonValues} values (items of arrays and members of objects, at any depth) and ${Limits.jsonDepth} levels.`,
-  429: "Too many active tasks, requests that wait, uploads at a time, or webhooks sent again.",
-  502: "The assistant backend did not answer as expected.",
-  503: "The service cannot do this now. Try again later."
+/** Headers of responses that have no body, and so no schema. */
+const bodiless: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<string>>>>> = {
+  "tasks.get": { 304: ["X-Request-Id", "ETag"] },
+  "tasks.events": { 204: ["X-Request-Id"] }
 }
 
 const headerNames = (id: string, status: string): ReadonlyArray<string> => {
@@ -241,15 +233,16 @@ const eventStream: Node = {
 
 const fileRules =
   `Up to ${Limits.fileBytes / 1024} KB, in one of the formats ${extensions.join(", ")} by its extension `
-  + "(jpeg and htm too), with a content type that fits or none. Programs are refused under any name."
+  + "(also jpeg and htm), with a matching content type or none. Programs are refused under any name."
 
-/** The form that documentation pages show of answers, too. */
+/** `examples` rather than `example`, because documentation pages show only the former for responses. */
 const asExample = (value: unknown) => ({ example: { value } })
 
 const finishOperation = (operation: Node) => {
   const id = String(operation["operationId"])
   const example = examples[id]
-  const inPath = (operation["parameters"] as ReadonlyArray<Node>).filter((parameter) => parameter["in"] === "path")
+  const generated: ReadonlyArray<Node> = operation["parameters"]
+  const inPath = generated.filter((parameter) => parameter["in"] === "path")
   for (const parameter of inPath) {
     parameter["description"] = parameter["name"] === "uuid" ? "Task identifier." : "Delivery identifier."
   }
@@ -261,12 +254,12 @@ const finishOperation = (operation: Node) => {
   if (id === "tasks.cancel" || id === "tasks.redeliver") operation["requestBody"]["required"] = false
   for (const [status, response] of Object.entries<Node>(operation["responses"])) {
     response["headers"] = headersOf(headerNames(id, status))
-    response["description"] = errorDescriptions[status] ?? "Done."
+    response["description"] = describeResponse(id, status)
     const isSuccess = status.startsWith("2")
     for (const [type, content] of Object.entries<Node>(response["content"] ?? {})) {
       content["examples"] = asExample(
         isSuccess
-          ? example?.answer
+          ? example?.response
           : id === "core.report" && status === "409"
           ? { message: "The run is not the task's current one: stop it.", status: "canceled" }
           : errorExamples[status]
@@ -274,38 +267,40 @@ const finishOperation = (operation: Node) => {
       if (type === "text/event-stream") content["schema"] = eventStream
     }
   }
-  Object.assign(operation["responses"], bodiless[id])
+  for (const [status, names] of Object.entries(bodiless[id] ?? {})) {
+    operation["responses"][status] = { description: describeResponse(id, status), headers: headersOf(names) }
+  }
 }
 
 const webhook: Node = {
   post: {
     operationId: "taskChanged",
-    summary: "A task has ended or was interrupted",
+    summary: "A task ended or was interrupted",
     description:
-      "Sent to the task's `callback_url` on completed, failed, canceled and interrupted. Any 2xx within 15 seconds counts "
-      + "as delivered; else there are up to 5 attempts, 10, 30, 60 and 120 seconds apart, with the same bytes.",
+      "Sent to the task's `callback_url` on completed, failed, canceled and interrupted. Any 2xx within 15 seconds is a "
+      + "success. Otherwise there are up to 5 attempts, 10, 30, 60 and 120 seconds apart, with the same bytes.",
     tags: ["tasks"],
     security: [],
     parameters: [
-      header("X-Task-Uuid", "The task."),
+      header("X-Task-Uuid", "Task identifier."),
       header(
         "X-Signature",
-        "Lower-case hex of HMAC-SHA256 over the body, keyed with `callback_secret` when that was set."
+        "Lower-case hex of HMAC-SHA256 over the body, keyed with `callback_secret`; only when that was set."
       ),
-      header("webhook-id", "Standard Webhooks: names the delivery, the same in every attempt."),
-      header("webhook-timestamp", "Standard Webhooks: seconds since 1970 of the attempt."),
-      header("webhook-signature", "Standard Webhooks: signature, when `callback_secret` was set.")
+      header("webhook-id", "Standard Webhooks: delivery identifier, the same in every attempt."),
+      header("webhook-timestamp", "Standard Webhooks: time of the attempt, in seconds since 1970."),
+      header("webhook-signature", "Standard Webhooks: signature; only when `callback_secret` was set.")
     ],
     requestBody: {
       required: true,
-      description: "The task, as `GET /api/tasks/{uuid}` answered at that moment.",
+      description: "The task, as `GET /api/tasks/{uuid}` returned it at the moment of the event.",
       content: { "application/json": { schema: schemaRef("Task"), examples: asExample(webhookExample) } }
     },
-    responses: { "2XX": { description: "Delivered." } }
+    responses: { "2XX": { description: "The webhook was received and is not sent again." } }
   }
 }
 
-/** Schemes are written in lower case: tools compare them to the letter. */
+/** Schemes are lower-case because tools compare them exactly. */
 const securitySchemes: Node = {
   jwt: {
     type: "http",
@@ -318,7 +313,7 @@ const securitySchemes: Node = {
 
 /** The finished document. */
 export const finish = (generated: Node): Node => {
-  const spec = clean(generated) as Node
+  const spec = cleanNode(generated)
   const schemas = Object.fromEntries(
     Object.entries<Node>(spec["components"]["schemas"])
       .filter(([name]) => name !== "TaskEventEncoded")

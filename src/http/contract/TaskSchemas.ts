@@ -1,4 +1,4 @@
-/** Public shapes of tasks (SPEC "Resources and their fields", CONTRACT 2). */
+/** Public schemas of tasks, their events and their webhook deliveries. */
 import { Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import { JsonObject } from "../../domain/OpaqueJson.ts"
@@ -9,7 +9,7 @@ import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 
 const Uuid = Schema.String.annotate({ description: "Task identifier.", format: "uuid" })
 
-const Status = TaskStatus.annotate({ identifier: "TaskStatus", description: "Where a task stands." })
+const Status = TaskStatus.annotate({ identifier: "TaskStatus", description: "Status of a task." })
 
 const Moment = Schema.String.annotate({
   identifier: "Timestamp",
@@ -28,7 +28,7 @@ const summary = {
   created_at: Moment,
   completed_at: Schema.NullOr(Moment).annotate({ description: "Moment of the transition to a terminal status." }),
   pending_tool_calls: Schema.optionalKey(Schema.Array(ToolCall)).annotate({
-    description: "Present only while the status is interrupted: the client tool calls that await an answer."
+    description: "Present only while the status is interrupted: the client tool calls that need results."
   })
 }
 
@@ -38,24 +38,29 @@ export const TaskSummaryView = Schema.Struct(summary).annotate({
 })
 
 export const WaitingOnView = Schema.Struct({
-  party: Schema.Literals(["core", "client"]).annotate({ description: "Who has to act." }),
-  for: Schema.Literals(["acceptance", "result", "tool_results"]).annotate({ description: "What they have to bring." }),
-  until: Moment.annotate({ description: "When the task fails unless they do." })
-}).annotate({ identifier: "WaitingOn", description: "Who has to act next on a task." })
+  party: Schema.Literals(["core", "client"]).annotate({ description: "The party that has to act." }),
+  for: Schema.Literals(["acceptance", "result", "tool_results"]).annotate({
+    description: "What the party has to provide."
+  }),
+  until: Moment.annotate({ description: "Deadline; the task fails when it passes." })
+}).annotate({
+  identifier: "WaitingOn",
+  description: "The party that has to act next, what it has to provide, and until when."
+})
 
 export const TaskView = Schema.Struct({
   ...summary,
   turn: Schema.NullOr(JsonObject.annotate({ identifier: "Turn" })).annotate({
-    description: "The result, once completed. Before that, and in a task that failed, it may hold partial output."
+    description: "The result when completed. Before that, and in a failed task, it may have partial output."
   }),
   waiting_on: Schema.optionalKey(Schema.NullOr(WaitingOnView)).annotate({
-    description: "Present only when `?include=waiting_on` asks for it; null when the task has ended."
+    description: "Present only with `?include=waiting_on`; null when the task has ended."
   })
 }).annotate({ identifier: "Task", description: "A task. A webhook carries the same object." })
 
 export const TaskEventView = Schema.Struct({
   uuid: Uuid,
-  revision: Count.annotate({ description: "Counts the changes of the task; 0 is its creation." }),
+  revision: Count.annotate({ description: "Number of changes of the task so far; 0 is its creation." }),
   status: Status,
   occurred_at: Moment
 }).annotate({
@@ -63,7 +68,7 @@ export const TaskEventView = Schema.Struct({
   description: "The `data` of one server-sent event. Its `id` is the revision, its `event` the status or `progress`."
 })
 
-/** A `TaskEvent` with its name, where the protocol has no other place for it. */
+/** A `TaskEvent` with its name: RPC has no `event` line like server-sent events. */
 export const WatchedEventView = Schema.Struct({
   ...TaskEventView.fields,
   event: Schema.Literals([...TaskStatus.literals, "progress"])
@@ -72,18 +77,20 @@ export const WatchedEventView = Schema.Struct({
 const DeliveryAttempt = Schema.Struct({
   number: Count.annotate({ description: "From 1." }),
   started_at: Moment,
-  duration_ms: Schema.NullOr(Count).annotate({ description: "Milliseconds; null while it is under way, or lost." }),
-  response_status: Schema.NullOr(Count).annotate({ description: "HTTP status of the answer; null without one." }),
-  error: Schema.NullOr(AttemptError).annotate({ description: "The class of what went wrong; null when nothing did." })
+  duration_ms: Schema.NullOr(Count).annotate({
+    description: "Milliseconds; null while the attempt is in progress, or when its node stopped before it ended."
+  }),
+  response_status: Schema.NullOr(Count).annotate({ description: "HTTP status of the response; null without one." }),
+  error: Schema.NullOr(AttemptError).annotate({ description: "Class of the failure; null after a success." })
 }).annotate({ identifier: "DeliveryAttempt", description: "One POST to the callback URL." })
 
 export const DeliveryView = Schema.Struct({
   id: Schema.String.annotate({ description: "Delivery identifier, sent as `webhook-id`." }),
-  status: Status.annotate({ description: "The status that the webhook tells." }),
-  state: DeliveryState.annotate({ description: "Where the delivery stands." }),
+  status: Status.annotate({ description: "The task status that the webhook reports." }),
+  state: DeliveryState.annotate({ description: "State of the delivery." }),
   created_at: Moment,
   next_attempt_at: Schema.NullOr(Moment).annotate({
-    description: "Null when there is none to come, and while one is under way."
+    description: "Null when no further attempt is planned, and while one is in progress."
   }),
   attempts: Schema.Array(DeliveryAttempt).annotate({ description: "Oldest first." })
 }).annotate({ identifier: "Delivery", description: "The webhook of one status, with its attempts." })
@@ -98,17 +105,17 @@ export const DeliveriesView = Schema.Struct({
 export const TaskPageView = Schema.Struct({
   data: Schema.Array(TaskSummaryView).annotate({ description: "Newest first." }),
   meta: Schema.Struct({
-    current_page: Count.annotate({ description: "The page that was asked for." }),
-    per_page: Count.annotate({ description: "The page size that was asked for." }),
+    current_page: Count.annotate({ description: "The requested page." }),
+    per_page: Count.annotate({ description: "The requested page size." }),
     last_page: Count.annotate({ description: "At least 1." }),
     total: Count.annotate({ description: "Tasks that match, over all pages." })
-  }).annotate({ identifier: "PageMeta", description: "Where the page stands among all of them." })
+  }).annotate({ identifier: "PageMeta", description: "Position of the page among all pages." })
 }).annotate({ identifier: "TaskPage", description: "One page of the caller's tasks, newest first." })
 
 export const CreatedTaskView = Schema.Struct({
   uuid: Uuid,
   status: Schema.Literal("pending"),
-  max_execution_time: Count.annotate({ description: "The limit that holds, in seconds from creation." })
+  max_execution_time: Count.annotate({ description: "The limit of this task, in seconds from creation." })
 }).annotate({ identifier: "CreatedTask", description: "The task that was created." })
 
 export const ToolResultsBody = Schema.Struct({
@@ -122,20 +129,21 @@ export const CancelBody = Schema.Struct({
     Schema.NullOr(
       Schema.String.check(isAtMostCharacters(Limits.cancelReasonLength))
     )
-  ).annotate({ description: `Kept in \`error\`; up to ${Limits.cancelReasonLength} characters.` })
+  ).annotate({ description: `Stored in \`error\`; up to ${Limits.cancelReasonLength} characters.` })
 }).annotate({ identifier: "CancelTask", description: "Why the task is canceled." })
 
 export const RedeliverBody = Schema.Struct({
   callback_secret: Schema.optional(
     Schema.NullOr(Schema.String.check(isAtMostCharacters(Limits.callbackSecretLength)))
   ).annotate({
-    description: "The task's `callback_secret`, needed for a signed webhook that was delivered: it was deleted then."
+    description:
+      "The task's `callback_secret`. Required for a signed webhook that was delivered, because the secret is deleted on success."
   })
-}).annotate({ identifier: "Redeliver", description: "How to send the webhook again." })
+}).annotate({ identifier: "Redeliver", description: "Options of a redelivery." })
 
 export const ResumedTaskView = Schema.Struct({ uuid: Uuid, status: Schema.Literal("processing") }).annotate({
   identifier: "ResumedTask",
-  description: "The task goes on."
+  description: "The task was resumed."
 })
 
 export const CanceledTaskView = Schema.Struct({ uuid: Uuid, status: Schema.Literal("canceled") }).annotate({
@@ -144,46 +152,46 @@ export const CanceledTaskView = Schema.Struct({ uuid: Uuid, status: Schema.Liter
 })
 
 export const CanceledTasksView = Schema.Struct({
-  canceled: Count.annotate({ description: "How many tasks were canceled." }),
-  uuids: Schema.Array(Uuid).annotate({ description: "Which." })
+  canceled: Count.annotate({ description: "Number of canceled tasks." }),
+  uuids: Schema.Array(Uuid).annotate({ description: "Their identifiers." })
 }).annotate({ identifier: "CanceledTasks", description: "The tasks that were canceled." })
 
-/** For operators; only RPC has it. */
-export const StandingView = Schema.Struct({
-  counts: Schema.Struct(
-    Object.fromEntries(TaskStatus.literals.map((status) => [status, Count])) as Record<TaskStatus, typeof Count>
-  ),
+/** Statistics of all tasks, for operators; only RPC has them. */
+export const StatsView = Schema.Struct({
+  /** Number of tasks in each status. */
+  counts: Schema.Record(TaskStatus, Count),
+  /** Earliest deadline of a live task. */
   next_deadline: Schema.NullOr(Moment)
 })
 
-/** A node of the service as it last described itself; only RPC has it. */
+/** A node of the service, from its last heartbeat; only RPC has it. */
 export const MemberView = Schema.Struct({
   address: Schema.String,
   version: Schema.String,
   is_self: Schema.Boolean,
   started_at: Moment,
   seen_at: Moment,
-  /** It was drained, and takes no shards. */
+  /** The node was drained and owns no shards. */
   drained: Schema.Boolean,
-  /** From 0. Null where nothing is divided, since there is one node. */
+  /** Numbers of its shards, from 0. Null without a cluster, where tasks are not divided. */
   shards: Schema.NullOr(Schema.Array(Count)),
-  /** Live tasks that it drives on. */
+  /** Live tasks that the node owns. */
   tasks: Count,
-  /** When the first of their clocks runs out. */
+  /** Earliest deadline of these tasks. */
   next_due: Schema.NullOr(Moment),
-  /** How late the latest end by a clock was in the last minute or two. */
+  /** Maximum lateness of an enforced deadline in the current and the previous minute, in milliseconds. */
   lateness_ms: Count
 })
 
 export const ClusterView = Schema.Struct({
   members: Schema.Array(MemberView),
-  /** Of how many shards. */
+  /** Number of all shards. */
   shards: Count,
-  /** Shards that no member says it has: on their way, for a moment. */
+  /** Shards without an owner, because they are moving between nodes. */
   unowned: Schema.Array(Count)
 })
 
 export const ReportedView = Schema.Struct({
   status: Status,
-  applied: Schema.Boolean.annotate({ description: "False for an event that was seen before or has no effect." })
-}).annotate({ identifier: "ReportedEvent", description: "Where the task stands after the event (CONTRACT 4)." })
+  applied: Schema.Boolean.annotate({ description: "False for a repeated event and for one without effect." })
+}).annotate({ identifier: "ReportedEvent", description: "Status of the task after the event." })

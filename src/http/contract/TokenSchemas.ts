@@ -1,4 +1,4 @@
-/** Revoking tokens (CONTRACT 6, Tokens): one token, or every token of a user that was issued before a moment. */
+/** Revoking tokens: one token, or all tokens of a user that were issued before a moment. */
 import { Schema } from "effect"
 
 /** The last second of the year 9999. */
@@ -17,7 +17,7 @@ const Moment = Schema.Union([Schema.String, Schema.Finite]).annotate({
   expected: "an ISO 8601 moment with its offset, or seconds since 1970"
 }).check(isMoment)
 
-/** As long as what `TokenVerifier` takes. */
+/** The same maximum as in `TokenVerifier`. */
 const name = Schema.NonEmptyString.check(Schema.isMaxLength(255, { expected: "at most 255 characters" }))
 
 const absentOr = <S extends Schema.Top>(schema: S, description: string) =>
@@ -28,15 +28,15 @@ const subjects = ["jti", "token", "sub"] as const
 /** Body of `POST /internal/tokens/revoke`: exactly one of `jti`, `token` and `sub`. */
 export const RevokeBody = Schema.Struct({
   jti: absentOr(name, "Revokes the token with this `jti`."),
-  token: absentOr(Schema.NonEmptyString, "Revokes this token; its signature is not looked at."),
+  token: absentOr(Schema.NonEmptyString, "Revokes this token; its signature is not checked."),
   sub: absentOr(name, "Revokes the tokens of this user."),
   issued_before: absentOr(
     Moment,
-    "With `sub`: revokes those issued before this moment; now when absent. ISO 8601 or seconds since 1970."
+    "With `sub`: revokes the tokens issued before this moment, by default now. ISO 8601 or seconds since 1970."
   ),
   expires_at: absentOr(
     Moment,
-    "When what is revoked expires by itself, so that the revocation may be forgotten then; by default the `exp` of `token`, else never."
+    "Moment when the revoked tokens expire anyway and the revocation is deleted; by default the `exp` of `token`, otherwise never."
   )
 }).annotate({ identifier: "RevokeTokens", description: "What to revoke: exactly one of `jti`, `token` and `sub`." })
   .check(
@@ -47,16 +47,16 @@ export const RevokeBody = Schema.Struct({
       }
       return body.sub || body.issued_before === undefined || body.issued_before === null
         ? undefined
-        : { path: ["issued_before"], issue: "Only goes with sub" }
+        : { path: ["issued_before"], issue: "Allowed only with sub" }
     })
   )
 export type RevokeBody = typeof RevokeBody.Type
 
-/** Asks about one token. With `jti`, `sub` and `issued_at` tell whether it went with all of a user's. */
+/** Identifies one token. With `jti`, `sub` and `issued_at` also match revocations of all tokens of the user. */
 export const TokenBody = Schema.Struct({
   jti: absentOr(name, "The token with this `jti`."),
-  token: absentOr(Schema.NonEmptyString, "This token; its signature is not looked at."),
-  sub: absentOr(name, "With `jti`: its user."),
+  token: absentOr(Schema.NonEmptyString, "This token; its signature is not checked."),
+  sub: absentOr(name, "With `jti`: the user of the token."),
   issued_at: absentOr(Schema.Finite, "With `jti` and `sub`: its `iat`, in seconds since 1970.")
 }).check(
   Schema.makeFilter(({ jti, token }) =>

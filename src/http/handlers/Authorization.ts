@@ -1,4 +1,4 @@
-/** The checks behind `contract/Middleware`. */
+/** Implements the authentication of `contract/Middleware`. */
 import { Clock, Duration, Effect, Layer, Redacted } from "effect"
 import type { Caller } from "../../domain/Principal.ts"
 import type { TokenKeysUnavailable } from "../../services/tokens/JwksKeys.ts"
@@ -12,13 +12,13 @@ const longestSleep = Duration.toMillis(Duration.days(1))
 
 export const unauthorized = new Unauthorized({ message: "The token is missing, invalid, expired or revoked." })
 
-/** What a token that was not taken is answered. */
+/** The response to a token that is refused or cannot be checked. */
 export const refusal = (error: InvalidToken | TokenIsRevoked | TokenKeysUnavailable | RevocationsUnknown) =>
   error instanceof InvalidToken || error instanceof TokenIsRevoked
     ? unauthorized
     : new ServiceUnavailable({ message: "Tokens cannot be checked at the moment. Try again soon." })
 
-/** Completes when the token expires; a timer cannot be set for longer than some weeks. */
+/** Completes when the token expires. Sleeps in steps, because a timer holds at most 24.8 days. */
 const expiry = ({ expiresAt }: Pick<Caller, "expiresAt">): Effect.Effect<void> =>
   Effect.flatMap(Clock.currentTimeMillis, (now) => {
     const left = expiresAt * 1000 - now
@@ -51,16 +51,16 @@ export const layerUsers = Layer.effect(
   })
 )
 
-/** Compares without telling by its time where two texts differ. */
-const isSame = (a: string, b: string): boolean => {
+/** Compares two texts in a time that does not depend on where they differ. */
+const isEqual = (a: string, b: string): boolean => {
   let difference = a.length ^ b.length
   for (let i = 0; i < a.length; i++) difference |= a.charCodeAt(i) ^ b.charCodeAt(i % (b.length || 1))
   return difference === 0
 }
 
-/** Whether a credential is one of the tokens that hold at present; more than one, so that they can be rotated. */
+/** Whether a credential is one of the tokens; there may be several, so that they can be rotated. */
 export const isOneOf = (tokens: ReadonlyArray<Redacted.Redacted>, credential: string): boolean =>
-  tokens.some((token) => isSame(Redacted.value(token), credential))
+  tokens.some((token) => isEqual(Redacted.value(token), credential))
 
 export const layerInternal = (tokens: ReadonlyArray<Redacted.Redacted>) =>
   Layer.succeed(

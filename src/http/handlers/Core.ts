@@ -1,4 +1,4 @@
-/** Where the processing core reports (CONTRACT 4). */
+/** The endpoint to which the processing core reports events. */
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"

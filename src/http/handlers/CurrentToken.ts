@@ -1,11 +1,11 @@
-/** The token of a request, which may be revoked or expire while the request lasts (CONTRACT 8). */
+/** The token of a request, which may expire or be revoked during the request. */
 import { Context, Effect } from "effect"
 import type { ServiceUnavailable, Unauthorized } from "../contract/Errors.ts"
 
 export const CurrentToken = Context.Reference<{
-  /** Whose requests share the bounds on large bodies. */
+  /** The user whose requests share the bounds on large bodies. */
   readonly holder: string
-  /** Fails when the token no longer holds. */
+  /** Fails when the token is no longer valid. */
   readonly check: Effect.Effect<void, Unauthorized | ServiceUnavailable>
   /** Completes when the token is revoked or has expired. */
   readonly ended: Effect.Effect<void>

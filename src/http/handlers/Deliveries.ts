@@ -1,4 +1,4 @@
-/** The webhooks of a task, as the task's user sees them (CONTRACT 2, extensions). */
+/** The delivery log of a task, and redeliveries. */
 import { Effect, Redacted } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { format } from "../../domain/Timestamp.ts"
@@ -8,7 +8,7 @@ import { Webhooks } from "../../services/Webhooks.ts"
 import { Conflict, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { BodyReader } from "./body/BodyReader.ts"
-import { ownErrors } from "./TaskReading.ts"
+import { accessErrors } from "./TaskReading.ts"
 
 export const view = (delivery: Delivery) => ({
   id: deliveryId(delivery),
@@ -35,7 +35,7 @@ export const make = Effect.gen(function*() {
       const { principal } = yield* CurrentCaller
       return HttpServerResponse.jsonUnsafe({ data: (yield* webhooks.ofTask(principal, uuid)).map(view) })
     },
-    Effect.catchTags(ownErrors)
+    Effect.catchTags(accessErrors)
   )
 
   const redeliver = Effect.fnUntraced(
@@ -44,15 +44,15 @@ export const make = Effect.gen(function*() {
       request: HttpServerRequest.HttpServerRequest
     ) {
       const { principal } = yield* CurrentCaller
-      // Whose it is comes before what the body says.
-      yield* tasks.glance(principal, uuid)
+      // 403 and 404 have precedence over 422.
+      yield* tasks.getHead(principal, uuid)
       const { body } = yield* read("redeliver", request)
       const secret = body.callback_secret ? Redacted.make(body.callback_secret) : undefined
       const delivery = yield* webhooks.redeliver(principal, uuid, id, secret)
       return HttpServerResponse.jsonUnsafe(view(delivery), { status: 202 })
     },
     Effect.catchTags({
-      ...ownErrors,
+      ...accessErrors,
       DeliveryNotFound: ({ message }) => Effect.fail(new NotFound({ message })),
       DeliveryNeedsSecret: ({ message }) => Effect.fail(new Conflict({ message })),
       DeliveryExhausted: ({ message }) => Effect.fail(new Conflict({ message })),

@@ -1,4 +1,4 @@
-/** `contract/Api`'s files: one multipart field, streamed through to the assistant backend. */
+/** Handlers of files: one multipart field is streamed to the assistant backend. */
 import { Cause, Channel, Effect, Pull, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -15,7 +15,7 @@ import { requirePlain } from "./body/BodyReader.ts"
 import * as UploadForm from "./body/UploadForm.ts"
 import { CurrentToken } from "./CurrentToken.ts"
 
-const stalled = new RequestTimeout({ message: "The file stopped coming." })
+const stalled = new RequestTimeout({ message: "The upload stalled: no data arrived in time." })
 
 const backendErrors = {
   BackendUnauthorized: () => Effect.fail(unauthorized),
@@ -23,7 +23,7 @@ const backendErrors = {
     Effect.fail(new BadGateway({ message: "The assistant backend did not answer as expected." }))
 }
 
-/** Content that ends only if the token still holds, so that whoever takes the file has not taken it otherwise. */
+/** Content that ends only if the token is still valid: without the end the backend does not store the file. */
 const endingWith = <A, E, E2>(content: Pull.Pull<A, E>, check: Effect.Effect<void, E2>): Pull.Pull<A, E | E2> =>
   Pull.matchEffect(content, {
     onSuccess: Effect.succeed,

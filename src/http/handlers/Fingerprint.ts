@@ -1,10 +1,10 @@
-/** What two requests have in common that are the same to a client: spaces between the parts of a body do not count. */
+/** Identifies a request for its `Idempotency-Key`. White space between the tokens of a JSON body does not count. */
 import { Effect } from "effect"
 import { Digest } from "effect/crypto"
 
 const encoder = new TextEncoder()
 
-/** The fingerprint of a parsed body; undefined stands for an empty one. `operation` is as in `POST /api/tasks`. */
+/** SHA-256 of the operation, as in `POST /api/tasks`, and the parsed body, which is undefined if empty. */
 export const fingerprintOf = (digest: Digest.Digest["Service"], operation: string, body: unknown) =>
   Effect.orDie(
     digest.digestHex(

@@ -1,4 +1,4 @@
-/** `/healthz`: the process lives. `/readyz`: it can do its work (CONTRACT 1). */
+/** `/healthz` answers 200 while the process lives, `/readyz` while it can do its work. */
 import { Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { Readiness } from "../../services/operations/Readiness.ts"

@@ -1,4 +1,4 @@
-/** The `Idempotency-Key` of a request (CONTRACT 2), with what tells the request from another that has the same key. */
+/** The `Idempotency-Key` of a request, and the fingerprint that distinguishes it from other requests with the same key. */
 import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Limits from "../../domain/Limits.ts"
@@ -15,16 +15,16 @@ export const reused = invalid(header, new IdempotencyKeyReused({}).message)
 /** Whether the request has a key, valid or not. */
 export const isGiven = ({ headers }: HttpServerRequest.HttpServerRequest) => headers[header.toLowerCase()] !== undefined
 
-/** As REST and RPC name operations alike, by method and path. */
+/** Method and path. RPC calls use those of the equivalent REST operation. */
 export const operationOf = ({ method, url }: HttpServerRequest.HttpServerRequest) => `${method} ${url.split("?", 1)[0]}`
 
-/** A claim of `key`, checked. */
+/** A claim of a valid `key`. */
 export const claimOf = (key: string, fingerprint: string): Effect.Effect<IdempotencyClaim, ValidationFailed> =>
   visibleAscii.test(key)
     ? Effect.succeed({ key, fingerprint })
     : Effect.fail(invalid(header, `Expected 1 to ${Limits.idempotencyKeyLength} visible ASCII characters`))
 
-/** The claim that a request makes, if it makes one. */
+/** The claim of a request, or undefined without an `Idempotency-Key`. */
 export const claimOfRequest = (
   { headers }: HttpServerRequest.HttpServerRequest,
   fingerprint: string | undefined
@@ -33,6 +33,6 @@ export const claimOfRequest = (
   return key === undefined || fingerprint === undefined ? Effect.undefined : claimOf(key, fingerprint)
 }
 
-/** Tells a client that nothing was done now: the answer is that of the first request. */
+/** Marks the response as a repetition of the first request's response. */
 export const markReplay = (isReplay: boolean) => (response: HttpServerResponse.HttpServerResponse) =>
   isReplay ? HttpServerResponse.setHeader(response, "idempotent-replayed", "true") : response

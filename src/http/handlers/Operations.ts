@@ -1,4 +1,4 @@
-/** What an operator's tools ask of a node. */
+/** The metrics endpoint of a node. */
 import { Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -7,7 +7,7 @@ import { TaskCensus } from "../../services/operations/TaskCensus.ts"
 import { prometheusName } from "../../services/telemetry/Metrics.ts"
 import { Api } from "../contract/Api.ts"
 
-/** What Prometheus asks for. */
+/** Prometheus's text format. */
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
 export const layer = HttpApiBuilder.group(

@@ -1,4 +1,4 @@
-/** Queries of SPEC and CONTRACT 2. What has an unknown value is an error, never as if it were not there. */
+/** Decodes query parameters. An unknown value is an error: ignoring it would return an unfiltered list. */
 import { Duration, Result } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import { TaskStatus } from "../../domain/Task.ts"
@@ -20,14 +20,14 @@ const listOf = (values: Values): ReadonlyArray<string> =>
 
 const isStatus = (text: string): text is TaskStatus => TaskStatus.literals.some((status) => status === text)
 
-/** A whole number within bounds, or undefined. */
+/** An integer from 1 to `maximum`, or undefined if the value is invalid. */
 const integer = (values: Values, maximum: number, absent: number): number | undefined => {
   if (values === undefined) return absent
   const value = typeof values === "string" && /^\d{1,16}$/.test(values) ? Number(values) : Number.NaN
   return value >= 1 && value <= maximum ? value : undefined
 }
 
-/** The query of `GET /api/tasks` in all forms that SPEC accepts. */
+/** The query of `GET /api/tasks`. `status` is one value, comma-separated values, or an array (`status[]`). */
 export const decodeListQuery = (
   query: Query
 ): Result.Result<ListQuery, ValidationFailed> => {
@@ -36,7 +36,7 @@ export const decodeListQuery = (
     .flatMap(([name, values]) => /^status(\[\d*\])?$/.test(name) ? listOf(values) : [])
     .flatMap((text) => text.split(","))
   if (!given.every(isStatus)) errors["status"] = [`Expected one or more of ${TaskStatus.literals.join(", ")}`]
-  // A parameter in brackets that mean nothing must not be taken for none.
+  // An unknown bracket form is an error; ignoring it would drop the filter.
   for (const name of Object.keys(query)) {
     const [, field] = /^(status)\[(?!\d*\]$)/.exec(name) ?? /^(page|per_page)\[/.exec(name) ?? []
     if (field !== undefined) errors[field] = [`${name} is not a form of this parameter`]
@@ -52,7 +52,7 @@ export const decodeListQuery = (
 }
 
 interface TaskQuery {
-  /** Zero when the answer is wanted at once. */
+  /** Zero for an immediate response. */
   readonly wait: Duration.Duration
   readonly includesWaitingOn: boolean
 }

@@ -1,4 +1,4 @@
-/** Reads of one task: at once, when it has changed, or as a stream of its events (CONTRACT 2, extensions). */
+/** Reads one task: immediately, when it has changed (long poll), or as a stream of its events. */
 import { Duration, Effect, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -14,8 +14,8 @@ import { CurrentCaller } from "../contract/Middleware.ts"
 import { CurrentToken } from "./CurrentToken.ts"
 import { decodeTaskQuery } from "./Query.ts"
 
-/** A task that another has, or no one. */
-export const ownErrors = {
+/** Responses for a task that does not exist or belongs to another user. */
+export const accessErrors = {
   TaskNotFound: ({ message }: TaskNotFound) => Effect.fail(new NotFound({ message })),
   TaskBelongsToAnother: ({ message }: TaskBelongsToAnother) => Effect.fail(new Forbidden({ message }))
 }
@@ -24,18 +24,18 @@ export const tooManyWaiting = {
   TooManyWaiting: ({ message }: TooManyWaiting) => Effect.fail(new TooManyRequests({ message }))
 }
 
-/** RFC 9110: the tags of `If-None-Match`, compared weakly. */
+/** Weak comparison with the tags of `If-None-Match` (RFC 9110). */
 const matches = (ifNoneMatch: string, etag: string) =>
   ifNoneMatch.trim() === "*" || ifNoneMatch.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag)
 
-/** One version of a task has one tag; with `waiting_on` the start of the acceptance clock makes another. */
+/** One tag per version of a task; with `waiting_on` also one per acceptance deadline, which changes without a revision. */
 const etagOf = (task: Pick<TaskHead, "revision" | "acceptanceDeadline">, includesWaitingOn: boolean) =>
   includesWaitingOn ? `"${task.revision}-${task.acceptanceDeadline ?? 0}"` : `"${task.revision}"`
 
 const keepAliveInterval = Duration.seconds(15)
 const reconnectAfter = new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined })
 
-/** A progress note leaves the task where it is; every other event is named after the status that it leads to. */
+/** A progress note does not change the status; every other event is named after its new status. */
 export const nameOf = ({ status, type }: RecordedEvent) => type === "Progressed" ? "progress" : status
 
 export const describe = (uuid: string, { occurredAt, revision, status }: RecordedEvent) => ({
@@ -53,7 +53,7 @@ const render = (uuid: string) => (event: RecordedEvent) =>
     data: JSON.stringify(describe(uuid, event))
   })
 
-/** The revision that the client saw last; before the first one when it names none. */
+/** The last revision that the client received, or -1, which is before the first. */
 const lastEventId = (request: HttpServerRequest.HttpServerRequest) => {
   const given = request.headers["last-event-id"]
   if (given === undefined || given === "") return Effect.succeed(-1)
@@ -74,22 +74,22 @@ export const make = Effect.gen(function*() {
       const query = yield* HttpServerRequest.ParsedSearchParams
       const ifNoneMatch = request.headers["if-none-match"]
       const isPlain = Object.keys(query).length === 0 && ifNoneMatch === undefined
-      const head = isPlain ? undefined : yield* tasks.glance(principal, uuid)
+      const head = isPlain ? undefined : yield* tasks.getHead(principal, uuid)
       const { includesWaitingOn, wait } = yield* Effect.fromResult(decodeTaskQuery(query))
       const isKnown = (task: TaskHead) =>
         ifNoneMatch !== undefined && matches(ifNoneMatch, etagOf(task, includesWaitingOn))
       const isEnough = (task: TaskHead) =>
         isTerminal(task.status) || task.status === "interrupted" || (ifNoneMatch !== undefined && !isKnown(task))
 
-      let present = head
+      let current = head
       if (head !== undefined && Duration.isPositive(wait) && !isEnough(head)) {
         const token = yield* CurrentToken
         yield* Effect.raceFirst(watch.until(head, isEnough, wait), token.ended)
         yield* token.check
-        present = yield* tasks.glance(principal, uuid)
+        current = yield* tasks.getHead(principal, uuid)
       }
-      if (present !== undefined && isKnown(present)) {
-        return HttpServerResponse.empty({ status: 304, headers: { etag: etagOf(present, includesWaitingOn) } })
+      if (current !== undefined && isKnown(current)) {
+        return HttpServerResponse.empty({ status: 304, headers: { etag: etagOf(current, includesWaitingOn) } })
       }
       const task = yield* tasks.get(principal, uuid)
       return HttpServerResponse.text(TaskView.encode(task, includesWaitingOn ? TaskView.describeWaiting(task) : {}), {
@@ -97,22 +97,22 @@ export const make = Effect.gen(function*() {
         headers: { etag: etagOf(task, includesWaitingOn), "cache-control": "private, no-cache" }
       })
     },
-    Effect.catchTags({ ...ownErrors, ...tooManyWaiting })
+    Effect.catchTags({ ...accessErrors, ...tooManyWaiting })
   )
 
   const events = Effect.fnUntraced(
     function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
       const { principal } = yield* CurrentCaller
       const { ended } = yield* CurrentToken
-      const task = yield* tasks.glance(principal, uuid)
+      const task = yield* tasks.getHead(principal, uuid)
       const after = yield* lastEventId(request)
-      // To a client that reconnects by itself this says that there is nothing left to come.
+      // 204 makes a client that reconnects automatically stop: no event follows.
       if (isTerminal(task.status) && after >= task.revision) return HttpServerResponse.empty({ status: 204 })
-      const happening = yield* watch.events(task, after)
+      const recorded = yield* watch.events(task, after)
       const text = Stream.succeed(Sse.encoder.write(reconnectAfter)).pipe(
-        Stream.concat(Stream.map(happening, render(uuid))),
+        Stream.concat(Stream.map(recorded, render(uuid))),
         Stream.merge(keepAlive, { haltStrategy: "left" }),
-        // A token that ends, ends what was opened with it.
+        // A stream must not outlive the token that opened it.
         Stream.interruptWhen(ended),
         Stream.encodeText
       )
@@ -121,7 +121,7 @@ export const make = Effect.gen(function*() {
         headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
       })
     },
-    Effect.catchTags({ ...ownErrors, ...tooManyWaiting })
+    Effect.catchTags({ ...accessErrors, ...tooManyWaiting })
   )
 
   return { get, events }

@@ -1,4 +1,4 @@
-/** `contract/Api`'s tasks: bodies and queries in, use cases, JSON out. */
+/** Handlers of tasks: decode bodies and queries, call use cases, encode JSON. */
 import { Effect } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -31,12 +31,12 @@ export const layer = HttpApiBuilder.group(
     const deliveries = yield* Deliveries.make
     const { read } = yield* BodyReader
 
-    const ownTask = Effect.fnUntraced(
+    const readTask = Effect.fnUntraced(
       function*(uuid: string) {
         const { principal } = yield* CurrentCaller
         return yield* tasks.get(principal, uuid)
       },
-      Effect.catchTags(TaskReading.ownErrors)
+      Effect.catchTags(TaskReading.accessErrors)
     )
 
     const create = Effect.fnUntraced(
@@ -75,7 +75,7 @@ export const layer = HttpApiBuilder.group(
         "submitToolResults",
         Effect.fnUntraced(
           function*({ params, request }) {
-            const task = yield* ownTask(params.uuid)
+            const task = yield* readTask(params.uuid)
             const { body, claim } = yield* read("toolResults", request)
             const { isReplay } = yield* tasks.submitToolResults(yield* CurrentCaller, task, body, claim)
             return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "processing" }).pipe(
@@ -93,7 +93,7 @@ export const layer = HttpApiBuilder.group(
         "cancel",
         Effect.fnUntraced(
           function*({ params, request }) {
-            const task = yield* ownTask(params.uuid)
+            const task = yield* readTask(params.uuid)
             const { body, claim } = yield* read("cancel", request)
             const { isReplay } = yield* tasks.cancel(task, body.reason, claim)
             return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "canceled" }).pipe(

@@ -1,4 +1,4 @@
-/** What REST and RPC say about tokens, in the words of the services. */
+/** Converts the token bodies of REST and RPC into domain values. */
 import { DateTime, Effect, Predicate, Redacted } from "effect"
 import type { Principal } from "../../domain/Principal.ts"
 import { Revocation } from "../../domain/Revocation.ts"
@@ -39,7 +39,7 @@ export const revocationOf = Effect.fnUntraced(function*(
   })
 })
 
-/** The token that is asked about, as far as the asker told. */
+/** The principal of the token in the body; `sub` and `issuedAt` may be missing. */
 export const principalOf = Effect.fnUntraced(function*(
   verifier: TokenVerifier["Service"],
   { issued_at, jti, sub, token }: TokenBody

@@ -1,4 +1,4 @@
-/** Where those who issue tokens revoke them (CONTRACT 6). */
+/** The endpoint at which token issuers revoke tokens. */
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"

@@ -1,4 +1,4 @@
-/** `/rpc`: calls by POST in NDJSON, and over a WebSocket at the same address. A request without a token gets no further. */
+/** `/rpc`: calls by POST in NDJSON, and over a WebSocket at the same path. The token is checked before anything is read. */
 import { Duration, Effect, Layer, References } from "effect"
 import { Digest } from "effect/crypto"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -20,7 +20,7 @@ const unauthorized = HttpServerResponse.jsonUnsafe(
   { status: 401 }
 )
 
-/** Serves requests that carry a token. Of the others neither the body is read nor an upgrade made. */
+/** Serves requests with a valid token. Other requests get 401 without a body being read or an upgrade being made. */
 const addRoute = Effect.fnUntraced(function*<E, R>(
   method: "GET" | "POST",
   handler: (
@@ -49,8 +49,8 @@ const layerPost = Layer.effect(
   })
 )
 
-/** For the calls that are under way when the node is about to stop; a client with more to say connects elsewhere. */
-const farewell = Duration.seconds(1)
+/** How long calls in flight may continue when the node stops; clients then reconnect to another node. */
+const drainGrace = Duration.seconds(1)
 
 const layerSocket = Layer.effect(
   RpcServer.Protocol,
@@ -61,7 +61,7 @@ const layerSocket = Layer.effect(
     const connection = Effect.provideService(RpcSocket.handle(connections), RpcMemory, memory)
     const untilStop = Effect.raceFirst(
       connection,
-      drained.pipe(Effect.andThen(Effect.sleep(farewell)), Effect.as(HttpServerResponse.empty()))
+      drained.pipe(Effect.andThen(Effect.sleep(drainGrace)), Effect.as(HttpServerResponse.empty()))
     )
     yield* addRoute(
       "GET",
@@ -72,10 +72,10 @@ const layerSocket = Layer.effect(
   })
 )
 
-/** What the span of a call is named after, before the call's own name. */
+/** Prefix of a call's span name. */
 export const spanPrefix = "rpc"
 
-/** One failed call does not end the others of its connection. */
+/** A defect in one call does not end the other calls of its connection. */
 const layerGroup = Layer.fresh(Layer.unwrap(
   Effect.map(
     References.TracerEnabled,

@@ -1,6 +1,6 @@
 /**
- * A protocol for the RPC server that leaves reading to the routes. Those of `effect/rpc` read bodies and lines without a limit,
- * and a POST of more than 16 calls deadlocks because they start to answer only when all calls have begun.
+ * A protocol for the RPC server in which the routes read the messages. The protocols of `effect/rpc` read bodies and lines
+ * without a limit, and deadlock on a POST of more than 16 calls because they respond only after all calls have begun.
  */
 import { Effect, Queue, type Scope } from "effect"
 import { type RpcMessage, RpcServer } from "effect/rpc"
@@ -12,26 +12,26 @@ type CallId = Call["id"]
 export interface Connection {
   readonly isInFlight: (id: CallId) => boolean
   readonly inFlight: () => number
-  /** Begins a call; `release` runs once it is answered or the connection is gone. */
+  /** Begins a call; `release` runs once after its response or when the connection closes. */
   readonly begin: (call: Call, release: Effect.Effect<void>) => Effect.Effect<void>
   readonly control: (message: Exclude<Received["message"], Call>) => Effect.Effect<void>
   readonly fail: (id: CallId, error: InvalidRequest | Unavailable) => Effect.Effect<void>
   /** Reports an error that belongs to no call. */
-  readonly complain: (message: string) => Effect.Effect<void>
-  /** No more calls will come. */
+  readonly reportError: (message: string) => Effect.Effect<void>
+  /** Signals that no more calls follow. */
   readonly finish: Effect.Effect<void>
 }
 
-/** Where answers go: one line each, and `end` after the last. */
-export interface Outlet {
+/** Receives the responses: one line each, and `end` after the last. */
+export interface ResponseWriter {
   readonly write: (line: string) => Effect.Effect<void>
   readonly end: Effect.Effect<void>
 }
 
 export interface Connections {
   readonly protocol: RpcServer.Protocol["Service"]
-  /** A connection for as long as its scope is open. Calls in flight are interrupted with it. */
-  readonly open: (outlet: Outlet) => Effect.Effect<Connection, never, Scope.Scope>
+  /** Opens a connection until its scope closes, which interrupts its calls in flight. */
+  readonly open: (writer: ResponseWriter) => Effect.Effect<Connection, never, Scope.Scope>
 }
 
 interface Line {
@@ -53,7 +53,7 @@ const release = ({ releases }: Line, id: CallId) =>
     return release ?? Effect.void
   })
 
-/** Duplex connections acknowledge each chunk of a stream, and may carry spans in their calls. */
+/** Clients on duplex connections acknowledge each chunk of a stream, and may send trace ids with their calls. */
 export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuplex: boolean }) {
   const lines = new Map<number, Line>()
   const disconnects = yield* Queue.unbounded<number>()
@@ -91,7 +91,7 @@ export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuple
       return Effect.forEach([...line.releases.keys()], (call) => release(line, call), { discard: true })
     })
 
-  const open = Effect.fnUntraced(function*({ end, write }: Outlet) {
+  const open = Effect.fnUntraced(function*({ end, write }: ResponseWriter) {
     const id = opened++
     const line: Line = { write: (response) => write(`${JSON.stringify(response)}\n`), end, releases: new Map() }
     yield* Effect.acquireRelease(Effect.sync(() => lines.set(id, line)), () => close(id, line))
@@ -100,11 +100,11 @@ export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuple
       inFlight: () => line.releases.size,
       begin: (call, release) => {
         line.releases.set(call.id, release)
-        return forward(id, { payload: undefined, ...call, headers: [] } as RpcMessage.RequestEncoded)
+        return forward(id, { ...call, payload: call.payload, headers: [] })
       },
       control: (message) => forward(id, message),
       fail: (call, error) => line.write(failed(call, error)),
-      complain: (message) => line.write({ _tag: "Defect", defect: { message } }),
+      reportError: (message) => line.write({ _tag: "Defect", defect: { message } }),
       finish: forward(id, { _tag: "Eof" })
     }
     return connection

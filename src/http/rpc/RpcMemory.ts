@@ -1,22 +1,22 @@
-/** Bytes of calls that a node holds, over all connections to `/rpc`. A call that finds no room is refused, not queued. */
+/** Bounds the bytes of calls that a node holds over all connections to `/rpc`. A call beyond the bound is refused, not queued. */
 import { Context, Layer } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import { Unavailable } from "../contract/rpc/RpcErrors.ts"
 
 export class RpcMemory extends Context.Service<RpcMemory, {
-  /** Whether there was room for so many bytes; they are taken then, until `give`. */
-  readonly take: (bytes: number) => boolean
-  readonly give: (bytes: number) => void
+  /** Reserves bytes until `release`, or returns false when the bound would be exceeded. */
+  readonly reserve: (bytes: number) => boolean
+  readonly release: (bytes: number) => void
 }>()("async-task-service/http/rpc/RpcMemory") {
   static readonly layer = Layer.sync(RpcMemory, () => {
     let held = 0
     return {
-      take: (bytes) => {
+      reserve: (bytes) => {
         if (held + bytes > Limits.rpcBytesInFlight) return false
         held += bytes
         return true
       },
-      give: (bytes) => {
+      release: (bytes) => {
         held -= bytes
       }
     }

@@ -1,4 +1,4 @@
-/** Messages of RPC clients, one JSON object a line. Only well-formed calls with payloads of the right types get past here. */
+/** Parses messages of RPC clients, one JSON object per line, and checks calls and payloads before the RPC server sees them. */
 import { Result, Schema, SchemaIssue } from "effect"
 import { RpcSerialization } from "effect/rpc"
 import * as Limits from "../../domain/Limits.ts"
@@ -6,12 +6,12 @@ import { InternalRpc } from "../contract/rpc/Rpc.ts"
 import { InvalidRequest } from "../contract/rpc/RpcErrors.ts"
 import { ValueCounter } from "../handlers/body/ValueCounter.ts"
 
-/** Every payload and answer is JSON. */
+/** Every payload and response is JSON. */
 export const codecFor = RpcSerialization.ndjson.codecFor
 
 const Id = Schema.Union([Schema.String, Schema.Finite])
 
-/** Headers and flags of a call are dropped: the connection carries the token, and each call gets its own answer. */
+/** Headers and flags of a call are dropped: the connection has the token, and each call gets a response. */
 const Call = Schema.Struct({
   _tag: Schema.tag("Request"),
   id: Id,
@@ -30,7 +30,7 @@ const Message = Schema.Union([
 
 export type Call = typeof Call.Type
 
-/** `size` is in characters, which is close enough to the bytes held. */
+/** `size` is in characters, which approximates the bytes in memory. */
 export interface Received {
   readonly message: typeof Message.Type
   readonly size: number
@@ -52,7 +52,7 @@ const tooManyValues = new Malformed({
   isTooLong: false
 })
 
-/** A text cannot have more values than bytes, so that only large ones are counted. They would take 80 times their size. */
+/** A text has at most one value per byte, so only large texts are counted. Parsed values take up to 80 times their size. */
 const hasTooManyValues = (bytes: Uint8Array) => {
   if (bytes.length <= Limits.rpcValues) return false
   const values = new ValueCounter()
@@ -60,7 +60,7 @@ const hasTooManyValues = (bytes: Uint8Array) => {
   return values.count > Limits.rpcValues
 }
 
-/** Lines with blank ones between them, and one blank at the end. */
+/** Every line may be followed by a blank one, and the text may end with a newline. */
 const maxPieces = 2 * Limits.rpcCalls + 1
 
 const parseLine = (line: string) =>
@@ -79,7 +79,7 @@ const parseText = (text: string): Result.Result<ReadonlyArray<Received>, Malform
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 const encoder = new TextEncoder()
 
-/** The messages of a whole POST or of one WebSocket message; the last line needs no newline. */
+/** Parses the messages of a whole POST or of one WebSocket message; the last line needs no newline. */
 export const parse = (data: string | Uint8Array): Result.Result<ReadonlyArray<Received>, Malformed> => {
   if (typeof data === "string") {
     return data.length > Limits.rpcValues && hasTooManyValues(encoder.encode(data))
@@ -114,7 +114,7 @@ const payloadDecoders = new Map(
   })
 )
 
-/** What the engine would report as a defect: a call that is unknown, or has a payload of other types. */
+/** The error of an unknown call or of a payload of the wrong type, which the RPC server would report as a defect. */
 export const problemOf = ({ payload, tag }: Call): InvalidRequest | undefined => {
   const decode = payloadDecoders.get(tag)
   if (decode === undefined) return unknownTag

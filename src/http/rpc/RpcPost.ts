@@ -1,4 +1,4 @@
-/** Calls by `POST /rpc`: a bounded body of lines in, a line for each answer out. */
+/** Calls by `POST /rpc`: the request is a bounded body of lines, the response has a line for each result. */
 import { ByteSize, type Cause, Duration, Effect, Fiber, Pull, Queue, Result, Semaphore, Stream } from "effect"
 import { HttpIncomingMessage, type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RpcSchema, RpcSerialization } from "effect/rpc"
@@ -33,14 +33,14 @@ const readBody = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServ
   let held = 0
   yield* Effect.acquireRelease(
     Effect.suspend(() => {
-      if (!memory.take(announced)) return Effect.fail(refusal(503, busy.message))
+      if (!memory.reserve(announced)) return Effect.fail(refusal(503, busy.message))
       held = announced
       return Effect.void
     }),
-    () => Effect.sync(() => memory.give(held))
+    () => Effect.sync(() => memory.release(held))
   )
   const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
-  // Apart from this fiber, because a reading that is interrupted closes the connection before it is answered.
+  // In a fiber of its own, because interrupting the read closes the connection before the response is sent.
   const reading = yield* request.arrayBuffer.pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(Limits.rpcMessageBytes)),
     Effect.mapError(unreadableBody),
@@ -52,12 +52,12 @@ const readBody = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServ
       orElse: () => Effect.fail(tooSlow)
     })
   )
-  memory.give(announced - bytes.byteLength)
+  memory.release(announced - bytes.byteLength)
   held = bytes.byteLength
   return bytes
 })
 
-/** All calls of a body, or none: a client that mixes up its messages cannot be trusted with half of them. */
+/** All calls of a body, or none: one invalid message refuses the whole body. */
 const readCalls = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
   const bytes = yield* readBody(request)
   const received = yield* Effect.fromResult(Result.mapError(RpcMessages.parse(new Uint8Array(bytes)), malformed))
@@ -74,13 +74,13 @@ const isStream = (tag: string) => {
   return rpc !== undefined && RpcSchema.isStreamSchema(rpc.successSchema)
 }
 
-/** Lines that wait for the client to read; the calls behind them wait too. */
-const maxWaitingLines = 16
+/** Response lines that may wait for the client to read; calls block when the queue is full. */
+const maxQueuedLines = 16
 
 const { contentType } = RpcSerialization.ndjson
 
-const answer = Effect.fnUntraced(function*(connections: Connections, calls: ReadonlyArray<RpcMessages.Call>) {
-  const queue = yield* Queue.bounded<string, Cause.Done>(maxWaitingLines)
+const respond = Effect.fnUntraced(function*(connections: Connections, calls: ReadonlyArray<RpcMessages.Call>) {
+  const queue = yield* Queue.bounded<string, Cause.Done>(maxQueuedLines)
   const connection = yield* connections.open({
     write: (line) => Queue.offer(queue, line),
     end: Queue.end(queue)
@@ -98,7 +98,7 @@ const answer = Effect.fnUntraced(function*(connections: Connections, calls: Read
     Effect.forkScoped({ startImmediately: true })
   )
   const first = yield* Pull.catchDone(Queue.takeAll(queue), () => Effect.succeed([]))
-  // An answer that is already whole goes out with its length.
+  // A complete response is sent with its length.
   if (queue.state._tag === "Done") return HttpServerResponse.text(first.join(""), { contentType })
   const lines = Stream.concat(Stream.fromArray(first), Stream.fromQueue(queue))
   return HttpServerResponse.stream(Stream.encodeText(lines), { contentType })
@@ -107,6 +107,6 @@ const answer = Effect.fnUntraced(function*(connections: Connections, calls: Read
 export const handle = (connections: Connections) =>
   HttpServerRequest.HttpServerRequest.pipe(
     Effect.flatMap(readCalls),
-    Effect.flatMap((calls) => answer(connections, calls)),
+    Effect.flatMap((calls) => respond(connections, calls)),
     Effect.catch(Effect.succeed)
   )

@@ -1,4 +1,4 @@
-/** Calls over a WebSocket at `/rpc`: each message has whole lines, so nothing is kept of one that is not finished. */
+/** Calls over a WebSocket at `/rpc`. Each message has complete lines, so no partial line is buffered between messages. */
 import { Effect, Result } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Socket } from "effect/socket"
@@ -8,32 +8,32 @@ import { busy, RpcMemory } from "./RpcMemory.ts"
 import * as RpcMessages from "./RpcMessages.ts"
 
 export const upgradeRequired = HttpServerResponse.jsonUnsafe(
-  { message: "Calls come by POST, or over a WebSocket." },
+  { message: "Use POST, or upgrade to a WebSocket." },
   { status: 426, headers: { upgrade: "websocket" } }
 )
 
 const tooManySockets = HttpServerResponse.jsonUnsafe(
-  { message: `This node serves ${Limits.rpcSockets} WebSockets, and no more at a time.` },
+  { message: `This node already serves its maximum of ${Limits.rpcSockets} WebSockets.` },
   { status: 503 }
 )
 
-/** The handshake is the client's: where it fails, the fault is not ours. */
-const isWrongHandshake = (error: Socket.SocketError | HttpServerError.HttpServerError) =>
+/** A failed handshake is a fault of the client. */
+const isHandshakeError = (error: Socket.SocketError | HttpServerError.HttpServerError) =>
   HttpServerError.isHttpServerError(error) || error.reason._tag === "SocketOpenError"
 
 const receive =
   (connection: Connection, memory: RpcMemory["Service"]) =>
   ({ message, size }: RpcMessages.Received): Effect.Effect<void> => {
     if (message._tag !== "Request") return connection.control(message)
-    if (connection.isInFlight(message.id)) return connection.complain("Each call needs an id of its own")
+    if (connection.isInFlight(message.id)) return connection.reportError("Each call needs an id of its own")
     const problem = RpcMessages.problemOf(message)
     if (problem !== undefined) return connection.fail(message.id, problem)
-    // Reading goes on meanwhile: streams in flight need their acknowledgements.
-    if (connection.inFlight() >= Limits.rpcCalls || !memory.take(size)) return connection.fail(message.id, busy)
-    return connection.begin(message, Effect.sync(() => memory.give(size)))
+    // Refused instead of queued, because reading must continue: streams in flight need their acknowledgements.
+    if (connection.inFlight() >= Limits.rpcCalls || !memory.reserve(size)) return connection.fail(message.id, busy)
+    return connection.begin(message, Effect.sync(() => memory.release(size)))
   }
 
-const converse = Effect.fnUntraced(function*(connections: Connections) {
+const serve = Effect.fnUntraced(function*(connections: Connections) {
   const request = yield* HttpServerRequest.HttpServerRequest
   const memory = yield* RpcMemory
   const socket = yield* request.upgrade
@@ -42,26 +42,29 @@ const converse = Effect.fnUntraced(function*(connections: Connections) {
     write: (line) => Effect.ignore(writer.write(line)),
     end: Effect.void
   })
-  const take = receive(connection, memory)
-  const takeFrame = (frame: string | Uint8Array) => {
+  const receiveMessage = receive(connection, memory)
+  const receiveFrame = (frame: string | Uint8Array) => {
     const received = RpcMessages.parse(frame)
     return Result.isFailure(received)
-      ? connection.complain(received.failure.message)
-      : Effect.forEach(received.success, take, { discard: true })
+      ? connection.reportError(received.failure.message)
+      : Effect.forEach(received.success, receiveMessage, { discard: true })
   }
   const { pull } = yield* socket.reader
-  // A loop in here would hold the last message until the next one comes.
+  // A generator loop would keep the last message in memory until the next one arrives.
   return yield* pull.pipe(
-    Effect.flatMap((frames) => Effect.forEach(frames, takeFrame, { discard: true })),
+    Effect.flatMap((frames) => Effect.forEach(frames, receiveFrame, { discard: true })),
     Effect.forever({ disableYield: true })
   )
 })
 
 export const handle = (connections: Connections) => {
   let open = 0
-  const place = Effect.acquireRelease(Effect.sync(() => ++open), () => Effect.sync(() => --open))
-  const converseAndClose = converse(connections).pipe(
-    Effect.catch((error) => Effect.succeed(isWrongHandshake(error) ? upgradeRequired : HttpServerResponse.empty()))
+  const countOpen = Effect.acquireRelease(Effect.sync(() => ++open), () => Effect.sync(() => --open))
+  const serveAndClose = serve(connections).pipe(
+    Effect.catch((error) => Effect.succeed(isHandshakeError(error) ? upgradeRequired : HttpServerResponse.empty()))
   )
-  return Effect.flatMap(place, (taken) => taken > Limits.rpcSockets ? Effect.succeed(tooManySockets) : converseAndClose)
+  return Effect.flatMap(
+    countOpen,
+    (count) => count > Limits.rpcSockets ? Effect.succeed(tooManySockets) : serveAndClose
+  )
 }

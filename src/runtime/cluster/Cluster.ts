@@ -164,8 +164,8 @@ export const layer = ({ host, port }: Address) =>
         isMine: (id) => isHeld[TaskShard.of(id)] === true,
         shards: () => mine,
         changed: Effect.andThen(changed.await, changed.close),
-        leave: change(leave),
-        rejoin: change(Effect.andThen(leave, retryForever(Effect.orDie(join)))),
+        drain: change(leave),
+        undrain: change(Effect.andThen(leave, retryForever(Effect.orDie(join)))),
         isDrained: () => membership === undefined
       })
     })

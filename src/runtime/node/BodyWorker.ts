@@ -45,7 +45,7 @@ export const layer = Layer.effect(
     }
 
     const start = () => {
-      const started = new Worker(file, { resourceLimits })
+      const started = new Worker(file, { resourceLimits, execArgv: [] })
       // An idle worker must not keep the process alive.
       started.unref()
       return started

@@ -1,8 +1,8 @@
 /**
- * Offers runs to the core again after their node went away, so that a run which takes nodes down cannot hold them down.
- * Every batch is on trial: it is stored before the offer, and passes when the event loop has gone on turning for a while
- * after it. What was on trial when a node went away is suspected: it is offered last, in ever smaller parts, and a run that
- * took nodes down while it was alone fails.
+ * Dispatches runs again after their node crashed, so that a run that crashes nodes cannot do so repeatedly. Every batch
+ * is on trial: it is stored before the dispatch and passes when the event loop stays responsive for a while. Runs that
+ * were on trial when a node crashed are suspects: they are dispatched last, in ever smaller parts, and a run that
+ * crashed nodes while it was alone on trial fails.
  */
 import { Duration, Effect, Fiber, Latch, type Scope } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -12,28 +12,28 @@ import { type LostTrial, RecoveryTrials } from "../store/RecoveryTrials.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { retryForever } from "../timing/Retry.ts"
 
-/** Runs of the first batch; each batch that follows has twice as many, up to the second number. */
+/** Runs in the first batch. The size doubles with every batch, up to the maximum. */
 const firstBatch = 64
 const largestBatch = 1024
-/** A batch that was lost is tried again in so many parts: after two losses every suspect is alone. */
+/** A lost batch is retried in this many parts, so that after two losses every suspect is alone. */
 const parts = 32
 
-/** How long the node has to stay responsive after an offer; twice as long for each node that the run has lost. */
+/** The node must stay responsive for this long after a dispatch. It doubles with every loss of the run. */
 const shortestTrial = Duration.millis(500)
 const longestTrial = Duration.seconds(32)
-/** Between two batches, so that recovery never waits long for its trials. */
+/** Maximum time between two batches; trials may overlap. */
 const pace = Duration.millis(750)
-/** For the core to answer a batch; runs that it has not answered by then are offered again beside the next ones. */
+/** Timeout of a batch. Dispatches without a response by then continue while the next batch starts. */
 const answerTimeout = Duration.seconds(10)
 
-/** No suspect is tried before the node has lived for so long: one that is restarted again and again blames no run. */
+/** No suspect is tried earlier after it was found, so that a node that restarts repeatedly blames no run. */
 const quietTime = Duration.seconds(5)
-/** A node that goes away later than this after a trial is no loss of the run. */
+/** A crash later than this after a trial does not count as a loss of the run. */
 const stableTime = Duration.minutes(2)
-/** Nodes that a run may lose while it is alone on trial. One may be a coincidence. */
+/** A run fails after this many losses alone on trial. A single loss may be a coincidence. */
 const fatalLosses = 2
 
-/** Stored in place of 1 when a run that was alone has not struck at once. */
+/** Stored instead of 1 when the node survived the first half of the trial of a single run. */
 const unproven = 2
 
 /** Task ids in one log line. */
@@ -41,7 +41,7 @@ const loggedTasks = 10
 
 const trialTime = (losses: number) => Duration.min(Duration.times(shortestTrial, 2 ** losses), longestTrial)
 
-/** Ends when the event loop has turned several times. One timer would also fire after a block as long as itself. */
+/** Completes after several turns of the event loop. A single timer would also fire after a block of its own length. */
 const stayResponsive = (duration: Duration.Duration) =>
   Effect.repeat(Effect.sleep(Duration.divideUnsafe(duration, 2)), { times: 1 })
 
@@ -50,22 +50,22 @@ const byRunId = (trials: ReadonlyArray<LostTrial>) => new Map(trials.map((trial)
 const mostLosses = (trials: ReadonlyArray<LostTrial | undefined>) =>
   trials.reduce((most, trial) => Math.max(most, trial?.losses ?? 0), 0)
 
-/** Those that were alone first, to be tried before another suspect is on the node; then the smallest parts. */
+/** Runs with losses alone first, so that no other suspect is on the node; then the smallest parts. */
 const bySuspicion = (one: LostTrial, other: LostTrial) =>
   other.lossesAlone - one.lossesAlone || one.together - other.together
 
 interface Options {
-  /** Whether the run still has to be offered, by this node. */
+  /** Whether this node still has to dispatch the run. */
   readonly isWanted: (head: TaskHead) => boolean
-  /** Offers the run; ends when the core has answered once, or cannot. */
+  /** Dispatches the run. Completes after the first attempt. */
   readonly offer: (head: TaskHead) => Effect.Effect<void>
   readonly fail: (head: TaskHead) => Effect.Effect<void>
 }
 
 export interface Recovery {
-  /** Has the run offered in its turn. */
+  /** Queues the run for dispatch. */
   readonly add: (head: TaskHead) => void
-  /** Forgets runs of tasks that are another node's now. */
+  /** Ends the trials of tasks that another node owns now. */
   readonly release: (isMine: (id: TaskId) => boolean) => Effect.Effect<void>
 }
 
@@ -76,10 +76,10 @@ export const make = Effect.fnUntraced(function*(
   const scope = yield* Effect.scope
   const node = yield* (yield* SecureRandom.SecureRandom).uuidV4()
   const waiting = new Map<RunId, TaskHead>()
-  /** With the nodes that the run had lost when it was found. */
+  /** `losses` are those of the run when it was found. */
   const suspects = new Map<RunId, { readonly head: TaskHead; readonly losses: number }>()
   const onTrial = new Set<RunId>()
-  /** The trials of this node that are in the store. */
+  /** The trials that this node has stored. */
   const stored = new Map<RunId, TaskId>()
   const hasWaiting = Latch.makeUnsafe()
   const hasSuspects = Latch.makeUnsafe()
@@ -98,9 +98,9 @@ export const make = Effect.fnUntraced(function*(
       return runs.length === 0 ? Effect.void : trials.end(node, runs)
     })
 
-  /** Puts runs on trial and offers them. */
+  /** Puts runs on trial and dispatches them. */
   const begin = Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>) {
-    // A run that was alone is not any more.
+    // A run that was alone on trial no longer is.
     const company = onTrial.size === 1 ? [...onTrial] : []
     for (const { runId, uuid } of heads) {
       onTrial.add(runId)
@@ -116,7 +116,7 @@ export const make = Effect.fnUntraced(function*(
   const pass = Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>, losses: number) {
     const half = Duration.divideUnsafe(trialTime(losses), 2)
     yield* stayResponsive(half)
-    // It did not strike at once. A node that goes away from now on makes it suspected still, but is no proof.
+    // A crash from now on still makes the run a suspect, but does not count as a loss alone.
     if (onTrial.size === 1) yield* retryForever(trials.begin(node, runIds(heads), unproven))
     yield* stayResponsive(half)
     for (const { runId } of heads) onTrial.delete(runId)
@@ -133,11 +133,11 @@ export const make = Effect.fnUntraced(function*(
     const names = heads.slice(0, loggedTasks).map(({ uuid }) => uuid).join(", ")
     const more = heads.length > loggedTasks ? ` and ${heads.length - loggedTasks} more` : ""
     yield* Effect.logWarning(
-      `a node went away soon after these tasks were offered; they are tried last: ${names}${more}`
+      `a node crashed soon after the dispatch of these tasks; they are tried last: ${names}${more}`
     )
   })
 
-  /** Pending runs first, since their acceptance deadline is near; then the newest run last and alone, as it is the likeliest. */
+  /** Pending runs first, because their acceptance deadline is near; the newest run last and alone, as the likeliest cause. */
   const takeBatch = (): ReadonlyArray<TaskHead> => {
     const all = [...waiting.values()]
     const pending = all.filter(({ status }) => status === "pending")
@@ -173,7 +173,7 @@ export const make = Effect.fnUntraced(function*(
     isRecovering = false
   })))
 
-  /** Until all else has passed, and the node has lived for a while. */
+  /** Waits until all other trials have passed and no suspect was found for a while. */
   const untilQuiet = Effect.gen(function*() {
     yield* Effect.sleep(yield* until(quietAt))
     return quietAt > (yield* now) || onTrial.size > 0 || waiting.size > 0 || isRecovering
@@ -182,7 +182,7 @@ export const make = Effect.fnUntraced(function*(
     Effect.repeat({ while: (isBusy) => isBusy })
   )
 
-  /** True when a node that had begun one of the trials has not gone away: it has gone on with it, or ended it, since. */
+  /** Removes suspects whose trial has changed since: its node is alive. Returns whether there were any. */
   const review = Effect.fnUntraced(function*(lost: ReadonlyMap<RunId, LostTrial>) {
     let hasChanged = false
     for (const [runId, { head, losses }] of suspects) {
@@ -224,21 +224,21 @@ export const make = Effect.fnUntraced(function*(
 
   const convict = (head: TaskHead) =>
     Effect.andThen(
-      about(head, Effect.logError(`the task fails: ${fatalLosses} nodes went away while it was tried alone`)),
+      about(head, Effect.logError(`the task fails: ${fatalLosses} nodes crashed while it was tried alone`)),
       fail(head)
     )
 
   const forever = (step: Effect.Effect<void>) =>
     step.pipe(
       Effect.catchCause((cause) =>
-        Effect.andThen(Effect.logWarning("a step of the recovery did not finish", cause), Effect.sleep(pace))
+        Effect.andThen(Effect.logWarning("a recovery step failed", cause), Effect.sleep(pace))
       ),
       Effect.forever,
       Effect.forkScoped
     )
 
   yield* Metrics.suspectedTasks.observe(() => suspects.size)
-  // A node that is stopped in order leaves no suspects. Its fibers end before this does.
+  // A clean shutdown leaves no suspects. The fibers have ended before this finalizer runs.
   yield* Effect.addFinalizer(() =>
     Effect.suspend(() => endTrials([...stored.keys()])).pipe(Effect.timeout("2 seconds"), Effect.ignoreCause)
   )

@@ -1,7 +1,7 @@
 /**
- * One supervised actor a live task. While there is something to do (offer the run to the core, commit what a clock asks
- * for) it is a fiber; while it only waits it is parked as an alarm. The row is the truth: actors are a cache of what
- * happens next, so all of them may be lost and are rebuilt from rows.
+ * One supervised actor per live task. It is a fiber while it works (dispatches the run to the core, commits an expired
+ * deadline) and a timer while it waits. The row is the source of truth: actors are a cache of the next step and are
+ * rebuilt from rows.
  */
 import { Cause, Context, Deferred, Duration, Effect, FiberSet, Layer, Option } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
@@ -25,29 +25,29 @@ import * as DispatchSlots from "./DispatchSlots.ts"
 import * as Lateness from "./Lateness.ts"
 import * as Recovery from "./Recovery.ts"
 
-/** What a hand-over leaves a clock that runs out, so that it does not offer the run in the same moment. */
-const afterClock = Duration.seconds(1)
+/** A retry comes at least this long after a deadline, so that retry and expiry do not race. */
+const retryMargin = Duration.seconds(1)
 
 export class TaskActors extends Context.Service<TaskActors, {
   /**
-   * Starts what a new run needs: its clock, and its hand-over. A `run` that is at hand is handed over here, whoever's the
-   * task is; otherwise its owner reads it from the store.
+   * Starts the deadline timer and the dispatch of a new run. A given `run` is dispatched by this node, even if another
+   * node owns the task; without it, the owner reads the run from the store.
    */
   readonly begin: (head: TaskHead, run?: Run) => Effect.Effect<void>
-  /** Brings an actor of this node to where the row is, or starts it: a run that no one here handed over is offered to the core. */
+  /** Starts or updates the actor of a task that this node owns. A run that this node has not dispatched is dispatched. */
   readonly ensure: (head: TaskHead) => Effect.Effect<void>
-  /** Lets go the tasks that are not this node's any more. */
+  /** Releases the tasks that this node no longer owns. */
   readonly release: Effect.Effect<void>
-  /** Tells the actor of a task, if it has one, where the task stands now. */
+  /** Updates the actor of a task, if this node has one, to the given head. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
-  /** Commits an event that ends the task, and lets all know who have to; returns where the task then stands. */
+  /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead>
-  /** Keeps a turn for what `create` will begin with this request; it is told whether that turn comes at once. */
-  readonly admit: <A, E>(
+  /** Reserves a dispatch slot while `create` runs; `isImmediate` is false when all slots are taken or the request is large. */
+  readonly withDispatchSlot: <A, E>(
     request: Run["request"],
-    create: (isAtOnce: boolean) => Effect.Effect<A, E>
+    create: (isImmediate: boolean) => Effect.Effect<A, E>
   ) => Effect.Effect<A, E>
-  /** How many tasks have an actor here, when the first of their clocks runs out, and how late (ms) one was lately. */
+  /** The number of actors, their earliest deadline, and the recent maximum lateness in milliseconds. */
   readonly load: Effect.Effect<
     { readonly tasks: number; readonly nextDue: Timestamp | null; readonly lateness: number }
   >
@@ -64,57 +64,57 @@ export class TaskActors extends Context.Service<TaskActors, {
       const notifications = yield* TaskNotifications
       const { acceptanceTimeout } = yield* Settings
       const heads = new Map<TaskId, TaskHead>()
-      /** The run of each task that was last handed over here, or is being. */
+      /** The latest run of each task that this node has dispatched. */
       const offered = new Map<TaskId, RunId>()
       const runInFiber = yield* FiberSet.makeRuntime()
-      const turns = DispatchSlots.make()
+      const slots = DispatchSlots.make()
       const dispatches = new Set<RunId>()
       const lateness = Lateness.make()
       let recoveries = 0
-      let admitted = 0
+      let reserved = 0
 
-      /** At the edge of a fiber: what went wrong is logged, and the task is let go, for the sweep to take up again. */
+      /** Runs a fiber. A failure is logged and releases the task, so that the sweep starts a new actor. */
       const supervise = <A, E>({ uuid }: TaskHead, effect: Effect.Effect<A, E>) => {
         runInFiber(Effect.catchCauseIf(effect, (cause) => !Cause.hasInterruptsOnly(cause), (cause) => {
-          forget(uuid)
+          releaseTask(uuid)
           return Effect.annotateLogs(Effect.logError("actor stopped", cause), { taskId: uuid })
         }))
       }
 
-      const forget = (id: TaskId): void => {
+      const releaseTask = (id: TaskId): void => {
         heads.delete(id)
         offered.delete(id)
-        alarms.clear(id)
+        timers.clear(id)
       }
 
-      /** A clock ran out: what it asks for is committed, unless the task has moved on meanwhile. */
+      /** Commits the event of an expired deadline, unless the task has changed meanwhile. */
       const expire = Effect.fnUntraced(function*(head: TaskHead) {
         const due = nextDue(head, acceptanceTimeout)
         if (due === undefined) return
-        // Time may have been set back since the alarm was set.
+        // The clock may have been set back since the timer was set.
         if (due.at > (yield* now)) return follow(head)
         yield* retryForever(end(head, due.event))
       })
 
       yield* Metrics.actors.observe(() => heads.size)
-      const alarms = yield* TimerQueue.make((id: TaskId) =>
+      const timers = yield* TimerQueue.make((id: TaskId) =>
         Effect.sync(() => {
           const head = heads.get(id)
           if (head !== undefined) supervise(head, TaskTraces.traced(TaskTraces.names.clock, id)(expire(head)))
         })
       )
 
-      /** Parks the actor until the task's next clock runs out, or lets it go when the task has ended. */
+      /** Sets the timer to the task's next deadline, or releases a task that has ended. */
       const follow = (head: TaskHead): void => {
         const due = nextDue(head, acceptanceTimeout)
-        if (due === undefined) return forget(head.uuid)
+        if (due === undefined) return releaseTask(head.uuid)
         heads.set(head.uuid, head)
-        alarms.set(head.uuid, due.at)
+        timers.set(head.uuid, due.at)
       }
 
       /**
-       * Brings the actor to where the row is. A run that was never offered here is: the reply to the commit that made it may
-       * have been lost, or the node that made it.
+       * Updates the actor to the row. It dispatches a run that this node has not dispatched: the reply to the commit that
+       * created the run, or the node that created it, may have been lost.
        */
       const advance = (head: TaskHead): void => {
         const known = heads.get(head.uuid)
@@ -122,7 +122,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         follow(head)
         const hasRun = head.status === "pending" || head.status === "processing"
         if (!hasRun || offered.get(head.uuid) === head.runId) return
-        // A pending run without an attempt, and one that follows another that was known here, is new to the core, if anything.
+        // The core cannot know a pending run without an attempt, nor a run that replaces one known here: no recovery.
         const isNew = known === undefined
           ? head.status === "pending" && head.acceptanceDeadline === null
           : head.status === "pending" || known.runId !== head.runId
@@ -139,7 +139,7 @@ export class TaskActors extends Context.Service<TaskActors, {
       const end = Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent) {
         const outcome = yield* repository.commit(head.uuid, event, yield* now, { runId: head.runId })
         if (outcome._tag === "Unknown") {
-          forget(head.uuid)
+          releaseTask(head.uuid)
           return head
         }
         yield* wake(outcome.head)
@@ -163,7 +163,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         return run
       })
 
-      /** The hand-over's first attempt starts the acceptance clock, if it had to wait for that attempt. */
+      /** Starts the acceptance deadline at the first attempt, when the task was created without a free slot. */
       const startAcceptance = Effect.fnUntraced(function*(head: TaskHead) {
         if (head.status !== "pending" || head.acceptanceDeadline !== null) return
         const acceptanceDeadline = plus(yield* now, acceptanceTimeout)
@@ -177,7 +177,7 @@ export class TaskActors extends Context.Service<TaskActors, {
           retryForever(end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed })))
         )
 
-      /** A token that was revoked is handed to no one; nor is one of which nobody can tell. */
+      /** Never starts a run whose token is revoked or cannot be checked. */
       const start = (run: Run) =>
         Effect.andThen(
           Effect.catchTag(
@@ -185,30 +185,30 @@ export class TaskActors extends Context.Service<TaskActors, {
             "RevocationsUnknown",
             () =>
               Effect.fail(
-                new CoreUnavailable({ reason: "nobody can tell whether the token is revoked", retryAfter: null })
+                new CoreUnavailable({ reason: "the token's revocation cannot be checked", retryAfter: null })
               )
           ),
           core.start(run)
         )
 
-      /** A `Retry-After` beyond the task's next clock is cut to just past it: nothing of a task outlives it by much. */
-      const withinClock = (head: TaskHead, error: CoreUnavailable) =>
+      /** Caps `Retry-After` just after the task's next deadline, so that no dispatch outlives its task by much. */
+      const limitRetryAfter = (head: TaskHead, error: CoreUnavailable) =>
         Effect.map(
           until(nextDue(head, acceptanceTimeout)?.at ?? head.deadline),
           (left) =>
             error.retryAfter === null || Duration.isLessThan(error.retryAfter, left)
               ? error
-              : new CoreUnavailable({ reason: error.reason, retryAfter: Duration.sum(left, afterClock) })
+              : new CoreUnavailable({ reason: error.reason, retryAfter: Duration.sum(left, retryMargin) })
         )
 
-      /** Another node may have moved the task on while this one waited to offer the run again. */
+      /** Reads the row before a retry, because another node may have changed the task meanwhile. */
       const refresh = Effect.fnUntraced(function*({ uuid }: TaskHead) {
         const [present] = yield* retryForever(repository.heads([uuid]))
-        if (present === undefined) forget(uuid)
+        if (present === undefined) releaseTask(uuid)
         else yield* wake(present)
       })
 
-      /** `attempted` is done after the first attempt, whatever came of it. */
+      /** Dispatches a run, with retries. `attempted` completes after the first attempt, successful or not. */
       const offer = Effect.fnUntraced(function*(
         head: TaskHead,
         given: Run | undefined,
@@ -218,31 +218,31 @@ export class TaskActors extends Context.Service<TaskActors, {
         let run = given
         const once = Effect.suspend(() => {
           const current = heads.get(head.uuid)
-          // A run that was interrupted has ended, though the task goes by its id until the next one.
+          // An interrupted run has ended, although the task keeps its id until the next run.
           if (current?.runId !== head.runId || current.status === "interrupted") return Effect.void
           if (run !== undefined && current.acceptanceDeadline !== null) return start(run)
           return Effect.gen(function*() {
             const found = run ?? (yield* readRun(current))
-            // Nothing to hand over: the task has ended, and what was known of it is stale.
-            if (found === undefined) return heads.get(head.uuid) === current ? forget(head.uuid) : undefined
-            turns.note(found)
-            // A large one is not kept for the next attempt.
+            // No pending run: the task has ended and our head is stale.
+            if (found === undefined) return heads.get(head.uuid) === current ? releaseTask(head.uuid) : undefined
+            slots.note(found)
+            // A large run is read again for each attempt, to save memory.
             run = DispatchSlots.isLarge(found.request) ? undefined : found
             yield* startAcceptance(current)
             return yield* start(found)
           })
         })
-        const attempt = turns.inTurn(head.runId, isRecovery, once).pipe(
+        const attempt = slots.withSlot(head.runId, isRecovery, once).pipe(
           Effect.catchTags({
             CoreRefused: (error) => refused(head, error),
             TokenIsRevoked: () => retryForever(end(head, TaskEvent.cases.TokenRevoked.make({})))
           }),
-          Effect.catch((error) => Effect.flatMap(withinClock(heads.get(head.uuid) ?? head, error), Effect.fail))
+          Effect.catch((error) => Effect.flatMap(limitRetryAfter(heads.get(head.uuid) ?? head, error), Effect.fail))
         )
         yield* Effect.catch(
           Effect.ensuring(attempt, Effect.sync(() => Deferred.doneUnsafe(attempted, Effect.void))),
           (first) => {
-            // The schedule is made for the few that need it, and begins with the failure that there was.
+            // The schedule is created only after a failure, and its first step receives that failure.
             let known: CoreUnavailable | undefined = first
             const again = Effect.suspend(() => {
               if (known === undefined) return Effect.andThen(refresh(head), attempt)
@@ -255,7 +255,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         )
       })
 
-      /** Returns what is done after the first attempt. */
+      /** Returns a deferred that completes after the first attempt. */
       const dispatch = (head: TaskHead, run: Run | undefined, isRecovery: boolean): Deferred.Deferred<void> => {
         const attempted = Deferred.makeUnsafe<void>()
         if (dispatches.has(head.runId)) {
@@ -274,10 +274,10 @@ export class TaskActors extends Context.Service<TaskActors, {
             inTrace(offer(head, run, isRecovery, attempted)),
             Effect.sync(() => {
               dispatches.delete(head.runId)
-              turns.forget(head.runId)
+              slots.release(head.runId)
               if (isRecovery) recoveries--
-              // It was handed over here for its owner, who does the rest.
-              if (!ownership.isMine(head.uuid)) forget(head.uuid)
+              // This node dispatched the run on behalf of the owner.
+              if (!ownership.isMine(head.uuid)) releaseTask(head.uuid)
             })
           )
         )
@@ -289,7 +289,7 @@ export class TaskActors extends Context.Service<TaskActors, {
           const current = heads.get(uuid)
           return current?.runId === runId && current.status !== "interrupted" && ownership.isMine(uuid)
         },
-        // A pending run has its turn among the new ones: its acceptance deadline is as near.
+        // A pending run uses the slots of new runs, because its acceptance deadline is as near.
         offer: (head) =>
           Effect.suspend(() => Deferred.await(dispatch(head, undefined, heads.get(head.uuid)?.status !== "pending"))),
         fail: (head) =>
@@ -299,17 +299,17 @@ export class TaskActors extends Context.Service<TaskActors, {
       const begin = (head: TaskHead, run?: Run) =>
         Effect.suspend(() => {
           const isMine = ownership.isMine(head.uuid)
-          // Its owner has been told of the commit.
+          // The commit has notified the owner.
           if (run === undefined && !isMine) return Effect.void
           follow(head)
-          dispatch(head, run !== undefined && turns.mayKeep(run) ? run : undefined, false)
+          dispatch(head, run !== undefined && slots.mayKeep(run) ? run : undefined, false)
           return isMine ? Effect.void : notifications.publish(head.uuid)
         })
 
-      // Of a task that was created here no other node may know yet.
+      // Other nodes may not know tasks created here: announce the pending ones.
       const release = Effect.suspend(() => {
         const gone = [...heads.values()].filter(({ uuid }) => !ownership.isMine(uuid))
-        for (const { uuid } of gone) forget(uuid)
+        for (const { uuid } of gone) releaseTask(uuid)
         const pending = gone.filter(({ status }) => status === "pending")
         return Effect.andThen(
           Effect.forEach(pending, ({ uuid }) => notifications.publish(uuid), { discard: true }),
@@ -326,16 +326,16 @@ export class TaskActors extends Context.Service<TaskActors, {
         release,
         wake,
         end,
-        admit: (request, create) =>
+        withDispatchSlot: (request, create) =>
           Effect.suspend(() => {
-            const isAtOnce = !DispatchSlots.isLarge(request) &&
-              dispatches.size - recoveries + admitted < DispatchSlots.concurrency
-            admitted++
-            return Effect.ensuring(create(isAtOnce), Effect.sync(() => admitted--))
+            const isImmediate = !DispatchSlots.isLarge(request) &&
+              dispatches.size - recoveries + reserved < DispatchSlots.concurrency
+            reserved++
+            return Effect.ensuring(create(isImmediate), Effect.sync(() => reserved--))
           }),
         load: Effect.map(now, (at) => ({
           tasks: heads.size,
-          nextDue: alarms.next() ?? null,
+          nextDue: timers.next() ?? null,
           lateness: lateness.worst(at)
         }))
       })

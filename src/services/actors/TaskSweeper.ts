@@ -1,6 +1,6 @@
 /**
- * Finds what is due or without an actor, at start and for ever, so that no lost wake-up can strand a task: the rows
- * alone decide. It ends overdue tasks itself, whosever they are and whether or not an actor exists.
+ * Periodically ends overdue tasks and starts missing actors, from the rows alone, so that a lost notification cannot
+ * strand a task. It ends overdue tasks of all nodes, with or without an actor.
  */
 import { Cause, Context, Duration, Effect, Layer, Queue, Ref, Schedule } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
@@ -14,19 +14,19 @@ import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
 
-/** Actors come first: a sweep takes what is overdue by more than this. */
+/** Actors end their tasks first: a sweep ends tasks that have been overdue for longer than this. */
 const grace = Duration.millis(-500)
 const overdueBatch = 500
 const startPage = 5000
-/** Live rows looked at in one pass of the endless walk over them. */
+/** Live rows that one sweep checks for a missing actor. */
 const walkPage = 500
 
 const revokedBatch = 500
 
 export class TaskSweeper extends Context.Service<TaskSweeper, {
-  /** When the last sweep ended well, by `monotonicMillis`: a node without sweeps makes no progress. */
+  /** The time of the last successful sweep, by `monotonicMillis`. */
   readonly lastSweep: Effect.Effect<number>
-  /** Ends processing tasks whose token has been revoked lately (SPEC "Authentication"). */
+  /** Ends processing tasks whose token was revoked recently. */
   readonly endRevoked: Effect.Effect<void>
 }>()("async-task-service/services/actors/TaskSweeper") {
   static readonly layer = Layer.effect(
@@ -38,7 +38,7 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
       const notifications = yield* TaskNotifications
       const { acceptanceTimeout, sweepInterval } = yield* Settings
 
-      /** A task that cannot be ended is left for the next sweep, and keeps it from none of the others. */
+      /** A failure is logged and does not affect other tasks; the next sweep retries. Returns the number of ended tasks. */
       const end = (head: TaskHead, event: TaskEvent) =>
         actors.end(head, event).pipe(
           Effect.as(1),
@@ -49,7 +49,7 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
             ))
         )
 
-      /** Ends what it finds, batch after batch for as long as that gets anywhere. */
+      /** Ends the found tasks in batches, until a batch is not full or none of it could be ended. */
       const endBatches = (
         batch: number,
         find: Effect.Effect<ReadonlyArray<TaskHead>>,
@@ -78,7 +78,7 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
           () => TaskEvent.cases.TokenRevoked.make({})
         )
 
-      /** Starts missing actors among one page of this node's live tasks; returns where the next page begins. */
+      /** Starts missing actors for one keyset page of this node's live tasks. Returns the cursor of the next page. */
       const walk = Effect.fnUntraced(function*(after: TaskId | undefined, page: number) {
         const shards = ownership.shards()
         if (shards?.length === 0) return undefined
@@ -92,23 +92,23 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
         while (cursor !== undefined) cursor = yield* walk(cursor, startPage)
       })
 
-      /** Where other nodes have brought tasks of this one. */
+      /** Applies changes that other nodes made to this node's tasks. */
       const followOthers = Effect.gen(function*() {
-        const heard = yield* Queue.takeBetween(notifications.heard, 1, walkPage)
-        const mine = [...new Set(heard)].filter(ownership.isMine)
+        const changed = yield* Queue.takeBetween(notifications.remoteChanges, 1, walkPage)
+        const mine = [...new Set(changed)].filter(ownership.isMine)
         if (mine.length === 0) return
         yield* Effect.forEach(yield* retryForever(repository.heads(mine)), actors.ensure, { discard: true })
       })
 
-      /** A node that is gone, or could not be heard, may have told of nothing that it did. */
+      /** After shards were gained or notifications were lost, changes are unknown: checks all tasks of this node. */
       const catchUp = Effect.gen(function*() {
-        yield* Effect.raceFirst(ownership.changed, notifications.missed.await)
-        yield* notifications.missed.close
+        yield* Effect.raceFirst(ownership.changed, notifications.mayHaveGaps.await)
+        yield* notifications.mayHaveGaps.close
         yield* actors.release
         yield* retryForever(walkAll)
       })
 
-      // What ran out while no node was up ends before anything of it is handed over again.
+      // Tasks that expired while no node was up end before any dispatch.
       yield* endOverdue(Duration.zero)
       yield* endRevoked()
       yield* walkAll

@@ -13,18 +13,18 @@ export class TaskOwnership extends Context.Service<TaskOwnership, {
   /** Completes when shards were gained or lost since the last await. It supports a single waiter. */
   readonly changed: Effect.Effect<void>
   /** Drains the node: it releases all shards to the other nodes and acquires no more. */
-  readonly leave: Effect.Effect<void>
+  readonly drain: Effect.Effect<void>
   /**
    * Undrains the node, or leaves and rejoins if it was not drained. Shards are reassigned. A later call cancels this
    * one.
    */
-  readonly rejoin: Effect.Effect<void>
+  readonly undrain: Effect.Effect<void>
   readonly isDrained: () => boolean
 }>()("async-task-service/services/cluster/TaskOwnership") {
   /** A single process, which owns every task. */
   static readonly layerAlone = Layer.sync(TaskOwnership, () => {
     let isDrained = false
-    const setLeft = (left: boolean) =>
+    const setDrained = (left: boolean) =>
       Effect.sync(() => {
         isDrained = left
       })
@@ -32,8 +32,8 @@ export class TaskOwnership extends Context.Service<TaskOwnership, {
       isMine: () => true,
       shards: () => undefined,
       changed: Effect.never,
-      leave: setLeft(true),
-      rejoin: setLeft(false),
+      drain: setDrained(true),
+      undrain: setDrained(false),
       isDrained: () => isDrained
     })
   })

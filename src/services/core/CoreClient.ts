@@ -1,4 +1,4 @@
-/** The service's half of the wire to the processing core (CONTRACT 4). */
+/** The client of the processing core: starts and stops runs over HTTP. */
 import { Cause, Context, DateTime, Deferred, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../../domain/DispatchRetry.ts"
 import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
@@ -25,11 +25,11 @@ export interface CoreAddress {
   /** Without a trailing slash. */
   readonly url: string
   readonly token: Redacted.Redacted | undefined
-  /** Where the core reports its events. */
+  /** The URL to which the core reports its events. */
   readonly eventsUrl: string
 }
 
-/** `StartRun`, written around texts that are JSON already. */
+/** Encodes `StartRun`. Request, state and results are JSON texts and are inserted unparsed. */
 const encode = (run: Run, eventsUrl: string): string => {
   const resume = run.resume === null
     ? "null"
@@ -45,7 +45,7 @@ const encode = (run: Run, eventsUrl: string): string => {
   return `${own.slice(0, -1)},"resume":${resume},${run.request.slice(1)}`
 }
 
-/** `Retry-After` in its two forms, seconds and HTTP date. */
+/** Parses `Retry-After`, given in seconds or as an HTTP date. */
 const delayOf = (value: string | undefined) =>
   Effect.map(DateTime.now, (now) => {
     if (value === undefined) return null
@@ -58,14 +58,14 @@ const delayOf = (value: string | undefined) =>
 
 type CallError = CoreUnavailable | CoreRefused
 
-/** What came of a call; undefined when nobody waited for it. */
+/** The outcome label of a call; undefined when it was interrupted. */
 const outcomeOf = (exit: Exit.Exit<void, CallError>): string | undefined => {
   if (Exit.isSuccess(exit)) return "accepted"
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
   return error && (error._tag === "CoreRefused" ? "refused" : "unavailable")
 }
 
-/** Measures a call, in a span of its own where someone traces. */
+/** Measures a call and adds a client span. */
 const observed = (operation: "start" | "stop", runId: RunId, call: Effect.Effect<void, CallError>) => {
   const measured = Metrics.timed(call, (seconds, exit) => {
     const outcome = outcomeOf(exit)
@@ -75,9 +75,9 @@ const observed = (operation: "start" | "stop", runId: RunId, call: Effect.Effect
 }
 
 export class CoreClient extends Context.Service<CoreClient, {
-  /** Offers a run to the core. Idempotent by its `run_id`, so it may be repeated. */
+  /** Starts a run. Idempotent by `run_id`, so it may be retried. */
   readonly start: (run: Run) => Effect.Effect<void, CallError>
-  /** Tells the core that a run is no longer wanted. */
+  /** Stops a run. Succeeds when the core does not know the run. */
   readonly stop: (runId: RunId, reason: string) => Effect.Effect<void, CallError>
 }>()("async-task-service/services/core/CoreClient") {
   static readonly layer = (address: CoreAddress) =>
@@ -89,7 +89,7 @@ export class CoreClient extends Context.Service<CoreClient, {
           ? {}
           : { authorization: `Bearer ${Redacted.value(address.token)}` }
 
-        /** `body` is made when it is sent, and its text is not kept beside its bytes. */
+        /** `body` is called when it is sent, so that text and bytes are not both kept in memory. */
         const post = (path: string, body: () => string) =>
           Effect.flatMap(
             Effect.flatMap(Effect.suspend(() => Utf8.encode(body())), (bytes) =>
@@ -107,7 +107,7 @@ export class CoreClient extends Context.Service<CoreClient, {
             }
           )
 
-        /** A stop that overtook its start would be answered 404, and the run would go on. */
+        /** Starts in flight. A stop waits for its start: if it arrived first, the core would respond 404 and the run would continue. */
         const starting = new Map<RunId, Deferred.Deferred<void>>()
         const start = (run: Run) =>
           Effect.suspend(() => {

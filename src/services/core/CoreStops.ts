@@ -31,7 +31,7 @@ export class CoreStops extends Context.Service<CoreStops, {
           Effect.matchEffect({
             onSuccess: () => repository.recordStop(stop.runId),
             onFailure: (error) =>
-              Effect.logDebug("a stop request did not reach the core", error).pipe(
+              Effect.logDebug("a stop request failed and will be retried", error).pipe(
                 Effect.andThen(now),
                 Effect.flatMap((at) => repository.postponeStop(stop.runId, plus(at, stopDelay(stop.attempt))))
               )

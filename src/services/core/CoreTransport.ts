@@ -19,7 +19,7 @@ export class CoreTransport extends Context.Service<CoreTransport, {
     body: Uint8Array
   ) => Effect.Effect<CoreAnswer, CoreUnavailable>
 }>()("async-task-service/services/core/CoreTransport") {
-  /** Over any `HttpClient`, for the built-in core in the same process. */
+  /** Uses any `HttpClient`, for the built-in core in the same process. */
   static readonly layerHttpClient = Layer.effect(
     CoreTransport,
     Effect.map(HttpClient.HttpClient, (http) => ({

@@ -1,11 +1,11 @@
-/** Reads the text of an HTTP response up to a bound, so that no other system can make us hold an endless one. */
+/** Reads the text of an HTTP response up to a bound, so that no other system can exhaust our memory. */
 import { Effect, Schema, Stream } from "effect"
 import type { HttpClientResponse } from "effect/http"
 
 /** The response is longer than the bound. */
 export class ResponseTooLong extends Schema.TaggedError<ResponseTooLong>()("ResponseTooLong", {}) {}
 
-/** The whole text, of `maxBytes` at most. It is read as a stream, so that giving up closes the response. */
+/** Reads the whole text of at most `maxBytes`, as a stream, so that a failure closes the response. */
 export const read = (response: HttpClientResponse.HttpClientResponse, maxBytes: number) =>
   Stream.runFoldEffect(
     response.stream,

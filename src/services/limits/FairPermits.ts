@@ -1,6 +1,6 @@
 /**
- * A bounded number of permits that holders share fairly: each may have so many at a time, and those who wait are served in
- * turn, one holder after the other, so that no holder's queue delays another's. Both operations cost a constant.
+ * A bounded number of permits with a limit per holder. Waiting holders are served round-robin, so that one holder's queue
+ * does not delay another's. Take and release have constant cost.
  */
 import { Effect, type Scope } from "effect"
 
@@ -16,14 +16,14 @@ interface Holder {
 }
 
 export interface FairPermits {
-  /** Takes permits until the scope closes; waits while they are not to be had. At most `perHolder` may be asked for. */
+  /** Waits for permits and holds them until the scope closes. `count` is at most `perHolder`. */
   readonly take: (name: string, count: number) => Effect.Effect<void, never, Scope.Scope>
 }
 
 export const make = ({ perHolder, total }: { readonly total: number; readonly perHolder: number }): FairPermits => {
   let free = total
   const holders = new Map<string, Holder>()
-  /** Holders whose first waiter could go on if there were permits, in the order in which they are served. */
+  /** Holders whose first waiter is within `perHolder`, in the order in which they are served. */
   const ready = new Set<Holder>()
 
   const firstOf = ({ waiting }: Holder): Waiter | undefined => waiting.values().next().value
@@ -37,10 +37,10 @@ export const make = ({ perHolder, total }: { readonly total: number; readonly pe
   const grantAll = () => {
     for (const holder of ready) {
       const first = firstOf(holder)
-      // Nobody overtakes: a large request would wait until there are no small ones.
+      // No overtaking, which would starve large requests while there are small ones.
       if (first === undefined || first.count > free) return
       holder.waiting.delete(first)
-      // It is appended again behind the other holders.
+      // `classify` appends the holder again, behind the others.
       ready.delete(holder)
       holder.held += first.count
       free -= first.count
@@ -58,7 +58,7 @@ export const make = ({ perHolder, total }: { readonly total: number; readonly pe
     grantAll()
   }
 
-  const leave = (name: string, waiter: Waiter) => {
+  const release = (name: string, waiter: Waiter) => {
     const holder = holders.get(name)
     if (holder === undefined) return
     if (waiter.isGranted) {
@@ -75,7 +75,7 @@ export const make = ({ perHolder, total }: { readonly total: number; readonly pe
       Effect.suspend(() => {
         const waiter: Waiter = { count, isGranted: false, grant: () => {} }
         return Effect.andThen(
-          Effect.addFinalizer(() => Effect.sync(() => leave(name, waiter))),
+          Effect.addFinalizer(() => Effect.sync(() => release(name, waiter))),
           Effect.callback<void>((resume) => {
             waiter.grant = () => resume(Effect.void)
             enter(name, waiter)

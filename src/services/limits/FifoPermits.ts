@@ -1,46 +1,46 @@
 /**
- * A bounded number of turns, given in the order of asking. As `Semaphore`, but what a turn costs does not grow with those
- * who wait: a release of `Semaphore` looks at all of them, which is seconds of work with twenty thousand.
+ * A bounded number of permits in FIFO order with constant cost. `Semaphore` visits all waiters at each release, which
+ * takes seconds with twenty thousand of them.
  */
 import { Effect } from "effect"
 
-interface Turn {
-  isGiven: boolean
-  give: () => void
+interface Waiter {
+  isGranted: boolean
+  grant: () => void
 }
 
 export const make = (size: number) => {
   let free = size
-  const waiting = new Set<Turn>()
+  const waiting = new Set<Waiter>()
 
-  const wait = (turn: Turn) =>
+  const wait = (waiter: Waiter) =>
     Effect.callback<void>((resume) => {
       if (free > 0) {
         free--
-        turn.isGiven = true
+        waiter.isGranted = true
         return resume(Effect.void)
       }
-      turn.give = () => {
-        turn.isGiven = true
-        // Not in the giver's own stack: turns that end at once would pile up there.
+      waiter.grant = () => {
+        waiter.isGranted = true
+        // Yields, because permits that are released immediately would deepen the granting stack.
         resume(Effect.yieldNow)
       }
-      waiting.add(turn)
+      waiting.add(waiter)
     })
 
-  const leave = (turn: Turn) =>
+  const release = (waiter: Waiter) =>
     Effect.sync(() => {
-      if (!turn.isGiven) return void waiting.delete(turn)
+      if (!waiter.isGranted) return void waiting.delete(waiter)
       const [next] = waiting
       if (next === undefined) return void free++
       waiting.delete(next)
-      next.give()
+      next.grant()
     })
 
-  /** Runs the effect in its turn. */
+  /** Runs the effect with a permit. */
   return <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.uninterruptibleMask((restore) => {
-      const turn: Turn = { isGiven: false, give: () => {} }
-      return Effect.ensuring(Effect.andThen(restore(wait(turn)), restore(effect)), leave(turn))
+      const waiter: Waiter = { isGranted: false, grant: () => {} }
+      return Effect.ensuring(Effect.andThen(restore(wait(waiter)), restore(effect)), release(waiter))
     })
 }

@@ -1,7 +1,7 @@
-/** What each user has in progress on this node, bounded, so that no user takes what all share. */
+/** Limits the operations that each user has in progress on this node, so that no user exhausts a shared resource. */
 import { Effect, Schema } from "effect"
 
-/** The user has as much in progress as allowed. */
+/** The user has reached the limit of operations in progress. */
 export class NoSlotLeft extends Schema.TaggedError<NoSlotLeft>()("NoSlotLeft", { maximum: Schema.Int }) {}
 
 /** Runs an effect of a user while the user holds fewer than `maximum` slots, and fails otherwise. */

@@ -1,4 +1,4 @@
-/** Text to bytes. What is large has turns of the event loop of its own: each pass over 16 MiB takes some ten milliseconds. */
+/** Encodes text as UTF-8. A large text gets its own turn of the event loop: 16 MiB take about ten milliseconds. */
 import { Effect } from "effect"
 
 const encoder = new TextEncoder()
@@ -11,6 +11,6 @@ export const encode = (text: string): Effect.Effect<Uint8Array> => {
   return text.length < large ? encoding : Effect.ensuring(Effect.andThen(Effect.yieldNow, encoding), Effect.yieldNow)
 }
 
-/** As `encode`, of a text that may be absent. */
+/** As `encode`; null for an absent text. */
 export const encodeNullish = (text: string | null | undefined): Effect.Effect<Uint8Array | null> =>
   text === null || text === undefined ? Effect.succeed(null) : encode(text)

@@ -1,7 +1,7 @@
 /**
- * Keeps the node's time with the database's clock: sampled before anything is built on it, then every few seconds, and
- * within a second of the machine's wall clock parting from its monotonic one, as they do when the machine was suspended.
- * While the database is away the node goes on with the last offset.
+ * Synchronizes the node's time with the database's clock: before any other layer starts, then every few seconds, and
+ * within a second when the machine's wall clock and monotonic clock diverge, for example after a suspend. While the
+ * database is unavailable, the last offset applies.
  */
 import { Duration, Effect, Layer, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -10,21 +10,21 @@ import { micros } from "../store/CommitStatement.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { type MachineClocks, NodeClock } from "../timing/NodeClock.ts"
 
-/** Milliseconds between samples while all is well. */
+/** Milliseconds between samples. */
 const interval = 10_000
-const lookInterval = Duration.seconds(1)
+const pollInterval = Duration.seconds(1)
 const timeout = Duration.seconds(2)
 
-/** Readings of the database's clock in one sample; a round trip that waited for others is no good. */
+/** Readings of the database's clock in one sample. Several, because a single round trip may have queued behind others. */
 const readings = 4
 
-/** Milliseconds that the wall clock may part from the monotonic one between two looks, for nothing but the time in between. */
-const maxParting = 100
+/** Milliseconds. A larger change of wall clock minus monotonic clock between two polls causes a sample. */
+const maxDrift = 100
 
-/** Milliseconds of the wall clock's offset that the operator should know of. */
+/** Milliseconds. A larger offset of the wall clock is logged. */
 const notableOffset = 500
 
-/** Reads the database's clock a few times; the best reading counts. */
+/** Reads the database's clock a few times and returns the best reading. */
 export const sample = (
   sql: SqlClient.SqlClient,
   { monotonic }: MachineClocks
@@ -46,39 +46,39 @@ const seconds = (millis: number) => (millis / 1000).toFixed(3)
 
 export const layer = Layer.effectDiscard(Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const { follow, machine, standing } = yield* NodeClock
+  const { follow, machine, status } = yield* NodeClock
   let isNotable = false
-  let parting = machine.wall() - machine.monotonic()
+  let drift = machine.wall() - machine.monotonic()
   let dueAt = Number.NEGATIVE_INFINITY
 
   const sync = Effect.gen(function*() {
     const step = follow(yield* sample(sql, machine))
     dueAt = machine.monotonic() + interval
     if (step !== 0) {
-      yield* Effect.logWarning(`this node's time was set by ${seconds(step)} s, to the database's clock`)
+      yield* Effect.logWarning(`this node's time was stepped by ${seconds(step)} s to the database's clock`)
     }
-    const { wallOffset } = standing()
+    const { wallOffset } = status()
     if (Math.abs(wallOffset) > notableOffset === isNotable) return
     isNotable = !isNotable
     yield* isNotable
       ? Effect.logWarning(
         `the machine's wall clock is ${
           seconds(wallOffset)
-        } s ahead of the database's clock; the node keeps to the database's`
+        } s ahead of the database's clock; the node follows the database's clock`
       )
       : Effect.logInfo("the machine's wall clock agrees with the database's clock again")
   })
 
-  const look = Effect.gen(function*() {
-    const before = parting
-    parting = machine.wall() - machine.monotonic()
-    if (Math.abs(parting - before) > maxParting) dueAt = Number.NEGATIVE_INFINITY
+  const poll = Effect.gen(function*() {
+    const before = drift
+    drift = machine.wall() - machine.monotonic()
+    if (Math.abs(drift - before) > maxDrift) dueAt = Number.NEGATIVE_INFINITY
     if (machine.monotonic() >= dueAt) yield* Effect.timeout(sync, timeout)
   }).pipe(Effect.catchCause((cause) => Effect.logDebug("the database's clock could not be read", cause)))
 
   yield* sync
-  yield* Metrics.clockOffset.observe(() => standing().wallOffset / 1000)
-  yield* Metrics.clockUncertainty.observe(() => standing().uncertainty / 1000)
-  yield* Metrics.clockSampleAge.observe(() => standing().sampleAge / 1000)
-  yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(lookInterval)))
+  yield* Metrics.clockOffset.observe(() => status().wallOffset / 1000)
+  yield* Metrics.clockUncertainty.observe(() => status().uncertainty / 1000)
+  yield* Metrics.clockSampleAge.observe(() => status().sampleAge / 1000)
+  yield* Effect.forkScoped(Effect.repeat(poll, Schedule.spaced(pollInterval)))
 }))

@@ -21,7 +21,7 @@ export const layer = Layer.effect(
     const sql = yield* SqlClient.SqlClient
     const sweeper = yield* TaskSweeper
     const ownership = yield* TaskOwnership
-    const { standing } = yield* NodeClock
+    const { status } = yield* NodeClock
 
     const isCurrent = yield* Ref.make(false)
 
@@ -53,7 +53,7 @@ export const layer = Layer.effect(
 
     const membership = Effect.sync(() => ({ name: "membership", problem: ownership.isDrained() ? "drained" : null }))
 
-    const clock = Effect.sync(() => ({ name: "clock", problem: problemOf(standing()) }))
+    const clock = Effect.sync(() => ({ name: "clock", problem: problemOf(status()) }))
 
     return Readiness.of({
       checks: Effect.map(

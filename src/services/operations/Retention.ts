@@ -25,7 +25,7 @@ export const layer = Layer.effectDiscard(
     const whileFull = (deletion: Effect.Effect<number>) =>
       Effect.repeat(deletion, { while: (deleted) => deleted === batch })
     const deleteExpiredKeys = Effect.flatMap(now, (at) => repository.deleteExpiredKeys(at, batch))
-    const deleteExpiredRevocations = Effect.flatMap(now, (at) => revocations.forget(at, batch))
+    const deleteExpiredRevocations = Effect.flatMap(now, (at) => revocations.deleteExpired(at, batch))
     const deleteEnded = Effect.flatMap(
       now,
       (at) => repository.deleteEnded(plus(at, Duration.negate(retention)), batch)

@@ -1,7 +1,7 @@
 /**
- * The one guarded statement that a task event is: the change itself, and in the same breath its event row, the turn,
- * the end of the stored request, the stop owed to the core and the webhook owed to the client. Its text depends on the
- * event's kind only.
+ * Builds the guarded statement that commits a task event. It updates the task and, in the same statement, inserts the
+ * event row, the turn and the outbox rows (stop, webhook), and deletes the stored request at the end. Its text depends
+ * only on the event's tag.
  */
 import {
   activeStatuses,
@@ -18,7 +18,7 @@ import * as TaskShard from "../../domain/TaskShard.ts"
 import { sendsWebhook } from "../../domain/Webhook.ts"
 import * as WebhookOutbox from "./WebhookOutbox.ts"
 
-/** Values that a statement may bind, by name. */
+/** Named parameters of a statement. */
 export type Bindings = Readonly<Record<string, string | number | Uint8Array | null | undefined>>
 
 interface Statement {
@@ -42,14 +42,14 @@ export const isLive = inStatuses(activeStatuses)
 /** `TaskShard.of` in SQL. */
 export const shardOf = (uuid: string) => `(('x' || right(${uuid}::text, 4))::bit(16)::int % ${TaskShard.count})`
 
-/** Whether the task's token is revoked (CONTRACT 3). */
+/** True when the task's token is revoked. */
 const isRevoked = `(EXISTS (SELECT FROM token_revocations r WHERE r.token_id = tasks.token_id) OR EXISTS (
           SELECT FROM token_revocations r WHERE r.sub = tasks.sub
             AND (tasks.token_issued_at IS NULL OR tasks.token_issued_at < r.issued_before)))`
 
 type Placeholder = (name: string, type: string) => string
 
-/** A text that is bound as its UTF-8 bytes, which the driver need not encode in the same turn of the event loop. */
+/** A text bound as UTF-8 bytes, so that the driver does not encode a large one in a single turn of the event loop. */
 const textOf = ($: Placeholder, name: string) => `convert_from(${$(name, "bytea")}, 'UTF8')`
 
 const build = (write: ($: Placeholder) => string): Statement => {
@@ -61,10 +61,10 @@ const build = (write: ($: Placeholder) => string): Statement => {
   return { text, bind: (values) => names.map((name) => values[name] ?? null) }
 }
 
-/** Events that a client's request is, and so may claim an idempotency key. */
+/** Events of client requests, which may claim an idempotency key. */
 const claimable: ReadonlySet<TaskEventTag> = new Set(["ToolResultsSubmitted", "Canceled"])
 
-/** `which` picks the tasks; `and` adds further effects, each a common table expression over `moved`. */
+/** `which` selects the tasks. Each effect is a common table expression over `moved`. */
 const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) => {
   const target = targetOf(tag)
   const terminal = isTerminal(target)
@@ -94,7 +94,7 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
         ON CONFLICT (task_uuid) DO UPDATE SET turn = EXCLUDED.turn)`)
       effects.push(WebhookOutbox.keepTurn($))
     }
-    if (sendsWebhook(target)) effects.push(WebhookOutbox.owe($))
+    if (sendsWebhook(target)) effects.push(WebhookOutbox.enqueue($))
     if (terminal) {
       effects.push(`request AS (DELETE FROM task_requests r USING moved WHERE r.task_uuid = moved.uuid)`)
     } else if (tag === "Interrupted") {
@@ -124,7 +124,7 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
         WHERE ${which($)} AND ${inStatuses(sourcesOf(tag))}${needsValidToken(tag) ? ` AND NOT ${isRevoked}` : ""}
         RETURNING *),
       ${effects.join(",\n      ")}
-      SELECT ${headColumns}, ${sendsWebhook(target) ? "callback_url IS NOT NULL" : "false"} AS owes_webhook FROM moved`
+      SELECT ${headColumns}, ${sendsWebhook(target) ? "callback_url IS NOT NULL" : "false"} AS sends_webhook FROM moved`
   })
 }
 
@@ -141,17 +141,17 @@ const byTag = new Map(tags.map((tag) => [
     })`)
 ]))
 
-/** Commits one event to one task, if its status and run allow it; a core event that was seen before changes nothing. */
+/** Commits one event to one task, if status and run allow it. A repeated core event changes nothing. */
 export const commitStatement = (tag: TaskEventTag): Statement => byTag.get(tag) as Statement
 
-/** SPEC "POST /api/tasks/cancel-interrupted": all of a user's interrupted tasks at once. */
+/** Cancels all interrupted tasks of a user. */
 export const cancelInterrupted = changeStatement("Canceled", ($) => `sub = ${$("sub", "text")}`)
 
-/** By the database's clock, which dates the revocations. */
+/** Uses the database's clock, which also timestamps the revocations. */
 const since = ($: Placeholder) =>
   `coalesce(statement_timestamp() - make_interval(secs => ${$("within", "float8")}), '-infinity')`
 
-/** Processing tasks whose token was revoked since a moment, at most so many. */
+/** At most `limit` processing tasks whose token was revoked in the last `within` seconds. */
 export const revoked = build(($) =>
   `SELECT ${headColumns} FROM tasks WHERE uuid IN (
       SELECT t.uuid FROM token_revocations r JOIN tasks t ON t.token_id = r.token_id
@@ -164,8 +164,8 @@ export const revoked = build(($) =>
     ) AND status = 'processing'`
 )
 
-/** Where a task stands that a commit did not change, and why that may be: an event seen before, a revoked token. */
-export const standing = build(($) =>
+/** The head of a task that a commit did not change, and possible reasons: a repeated event, a revoked token. */
+export const currentState = build(($) =>
   `SELECT ${headColumns}, EXISTS (
       SELECT FROM task_events WHERE task_uuid = ${$("uuid", "uuid")} AND core_event_id = ${$("coreEventId", "text")}
     ) AS repeated, ${isRevoked} AS revoked

@@ -1,6 +1,5 @@
 /**
- * Group commit for creates: those that wait at the same moment share one statement, so that a busy node spends one
- * round trip and one WAL flush on many of them. A single create is sent immediately.
+ * Group commit for creates: concurrent creates share one statement, and so one round trip and one WAL flush. A single create is sent immediately.
  */
 import { PgTypes } from "@effect/sql-pg"
 import { type Cause, Effect, Exit, identity, Queue, Result } from "effect"
@@ -40,11 +39,11 @@ const { bytea, float8, int4, text, uuid } = PgTypes.OID
 const moment = (bound: string) => `to_timestamp(${bound})`
 const seconds = (moment: Timestamp | null) => moment === null ? null : moment / 1_000_000
 
-/** The parameters of `create_task`, in its order; moments as seconds, exact to the microsecond. */
+/** The parameters of `create_task`, in its order. Timestamps are seconds, exact to the microsecond. */
 const parameters: ReadonlyArray<{
   readonly oid: number
   readonly of: (insert: Insert) => string | number | Uint8Array | null
-  /** Which SQL makes the argument of what is bound. */
+  /** The SQL that converts the bound value to the argument. */
   readonly as?: (bound: string) => string
 }> = [
   { oid: uuid, of: ({ task }) => task.uuid },
@@ -71,7 +70,7 @@ const parameters: ReadonlyArray<{
 ]
 
 const values = parameters.map(({ as = identity }, index) => as(`p${index}`))
-/** The large one is bound last: the driver would copy it whenever another one had to find room behind it. */
+/** The large parameter is bound last: the driver copies its buffer when it grows for a later one. */
 const bound = parameters.map((parameter, index) => ({ ...parameter, name: `p${index}` })).toSorted((one, other) =>
   Number(one.oid === bytea) - Number(other.oid === bytea)
 )
@@ -82,14 +81,14 @@ const bind = (inserts: ReadonlyArray<Insert>) =>
   bound.map(({ of, oid }) => Result.getOrThrow(PgTypes.array(inserts.map(of), oid)))
 
 /**
- * A fault of the store fails every row of the batch. Any other fault is that of one row: the rows are retried singly.
+ * A fault of the store fails every row of the batch. Any other fault is caused by one row: each row is retried alone.
  */
 const isFaultOfStore = (cause: Cause.Cause<SqlError.SqlError>) =>
   cause.reasons.every((reason) => reason._tag === "Fail" && reason.error.isRetryable)
 
 const isLarge = ({ request }: Insert) => request.length > largeRequest
 
-/** Every statement locks users in the same order, so that two statements never deadlock. */
+/** All statements lock users in the same order, which prevents deadlocks. */
 const bySub = (one: Insert, other: Insert) => one.task.principal.sub < other.task.principal.sub ? -1 : 1
 
 /** Returns a function that inserts one task as part of a batch and returns its outcome. */

@@ -1,5 +1,5 @@
 /**
- * A page of a user's tasks and their exact number, read by one statement and so from one snapshot. Count and offset
+ * A page of a user's tasks and their exact number, read by one statement from one snapshot. Count and offset
  * read only the index `tasks_list`; rows are fetched only for the page.
  */
 import { micros } from "./CommitStatement.ts"

@@ -1,4 +1,4 @@
-/** Any store of tasks, with every change that it commits counted, and told to the trace that it belongs to. */
+/** Decorates a store of tasks: counts every committed change and links it to the task's trace. */
 import { Effect, Layer } from "effect"
 import type { TaskEventTag, TaskStatus } from "../../domain/Task.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -20,7 +20,7 @@ const measured = (repository: TaskRepository["Service"]): TaskRepository["Servic
       if (outcome._tag !== "Applied") return TaskTraces.join(uuid)
       const { head } = outcome
       count(event._tag, head.status)
-      // A leg that a client's results begin is told in that request's trace.
+      // A run that starts with a client's results belongs to the trace of that request.
       if (event._tag === "ToolResultsSubmitted") {
         return Effect.andThen(TaskTraces.join(uuid), TaskTraces.begin(uuid))
       }

@@ -1,4 +1,4 @@
-/** The schema, brought up to date at start. Nodes that start together take turns on an advisory lock. */
+/** Migrates the schema at start. An advisory lock serializes nodes that start together. */
 import { Effect, Layer } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import * as Tasks from "./migrations/0001_tasks.ts"
@@ -31,14 +31,14 @@ const migrations = {
 
 const loader = Migrator.fromRecord(migrations)
 
-/** The id of the newest migration: what `/readyz` holds the database against. */
+/** The id of the newest migration, which `/readyz` requires. */
 export const latest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 
 const migrate = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(
     Effect.andThen(
-      // A migration, and the wait for another node's, takes as long as the tables are large.
+      // The duration of a migration, and of the wait for another node's, grows with the tables: no statement timeout.
       sql`SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`,
       Effect.andThen(
         sql`SELECT pg_advisory_xact_lock(hashtextextended('async-task-service:migrations', 0))`,
@@ -50,7 +50,7 @@ const migrate = Effect.gen(function*() {
 
 export const layer = Layer.effectDiscard(migrate)
 
-/** The id of the newest migration that the database has. */
+/** The id of the newest migration in the database. */
 export const current = (sql: SqlClient.SqlClient) =>
   sql<{ readonly id: number }>`SELECT coalesce(max(migration_id), 0)::int AS id FROM async_task_service_migrations`
     .pipe(

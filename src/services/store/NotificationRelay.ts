@@ -50,11 +50,11 @@ export const layer = Layer.effectDiscard(
       nodes.set(node, yield* Clock.currentTimeMillis)
       if (kind === "hello") {
         // The sender did not know about us, so it may have skipped us: rescan.
-        yield* notifications.missed.open
+        yield* notifications.mayHaveGaps.open
         yield* send("here")
       }
       Metrics.clusterNotifications.add(uuids.length, "received")
-      yield* Effect.forEach(uuids.filter(isTaskId), notifications.hear, { discard: true })
+      yield* Effect.forEach(uuids.filter(isTaskId), notifications.receive, { discard: true })
     })
 
     const listening = yield* Deferred.make<void>()
@@ -62,7 +62,7 @@ export const layer = Layer.effectDiscard(
       const received = yield* Effect.flatMap(pool.reserve, (session) => session.listen(channel))
       yield* send("hello")
       yield* Deferred.succeed(listening, undefined)
-      yield* notifications.missed.open
+      yield* notifications.mayHaveGaps.open
       return yield* Effect.forever(Effect.flatMap(Queue.take(received), ({ payload }) => receive(payload)))
     }))
     const logFailure = Effect.catchCause((cause) =>

@@ -10,7 +10,7 @@ interface Row {
   readonly lossesAlone: number
 }
 
-/** The losses of a trial, if the node that began it is lost. */
+/** The losses of a trial, counting the node that began it as lost. */
 const lossesOf = ({ losses, lossesAlone, together }: Row) => ({
   losses: losses + 1,
   lossesAlone: lossesAlone + (together === 1 ? 1 : 0)

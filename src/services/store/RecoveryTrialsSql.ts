@@ -1,4 +1,4 @@
-/** The store of trials in Postgres. Every statement takes a whole batch; A node deletes its own trials only. */
+/** The store of trials in Postgres. Every statement takes a whole batch. A node deletes only its own trials. */
 import { Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Limits from "../../domain/Limits.ts"
@@ -24,7 +24,7 @@ export const layer = Layer.effect(
         ).pipe(Effect.flatMap(decode), Effect.orDie),
       begin: (node, runs, together) =>
         run(
-          // In one order, so that two nodes that begin trials of the same runs do not deadlock.
+          // Sorted, so that two nodes that begin trials of the same runs do not deadlock.
           `INSERT INTO recovery_trials AS t (run_id, node, together)
           SELECT run, $1::uuid, $3::int FROM unnest($2::uuid[]) AS run ORDER BY run
           ON CONFLICT (run_id) DO UPDATE SET node = excluded.node, together = excluded.together,

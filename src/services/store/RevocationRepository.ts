@@ -1,6 +1,6 @@
 /**
- * The store of revoked tokens. A revocation is kept until no task can be left that came with its token; what a store tells
- * of a moment is by the store's own clock, so that nodes need not agree on theirs.
+ * The store of revoked tokens. A revocation is kept until no task created with its token can be live. Reads are
+ * timestamped by the store's own clock, so that the nodes' clocks need not agree.
  */
 import { Context, Duration, type Effect } from "effect"
 import * as Limits from "../../domain/Limits.ts"
@@ -10,22 +10,22 @@ import type { Timestamp } from "../../domain/Timestamp.ts"
 
 export interface Recorded {
   readonly revocations: ReadonlyArray<Revocation>
-  /** The store's moment of the reading. */
+  /** The time of the read, by the store's clock. */
   readonly readAt: Timestamp
 }
 
-/** A task of the token's last second may run on for its whole time limit. */
+/** A task created in the token's last second may run for its whole time limit. */
 export const keptAfterExpiry = Duration.seconds(Limits.maxExecutionTime)
 
-/** How much later than its moment a revocation may become visible to other connections. */
+/** Maximum time from a revocation's timestamp until other connections see it. */
 export const visibilityLag = Duration.seconds(60)
 
 export class RevocationRepository extends Context.Service<RevocationRepository, {
-  /** One of the same token or user before it is widened, never narrowed. */
+  /** Adds a revocation. An earlier one of the same token or user is extended, never reduced. */
   readonly add: (revocation: Revocation) => Effect.Effect<void>
-  /** Those since the reading of `moment`, and some of before (`visibilityLag`); all of them without a moment. */
+  /** Revocations since the read at `moment`, and some earlier ones (`visibilityLag`). All without a moment. */
   readonly since: (moment: Timestamp | undefined) => Effect.Effect<Recorded>
   readonly isRevoked: (principal: Principal) => Effect.Effect<boolean>
-  /** Forgets those whose tokens expired long enough before `at`; returns how many. */
-  readonly forget: (at: Timestamp, limit: number) => Effect.Effect<number>
+  /** Deletes revocations of tokens that expired `keptAfterExpiry` before `at`; returns their number. */
+  readonly deleteExpired: (at: Timestamp, limit: number) => Effect.Effect<number>
 }>()("async-task-service/services/store/RevocationRepository") {}

@@ -28,7 +28,7 @@ export const layer = Layer.sync(RevocationRepository, () => {
       }),
     isRevoked: (principal) =>
       Effect.sync(() => [...recorded.values()].some(({ revocation }) => Revocation.covers(revocation, principal))),
-    forget: (at, limit) =>
+    deleteExpired: (at, limit) =>
       Effect.sync(() => {
         const before = plus(at, Duration.negate(keptAfterExpiry))
         const expired = [...recorded].filter(([, { revocation: { expiresAt } }]) =>

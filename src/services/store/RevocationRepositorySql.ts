@@ -1,4 +1,4 @@
-/** The store of revoked tokens in Postgres. `CommitStatement` holds it against every event that would carry a run on. */
+/** The store of revoked tokens in Postgres. `CommitStatement` checks it for every event that continues a run. */
 import { Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { Revocation } from "../../domain/Revocation.ts"
@@ -20,7 +20,7 @@ const revocationOf = ({ expires_at: expiresAt, issued_before, sub, token_id }: t
     ? Revocation.cases.User.make({ sub, issuedBefore: issued_before, expiresAt })
     : Revocation.cases.Token.make({ tokenId: token_id ?? "", expiresAt })
 
-/** The later of two expiries, of which null is the latest. */
+/** The later of two expiries; null means never and is the latest. */
 const laterExpiry = `CASE WHEN old.expires_at IS NULL OR EXCLUDED.expires_at IS NULL THEN NULL
   ELSE greatest(old.expires_at, EXCLUDED.expires_at) END`
 
@@ -81,7 +81,7 @@ export const layer = Layer.effect(
         Effect.orDie
       ),
 
-      forget: (at, limit) =>
+      deleteExpired: (at, limit) =>
         run(
           `WITH expired AS (
             DELETE FROM token_revocations WHERE ctid = ANY (ARRAY(

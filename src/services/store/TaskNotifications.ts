@@ -8,18 +8,18 @@ import { TooManyWaiting } from "../../domain/TaskErrors.ts"
 
 /** Maximum waiting requests of one user on one node. */
 const maxWaiting = 1000
-/** Maximum queued notifications from other nodes; when it is exceeded, `missed` opens. */
-const maxHeard = 10_000
+/** Maximum queued notifications from other nodes; when it is exceeded, `mayHaveGaps` opens. */
+const maxRemoteChanges = 10_000
 
 export class TaskNotifications extends Context.Service<TaskNotifications, {
   /** Notifies subscribers on this node and the other nodes of a change that this node has committed. */
   readonly publish: (uuid: TaskId) => Effect.Effect<void>
   /** Receives a change that another node has committed, or may have committed. */
-  readonly hear: (uuid: TaskId) => Effect.Effect<void>
+  readonly receive: (uuid: TaskId) => Effect.Effect<void>
   /** Changes received from other nodes, for the sweeper of this node's tasks. */
-  readonly heard: Queue.Dequeue<TaskId>
+  readonly remoteChanges: Queue.Dequeue<TaskId>
   /** Open when notifications may have been lost. The sweeper closes it and searches the rows for changes. */
-  readonly missed: Latch.Latch
+  readonly mayHaveGaps: Latch.Latch
   /** Every task that a request on this node waits for. */
   readonly watched: Effect.Effect<ReadonlyArray<TaskId>>
   /**
@@ -28,7 +28,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
    */
   readonly subscribe: (uuid: TaskId, sub: string) => Effect.Effect<Effect.Effect<boolean>, never, Scope.Scope>
   /** Fails when the user already has the maximum number of waiting requests on this node. */
-  readonly admit: (sub: string) => Effect.Effect<void, TooManyWaiting>
+  readonly checkWaitLimit: (sub: string) => Effect.Effect<void, TooManyWaiting>
   /** Opens when a webhook may have become due. The dispatcher closes it before it claims. */
   readonly webhookPending: Latch.Latch
   /** Calls `send` with every change that is published here, to forward it to other nodes. */
@@ -46,8 +46,8 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
       const waiting = new Map<string, number>()
       const relays = new Set<(uuid: TaskId) => void>()
       const webhookPending = Latch.makeUnsafe()
-      const heard = yield* Queue.dropping<TaskId>(maxHeard)
-      const missed = Latch.makeUnsafe()
+      const remoteChanges = yield* Queue.dropping<TaskId>(maxRemoteChanges)
+      const mayHaveGaps = Latch.makeUnsafe()
       let draining = false
       const drained = Latch.makeUnsafe()
 
@@ -64,7 +64,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
           return subscriber
         })
 
-      const leave = (uuid: TaskId, sub: string, subscriber: Subscriber) =>
+      const release = (uuid: TaskId, sub: string, subscriber: Subscriber) =>
         Effect.sync(() => {
           const others = subscribers.get(uuid)
           others?.delete(subscriber)
@@ -80,19 +80,19 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
             notify(uuid)
             relays.forEach((send) => send(uuid))
           }),
-        hear: (uuid) =>
+        receive: (uuid) =>
           Effect.sync(() => {
             notify(uuid)
-            if (!Queue.offerUnsafe(heard, uuid)) missed.openUnsafe()
+            if (!Queue.offerUnsafe(remoteChanges, uuid)) mayHaveGaps.openUnsafe()
           }),
-        heard,
-        missed,
+        remoteChanges,
+        mayHaveGaps,
         watched: Effect.sync(() => [...subscribers.keys()]),
         subscribe: (uuid, sub) =>
-          Effect.acquireRelease(enter(uuid, sub), (subscriber) => leave(uuid, sub, subscriber)).pipe(
+          Effect.acquireRelease(enter(uuid, sub), (subscriber) => release(uuid, sub, subscriber)).pipe(
             Effect.map((subscriber) => Effect.suspend(() => draining ? Effect.succeed(false) : Queue.take(subscriber)))
           ),
-        admit: (sub) =>
+        checkWaitLimit: (sub) =>
           Effect.suspend(() =>
             (waiting.get(sub) ?? 0) < maxWaiting
               ? Effect.void

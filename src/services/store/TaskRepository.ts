@@ -1,7 +1,7 @@
 /**
- * The store of tasks. Every change of a task is one guarded statement: of two racing triggers one wins, and the other
- * learns where the task stands, as a value. What a change owes (an event row, a stop to the core, a webhook) is written with
- * it, and `TaskNotifications` are published after it.
+ * The store of tasks. Every change of a task is one guarded statement: of two racing events one wins, and the other gets
+ * the current head as a value. The same statement inserts the event row and the outbox rows (stop, webhook).
+ * `TaskNotifications` are published after it.
  */
 import { Context, type Duration, type Effect, type Option, Schema } from "effect"
 import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
@@ -20,14 +20,14 @@ import type { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/Task
 import type { TaskShard } from "../../domain/TaskShard.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 
-/** A user's name for one request; it is claimed in the same breath as what the request does. */
+/** A user's idempotency key for one request. The statement of the change also claims it. */
 export interface IdempotencyClaim {
   readonly key: string
-  /** Tells this request from any other of the user: what it does, to which task, with which body. */
+  /** Distinguishes requests: it covers operation, task and body. */
   readonly fingerprint: string
 }
 
-/** The claim that stands: which request it is for, and the task that it made or changed. */
+/** A stored claim: the request's fingerprint and the task that the request created or changed. */
 export interface Claimed {
   readonly fingerprint: string
   readonly taskId: TaskId
@@ -41,7 +41,7 @@ export interface NewTask {
   readonly maxExecutionTime: number
   readonly createdAt: Timestamp
   readonly deadline: Timestamp
-  /** Null when the hand-over has to wait for its turn: the clock starts with the first attempt. */
+  /** Null when the dispatch waits for a slot: the deadline is set at the first attempt. */
   readonly acceptanceDeadline: Timestamp | null
   /** The `RunRequest`, encoded. */
   readonly request: OpaqueJson
@@ -51,7 +51,7 @@ export interface NewTask {
   readonly callbackSecret: string | null
 }
 
-/** The task that was created, or the one that the same request created before. */
+/** The created task; on a replay, the task that the first request created. */
 export interface Created {
   readonly taskId: TaskId
   readonly isReplay: boolean
@@ -59,7 +59,7 @@ export interface Created {
 
 export interface TaskFilter {
   readonly sub: string
-  /** Empty means every status. */
+  /** Empty means all statuses. */
   readonly statuses: ReadonlyArray<TaskStatus>
   readonly page: number
   readonly perPage: number
@@ -70,7 +70,7 @@ export interface TaskPage {
   readonly total: number
 }
 
-/** Which run an event speaks of, and the core's own id of that event. Both absent for what does not come from a run. */
+/** Fences an event to its run and deduplicates it by the core's event id. Absent for events that do not come from a run. */
 export interface Fence {
   readonly runId: RunId
   readonly coreEventId?: string
@@ -78,15 +78,15 @@ export interface Fence {
 
 export type Commit =
   | { readonly _tag: "Applied"; readonly head: TaskHead }
-  /** Nothing changed: the event was seen before, or the task's present status has no use for it. */
+  /** Nothing changed: the event is a repetition, or is illegal in the task's status. */
   | { readonly _tag: "NoEffect"; readonly head: TaskHead }
-  /** Nothing changed: the run is not the task's current one, or the task has ended. */
+  /** Nothing changed: the run is not the task's current run, or the task has ended. */
   | { readonly _tag: "Superseded"; readonly head: TaskHead }
-  /** Nothing changed: the event is of a run whose token has been revoked. */
+  /** Nothing changed: the run's token is revoked. */
   | { readonly _tag: "Revoked"; readonly head: TaskHead }
   | { readonly _tag: "Unknown" }
 
-/** What a hand-over needs beyond the head. */
+/** The fields that a dispatch needs in addition to the head. */
 export interface PendingRun {
   readonly principal: Principal
   readonly runId: RunId
@@ -94,22 +94,22 @@ export interface PendingRun {
   readonly request: OpaqueJson
   /** Encrypted. */
   readonly userToken: string
-  /** Present on a leg that resumes an interrupted task. */
+  /** Not null for a run that resumes an interrupted task. */
   readonly resume: { readonly state: OpaqueJson | null; readonly results: OpaqueJson } | null
 }
 
-/** One change of a task, as it is kept for those who ask what happened (CONTRACT 2, "events"). */
+/** One change of a task, for its event stream. */
 export const RecordedEvent = Schema.Struct({
   revision: Schema.Int,
   type: Schema.Literals(["Created", ...Object.keys(TaskEvent.cases) as ReadonlyArray<TaskEventTag>]),
-  /** The status that it led to. */
+  /** The status after the change. */
   status: TaskStatus,
   occurredAt: Timestamp
 })
 export type RecordedEvent = typeof RecordedEvent.Type
 
-/** How many tasks are in each status, and when the first of the live ones' clocks runs out. */
-export interface Standing {
+/** The number of tasks by status and the earliest deadline of live tasks. */
+export interface TaskStats {
   readonly counts: Readonly<Record<TaskStatus, number>>
   readonly nextDeadline: Timestamp | null
 }
@@ -123,16 +123,16 @@ export interface PendingStop {
 }
 
 export class TaskRepository extends Context.Service<TaskRepository, {
-  /** Looks for the claim, checks the limit and inserts, atomically per user and in one round trip. */
+  /** Checks the claim and the active limit and inserts, atomically per user and in one round trip. */
   readonly create: (
     task: NewTask,
     maxActive: number,
     claim?: IdempotencyClaim
   ) => Effect.Effect<Created, TooManyActiveTasks | IdempotencyKeyReused>
   readonly get: (uuid: TaskId) => Effect.Effect<Option.Option<Task>>
-  /** Where tasks stand, for those of `uuids` that exist. */
+  /** The heads of those `uuids` that exist. */
   readonly heads: (uuids: ReadonlyArray<TaskId>) => Effect.Effect<ReadonlyArray<TaskHead>>
-  /** What happened to a task after `revision`, in order; its creation is revision 0. */
+  /** The events of a task after `revision`, in order. The creation is revision 0. */
   readonly eventsAfter: (
     uuid: TaskId,
     revision: number,
@@ -140,7 +140,7 @@ export class TaskRepository extends Context.Service<TaskRepository, {
   ) => Effect.Effect<ReadonlyArray<RecordedEvent>>
   /** Newest first. */
   readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage>
-  /** Applies `event` where the transition table allows it, in one statement; the claim is made with it or not at all. */
+  /** Applies `event` if the transition table allows it and stores the claim, in one statement. */
   readonly commit: (
     uuid: TaskId,
     event: TaskEvent,
@@ -148,35 +148,35 @@ export class TaskRepository extends Context.Service<TaskRepository, {
     fence?: Fence,
     claim?: IdempotencyClaim & { readonly sub: string }
   ) => Effect.Effect<Commit>
-  /** What a user's key stands for, unless that has expired. */
+  /** The unexpired claim of a user's key. */
   readonly claimed: (sub: string, key: string, at: Timestamp) => Effect.Effect<Option.Option<Claimed>>
-  /** Forgets claims that expired before `at`; returns how many. */
+  /** Deletes claims that expired before `at`; returns their number. */
   readonly deleteExpiredKeys: (at: Timestamp, limit: number) => Effect.Effect<number>
-  /** Deletes tasks that ended before `before`, with all that is theirs; returns how many. Not while a webhook is owed. */
+  /** Deletes tasks that ended before `before` and have no pending webhook, with all their rows; returns their number. */
   readonly deleteEnded: (before: Timestamp, limit: number) => Effect.Effect<number>
   /** Cancels all interrupted tasks of a user in one statement. */
   readonly cancelInterrupted: (sub: string, at: Timestamp) => Effect.Effect<ReadonlyArray<TaskHead>>
-  /** Starts the acceptance clock of a pending run whose hand-over had to wait. */
+  /** Sets the acceptance deadline of a pending run whose dispatch had to wait. */
   readonly startAcceptanceClock: (uuid: TaskId, runId: RunId, deadline: Timestamp) => Effect.Effect<void>
   readonly pendingRun: (uuid: TaskId) => Effect.Effect<Option.Option<PendingRun>>
-  /** Live tasks of the `shards`, or of all, after `after` in the order of their ids, so that they are read page by page. */
+  /** A keyset page of the live tasks of `shards`, or of all shards, in the order of their ids. */
   readonly live: (
     after: TaskId | undefined,
     limit: number,
     shards?: ReadonlyArray<TaskShard>
   ) => Effect.Effect<ReadonlyArray<TaskHead>>
-  /** It looks at every task. */
-  readonly standing: Effect.Effect<Standing>
-  /** The same of live tasks alone: the other counts are zero. */
-  readonly liveStats: Effect.Effect<Standing>
-  /** Live tasks one of whose clocks ran out before `at`. */
+  /** Scans all tasks. */
+  readonly stats: Effect.Effect<TaskStats>
+  /** Scans live tasks only; the other counts are zero. */
+  readonly liveStats: Effect.Effect<TaskStats>
+  /** Live tasks with a deadline before `at`. */
   readonly overdue: (at: Timestamp, limit: number) => Effect.Effect<ReadonlyArray<TaskHead>>
-  /** Processing tasks whose token was revoked in the last `within`, or ever. */
+  /** Processing tasks whose token was revoked in the last `within`, or at any time without it. */
   readonly revoked: (
     within: Duration.Duration | undefined,
     limit: number
   ) => Effect.Effect<ReadonlyArray<TaskHead>>
-  /** Takes stops that are due, counts the attempt, and puts their next one `lease` later in case this one is lost. */
+  /** Claims due stops: counts the attempt and makes them due again after `lease`, in case this node dies. */
   readonly claimStops: (
     at: Timestamp,
     lease: Duration.Duration,

@@ -1,4 +1,4 @@
-/** The store in memory: for tests under TestClock, and the reference that the SQL store is held against. */
+/** The store in memory, for tests under TestClock. One contract suite runs on this store and on the SQL store. */
 import { Context, Duration, Effect, Layer, Option, Result } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
@@ -30,8 +30,8 @@ import {
   type IdempotencyClaim,
   type NewTask,
   type RecordedEvent,
-  type Standing,
-  TaskRepository
+  TaskRepository,
+  type TaskStats
 } from "./TaskRepository.ts"
 import { WebhookStore } from "./WebhookStore.ts"
 import * as WebhookStoreMemory from "./WebhookStoreMemory.ts"
@@ -82,7 +82,7 @@ const summaryOf = (row: Row) => ({
   pendingToolCalls: row.pendingToolCalls
 })
 
-const standingOf = (rows: Iterable<Row>): Standing => {
+const statsOf = (rows: Iterable<Row>): TaskStats => {
   const counts: Record<TaskStatus, number> = {
     pending: 0,
     processing: 0,
@@ -105,7 +105,7 @@ const standingOf = (rows: Iterable<Row>): Standing => {
 const byId = (a: Row, b: Row) => a.task.uuid < b.task.uuid ? -1 : 1
 const newestFirst = (a: Row, b: Row) => b.task.createdAt - a.task.createdAt || byId(b, a)
 
-/** The store of tasks and the one of their deliveries: the first owes what the second keeps. */
+/** The stores of tasks and of deliveries. The first inserts the rows of the second. */
 export const layer = Layer.effectContext(
   Effect.gen(function*() {
     const notifications = yield* TaskNotifications
@@ -135,18 +135,18 @@ export const layer = Layer.effectContext(
       row.turn = change.turn ?? row.turn
       if (change.isTerminal) row.completedAt = at
       if (change.coreState !== undefined) row.coreState = change.coreState
-      if (change.leg !== undefined) {
-        row.runId = change.leg.runId
-        row.toolResults = change.leg.results
-        row.userToken = change.leg.userToken
-        row.principal = change.leg.principal
+      if (change.run !== undefined) {
+        row.runId = change.run.runId
+        row.toolResults = change.run.results
+        row.userToken = change.run.userToken
+        row.principal = change.run.principal
       }
       row.events.push({ revision: row.revision, type: event._tag, status: row.status, occurredAt: at })
       if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
       const { callbackSecret: secret, callbackUrl: url, uuid: taskId } = row.task
       if (url !== null && sendsWebhook(row.status)) {
         const body = TaskView.encode({ ...summaryOf(row), turn: row.turn })
-        webhooks.owe({ taskId, revision: row.revision, status: row.status, url, secret, body, createdAt: at })
+        webhooks.enqueue({ taskId, revision: row.revision, status: row.status, url, secret, body, createdAt: at })
         notifications.webhookPending.openUnsafe()
       }
       return headOf(row)
@@ -253,11 +253,11 @@ export const layer = Layer.effectContext(
       deleteEnded: (before, limit) =>
         Effect.sync(() => {
           const ended = [...rows.values()].filter(({ completedAt, task }) =>
-            completedAt !== null && completedAt <= before && !webhooks.isOwed(task.uuid)
+            completedAt !== null && completedAt <= before && !webhooks.isPending(task.uuid)
           )
           for (const { task } of ended.slice(0, limit)) {
             rows.delete(task.uuid)
-            webhooks.forget(task.uuid)
+            webhooks.release(task.uuid)
           }
           return Math.min(ended.length, limit)
         }),
@@ -297,8 +297,8 @@ export const layer = Layer.effectContext(
           ).slice(0, limit).map(headOf)
         ),
 
-      standing: Effect.sync(() => standingOf(rows.values())),
-      liveStats: Effect.sync(() => standingOf(liveRows())),
+      stats: Effect.sync(() => statsOf(rows.values())),
+      liveStats: Effect.sync(() => statsOf(liveRows())),
 
       overdue: (at, limit) =>
         Effect.sync(() =>

@@ -1,4 +1,4 @@
-/** The store of tasks in Postgres. The rules that must hold are guards in its statements; see `CommitStatement`. */
+/** The store of tasks in Postgres. Guards in its statements enforce the rules; see `CommitStatement`. */
 import { Duration, Effect, Layer, Option, type Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Limits from "../../domain/Limits.ts"
@@ -10,12 +10,12 @@ import * as Utf8 from "../limits/Utf8.ts"
 import {
   cancelInterrupted,
   commitStatement,
+  currentState,
   headColumns,
   isLive,
   micros,
   revoked,
-  shardOf,
-  standing
+  shardOf
 } from "./CommitStatement.ts"
 import * as CreateBatcher from "./CreateBatcher.ts"
 import { listAll, listByStatus, summaryColumns } from "./ListStatement.ts"
@@ -45,7 +45,7 @@ export const layer = Layer.effect(
     const run = (text: string, values: ReadonlyArray<unknown>) => sql.unsafe<object>(text, values)
 
     const announceWebhook = (moved: ReadonlyArray<object>) => {
-      if (moved.some((row) => "owes_webhook" in row && row.owes_webhook === true)) {
+      if (moved.some((row) => "sends_webhook" in row && row.sends_webhook === true)) {
         notifications.webhookPending.openUnsafe()
       }
     }
@@ -96,7 +96,7 @@ export const layer = Layer.effect(
         const statement = commitStatement(event._tag)
         const turn = yield* Utf8.encodeNullish(change.turn)
         const coreState = yield* Utf8.encodeNullish(change.coreState)
-        const toolResults = yield* Utf8.encodeNullish(change.leg?.results)
+        const toolResults = yield* Utf8.encodeNullish(change.run?.results)
         const moved = yield* run(
           statement.text,
           statement.bind({
@@ -106,11 +106,11 @@ export const layer = Layer.effect(
             pendingToolCalls: change.pendingToolCalls === null ? null : JSON.stringify(change.pendingToolCalls),
             turn,
             coreState,
-            newRunId: change.leg?.runId,
+            newRunId: change.run?.runId,
             toolResults,
-            userToken: change.leg?.userToken,
-            tokenId: change.leg?.principal.tokenId,
-            tokenIssuedAt: change.leg?.principal.issuedAt,
+            userToken: change.run?.userToken,
+            tokenId: change.run?.principal.tokenId,
+            tokenIssuedAt: change.run?.principal.issuedAt,
             ...(claim === undefined ? {} : {
               key: claim.key,
               fingerprint: claim.fingerprint,
@@ -125,7 +125,7 @@ export const layer = Layer.effect(
           return { _tag: "Applied", head }
         }
 
-        const found = yield* run(standing.text, standing.bind(key))
+        const found = yield* run(currentState.text, currentState.bind(key))
         const [present] = yield* decodeHeads(found)
         if (present === undefined) return { _tag: "Unknown" }
         const [seen] = yield* decodeStats(found)
@@ -139,7 +139,7 @@ export const layer = Layer.effect(
       Effect.orDie
     )
 
-    const standingOf = Effect.fnUntraced(function*(condition: string) {
+    const statsOf = Effect.fnUntraced(function*(condition: string) {
       const rows = yield* run(
         `SELECT status, count(*)::int AS count, ${micros("min(next)")} AS next FROM (
           SELECT status, CASE WHEN ${isLive} THEN
@@ -279,8 +279,8 @@ export const layer = Layer.effect(
         Effect.orDie
       ),
 
-      standing: standingOf("true"),
-      liveStats: standingOf(isLive),
+      stats: statsOf("true"),
+      liveStats: statsOf(isLive),
 
       overdue: Effect.fnUntraced(
         function*(at, limit) {

@@ -3,7 +3,7 @@
 type Bind = (name: string, type: string) => string
 
 /** Inserts the delivery of the change if the task has a `callback_url`. */
-export const owe = ($: Bind): string =>
+export const enqueue = ($: Bind): string =>
   `webhook AS (
         INSERT INTO webhook_deliveries (
           task_uuid, revision, status, url, origin, pending_tool_calls, signed, callback_secret, created_at, due_at

@@ -17,7 +17,7 @@ export interface ClaimRequest {
   /** How many may be claimed for each origin that is not in `permits`. */
   readonly permitsOfOthers: number
   /**
-   * By the attempt's number, from 1: the time after which a claimed attempt counts as lost and may be claimed again.
+   * Leases by attempt number, from 1: after this time a claimed attempt counts as lost and may be claimed again.
    */
   readonly leases: ReadonlyArray<Duration.Duration>
 }

@@ -147,7 +147,7 @@ export const make = () => {
 
   return {
     store,
-    owe: (delivery: NewDelivery) => {
+    enqueue: (delivery: NewDelivery) => {
       rows.set(deliveryId(delivery), {
         ...delivery,
         origin: originOf(delivery.url),
@@ -159,8 +159,8 @@ export const make = () => {
         attempts: []
       })
     },
-    isOwed: (taskId: TaskId) => [...rows.values()].some((row) => row.taskId === taskId && row.dueAt !== null),
-    forget: (taskId: TaskId) => {
+    isPending: (taskId: TaskId) => [...rows.values()].some((row) => row.taskId === taskId && row.dueAt !== null),
+    release: (taskId: TaskId) => {
       for (const [id, row] of rows) if (row.taskId === taskId) rows.delete(id)
     }
   }

@@ -44,7 +44,7 @@ export const join = (id: TaskId): Effect.Effect<void> =>
   })
 
 /** Names of the spans that start a new trace when the task has none. */
-export const names = { dispatch: "task hand-over", clock: "task clock", webhook: "webhook attempt" } as const
+export const names = { dispatch: "task dispatch", clock: "task clock", webhook: "webhook attempt" } as const
 
 /** Wraps an effect in a span of the task's trace. */
 export const traced = (

@@ -1,6 +1,6 @@
 /**
- * The node's time: the machine's monotonic clock, moved by an offset to the database's clock. The machine's wall clock
- * gives the first offset, until the database is asked, and is compared with afterwards, but never followed.
+ * The node's time: the machine's monotonic clock plus an offset to the database's clock. The machine's wall clock gives
+ * the offset until the first sample of the database. After that it is only compared, never followed.
  */
 import { Clock, Context, Effect, Layer, type Scope } from "effect"
 import {
@@ -15,9 +15,9 @@ import {
 
 /** The machine's clocks, in milliseconds. */
 export interface MachineClocks {
-  /** From an origin of its own. It may stand still while the machine is suspended. */
+  /** From an arbitrary origin. It may stop while the machine is suspended. */
   readonly monotonic: () => number
-  /** Since the Unix epoch. */
+  /** Measured from the Unix epoch. */
   readonly wall: () => number
 }
 
@@ -29,20 +29,20 @@ export const machineClocks: MachineClocks = {
 }
 
 /** Milliseconds. */
-export interface Standing {
+export interface ClockStatus {
   /** The machine's wall clock less the database's. */
   readonly wallOffset: number
-  /** The most that the node's time may be off; without a sample it is infinite. */
+  /** Maximum error of the node's time; infinite without a sample. */
   readonly uncertainty: number
-  /** Since the last sample that was used; without one it is infinite. */
+  /** Age of the last sample that was used; infinite without a sample. */
   readonly sampleAge: number
 }
 
-/** Milliseconds by which a node's time may be off. */
+/** Milliseconds. A node with a larger uncertainty is not ready. */
 const maxUncertainty = 1000
 
-/** Why a node whose clock is so should not work; null when it may. */
-export const problemOf = ({ sampleAge, uncertainty }: Standing): string | null => {
+/** The reason why a node with this clock is not ready; null when it is. */
+export const problemOf = ({ sampleAge, uncertainty }: ClockStatus): string | null => {
   if (uncertainty <= maxUncertainty) return null
   return sampleAge === Infinity
     ? "the database's clock was never read"
@@ -73,7 +73,7 @@ export const make = (machine: MachineClocks) => {
 
   const timeOf = (local: number) => {
     const time = local + offsetAt(course, local)
-    // Arithmetic on a slope is not exact.
+    // Rounding on a slope must not make time go backwards.
     if (time > latest) latest = time
     return latest
   }
@@ -82,7 +82,7 @@ export const make = (machine: MachineClocks) => {
     const before = known
     known = before === undefined ? sample : combine(before, sample)
     if (known === before) return 0
-    // Nothing has been done yet by the time that the wall clock gave.
+    // Nothing has used the wall clock's offset before the first sample, so it is replaced without a step.
     const { course: next, step } = before === undefined
       ? { course: constant(known.offset), step: 0 }
       : steer(course, known.offset, machine.monotonic())
@@ -95,16 +95,16 @@ export const make = (machine: MachineClocks) => {
   return {
     clock: makeClock(timeOf, machine),
     machine,
-    /** Takes a sample of the database's clock into account; returns by how much the node's time was stepped. */
+    /** Applies a sample of the database's clock; returns the step of the node's time in milliseconds, mostly 0. */
     follow,
-    standing: (): Standing => {
+    status: (): ClockStatus => {
       const local = machine.monotonic()
       const wallOffset = machine.wall() - timeOf(local)
       if (known === undefined) return { wallOffset, uncertainty: Infinity, sampleAge: Infinity }
       const leftToSlew = Math.abs(course.to - offsetAt(course, local))
       return { wallOffset, uncertainty: uncertaintyAt(known, local) + leftToSlew, sampleAge: local - known.at }
     },
-    /** Calls `listener` after every step, for whatever sleeps until a moment. */
+    /** Calls `listener` after every step, so that sleepers until a moment recompute the time that is left. */
     onStep: (listener: () => void): Effect.Effect<void, never, Scope.Scope> =>
       Effect.acquireRelease(
         Effect.sync(() => void listeners.add(listener)),
@@ -113,11 +113,11 @@ export const make = (machine: MachineClocks) => {
   }
 }
 
-/** It is optional for services: under TestClock there is none. */
+/** Optional for services: under TestClock there is none. */
 export class NodeClock extends Context.Service<NodeClock, ReturnType<typeof make>>()(
   "async-task-service/services/timing/NodeClock"
 ) {
-  /** With it, the `Clock` of all that is built on it. */
+  /** Also replaces the `Clock` of all layers built on it. */
   static readonly layer = (machine: MachineClocks = machineClocks): Layer.Layer<NodeClock> =>
     Layer.unwrap(Effect.sync(() => {
       const made = make(machine)

@@ -1,13 +1,13 @@
-/** What an operator may set about the rules of SPEC, and where this service is reached. `AppConfig` reads them. */
+/** Limits and durations that an operator may configure. `AppConfig` reads them. */
 import { Context, type Duration } from "effect"
 
 export class Settings extends Context.Service<Settings, {
   readonly maxActiveTasks: number
   readonly acceptanceTimeout: Duration.Duration
-  /** How long ended tasks are kept. */
+  /** Ended tasks are deleted after this time. */
   readonly retention: Duration.Duration
-  /** How often what is due is looked for, beside being waited for. */
+  /** The interval of the sweeps that find overdue tasks whose timer was lost. */
   readonly sweepInterval: Duration.Duration
-  /** One wall clock over an attempt to deliver a webhook. */
+  /** Timeout of a whole attempt to deliver a webhook. */
   readonly webhookTimeout: Duration.Duration
 }>()("async-task-service/services/timing/Settings") {}

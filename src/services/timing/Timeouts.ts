@@ -1,19 +1,19 @@
-/** How long the service waits for whoever is at the other end of a socket. All in one place; tests shorten them. */
+/** Timeouts for the peer of a connection. Tests shorten them. */
 import { Context, Duration } from "effect"
 
 export const Timeouts = Context.Reference<{
-  /** For the whole head of a request. */
+  /** For all headers of a request. */
   readonly requestHead: Duration.Duration
-  /** For the next request on a connection that has none. */
+  /** For the next request on an idle connection. */
   readonly idleConnection: Duration.Duration
-  /** For a JSON body, beside a second for every `jsonBytesPerSecond` of it. */
+  /** For a JSON body, plus one second per `jsonBytesPerSecond` of its size. */
   readonly jsonBody: Duration.Duration
   readonly jsonBytesPerSecond: number
-  /** For the peer to take more of an answer, beside a second for every `jsonBytesPerSecond` that wait for it. */
+  /** For the peer to read more of a response, plus one second per `jsonBytesPerSecond` of unread bytes. */
   readonly answerSilence: Duration.Duration
-  /** For the next bytes of an upload while they are wanted; a slow upload as a whole may take for ever. */
+  /** For the next bytes of an upload while the service reads. The whole upload has no limit. */
   readonly uploadSilence: Duration.Duration
-  /** For the assistant backend to take the next bytes of an upload, and to answer it once it has them all. */
+  /** For the assistant backend to accept the next bytes of an upload, and to respond after the last. */
   readonly backendSilence: Duration.Duration
 }>("async-task-service/services/timing/Timeouts", {
   defaultValue: () => ({

@@ -1,32 +1,32 @@
 /**
- * The keys of a JWKS URL, refreshed every minute, so that a withdrawn key ends within a minute while the URL answers. While
- * it does not, known keys serve for a day. Looking for an unknown key costs one request per cooldown, whoever asks.
+ * The keys of a JWKS URL, refreshed every minute, so that a withdrawn key is rejected within a minute. While the URL does
+ * not respond, known keys stay valid for a day. Unknown keys cause at most one request per cooldown over all callers.
  */
 import { Clock, Duration, Effect, Fiber, Predicate, Result, Schema, Stream } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import * as jose from "jose"
 import * as BoundedText from "../limits/BoundedText.ts"
 
-/** The key of the token may exist, but cannot be looked up now. */
+/** The token's key is unknown, and the JWKS cannot be fetched now. */
 export class TokenKeysUnavailable extends Schema.TaggedError<TokenKeysUnavailable>()("TokenKeysUnavailable", {}) {}
 
 export type Key = jose.CryptoKey | jose.KeyObject | Uint8Array
 
 export interface TokenKeys {
-  /** The keys that may have signed a token with this header; none when its key does not exist. */
+  /** The keys that match a token header; empty when none does. */
   readonly find: (header: jose.JWSHeaderParameters) => Effect.Effect<ReadonlyArray<Key>, TokenKeysUnavailable>
-  /** A number that changes when tokens verified before have to be verified again: the keys changed or are too old. */
+  /** Changes when cached tokens must be verified again, because the keys changed or became stale. */
   readonly generation: Effect.Effect<number>
 }
 
 const refreshInterval = Duration.minutes(1)
-/** After a request that failed. */
+/** After a failed request. */
 const retryInterval = Duration.seconds(10)
 /** Milliseconds. */
 const staleAfter = 86_400_000
-/** Milliseconds between requests that an unknown key may cause. */
+/** Minimum milliseconds between requests that unknown keys cause. */
 const cooldown = 30_000
-/** For the whole answer. */
+/** For the whole response. */
 const timeout = Duration.seconds(5)
 
 /** Parsing this many bytes of the most expensive JSON takes less than 30 ms. */
@@ -34,7 +34,7 @@ const maxBytes = 512 * 1024
 const maxKeys = 100
 /** Characters of one key as JSON, certificates included. */
 const maxKeyLength = 16_384
-/** Characters in base64url of 8192 bits, and of 64: a token would be slow to verify with a longer RSA key. */
+/** Characters in base64url of 8192 and of 64 bits. Verification with a larger RSA key would be slow. */
 const maxModulusLength = 1366
 const maxExponentLength = 11
 
@@ -47,7 +47,7 @@ interface Known {
   readonly generation: number
 }
 
-/** The set is not one, or has too many keys. */
+/** The response is not a JWKS or has too many keys. */
 class UnusableKeySet extends Schema.TaggedError<UnusableKeySet>()("UnusableKeySet", { message: Schema.String }) {}
 
 const fits = (part: unknown, maxLength: number) => !Predicate.isString(part) || part.length <= maxLength
@@ -56,16 +56,18 @@ const isUsable = (key: unknown) =>
   Predicate.isObject(key) && JSON.stringify(key).length <= maxKeyLength &&
   fits(key["n"], maxModulusLength) && fits(key["e"], maxExponentLength)
 
-/** The usable keys of a set; a key that is broken or too large does not take the others with it. */
+/** Returns the usable keys of a set and skips keys that are broken or too large. */
 const parse = (text: string): Result.Result<{ readonly keys: Array<jose.JWK> }, UnusableKeySet> => {
   const body: unknown = Result.getOrUndefined(Result.try(() => JSON.parse(text)))
   const keys: unknown = Predicate.isObject(body) ? body["keys"] : undefined
-  if (!Array.isArray(keys)) return Result.fail(new UnusableKeySet({ message: "The answer is not a JWKS" }))
-  if (keys.length > maxKeys) return Result.fail(new UnusableKeySet({ message: `It has more than ${maxKeys} keys` }))
+  if (!Array.isArray(keys)) return Result.fail(new UnusableKeySet({ message: "The response is not a JWKS" }))
+  if (keys.length > maxKeys) {
+    return Result.fail(new UnusableKeySet({ message: `The JWKS has more than ${maxKeys} keys` }))
+  }
   return Result.succeed({ keys: keys.filter(isUsable) })
 }
 
-/** Several when the header does not tell them apart. */
+/** Returns several keys when the header is ambiguous. */
 const matching = (keys: KeySet, header: jose.JWSHeaderParameters): Effect.Effect<ReadonlyArray<Key>> =>
   Effect.tryPromise(() => keys(header)).pipe(
     Effect.map((key) => [key]),
@@ -91,7 +93,7 @@ export const make = Effect.fnUntraced(function*(url: string) {
     Effect.scoped
   )
 
-  /** Returns whether the URL answered with a set. */
+  /** Returns whether the URL responded with a usable set. */
   const refresh = Effect.gen(function*() {
     const fetchedAt = yield* Clock.currentTimeMillis
     const set = yield* fetchKeys
@@ -101,13 +103,11 @@ export const make = Effect.fnUntraced(function*(url: string) {
       : { keys: jose.createLocalJWKSet(set), text, fetchedAt, generation: (known?.generation ?? 0) + 1 }
     return true
   }).pipe(
-    Effect.catchCause((cause) =>
-      Effect.as(Effect.logWarning("the JWKS URL does not answer as it should", cause), false)
-    ),
+    Effect.catchCause((cause) => Effect.as(Effect.logWarning("the JWKS could not be refreshed", cause), false)),
     Effect.ensuring(Effect.sync(() => fetching = undefined))
   )
 
-  /** Joins the request that is in flight, or makes one; it goes on when its caller is interrupted. */
+  /** Joins the request in flight or starts one. The request continues when its caller is interrupted. */
   const refreshed = Effect.suspend(() =>
     fetching === undefined
       ? Effect.flatMap(Effect.forkIn(refresh, scope), (fiber) => {

@@ -1,6 +1,6 @@
 /**
- * Secrets at rest: AES-256-GCM under a key with an id, so that keys can be rotated. A sealed text reads
- * `v1.<key id>.<nonce>.<ciphertext>`, in base64url.
+ * Encrypts secrets at rest with AES-256-GCM. The key id in the sealed text allows key rotation. The format is
+ * `v1.<key id>.<nonce>.<ciphertext>`, with nonce and ciphertext in base64url.
  */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Aead, Digest, SecureRandom } from "effect/crypto"
@@ -15,10 +15,10 @@ const bytesOf = (text: string | undefined) => Effect.orDie(Effect.fromResult(Bas
 
 export class Secrets extends Context.Service<Secrets, {
   readonly seal: (text: Redacted.Redacted) => Effect.Effect<string>
-  /** Dies when the text was sealed under a key that is no longer listed. */
+  /** Dies when the key that sealed the text is not configured any more. */
   readonly open: (sealed: string) => Effect.Effect<Redacted.Redacted>
 }>()("async-task-service/services/tokens/Secrets") {
-  /** The first key seals; all of them open. Each has 32 bytes. */
+  /** The first key seals, all keys open. Each has 32 bytes. */
   static readonly layer = (keys: readonly [Redacted.Redacted<Uint8Array>, ...Array<Redacted.Redacted<Uint8Array>>]) =>
     Layer.effect(
       Secrets,

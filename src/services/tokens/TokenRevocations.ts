@@ -1,6 +1,6 @@
 /**
- * Which tokens are revoked, as this node knows it: at once what it was told itself, within seconds what other nodes
- * were. A node that could not ask the store for `trust` does not trust what it knows: it asks for each token, or refuses.
+ * This node's copy of the revoked tokens. Revocations received by this node apply immediately, those of other nodes
+ * within seconds. When the last read of the store is older than `maxAge`, each check queries the store or fails.
  */
 import { Clock, Context, Deferred, Duration, Effect, Equal, Layer, Schedule, Schema } from "effect"
 import type { Principal } from "../../domain/Principal.ts"
@@ -11,21 +11,20 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import { Intervals } from "../timing/Intervals.ts"
 import { logFault } from "../timing/Retry.ts"
 
-/** SPEC "Authentication": the token is blacklisted. */
 export class TokenIsRevoked extends Schema.TaggedError<TokenIsRevoked>()("TokenIsRevoked", {}) {}
 
-/** Nobody can say at the moment whether the token is revoked. */
+/** The revocation state of the token cannot be determined now. */
 export class RevocationsUnknown extends Schema.TaggedError<RevocationsUnknown>()("RevocationsUnknown", {}) {}
 
-const syncPatience = Duration.seconds(5)
+const syncTimeout = Duration.seconds(5)
 /** Milliseconds. */
-const trust = 30_000
+const maxAge = 30_000
 
 export class TokenRevocations extends Context.Service<TokenRevocations, {
   readonly check: (principal: Principal) => Effect.Effect<void, TokenIsRevoked | RevocationsUnknown>
-  /** Ends when the token is known to be revoked. */
+  /** Completes when this node knows that the token is revoked. */
   readonly awaitRevoked: (principal: Principal) => Effect.Effect<void>
-  /** Stores a revocation; from then on this node refuses the token. */
+  /** Stores a revocation; this node rejects the token from then on. */
   readonly revoke: (revocation: Revocation.Revocation) => Effect.Effect<void>
 }>()("async-task-service/services/tokens/TokenRevocations") {
   static readonly layer = Layer.effect(
@@ -70,9 +69,9 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
         syncedAt = startedAt
       })
 
-      const ask = (principal: Principal) =>
+      const query = (principal: Principal) =>
         repository.isRevoked(principal).pipe(
-          Effect.timeout(syncPatience),
+          Effect.timeout(syncTimeout),
           Effect.catchCause(() => Effect.fail(new RevocationsUnknown({}))),
           Effect.filterOrFail((revoked) => !revoked, () => new TokenIsRevoked({})),
           Effect.asVoid
@@ -81,7 +80,7 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
       const check = (principal: Principal) =>
         Effect.flatMap(monotonicMillis, (present): Effect.Effect<void, TokenIsRevoked | RevocationsUnknown> => {
           if (isKnown(principal)) return Effect.fail(new TokenIsRevoked({}))
-          return present < syncedAt + trust ? Effect.void : ask(principal)
+          return present < syncedAt + maxAge ? Effect.void : query(principal)
         })
 
       const awaitRevoked = Effect.fnUntraced(function*(principal: Principal) {
@@ -100,7 +99,7 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
       const clock = yield* Clock.Clock
       yield* Metrics.revocationAge.observe(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e9 - syncedAt / 1000)
       yield* sync.pipe(
-        Effect.timeout(syncPatience),
+        Effect.timeout(syncTimeout),
         Effect.catchCause(logFault("revoked tokens could not be read")),
         Effect.schedule(Schedule.spaced(intervals.revocationSync)),
         Effect.forkScoped

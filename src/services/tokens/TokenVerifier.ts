@@ -1,15 +1,15 @@
-/** Who a bearer token is: JSON Web Tokens by jose, with algorithms pinned by the kind of key (SPEC "Authentication"). */
+/** Verifies bearer tokens (JWT, with jose). The kind of the key pins the accepted algorithms. */
 import { Clock, Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import * as jose from "jose"
 import { type Caller, isName } from "../../domain/Principal.ts"
 import * as JwksKeys from "./JwksKeys.ts"
 
-/** The token is not one of ours, or no longer. */
+/** The token is malformed, expired or not signed by the issuer. */
 export class InvalidToken extends Schema.TaggedError<InvalidToken>()("InvalidToken", { reason: Schema.String }) {}
 
 export interface TokenRules {
-  /** One key, or the JWKS URL that has them. */
+  /** A key or a JWKS URL. */
   readonly key: JwksKeys.Key | URL
   readonly algorithms: ReadonlyArray<string>
   readonly issuer: string | undefined
@@ -22,17 +22,17 @@ const cacheSize = 10_000
 /** The last second of the year 9999. */
 const maxSeconds = 253_402_300_799
 
-/** Seconds by which an issuer's clock may be ahead of ours. The end of a token is never put off. */
+/** Seconds that an issuer's clock may be ahead of ours. The tolerance does not extend `exp`. */
 export const maxSkew = 60
 
 const isMoment = (seconds: unknown): seconds is number =>
   Predicate.isNumber(seconds) && seconds >= 0 && seconds <= maxSeconds
 
-/** The claim for which a token is refused whatever its signature; undefined when there is none. */
+/** The claim that makes a token invalid regardless of its signature; undefined when all are valid. */
 const refusedClaim = ({ exp, iat, jti, sub }: jose.JWTPayload, nowSeconds: number): string | undefined => {
   if (!isName(sub)) return "sub"
   if (jti !== undefined && !isName(jti)) return "jti"
-  // A token from the future would escape the revocation of all that its user was issued until now.
+  // Reject a future `iat`: it would escape the revocation of all tokens issued before now.
   if (iat !== undefined && !(isMoment(iat) && iat <= nowSeconds + maxSkew)) return "iat"
   return isMoment(exp) && exp > nowSeconds ? undefined : "exp"
 }
@@ -47,7 +47,7 @@ const encoder = new TextEncoder()
 
 export class TokenVerifier extends Context.Service<TokenVerifier, {
   readonly verify: (token: Redacted.Redacted) => Effect.Effect<Caller, InvalidToken | JwksKeys.TokenKeysUnavailable>
-  /** What a revocation of the token names and when it may be forgotten; the token may be anyone's and of any time. */
+  /** Reads the claims that identify a token for its revocation, without verifying signature or expiry. */
   readonly identify: (
     token: Redacted.Redacted
   ) => Effect.Effect<{
@@ -77,7 +77,7 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           ? yield* JwksKeys.make(key.href)
           : { find: () => Effect.succeed([key]), generation: Effect.succeed(0) }
 
-        /** Whatever can be refused without a key is refused before one is looked up. */
+        /** Checks everything that needs no key before it looks up the key. */
         const verifySignature = Effect.fnUntraced(function*(token: string, nowSeconds: number) {
           const [header, claims] = yield* Effect.try({
             try: () => [jose.decodeProtectedHeader(token), jose.decodeJwt(token)] as const,

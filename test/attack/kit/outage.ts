@@ -3,7 +3,7 @@ import { Proxy } from "../../chaos/Proxy.ts"
 import { ScriptedCore } from "../../kit/ScriptedCore.ts"
 import { mint, Service } from "../../kit/Service.ts"
 import { startPostgres } from "../../kit/standalone.ts"
-import { startCallers } from "./Callers.ts"
+import { type Call, startCallers } from "./Callers.ts"
 import { percentile } from "./Victim.ts"
 
 export const kinds = ["refused", "black hole", "frozen", "immediate restart"] as const
@@ -57,6 +57,9 @@ const begin: Readonly<Record<Kind, (proxy: Proxy, postgres: Postgres) => Promise
 
 const create = JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "1 + 1" }] })
 
+/** Milliseconds. */
+const longest = (calls: ReadonlyArray<Call>) => calls.reduce((most, { duration }) => Math.max(most, duration), 0)
+
 export const measureOutage = async (kind: Kind, options: Options): Promise<Report> => {
   const postgres = await startPostgres()
   const proxy = await new Proxy(postgres).listen()
@@ -108,15 +111,16 @@ export const measureOutage = async (kind: Kind, options: Options): Promise<Repor
     const earlier = calls.filter(({ duration, startedAt }) =>
       startedAt > from - options.before && startedAt + duration < from
     )
-    const firstGood = Math.min(
-      ...calls.filter(({ startedAt, status }) => startedAt >= until && status === 200)
-        .map(({ duration, startedAt }) => startedAt + duration)
+    const isGoodAgain = ({ startedAt, status }: Call) => startedAt >= until && status === 200
+    const firstGood = calls.filter(isGoodAgain).reduce(
+      (first, { duration, startedAt }) => Math.min(first, startedAt + duration),
+      Infinity
     )
     return {
       kind,
       health: { p99: percentile(healthTimes, 0.99), worst: healthTimes.at(-1) ?? Infinity },
-      slowestBefore: Math.max(0, ...earlier.map(({ duration }) => duration)),
-      away: { statuses, slowest: Math.max(...away.map(({ duration }) => duration)) },
+      slowestBefore: longest(earlier),
+      away: { statuses, slowest: longest(away) },
       before: rate(from - options.before, from),
       after: rate(until + 1000, stopped),
       firstAnswer: firstGood - until,

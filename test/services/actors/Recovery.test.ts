@@ -1,4 +1,4 @@
-/** What is offered again after a node went away, when, and beside what: under TestClock, with nodes that die between two steps. */
+/** The batches that recovery dispatches after crashes, under TestClock, with nodes that die between two steps. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -24,15 +24,15 @@ const headOf = (number: number, status: "pending" | "processing" = "processing")
 
 const headsOf = (count: number) => Array.from({ length: count }, (_, number) => headOf(number))
 
-/** Offers that end a node: at once, or so many milliseconds later. */
+/** Dispatches that crash a node, with the delay in milliseconds. */
 type Poison = ReadonlyMap<number, number>
 
-/** The numbers of the runs that one node offered, with the milliseconds since its start. */
+/** The numbers of the runs that one node dispatched, with the milliseconds since its start. */
 interface Life {
   readonly offered: Array<readonly [millis: number, number: number]>
   readonly failed: Array<number>
   isDead: boolean
-  /** Whether a run took it down. */
+  /** Whether a run crashed it. */
   isLost: boolean
 }
 
@@ -41,7 +41,7 @@ const world = Effect.gen(function*() {
   const random = Context.get(yield* Layer.build(SecureRandom.layerWebCrypto), SecureRandom.SecureRandom)
   const failed = new Set<number>()
 
-  /** A node that is given runs to recover, until it dies or `millis` have passed; then it is killed, or stopped in order. */
+  /** Runs a node that recovers runs, until it crashes or `millis` have passed; then it is killed or shut down cleanly. */
   const live = Effect.fnUntraced(function*(
     heads: ReadonlyArray<TaskHead>,
     millis: number,
@@ -96,7 +96,7 @@ const numbers = ({ offered }: Life) => offered.map(([, number]) => number)
 const isAlone = (life: Life, number: number) => numbers(life).at(-1) === number
 
 describe("recovery", () => {
-  it.effect("offers batches that double, the newest run last and alone", () =>
+  it.effect("dispatches batches of doubling size, the newest run last and alone", () =>
     Effect.gen(function*() {
       const { live } = yield* world
       const { offered } = yield* live(headsOf(1000), 30_000)
@@ -106,14 +106,14 @@ describe("recovery", () => {
       assert.isAtMost(offered.at(-1)![0], 5 * 750)
     }))
 
-  it.effect("of 50,000 runs takes less than a minute", () =>
+  it.effect("takes less than a minute for 50,000 runs", () =>
     Effect.gen(function*() {
       const { live } = yield* world
       const { offered } = yield* live(headsOf(50_000), 60_000)
       assert.lengthOf(offered, 50_000)
     }))
 
-  it.effect("offers pending runs first", () =>
+  it.effect("dispatches pending runs first", () =>
     Effect.gen(function*() {
       const { live } = yield* world
       const { offered } = yield* live([...headsOf(100), headOf(200, "pending"), headOf(201, "pending")], 5000)
@@ -121,7 +121,7 @@ describe("recovery", () => {
       assert.lengthOf(offered, 102)
     }))
 
-  it.effect("fails the newest run at the third start, when it took two nodes down while it was alone", () =>
+  it.effect("fails the newest run at the third start, after it crashed two nodes while alone", () =>
     Effect.gen(function*() {
       const { live } = yield* world
       const poison = new Map([[4, 0]])
@@ -135,7 +135,7 @@ describe("recovery", () => {
       assert.isFalse(lives[2]?.isLost)
     }))
 
-  it.effect("fails any other of a few at the fourth, and offers its neighbours at each", () =>
+  it.effect("fails any other of a few runs at the fourth start, and dispatches the rest at each start", () =>
     Effect.gen(function*() {
       const { live } = yield* world
       const poison = new Map([[0, 0]])
@@ -147,11 +147,11 @@ describe("recovery", () => {
       assert.deepStrictEqual(lives[3]?.failed, [0])
       assert.sameMembers(numbers(lives[3]!), [1, 2, 3, 4])
       assert.isTrue(isAlone(lives[2]!, 0))
-      // The suspect is tried after all else has passed, and the node has lived for a while.
+      // The suspect is tried after all other trials have passed and the quiet time is over.
       assert.isAtLeast(lives[2]!.offered.at(-1)![0], 4875)
     }))
 
-  it.effect("finds two among a thousand within a few starts", () =>
+  it.effect("finds two faulty runs among a thousand within a few starts", () =>
     Effect.gen(function*() {
       const { live } = yield* world
       const poison = new Map([[17, 0], [600, 0]])
@@ -164,7 +164,7 @@ describe("recovery", () => {
       assert.strictEqual(new Set(lives.flatMap(numbers)).size, 1000)
     }), 30_000)
 
-  it.effect("finds one that strikes seconds after its offer: trials take longer with each node lost", () =>
+  it.effect("finds a run that crashes the node seconds later, because trials take longer after each loss", () =>
     Effect.gen(function*() {
       const { live } = yield* world
       const poison = new Map([[2, 7000]])
@@ -176,7 +176,7 @@ describe("recovery", () => {
       assert.isAtMost(lives.length, 9)
     }))
 
-  it.effect("fails none when nodes are killed for other reasons, again and again at the same age", () =>
+  it.effect("fails no run when nodes are repeatedly killed at the same age for other reasons", () =>
     Effect.gen(function*() {
       const { live } = yield* world
       for (const age of [125, 250, 500, 1000, 3000, 5250, 6000, 8000]) {
@@ -184,12 +184,12 @@ describe("recovery", () => {
           const { failed } = yield* live(headsOf(20), age)
           assert.deepStrictEqual(failed, [], `killed at ${age} ms`)
         }
-        // The next cause comes to a service that has run well for a while.
+        // The next kill happens after the service has run without faults for a while.
         yield* live(headsOf(20), 600_000)
       }
     }))
 
-  it.effect("leaves no suspect when a node is stopped in order, however often", () =>
+  it.effect("leaves no suspect after any number of clean shutdowns", () =>
     Effect.gen(function*() {
       const { live, store } = yield* world
       for (let count = 0; count < 5; count++) {
@@ -199,7 +199,7 @@ describe("recovery", () => {
       }
     }))
 
-  it.effect("forgets its trials once the node has lived for two minutes", () =>
+  it.effect("deletes the trials of a node after two minutes without a crash", () =>
     Effect.gen(function*() {
       const { live, store } = yield* world
       const runs = headsOf(3).map(({ runId }) => runId)

@@ -22,7 +22,7 @@ import {
 } from "../../kit/TestTasks.ts"
 
 describe("acceptance", () => {
-  it.effect("hands a new task over at once, with what the core needs", () =>
+  it.effect("dispatches a new task immediately, with all fields of the run", () =>
     withCore({ onStart: accepts }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -42,7 +42,7 @@ describe("acceptance", () => {
         assert.strictEqual(yield* statusOf(uuid), "processing")
       })))
 
-  it.effect("fails a task that the core does not confirm within 30 s, and tells the core to stop", () =>
+  it.effect("fails a task that the core does not accept within 30 s, and sends a stop", () =>
     withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -72,8 +72,8 @@ describe("acceptance", () => {
       })))
 })
 
-describe("hand-over", () => {
-  it.effect("is tried again with back-off while the core is unavailable, with the same run", () =>
+describe("dispatch", () => {
+  it.effect("retries the same run with backoff while the core is unavailable", () =>
     withCore(
       { onStart: (_, attempt) => attempt < 4 ? unavailable() : Effect.void },
       ({ starts }) =>
@@ -87,7 +87,7 @@ describe("hand-over", () => {
         })
     ))
 
-  it.effect("honours Retry-After", () =>
+  it.effect("follows Retry-After", () =>
     withCore(
       { onStart: (_, attempt) => attempt === 1 ? unavailable(Duration.seconds(20)) : Effect.void },
       ({ starts }) =>
@@ -102,7 +102,7 @@ describe("hand-over", () => {
         })
     ))
 
-  it.effect("ends with the acceptance clock when the core stays down", () =>
+  it.effect("ends at the acceptance deadline when the core stays unavailable", () =>
     withCore({ onStart: () => unavailable() }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -115,7 +115,7 @@ describe("hand-over", () => {
         assert.strictEqual(yield* Queue.size(starts), 0)
       })))
 
-  it.effect("that has to wait for its turn starts the acceptance clock with its first attempt", () =>
+  it.effect("sets the acceptance deadline at the first attempt when it waited for a slot", () =>
     withCore({ onStart: () => Effect.sleep("5 seconds") }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -136,7 +136,7 @@ describe("hand-over", () => {
         assert.strictEqual(yield* Queue.size(starts), 300)
       })))
 
-  it.effect("holds nothing of a task that has ended, however long the core asked to wait", () =>
+  it.effect("releases an ended task, whatever the Retry-After", () =>
     withCore({ onStart: () => unavailable(Duration.hours(12)) }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -148,7 +148,7 @@ describe("hand-over", () => {
         assert.strictEqual(yield* Queue.size(starts), 300)
       })))
 
-  it.effect("a refusal fails the task at once, and the core is told to stop what it may have taken before", () =>
+  it.effect("fails the task immediately when the core refuses the run, and sends a stop for earlier attempts", () =>
     withCore({
       onStart: (_, attempt) => attempt === 1 ? unavailable() : Effect.fail(new CoreRefused({ status: 400 }))
     }, ({ starts, stops }) =>
@@ -161,7 +161,7 @@ describe("hand-over", () => {
         assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "refused" })
       })))
 
-  it.effect("starts its clock with the first attempt, however many are created at one moment", () =>
+  it.effect("sets the acceptance deadline of each task at its first attempt when many are created together", () =>
     withCore({ onStart: () => Effect.sleep("9 seconds") }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -180,7 +180,7 @@ describe("hand-over", () => {
 })
 
 describe("time limit", () => {
-  it.effect("counts from creation, keeps partial output, and asks the core to stop", () =>
+  it.effect("counts from creation, keeps partial output and sends a stop", () =>
     withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -201,7 +201,7 @@ describe("time limit", () => {
       })))
 
   it.effect(
-    "holds while interrupted, a weekend long",
+    "applies while the task is interrupted for a weekend",
     () =>
       withCore({ onStart: accepts }, ({ starts }) =>
         Effect.gen(function*() {
@@ -219,7 +219,7 @@ describe("time limit", () => {
 })
 
 describe("interrupt and resume", () => {
-  it.effect("a new run carries the core's state and the results; the old one is fenced off", () =>
+  it.effect("sends the core's state and the results with the new run, and rejects events of the old run", () =>
     withCore({ onStart: accepts }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -240,7 +240,7 @@ describe("interrupt and resume", () => {
         assert.strictEqual(yield* statusOf(uuid), "completed")
       })))
 
-  it.effect("results must answer each pending call exactly once", () =>
+  it.effect("rejects results that do not answer each pending call exactly once", () =>
     withCore({ onStart: accepts }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -266,7 +266,7 @@ describe("interrupt and resume", () => {
 })
 
 describe("stop", () => {
-  it.effect("is owed until the core takes it", () => {
+  it.effect("is retried until the core accepts it", () => {
     let down = true
     return withCore(
       { onStart: accepts, onStop: () => down ? unavailable() : Effect.void },

@@ -22,7 +22,7 @@ import {
 
 const connectionLost = Effect.die(new Error("connection lost"))
 
-/** A store that carries out the first commit of an event, and cannot say so. */
+/** A store that executes the first commit of an event and loses its reply. */
 const losingReply = (tag: TaskEventTag): Required<Pick<CoreScript, "withStore">> => {
   let isLost = false
   return {
@@ -37,8 +37,8 @@ const losingReply = (tag: TaskEventTag): Required<Pick<CoreScript, "withStore">>
   }
 }
 
-describe("a store that does not answer", () => {
-  it.effect("delays a resume, and strands nothing", () => {
+describe("during a fault of the store, the service", () => {
+  it.effect("delays a resume and strands no task", () => {
     let faults = 3
     return withCore({
       onStart: accepts,
@@ -57,7 +57,7 @@ describe("a store that does not answer", () => {
       }))
   })
 
-  it.effect("whose reply to a resume is lost has resumed it: the sweep finds the run that nobody handed over", () => {
+  it.effect("dispatches a resumed run from the sweep when the reply of the commit is lost", () => {
     const { withStore } = losingReply("ToolResultsSubmitted")
     return withCore({ onStart: accepts, withStore }, ({ starts }) =>
       Effect.gen(function*() {
@@ -71,7 +71,7 @@ describe("a store that does not answer", () => {
       }))
   })
 
-  it.effect("and whose head was heard of otherwise has resumed it all the same", () => {
+  it.effect("dispatches the resumed run when a report of the core reads the new head before the sweep", () => {
     const { withStore } = losingReply("ToolResultsSubmitted")
     return withCore({ onStart: accepts, withStore }, ({ starts }) =>
       Effect.gen(function*() {
@@ -84,7 +84,7 @@ describe("a store that does not answer", () => {
       }))
   })
 
-  it.effect("for one task only does not keep the sweep from the others", () => {
+  it.effect("sweeps the other tasks when one task cannot be ended", () => {
     let stuck = ""
     return withCore({
       onStart: accepts,
@@ -107,7 +107,7 @@ describe("a store that does not answer", () => {
       }))
   })
 
-  it.effect("while a hand-over waits for its turn does not lose the start of the acceptance clock", () => {
+  it.effect("starts the acceptance deadline of a dispatch that waited for its slot", () => {
     let faults = 3
     return withCore({
       onStart: () => Effect.sleep("35 seconds"),
@@ -125,7 +125,7 @@ describe("a store that does not answer", () => {
         yield* TestClock.adjust("29 seconds")
         const waiting = yield* tasks.get(caller.principal, uuid)
         assert.deepInclude(waiting, { status: "pending", acceptanceDeadline: null })
-        // The others are answered, and the one that waited begins, through three faults of the store.
+        // The core responds to the others, and the waiting dispatch begins through three faults of the store.
         yield* TestClock.adjust("10 seconds")
         const begun = yield* tasks.get(caller.principal, uuid)
         assert.isNotNull(begun.acceptanceDeadline)
@@ -136,13 +136,13 @@ describe("a store that does not answer", () => {
   })
 })
 
-describe("a request that is repeated", () => {
+describe("a repeated request", () => {
   const layerOthers = Layer.effect(
     TaskOwnership,
     Effect.map(TaskOwnership, (alone) => ({ ...alone, isMine: () => false, shards: () => [] }))
   ).pipe(Layer.provide(TaskOwnership.layerAlone))
 
-  it.effect("tells the owner of the task, which may not have heard of it", () =>
+  it.effect("notifies the owner of the task, which may have missed the first notification", () =>
     withCore({ onStart: accepts, layerOwnership: layerOthers }, () =>
       Effect.gen(function*() {
         const tasks = yield* Tasks

@@ -20,7 +20,7 @@ const run = Effect.map(now, (deadline) => ({
 }))
 
 describe("CoreClient", () => {
-  it.effect("does not let a stop overtake the start of its run, nor wait for another's", () =>
+  it.effect("delays a stop until the start of its run has ended, but not for other runs", () =>
     Effect.gen(function*() {
       const answered = yield* Deferred.make<void>()
       const calls: Array<string> = []

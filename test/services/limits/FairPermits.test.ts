@@ -3,7 +3,7 @@ import { Effect, Exit, Fiber, Scope } from "effect"
 import * as FairPermits from "../../../src/services/limits/FairPermits.ts"
 
 describe("FairPermits", () => {
-  /** Asks for permits one after the other and notes who has been granted some. */
+  /** Requests permits one after the other and records the holders in the order of the grants. */
   const world = (bounds: { readonly total: number; readonly perHolder: number }) => {
     const permits = FairPermits.make(bounds)
     const granted: Array<string> = []
@@ -18,14 +18,14 @@ describe("FairPermits", () => {
     return { ask, granted }
   }
 
-  it.effect("serve holders in turn, each up to its share, and nobody overtakes", () =>
+  it.effect("serves holders round-robin, each up to its share, without overtaking", () =>
     Effect.gen(function*() {
       const { ask, granted } = world({ total: 4, perHolder: 2 })
       const a1 = yield* ask("a1", 2)
       const a2 = yield* ask("a2", 2)
       const a3 = yield* ask("a3", 1)
       const b1 = yield* ask("b1", 1)
-      // Two do not fit any more: whoever comes later has to wait as well.
+      // Two do not fit any more, so later requests wait as well.
       const c1 = yield* ask("c1", 2)
       const d1 = yield* ask("d1", 1)
       yield* Effect.yieldNow
@@ -40,7 +40,7 @@ describe("FairPermits", () => {
       assert.deepStrictEqual(granted, ["a1", "b1", "c1", "d1", "a2", "a3"])
     }))
 
-  it.effect("are given back by who gives up, waiting or not", () =>
+  it.effect("returns the permits of interrupted holders and waiters", () =>
     Effect.gen(function*() {
       const { ask, granted } = world({ total: 1, perHolder: 1 })
       const a = yield* ask("a", 1)
@@ -54,7 +54,7 @@ describe("FairPermits", () => {
       yield* c.release
     }))
 
-  it.effect("cost the same however many wait", () =>
+  it.effect("has constant cost for any number of waiters", () =>
     Effect.gen(function*() {
       const permits = FairPermits.make({ total: 1, perHolder: 1 })
       let ended = 0

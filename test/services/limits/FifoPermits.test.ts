@@ -2,15 +2,15 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import * as FifoPermits from "../../../src/services/limits/FifoPermits.ts"
 
-describe("Turns", () => {
-  it.effect("are granted to a fixed number at a time, in the order of requests", () =>
+describe("FifoPermits", () => {
+  it.effect("grants a fixed number at a time, in the order of requests", () =>
     Effect.gen(function*() {
-      const inTurn = FifoPermits.make(2)
+      const withPermit = FifoPermits.make(2)
       const gates = yield* Effect.replicateEffect(Deferred.make<void>(), 5)
       const entered: Array<number> = []
       const fibers = yield* Effect.forEach(gates, (gate, index) =>
         Effect.forkChild(
-          inTurn(Effect.andThen(Effect.sync(() => entered.push(index)), Deferred.await(gate))),
+          withPermit(Effect.andThen(Effect.sync(() => entered.push(index)), Deferred.await(gate))),
           {
             startImmediately: true
           }
@@ -20,7 +20,7 @@ describe("Turns", () => {
       yield* Fiber.join(fibers[1]!)
       yield* Effect.yieldNow
       assert.deepStrictEqual(entered, [0, 1, 2])
-      // An interrupted waiter is skipped, and an interrupted holder passes its turn on.
+      // An interrupted waiter is skipped, and an interrupted holder passes its permit on.
       yield* Fiber.interrupt(fibers[3]!)
       yield* Fiber.interrupt(fibers[0]!)
       yield* Effect.yieldNow
@@ -28,32 +28,32 @@ describe("Turns", () => {
       yield* Fiber.interrupt(fibers[2]!)
       yield* Fiber.interrupt(fibers[4]!)
       const both = yield* Deferred.make<void>()
-      yield* Effect.all([inTurn(Deferred.succeed(both, undefined)), inTurn(Deferred.await(both))], {
+      yield* Effect.all([withPermit(Deferred.succeed(both, undefined)), withPermit(Deferred.await(both))], {
         concurrency: "unbounded"
       })
     }))
 
-  it.effect("can end immediately, twenty thousand in a row", () =>
+  it.effect("releases twenty thousand permits in a row immediately", () =>
     Effect.gen(function*() {
-      const inTurn = FifoPermits.make(1)
+      const withPermit = FifoPermits.make(1)
       const gate = yield* Deferred.make<void>()
       let ended = 0
-      const first = yield* Effect.forkChild(inTurn(Deferred.await(gate)), { startImmediately: true })
+      const first = yield* Effect.forkChild(withPermit(Deferred.await(gate)), { startImmediately: true })
       const others = yield* Effect.replicateEffect(
-        Effect.forkChild(inTurn(Effect.sync(() => ended++)), { startImmediately: true }),
+        Effect.forkChild(withPermit(Effect.sync(() => ended++)), { startImmediately: true }),
         20_000
       )
       yield* Deferred.succeed(gate, undefined)
       yield* Fiber.join(first)
       yield* Effect.forEach(others, Fiber.join, { discard: true })
       assert.strictEqual(ended, 20_000)
-      assert.isTrue(yield* inTurn(Effect.succeed(true)))
+      assert.isTrue(yield* withPermit(Effect.succeed(true)))
     }))
 
-  it.effect("are passed on after a failure", () =>
+  it.effect("passes the permit on after a failure", () =>
     Effect.gen(function*() {
-      const inTurn = FifoPermits.make(1)
-      assert.strictEqual(yield* Effect.flip(inTurn(Effect.fail("no"))), "no")
-      assert.strictEqual(yield* inTurn(Effect.succeed("yes")), "yes")
+      const withPermit = FifoPermits.make(1)
+      assert.strictEqual(yield* Effect.flip(withPermit(Effect.fail("no"))), "no")
+      assert.strictEqual(yield* withPermit(Effect.succeed("yes")), "yes")
     }))
 })

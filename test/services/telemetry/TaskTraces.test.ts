@@ -5,7 +5,7 @@ import * as TaskTraces from "../../../src/services/telemetry/TaskTraces.ts"
 
 const idOf = (n: number) => TaskId.make(`01a1ff46-fab4-72be-99b8-${n.toString(16).padStart(12, "0")}`)
 
-/** Work on the task by another fiber, later. */
+/** Later work on the task by another fiber. */
 const later = (id: TaskId) => Effect.currentSpan.pipe(TaskTraces.traced(TaskTraces.names.dispatch, id), Effect.orDie)
 
 const request = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.withSpan(effect, "request")

@@ -7,77 +7,77 @@ import * as TimerQueue from "../../../src/services/timing/TimerQueue.ts"
 
 const epoch = 1_795_000_000_000
 
-/** A machine whose clocks a test moves; `wall` is right at first. */
+/** A machine whose clocks the test sets. `wall` is correct at first. */
 const makeMachine = () => {
   const machine = { local: 1000, ahead: 0 }
   const clock = NodeClock.make({ monotonic: () => machine.local, wall: () => epoch + machine.local + machine.ahead })
-  /** The database's clock says so much more than the machine's wall clock did at first. */
+  /** Milliseconds that the database's clock is ahead of the machine's initial wall clock. */
   const follow = (more = 0, uncertainty = 0.5) =>
     clock.follow(sampleOf(machine.local - uncertainty, epoch + machine.local + more, machine.local + uncertainty))
   return { clock, follow, machine }
 }
 
 describe("the node's clock", () => {
-  it("goes by the wall clock until the first sample, and by the database's at once after it", () => {
+  it("follows the wall clock until the first sample, and the database's clock immediately after it", () => {
     const { clock, follow, machine } = makeMachine()
     machine.ahead = 3000
     assert.strictEqual(clock.clock.currentTimeMillisUnsafe(), epoch + 1000)
-    assert.strictEqual(NodeClock.problemOf(clock.standing()), "the database's clock was never read")
+    assert.strictEqual(NodeClock.problemOf(clock.status()), "the database's clock was never read")
     assert.strictEqual(follow(-3_600_000), 0)
     assert.strictEqual(clock.clock.currentTimeMillisUnsafe(), epoch + 1000 - 3_600_000)
-    assert.strictEqual(NodeClock.problemOf(clock.standing()), null)
+    assert.strictEqual(NodeClock.problemOf(clock.status()), null)
   })
 
-  it("does not care what is done to the wall clock, and reports it", () => {
+  it("ignores changes of the wall clock and reports them", () => {
     const { clock, follow, machine } = makeMachine()
     follow()
     machine.ahead = -3_600_000
     machine.local += 5000
     assert.strictEqual(clock.clock.currentTimeMillisUnsafe(), epoch + 6000)
-    const { sampleAge, uncertainty, wallOffset } = clock.standing()
+    const { sampleAge, uncertainty, wallOffset } = clock.status()
     assert.closeTo(wallOffset, -3_600_000, 0.001)
     assert.closeTo(sampleAge, 4999.5, 0.001)
     assert.closeTo(uncertainty, 3, 0.001)
   })
 
-  it("catches up with a machine that was suspended, and wakes who sleeps until a moment", () =>
+  it("steps after the machine was suspended, and calls its listeners", () =>
     Effect.runPromise(Effect.scoped(Effect.gen(function*() {
       const { clock, follow } = makeMachine()
       follow()
       let woken = 0
       yield* clock.onStep(() => woken++)
-      // The monotonic clock stood still for an hour.
+      // The monotonic clock stopped for an hour.
       assert.closeTo(follow(3_600_000), 3_600_000, 0.001)
       assert.strictEqual(clock.clock.currentTimeMillisUnsafe(), epoch + 1000 + 3_600_000)
       assert.strictEqual(woken, 1)
     }))))
 
-  it("slows down where it is ahead, and counts what is left in its uncertainty", () => {
+  it("slows down when it is ahead, and adds the remaining offset to its uncertainty", () => {
     const { clock, follow, machine } = makeMachine()
     follow()
     assert.strictEqual(follow(-1000), 0)
-    assert.closeTo(clock.standing().uncertainty, 1000.5, 0.01)
+    assert.closeTo(clock.status().uncertainty, 1000.5, 0.01)
     machine.local += 5000
     assert.closeTo(clock.clock.currentTimeMillisUnsafe(), epoch + 6000 - 500, 1)
     machine.local += 5000
     assert.closeTo(clock.clock.currentTimeMillisUnsafe(), epoch + 11_000 - 1000, 1)
   })
 
-  it("follows a database that was set back by an hour, since the nodes that start anew do", () => {
+  it("follows a database clock that was set back by an hour, as newly started nodes do", () => {
     const { clock, follow } = makeMachine()
     follow()
     assert.closeTo(follow(-3_600_000), -3_600_000, 0.001)
     assert.strictEqual(clock.clock.currentTimeMillisUnsafe(), epoch + 1000 - 3_600_000)
   })
 
-  it("says that it cannot be relied on when the last sample is old", () => {
+  it("reports a problem when the last sample is old", () => {
     const { clock, follow, machine } = makeMachine()
     follow()
     machine.local += 3_600_000
-    assert.match(NodeClock.problemOf(clock.standing()) ?? "", /^may be 1\.8 s off .* 3600 s ago$/)
+    assert.match(NodeClock.problemOf(clock.status()) ?? "", /^may be 1\.8 s off .* 3600 s ago$/)
   })
 
-  it("is the Clock of all that is built on its layer, in whole milliseconds and microseconds", () => {
+  it("is the Clock of layers built on it, in whole milliseconds and microseconds", () => {
     const machine: NodeClock.MachineClocks = { monotonic: () => 1.2345678, wall: () => epoch }
     return Effect.runPromise(
       Effect.gen(function*() {
@@ -88,7 +88,7 @@ describe("the node's clock", () => {
     )
   })
 
-  it("is as cheap as the monotonic clock, within a factor", () => {
+  it("costs at most a constant factor of the monotonic clock", () => {
     const { clock } = NodeClock.make(NodeClock.machineClocks)
     const time = (read: () => unknown) => {
       const begun = performance.now()
@@ -100,8 +100,8 @@ describe("the node's clock", () => {
   })
 })
 
-describe("alarms", () => {
-  it("ring when a step has brought their moment, though they slept for what was left before", () => {
+describe("timers", () => {
+  it("fire after a step of the clock to their moment, although they sleep for the earlier duration", () => {
     const { clock, follow, machine } = makeMachine()
     follow()
     return Effect.runPromise(
@@ -109,7 +109,7 @@ describe("alarms", () => {
         const rung = yield* Deferred.make<string>()
         const alarms = yield* TimerQueue.make((id: string) => Deferred.succeed(rung, id))
         alarms.set("a minute", plus(yield* now, "1 minute"))
-        // It goes to sleep.
+        // The timer goes to sleep.
         yield* Effect.sleep("10 millis")
         machine.local += 1
         follow(3_600_000)

@@ -30,8 +30,8 @@ const start = Effect.gen(function*() {
 })
 
 /**
- * The naive timer queue: a list that is searched. It rings what is due up to `present`, at its moment or when it was
- * set.
+ * A naive timer queue that searches a list. It rings timers that are due up to `present`, at their moment or when they
+ * were set.
  */
 const makeModel = () => {
   let timers: Array<{ readonly id: number; readonly at: Timestamp; readonly setAt: Timestamp }> = []

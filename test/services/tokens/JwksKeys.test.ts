@@ -9,7 +9,7 @@ import type { AddressInfo } from "node:net"
 import { TokenVerifier } from "../../../src/services/tokens/TokenVerifier.ts"
 import { eventually } from "../../kit/Service.ts"
 
-/** A JWKS URL that answers what it is told to, and a verifier of its tokens under TestClock. */
+/** A scripted JWKS URL, and a verifier of its tokens under TestClock. */
 const makeKit = Effect.fnUntraced(function*(atStart: unknown, status = 200) {
   const json = (body: unknown, code: number) => (response: ServerResponse) =>
     void response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(body))
@@ -36,7 +36,7 @@ const makeKit = Effect.fnUntraced(function*(atStart: unknown, status = 200) {
     )
   )
   const verifier = Context.get(context, TokenVerifier)
-  /** The user, or why there is none. */
+  /** The user, or the reason of the failure. */
   const verify = (token: string) =>
     Effect.result(verifier.verify(Redacted.make(token))).pipe(
       Effect.map(Result.match({ onSuccess: ({ principal }) => principal.sub, onFailure: ({ _tag }) => _tag }))
@@ -61,7 +61,7 @@ const makeKit = Effect.fnUntraced(function*(atStart: unknown, status = 200) {
   }
 })
 
-/** `exp` is far ahead unless given. */
+/** By default, `exp` is in the far future. */
 const makeKey = Effect.fnUntraced(function*(kid?: string, alg: "ES256" | "RS256" = "ES256", modulusLength = 2048) {
   const { privateKey, publicKey } = yield* Effect.promise(() => jose.generateKeyPair(alg, { modulusLength }))
   const named = kid === undefined ? {} : { kid }
@@ -73,8 +73,8 @@ const makeKey = Effect.fnUntraced(function*(kid?: string, alg: "ES256" | "RS256"
   return { jwk, sign }
 })
 
-describe("keys of a JWKS URL", () => {
-  it.effect("are found by kid and by trying each", () =>
+describe("a JWKS URL", () => {
+  it.effect("provides keys by kid, or all candidates without one", () =>
     Effect.gen(function*() {
       const [one, bare, other] = [yield* makeKey("1"), yield* makeKey(), yield* makeKey()]
       const { requests, verify } = yield* makeKit({ keys: [one.jwk, bare.jwk, other.jwk] })
@@ -84,13 +84,13 @@ describe("keys of a JWKS URL", () => {
       assert.strictEqual(requests(), 1)
     }))
 
-  it.effect("that are unknown cost one request per cooldown; in between a token with one is neither taken nor refused", () =>
+  it.effect("is requested once per cooldown for unknown keys; meanwhile their tokens get no verdict", () =>
     Effect.gen(function*() {
       const [one, two, garbage] = [yield* makeKey("1"), yield* makeKey("2"), yield* makeKey("garbage")]
       const { publish, requests, verify } = yield* makeKit({ keys: [one.jwk] })
       assert.strictEqual(yield* verify(yield* one.sign("ann")), "ann")
       assert.strictEqual(requests(), 1)
-      // The set that was fetched for this token does not have its key.
+      // The set that was fetched for this token lacks its key.
       assert.strictEqual(yield* verify(yield* garbage.sign("eve")), "InvalidToken")
       assert.strictEqual(requests(), 2)
       publish({ keys: [one.jwk, two.jwk] })
@@ -106,7 +106,7 @@ describe("keys of a JWKS URL", () => {
       assert.strictEqual(requests(), 3)
     }))
 
-  it.effect("that are withdrawn take every token of theirs with them within a minute, however well it is known", () =>
+  it.effect("invalidates all tokens of a withdrawn key within a minute, cached tokens included", () =>
     Effect.gen(function*() {
       const [one, two] = [yield* makeKey("1"), yield* makeKey("2")]
       const { publish, requests, untilAsked, untilVerified, verify } = yield* makeKit({ keys: [one.jwk, two.jwk] })
@@ -120,11 +120,11 @@ describe("keys of a JWKS URL", () => {
       yield* untilAsked(2)
       yield* untilVerified(withdrawn, "InvalidToken")
       assert.strictEqual(yield* verify(staying), "bob")
-      // The set that was fetched to look for the withdrawn key, and no more.
+      // Only the request that looked up the withdrawn key.
       assert.strictEqual(requests(), 3)
     }))
 
-  it.effect("are not asked for a token that is wrong whatever its key", () =>
+  it.effect("is not requested for a token that is invalid regardless of its key", () =>
     Effect.gen(function*() {
       const [one, gone] = [yield* makeKey("1"), yield* makeKey("gone")]
       yield* TestClock.setTime(1_800_000_000_000)
@@ -138,7 +138,7 @@ describe("keys of a JWKS URL", () => {
       assert.strictEqual(requests(), before)
     }))
 
-  it.effect("serve through an outage for a day, and then no longer", () =>
+  it.effect("keeps its keys valid for a day of an outage, and no longer", () =>
     Effect.gen(function*() {
       const [known, unknown] = [yield* makeKey("1"), yield* makeKey("2")]
       const { cut, publish, requests, untilAsked, untilVerified, verify } = yield* makeKit({ keys: [known.jwk] })
@@ -175,7 +175,7 @@ describe("keys of a JWKS URL", () => {
       yield* untilVerified(old, "ann")
     }))
 
-  it.effect("that were never had say nothing of any token", () =>
+  it.effect("gives no verdict before its first response", () =>
     Effect.gen(function*() {
       const { requests, verify } = yield* makeKit({}, 503)
       const key = yield* makeKey("1")
@@ -185,7 +185,7 @@ describe("keys of a JWKS URL", () => {
       assert.isAtMost(requests(), 2)
     }))
 
-  it.effect("too large to be verified with are passed over; the others serve", () =>
+  it.effect("may contain keys that are too large, which are skipped", () =>
     Effect.gen(function*() {
       const [one, large] = [yield* makeKey("1"), yield* makeKey("large", "RS256", 2048)]
       const oversized = { ...large.jwk, n: `${large.jwk.n}${"A".repeat(2000)}` }
@@ -196,7 +196,7 @@ describe("keys of a JWKS URL", () => {
       assert.strictEqual(yield* verify(yield* large.sign("bob")), "InvalidToken")
     }))
 
-  it.live("that never end are let go of at their bound", () =>
+  it.live("is disconnected when its response exceeds the bound", () =>
     Effect.gen(function*() {
       const key = yield* makeKey("1")
       const { answerWith, verify } = yield* makeKit({ keys: [] })

@@ -26,7 +26,7 @@ import {
 const revocation = Revocation.cases.Token.make({ tokenId: caller.principal.tokenId, expiresAt: null })
 
 describe("a revoked token", () => {
-  it.effect("fails a processing task at once, keeps its partial output and stops the run", () =>
+  it.effect("fails a processing task immediately, keeps its partial output and stops the run", () =>
     withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -41,7 +41,7 @@ describe("a revoked token", () => {
         assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "token_revoked" })
       })))
 
-  it.effect("fails a pending task as soon as it would start processing, and tells the core so", () =>
+  it.effect("fails a pending task when the core reports its start, and rejects the report", () =>
     withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -57,7 +57,7 @@ describe("a revoked token", () => {
         assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "token_revoked" })
       })))
 
-  it.effect("is not handed to a core that was away when it was revoked", () =>
+  it.effect("is not sent to a core that was unavailable when it was revoked", () =>
     Effect.gen(function*() {
       const isAway = yield* Ref.make(true)
       const script: CoreScript = {
@@ -76,7 +76,7 @@ describe("a revoked token", () => {
         }))
     }))
 
-  it.effect("leaves an interrupted task waiting for another token, which becomes the task's own", () =>
+  it.effect("leaves an interrupted task waiting for a valid token, which replaces the task's token", () =>
     withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -104,7 +104,7 @@ describe("a revoked token", () => {
         assert.deepStrictEqual(yield* Queue.take(stops), { runId: second.runId, reason: "token_revoked" })
       })))
 
-  it.effect("ends what another node, which died before it could, was to end", () =>
+  it.effect("ends the tasks that another node did not end before it died", () =>
     withCore({ onStart: accepts }, ({ layer, starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
@@ -116,7 +116,7 @@ describe("a revoked token", () => {
       }).pipe(Effect.provide(layer))))
 })
 
-/** What a node knows, over a store that another node writes to and that can be taken away. */
+/** A node's revocations, with a store that another node writes to and that can become unavailable. */
 const withNode = <A, E>(
   body: (store: {
     readonly repository: RevocationRepository["Service"]
@@ -141,7 +141,7 @@ const withNode = <A, E>(
 describe("a node", () => {
   const { principal } = caller
 
-  it.effect("refuses at once what it revoked itself, and within 5 s what another node did", () =>
+  it.effect("rejects a token immediately after its own revocation, and within 5 s after one of another node", () =>
     withNode(({ repository }) =>
       Effect.gen(function*() {
         const revocations = yield* TokenRevocations
@@ -158,7 +158,7 @@ describe("a node", () => {
       })
     ))
 
-  it.effect("wakes those who wait once for each piece of news, and for no other", () =>
+  it.effect("wakes waiters once for each new revocation, and for nothing else", () =>
     withNode(({ repository }) =>
       Effect.gen(function*() {
         const revocations = yield* TokenRevocations
@@ -178,7 +178,7 @@ describe("a node", () => {
       })
     ))
 
-  it.effect("knows at its start what was revoked before", () =>
+  it.effect("loads earlier revocations at its start", () =>
     Effect.gen(function*() {
       const repository = yield* RevocationRepository
       yield* repository.add(
@@ -195,7 +195,7 @@ describe("a node", () => {
       assert.strictEqual(refused._tag, "TokenIsRevoked")
     }).pipe(Effect.provide(Layer.fresh(RevocationRepositoryMemory.layer))))
 
-  it.effect("that has not reached the store for 30 s takes no token, until it reaches it again", () =>
+  it.effect("accepts no token after 30 s without the store, until the store responds again", () =>
     withNode(({ fail, repository }) =>
       Effect.gen(function*() {
         const revocations = yield* TokenRevocations

@@ -19,7 +19,7 @@ const make = (key: Parameters<typeof TokenVerifier.layer>[0]["key"], algorithms:
     ),
     (context) => {
       const { verify } = Context.get(context, TokenVerifier)
-      /** What tells the token from another, or why it is not taken. */
+      /** The token's id, or the reason of its rejection. */
       return (token: string) =>
         Effect.map(
           Effect.result(verify(Redacted.make(token))),
@@ -34,7 +34,7 @@ const make = (key: Parameters<typeof TokenVerifier.layer>[0]["key"], algorithms:
 const makeSecret = make(createSecretKey(secret, "utf8"), ["HS256"])
 
 describe("a token", () => {
-  it.effect("ends at its moment, also when it was known; begins up to a minute early for clocks that are ahead", () =>
+  it.effect("expires on time, also when it is cached, and is valid up to a minute early for clocks that are ahead", () =>
     Effect.gen(function*() {
       const verify = yield* makeSecret
       const now = 1_800_000_000
@@ -56,11 +56,11 @@ describe("a token", () => {
       assert.strictEqual(yield* verify(ending), "not taken: exp")
     }))
 
-  it.effect("is one and the same to a revocation however its signature is spelt", () =>
+  it.effect("has the same id for a revocation with every encoding of its signature", () =>
     Effect.gen(function*() {
       const verify = yield* makeSecret
       const token = sign({ exp: 4_000_000_000 })
-      // Two bits of the last character carry nothing.
+      // The last two bits of the last character are unused.
       const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
       const last = alphabet.indexOf(token.at(-1) ?? "")
       const twins = [1, 2, 3].map((bits) => token.slice(0, -1) + alphabet[last ^ bits])
@@ -72,7 +72,7 @@ describe("a token", () => {
       }
     }))
 
-  it.effect("of no algorithm of ours is refused without a question to the keys' URL", () =>
+  it.effect("with an algorithm that is not accepted is rejected without a request to the JWKS URL", () =>
     Effect.gen(function*() {
       const verify = yield* make(new URL("http://127.0.0.1:9/keys"), ["RS256"])
       for (const alg of ["none", "HS256", "ES256", "dir", "", null]) {
@@ -87,7 +87,7 @@ describe("a token", () => {
 })
 
 describe("a public key", () => {
-  it("of too few bits, or of a kind without an algorithm, is named at start-up", () => {
+  it("with too few bits, or of an unsupported type, fails the start with an error that names it", () => {
     const pemOf = ({ publicKey }: { readonly publicKey: KeyObject }) =>
       publicKey.export({ type: "spki", format: "pem" }) as string
     const load = (JWT_PUBLIC_KEY: string) => () => TokenKeys.rulesOf({ JWT_PUBLIC_KEY }, undefined)

@@ -1,4 +1,4 @@
-/** The group `Core` of the internal interface: the events of CONTRACT 4, for cores that speak RPC. */
+/** The group `Core` of the internal interface: the same events as `POST /internal/core/events`. */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import type { CoreEvent } from "../../../domain/CoreProtocol.ts"

@@ -1,15 +1,17 @@
-/** The group `Operations` of the internal interface, for those who run the service (CONTRACT 6). */
+/** The group `Operations` of the internal interface, for operators. */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { DeliveryNeedsSecret, DeliveryNotFound, DeliveryState } from "../../../domain/Webhook.ts"
-import { ClusterView, DeliveryView, StandingView } from "../TaskSchemas.ts"
+import { ClusterView, DeliveryView, StatsView } from "../TaskSchemas.ts"
 import { InvalidRequest } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
 
 export class OperationsRpc extends RpcGroup.make(
-  /** How many tasks are in each status, and when the next clock of a live one runs out. It counts every task. */
-  Rpc.make("Operations.standing", { success: StandingView }),
-  /** Webhooks of all users, newest first; 100 unless `limit` says otherwise, up to 500. */
+  /** The number of tasks in each status and the next deadline. Counts every task: call it once a minute, not once a second. */
+  Rpc.make("Operations.stats", { success: StatsView }),
+  /** Former name of `Operations.stats`, for one version. */
+  Rpc.make("Operations.standing", { success: StatsView }),
+  /** Webhooks of all users, newest first; 100 by default, at most 500. */
   Rpc.make("Operations.deliveries", {
     payload: {
       origin: Schema.optionalKey(Schema.String),
@@ -24,16 +26,18 @@ export class OperationsRpc extends RpcGroup.make(
     success: DeliveryView,
     error: Schema.Union([DeliveryNotFound, DeliveryNeedsSecret])
   }),
-  /** Owes one more attempt of every failed webhook, of one origin or any; answers how many. */
+  /** Enqueues one more attempt of every failed webhook, of one origin or all, and returns their number. */
   Rpc.make("Operations.redeliverFailed", {
     payload: { origin: Schema.optionalKey(Schema.String) },
     success: Schema.Int,
     error: InvalidRequest
   }),
-  /** The nodes, what each has, and how late it is. */
+  /** The nodes with their shards, tasks and lateness. */
   Rpc.make("Operations.cluster", { success: ClusterView }),
-  /** Hands the shards of the node that is asked to the others; it is not ready any more, and answers all the same. */
+  /** Moves the shards of the called node to the others. The node is no longer ready but still serves requests. */
   Rpc.make("Operations.drain", { success: ClusterView }),
-  /** Takes the node that is asked in again, drained or not: the shards are dealt anew. */
+  /** Lets the called node own shards again, and assigns all shards anew. */
+  Rpc.make("Operations.undrain", { success: ClusterView }),
+  /** Former name of `Operations.undrain`, for one version. */
   Rpc.make("Operations.rebalance", { success: ClusterView })
 ).middleware(RpcAuthorization) {}

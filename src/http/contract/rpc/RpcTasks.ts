@@ -1,33 +1,46 @@
 /**
- * The group `Tasks` of the internal interface (CONTRACT 6): what REST offers a user, on behalf of any `sub`. Bodies are
- * REST's own, decoded by the same rules, so that a broken field is an `InvalidRequest` that names it.
+ * The group `Tasks` of the internal interface: REST's operations on behalf of any `sub`. Bodies are those of REST and are
+ * decoded by the same rules, so an invalid field is an `InvalidRequest` that names it.
  */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
+import { JsonValue } from "../../../domain/OpaqueJson.ts"
 import * as TaskErrors from "../../../domain/TaskErrors.ts"
 import type { CreateTaskBody } from "../../../domain/TaskRequest.ts"
 import * as Tasks from "../TaskSchemas.ts"
 import { InvalidRequest, Unavailable } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
 
-/** A body as it stands on the wire, whatever it is: the handler decodes it. */
-export const bodyOf = <S extends Schema.Top>() =>
-  Schema.declare((_value): _value is S["Encoded"] => true, { toCodecJson: () => undefined })
+/** JSON for the handler, which decodes it by REST's rules; clients construct it as REST's body. */
+export interface BodyOf<S extends Schema.Top> extends
+  Schema.Bottom<
+    Schema.Json,
+    Schema.Json,
+    never,
+    never,
+    (typeof JsonValue)["ast"],
+    BodyOf<S>,
+    S["Encoded"]
+  >
+{}
 
-const onBehalf = { sub: Schema.String.annotate({ description: "The user, as in the `sub` claim." }) }
+/** A body of REST within a payload. */
+export const bodyOf = <S extends Schema.Top>() => Schema.make<BodyOf<S>>(JsonValue.ast)
+
+const onBehalf = { sub: Schema.String.annotate({ description: "The user, as in the `sub` claim of a token." }) }
 
 const ofOneTask = { ...onBehalf, uuid: Schema.String }
 
 const retryable = {
   idempotency_key: Schema.optionalKey(Schema.String).annotate({
-    description: "As REST's `Idempotency-Key`, and the same key there means the same request."
+    description: "The same as REST's `Idempotency-Key`; a key used there names the same request here."
   })
 }
 
 const withUserToken = {
   user_token: Schema.optionalKey(Schema.String).annotate({
-    description: "A valid token of `sub`, which the core calls the assistant backend with. Without it there is "
-      + "none to call it with."
+    description: "A valid token of `sub`, with which the core calls the assistant backend. Without it the core has "
+      + "no token."
   })
 }
 
@@ -73,7 +86,7 @@ export class TasksRpc extends RpcGroup.make(
     ])
   }),
   Rpc.make("Tasks.cancelInterrupted", { payload: onBehalf, success: Tasks.CanceledTasksView, error: InvalidRequest }),
-  /** Every transition and progress note after `after` (a revision), and those to come; ends after the terminal one. */
+  /** Every transition and progress note after the revision `after`, then new ones; ends after the terminal event. */
   Rpc.make("Tasks.watch", {
     payload: { ...ofOneTask, after: Schema.optionalKey(Schema.Int) },
     success: Tasks.WatchedEventView,

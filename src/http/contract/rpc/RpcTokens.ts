@@ -1,4 +1,4 @@
-/** The group `Tokens` of the internal interface, for those who issue tokens (CONTRACT 6). */
+/** The group `Tokens` of the internal interface, for token issuers. */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import type { RevokeBody, TokenBody } from "../TokenSchemas.ts"
@@ -7,7 +7,7 @@ import { RpcAuthorization } from "./RpcMiddleware.ts"
 import { bodyOf } from "./RpcTasks.ts"
 
 export class TokensRpc extends RpcGroup.make(
-  /** At once on the node that answers, on every other within 5 seconds. */
+  /** Takes effect immediately on the node that answers and within 5 seconds on the others. */
   Rpc.make("Tokens.revoke", { payload: { revocation: bodyOf<typeof RevokeBody>() }, error: InvalidRequest }),
   Rpc.make("Tokens.isRevoked", {
     payload: { token: bodyOf<typeof TokenBody>() },

@@ -1,4 +1,4 @@
-/** Every JSON body that REST and RPC take, by name, so that another thread can be asked to decode one. */
+/** Every JSON body of REST and RPC, by name, so that another thread can decode it. */
 import { identity } from "effect"
 import { CoreEvent, type CoreReport, toReport } from "../../../domain/CoreProtocol.ts"
 import * as Limits from "../../../domain/Limits.ts"
@@ -8,7 +8,7 @@ import { CancelBody, RedeliverBody, ToolResultsBody } from "../../contract/TaskS
 import { RevokeBody, TokenBody } from "../../contract/TokenSchemas.ts"
 import { type BodyKind, kind } from "./JsonBody.ts"
 
-/** What each body is decoded into. */
+/** The decoded type of each body. */
 interface Decoded {
   readonly createTask: CreateTask
   readonly toolResults: ToolResults

@@ -1,17 +1,17 @@
-/** Turns what is wrong with a body into messages by field (CONTRACT 2), in a client's words and of a bounded size. */
+/** Converts schema issues of a body into messages by field, without internal names and of a bounded size. */
 import { Predicate, type SchemaAST, SchemaIssue } from "effect"
 import { ValidationFailed } from "../../contract/Errors.ts"
 
 export type Path = ReadonlyArray<PropertyKey>
 
-/** Messages about one body: a hostile one could break a rule a million times. */
+/** Maximum number of messages about one body, which could break a rule a million times. */
 const maxMessages = 100
-/** Characters of a message or of a field's path: either may repeat a text of the body. */
+/** Maximum characters of a message or of a field's path, which may repeat a text of the body. */
 const maxLength = 512
 
 const whole = "body"
 
-/** What has been found so far. */
+/** The messages so far, by field. */
 export class FieldErrors {
   readonly #byField = new Map<string, Array<string>>()
   #count = 0
@@ -20,7 +20,7 @@ export class FieldErrors {
     return this.#count === 0
   }
 
-  /** Whether more would be dropped. */
+  /** Whether further messages are dropped. */
   get isFull() {
     return this.#count >= maxMessages
   }
@@ -50,7 +50,7 @@ export const validationFailed = (errors: Readonly<Record<string, ReadonlyArray<s
 
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** In a client's words: the names of our schemas say nothing to it. */
+/** Describes the expected type for a client, which does not know the names of internal schemas. */
 const expectedBy = (ast: SchemaAST.AST): string | undefined => {
   const expected = ast.annotations?.["expected"]
   if (typeof expected === "string") return expected
@@ -63,19 +63,19 @@ const messageOf = (issue: SchemaIssue.Leaf): string => {
   return expected === undefined ? SchemaIssue.defaultLeafHook(issue) : `Expected ${expected}`
 }
 
-/** Absent and `null` mean the same to a client, so neither is worth a word. */
+/** Absent and `null` mean the same to a client, so the message names neither. */
 const messageOfUnion = (issue: SchemaIssue.Issue): string =>
   (formatIssue(issue).issues[0]?.message ?? "Not expected").replaceAll(/ \| (?:null|undefined)\b/g, "")
 
 const valueAt = (body: unknown, path: Path): unknown =>
   path.reduce<unknown>((value, key) => Predicate.hasProperty(value, key) ? value[key] : undefined, body)
 
-/** Flattens an issue into messages by field. A union told apart by a field blames that field, not the whole item. */
+/** Flattens an issue into messages by field. In a discriminated union the message is about the discriminator, not the item. */
 export const collect = (issue: SchemaIssue.Issue, path: Path, errors: FieldErrors, body: object): void => {
   if (errors.isFull) return
   switch (issue._tag) {
     case "Pointer":
-      // An item that is missing is the fault of the list.
+      // A missing item is reported as an error of the list.
       if (issue.issue._tag === "MissingKey" && typeof issue.path.at(-1) === "number") {
         return errors.add([...path, ...issue.path.slice(0, -1)], "Expected at least one item")
       }
@@ -91,12 +91,12 @@ export const collect = (issue: SchemaIssue.Issue, path: Path, errors: FieldError
       return
     case "AnyOf": {
       const { discriminator, expected } = issue.ast.annotations ?? {}
-      const isTold = typeof discriminator === "string"
+      const isDiscriminated = typeof discriminator === "string"
       const [only, ...others] = issue.issues
-      const isOneOfMany = !isTold && typeof expected === "string"
+      const isOneOfMany = !isDiscriminated && typeof expected === "string"
       if (only !== undefined && others.length === 0 && !isOneOfMany) return collect(only, path, errors, body)
-      if (isTold && !Predicate.isObject(valueAt(body, path))) return errors.add(path, "Expected an object")
-      const at = isTold ? [...path, discriminator] : path
+      if (isDiscriminated && !Predicate.isObject(valueAt(body, path))) return errors.add(path, "Expected an object")
+      const at = isDiscriminated ? [...path, discriminator] : path
       return errors.add(at, typeof expected === "string" ? `Expected ${expected}` : messageOfUnion(issue))
     }
     default:

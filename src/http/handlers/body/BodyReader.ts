@@ -1,6 +1,6 @@
 /**
- * Reads the JSON bodies of requests within bounds of size, time, memory and work. Up to `smallBytes` a body is read at
- * once. The rest of a larger one is read when there is room for it, and decoded where it does not hold up the event loop.
+ * Reads the JSON bodies of requests within bounds of size, time, memory and work. The first `smallBytes` of a body are read
+ * immediately. The rest of a larger body is read when memory permits, and decoded on another thread.
  */
 import { Channel, Context, Duration, Effect, Layer, Pull, type Scope, Stream } from "effect"
 import { Digest } from "effect/crypto"
@@ -34,35 +34,35 @@ type BodyError =
   | ValidationFailed
 
 const smallBytes = 64 * 1024
-/** Decoding more values than this takes some milliseconds. */
+/** Decoding more values than this takes several milliseconds. */
 const smallValues = 2_000
 
-/** Bytes of large bodies that are being read; one user has room for one of the largest. */
-const room = { total: 2 * Limits.jsonBodyBytes, perHolder: Limits.jsonBodyBytes }
-/** From its decoding to its answer a large body takes several times its size: one at a time. */
-const work = { total: 1, perHolder: 1 }
+/** Memory for large bodies in bytes; one user may use it for one body of the maximum size. */
+const memoryPermits = { total: 2 * Limits.jsonBodyBytes, perHolder: Limits.jsonBodyBytes }
+/** From decoding to the response a large body takes several times its size, so the node handles one at a time. */
+const decodePermits = { total: 1, perHolder: 1 }
 
-/** How often the text of an accepted body is copied, about. */
+/** Approximate number of copies made of an accepted body's text. */
 const copies = 4
 
-/** For room, and again for work. */
-const patience = Duration.seconds(60)
+/** Maximum wait for memory, and again for decoding. */
+const permitTimeout = Duration.seconds(60)
 
-/** What the counter may be ahead by: arrays and objects that have begun and may turn out empty. */
-const uncertainty = Limits.jsonDepth
+/** Maximum overcount of `ValueCounter`: open arrays and objects that may turn out empty. */
+const maxOvercount = Limits.jsonDepth
 
 const tooLarge = new PayloadTooLarge({ message: `The request body is larger than ${Limits.jsonBodyBytes} bytes.` })
 const tooSlow = new RequestTimeout({ message: "The request body did not arrive in time." })
 const tooBusy = new ServiceUnavailable({ message: "Too many large requests are under way. Try again soon." })
 const notPlain = new UnsupportedMediaType({ message: "The request body must come without a Content-Encoding." })
 
-/** Nothing is decompressed: a small body could become a huge one. */
+/** Refuses compressed bodies: a small one could become a huge one. */
 export const requirePlain = ({ headers }: HttpServerRequest.HttpServerRequest) => {
   const encoding = headers["content-encoding"]?.toLowerCase()
   return encoding === undefined || encoding === "" || encoding === "identity" ? Effect.void : Effect.fail(notPlain)
 }
 
-/** Decodes a body on another thread, which takes the bytes' buffer over. By default the body is decoded here. */
+/** Decodes a body on another thread, to which the buffer of the bytes is transferred. Without it bodies are decoded here. */
 export const LargeBodies = Context.Reference<
   {
     readonly decode: <Name extends BodyName>(
@@ -73,14 +73,14 @@ export const LargeBodies = Context.Reference<
   } | undefined
 >("async-task-service/http/handlers/LargeBodies", { defaultValue: () => undefined })
 
-/** A `Request` of the Web's without a body has no stream either. */
+/** The stream of a web `Request` without a body would fail. */
 const contentOf = ({ source, stream }: HttpServerRequest.HttpServerRequest) =>
   "body" in source && source.body === null ? Stream.empty : stream
 
 interface Incoming {
-  /** Reads on until the body has ended or more than so many bytes have come. */
+  /** Reads until the body has ended or more than `bytes` bytes have arrived. */
   readonly readBeyond: (bytes: number) => Effect.Effect<void, PayloadTooLarge | ValidationFailed>
-  /** Puts what comes into one buffer of this size. */
+  /** Resizes the buffer once, for a body of an announced size. */
   readonly allocate: (bytes: number) => void
   readonly isWhole: () => boolean
   readonly valueCount: () => number
@@ -111,7 +111,7 @@ const open = Effect.fnUntraced(function*(
     received = end
     passed(chunk.length)
     values.add(chunk)
-    return values.count > Limits.jsonValues + uncertainty ? tooManyValues : undefined
+    return values.count > Limits.jsonValues + maxOvercount ? tooManyValues : undefined
   }
 
   const advance: Effect.Effect<void, PayloadTooLarge | ValidationFailed> = Pull.matchEffect(pull, {
@@ -143,8 +143,8 @@ const open = Effect.fnUntraced(function*(
 
 export class BodyReader extends Context.Service<BodyReader, {
   /**
-   * The body of a request, and its claim if it has an `Idempotency-Key`. The token is checked again once the body has
-   * arrived. What a large body holds of this node is given back when the request's scope closes.
+   * The body of a request, and its claim if it has an `Idempotency-Key`. The token is checked again after the body has
+   * arrived. Permits of a large body are released when the request's scope closes.
    */
   readonly read: <Name extends BodyName>(
     name: Name,
@@ -162,8 +162,8 @@ export class BodyReader extends Context.Service<BodyReader, {
       const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
       const largeBodies = yield* LargeBodies
       const passed = yield* PassedBytes
-      const rooms = FairPermits.make(room)
-      const works = FairPermits.make(work)
+      const memory = FairPermits.make(memoryPermits)
+      const decoding = FairPermits.make(decodePermits)
 
       const inTime = <A, E, R>(reading: Effect.Effect<A, E, R>, bytes: number) =>
         Effect.timeoutOrElse(reading, {
@@ -173,7 +173,7 @@ export class BodyReader extends Context.Service<BodyReader, {
 
       const take = (permits: FairPermits.FairPermits, holder: string, count: number) =>
         Effect.timeoutOrElse(permits.take(holder, count), {
-          duration: patience,
+          duration: permitTimeout,
           orElse: () => Effect.fail(tooBusy)
         })
 
@@ -184,7 +184,7 @@ export class BodyReader extends Context.Service<BodyReader, {
         const incoming = yield* open(request, passed)
         yield* inTime(incoming.readBeyond(smallBytes), Math.min(announced, smallBytes))
         if (incoming.isWhole()) return incoming
-        yield* take(rooms, holder, announced)
+        yield* take(memory, holder, announced)
         incoming.allocate(announced)
         yield* inTime(incoming.readBeyond(Limits.jsonBodyBytes), announced)
         return incoming
@@ -202,8 +202,8 @@ export class BodyReader extends Context.Service<BodyReader, {
         if (isSmall || largeBodies === undefined) {
           return yield* Effect.provideService(decodeBytes(bodies[name], bytes, operation), Digest.Digest, digest)
         }
-        yield* take(works, holder, 1)
-        // By the end its text has been copied on its way to the database and the core.
+        yield* take(decoding, holder, 1)
+        // At the end of the request the text has been copied for the database and the core.
         yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * size)))
         return yield* largeBodies.decode(name, bytes, operation)
       })

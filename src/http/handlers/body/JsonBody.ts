@@ -1,4 +1,4 @@
-/** Decodes a request's JSON body within CONTRACT 2's bounds, and reports every broken field. Runs on any thread. */
+/** Decodes a request's JSON body within the bounds of `domain/Limits`, and reports every invalid field. Runs on any thread. */
 import { Effect, Predicate, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import * as Limits from "../../../domain/Limits.ts"
@@ -10,12 +10,12 @@ const whole = "body"
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
-/** A byte order mark is dropped; a byte that is not UTF-8 is an error and never replaced. */
+/** A byte order mark is dropped. Invalid UTF-8 is an error and is never replaced. */
 const decodeText = (bytes: Uint8Array<ArrayBuffer>) =>
   Effect.try({
     try: () => {
       const text = utf8.decode(bytes)
-      // Frees the memory now: what follows takes several times as much.
+      // Frees the memory now, because parsing takes several times as much.
       bytes.buffer.transfer(0)
       return text
     },
@@ -29,7 +29,7 @@ export const tooManyValues = invalid(whole, `Must not have more than ${Limits.js
 
 const isText = (text: string) => !text.includes("\0") && text.isWellFormed()
 
-/** Finds texts that a database or another system would choke on, and too many values or levels of them. */
+/** Finds texts that Postgres or another system cannot store, and too many values or levels. */
 const checkValues = (body: object, errors: FieldErrors): void => {
   let count = 0
   const path: Array<PropertyKey> = []
@@ -43,17 +43,16 @@ const checkValues = (body: object, errors: FieldErrors): void => {
     if (path.length >= Limits.jsonDepth) {
       return errors.add([], `Must not be nested deeper than ${Limits.jsonDepth} levels`)
     }
-    const isArray = Array.isArray(value)
-    const keys = isArray ? undefined : Object.keys(value)
-    const length = keys?.length ?? (value as ReadonlyArray<unknown>).length
-    count += length
-    for (let index = 0; index < length && count <= Limits.jsonValues && !errors.isFull; index++) {
+    const keys = Array.isArray(value) ? undefined : Object.keys(value)
+    const values: ReadonlyArray<unknown> = Array.isArray(value) ? value : Object.values(value)
+    count += values.length
+    for (let index = 0; index < values.length && count <= Limits.jsonValues && !errors.isFull; index++) {
       const key = keys?.[index] ?? index
       if (typeof key === "string" && !isText(key)) {
         errors.add(path, "Field names must be well-formed and without NUL")
       }
       path.push(key)
-      check((value as Readonly<Record<PropertyKey, unknown>>)[key])
+      check(values[index])
       path.pop()
     }
   }
@@ -61,25 +60,29 @@ const checkValues = (body: object, errors: FieldErrors): void => {
   if (count > Limits.jsonValues) errors.add([], tooManyValues.errors[whole]?.[0] ?? "")
 }
 
-const checkLengths = (body: object, maxItems: Readonly<Record<string, number>>, errors: FieldErrors) => {
+const checkLengths = (
+  body: { readonly [field: PropertyKey]: unknown },
+  maxItems: Readonly<Record<string, number>>,
+  errors: FieldErrors
+) => {
   for (const [field, maximum] of Object.entries(maxItems)) {
-    const value = (body as Readonly<Record<string, unknown>>)[field]
+    const value = body[field]
     if (Array.isArray(value) && value.length > maximum) errors.add([field], `Expected at most ${maximum} items`)
   }
 }
 
-/** A kind of body: how its value is decoded, and into what. */
+/** Decodes the value of one kind of body. */
 export interface BodyKind<A> {
   readonly decode: (value: unknown) => Effect.Effect<A, ValidationFailed>
-  /** What an empty body stands for; without it an empty body is an error. */
+  /** The value of an empty body; undefined makes an empty body an error. */
   readonly whenEmpty: object | undefined
 }
 
 interface Options<A, B> {
   readonly whenEmpty?: object
-  /** The most items that a field's array may have, checked before any of them is. */
+  /** Maximum items of a field's array, checked before the items are. */
   readonly maxItems?: Readonly<Record<string, number>>
-  /** What the use case takes. It crosses threads, so that large parts of it should be one text each. */
+  /** Converts to the argument of the use case. It crosses threads, so each large part should be one text. */
   readonly to: (decoded: A) => B
 }
 
@@ -110,11 +113,11 @@ export const kind = <A, B>(
 
 export interface Decoded<A> {
   readonly value: A
-  /** See `Fingerprint`; undefined unless the operation was given. */
+  /** See `Fingerprint`; undefined without an operation. */
   readonly fingerprint: string | undefined
 }
 
-/** Decodes the bytes of a body and frees them. `operation`, as in `POST /api/tasks`, asks for the request's fingerprint. */
+/** Decodes the bytes of a body and frees them. With an `operation`, as in `POST /api/tasks`, also returns the fingerprint. */
 export const decodeBytes = Effect.fnUntraced(function*<A>(
   { decode, whenEmpty }: BodyKind<A>,
   bytes: Uint8Array<ArrayBuffer>,

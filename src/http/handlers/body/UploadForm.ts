@@ -1,6 +1,6 @@
 /**
- * The one file of a `multipart/form-data` request. Its content ends only when the whole form has ended as it should, so
- * that whoever takes the file has not taken it before the form proved whole and without a second file.
+ * The one file of a `multipart/form-data` request. Its content ends only after the whole form was valid and had no second
+ * file, so the backend does not store a file of an invalid form.
  */
 import { Array as Arr, Cause, Effect, Pull } from "effect"
 import { MultipartParser } from "effect/http"
@@ -13,7 +13,7 @@ type Chunks = Arr.NonEmptyReadonlyArray<Uint8Array>
 const maxParts = 16
 const maxFieldBytes = 64 * 1024
 
-/** Of a whole request: the file, and what may stand around it. */
+/** Maximum bytes of a whole request: the file, the other fields and the headers of parts. */
 export const maxFormBytes = Limits.fileBytes + maxParts * 2 * maxFieldBytes
 
 const missing = refuseFile("This field is required")
@@ -30,7 +30,7 @@ const refusalOf = (error: MultipartParser.MultipartError): FileRefused => {
 
 const isForm = (contentType: string) => /^multipart\/form-data *(;|$)/i.test(contentType)
 
-/** Reads up to the file's own bytes. */
+/** Reads up to the first bytes of the file. */
 export const open = Effect.fnUntraced(function*<E>(
   contentType: string,
   source: Pull.Pull<Chunks, E>
@@ -61,14 +61,14 @@ export const open = Effect.fnUntraced(function*<E>(
         if (chunk !== null) content.push(chunk)
       }
     },
-    // A file that breaks off is first told to have ended, and only then that it broke.
+    // The parser ends a truncated file before it reports the error, so the end of a file does not mean that it is complete.
     onError: (error) => refuse(refusalOf(error)),
     onDone: () => {
       isWhole = true
     }
   })
 
-  /** Parses what comes next; after the form's end nothing is of interest. */
+  /** Parses the next chunks; bytes after the end of the form are ignored. */
   const advance: Effect.Effect<void, E | FileRefused> = Pull.matchEffect(source, {
     onSuccess: (chunks) => {
       for (const chunk of chunks) if (!isWhole) parser.write(chunk)

@@ -1,4 +1,4 @@
-/** `contract/RpcCore`: the events of a core, by the use case that REST's `/internal/core/events` calls. */
+/** Handlers of `contract/rpc/RpcCore`, with the use case of REST's `POST /internal/core/events`. */
 import { Effect } from "effect"
 import { Tasks } from "../../../services/Tasks.ts"
 import { CoreRpc } from "../../contract/rpc/RpcCore.ts"

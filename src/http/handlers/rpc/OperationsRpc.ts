@@ -1,4 +1,4 @@
-/** `contract/RpcOperations`: what stands where, and the ledger of webhooks. */
+/** Handlers of `contract/rpc/RpcOperations`: statistics, the delivery log, and the nodes of the cluster. */
 import { Effect } from "effect"
 import * as TaskShard from "../../../domain/TaskShard.ts"
 import { format } from "../../../domain/Timestamp.ts"
@@ -55,12 +55,14 @@ export const layer = OperationsRpc.toLayer(
     const ownership = yield* TaskOwnership
     const members = yield* ClusterNodes
     const cluster = Effect.map(members.all, viewCluster)
+    const stats = Effect.map(repository.stats, ({ counts, nextDeadline }) => ({
+      counts,
+      next_deadline: nextDeadline === null ? null : format(nextDeadline)
+    }))
+    const undrain = Effect.andThen(ownership.undrain, cluster)
     return OperationsRpc.of({
-      "Operations.standing": () =>
-        Effect.map(repository.standing, ({ counts, nextDeadline }) => ({
-          counts,
-          next_deadline: nextDeadline === null ? null : format(nextDeadline)
-        })),
+      "Operations.stats": () => stats,
+      "Operations.standing": () => stats,
       "Operations.deliveries": Effect.fnUntraced(function*({ limit = limits.default, origin, state }) {
         if (limit < 1 || limit > limits.maximum) return yield* wrongLimit
         yield* checkOrigin(origin)
@@ -71,8 +73,9 @@ export const layer = OperationsRpc.toLayer(
       "Operations.redeliverFailed": ({ origin }) =>
         Effect.andThen(checkOrigin(origin), webhooks.redeliverFailed({ origin })),
       "Operations.cluster": () => cluster,
-      "Operations.drain": () => Effect.andThen(ownership.leave, cluster),
-      "Operations.rebalance": () => Effect.andThen(ownership.rejoin, cluster)
+      "Operations.drain": () => Effect.andThen(ownership.drain, cluster),
+      "Operations.undrain": () => undrain,
+      "Operations.rebalance": () => undrain
     })
   })
 )

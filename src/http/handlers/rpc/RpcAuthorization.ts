@@ -1,4 +1,4 @@
-/** Who may use `/rpc`, and the faults of its calls: they are logged here and answered without internals. */
+/** Checks the token of `/rpc`. Logs faults of its calls and returns errors without internals. */
 import { Cause, Context, Effect, Layer, type Redacted } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { isStoreUnavailable } from "../../../services/timing/Retry.ts"
@@ -6,7 +6,7 @@ import { InternalFailure, Unavailable } from "../../contract/rpc/RpcErrors.ts"
 import { RpcAuthorization } from "../../contract/rpc/RpcMiddleware.ts"
 import { isOneOf } from "../Authorization.ts"
 
-/** Whether a request carries one of `INTERNAL_TOKENS`. It holds for all calls of the request or of its WebSocket. */
+/** Whether a request has one of `INTERNAL_TOKENS`. The check covers all calls of the request or of its WebSocket. */
 export class RpcAccess extends Context.Service<RpcAccess, {
   readonly isGranted: (request: HttpServerRequest.HttpServerRequest) => boolean
 }>()("async-task-service/http/handlers/rpc/RpcAuthorization/RpcAccess") {}

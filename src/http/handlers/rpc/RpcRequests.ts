@@ -1,4 +1,4 @@
-/** Who a call of the internal interface is for, checked as strictly as a token's claims would be. */
+/** The user of a call of the internal interface, checked as strictly as the claims of a token. */
 import { Effect, Redacted } from "effect"
 import { type Caller, isName, type Principal } from "../../../domain/Principal.ts"
 import type { TokenRevocations } from "../../../services/tokens/TokenRevocations.ts"
@@ -14,16 +14,16 @@ const invalid = (field: string, message: string) =>
 
 export const tokensUnknown = new Unavailable({ message: "Tokens cannot be checked at the moment. Try again soon." })
 
-/** A user whose token is not known: it goes with all of the user's when those are revoked. */
+/** A user without a known token: only revocations of all tokens of the user apply. */
 const principalOf = (sub: string): Principal => ({ sub, tokenId: "internal", issuedAt: null })
 
-/** Reads of a user's tasks; a name that no token could carry owns none. */
+/** The principal for reads. The name is not checked: a name that no token can have owns no tasks. */
 export const reader = (sub: string): Principal => principalOf(sub)
 
 export const principal = (sub: string) =>
   isName(sub) ? Effect.succeed(principalOf(sub)) : Effect.fail(invalid("sub", "Expected a user's name"))
 
-/** The user with the token that the core is handed; a token of someone else is refused. */
+/** The user with the token that the core receives; a token of another user is refused. */
 export const caller = Effect.fnUntraced(function*(
   { revocations, verifier }: {
     readonly verifier: TokenVerifier["Service"]

@@ -1,4 +1,4 @@
-/** `contract/RpcTasks`: REST's use cases, by REST's rules, on behalf of a user. */
+/** Handlers of `contract/rpc/RpcTasks`: REST's use cases and rules, on behalf of a user. */
 import { Effect, Stream } from "effect"
 import { Digest } from "effect/crypto"
 import * as TaskView from "../../../domain/TaskView.ts"
@@ -23,7 +23,7 @@ export const layer = TasksRpc.toLayer(
     const tokens = { verifier: yield* TokenVerifier, revocations: yield* TokenRevocations }
     const digest = yield* Digest.Digest
 
-    /** The claim that REST makes for the same key, path and body. */
+    /** The same claim as REST's for the same key, path and body. */
     const claim = Effect.fnUntraced(function*(key: string | undefined, path: string, body: unknown) {
       if (key === undefined) return undefined
       const fingerprint = yield* fingerprintOf(digest, `POST ${path}`, body)
@@ -31,8 +31,8 @@ export const layer = TasksRpc.toLayer(
     })
 
     return TasksRpc.of({
-      "Tasks.create": Effect.fnUntraced(function*({ idempotency_key, task, ...who }) {
-        const caller = yield* RpcRequests.caller(tokens, who)
+      "Tasks.create": Effect.fnUntraced(function*({ idempotency_key, task, ...user }) {
+        const caller = yield* RpcRequests.caller(tokens, user)
         const body = yield* Effect.mapError(bodies.createTask.decode(task), asInvalidRequest)
         const created = yield* tasks.create(caller, body, yield* claim(idempotency_key, "/api/tasks", task))
         return { uuid: created.uuid, status: "pending", max_execution_time: created.maxExecutionTime }
@@ -49,8 +49,8 @@ export const layer = TasksRpc.toLayer(
         const found = yield* tasks.list({ sub: owner, ...query })
         return TaskView.paginate(found.tasks, found.total, query)
       }),
-      "Tasks.submitToolResults": Effect.fnUntraced(function*({ body, idempotency_key, uuid, ...who }) {
-        const caller = yield* RpcRequests.caller(tokens, who)
+      "Tasks.submitToolResults": Effect.fnUntraced(function*({ body, idempotency_key, uuid, ...user }) {
+        const caller = yield* RpcRequests.caller(tokens, user)
         const task = yield* tasks.get(caller.principal, uuid)
         const results = yield* Effect.mapError(bodies.toolResults.decode(body), asInvalidRequest)
         const path = `/api/tasks/${uuid}/tool-results`
@@ -70,7 +70,7 @@ export const layer = TasksRpc.toLayer(
       }),
       "Tasks.watch": ({ after = -1, sub, uuid }) =>
         Stream.unwrap(
-          tasks.glance(RpcRequests.reader(sub), uuid).pipe(
+          tasks.getHead(RpcRequests.reader(sub), uuid).pipe(
             Effect.flatMap((task) => watch.events(task, after)),
             Effect.map(
               Stream.map((event) => ({ ...TaskReading.describe(uuid, event), event: TaskReading.nameOf(event) }))

@@ -1,4 +1,4 @@
-/** `contract/RpcTokens`, by the use case that REST's `/internal/tokens/revoke` calls. */
+/** Handlers of `contract/rpc/RpcTokens`, with the use case of REST's `POST /internal/tokens/revoke`. */
 import { Effect } from "effect"
 import { Tasks } from "../../../services/Tasks.ts"
 import { TokenRevocations } from "../../../services/tokens/TokenRevocations.ts"

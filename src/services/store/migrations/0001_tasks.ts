@@ -1,6 +1,6 @@
-/** Frozen: a migration never imports the domain, so history cannot change under it. A test compares the two. */
+/** Frozen. It does not import the domain, so that later changes of the domain cannot alter it. A test compares the two. */
 export const statements: ReadonlyArray<string> = [
-  // Narrow and updated often: room in every page, and the large texts of a task live elsewhere.
+  // Narrow and updated often: the fill factor leaves room for updates, and large texts have their own tables.
   `CREATE TABLE tasks (
     uuid uuid PRIMARY KEY,
     sub text NOT NULL,
@@ -31,7 +31,7 @@ export const statements: ReadonlyArray<string> = [
   `CREATE INDEX tasks_deadline ON tasks (deadline_at) WHERE status IN ('pending', 'processing', 'interrupted')`,
   `CREATE INDEX tasks_acceptance ON tasks (acceptance_deadline_at) WHERE status = 'pending'`,
 
-  // What the core is handed, with the encrypted secrets of the task: gone as soon as the task ends.
+  // The request for the core and the task's encrypted secrets. Deleted when the task ends.
   `CREATE TABLE task_requests (
     task_uuid uuid PRIMARY KEY,
     request text NOT NULL,
@@ -42,7 +42,7 @@ export const statements: ReadonlyArray<string> = [
   )`,
   `CREATE TABLE task_turns (task_uuid uuid PRIMARY KEY, turn text NOT NULL)`,
 
-  // One row a change of a task. The core's event ids are remembered here, so that a repeated one has no effect.
+  // One row per change of a task. The core's event ids are stored to deduplicate repeated events.
   `CREATE TABLE task_events (
     task_uuid uuid NOT NULL,
     revision integer NOT NULL,
@@ -55,7 +55,7 @@ export const statements: ReadonlyArray<string> = [
   `CREATE UNIQUE INDEX task_events_core_event_id ON task_events (task_uuid, core_event_id)
     WHERE core_event_id IS NOT NULL`,
 
-  // Runs that the core still has to be told to stop.
+  // The outbox of stop requests to the core.
   `CREATE TABLE core_stops (
     run_id uuid PRIMARY KEY,
     task_uuid uuid NOT NULL,
@@ -65,7 +65,7 @@ export const statements: ReadonlyArray<string> = [
   )`,
   `CREATE INDEX core_stops_due ON core_stops (due_at)`,
 
-  // The check of the active limit and the insert, in one round trip and atomic per user (SPEC "POST /api/tasks").
+  // Checks the limit of active tasks and inserts, in one round trip and atomically per user.
   `CREATE FUNCTION create_task(
     p_uuid uuid, p_sub text, p_run_id uuid, p_callback_url text, p_max_execution_time integer,
     p_created_at timestamptz, p_deadline_at timestamptz, p_acceptance_deadline_at timestamptz,

@@ -1,4 +1,4 @@
-/** Idempotency keys (CONTRACT 2), claimed in the very transaction of what they stand for. Frozen. */
+/** Frozen. Idempotency keys, claimed in the transaction of their request's change. */
 export const statements: ReadonlyArray<string> = [
   `CREATE TABLE idempotency_keys (
     sub text NOT NULL,
@@ -10,7 +10,7 @@ export const statements: ReadonlyArray<string> = [
   )`,
   `CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at)`,
 
-  // A node of the version before still calls the function without the key: both stand side by side.
+  // Nodes of the previous version still call the function without the key, so both overloads exist.
   `CREATE FUNCTION create_task(
     p_uuid uuid, p_sub text, p_run_id uuid, p_callback_url text, p_max_execution_time integer,
     p_created_at timestamptz, p_deadline_at timestamptz, p_acceptance_deadline_at timestamptz,

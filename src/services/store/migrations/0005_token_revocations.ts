@@ -1,4 +1,4 @@
-/** Frozen. Tokens that are not to be taken any more: one by its id, or a user's up to a moment (CONTRACT 6, Tokens). */
+/** Frozen. Revoked tokens: one by its id, or all tokens of a user issued before a moment. */
 export const statements: ReadonlyArray<string> = [
   `CREATE TABLE token_revocations (
     token_id text UNIQUE,

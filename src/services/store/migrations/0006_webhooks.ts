@@ -1,7 +1,7 @@
-/** Frozen. Deliveries of webhooks, which are the outbox while they are due, and the ledger of their attempts. */
+/** Frozen. Webhook deliveries, which are the outbox while they are due, and the log of their attempts. */
 export const statements: ReadonlyArray<string> = [
-  // The body is made from the task, which is final once it has ended. What an interrupted task said is kept here: its calls
-  // at once, its turn as soon as another takes the place of it (`turn` is null until then), so that none is stored twice.
+  // The body of a terminal task is built from the task. For an interrupted task, the delivery stores the tool calls
+  // immediately, and the turn only when a new turn replaces it, so that no turn is stored twice.
   `CREATE TABLE webhook_deliveries (
     task_uuid uuid NOT NULL,
     revision integer NOT NULL,
@@ -22,7 +22,7 @@ export const statements: ReadonlyArray<string> = [
   ) WITH (fillfactor = 75)`,
   `CREATE INDEX webhook_deliveries_due ON webhook_deliveries (due_at)
     WHERE due_at IS NOT NULL AND attempts < attempts_allowed`,
-  // Those whose last attempt is under way, or lost: a few, which no backlog hides.
+  // Deliveries whose last attempt is in flight or lost: a small index, so that no backlog hides them.
   `CREATE INDEX webhook_deliveries_spent ON webhook_deliveries (due_at)
     WHERE due_at IS NOT NULL AND attempts >= attempts_allowed`,
   `CREATE INDEX webhook_deliveries_ledger ON webhook_deliveries (created_at)`,

@@ -1,4 +1,4 @@
-/** Frozen. How each node of a cluster last described itself. */
+/** Frozen. The last report of each node of a cluster about itself. */
 export const statements: ReadonlyArray<string> = [
   `CREATE TABLE nodes (
     instance uuid PRIMARY KEY,

@@ -1,4 +1,4 @@
-/** Frozen. What is left of each user's allowance of redeliveries: it is used up until a moment, which every one postpones. */
+/** Frozen. The redelivery limit by user (GCRA): each redelivery moves `used_until` forward. */
 export const statements: ReadonlyArray<string> = [
   `CREATE TABLE webhook_redeliveries (
     sub text PRIMARY KEY,

@@ -1,6 +1,6 @@
-/** Frozen. Runs that were offered again after their node went away, until the new node has outlived the offer. */
+/** Frozen. Runs that were dispatched again after their node crashed, until the new node has survived the dispatch. */
 export const statements: ReadonlyArray<string> = [
-  // A table of its own: rows are few and short-lived, and the hot table of tasks stays as narrow as it is.
+  // A separate table: its rows are few and short-lived, and the busy table of tasks stays narrow.
   `CREATE TABLE recovery_trials (
     run_id uuid PRIMARY KEY,
     node uuid NOT NULL,

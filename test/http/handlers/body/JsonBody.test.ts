@@ -8,7 +8,7 @@ import { ValueCounter } from "../../../../src/http/handlers/body/ValueCounter.ts
 
 const encode = (text: string) => new TextEncoder().encode(text)
 
-/** Items and members at any depth. */
+/** The number of items and members at any depth. */
 const valuesOf = (value: unknown): number =>
   typeof value === "object" && value !== null
     ? Object.values(value).reduce((sum: number, item) => sum + 1 + valuesOf(item), 0)
@@ -26,7 +26,7 @@ describe("ValueCounter", () => {
     ` [ "я" , [ [ [ 0 ] ] ] ] `
   ]
 
-  it("counts what JSON.parse finds, however the bytes are cut", () => {
+  it("counts the same values as JSON.parse, at every cut between two chunks", () => {
     for (const sample of samples) {
       const bytes = encode(sample)
       for (let cut = 0; cut <= bytes.length; cut++) {
@@ -39,7 +39,7 @@ describe("ValueCounter", () => {
   })
 })
 
-describe("a body", () => {
+describe("decodeBytes", () => {
   const errorsOf = (text: string) =>
     decodeBytes(bodies.createTask, encode(text), undefined).pipe(
       Effect.flip,
@@ -47,7 +47,7 @@ describe("a body", () => {
       Effect.provide(Digest.layerWebCrypto)
     )
 
-  it.effect("may have so many values and no more", () =>
+  it.effect("accepts the maximum number of values and rejects one more", () =>
     Effect.gen(function*() {
       const withItems = (count: number) => `{"assistant_id":0,"x":[${"0,".repeat(count - 1)}0]}`
       assert.deepStrictEqual(Object.keys(yield* errorsOf(withItems(Limits.jsonValues - 2))), ["assistant_id", "input"])
@@ -56,7 +56,7 @@ describe("a body", () => {
       ])
     }))
 
-  it.effect("is answered in few words, however long its fields and texts are", () =>
+  it.effect("bounds the size of its errors for bodies with long field names and many invalid texts", () =>
     Effect.gen(function*() {
       const key = "k".repeat(1_000_000)
       const texts = `${"\"\\u0000\",".repeat(1000)}""`

@@ -1,14 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Queue } from "effect"
-import { toCreateTask } from "../../src/domain/TaskRequest.ts"
-import { Tasks } from "../../src/services/Tasks.ts"
-import { callerOf, question, withCore } from "../kit/TestTasks.ts"
+import { toCreateTask } from "../../../src/domain/TaskRequest.ts"
+import { Tasks } from "../../../src/services/Tasks.ts"
+import { callerOf, question, withCore } from "../../kit/TestTasks.ts"
 
 const text = "x".repeat(2 * 1024 * 1024)
 const large = toCreateTask({ assistant_id: 1, input: [{ type: "text", text }] })
 
 describe("large runs", () => {
-  it.effect("are handed over one at a time, while small ones go on, and none is lost", () =>
+  it.effect("are dispatched one at a time, without delaying small runs or losing any", () =>
     Effect.gen(function*() {
       const answer = yield* Deferred.make<void>()
       const onStart = ({ request }: { readonly request: string }) =>

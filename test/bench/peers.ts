@@ -1,0 +1,238 @@
+/**
+ * The cost of a task beside job queues on the same Postgres: `npm run bench:peers -- [rounds] [seconds]` (3 and 5).
+ *
+ * The contestants take turns within each round, each on a database of its own: this service with the built-in core and with
+ * an external core that completes each run immediately, and graphile-worker and pg-boss behind the HTTP server of
+ * `queueShim.ts`, with jobs that do nothing. CPU is that of the service and of Postgres; clients and the external core are not
+ * counted. Compare ratios within one run only: all share the machine's cores.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { Agent, request } from "node:http"
+import * as path from "node:path"
+import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { startPostgres } from "../kit/standalone.ts"
+import { cpuOfProcess, cpuOfTree, peakMemory, resetPeakMemory } from "./processes.ts"
+
+const rounds = Number(process.argv[2] ?? 3)
+const seconds = Number(process.argv[3] ?? 5)
+const clients = 32
+const pollInterval = 10
+const steadyRate = 20
+const burst = 5000
+
+const contestants = ["built-in core", "external core", "graphile-worker", "pg-boss"] as const
+type Contestant = typeof contestants[number]
+
+/** Creates alone come last: they leave jobs behind that are still to be done. */
+const loads = [`${steadyRate} tasks/s`, "create and poll", `burst of ${burst}`, "create only"] as const
+type Load = typeof loads[number]
+
+interface Result {
+  readonly perSecond: number
+  readonly p50: number
+  readonly p99: number
+  /** Milliseconds of CPU for each task. */
+  readonly service: number
+  readonly database: number
+  /** MiB. */
+  readonly memory: number
+}
+
+const postgres = await startPostgres(["max_connections=200"])
+const tokens = await Promise.all(Array.from({ length: clients }, (_, user) => mint(`user-${user}`)))
+const task = JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "1 + 1" }] })
+const agent = new Agent({ keepAlive: true, maxSockets: clients })
+
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+const call = (url: string, token: string, method: string, address: string, body?: string) =>
+  new Promise<{ readonly uuid: string; readonly status: string }>((resolve, reject) => {
+    const headers = {
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" })
+    }
+    request(url + address, { agent, method, headers }, (response) => {
+      let text = ""
+      response.setEncoding("utf8").on("data", (chunk) => text += chunk).on("end", () => {
+        if ((response.statusCode ?? 500) < 300) resolve(JSON.parse(text))
+        else reject(new Error(`${method} ${address}: ${response.statusCode} ${text.slice(0, 200)}`))
+      })
+    }).on("error", reject).end(body)
+  })
+
+const create = async (url: string, token: string) => (await call(url, token, "POST", "/api/tasks", task)).uuid
+
+const untilCompleted = async (url: string, token: string, uuid: string) => {
+  for (;;) {
+    const { status } = await call(url, token, "GET", `/api/tasks/${uuid}`)
+    if (status === "completed") return
+    if (status === "failed") throw new Error(`${uuid} failed`)
+    await pause(pollInterval)
+  }
+}
+
+/** Runs a load and returns the milliseconds that each of its tasks took. */
+const run: Readonly<Record<Load, (url: string) => Promise<ReadonlyArray<number>>>> = {
+  "create and poll": async (url) => {
+    const took: Array<number> = []
+    const end = performance.now() + seconds * 1000
+    await Promise.all(tokens.map(async (token) => {
+      while (performance.now() < end) {
+        const startedAt = performance.now()
+        await untilCompleted(url, token, await create(url, token))
+        took.push(performance.now() - startedAt)
+      }
+    }))
+    return took
+  },
+  "create only": async (url) => {
+    const took: Array<number> = []
+    const end = performance.now() + seconds * 1000
+    await Promise.all(tokens.map(async (token) => {
+      while (performance.now() < end) {
+        const startedAt = performance.now()
+        await create(url, token)
+        took.push(performance.now() - startedAt)
+      }
+    }))
+    return took
+  },
+  "20 tasks/s": async (url) => {
+    const startedAt = performance.now()
+    return Promise.all(Array.from({ length: steadyRate * seconds }, async (_, n) => {
+      await pause(startedAt + n * 1000 / steadyRate - performance.now())
+      const createdAt = performance.now()
+      const token = tokens[n % clients]!
+      await untilCompleted(url, token, await create(url, token))
+      return performance.now() - createdAt
+    }))
+  },
+  "burst of 5000": async (url) => {
+    const startedAt = performance.now()
+    const took: Array<number> = []
+    await Promise.all(tokens.map(async (token, client) => {
+      const uuids: Array<string> = []
+      for (let n = client; n < burst; n += clients) uuids.push(await create(url, token))
+      for (const uuid of uuids) {
+        await untilCompleted(url, token, uuid)
+        took.push(performance.now() - startedAt)
+      }
+    }))
+    return took
+  }
+}
+
+interface Running {
+  readonly url: string
+  readonly pid: number
+  readonly stop: () => Promise<unknown>
+}
+
+const startScript = async (script: string, environment: Record<string, string>) => {
+  const port = await freePort()
+  const child: ChildProcess = spawn(process.execPath, [path.join(import.meta.dirname, script)], {
+    env: { ...process.env, ...environment, PORT: String(port) },
+    stdio: ["ignore", "ignore", "inherit"]
+  })
+  const url = `http://127.0.0.1:${port}`
+  await eventually(() => fetch(url).then(() => true, () => false), (isUp) => isUp, 30_000)
+  return {
+    url,
+    pid: child.pid!,
+    stop: async () => {
+      const exited = once(child, "exit")
+      child.kill("SIGKILL")
+      await exited
+    }
+  }
+}
+
+let databases = 0
+
+const start = async (contestant: Contestant): Promise<Running> => {
+  const DATABASE_URL = await postgres.makeDatabase(`peers_${++databases}`)
+  if (contestant === "graphile-worker" || contestant === "pg-boss") {
+    return startScript("queueShim.ts", { DATABASE_URL, QUEUE: contestant })
+  }
+  const core = contestant === "external core" ? await startScript("immediateCore.ts", {}) : undefined
+  const service = await Service.start({
+    DATABASE_URL,
+    MAX_ACTIVE_TASKS: "1000000",
+    LOG_LEVEL: "Warn",
+    ...(core === undefined ? {} : { CORE_URL: core.url })
+  })
+  return {
+    url: service.url,
+    pid: service.process.pid!,
+    stop: async () => {
+      await service.stop()
+      await core?.stop()
+    }
+  }
+}
+
+const percentile = (sorted: ReadonlyArray<number>, share: number) =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+
+const measure = async ({ pid, url }: Running, load: Load): Promise<Result> => {
+  resetPeakMemory(pid)
+  const before = { service: cpuOfProcess(pid), database: cpuOfTree(postgres.pid()), at: performance.now() }
+  const took = (await run[load](url)).toSorted((one, other) => one - other)
+  const elapsed = (performance.now() - before.at) / 1000
+  return {
+    perSecond: took.length / elapsed,
+    p50: percentile(took, 0.5),
+    p99: percentile(took, 0.99),
+    service: (cpuOfProcess(pid) - before.service) / took.length,
+    database: (cpuOfTree(postgres.pid()) - before.database) / took.length,
+    memory: peakMemory(pid)
+  }
+}
+
+const results = new Map<string, Array<Result>>()
+for (let round = 1; round <= rounds; round++) {
+  for (const contestant of contestants) {
+    const running = await start(contestant)
+    // Code that has not run yet is slow everywhere; the first second counts for nobody.
+    const warm = performance.now() + 1000
+    while (performance.now() < warm) {
+      await untilCompleted(running.url, tokens[0]!, await create(running.url, tokens[0]!))
+    }
+    for (const load of loads) {
+      const result = await measure(running, load)
+      const key = `${load}\n${contestant}`
+      results.set(key, [...(results.get(key) ?? []), result])
+      console.error(`round ${round}, ${contestant}, ${load}: ${result.perSecond.toFixed(0)}/s`)
+    }
+    await running.stop()
+  }
+}
+
+const median = (values: ReadonlyArray<number>) => percentile(values.toSorted((one, other) => one - other), 0.5)
+
+console.log(`Medians of ${rounds} alternating rounds, ${seconds} s each; ${clients} clients`)
+for (const load of loads) {
+  console.log(`\n${load}`)
+  console.log(
+    "                   tasks/s  of graphile   p50 ms   p99 ms  CPU ms/task: service  Postgres   sum   RSS MiB"
+  )
+  const of = (contestant: Contestant, field: keyof Result) =>
+    median((results.get(`${load}\n${contestant}`) ?? []).map((result) => result[field]))
+  for (const contestant of contestants) {
+    const [service, database] = [of(contestant, "service"), of(contestant, "database")]
+    console.log([
+      contestant.padEnd(16),
+      of(contestant, "perSecond").toFixed(0).padStart(9),
+      (of(contestant, "perSecond") / of("graphile-worker", "perSecond")).toFixed(2).padStart(12),
+      of(contestant, "p50").toFixed(1).padStart(8),
+      of(contestant, "p99").toFixed(1).padStart(8),
+      service.toFixed(2).padStart(21),
+      database.toFixed(2).padStart(9),
+      (service + database).toFixed(2).padStart(6),
+      of(contestant, "memory").toFixed(0).padStart(8)
+    ].join(" "))
+  }
+}
+await postgres.stop()
+process.exit()
