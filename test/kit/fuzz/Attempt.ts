@@ -6,7 +6,7 @@ export type Target = "none" | "ended" | "processing" | "interrupted" | "fresh pr
 
 export interface Attempt {
   readonly target: Target
-  /** The user whose token is sent, unless `headers` has one. A valid create counts against the user's maximum, so it uses a new user. */
+  /** The user whose token is sent, unless `headers` has one. A valid create counts against a maximum, so it has a new user. */
   readonly caller: "owner" | "newcomer" | "core"
   readonly method: string
   readonly path: string

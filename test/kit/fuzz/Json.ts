@@ -1,4 +1,4 @@
-/** JSON values that no JavaScript literal can express, and updates of one path that keep every other key, even `__proto__`. */
+/** JSON values that no JavaScript literal can express, and updates of a path that keep all other keys, even `__proto__`. */
 
 export type Path = ReadonlyArray<string | number>
 
