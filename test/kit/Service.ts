@@ -17,10 +17,15 @@ export const mint = (sub: string, claims: jose.JWTPayload = {}) =>
     .setExpirationTime(claims.exp ?? "1 hour")
     .sign(new TextEncoder().encode(jwtSecret))
 
-export const freePort = async () => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const { port } = server.address() as { readonly port: number }
+/** Below the ports that Linux gives to outgoing connections: one of those could take the port before the service listens. */
+const portRange = { from: 20_000, to: 32_000 }
+
+export const freePort = async (): Promise<number> => {
+  const port = portRange.from + Math.floor(Math.random() * (portRange.to - portRange.from))
+  const server = createServer().listen(port, "127.0.0.1")
+  // `once` rejects when the server emits an error.
+  const isFree = await once(server, "listening").then(() => true, () => false)
+  if (!isFree) return freePort()
   server.close()
   await once(server, "close")
   return port
