@@ -1,18 +1,22 @@
 /**
- * Responses of the service while the database is away. 300 readers and 20 creators send the next request after each
- * response. Run it with `npm run bench:outage -- 60` for outages of 60 s; the default is 20 s.
+ * Responses of the service while the database is unavailable, to 300 readers and 20 creators. `npm run bench:outage -- 60 100`
+ * runs outages of 60 s (default 20) and each caller waits 100 ms after a response (default 0, which saturates the node).
  */
 import { kinds, measureOutage } from "../attack/kit/outage.ts"
 
 const seconds = Number(process.argv[2] ?? 20)
+/** Milliseconds between a response and the caller's next request. */
+const pause = Number(process.argv[3] ?? 0)
 const round = (milliseconds: number) => `${Math.round(milliseconds)} ms`
 
-console.log(`300 readers, 20 creators, database away for ${seconds} s (an immediate restart: as long as it takes)`)
+console.log(
+  `300 readers, 20 creators, ${pause} ms between calls, database unavailable for ${seconds} s (an immediate restart: as long as it takes)`
+)
 for (const kind of kinds) {
   const { after, away, before, firstAnswer, health, logged } = await measureOutage(kind, {
     readers: 300,
     creators: 20,
-    pause: 0,
+    pause,
     before: 5000,
     outage: seconds * 1000,
     after: 5000
@@ -20,7 +24,7 @@ for (const kind of kinds) {
   console.log(`
 ${kind}
   /healthz          p99 ${round(health.p99)}, worst ${round(health.worst)}
-  while away        ${Object.entries(away.statuses).map(([status, count]) => `${status}: ${count}`).join(", ")}
+  in the outage     ${Object.entries(away.statuses).map(([status, count]) => `${status}: ${count}`).join(", ")}
   slowest response  ${round(away.slowest)}
   good responses/s  ${Math.round(before)} before, ${Math.round(after)} from 1 s after its return on (${
     (after / before).toFixed(2)
