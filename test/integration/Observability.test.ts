@@ -1,6 +1,7 @@
 import { Effect, Layer, Redacted } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { once } from "node:events"
+import * as fs from "node:fs"
 import { createServer } from "node:net"
 import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
 import * as RpcClient from "../../src/http/client/RpcClient.ts"
@@ -10,6 +11,12 @@ import { internalToken, report, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, mint } from "../kit/Service.ts"
 import { startSystem, type System } from "../kit/System.ts"
 import { WebhookTarget } from "../kit/WebhookTarget.ts"
+import { expressionsOf, metricsOf } from "../runtime/deployment/alerts.ts"
+
+const alerts = fs.readFileSync(
+  new URL("../../src/runtime/deployment/prometheus/alerts.yaml", import.meta.url),
+  "utf8"
+)
 
 const traceId = "0af7651916cd43dd8448eb211c80319c"
 const traceparent = `00-${traceId}-b7ad6b7169203331-01`
@@ -326,16 +333,23 @@ describe("GET /internal/metrics", () => {
       const family = name!.replace(/_(bucket|sum|count)$/, "")
       assert.isTrue(types.get(family) === "histogram" || types.has(name!), line)
     }
-    const expected = definitions
-      .filter(({ name }) =>
-        !/^(task\.deadline\.lateness|webhook\.attempts\.(lost|abandoned)|node\.|cluster\.)/.test(name)
-      )
-      .map(({ name }) => prometheusName(name))
-    assert.includeMembers([...types.keys()], expected)
+    assert.includeMembers([...types.keys()], definitions.map(({ name }) => prometheusName(name)))
     assert.include(body, `task_transitions_total{event="Completed",status="completed"} 1`)
     assert.match(body, /http_server_request_duration_seconds_count\{.*http_route="unmatched",.*"404"\} 1/)
     assert.match(body, /\{http_request_method="_OTHER",http_route="unmatched",http_response_status_code="405"\} 1/)
     for (const secret of [uuid, "ann", ...Object.values(canaries)]) assert.notInclude(body, secret)
+  })
+
+  it("has every series of the alert rules from the start, with few lines", async () => {
+    const system = await start({})
+    const { body } = await scrape(system)
+    for (const metric of expressionsOf(alerts).flatMap(metricsOf)) {
+      assert.match(body, new RegExp(`^${metric}(_count)?(\\{.*\\})? `, "m"))
+    }
+    assert.include(body, `task_transitions_total{event="AcceptanceExpired",status="failed"} 0`)
+    assert.include(body, `http_server_responses_total{http_response_status_class="5xx"} 0`)
+    assert.include(body, `core_call_duration_seconds_count{operation="start",outcome="unavailable"} 0`)
+    assert.isBelow(body.split("\n").length, 300)
   })
 
   it("reports the lateness of deadlines and the number of live tasks", async () => {
