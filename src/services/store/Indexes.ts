@@ -20,6 +20,7 @@ const definitions: Readonly<Record<string, string>> = {
 const obsolete = ["tasks_of_user"]
 
 const pollInterval = Duration.millis(200)
+const longBuild = Duration.seconds(1)
 
 const Rows = Schema.Tuple([Schema.Struct({ state: Schema.Literals(["absent", "building", "invalid", "valid"]) })])
 const decodeRows = Schema.decodeUnknownEffect(Rows)
@@ -38,6 +39,10 @@ const stateOf = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, name: stri
   return state
 })
 
+/** Logs a build that takes longer than on an empty table. */
+const announce = (name: string) =>
+  Effect.forkScoped(Effect.delay(Effect.logInfo(`building the index ${name}, which may take minutes`), longBuild))
+
 const ensure = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, name: string, definition: string) {
   const advance: Record<"absent" | "building" | "invalid", Effect.Effect<unknown, SqlError.SqlError>> = {
     absent: sql.unsafe(`CREATE INDEX CONCURRENTLY IF NOT EXISTS ${name} ON ${definition}`),
@@ -47,8 +52,7 @@ const ensure = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, name: strin
   for (;;) {
     const state = yield* stateOf(sql, name)
     if (state === "valid") return
-    yield* Effect.logInfo(`index ${name} is ${state}`)
-    yield* advance[state]
+    yield* Effect.scoped(Effect.andThen(announce(name), advance[state]))
   }
 })
 
@@ -66,7 +70,7 @@ const lock = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
     // Ends the cursor of the query, which would keep its snapshot open.
     yield* sql`SAVEPOINT locked`
     yield* Deferred.succeed(isLocked, undefined)
-    yield* Effect.never
+    return yield* Effect.never
   })
   yield* Effect.repeat(sql.withTransaction(attempt), Schedule.spaced(pollInterval)).pipe(
     Effect.catch((error) => Deferred.fail(isLocked, error)),
