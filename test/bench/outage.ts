@@ -1,12 +1,9 @@
-/**
- * Responses of the service while the database is unavailable, to 300 readers and 20 creators. `npm run bench:outage -- 60 100`
- * runs outages of 60 s (default 20) and each caller waits 100 ms after a response (default 0, which saturates the node).
- */
+/** Responses of the service while the database is unavailable, to 300 readers and 20 creators. */
 import { kinds, measureOutage } from "../attack/kit/outage.ts"
+import { numbersOf } from "./bench.ts"
 
-const seconds = Number(process.argv[2] ?? 20)
-/** Milliseconds between a response and the caller's next request. */
-const pause = Number(process.argv[3] ?? 0)
+/** `pause` is milliseconds between a response and the caller's next request. Zero saturates the node. */
+const { pause, seconds } = numbersOf({ seconds: 20, pause: 0 })
 const round = (milliseconds: number) => `${Math.round(milliseconds)} ms`
 
 console.log(
@@ -21,14 +18,13 @@ for (const kind of kinds) {
     outage: seconds * 1000,
     after: 5000
   })
+  const ratio = (after / before).toFixed(2)
   console.log(`
 ${kind}
   /healthz          p99 ${round(health.p99)}, worst ${round(health.worst)}
   in the outage     ${Object.entries(away.statuses).map(([status, count]) => `${status}: ${count}`).join(", ")}
   slowest response  ${round(away.slowest)}
-  good responses/s  ${Math.round(before)} before, ${Math.round(after)} from 1 s after its return on (${
-    (after / before).toFixed(2)
-  })
+  good responses/s  ${Math.round(before)} before, ${Math.round(after)} from 1 s after its return on (${ratio})
   first good response ${round(firstAnswer)} after its return
   logged            ${logged} bytes`)
 }
