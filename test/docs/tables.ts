@@ -1,7 +1,7 @@
 /** Generated parts of the Markdown pages, by page and by the name of their markers. */
 import { Result } from "effect"
 import { isTerminal, targetOf, TaskEvent, type TaskEventTag, TaskStatus, transition } from "../../src/domain/Task.ts"
-import { settings } from "../../src/runtime/config/AppConfig.ts"
+import { settings } from "../../src/runtime/config/settings.ts"
 import { definitions, prometheusName } from "../../src/services/telemetry/Metrics.ts"
 import * as Growth from "../simulation/growth.ts"
 import { table } from "./markdown.ts"
