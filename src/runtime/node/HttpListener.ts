@@ -6,7 +6,7 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { randomUUID } from "node:crypto"
-import { createServer, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import { createServer, type Server, STATUS_CODES } from "node:http"
 import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
 import * as Limits from "../../domain/Limits.ts"
@@ -53,10 +53,6 @@ const refuse = (socket: Duplex, status: number) => {
   const body = messageOf(status)
   const headers = Object.entries(headersOf(body)).map(([name, value]) => `${name}: ${value}\r\n`).join("")
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers}\r\n${body}`)
-}
-
-interface Responding {
-  readonly _httpMessage?: Pick<ServerResponse, "headersSent"> | null
 }
 
 const nextTurn = (then: () => void) => setImmediate(() => setImmediate(then))
@@ -118,8 +114,8 @@ export const make = (timeouts: typeof Timeouts.Service, maximum = maxConnections
     shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket"
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    // A response that has begun cannot be replaced by an error.
-    const hasBegun = (socket as Responding)._httpMessage?.headersSent === true
+    // A response that has begun cannot be replaced by an error. Node links a socket to its response by this field.
+    const hasBegun = Reflect.get(socket, "_httpMessage")?.headersSent === true
     if (error.code === "ECONNRESET" || hasBegun) return socket.destroy()
     refuse(socket, statusOf[error.code ?? ""] ?? 400)
   })

@@ -25,6 +25,7 @@ import { Intervals } from "../../services/timing/Intervals.ts"
 import { Settings } from "../../services/timing/Settings.ts"
 import { Secrets } from "../../services/tokens/Secrets.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
+import type { Fetch } from "../node/InProcess.ts"
 import * as TestBackend from "./TestBackend.ts"
 import { TestCore } from "./TestCore.ts"
 import { TestWebhooks } from "./TestWebhooks.ts"
@@ -124,7 +125,7 @@ const make = Effect.fnUntraced(function*({ listensAt: url = unusedUrl }: TestSer
   const handler = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
     yield* Effect.context()
   )(app)
-  const fetch = (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+  const fetch: Fetch = (input, init) => {
     const request = new Request(input, init)
     const downloaded = backend.download(new URL(request.url))
     return downloaded === undefined ? handler(request) : Promise.resolve(downloaded)
@@ -144,7 +145,7 @@ export class TestService extends Context.Service<TestService, Effect.Success<Ret
       Effect.map(TestService, ({ fetch, token, url }) =>
         TaskService.layer({ baseUrl: url, token: Effect.map(token(sub), Redacted.make) }).pipe(
           Layer.provide(Layer.fresh(FetchHttpClient.layer)),
-          Layer.provide(Layer.succeed(FetchHttpClient.Fetch, fetch as typeof globalThis.fetch))
+          Layer.provide(Layer.succeed(FetchHttpClient.Fetch, fetch))
         ))
     )
 }
