@@ -2,7 +2,7 @@
 import { Result } from "effect"
 import * as fs from "node:fs"
 import { isTerminal, targetOf, TaskEvent, type TaskEventTag, TaskStatus, transition } from "../../src/domain/Task.ts"
-import { settings } from "../../src/runtime/config/AppConfig.ts"
+import { settings } from "../../src/runtime/config/settings.ts"
 import { definitions, prometheusName } from "../../src/services/telemetry/Metrics.ts"
 import { rulesOf } from "../runtime/deployment/alerts.ts"
 import * as Growth from "../simulation/growth.ts"
