@@ -31,14 +31,6 @@ export const layer = HttpApiBuilder.group(
     const deliveries = yield* Deliveries.make
     const { read } = yield* BodyReader
 
-    const readTask = Effect.fnUntraced(
-      function*(uuid: string) {
-        const { principal } = yield* CurrentCaller
-        return yield* tasks.get(principal, uuid)
-      },
-      Effect.catchTags(TaskReading.accessErrors)
-    )
-
     const create = Effect.fnUntraced(
       function*(request: HttpServerRequest.HttpServerRequest) {
         const caller = yield* CurrentCaller
@@ -75,14 +67,18 @@ export const layer = HttpApiBuilder.group(
         "submitToolResults",
         Effect.fnUntraced(
           function*({ params, request }) {
-            const task = yield* readTask(params.uuid)
+            const caller = yield* CurrentCaller
+            // The turn may be large, and a body may take minutes to arrive: the task is read after it.
+            yield* tasks.getHead(caller.principal, params.uuid)
             const { body, claim } = yield* read("toolResults", request)
-            const { isReplay } = yield* tasks.submitToolResults(yield* CurrentCaller, task, body, claim)
+            const task = yield* tasks.get(caller.principal, params.uuid)
+            const { isReplay } = yield* tasks.submitToolResults(caller, task, body, claim)
             return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "processing" }).pipe(
               IdempotencyKey.markReplay(isReplay)
             )
           },
           Effect.catchTags({
+            ...TaskReading.accessErrors,
             IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused),
             TaskNotInterrupted: ({ message }) => Effect.fail(new Conflict({ message })),
             ToolResultsMismatch: (error) => Effect.fail(mismatch(error))
@@ -93,7 +89,8 @@ export const layer = HttpApiBuilder.group(
         "cancel",
         Effect.fnUntraced(
           function*({ params, request }) {
-            const task = yield* readTask(params.uuid)
+            const { principal } = yield* CurrentCaller
+            const task = yield* tasks.getHead(principal, params.uuid)
             const { body, claim } = yield* read("cancel", request)
             const { isReplay } = yield* tasks.cancel(task, body.reason, claim)
             return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "canceled" }).pipe(
@@ -101,6 +98,7 @@ export const layer = HttpApiBuilder.group(
             )
           },
           Effect.catchTags({
+            ...TaskReading.accessErrors,
             IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused),
             TaskNotInterrupted: ({ message }) => Effect.fail(new Conflict({ message }))
           })
