@@ -112,6 +112,7 @@ export class Tasks extends Context.Service<Tasks, {
           : notifications.publish(uuid)
 
       const createNow = Effect.fnUntraced(function*(
+        uuid: TaskId,
         caller: Caller,
         body: CreateTask,
         claim: IdempotencyClaim | undefined,
@@ -119,7 +120,6 @@ export class Tasks extends Context.Service<Tasks, {
       ) {
         const { principal } = caller
         const createdAt = yield* now
-        const uuid = yield* newTaskId
         const { max_execution_time: maxExecutionTime, request } = body
         const head: TaskHead = {
           uuid,
@@ -167,7 +167,12 @@ export class Tasks extends Context.Service<Tasks, {
       })
 
       const create = (caller: Caller, body: CreateTask, claim?: IdempotencyClaim) =>
-        actors.withDispatchSlot(body.request, (isImmediate) => createNow(caller, body, claim, isImmediate))
+        Effect.flatMap(newTaskId, (uuid) =>
+          actors.withDispatchSlot(
+            uuid,
+            body.request,
+            (isImmediate) => createNow(uuid, caller, body, claim, isImmediate)
+          ))
 
       const get = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
         if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
