@@ -13,7 +13,7 @@ import * as Limits from "../../domain/Limits.ts"
 import { Timeouts } from "../../services/timing/Timeouts.ts"
 import { Answer, closeAfterAnswer } from "./Answer.ts"
 import { BoundedWebSocket } from "./BoundedWebSocket.ts"
-import { limitConnections, maxConnections } from "./ConnectionLimits.ts"
+import { type Bounds, defaultBounds, limitConnections } from "./ConnectionLimits.ts"
 import type { Serve } from "./InProcess.ts"
 
 /** Bytes of a request's headers; more are answered with 431. */
@@ -97,7 +97,7 @@ const closeGently = (server: Server) => {
   }
 }
 
-export const make = (timeouts: typeof Timeouts.Service, maximum = maxConnections): Server => {
+export const make = (timeouts: typeof Timeouts.Service, bounds: Bounds = defaultBounds): Server => {
   const server = createServer({
     ServerResponse: Answer,
     // Node's limit on the duration of a request would cut off long uploads.
@@ -126,7 +126,7 @@ export const make = (timeouts: typeof Timeouts.Service, maximum = maxConnections
   })
   server.on("connect", (_, socket) => refuse(socket, 405))
   closeGently(server)
-  limitConnections(server, timeouts, maximum)
+  limitConnections(server, timeouts, bounds)
   return server.on("connection", closeAfterAnswer)
 }
 

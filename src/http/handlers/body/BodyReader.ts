@@ -48,6 +48,10 @@ const copies = 4
 /** Maximum wait for memory, and again for decoding. */
 const permitTimeout = Duration.seconds(60)
 
+/** A body that holds memory while others wait for it must receive this many bytes in each interval. */
+const contendedBytes = 2 * 1024 * 1024
+const contendedInterval = Duration.seconds(2)
+
 /** Maximum overcount of `ValueCounter`: open arrays and objects that may turn out empty. */
 const maxOvercount = Limits.jsonDepth
 
@@ -177,6 +181,14 @@ export class BodyReader extends Context.Service<BodyReader, {
           orElse: () => Effect.fail(tooBusy)
         })
 
+      /** Fails when a body arrives slowly while others wait for memory, so that slow senders cannot keep others out. */
+      const yieldToOthers = ({ bytes }: Incoming) =>
+        Effect.forever(Effect.gen(function*() {
+          const before = bytes().length
+          yield* Effect.sleep(contendedInterval)
+          if (memory.isContended() && bytes().length - before < contendedBytes) return yield* tooBusy
+        }))
+
       const receive = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest, holder: string) {
         yield* requirePlain(request)
         const announced = Number(request.headers["content-length"] ?? Limits.jsonBodyBytes)
@@ -186,7 +198,10 @@ export class BodyReader extends Context.Service<BodyReader, {
         if (incoming.isWhole()) return incoming
         yield* take(memory, holder, announced)
         incoming.allocate(announced)
-        yield* inTime(incoming.readBeyond(Limits.jsonBodyBytes), announced)
+        yield* Effect.raceFirst(
+          inTime(incoming.readBeyond(Limits.jsonBodyBytes), announced),
+          yieldToOthers(incoming)
+        )
         return incoming
       })
 
