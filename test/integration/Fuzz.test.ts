@@ -11,7 +11,7 @@ import { fieldRules } from "../kit/fuzz/FieldRules.ts"
 import { headerRules } from "../kit/fuzz/HeaderRules.ts"
 import { pathRules } from "../kit/fuzz/PathRules.ts"
 import { queryRules } from "../kit/fuzz/QueryRules.ts"
-import { tell } from "../kit/fuzz/Story.ts"
+import { runStory } from "../kit/fuzz/Story.ts"
 import { textRules } from "../kit/fuzz/TextRules.ts"
 import { stories } from "../kit/fuzz/ValidBodies.ts"
 import { World } from "../kit/fuzz/World.ts"
@@ -88,7 +88,7 @@ describe(`fuzzing with FUZZ_SEED=${seed}`, () => {
       Arbitrary.checkEffect(
         stories,
         (story) =>
-          Effect.as(Effect.tryPromise({ try: () => tell(world, story), catch: (error) => String(error) }), true),
+          Effect.as(Effect.tryPromise({ try: () => runStory(world, story), catch: (error) => String(error) }), true),
         { runs: Math.ceil(cases / 50), seed, size: 8, concurrency: 8, maxShrinks: 40 }
       )
     )

@@ -12,7 +12,7 @@ type Story = typeof stories extends Arbitrary.Arbitrary<infer A> ? A : never
 /** The value after JSON encoding, which drops undefined fields and the sign of zero. */
 const sent = (value: unknown) => JSON.parse(write(value))
 
-export const tell = async (world: World, { calls, partialTurn, request, results, state, turn }: Story) => {
+export const runStory = async (world: World, { calls, partialTurn, request, results, state, turn }: Story) => {
   const { core, service } = world
   const { run, token, uuid } = await world.begin(write(request))
   const { client_tools = [], turns = [], ...plain } = sent(request)
