@@ -53,7 +53,12 @@ const cases: Readonly<Record<string, Case>> = {
   DATA_DIR: [(c) => c.dataDir, DATA_DIR, [`${DATA_DIR}/a/..`, DATA_DIR], "/dev/null/a"],
   JWT_SECRET: [algorithms, "HS256", ["s".repeat(32), "HS256"], "s".repeat(31)],
   JWT_PUBLIC_KEY: [algorithms, "HS256", [pem, "EdDSA,Ed25519"], "no key"],
-  JWT_JWKS_URL: [(c) => String(c.tokenRules.key), "[object KeyObject]", ["http://i.example/", "http://i.example/"], "i"],
+  JWT_JWKS_URL: [
+    (c) => String(c.tokenRules.key),
+    "[object KeyObject]",
+    ["http://i.example/", "http://i.example/"],
+    "i"
+  ],
   JWT_ALGORITHMS: [algorithms, "HS256", ["HS384, HS512", "HS384,HS512"], "RS256"],
   JWT_ISSUER: [(c) => c.tokenRules.issuer, undefined, ["i", "i"]],
   JWT_AUDIENCE: [(c) => c.tokenRules.audience, undefined, ["a", "a"]],
