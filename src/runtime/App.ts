@@ -76,9 +76,9 @@ const layerDatabaseAt = (url: Redacted.Redacted, config: AppConfig) => {
     maxMessageSize: 512 * 1024 * 1024,
     startupParameters: sessionSettings
   })
-  // A migration may run for a long time without any traffic, so it has its own connection without silence detection.
+  // A migration may run for a long time without any traffic, so it has its own connections without silence detection.
   const layerMigrated = Migrations.layer.pipe(
-    Layer.provide(PgClient.layer({ ...connectionTo(url), maxConnections: 1, keepAlive: Duration.seconds(30) }))
+    Layer.provide(PgClient.layer({ ...connectionTo(url), maxConnections: 2, keepAlive: Duration.seconds(30) }))
   )
   return layerClient.pipe(Layer.provide(DatabaseSockets.layer(url)), Layer.provide(layerMigrated))
 }

@@ -11,8 +11,7 @@ import * as path from "node:path"
 import { gzipSync } from "node:zlib"
 import { chromium } from "playwright-core"
 import { rolldown } from "rolldown"
-import { internalToken } from "../kit/ScriptedCore.ts"
-import { mint, Service } from "../kit/Service.ts"
+import { internalToken, mint, Service } from "../kit/Service.ts"
 
 const root = path.resolve(import.meta.dirname, "../..")
 const modules = path.join(root, "node_modules")
