@@ -34,6 +34,7 @@ const adapt = (session: PgConnection.PgConnection): SqlConnection.Connection => 
     executeStream: (text, values, transform) =>
       transform === undefined
         ? session.stream(text, values)
+        // A transformation keeps the number of rows, which its type does not say.
         : Stream.mapArray(session.stream(text, values), (rows) => transform(rows) as typeof rows)
   }
 }
