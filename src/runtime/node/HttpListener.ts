@@ -13,6 +13,7 @@ import * as Limits from "../../domain/Limits.ts"
 import { Timeouts } from "../../services/timing/Timeouts.ts"
 import { BoundedWebSocket } from "./BoundedWebSocket.ts"
 import { limitConnections, maxConnections } from "./ConnectionLimits.ts"
+import type { Serve } from "./InProcess.ts"
 import { closeAfterResponse, LingeringResponse } from "./LingeringResponse.ts"
 
 /** Bytes of a request's headers; more are answered with 431. */
@@ -132,11 +133,13 @@ export const make = (timeouts: typeof Timeouts.Service, maximum = maxConnections
 /** Serves routes on a port. The routes are built before listening starts: an earlier request would never get a response. */
 export const serve = <A, E, R>(
   routes: Layer.Layer<A, E, R>,
-  { host, port }: { readonly host: string; readonly port: number }
+  { host, port }: { readonly host: string; readonly port: number },
+  inProcess?: { readonly origin: string; readonly serve: Serve }
 ) =>
   Layer.unwrap(Effect.gen(function*() {
     const timeouts = yield* Timeouts
     const app = yield* HttpRouter.toHttpEffect(routes)
+    if (inProcess !== undefined) yield* inProcess.serve(inProcess.origin, app)
     const options = {
       host,
       port,

@@ -25,7 +25,6 @@ import { Intervals } from "../../services/timing/Intervals.ts"
 import { Settings } from "../../services/timing/Settings.ts"
 import { Secrets } from "../../services/tokens/Secrets.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
-import type { Fetch } from "../node/InProcess.ts"
 import * as TestBackend from "./TestBackend.ts"
 import { TestCore } from "./TestCore.ts"
 import { TestWebhooks } from "./TestWebhooks.ts"
@@ -125,7 +124,7 @@ const make = Effect.fnUntraced(function*({ listensAt: url = unusedUrl }: TestSer
   const handler = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
     yield* Effect.context()
   )(app)
-  const fetch: Fetch = (input, init) => {
+  const fetch: typeof globalThis.fetch = (input, init) => {
     const request = new Request(input, init)
     const downloaded = backend.download(new URL(request.url))
     return downloaded === undefined ? handler(request) : Promise.resolve(downloaded)
