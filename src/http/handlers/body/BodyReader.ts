@@ -81,20 +81,12 @@ export const LargeBodies = Context.Reference<
 const contentOf = ({ source, stream }: HttpServerRequest.HttpServerRequest) =>
   "body" in source && source.body === null ? Stream.empty : stream
 
-interface Incoming {
-  /** Reads until the body has ended or more than `bytes` bytes have arrived. */
-  readonly readBeyond: (bytes: number) => Effect.Effect<void, PayloadTooLarge | ValidationFailed>
-  /** Resizes the buffer once, for a body of an announced size. */
-  readonly allocate: (bytes: number) => void
-  readonly isWhole: () => boolean
-  readonly valueCount: () => number
-  readonly bytes: () => Uint8Array<ArrayBuffer>
-}
+type Incoming = Effect.Success<ReturnType<typeof open>>
 
 const open = Effect.fnUntraced(function*(
   request: HttpServerRequest.HttpServerRequest,
   passed: (count: number) => void
-): Effect.fn.Return<Incoming, never, Scope.Scope> {
+) {
   const pull = yield* Channel.toPullScoped(Stream.toChannel(contentOf(request)), yield* Effect.scope)
   const values = new ValueCounter()
   let buffer = new Uint8Array(0)
@@ -133,11 +125,13 @@ const open = Effect.fnUntraced(function*(
     }
   })
 
+  /** Reads until the body has ended or more than `bytes` bytes have arrived. */
   const readBeyond = (bytes: number): Effect.Effect<void, PayloadTooLarge | ValidationFailed> =>
     Effect.suspend(() => isWhole || received > bytes ? Effect.void : Effect.flatMap(advance, () => readBeyond(bytes)))
 
   return {
     readBeyond,
+    /** Resizes the buffer once, for a body of an announced size. */
     allocate: resize,
     isWhole: () => isWhole,
     valueCount: () => values.count,
