@@ -55,6 +55,10 @@ export interface Answer {
   readonly body: any
 }
 
+const running = new Set<Service>()
+// A process group of its own would survive a test run that ends without closing it.
+process.on("exit", () => running.forEach((service) => service.signal("SIGKILL")))
+
 export class Service {
   readonly process: ChildProcess
   readonly url: string
@@ -65,6 +69,8 @@ export class Service {
     this.url = url
     process.stdout?.on("data", (chunk) => this.output += chunk)
     process.stderr?.on("data", (chunk) => this.output += chunk)
+    running.add(this)
+    process.once("exit", () => running.delete(this))
   }
 
   /** Starts a process in its own process group and waits until it is ready. */
