@@ -68,6 +68,36 @@ const execute =
     })
   }
 
+interface Connection<E> {
+  readonly events: Stream.Stream<WatchedEvent, E>
+  /** No events follow, whatever the stream has. */
+  readonly isOver: boolean
+}
+
+/** Connects again after the last received revision, until the terminal event or an error that a retry cannot fix. */
+const follow = <E, E2>(connect: (after: number) => Effect.Effect<Connection<E>, E2>, after: number) =>
+  Stream.suspend(() => {
+    let last = after
+    let isOver = false
+    const connection = Stream.unwrap(
+      Effect.map(Effect.suspend(() => connect(last)), (connected) => {
+        isOver = connected.isOver
+        return connected.events
+      })
+    ).pipe(
+      Stream.tap(({ revision, status }) =>
+        Effect.sync(() => {
+          last = revision
+          isOver = isTerminal(status)
+        })
+      )
+    )
+    return connection.pipe(
+      Stream.repeat(Schedule.spaced("1 second").pipe(Schedule.while(() => !isOver))),
+      Stream.retry(reconnectSchedule.pipe(Schedule.while(({ input }) => !isRefusal(input))))
+    )
+  })
+
 const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
   const http = yield* makeHttp(options)
   const { files, tasks } = yield* HttpApiClient.makeWith(Api, { httpClient: http })
@@ -112,28 +142,7 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
   })
 
   /** Events of the task after a revision. The stream reconnects when it breaks and ends after the terminal event. */
-  const events = (uuid: string, after = -1) =>
-    Stream.suspend(() => {
-      let last = after
-      let isOver = false
-      const connection = Stream.unwrap(
-        Effect.map(Effect.suspend(() => connect(uuid, last)), (connected) => {
-          isOver = connected.isOver
-          return connected.events
-        })
-      ).pipe(
-        Stream.tap(({ revision, status }) =>
-          Effect.sync(() => {
-            last = revision
-            isOver = isTerminal(status)
-          })
-        )
-      )
-      return connection.pipe(
-        Stream.repeat(Schedule.spaced("1 second").pipe(Schedule.while(() => !isOver))),
-        Stream.retry(reconnectSchedule.pipe(Schedule.while(({ input }) => !isRefusal(input))))
-      )
-    })
+  const events = (uuid: string, after = -1) => follow((last) => connect(uuid, last), after)
 
   /** The download link of a file. It needs no token. */
   const url = (file: { readonly file: typeof UploadedFileView.Type["file"] }) =>

@@ -42,8 +42,12 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly wake: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead>
-  /** Reserves a dispatch slot while `create` runs; `isImmediate` is false when all slots are taken or the request is large. */
+  /**
+   * Reserves a dispatch slot while `create` creates the task; `isImmediate` is false when all slots are taken or the
+   * request is large. Meanwhile the sweep ignores the task's row.
+   */
   readonly withDispatchSlot: <A, E>(
+    uuid: TaskId,
     request: Run["request"],
     create: (isImmediate: boolean) => Effect.Effect<A, E>
   ) => Effect.Effect<A, E>
@@ -70,8 +74,9 @@ export class TaskActors extends Context.Service<TaskActors, {
       const slots = DispatchSlots.make()
       const dispatches = new Set<RunId>()
       const lateness = Lateness.make()
+      /** Tasks whose row may be stored already, and whose run is about to be dispatched. */
+      const creating = new Set<TaskId>()
       let recoveries = 0
-      let reserved = 0
 
       /** Runs a fiber. A failure is logged and releases the task, so that the sweep starts a new actor. */
       const supervise = <A, E>({ uuid }: TaskHead, effect: Effect.Effect<A, E>) => {
@@ -118,7 +123,7 @@ export class TaskActors extends Context.Service<TaskActors, {
        */
       const advance = (head: TaskHead): void => {
         const known = heads.get(head.uuid)
-        if (known !== undefined && known.revision > head.revision) return
+        if (known === undefined ? creating.has(head.uuid) : known.revision > head.revision) return
         follow(head)
         const hasRun = head.status === "pending" || head.status === "processing"
         if (!hasRun || offered.get(head.uuid) === head.runId) return
@@ -326,12 +331,12 @@ export class TaskActors extends Context.Service<TaskActors, {
         release,
         wake,
         end,
-        withDispatchSlot: (request, create) =>
+        withDispatchSlot: (uuid, request, create) =>
           Effect.suspend(() => {
             const isImmediate = !DispatchSlots.isLarge(request) &&
-              dispatches.size - recoveries + reserved < DispatchSlots.concurrency
-            reserved++
-            return Effect.ensuring(create(isImmediate), Effect.sync(() => reserved--))
+              dispatches.size - recoveries + creating.size < DispatchSlots.concurrency
+            creating.add(uuid)
+            return Effect.ensuring(create(isImmediate), Effect.sync(() => creating.delete(uuid)))
           }),
         load: Effect.map(now, (at) => ({
           tasks: heads.size,
