@@ -1,7 +1,7 @@
 /** Composes all layers of the service, from settings to routes. */
 import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
-import { Console, Duration, Effect, Layer, type Redacted } from "effect"
+import { Duration, Effect, Layer, type Redacted } from "effect"
 import { HttpRouter } from "effect/http"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../http/handlers/rpc/RpcAuthorization.ts"
@@ -59,7 +59,7 @@ const sessionSettings = {
 const startDatabase = Effect.fnUntraced(function*(config: AppConfig) {
   if (config.databaseUrl !== undefined) return config.databaseUrl
   const { directory, url } = yield* EmbeddedPostgres.start(config.dataDir)
-  yield* Console.log(`Embedded Postgres on ${directory}`)
+  yield* Effect.logInfo(`Embedded Postgres on ${directory}`)
   return url
 })
 
@@ -144,7 +144,12 @@ const layerUpstreams = (config: AppConfig, inProcess: InProcess.InProcess) =>
 const layerDrain = Layer.effectDiscard(Effect.gen(function*() {
   const notifications = yield* TaskNotifications
   const ownership = yield* TaskOwnership
-  yield* Effect.addFinalizer(() => Effect.andThen(notifications.drain, ownership.drain))
+  yield* Effect.addFinalizer(() =>
+    Effect.logInfo("draining: the process stops").pipe(
+      Effect.andThen(notifications.drain),
+      Effect.andThen(ownership.drain)
+    )
+  )
 }))
 
 /** Waits briefly for webhook attempts in flight. */

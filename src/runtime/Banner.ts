@@ -2,6 +2,7 @@
 import { Console, DateTime, Duration, Effect, Redacted } from "effect"
 import * as jose from "jose"
 import type { AppConfig } from "./config/AppConfig.ts"
+import { version } from "./Version.ts"
 
 /** The URL of this process on this machine. */
 export const localUrl = ({ host, port }: AppConfig): string => {
@@ -29,8 +30,19 @@ export const mint = Effect.fnUntraced(function*(
   )
 })
 
+/** Logs the start and the end of a process. */
+export const logLifetime = <A, E, R>(process: Effect.Effect<A, E, R>, { cluster, isProduction }: AppConfig) =>
+  Effect.logInfo("starting").pipe(
+    Effect.annotateLogs({ version, mode: isProduction ? "production" : "development", cluster: cluster !== undefined }),
+    Effect.andThen(process),
+    Effect.onInterrupt(() => Effect.logInfo("stopped"))
+  )
+
+/** Logs that the process listens; in development prints how to try it. */
 export const print = Effect.fnUntraced(function*(config: AppConfig) {
   const url = config.publicUrl
+  yield* Effect.annotateLogs(Effect.logInfo("ready"), { address: localUrl(config), publicUrl: url })
+  if (config.isProduction) return
   yield* Console.log(`\nAsynchronous Task Service\n\n  Base URL  ${url}\n  API docs  ${url}/docs`)
   if (config.developmentSecret === undefined) return
   const token = yield* mint(config.developmentSecret)

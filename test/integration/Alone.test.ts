@@ -171,11 +171,11 @@ describe("the core and the backend, each served alone", () => {
       start(part, { NODE_ENV: "production", ...settings }).then(() => "started", (error: Error) => error.message)
     assert.match(
       await failureOf("core", { INTERNAL_TOKENS: "" }),
-      /production: ASSISTANT_BACKEND_URL, INTERNAL_TOKENS, CORE_TOKEN, PUBLIC_URL\n/
+      /production: ASSISTANT_BACKEND_URL, INTERNAL_TOKENS, CORE_TOKEN, PUBLIC_URL["\\]/
     )
     assert.match(
       await failureOf("backend", { JWT_SECRET: "" }),
-      /production: JWT_SECRET or JWT_PUBLIC_KEY or JWT_JWKS_URL\n/
+      /production: JWT_SECRET or JWT_PUBLIC_KEY or JWT_JWKS_URL["\\]/
     )
   })
 })

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The command line. Results go to stdout, everything else to stderr. The exit code is 1 when a command fails. */
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Console, Effect } from "effect"
+import { Config, Console, Effect } from "effect"
 import { CliOutput, Command } from "effect/cli"
 import { existsSync } from "node:fs"
 import { teardown } from "../ErrorMessages.ts"
@@ -15,12 +15,20 @@ import { type CommandFailed, root } from "./Root.ts"
 import * as TaskCommands from "./TaskCommands.ts"
 import * as UploadCommand from "./UploadCommand.ts"
 
+/** With `--json`, and for a service in production, whose log has one JSON object a line. */
+const isJson = Config.String("NODE_ENV").pipe(
+  Effect.orElseSucceed(() => ""),
+  Effect.map((mode) => process.argv.includes("--json") || (mode === "production" && process.argv.includes("serve")))
+)
+
+const textOf = ({ errors = {}, message }: Pick<CommandFailed, "errors" | "message">) =>
+  [message, ...Object.entries(errors).map(([field, texts]) => `  ${field}: ${texts.join(", ")}`)].join("\n")
+
 const report = ({ errors = {}, message }: Pick<CommandFailed, "errors" | "message">) =>
-  process.argv.includes("--json")
-    ? Console.error(JSON.stringify({ message, errors }))
-    : Console.error(
-      [message, ...Object.entries(errors).map(([field, texts]) => `  ${field}: ${texts.join(", ")}`)].join("\n")
-    )
+  Effect.flatMap(
+    isJson,
+    (json) => Console.error(json ? JSON.stringify({ message, errors }) : textOf({ message, errors }))
+  )
 
 /** Reports a usage error without the help text, which is longer than a screen. */
 const presenter: CliOutput.Presenter = {

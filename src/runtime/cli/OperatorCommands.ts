@@ -1,5 +1,5 @@
 /** Commands for operators: serve, migrate, token, revoke, doctor. */
-import { Config, Console, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Config, Duration, Effect, Layer, Option, Redacted, References, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Transport } from "../../http/client/promise/Transport.ts"
 import * as Banner from "../Banner.ts"
@@ -11,18 +11,27 @@ import { asFailure, failed, print, root, signingSecret } from "./Root.ts"
 /** Imports a module that only one command needs, so that the other commands start quickly. */
 const load = <A>(module: () => Promise<A>) => Effect.promise(module)
 
-const serveAlone = Effect.fnUntraced(
-  function*(part: "core" | "backend", environment: NodeJS.ProcessEnv) {
-    const AppConfig = yield* load(() => import("../config/AppConfig.ts"))
-    const Builtin = yield* load(() => import("../builtin/Builtin.ts"))
-    const Watchdog = yield* load(() => import("../node/Watchdog.ts"))
-    const config = yield* AppConfig.load(environment, part)
-    yield* Console.log(`Built-in ${part} listening on http://${config.host}:${config.port}`)
-    const layerWatchdog = Watchdog.layer(config.watchdogTimeout, config.isProduction)
-    return yield* Layer.launch(Layer.merge(Builtin.layerAlone(part, config), layerWatchdog))
-  },
-  Effect.mapError((error) => failed(rootCauseMessage(error)))
-)
+const serveAlone = Effect.fnUntraced(function*(part: "core" | "backend", environment: NodeJS.ProcessEnv) {
+  const AppConfig = yield* load(() => import("../config/AppConfig.ts"))
+  const Builtin = yield* load(() => import("../builtin/Builtin.ts"))
+  const Logs = yield* load(() => import("../telemetry/Logs.ts"))
+  const Watchdog = yield* load(() => import("../node/Watchdog.ts"))
+  const isJson = environment["NODE_ENV"] === "production"
+  return yield* AppConfig.load(environment, part).pipe(
+    Effect.flatMap((config) => {
+      const layerReady = Effect.annotateLogs(Effect.logInfo("ready"), { part, address: Banner.localUrl(config) }).pipe(
+        Layer.effectDiscard,
+        Layer.provide(Builtin.layerAlone(part, config))
+      )
+      const layerWatchdog = Watchdog.layer(config.watchdogTimeout, config.isProduction)
+      return Banner.logLifetime(Layer.launch(Layer.merge(layerReady, layerWatchdog)), config).pipe(
+        Effect.provideService(References.MinimumLogLevel, config.logLevel)
+      )
+    }),
+    Effect.tapError((error) => Logs.fatal(rootCauseMessage(error), isJson)),
+    Effect.provide(Logs.layer(isJson))
+  )
+})
 
 const serve = Command.make(
   "serve",

@@ -1,11 +1,15 @@
-/** Decorates a store of tasks: counts every committed change and links it to the task's trace. */
+/** Decorates a store of tasks: counts every committed change, links it to the task's trace, and logs failures. */
 import { Effect, Layer } from "effect"
-import type { TaskEventTag, TaskStatus } from "../../domain/Task.ts"
+import type { TaskEventTag, TaskId, TaskStatus } from "../../domain/Task.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { TaskRepository } from "./TaskRepository.ts"
 
 const count = (event: TaskEventTag | "Created", status: TaskStatus) => Metrics.transitions.add(1, event, status)
+
+/** The reason is the event alone: the error of a core may contain content of the task. */
+const logFailure = (taskId: TaskId, reason: TaskEventTag) =>
+  Effect.annotateLogs(Effect.logInfo("a task failed"), { taskId, reason })
 
 const measured = (repository: TaskRepository["Service"]): TaskRepository["Service"] => ({
   ...repository,
@@ -20,6 +24,7 @@ const measured = (repository: TaskRepository["Service"]): TaskRepository["Servic
       if (outcome._tag !== "Applied") return TaskTraces.join(uuid)
       const { head } = outcome
       count(event._tag, head.status)
+      if (head.status === "failed") return Effect.andThen(TaskTraces.join(uuid), logFailure(uuid, event._tag))
       // A run that starts with a client's results belongs to the trace of that request.
       if (event._tag === "ToolResultsSubmitted") {
         return Effect.andThen(TaskTraces.join(uuid), TaskTraces.begin(uuid))

@@ -56,7 +56,14 @@ export const layer = OperationsRpc.toLayer(
       counts,
       next_deadline: nextDeadline === null ? null : format(nextDeadline)
     }))
-    const undrain = Effect.andThen(ownership.undrain, cluster)
+    const drain = Effect.logInfo("draining: an operator asked for it").pipe(
+      Effect.andThen(ownership.drain),
+      Effect.andThen(cluster)
+    )
+    const undrain = Effect.logInfo("undraining: an operator asked for it").pipe(
+      Effect.andThen(ownership.undrain),
+      Effect.andThen(cluster)
+    )
     return OperationsRpc.of({
       "Operations.stats": () => stats,
       "Operations.standing": () => stats,
@@ -70,7 +77,7 @@ export const layer = OperationsRpc.toLayer(
       "Operations.redeliverFailed": ({ origin }) =>
         Effect.andThen(checkOrigin(origin), webhooks.redeliverFailed({ origin })),
       "Operations.cluster": () => cluster,
-      "Operations.drain": () => Effect.andThen(ownership.drain, cluster),
+      "Operations.drain": () => drain,
       "Operations.undrain": () => undrain,
       "Operations.rebalance": () => undrain
     })

@@ -1,0 +1,141 @@
+import { afterAll, assert, describe, it, onTestFinished } from "vitest"
+import { Collector } from "../kit/Collector.ts"
+import { openDatabase } from "../kit/databases.ts"
+import { report, ScriptedCore } from "../kit/ScriptedCore.ts"
+import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+
+interface Line {
+  readonly level: string
+  readonly message: string
+  readonly timestamp: string
+  readonly trace_id?: string
+  readonly cause?: string
+  readonly annotations: Readonly<Record<string, unknown>>
+}
+
+/** Fails when a line is not JSON. */
+const linesOf = (output: string): ReadonlyArray<Line> =>
+  output.split("\n").filter((line) => line !== "").map((line) => {
+    const parsed = JSON.parse(line)
+    assert.isString(parsed.message, line)
+    return parsed
+  })
+
+const database = await use(openDatabase())
+const core = await use(new ScriptedCore().listen())
+const collector = await use(new Collector().listen())
+afterAll(() => core.close())
+
+const token = "an internal token of 32 characters or more"
+const authorization = { authorization: `Bearer ${token}` }
+
+const production = {
+  NODE_ENV: "production",
+  DATABASE_URL: database.url,
+  CORE_URL: core.url,
+  ASSISTANT_BACKEND_URL: core.url,
+  INTERNAL_TOKENS: token,
+  ENCRYPTION_KEY: "1ufm9JqSlCnW7a7VYjGQDPBlEOWLJ5wA8gZ0vqvSjeE="
+}
+
+const start = (settings: Readonly<Record<string, string>> = {}, main?: ReadonlyArray<string>, readiness?: string) =>
+  use(Service.start({ ...production, ...settings }, undefined, main, readiness), onTestFinished)
+
+const cli = "src/runtime/cli/Cli.ts"
+
+/** The log lines of a process that exits with 1 instead of starting. */
+const failureLines = async (settings: Readonly<Record<string, string>>, main?: ReadonlyArray<string>) => {
+  const failure = await start(settings, main).then(() => "started", ({ message }) => String(message))
+  assert.match(failure, /^exited with 1:\n/)
+  return linesOf(failure.replace(/^.*\n/, ""))
+}
+
+describe("the log in production", () => {
+  it("has JSON lines for the start, readiness, drain and stop", async () => {
+    const service = await start()
+    await fetch(`${service.url}/rpc`, {
+      method: "POST",
+      headers: { ...authorization, "content-type": "application/ndjson" },
+      body: `${JSON.stringify({ _tag: "Request", id: "1", tag: "Operations.drain", payload: null, headers: [] })}\n`
+    }).then((response) => response.text())
+    await service.stop()
+    const lines = linesOf(service.output)
+    assert.deepStrictEqual(lines.map(({ message }) => message), [
+      "starting",
+      "ready",
+      "draining: an operator asked for it",
+      "draining: the process stops",
+      "stopped"
+    ])
+    assert.deepInclude(lines[0]?.annotations, { mode: "production", cluster: false })
+    assert.match(String(lines[0]?.annotations["version"]), /^\d+\.\d+\.\d+/)
+    assert.deepInclude(lines[1]?.annotations, { address: service.url, publicUrl: service.url })
+  })
+
+  it("names each failed task with its reason and trace, and no content", async () => {
+    const canary = "canary-of-an-error"
+    const service = await start({
+      ACCEPTANCE_TIMEOUT: "400 millis",
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: "http/json"
+    })
+    const user = await mint("ann")
+    const failed = (await service.create(user, "fails")).body.uuid
+    const run = await core.run(failed)
+    await report(run, { type: "processing" }, authorization)
+    const failure = { type: "failed", code: "internal", message: canary }
+    assert.strictEqual((await report(run, failure, authorization)).status, 200)
+    const expired = (await service.create(user, "is never accepted")).body.uuid
+    await service.until(user, expired, "failed")
+    await service.stop()
+    const lines = linesOf(service.output).filter(({ message }) => message === "a task failed")
+    assert.deepStrictEqual(lines.map(({ annotations }) => annotations), [
+      { taskId: failed, reason: "Failed" },
+      { taskId: expired, reason: "AcceptanceExpired" }
+    ])
+    for (const [index, name] of ["POST /internal/core/events", "task clock"].entries()) {
+      const spans = collector.spansOf(lines[index]?.trace_id ?? "none").map((span) => span.name)
+      assert.include(spans, name)
+    }
+    assert.notInclude(service.output, canary)
+  })
+
+  it("has JSON lines for warnings of Node and for the exception that ends the process", async () => {
+    const module =
+      "process.on('SIGUSR2', () => process.emitWarning('odd')).on('SIGHUP', () => { throw new Error('bad') })"
+    const service = await start({ NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(module)}` })
+    service.signal("SIGUSR2")
+    await eventually(async () => service.output, (output) => output.includes("odd"))
+    await service.stop("SIGHUP")
+    assert.strictEqual(service.process.exitCode, 1)
+    const [warning, fatal] = linesOf(service.output).slice(-2)
+    assert.deepInclude(warning, { level: "WARN", message: "Node: Warning: odd" })
+    assert.deepInclude(fatal, { level: "FATAL", message: "uncaught exception" })
+    assert.include(fatal?.cause, "Error: bad\n    at ")
+  })
+
+  it("has one JSON line for a failed start", async () => {
+    const [settings] = await failureLines({ CORE_URL: "" })
+    assert.strictEqual(settings?.level, "FATAL")
+    assert.match(settings?.message ?? "", /CORE_URL/)
+    const unreachable = `postgres://nobody@127.0.0.1:${await freePort()}/tasks`
+    const [starting, refused, ...others] = await failureLines({ DATABASE_URL: unreachable }, [cli, "serve"])
+    assert.strictEqual(starting?.message, "starting")
+    assert.strictEqual(refused?.level, "FATAL")
+    assert.match(refused?.message ?? "", /ECONNREFUSED/)
+    assert.isEmpty(others)
+    const [usage] = await failureLines({}, [cli, "serve", "--port", "odd"])
+    assert.match(usage?.message ?? "", /port/)
+  })
+
+  it("has JSON lines for a part that is served alone", async () => {
+    const parts = { CORE_TOKEN: "the secret that the core expects", PUBLIC_URL: "http://service.test" }
+    const main = [cli, "serve", "--only", "core"]
+    const service = await start(parts, main, "/healthz")
+    await service.stop()
+    assert.deepStrictEqual(linesOf(service.output).map(({ message }) => message), ["starting", "ready", "stopped"])
+    const [failed] = await failureLines({ PUBLIC_URL: "" }, main)
+    assert.match(failed?.message ?? "", /PUBLIC_URL/)
+  })
+})
