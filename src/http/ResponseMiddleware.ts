@@ -4,6 +4,7 @@ import { SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Metrics from "../services/telemetry/Metrics.ts"
 import { isStoreUnavailable } from "../services/timing/Retry.ts"
+import { Audience } from "./Audience.ts"
 import { allowedMethods, pathOf } from "./Routes.ts"
 
 const error = (status: number, message: string, headers?: Record<string, string>) =>
@@ -11,7 +12,7 @@ const error = (status: number, message: string, headers?: Record<string, string>
 
 const routeNotFound = (request: HttpServerRequest.HttpServerRequest) => {
   const path = pathOf(request)
-  const allowed = allowedMethods(path)
+  const allowed = allowedMethods(path, Fiber.getCurrent()?.getRef(Audience) ?? "all")
   // With an allowed method, the router refused the path itself, as with an invalid percent encoding.
   return allowed.length === 0 || allowed.includes(request.method)
     ? error(404, "There is nothing at this address.")

@@ -1,5 +1,6 @@
 /** All routes, for code that needs the route of a request outside the router. */
 import type { HttpServerRequest } from "effect/http"
+import { type Audience, isServed } from "./Audience.ts"
 import { Api } from "./contract/Api.ts"
 import { path as rpcPath } from "./contract/rpc/Rpc.ts"
 
@@ -31,11 +32,11 @@ const knownRoutes: ReadonlyArray<KnownRoute> = [...pages, ...rpc].concat(
   )
 )
 
-export const allowedMethods = (path: string): ReadonlyArray<string> => [
+export const allowedMethods = (path: string, audience: typeof Audience.Service): ReadonlyArray<string> => [
   ...new Set(
-    knownRoutes.filter(({ pattern }) => pattern.test(path)).flatMap(({ method }) =>
-      method === "GET" ? [method, "HEAD"] : [method]
-    )
+    knownRoutes.filter(({ path: route, pattern }) => pattern.test(path) && isServed(audience, route)).flatMap((
+      { method }
+    ) => method === "GET" ? [method, "HEAD"] : [method])
   )
 ]
 

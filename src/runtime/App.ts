@@ -3,6 +3,7 @@ import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effec
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, type Redacted } from "effect"
 import { HttpRouter } from "effect/http"
+import * as Audience from "../http/Audience.ts"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../http/handlers/rpc/RpcAuthorization.ts"
 import * as Server from "../http/Server.ts"
@@ -115,7 +116,7 @@ const findBackend = Effect.fnUntraced(function*(config: AppConfig, inProcess: In
 const findCore = Effect.fnUntraced(function*(config: AppConfig, inProcess: InProcess.InProcess, backendUrl: string) {
   const eventsPath = "/internal/core/events"
   if (config.coreUrl !== undefined) {
-    const address = { url: config.coreUrl, token: config.coreToken, eventsUrl: config.publicUrl + eventsPath }
+    const address = { url: config.coreUrl, token: config.coreToken, eventsUrl: config.internalUrl + eventsPath }
     return CoreClient.layer(address).pipe(Layer.provide(UndiciTransport.layer))
   }
   const url = Banner.localUrl(config)
@@ -199,7 +200,8 @@ export const layer = (config: AppConfig) => {
   )
   // The built-in core reports its events to this origin.
   const { origin } = new URL(Banner.localUrl(config))
-  const layerListening = HttpListener.serve(layerRoutes, config, { origin, serve: inProcess.serve }).pipe(
+  const layerServed = Layer.provide(layerRoutes, Audience.layer)
+  const layerListening = HttpListener.serve(layerServed, config, { origin, serve: inProcess.serve }).pipe(
     Layer.provide(Layer.succeed(HttpRouter.RouterConfig, Server.routerConfig))
   )
   return layerDrain.pipe(

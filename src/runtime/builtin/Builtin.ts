@@ -69,7 +69,9 @@ const routesOf = (part: "core" | "backend", config: AppConfig) =>
     })).pipe(Layer.provide(TokenVerifier.layer(config.tokenRules)))
 
 /** Serves one of the two alone on HOST and PORT: `serve --only core`, `serve --only backend`. */
-export const layerAlone = (part: "core" | "backend", config: AppConfig) =>
-  HttpListener.serve(Layer.mergeAll(routesOf(part, config), health), config).pipe(
+export const layerAlone = (part: "core" | "backend", config: AppConfig) => {
+  const { host, port } = config
+  return HttpListener.serve(Layer.mergeAll(routesOf(part, config), health), { host, port }).pipe(
     Layer.provide([NodeHttpClient.layerUndici, NodeHttpServer.layerHttpServices, PooledRandom.layer])
   )
+}

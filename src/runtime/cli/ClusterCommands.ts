@@ -5,7 +5,7 @@ import { FetchHttpClient } from "effect/http"
 import type { ClusterView } from "../../http/contract/TaskSchemas.ts"
 import { rootCauseMessage } from "../ErrorMessages.ts"
 import * as InternalToken from "./InternalToken.ts"
-import { failed, print, root } from "./Root.ts"
+import { failed, internalUrl, print } from "./Root.ts"
 
 type Cluster = typeof ClusterView.Type
 type Operation = "Operations.cluster" | "Operations.drain" | "Operations.rebalance"
@@ -36,7 +36,7 @@ const command = (name: string, operation: Operation, description: string) =>
     name,
     { internalToken: InternalToken.flag },
     Effect.fnUntraced(function*({ internalToken }) {
-      const { url } = yield* root
+      const url = yield* internalUrl
       const token = yield* InternalToken.find(internalToken)
       // Imported here so that the other commands start quickly.
       const RpcClient = yield* Effect.promise(() => import("../../http/client/RpcClient.ts"))

@@ -8,7 +8,7 @@ import * as AppConfig from "../config/AppConfig.ts"
 import { rootCauseMessage } from "../ErrorMessages.ts"
 import * as DoctorClock from "./DoctorClock.ts"
 import * as InternalToken from "./InternalToken.ts"
-import { failed, print, root } from "./Root.ts"
+import { failed, internalUrl, print } from "./Root.ts"
 
 interface Finding {
   readonly check: string
@@ -66,7 +66,7 @@ const ready = (url: string) =>
 
 export const examine = Effect.fnUntraced(
   function*(internalToken: Option.Option<Redacted.Redacted>) {
-    const { url } = yield* root
+    const url = yield* internalUrl
     const token = yield* Effect.option(InternalToken.find(internalToken))
     const config = yield* Effect.result(AppConfig.load(process.env))
     const settings: Finding = config._tag === "Success"

@@ -6,7 +6,7 @@ import * as Banner from "../Banner.ts"
 import { rootCauseMessage } from "../ErrorMessages.ts"
 import { boolean, optionalText, text } from "./Flags.ts"
 import * as InternalToken from "./InternalToken.ts"
-import { asFailure, failed, print, root, signingSecret } from "./Root.ts"
+import { asFailure, failed, internalUrl, print, signingSecret } from "./Root.ts"
 
 /** Imports a module that only one command needs, so that the other commands start quickly. */
 const load = <A>(module: () => Promise<A>) => Effect.promise(module)
@@ -113,7 +113,7 @@ const revoke = Command.make(
     internalToken: InternalToken.flag
   },
   Effect.fnUntraced(function*({ internalToken, issuedBefore, jti, jwt, sub }) {
-    const { url } = yield* root
+    const url = yield* internalUrl
     const credential = yield* InternalToken.find(internalToken)
     const body = {
       jti: Option.getOrUndefined(jti),

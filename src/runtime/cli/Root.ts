@@ -27,6 +27,12 @@ export const root = Command.make("async-task-service").pipe(
   Command.withDescription("Run AI assistant tasks in the background: the service and a client for it")
 )
 
+/** The base URL of the internal routes: INTERNAL_PORT of this machine, unless another URL is given. */
+export const internalUrl = Effect.map(root, ({ url }) => {
+  const { INTERNAL_PORT, PORT = "3000" } = process.env
+  return INTERNAL_PORT && url === `http://127.0.0.1:${PORT || "3000"}` ? `http://127.0.0.1:${INTERNAL_PORT}` : url
+})
+
 /** A failure that is reported to the user without a stack trace. `errors` maps a field to its messages. */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {
   message: Schema.String,

@@ -55,11 +55,17 @@ const checkProduction = ({ env, problems }: Reader, part: ServedPart) => {
 const loadAddress = Effect.fnUntraced(function*({ derive, env, read, url }: Reader) {
   const host = env["HOST"] ?? "127.0.0.1"
   const port = yield* read("PORT", Config.Port, 3000)
+  const internalPort = yield* read<number | undefined>("INTERNAL_PORT", Config.Port, undefined)
   const publicUrl = url("PUBLIC_URL")
+  const localUrl = (at: number) => `http://${host.includes(":") ? `[${host}]` : host}:${at}`
   return {
     host,
     port,
-    publicUrl: publicUrl ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    /** The port of the internal routes; undefined when PORT serves them. */
+    internalPort: internalPort === port ? undefined : internalPort,
+    publicUrl: publicUrl ?? localUrl(port),
+    /** The base URL to which the core reports. */
+    internalUrl: publicUrl ?? localUrl(internalPort ?? port),
     /** The only origin to which a core served alone sends events; undefined allows any port of loopback. */
     eventsOrigin: UndefinedOr.map(publicUrl, (given) => new URL(given).origin),
     corsOrigins: derive("CORS_ORIGINS", () => originsOf(env["CORS_ORIGINS"] ?? ""), [])

@@ -11,9 +11,15 @@ interface Setting {
 export const settings: ReadonlyArray<Setting> = [
   { names: ["HOST", "PORT"], default: "`127.0.0.1`, `3000`", meaning: "where REST, RPC, docs and health listen" },
   {
+    names: ["INTERNAL_PORT"],
+    default: "unset: `PORT`",
+    meaning: "port of `/internal/*` and `/rpc`, which `PORT` then no longer serves; both serve `/healthz` and `/readyz`"
+  },
+  {
     names: ["PUBLIC_URL"],
     default: "`http://HOST:PORT`",
-    meaning: "the external base URL; a core served alone sends events to its origin only"
+    meaning:
+      "the external base URL, to which the core reports (with `INTERNAL_PORT` it has to reach that port); a core served alone sends events to its origin only"
   },
   {
     names: ["CORS_ORIGINS"],

@@ -10,6 +10,7 @@ import { createServer, type Server, STATUS_CODES } from "node:http"
 import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
 import * as Limits from "../../domain/Limits.ts"
+import { Audience } from "../../http/Audience.ts"
 import { Timeouts } from "../../services/timing/Timeouts.ts"
 import { BoundedWebSocket } from "./BoundedWebSocket.ts"
 import { type Bounds, defaultBounds, limitConnections } from "./ConnectionLimits.ts"
@@ -130,21 +131,33 @@ export const make = (timeouts: typeof Timeouts.Service, bounds: Bounds = default
   return server.on("connection", closeAfterResponse)
 }
 
-/** Serves routes on a port. The routes are built before listening starts: an earlier request would never get a response. */
+/**
+ * Serves routes on a port, or on one for each audience. The routes are built before listening starts: an earlier request
+ * would never get a response.
+ */
 export const serve = <A, E, R>(
   routes: Layer.Layer<A, E, R>,
-  { host, port }: { readonly host: string; readonly port: number },
+  { host, internalPort, port }: {
+    readonly host: string
+    readonly port: number
+    readonly internalPort?: number | undefined
+  },
   inProcess?: { readonly origin: string; readonly serve: Serve }
 ) =>
   Layer.unwrap(Effect.gen(function*() {
     const timeouts = yield* Timeouts
     const app = yield* HttpRouter.toHttpEffect(routes)
     if (inProcess !== undefined) yield* inProcess.serve(inProcess.origin, app)
-    const options = {
-      host,
-      port,
-      gracefulShutdownTimeout: Duration.seconds(15),
-      websocket: { WebSocket: BoundedWebSocket, maxPayload: Limits.rpcMessageBytes }
-    }
-    return Layer.provideMerge(HttpServer.serve(app), NodeHttpServer.layerServer(() => make(timeouts), options))
+    const listen = (port: number, audience: typeof Audience.Service) =>
+      HttpServer.serve(Effect.provideService(app, Audience, audience)).pipe(
+        Layer.provide(NodeHttpServer.layerServer(() => make(timeouts), {
+          host,
+          port,
+          gracefulShutdownTimeout: Duration.seconds(15),
+          websocket: { WebSocket: BoundedWebSocket, maxPayload: Limits.rpcMessageBytes }
+        }))
+      )
+    return internalPort === undefined
+      ? listen(port, "all")
+      : Layer.merge(listen(port, "public"), listen(internalPort, "internal"))
   }))

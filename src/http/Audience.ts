@@ -1,0 +1,28 @@
+/** Divides the routes between two listeners: a public one, and one for INTERNAL_PORT. Both serve the health routes. */
+import { Context, Effect } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { path as rpcPath } from "./contract/rpc/Rpc.ts"
+
+/** The routes that the listener of a request serves. */
+export const Audience = Context.Reference<"all" | "public" | "internal">("async-task-service/http/Audience", {
+  defaultValue: () => "all"
+})
+
+/** Whether the listener serves a route, given by its path in the contract. */
+export const isServed = (audience: typeof Audience.Service, route: string): boolean => {
+  if (audience === "all" || route === "/healthz" || route === "/readyz") return true
+  const isInternal = route === rpcPath || route.startsWith("/internal/")
+  return isInternal === (audience === "internal")
+}
+
+const notFound = HttpServerResponse.empty({ status: 404 })
+
+/** Provide it to all routes. It compares the matched route, because a path has several spellings. */
+export const layer = HttpRouter.middleware((handler) =>
+  Effect.withFiber((fiber) => {
+    const matched = Context.getOrUndefined(fiber.context, HttpRouter.RouteContext)
+    return matched === undefined || isServed(fiber.getRef(Audience), matched.route.path)
+      ? handler
+      : Effect.succeed(notFound)
+  })
+).layer

@@ -1,0 +1,111 @@
+import { execFileSync } from "node:child_process"
+import { get } from "node:http"
+import { assert, describe, it, onTestFinished } from "vitest"
+import { complete, report } from "../kit/ScriptedCore.ts"
+import { freePort, internalToken, mint, Service } from "../kit/Service.ts"
+import { expectQuiet, use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
+
+const internalPort = await freePort()
+const system = await use(startSystem({ INTERNAL_PORT: String(internalPort) }))
+const { service } = system
+expectQuiet(service)
+const internalUrl = `http://127.0.0.1:${internalPort}`
+const user = await mint("ann")
+
+const statusOf = async (url: string, token: string, method = "GET") => {
+  const response = await fetch(url, { method, headers: { authorization: `Bearer ${token}` } })
+  await response.body?.cancel()
+  return response.status
+}
+
+/** The status of the response to a WebSocket handshake. */
+const upgrade = (url: string) =>
+  new Promise<number | undefined>((resolve, reject) => {
+    const headers = {
+      authorization: `Bearer ${internalToken}`,
+      connection: "upgrade",
+      upgrade: "websocket",
+      "sec-websocket-version": "13",
+      "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="
+    }
+    get(`${url}/rpc`, { headers })
+      .on("upgrade", ({ statusCode }, socket) => {
+        socket.destroy()
+        resolve(statusCode)
+      })
+      .on("response", (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      })
+      .on("error", reject)
+  })
+
+describe("INTERNAL_PORT", () => {
+  it("serves the internal routes, and PORT does not, whatever their spelling", async () => {
+    const internal = [
+      "/internal/metrics",
+      "/rpc",
+      "/%69nternal/metrics",
+      "/internal/metri%63s",
+      "/rp%63",
+      "/internal/metrics/"
+    ]
+    for (const path of internal) {
+      const answer = await service.call("GET", path, internalToken)
+      assert.strictEqual(answer.status, 404, path)
+      assert.deepStrictEqual(answer.body, { message: "There is nothing at this address." })
+      assert.match(answer.headers.get("x-request-id") ?? "", /^[\w-]+$/)
+      assert.strictEqual(await statusOf(service.url + path, internalToken, "DELETE"), 404, path)
+    }
+    assert.strictEqual(await statusOf(`${internalUrl}/internal/metrics`, internalToken), 200)
+    assert.strictEqual(await statusOf(`${internalUrl}/internal/metrics`, "wrong"), 401)
+    assert.strictEqual(await statusOf(`${internalUrl}/internal/metrics`, internalToken, "DELETE"), 405)
+    assert.strictEqual(await statusOf(`${internalUrl}/rpc`, internalToken), 426)
+    assert.deepStrictEqual(await Promise.all([service.url, internalUrl].map(upgrade)), [404, 101])
+  })
+
+  it("does not serve the public routes", async () => {
+    for (const path of ["/api/tasks", "/docs", "/openapi.json"]) {
+      assert.strictEqual(await statusOf(internalUrl + path, user), 404, path)
+      assert.strictEqual(await statusOf(service.url + path, user), 200, path)
+    }
+    for (const url of [service.url, internalUrl]) {
+      for (const path of ["/healthz", "/readyz"]) assert.strictEqual(await statusOf(url + path, user), 200, url + path)
+    }
+  })
+
+  it("is where the core reports", async () => {
+    const { body } = await service.create(user, "x")
+    const run = await system.runOf(body.uuid)
+    assert.strictEqual(run.events_url, `${internalUrl}/internal/core/events`)
+    assert.strictEqual((await report(run, { type: "processing" })).status, 200)
+    const wrong = { ...run, events_url: run.events_url.replace(internalUrl, service.url) }
+    assert.strictEqual((await complete(wrong)).status, 404)
+    await complete(run)
+    assert.strictEqual((await service.get(user, body.uuid)).body.status, "completed")
+  })
+
+  it("works with the built-in core", async () => {
+    const own = await use(
+      Service.start({ DATABASE_URL: system.database.url, INTERNAL_PORT: String(await freePort()) }),
+      onTestFinished
+    )
+    const { body } = await own.create(user, "What is 6 * 7?")
+    const { body: task } = await own.until(user, body.uuid, "completed")
+    assert.include(JSON.stringify(task), "42")
+  })
+
+  it("is the one that operator commands use", async () => {
+    const output = execFileSync(process.execPath, ["src/runtime/cli/Cli.ts", "cluster", "--json"], {
+      env: {
+        PATH: process.env["PATH"],
+        PORT: new URL(service.url).port,
+        INTERNAL_PORT: String(internalPort),
+        INTERNAL_TOKENS: internalToken
+      },
+      encoding: "utf8"
+    })
+    assert.lengthOf(JSON.parse(output).members, 1)
+  })
+})
