@@ -26,11 +26,12 @@ class Stage {
   entrypoint: ReadonlyArray<string> = []
   command: ReadonlyArray<string> = []
 
-  /** The base image, as far as this one uses it: a Node that anyone may run. */
+  /** The base image, as far as this one uses it: a Node that anyone may run, and the files of npm. */
   constructor() {
     fs.chmodSync(this.directory, 0o755)
     fs.mkdirSync(`${this.directory}/usr/local/bin`, { recursive: true })
     fs.copyFileSync(process.execPath, `${this.directory}/usr/local/bin/node`)
+    fs.mkdirSync(`${this.directory}/usr/local/lib/node_modules/npm`, { recursive: true })
   }
 
   inside(address: string) {
@@ -53,8 +54,9 @@ class Stage {
     }
   }
 
+  /** Absolute paths are those of the stage, never of this machine. */
   run(command: string) {
-    execFileSync("sh", ["-c", command], {
+    execFileSync("sh", ["-c", command.replaceAll(/(?<=^|\s)\/(?=\S)/g, `${this.directory}/`)], {
       cwd: this.inside("."),
       env: {
         ...this.env,
@@ -132,6 +134,7 @@ const build = () => {
         stage.command = JSON.parse(text)
         break
       }
+      case "LABEL":
       case "EXPOSE":
       case "STOPSIGNAL": {
         break
@@ -148,19 +151,26 @@ const image = build()
 const size = execFileSync("du", ["-sm", image.inside(".")], { encoding: "utf8" }).split("\t")[0]
 say("the image, beside its base", `${size} MB`)
 if (fs.existsSync(image.inside("node_modules"))) throw new Error("the bundle needs no node_modules")
+if (fs.existsSync(image.inside("/usr/local/lib/node_modules"))) throw new Error("the image contains npm")
 
 const database = await startPostgres()
 const data = path.join(folder, "data")
 fs.mkdirSync(data)
 fs.chmodSync(data, 0o777)
-const [port, corePort, backendPort, clusterPort] = await Promise.all([freePort(), freePort(), freePort(), freePort()])
+const [port, internalPort, corePort, backendPort, clusterPort] = await Promise.all([
+  freePort(),
+  freePort(),
+  freePort(),
+  freePort(),
+  freePort()
+])
 const url = (at: number) => `http://127.0.0.1:${at}`
 const shared = {
   HOST: "127.0.0.1",
   INTERNAL_TOKENS: "an-internal-token-of-32-characters-or-more",
   CORE_TOKEN: "a-token-of-the-core",
   JWT_SECRET: jwtSecret,
-  PUBLIC_URL: url(port)
+  PUBLIC_URL: url(internalPort)
 }
 const containers: ReadonlyArray<ChildProcess> = [
   image.start({ ...shared, PORT: String(backendPort), DATA_DIR: data }, ["serve", "--only", "backend"]),
@@ -172,6 +182,7 @@ const containers: ReadonlyArray<ChildProcess> = [
   image.start({
     ...shared,
     PORT: String(port),
+    INTERNAL_PORT: String(internalPort),
     DATABASE_URL: database.url,
     CORE_URL: url(corePort),
     ASSISTANT_BACKEND_URL: url(backendPort),
@@ -213,7 +224,7 @@ try {
   say("user", /Uid:\s+(\d+)/.exec(about)?.[1] ?? "")
   say("memory", `${Math.round(Number(/VmRSS:\s+(\d+)/.exec(about)?.[1]) / 1024)} MB`)
 
-  const [drained] = await once(image.start(shared, ["--url", url(port), "drain"]), "exit")
+  const [drained] = await once(image.start(shared, ["--url", url(internalPort), "drain"]), "exit")
   const { status: readiness } = await fetch(`${url(port)}/readyz`)
   if (drained !== 0 || readiness !== 503) throw new Error(`drained with ${drained}, and then ready with ${readiness}`)
   say("the command drain", "takes it out of /readyz")

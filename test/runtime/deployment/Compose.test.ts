@@ -77,17 +77,18 @@ describe("compose.yaml", () => {
     for (const [, service] of ours) assert.isAtLeast(Number.parseInt(service.stop_grace_period ?? "0", 10), 20)
   })
 
-  it("balances over all nodes and does not expose internal routes", () => {
-    assert.include(balancer, `reverse_proxy ${nodes.map((name) => `${name}:3000`).join(" ")} {`)
+  it("balances over all nodes, and exposes only the port without internal routes", () => {
+    assert.include(balancer, `reverse_proxy ${nodes.map((name) => `${name}:{args[0]}`).join(" ")} {`)
     assert.include(balancer, "health_uri /readyz")
     const [, publicSite = "", internalSite = ""] = balancer.split(/^:808\d \{$/m)
     assert.include(publicSite, "@public path /api/* /docs /openapi.json\n")
     assert.match(
       publicSite,
-      /handle @public \{\s+import nodes\s+\}\s+handle \/storage\/\* \{[^}]+\}\s+respond 404\s+\}\s+$/
+      /handle @public \{\s+import nodes 3000\s+\}\s+handle \/storage\/\* \{[^}]+\}\s+respond 404\s+\}\s+$/
     )
-    assert.match(internalSite, /^\s+import nodes\s+\}\s+$/)
+    assert.match(internalSite, /^\s+import nodes 3001\s+\}\s+$/)
     assert.include(text, "PUBLIC_URL: http://load-balancer:8081")
+    assert.include(text, "INTERNAL_PORT: \"3001\"")
     assert.notInclude(text, ":8081:8081")
   })
 })

@@ -32,6 +32,12 @@ describe("the Containerfile", () => {
     assert.match(textsOf("HEALTHCHECK").at(-1) ?? "", / CMD \["node", .*\/healthz/)
   })
 
+  it("has labels and no npm", () => {
+    const labels = textsOf("LABEL").map((text) => text.split("=")[0])
+    assert.includeMembers(labels, ["title", "description"].map((label) => `org.opencontainers.image.${label}`))
+    assert.match(textsOf("RUN").at(-1) ?? "", /^rm -rf \/usr\/local\/lib\/node_modules /)
+  })
+
   it("has a build context without secrets, dependencies, build output and tests", () => {
     const copied = textsOf("COPY").filter((text) => !text.startsWith("--from"))
       .flatMap((text) => text.split(" ").slice(0, -1))

@@ -1,6 +1,7 @@
 import { Result } from "effect"
 import { Deployment } from "kubernetes-models/apps/v1"
 import { HorizontalPodAutoscaler } from "kubernetes-models/autoscaling/v2"
+import { Job } from "kubernetes-models/batch/v1"
 import { NetworkPolicy } from "kubernetes-models/networking.k8s.io/v1"
 import { PodDisruptionBudget } from "kubernetes-models/policy/v1"
 import { ConfigMap, Secret, Service } from "kubernetes-models/v1"
@@ -9,6 +10,7 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import { assert, describe, it } from "vitest"
 import { parseAllDocuments } from "yaml"
+import { definitions, prometheusName } from "../../../src/services/telemetry/Metrics.ts"
 import { instructionsOf } from "../../kit/Containerfile.ts"
 import { removeDirectory, temporaryDirectory } from "../../kit/directories.ts"
 import { assertKnown, load, problemsOf, secrets } from "./environments.ts"
@@ -21,6 +23,7 @@ const models = {
   ConfigMap,
   Deployment,
   HorizontalPodAutoscaler,
+  Job,
   NetworkPolicy,
   PodDisruptionBudget,
   Secret,
@@ -29,7 +32,8 @@ const models = {
 type Kind = keyof typeof models
 const kinds = Object.keys(models) as ReadonlyArray<Kind>
 
-const manifestOf = (kind: Kind) => manifests.find((manifest) => manifest.kind === kind)
+const manifestsOf = (kind: Kind) => manifests.filter((manifest) => manifest.kind === kind)
+const manifestOf = (kind: Kind) => manifestsOf(kind)[0]
 const deployment = new Deployment(manifestOf("Deployment"))
 const pod = deployment.spec!.template.spec!
 const container = pod.containers[0]!
@@ -58,11 +62,13 @@ export const m${index}: T${index} = ${JSON.stringify(object)}`
 }
 
 describe("kubernetes.yaml", () => {
-  it("contains each kind once, valid by the Kubernetes schemas", () => {
-    assert.deepStrictEqual(manifests.map(({ kind }) => kind).toSorted(), [...kinds])
+  it("contains each kind once, and two services, valid by the Kubernetes schemas", () => {
+    assert.deepStrictEqual(manifests.map(({ kind }) => kind).toSorted(), [...kinds, "Service"])
     for (const kind of kinds) {
       const Model = models[kind] as new(data: object) => { readonly validate: () => void }
-      assert.doesNotThrow(() => new Model(manifestOf(kind)).validate(), undefined, kind)
+      for (const manifest of manifestsOf(kind)) {
+        assert.doesNotThrow(() => new Model(manifest).validate(), undefined, kind)
+      }
     }
     const broken = structuredClone(manifestOf("Deployment"))
     broken.spec.minReadySeconds = "soon"
@@ -92,6 +98,7 @@ describe("kubernetes.yaml", () => {
     const exposed = instructionsOf().find(({ keyword }) => keyword === "EXPOSE")?.text.split(" ").map(Number)
     assert.deepStrictEqual(Object.values(ports), exposed)
     assert.strictEqual(ports["cluster"], Number(manifestOf("ConfigMap").data.CLUSTER_PORT))
+    assert.strictEqual(ports["internal"], Number(manifestOf("ConfigMap").data.INTERNAL_PORT))
     const user = instructionsOf().find(({ keyword }) => keyword === "USER")?.text
     assert.strictEqual(user, `${pod.securityContext?.runAsUser}:${pod.securityContext?.runAsGroup}`)
     const health = fs.readFileSync(path.join(root, "src/http/handlers/Health.ts"), "utf8")
@@ -109,22 +116,48 @@ describe("kubernetes.yaml", () => {
   it("selects its own pods in all resources", () => {
     const selectors = [
       deployment.spec!.selector.matchLabels,
-      manifestOf("Service").spec.selector,
+      ...manifestsOf("Service").map(({ spec }) => spec.selector),
       manifestOf("PodDisruptionBudget").spec.selector.matchLabels,
-      manifestOf("NetworkPolicy").spec.podSelector.matchLabels,
-      manifestOf("NetworkPolicy").spec.ingress.at(-1).from[0].podSelector.matchLabels
+      manifestOf("NetworkPolicy").spec.podSelector.matchLabels
     ]
     for (const selector of selectors) assert.deepStrictEqual(selector, labels)
     assert.strictEqual(manifestOf("HorizontalPodAutoscaler").spec.scaleTargetRef.name, deployment.metadata?.name)
   })
 
-  it("allows only nodes to reach the cluster port", () => {
-    const rules = manifestOf("NetworkPolicy").spec.ingress as ReadonlyArray<
-      { readonly ports: ReadonlyArray<{ readonly port: string }>; readonly from?: ReadonlyArray<object> }
-    >
-    for (const { from, ports: allowed } of rules) {
-      if (allowed.some(({ port }) => port !== "http")) assert.lengthOf(from ?? [], 1)
-      assert.isNotEmpty(allowed)
-    }
+  it("closes the cluster port to all but nodes, and the internal port to all without a label", () => {
+    const { egress, ingress, policyTypes } = manifestOf("NetworkPolicy").spec
+    assert.deepStrictEqual(policyTypes, ["Ingress", "Egress"])
+    assert.deepStrictEqual(ingress, [
+      { ports: [{ port: "http" }] },
+      {
+        ports: [{ port: "internal" }],
+        from: [{
+          namespaceSelector: {},
+          podSelector: { matchLabels: { "async-task-service-access": "internal" } }
+        }]
+      },
+      { ports: [{ port: "cluster" }], from: [{ podSelector: { matchLabels: labels } }] }
+    ])
+    assert.deepInclude(egress, { ports: [{ port: "cluster" }], to: [{ podSelector: { matchLabels: labels } }] })
+    assert.deepInclude(egress, { ports: [{ port: 5432 }] })
+    const target = new URL(manifestOf("ConfigMap").data.PUBLIC_URL).hostname
+    const reported = manifestsOf("Service").find(({ metadata }) => metadata.name === target)
+    assert.strictEqual(reported.spec.ports[0].targetPort, "internal")
+  })
+
+  it("scales on a metric of the service", () => {
+    const { metric } = manifestOf("HorizontalPodAutoscaler").spec.metrics[0].pods
+    assert.include(definitions.map(({ name }) => prometheusName(name)), metric.name)
+  })
+
+  it("migrates with the image, settings and user of the nodes", () => {
+    const job = new Job(manifestOf("Job")).spec!.template.spec!
+    const [migrate] = job.containers
+    assert.strictEqual(migrate?.image, container.image)
+    assert.deepStrictEqual(migrate?.args, ["migrate"])
+    assert.deepStrictEqual(migrate?.envFrom, container.envFrom)
+    assert.deepStrictEqual(migrate?.securityContext, container.securityContext)
+    assert.deepStrictEqual(job.securityContext, pod.securityContext)
+    assert.notDeepEqual(manifestOf("Job").spec.template.metadata.labels, labels)
   })
 })
