@@ -19,7 +19,12 @@ export const startPostgres = async (settings: ReadonlyArray<string> = []) => {
   const port = await freePort()
   let scope = Scope.makeUnsafe()
   const start = () =>
-    Effect.runPromise(Scope.provide(EmbeddedPostgres.start(directory, [`port=${port}`, ...settings]), scope))
+    Effect.runPromise(
+      Scope.provide(
+        EmbeddedPostgres.start(directory, [`port=${port}`, ...settings], process.env["POSTGRES_BINARIES"]),
+        scope
+      )
+    )
   const end = () => Effect.runPromise(Scope.close(scope, Exit.void))
   const started = await start()
   const url = Redacted.value(started.url)

@@ -182,12 +182,16 @@ export interface EmbeddedPostgres {
   readonly directory: string
 }
 
-/** Runs Postgres on `dataDir` until the scope closes. `extra` are additional Postgres settings, each `name=value`. */
+/**
+ * Runs Postgres on `dataDir` until the scope closes. `extra` are additional Postgres settings, each `name=value`; `native` is
+ * the directory of the binaries, by default those of the installed package.
+ */
 export const start = Effect.fnUntraced(function*(
   dataDir: string,
-  extra: ReadonlyArray<string> = []
+  extra: ReadonlyArray<string> = [],
+  native?: string
 ): Effect.fn.Return<EmbeddedPostgres, EmbeddedPostgresError, Scope.Scope> {
-  const place = yield* attempt(() => find(path.resolve(dataDir)))
+  const place = yield* attempt(() => find(path.resolve(dataDir), native))
   yield* initialise(place)
   const { running, sql, url } = yield* reach(place, extra).pipe(
     Effect.retry({ schedule: Schedule.spaced("500 millis"), times: 30 }),

@@ -83,9 +83,9 @@ const outside = (dataDir: string): string => {
   return home
 }
 
-export const find = (dataDir: string): PostgresPaths => {
+/** `native` is a directory of Postgres binaries; by default that of the installed package. */
+export const find = (dataDir: string, native = findNative()): PostgresPaths => {
   DataDirectory.make(dataDir)
-  const native = findNative()
   if (process.getuid?.() !== 0) {
     return { bin: path.join(native, "bin"), database: path.join(dataDir, "postgres"), user: undefined }
   }

