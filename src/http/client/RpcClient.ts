@@ -3,10 +3,10 @@ import { Effect, Layer, Redacted, Schedule, Stream } from "effect"
 import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest } from "effect/http"
 import { RpcClient, RpcClientError, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket"
+import * as Backoff from "../../domain/Backoff.ts"
 import { isTerminal } from "../../domain/Task.ts"
 import { InternalRpc, path } from "../contract/rpc/Rpc.ts"
 import { RpcUnauthorized } from "../contract/rpc/RpcErrors.ts"
-import { cappedBackoff } from "./Backoff.ts"
 
 export interface RpcOptions {
   /** Base URL of the service, as in `http://127.0.0.1:3000`. */
@@ -18,7 +18,7 @@ export interface RpcOptions {
 export const make = RpcClient.make(InternalRpc)
 export type InternalClient = Effect.Success<typeof make>
 
-const reconnectSchedule = cappedBackoff("200 millis", "5 seconds")
+const reconnectSchedule = Schedule.jittered(Backoff.schedule("200 millis", "5 seconds"))
 
 const bearer = (token: Redacted.Redacted) => `Bearer ${Redacted.value(token)}`
 

@@ -1,6 +1,7 @@
 /** Retries and fault logging for background work during outages of the store. */
-import { Cause, Effect, Predicate, Schedule, Schema } from "effect"
+import { Cause, Effect, Predicate, Schema } from "effect"
 import { SqlError } from "effect/sql"
+import * as Backoff from "../../domain/Backoff.ts"
 
 class StoreFault extends Schema.TaggedError<StoreFault>()("StoreFault", { defect: Schema.Defect() }) {}
 
@@ -19,7 +20,7 @@ export const logFault = (message: string) => (cause: Cause.Cause<unknown>): Effe
     ? Effect.logDebug(`${message}: the store is unavailable`)
     : Effect.logWarning(message, cause)
 
-const storeRetry = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")])
+const storeRetry = Backoff.schedule("100 millis", "2 seconds")
 
 /** Retries with exponential backoff up to two seconds, until the store responds. */
 export const retryForever = <A>(effect: Effect.Effect<A>): Effect.Effect<A> =>
