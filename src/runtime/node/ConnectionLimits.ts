@@ -35,7 +35,7 @@ const limitNumber = (server: Server, maximum: number) => {
 }
 
 /** Destroys connections whose peer does not read. Progress within a write is not visible, so its size extends the timeout. */
-const limitBacklog = (server: Server, { answerSilence, jsonBytesPerSecond }: typeof Timeouts.Service) => {
+const limitBacklog = (server: Server, { responseIdle, jsonBytesPerSecond }: typeof Timeouts.Service) => {
   const sockets = new Map<Socket, { readonly taken: number; readonly since: number }>()
   server.on("connection", (socket) => {
     sockets.set(socket, { taken: 0, since: performance.now() })
@@ -46,7 +46,7 @@ const limitBacklog = (server: Server, { answerSilence, jsonBytesPerSecond }: typ
     const taken = socket.bytesWritten - waiting
     const last = sockets.get(socket)
     if (waiting === 0 || last?.taken !== taken) return sockets.set(socket, { taken, since: performance.now() })
-    const timeout = Duration.toMillis(answerSilence) + 1000 * waiting / jsonBytesPerSecond
+    const timeout = Duration.toMillis(responseIdle) + 1000 * waiting / jsonBytesPerSecond
     if (performance.now() - last.since > timeout) socket.destroy()
   }
   const checks = Effect.sync(() => {
@@ -54,7 +54,7 @@ const limitBacklog = (server: Server, { answerSilence, jsonBytesPerSecond }: typ
   })
   server.once("listening", () => {
     const checking = Effect.runFork(
-      Effect.schedule(checks, Schedule.spaced(Duration.min(checkInterval, answerSilence)))
+      Effect.schedule(checks, Schedule.spaced(Duration.min(checkInterval, responseIdle)))
     )
     server.once("close", () => checking.interruptUnsafe())
   })

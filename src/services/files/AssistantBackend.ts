@@ -178,7 +178,7 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
             return yield* refuseFile(`The declared type of the file is not that of ${format}`)
           }
           const head = yield* readHead(file.content, format)
-          const silence = yield* IdleTimeout.make((yield* Timeouts).backendSilence)
+          const idle = yield* IdleTimeout.make((yield* Timeouts).backendIdle)
           const boundary = `form-${yield* random.uuidV4()}`
           const opening =
             `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${quoted(file.name)}"\r\n`
@@ -194,7 +194,7 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           let state: "opening" | "passing" | "closed" = "opening"
           let size = 0
           const pass = <A extends ReadonlyArray<Uint8Array>>(chunks: A): Effect.Effect<A, E | FileRefused> => {
-            silence.begin()
+            idle.begin()
             const more = sizeOf(chunks)
             onPassed(more)
             size += more
@@ -204,7 +204,7 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
             onSuccess: pass,
             onFailure: fail,
             onDone: () => {
-              silence.begin()
+              idle.begin()
               state = "closed"
               return Effect.succeed(Arr.of(encoder.encode(closing)))
             }
@@ -212,7 +212,7 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           const body = Effect.suspend((): Pull.Pull<Chunks, E | FileRefused> => {
             if (state === "closed") return Cause.done()
             if (state === "passing") {
-              silence.end()
+              idle.end()
               return next
             }
             state = "passing"
@@ -226,7 +226,7 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
               contentType: `multipart/form-data; boundary=${boundary}`
             })
           )
-          silence.begin()
+          idle.begin()
           return yield* HttpClient.withScope(http).execute(request).pipe(
             Effect.mapError(() => new BackendUnavailable({})),
             Effect.flatMap(readStored),
@@ -235,7 +235,7 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
             Effect.catch((error): Effect.Effect<never, UploadError | E> =>
               failure === undefined ? Effect.fail(error) : Effect.failCause(failure)
             ),
-            Effect.raceFirst(Effect.andThen(silence.exceeded, Effect.fail(new BackendUnavailable({}))))
+            Effect.raceFirst(Effect.andThen(idle.exceeded, Effect.fail(new BackendUnavailable({}))))
           )
         }, Effect.scoped)
 
