@@ -1,9 +1,10 @@
 /** Each node writes a row about itself every 2 s, so that any node can show all of them. */
-import { Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { Duration, Effect, Layer, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { format, Timestamp } from "../../domain/Timestamp.ts"
 import { micros } from "../store/CommitStatement.ts"
+import * as Worker from "../timing/Worker.ts"
 import { ClusterNodes, type Identity, makeSelf, type Member } from "./ClusterNodes.ts"
 
 const reportInterval = Duration.seconds(2)
@@ -81,11 +82,7 @@ export const layer = (identity: Identity) =>
       yield* Effect.addFinalizer(() =>
         Effect.ignore(Effect.timeout(sql.unsafe(`DELETE FROM nodes WHERE instance = $1::uuid`, [instance]), "1 second"))
       )
-      yield* report.pipe(
-        Effect.catchCause((cause) => Effect.logDebug("the row of this node could not be written", cause)),
-        Effect.repeat(Schedule.spaced(reportInterval)),
-        Effect.forkScoped
-      )
+      yield* Worker.make({ name: "the report of this node", runOnce: report, interval: reportInterval })
       return ClusterNodes.of({ all: Effect.orDie(Effect.andThen(Effect.ignore(report), read)) })
     })
   )
