@@ -62,7 +62,7 @@ export class Tasks extends Context.Service<Tasks, {
     claim?: IdempotencyClaim
   ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused>
   readonly cancel: (
-    task: Task,
+    task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
     reason: string | null,
     claim?: IdempotencyClaim
   ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused>
@@ -112,6 +112,7 @@ export class Tasks extends Context.Service<Tasks, {
           : notifications.publish(uuid)
 
       const createNow = Effect.fnUntraced(function*(
+        uuid: TaskId,
         caller: Caller,
         body: CreateTask,
         claim: IdempotencyClaim | undefined,
@@ -119,7 +120,6 @@ export class Tasks extends Context.Service<Tasks, {
       ) {
         const { principal } = caller
         const createdAt = yield* now
-        const uuid = yield* newTaskId
         const { max_execution_time: maxExecutionTime, request } = body
         const head: TaskHead = {
           uuid,
@@ -167,7 +167,12 @@ export class Tasks extends Context.Service<Tasks, {
       })
 
       const create = (caller: Caller, body: CreateTask, claim?: IdempotencyClaim) =>
-        actors.withDispatchSlot(body.request, (isImmediate) => createNow(caller, body, claim, isImmediate))
+        Effect.flatMap(newTaskId, (uuid) =>
+          actors.withDispatchSlot(
+            uuid,
+            body.request,
+            (isImmediate) => createNow(uuid, caller, body, claim, isImmediate)
+          ))
 
       const get = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
         if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
@@ -211,7 +216,11 @@ export class Tasks extends Context.Service<Tasks, {
 
       /** Commits an event of an interrupted task, once per claim; undefined for a replay. */
       const commitInterrupted = Effect.fnUntraced(
-        function*(task: Task, event: TaskEvent, claim: IdempotencyClaim | undefined) {
+        function*(
+          task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
+          event: TaskEvent,
+          claim: IdempotencyClaim | undefined
+        ) {
           const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
           const outcome = yield* repository.commit(task.uuid, event, yield* now, { runId: task.runId }, made)
           if (outcome._tag === "Applied") return outcome.head
@@ -243,7 +252,7 @@ export class Tasks extends Context.Service<Tasks, {
       )
 
       const cancel = Effect.fnUntraced(
-        function*(task: Task, reason: string | null, claim?: IdempotencyClaim) {
+        function*(...[task, reason, claim]: Parameters<Tasks["Service"]["cancel"]>) {
           if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
           const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason }), claim)
           if (head !== undefined) yield* Effect.andThen(actors.wake(head), stops.wake)

@@ -11,7 +11,7 @@ import type { TaskEvent, TaskId } from "../../src/domain/Task.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
 import { CoreClient } from "../../src/services/core/CoreClient.ts"
-import { type CoreAnswer, CoreTransport } from "../../src/services/core/CoreTransport.ts"
+import { type CoreResponse, CoreTransport } from "../../src/services/core/CoreTransport.ts"
 import { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
 import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
@@ -33,9 +33,9 @@ export interface CoreEnd {
     path: string,
     body: string,
     kill: Effect.Effect<void>
-  ) => Effect.Effect<CoreAnswer, CoreUnavailable>
+  ) => Effect.Effect<CoreResponse, CoreUnavailable>
   /** Called when the service lost the response to a resume. The core may send an event at that moment. */
-  readonly resumedUnheard: (taskId: TaskId) => Effect.Effect<void>
+  readonly resumeReplyLost: (taskId: TaskId) => Effect.Effect<void>
 }
 
 export interface Node {
@@ -150,16 +150,20 @@ export const start = Effect.fnUntraced(function*(
             case "lost request":
               return Effect.andThen(noted, lost)
             case "lost reply":
-              return done.pipe(Effect.andThen(noted), Effect.andThen(unheard(method, args)), Effect.andThen(lost))
+              return done.pipe(
+                Effect.andThen(noted),
+                Effect.andThen(afterLostReply(method, args)),
+                Effect.andThen(lost)
+              )
           }
         }))
     ])
     return Object.fromEntries(wrapped) as Service
   }
 
-  const unheard = (method: string, args: ReadonlyArray<unknown>) => {
+  const afterLostReply = (method: string, args: ReadonlyArray<unknown>) => {
     const [taskId, event] = args as Parameters<TaskRepository["Service"]["commit"]>
-    return method === "commit" && event._tag === "ToolResultsSubmitted" ? core.resumedUnheard(taskId) : Effect.void
+    return method === "commit" && event._tag === "ToolResultsSubmitted" ? core.resumeReplyLost(taskId) : Effect.void
   }
 
   /** The active-task limit must hold at every moment, so it is checked after every create. */

@@ -3,26 +3,19 @@ import { Duration, Effect, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isTerminal, type TaskHead } from "../../domain/Task.ts"
-import type { TaskBelongsToAnother, TaskNotFound, TooManyWaiting } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
+import * as Utf8 from "../../services/limits/Utf8.ts"
 import type { RecordedEvent } from "../../services/store/TaskRepository.ts"
 import * as Services from "../../services/Tasks.ts"
 import { TaskWatch } from "../../services/TaskWatch.ts"
-import { Forbidden, invalid, NotFound, TooManyRequests } from "../contract/Errors.ts"
+import { invalid, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { CurrentToken } from "./CurrentToken.ts"
+import { failWith, taskErrors } from "./ErrorResponses.ts"
 import { decodeTaskQuery } from "./Query.ts"
 
-/** Responses for a task that does not exist or belongs to another user. */
-export const accessErrors = {
-  TaskNotFound: ({ message }: TaskNotFound) => Effect.fail(new NotFound({ message })),
-  TaskBelongsToAnother: ({ message }: TaskBelongsToAnother) => Effect.fail(new Forbidden({ message }))
-}
-
-export const tooManyWaiting = {
-  TooManyWaiting: ({ message }: TooManyWaiting) => Effect.fail(new TooManyRequests({ message }))
-}
+const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
 
 /** Weak comparison with the tags of `If-None-Match` (RFC 9110). */
 const matches = (ifNoneMatch: string, etag: string) =>
@@ -92,12 +85,14 @@ export const make = Effect.gen(function*() {
         return HttpServerResponse.empty({ status: 304, headers: { etag: etagOf(current, includesWaitingOn) } })
       }
       const task = yield* tasks.get(principal, uuid)
-      return HttpServerResponse.text(TaskView.encode(task, includesWaitingOn ? TaskView.describeWaiting(task) : {}), {
+      // As bytes, because Node keeps a text and a copy of it until the client has read the response.
+      const bytes = yield* Utf8.encode(TaskView.encode(task, includesWaitingOn ? TaskView.describeWaiting(task) : {}))
+      return HttpServerResponse.uint8Array(bytes, {
         contentType: "application/json",
         headers: { etag: etagOf(task, includesWaitingOn), "cache-control": "private, no-cache" }
       })
     },
-    Effect.catchTags({ ...accessErrors, ...tooManyWaiting })
+    Effect.catchTags(readErrors)
   )
 
   const events = Effect.fnUntraced(
@@ -121,7 +116,7 @@ export const make = Effect.gen(function*() {
         headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
       })
     },
-    Effect.catchTags({ ...accessErrors, ...tooManyWaiting })
+    Effect.catchTags(readErrors)
   )
 
   return { get, events }

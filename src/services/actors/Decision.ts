@@ -7,10 +7,8 @@ import type { Timestamp } from "../../domain/Timestamp.ts"
 export interface Actor {
   /** The newest row that this node has seen. */
   readonly head: TaskHead
-  /** The latest run that this node has dispatched. */
+  /** The latest run that this node has dispatched or queued for recovery. */
   readonly offered: RunId | undefined
-  /** The latest run that this node has queued for recovery. */
-  readonly queued: RunId | undefined
   /** The run whose expired deadline is being committed. */
   readonly ending: RunId | undefined
 }
@@ -52,9 +50,7 @@ export const decide = (
   const due = nextDue(head, acceptanceTimeout)
   if (due === undefined) return release
   if (due.at <= now) return actor?.ending === head.runId ? ignore : { _tag: "Expire", event: due.event }
-  if (head.status === "interrupted" || actor?.offered === head.runId || actor?.queued === head.runId) {
-    return { _tag: "Park", until: due.at }
-  }
+  if (head.status === "interrupted" || actor?.offered === head.runId) return { _tag: "Park", until: due.at }
   // A pending run without an attempt is new, and so is a run that replaces one known here.
   const isNew = actor === undefined
     ? head.status === "pending" && head.acceptanceDeadline === null

@@ -1,6 +1,6 @@
 /** The dispatches in progress, and the limits of their concurrency: separate for new, recovered and large runs. */
 import { Effect } from "effect"
-import type { RunId } from "../../domain/Task.ts"
+import type { RunId, TaskId } from "../../domain/Task.ts"
 import type { Run } from "../core/CoreClient.ts"
 import * as FifoPermits from "../limits/FifoPermits.ts"
 
@@ -25,8 +25,9 @@ export const make = () => {
   const dispatches = new Map<RunId, boolean>()
   /** Those whose run is large. */
   const large = new Set<RunId>()
+  /** Tasks whose row may be stored already, and whose run is about to be dispatched. */
+  const creating = new Set<TaskId>()
   let recoveries = 0
-  let reserved = 0
 
   /** Notes the size of a run. */
   const note = ({ request, runId }: Run) => {
@@ -57,15 +58,20 @@ export const make = () => {
       Effect.suspend(() =>
         (large.has(runId) ? largeSlots : dispatches.get(runId) === true ? recoverySlots : slots)(effect)
       ),
-    /** Reserves a slot for a new run while `create` runs; `isImmediate` is false when no slot is free or the request is large. */
+    isCreating: (uuid: TaskId): boolean => creating.has(uuid),
+    /**
+     * Reserves a slot while `create` creates the task; `isImmediate` is false when no slot is free or the request is
+     * large.
+     */
     reserve: <A, E>(
+      uuid: TaskId,
       request: Run["request"],
       create: (isImmediate: boolean) => Effect.Effect<A, E>
     ): Effect.Effect<A, E> =>
       Effect.suspend(() => {
-        const isImmediate = !isLarge(request) && dispatches.size - recoveries + reserved < concurrency
-        reserved++
-        return Effect.ensuring(create(isImmediate), Effect.sync(() => reserved--))
+        const isImmediate = !isLarge(request) && dispatches.size - recoveries + creating.size < concurrency
+        creating.add(uuid)
+        return Effect.ensuring(create(isImmediate), Effect.sync(() => creating.delete(uuid)))
       })
   }
 }

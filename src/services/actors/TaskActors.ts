@@ -41,8 +41,12 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly wake: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead>
-  /** Reserves a dispatch slot while `create` runs; `isImmediate` is false when all slots are taken or the request is large. */
+  /**
+   * Reserves a dispatch slot while `create` creates the task; `isImmediate` is false when all slots are taken or the
+   * request is large. Meanwhile the sweep ignores the task's row.
+   */
   readonly withDispatchSlot: <A, E>(
+    uuid: TaskId,
     request: Run["request"],
     create: (isImmediate: boolean) => Effect.Effect<A, E>
   ) => Effect.Effect<A, E>
@@ -83,7 +87,7 @@ const makeTable = Effect.fnUntraced(function*(work: Work) {
     const decision = decide(known, head, at, acceptanceTimeout)
     if (decision._tag === "Ignore") return
     if (decision._tag === "Release") return release(head.uuid)
-    const actor = known ?? { head, offered: undefined, queued: undefined, ending: undefined }
+    const actor = known ?? { head, offered: undefined, ending: undefined }
     actor.head = head
     if (known === undefined) actors.set(head.uuid, actor)
     if (decision._tag === "Expire") {
@@ -91,13 +95,9 @@ const makeTable = Effect.fnUntraced(function*(work: Work) {
       return work.expire(head, decision.event)
     }
     timers.set(head.uuid, decision.until)
-    if (decision._tag === "Recover") {
-      actor.queued = head.runId
-      work.recover(head)
-    } else if (decision._tag === "Dispatch") {
-      actor.offered = head.runId
-      work.dispatch(head)
-    }
+    if (decision._tag === "Park") return
+    actor.offered = head.runId
+    return decision._tag === "Dispatch" ? work.dispatch(head) : work.recover(head)
   }
 
   return {
@@ -109,7 +109,7 @@ const makeTable = Effect.fnUntraced(function*(work: Work) {
     applyOffered: (head: TaskHead, at: Timestamp): void => {
       const known = actors.get(head.uuid)
       if (known === undefined) {
-        actors.set(head.uuid, { head, offered: head.runId, queued: undefined, ending: undefined })
+        actors.set(head.uuid, { head, offered: head.runId, ending: undefined })
       } else if (known.head.revision <= head.revision) known.offered = head.runId
       apply(head, at)
     },
@@ -162,21 +162,11 @@ const makeActors = Effect.gen(function*() {
   const { release } = table
   const dispatch = yield* Dispatch.make({ slots, supervise, actorOf, wake, release, end: endWithRetries })
 
-  /** False after `begin`, for a row that was read between the commit of a run and its `begin`. */
-  const needsRecovery = ({ runId, uuid }: TaskHead) => {
-    const actor = actorOf(uuid)
-    return isWanted(actor, runId) && actor?.offered !== runId && ownership.isMine(uuid)
-  }
   const recovery = yield* Recovery.make({
-    isWanted: needsRecovery,
+    isWanted: ({ runId, uuid }) => isWanted(actorOf(uuid), runId) && ownership.isMine(uuid),
+    // A pending run uses the slots of new runs, because its acceptance deadline is as near.
     offer: (head) =>
-      Effect.flatMap(now, (at) => {
-        if (!needsRecovery(head)) return Effect.void
-        // A pending run uses the slots of new runs, because its acceptance deadline is as near.
-        const isRecovery = actorOf(head.uuid)?.head.status !== "pending"
-        table.applyOffered(head, at)
-        return Deferred.await(dispatch(head, undefined, isRecovery))
-      }),
+      Effect.suspend(() => Deferred.await(dispatch(head, undefined, actorOf(head.uuid)?.head.status !== "pending"))),
     fail: (head) => endWithRetries(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed }))
   })
 
@@ -200,7 +190,8 @@ const make = Effect.gen(function*() {
       }),
     ensure: (head) =>
       Effect.map(now, (at) => {
-        if (ownership.isMine(head.uuid)) table.apply(head, at)
+        const isBeingCreated = slots.isCreating(head.uuid) && !table.actors.has(head.uuid)
+        if (!isBeingCreated && ownership.isMine(head.uuid)) table.apply(head, at)
       }),
     // Other nodes may not know tasks created here: announce the pending ones.
     release: Effect.suspend(() => {

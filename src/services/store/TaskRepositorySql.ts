@@ -2,7 +2,7 @@
 import { Duration, Effect, Layer, Option, type Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Limits from "../../domain/Limits.ts"
-import { isTerminal, sourcesOf, type TaskId, TaskStatus } from "../../domain/Task.ts"
+import { isTerminal, sourcesOf, TaskStatus } from "../../domain/Task.ts"
 import { changeOf } from "../../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
 import { format, plus } from "../../domain/Timestamp.ts"
@@ -18,7 +18,8 @@ import {
   shardOf
 } from "./CommitStatement.ts"
 import * as CreateBatcher from "./CreateBatcher.ts"
-import { listAll, listByStatus, summaryColumns } from "./ListStatement.ts"
+import { listAll, listByStatus } from "./ListStatement.ts"
+import * as ReadTask from "./ReadTask.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 import { type Commit, type IdempotencyClaim, type NewTask, TaskRepository } from "./TaskRepository.ts"
 import {
@@ -29,8 +30,7 @@ import {
   decodePendingRuns,
   decodeStats,
   decodeStops,
-  decodeSummaries,
-  decodeTasks
+  decodeSummaries
 } from "./TaskRows.ts"
 
 const countOf = ([row]: ReadonlyArray<object>) => (row as { readonly count: number }).count
@@ -58,21 +58,7 @@ export const layer = Layer.effect(
       return { taskId, isReplay: outcome === "replayed" }
     })
 
-    const get = Effect.fnUntraced(
-      function*(uuid: TaskId) {
-        const rows = yield* run(
-          `SELECT ${summaryColumns}, revision, run_id, ${micros("deadline_at")} AS deadline,
-            ${
-            micros("acceptance_deadline_at")
-          } AS acceptance_deadline, (SELECT turn FROM task_turns WHERE task_uuid = tasks.uuid) AS turn
-          FROM tasks WHERE uuid = $1`,
-          [uuid]
-        )
-        const [task] = yield* decodeTasks(rows)
-        return Option.fromNullishOr(task)
-      },
-      Effect.orDie
-    )
+    const get = ReadTask.make(run)
 
     const list = Effect.fnUntraced(
       function*({ page, perPage, statuses, sub }: Parameters<TaskRepository["Service"]["list"]>[0]) {

@@ -48,6 +48,9 @@ export const decodeTasks = Schema.decodeUnknownEffect(
     )
   )
 )
+export const decodeSizes = Schema.decodeUnknownEffect(
+  Schema.Array(Schema.Struct({ isLarge: Schema.Boolean }).pipe(Schema.encodeKeys({ isLarge: "is_large" })))
+)
 export const decodePendingRuns = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({
   sub: Schema.String,
   token_id: Schema.String,

@@ -24,7 +24,6 @@ const Row = Schema.Struct({
 const Known = Schema.Struct({
   row: Row,
   offered: Schema.NullOr(Run),
-  queued: Schema.NullOr(Run),
   ending: Schema.NullOr(Run)
 })
 
@@ -42,16 +41,15 @@ const headOf = ({ acceptanceDeadline, deadline, revision, run, status }: typeof 
   acceptanceDeadline: acceptanceDeadline === null ? null : at(acceptanceDeadline)
 })
 
-const actorOf = ({ ending, offered, queued, row }: typeof Known.Type): Actor => ({
+const actorOf = ({ ending, offered, row }: typeof Known.Type): Actor => ({
   head: headOf(row),
   offered: runOf(offered),
-  queued: runOf(queued),
   ending: runOf(ending)
 })
 
 /** The actor after a decision, as `TaskActors` carries it out. */
 const carryOut = (actor: Actor | undefined, head: TaskHead, decision: Decision): Actor | undefined => {
-  const before = actor ?? { head, offered: undefined, queued: undefined, ending: undefined }
+  const before = actor ?? { head, offered: undefined, ending: undefined }
   switch (decision._tag) {
     case "Ignore":
       return actor
@@ -62,9 +60,8 @@ const carryOut = (actor: Actor | undefined, head: TaskHead, decision: Decision):
     case "Park":
       return { ...before, head }
     case "Dispatch":
-      return { ...before, head, offered: head.runId }
     case "Recover":
-      return { ...before, head, queued: head.runId }
+      return { ...before, head, offered: head.runId }
   }
 }
 
@@ -116,17 +113,16 @@ describe("an actor decides", () => {
   })
 
   cases(
-    "to start only a running task's run that this node has neither dispatched nor queued",
+    "to start only a running task's run that this node has not offered",
     (actor, head, _, { _tag }) => {
       if (_tag !== "Dispatch" && _tag !== "Recover") return
       assert.isTrue(isRunning(head))
       assert.notStrictEqual(actor?.offered, head.runId)
-      assert.notStrictEqual(actor?.queued, head.runId)
     }
   )
 
-  cases("to park a running task only if its run is dispatched or queued", (actor, head, _, { _tag }) => {
-    if (_tag === "Park" && isRunning(head)) assert.include([actor?.offered, actor?.queued], head.runId)
+  cases("to park a running task only if this node has offered its run", (actor, head, _, { _tag }) => {
+    if (_tag === "Park" && isRunning(head)) assert.strictEqual(actor?.offered, head.runId)
   })
 
   cases("to recover, not to dispatch, a run that the core may know", (actor, head, _, { _tag }) => {

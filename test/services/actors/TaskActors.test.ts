@@ -3,7 +3,6 @@ import { Duration, Effect, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { CoreRefused } from "../../../src/domain/DispatchRetry.ts"
 import { OpaqueJson } from "../../../src/domain/OpaqueJson.ts"
-import type { TaskHead } from "../../../src/domain/Task.ts"
 import { now } from "../../../src/domain/Timestamp.ts"
 import { TaskActors } from "../../../src/services/actors/TaskActors.ts"
 import { Tasks } from "../../../src/services/Tasks.ts"
@@ -72,25 +71,6 @@ describe("dispatch", () => {
           assert.deepStrictEqual(others.map(({ runId }) => runId), [first.runId, first.runId, first.runId])
         })
     ))
-
-  it.effect("starts a run once when a sweep reads its row before its actor exists", () => {
-    let sweep: (heads: ReadonlyArray<TaskHead>) => Effect.Effect<void> = () => Effect.void
-    return withCore({
-      onStart: accepts,
-      withStore: (store) => ({
-        ...store,
-        create: (...args) => Effect.tap(store.create(...args), () => Effect.flatMap(store.heads([args[0].uuid]), sweep))
-      })
-    }, ({ starts }) =>
-      Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const actors = yield* TaskActors
-        sweep = Effect.forEach(actors.ensure, { discard: true })
-        yield* tasks.create(caller, question)
-        yield* TestClock.adjust("20 seconds")
-        assert.strictEqual(yield* Queue.size(starts), 1)
-      }))
-  })
 
   it.effect("follows Retry-After", () =>
     withCore(

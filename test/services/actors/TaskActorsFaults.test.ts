@@ -5,6 +5,8 @@ import type { TaskEventTag, TaskId } from "../../../src/domain/Task.ts"
 import { monotonicMillis } from "../../../src/domain/Timestamp.ts"
 import { TaskSweeper } from "../../../src/services/actors/TaskSweeper.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
+import { RecoveryTrials } from "../../../src/services/store/RecoveryTrials.ts"
+import * as RecoveryTrialsMemory from "../../../src/services/store/RecoveryTrialsMemory.ts"
 import { TaskNotifications } from "../../../src/services/store/TaskNotifications.ts"
 import { Tasks } from "../../../src/services/Tasks.ts"
 import {
@@ -54,6 +56,32 @@ describe("during a fault of the store, the service", () => {
         yield* TestClock.adjust("10 seconds")
         assert.strictEqual(faults, -1)
         assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
+      }))
+  })
+
+  it.effect("dispatches a task once, without a trial, when a sweep reads its row before the reply to its create", () => {
+    let trials = 0
+    const layerTrials = Layer.effect(
+      RecoveryTrials,
+      Effect.map(RecoveryTrials, (store) => ({
+        ...store,
+        begin: (...args) => Effect.andThen(Effect.sync(() => trials++), store.begin(...args))
+      }))
+    ).pipe(Layer.provide(RecoveryTrialsMemory.layer))
+    return withCore({
+      onStart: accepts,
+      layerTrials,
+      withStore: (store) => ({
+        ...store,
+        create: (...args) => Effect.tap(store.create(...args), () => Effect.sleep("10 seconds"))
+      })
+    }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        yield* TestClock.adjust("55 seconds")
+        yield* Effect.forkChild(tasks.create(caller, question))
+        yield* TestClock.adjust("20 seconds")
+        assert.deepStrictEqual([(yield* Queue.takeAll(starts)).length, trials], [1, 0])
       }))
   })
 

@@ -58,7 +58,7 @@ export const layer = TasksRpc.toLayer(
         return { uuid: task.uuid, status: "processing" }
       }),
       "Tasks.cancel": Effect.fnUntraced(function*({ body = {}, idempotency_key, sub, uuid }) {
-        const task = yield* tasks.get(RpcRequests.reader(sub), uuid)
+        const task = yield* tasks.getHead(RpcRequests.reader(sub), uuid)
         const { reason } = yield* Effect.mapError(bodies.cancel.decode(body), asInvalidRequest)
         const path = `/api/tasks/${uuid}/cancel`
         yield* tasks.cancel(task, reason, yield* claim(idempotency_key, path, body))
