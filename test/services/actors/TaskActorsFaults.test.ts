@@ -113,13 +113,18 @@ describe("during a fault of the store, the service", () => {
       }))
   })
 
-  it.effect("sweeps the other tasks when one task cannot be ended", () => {
+  it.effect("sweeps the other tasks when one task cannot be ended, and tries that one at a steady rate", () => {
     let stuck = ""
+    let attempts = 0
     return withCore({
       onStart: accepts,
       withWrites: (writes) => ({
         ...writes,
-        commit: (...args) => args[0] === stuck ? connectionLost : writes.commit(...args)
+        commit: (...args) =>
+          Effect.suspend(() => {
+            if (args[0] === stuck) attempts++
+            return args[0] === stuck ? connectionLost : writes.commit(...args)
+          })
       })
     }, () =>
       Effect.gen(function*() {
@@ -130,6 +135,8 @@ describe("during a fault of the store, the service", () => {
         yield* TestClock.adjust("10 minutes")
         assert.strictEqual(yield* statusOf(uuid), "pending")
         assert.strictEqual(yield* sweeper.lastSweep, yield* monotonicMillis)
+        // Every 2 s by its actor and every minute by the sweep.
+        assert.isBelow(attempts, 330)
         stuck = ""
         yield* TestClock.adjust("1 minute")
         assert.include(yield* statusOf(uuid), "failed")
