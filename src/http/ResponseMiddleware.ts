@@ -3,7 +3,6 @@ import { Cause, Clock, Context, Effect, Fiber, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Metrics from "../services/telemetry/Metrics.ts"
-import { isStoreUnavailable } from "../services/timing/Retry.ts"
 import { allowedMethods, pathOf } from "./Routes.ts"
 
 const error = (status: number, message: string, headers?: Record<string, string>) =>
@@ -24,10 +23,7 @@ const isRouteNotFound = (failure: unknown) =>
 const failureResponse = (request: HttpServerRequest.HttpServerRequest, cause: Cause.Cause<unknown>) => {
   const failure = Cause.squash(cause)
   if (isRouteNotFound(failure)) return Effect.succeed(routeNotFound(request))
-  // The start and the end of an outage are logged elsewhere; a log line per request would flood the log.
-  return isStoreUnavailable(failure)
-    ? Effect.succeed(error(503, "The service cannot reach its database at the moment. Try again soon."))
-    : Effect.as(Effect.logError("a request failed", cause), error(500, "Something went wrong on our side."))
+  return Effect.as(Effect.logError("a request failed", cause), error(500, "Something went wrong on our side."))
 }
 
 const statusHeaders = (status: number): Record<string, string> => {
@@ -48,13 +44,15 @@ const matchedRoute = (): string => {
   return (context && Context.getOrUndefined(context, HttpRouter.RouteContext)?.route.path) ?? "unmatched"
 }
 
-const measure = ({ method }: HttpServerRequest.HttpServerRequest, status: number, nanos: bigint) =>
+const measure = ({ method }: HttpServerRequest.HttpServerRequest, status: number, nanos: bigint) => {
+  Metrics.httpResponses.add(1, `${Math.floor(status / 100)}xx`)
   Metrics.httpRequests.record(
     Number(nanos) / 1e9,
     knownMethods.has(method) ? method : "_OTHER",
     matchedRoute(),
     String(status)
   )
+}
 
 /** Node joins repeated hosts with a comma. A proxy may have checked one of them and the service would use the other. */
 const isOneHost = (host: string | undefined) => host === undefined || /^[^\s,@/\\?#]*$/.test(host)

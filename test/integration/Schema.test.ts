@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { activeStatuses, TaskStatus } from "../../src/domain/Task.ts"
 import { listAll, listByStatus } from "../../src/services/store/ListStatement.ts"
 import * as Migrations from "../../src/services/store/Migrations.ts"
@@ -39,8 +40,13 @@ layer(Database.layer)("the schema", (it) => {
         SELECT gen_random_uuid(), 'user-' || n % 50, gen_random_uuid(), 60, now(), now(), 'token'
         FROM generate_series(1, 5000) AS n`
       yield* sql`VACUUM (ANALYZE) tasks`
-      for (const [statement, ...filter] of [[listAll], [listByStatus, "{failed}"]]) {
-        const plan = yield* sql.unsafe<object>(`EXPLAIN (GENERIC_PLAN) ${statement}`, ["user-1", 25, "0", ...filter])
+      for (const [statement, ...filter] of [[listAll], [listByStatus, "{failed}"]] as const) {
+        const plan = yield* sql.unsafe<object>(`EXPLAIN (GENERIC_PLAN) ${statement.text}`, [
+          "user-1",
+          25,
+          "0",
+          ...filter
+        ])
         const lines = plan.flatMap((row) => Object.values(row).map(String))
         assert.strictEqual(lines.filter((line) => line.includes("Index Only Scan using tasks_list")).length, 2)
         assert.isFalse(lines.some((line) => line.includes("Seq Scan")))
@@ -54,7 +60,8 @@ layer(Database.layerLive(Layer.orDie(Layer.provideMerge(Database.layerClient, Da
     it.effect("is migrated once when several nodes start concurrently", () =>
       Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
-        yield* Effect.forEach(Array.from({ length: 6 }), () => Layer.build(Layer.fresh(Migrations.layer)), {
+        yield* Effect.forEach(Array.from({ length: 6 }), () =>
+          TestClock.withLive(Layer.build(Layer.fresh(Migrations.layer))), {
           concurrency: "unbounded",
           discard: true
         })

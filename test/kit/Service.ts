@@ -5,9 +5,9 @@ import { once } from "node:events"
 import { createServer } from "node:net"
 import * as path from "node:path"
 import { processEnvironment } from "./processEnvironment.ts"
-import { internalToken } from "./ScriptedCore.ts"
 
 export const jwtSecret = "a secret of the tests, long enough for HS256"
+export const internalToken = "internal-token-of-the-tests"
 const root = path.resolve(import.meta.dirname, "../..")
 
 export const mint = (sub: string, claims: jose.JWTPayload = {}) =>
@@ -56,6 +56,10 @@ export interface Answer {
   readonly body: any
 }
 
+const running = new Set<Service>()
+// A process group of its own would survive a test run that ends without closing it.
+process.on("exit", () => running.forEach((service) => service.signal("SIGKILL")))
+
 export class Service {
   readonly process: ChildProcess
   readonly url: string
@@ -66,6 +70,8 @@ export class Service {
     this.url = url
     process.stdout?.on("data", (chunk) => this.output += chunk)
     process.stderr?.on("data", (chunk) => this.output += chunk)
+    running.add(this)
+    process.once("exit", () => running.delete(this))
   }
 
   /** Starts a process in its own process group and waits until it is ready. */
@@ -126,10 +132,9 @@ export class Service {
     return this.call("POST", "/api/tasks", token, { assistant_id: 1, input: [{ type: "text", text }], ...more })
   }
 
-  /** `field` allows for wrong forms. */
-  async upload(token: string, name: string, content: string | Uint8Array, type = "text/plain", field = "file") {
+  async upload(token: string, name: string, content: string | Uint8Array, type = "text/plain") {
     const form = new FormData()
-    form.set(field, new File([typeof content === "string" ? content : new Uint8Array(content)], name, { type }))
+    form.set("file", new File([typeof content === "string" ? content : new Uint8Array(content)], name, { type }))
     const response = await fetch(`${this.url}/api/files`, {
       method: "POST",
       headers: { authorization: `Bearer ${token}` },
@@ -137,6 +142,13 @@ export class Service {
     })
     // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
     return { status: response.status, body: await response.json() as any }
+  }
+
+  /** Uploads a file that must be accepted; returns the input item. */
+  async store(...given: Parameters<Service["upload"]>) {
+    const { body, status } = await this.upload(...given)
+    if (status !== 201) throw new Error(`${status} ${JSON.stringify(body)}`)
+    return body
   }
 
   get(token: string, uuid: string) {
@@ -157,5 +169,9 @@ export class Service {
     const exited = once(this.process, "exit")
     process.kill(-pid, signal)
     await exited
+  }
+
+  close() {
+    return this.stop()
   }
 }

@@ -5,6 +5,7 @@
  */
 import { Clock, Duration, Effect, Logger, Random, Scheduler } from "effect"
 import { TestClock } from "effect/testing"
+import type { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import * as Client from "./Client.ts"
 import * as Core from "./Core.ts"
 import type { Mutation } from "./Mutations.ts"
@@ -27,7 +28,7 @@ export interface Outcome {
 /** Milliseconds. */
 const roughTime = 90_000
 /** A margin above the longest `Retry-After`, in addition to a sweep. */
-const handOverTime = 30_000
+const dispatchTime = 30_000
 /** The longest time limit plus the longest delay between two attempts of a stop request. */
 const calmTime = 200_000 + 15_000
 const stopTime = 100_000
@@ -82,7 +83,7 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
     }
   })
 
-  const pass = Effect.fnUntraced(function*(millis: number, isEnough: () => Effect.Effect<boolean>) {
+  const pass = Effect.fnUntraced(function*(millis: number, isEnough: () => Effect.Effect<boolean, StoreUnavailable>) {
     for (let passed = 0; passed < millis && recorder.violation === undefined; passed += step) {
       if (yield* isEnough()) return
       yield* TestClock.adjust(Duration.millis(step))
@@ -100,18 +101,20 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   yield* recorder.note("world", "is calm")
   yield* pass(30_000, () => Effect.sync(() => nodes.every(({ isFrozen }) => !isFrozen)))
   if (up().length === 0) yield* Effect.forkIn(startNode, world.scope)
-  yield* pass(handOverTime + world.sweepInterval, never)
-  for (const { runId, status, uuid } of yield* world.store.live(undefined, 1000)) {
+  yield* pass(dispatchTime + world.sweepInterval, never)
+  for (const { runId, status, uuid } of yield* world.scans.live(undefined, 1000)) {
     if (status !== "interrupted" && !core.knows(runId)) {
       yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
     }
   }
-  yield* pass(calmTime, () => Effect.map(world.store.live(undefined, 1), (live) => live.length === 0))
-  const [left] = yield* world.store.live(undefined, 1)
-  if (left !== undefined) yield* recorder.violated(`${left.uuid} is ${left.status} for ever`)
+  yield* pass(calmTime, () => Effect.map(world.scans.live(undefined, 1), (live) => live.length === 0))
+  const [left] = yield* world.scans.live(undefined, 1)
+  if (left !== undefined) yield* recorder.violated(`${left.uuid} never ends: it is ${left.status}`)
   yield* pass(stopTime, () => Effect.sync(() => core.liveRuns().length === 0))
   const [run] = core.liveRuns()
-  if (run !== undefined) yield* recorder.violated(`run ${run.runId} of task ${run.taskId} goes on, and nobody stops it`)
+  if (run !== undefined) {
+    yield* recorder.violated(`run ${run.runId} of task ${run.taskId} goes on although its task has ended`)
+  }
   yield* pass(deliveryTime, () => WebhookTarget.isQuiet(world))
   yield* WebhookTarget.check(world)
   const readEnds = Witness.checkEnds(world, (sub, uuid) => {

@@ -2,27 +2,20 @@
 import { Duration, Effect, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { isTerminal, type TaskHead } from "../../domain/Task.ts"
-import type { TaskBelongsToAnother, TaskNotFound, TooManyWaiting } from "../../domain/TaskErrors.ts"
+import { isTerminal, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
-import type { RecordedEvent } from "../../services/store/TaskRepository.ts"
+import * as Utf8 from "../../services/limits/Utf8.ts"
+import type { RecordedEvent } from "../../services/store/TaskReads.ts"
 import * as Services from "../../services/Tasks.ts"
 import { TaskWatch } from "../../services/TaskWatch.ts"
-import { Forbidden, invalid, NotFound, TooManyRequests } from "../contract/Errors.ts"
+import { invalid, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { CurrentToken } from "./CurrentToken.ts"
+import { failWith, taskErrors } from "./ErrorResponses.ts"
 import { decodeTaskQuery } from "./Query.ts"
 
-/** Responses for a task that does not exist or belongs to another user. */
-export const accessErrors = {
-  TaskNotFound: ({ message }: TaskNotFound) => Effect.fail(new NotFound({ message })),
-  TaskBelongsToAnother: ({ message }: TaskBelongsToAnother) => Effect.fail(new Forbidden({ message }))
-}
-
-export const tooManyWaiting = {
-  TooManyWaiting: ({ message }: TooManyWaiting) => Effect.fail(new TooManyRequests({ message }))
-}
+const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
 
 /** Weak comparison with the tags of `If-None-Match` (RFC 9110). */
 const matches = (ifNoneMatch: string, etag: string) =>
@@ -36,7 +29,8 @@ const keepAliveInterval = Duration.seconds(15)
 const reconnectAfter = new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined })
 
 /** A progress note does not change the status; every other event is named after its new status. */
-export const nameOf = ({ status, type }: RecordedEvent) => type === "Progressed" ? "progress" : status
+export const nameOf = ({ status, type }: RecordedEvent): TaskStatus | "progress" =>
+  type === "Progressed" ? "progress" : status
 
 export const describe = (uuid: string, { occurredAt, revision, status }: RecordedEvent) => ({
   uuid,
@@ -92,12 +86,14 @@ export const make = Effect.gen(function*() {
         return HttpServerResponse.empty({ status: 304, headers: { etag: etagOf(current, includesWaitingOn) } })
       }
       const task = yield* tasks.get(principal, uuid)
-      return HttpServerResponse.text(TaskView.encode(task, includesWaitingOn ? TaskView.describeWaiting(task) : {}), {
+      // As bytes, because Node keeps a text and a copy of it until the client has read the response.
+      const bytes = yield* Utf8.encode(TaskView.encode(task, includesWaitingOn ? TaskView.describeWaiting(task) : {}))
+      return HttpServerResponse.uint8Array(bytes, {
         contentType: "application/json",
         headers: { etag: etagOf(task, includesWaitingOn), "cache-control": "private, no-cache" }
       })
     },
-    Effect.catchTags({ ...accessErrors, ...tooManyWaiting })
+    Effect.catchTags(readErrors)
   )
 
   const events = Effect.fnUntraced(
@@ -121,7 +117,7 @@ export const make = Effect.gen(function*() {
         headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
       })
     },
-    Effect.catchTags({ ...accessErrors, ...tooManyWaiting })
+    Effect.catchTags(readErrors)
   )
 
   return { get, events }

@@ -3,11 +3,10 @@ import { Console, Effect, Option, Predicate, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { TaskStatus } from "../../domain/Task.ts"
 import { isTerminal } from "../../http/client/promise/TasksResource.ts"
-import type { CreateTask, Task, TaskSummary, ToolResult } from "../../http/client/promise/Types.ts"
+import type { CreateTask, Task, TaskSummary } from "../../http/client/promise/Types.ts"
+import { boolean, int, optionalInt, optionalText, text, uuid } from "./Flags.ts"
 import { asFailure, call, connect, failed, note, parseJson, print, root, textOf } from "./Root.ts"
 import { uploadFile } from "./UploadCommand.ts"
-
-const uuid = Argument.String("uuid").pipe(Argument.withDescription("Task id"))
 
 const line = ({ created_at, error, status, uuid }: TaskSummary) =>
   [uuid, status.padEnd(11), created_at, error ?? ""].join("  ").trimEnd()
@@ -47,42 +46,22 @@ const create = Command.make(
   "create",
   {
     text: Argument.String("text").pipe(Argument.withDescription("Text input for the assistant"), Argument.variadic()),
-    assistant: Flag.Int("assistant").pipe(
-      Flag.withAlias("a"),
-      Flag.withDescription("Assistant id (default: 1)"),
-      Flag.withDefault(1)
-    ),
+    assistant: int("assistant", "Assistant id", 1).pipe(Flag.withAlias("a")),
     file: Flag.File("file", { mustExist: true }).pipe(
       Flag.withAlias("f"),
       Flag.withDescription("File to upload and attach; repeatable"),
       Flag.atLeast(0)
     ),
-    tool: Flag.String("tool").pipe(
-      Flag.withDescription("Name of a client tool that the model may call; repeatable"),
-      Flag.atLeast(0)
-    ),
-    callbackUrl: Flag.String("callback-url").pipe(Flag.withDescription("URL that receives webhooks"), Flag.optional),
-    callbackSecret: Flag.String("callback-secret").pipe(
-      Flag.withDescription("Secret that signs the webhooks"),
-      Flag.optional
-    ),
-    maxExecutionTime: Flag.Int("max-execution-time").pipe(
-      Flag.withDescription("Time limit of the task in seconds"),
-      Flag.optional
-    ),
-    body: Flag.String("body").pipe(
-      Flag.withDescription("Additional request fields, as a JSON object"),
-      Flag.withDefault("{}")
-    ),
-    watch: Flag.Boolean("watch").pipe(
-      Flag.withAlias("w"),
-      Flag.withDescription("Follow the task until it ends or is interrupted"),
-      Flag.withDefault(false)
-    )
+    tool: text("tool", "Name of a client tool that the model may call; repeatable").pipe(Flag.atLeast(0)),
+    callbackUrl: optionalText("callback-url", "URL that receives webhooks"),
+    callbackSecret: optionalText("callback-secret", "Secret that signs the webhooks"),
+    maxExecutionTime: optionalInt("max-execution-time", "Time limit of the task in seconds"),
+    body: text("body", "Additional request fields, as a JSON object").pipe(Flag.withDefault("{}")),
+    watch: boolean("watch", "Follow the task until it ends or is interrupted").pipe(Flag.withAlias("w"))
   },
   Effect.fnUntraced(
     function*({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, text, tool, watch }) {
-      const more = yield* parseJson("--body", body)
+      const more: unknown = yield* parseJson("--body", body)
       if (!Predicate.isObject(more)) return yield* failed("--body must be a JSON object")
       const files = yield* Effect.forEach(file, (path) => uploadFile(path, undefined))
       const texts = text.length === 0 ? [] : [{ type: "text", text: text.join(" ") } as const]
@@ -90,18 +69,15 @@ const create = Command.make(
       if (input.length === 0 && !("input" in more)) {
         return yield* failed("No input: pass a text, --file or an input field in --body")
       }
-      const request = {
+      const request: CreateTask = {
         assistant_id: assistant,
-        ...(input.length === 0 ? {} : { input }),
-        ...(tool.length === 0 ? {} : { client_tools: tool.map((name) => ({ type: "function", name })) }),
-        ...Option.match(callbackUrl, { onNone: () => ({}), onSome: (callback_url) => ({ callback_url }) }),
-        ...Option.match(callbackSecret, { onNone: () => ({}), onSome: (callback_secret) => ({ callback_secret }) }),
-        ...Option.match(maxExecutionTime, {
-          onNone: () => ({}),
-          onSome: (max_execution_time) => ({ max_execution_time })
-        }),
+        input,
+        client_tools: tool.length === 0 ? undefined : tool.map((name) => ({ type: "function", name })),
+        callback_url: Option.getOrUndefined(callbackUrl),
+        callback_secret: Option.getOrUndefined(callbackSecret),
+        max_execution_time: Option.getOrUndefined(maxExecutionTime),
         ...more
-      } as CreateTask
+      }
       const created = yield* call((client, signal) => client.tasks.create(request, { signal }))
       if (!watch) return yield* print(created, ({ uuid }) => uuid)
       yield* note(`created  ${created.uuid}`)
@@ -137,11 +113,7 @@ const list = Command.make("list", {
     Flag.withDescription("Only tasks with this status; repeatable"),
     Flag.atLeast(0)
   ),
-  limit: Flag.Int("limit").pipe(
-    Flag.withAlias("n"),
-    Flag.withDescription("Maximum number of tasks (default: 25)"),
-    Flag.withDefault(25)
-  )
+  limit: int("limit", "Maximum number of tasks", 25).pipe(Flag.withAlias("n"))
 }, ({ limit, status }) =>
   Effect.flatMap(connect, ({ tasks }) => {
     const per_page = Math.max(1, Math.min(100, limit))
@@ -175,8 +147,7 @@ const submitResults = (name: "submit-results" | "results") =>
           if (at < 1) return yield* failed(`${text}: expected call=result`)
           const [tool_call_id, value] = [text.slice(0, at), text.slice(at + 1)]
           if (value.startsWith("!")) return { tool_call_id, output: value.slice(1), is_error: true }
-          const output = (yield* parseJson(`The result of ${tool_call_id}`, value)) as ToolResult["output"]
-          return { tool_call_id, output }
+          return { tool_call_id, output: yield* parseJson(`The result of ${tool_call_id}`, value) }
         })
       )
       const resumed = yield* call((client, signal) => client.tasks.submitToolResults(uuid, results, { signal }))
@@ -191,15 +162,8 @@ const cancel = Command.make(
   "cancel",
   {
     uuid: Argument.optional(uuid),
-    interrupted: Flag.Boolean("interrupted").pipe(
-      Flag.withDescription("Cancel all interrupted tasks"),
-      Flag.withDefault(false)
-    ),
-    reason: Flag.String("reason").pipe(
-      Flag.withAlias("r"),
-      Flag.withDescription("With a uuid: reason, which becomes the task's error"),
-      Flag.optional
-    )
+    interrupted: boolean("interrupted", "Cancel all interrupted tasks"),
+    reason: optionalText("reason", "With a uuid: reason, which becomes the task's error").pipe(Flag.withAlias("r"))
   },
   Effect.fnUntraced(function*({ interrupted, reason, uuid }) {
     if (interrupted === Option.isSome(uuid)) return yield* failed("Specify either a uuid or --interrupted")

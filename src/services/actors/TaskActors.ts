@@ -7,13 +7,15 @@ import { Cause, Context, Deferred, Duration, Effect, FiberSet, Layer, Option } f
 import { nextDue } from "../../domain/Deadline.ts"
 import { type CoreRefused, CoreUnavailable, schedule } from "../../domain/DispatchRetry.ts"
 import * as Failure from "../../domain/Failure.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { type RunId, TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { now, plus, type Timestamp, until } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreClient, type Run } from "../core/CoreClient.ts"
 import { CoreStops } from "../core/CoreStops.ts"
 import { TaskNotifications } from "../store/TaskNotifications.ts"
-import { TaskRepository } from "../store/TaskRepository.ts"
+import { TaskReads } from "../store/TaskReads.ts"
+import { TaskWrites } from "../store/TaskWrites.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { retryForever } from "../timing/Retry.ts"
@@ -41,9 +43,13 @@ export class TaskActors extends Context.Service<TaskActors, {
   /** Updates the actor of a task, if this node has one, to the given head. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
-  readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead>
-  /** Reserves a dispatch slot while `create` runs; `isImmediate` is false when all slots are taken or the request is large. */
+  readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead, StoreUnavailable>
+  /**
+   * Reserves a dispatch slot while `create` creates the task; `isImmediate` is false when all slots are taken or the
+   * request is large. Meanwhile the sweep ignores the task's row.
+   */
   readonly withDispatchSlot: <A, E>(
+    uuid: TaskId,
     request: Run["request"],
     create: (isImmediate: boolean) => Effect.Effect<A, E>
   ) => Effect.Effect<A, E>
@@ -55,7 +61,8 @@ export class TaskActors extends Context.Service<TaskActors, {
   static readonly layer = Layer.effect(
     TaskActors,
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const reads = yield* TaskReads
+      const writes = yield* TaskWrites
       const core = yield* CoreClient
       const stops = yield* CoreStops
       const secrets = yield* Secrets
@@ -70,8 +77,9 @@ export class TaskActors extends Context.Service<TaskActors, {
       const slots = DispatchSlots.make()
       const dispatches = new Set<RunId>()
       const lateness = Lateness.make()
+      /** Tasks whose row may be stored already, and whose run is about to be dispatched. */
+      const creating = new Set<TaskId>()
       let recoveries = 0
-      let reserved = 0
 
       /** Runs a fiber. A failure is logged and releases the task, so that the sweep starts a new actor. */
       const supervise = <A, E>({ uuid }: TaskHead, effect: Effect.Effect<A, E>) => {
@@ -118,7 +126,7 @@ export class TaskActors extends Context.Service<TaskActors, {
        */
       const advance = (head: TaskHead): void => {
         const known = heads.get(head.uuid)
-        if (known !== undefined && known.revision > head.revision) return
+        if (known === undefined ? creating.has(head.uuid) : known.revision > head.revision) return
         follow(head)
         const hasRun = head.status === "pending" || head.status === "processing"
         if (!hasRun || offered.get(head.uuid) === head.runId) return
@@ -137,7 +145,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         })
 
       const end = Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent) {
-        const outcome = yield* repository.commit(head.uuid, event, yield* now, { runId: head.runId })
+        const outcome = yield* writes.commit(head.uuid, event, yield* now, { runId: head.runId })
         if (outcome._tag === "Unknown") {
           releaseTask(head.uuid)
           return head
@@ -156,7 +164,7 @@ export class TaskActors extends Context.Service<TaskActors, {
       })
 
       const readRun = Effect.fnUntraced(function*(head: TaskHead) {
-        const found = Option.getOrUndefined(yield* retryForever(repository.pendingRun(head.uuid)))
+        const found = Option.getOrUndefined(yield* retryForever(reads.pendingRun(head.uuid)))
         if (found === undefined || found.runId !== head.runId) return undefined
         const userToken = yield* secrets.open(found.userToken)
         const run: Run = { ...found, taskId: head.uuid, userToken }
@@ -167,7 +175,7 @@ export class TaskActors extends Context.Service<TaskActors, {
       const startAcceptance = Effect.fnUntraced(function*(head: TaskHead) {
         if (head.status !== "pending" || head.acceptanceDeadline !== null) return
         const acceptanceDeadline = plus(yield* now, acceptanceTimeout)
-        yield* retryForever(repository.startAcceptanceClock(head.uuid, head.runId, acceptanceDeadline))
+        yield* retryForever(writes.startAcceptanceClock(head.uuid, head.runId, acceptanceDeadline))
         if (heads.get(head.uuid) === head) follow({ ...head, acceptanceDeadline })
       })
 
@@ -203,7 +211,7 @@ export class TaskActors extends Context.Service<TaskActors, {
 
       /** Reads the row before a retry, because another node may have changed the task meanwhile. */
       const refresh = Effect.fnUntraced(function*({ uuid }: TaskHead) {
-        const [present] = yield* retryForever(repository.heads([uuid]))
+        const [present] = yield* retryForever(reads.heads([uuid]))
         if (present === undefined) releaseTask(uuid)
         else yield* wake(present)
       })
@@ -326,12 +334,12 @@ export class TaskActors extends Context.Service<TaskActors, {
         release,
         wake,
         end,
-        withDispatchSlot: (request, create) =>
+        withDispatchSlot: (uuid, request, create) =>
           Effect.suspend(() => {
             const isImmediate = !DispatchSlots.isLarge(request) &&
-              dispatches.size - recoveries + reserved < DispatchSlots.concurrency
-            reserved++
-            return Effect.ensuring(create(isImmediate), Effect.sync(() => reserved--))
+              dispatches.size - recoveries + creating.size < DispatchSlots.concurrency
+            creating.add(uuid)
+            return Effect.ensuring(create(isImmediate), Effect.sync(() => creating.delete(uuid)))
           }),
         load: Effect.map(now, (at) => ({
           tasks: heads.size,

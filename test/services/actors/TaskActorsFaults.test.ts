@@ -1,10 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Queue } from "effect"
 import { TestClock } from "effect/testing"
+import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import type { TaskEventTag, TaskId } from "../../../src/domain/Task.ts"
 import { monotonicMillis } from "../../../src/domain/Timestamp.ts"
 import { TaskSweeper } from "../../../src/services/actors/TaskSweeper.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
+import { RecoveryTrials } from "../../../src/services/store/RecoveryTrials.ts"
+import * as RecoveryTrialsMemory from "../../../src/services/store/RecoveryTrialsMemory.ts"
 import { TaskNotifications } from "../../../src/services/store/TaskNotifications.ts"
 import { Tasks } from "../../../src/services/Tasks.ts"
 import {
@@ -20,18 +23,18 @@ import {
   withCore
 } from "../../kit/TestTasks.ts"
 
-const connectionLost = Effect.die(new Error("connection lost"))
+const connectionLost = Effect.fail(new StoreUnavailable({ cause: "connection lost" }))
 
 /** A store that executes the first commit of an event and loses its reply. */
-const losingReply = (tag: TaskEventTag): Required<Pick<CoreScript, "withStore">> => {
+const losingReply = (tag: TaskEventTag): Required<Pick<CoreScript, "withWrites">> => {
   let isLost = false
   return {
-    withStore: (store) => ({
-      ...store,
+    withWrites: (writes) => ({
+      ...writes,
       commit: (...args) => {
-        if (args[1]._tag !== tag || isLost) return store.commit(...args)
+        if (args[1]._tag !== tag || isLost) return writes.commit(...args)
         isLost = true
-        return Effect.andThen(store.commit(...args), connectionLost)
+        return Effect.andThen(writes.commit(...args), connectionLost)
       }
     })
   }
@@ -42,9 +45,9 @@ describe("during a fault of the store, the service", () => {
     let faults = 3
     return withCore({
       onStart: accepts,
-      withStore: (store) => ({
-        ...store,
-        pendingRun: (uuid) => Effect.suspend(() => faults-- > 0 ? connectionLost : store.pendingRun(uuid))
+      withReads: (reads) => ({
+        ...reads,
+        pendingRun: (uuid) => Effect.suspend(() => faults-- > 0 ? connectionLost : reads.pendingRun(uuid))
       })
     }, ({ starts }) =>
       Effect.gen(function*() {
@@ -57,9 +60,35 @@ describe("during a fault of the store, the service", () => {
       }))
   })
 
+  it.effect("dispatches a task once, without a trial, when a sweep reads its row before the reply to its create", () => {
+    let trials = 0
+    const layerTrials = Layer.effect(
+      RecoveryTrials,
+      Effect.map(RecoveryTrials, (store) => ({
+        ...store,
+        begin: (...args) => Effect.andThen(Effect.sync(() => trials++), store.begin(...args))
+      }))
+    ).pipe(Layer.provide(RecoveryTrialsMemory.layer))
+    return withCore({
+      onStart: accepts,
+      layerTrials,
+      withWrites: (writes) => ({
+        ...writes,
+        create: (...args) => Effect.tap(writes.create(...args), () => Effect.sleep("10 seconds"))
+      })
+    }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        yield* TestClock.adjust("55 seconds")
+        yield* Effect.forkChild(tasks.create(caller, question))
+        yield* TestClock.adjust("20 seconds")
+        assert.deepStrictEqual([(yield* Queue.takeAll(starts)).length, trials], [1, 0])
+      }))
+  })
+
   it.effect("dispatches a resumed run from the sweep when the reply of the commit is lost", () => {
-    const { withStore } = losingReply("ToolResultsSubmitted")
-    return withCore({ onStart: accepts, withStore }, ({ starts }) =>
+    const { withWrites } = losingReply("ToolResultsSubmitted")
+    return withCore({ onStart: accepts, withWrites }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
         const { run: first, task } = yield* interruptedTask(starts)
@@ -72,8 +101,8 @@ describe("during a fault of the store, the service", () => {
   })
 
   it.effect("dispatches the resumed run when a report of the core reads the new head before the sweep", () => {
-    const { withStore } = losingReply("ToolResultsSubmitted")
-    return withCore({ onStart: accepts, withStore }, ({ starts }) =>
+    const { withWrites } = losingReply("ToolResultsSubmitted")
+    return withCore({ onStart: accepts, withWrites }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
         const { interrupt, run: first, task } = yield* interruptedTask(starts)
@@ -88,9 +117,9 @@ describe("during a fault of the store, the service", () => {
     let stuck = ""
     return withCore({
       onStart: accepts,
-      withStore: (store) => ({
-        ...store,
-        commit: (...args) => args[0] === stuck ? connectionLost : store.commit(...args)
+      withWrites: (writes) => ({
+        ...writes,
+        commit: (...args) => args[0] === stuck ? connectionLost : writes.commit(...args)
       })
     }, () =>
       Effect.gen(function*() {
@@ -111,10 +140,10 @@ describe("during a fault of the store, the service", () => {
     let faults = 3
     return withCore({
       onStart: () => Effect.sleep("35 seconds"),
-      withStore: (store) => ({
-        ...store,
+      withWrites: (writes) => ({
+        ...writes,
         startAcceptanceClock: (...args) =>
-          Effect.suspend(() => faults-- > 0 ? connectionLost : store.startAcceptanceClock(...args))
+          Effect.suspend(() => faults-- > 0 ? connectionLost : writes.startAcceptanceClock(...args))
       })
     }, ({ starts }) =>
       Effect.gen(function*() {

@@ -1,12 +1,5 @@
 /** Sends one call to the service with token, timeout, cancellation and retries. */
-import {
-  AbortError,
-  type ApiError,
-  ConnectionError,
-  fromResponse,
-  TaskServiceError,
-  TimeoutError
-} from "./ApiErrors.ts"
+import { AbortError, ApiError, ConnectionError, fromResponse, TaskServiceError, TimeoutError } from "./ApiErrors.ts"
 
 export interface ClientOptions {
   /** Base URL of the service, as in `https://tasks.example.com`. */
@@ -105,7 +98,7 @@ export class Transport {
 
   /** Resolves to the parsed JSON body. */
   async json<A>(call: Call): Promise<A> {
-    return this.#attempts(call, async (response) => await response.json() as A)
+    return this.#attempts(call, (response) => response.json())
   }
 
   /** Resolves at the response headers; the caller reads the body. There is no timeout. */
@@ -130,23 +123,12 @@ export class Transport {
   async #once<A>(call: Call, read: (response: Response) => Promise<A>): Promise<A> {
     const { signal } = call
     const timeout = call.timeout ?? this.#options.timeout ?? 60_000
-    const controller = new AbortController()
-    const abort = () => controller.abort(signal?.reason)
-    if (signal?.aborted === true) abort()
-    signal?.addEventListener("abort", abort, { once: true })
-    let isTimedOut = false
-    const timer = Number.isFinite(timeout)
-      ? setTimeout(() => {
-        isTimedOut = true
-        controller.abort()
-      }, timeout)
-      : undefined
-    let response: Response | undefined
+    const timer = Number.isFinite(timeout) ? AbortSignal.timeout(timeout) : undefined
     try {
-      response = await this.#fetch(this.url(call.path), {
+      const response = await this.#fetch(this.url(call.path), {
         method: call.method,
         headers: await this.headers(call.headers),
-        signal: controller.signal,
+        signal: AbortSignal.any([signal, timer].filter((each) => each !== undefined)),
         ...(call.body === undefined ? {} : { body: call.body }),
         ...(call.isStream === true ? { duplex: "half" } : {})
       })
@@ -154,20 +136,15 @@ export class Transport {
       return await read(response)
     } catch (error) {
       if (signal?.aborted === true) throw new AbortError("The call was aborted", { cause: signal.reason })
-      if (isTimedOut) throw new TimeoutError(`No response within ${timeout} ms`, { cause: error })
       if (error instanceof TaskServiceError) throw error
+      if (timer?.aborted === true) throw new TimeoutError(`No response within ${timeout} ms`, { cause: error })
       throw new ConnectionError(connectionFailed, { cause: error })
-    } finally {
-      clearTimeout(timer)
-      // A stream outlives this call, so the signal must still be able to abort it.
-      if (response === undefined || Number.isFinite(timeout)) signal?.removeEventListener("abort", abort)
     }
   }
 }
 
 const delayAfter = (error: unknown, attempt: number): number | undefined => {
   if (error instanceof ConnectionError) return backoff(attempt, retryDelay)
-  const { headers, status } = error as Partial<ApiError>
-  if (headers === undefined || status === undefined || !isRetryable(status)) return undefined
-  return retryAfter(headers) ?? backoff(attempt, retryDelay)
+  if (!(error instanceof ApiError) || !isRetryable(error.status)) return undefined
+  return retryAfter(error.headers) ?? backoff(attempt, retryDelay)
 }

@@ -204,7 +204,7 @@ export const layer = ({ backendUrl, eventsOrigin, internalToken, token }: CoreOp
         const run = yield* HttpHelpers.read(StartRun)
         if (!isEventsUrl(run.events_url, eventsOrigin)) {
           const message = "Must be a URL of the service, as the core knows it by PUBLIC_URL"
-          return HttpHelpers.answer(422, { message, errors: { events_url: [message] } })
+          return HttpHelpers.respond(422, { message, errors: { events_url: [message] } })
         }
         yield* FiberMap.run(runs, run.run_id, supervise(run), { onlyIfMissing: true })
         return HttpServerResponse.empty({ status: 202 })
