@@ -6,7 +6,7 @@
 import { Duration, Effect, Layer, Schedule } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { best, type Sample, sampleOf } from "../../domain/ClockOffset.ts"
-import { micros } from "../store/CommitStatement.ts"
+import { micros } from "../store/TaskColumns.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { type MachineClocks, NodeClock } from "../timing/NodeClock.ts"
 

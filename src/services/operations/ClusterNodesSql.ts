@@ -3,7 +3,7 @@ import { Duration, Effect, Layer, Schedule, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { format, Timestamp } from "../../domain/Timestamp.ts"
-import { micros } from "../store/CommitStatement.ts"
+import { micros } from "../store/TaskColumns.ts"
 import { ClusterNodes, type Identity, makeSelf, type Member } from "./ClusterNodes.ts"
 
 const reportInterval = Duration.seconds(2)

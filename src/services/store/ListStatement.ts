@@ -2,7 +2,7 @@
  * A page of a user's tasks and their exact number, read by one statement from one snapshot. Count and offset
  * read only the index `tasks_list`; rows are fetched only for the page.
  */
-import { micros } from "./CommitStatement.ts"
+import { micros } from "./TaskColumns.ts"
 
 /** The columns of a `TaskSummary`. */
 export const summaryColumns = `uuid, sub, status, error, ${micros("created_at")} AS created_at,

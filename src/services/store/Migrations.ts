@@ -10,6 +10,7 @@ import * as Webhooks from "./migrations/0006_webhooks.ts"
 import * as Nodes from "./migrations/0007_nodes.ts"
 import * as WebhookRedeliveries from "./migrations/0008_webhook_redeliveries.ts"
 import * as RecoveryTrials from "./migrations/0009_recovery_trials.ts"
+import * as CommitTask from "./migrations/0010_commit_task.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
   Effect.gen(function*() {
@@ -26,7 +27,8 @@ const migrations = {
   "0006_webhooks": run(Webhooks.statements),
   "0007_nodes": run(Nodes.statements),
   "0008_webhook_redeliveries": run(WebhookRedeliveries.statements),
-  "0009_recovery_trials": run(RecoveryTrials.statements)
+  "0009_recovery_trials": run(RecoveryTrials.statements),
+  "0010_commit_task": run(CommitTask.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)

@@ -1,10 +1,10 @@
-/** The store of revoked tokens in Postgres. `CommitStatement` checks it for every event that continues a run. */
+/** The store of revoked tokens in Postgres. `commit_task` checks it for every event that continues a run. */
 import { Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { Revocation } from "../../domain/Revocation.ts"
 import { format, plus, Timestamp } from "../../domain/Timestamp.ts"
-import { micros } from "./CommitStatement.ts"
 import { keptAfterExpiry, RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
+import { micros } from "./TaskColumns.ts"
 
 const Row = Schema.Struct({
   token_id: Schema.NullOr(Schema.String),

@@ -1,78 +1,56 @@
-/** The store of tasks in Postgres. Guards in its statements enforce the rules; see `CommitStatement`. */
-import { Duration, Effect, Layer, Option, type Schema } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
-import * as Limits from "../../domain/Limits.ts"
-import { isTerminal, sourcesOf, type TaskId, TaskStatus } from "../../domain/Task.ts"
-import { changeOf } from "../../domain/TaskChange.ts"
+/** The store of tasks in Postgres. Guards in its statements enforce the rules; see `CommitBatcher`. */
+import { Duration, Effect, Layer, Option } from "effect"
+import { SqlClient } from "effect/sql"
+import { TaskEvent, TaskStatus } from "../../domain/Task.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
 import { format, plus } from "../../domain/Timestamp.ts"
-import * as Utf8 from "../limits/Utf8.ts"
-import {
-  cancelInterrupted,
-  commitStatement,
-  currentState,
-  headColumns,
-  isLive,
-  micros,
-  revoked,
-  shardOf
-} from "./CommitStatement.ts"
+import * as Batcher from "./Batcher.ts"
+import * as CommitBatcher from "./CommitBatcher.ts"
 import * as CreateBatcher from "./CreateBatcher.ts"
-import { listAll, listByStatus, summaryColumns } from "./ListStatement.ts"
-import { TaskNotifications } from "./TaskNotifications.ts"
-import { type Commit, type IdempotencyClaim, type NewTask, TaskRepository } from "./TaskRepository.ts"
+import { listAll, listByStatus } from "./ListStatement.ts"
+import * as ReadBatcher from "./ReadBatcher.ts"
+import { headColumns, isLive, micros, shardOf } from "./TaskColumns.ts"
+import { type IdempotencyClaim, type NewTask, TaskRepository } from "./TaskRepository.ts"
 import {
   decodeClaims,
   decodeCounts,
   decodeEvents,
   decodeHeads,
   decodePendingRuns,
-  decodeStats,
   decodeStops,
-  decodeSummaries,
-  decodeTasks
+  decodeSummaries
 } from "./TaskRows.ts"
 
-const countOf = ([row]: ReadonlyArray<object>) => (row as { readonly count: number }).count
+/** The database's clock, which also timestamps the revocations. */
+const since = `coalesce(statement_timestamp() - make_interval(secs => $1::float8), '-infinity')`
 
-const isRepeatedEvent = (error: SqlError.SqlError) => error.reason._tag === "UniqueViolation"
+const selectRevoked = `SELECT ${headColumns} FROM tasks WHERE uuid IN (
+    SELECT t.uuid FROM token_revocations r JOIN tasks t ON t.token_id = r.token_id
+    WHERE r.revoked_at >= ${since} AND t.status = 'processing'
+    UNION
+    SELECT t.uuid FROM token_revocations r JOIN tasks t ON t.sub = r.sub
+      AND (t.token_issued_at IS NULL OR t.token_issued_at < r.issued_before)
+    WHERE r.revoked_at >= ${since} AND t.status = 'processing'
+    LIMIT $2::int
+  ) AND status = 'processing'`
+
+const countOf = ([row]: ReadonlyArray<object>) => (row as { readonly count: number }).count
 
 export const layer = Layer.effect(
   TaskRepository,
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
-    const notifications = yield* TaskNotifications
     const run = (text: string, values: ReadonlyArray<unknown>) => sql.unsafe<object>(text, values)
 
-    const announceWebhook = (moved: ReadonlyArray<object>) => {
-      if (moved.some((row) => "sends_webhook" in row && row.sends_webhook === true)) {
-        notifications.webhookPending.openUnsafe()
-      }
-    }
-
     const insert = yield* CreateBatcher.make
+    const commit = yield* CommitBatcher.make
+    const read = yield* ReadBatcher.make
     const create = Effect.fnUntraced(function*(task: NewTask, maxActive: number, claim?: IdempotencyClaim) {
-      const { outcome, task_uuid: taskId } = yield* Effect.orDie(insert({ task, maxActive, claim }))
+      const { outcome, task_uuid: taskId } = yield* Effect.orDie(insert(task, maxActive, claim))
       if (outcome === "too_many_active_tasks") return yield* new TooManyActiveTasks({ maximum: maxActive })
       if (outcome === "key_reused") return yield* new IdempotencyKeyReused({})
       return { taskId, isReplay: outcome === "replayed" }
     })
-
-    const get = Effect.fnUntraced(
-      function*(uuid: TaskId) {
-        const rows = yield* run(
-          `SELECT ${summaryColumns}, revision, run_id, ${micros("deadline_at")} AS deadline,
-            ${
-            micros("acceptance_deadline_at")
-          } AS acceptance_deadline, (SELECT turn FROM task_turns WHERE task_uuid = tasks.uuid) AS turn
-          FROM tasks WHERE uuid = $1`,
-          [uuid]
-        )
-        const [task] = yield* decodeTasks(rows)
-        return Option.fromNullishOr(task)
-      },
-      Effect.orDie
-    )
 
     const list = Effect.fnUntraced(
       function*({ page, perPage, statuses, sub }: Parameters<TaskRepository["Service"]["list"]>[0]) {
@@ -83,58 +61,6 @@ export const layer = Layer.effect(
         const { total } = rows[0] as { readonly total: number }
         const tasks = yield* decodeSummaries(rows.filter((row) => "uuid" in row && row.uuid !== null))
         return { tasks, total }
-      },
-      Effect.orDie
-    )
-
-    const commit = Effect.fnUntraced(
-      function*(
-        ...[uuid, event, at, fence, claim]: Parameters<TaskRepository["Service"]["commit"]>
-      ): Effect.fn.Return<Commit, SqlError.SqlError | Schema.SchemaError> {
-        const change = changeOf(event)
-        const key = { uuid, runId: fence?.runId, coreEventId: fence?.coreEventId }
-        const statement = commitStatement(event._tag)
-        const turn = yield* Utf8.encodeNullish(change.turn)
-        const coreState = yield* Utf8.encodeNullish(change.coreState)
-        const toolResults = yield* Utf8.encodeNullish(change.run?.results)
-        const moved = yield* run(
-          statement.text,
-          statement.bind({
-            ...key,
-            at: format(at),
-            error: change.error,
-            pendingToolCalls: change.pendingToolCalls === null ? null : JSON.stringify(change.pendingToolCalls),
-            turn,
-            coreState,
-            newRunId: change.run?.runId,
-            toolResults,
-            userToken: change.run?.userToken,
-            tokenId: change.run?.principal.tokenId,
-            tokenIssuedAt: change.run?.principal.issuedAt,
-            ...(claim === undefined ? {} : {
-              key: claim.key,
-              fingerprint: claim.fingerprint,
-              keyExpiresAt: format(plus(at, Limits.idempotencyKeyTtl))
-            })
-          })
-        ).pipe(Effect.catchIf(isRepeatedEvent, () => Effect.succeed([])))
-        const [head] = yield* decodeHeads(moved)
-        if (head !== undefined) {
-          announceWebhook(moved)
-          yield* notifications.publish(uuid)
-          return { _tag: "Applied", head }
-        }
-
-        const found = yield* run(currentState.text, currentState.bind(key))
-        const [present] = yield* decodeHeads(found)
-        if (present === undefined) return { _tag: "Unknown" }
-        const [seen] = yield* decodeStats(found)
-        if (seen?.repeated === true) return { _tag: "NoEffect", head: present }
-        if (isTerminal(present.status) || (fence !== undefined && fence.runId !== present.runId)) {
-          return { _tag: "Superseded", head: present }
-        }
-        const isLegal = sourcesOf(event._tag).includes(present.status)
-        return { _tag: isLegal && seen?.revoked === true ? "Revoked" : "NoEffect", head: present }
       },
       Effect.orDie
     )
@@ -157,9 +83,10 @@ export const layer = Layer.effect(
 
     return TaskRepository.of({
       create,
-      get,
+      get: (uuid) => Effect.orDie(read.get(uuid)),
       heads: Effect.fnUntraced(
         function*(uuids) {
+          if (uuids.length === 1) return Option.toArray(yield* read.head(uuids[0]!))
           const rows = yield* run(`SELECT ${headColumns} FROM tasks WHERE uuid = ANY($1::uuid[])`, [uuids])
           return yield* decodeHeads(rows)
         },
@@ -180,7 +107,7 @@ export const layer = Layer.effect(
         Effect.orDie
       ),
       list,
-      commit,
+      commit: (uuid, event, at, fence, claim) => Effect.orDie(commit(uuid, event, at, fence, claim)),
 
       claimed: Effect.fnUntraced(
         function*(sub, key, at) {
@@ -228,11 +155,14 @@ export const layer = Layer.effect(
 
       cancelInterrupted: Effect.fnUntraced(
         function*(sub, at) {
-          const rows = yield* run(cancelInterrupted.text, cancelInterrupted.bind({ sub, at: format(at) }))
-          const heads = yield* decodeHeads(rows)
-          announceWebhook(rows)
-          yield* Effect.forEach(heads, ({ uuid }) => notifications.publish(uuid), { discard: true })
-          return heads
+          const rows = yield* run(`SELECT ${headColumns} FROM tasks WHERE sub = $1 AND status = 'interrupted'`, [sub])
+          const event = TaskEvent.cases.Canceled.make({ reason: null })
+          const commits = yield* Effect.forEach(
+            yield* decodeHeads(rows),
+            ({ uuid }) => commit(uuid, event, at),
+            { concurrency: Batcher.maxBatch }
+          )
+          return commits.flatMap((commit) => commit._tag === "Applied" ? [commit.head] : [])
         },
         Effect.orDie
       ),
@@ -301,7 +231,7 @@ export const layer = Layer.effect(
       revoked: Effect.fnUntraced(
         function*(within, limit) {
           const seconds = within === undefined ? null : Duration.toSeconds(within)
-          return yield* decodeHeads(yield* run(revoked.text, revoked.bind({ within: seconds, limit })))
+          return yield* decodeHeads(yield* run(selectRevoked, [seconds, limit]))
         },
         Effect.orDie
       ),

@@ -6,15 +6,23 @@ import { Timestamp } from "../../domain/Timestamp.ts"
 import { ToolCall } from "../../domain/ToolCall.ts"
 import { RecordedEvent } from "./TaskRepository.ts"
 
-const HeadRow = TaskHead.pipe(Schema.encodeKeys({
+const headKeys = {
   runId: "run_id",
   maxExecutionTime: "max_execution_time",
   acceptanceDeadline: "acceptance_deadline"
-}))
+} as const
+const HeadRow = TaskHead.pipe(Schema.encodeKeys(headKeys))
 export const decodeHeads = Schema.decodeUnknownEffect(Schema.Array(HeadRow))
-export const decodeStats = Schema.decodeUnknownEffect(
-  Schema.Array(Schema.Struct({ repeated: Schema.Boolean, revoked: Schema.Boolean }))
-)
+
+/** A row of `commit_task`. */
+export const decodeCommits = Schema.decodeUnknownEffect(Schema.Array(Schema.Union([
+  Schema.Struct({ outcome: Schema.Literal("Unknown") }),
+  Schema.Struct({
+    ...TaskHead.fields,
+    outcome: Schema.Literals(["Applied", "NoEffect", "Superseded", "Revoked"]),
+    hasCallback: Schema.Boolean
+  }).pipe(Schema.encodeKeys({ ...headKeys, hasCallback: "has_callback" }))
+])))
 
 /** The fields of a `TaskSummary`. */
 export const SummaryFields = {
@@ -39,12 +47,18 @@ export const decodeTasks = Schema.decodeUnknownEffect(
     Schema.Struct({
       ...SummaryFields,
       turn: Schema.NullOr(OpaqueJson),
+      hasLargeTurn: Schema.Boolean,
       revision: Schema.Int,
       runId: RunId,
       deadline: Timestamp,
       acceptanceDeadline: Schema.NullOr(Timestamp)
     }).pipe(
-      Schema.encodeKeys({ ...summaryKeys, runId: "run_id", acceptanceDeadline: "acceptance_deadline" })
+      Schema.encodeKeys({
+        ...summaryKeys,
+        runId: "run_id",
+        acceptanceDeadline: "acceptance_deadline",
+        hasLargeTurn: "has_large_turn"
+      })
     )
   )
 )

@@ -11,7 +11,7 @@ import { TaskId, TaskStatus } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format, Timestamp } from "../../domain/Timestamp.ts"
 import { DeliveryAttempt, type DeliveryKey, DeliveryState } from "../../domain/Webhook.ts"
-import { micros } from "./CommitStatement.ts"
+import { micros } from "./TaskColumns.ts"
 import { SummaryFields, summaryKeys } from "./TaskRows.ts"
 import { type DeliveryFilter, WebhookStore } from "./WebhookStore.ts"
 
