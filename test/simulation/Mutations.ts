@@ -1,5 +1,5 @@
 /** Planted bugs. The simulation has to find each of them, or it proves nothing. */
-import { Duration, Effect, Layer, Option } from "effect"
+import { Duration, Effect, Layer, Option, Struct } from "effect"
 import type { TaskId } from "../../src/domain/Task.ts"
 import { plus } from "../../src/domain/Timestamp.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
@@ -7,6 +7,7 @@ import type { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
 import type { TaskRepository } from "../../src/services/store/TaskRepository.ts"
 import type { TokenRevocations } from "../../src/services/tokens/TokenRevocations.ts"
+import { type CommitOptions, storeIsAway } from "./Batches.ts"
 
 type Store = TaskRepository["Service"]
 
@@ -16,6 +17,7 @@ export interface Mutation {
   readonly revocations?: (store: RevocationRepository["Service"]) => RevocationRepository["Service"]
   readonly store?: (store: Store) => Store
   readonly trials?: (store: RecoveryTrials["Service"]) => RecoveryTrials["Service"]
+  readonly batches?: (options: CommitOptions) => CommitOptions
   readonly actors?: Layer.Layer<TaskActors, never, TaskActors>
 }
 
@@ -149,5 +151,20 @@ export const mutations = {
   },
   "a recovery that does not store its trials": {
     trials: (store) => ({ ...store, begin: () => Effect.void })
+  },
+  "an answer for the wrong request of a batch": {
+    batches: (options) => ({
+      ...options,
+      run: (requests) => Effect.map(options.run(requests), (answers) => answers.toReversed())
+    })
+  },
+  "a neighbour that is lost with a failed row": {
+    batches: (options) => ({ ...options, run: (requests) => Effect.mapError(options.run(requests), () => storeIsAway) })
+  },
+  "two changes of one task out of order": {
+    batches: Struct.omit(["keyOf"])
+  },
+  "a deadlock between batches": {
+    batches: Struct.omit(["lockOf"])
   }
 } satisfies Record<string, Mutation>

@@ -4,7 +4,7 @@
  * wakes.
  */
 import { NodeCrypto } from "@effect/platform-node"
-import { Clock, Context, Deferred, Duration, Effect, Exit, Latch, Layer, Redacted, Scope } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Exit, identity, Latch, Layer, Redacted, Scope } from "effect"
 import type { CoreUnavailable } from "../../src/domain/DispatchRetry.ts"
 import * as Limits from "../../src/domain/Limits.ts"
 import type { TaskEvent, TaskId } from "../../src/domain/Task.ts"
@@ -23,6 +23,7 @@ import { Settings } from "../../src/services/timing/Settings.ts"
 import { Secrets } from "../../src/services/tokens/Secrets.ts"
 import { TokenRevocations } from "../../src/services/tokens/TokenRevocations.ts"
 import { WebhookSender } from "../../src/services/webhooks/WebhookSender.ts"
+import * as Batches from "./Batches.ts"
 import type { Mutation } from "./Mutations.ts"
 import * as WebhookTarget from "./WebhookTarget.ts"
 import { acceptanceTimeout, checkStore, maxActiveTasks, type World } from "./World.ts"
@@ -171,10 +172,11 @@ export const start = Effect.fnUntraced(function*(
   const sender = Layer.succeed(WebhookSender, {
     post: (_url, headers, body) => outward(WebhookTarget.receive(world, headers, body))
   })
+  const repository = yield* Batches.make(world, mutation.batches ?? identity)
   const store = Layer.mergeAll(
     Layer.succeed(WebhookStore, withFaults(world.webhooks)),
     Layer.succeed(RecoveryTrials, withFaults(mutation.trials?.(world.trials) ?? world.trials)),
-    Layer.succeed(TaskRepository, withFaults(mutation.store?.(world.store) ?? world.store)),
+    Layer.succeed(TaskRepository, withFaults(mutation.store?.(repository) ?? repository)),
     Layer.succeed(RevocationRepository, withFaults(mutation.revocations?.(world.revocations) ?? world.revocations)),
     world.shards === undefined
       ? Layer.merge(Layer.succeed(TaskNotifications, world.notifications), TaskOwnership.layerAlone)
