@@ -6,16 +6,25 @@ import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import { isTerminal, RunId, TaskEvent, TaskId } from "../../src/domain/Task.ts"
 import { now } from "../../src/domain/Timestamp.ts"
 import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
-import { type NewTask, TaskRepository } from "../../src/services/store/TaskRepository.ts"
-import * as TaskRepositorySql from "../../src/services/store/TaskRepositorySql.ts"
+import { TaskReads } from "../../src/services/store/TaskReads.ts"
+import * as TaskStoreSql from "../../src/services/store/TaskStoreSql.ts"
+import { type NewTask, TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import * as Database from "../kit/Database.ts"
-import { makeTask } from "../kit/TaskRepositoryContract.ts"
+import { makeTask } from "../kit/StoredTasks.ts"
 
-/** The repository of another node on the same database. */
-const otherNode = Effect.map(
-  Layer.build(Layer.fresh(TaskRepositorySql.layer.pipe(Layer.provide(Layer.fresh(TaskNotifications.layer))))),
-  (context) => TaskRepository.pipe(Effect.provide(context))
-).pipe(Effect.flatten)
+const node = Effect.map(Effect.all([TaskWrites, TaskReads]), ([writes, reads]) => ({ ...writes, ...reads }))
+type Node = Effect.Success<typeof node>
+
+/** The stores of another node, with its own connections to the same database. */
+const otherNode = Effect.flatMap(
+  Layer.build(
+    TaskStoreSql.layer.pipe(
+      Layer.provide([Database.layerLive(Layer.orDie(Database.layerClient)), TaskNotifications.layer]),
+      Layer.fresh
+    )
+  ),
+  (context) => Effect.provide(node, context)
+)
 
 const { cases } = TaskEvent
 const count = 60
@@ -42,7 +51,7 @@ const racersOf = (task: NewTask) => {
 }
 
 layer(
-  TaskRepositorySql.layer.pipe(
+  TaskStoreSql.layer.pipe(
     Layer.provideMerge([Database.layer, TaskNotifications.layer]),
     Layer.merge(SecureRandom.layerWebCrypto)
   )
@@ -50,7 +59,7 @@ layer(
   it.effect(`applies the racing events of ${count} tasks on two nodes as if each came alone`, () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const nodes = [yield* TaskRepository, yield* otherNode]
+      const nodes = [yield* node, yield* otherNode]
       const tasks = yield* Effect.replicateEffect(
         makeTask({ callbackUrl: "https://client.example/hook", callbackSecret: "sealed" }),
         count
@@ -109,11 +118,11 @@ layer(
   it.effect("statements of two nodes do not lock each other out", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      const nodes = [yield* TaskRepository, yield* otherNode]
+      const nodes = [yield* node, yield* otherNode]
       const tasks = yield* Effect.replicateEffect(makeTask(), count)
       yield* Effect.forEach(tasks, (task) => nodes[0]!.create(task, 5), { concurrency: "unbounded" })
       const at = yield* now
-      const accept = (node: TaskRepository["Service"], tasks: ReadonlyArray<NewTask>) =>
+      const accept = (node: Node, tasks: ReadonlyArray<NewTask>) =>
         Effect.forkScoped(Effect.forEach(
           tasks,
           ({ uuid }) => node.commit(uuid, cases.Accepted.make({}), at),
@@ -137,7 +146,7 @@ layer(
 
   it.effect("a row that fails affects no other row of its statement", () =>
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const repository = yield* node
       const tasks = yield* Effect.replicateEffect(makeTask(), 20)
       yield* Effect.forEach(tasks, (task) => repository.create(task, 5), { concurrency: "unbounded" })
       const at = yield* now
@@ -156,7 +165,7 @@ layer(
 
   it.effect("reads of one turn answer each request, also for large turns and tasks that do not exist", () =>
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const repository = yield* node
       const large = yield* makeTask()
       const small = yield* makeTask()
       const missing = yield* makeTask()

@@ -2,32 +2,22 @@
  * The store behind batches, as a node uses Postgres: commits and reads of one turn share a statement, statements take time, and
  * a row can make its statement fail. Statements of one node must neither change answers nor the order of changes.
  */
-import { Duration, Effect, type Option } from "effect"
-import { SqlError } from "effect/sql"
-import type { Task, TaskId } from "../../src/domain/Task.ts"
+import { Context, Duration, Effect, Exit } from "effect"
+import type { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
+import type { TaskId } from "../../src/domain/Task.ts"
 import * as Batcher from "../../src/services/store/Batcher.ts"
-import type { Commit, TaskRepository } from "../../src/services/store/TaskRepository.ts"
+import { TaskReads } from "../../src/services/store/TaskReads.ts"
+import { type Commit, TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import type { World } from "./World.ts"
-
-type Store = TaskRepository["Service"]
-
-const faultOf = (Reason: typeof SqlError.ConnectionError | typeof SqlError.ConstraintError) =>
-  new SqlError.SqlError({
-    reason: new Reason({ message: "simulated", cause: new Error("simulated"), operation: "commit" })
-  })
-
-/** The fault of a row, and that of the store. */
-const rowIsBroken = faultOf(SqlError.ConstraintError)
-export const storeIsAway = faultOf(SqlError.ConnectionError)
 
 export interface Request {
   readonly number: number
   readonly uuid: TaskId
   readonly isPoisoned: boolean
-  readonly commit: Effect.Effect<Commit>
+  readonly commit: Effect.Effect<Commit, StoreUnavailable>
 }
 
-export type CommitOptions = Batcher.Options<Request, Commit, SqlError.SqlError>
+export type CommitOptions = Batcher.Options<Request, Commit>
 
 /** Milliseconds. */
 const longestStatement = 200
@@ -36,7 +26,8 @@ export const make = Effect.fnUntraced(function*(
   world: World,
   plant: (options: CommitOptions) => CommitOptions
 ) {
-  const { dice, recorder, store } = world
+  const { dice, reads, recorder } = world
+  const writes = Context.get(world.stores, TaskWrites)
   const last = new Map<TaskId, number>()
   let requests = 0
 
@@ -59,37 +50,34 @@ export const make = Effect.fnUntraced(function*(
       const locks = requests.map(lockOf)
       if (locks.join() !== locks.toSorted().join()) yield* recorder.violated("two statements may lock each other out")
       yield* execute
-      if (requests.some(({ isPoisoned }) => isPoisoned)) return yield* rowIsBroken
+      if (requests.some(({ isPoisoned }) => isPoisoned)) return yield* Effect.die("broken row")
       return yield* Effect.forEach(requests, change)
     })
   }))
 
   const get = yield* Batcher.make({
-    run: (reads: ReadonlyArray<{ readonly uuid: TaskId }>) =>
-      Effect.andThen(execute, Effect.forEach(reads, ({ uuid }) => store.get(uuid)))
+    run: (requests: ReadonlyArray<{ readonly uuid: TaskId }>) =>
+      Effect.andThen(execute, Effect.forEach(requests, ({ uuid }) => reads.get(uuid)))
   })
 
-  const commitOne: Store["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim) {
+  const commitOne: TaskWrites["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim) {
     const request: Request = {
       number: ++requests,
       uuid,
       isPoisoned: world.isRough && dice.chance(0.02),
-      commit: store.commit(uuid, event, at, fence, claim)
+      commit: writes.commit(uuid, event, at, fence, claim)
     }
-    const outcome = yield* Effect.result(commit(request))
-    if (outcome._tag === "Failure") {
+    const exit = yield* Effect.exit(commit(request))
+    if (Exit.isFailure(exit)) {
       if (!request.isPoisoned) yield* recorder.violated(`a change of ${uuid} failed with another`)
-      return yield* Effect.die(outcome.failure)
+    } else if (exit.value._tag !== "Unknown" && exit.value.head.uuid !== uuid) {
+      yield* recorder.violated(`a change of ${uuid} got the answer of ${exit.value.head.uuid}`)
     }
-    if (outcome.success._tag !== "Unknown" && outcome.success.head.uuid !== uuid) {
-      yield* recorder.violated(`a change of ${uuid} got the answer of ${outcome.success.head.uuid}`)
-    }
-    return outcome.success
+    return yield* exit
   })
 
-  return {
-    ...store,
-    commit: commitOne,
-    get: (uuid: TaskId): Effect.Effect<Option.Option<Task>> => Effect.orDie(get({ uuid }))
-  } satisfies Store
+  return world.stores.pipe(
+    Context.add(TaskWrites, { ...writes, commit: commitOne }),
+    Context.add(TaskReads, { ...reads, get: (uuid) => get({ uuid }) })
+  )
 })

@@ -23,17 +23,17 @@ export const receive = (
     return mood === "answers" ? 204 : 500
   })
 
-export const isQuiet = ({ webhooks }: World): Effect.Effect<boolean> =>
+export const isQuiet = ({ webhooks }: World) =>
   Effect.map(webhooks.find({ state: "pending", limit: 1 }), ({ length }) => length === 0)
 
 /**
  * Checks the webhook invariant: at most five POSTs of a delivery, all with the same bytes, and no delivery stays
  * pending.
  */
-export const check = Effect.fnUntraced(function*({ acknowledged, posts, recorder, store, webhooks }: World) {
+export const check = Effect.fnUntraced(function*({ acknowledged, posts, reads, recorder, webhooks }: World) {
   for (const { uuid } of acknowledged.values()) {
     const deliveries = yield* webhooks.ofTask(uuid)
-    const events = yield* store.eventsAfter(uuid, -1, 1000)
+    const events = yield* reads.eventsAfter(uuid, -1, 1000)
     const owed = events.filter(({ status }) => sendsWebhook(status))
     if (deliveries.length > 0 && deliveries.length !== owed.length) {
       yield* recorder.violated(`${uuid} has ${deliveries.length} deliveries instead of ${owed.length}`)

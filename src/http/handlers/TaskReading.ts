@@ -2,20 +2,22 @@
 import { Duration, Effect, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { isTerminal, type TaskHead } from "../../domain/Task.ts"
+import { isTerminal, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
 import type { TaskBelongsToAnother, TaskNotFound, TooManyWaiting } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
-import type { RecordedEvent } from "../../services/store/TaskRepository.ts"
+import type { RecordedEvent } from "../../services/store/TaskReads.ts"
 import * as Services from "../../services/Tasks.ts"
 import { TaskWatch } from "../../services/TaskWatch.ts"
 import { Forbidden, invalid, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { CurrentToken } from "./CurrentToken.ts"
 import { decodeTaskQuery } from "./Query.ts"
+import { storeErrors } from "./StoreErrors.ts"
 
-/** Responses for a task that does not exist or belongs to another user. */
+/** Responses for a task that does not exist, belongs to another user, or cannot be read. */
 export const accessErrors = {
+  ...storeErrors,
   TaskNotFound: ({ message }: TaskNotFound) => Effect.fail(new NotFound({ message })),
   TaskBelongsToAnother: ({ message }: TaskBelongsToAnother) => Effect.fail(new Forbidden({ message }))
 }
@@ -36,7 +38,8 @@ const keepAliveInterval = Duration.seconds(15)
 const reconnectAfter = new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined })
 
 /** A progress note does not change the status; every other event is named after its new status. */
-export const nameOf = ({ status, type }: RecordedEvent) => type === "Progressed" ? "progress" : status
+export const nameOf = ({ status, type }: RecordedEvent): TaskStatus | "progress" =>
+  type === "Progressed" ? "progress" : status
 
 export const describe = (uuid: string, { occurredAt, revision, status }: RecordedEvent) => ({
   uuid,

@@ -13,6 +13,7 @@ import { BodyReader } from "./body/BodyReader.ts"
 import * as Deliveries from "./Deliveries.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
 import { decodeListQuery } from "./Query.ts"
+import { storeErrors } from "./StoreErrors.ts"
 import * as TaskReading from "./TaskReading.ts"
 
 const mismatch = ({ problems }: ToolResultsMismatch) =>
@@ -50,6 +51,7 @@ export const layer = HttpApiBuilder.group(
         ).pipe(IdempotencyKey.markReplay(isReplay))
       },
       Effect.catchTags({
+        ...storeErrors,
         TooManyActiveTasks: ({ message }) => Effect.fail(new TooManyRequests({ message })),
         IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused)
       })
@@ -65,7 +67,7 @@ export const layer = HttpApiBuilder.group(
           const wanted = yield* Effect.fromResult(decodeListQuery(query))
           const found = yield* tasks.list({ sub: principal.sub, ...wanted })
           return HttpServerResponse.jsonUnsafe(TaskView.paginate(found.tasks, found.total, wanted))
-        })
+        }, Effect.catchTags(storeErrors))
       )
       .handleRaw("get", ({ params, request }) => reading.get(params.uuid, request))
       .handleRaw("events", ({ params, request }) => reading.events(params.uuid, request))
@@ -83,6 +85,7 @@ export const layer = HttpApiBuilder.group(
             )
           },
           Effect.catchTags({
+            ...storeErrors,
             IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused),
             TaskNotInterrupted: ({ message }) => Effect.fail(new Conflict({ message })),
             ToolResultsMismatch: (error) => Effect.fail(mismatch(error))
@@ -101,6 +104,7 @@ export const layer = HttpApiBuilder.group(
             )
           },
           Effect.catchTags({
+            ...storeErrors,
             IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused),
             TaskNotInterrupted: ({ message }) => Effect.fail(new Conflict({ message }))
           })
@@ -111,6 +115,6 @@ export const layer = HttpApiBuilder.group(
           const { principal } = yield* CurrentCaller
           const uuids = yield* tasks.cancelInterrupted(principal)
           return HttpServerResponse.jsonUnsafe({ canceled: uuids.length, uuids })
-        }))
+        }).pipe(Effect.catchTags(storeErrors)))
   })
 )

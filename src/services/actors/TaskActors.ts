@@ -7,13 +7,15 @@ import { Cause, Context, Deferred, Duration, Effect, FiberSet, Layer, Option } f
 import { nextDue } from "../../domain/Deadline.ts"
 import { type CoreRefused, CoreUnavailable, schedule } from "../../domain/DispatchRetry.ts"
 import * as Failure from "../../domain/Failure.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { type RunId, TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { now, plus, type Timestamp, until } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreClient, type Run } from "../core/CoreClient.ts"
 import { CoreStops } from "../core/CoreStops.ts"
 import { TaskNotifications } from "../store/TaskNotifications.ts"
-import { TaskRepository } from "../store/TaskRepository.ts"
+import { TaskReads } from "../store/TaskReads.ts"
+import { TaskWrites } from "../store/TaskWrites.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { retryForever } from "../timing/Retry.ts"
@@ -41,7 +43,7 @@ export class TaskActors extends Context.Service<TaskActors, {
   /** Updates the actor of a task, if this node has one, to the given head. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
-  readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead>
+  readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead, StoreUnavailable>
   /** Reserves a dispatch slot while `create` runs; `isImmediate` is false when all slots are taken or the request is large. */
   readonly withDispatchSlot: <A, E>(
     request: Run["request"],
@@ -55,7 +57,8 @@ export class TaskActors extends Context.Service<TaskActors, {
   static readonly layer = Layer.effect(
     TaskActors,
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const reads = yield* TaskReads
+      const writes = yield* TaskWrites
       const core = yield* CoreClient
       const stops = yield* CoreStops
       const secrets = yield* Secrets
@@ -137,7 +140,7 @@ export class TaskActors extends Context.Service<TaskActors, {
         })
 
       const end = Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent) {
-        const outcome = yield* repository.commit(head.uuid, event, yield* now, { runId: head.runId })
+        const outcome = yield* writes.commit(head.uuid, event, yield* now, { runId: head.runId })
         if (outcome._tag === "Unknown") {
           releaseTask(head.uuid)
           return head
@@ -156,7 +159,7 @@ export class TaskActors extends Context.Service<TaskActors, {
       })
 
       const readRun = Effect.fnUntraced(function*(head: TaskHead) {
-        const found = Option.getOrUndefined(yield* retryForever(repository.pendingRun(head.uuid)))
+        const found = Option.getOrUndefined(yield* retryForever(reads.pendingRun(head.uuid)))
         if (found === undefined || found.runId !== head.runId) return undefined
         const userToken = yield* secrets.open(found.userToken)
         const run: Run = { ...found, taskId: head.uuid, userToken }
@@ -167,7 +170,7 @@ export class TaskActors extends Context.Service<TaskActors, {
       const startAcceptance = Effect.fnUntraced(function*(head: TaskHead) {
         if (head.status !== "pending" || head.acceptanceDeadline !== null) return
         const acceptanceDeadline = plus(yield* now, acceptanceTimeout)
-        yield* retryForever(repository.startAcceptanceClock(head.uuid, head.runId, acceptanceDeadline))
+        yield* retryForever(writes.startAcceptanceClock(head.uuid, head.runId, acceptanceDeadline))
         if (heads.get(head.uuid) === head) follow({ ...head, acceptanceDeadline })
       })
 
@@ -203,7 +206,7 @@ export class TaskActors extends Context.Service<TaskActors, {
 
       /** Reads the row before a retry, because another node may have changed the task meanwhile. */
       const refresh = Effect.fnUntraced(function*({ uuid }: TaskHead) {
-        const [present] = yield* retryForever(repository.heads([uuid]))
+        const [present] = yield* retryForever(reads.heads([uuid]))
         if (present === undefined) releaseTask(uuid)
         else yield* wake(present)
       })

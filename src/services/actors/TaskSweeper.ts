@@ -4,12 +4,14 @@
  */
 import { Cause, Context, Duration, Effect, Layer, Queue, Ref, Schedule } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { monotonicMillis, now, plus } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
+import { RemoteChanges } from "../store/RemoteChanges.ts"
 import { visibilityLag } from "../store/RevocationRepository.ts"
-import { TaskNotifications } from "../store/TaskNotifications.ts"
-import { TaskRepository } from "../store/TaskRepository.ts"
+import { TaskReads } from "../store/TaskReads.ts"
+import { TaskScans } from "../store/TaskScans.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
 import { TaskActors } from "./TaskActors.ts"
@@ -27,15 +29,16 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
   /** The time of the last successful sweep, by `monotonicMillis`. */
   readonly lastSweep: Effect.Effect<number>
   /** Ends processing tasks whose token was revoked recently. */
-  readonly endRevoked: Effect.Effect<void>
+  readonly endRevoked: Effect.Effect<void, StoreUnavailable>
 }>()("async-task-service/services/actors/TaskSweeper") {
   static readonly layer = Layer.effect(
     TaskSweeper,
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const reads = yield* TaskReads
+      const scans = yield* TaskScans
       const actors = yield* TaskActors
       const ownership = yield* TaskOwnership
-      const notifications = yield* TaskNotifications
+      const remote = yield* RemoteChanges
       const { acceptanceTimeout, sweepInterval } = yield* Settings
 
       /** A failure is logged and does not affect other tasks; the next sweep retries. Returns the number of ended tasks. */
@@ -52,7 +55,7 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
       /** Ends the found tasks in batches, until a batch is not full or none of it could be ended. */
       const endBatches = (
         batch: number,
-        find: Effect.Effect<ReadonlyArray<TaskHead>>,
+        find: Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>,
         eventOf: (head: TaskHead) => TaskEvent | undefined
       ) =>
         Effect.gen(function*() {
@@ -67,14 +70,14 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
       const endOverdue = (before: Duration.Duration) =>
         endBatches(
           overdueBatch,
-          Effect.flatMap(now, (at) => repository.overdue(plus(at, before), overdueBatch)),
+          Effect.flatMap(now, (at) => scans.overdue(plus(at, before), overdueBatch)),
           (head) => nextDue(head, acceptanceTimeout)?.event
         )
 
       const endRevoked = (within?: Duration.Duration) =>
         endBatches(
           revokedBatch,
-          repository.revoked(within, revokedBatch),
+          scans.revoked(within, revokedBatch),
           () => TaskEvent.cases.TokenRevoked.make({})
         )
 
@@ -82,7 +85,7 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
       const walk = Effect.fnUntraced(function*(after: TaskId | undefined, page: number) {
         const shards = ownership.shards()
         if (shards?.length === 0) return undefined
-        const heads = yield* repository.live(after, page, shards)
+        const heads = yield* scans.live(after, page, shards)
         yield* Effect.forEach(heads, actors.ensure, { discard: true })
         return heads.length === page ? heads.at(-1)?.uuid : undefined
       })
@@ -94,16 +97,16 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
 
       /** Applies changes that other nodes made to this node's tasks. */
       const followOthers = Effect.gen(function*() {
-        const changed = yield* Queue.takeBetween(notifications.remoteChanges, 1, walkPage)
+        const changed = yield* Queue.takeBetween(remote.changes, 1, walkPage)
         const mine = [...new Set(changed)].filter(ownership.isMine)
         if (mine.length === 0) return
-        yield* Effect.forEach(yield* retryForever(repository.heads(mine)), actors.ensure, { discard: true })
+        yield* Effect.forEach(yield* retryForever(reads.heads(mine)), actors.ensure, { discard: true })
       })
 
       /** After shards were gained or notifications were lost, changes are unknown: checks all tasks of this node. */
       const catchUp = Effect.gen(function*() {
-        yield* Effect.raceFirst(ownership.changed, notifications.mayHaveGaps.await)
-        yield* notifications.mayHaveGaps.close
+        yield* Effect.raceFirst(ownership.changed, remote.mayHaveGaps.await)
+        yield* remote.mayHaveGaps.close
         yield* actors.release
         yield* retryForever(walkAll)
       })

@@ -1,8 +1,9 @@
 /** A statement that calls a function of the database for each row of a batch, in the order of the rows. */
 import { PgTypes } from "@effect/sql-pg"
-import { Effect, identity, Result } from "effect"
+import { Effect, identity, Result, type Schema } from "effect"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import * as Utf8 from "../limits/Utf8.ts"
+import { moment as momentOf, query } from "./Queries.ts"
 
 /** A text that may be large: UTF-8 if its row is large. */
 export type LargeText = string | Uint8Array | null
@@ -32,18 +33,14 @@ export const encode = (text: string | null | undefined, isLarge: boolean): Effec
 /** A `LargeText`: bound as text in a batch of small rows, and as bytes in the statement of a large row. */
 export const largeText = <Row>(of: (row: Row) => LargeText): Parameter<Row> => ({ oid: bytea, of })
 
-/** A moment as seconds, which are exact to the microsecond. */
+export const moment = <Row>(of: (row: Row) => Timestamp | null): Parameter<Row> => ({ oid: float8, of, as: momentOf })
+
+/** A moment in seconds, as in a token. */
 export const seconds = <Row>(of: (row: Row) => number | null | undefined): Parameter<Row> => ({
   oid: float8,
   of,
   as: (bound) => `to_timestamp(${bound})`
 })
-
-export const timestamp = <Row>(of: (row: Row) => Timestamp | null): Parameter<Row> =>
-  seconds((row) => {
-    const moment = of(row)
-    return moment === null ? null : moment / 1_000_000
-  })
 
 const build = <Row>(call: string, columns: string, parameters: ReadonlyArray<Parameter<Row>>, isBytes: boolean) => {
   const all = parameters.map((parameter, index) => ({
@@ -63,10 +60,19 @@ const build = <Row>(call: string, columns: string, parameters: ReadonlyArray<Par
   }
 }
 
-/** The statement that calls `call`, whose arguments are `parameters`. `isLarge` says whether the rows are large. */
-export const make = <Row>(call: string, columns: string, parameters: ReadonlyArray<Parameter<Row>>) => {
-  const ofTexts = build(call, columns, parameters, false)
+/** The statement that calls `call`, whose arguments are `parameters`, and decodes `columns` of what it returns. */
+export const make = <Row, Outcome extends Schema.ConstraintDecoder<unknown>>(
+  outcome: Outcome,
+  call: string,
+  columns: string,
+  parameters: ReadonlyArray<Parameter<Row>>
+) => {
+  const statement = (isLarge: boolean) => {
+    const { bind, text } = build(call, columns, parameters, isLarge)
+    return { ...query(outcome, text), bind }
+  }
+  const ofTexts = statement(false)
   // Postgres needs half as much again for a text that it decodes; the driver needs less for one that is encoded already.
-  const ofBytes = build(call, columns, parameters, true)
+  const ofBytes = statement(true)
   return (isLarge: boolean) => isLarge ? ofBytes : ofTexts
 }

@@ -5,8 +5,8 @@
  */
 import { Array, Cause, Effect, Exit, Order, type Tracer } from "effect"
 import { SqlError } from "effect/sql"
+import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
-import { isStoreUnavailable } from "../timing/Retry.ts"
 
 /** Statements in flight: one is planned and flushed while the next batch gathers. */
 export const concurrency = 2
@@ -17,9 +17,9 @@ export const maxBatch = 64
 /** Waiting requests of one batcher; more are refused, as `AdmissionGate` refuses statements. */
 const maxWaiting = 10_000
 
-export interface Options<Request, Answer, E> {
+export interface Options<Request, Answer> {
   /** One statement. Its answers are in the order of the requests, which is that of `lockOf`. */
-  readonly run: (requests: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Answer>, E>
+  readonly run: (requests: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Answer>, StoreUnavailable>
   /** Requests with the same key never share a statement and keep their order. Without it, requests are independent. */
   readonly keyOf?: (request: Request) => string
   /** Rows are locked in this order by every statement of every node, which prevents deadlocks. */
@@ -28,40 +28,32 @@ export interface Options<Request, Answer, E> {
   readonly isAlone?: (request: Request) => boolean
 }
 
-interface Waiting<Request, Answer, E> {
+interface Waiting<Request, Answer> {
   readonly request: Request
   readonly isAlone: boolean
-  readonly key: unknown
+  readonly key: string | undefined
   readonly span: Tracer.Span | undefined
-  readonly answer: (answer: Effect.Effect<Answer, E | SqlError.SqlError>) => void
+  readonly answer: (answer: Effect.Effect<Answer, StoreUnavailable>) => void
 }
 
-const tooManyWaiting = Effect.fail(
-  new SqlError.SqlError({
-    reason: new SqlError.ConnectionError({
-      message: "Too many requests wait for a statement",
-      cause: new Error("Too many requests wait for a statement"),
-      operation: "batch"
-    })
-  })
-)
+const tooManyWaiting = Effect.fail(new StoreUnavailable({ cause: new Error("Too many requests wait for a statement") }))
 
 /** A fault of the store fails the whole batch. Any other fault may come from one row, so each row is then tried alone. */
-const isFaultOfStore = <E>(cause: Cause.Cause<E>) => {
-  const failure = Cause.squash(cause)
-  return isStoreUnavailable(failure) ||
-    (SqlError.isSqlError(failure) && failure.reason._tag === "StatementTimeoutError")
+const isFaultOfStore = (cause: Cause.Cause<StoreUnavailable>) => {
+  const fault = Cause.squash(cause)
+  return fault instanceof StoreUnavailable ||
+    (SqlError.isSqlError(fault) && fault.reason._tag === "StatementTimeoutError")
 }
 
 /** Returns a function that executes one request as part of a batch. */
-export const make = <Request, Answer, E>(options: Options<Request, Answer, E>) =>
+export const make = <Request, Answer>(options: Options<Request, Answer>) =>
   Effect.map(Effect.context(), (context) => {
-    type Item = Waiting<Request, Answer, E>
+    type Item = Waiting<Request, Answer>
     const fork = Effect.runForkWith(context)
     let together: Array<Item> = []
     const alone: Array<Item> = []
     /** By key: the requests behind one that is in `together`, in `alone`, or in a running statement. */
-    const queues = new Map<unknown, Array<Item>>()
+    const queues = new Map<string, Array<Item>>()
     let waiting = 0
     let running = 0
     let isOneAlone = false
@@ -100,6 +92,7 @@ export const make = <Request, Answer, E>(options: Options<Request, Answer, E>) =
       running--
       for (const { isAlone, key } of batch) {
         if (isAlone) isOneAlone = false
+        if (key === undefined) continue
         const next = queues.get(key)?.shift()
         if (next === undefined) queues.delete(key)
         else makeReady(next)
@@ -127,20 +120,21 @@ export const make = <Request, Answer, E>(options: Options<Request, Answer, E>) =
 
     const add = (item: Item) => {
       waiting++
-      const queue = queues.get(item.key)
+      const { key } = item
+      const queue = key === undefined ? undefined : queues.get(key)
       if (queue !== undefined) return queue.push(item)
-      queues.set(item.key, [])
+      if (key !== undefined) queues.set(key, [])
       makeReady(item)
       schedule()
     }
 
     return (request: Request) =>
       Effect.withFiber((fiber) =>
-        waiting >= maxWaiting ? tooManyWaiting : Effect.callback<Answer, E | SqlError.SqlError>((answer) => {
+        waiting >= maxWaiting ? tooManyWaiting : Effect.callback<Answer, StoreUnavailable>((answer) => {
           add({
             request,
             isAlone: options.isAlone?.(request) ?? false,
-            key: options.keyOf?.(request) ?? Symbol(),
+            key: options.keyOf?.(request),
             span: Tracing.currentSpan(fiber),
             answer
           })

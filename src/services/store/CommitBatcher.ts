@@ -3,27 +3,19 @@
  * rows (webhook, stop). All that it does follows from `domain/Task`, whose rules are its parameters.
  */
 import { PgTypes } from "@effect/sql-pg"
-import { Effect, type Schema } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
+import { Effect, Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
-import { needsValidToken, sourcesOf, type TaskEvent, type TaskId } from "../../domain/Task.ts"
+import { needsValidToken, sourcesOf, type TaskEvent, TaskHead, type TaskId } from "../../domain/Task.ts"
 import { changeOf, type TaskChange } from "../../domain/TaskChange.ts"
 import { plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { sendsWebhook } from "../../domain/Webhook.ts"
 import * as Batcher from "./Batcher.ts"
-import {
-  encode,
-  isLarge,
-  type LargeText,
-  largeText,
-  make as makeStatement,
-  seconds,
-  timestamp
-} from "./BatchStatement.ts"
+import { encode, isLarge, type LargeText, largeText, make as makeStatement, moment, seconds } from "./BatchStatement.ts"
+import { make as makeQueries } from "./Queries.ts"
 import { headColumnsOf } from "./TaskColumns.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
-import type { Commit, Fence, IdempotencyClaim, TaskRepository } from "./TaskRepository.ts"
-import { decodeCommits } from "./TaskRows.ts"
+import type { Commit, Fence, IdempotencyClaim, TaskWrites } from "./TaskWrites.ts"
+import { WebhooksPending } from "./WebhooksPending.ts"
 
 interface Event {
   readonly uuid: TaskId
@@ -41,15 +33,25 @@ interface Event {
 
 const { bool, text, uuid } = PgTypes.OID
 
+const Outcome = Schema.Union([
+  Schema.Struct({ outcome: Schema.Literal("Unknown") }),
+  Schema.Struct({
+    ...TaskHead.fields,
+    outcome: Schema.Literals(["Applied", "NoEffect", "Superseded", "Revoked"]),
+    hasCallback: Schema.Boolean
+  })
+])
+
 /** The parameters are those of `commit_task`, in its order. */
-const statement = makeStatement<Event>(
+const statement = makeStatement<Event, typeof Outcome>(
+  Outcome,
   "commit_task",
-  `called.outcome, (called.head).callback_url IS NOT NULL AS has_callback, ${headColumnsOf("(called.head)")}`,
+  `called.outcome, (called.head).callback_url IS NOT NULL AS "hasCallback", ${headColumnsOf("(called.head)")}`,
   [
     { oid: uuid, of: ({ uuid }) => uuid },
     { oid: uuid, of: ({ fence }) => fence?.runId },
     { oid: text, of: ({ fence }) => fence?.coreEventId },
-    timestamp(({ at }) => at),
+    moment(({ at }) => at),
     { oid: text, of: ({ event }) => event._tag },
     { oid: text, of: ({ event }) => `{${sourcesOf(event._tag).join()}}`, as: (bound) => `${bound}::text[]` },
     { oid: text, of: ({ change }) => change.status },
@@ -68,7 +70,7 @@ const statement = makeStatement<Event>(
     seconds(({ change }) => change.run?.principal.issuedAt),
     { oid: text, of: ({ claim }) => claim?.key },
     { oid: text, of: ({ claim }) => claim?.fingerprint },
-    timestamp(({ at, claim }) => claim === undefined ? null : plus(at, Limits.idempotencyKeyTtl))
+    moment(({ at, claim }) => claim === undefined ? null : plus(at, Limits.idempotencyKeyTtl))
   ]
 )
 
@@ -77,19 +79,20 @@ const lockOf = ({ uuid }: Event) => uuid.toLowerCase()
 
 /** Returns a function that commits one event as part of a batch, and publishes it if it applies. */
 export const make = Effect.gen(function*() {
-  const sql = yield* SqlClient.SqlClient
-  const notifications = yield* TaskNotifications
+  const { rows } = yield* makeQueries
+  const { publish } = yield* TaskNotifications
+  const webhooksPending = yield* WebhooksPending
 
   const run = Effect.fnUntraced(function*(events: ReadonlyArray<Event>) {
-    const { bind, text } = statement(events.some(({ isLarge }) => isLarge))
-    const rows = yield* decodeCommits(yield* sql.unsafe<object>(text, bind(events)))
-    return yield* Effect.forEach(rows, (row): Effect.Effect<Commit> => {
+    const query = statement(events.some(({ isLarge }) => isLarge))
+    const outcomes = yield* rows(query, query.bind(events))
+    return yield* Effect.forEach(outcomes, (row): Effect.Effect<Commit> => {
       if (row.outcome === "Unknown") return Effect.succeed({ _tag: row.outcome })
       const { hasCallback, outcome, ...head } = row
       const commit: Commit = { _tag: outcome, head }
       if (outcome !== "Applied") return Effect.succeed(commit)
-      if (hasCallback && sendsWebhook(head.status)) notifications.webhookPending.openUnsafe()
-      return Effect.as(notifications.publish(head.uuid), commit)
+      if (hasCallback && sendsWebhook(head.status)) webhooksPending.openUnsafe()
+      return Effect.as(publish(head.uuid), commit)
     })
   })
 
@@ -101,9 +104,7 @@ export const make = Effect.gen(function*() {
     isAlone: ({ claim, isLarge }) => isLarge || claim !== undefined
   })
 
-  return Effect.fnUntraced(function*(
-    ...[uuid, event, at, fence, claim]: Parameters<TaskRepository["Service"]["commit"]>
-  ): Effect.fn.Return<Commit, SqlError.SqlError | Schema.SchemaError> {
+  return Effect.fnUntraced(function*(...[uuid, event, at, fence, claim]: Parameters<TaskWrites["Service"]["commit"]>) {
     const change = changeOf(event)
     const { coreState, error, run, turn } = change
     const pendingToolCalls = change.pendingToolCalls === null ? null : JSON.stringify(change.pendingToolCalls)

@@ -1,5 +1,5 @@
 /** Migrates the schema at start. An advisory lock serializes nodes that start together. */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import * as Tasks from "./migrations/0001_tasks.ts"
 import * as IdempotencyKeys from "./migrations/0002_idempotency_keys.ts"
@@ -11,6 +11,7 @@ import * as Nodes from "./migrations/0007_nodes.ts"
 import * as WebhookRedeliveries from "./migrations/0008_webhook_redeliveries.ts"
 import * as RecoveryTrials from "./migrations/0009_recovery_trials.ts"
 import * as CommitTask from "./migrations/0010_commit_task.ts"
+import { query } from "./Queries.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
   Effect.gen(function*() {
@@ -52,9 +53,11 @@ const migrate = Effect.gen(function*() {
 
 export const layer = Layer.effectDiscard(migrate)
 
+const newest = query(
+  Schema.Struct({ id: Schema.Int }),
+  `SELECT coalesce(max(migration_id), 0)::int AS id FROM async_task_service_migrations`
+)
+
 /** The id of the newest migration in the database. */
 export const current = (sql: SqlClient.SqlClient) =>
-  sql<{ readonly id: number }>`SELECT coalesce(max(migration_id), 0)::int AS id FROM async_task_service_migrations`
-    .pipe(
-      Effect.map((rows) => rows[0]?.id ?? 0)
-    )
+  Effect.map(sql.unsafe(newest.text), (rows) => newest.decode(rows)[0]?.id ?? 0)

@@ -10,6 +10,8 @@ import { SqlClient } from "effect/sql"
 import { TaskId } from "../../domain/Task.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { retryForever } from "../timing/Retry.ts"
+import { failWhenUnavailable } from "./Queries.ts"
+import { RemoteChanges } from "./RemoteChanges.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 
 const channel = "async_task_service"
@@ -35,6 +37,7 @@ export const layer = Layer.effectDiscard(
     const sql = yield* SqlClient.SqlClient
     const pool = yield* PgPool.PgPool
     const notifications = yield* TaskNotifications
+    const { mayHaveGaps } = yield* RemoteChanges
     const random = yield* SecureRandom.SecureRandom
     const self = yield* random.uuidV4()
     /** Other nodes, with the moment of the last message from each, in milliseconds. */
@@ -50,7 +53,7 @@ export const layer = Layer.effectDiscard(
       nodes.set(node, yield* Clock.currentTimeMillis)
       if (kind === "hello") {
         // The sender did not know about us, so it may have skipped us: rescan.
-        yield* notifications.mayHaveGaps.open
+        yield* mayHaveGaps.open
         yield* send("here")
       }
       Metrics.clusterNotifications.add(uuids.length, "received")
@@ -62,7 +65,7 @@ export const layer = Layer.effectDiscard(
       const received = yield* Effect.flatMap(pool.reserve, (session) => session.listen(channel))
       yield* send("hello")
       yield* Deferred.succeed(listening, undefined)
-      yield* notifications.mayHaveGaps.open
+      yield* mayHaveGaps.open
       return yield* Effect.forever(Effect.flatMap(Queue.take(received), ({ payload }) => receive(payload)))
     }))
     const logFailure = Effect.catchCause((cause) =>
@@ -77,7 +80,7 @@ export const layer = Layer.effectDiscard(
     const pass = Effect.flatMap(Queue.takeBetween(outgoing, 1, maxBatch), (uuids) => {
       const changed = new Set(uuids)
       Metrics.clusterNotifications.add(changed.size, "sent")
-      return retryForever(Effect.orDie(send("changed", changed)))
+      return retryForever(failWhenUnavailable(send("changed", changed)))
     })
 
     yield* notifications.relay((uuid) => {

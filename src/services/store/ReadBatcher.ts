@@ -1,11 +1,13 @@
 /** Reads of single tasks that share a statement. Every statement reads the rows again, so that no answer is older than its request. */
-import { Effect, Option, type Schema, Struct } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
-import type { Task, TaskHead, TaskId } from "../../domain/Task.ts"
+import { Effect, Option, Schema, Struct } from "effect"
+import { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import { RunId, TaskHead, type TaskId } from "../../domain/Task.ts"
+import { Timestamp } from "../../domain/Timestamp.ts"
 import * as Batcher from "./Batcher.ts"
-import { summaryColumns } from "./ListStatement.ts"
-import { headColumns, micros } from "./TaskColumns.ts"
-import { decodeHeads, decodeTasks } from "./TaskRows.ts"
+import { summaryColumns, SummaryFields } from "./ListStatement.ts"
+import { make as makeQueries, micros, query } from "./Queries.ts"
+import { headColumns } from "./TaskColumns.ts"
 
 /** Bytes. A task with a larger turn is read alone, so that a batch stays small. */
 const largeTurn = 65_536
@@ -17,25 +19,34 @@ const select = (columns: string, tables: string) =>
   `SELECT found.* FROM unnest($1::uuid[]) AS wanted (id)
   CROSS JOIN LATERAL (SELECT ${columns} FROM ${tables} WHERE uuid = wanted.id LIMIT 1) AS found`
 
-const selectHeads = select(headColumns, "tasks")
+const headsById = query(TaskHead, select(headColumns, "tasks"))
 
 /** Binds the largest turn that it returns. */
-const selectTasks = select(
-  `${summaryColumns}, revision, run_id, ${micros("deadline_at")} AS deadline,
-    ${micros("acceptance_deadline_at")} AS acceptance_deadline,
+const tasksById = query(
+  Schema.Struct({
+    ...SummaryFields,
+    turn: Schema.NullOr(OpaqueJson),
+    hasLargeTurn: Schema.Boolean,
+    revision: Schema.Int,
+    runId: RunId,
+    deadline: Timestamp,
+    acceptanceDeadline: Schema.NullOr(Timestamp)
+  }),
+  select(
+    `${summaryColumns}, revision, run_id AS "runId", ${micros("deadline_at")} AS deadline,
+    ${micros("acceptance_deadline_at")} AS "acceptanceDeadline",
     CASE WHEN octet_length(turn) <= $2::int THEN turn END AS turn,
-    coalesce(octet_length(turn) > $2::int, false) AS has_large_turn`,
-  "tasks LEFT JOIN task_turns ON task_uuid = uuid"
+    coalesce(octet_length(turn) > $2::int, false) AS "hasLargeTurn"`,
+    "tasks LEFT JOIN task_turns ON task_uuid = uuid"
+  )
 )
-
-type Fault = SqlError.SqlError | Schema.SchemaError
 
 interface Read {
   readonly uuid: TaskId
 }
 
 const makeRead = <Row extends Read>(
-  select: (uuids: ReadonlyArray<TaskId>) => Effect.Effect<ReadonlyArray<Row>, Fault>
+  select: (uuids: ReadonlyArray<TaskId>) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
 ) =>
   Effect.map(
     Batcher.make({
@@ -50,21 +61,14 @@ const makeRead = <Row extends Read>(
   )
 
 export const make = Effect.gen(function*() {
-  const sql = yield* SqlClient.SqlClient
-  const readTasks = (uuids: ReadonlyArray<TaskId>, maxTurn: number) =>
-    Effect.flatMap(sql.unsafe<object>(selectTasks, [uuids, maxTurn]), decodeTasks)
-  const getSmall = yield* makeRead((uuids) => readTasks(uuids, largeTurn))
+  const { first, rows } = yield* makeQueries
+  const head = yield* makeRead((uuids) => rows(headsById, [uuids]))
+  const getSmall = yield* makeRead((uuids) => rows(tasksById, [uuids, largeTurn]))
 
-  const get = Effect.fnUntraced(function*(uuid: TaskId): Effect.fn.Return<Option.Option<Task>, Fault> {
+  const get = Effect.fnUntraced(function*(uuid: TaskId) {
     let found = yield* getSmall(uuid)
-    if (Option.isSome(found) && found.value.hasLargeTurn) {
-      found = Option.fromNullishOr((yield* readTasks([uuid], anyTurn))[0])
-    }
+    if (Option.isSome(found) && found.value.hasLargeTurn) found = yield* first(tasksById, [[uuid], anyTurn])
     return Option.map(found, Struct.omit(["hasLargeTurn"]))
   })
-
-  const head: (uuid: TaskId) => Effect.Effect<Option.Option<TaskHead>, Fault> = yield* makeRead((uuids) =>
-    Effect.flatMap(sql.unsafe<object>(selectHeads, [uuids]), decodeHeads)
-  )
   return { get, head }
 })

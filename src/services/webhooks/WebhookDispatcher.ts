@@ -6,7 +6,7 @@
 import { Context, Duration, Effect, FiberSet, Layer, Queue } from "effect"
 import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { type AttemptError, delays, deliveryId, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
-import { TaskNotifications } from "../store/TaskNotifications.ts"
+import { WebhooksPending } from "../store/WebhooksPending.ts"
 import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookStore } from "../store/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
@@ -53,7 +53,7 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
       const sender = yield* WebhookSender
       const signatures = yield* WebhookSignatures
       const secrets = yield* Secrets
-      const { webhookPending } = yield* TaskNotifications
+      const webhookPending = yield* WebhooksPending
       const { sweepInterval, webhookTimeout } = yield* Settings
       const leases = [...(yield* delays), Duration.zero].map((delay) =>
         Duration.sum(Duration.sum(webhookTimeout, grace), delay)
@@ -65,6 +65,7 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
       let unrecorded = 0
       yield* Effect.addFinalizer(() =>
         Effect.flatMap(Queue.clear(outcomes), (left) => left.length === 0 ? Effect.void : store.recordOutcomes(left))
+          .pipe(Effect.catchCause(logFault("the outcomes of webhook attempts could not be recorded")))
       )
       const alarms = yield* TimerQueue.make<string>(() => Effect.asVoid(webhookPending.open))
 

@@ -1,26 +1,21 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Schema } from "effect"
-import { SqlError } from "effect/sql"
+import { Cause, Deferred, Effect, Exit, Fiber, Schema } from "effect"
+import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import * as Batcher from "../../../src/services/store/Batcher.ts"
 
-const fault = (tag: "ConnectionError" | "DeadlockError" | "ConstraintError") => {
-  const fields = { message: tag, cause: new Error(tag), operation: "test" }
-  return new SqlError.SqlError({
-    reason: tag === "ConnectionError"
-      ? new SqlError.ConnectionError(fields)
-      : tag === "DeadlockError"
-      ? new SqlError.DeadlockError(fields)
-      : new SqlError.ConstraintError(fields)
-  })
+const faults = {
+  outage: Effect.fail(new StoreUnavailable({ cause: "outage" })),
+  deadlock: Effect.die("deadlock"),
+  row: Effect.die("broken row")
 }
 
 /** An executor that notes its statements and waits for a permission to end each of them. */
 const makeGated = Effect.fnUntraced(function*() {
   const statements: Array<ReadonlyArray<number>> = []
-  const ends: Array<Deferred.Deferred<void, SqlError.SqlError>> = []
+  const ends: Array<Deferred.Deferred<void>> = []
   const ask = yield* Batcher.make({
     run: (requests: ReadonlyArray<number>) => {
-      const end = Deferred.makeUnsafe<void, SqlError.SqlError>()
+      const end = Deferred.makeUnsafe<void>()
       statements.push(requests)
       ends.push(end)
       return Effect.as(Deferred.await(end), requests.map((request) => request * 10))
@@ -41,7 +36,7 @@ const Row = Schema.Struct({
 })
 const Statement = Schema.Struct({
   turns: Schema.Literals([0, 1, 5]),
-  fault: Schema.Literals(["none", "none", "none", "none", "ConnectionError", "DeadlockError"])
+  fault: Schema.Literals(["none", "none", "none", "none", "outage", "deadlock"])
 })
 
 describe("Batcher", () => {
@@ -140,14 +135,14 @@ describe("Batcher", () => {
             running.delete(requests)
             const isPoisoned = requests.some(({ row }) => row.fault === "row")
             hasFailed ||= isPoisoned || planned !== "none"
-            if (planned !== "none") return yield* fault(planned)
-            if (isPoisoned) return yield* fault("ConstraintError")
+            if (planned !== "none") return yield* faults[planned]
+            if (isPoisoned) return yield* faults.row
             for (const request of requests) done.add(request)
             return requests.map(({ id }) => id)
           })
         })
         const requests: Array<Request> = []
-        const fibers: Array<Fiber.Fiber<number, SqlError.SqlError>> = []
+        const fibers: Array<Fiber.Fiber<number, StoreUnavailable>> = []
         for (const turn of turns) {
           for (const row of turn) {
             const request = { id: requests.length, row }
@@ -160,10 +155,7 @@ describe("Batcher", () => {
           const exit = yield* Fiber.await(fibers[index]!)
           assert.strictEqual(Exit.isSuccess(exit), done.has(request))
           if (Exit.isSuccess(exit)) assert.strictEqual(exit.value, request.id)
-          else if (request.row.fault === "none") {
-            const { error } = exit.cause.reasons[0] as { readonly error: SqlError.SqlError }
-            assert.notStrictEqual(error.reason._tag, "ConstraintError")
-          }
+          else if (request.row.fault === "none") assert.notStrictEqual(Cause.squash(exit.cause), "broken row")
         }
         assert.deepStrictEqual(violations, [])
         for (const key of ["a", "b", "c"]) {
