@@ -1,6 +1,7 @@
 /** The protocol between the service and the processing core, in both directions. */
 import { Schema } from "effect"
 import * as Failure from "./Failure.ts"
+import { absentOr } from "./Fields.ts"
 import { fromValue, JsonObject, JsonValue, OpaqueJson } from "./OpaqueJson.ts"
 import { RunId, TaskEvent, TaskId } from "./Task.ts"
 import { RunRequest } from "./TaskRequest.ts"
@@ -30,7 +31,7 @@ const envelope = {
 }
 
 const wholeTurn = JsonObject.annotate({ identifier: "Turn" })
-const turn = Schema.optional(Schema.NullOr(wholeTurn)).annotate({ description: "The turn so far." })
+const turn = absentOr(wholeTurn, "The turn so far.")
 
 /** One event type, with its name and description in the OpenAPI document. */
 const eventOf = <Type extends string, Fields extends Schema.Struct.Fields>(
@@ -57,7 +58,7 @@ export const CoreEvent = Schema.Union([
   eventOf("completed", "CompletedEvent", "The run ended well.", { turn: wholeTurn }),
   eventOf("failed", "FailedEvent", "The run failed.", {
     code: FailureCode.annotate({ description: "The cause of the failure." }),
-    message: Schema.optional(Schema.NullOr(Schema.String)).annotate({ description: "A reason that is safe to show." }),
+    message: absentOr(Schema.String, "A reason that is safe to show."),
     turn
   })
 ]).annotate({
@@ -82,8 +83,11 @@ const errorOf = (code: FailureCode, message: string | null | undefined): string 
   }
 }
 
+/** A core event without the ids. */
+export type Unaddressed<Event = CoreEvent> = Event extends unknown ? Omit<Event, keyof typeof envelope> : never
+
 /** Translates an event of the core into an event of the task. */
-const toTaskEvent = (event: CoreEvent): TaskEvent => {
+export const toTaskEvent = (event: Unaddressed): TaskEvent => {
   switch (event.type) {
     case "processing":
       return TaskEvent.cases.Accepted.make({})

@@ -94,8 +94,9 @@ export class IllegalTransition extends Schema.TaggedError<IllegalTransition>()("
   }
 }
 
-const next = (from: TaskStatus, event: TaskEventTag): TaskStatus | undefined =>
-  (transitions[from] as Partial<Record<TaskEventTag, TaskStatus>>)[event]
+const table: Readonly<Record<TaskStatus, Partial<Record<TaskEventTag, TaskStatus>>>> = transitions
+
+const next = (from: TaskStatus, event: TaskEventTag): TaskStatus | undefined => table[from][event]
 
 /** The status that `event` leads to from `from`. It is total over every status and event. */
 export const transition = (from: TaskStatus, event: TaskEventTag): Result.Result<TaskStatus, IllegalTransition> => {

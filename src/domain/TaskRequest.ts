@@ -3,18 +3,9 @@
  * normalized to one form. Absent and `null` mean the same.
  */
 import { Array as Arr, Effect, Predicate, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { absentOr, isAtMostCharacters } from "./Fields.ts"
 import * as Limits from "./Limits.ts"
 import { fromValue, JsonObject, JsonObjects, type OpaqueJson } from "./OpaqueJson.ts"
-
-const absentOr = <S extends Schema.Top>(schema: S, description: string) =>
-  Schema.optional(Schema.NullOr(schema)).annotate({ description })
-
-/** Counts Unicode characters, not UTF-16 units. */
-export const isAtMostCharacters = (maximum: number) =>
-  Schema.makeFilter(
-    (text: string) => text.length <= maximum || (text.length <= 2 * maximum && Array.from(text).length <= maximum),
-    { expected: `at most ${maximum} characters`, toJsonSchema: () => ({ maxLength: maximum }) }
-  )
 
 const Id = Schema.Int.check(
   Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }, { expected: "an integer of at least 1" })
@@ -125,12 +116,14 @@ interface UnfoldedTool {
   readonly placeOf: (field: PropertyKey) => Path
 }
 
+const isJsonObject = Schema.is(JsonObject)
+
 /** Normalizes the nested OpenAI form, MCP's `inputSchema` and Anthropic's `input_schema` to `ClientTool`. */
 const unfoldTool = (tool: JsonObject): UnfoldedTool => {
-  const nested = tool["function"]
-  if (Predicate.isObject(nested)) {
+  const nested: unknown = tool["function"]
+  if (isJsonObject(nested)) {
     return {
-      tool: { ...nested as JsonObject, type: tool["type"] ?? "function" },
+      tool: { ...nested, type: tool["type"] ?? "function" },
       placeOf: (field) => field === "type" ? [field] : ["function", field]
     }
   }
@@ -140,7 +133,7 @@ const unfoldTool = (tool: JsonObject): UnfoldedTool => {
   const { parameters } = tool
   return Predicate.isNullish(parameters)
     ? {
-      tool: { ...tool, type, parameters: tool[alias]! },
+      tool: { ...tool, type, parameters: tool[alias] ?? null },
       placeOf: (field) => [field === "parameters" ? alias : field]
     }
     : { tool: { ...tool, type }, placeOf: (field) => [field] }
@@ -239,15 +232,6 @@ export const RunRequest = Schema.Struct({
 })
 export type RunRequest = typeof RunRequest.Type
 
-const toRunRequest = (body: CreateTaskBody): RunRequest => ({
-  assistant_id: body.assistant_id,
-  input: body.input as ReadonlyArray<Schema.Json>,
-  turns: (body.turns ?? []).flat(),
-  client_tools: (body.client_tools ?? []) as ReadonlyArray<Schema.Json>,
-  llm_model_id: body.llm_model_id ?? null,
-  image_generator_id: body.image_generator_id ?? null
-})
-
 /** A task to create. The part that the gateway only stores and forwards is one JSON text, so that its size costs little. */
 export interface CreateTask {
   readonly callback_url: string | null
@@ -262,5 +246,14 @@ export const toCreateTask = (body: CreateTaskBody): CreateTask => ({
   callback_url: body.callback_url ? new URL(body.callback_url).href : null,
   callback_secret: body.callback_secret || null,
   max_execution_time: body.max_execution_time ?? Limits.maxExecutionTime,
-  request: fromValue(toRunRequest(body))
+  request: fromValue(
+    {
+      assistant_id: body.assistant_id,
+      input: body.input,
+      turns: (body.turns ?? []).flat(),
+      client_tools: body.client_tools ?? [],
+      llm_model_id: body.llm_model_id ?? null,
+      image_generator_id: body.image_generator_id ?? null
+    } satisfies Record<keyof RunRequest, unknown>
+  )
 })

@@ -7,6 +7,9 @@ import { Clock, DateTime, Duration, Effect, Schema } from "effect"
 export const Timestamp = Schema.Int.pipe(Schema.brand("Timestamp"))
 export type Timestamp = typeof Timestamp.Type
 
+/** The last second of the year 9999. */
+export const maxSeconds = 253_402_300_799
+
 /** The present moment of the running fiber's Clock, so that TestClock drives it. */
 export const now: Effect.Effect<Timestamp> = Effect.map(
   Clock.currentTimeNanos,

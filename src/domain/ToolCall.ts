@@ -1,5 +1,6 @@
 /** Calls of client tools, and their results. */
 import { Schema } from "effect"
+import { absentOr } from "./Fields.ts"
 import { fromValue, JsonObject, JsonValue, OpaqueJson } from "./OpaqueJson.ts"
 
 export const ToolCall = Schema.Struct({
@@ -12,9 +13,7 @@ export type ToolCall = typeof ToolCall.Type
 export const ToolResult = Schema.Struct({
   tool_call_id: Schema.NonEmptyString.annotate({ description: "The `id` of a pending call." }),
   output: JsonValue.annotate({ description: "The output of the tool: any JSON." }),
-  is_error: Schema.optional(Schema.NullOr(Schema.Boolean)).annotate({
-    description: "Whether the tool failed. `output` then describes the error."
-  })
+  is_error: absentOr(Schema.Boolean, "Whether the tool failed. `output` then describes the error.")
 }).annotate({ identifier: "ToolResult", description: "The result of one pending call." })
 export type ToolResult = typeof ToolResult.Type
 

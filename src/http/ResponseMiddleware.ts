@@ -44,13 +44,15 @@ const matchedRoute = (): string => {
   return (context && Context.getOrUndefined(context, HttpRouter.RouteContext)?.route.path) ?? "unmatched"
 }
 
-const measure = ({ method }: HttpServerRequest.HttpServerRequest, status: number, nanos: bigint) =>
+const measure = ({ method }: HttpServerRequest.HttpServerRequest, status: number, nanos: bigint) => {
+  Metrics.httpResponses.add(1, `${Math.floor(status / 100)}xx`)
   Metrics.httpRequests.record(
     Number(nanos) / 1e9,
     knownMethods.has(method) ? method : "_OTHER",
     matchedRoute(),
     String(status)
   )
+}
 
 /** Node joins repeated hosts with a comma. A proxy may have checked one of them and the service would use the other. */
 const isOneHost = (host: string | undefined) => host === undefined || /^[^\s,@/\\?#]*$/.test(host)

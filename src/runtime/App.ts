@@ -2,7 +2,7 @@
 import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { Console, Duration, Effect, Layer, type Redacted } from "effect"
-import { type HttpClient, HttpRouter } from "effect/http"
+import { HttpRouter } from "effect/http"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../http/handlers/rpc/RpcAuthorization.ts"
 import * as Server from "../http/Server.ts"
@@ -76,9 +76,9 @@ const layerDatabaseAt = (url: Redacted.Redacted, config: AppConfig) => {
     maxMessageSize: 512 * 1024 * 1024,
     startupParameters: sessionSettings
   })
-  // A migration may run for a long time without any traffic, so it has its own connection without silence detection.
+  // A migration may run for a long time without any traffic, so it has its own connections without silence detection.
   const layerMigrated = Migrations.layer.pipe(
-    Layer.provide(PgClient.layer({ ...connectionTo(url), maxConnections: 1, keepAlive: Duration.seconds(30) }))
+    Layer.provide(PgClient.layer({ ...connectionTo(url), maxConnections: 2, keepAlive: Duration.seconds(30) }))
   )
   return layerClient.pipe(Layer.provide(DatabaseSockets.layer(url)), Layer.provide(layerMigrated))
 }
@@ -102,45 +102,40 @@ const layerStore = (config: AppConfig) =>
     return Layer.merge(layerClocked, layerOwnershipAt(url, config))
   }))
 
-interface Upstream {
-  readonly url: string
-  readonly client: Layer.Layer<HttpClient.HttpClient>
-}
-
-/** The assistant backend: the configured one, or the built-in one with its public storage routes. */
-const findBackend = Effect.fnUntraced(function*(config: AppConfig) {
-  if (config.assistantBackendUrl !== undefined) {
-    const backend: Upstream = { url: config.assistantBackendUrl, client: NodeHttpClient.layerUndici }
-    return { backend, layerStorage: Layer.empty }
-  }
+/** The URL of the assistant backend, the configured one or the built-in one, and the latter's public storage routes. */
+const findBackend = Effect.fnUntraced(function*(config: AppConfig, inProcess: InProcess.InProcess) {
+  if (config.assistantBackendUrl !== undefined) return { url: config.assistantBackendUrl, layerStorage: Layer.empty }
   const { routes, storageRoutes } = yield* Builtin.backend(config)
-  const fetch = yield* InProcess.serve(Layer.provide(routes, [NodeHttpClient.layerUndici, PooledRandom.layer]))
-  const backend: Upstream = { url: backendOrigin, client: InProcess.layerClient(new Map([[backendOrigin, fetch]])) }
-  return { backend, layerStorage: storageRoutes }
+  const app = yield* InProcess.toApp(Layer.provide(routes, [NodeHttpClient.layerUndici, PooledRandom.layer]))
+  yield* inProcess.serve(backendOrigin, app)
+  return { url: backendOrigin, layerStorage: storageRoutes }
 })
 
 /** The core: the configured one, or the built-in one, which reports to this process. */
-const findCore = Effect.fnUntraced(function*(config: AppConfig, backend: Upstream) {
+const findCore = Effect.fnUntraced(function*(config: AppConfig, inProcess: InProcess.InProcess, backendUrl: string) {
   const eventsPath = "/internal/core/events"
   if (config.coreUrl !== undefined) {
     const address = { url: config.coreUrl, token: config.coreToken, eventsUrl: config.publicUrl + eventsPath }
     return CoreClient.layer(address).pipe(Layer.provide(UndiciTransport.layer))
   }
-  const routes = Builtin.core(config, backend.url, new URL(Banner.localUrl(config)).origin)
-  const fetch = yield* InProcess.serve(Layer.provide(routes, [backend.client, PooledRandom.layer]))
-  const address = { url: coreOrigin, token: config.coreToken, eventsUrl: Banner.localUrl(config) + eventsPath }
-  return CoreClient.layer(address).pipe(
+  const url = Banner.localUrl(config)
+  const routes = Builtin.core(config, backendUrl, new URL(url).origin)
+  yield* inProcess.serve(
+    coreOrigin,
+    yield* InProcess.toApp(Layer.provide(routes, [inProcess.layerClient, PooledRandom.layer]))
+  )
+  return CoreClient.layer({ url: coreOrigin, token: config.coreToken, eventsUrl: url + eventsPath }).pipe(
     Layer.provide(CoreTransport.layerHttpClient),
-    Layer.provide(InProcess.layerClient(new Map([[coreOrigin, fetch]])))
+    Layer.provide(inProcess.layerClient)
   )
 })
 
-const layerUpstreams = (config: AppConfig) =>
+const layerUpstreams = (config: AppConfig, inProcess: InProcess.InProcess) =>
   Layer.unwrap(Effect.gen(function*() {
-    const { backend, layerStorage } = yield* findBackend(config)
-    const layerCoreClient = yield* findCore(config, backend)
-    const layerBackendClient = AssistantBackend.layer(backend.url).pipe(
-      Layer.provide([backend.client, BufferCollector.layer])
+    const { layerStorage, url } = yield* findBackend(config, inProcess)
+    const layerCoreClient = yield* findCore(config, inProcess, url)
+    const layerBackendClient = AssistantBackend.layer(url).pipe(
+      Layer.provide([inProcess.layerClient, BufferCollector.layer])
     )
     return Layer.mergeAll(layerCoreClient, layerBackendClient, layerStorage)
   })).pipe(Layer.provide([NodeServices.layer, PooledRandom.layer]))
@@ -183,6 +178,7 @@ export const layer = (config: AppConfig) => {
     Layer.provide(WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))),
     Layer.provide(NodeCrypto.layerMac)
   )
+  const inProcess = InProcess.make()
   const layerRoutes = Server.layer(config.corsOrigins).pipe(
     Layer.provide([
       Authorization.layerUsers,
@@ -192,10 +188,12 @@ export const layer = (config: AppConfig) => {
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
     Layer.provide([ReadinessSql.layer, layerClusterNodes(config), BodyWorker.layer, BufferCollector.layer]),
     Layer.provide(layerTasks),
-    Layer.provide(layerUpstreams(config)),
+    Layer.provide(layerUpstreams(config, inProcess)),
     Layer.provide(layerSettings)
   )
-  const layerListening = HttpListener.serve(layerRoutes, config).pipe(
+  // The built-in core reports its events to this origin.
+  const { origin } = new URL(Banner.localUrl(config))
+  const layerListening = HttpListener.serve(layerRoutes, config, { origin, serve: inProcess.serve }).pipe(
     Layer.provide(Layer.succeed(HttpRouter.RouterConfig, Server.routerConfig))
   )
   return layerDrain.pipe(

@@ -12,6 +12,10 @@ export const rootCauseMessage = (error: unknown): string => {
   return error instanceof Error ? error.message : String(error)
 }
 
+/** Whether an error has this code of the operating system, such as `EEXIST`. */
+export const hasCode = (error: unknown, code: string): boolean =>
+  Predicate.hasProperty(error, "code") && error.code === code
+
 /** A shutdown by a signal exits with 0. */
 export const teardown: Runtime.Teardown = (exit, onExit) =>
   onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)

@@ -1,14 +1,15 @@
 /** Sends expensive JSON to every place that accepts JSON: none of it may block the event loop or exhaust the memory. */
 import { randomUUID } from "node:crypto"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { assert, describe, it } from "vitest"
 import * as Limits from "../../src/domain/Limits.ts"
 import { Api } from "../../src/http/contract/Api.ts"
-import { internalToken, report } from "../kit/ScriptedCore.ts"
-import { mint } from "../kit/Service.ts"
+import { interrupt } from "../kit/ScriptedCore.ts"
+import { internalToken, mint } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
 import { attack } from "./kit/attack.ts"
 import type { Volley } from "./kit/attacker.ts"
 import { type Shape, shapes } from "./kit/shapes.ts"
-import { type Observation, startVictim, type Victim } from "./kit/Victim.ts"
+import { type Observation, startVictim } from "./kit/Victim.ts"
 
 /** Bytes of a body; enough to detect quadratic cost. */
 const small = 512 * 1024
@@ -93,21 +94,16 @@ const places: Readonly<Record<string, Place>> = {
 /** Other tests cover multipart forms. */
 const withoutJson = new Set(["files.upload"])
 
-let victim: Victim
-
-beforeAll(async () => {
-  victim = await startVictim({ WEBHOOK_ALLOW_PRIVATE: "true" })
-  // Long turns during its start are reported late.
-  await victim.observe(() => new Promise((resolve) => setTimeout(resolve, 1000)))
-})
-afterAll(() => victim.close(), 120_000)
+const victim = await use(startVictim({ WEBHOOK_ALLOW_PRIVATE: "true" }))
+// Long turns during its start are reported late.
+await victim.observe(() => new Promise((resolve) => setTimeout(resolve, 1000)))
 
 /** An interrupted task with a pending webhook. */
 const makeTarget = async (): Promise<Target> => {
   const token = await mint(randomUUID())
   const { body: { uuid } } = await victim.service.create(token, "Why?", { callback_url: "http://127.0.0.1:9/" })
   const run = await victim.runOf(uuid)
-  await report(run, { type: "interrupted", tool_calls: [{ id: "c1", name: "look", arguments: {} }] })
+  await interrupt(run)
   return { uuid, runId: run.run_id, deliveryId: `${uuid}-1`, token }
 }
 

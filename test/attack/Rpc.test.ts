@@ -1,44 +1,18 @@
 /** `/rpc` under attack: unauthenticated requests take almost no resources, authenticated ones a bounded amount. */
-import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
-import { RawClient } from "../kit/RawClient.ts"
-import { internalToken } from "../kit/ScriptedCore.ts"
-import { eventually } from "../kit/Service.ts"
-import { startVictim, type Victim } from "./kit/Victim.ts"
+import { assert, describe, it, onTestFinished } from "vitest"
+import { handshake, RawClient, requestHead } from "../kit/RawClient.ts"
+import { eventually, internalToken } from "../kit/Service.ts"
+import { expectQuiet, use } from "../kit/suite.ts"
+import { startVictim } from "./kit/Victim.ts"
 
 const mebibyte = 1024 * 1024
 const bearer = `Authorization: Bearer ${internalToken}`
-const handshake = [
-  "Connection: Upgrade",
-  "Upgrade: websocket",
-  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-  "Sec-WebSocket-Version: 13"
-]
 
-let victim: Victim
-let opened: Array<{ close: () => void }> = []
+const victim = await use(startVictim())
+expectQuiet(victim.service)
+const head = (method: string, ...headers: ReadonlyArray<string>) => requestHead(`${method} /rpc`, ...headers)
 
-beforeAll(async () => {
-  victim = await startVictim()
-})
-
-afterEach(() => {
-  for (const client of opened) client.close()
-  opened = []
-})
-
-afterAll(async () => {
-  await victim.close()
-  assert.notMatch(victim.service.output, /a request failed|WARN|ERROR/)
-})
-
-const head = (method: string, ...headers: ReadonlyArray<string>) =>
-  `${[`${method} /rpc HTTP/1.1`, "Host: x", ...headers].join("\r\n")}\r\n\r\n`
-
-const openRaw = async (request: string) => {
-  const client = await RawClient.open(victim.service.url)
-  opened.push(client)
-  return client.send(request)
-}
+const openRaw = async (request: string) => (await RawClient.open(victim.service.url)).send(request)
 
 const call = (id: unknown, tag = "Tasks.list", payload: unknown = { sub: "someone" }) => ({
   _tag: "Request",
@@ -74,7 +48,7 @@ class Line {
     this.socket.addEventListener("message", ({ data }) => this.answers.push(...parse(String(data))))
     this.socket.addEventListener("close", ({ code }) => this.closed = code)
     this.socket.addEventListener("error", () => {})
-    opened.push(this.socket)
+    onTestFinished(() => this.socket.close())
   }
 
   async open() {
@@ -308,13 +282,11 @@ describe("a WebSocket", () => {
   })
 
   it("is rejected when 100 are open", async () => {
-    const found = await Promise.all(Array.from({ length: 110 }, async () => {
-      const client = await upgrade()
-      return Number(/^HTTP\/1\.1 (\d+)/.exec(client.received)?.[1])
-    }))
+    const clients = await Promise.all(Array.from({ length: 110 }, upgrade))
+    const found = clients.map(({ received }) => Number(/^HTTP\/1\.1 (\d+)/.exec(received)?.[1]))
     assert.strictEqual(found.filter((status) => status === 101).length, 100)
     assert.strictEqual(found.filter((status) => status === 503).length, 10)
-    for (const client of opened) client.close()
+    for (const client of clients) client.close()
     await eventually(
       async () => (await new Line().open()).socket.readyState,
       (state) => state === WebSocket.OPEN

@@ -1,29 +1,14 @@
 /** Connections under attack: each closes soon after its response, and idle ones take few resources. */
 import * as fs from "node:fs"
-import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
-import { RawClient } from "../kit/RawClient.ts"
+import { assert, describe, it } from "vitest"
+import { handshake, RawClient, requestHead as head } from "../kit/RawClient.ts"
 import { eventually, mint } from "../kit/Service.ts"
-import { startVictim, type Victim } from "./kit/Victim.ts"
+import { expectQuiet, use } from "../kit/suite.ts"
+import { startVictim } from "./kit/Victim.ts"
 
-let victim: Victim
-let token: string
-let opened: Array<RawClient> = []
-
-beforeAll(async () => {
-  victim = await startVictim()
-  token = await mint("sockets")
-})
-
-afterEach(() => {
-  for (const client of opened) client.close()
-  opened = []
-})
-
-afterAll(async () => {
-  await victim.close()
-  assert.notMatch(victim.service.output, /a request failed|WARN|ERROR/)
-})
-
+const victim = await use(startVictim())
+expectQuiet(victim.service)
+const token = await mint("sockets")
 /** The number of open connections of the service's port, from the kernel's table. */
 const connections = () => {
   const port = Number(new URL(victim.service.url).port).toString(16).toUpperCase().padStart(4, "0")
@@ -32,24 +17,10 @@ const connections = () => {
   return inodes.size - 1
 }
 
-const open = async (request = "") => {
-  const client = await RawClient.open(victim.service.url)
-  opened.push(client)
-  return client.send(request)
-}
-
-const head = (line: string, ...headers: ReadonlyArray<string>) =>
-  `${[`${line} HTTP/1.1`, "Host: x", ...headers].join("\r\n")}\r\n\r\n`
+const open = async (request = "") => (await RawClient.open(victim.service.url)).send(request)
 
 const authorized = () => `Authorization: Bearer ${token}`
 const part = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.exe\"\r\n\r\nx"
-const handshake = [
-  "Connection: Upgrade",
-  "Upgrade: websocket",
-  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
-  "Sec-WebSocket-Version: 13"
-]
-
 /** Requests that are answered early and never end, with the expected status. */
 const unfinished = (): ReadonlyArray<readonly [number, string]> => [
   [401, head("POST /api/tasks", "Content-Length: 100") + "{"],

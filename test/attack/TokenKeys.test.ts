@@ -1,8 +1,8 @@
-import { once } from "node:events"
-import { createServer, type Server } from "node:http"
-import type { AddressInfo } from "node:net"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { percentile, startVictim, type Victim } from "./kit/Victim.ts"
+import { assert, describe, it } from "vitest"
+import { LoopbackServer } from "../kit/LoopbackServer.ts"
+import { quantile } from "../kit/statistics.ts"
+import { use } from "../kit/suite.ts"
+import { startVictim } from "./kit/Victim.ts"
 
 const sentAtMost = 512 * 1024 * 1024
 
@@ -10,15 +10,12 @@ const unsigned = (kid: string) =>
   [{ alg: "RS256", kid }, { sub: "ann", exp: 4_000_000_000 }, "signature"]
     .map((part) => Buffer.from(typeof part === "string" ? part : JSON.stringify(part)).toString("base64url")).join(".")
 
-describe("a JWKS URL whose response never ends", () => {
-  let keys: Server
-  let victim: Victim
+describe("a JWKS URL whose response never ends", async () => {
   let requests = 0
   let sent = 0
-
-  beforeAll(async () => {
-    const block = Buffer.alloc(64 * 1024, "[")
-    keys = createServer((_, response) => {
+  const block = Buffer.alloc(64 * 1024, "[")
+  const keys = await use(
+    new LoopbackServer((_, response) => {
       requests += 1
       const send = () => {
         while (!response.destroyed && sent < sentAtMost) {
@@ -28,17 +25,9 @@ describe("a JWKS URL whose response never ends", () => {
       }
       response.on("drain", send).on("error", () => {})
       send()
-    }).listen(0, "127.0.0.1")
-    await once(keys, "listening")
-    const url = `http://127.0.0.1:${(keys.address() as AddressInfo).port}/keys`
-    victim = await startVictim({ JWT_SECRET: "", JWT_JWKS_URL: url })
-  })
-
-  afterAll(async () => {
-    await victim.close()
-    keys.closeAllConnections()
-    keys.close()
-  })
+    }).listen()
+  )
+  const victim = await use(startVictim({ JWT_SECRET: "", JWT_JWKS_URL: keys.url }))
 
   const ask = async (kid: string) => (await victim.service.call("GET", "/api/tasks", unsigned(kid))).status
 
@@ -60,6 +49,6 @@ describe("a JWKS URL whose response never ends", () => {
     // The node also requests it every ten seconds while the response is invalid.
     assert.isAtMost(requests, 8)
     assert.isBelow(longestTurn, 200)
-    assert.isBelow(percentile(health, 0.9), 1000)
+    assert.isBelow(quantile(health, 0.9), 1000)
   })
 })

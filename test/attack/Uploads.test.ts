@@ -1,35 +1,26 @@
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { RawClient } from "../kit/RawClient.ts"
+import { assert, describe, it } from "vitest"
+import { RawClient, requestHead } from "../kit/RawClient.ts"
 import { ScriptedBackend } from "../kit/ScriptedBackend.ts"
 import { eventually, mint } from "../kit/Service.ts"
-import { startVictim, type Victim } from "./kit/Victim.ts"
+import { use } from "../kit/suite.ts"
+import { startVictim } from "./kit/Victim.ts"
 
 const begun = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n" + "x".repeat(100_000)
 
-describe("uploads that never end", () => {
-  let backend: ScriptedBackend
-  let victim: Victim
+const form = "Content-Type: multipart/form-data; boundary=x"
 
-  beforeAll(async () => {
-    backend = await new ScriptedBackend().listen()
-    backend.onUpload = (request) => void request.resume()
-    victim = await startVictim({ ASSISTANT_BACKEND_URL: backend.url })
-  })
-
-  afterAll(async () => {
-    await victim.close()
-    await backend.close()
-  })
+describe("uploads that never end", async () => {
+  const backend = await use(new ScriptedBackend().listen())
+  backend.onUpload = (request) => void request.resume()
+  const victim = await use(startVictim({ ASSISTANT_BACKEND_URL: backend.url }))
 
   it("are limited to a hundred for one user, take little memory and do not block other users", async () => {
     const clients: Array<RawClient> = []
     const start = async (token: string) => {
       const client = await RawClient.open(victim.service.url)
       clients.push(client)
-      return client.send(
-        `POST /api/files HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Length: 9000000\r\n`
-          + `Content-Type: multipart/form-data; boundary=x\r\n\r\n${begun}`
-      )
+      const head = requestHead("POST /api/files", `Authorization: Bearer ${token}`, "Content-Length: 9000000", form)
+      return client.send(head + begun)
     }
     const [greedy, modest] = [await mint("greedy"), await mint("modest")]
     const { baseMemory, peakMemory } = await victim.observe(async () => {
@@ -45,7 +36,6 @@ describe("uploads that never end", () => {
     await eventually(async () => backend.uploads.some(({ state }) => state === "aborted"), (isAborted) => isAborted)
     await start(greedy)
     await eventually(async () => backend.uploads.length, (count) => count === 102)
-    for (const client of clients) client.close()
     assert.isBelow(peakMemory - baseMemory, 100)
   })
 })

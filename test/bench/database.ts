@@ -1,12 +1,15 @@
 /**
  * The cost of nodes and tasks for Postgres: memory of idle connections, NOTIFY with many listeners, rows, bytes, WAL
- * and statements of a task from create to end, and statements of idle nodes. Growth.md uses these figures. Run it with
- * `node test/bench/database.ts`.
+ * and statements of a task from create to end, and statements of idle nodes. Growth.md uses these figures.
  */
 import * as fs from "node:fs"
 import postgres from "postgres"
-import { freePort, mint, Service } from "../kit/Service.ts"
+import { pause } from "../kit/pause.ts"
+import { eventually, freePort, mint, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
+import { numbersOf, repeat } from "./bench.ts"
+
+const { tasks } = numbersOf({ tasks: 4000 })
 
 const database = await startPostgres(["max_connections=500", "shared_preload_libraries=pg_stat_statements"])
 const sql = postgres(database.url, { max: 1, onnotice: () => {} })
@@ -51,9 +54,8 @@ const measureNotify = async (listeners: number) => {
     }
   }))
   await done.promise
-  console.log(
-    `NOTIFY with ${listeners} listeners: ${Math.round(total / (performance.now() - startedAt) * 1000)} per second`
-  )
+  const rate = Math.round(total / (performance.now() - startedAt) * 1000)
+  console.log(`NOTIFY with ${listeners} listeners: ${rate} per second`)
   await Promise.all([...clients, ...senders].map((client) => client.end({ timeout: 0 })))
 }
 
@@ -72,20 +74,12 @@ const measureTasks = async (count: number) => {
   const createMany = async (many: number) => {
     const startedAt = performance.now()
     let index = 0
-    await Promise.all(Array.from({ length: 32 }, async () => {
-      while (index < many) {
-        const text = `echo ${"word ".repeat(200)}`
-        const { status } = await service.create(tokens[index++ % tokens.length]!, text)
-        if (status !== 201) throw new Error(`create returned ${status}`)
-      }
-    }))
-    for (;;) {
-      const [row] = await sql<
-        Array<{ live: number }>
-      >`SELECT count(*)::int AS live FROM tasks WHERE completed_at IS NULL`
-      if (row!.live === 0) break
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
+    await repeat(32, (calls) => calls >= many, async () => {
+      const { status } = await service.create(tokens[index++ % tokens.length]!, `echo ${"word ".repeat(200)}`)
+      if (status !== 201) throw new Error(`create returned ${status}`)
+    })
+    const live = () => sql`SELECT FROM tasks WHERE completed_at IS NULL LIMIT 1`
+    await eventually(live, ({ length }) => length === 0, 600_000)
     return many / ((performance.now() - startedAt) / 1000)
   }
   await createMany(500)
@@ -94,12 +88,10 @@ const measureTasks = async (count: number) => {
   const rate = await createMany(count)
   const after = await state()
   console.log(`${count} tasks with 1 kB of input, run by the built-in assistant: ${rate.toFixed(0)} per second`)
-  console.log(`  per task: ${((after.bytes - before.bytes) / count).toFixed(0)} B in tables and indexes`)
-  console.log(
-    `  ${((after.wal - before.wal) / count).toFixed(0)} B of log, ${
-      ((after.calls - before.calls) / count).toFixed(1)
-    } statements`
-  )
+  const perTask = (name: "bytes" | "wal" | "calls", digits = 0) =>
+    ((after[name] - before[name]) / count).toFixed(digits)
+  console.log(`  per task: ${perTask("bytes")} B in tables and indexes`)
+  console.log(`  ${perTask("wal")} B of log, ${perTask("calls", 1)} statements`)
   for (const name of ["tasks", "task_requests", "task_turns", "task_events"]) {
     const [row] = await sql<Array<{ rows: number }>>`SELECT count(*)::int AS rows FROM ${sql(name)}`
     console.log(`  ${name}: ${(row!.rows / (count + 500)).toFixed(2)} rows per task`)
@@ -112,26 +104,23 @@ const measureTasks = async (count: number) => {
 
 /** Transactions per second of idle nodes. */
 const measureIdle = async (count: number) => {
-  const nodes = await Promise.all(
-    Array.from(
-      { length: count },
-      async () => Service.start({ DATABASE_URL: database.url, CLUSTER: "on", CLUSTER_PORT: String(await freePort()) })
-    )
-  )
+  const start = async () =>
+    Service.start({ DATABASE_URL: database.url, CLUSTER: "on", CLUSTER_PORT: String(await freePort()) })
+  const nodes = await Promise.all(Array.from({ length: count }, start))
   const transactions = async () => {
     const [row] = await sql<Array<{ commits: number }>>`
       SELECT xact_commit::int AS commits FROM pg_stat_database WHERE datname = current_database()`
     return row!.commits
   }
   const before = await transactions()
-  await new Promise((resolve) => setTimeout(resolve, 10_000))
+  await pause(10_000)
   console.log(`${count} idle nodes with CLUSTER=on: ${((await transactions()) - before) / 10} transactions per second`)
   await Promise.all(nodes.map((node) => node.stop()))
 }
 
 await measureConnections(100)
 for (const listeners of [1, 10, 50, 100]) await measureNotify(listeners)
-await measureTasks(4000)
+await measureTasks(tasks)
 await measureIdle(3)
 await sql.end()
 await database.stop()

@@ -1,7 +1,7 @@
 /** The smallest processing core: it accepts each run and reports it as completed. */
 import { randomUUID } from "node:crypto"
 import { Agent, createServer, request } from "node:http"
-import { internalToken } from "../kit/ScriptedCore.ts"
+import { internalToken } from "../kit/Service.ts"
 
 const agent = new Agent({ keepAlive: true, maxSockets: 64 })
 const turn = { output: [{ type: "text", text: "2" }], messages: [], metadata: {} }

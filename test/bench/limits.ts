@@ -1,73 +1,59 @@
 /**
  * Lateness of time limits on a healthy node, and on one that is killed and started again. Lateness counts from the
- * limit, or from the restart of the node if that is later. Run it with `node test/bench/limits.ts [tasks]`.
+ * limit, or from the restart of the node if that is later.
  */
-import postgres from "postgres"
-import { report, ScriptedCore } from "../kit/ScriptedCore.ts"
-import { eventually, freePort, mint, Service } from "../kit/Service.ts"
-import { startPostgres } from "../kit/standalone.ts"
+import { pause } from "../kit/pause.ts"
+import { report } from "../kit/ScriptedCore.ts"
+import { eventually, freePort, mint, type Service } from "../kit/Service.ts"
+import { inQuantiles, numbersOf, startBench } from "./bench.ts"
 
-const tasks = Number(process.argv[2] ?? 1000)
+const { tasks } = numbersOf({ tasks: 1000 })
 
-const database = await startPostgres()
-const { url } = database
-const sql = postgres(url, { max: 1 })
-const core = await new ScriptedCore().listen()
+const { close, core, sql, start } = await startBench()
 core.onStart = (run) => {
   void report(run, { type: "processing" }).catch(() => {})
   return 202
 }
-const port = await freePort()
-const settings = { DATABASE_URL: url, CORE_URL: core.url }
 
 const createAll = async (service: Service, label: string) => {
   for (let user = 0; user < tasks / 5; user++) {
     const token = await mint(`${label}-${user}`)
-    await Promise.all(
-      Array.from(
-        { length: 5 },
-        () => service.create(token, "Why?", { max_execution_time: 8 + Math.floor(Math.random() * 10) })
-      )
-    )
+    const create = () => service.create(token, "Why?", { max_execution_time: 8 + Math.floor(Math.random() * 10) })
+    await Promise.all(Array.from({ length: 5 }, create))
   }
 }
 
-const allEnded = (label: string) =>
+const untilEnded = (label: string) =>
   eventually(
     () => sql`SELECT count(*)::int AS live FROM tasks WHERE sub LIKE ${`${label}-%`} AND completed_at IS NULL`,
     ([row]) => row?.["live"] === 0,
     120_000
   )
 
-/** In seconds; `backAt` is the moment when the node was ready again. */
+/** `backAt` is the moment when the node was ready again. */
 const print = async (label: string, backAt: Date) => {
   const rows = await sql`SELECT extract(epoch FROM completed_at - greatest(deadline_at, ${backAt}))::float8 AS late,
-      error LIKE 'Task exceeded%' AS limited FROM tasks WHERE sub LIKE ${`${label}-%`} ORDER BY late`
-  const late = rows.map((row) => row["late"] as number)
+      error LIKE 'Task exceeded%' AS limited FROM tasks WHERE sub LIKE ${`${label}-%`}`
+  const late = rows.map((row) => 1000 * (row["late"] as number))
   const limited = rows.filter((row) => row["limited"]).length
-  const at = (part: number) => `${(1000 * (late[Math.ceil(late.length * part) - 1] ?? 0)).toFixed(0)} ms`
+  const worst = `${Math.max(...late).toFixed(0)} ms`
   console.log(
-    `${label}: ${limited} of ${rows.length} failed by their limit, late by p50 ${at(0.5)}, p99 ${at(0.99)}, most ${
-      at(1)
-    }`
+    `${label}: ${limited} of ${rows.length} failed by their limit, late by ${inQuantiles(late)}, most ${worst}`
   )
 }
 
-const healthy = await Service.start(settings, port)
+const port = await freePort()
+const healthy = await start(port)
 await createAll(healthy, "healthy")
-await allEnded("healthy")
+await untilEnded("healthy")
 await print("healthy", new Date(0))
 
 await createAll(healthy, "killed")
-await new Promise((resolve) => setTimeout(resolve, 5000))
+await pause(5000)
 await healthy.stop("SIGKILL")
-const again = await Service.start(settings, port)
+const again = await start(port)
 const backAt = new Date()
-await allEnded("killed")
+await untilEnded("killed")
 await print("killed", backAt)
 await again.stop()
-
-await sql.end()
-await core.close()
-await database.stop()
-process.exit()
+await close()

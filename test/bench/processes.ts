@@ -1,4 +1,4 @@
-/** What processes cost, from /proc of Linux. */
+/** CPU time and memory of processes, from /proc of Linux. */
 import * as fs from "node:fs"
 
 /** Milliseconds in a clock tick: Linux reports 100 ticks a second to user space. */
@@ -34,6 +34,11 @@ export const cpuOfTree = (pid: number) => {
 /** Forgets the highest resident memory so far (proc(5), clear_refs). */
 export const resetPeakMemory = (pid: number) => fs.writeFileSync(`/proc/${pid}/clear_refs`, "5")
 
+const memoryOf = (pid: number, field: "VmRSS" | "VmHWM") =>
+  Number(new RegExp(`${field}:\\s+(\\d+)`).exec(fs.readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024
+
 /** The highest resident memory since then, in MiB. */
-export const peakMemory = (pid: number) =>
-  Number(/VmHWM:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024
+export const peakMemory = (pid: number) => memoryOf(pid, "VmHWM")
+
+/** MiB. */
+export const residentMemory = (pid: number) => memoryOf(pid, "VmRSS")

@@ -1,13 +1,11 @@
-/**
- * Memory and CPU time of the service with 200 tasks that stream from a model at the same time, next to the model's
- * mock.
- */
-import * as fs from "node:fs"
+/** Memory and CPU time of the service with tasks that stream from a model at the same time, next to the model's mock. */
 import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { ModelMock } from "../kit/ModelMock.ts"
 import { mint, Service } from "../kit/Service.ts"
+import { numbersOf } from "./bench.ts"
+import { cpuOfProcess, peakMemory, resetPeakMemory, residentMemory } from "./processes.ts"
 
-const tasks = 200
+const { tasks } = numbersOf({ tasks: 200 })
 const chunks = 250
 const chunkSize = 20
 
@@ -25,24 +23,13 @@ const service = await Service.start({
 })
 const token = await mint("streamer")
 
-/** CPU time in seconds and memory in MiB of one process; Linux only. */
-const usageOf = (pid: number | undefined) => {
-  const fields = fs.readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]!.split(" ")
-  const rss = Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024
-  return { cpu: (Number(fields[11]) + Number(fields[12])) / 100, rss }
-}
-
 const run = async (count: number) => {
-  const [own, theirs] = [usageOf(service.process.pid), usageOf(mock.process.pid)]
-  let most = own.rss
-  const watch = setInterval(() => most = Math.max(most, usageOf(service.process.pid).rss), 100)
+  const [own, theirs] = [service.process.pid!, mock.process.pid!]
+  const before = { own: cpuOfProcess(own), theirs: cpuOfProcess(theirs), memory: residentMemory(own) }
+  resetPeakMemory(own)
   const started = performance.now()
-  const uuids = await Promise.all(
-    Array.from(
-      { length: count },
-      async () => (await service.create(token, "stream", { assistant_id: 10 })).body.uuid as string
-    )
-  )
+  const create = async () => (await service.create(token, "stream", { assistant_id: 10 })).body.uuid as string
+  const uuids = await Promise.all(Array.from({ length: count }, create))
   const ended = await Promise.all(uuids.map(async (uuid) => {
     for (;;) {
       const { body } = await service.call("GET", `/api/tasks/${uuid}?wait=60`, token)
@@ -52,16 +39,15 @@ const run = async (count: number) => {
     }
   }))
   const seconds = (performance.now() - started) / 1000
-  clearInterval(watch)
-  const [ownAfter, theirsAfter] = [usageOf(service.process.pid), usageOf(mock.process.pid)]
+  const [cpu, cpuOfMock] = [(cpuOfProcess(own) - before.own) / 1000, (cpuOfProcess(theirs) - before.theirs) / 1000]
   return {
     whole: ended.filter(Boolean).length,
     seconds: seconds.toFixed(1),
-    "MiB before": own.rss.toFixed(0),
-    "MiB at most": most.toFixed(0),
-    "cpu s, service": (ownAfter.cpu - own.cpu).toFixed(1),
-    "cpu s, mock": (theirsAfter.cpu - theirs.cpu).toFixed(1),
-    "µs a chunk": ((ownAfter.cpu - own.cpu) * 1e6 / (count * chunks)).toFixed(0)
+    "MiB before": before.memory.toFixed(0),
+    "MiB at most": peakMemory(own).toFixed(0),
+    "cpu s, service": cpu.toFixed(1),
+    "cpu s, mock": cpuOfMock.toFixed(1),
+    "µs a chunk": (cpu * 1e6 / (count * chunks)).toFixed(0)
   }
 }
 
@@ -71,6 +57,6 @@ try {
   console.table({ "20, to warm up": warm, [`${tasks} at once`]: measured })
 } finally {
   await service.stop()
-  await mock.stop()
+  await mock.close()
   removeDirectory(directory)
 }

@@ -6,48 +6,35 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { type AddressInfo, createServer } from "node:net"
 import * as path from "node:path"
-import { setTimeout as pause } from "node:timers/promises"
-import postgres from "postgres"
-import { report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
-import { eventually, mint, Service } from "../kit/Service.ts"
-import { startPostgres } from "../kit/standalone.ts"
-import { WebhookTarget } from "../kit/WebhookTarget.ts"
+import { pause } from "../kit/pause.ts"
+import { complete } from "../kit/ScriptedCore.ts"
+import { WebhookTarget } from "../kit/ScriptedService.ts"
+import { eventually, mint } from "../kit/Service.ts"
+import { median, quantile } from "../kit/statistics.ts"
+import { compare, inQuantiles, numbersOf, startBench } from "./bench.ts"
 
-const deliveries = Number(process.argv[2] ?? 10_000)
-const rounds = Number(process.argv[3] ?? 3)
+const { dead, deliveries, rounds } = numbersOf({ deliveries: 10_000, rounds: 3, dead: 500 })
 const events = 600
-const dead = Number(process.argv[4] ?? 500)
 
-const database = await startPostgres()
-const url = await database.makeDatabase("webhooks")
-const core = await new ScriptedCore().listen()
+const { close, core, sql, start } = await startBench({ WEBHOOK_ALLOW_PRIVATE: "true" })
 const target = await new WebhookTarget().listen()
-const sql = postgres(url, { max: 1 })
-const service = await Service.start({
-  DATABASE_URL: url,
-  CORE_URL: core.url,
-  MAX_ACTIVE_TASKS: "1000000",
-  ACCEPTANCE_TIMEOUT: "1 hour",
-  WEBHOOK_ALLOW_PRIVATE: "true"
-})
+const service = await start()
 const token = await mint("bench")
 
 const begin = async (callbackUrl: string) => {
   const body = { callback_url: callbackUrl, callback_secret: "a secret of the benchmark" }
   const { uuid } = (await service.create(token, "x", body)).body
-  const run = await eventually(async () => core.runOf(uuid), (found) => found !== undefined)
-  return { uuid: String(uuid), run: run! }
+  return { uuid: String(uuid), run: await core.run(uuid) }
 }
-const end = (run: Parameters<typeof report>[0]) => report(run, { type: "completed", turn: turnOf("42") })
 
 /** Creates one real delivery and copies it, each copy for its own task, due now or spread over some seconds. */
-const original = await begin(`${target.origin}/hook`)
+const original = await begin(`${target.url}/hook`)
 const [{ sealed }] = await sql`
   SELECT callback_secret AS sealed FROM task_requests WHERE task_uuid = ${original.uuid}` as unknown as [
   { sealed: string }
 ]
-await end(original.run)
-await eventually(async () => target.posts, ({ length }) => length === 1)
+await complete(original.run)
+await eventually(async () => target.received, ({ length }) => length === 1)
 
 const enqueue = async (count: number, hook: (n: string) => ReturnType<typeof sql>, spread = 0) => {
   await sql`
@@ -63,42 +50,40 @@ const enqueue = async (count: number, hook: (n: string) => ReturnType<typeof sql
 }
 
 const perSecond = async (count: number, start: () => Promise<unknown>) => {
-  target.posts.length = 0
+  target.received.length = 0
   await start()
-  const posts = await eventually(async () => target.posts, ({ length }) => length >= count, 120_000)
-  return (count - 1) / ((posts[count - 1]!.at - posts[0]!.at) / 1000)
+  const posts = await eventually(async () => target.received, ({ length }) => length >= count, 120_000)
+  const rate = (count - 1) / ((posts[count - 1]!.at - posts[0]!.at) / 1000)
+  return { rate, text: rate.toFixed(0) }
 }
 
-const ofOurs = () => perSecond(deliveries, () => enqueue(deliveries, () => sql`${target.origin}::text`))
-const body = target.posts[0]!.body
+const ofOurs = () => perSecond(deliveries, () => enqueue(deliveries, () => sql`${target.url}::text`))
+const body = target.received[0]!.body
 const ofPeer = () =>
   perSecond(deliveries, () =>
     once(
       spawn(process.execPath, [path.join(import.meta.dirname, "webhookPeer.ts")], {
-        env: { PATH: process.env["PATH"], TARGET: target.origin, POSTS: String(deliveries), BODY: body },
+        env: { PATH: process.env["PATH"], TARGET: target.url, POSTS: String(deliveries), BODY: body },
         stdio: "inherit"
       }),
       "exit"
     ))
 
-/** Milliseconds from the core's report to the POST, sorted. */
+/** Milliseconds from the core's report to the POST. */
 const latencies = async () => {
   const found: Array<number> = []
   for (let count = 0; count < events; count++) {
-    const { run, uuid } = await begin(`${target.origin}/hook`)
+    const { run, uuid } = await begin(`${target.url}/hook`)
     const start = performance.now()
     const [{ at }] = await Promise.all([
       eventually(async () => target.postsOf(uuid)[0], (post) => post !== undefined, 20_000),
-      end(run)
+      complete(run)
     ]) as [{ at: number }, unknown]
     found.push(at - start)
-    target.posts.length = 0
+    target.received.length = 0
   }
-  return found.toSorted((a, b) => a - b)
+  return found
 }
-const quantile = (sorted: ReadonlyArray<number>, share: number) => sorted[Math.floor(sorted.length * share)] ?? 0
-const median = (values: ReadonlyArray<number>) => quantile(values.toSorted((a, b) => a - b), 0.5)
-
 const hole = createServer((socket) => socket.on("error", () => {})).listen(0, "0.0.0.0")
 await once(hole, "listening")
 const holePort = (hole.address() as AddressInfo).port
@@ -118,21 +103,11 @@ const stopHanging = async () => {
   await pause(16_000)
 }
 
-const line = (name: string, sorted: ReadonlyArray<number>) =>
-  console.log(`  ${name}: p50 ${quantile(sorted, 0.5).toFixed(1)} ms, p99 ${quantile(sorted, 0.99).toFixed(1)} ms`)
-
 console.log(`Deliveries per second, ${deliveries} at a time`)
 // Autovacuum would do this later. Plans that were made for empty tables would distort the figures.
 await ofOurs()
 await sql`VACUUM ANALYZE`
-const ratios: Array<number> = []
-for (let round = 1; round <= rounds; round++) {
-  const ours = await ofOurs()
-  const peer = await ofPeer()
-  ratios.push(ours / peer)
-  console.log(`  round ${round}: ours ${ours.toFixed(0)}, bare undici ${peer.toFixed(0)}: ${(ours / peer).toFixed(2)}`)
-}
-console.log(`  median ratio ${median(ratios).toFixed(2)}`)
+await compare("deliveries", rounds, { name: "ours", measure: ofOurs }, { name: "bare undici", measure: ofPeer })
 
 console.log(`From event to POST, ${events} events, with and without ${dead} targets that hang`)
 await latencies()
@@ -144,16 +119,13 @@ for (let round = 1; round <= rounds; round++) {
     SELECT count(*)::int AS hanging FROM webhook_deliveries WHERE sending` as unknown as [{ hanging: number }]
   const withHanging = await latencies()
   await stopHanging()
-  line("alone", alone)
-  line(`with ${dead} hanging targets, ${hanging} attempts in flight`, withHanging)
+  console.log(`  alone: ${inQuantiles(alone)}`)
+  console.log(`  with ${dead} hanging targets, ${hanging} attempts in flight: ${inQuantiles(withHanging)}`)
   added.push(quantile(withHanging, 0.99) / quantile(alone, 0.99) - 1)
 }
 console.log(`  median added to p99: ${(median(added) * 100).toFixed(1)} %`)
 
-await sql.end()
 await service.stop("SIGKILL")
 hole.close()
-await core.close()
 await target.close()
-await database.stop()
-process.exit()
+await close()

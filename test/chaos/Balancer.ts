@@ -1,8 +1,7 @@
 /** A load balancer: one address for all nodes, which forwards each request to the next ready node. */
-import { once } from "node:events"
-import { type ClientRequest, createServer, type IncomingMessage, request, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
+import { type ClientRequest, type IncomingMessage, request, type ServerResponse } from "node:http"
 import { buffer } from "node:stream/consumers"
+import { answerJson, LoopbackServer, type Respond } from "../kit/LoopbackServer.ts"
 
 const checkInterval = 100
 const checkTimeout = 1000
@@ -15,18 +14,18 @@ interface Backend {
 
 const refuse = (response: ServerResponse, status: number, message: string) => {
   if (response.headersSent) response.destroy()
-  else response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify({ message }))
+  else answerJson(response, status, { message })
 }
 
-export class Balancer {
+export class Balancer extends LoopbackServer {
   readonly #backends: ReadonlyArray<Backend>
-  readonly #server = createServer(async (incoming, response) =>
-    this.#forward(incoming, await buffer(incoming), response)
-  )
   readonly #checks: ReadonlyArray<NodeJS.Timeout>
   #turn = 0
 
+  override respond: Respond = async (incoming, response) => this.#forward(incoming, await buffer(incoming), response)
+
   constructor(ports: ReadonlyArray<number>) {
+    super()
     this.#backends = ports.map((port) => ({ port, isReady: false, inFlight: new Set() }))
     this.#checks = this.#backends.map((backend) => {
       let isAsking = false
@@ -37,16 +36,6 @@ export class Balancer {
         isAsking = false
       }, checkInterval)
     })
-  }
-
-  async listen() {
-    this.#server.listen(0, "127.0.0.1")
-    await once(this.#server, "listening")
-    return this
-  }
-
-  get url() {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
   /**
@@ -94,10 +83,8 @@ export class Balancer {
     call.end(body)
   }
 
-  async close() {
+  override close() {
     for (const check of this.#checks) clearInterval(check)
-    this.#server.closeAllConnections()
-    this.#server.close()
-    await once(this.#server, "close")
+    return super.close()
   }
 }

@@ -2,9 +2,8 @@
  * Persistent clients: they retry each request with one idempotency key until it succeeds, and follow tasks to the end.
  */
 import { randomUUID } from "node:crypto"
-import { internalToken } from "../kit/ScriptedCore.ts"
-import { mint } from "../kit/Service.ts"
-import { pause, upTo } from "./pause.ts"
+import { pause, upTo } from "../kit/pause.ts"
+import { internalToken, mint } from "../kit/Service.ts"
 import { type Plan, textOf } from "./Plan.ts"
 import { type Expectation, Recorder, type TaskAnswer } from "./Recorder.ts"
 import { faulty, type Target } from "./Target.ts"

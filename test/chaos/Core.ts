@@ -1,9 +1,9 @@
 /** A core that follows each task's plan. It retries every report, and can report out of order, twice and late. */
 import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
+import { pause, upTo } from "../kit/pause.ts"
 import { report, ScriptedCore, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
 import type { Gate } from "./Gate.ts"
-import { pause, upTo } from "./pause.ts"
 import { type Plan, planOf } from "./Plan.ts"
 import { Recorder } from "./Recorder.ts"
 
@@ -23,36 +23,21 @@ const completed = (text = "done") => eventOf({ type: "completed", turn: turnOf(t
 const interrupted = () =>
   eventOf({ type: "interrupted", state: "kept", tool_calls: [{ id: "c", name: "look", arguments: {} }] })
 
-export class Core {
+export class Core extends ScriptedCore {
   recorder = new Recorder()
   readonly gates = new Map<string, Gate>()
-  readonly #server = new ScriptedCore()
   readonly #begun = new Set<string>()
   /** The events earlier for each task, to be repeated. */
   readonly #reported = new Map<string, Array<{ readonly run: StartedRun; readonly event: Event }>>()
   #isGarbled = false
 
-  constructor() {
-    this.#server.onStart = (run, response) => this.#start(run, response)
-    this.#server.onStop = (runId) => {
-      // Some stop requests fail at the first attempt.
-      if (Math.random() < 0.2) return 503
-      this.recorder.stopped.add(runId)
-      return 202
-    }
-  }
+  override onStart = (run: StartedRun, response: ServerResponse) => this.#start(run, response)
 
-  async listen() {
-    await this.#server.listen()
-    return this
-  }
-
-  get url() {
-    return this.#server.url
-  }
-
-  close() {
-    return this.#server.close()
+  override onStop = (runId: string) => {
+    // Some stop requests fail at the first attempt.
+    if (Math.random() < 0.2) return 503
+    this.recorder.stopped.add(runId)
+    return 202
   }
 
   /**
@@ -73,7 +58,7 @@ export class Core {
     if (this.#begun.has(run.run_id)) return 202
     const plan = planOf(run)
     const gate = this.gates.get(plan.gate)
-    const isHeld = plan.hold === (run.resume === null ? "handing over" : "resuming")
+    const isHeld = plan.hold === (run.resume === null ? "dispatching" : "resuming")
     if (isHeld && gate !== undefined && !gate.isOpen) {
       gate.arrive(run.task_id)
       if (Math.floor(plan.number / 2) % 2 === 0) return 503

@@ -1,6 +1,6 @@
 /** Faults of a node, its network, the database or the core. Each effect ends when the fault has been undone. */
+import { pause } from "../kit/pause.ts"
 import type { Node } from "./Node.ts"
-import { pause } from "./pause.ts"
 import type { World } from "./World.ts"
 
 export const faults = [

@@ -19,12 +19,10 @@ export class Node {
   }
 
   static async make(name: string, port: number, databaseUrl: string, settings: Settings) {
-    const proxy = await new Proxy({ port: Number(new URL(databaseUrl).port) }).listen()
-    const viaProxy = new URL(databaseUrl)
-    viaProxy.port = String(proxy.port)
+    const proxy = await Proxy.before(databaseUrl)
     return new Node(name, port, proxy, {
       ...settings,
-      DATABASE_URL: viaProxy.href,
+      DATABASE_URL: proxy.urlOf(databaseUrl),
       CLUSTER: "on",
       CLUSTER_HOST: "127.0.0.1",
       CLUSTER_PORT: String(await freePort())

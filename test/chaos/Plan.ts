@@ -1,7 +1,7 @@
 /** Instructions for the core and the webhook target, carried by the task's input and its callback URL. */
 import type { StartedRun } from "../kit/ScriptedCore.ts"
 
-export const stages = ["pending", "handing over", "processing", "interrupted", "resuming", "delivering"] as const
+export const stages = ["pending", "dispatching", "processing", "interrupted", "resuming", "delivering"] as const
 export type Stage = typeof stages[number]
 
 export interface Plan {

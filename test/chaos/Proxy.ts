@@ -1,6 +1,7 @@
 /**
  * A TCP proxy between a node and its database. It can cut or refuse connections, drop all bytes, or lose a response.
  */
+import { Effect, Redacted } from "effect"
 import { once } from "node:events"
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 
@@ -8,6 +9,26 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 export type Weather = "fair" | "losing replies" | "black hole"
 
 export class Proxy {
+  /** A proxy in front of a database, and the URL of the database through it. Closed with the scope. */
+  static readonly scoped = Effect.fnUntraced(function*(databaseUrl: string) {
+    const proxy = yield* Effect.acquireRelease(
+      Effect.promise(() => Proxy.before(databaseUrl)),
+      (opened) => Effect.promise(() => opened.close())
+    )
+    return { proxy, url: Redacted.make(proxy.urlOf(databaseUrl)) }
+  })
+
+  static before(databaseUrl: string) {
+    return new Proxy({ port: Number(new URL(databaseUrl).port) }).listen()
+  }
+
+  /** The URL of a database through this proxy. */
+  urlOf(databaseUrl: string) {
+    const url = new URL(databaseUrl)
+    url.port = String(this.port)
+    return url.href
+  }
+
   weather: Weather = "fair"
   /** Delay of a response in milliseconds. When it shrinks, later responses may overtake delayed ones. */
   delay = 0

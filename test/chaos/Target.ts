@@ -1,7 +1,7 @@
 /** A webhook target that holds deliveries at a gate; without a gate it is slow and faulty like real ones. */
-import { WebhookTarget } from "../kit/WebhookTarget.ts"
+import { upTo } from "../kit/pause.ts"
+import { WebhookTarget } from "../kit/ScriptedService.ts"
 import type { Gate } from "./Gate.ts"
-import { upTo } from "./pause.ts"
 import { Recorder } from "./Recorder.ts"
 
 /** The gate name of a target that holds nothing and fails one of `failing` attempts. */
@@ -9,18 +9,18 @@ export const faulty = "faulty"
 const failing = 0.05
 const slowest = 50
 
-export class Target {
+export class Target extends WebhookTarget {
   recorder = new Recorder()
   readonly #gates: ReadonlyMap<string, Gate>
-  readonly #server = new WebhookTarget()
 
   constructor(gates: ReadonlyMap<string, Gate>) {
+    super()
     this.#gates = gates
-    this.#server.onPost = async ({ body, headers, url }, response) => {
+    this.script = async ({ body, headers, path }, response) => {
       const taskId = String(headers["x-task-uuid"])
       const id = String(headers["webhook-id"])
       this.recorder.posted(id, body)
-      const [, , gateId, number] = url.split("/")
+      const [, , gateId, number] = path.split("/")
       const gate = this.#gates.get(gateId ?? "")
       if (gate !== undefined && !gate.isOpen) {
         // Only few requests are held, because a node opens at most 8 connections to an unproven target.
@@ -40,17 +40,8 @@ export class Target {
     }
   }
 
-  async listen() {
-    await this.#server.listen()
-    return this
-  }
-
   /** Without a gate no delivery is held. */
   urlOf(gateId: string, number: number) {
-    return `${this.#server.origin}/hook/${gateId}/${number}`
-  }
-
-  close() {
-    return this.#server.close()
+    return `${this.url}/hook/${gateId}/${number}`
   }
 }

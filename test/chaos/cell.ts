@@ -1,8 +1,8 @@
 /** One cell of the matrix: a fault while tasks are in one state, for a number of rounds. */
 import { randomUUID } from "node:crypto"
+import { pause } from "../kit/pause.ts"
 import { eventually, mint } from "../kit/Service.ts"
 import { type Fault, strikes } from "./Faults.ts"
-import { pause } from "./pause.ts"
 import { type Promised, promises } from "./Recorder.ts"
 import { arrange, type State } from "./States.ts"
 import type { World } from "./World.ts"

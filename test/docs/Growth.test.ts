@@ -11,11 +11,11 @@ describe("the simulation of growth", () => {
     const source = read("runtime/cluster/Cluster.ts")
     assert.include(source, "lease = Duration.seconds(4)")
     assert.include(source, "shardLockRefreshInterval: Duration.divideUnsafe(lease, 4)")
-    assert.include(source, `refreshAssignmentsInterval: Duration.millis(${cluster.look * 1000})`)
+    assert.include(source, `refreshAssignmentsInterval: Duration.millis(${cluster.poll * 1000})`)
     assert.include(source, `runnerHealthCheckInterval: Duration.seconds(${cluster.ping})`)
     assert.include(
       read("services/store/NotificationRelay.ts"),
-      `announceInterval = Duration.seconds(${cluster.greeting})`
+      `announceInterval = Duration.seconds(${cluster.announcement})`
     )
     assert.include(read("runtime/App.ts"), `Cluster.layer(cluster)`)
     assert.include(read("runtime/App.ts"), `maxConnections: ${cluster.connections}, startupParameters`)

@@ -1,8 +1,10 @@
 /** Generated parts of the Markdown pages, by page and by the name of their markers. */
 import { Result } from "effect"
+import * as fs from "node:fs"
 import { isTerminal, targetOf, TaskEvent, type TaskEventTag, TaskStatus, transition } from "../../src/domain/Task.ts"
-import { settings } from "../../src/runtime/config/AppConfig.ts"
+import { settings } from "../../src/runtime/config/settings.ts"
 import { definitions, prometheusName } from "../../src/services/telemetry/Metrics.ts"
+import { rulesOf } from "../runtime/deployment/alerts.ts"
 import * as Growth from "../simulation/growth.ts"
 import { table } from "./markdown.ts"
 
@@ -43,12 +45,20 @@ const metrics = table(
   ])
 )
 
+const rules = rulesOf(
+  fs.readFileSync(new URL("../../src/runtime/deployment/prometheus/alerts.yaml", import.meta.url), "utf8")
+)
+const alerts = table(
+  ["alert", "when", "meaning"],
+  rules.map(({ alert, annotations, expr }) => [alert, `\`${expr}\``, annotations.summary])
+)
+
 export const pages: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "README.md": { states },
   "src/domain/README.md": { transitions },
   "src/runtime/README.md": {
     settings: table(["variable", "default", "meaning"], settings.map((s) => [code(s.names), s.default, s.meaning]))
   },
-  "src/runtime/deployment/README.md": { metrics },
+  "src/runtime/deployment/README.md": { metrics, alerts },
   "src/runtime/deployment/Growth.md": Growth.tables
 }

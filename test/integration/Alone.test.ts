@@ -1,15 +1,13 @@
 import { randomUUID } from "node:crypto"
-import { once } from "node:events"
 import * as fs from "node:fs"
-import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
-import { EndlessProvider } from "../kit/EndlessProvider.ts"
-import { internalToken } from "../kit/ScriptedCore.ts"
-import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { json } from "node:stream/consumers"
+import { assert, describe, it } from "vitest"
+import { HostileProvider } from "../attack/kit/HostileProvider.ts"
+import { answerJson, LoopbackServer } from "../kit/LoopbackServer.ts"
+import { eventually, freePort, internalToken, mint, Service } from "../kit/Service.ts"
+import { use, useDirectory } from "../kit/suite.ts"
 
-const directory = temporaryDirectory()
+const directory = useDirectory()
 
 interface Event {
   readonly run_id: string
@@ -21,19 +19,17 @@ interface Event {
 }
 
 const events: Array<Event> = []
-let userToken: string
-let provider: EndlessProvider
-let core: Service
-let backend: Service
+const userToken = await mint("someone")
 
 /** A stand-in for the service: receives the core's events. */
-const service = createServer(async (request, response) => {
-  const chunks: Array<Buffer> = []
-  for await (const chunk of request) chunks.push(chunk as Buffer)
-  assert.strictEqual(request.headers.authorization, `Bearer ${internalToken}`)
-  events.push(JSON.parse(Buffer.concat(chunks).toString()))
-  response.writeHead(200, { "content-type": "application/json" }).end("{\"status\":\"processing\",\"applied\":true}")
-})
+const service = await use(
+  new LoopbackServer(async (request, response) => {
+    assert.strictEqual(request.headers.authorization, `Bearer ${internalToken}`)
+    events.push(await json(request) as Event)
+    answerJson(response, 200, { status: "processing", applied: true })
+  }).listen()
+)
+const provider = await use(new HostileProvider().listen())
 
 const start = async (part: "core" | "backend", settings: Readonly<Record<string, string>>) => {
   const port = await freePort()
@@ -41,26 +37,10 @@ const start = async (part: "core" | "backend", settings: Readonly<Record<string,
   return Service.start({ DATA_DIR: directory, ...settings }, port, command, "/healthz")
 }
 
-beforeAll(async () => {
-  userToken = await mint("someone")
-  provider = await new EndlessProvider().listen()
-  await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", () => resolve()))
-  backend = await start("backend", {
-    OPENAI_BASE_URL: provider.url,
-    OPENAI_API_KEY: "key-of-the-provider",
-    OPENAI_MODEL: "talker"
-  })
-  core = await start("core", { ASSISTANT_BACKEND_URL: backend.url, CORE_TOKEN: "token-of-the-core" })
-})
-
-afterAll(async () => {
-  await core?.stop()
-  await backend?.stop()
-  provider.close()
-  service.closeAllConnections()
-  service.close()
-  removeDirectory(directory)
-})
+const backend = await use(
+  start("backend", { OPENAI_BASE_URL: provider.url, OPENAI_API_KEY: "key-of-the-provider", OPENAI_MODEL: "talker" })
+)
+const core = await use(start("core", { ASSISTANT_BACKEND_URL: backend.url, CORE_TOKEN: "token-of-the-core" }))
 
 const post = (url: string, body: object, token = "token-of-the-core") =>
   fetch(url, {
@@ -68,8 +48,6 @@ const post = (url: string, body: object, token = "token-of-the-core") =>
     headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
     body: JSON.stringify(body)
   })
-
-const serviceUrl = () => `http://127.0.0.1:${(service.address() as AddressInfo).port}`
 
 const startOf = (assistant_id: number, text: string, more: object = {}) => ({
   task_id: randomUUID(),
@@ -83,7 +61,7 @@ const startOf = (assistant_id: number, text: string, more: object = {}) => ({
   user: { sub: "someone" },
   user_token: userToken,
   deadline_at: "2100-01-01T00:00:00.000000Z",
-  events_url: serviceUrl(),
+  events_url: service.url,
   resume: null,
   ...more
 })
@@ -150,13 +128,12 @@ describe("the core and the backend, each served alone", () => {
   })
 
   it("log an error when the service rejects the core's token", async () => {
-    const refusing = createServer((_request, response) => response.writeHead(401).end()).listen(0, "127.0.0.1")
-    await once(refusing, "listening")
-    const events_url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}`
+    const refusing = await new LoopbackServer((_, response) => response.writeHead(401).end()).listen()
+    const events_url = refusing.url
     await run(1, "hello", { events_url })
     const said = await eventually(async () => core.output, (output) => output.includes(events_url))
     assert.include(said, `${events_url} refuses this core: INTERNAL_TOKENS has to be the same here and there`)
-    refusing.close()
+    await refusing.close()
   })
 
   it("close the provider's socket when a run is stopped, and report progress at a bounded rate", async () => {
@@ -164,9 +141,8 @@ describe("the core and the backend, each served alone", () => {
     const started = performance.now()
     await eventually(async () => eventsOf(id), (all) => all.filter(({ type }) => type === "progress").length >= 3)
     const seconds = (performance.now() - started) / 1000
-    const call = provider.calls[0]!
+    const call = provider.sent.get("talker")!
     assert.strictEqual(call.authorization, "Bearer key-of-the-provider")
-    assert.isAbove(call.words, 100)
     const told = eventsOf(id).filter(({ type }) => type === "progress")
     assert.isAtMost(told.length, 2 * seconds + 1)
     assert.match(told.at(-1)?.turn.output[0].text, /^word0 word1 [^]*word50 /)
@@ -207,7 +183,7 @@ describe("the core and the backend, each served alone", () => {
 describe("a core alone without CORE_TOKEN", () => {
   it("accepts the token in DATA_DIR, which it generates if missing, and sends events only to PUBLIC_URL", async () => {
     const file = `${directory}/core-token`
-    const PUBLIC_URL = serviceUrl()
+    const PUBLIC_URL = service.url
     const [one, other] = await Promise.all(
       [1, 2].map(() => start("core", { ASSISTANT_BACKEND_URL: backend.url, PUBLIC_URL }))
     )

@@ -1,19 +1,13 @@
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { afterAll, assert, describe, it } from "vitest"
 import { pdf } from "../kit/documents.ts"
-import { EndlessProvider } from "../kit/EndlessProvider.ts"
 import { ModelMock } from "../kit/ModelMock.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
+import { use, useDirectory } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
 
-let database: OpenDatabase
-let mock: ModelMock
-let endless: EndlessProvider
-let service: Service
-let token: string
-const directory = temporaryDirectory()
+const directory = useDirectory()
 const file = path.join(directory, "assistants.yaml")
 
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -29,89 +23,58 @@ assistants:
     image_generators:
       - { id: 1, base_url: "${url}", model: painter }
     limits: { rounds: 5 }
-  - { id: 30, name: Endless, llm_models: [{ id: 1, base_url: "${endless.url}", model: endless }] }
 ${more}`
 
 const call = (name: string, parameters: object) => ({ name, arguments: JSON.stringify(parameters) })
 
-const start = () =>
-  Service.start({
-    DATABASE_URL: database.url,
-    DATA_DIR: directory,
-    ASSISTANTS_FILE: file,
-    PROVIDER_KEY: "key-of-the-provider",
-    TRANSCRIPTION_URL: mock.url,
-    MAX_ACTIVE_TASKS: "1000"
-  })
-
-beforeAll(async () => {
-  mock = await ModelMock.start([
-    {
-      match: { userMessage: "compare", hasToolResult: false },
-      response: {
-        content: "I look at both.",
-        toolCalls: [call("get_weather", { city: "Oslo" }), call("get_weather", { city: "Rome" })],
-        usage: { prompt_tokens: 100, completion_tokens: 10 }
-      }
-    },
-    {
-      match: { userMessage: "half a sentence" },
-      response: { content: "One two three four five." },
-      latency: 30,
-      chunkSize: 11,
-      truncateAfterChunks: 3
-    },
-    { match: { userMessage: "endless" }, response: { toolCalls: [call("nothing", {})] } },
-    {
-      match: { userMessage: "slow" },
-      response: { content: "So far I can say this. ".repeat(40) },
-      latency: 50,
-      chunkSize: 5
-    },
-    {
-      match: { userMessage: "balance" },
-      response: { error: { message: "secret words", type: "billing" }, status: 402 }
-    },
-    {
-      match: { userMessage: "key" },
-      response: { error: { message: "secret words, key-of-the-provider", type: "auth" }, status: 401 }
-    },
-    {
-      match: { userMessage: "hello" },
-      response: { content: "Hello there.", usage: { prompt_tokens: 7, completion_tokens: 3 } }
-    },
-    {
-      match: { userMessage: "wrong arguments", hasToolResult: false },
-      response: { toolCalls: [call("get_weather", { town: 1 })] }
-    },
-    { match: { userMessage: "wrong arguments", hasToolResult: true }, response: { content: "Sorry." } },
-    {
-      match: { userMessage: "draw", hasToolResult: false },
-      response: { toolCalls: [call("generate_image", { prompt: "a cat" })] }
-    },
-    {
-      match: { userMessage: "remember", hasToolResult: false },
-      response: { content: "Let me see.", toolCalls: [call("get_weather", { city: "Oslo" })] }
-    },
-    { match: { userMessage: "remember", toolResultContains: "snow" }, response: { content: "Snow." } },
-    { match: { userMessage: "draw", hasToolResult: true }, response: { content: "Here it is." } },
-    { match: { endpoint: "image" }, response: { image: { b64Json: pixel } } },
-    { match: { endpoint: "transcription" }, response: { transcription: { text: "hello from the recording" } } }
-  ])
-  endless = await new EndlessProvider().listen()
-  fs.writeFileSync(file, definitions(mock.url))
-  database = await openDatabase()
-  service = await start()
-  token = await mint("analyst")
+/** A fixture of the mock: its response to the last message of the user. */
+const on = (userMessage: string, response: object, match: object = {}) => ({
+  match: { userMessage, ...match },
+  response
 })
+const first = { hasToolResult: false }
+const then = { hasToolResult: true }
+const failure = (status: number, message: string) => ({ status, error: { message, type: "failure" } })
 
-afterAll(async () => {
-  await service?.stop()
-  await mock?.stop()
-  endless?.close()
-  await database?.drop()
-  removeDirectory(directory)
-})
+const mock = await use(ModelMock.start([
+  on("compare", {
+    content: "I look at both.",
+    toolCalls: [call("get_weather", { city: "Oslo" }), call("get_weather", { city: "Rome" })],
+    usage: { prompt_tokens: 100, completion_tokens: 10 }
+  }, first),
+  {
+    ...on("half a sentence", { content: "One two three four five." }),
+    latency: 30,
+    chunkSize: 11,
+    truncateAfterChunks: 3
+  },
+  on("endless", { toolCalls: [call("nothing", {})] }),
+  { ...on("slow", { content: "So far I can say this. ".repeat(40) }), latency: 50, chunkSize: 5 },
+  on("balance", failure(402, "secret words")),
+  on("key", failure(401, "secret words, key-of-the-provider")),
+  on("hello", { content: "Hello there.", usage: { prompt_tokens: 7, completion_tokens: 3 } }),
+  on("wrong arguments", { toolCalls: [call("get_weather", { town: 1 })] }, first),
+  on("wrong arguments", { content: "Sorry." }, then),
+  on("draw", { toolCalls: [call("generate_image", { prompt: "a cat" })] }, first),
+  on("remember", { content: "Let me see.", toolCalls: [call("get_weather", { city: "Oslo" })] }, first),
+  on("remember", { content: "Snow." }, { toolResultContains: "snow" }),
+  on("draw", { content: "Here it is." }, then),
+  { match: { endpoint: "image" }, response: { image: { b64Json: pixel } } },
+  { match: { endpoint: "transcription" }, response: { transcription: { text: "hello from the recording" } } }
+]))
+fs.writeFileSync(file, definitions(mock.url))
+
+const system = await use(startSystem({
+  CORE_URL: "",
+  DATA_DIR: directory,
+  ASSISTANTS_FILE: file,
+  PROVIDER_KEY: "key-of-the-provider",
+  TRANSCRIPTION_URL: mock.url,
+  MAX_ACTIVE_TASKS: "1000"
+}))
+let { service } = system
+afterAll(() => service.stop())
+const token = await mint("analyst")
 
 const weather = {
   type: "function",
@@ -119,11 +82,7 @@ const weather = {
   parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
 }
 
-const upload = async (...[name, content, type]: [name: string, content: string | Uint8Array, type?: string]) => {
-  const { body, status } = await service.upload(token, name, content, type)
-  assert.strictEqual(status, 201)
-  return body
-}
+const upload = (name: string, content: string | Uint8Array, type: string) => service.store(token, name, content, type)
 
 const create = async (text: string, more: object = {}) => {
   const { body, status } = await service.create(token, text, { assistant_id: 20, ...more })
@@ -142,20 +101,14 @@ describe("an assistant on a model", () => {
     const uploaded = await upload("report.pdf", pdf("The revenue of Norway was 4711 crowns."), "application/pdf")
     await mock.control("POST", "fixtures", {
       fixtures: [
-        {
-          match: { userMessage: "compare", toolResultContains: "sunny" },
-          response: {
-            toolCalls: [call("read_file", { file_id: uploaded.file.id })],
-            usage: { prompt_tokens: 200, completion_tokens: 20 }
-          }
-        },
-        {
-          match: { userMessage: "compare", toolResultContains: "4711" },
-          response: {
-            content: "Oslo rains, Rome shines; 4711 crowns.",
-            usage: { prompt_tokens: 400, completion_tokens: 40 }
-          }
-        }
+        on("compare", {
+          toolCalls: [call("read_file", { file_id: uploaded.file.id })],
+          usage: { prompt_tokens: 200, completion_tokens: 20 }
+        }, { toolResultContains: "sunny" }),
+        on("compare", {
+          content: "Oslo rains, Rome shines; 4711 crowns.",
+          usage: { prompt_tokens: 400, completion_tokens: 40 }
+        }, { toolResultContains: "4711" })
       ]
     })
     const uuid = await create("compare the towns", {
@@ -225,13 +178,6 @@ describe("an assistant on a model", () => {
     assert.match(text, /^So far I can say this\. So far/)
     assert.isBelow(text.length, 900)
     assert.strictEqual(task.turn.messages.at(-1).content, text)
-  })
-
-  it("closes the provider's connection when the task is over", async () => {
-    const { body } = await service.create(token, "talk", { assistant_id: 30, max_execution_time: 2 })
-    await service.until(token, body.uuid, "failed")
-    await eventually(async () => endless.calls.map(({ isClosed }) => isClosed), (closed) => closed[0] === true, 2000)
-    assert.isAbove(endless.calls[0]!.words, 50)
   })
 
   it("uses the requested configuration, and silently the default for an unknown id", async () => {
@@ -321,7 +267,7 @@ describe("an assistant on a model", () => {
   it("reloads its file when it changes, and ignores an invalid one", async () => {
     fs.writeFileSync(file, definitions(mock.url, "  - colour: red\n"))
     assert.strictEqual((await ended(await create("hello broken"))).status, "completed")
-    await eventually(async () => service.output, (output) => /assistants\.yaml:\d+: assistants\.2\./.test(output))
+    await eventually(async () => service.output, (output) => /assistants\.yaml:\d+: assistants\.1\./.test(output))
     fs.writeFileSync(
       file,
       definitions(mock.url, `  - { id: 21, name: New, llm_models: [{ id: 1, base_url: "${mock.url}", model: new }] }\n`)
@@ -336,7 +282,7 @@ describe("an interrupted task", () => {
     const uuid = await create("remember", { client_tools: [weather] })
     const [pending] = (await ended(uuid)).pending_tool_calls
     await service.stop("SIGKILL")
-    service = await start()
+    service = await Service.start(system.settings)
     await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, {
       results: [{ tool_call_id: pending.id, output: "snow", is_error: false }]
     })

@@ -1,26 +1,18 @@
 /** A slice of `npm run chaos`. */
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { assert, describe, it } from "vitest"
 import { runCell } from "../chaos/cell.ts"
-import type { Fault } from "../chaos/Faults.ts"
-import type { State } from "../chaos/States.ts"
-import { makeWorld, type World } from "../chaos/World.ts"
+import { makeWorld } from "../chaos/World.ts"
+import { use } from "../kit/suite.ts"
 
-let world: World
-
-beforeAll(async () => {
-  world = await makeWorld(2)
-})
-
-afterAll(() => world.close())
+const world = await use(makeWorld(2))
 
 describe("two nodes behind a load balancer", () => {
-  for (
-    const [fault, state] of [["lost-replies", "resuming"], ["kill", "handing over"]] satisfies Array<[Fault, State]>
-  ) {
-    it(`violate no invariant after the fault "${fault}" while tasks are ${state}`, async () => {
+  it.each([["lost-replies", "resuming"], ["kill", "dispatching"]] as const)(
+    "violate no invariant after the fault %s while tasks are %s",
+    async (fault, state) => {
       const { acknowledged, details } = await runCell(world, fault, state, 1)
       assert.isAbove(acknowledged, 20)
       assert.isEmpty(details)
-    })
-  }
+    }
+  )
 })

@@ -2,29 +2,15 @@
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import * as fs from "node:fs"
-import * as os from "node:os"
 import * as path from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { internalToken } from "../kit/ScriptedCore.ts"
-import { eventually, freePort, jwtSecret, Service } from "../kit/Service.ts"
+import { assert, describe, it } from "vitest"
+import { eventually, freePort, internalToken, jwtSecret, Service } from "../kit/Service.ts"
+import { use, useDirectory } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
 
 const cli = path.resolve(import.meta.dirname, "../../src/runtime/cli/Cli.ts")
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-cli-"))
-
-let database: OpenDatabase
-let service: Service
-
-beforeAll(async () => {
-  database = await openDatabase()
-  service = await Service.start({ DATABASE_URL: database.url, DATA_DIR: folder })
-})
-
-afterAll(async () => {
-  await service.stop()
-  await database.drop()
-  fs.rmSync(folder, { recursive: true })
-})
+const folder = useDirectory()
+const { database, service } = await use(startSystem({ CORE_URL: "", DATA_DIR: folder }))
 
 const environment = () => ({
   PATH: process.env["PATH"],

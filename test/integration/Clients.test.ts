@@ -1,31 +1,16 @@
 /** The Promise and the Effect client against the whole service with its built-in core and demo assistants. */
 import { Effect, Layer, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
-import * as fs from "node:fs"
-import * as os from "node:os"
-import * as path from "node:path"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { assert, describe, it } from "vitest"
 import { TaskService } from "../../src/http/client/EffectTaskClient.ts"
 import { ConflictError, NotFoundError, ValidationError } from "../../src/http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../src/http/client/promise/TaskServiceClient.ts"
 import { NotFound } from "../../src/http/contract/Errors.ts"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { mint, Service } from "../kit/Service.ts"
+import { mint } from "../kit/Service.ts"
+import { use, useDirectory } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
 
-let database: OpenDatabase
-let service: Service
-const dataDir = fs.mkdtempSync(path.join(os.tmpdir(), "async-task-service-client-"))
-
-beforeAll(async () => {
-  database = await openDatabase()
-  service = await Service.start({ DATABASE_URL: database.url, DATA_DIR: dataDir })
-})
-
-afterAll(async () => {
-  await service.stop()
-  await database.drop()
-  fs.rmSync(dataDir, { recursive: true })
-})
+const { service } = await use(startSystem({ CORE_URL: "", DATA_DIR: useDirectory() }))
 
 const clientOf = (sub: string) => new TaskServiceClient({ baseUrl: service.url, token: () => mint(sub) })
 const ask = (text: string, assistant_id = 1) => ({ assistant_id, input: [{ type: "text", text } as const] })

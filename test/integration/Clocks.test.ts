@@ -2,32 +2,21 @@
 import { execFile } from "node:child_process"
 import * as fs from "node:fs"
 import { promisify } from "node:util"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { assert, describe, it } from "vitest"
 import { Proxy } from "../chaos/Proxy.ts"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
-import { internalToken, report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
-import { eventually, freePort, jwtSecret, mint, Service } from "../kit/Service.ts"
-import { WebhookTarget } from "../kit/WebhookTarget.ts"
+import { complete, report, ScriptedCore } from "../kit/ScriptedCore.ts"
+import { WebhookTarget } from "../kit/ScriptedService.ts"
+import { eventually, freePort, internalToken, jwtSecret, mint, Service } from "../kit/Service.ts"
+import { use, useDirectory } from "../kit/suite.ts"
 
-const directory = temporaryDirectory()
-let target: WebhookTarget
-let core: ScriptedCore
-let token: string
-
-beforeAll(async () => {
-  target = await new WebhookTarget().listen()
-  target.onPost = (_, response) => response.writeHead(500).end()
-  core = await new ScriptedCore().listen()
-  // Valid from an hour ago until an hour from now.
-  const second = Math.floor(Date.now() / 1000)
-  token = await mint("ann", { iat: second - 7200, exp: second + 7200 })
-})
-afterAll(async () => {
-  await target.close()
-  await core.close()
-  removeDirectory(directory)
-})
+const directory = useDirectory()
+const target = await use(new WebhookTarget().listen())
+target.script = (_, response) => response.writeHead(500).end()
+const core = await use(new ScriptedCore().listen())
+// Valid from an hour ago until an hour from now.
+const second = Math.floor(Date.now() / 1000)
+const token = await mint("ann", { iat: second - 7200, exp: second + 7200 })
 
 /** Starts a node whose wall clock is wrong by `error` milliseconds; `set` changes the error. */
 const startWrong = async (database: OpenDatabase, error: number, more: Readonly<Record<string, string>> = {}) => {
@@ -114,9 +103,8 @@ const acceptance = async (service: Service) => {
 
 /** A webhook whose first attempt fails: the second one follows after 10 s, plus at most a fifth. */
 const retry = async (service: Service) => {
-  const { body } = await service.create(token, "x", { callback_url: target.origin })
-  const run = await eventually(async () => core.runOf(body.uuid), (found) => found !== undefined)
-  await report(run!, { type: "completed", turn: turnOf("so") })
+  const { body } = await service.create(token, "x", { callback_url: target.url })
+  await complete(await core.run(body.uuid))
   const posts = (count: number, timeout?: number) =>
     eventually(async () => target.postsOf(body.uuid), (found) => found.length >= count, timeout)
   await posts(1)
@@ -158,7 +146,7 @@ describe("limits, acceptance deadlines and retries of webhooks are on time", () 
       assert.closeTo(await gauge(services[0]!, "clock_offset_seconds"), 3, 0.1)
       assert.closeTo(await gauge(services[1]!, "clock_offset_seconds"), 0, 0.1)
       await Promise.all(services.map((service) => service.stop()))
-      await database.drop()
+      await database.close()
     })
   }
 
@@ -172,7 +160,7 @@ describe("limits, acceptance deadlines and retries of webhooks are on time", () 
     await all([...before, ...await begin([service])])
     assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 200)
     await service.stop()
-    await database.drop()
+    await database.close()
   })
 })
 
@@ -182,8 +170,7 @@ describe("limits, deadlines and retries follow the database's clock", () => {
     const setDatabase = await shiftClock(database)
     const { service, set } = await startWrong(database, 0)
     const created = await service.create(token, "x", { max_execution_time: 3600 })
-    const run = await eventually(async () => core.runOf(created.body.uuid), (found) => found !== undefined)
-    await report(run!, { type: "processing" })
+    await report(await core.run(created.body.uuid), { type: "processing" })
     // The machine's monotonic clock did not advance during the hour.
     await setDatabase(3_600_000)
     set(3_600_000)
@@ -192,16 +179,14 @@ describe("limits, deadlines and retries follow the database's clock", () => {
     assert.closeTo(await createdAt(service) - Date.now(), 3_600_000, 1000)
     await all(await begin([service]))
     await service.stop()
-    await database.drop()
+    await database.close()
   })
 
   it.concurrent("soon after a failover to another server, and by the last offset during an outage", async () => {
     const database = await openDatabase()
     const setDatabase = await shiftClock(database)
-    const viaProxy = new URL(database.url)
-    const proxy = await new Proxy({ port: Number(viaProxy.port) }).listen()
-    viaProxy.port = String(proxy.port)
-    const { service } = await startWrong({ ...database, url: viaProxy.href }, 3000)
+    const proxy = await Proxy.before(database.url)
+    const { service } = await startWrong({ ...database, url: proxy.urlOf(database.url) }, 3000)
     proxy.weather = "losing replies"
     proxy.cut()
     await eventually(() => gauge(service, "clock_sample_age_seconds"), (age) => age > 11, 30_000)
@@ -214,7 +199,7 @@ describe("limits, deadlines and retries follow the database's clock", () => {
     assert.closeTo(await createdAt(service) - Date.now(), 60_000, 1000)
     await service.stop()
     await proxy.close()
-    await database.drop()
+    await database.close()
   })
 
   it.concurrent("from the next sample after it is set back one hour", async () => {
@@ -228,6 +213,6 @@ describe("limits, deadlines and retries follow the database's clock", () => {
     assert.closeTo(await createdAt(first.service) - Date.now(), -3_600_000, 1000)
     await all(await begin([first.service, second.service]))
     await Promise.all([first.service.stop(), second.service.stop()])
-    await database.drop()
+    await database.close()
   })
 })

@@ -1,27 +1,21 @@
 /** Many nodes on one database (CLUSTER=on), as clients, the core and an operator see them. */
-import { afterEach, assert, beforeAll, describe, it } from "vitest"
+import { afterEach, assert, describe, it } from "vitest"
 import { Proxy } from "../chaos/Proxy.ts"
-import { type ClusterSystem, operate, settled, startCluster } from "../kit/ClusterSystem.ts"
-import { report, turnOf } from "../kit/ScriptedCore.ts"
+import { operate, settled, startCluster } from "../kit/ClusterSystem.ts"
+import { complete as completeRun, interrupt, report } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
 
-let system: ClusterSystem
-let first: Service
+const system = await use(startCluster({ MAX_ACTIVE_TASKS: "1000" }))
+const first = system.service
+const token = await mint("ann")
 let others: Array<Service> = []
-let token: string
 
 const join = async () => {
   const node = await system.startNode()
   others.push(node)
   return node
 }
-
-beforeAll(async () => {
-  system = await startCluster({ MAX_ACTIVE_TASKS: "1000" })
-  first = system.service
-  token = await mint("ann")
-  return () => system.close()
-})
 
 afterEach(async () => {
   system.core.onStart = () => 202
@@ -45,13 +39,12 @@ const processing = (uuids: ReadonlyArray<string>) =>
   Promise.all(uuids.map((uuid) => report(system.core.runOf(uuid)!, { type: "processing" })))
 const complete = async (uuids: ReadonlyArray<string>, node: Service) => {
   for (const uuid of uuids) {
-    const done = await report(system.core.runOf(uuid)!, { type: "completed", turn: turnOf("so") })
+    const done = await completeRun(system.core.runOf(uuid)!)
     assert.strictEqual(done.body["applied"], true)
     assert.strictEqual((await node.get(token, uuid)).body.status, "completed")
   }
 }
-const interrupted = { type: "interrupted", state: null, tool_calls: [{ id: "c", name: "look", arguments: {} }] }
-const results = { results: [{ tool_call_id: "c", output: 1 }] }
+const results = { results: [{ tool_call_id: "c1", output: 1 }] }
 
 describe("nodes on one database", () => {
   it("dispatch each run once, whichever node it is created, resumed or reported on", async () => {
@@ -59,7 +52,7 @@ describe("nodes on one database", () => {
     const uuids = [...await createOn(first, 10), ...await createOn(other, 10)]
     await areOffered(uuids, 1)
     // All events go to the first node; the other one owns half of the tasks.
-    for (const uuid of uuids) await report(system.core.runOf(uuid)!, interrupted)
+    for (const uuid of uuids) await interrupt(system.core.runOf(uuid)!)
     for (const [index, uuid] of uuids.entries()) {
       const node = index % 2 === 0 ? first : other
       const resumed = await node.call("POST", `/api/tasks/${uuid}/tool-results`, token, results)
@@ -82,9 +75,9 @@ describe("nodes on one database", () => {
     await areOffered([uuid], 1)
     const waiting = other.call("GET", `/api/tasks/${uuid}?wait=30`, token)
     const streaming = other.call("GET", `/api/tasks/${uuid}/events`, token)
-    await report(system.core.runOf(uuid)!, interrupted)
+    await interrupt(system.core.runOf(uuid)!)
     assert.strictEqual((await waiting).body.status, "interrupted")
-    await report(system.core.runOf(uuid)!, { type: "completed", turn: turnOf("no") })
+    await completeRun(system.core.runOf(uuid)!)
     await first.call("POST", `/api/tasks/${uuid}/cancel`, token)
     assert.match((await streaming).body, /canceled/)
   })
@@ -153,10 +146,8 @@ describe("nodes on one database", () => {
   })
 
   it("reassign shards although the database is slow for one node", async () => {
-    const viaProxy = new URL(system.database.url)
-    const proxy = await new Proxy({ port: Number(viaProxy.port) }).listen()
-    viaProxy.port = String(proxy.port)
-    others.push(await system.startNode({ DATABASE_URL: viaProxy.href }))
+    const proxy = await Proxy.before(system.database.url)
+    others.push(await system.startNode({ DATABASE_URL: proxy.urlOf(system.database.url) }))
     await settled(first, 2)
     proxy.delay = 100
     await join()

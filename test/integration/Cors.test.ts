@@ -1,27 +1,13 @@
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { ScriptedCore } from "../kit/ScriptedCore.ts"
+import { assert, describe, it, onTestFinished } from "vitest"
 import { mint, Service } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
 
 const [app, admin, stranger] = ["https://app.example", "http://localhost:5173", "https://stranger.example"]
+const system = await use(startSystem())
+const token = await mint("cors")
 
-let database: OpenDatabase
-let core: ScriptedCore
-let token: string
-
-beforeAll(async () => {
-  database = await openDatabase()
-  core = await new ScriptedCore().listen()
-  token = await mint("cors")
-})
-
-afterAll(async () => {
-  await core.close()
-  await database.drop()
-})
-
-const start = (origins: Record<string, string>) =>
-  Service.start({ DATABASE_URL: database.url, CORE_URL: core.url, ...origins })
+const start = (CORS_ORIGINS: string) => Service.start({ ...system.settings, CORS_ORIGINS })
 
 const preflight = (service: Service, origin: string, path = "/api/tasks") =>
   fetch(service.url + path, {
@@ -39,79 +25,67 @@ const corsHeaders = (headers: Headers) => [...headers.keys()].filter((name) => n
 
 describe("CORS", () => {
   it("is off by default: no response has CORS headers", async () => {
-    const service = await start({})
-    try {
-      const answers = [
-        await service.call("GET", "/api/tasks", token, undefined, { origin: app }),
-        await service.call("GET", "/api/tasks", "nobody", undefined, { origin: app }),
-        await preflight(service, app)
-      ]
-      assert.deepStrictEqual(answers.map(({ status }) => status), [200, 401, 405])
-      for (const { headers } of answers) assert.deepStrictEqual(corsHeaders(headers), [])
-    } finally {
-      await service.stop()
-    }
+    const { service } = system
+    const answers = [
+      await service.call("GET", "/api/tasks", token, undefined, { origin: app }),
+      await service.call("GET", "/api/tasks", "nobody", undefined, { origin: app }),
+      await preflight(service, app)
+    ]
+    assert.deepStrictEqual(answers.map(({ status }) => status), [200, 401, 405])
+    for (const { headers } of answers) assert.deepStrictEqual(corsHeaders(headers), [])
   })
 
   it("allows the configured origins to read responses, headers and errors", async () => {
-    const service = await start({ CORS_ORIGINS: `${app}, ${admin}` })
-    try {
-      for (const origin of [app, admin]) {
-        const asked = await preflight(service, origin)
-        assert.strictEqual(asked.status, 204)
-        assert.strictEqual(asked.headers.get("access-control-allow-origin"), origin)
-        assert.include(list(asked.headers.get("access-control-allow-methods")), "post")
+    const service = await use(start(`${app}, ${admin}`), onTestFinished)
+    for (const origin of [app, admin]) {
+      const asked = await preflight(service, origin)
+      assert.strictEqual(asked.status, 204)
+      assert.strictEqual(asked.headers.get("access-control-allow-origin"), origin)
+      assert.include(list(asked.headers.get("access-control-allow-methods")), "post")
+      assert.includeMembers(
+        list(asked.headers.get("access-control-allow-headers")),
+        ["authorization", "content-type", "idempotency-key", "if-none-match", "last-event-id"]
+      )
+      assert.isNotNull(asked.headers.get("x-request-id"))
+      const body = { assistant_id: 1, input: [{ type: "text", text: "x" }] }
+      for (
+        const [method, path, bearer, sent, expected] of [
+          ["POST", "/api/tasks", token, body, 201],
+          ["GET", "/api/tasks/00000000-0000-4000-8000-000000000000", token, undefined, 404],
+          ["GET", "/api/tasks", "nobody", undefined, 401],
+          ["POST", "/api/tasks", token, {}, 422],
+          ["GET", "/nowhere", token, undefined, 404]
+        ] as const
+      ) {
+        const { headers, status } = await service.call(method, path, bearer, sent, { origin })
+        assert.strictEqual(status, expected)
+        assert.strictEqual(headers.get("access-control-allow-origin"), origin, path)
         assert.includeMembers(
-          list(asked.headers.get("access-control-allow-headers")),
-          ["authorization", "content-type", "idempotency-key", "if-none-match", "last-event-id"]
+          list(headers.get("access-control-expose-headers")),
+          ["etag", "location", "x-request-id", "retry-after", "idempotent-replayed"]
         )
-        assert.isNotNull(asked.headers.get("x-request-id"))
-        const body = { assistant_id: 1, input: [{ type: "text", text: "x" }] }
-        for (
-          const [method, path, bearer, sent, expected] of [
-            ["POST", "/api/tasks", token, body, 201],
-            ["GET", "/api/tasks/00000000-0000-4000-8000-000000000000", token, undefined, 404],
-            ["GET", "/api/tasks", "nobody", undefined, 401],
-            ["POST", "/api/tasks", token, {}, 422],
-            ["GET", "/nowhere", token, undefined, 404]
-          ] as const
-        ) {
-          const { headers, status } = await service.call(method, path, bearer, sent, { origin })
-          assert.strictEqual(status, expected)
-          assert.strictEqual(headers.get("access-control-allow-origin"), origin, path)
-          assert.includeMembers(
-            list(headers.get("access-control-expose-headers")),
-            ["etag", "location", "x-request-id", "retry-after", "idempotent-replayed"]
-          )
-          assert.include(list(headers.get("vary")), "origin")
-          assert.isNull(headers.get("access-control-allow-credentials"))
-        }
-      }
-      for (const origin of [stranger, "null", `${app}.evil.example`, app.toUpperCase()]) {
-        assert.isNull((await preflight(service, origin)).headers.get("access-control-allow-origin"), origin)
-        const { headers } = await service.call("GET", "/api/tasks", token, undefined, { origin })
-        assert.isNull(headers.get("access-control-allow-origin"), origin)
         assert.include(list(headers.get("vary")), "origin")
+        assert.isNull(headers.get("access-control-allow-credentials"))
       }
-    } finally {
-      await service.stop()
+    }
+    for (const origin of [stranger, "null", `${app}.evil.example`, app.toUpperCase()]) {
+      assert.isNull((await preflight(service, origin)).headers.get("access-control-allow-origin"), origin)
+      const { headers } = await service.call("GET", "/api/tasks", token, undefined, { origin })
+      assert.isNull(headers.get("access-control-allow-origin"), origin)
+      assert.include(list(headers.get("vary")), "origin")
     }
   })
 
   it("allows all origins with *", async () => {
-    const service = await start({ CORS_ORIGINS: "*" })
-    try {
-      assert.strictEqual((await preflight(service, stranger)).headers.get("access-control-allow-origin"), "*")
-      const { headers } = await service.call("GET", "/api/tasks", token, undefined, { origin: stranger })
-      assert.strictEqual(headers.get("access-control-allow-origin"), "*")
-    } finally {
-      await service.stop()
-    }
+    const service = await use(start("*"), onTestFinished)
+    assert.strictEqual((await preflight(service, stranger)).headers.get("access-control-allow-origin"), "*")
+    const { headers } = await service.call("GET", "/api/tasks", token, undefined, { origin: stranger })
+    assert.strictEqual(headers.get("access-control-allow-origin"), "*")
   })
 
   it("refuses to start when CORS_ORIGINS contains something other than an origin", async () => {
     for (const wrong of ["https://app.example/", "app.example", "*, https://app.example", "https://app.example/path"]) {
-      const failure = await start({ CORS_ORIGINS: wrong }).then(() => "started", String)
+      const failure = await start(wrong).then(() => "started", String)
       assert.match(failure, /CORS_ORIGINS: .* is no origin/, wrong)
     }
   })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
 import * as DatabaseClient from "../../src/runtime/postgres/DatabaseClient.ts"
@@ -9,21 +9,16 @@ import { eventually } from "../kit/Service.ts"
 
 /** The service's SQL client over a proxy, with the live clock. */
 const connect = Effect.gen(function*() {
-  const url = new URL(inject("postgresUrl"))
-  const proxy = yield* Effect.acquireRelease(
-    Effect.promise(() => new Proxy({ port: Number(url.port) }).listen()),
-    (opened) => Effect.promise(() => opened.close())
-  )
-  url.port = String(proxy.port)
-  const address = Redacted.make(url.href)
-  const layer = DatabaseClient.layer({ url: address, maxConnections: 2 }).pipe(
-    Layer.provide(DatabaseSockets.layer(address))
-  )
-  const sql = yield* Effect.map(Layer.build(layer), (context) => context).pipe(
-    Effect.flatMap((context) => Effect.provideContext(SqlClient.SqlClient, context))
-  )
-  return { proxy, sql }
+  const { proxy, url } = yield* Proxy.scoped(inject("postgresUrl"))
+  const layer = Layer.provide(DatabaseClient.layer({ url, maxConnections: 2 }), DatabaseSockets.layer(url))
+  return { proxy, sql: Context.get(yield* Layer.build(layer), SqlClient.SqlClient) }
 })
+
+/** Waits until a statement succeeds, on a new connection. */
+const untilReplaced = (sql: SqlClient.SqlClient) =>
+  Effect.promise(() =>
+    eventually(() => Effect.runPromise(Effect.exit(sql`SELECT 3`)), (tried) => tried._tag === "Success", 5000)
+  )
 
 const elapsed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
@@ -40,9 +35,7 @@ describe("the monitor of the database", () => {
       const { exit, milliseconds } = yield* elapsed(sql`SELECT 2`)
       assert.strictEqual(exit._tag, "Failure")
       assert.isBelow(milliseconds, 3000)
-      yield* Effect.promise(() =>
-        eventually(() => Effect.runPromise(Effect.exit(sql`SELECT 3`)), (tried) => tried._tag === "Success", 5000)
-      )
+      yield* untilReplaced(sql)
     }))
 
   it.live("does not interrupt a slow statement while heartbeats succeed", () =>
@@ -58,8 +51,6 @@ describe("the monitor of the database", () => {
       yield* sql`SELECT 1`
       // The heartbeat's session ends with all others, but the server accepts new ones.
       proxy.cut()
-      yield* Effect.promise(() =>
-        eventually(() => Effect.runPromise(Effect.exit(sql`SELECT 2`)), (tried) => tried._tag === "Success", 5000)
-      )
+      yield* untilReplaced(sql)
     }))
 })

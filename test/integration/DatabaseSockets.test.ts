@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Effect, Exit, Fiber, Redacted } from "effect"
+import { Cause, Effect, Exit, Fiber } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { TestClock } from "effect/testing"
 import type { Socket } from "node:net"
@@ -11,16 +11,11 @@ import { eventually } from "../kit/Service.ts"
 
 /** Two connections through a proxy, used and then idle. The checks follow TestClock, the driver the live clock. */
 const make = Effect.gen(function*() {
-  const url = new URL(inject("postgresUrl"))
-  const proxy = yield* Effect.acquireRelease(
-    Effect.promise(() => new Proxy({ port: Number(url.port) }).listen()),
-    (opened) => Effect.promise(() => opened.close())
-  )
-  url.port = String(proxy.port)
-  const { open: connect } = yield* DatabaseSockets.make(Redacted.make(url.href))
+  const { proxy, url } = yield* Proxy.scoped(inject("postgresUrl"))
+  const { open: connect } = yield* DatabaseSockets.make(url)
   const sockets: Array<Socket> = []
   const sql = yield* TestClock.withLive(PgClient.make({
-    url: Redacted.make(url.href),
+    url,
     maxConnections: 2,
     multiplex: true,
     multiplexConcurrency: 1,

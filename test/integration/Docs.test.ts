@@ -3,22 +3,15 @@ import { existsSync } from "node:fs"
 import * as path from "node:path"
 import { type Browser, chromium, type Page } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { mint, type Service } from "../kit/Service.ts"
-import { startSystem, type System } from "../kit/System.ts"
+import { mint } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
 
 const executablePath = (process.env["PATH"] ?? "").split(path.delimiter)
   .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => path.join(folder, name)))
   .find((file) => existsSync(file))
 
-let system: System
-let service: Service
-
-beforeAll(async () => {
-  system = await startSystem()
-  service = system.service
-})
-
-afterAll(() => system.close())
+const { service } = await use(startSystem())
 
 describe("/docs", () => {
   it("has a content security policy that allows only its own origin", async () => {

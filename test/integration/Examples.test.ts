@@ -2,11 +2,10 @@ import { execFile } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { promisify } from "node:util"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
-import { internalToken } from "../kit/ScriptedCore.ts"
-import { mint, Service } from "../kit/Service.ts"
+import { assert, describe, it } from "vitest"
+import { internalToken, mint } from "../kit/Service.ts"
+import { use, useDirectory } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
 
 const examples = path.resolve(import.meta.dirname, "../examples")
 
@@ -22,21 +21,10 @@ const expected: Readonly<Record<string, ReadonlyArray<RegExp>>> = {
   "curl.sh": [/^asked: completed$/, /^called: interrupted$/, /^answered: completed$/, /^completed: \d+$/]
 }
 
+const settings = { CORE_URL: "", DATA_DIR: useDirectory(), WEBHOOK_ALLOW_PRIVATE: "true" }
+const { service } = await use(startSystem(settings))
+
 describe("test/examples", () => {
-  let database: OpenDatabase
-  let service: Service
-  const directory = temporaryDirectory()
-
-  beforeAll(async () => {
-    database = await openDatabase()
-    service = await Service.start({ DATABASE_URL: database.url, DATA_DIR: directory, WEBHOOK_ALLOW_PRIVATE: "true" })
-  })
-  afterAll(async () => {
-    await service.stop()
-    await database.drop()
-    removeDirectory(directory)
-  })
-
   it("has an expectation for every program", () => {
     assert.sameMembers(fs.readdirSync(examples).filter((name) => name !== "README.md"), Object.keys(expected))
   })

@@ -46,13 +46,8 @@ layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership
 
 /** A node whose connection to the database can be cut. */
 const makeDistant = Effect.gen(function*() {
-  const database = new URL(Redacted.value(yield* Database.DatabaseUrl))
-  const proxy = yield* Effect.acquireRelease(
-    Effect.promise(() => new Proxy({ port: Number(database.port) }).listen()),
-    (opened) => Effect.promise(() => opened.close())
-  )
-  database.port = String(proxy.port)
-  const client = PgClient.layer({ url: Redacted.make(database.href), maxConnections: 2 })
+  const { proxy, url } = yield* Proxy.scoped(Redacted.value(yield* Database.DatabaseUrl))
+  const client = PgClient.layer({ url, maxConnections: 2 })
   const port = yield* Effect.promise(freePort)
   const context = yield* Layer.build(Layer.provide(Cluster.layer({ host: "127.0.0.1", port }), client))
   return { proxy, ownership: Context.get(context, TaskOwnership) }

@@ -1,15 +1,21 @@
 import { Effect, Layer, Redacted } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { once } from "node:events"
+import * as fs from "node:fs"
 import { createServer } from "node:net"
-import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import { afterEach, assert, describe, it, onTestFinished } from "vitest"
 import * as RpcClient from "../../src/http/client/RpcClient.ts"
 import { definitions, prometheusName } from "../../src/services/telemetry/Metrics.ts"
 import { Collector } from "../kit/Collector.ts"
-import { internalToken, report, turnOf } from "../kit/ScriptedCore.ts"
-import { eventually, freePort, mint } from "../kit/Service.ts"
+import { complete, interrupt, report } from "../kit/ScriptedCore.ts"
+import { WebhookTarget } from "../kit/ScriptedService.ts"
+import { eventually, freePort, internalToken, mint } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
 import { startSystem, type System } from "../kit/System.ts"
-import { WebhookTarget } from "../kit/WebhookTarget.ts"
+import { expressionsOf, metricsOf } from "../runtime/deployment/alerts.ts"
+
+const prometheus = new URL("../../src/runtime/deployment/prometheus/", import.meta.url)
+const alerts = fs.readFileSync(new URL("alerts.yaml", prometheus), "utf8")
 
 const traceId = "0af7651916cd43dd8448eb211c80319c"
 const traceparent = `00-${traceId}-b7ad6b7169203331-01`
@@ -28,26 +34,17 @@ const canaries = {
   internalToken
 }
 
-let target: WebhookTarget
-const closing: Array<() => Promise<unknown>> = []
-
-beforeAll(async () => {
-  target = await new WebhookTarget().listen()
+const target = await use(new WebhookTarget().listen())
+const accept = target.script
+afterEach(() => {
+  target.script = accept
 })
-afterEach(async () => {
-  for (const close of closing.splice(0).toReversed()) await close()
-})
-afterAll(() => target.close())
 
-const start = async (settings: Readonly<Record<string, string>>) => {
-  const system = await startSystem({ WEBHOOK_ALLOW_PRIVATE: "true", ...settings })
-  closing.push(system.close)
-  return system
-}
+const start = (settings: Readonly<Record<string, string>> = {}) =>
+  use(startSystem({ WEBHOOK_ALLOW_PRIVATE: "true", ...settings }), onTestFinished)
 
 const startObserved = async (settings: Readonly<Record<string, string>> = {}) => {
-  const collector = await new Collector().listen()
-  closing.push(() => collector.close())
+  const collector = await use(new Collector().listen(), onTestFinished)
   const system = await start({
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
@@ -59,7 +56,7 @@ const startObserved = async (settings: Readonly<Record<string, string>> = {}) =>
   return { collector, system }
 }
 
-const scrape = ({ service }: System, token = internalToken) => service.call("GET", "/internal/metrics", token)
+const scrape = ({ service }: System) => service.call("GET", "/internal/metrics", internalToken)
 
 /** Runs a task that is interrupted, resumed and completed, with two webhooks. */
 const runTask = async (system: System, headers: Record<string, string>, isPropagating: boolean) => {
@@ -67,25 +64,20 @@ const runTask = async (system: System, headers: Record<string, string>, isPropag
   const { body } = await system.service.call("POST", "/api/tasks", token, {
     assistant_id: 1,
     input: [{ type: "text", text: canaries.text }],
-    callback_url: `${target.origin.replace("//", `//user:${canaries.password}@`)}/hook?key=${canaries.query}`,
+    callback_url: `${target.url.replace("//", `//user:${canaries.password}@`)}/hook?key=${canaries.query}`,
     callback_secret: canaries.secret
   }, headers)
-  const sendEvent = async (event: object) => {
-    const run = await system.runOf(body.uuid)
-    const parent = system.core.traceparents.get(run.run_id)
-    await report(run, event, isPropagating ? { traceparent: parent ?? "" } : {})
-    return run
-  }
-  await sendEvent({ type: "processing" })
-  const { run_id: first } = await sendEvent({
-    type: "interrupted",
-    tool_calls: [{ id: "c1", name: "look", arguments: { at: canaries.argument } }],
-    state: null
-  })
+  const run = await system.runOf(body.uuid)
+  /** The headers of an event; a core propagates the trace or not. */
+  const traceOf = ({ run_id }: typeof run) =>
+    isPropagating ? { traceparent: system.core.traceparents.get(run_id) ?? "" } : {}
+  await report(run, { type: "processing" }, traceOf(run))
+  const tool_calls = [{ id: "c1", name: "look", arguments: { at: canaries.argument } }]
+  await interrupt(run, { tool_calls }, traceOf(run))
   const results = [{ tool_call_id: "c1", output: canaries.result }]
   await system.service.call("POST", `/api/tasks/${body.uuid}/tool-results`, token, { results }, headers)
-  await eventually(async () => system.core.runOf(body.uuid)?.run_id, (run) => run !== undefined && run !== first)
-  await sendEvent({ type: "completed", turn: turnOf(canaries.turn) })
+  const resumed = await system.runOf(body.uuid, run)
+  await complete(resumed, canaries.turn, traceOf(resumed))
   await eventually(async () => target.postsOf(body.uuid).length, (count) => count === 2)
   return { uuid: body.uuid as string, token }
 }
@@ -113,8 +105,8 @@ describe("OTLP", () => {
     assert.deepStrictEqual(events.map(parentOf), ["core start", "core start", "core start"])
     assert.include(named(new URL(system.database.url).pathname.slice(1)).map(parentOf), "POST /internal/core/events")
     assert.deepStrictEqual(named("webhook attempt").map(({ attributes }) => attributes["webhook.origin"]), [
-      target.origin,
-      target.origin
+      target.url,
+      target.url
     ])
     for (const span of [create, ...events, ...named("task dispatch"), ...named("webhook attempt")]) {
       assert.strictEqual(span?.attributes["task.id"], uuid, span?.name)
@@ -210,8 +202,7 @@ describe("OTLP", () => {
   })
 
   it("exports and logs no secrets, tokens, user text or bodies, even on errors", async () => {
-    target.onPost = (_, response) => response.writeHead(500).end()
-    closing.push(async () => target.onPost = (_, response) => response.writeHead(204).end())
+    target.script = (_, response) => response.writeHead(500).end()
     const { collector, system } = await startObserved()
     const { token, uuid } = await runTask(system, { traceparent }, true)
     system.core.onStart = () => 400
@@ -222,7 +213,7 @@ describe("OTLP", () => {
     await system.service.call("GET", `/api/tasks?status=${canaries.search}`, token)
     await system.service.call("GET", "/api/tasks", `${token}x`)
     await system.service.upload(token, "a.txt", canaries.text)
-    await system.database.drop()
+    await system.database.close()
     assert.strictEqual((await system.service.get(token, uuid)).status >= 500, true)
     await system.service.stop()
 
@@ -253,14 +244,6 @@ describe("OTLP", () => {
       assert.strictEqual(headers["x-tenant"], "ours")
     }
   })
-
-  it("exports metrics but no traces with always_off", async () => {
-    const { collector, system } = await startObserved({ OTEL_TRACES_SAMPLER: "always_off" })
-    await runTask(system, { traceparent }, true)
-    await system.service.stop()
-    assert.deepStrictEqual(collector.spans, [])
-    assert.isNotEmpty(collector.metrics)
-  })
 })
 
 describe("an unavailable collector", () => {
@@ -288,23 +271,15 @@ describe("an unavailable collector", () => {
 
   it("does not disturb the service and is logged once when it never responds", async () => {
     const silent = createServer((socket) => socket.on("error", () => {}).resume()).listen(0, "127.0.0.1")
-    await once(silent, "listening")
-    closing.push(async () => silent.close())
+    await use(once(silent, "listening").then(() => silent), onTestFinished)
     const { port } = silent.address() as { readonly port: number }
     assert.strictEqual(await survives(`http://127.0.0.1:${port}`), 0)
   })
 })
 
 describe("GET /internal/metrics", () => {
-  it("requires an internal token", async () => {
-    const system = await start({})
-    assert.strictEqual((await scrape(system, "wrong")).status, 401)
-    assert.strictEqual((await scrape(system, await mint("ann"))).status, 401)
-    assert.strictEqual((await fetch(`${system.service.url}/internal/metrics`)).status, 401)
-  })
-
   it("returns the Prometheus text format without a collector", async () => {
-    const system = await start({})
+    const system = await start()
     const { uuid } = await runTask(system, {}, true)
     const token = await mint("ann")
     await system.service.call("GET", "/wp-login.php", token)
@@ -326,16 +301,23 @@ describe("GET /internal/metrics", () => {
       const family = name!.replace(/_(bucket|sum|count)$/, "")
       assert.isTrue(types.get(family) === "histogram" || types.has(name!), line)
     }
-    const expected = definitions
-      .filter(({ name }) =>
-        !/^(task\.deadline\.lateness|webhook\.attempts\.(lost|abandoned)|node\.|cluster\.)/.test(name)
-      )
-      .map(({ name }) => prometheusName(name))
-    assert.includeMembers([...types.keys()], expected)
+    assert.includeMembers([...types.keys()], definitions.map(({ name }) => prometheusName(name)))
     assert.include(body, `task_transitions_total{event="Completed",status="completed"} 1`)
     assert.match(body, /http_server_request_duration_seconds_count\{.*http_route="unmatched",.*"404"\} 1/)
     assert.match(body, /\{http_request_method="_OTHER",http_route="unmatched",http_response_status_code="405"\} 1/)
     for (const secret of [uuid, "ann", ...Object.values(canaries)]) assert.notInclude(body, secret)
+  })
+
+  it("has every series of the alert rules from the start, with few lines", async () => {
+    const system = await start()
+    const { body } = await scrape(system)
+    for (const metric of expressionsOf(alerts).flatMap(metricsOf)) {
+      assert.match(body, new RegExp(`^${metric}(_count)?(\\{.*\\})? `, "m"))
+    }
+    assert.include(body, `task_transitions_total{event="AcceptanceExpired",status="failed"} 0`)
+    assert.include(body, `http_server_responses_total{http_response_status_class="5xx"} 0`)
+    assert.include(body, `core_call_duration_seconds_count{operation="start",outcome="unavailable"} 0`)
+    assert.isBelow(body.split("\n").length, 300)
   })
 
   it("reports the lateness of deadlines and the number of live tasks", async () => {

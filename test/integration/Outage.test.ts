@@ -1,36 +1,24 @@
 /** The responses of every operation that needs the database while it is away. */
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { assert, describe, it } from "vitest"
 import { Proxy } from "../chaos/Proxy.ts"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { internalToken, turnOf } from "../kit/ScriptedCore.ts"
-import { mint, Service } from "../kit/Service.ts"
+import { openDatabase } from "../kit/databases.ts"
+import { turnOf } from "../kit/ScriptedCore.ts"
+import { internalToken, mint, Service } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
 
 const message = "The service cannot reach its database at the moment. Try again soon."
 
-let database: OpenDatabase
-let proxy: Proxy
-let service: Service
-let token: string
+const url = new URL((await use(openDatabase())).url)
+const proxy = await use(new Proxy({ port: Number(url.port) }).listen())
+url.port = String(proxy.port)
+const service = await use(Service.start({ DATABASE_URL: url.href }))
+const token = await mint("ann")
+await proxy.refuse()
+
 const uuid = crypto.randomUUID()
 const task = { assistant_id: 1, input: [{ type: "text", text: "?" }] }
 const results = { results: [{ tool_call_id: "c1", output: 1 }] }
 const report = { task_id: uuid, run_id: uuid, event_id: "e", type: "completed", turn: turnOf("!") }
-
-beforeAll(async () => {
-  database = await openDatabase()
-  const url = new URL(database.url)
-  proxy = await new Proxy({ port: Number(url.port) }).listen()
-  url.port = String(proxy.port)
-  service = await Service.start({ DATABASE_URL: url.href })
-  token = await mint("ann")
-  await proxy.refuse()
-})
-
-afterAll(async () => {
-  await service?.stop()
-  await proxy?.close()
-  await database?.drop()
-})
 
 describe("during an outage of the database", () => {
   const ofTask = `/api/tasks/${uuid}`

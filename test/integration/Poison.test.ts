@@ -1,18 +1,16 @@
 /** A task whose run takes its node down fails after a few restarts, and the other tasks are completed. */
 import { once } from "node:events"
-import { afterEach, assert, beforeEach, describe, it } from "vitest"
+import { assert, beforeEach, describe, it } from "vitest"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
 import { eventually, freePort, mint, Service } from "../kit/Service.ts"
 
 let database: OpenDatabase
-let token: string
+const token = await mint("ann")
 
 beforeEach(async () => {
   database = await openDatabase()
-  token = await mint("ann")
+  return () => database.close()
 })
-
-afterEach(() => database.drop())
 
 type Settings = Readonly<Record<string, string>>
 

@@ -1,19 +1,14 @@
 import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import * as fs from "node:fs"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
-import { report, ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
+import { assert, describe, it, onTestFinished } from "vitest"
+import { openDatabase } from "../kit/databases.ts"
+import { complete, ScriptedCore } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { use, useDirectory } from "../kit/suite.ts"
 
-let database: OpenDatabase
-
-beforeAll(async () => {
-  database = await openDatabase()
-})
-
-afterAll(() => database.drop())
+const database = await use(openDatabase())
+const core = await use(new ScriptedCore().listen())
 
 const terminalEvents = `
   SELECT count(*)::int AS n, count(DISTINCT task_uuid)::int AS tasks FROM task_events
@@ -51,7 +46,7 @@ describe("kill -9 of the whole process group", () => {
   })
 
   it("leaves an embedded database that the next start takes over", async () => {
-    const directory = temporaryDirectory()
+    const directory = useDirectory(onTestFinished)
     const port = await freePort()
     const first = await Service.start({ DATA_DIR: directory }, port)
     const created = await createTwenty(first)
@@ -62,13 +57,12 @@ describe("kill -9 of the whole process group", () => {
       assert.isNotNull(body.turn)
     }
     await second.stop()
-    removeDirectory(directory)
   })
 })
 
 describe("a task that the database cannot update", () => {
   it("delays neither the start of a node nor other overdue tasks", async () => {
-    const own = await openDatabase()
+    const own = await use(openDatabase(), onTestFinished)
     const token = await mint("mallory")
     const overdue = { max_execution_time: 1 }
     const first = await Service.start({ DATABASE_URL: own.url })
@@ -86,13 +80,12 @@ describe("a task that the database cannot update", () => {
     await own.query("DROP TRIGGER refuse ON tasks")
     await second.until(token, stuck, "failed")
     await second.stop()
-    await own.drop()
   })
 })
 
 describe("the embedded database", () => {
   it("is taken over with its data when it still runs after its service died", async () => {
-    const directory = temporaryDirectory()
+    const directory = useDirectory(onTestFinished)
     const token = await mint("orphan")
     const first = await Service.start({ DATA_DIR: directory })
     const { uuid } = (await first.create(token, "2 + 2")).body
@@ -103,11 +96,10 @@ describe("the embedded database", () => {
     const second = await Service.start({ DATA_DIR: directory })
     assert.strictEqual((await second.get(token, uuid)).body.status, "completed")
     await second.stop()
-    removeDirectory(directory)
   })
 
   it("belongs to one service: a second service on the directory reports this and exits", async () => {
-    const directory = temporaryDirectory()
+    const directory = useDirectory(onTestFinished)
     const first = await Service.start({ DATA_DIR: directory })
     const second = await Service.start({ DATA_DIR: directory }).then(() => "started", String)
     assert.include(second, "exited with 1")
@@ -115,11 +107,10 @@ describe("the embedded database", () => {
     assert.notInclude(second, "    at ")
     assert.strictEqual((await fetch(`${first.url}/readyz`)).status, 200)
     await first.stop()
-    removeDirectory(directory)
   })
 
   it("works in a directory that only its owner can read", async () => {
-    const parent = temporaryDirectory()
+    const parent = useDirectory(onTestFinished)
     fs.chmodSync(parent, 0o700)
     const directory = `${parent}/data`
     const token = await mint("private")
@@ -130,19 +121,17 @@ describe("the embedded database", () => {
     const second = await Service.start({ DATA_DIR: directory })
     assert.strictEqual((await second.get(token, uuid)).body.status, "completed")
     await second.stop()
-    removeDirectory(parent)
   })
 })
 
 describe("SIGTERM", () => {
   it("finishes requests in flight, exits with 0 and loses nothing", async () => {
-    const core = await new ScriptedCore().listen()
     const settings = { DATABASE_URL: database.url, CORE_URL: core.url }
     const port = await freePort()
     const first = await Service.start(settings, port)
     const token = await mint("drained")
     const { uuid } = (await first.create(token, "x")).body
-    const run = await eventually(async () => core.runOf(uuid), (found) => found !== undefined)
+    const run = await core.run(uuid)
     const stopping = first.stop()
     const started = performance.now()
     await stopping
@@ -153,11 +142,10 @@ describe("SIGTERM", () => {
       async () => core.runs.filter(({ task_id }) => task_id === uuid),
       (runs) => runs.length === 2
     )
-    assert.strictEqual(again[1]?.run_id, run?.run_id)
-    await report(run!, { type: "completed", turn: turnOf("late but welcome") })
+    assert.strictEqual(again[1]?.run_id, run.run_id)
+    await complete(run, "late but welcome")
     assert.strictEqual((await second.get(token, uuid)).body.status, "completed")
     await second.stop()
-    await core.close()
   })
 })
 
@@ -187,13 +175,12 @@ describe("SIGTERM under load", () => {
 
 describe("retention", () => {
   it("deletes tasks that ended before the retention period, and no live task", async () => {
-    const core = await new ScriptedCore().listen()
-    const own = await openDatabase()
+    const own = await use(openDatabase(), onTestFinished)
     const service = await Service.start({ DATABASE_URL: own.url, CORE_URL: core.url, RETENTION: "3 seconds" })
     const token = await mint("kept")
     const [ended, living] = [(await service.create(token, "x")).body.uuid, (await service.create(token, "y")).body.uuid]
-    const run = await eventually(async () => core.runOf(ended), (found) => found !== undefined)
-    await report(run!, { type: "completed", turn: turnOf("done") })
+    const run = await core.run(ended)
+    await complete(run)
     assert.strictEqual((await service.get(token, ended)).body.status, "completed")
     await eventually(() => service.get(token, ended), ({ status }) => status === 404)
     assert.strictEqual((await service.call("GET", `/api/tasks/${ended}/events`, token)).status, 404)
@@ -204,14 +191,11 @@ describe("retention", () => {
       assert.isEmpty(left, table)
     }
     await service.stop()
-    await own.drop()
-    await core.close()
   })
 })
 
 describe("key rotation", () => {
   it("decrypts with all keys and encrypts with the first", async () => {
-    const core = await new ScriptedCore().listen()
     const port = await freePort()
     const keyOf = (byte: number) => Buffer.alloc(32, byte).toString("base64")
     const start = (...bytes: ReadonlyArray<number>) =>
@@ -226,30 +210,29 @@ describe("key rotation", () => {
     const first = await start(1)
     const token = await mint("rotated")
     const { uuid } = (await first.create(token, "x")).body
-    await eventually(async () => core.runOf(uuid), (found) => found !== undefined)
+    await core.run(uuid)
     const [before] = await keyIds()
     assert.notInclude(JSON.stringify(await sealed()), token)
     await first.stop("SIGKILL")
     core.runs.length = 0
 
     const second = await start(2, 1)
-    const run = await eventually(async () => core.runOf(uuid), (found) => found !== undefined)
-    assert.strictEqual(run?.user_token, token)
+    const run = await core.run(uuid)
+    assert.strictEqual(run.user_token, token)
     await second.create(token, "y")
     const after = await keyIds()
     assert.strictEqual(after.size, 2)
     assert.isTrue(after.has(before))
     // Secrets that are no longer needed are deleted.
-    await report(run!, { type: "completed", turn: turnOf("done") })
+    await complete(run)
     assert.isFalse((await keyIds()).has(before))
     await second.stop()
-    await core.close()
   })
 })
 
 describe("npm start", () => {
   it("forwards SIGTERM to the service, and prints how to use it", async () => {
-    const directory = temporaryDirectory()
+    const directory = useDirectory(onTestFinished)
     const port = await freePort()
     const { HOME, PATH } = process.env
     const npm = spawn("npm", ["start"], {
@@ -268,7 +251,6 @@ describe("npm start", () => {
     npm.kill("SIGTERM")
     await exited
     assert.isFalse(await isReady())
-    removeDirectory(directory)
   })
 })
 
@@ -281,18 +263,8 @@ describe("settings", () => {
       ENCRYPTION_KEY: ""
     }).then(() => "started", String)
     assert.include(failure, "exited with 1")
-    for (
-      const name of [
-        "DATABASE_URL",
-        "JWT_SECRET",
-        "CORE_URL",
-        "INTERNAL_TOKENS",
-        "ASSISTANT_BACKEND_URL",
-        "ENCRYPTION_KEY"
-      ]
-    ) {
-      assert.include(failure, name)
-    }
+    const missing = "DATABASE_URL JWT_SECRET CORE_URL INTERNAL_TOKENS ASSISTANT_BACKEND_URL ENCRYPTION_KEY".split(" ")
+    for (const name of missing) assert.include(failure, name)
     assert.notInclude(failure, "    at ")
   })
 
@@ -303,19 +275,5 @@ describe("settings", () => {
     ].map((starting) => starting.then(() => "started", String)))
     assert.match(failures[0] ?? "", /DATA_DIR|passwd/)
     assert.include(failures[1], "The database cannot be used")
-  })
-
-  it("that are wrong are all reported together", async () => {
-    const failure = await Service.start({
-      PORT: "99999",
-      CORE_URL: "nowhere",
-      ENCRYPTION_KEY: "c2hvcnQ=",
-      JWT_SECRET: "short",
-      ACCEPTANCE_TIMEOUT: "soon",
-      MAX_ACTIVE_TASKS: "0"
-    }).then(() => "started", String)
-    for (const name of ["PORT", "CORE_URL", "ENCRYPTION_KEY", "JWT_SECRET", "ACCEPTANCE_TIMEOUT", "MAX_ACTIVE_TASKS"]) {
-      assert.include(failure, name)
-    }
   })
 })

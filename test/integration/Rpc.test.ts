@@ -2,24 +2,16 @@
 import { NodeSocket } from "@effect/platform-node"
 import { Cause, Context, Effect, Exit, Layer, ManagedRuntime, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { assert, describe, it } from "vitest"
 import * as RpcClient from "../../src/http/client/RpcClient.ts"
-import { internalToken, report, type ScriptedCore, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
-import { type Answer, eventually, mint, Service } from "../kit/Service.ts"
-import { startSystem, type System } from "../kit/System.ts"
-
-let system: System
-let core: ScriptedCore
-let service: Service
+import { complete, report, type StartedRun, toolCall, turnOf } from "../kit/ScriptedCore.ts"
+import { type Answer, eventually, internalToken, mint, Service } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
 
 const rotated = "the-next-internal-token"
-
-beforeAll(async () => {
-  system = await startSystem({ INTERNAL_TOKENS: `${internalToken},${rotated}` })
-  ;({ core, service } = system)
-})
-
-afterAll(() => system.close())
+const system = await use(startSystem({ INTERNAL_TOKENS: `${internalToken},${rotated}` }))
+const { service } = system
 
 class Client
   extends Context.Service<Client, RpcClient.InternalClient>()("async-task-service/test/integration/Rpc.test/Client")
@@ -27,14 +19,15 @@ class Client
 
 type Transport = "POST" | "WebSocket"
 
-const open = (transport: Transport, token: string) => {
-  const options = { url: service.url, token: Redacted.make(token) }
+const open = (transport: Transport, token = internalToken, { url } = service) => {
+  const options = { url, token: Redacted.make(token) }
   const layer = transport === "POST"
     ? RpcClient.layerHttp(options).pipe(Layer.provide(FetchHttpClient.layer))
     : RpcClient.layerWebSocket(options).pipe(Layer.provide(NodeSocket.layerWebSocketConstructor))
-  const runtime = ManagedRuntime.make(Layer.effect(Client, RpcClient.make).pipe(Layer.provide(layer)))
-  return runtime
+  return ManagedRuntime.make(Layer.effect(Client, RpcClient.make).pipe(Layer.provide(layer)))
 }
+
+type Call<A = unknown> = (client: RpcClient.InternalClient) => Effect.Effect<A, { readonly _tag: string }>
 
 /** The outcome of a call in terms that REST and RPC share: a result, or the kind of failure. */
 type Outcome = { readonly ok: Record<string, any> } | {
@@ -85,10 +78,8 @@ const overRest = (sub: string): Driver => {
 }
 
 const overRpc = (transport: Transport) => (sub: string): Driver => {
-  const runtime = open(transport, internalToken)
-  const run = async (
-    call: (client: RpcClient.InternalClient) => Effect.Effect<unknown, { readonly _tag: string }>
-  ): Promise<Outcome> => {
+  const runtime = open(transport)
+  const run = async (call: Call): Promise<Outcome> => {
     const exit = await runtime.runPromiseExit(Effect.flatMap(Client, call))
     if (Exit.isSuccess(exit)) return { ok: exit.value as Record<string, any> }
     const error = Cause.squash(exit.cause) as {
@@ -133,7 +124,6 @@ const overRpc = (transport: Transport) => (sub: string): Driver => {
 }
 
 const question = { assistant_id: 1, input: [{ type: "text", text: "Why?" }] }
-const toolCall = { id: "c1", name: "look", arguments: {} }
 
 /** Everything that a client, an internal service and a core do. Returns the outcome of each step. */
 const scenario = async (driver: Driver, stranger: Driver) => {
@@ -173,12 +163,9 @@ const scenario = async (driver: Driver, stranger: Driver) => {
   await step("list", driver.list(["interrupted"]))
   await step("wrong results", driver.submit(first.uuid, [{ tool_call_id: "c9", output: 1 }]))
   await step("results", driver.submit(first.uuid, [{ tool_call_id: "c1", output: { found: true } }]))
-  const second = await eventually(
-    async () => core.runOf(first.uuid),
-    (found) => found !== undefined && found.run_id !== run.run_id
-  )
+  const second = await system.runOf(first.uuid, run)
   await step("the old run", driver.report(run, { type: "completed", turn: turnOf("late") }))
-  await step("completed", driver.report(second!, { type: "completed", turn: turnOf("done") }))
+  await step("completed", driver.report(second, { type: "completed", turn: turnOf("done") }))
   await step("get", driver.get(first.uuid))
   const others: Array<{ uuid: string }> = []
   for (let n = 0; n < 5; n++) others.push(await step("create", driver.create(question)))
@@ -207,16 +194,14 @@ describe("REST and RPC", () => {
 })
 
 describe("RPC", () => {
-  const failureOf = async (
-    transport: Transport,
-    token: string,
-    call: (client: RpcClient.InternalClient) => Effect.Effect<unknown, { readonly _tag: string }>
-  ) => {
+  const failureOf = async (transport: Transport, token: string, call: Call) => {
     const runtime = open(transport, token)
     const exit = await runtime.runPromiseExit(Effect.flatMap(Client, call))
     await runtime.dispose()
     return Exit.isSuccess(exit) ? "success" : (Cause.squash(exit.cause) as { readonly _tag: string })._tag
   }
+
+  const failure = (call: Call) => failureOf("POST", internalToken, call)
 
   for (const transport of ["POST", "WebSocket"] as const) {
     it(`accepts only the tokens in INTERNAL_TOKENS, by ${transport}`, async () => {
@@ -235,7 +220,7 @@ describe("RPC", () => {
       const sub = `watcher-${transport}`
       const { uuid } = (await service.create(await mint(sub), "watched")).body
       const run = await system.runOf(uuid)
-      const runtime = open(transport, internalToken)
+      const runtime = open(transport)
       const watch = (after?: number) =>
         runtime.runPromise(
           Effect.flatMap(Client, (client) =>
@@ -244,15 +229,16 @@ describe("RPC", () => {
       const all = watch()
       await report(run, { type: "processing" })
       await report(run, { type: "progress", turn: turnOf("half") })
-      await report(run, { type: "completed", turn: turnOf("whole") })
+      await complete(run, "whole")
       const events = await all
       assert.deepStrictEqual(
         events.map(({ event, revision, status }) => [revision, event, status]),
-        [[0, "pending", "pending"], [1, "processing", "processing"], [2, "progress", "processing"], [
-          3,
-          "completed",
-          "completed"
-        ]]
+        [
+          [0, "pending", "pending"],
+          [1, "processing", "processing"],
+          [2, "progress", "processing"],
+          [3, "completed", "completed"]
+        ]
       )
       assert.deepStrictEqual((await watch(1)).map(({ revision }) => revision), [2, 3])
       assert.deepStrictEqual(await watch(3), [])
@@ -271,17 +257,16 @@ describe("RPC", () => {
         ...(user_token === undefined ? {} : { user_token })
       })
     for (const sub of ["", "a\0b", "x".repeat(256), "\ud800"]) {
-      assert.strictEqual(await failureOf("POST", internalToken, create(sub)), "InvalidRequest")
+      assert.strictEqual(await failure(create(sub)), "InvalidRequest")
     }
-    assert.strictEqual(await failureOf("POST", internalToken, create("zoe", await mint("eve"))), "InvalidRequest")
-    assert.strictEqual(await failureOf("POST", internalToken, create("zoe", "no token")), "InvalidRequest")
-    assert.strictEqual(await failureOf("POST", internalToken, create("zoe")), "success")
+    assert.strictEqual(await failure(create("zoe", await mint("eve"))), "InvalidRequest")
+    assert.strictEqual(await failure(create("zoe", "no token")), "InvalidRequest")
+    assert.strictEqual(await failure(create("zoe")), "success")
   })
 
   it("revokes tokens, and reports whether a token is revoked", async () => {
-    const runtime = open("POST", internalToken)
-    const call = (ask: (client: RpcClient.InternalClient) => Effect.Effect<unknown, { readonly _tag: string }>) =>
-      runtime.runPromise(Effect.flatMap(Client, ask))
+    const runtime = open("POST")
+    const call = (ask: Call) => runtime.runPromise(Effect.flatMap(Client, ask))
     const token = await mint("rita", { jti: "one" })
     const other = await mint("rita", { jti: "two" })
     const isRevoked = (body: object) => call((client) => client["Tokens.isRevoked"]({ token: body }))
@@ -295,7 +280,7 @@ describe("RPC", () => {
     assert.strictEqual((await service.create(other, "yes")).status, 201)
     const create = (client: RpcClient.InternalClient) =>
       client["Tasks.create"]({ sub: "rita", user_token: token, task: question as any })
-    assert.strictEqual(await failureOf("POST", internalToken, create), "InvalidRequest")
+    assert.strictEqual(await failure(create), "InvalidRequest")
     await call((client) =>
       client["Tokens.revoke"]({ revocation: { sub: "rita", issued_before: "2099-01-01T00:00:00Z" } })
     )
@@ -305,20 +290,19 @@ describe("RPC", () => {
     )
     for (const revocation of [{}, { jti: "a", sub: "b" }, { token: "no token" }]) {
       const revoke = (client: RpcClient.InternalClient) => client["Tokens.revoke"]({ revocation })
-      assert.strictEqual(await failureOf("POST", internalToken, revoke), "InvalidRequest")
+      assert.strictEqual(await failure(revoke), "InvalidRequest")
     }
     await runtime.dispose()
   })
 
   it("reports statistics to operators, and sends webhooks again", async () => {
-    const runtime = open("POST", internalToken)
-    const call = <A>(ask: (client: RpcClient.InternalClient) => Effect.Effect<A, { readonly _tag: string }>) =>
-      runtime.runPromise(Effect.flatMap(Client, ask))
+    const runtime = open("POST")
+    const call = <A>(ask: Call<A>) => runtime.runPromise(Effect.flatMap(Client, ask))
     const token = await mint("olga")
     const before = await call((client) => client["Operations.standing"]())
     const callback_url = "http://127.0.0.1:1/nobody"
     const { uuid } = (await service.create(token, "unwanted", { callback_url })).body
-    await report(await system.runOf(uuid), { type: "completed", turn: turnOf("done") })
+    await complete(await system.runOf(uuid))
     const after = await call((client) => client["Operations.standing"]())
     assert.strictEqual(after.counts.completed, before.counts.completed + 1)
     const origin = new URL(callback_url).origin
@@ -327,58 +311,28 @@ describe("RPC", () => {
     const again = await call((client) => client["Operations.redeliver"]({ id: found[0]!.id }))
     assert.strictEqual(again.id, found[0]?.id)
     assert.isNumber(await call((client) => client["Operations.redeliverFailed"]({ origin })))
-    assert.strictEqual(
-      await failureOf("POST", internalToken, (client) => client["Operations.redeliver"]({ id: "none" })),
-      "DeliveryNotFound"
-    )
-    assert.strictEqual(
-      await failureOf("POST", internalToken, (client) => client["Operations.deliveries"]({ limit: 501 })),
-      "InvalidRequest"
-    )
+    const unknown = await failure((client) => client["Operations.redeliver"]({ id: "none" }))
+    assert.strictEqual(unknown, "DeliveryNotFound")
+    const tooMany = await failure((client) => client["Operations.deliveries"]({ limit: 501 }))
+    assert.strictEqual(tooMany, "InvalidRequest")
     for (const origin of ["a\0b", "https://client.example/hook", ""]) {
       for (const operation of ["Operations.deliveries", "Operations.redeliverFailed"] as const) {
-        assert.strictEqual(
-          await failureOf("POST", internalToken, (client) => client[operation]({ origin })),
-          "InvalidRequest"
-        )
+        assert.strictEqual(await failure((client) => client[operation]({ origin })), "InvalidRequest")
       }
     }
     await runtime.dispose()
   })
 
-  it("answers invalid calls and stays available", async () => {
-    const post = (body: string) =>
-      fetch(`${service.url}/rpc`, { method: "POST", body, headers: { authorization: `Bearer ${internalToken}` } })
-    for (
-      const body of [
-        "",
-        "not json\n",
-        "[]\n",
-        "{}\n",
-        "null\n",
-        `{"_tag":"Request","id":"1","tag":"No.such","payload":{},"headers":[]}\n`
-      ]
-    ) {
-      const answer = await post(body)
-      assert.isBelow(answer.status, 500, body)
-      assert.notInclude(await answer.text(), "    at ", body)
-    }
+  it("is not available to other methods", async () => {
     assert.strictEqual((await fetch(`${service.url}/rpc`)).status, 401)
-    const headers = { authorization: `Bearer ${internalToken}` }
-    assert.strictEqual((await fetch(`${service.url}/rpc`, { headers })).status, 426)
     const put = await fetch(`${service.url}/rpc`, { method: "PUT" })
     assert.deepStrictEqual([put.status, put.headers.get("allow")], [405, "GET, HEAD, POST"])
   })
 
   it("does not delay a shutdown while a WebSocket watches", async () => {
-    const own = await Service.start({ DATABASE_URL: system.database.url, CORE_URL: core.url })
+    const own = await Service.start(system.settings)
     const { uuid } = (await own.create(await mint("stopper"), "long")).body
-    const options = { url: own.url, token: Redacted.make(internalToken) }
-    const runtime = ManagedRuntime.make(
-      Layer.effect(Client, RpcClient.make).pipe(
-        Layer.provide(RpcClient.layerWebSocket(options).pipe(Layer.provide(NodeSocket.layerWebSocketConstructor)))
-      )
-    )
+    const runtime = open("WebSocket", internalToken, own)
     const seen: Array<number> = []
     const watching = runtime.runPromiseExit(
       Effect.flatMap(Client, (client) =>

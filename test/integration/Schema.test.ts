@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import { activeStatuses, TaskStatus } from "../../src/domain/Task.ts"
 import { listAll, listByStatus } from "../../src/services/store/ListStatement.ts"
 import * as Migrations from "../../src/services/store/Migrations.ts"
@@ -59,7 +60,8 @@ layer(Database.layerLive(Layer.orDie(Layer.provideMerge(Database.layerClient, Da
     it.effect("is migrated once when several nodes start concurrently", () =>
       Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
-        yield* Effect.forEach(Array.from({ length: 6 }), () => Layer.build(Layer.fresh(Migrations.layer)), {
+        yield* Effect.forEach(Array.from({ length: 6 }), () =>
+          TestClock.withLive(Layer.build(Layer.fresh(Migrations.layer))), {
           concurrency: "unbounded",
           discard: true
         })

@@ -1,18 +1,11 @@
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { internalToken, report, type ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
-import { eventually, mint, type Service } from "../kit/Service.ts"
-import { startSystem, type System } from "../kit/System.ts"
+import { assert, describe, it } from "vitest"
+import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
+import { eventually, mint } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
 
-let system: System
-let core: ScriptedCore
-let service: Service
-
-beforeAll(async () => {
-  system = await startSystem({ CORE_TOKEN: "core-token" })
-  ;({ core, service } = system)
-})
-
-afterAll(() => system.close())
+const system = await use(startSystem({ CORE_TOKEN: "core-token" }))
+const { core, service } = system
 
 const sixDigits = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/
 
@@ -59,7 +52,7 @@ describe("a task", () => {
     const completed = await report(run, { type: "completed", turn: turnOf("done"), event_id: "e2" })
     assert.deepStrictEqual(completed.body, { status: "completed", applied: true })
     assert.deepStrictEqual((await report(run, { type: "completed", turn: turnOf("x"), event_id: "e2" })).status, 200)
-    assert.strictEqual((await report(run, { type: "completed", turn: turnOf("x") })).status, 409)
+    assert.strictEqual((await complete(run)).status, 409)
 
     const task = await service.get(token, uuid)
     assert.strictEqual(task.status, 200)
@@ -89,10 +82,8 @@ describe("a task", () => {
       const answer = await service.call("POST", `/api/tasks/${body.uuid}/${address}`, mallory, "not json")
       assert.strictEqual(answer.status, 403)
     }
-    for (
-      const uuid of ["00000000-0000-7000-8000-000000000000", "nonsense", "%00", "%zz", "%ED%A0%80", `${body.uuid}0`]
-    ) {
-      assert.strictEqual((await service.get(mallory, uuid)).status, 404, uuid)
+    for (const query of ["wait=x", "include=x"]) {
+      assert.strictEqual((await service.get(mallory, `${body.uuid}?${query}`)).status, 403)
     }
   })
 
@@ -101,7 +92,7 @@ describe("a task", () => {
     const { uuid } = (await service.create(token, "weather?")).body
     const first = await system.runOf(uuid)
     const tool_calls = [{ id: "c1", name: "weather", arguments: { city: "Oslo" } }]
-    await report(first, { type: "interrupted", tool_calls, state: { step: [1, null] } })
+    await interrupt(first, { tool_calls, state: { step: [1, null] } })
     const interrupted = await service.get(token, uuid)
     assert.deepStrictEqual(interrupted.body.pending_tool_calls, tool_calls)
     const results = [{ tool_call_id: "c1", output: { degrees: -3 } }]
@@ -113,10 +104,10 @@ describe("a task", () => {
     assert.deepStrictEqual(resumed.body, { uuid, status: "processing" })
     const conflict = await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, { results })
     assert.strictEqual(conflict.status, 409)
-    const second = await eventually(async () => core.runOf(uuid), (run) => run?.run_id !== first.run_id)
-    assert.deepStrictEqual(second?.resume, { state: { step: [1, null] }, results })
-    assert.strictEqual((await report(first, { type: "completed", turn: turnOf("late") })).status, 409)
-    await report(second!, { type: "completed", turn: turnOf("cold") })
+    const second = await system.runOf(uuid, first)
+    assert.deepStrictEqual(second.resume, { state: { step: [1, null] }, results })
+    assert.strictEqual((await complete(first, "late")).status, 409)
+    await complete(second, "cold")
     const done = await service.get(token, uuid)
     assert.strictEqual(done.body.status, "completed")
     assert.notProperty(done.body, "pending_tool_calls")
@@ -125,10 +116,7 @@ describe("a task", () => {
   it("is canceled with a reason, and the core gets a stop request", async () => {
     const token = await mint("dave")
     const uuids = await Promise.all([1, 2, 3].map(async (n) => (await service.create(token, `task ${n}`)).body.uuid))
-    for (const uuid of uuids) {
-      const tool_calls = [{ id: "c1", name: "x", arguments: {} }]
-      await report(await system.runOf(uuid), { type: "interrupted", tool_calls })
-    }
+    for (const uuid of uuids) await interrupt(await system.runOf(uuid))
     const canceled = await service.call("POST", `/api/tasks/${uuids[0]}/cancel`, token, { reason: "changed my mind" })
     assert.deepStrictEqual(canceled.body, { uuid: uuids[0], status: "canceled" })
     assert.strictEqual((await service.get(token, uuids[0]!)).body.error, "changed my mind")
@@ -136,8 +124,7 @@ describe("a task", () => {
     const all = await service.call("POST", "/api/tasks/cancel-interrupted", token)
     assert.strictEqual(all.body.canceled, 2)
     assert.sameMembers(all.body.uuids, uuids.slice(1))
-    const { run_id } = await system.runOf(uuids[0]!)
-    await eventually(async () => core.stops, (stops) => stops.some((stop) => stop.runId === run_id))
+    await core.stopped(await system.runOf(uuids[0]!))
   })
 
   it("fails with the documented message of each failure code", async () => {
@@ -167,7 +154,7 @@ describe("a task", () => {
     const lateness = Date.parse(body.completed_at) - Date.parse(body.created_at) - 1000
     assert.isAtLeast(lateness, 0)
     assert.isBelow(lateness, 1000)
-    await eventually(async () => core.stops, (stops) => stops.some((stop) => stop.runId === run.run_id))
+    await core.stopped(run)
   })
 })
 
@@ -191,7 +178,7 @@ describe("a dispatch", () => {
     let release = () => {}
     const slow = new Promise<void>((resolve) => release = resolve)
     core.onStart = async (run) => {
-      await report(run, { type: "completed", turn: turnOf("before the response") })
+      await complete(run, "before the response")
       await slow
       return 202
     }
@@ -222,7 +209,7 @@ describe("the cost of a task", () => {
     await system.database.query("CREATE EXTENSION pg_stat_statements")
     const count = 25
     core.onStart = (run) => {
-      void report(run, { type: "processing" }).then(() => report(run, { type: "completed", turn: turnOf("done") }))
+      void report(run, { type: "processing" }).then(() => complete(run))
       return 202
     }
     await system.database.query("SELECT pg_stat_statements_reset()")
@@ -315,16 +302,6 @@ describe("request validation", () => {
     assert.deepStrictEqual(refused["errors"], { tool_calls: ["Expected at least one item"] })
   })
 
-  it("refuses a callback_url that a URL parser would have to correct", async () => {
-    const token = await mint("peggy")
-    for (
-      const callback_url of ["https://example.org/ ", "https://example.org/\r\nX-Injected: 1", "http://exam\tple.org/"]
-    ) {
-      const { body, status } = await service.create(token, "x", { callback_url })
-      assert.deepStrictEqual([status, Object.keys(body.errors ?? {})], [422, ["callback_url"]], callback_url)
-    }
-  })
-
   it("refuses a callback_url whose host is longer than a DNS name, before or after normalisation", async () => {
     const token = await mint("peggy")
     const label = "x".repeat(49)
@@ -341,94 +318,11 @@ describe("request validation", () => {
     assert.strictEqual(status, 201)
   })
 
-  it("accepts only one spelling of a path", async () => {
-    const token = await mint("victor")
-    for (const path of ["/API/tasks", "//api/tasks", "/api//tasks"]) {
-      assert.strictEqual((await service.call("GET", path, token)).status, 404, path)
-    }
-    assert.strictEqual((await service.call("POST", "/Internal/core/events", internalToken, "{")).status, 404)
-  })
-
-  it("stays responsive for bodies with a million small values", async () => {
-    const token = await mint("mallory")
-    const bodies = [
-      { assistant_id: 1, input: Array.from({ length: 1_000_000 }, () => 0) },
-      { assistant_id: 1, input: [{ type: "text", text: "x" }], noise: Array.from({ length: 500_000 }, () => "\0") },
-      {
-        assistant_id: 1,
-        input: [{ type: "text", text: "x" }],
-        turns: [{ role: "user", content: Array.from({ length: 1_000_000 }, () => 0) }]
-      }
-    ]
-    for (const body of bodies) {
-      const answer = await service.call("POST", "/api/tasks", token, body)
-      assert.strictEqual(answer.status, 422)
-      assert.isAtMost(Object.keys(answer.body.errors).length, 101)
-    }
-    const { uuid } = (await service.create(token, "x")).body
-    await report(await system.runOf(uuid), { type: "interrupted", tool_calls: [{ id: "c", name: "x", arguments: {} }] })
-    const results = Array.from({ length: 200_000 }, () => 0)
-    const answer = await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, { results })
-    assert.deepStrictEqual(Object.keys(answer.body.errors), ["results"])
-  })
-
-  it("refuses token claims that Postgres cannot store", async () => {
-    for (const claims of [{ jti: "\0" }, { jti: "" }, { jti: "\ud800" }]) {
-      assert.strictEqual((await service.create(await mint("odd", claims), "x")).status, 401)
-    }
-    for (const sub of ["a\0b", "x".repeat(256)]) {
-      assert.strictEqual((await service.create(await mint(sub), "x")).status, 401)
-    }
-  })
-
-  it("accepts every form of the status filter, and refuses unknown statuses", async () => {
+  it("returns an empty page beyond the last one", async () => {
     const token = await mint("ivan")
-    const { uuid } = (await service.create(token, "x")).body
-    await report(await system.runOf(uuid), { type: "processing" })
-    await service.create(token, "y")
-    const count = async (query: string) => (await service.call("GET", `/api/tasks?${query}`, token)).body.meta?.total
-    assert.strictEqual(await count(""), 2)
-    assert.strictEqual(await count("status=pending"), 1)
-    assert.strictEqual(await count("status=pending,processing"), 2)
-    assert.strictEqual(await count("status[]=pending&status[]=processing"), 2)
-    assert.strictEqual(await count("status%5B%5D=processing"), 1)
-    assert.strictEqual(await count("status[0]=processing&status[1]=failed"), 1)
-    assert.strictEqual(await count("status=completed"), 0)
-    for (
-      const query of [
-        "status=done",
-        "status=",
-        "status=pending,",
-        "status[]=x",
-        "status[x]=pending",
-        "page[]=1",
-        "page=0",
-        "page=",
-        "per_page=101",
-        "page=1.5"
-      ]
-    ) {
-      const { body, status } = await service.call("GET", `/api/tasks?${query}`, token)
-      assert.strictEqual(status, 422, query)
-      assert.deepStrictEqual(Object.keys(body.errors), [query.split(/[=[]/, 1)[0]])
-    }
+    await service.create(token, "x")
     const far = await service.call("GET", "/api/tasks?page=1000000000&per_page=100", token)
-    assert.deepStrictEqual(far.body, {
-      data: [],
-      meta: { current_page: 1_000_000_000, per_page: 100, last_page: 1, total: 2 }
-    })
-  })
-})
-
-describe("the core's event endpoint", () => {
-  it("accepts only internal tokens and validates events", async () => {
-    const token = await mint("judy")
-    const event = { task_id: "00000000-0000-7000-8000-000000000000", run_id: "x", event_id: "e", type: "processing" }
-    assert.strictEqual((await service.call("POST", "/internal/core/events", token, event)).status, 401)
-    const internal = "internal-token-of-the-tests"
-    assert.strictEqual((await service.call("POST", "/internal/core/events", internal, event)).status, 404)
-    const wrong = await service.call("POST", "/internal/core/events", internal, { ...event, type: "exploded" })
-    assert.strictEqual(wrong.status, 422)
-    assert.deepStrictEqual(Object.keys(wrong.body.errors), ["type"])
+    const meta = { current_page: 1_000_000_000, per_page: 100, last_page: 1, total: 1 }
+    assert.deepStrictEqual(far.body, { data: [], meta })
   })
 })

@@ -1,28 +1,17 @@
 import { gzipSync } from "node:zlib"
-import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { afterEach, assert, describe, it } from "vitest"
 import { RawClient } from "../kit/RawClient.ts"
-import { internalToken, ScriptedCore } from "../kit/ScriptedCore.ts"
-import { eventually, mint, Service } from "../kit/Service.ts"
+import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
+import { expectQuiet, use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
 
 const jsonLimit = 16 * 1024 * 1024
 const body = JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "x" }] })
 
-let database: OpenDatabase
-let core: ScriptedCore
-let service: Service
-let impatient: Service
-let token: string
-let opened: Array<RawClient> = []
-
-beforeAll(async () => {
-  database = await openDatabase()
-  core = await new ScriptedCore().listen()
-  const settings = { DATABASE_URL: database.url, CORE_URL: core.url, MAX_ACTIVE_TASKS: "1000" }
-  service = await Service.start(settings)
-  impatient = await Service.start(settings, undefined, "test/kit/ImpatientService.ts")
-  token = await mint("raw")
-})
+const { service, settings } = await use(startSystem({ MAX_ACTIVE_TASKS: "1000" }))
+const impatient = await use(Service.start(settings, undefined, "test/kit/ImpatientService.ts"))
+expectQuiet(service, impatient)
+const token = await mint("raw")
 
 /** Checks that the service still answers other clients. */
 afterEach(async () => {
@@ -31,23 +20,9 @@ afterEach(async () => {
     assert.strictEqual((await each.create(token, "still there?")).status, 201)
     assert.isBelow(performance.now() - started, 1000)
   }
-  for (const client of opened) client.close()
-  opened = []
 })
 
-afterAll(async () => {
-  await service.stop()
-  await impatient.stop()
-  assert.notMatch(service.output + impatient.output, /a request failed|WARN|ERROR/)
-  await core.close()
-  await database.drop()
-})
-
-const open = async (at = service) => {
-  const client = await RawClient.open(at.url)
-  opened.push(client)
-  return client
-}
+const open = ({ url } = service) => RawClient.open(url)
 
 const head = (line: string, ...headers: ReadonlyArray<string>) =>
   `${[line, "Host: x", `Authorization: Bearer ${token}`, ...headers].join("\r\n")}\r\n\r\n`
@@ -68,17 +43,6 @@ const isClosed = (client: RawClient, timeout?: number) =>
   eventually(async () => client.ended, (ended) => ended !== "open", timeout)
 
 const tasksOf = async () => (await service.call("GET", "/api/tasks", token)).body.meta.total
-
-describe("a host", () => {
-  it("may be a name or an address, with a port or without, or be empty", async () => {
-    const client = await open()
-    const hosts = ["x_y.example", "x.example.:65535", "127.0.0.1", "[::1]:8080", ""]
-    for (const [index, host] of hosts.entries()) {
-      client.send(`GET /healthz HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
-      assert.strictEqual((await client.answer(index)).status, 200, host)
-    }
-  })
-})
 
 describe("an ambiguous request", () => {
   it("is rejected, has no effect, and its connection is closed", async () => {
@@ -183,13 +147,6 @@ describe("the headers of a request", () => {
       clearInterval(drip)
     }
   })
-
-  it("may be missing on many connections without effect on others", async () => {
-    const idle = await Promise.all(Array.from({ length: 500 }, () => open()))
-    for (const [n, client] of idle.entries()) if (n % 2 === 0) client.send("GET /healthz HTTP/1.1\r\nHo")
-    assert.strictEqual((await service.create(token, "among many")).status, 201)
-    for (const client of idle) assert.strictEqual(client.ended, "open")
-  })
 })
 
 describe("a JSON body", () => {
@@ -268,18 +225,6 @@ describe("a JSON body", () => {
     assert.strictEqual(await tasksOf(), before)
   })
 
-  it("that is not UTF-8 gets 422 on body, and a byte order mark is ignored", async () => {
-    const [front = "", back = ""] = body.split("\"x\"")
-    for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0xaf], [0xf5, 0x80, 0x80, 0x80]]) {
-      const broken = Buffer.concat([Buffer.from(`${front}"`), Buffer.from(bytes), Buffer.from(`"${back}`)])
-      const answer = await ask(Buffer.concat([Buffer.from(create(length(broken.length))), broken]))
-      assert.strictEqual(answer.status, 422)
-      assert.deepStrictEqual(Object.keys(JSON.parse(answer.body).errors), ["body"])
-    }
-    const marked = `\xef\xbb\xbf${body}`
-    assert.strictEqual((await ask(create(length(marked.length)) + marked)).status, 201)
-  })
-
   it("that is compressed gets 415 on every endpoint with a body", async () => {
     const packed = gzipSync(body)
     const addresses = ["/api/tasks", "/api/files"]
@@ -347,82 +292,5 @@ describe("a response", () => {
     } finally {
       clearInterval(sips)
     }
-  })
-})
-
-describe("an unusual method or target", () => {
-  it("is answered as HTTP defines, never with 500", async () => {
-    const cases: ReadonlyArray<readonly [string, number]> = [
-      ["OPTIONS /api/tasks HTTP/1.1", 405],
-      ["OPTIONS * HTTP/1.1", 404],
-      ["TRACE /api/tasks HTTP/1.1", 405],
-      ["PUT /api/tasks HTTP/1.1", 405],
-      ["PROPFIND /api/tasks HTTP/1.1", 405],
-      ["CONNECT example.org:443 HTTP/1.1", 405],
-      ["GET http://elsewhere.example/healthz HTTP/1.1", 200],
-      ["GET http://elsewhere.example HTTP/1.1", 404],
-      ["GET http:// HTTP/1.1", 404],
-      ["GET //healthz HTTP/1.1", 404],
-      ["GET /api//tasks HTTP/1.1", 404],
-      ["GET //elsewhere.example/api/tasks HTTP/1.1", 404],
-      ["GET /api/./tasks HTTP/1.1", 404],
-      ["GET /api/../healthz HTTP/1.1", 404],
-      ["GET /%68ealthz HTTP/1.1", 200],
-      ["GET /api%2ftasks HTTP/1.1", 404],
-      ["GET /api/tasks/%zz HTTP/1.1", 404],
-      ["GET /api/tasks/%ff%fe HTTP/1.1", 404],
-      ["GET /api/tasks/%00 HTTP/1.1", 404],
-      ["GET /%zz HTTP/1.1", 404],
-      ["GET /%c0%ae%c0%ae/ HTTP/1.1", 404],
-      ["GET /api/tasks?page=%zz HTTP/1.1", 422],
-      ["GET /api/tasks?status=%ff HTTP/1.1", 422],
-      ["GET /healthz?%zz HTTP/1.1", 200],
-      ["GET /healthz#fragment HTTP/1.1", 200],
-      ["GET /api/tasks?__proto__=1&constructor[x]=2 HTTP/1.1", 200],
-      ["POST /api/tasks/x/cancel HTTP/1.1", 404]
-    ]
-    for (const [line, status] of cases) {
-      const answer = await ask(head(line, "Content-Length: 0"))
-      assert.strictEqual(answer.status, status, `${line}: ${answer.head}`)
-      assert.match(answer.head, /x-request-id: ./i, line)
-      if (status >= 400) assert.isString(JSON.parse(answer.body).message, line)
-      if (status === 405 && !line.startsWith("CONNECT")) assert.match(answer.head, /allow: POST, GET, HEAD/i)
-    }
-  })
-
-  it("HEAD returns the headers of GET without the body", async () => {
-    const client = await open()
-    client.send(head("HEAD /api/tasks HTTP/1.1") + head("HEAD /nowhere HTTP/1.1"))
-    await eventually(async () => client.received.match(/HTTP\/1\.1 /g)?.length, (count) => count === 2)
-    assert.match(client.received, /^HTTP\/1\.1 200 [^]*HTTP\/1\.1 404 /)
-    assert.notMatch(client.received, /\r\n\r\n\{/)
-  })
-
-  it("an invalid WebSocket upgrade gets a 4xx", async () => {
-    const upgrade = "Upgrade: websocket"
-    const ofRpc = (...headers: ReadonlyArray<string>) => ask(rpcHead("GET", upgrade, ...headers))
-    assert.strictEqual((await ofRpc()).status, 426)
-    assert.strictEqual((await ofRpc("Connection: Upgrade")).status, 400)
-    const key = ["Sec-WebSocket-Key: short", "Sec-WebSocket-Version: 13"]
-    assert.strictEqual((await ofRpc("Connection: Upgrade", ...key)).status, 400)
-  })
-
-  it("HTTP/1.0 and an upgrade that is not wanted are served", async () => {
-    const old = await open()
-    old.send("GET /healthz HTTP/1.0\r\n\r\n")
-    assert.strictEqual((await old.answer()).status, 200)
-    await isClosed(old)
-    // As any other request, and the connection stays open.
-    const client = await open()
-    client.send(head("GET /healthz HTTP/1.1", "Connection: Upgrade", "Upgrade: h2c"))
-    assert.strictEqual((await client.answer()).status, 200)
-    client.send(create("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", length(body.length)) + body)
-    assert.strictEqual((await client.answer(1)).status, 201)
-    client.send(create("Connection: Upgrade", "Upgrade: h2c", "Transfer-Encoding: chunked") + chunk(body) + "0\r\n\r\n")
-    assert.strictEqual((await client.answer(2)).status, 201)
-    assert.strictEqual(
-      (await ask(head("GET /healthz HTTP/1.1", "Connection: Upgrade", "Upgrade: websocket"))).status,
-      200
-    )
   })
 })

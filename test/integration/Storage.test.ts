@@ -1,42 +1,24 @@
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { inflateSync } from "node:zlib"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
-import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { assert, describe, it } from "vitest"
 import { pdf } from "../kit/documents.ts"
-import { RawClient } from "../kit/RawClient.ts"
+import { RawClient, requestHead } from "../kit/RawClient.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
+import { use, useDirectory } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
 
-let database: OpenDatabase
-let service: Service
-let token: string
-const directory = temporaryDirectory()
+const directory = useDirectory()
+const { service, settings } = await use(startSystem({ CORE_URL: "", DATA_DIR: directory }))
+const token = await mint("uploader")
 
-beforeAll(async () => {
-  database = await openDatabase()
-  service = await Service.start({ DATABASE_URL: database.url, DATA_DIR: directory })
-  token = await mint("uploader")
-})
-
-afterAll(async () => {
-  await service?.stop()
-  await database?.drop()
-  removeDirectory(directory)
-})
-
-const upload = async (...[name, content, type]: [name: string, content: string | Uint8Array, type?: string]) => {
-  const { body, status } = await service.upload(token, name, content, type)
-  assert.strictEqual(status, 201)
-  return body
-}
+const upload = (name: string, content: string | Uint8Array, type?: string) => service.store(token, name, content, type)
 
 const linkOf = (item: { readonly file: { readonly provider_data: { readonly path: string } } }) =>
   `${service.url}/storage/${item.file.provider_data.path}`
 
 describe("a file", () => {
-  const send = (name: string, content: string | Uint8Array, field?: string) =>
-    service.upload(token, name, content, "text/plain", field)
+  const send = (name: string, content: string | Uint8Array) => service.upload(token, name, content)
 
   it("is uploaded, used in input unchanged, read by the assistant, and downloaded without a token", async () => {
     const { body, status } = await send("Größe 1.txt", "one two\nthree\n")
@@ -59,28 +41,12 @@ describe("a file", () => {
     assert.strictEqual((await fetch(`${base.body.url}/%2e%2e/internal-token`)).status, 404)
   })
 
-  it("is 422 on the field file when its name or content has a rejected format", async () => {
-    const refused = [
-      await send("program.exe", "MZ"),
-      await send("noextension", "x"),
-      await send("constructor", "x"),
-      await send("picture.png", "<html>not a picture"),
-      await send("paper.pdf", ""),
-      await send("note.txt", "x", "attachment")
-    ]
-    for (const { body, status } of refused) {
-      assert.strictEqual(status, 422)
-      assert.deepStrictEqual(Object.keys(body.errors), ["file"])
-    }
+  it("may be empty when its format is a text", async () => {
     for (const name of ["empty.txt", "empty.csv", "empty.json"]) {
       const { body, status } = await send(name, "")
       assert.strictEqual(status, 201)
       assert.strictEqual((await fetch(linkOf(body))).headers.get("content-length"), "0")
     }
-    assert.strictEqual(
-      (await send("picture.PNG", new Uint8Array([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0]))).status,
-      201
-    )
   })
 
   it("that is rejected during the upload leaves nothing in storage", async () => {
@@ -91,23 +57,19 @@ describe("a file", () => {
     assert.strictEqual((await send("picture.gif", program)).status, 422)
     await eventually(async () => stored(), (count) => count === before)
   })
-
-  it("needs a token", async () => {
-    assert.strictEqual((await service.call("POST", "/api/files", "nobody")).status, 401)
-    assert.strictEqual((await service.call("GET", "/api/storage/base", "nobody")).status, 401)
-    assert.strictEqual((await service.call("POST", "/api/files", token, {})).status, 422)
-  })
 })
 
 describe("the storage", () => {
   it("serves nothing that could run as a page of its origin", async () => {
     const script = "<script>alert(1)</script>"
-    for (
-      const [name, type] of [["a.html", "text/html"], ["a.xml", "image/svg+xml"], ["a.js", "text/javascript"], [
-        "a.css",
-        "text/css"
-      ], ["a.json", "application/json"]] as const
-    ) {
+    const types = {
+      "a.html": "text/html",
+      "a.xml": "image/svg+xml",
+      "a.js": "text/javascript",
+      "a.css": "text/css",
+      "a.json": "application/json"
+    }
+    for (const [name, type] of Object.entries(types)) {
       const { headers, status } = await fetch(linkOf(await upload(name, script, type)))
       assert.strictEqual(status, 200)
       assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
@@ -188,11 +150,9 @@ describe("the storage", () => {
     ]
     for (const one of paths) {
       const client = await RawClient.open(service.url)
-      client.send(`GET /storage/${one} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
-      const { body, status } = await client.answer()
+      const { body, status } = await client.send(requestHead(`GET /storage/${one}`, "Connection: close")).answer()
       assert.include([400, 404], status, one)
       assert.notInclude(body, "secret")
-      client.close()
     }
   })
 })
@@ -205,7 +165,7 @@ describe("the content of DATA_DIR", () => {
     await service.until(token, created.body.uuid, "interrupted")
     const data = path.join(directory, "older")
     fs.mkdirSync(path.join(data, "storage"), { recursive: true, mode: 0o755 })
-    const older = await Service.start({ DATABASE_URL: database.url, DATA_DIR: data, JWT_SECRET: "" })
+    const older = await Service.start({ ...settings, DATA_DIR: data, JWT_SECRET: "" })
     await older.stop()
     for (const root of [directory, data]) {
       const open = fs.readdirSync(root, { recursive: true, withFileTypes: true })

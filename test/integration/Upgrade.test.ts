@@ -1,19 +1,14 @@
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { report, turnOf } from "../kit/ScriptedCore.ts"
+import { assert, describe, it } from "vitest"
+import { complete, interrupt, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
-import { startSystem, type System } from "../kit/System.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
 
-let system: System
+const system = await use(startSystem())
 
-beforeAll(async () => {
-  system = await startSystem()
-})
-
-afterAll(() => system.close())
-
-/** What the next version's migration does: it adds, and takes nothing away. */
+/** A migration of the next version, which only adds. */
 const expansion = `
   DO $$
   DECLARE
@@ -39,12 +34,10 @@ const completeTask = async (service: Service, token: string) => {
     callback_secret: "s"
   })
   const first = await system.runOf(uuid)
-  const calls = [{ id: "call", name: "look", arguments: {} }]
-  await report(first, { type: "interrupted", tool_calls: calls, state: {}, turn: turnOf("asks") })
-  const results = { results: [{ tool_call_id: "call", output: 1 }] }
+  await interrupt(first, { state: {}, turn: turnOf("asks") })
+  const results = { results: [{ tool_call_id: "c1", output: 1 }] }
   await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, results, { "idempotency-key": uuid })
-  const second = await eventually(() => system.runOf(uuid), (run) => run.run_id !== first.run_id)
-  await report(second, { type: "completed", turn: turnOf("done") })
+  await complete(await system.runOf(uuid, first))
   const { body } = await service.until(token, uuid, "completed")
   assert.deepStrictEqual(body.turn, turnOf("done"))
   assert.lengthOf((await service.call("GET", `/api/tasks/${uuid}/deliveries`, token)).body.data, 2)

@@ -1,43 +1,30 @@
 /** Webhooks as a receiver sees them: from a real process, over real sockets. */
-import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import { afterEach, assert, describe, it, onTestFinished } from "vitest"
 import { verifyWebhook } from "../../src/http/client/Webhooks.ts"
-import { report, type ScriptedCore, turnOf } from "../kit/ScriptedCore.ts"
-import { eventually, mint, Service } from "../kit/Service.ts"
-import { startSystem, type System } from "../kit/System.ts"
-import { WebhookTarget } from "../kit/WebhookTarget.ts"
+import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
+import { WebhookTarget } from "../kit/ScriptedService.ts"
+import { eventually, mint } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
 
-let system: System
-let core: ScriptedCore
-let target: WebhookTarget
-let service: Service
-const answerWell = new WebhookTarget().onPost
-
-beforeAll(async () => {
-  target = await new WebhookTarget().listen()
-  system = await startSystem({ WEBHOOK_ALLOW_PRIVATE: "true" })
-  ;({ core, service } = system)
-})
-
+const target = await use(new WebhookTarget().listen())
+const system = await use(startSystem({ WEBHOOK_ALLOW_PRIVATE: "true" }))
+const { service } = system
+const accept = target.script
 afterEach(() => {
-  target.onPost = answerWell
-})
-
-afterAll(async () => {
-  await system.close()
-  await target.close()
+  target.script = accept
 })
 
 const secret = "canary-secret-7c1f"
 
 const create = async (token: string, more: object = {}) => {
   const created = await service.create(token, "x", {
-    callback_url: `${target.origin}/hook`,
+    callback_url: `${target.url}/hook`,
     callback_secret: secret,
     ...more
   })
   const uuid = String(created.body.uuid)
-  const run = await eventually(async () => core.runOf(uuid), (found) => found !== undefined)
-  return { uuid, run: run! }
+  return { uuid, run: await system.runOf(uuid) }
 }
 
 const posted = (uuid: string, count: number) =>
@@ -60,14 +47,13 @@ describe("a webhook", () => {
   it("reports each interrupt and the end, signed, with the bytes of a read", async () => {
     const token = await mint("hooked")
     const { run, uuid } = await create(token)
-    await report(run, { type: "interrupted", state: null, tool_calls: [{ id: "c1", name: "look", arguments: {} }] })
+    await interrupt(run)
     const [first] = await posted(uuid, 1)
     assert.strictEqual(first!.body, await rawGet(token, uuid))
     await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, {
       results: [{ tool_call_id: "c1", output: 1 }]
     })
-    const resumed = await eventually(async () => core.runOf(uuid), (found) => found?.run_id !== run.run_id)
-    await report(resumed!, { type: "completed", turn: { ...turnOf("é done"), z: 1, a: 2 } })
+    await report(await system.runOf(uuid, run), { type: "completed", turn: { ...turnOf("é done"), z: 1, a: 2 } })
     const [, second] = await posted(uuid, 2)
     assert.strictEqual(second!.body, await rawGet(token, uuid))
     for (const { body, headers } of [first!, second!]) {
@@ -87,15 +73,15 @@ describe("a webhook", () => {
 
   it("is retried, can be redelivered by hand, and leaves no secret in the database", async () => {
     const token = await mint("again")
-    target.onPost = (_, response) => response.writeHead(500).end()
+    target.script = (_, response) => response.writeHead(500).end()
     const { run, uuid } = await create(token)
-    await report(run, { type: "completed", turn: turnOf("done") })
+    await complete(run)
     await posted(uuid, 1)
     const list = () => service.call("GET", `/api/tasks/${uuid}/deliveries`, token)
     const waiting = await eventually(list, ({ body }) => body.data[0].next_attempt_at !== null)
     const [{ id, state }] = waiting.body.data
     assert.strictEqual(state, "pending")
-    target.onPost = answerWell
+    target.script = accept
     const again = (body?: object, as = token) =>
       service.call("POST", `/api/tasks/${uuid}/deliveries/${id}/redeliver`, as, body)
     const accepted = await again()
@@ -156,7 +142,7 @@ describe("a webhook", () => {
     const start = performance.now()
     for (let count = 0; count < 40; count++) {
       const { run } = await create(token, { callback_url: null })
-      await report(run, { type: "completed", turn: turnOf("done") })
+      await complete(run)
     }
     // The only statements are the node's polls, one each second.
     const passes = Math.ceil((performance.now() - start) / 1000) + 1
@@ -164,29 +150,17 @@ describe("a webhook", () => {
   })
 
   it("reaches a private address only if the operator lists it", async () => {
-    const strict = await Service.start({ DATABASE_URL: system.database.url, CORE_URL: core.url })
+    const strict = await use(startSystem(), onTestFinished)
+    const guarded = await use(new WebhookTarget().listen(), onTestFinished)
     const token = await mint("private")
-    const guarded = await new WebhookTarget().listen()
-    await service.stop()
-    try {
-      const url = `${guarded.origin.replace("127.0.0.1", "localhost")}/hook`
-      const { uuid } = (await strict.create(token, "x", { callback_url: url })).body
-      const run = await eventually(async () => core.runOf(uuid), (found) => found !== undefined)
-      await report(run!, { type: "completed", turn: turnOf("done") })
-      const answer = await eventually(
-        () => strict.call("GET", `/api/tasks/${uuid}/deliveries`, token),
-        ({ body }) => body.data[0]?.attempts[0]?.error !== null && body.data[0]?.attempts[0] !== undefined
-      )
-      assert.strictEqual(answer.body.data[0].attempts[0].error, "address_refused")
-      assert.deepStrictEqual(guarded.posts, [])
-    } finally {
-      await strict.stop()
-      await guarded.close()
-      service = await Service.start({
-        DATABASE_URL: system.database.url,
-        CORE_URL: core.url,
-        WEBHOOK_ALLOW_PRIVATE: "true"
-      })
-    }
+    const callback_url = `${guarded.url.replace("127.0.0.1", "localhost")}/hook`
+    const { uuid } = (await strict.service.create(token, "x", { callback_url })).body
+    await complete(await strict.runOf(uuid))
+    const answer = await eventually(
+      () => strict.service.call("GET", `/api/tasks/${uuid}/deliveries`, token),
+      ({ body }) => (body.data[0]?.attempts[0]?.error ?? null) !== null
+    )
+    assert.strictEqual(answer.body.data[0].attempts[0].error, "address_refused")
+    assert.isEmpty(guarded.received)
   })
 })

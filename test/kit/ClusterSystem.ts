@@ -2,8 +2,7 @@
 import { NodeHttpClient } from "@effect/platform-node"
 import { Effect, Layer, Redacted } from "effect"
 import * as RpcClient from "../../src/http/client/RpcClient.ts"
-import { internalToken } from "./ScriptedCore.ts"
-import { eventually, freePort, Service } from "./Service.ts"
+import { eventually, freePort, internalToken, Service } from "./Service.ts"
 import { startSystem, type System } from "./System.ts"
 
 export interface ClusterSystem extends System {

@@ -78,7 +78,7 @@ export class ModelMock {
     if (!response.ok) throw new Error(`aimock: ${response.status} ${await response.text()}`)
   }
 
-  async stop() {
+  async close() {
     if (this.process.exitCode === null && this.process.signalCode === null) {
       const exited = once(this.process, "exit")
       this.process.kill()

@@ -5,20 +5,19 @@
 import { NodeRuntime } from "@effect/platform-node"
 import { teardown } from "../../src/runtime/ErrorMessages.ts"
 import { run } from "../../src/runtime/Main.ts"
-import { internalToken, report, ScriptedCore, type StartedRun, turnOf } from "./ScriptedCore.ts"
+import { pause } from "./pause.ts"
+import { complete, report, ScriptedCore, type StartedRun } from "./ScriptedCore.ts"
 
 const core = await new ScriptedCore().listen()
 
-const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis))
-
 const work = async (run: StartedRun, text: string): Promise<void> => {
-  await report(run, { type: "processing" }, { authorization: `Bearer ${internalToken}` })
+  await report(run, { type: "processing" })
   if (text === "spin") {
     for (;;);
   }
   if (text === "kill") process.kill(process.pid, "SIGKILL")
   await pause(Number(text))
-  await report(run, { type: "completed", turn: turnOf("done") })
+  await complete(run)
 }
 
 const working = new Set<string>()

@@ -1,6 +1,7 @@
-/** A client that writes raw bytes and records the responses and the end of the connection. */
+/** A client that writes raw bytes and records the responses and the end of the connection. It closes with its test. */
 import { once } from "node:events"
 import { connect, type Socket } from "node:net"
+import { onTestFinished } from "vitest"
 import { eventually } from "./Service.ts"
 
 export interface RawAnswer {
@@ -8,6 +9,18 @@ export interface RawAnswer {
   readonly head: string
   readonly body: string
 }
+
+/** The head of a request, such as `requestHead("GET /healthz", "X: y")`. */
+export const requestHead = (line: string, ...headers: ReadonlyArray<string>) =>
+  `${[`${line} HTTP/1.1`, "Host: x", ...headers].join("\r\n")}\r\n\r\n`
+
+/** Headers of a WebSocket client. */
+export const handshake = [
+  "Connection: Upgrade",
+  "Upgrade: websocket",
+  "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+  "Sec-WebSocket-Version: 13"
+]
 
 export class RawClient {
   readonly socket: Socket
@@ -26,6 +39,7 @@ export class RawClient {
   static async open(url: string) {
     const { hostname, port } = new URL(url)
     const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+    onTestFinished(() => void socket.destroy())
     await once(socket, "connect")
     return new RawClient(socket)
   }

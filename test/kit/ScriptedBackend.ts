@@ -1,7 +1,8 @@
 /** An assistant backend on a real socket that records requests and responds as a test defines. */
 import { createHash } from "node:crypto"
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo, Socket } from "node:net"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+import { answerJson, LoopbackServer, type Respond } from "./LoopbackServer.ts"
 
 /** One `POST /files`, complete or not. */
 export interface ReceivedUpload {
@@ -17,9 +18,6 @@ export interface ReceivedUpload {
 }
 
 type Script = (request: IncomingMessage, response: ServerResponse, upload: ReceivedUpload) => Promise<void> | void
-
-export const answerJson = (response: ServerResponse, status: number, body: unknown) =>
-  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body))
 
 /** Reads a form of one field to its end; keeps only its head and tail in memory. */
 export const readForm = async (request: IncomingMessage, upload: ReceivedUpload) => {
@@ -57,13 +55,14 @@ export const takeFile: Script = async (request, response, upload) => {
   answerJson(response, 201, { id: 17, name, mime_type, provider_data: { path: `17/${upload.sha256}` } })
 }
 
-export class ScriptedBackend {
+export class ScriptedBackend extends LoopbackServer {
   readonly uploads: Array<ReceivedUpload> = []
   /** The sockets of the uploads, in the same order. */
   readonly sockets: Array<Socket> = []
   onUpload: Script = takeFile
   onStorageBase: (response: ServerResponse) => void = (response) => answerJson(response, 200, { url: "http://files/" })
-  readonly #server = createServer({ requestTimeout: 0 }, (request, response) => {
+
+  override respond: Respond = (request, response) => {
     if (request.url === "/storage/base") return this.onStorageBase(response)
     const upload: ReceivedUpload = {
       authorization: request.headers.authorization,
@@ -80,23 +79,9 @@ export class ScriptedBackend {
       if (!request.complete) upload.state = "aborted"
     })
     void Promise.resolve(this.onUpload(request, response, upload)).catch(() => response.destroy())
-  })
-
-  async listen(port = 0) {
-    await new Promise<void>((resolve) => this.#server.listen(port, "127.0.0.1", () => resolve()))
-    return this
-  }
-
-  get url() {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
   get last(): ReceivedUpload | undefined {
     return this.uploads.at(-1)
-  }
-
-  async close() {
-    this.#server.closeAllConnections()
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()))
   }
 }

@@ -1,7 +1,9 @@
 /** A processing core on a real socket that records requests and responds as a test defines. */
 import { randomUUID } from "node:crypto"
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { ServerResponse } from "node:http"
+import { json } from "node:stream/consumers"
+import { LoopbackServer, type Respond } from "./LoopbackServer.ts"
+import { eventually, internalToken } from "./Service.ts"
 
 export interface StartedRun {
   readonly task_id: string
@@ -12,14 +14,6 @@ export interface StartedRun {
   readonly resume: unknown
   readonly [field: string]: unknown
 }
-
-const readBody = async (request: IncomingMessage) => {
-  const chunks: Array<Buffer> = []
-  for await (const chunk of request) chunks.push(chunk as Buffer)
-  return JSON.parse(Buffer.concat(chunks).toString() || "null")
-}
-
-export const internalToken = "internal-token-of-the-tests"
 
 /** Reports one event of a run; returns the status and body. */
 export const report = async (run: StartedRun, event: object, headers: Readonly<Record<string, string>> = {}) => {
@@ -32,8 +26,14 @@ export const report = async (run: StartedRun, event: object, headers: Readonly<R
 }
 
 export const turnOf = (text: string) => ({ output: [{ type: "text", text }], messages: [], metadata: {} })
+export const toolCall = { id: "c1", name: "look", arguments: {} }
 
-export class ScriptedCore {
+export const complete = (run: StartedRun, text = "done", headers = {}) =>
+  report(run, { type: "completed", turn: turnOf(text) }, headers)
+export const interrupt = (run: StartedRun, more: object = {}, headers = {}) =>
+  report(run, { type: "interrupted", tool_calls: [toolCall], ...more }, headers)
+
+export class ScriptedCore extends LoopbackServer {
   readonly runs: Array<StartedRun> = []
   /** `traceparent` of the calls that started them. */
   readonly traceparents = new Map<string, string | undefined>()
@@ -41,33 +41,33 @@ export class ScriptedCore {
   /** Returns the status of the response to a start. */
   onStart: (run: StartedRun, response: ServerResponse) => Promise<number> | number = () => 202
   onStop: (runId: string) => number = () => 202
-  readonly #server = createServer(async (request, response) => {
-    const body = await readBody(request)
-    const [, , runId, action] = (request.url ?? "").split("/")
+
+  override respond: Respond = async (request, response) => {
+    // oxlint-disable-next-line typescript/no-explicit-any -- a run or the reason of a stop
+    const body: any = await json(request)
+    const [, , runId = "", action] = (request.url ?? "").split("/")
     if (action === "stop") {
-      this.stops.push({ runId: runId ?? "", reason: body.reason })
-      return response.writeHead(this.onStop(runId ?? "")).end()
+      this.stops.push({ runId, reason: body.reason })
+      return response.writeHead(this.onStop(runId)).end()
     }
     this.runs.push(body)
     this.traceparents.set(body.run_id, request.headers["traceparent"] as string | undefined)
     return response.writeHead(await this.onStart(body, response)).end()
-  })
-
-  async listen() {
-    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", () => resolve()))
-    return this
   }
 
-  get url() {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
-  }
-
+  /** The latest run of a task, if any. */
   runOf(taskId: string): StartedRun | undefined {
     return this.runs.findLast(({ task_id }) => task_id === taskId)
   }
 
-  async close() {
-    this.#server.closeAllConnections()
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()))
+  /** Waits until the latest run of a task is not `earlier`, and returns it. */
+  async run(taskId: string, earlier?: StartedRun): Promise<StartedRun> {
+    const isNew = (run: StartedRun | undefined) => run !== undefined && run.run_id !== earlier?.run_id
+    return (await eventually(async () => this.runOf(taskId), isNew))!
+  }
+
+  /** Waits until the core has received a stop of the run. */
+  stopped({ run_id }: StartedRun) {
+    return eventually(async () => this.stops, (stops) => stops.some(({ runId }) => runId === run_id))
   }
 }

@@ -1,52 +1,39 @@
-/** A service on a real socket that responds as the test defines, and records its requests. */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
+/** A service on a real socket that records each request and then responds as the test defines. */
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { text } from "node:stream/consumers"
+import { answerJson, LoopbackServer, type Respond } from "./LoopbackServer.ts"
 
-export interface Received {
+interface Received {
   readonly method: string
   readonly path: string
   readonly headers: IncomingMessage["headers"]
   readonly body: string
+  /** Milliseconds of the monotonic clock. */
   readonly at: number
 }
 
-type Script = (request: Received, response: ServerResponse, number: number) => void
+type Script = (request: Received, response: ServerResponse, number: number) => unknown
 
-export const answer = (response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}) =>
-  response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body))
-
-export class ScriptedService {
+export class ScriptedService extends LoopbackServer {
   readonly received: Array<Received> = []
-  readonly #server = createServer(async (request, response) => {
-    const chunks: Array<Buffer> = []
-    try {
-      for await (const chunk of request) chunks.push(chunk as Buffer)
-    } catch {
-      return
-    }
-    const received: Received = {
-      method: request.method ?? "",
-      path: request.url ?? "",
-      headers: request.headers,
-      body: Buffer.concat(chunks).toString(),
-      at: performance.now()
-    }
+  script: Script = (_, response) => answerJson(response, 200, {})
+
+  override respond: Respond = async (request, response) => {
+    const { headers, method = "", url: path = "" } = request
+    const at = performance.now()
+    const body = await text(request).catch(() => undefined)
+    if (body === undefined) return
+    const received = { method, path, headers, body, at }
     this.received.push(received)
     this.script(received, response, this.received.length)
-  })
-  script: Script = (_, response) => answer(response, 200, {})
-
-  async listen() {
-    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", () => resolve()))
-    return this
   }
+}
 
-  get url() {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
-  }
+/** A webhook target. It accepts every POST unless a test defines otherwise. */
+export class WebhookTarget extends ScriptedService {
+  override script: Script = (_, response) => response.writeHead(204).end()
 
-  async close() {
-    this.#server.closeAllConnections()
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()))
+  postsOf(taskId: string) {
+    return this.received.filter(({ headers }) => headers["x-task-uuid"] === taskId)
   }
 }

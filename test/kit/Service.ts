@@ -4,9 +4,9 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { createServer } from "node:net"
 import * as path from "node:path"
-import { internalToken } from "./ScriptedCore.ts"
 
 export const jwtSecret = "a secret of the tests, long enough for HS256"
+export const internalToken = "internal-token-of-the-tests"
 const root = path.resolve(import.meta.dirname, "../..")
 
 export const mint = (sub: string, claims: jose.JWTPayload = {}) =>
@@ -127,10 +127,9 @@ export class Service {
     return this.call("POST", "/api/tasks", token, { assistant_id: 1, input: [{ type: "text", text }], ...more })
   }
 
-  /** `field` allows for wrong forms. */
-  async upload(token: string, name: string, content: string | Uint8Array, type = "text/plain", field = "file") {
+  async upload(token: string, name: string, content: string | Uint8Array, type = "text/plain") {
     const form = new FormData()
-    form.set(field, new File([typeof content === "string" ? content : new Uint8Array(content)], name, { type }))
+    form.set("file", new File([typeof content === "string" ? content : new Uint8Array(content)], name, { type }))
     const response = await fetch(`${this.url}/api/files`, {
       method: "POST",
       headers: { authorization: `Bearer ${token}` },
@@ -138,6 +137,13 @@ export class Service {
     })
     // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
     return { status: response.status, body: await response.json() as any }
+  }
+
+  /** Uploads a file that must be accepted; returns the input item. */
+  async store(...given: Parameters<Service["upload"]>) {
+    const { body, status } = await this.upload(...given)
+    if (status !== 201) throw new Error(`${status} ${JSON.stringify(body)}`)
+    return body
   }
 
   get(token: string, uuid: string) {
@@ -158,5 +164,9 @@ export class Service {
     const exited = once(this.process, "exit")
     process.kill(-pid, signal)
     await exited
+  }
+
+  close() {
+    return this.stop()
   }
 }

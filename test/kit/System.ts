@@ -1,7 +1,7 @@
 /** The system of most integration tests: the service as a process on its own database, with a scripted core. */
 import { type OpenDatabase, openDatabase } from "./databases.ts"
-import { ScriptedCore, type StartedRun } from "./ScriptedCore.ts"
-import { eventually, Service } from "./Service.ts"
+import { ScriptedCore } from "./ScriptedCore.ts"
+import { Service } from "./Service.ts"
 
 export interface System {
   readonly database: OpenDatabase
@@ -9,8 +9,7 @@ export interface System {
   readonly service: Service
   /** Settings of every node of the system. */
   readonly settings: Readonly<Record<string, string>>
-  /** Waits for a run of a task at the core, and returns the latest one. */
-  readonly runOf: (uuid: string) => Promise<StartedRun>
+  readonly runOf: ScriptedCore["run"]
   readonly close: () => Promise<void>
 }
 
@@ -28,11 +27,11 @@ export const startSystem = async (
     core,
     service,
     settings,
-    runOf: (uuid) => eventually(async () => core.runOf(uuid), (run) => run !== undefined).then((run) => run!),
+    runOf: (uuid, earlier) => core.run(uuid, earlier),
     close: async () => {
       await service.stop()
       await core.close()
-      await database.drop()
+      await database.close()
     }
   }
 }

@@ -9,7 +9,8 @@ export interface OpenDatabase {
   readonly url: string
   /** Runs one statement and returns its rows. */
   readonly query: <Row extends object>(statement: string) => Promise<ReadonlyArray<Row>>
-  readonly drop: () => Promise<void>
+  /** Drops it. */
+  readonly close: () => Promise<void>
 }
 
 export const openDatabase = async (): Promise<OpenDatabase> => {
@@ -23,6 +24,6 @@ export const openDatabase = async (): Promise<OpenDatabase> => {
   return {
     url: Redacted.value(url),
     query: <Row extends object>(statement: string) => Effect.runPromise(sql.unsafe<Row>(statement)),
-    drop: () => Effect.runPromise(Scope.close(scope, Exit.void))
+    close: () => Effect.runPromise(Scope.close(scope, Exit.void))
   }
 }

@@ -11,8 +11,9 @@ import * as path from "node:path"
 import { gzipSync } from "node:zlib"
 import { chromium } from "playwright-core"
 import { rolldown } from "rolldown"
-import { internalToken } from "../kit/ScriptedCore.ts"
-import { mint, Service } from "../kit/Service.ts"
+import { internalToken, mint } from "../kit/Service.ts"
+import { startPostgres } from "../kit/standalone.ts"
+import { createLarge, readDocuments, secondsOf, startTwice } from "./installed.ts"
 
 const root = path.resolve(import.meta.dirname, "../..")
 const modules = path.join(root, "node_modules")
@@ -120,7 +121,9 @@ const writeExamples = (directory: string) => {
   return blocks.length
 }
 
-const service = await Service.start({ DATA_DIR: path.join(root, ".data/package") })
+const database = await startPostgres()
+const userPackage = path.join(folder, "user/node_modules/async-task-service")
+const stops: Array<() => Promise<unknown>> = [database.stop]
 try {
   const packed = run("npm", ["pack", "--silent", "--pack-destination", folder], root).split("\n").at(-1) ?? ""
   say("packed", `${packed}, ${kilobytes(fs.statSync(path.join(folder, packed)).size)}`)
@@ -142,6 +145,20 @@ try {
   if (tsc.status !== 0) throw new Error(tsc.stdout)
   say("types in an empty folder", `no errors, in strict mode, ${examples} examples of the READMEs among them`)
 
+  const cli = path.join(userPackage, "dist/bin/Cli.js")
+  // The bundle needs no libraries: only package.json and dist are moved.
+  const alone = path.join(folder, "alone")
+  fs.cpSync(userPackage, alone, { recursive: true })
+  say("command line, --help alone", secondsOf(process.execPath, [path.join(alone, "dist/bin/Cli.js"), "--help"]))
+  const { figures, service } = await startTwice(cli, {
+    DATABASE_URL: database.url,
+    DATA_DIR: path.join(folder, "data")
+  })
+  stops.push(() => service.stop())
+  say("installed service", figures)
+  await createLarge(service)
+  say("a large body", "decoded by its thread")
+
   const env = { SERVICE_URL: service.url, TOKEN: await mint("stranger"), INTERNAL_TOKEN: internalToken }
   const nodes = [process.execPath, process.env["OLDER_NODE"] ?? "/usr/bin/node", "/usr/local/bin/node"].filter(
     fs.existsSync
@@ -161,27 +178,17 @@ try {
       TASK_SERVICE_TOKEN: await mint("command")
     }).split("\n").at(-1) ?? ""
   )
-  const readFile = `
-    import { Effect } from "effect"
-    import { make } from ${
-    JSON.stringify(path.join(user, "node_modules/async-task-service/dist/runtime/builtin/FileReader.js"))
-  }
-    const file = { path: "package.json", name: "package.json", size: 1, format: "json" }
-    const { total } = await Effect.runPromise(make().read(file, 0, 1))
-    console.log(total, "characters")`
-  fs.writeFileSync(path.join(user, "readFile.mjs"), readFile)
-  say("a file, read by the built worker", run(process.execPath, ["readFile.mjs"], user))
+  say("documents, read by their thread", await readDocuments(path.join(userPackage, "dist/bin/extractText.js")))
   say("webhook verification", run(process.execPath, ["out/webhooks.js"], user))
   say("a day in the test kit", run(process.execPath, ["out/testing.js"], user))
 
-  const inUser = (specifier: string) =>
-    JSON.stringify(path.join(user, "node_modules/async-task-service/dist/http/client", specifier))
+  const inUser = (specifier: string) => JSON.stringify(path.join(userPackage, "dist/http/client", specifier))
   const code = await bundle("client", `export * from ${inUser("Client.js")}`)
   await bundle("webhooks", `export { verifyWebhook } from ${inUser("Webhooks.js")}`)
   await bundle("client-effect", `export { TaskService } from ${inUser("EffectClient.js")}`)
   await bundle("rpc", `export { make, layerHttp, follow } from ${inUser("Rpc.js")}`)
   say("browser", await inBrowser(service.url, await mint("browser"), code))
 } finally {
-  await service.stop()
+  for (const stop of stops.toReversed()) await stop()
   fs.rmSync(folder, { recursive: true, force: true })
 }

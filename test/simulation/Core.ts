@@ -70,7 +70,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
   /** Reports an event to random nodes until one responds. */
   const report = Effect.fnUntraced(function*(run: CoreRun, event: Report) {
     const body = { ...event, task_id: run.taskId, run_id: run.runId } as CoreEvent
-    const told = turnOf(run, event, yield* Clock.currentTimeMillis)
+    const reportedTurn = turnOf(run, event, yield* Clock.currentTimeMillis)
     for (let attempt = 0; run.state !== "lost"; attempt++) {
       const node = nodes().length === 0 ? undefined : dice.pick(nodes())
       if (node !== undefined) {
@@ -78,12 +78,12 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
         const result = yield* Effect.result(node.call(node.tasks.report(toReport(body))))
         const answer = result._tag === "Success" ? `applied: ${result.success.applied}` : result.failure._tag
         yield* recorder.note("core", `${event.type} ${event.event_id} of run ${run.runId} to ${node.name}: ${answer}`)
-        if (told !== undefined && !told.isApplied && isAnswer(result)) {
-          told.answeredAt = Math.min(told.answeredAt, yield* Clock.currentTimeMillis)
+        if (reportedTurn !== undefined && !reportedTurn.isApplied && isAnswer(result)) {
+          reportedTurn.answeredAt = Math.min(reportedTurn.answeredAt, yield* Clock.currentTimeMillis)
         }
         if (result._tag === "Success") {
-          if (told !== undefined && result.success.applied) {
-            Object.assign(told, { sentAt, answeredAt: yield* Clock.currentTimeMillis, isApplied: true })
+          if (reportedTurn !== undefined && result.success.applied) {
+            Object.assign(reportedTurn, { sentAt, answeredAt: yield* Clock.currentTimeMillis, isApplied: true })
           }
           yield* observe(world, run.taskId, result.success.status)
           if (result.success.applied) yield* checkApplied(run, event, sentAt)
@@ -105,9 +105,9 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
     const { turns } = seenOf(world, run.taskId)
     const known = turns.get(event.event_id)
     if (known !== undefined) return known
-    const told = { text: JSON.stringify(event.turn), sentAt: at, answeredAt: Infinity, isApplied: false }
-    turns.set(event.event_id, told)
-    return told
+    const reportedTurn = { text: JSON.stringify(event.turn), sentAt: at, answeredAt: Infinity, isApplied: false }
+    turns.set(event.event_id, reportedTurn)
+    return reportedTurn
   }
 
   const checkApplied = Effect.fnUntraced(function*(run: CoreRun, event: Report, sentAt: number) {
@@ -181,7 +181,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
         run.state = "lost"
         return
       case "silence":
-        return yield* recorder.note("core", `says nothing more of run ${run.runId}`)
+        return yield* recorder.note("core", `goes silent about run ${run.runId}`)
     }
   })
 
@@ -201,7 +201,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
     const startedAt = yield* Clock.currentTimeMillis
     const known = runs.get(runId)
     if (known?.state === "ended" && startedAt > known.endedAt + inFlight) {
-      yield* recorder.violated(`run ${runId} was handed over again after its end`)
+      yield* recorder.violated(`run ${runId} was dispatched again after its end`)
     }
     if (known !== undefined && known.state !== "lost") return
     const run: CoreRun = { runId, taskId, startedAt: known?.startedAt ?? startedAt, state: "live", endedAt: Infinity }
@@ -210,7 +210,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
   })
 
   const stop = Effect.fnUntraced(function*(runId: string) {
-    yield* recorder.note("core", `is told to stop run ${runId}`)
+    yield* recorder.note("core", `receives a stop of run ${runId}`)
     const run = runs.get(runId)
     if (run === undefined) return { status: 404, retryAfter: undefined }
     if (run.state === "live") run.state = "stopped"
@@ -218,7 +218,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
   })
 
   /** Repeats the interrupt event to every node, so that they learn of the resume before any sweep. */
-  const resumedUnheard = (taskId: TaskId) =>
+  const resumeReplyLost = (taskId: TaskId) =>
     Effect.suspend(() => {
       const repeated = interrupts.get(taskId)
       if (repeated === undefined || dice.chance(0.2)) return Effect.void
@@ -254,7 +254,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
     if (fault === "refusal") seenOf(world, task_id).failures.add(failures.internal)
     if (fault === "refusal") return { status: 400, retryAfter: undefined }
     if (fault === "lost request") return yield* unreachable("lost request")
-    if (isStart) yield* recorder.note("core", `is handed run ${run_id} of task ${task_id}`)
+    if (isStart) yield* recorder.note("core", `receives run ${run_id} of task ${task_id}`)
     const reply = isStart
       ? yield* Effect.as(accept(task_id, run_id, kill), { status: 202, retryAfter: undefined })
       : yield* stop(run_id)
@@ -264,7 +264,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
   })
 
   return {
-    end: { answer, resumedUnheard },
+    end: { answer, resumeReplyLost },
     knows: (runId) => runs.has(runId),
     liveRuns: () => [...runs.values()].filter(({ state }) => state === "live")
   }

@@ -40,7 +40,7 @@ export interface CoreEnd {
     kill: Effect.Effect<void>
   ) => Effect.Effect<CoreAnswer, CoreUnavailable>
   /** Called when the service lost the response to a resume. The core may send an event at that moment. */
-  readonly resumedUnheard: (taskId: TaskId) => Effect.Effect<void>
+  readonly resumeReplyLost: (taskId: TaskId) => Effect.Effect<void>
 }
 
 export interface Node {
@@ -155,16 +155,20 @@ export const start = Effect.fnUntraced(function*(
             case "lost request":
               return Effect.andThen(noted, lost)
             case "lost reply":
-              return done.pipe(Effect.andThen(noted), Effect.andThen(unheard(method, args)), Effect.andThen(lost))
+              return done.pipe(
+                Effect.andThen(noted),
+                Effect.andThen(afterLostReply(method, args)),
+                Effect.andThen(lost)
+              )
           }
         }))
     ])
     return Object.fromEntries(wrapped) as Service
   }
 
-  const unheard = (method: string, args: ReadonlyArray<unknown>) => {
+  const afterLostReply = (method: string, args: ReadonlyArray<unknown>) => {
     const [taskId, event] = args as Parameters<TaskWrites["Service"]["commit"]>
-    return method === "commit" && event._tag === "ToolResultsSubmitted" ? core.resumedUnheard(taskId) : Effect.void
+    return method === "commit" && event._tag === "ToolResultsSubmitted" ? core.resumeReplyLost(taskId) : Effect.void
   }
 
   /** The active-task limit must hold at every moment, so it is checked after every create. */

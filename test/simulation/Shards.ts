@@ -15,7 +15,7 @@ import type { Dice } from "./Dice.ts"
 /** Milliseconds. */
 const tick = 250
 const lease = 4000
-const longestHint = 100
+const longestNotification = 100
 const reconnect = 3000
 
 export interface Liveness {
@@ -60,23 +60,23 @@ export const make = Effect.fnUntraced(function*(
     seat.changed.openUnsafe()
   }
 
-  const deal = Effect.map(Clock.currentTimeMillis, (at) => {
+  const assign = Effect.map(Clock.currentTimeMillis, (at) => {
     for (const seat of seats) if (seat.node.isUp && !seat.node.isFrozen) seat.lastSeen = at
     const members = seats.filter(({ lastSeen }) => at - lastSeen < lease)
     for (const [shard, holder] of holders) if (!members.includes(holder)) holders.delete(shard)
     for (const seat of members) {
       if (seat.lastSeen !== at) continue
-      const isDue = (shard: TaskShard.TaskShard) => members[shard % members.length] === seat
+      const isAssigned = (shard: TaskShard.TaskShard) => members[shard % members.length] === seat
       for (const shard of every) {
-        if (holders.get(shard) === seat && !isDue(shard)) holders.delete(shard)
-        else if (!holders.has(shard) && isDue(shard) && dice.chance(0.7)) holders.set(shard, seat)
+        if (holders.get(shard) === seat && !isAssigned(shard)) holders.delete(shard)
+        else if (!holders.has(shard) && isAssigned(shard) && dice.chance(0.7)) holders.set(shard, seat)
       }
       believe(seat, every.filter((shard) => holders.get(shard) === seat))
     }
   })
-  yield* Effect.forkIn(Effect.forever(Effect.delay(deal, Duration.millis(tick))), scope)
+  yield* Effect.forkIn(Effect.forever(Effect.delay(assign, Duration.millis(tick))), scope)
 
-  const tell = (seat: Seat, uuid: TaskId) =>
+  const notify = (seat: Seat, uuid: TaskId) =>
     isRough() && dice.chance(0.02)
       ? Effect.delay(
         Context.get(seat.notifications, RemoteChanges).mayHaveGaps.open,
@@ -84,12 +84,12 @@ export const make = Effect.fnUntraced(function*(
       )
       : Effect.delay(
         Context.get(seat.notifications, TaskNotifications).receive(uuid),
-        Duration.millis(dice.delay(longestHint))
+        Duration.millis(dice.delay(longestNotification))
       )
   const run = Effect.runForkWith(yield* Effect.context())
   const { publish, relay } = Context.get(published, TaskNotifications)
   yield* relay((uuid) => {
-    for (const seat of seats) if (seat.node.isUp) run(tell(seat, uuid))
+    for (const seat of seats) if (seat.node.isUp) run(notify(seat, uuid))
   })
 
   const shards: Shards = {

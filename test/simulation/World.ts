@@ -4,6 +4,7 @@ import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } f
 import { now, type Timestamp } from "../../src/domain/Timestamp.ts"
 import type { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import * as RecoveryTrialsMemory from "../../src/services/store/RecoveryTrialsMemory.ts"
+import { RemoteChanges } from "../../src/services/store/RemoteChanges.ts"
 import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
 import * as RevocationRepositoryMemory from "../../src/services/store/RevocationRepositoryMemory.ts"
 import type { StopOutbox } from "../../src/services/store/StopOutbox.ts"
@@ -13,6 +14,8 @@ import type { TaskRetention } from "../../src/services/store/TaskRetention.ts"
 import { TaskScans } from "../../src/services/store/TaskScans.ts"
 import * as TaskStoreMemory from "../../src/services/store/TaskStoreMemory.ts"
 import type { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { WaitingRequests } from "../../src/services/store/WaitingRequests.ts"
+import { WebhooksPending } from "../../src/services/store/WebhooksPending.ts"
 import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import { Dice } from "./Dice.ts"
 import { Recorder } from "./Recorder.ts"
@@ -112,7 +115,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     posts: new Map(),
     hasPoison: dice.chance(0.3),
     shards,
-    notifications: context,
+    notifications: Context.pick(TaskNotifications, WaitingRequests, RemoteChanges, WebhooksPending)(context),
     acknowledged: new Map(),
     seen: new Map(),
     revoking: new Set(),

@@ -12,12 +12,12 @@ import { table } from "../docs/markdown.ts"
 export const cluster = {
   connections: 2,
   /** Intervals in seconds: polls for other nodes, renewals of locks (two statements each), node reports, pings. */
-  look: 0.25,
+  poll: 0.25,
   renewal: 1,
   report: 2,
   ping: 1,
   /** Seconds between the announcements of a node on the NOTIFY channel. */
-  greeting: 5
+  announcement: 5
 }
 
 /**
@@ -119,21 +119,31 @@ const connections = table(
 )
 
 const chatter = table(
-  ["nodes", "connections", "their memory", "statements/s", "pings/s", "greetings heard/s"],
+  ["nodes", "connections", "their memory", "statements/s", "pings/s", "announcements received/s"],
   [1, 3, 10, 30, 100, 300, 1000].map((nodes) => [
     grouped(nodes),
     grouped(nodes * connectionsOf(pool)),
     `${(nodes * connectionsOf(pool) * measured.connection / 1024).toFixed(1)} GB`,
-    grouped(nodes * (1 / cluster.look + 2 / cluster.renewal + 1 / cluster.report)),
+    grouped(nodes * (1 / cluster.poll + 2 / cluster.renewal + 1 / cluster.report)),
     nodes === 1 ? "0" : grouped(nodes / cluster.ping),
-    grouped(nodes * nodes / cluster.greeting)
+    grouped(nodes * nodes / cluster.announcement)
   ])
 )
 
 const day = 86_400
 
 const load = table(
-  ["load", "tasks/s", "nodes", "connections", "statements/s", "changes heard/s", "log", "rows a day", "kept 30 days"],
+  [
+    "load",
+    "tasks/s",
+    "nodes",
+    "connections",
+    "statements/s",
+    "changes received/s",
+    "log",
+    "rows a day",
+    "kept 30 days"
+  ],
   [1, 10, 100, 1000].map((factor) => {
     const rate = factor * rateOfNode
     const nodes = factor

@@ -28,7 +28,7 @@ export interface Outcome {
 /** Milliseconds. */
 const roughTime = 90_000
 /** A margin above the longest `Retry-After`, in addition to a sweep. */
-const handOverTime = 30_000
+const dispatchTime = 30_000
 /** The longest time limit plus the longest delay between two attempts of a stop request. */
 const calmTime = 200_000 + 15_000
 const stopTime = 100_000
@@ -101,7 +101,7 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   yield* recorder.note("world", "is calm")
   yield* pass(30_000, () => Effect.sync(() => nodes.every(({ isFrozen }) => !isFrozen)))
   if (up().length === 0) yield* Effect.forkIn(startNode, world.scope)
-  yield* pass(handOverTime + world.sweepInterval, never)
+  yield* pass(dispatchTime + world.sweepInterval, never)
   for (const { runId, status, uuid } of yield* world.scans.live(undefined, 1000)) {
     if (status !== "interrupted" && !core.knows(runId)) {
       yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
@@ -109,10 +109,12 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   }
   yield* pass(calmTime, () => Effect.map(world.scans.live(undefined, 1), (live) => live.length === 0))
   const [left] = yield* world.scans.live(undefined, 1)
-  if (left !== undefined) yield* recorder.violated(`${left.uuid} is ${left.status} for ever`)
+  if (left !== undefined) yield* recorder.violated(`${left.uuid} never ends: it is ${left.status}`)
   yield* pass(stopTime, () => Effect.sync(() => core.liveRuns().length === 0))
   const [run] = core.liveRuns()
-  if (run !== undefined) yield* recorder.violated(`run ${run.runId} of task ${run.taskId} goes on, and nobody stops it`)
+  if (run !== undefined) {
+    yield* recorder.violated(`run ${run.runId} of task ${run.taskId} goes on although its task has ended`)
+  }
   yield* pass(deliveryTime, () => WebhookTarget.isQuiet(world))
   yield* WebhookTarget.check(world)
   const readEnds = Witness.checkEnds(world, (sub, uuid) => {

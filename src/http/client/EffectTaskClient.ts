@@ -21,6 +21,7 @@ export interface TaskServiceOptions {
 }
 
 type Task = typeof TaskView.Type
+type WatchedEvent = typeof WatchedEventView.Type
 
 /** Handles one call of a client tool. A failure becomes an error result, which the model receives. */
 export type Tool<E, R> = (args: ToolCall["arguments"]) => Effect.Effect<Schema.Json, E, R>
@@ -38,9 +39,10 @@ const isIdempotent = ({ method, url }: HttpClientRequest.HttpClientRequest) =>
 const messageOf = (error: unknown): string =>
   Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
 
-const make = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions) {
+/** Sends the token, adds an `Idempotency-Key` where the service accepts one, and retries. */
+const makeHttp = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions) {
   const random = yield* SecureRandom.SecureRandom
-  const http = (yield* HttpClient.HttpClient).pipe(
+  return (yield* HttpClient.HttpClient).pipe(
     HttpClient.mapRequest(HttpClientRequest.prependUrl(baseUrl)),
     HttpClient.mapRequestEffect((request) =>
       Effect.map(token, (value) => HttpClientRequest.bearerToken(request, value))
@@ -52,6 +54,22 @@ const make = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions)
     ),
     HttpClient.retryTransient({ times: 2, schedule: retrySchedule })
   )
+})
+
+const execute =
+  <E, R>(tools: Readonly<Record<string, Tool<E, R>>>) => (call: ToolCall): Effect.Effect<ToolResult, never, R> => {
+    const tool = Object.hasOwn(tools, call.name) ? tools[call.name] : undefined
+    const output: Effect.Effect<Schema.Json, E | string, R> = tool === undefined
+      ? Effect.fail(`There is no tool named ${call.name}`)
+      : tool(call.arguments)
+    return Effect.match(output, {
+      onSuccess: (output): ToolResult => ({ tool_call_id: call.id, output }),
+      onFailure: (error): ToolResult => ({ tool_call_id: call.id, output: messageOf(error), is_error: true })
+    })
+  }
+
+const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
+  const http = yield* makeHttp(options)
   const { files, tasks } = yield* HttpApiClient.makeWith(Api, { httpClient: http })
 
   /** Waits until the task has ended or is interrupted. There is no time limit. */
@@ -60,18 +78,6 @@ const make = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions)
       // At most one request a second, in case a proxy or the service does not hold the long poll.
       Effect.repeat({ schedule: Schedule.fixed("1 second"), until: isSettled })
     )
-
-  const execute =
-    <E, R>(tools: Readonly<Record<string, Tool<E, R>>>) => (call: ToolCall): Effect.Effect<ToolResult, never, R> => {
-      const tool = Object.hasOwn(tools, call.name) ? tools[call.name] : undefined
-      const output: Effect.Effect<Schema.Json, E | string, R> = tool === undefined
-        ? Effect.fail(`There is no tool named ${call.name}`)
-        : tool(call.arguments)
-      return Effect.match(output, {
-        onSuccess: (output): ToolResult => ({ tool_call_id: call.id, output }),
-        onFailure: (error): ToolResult => ({ tool_call_id: call.id, output: messageOf(error), is_error: true })
-      })
-    }
 
   /** Creates a task, executes its tool calls, and returns it when it has ended. Check `status`: it may have failed. */
   const run = Effect.fnUntraced(function*<E = never, R = never>(
@@ -90,43 +96,39 @@ const make = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions)
     }
   })
 
+  /** The events after a revision, as one response of the service delivers them. */
+  const connect = Effect.fnUntraced(function*(uuid: string, after: number) {
+    // Fails with a typed error when the caller may not read the task.
+    const task = yield* tasks.get({ params: { uuid }, query: {} })
+    const request = HttpClientRequest.get(`/api/tasks/${encodeURIComponent(uuid)}/events`).pipe(
+      HttpClientRequest.setHeaders({
+        accept: "text/event-stream",
+        ...(after < 0 ? {} : { "last-event-id": String(after) })
+      })
+    )
+    const response = yield* Effect.flatMap(http.execute(request), HttpClientResponse.filterStatusOk)
+    const isLast = response.status === 204
+    return { isOver: isLast && isTerminal(task.status), events: isLast ? Stream.empty : eventsOf(response) }
+  })
+
   /** Events of the task after a revision. The stream reconnects when it breaks and ends after the terminal event. */
   const events = (uuid: string, after = -1) =>
     Stream.suspend(() => {
       let last = after
       let isOver = false
-      const connection = Stream.unwrap(Effect.gen(function*() {
-        // Fails with a typed error when the caller may not read the task.
-        const task = yield* tasks.get({ params: { uuid }, query: {} })
-        const request = HttpClientRequest.get(`/api/tasks/${encodeURIComponent(uuid)}/events`).pipe(
-          HttpClientRequest.setHeaders({
-            accept: "text/event-stream",
-            ...(last < 0 ? {} : { "last-event-id": String(last) })
+      const connection = Stream.unwrap(
+        Effect.map(Effect.suspend(() => connect(uuid, last)), (connected) => {
+          isOver = connected.isOver
+          return connected.events
+        })
+      ).pipe(
+        Stream.tap(({ revision, status }) =>
+          Effect.sync(() => {
+            last = revision
+            isOver = isTerminal(status)
           })
         )
-        const response = yield* Effect.flatMap(http.execute(request), HttpClientResponse.filterStatusOk)
-        if (response.status === 204) {
-          isOver = isTerminal(task.status)
-          return Stream.empty
-        }
-        return response.stream.pipe(
-          Stream.decodeText,
-          Stream.map(parseEvents()),
-          Stream.flattenIterable,
-          Stream.mapEffect(({ data, event }) =>
-            Effect.map(
-              decodeEvent(data),
-              (decoded) => ({ ...decoded, event: event as typeof WatchedEventView.Type["event"] })
-            )
-          ),
-          Stream.tap(({ revision, status }) =>
-            Effect.sync(() => {
-              last = revision
-              isOver = isTerminal(status)
-            })
-          )
-        )
-      }))
+      )
       return connection.pipe(
         Stream.repeat(Schedule.spaced("1 second").pipe(Schedule.while(() => !isOver))),
         Stream.retry(reconnectSchedule.pipe(Schedule.while(({ input }) => !isRefusal(input))))
@@ -156,6 +158,20 @@ const parseEvents = () => {
 }
 
 const decodeEvent = Schema.decodeUnknownEffect(Schema.fromJsonString(TaskEventView))
+
+/** A progress note does not change the status; every other event is named after its new status. */
+const eventsOf = (response: HttpClientResponse.HttpClientResponse) =>
+  response.stream.pipe(
+    Stream.decodeText,
+    Stream.map(parseEvents()),
+    Stream.flattenIterable,
+    Stream.mapEffect(({ data, event }) =>
+      Effect.map(decodeEvent(data), (decoded): WatchedEvent => ({
+        ...decoded,
+        event: event === "progress" ? event : decoded.status
+      }))
+    )
+  )
 
 /** Errors that a retry cannot fix. */
 const isRefusal = (error: unknown) =>

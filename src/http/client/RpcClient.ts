@@ -1,11 +1,10 @@
 /** The client of the internal interface, over HTTP or one WebSocket. Each call carries the bearer token. */
 import { Effect, Layer, Redacted, Schedule, Stream } from "effect"
-import { FetchHttpClient, HttpClient, type HttpClientError, HttpClientRequest } from "effect/http"
-import { RpcClient, RpcClientError, RpcSerialization } from "effect/rpc"
+import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
+import { RpcClient, RpcClientError, type RpcMessage, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket"
 import { isTerminal } from "../../domain/Task.ts"
 import { InternalRpc, path } from "../contract/rpc/Rpc.ts"
-import { RpcUnauthorized } from "../contract/rpc/RpcErrors.ts"
 import { cappedBackoff } from "./Backoff.ts"
 
 export interface RpcOptions {
@@ -22,34 +21,62 @@ const reconnectSchedule = cappedBackoff("200 millis", "5 seconds")
 
 const bearer = (token: Redacted.Redacted) => `Bearer ${Redacted.value(token)}`
 
-const unauthorized = new RpcUnauthorized({ message: "The token is missing or not one of INTERNAL_TOKENS." })
+/** `RpcUnauthorized`, as the service would encode it. */
+const unauthorized = { _tag: "Unauthorized", message: "The token is missing or not one of INTERNAL_TOKENS." }
+
+interface Client {
+  readonly receive: (message: RpcMessage.FromServerEncoded) => Effect.Effect<void>
+  /** Ids of the calls without a result. */
+  readonly calls: Set<string | number>
+}
 
 /**
  * The token is checked before a call is read, so its refusal is an answer of the transport. Calls fail with `Unauthorized` all
  * the same, which is among the errors of each of them.
  */
-const withRefusals = (isRefusal: (error: RpcClientError.RpcClientError) => boolean) => {
-  const translate = (error: RpcClientError.RpcClientError) =>
-    isRefusal(error) ? unauthorized as unknown as RpcClientError.RpcClientError : error
-  return Layer.effect(
+const withRefusals = (isRefusal: (error: RpcClientError.RpcClientError) => boolean) =>
+  Layer.effect(
     RpcClient.Protocol,
-    Effect.map(RpcClient.Protocol, (protocol) =>
-      RpcClient.Protocol.of({
+    Effect.map(RpcClient.Protocol, (protocol) => {
+      const clients = new Map<number, Client>()
+      const refuse = ({ calls, receive }: Client) =>
+        Effect.forEach([...calls], (requestId) =>
+          Effect.suspend(() => {
+            calls.delete(requestId)
+            return receive({
+              _tag: "Exit",
+              requestId,
+              exit: { _tag: "Failure", cause: [{ _tag: "Fail", error: unauthorized }] }
+            })
+          }), { discard: true })
+      return RpcClient.Protocol.of({
         ...protocol,
-        run: (clientId, receive) =>
-          protocol.run(clientId, (message) =>
-            receive(
-              message._tag === "ClientProtocolError" ? { ...message, error: translate(message.error) } : message
-            )),
-        send: (...call) => Effect.mapError(protocol.send(...call), translate)
-      }))
+        run: (clientId, receive) => {
+          const client: Client = { receive, calls: new Set() }
+          clients.set(clientId, client)
+          const running = protocol.run(clientId, (message) => {
+            if (message._tag === "Exit") client.calls.delete(message.requestId)
+            return message._tag === "ClientProtocolError" && isRefusal(message.error)
+              ? refuse(client)
+              : receive(message)
+          })
+          return Effect.ensuring(running, Effect.sync(() => clients.delete(clientId)))
+        },
+        send: (clientId, message, transferables) => {
+          const client = clients.get(clientId)
+          if (message._tag === "Request") client?.calls.add(message.id)
+          if (message._tag === "Interrupt") client?.calls.delete(message.requestId)
+          const sent = protocol.send(clientId, message, transferables)
+          return client === undefined ? sent : Effect.catchIf(sent, isRefusal, () => refuse(client))
+        }
+      })
+    })
   )
-}
 
 const isUnauthorized = ({ reason }: RpcClientError.RpcClientError) =>
   reason._tag === "HttpError" &&
-  reason.kind === "StatusCodeError" &&
-  (reason.cause as HttpClientError.StatusCodeError).response.status === 401
+  reason.cause instanceof HttpClientError.StatusCodeError &&
+  reason.cause.response.status === 401
 
 /** Sends each call as a `POST`; a stream is the body of its response. */
 export const layerHttp = ({ token, url }: RpcOptions) => {

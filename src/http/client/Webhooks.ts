@@ -89,16 +89,15 @@ const standardTags = (signature: string) =>
     return tag === undefined ? [] : [fromBase64(tag)]
   })
 
-const parse = (bytes: Uint8Array): VerifiedWebhook["task"] => {
+const isTask = (value: unknown): value is VerifiedWebhook["task"] =>
+  typeof value === "object" && value !== null && "uuid" in value && "status" in value
+
+const parse = (bytes: Uint8Array): unknown => {
   try {
-    const task: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
-    if (typeof task === "object" && task !== null && "uuid" in task && "status" in task) {
-      return task as VerifiedWebhook["task"]
-    }
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
   } catch {
-    return fail("malformed_body")
+    return undefined
   }
-  return fail("malformed_body")
 }
 
 /**
@@ -128,6 +127,7 @@ export const verifyWebhook = (received: ReceivedWebhook): Promise<VerifiedWebhoo
       if (Number(second) < now - tolerance) return fail("too_old")
       if (Number(second) > now + tolerance) return fail("too_new")
       const task = parse(body)
+      if (!isTask(task)) return fail("malformed_body")
       return { id, taskId: task.uuid, task }
     })
   })

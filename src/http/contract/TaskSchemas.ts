@@ -1,9 +1,9 @@
 /** Public schemas of tasks, their events and their webhook deliveries. */
 import { Schema } from "effect"
+import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { JsonObject } from "../../domain/OpaqueJson.ts"
 import { TaskStatus } from "../../domain/Task.ts"
-import { isAtMostCharacters } from "../../domain/TaskRequest.ts"
 import { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 
@@ -125,20 +125,17 @@ export const ToolResultsBody = Schema.Struct({
 }).annotate({ identifier: "ToolResults", description: "The results of all pending calls." })
 
 export const CancelBody = Schema.Struct({
-  reason: Schema.optional(
-    Schema.NullOr(
-      Schema.String.check(isAtMostCharacters(Limits.cancelReasonLength))
-    )
-  ).annotate({ description: `Stored in \`error\`; up to ${Limits.cancelReasonLength} characters.` })
+  reason: absentOr(
+    Schema.String.check(isAtMostCharacters(Limits.cancelReasonLength)),
+    `Stored in \`error\`; up to ${Limits.cancelReasonLength} characters.`
+  )
 }).annotate({ identifier: "CancelTask", description: "Why the task is canceled." })
 
 export const RedeliverBody = Schema.Struct({
-  callback_secret: Schema.optional(
-    Schema.NullOr(Schema.String.check(isAtMostCharacters(Limits.callbackSecretLength)))
-  ).annotate({
-    description:
-      "The task's `callback_secret`. Required for a signed webhook that was delivered, because the secret is deleted on success."
-  })
+  callback_secret: absentOr(
+    Schema.String.check(isAtMostCharacters(Limits.callbackSecretLength)),
+    "The task's `callback_secret`. Required for a signed webhook that was delivered, because the secret is deleted on success."
+  )
 }).annotate({ identifier: "Redeliver", description: "Options of a redelivery." })
 
 export const ResumedTaskView = Schema.Struct({ uuid: Uuid, status: Schema.Literal("processing") }).annotate({

@@ -1,27 +1,20 @@
 /** Revoking tokens: one token, or all tokens of a user that were issued before a moment. */
 import { Schema } from "effect"
-
-/** The last second of the year 9999. */
-const maxSeconds = 253_402_300_799
+import { absentOr } from "../../domain/Fields.ts"
+import { maxSeconds } from "../../domain/Timestamp.ts"
 
 const isIso = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)$/
 
-const isMoment = Schema.makeFilter(
-  (moment: string | number) => {
-    const seconds = typeof moment === "number" ? moment : isIso.test(moment) ? Date.parse(moment) / 1000 : Number.NaN
-    return seconds >= 0 && seconds <= maxSeconds
-  },
-  { expected: "an ISO 8601 moment with its offset, or seconds since 1970" }
-)
-const Moment = Schema.Union([Schema.String, Schema.Finite]).annotate({
-  expected: "an ISO 8601 moment with its offset, or seconds since 1970"
-}).check(isMoment)
+const expected = "an ISO 8601 moment with its offset, or seconds since 1970"
+
+const isMoment = Schema.makeFilter((moment: string | number) => {
+  const seconds = typeof moment === "number" ? moment : isIso.test(moment) ? Date.parse(moment) / 1000 : Number.NaN
+  return seconds >= 0 && seconds <= maxSeconds
+}, { expected })
+const Moment = Schema.Union([Schema.String, Schema.Finite]).annotate({ expected }).check(isMoment)
 
 /** The same maximum as in `TokenVerifier`. */
 const name = Schema.NonEmptyString.check(Schema.isMaxLength(255, { expected: "at most 255 characters" }))
-
-const absentOr = <S extends Schema.Top>(schema: S, description: string) =>
-  Schema.optional(Schema.NullOr(schema)).annotate({ description })
 
 const subjects = ["jti", "token", "sub"] as const
 

@@ -1,5 +1,6 @@
 /** Implements the authentication of `contract/Middleware`. */
 import { Clock, Duration, Effect, Layer, Redacted } from "effect"
+import { Mac } from "effect/crypto"
 import type { Caller } from "../../domain/Principal.ts"
 import type { TokenKeysUnavailable } from "../../services/tokens/JwksKeys.ts"
 import { type RevocationsUnknown, TokenIsRevoked, TokenRevocations } from "../../services/tokens/TokenRevocations.ts"
@@ -51,16 +52,11 @@ export const layerUsers = Layer.effect(
   })
 )
 
-/** Compares two texts in a time that does not depend on where they differ. */
-const isEqual = (a: string, b: string): boolean => {
-  let difference = a.length ^ b.length
-  for (let i = 0; i < a.length; i++) difference |= a.charCodeAt(i) ^ b.charCodeAt(i % (b.length || 1))
-  return difference === 0
-}
+const encoder = new TextEncoder()
 
 /** Whether a credential is one of the tokens; there may be several, so that they can be rotated. */
 export const isOneOf = (tokens: ReadonlyArray<Redacted.Redacted>, credential: string): boolean =>
-  tokens.some((token) => isEqual(Redacted.value(token), credential))
+  tokens.some((token) => Mac.timingSafeEqual(encoder.encode(Redacted.value(token)), encoder.encode(credential)))
 
 export const layerInternal = (tokens: ReadonlyArray<Redacted.Redacted>) =>
   Layer.succeed(

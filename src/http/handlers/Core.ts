@@ -6,7 +6,7 @@ import { Tasks } from "../../services/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound, RunConflict } from "../contract/Errors.ts"
 import { BodyReader } from "./body/BodyReader.ts"
-import { storeErrors } from "./StoreErrors.ts"
+import { storeErrors } from "./ErrorResponses.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,

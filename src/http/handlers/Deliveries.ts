@@ -8,7 +8,7 @@ import { Webhooks } from "../../services/Webhooks.ts"
 import { Conflict, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { BodyReader } from "./body/BodyReader.ts"
-import { accessErrors } from "./TaskReading.ts"
+import { failWith, taskErrors } from "./ErrorResponses.ts"
 
 export const view = (delivery: Delivery) => ({
   id: deliveryId(delivery),
@@ -30,13 +30,10 @@ export const make = Effect.gen(function*() {
   const webhooks = yield* Webhooks
   const { read } = yield* BodyReader
 
-  const list = Effect.fnUntraced(
-    function*(uuid: string) {
-      const { principal } = yield* CurrentCaller
-      return HttpServerResponse.jsonUnsafe({ data: (yield* webhooks.ofTask(principal, uuid)).map(view) })
-    },
-    Effect.catchTags(accessErrors)
-  )
+  const list = Effect.fnUntraced(function*(uuid: string) {
+    const { principal } = yield* CurrentCaller
+    return { data: (yield* webhooks.ofTask(principal, uuid)).map(view) }
+  }, Effect.catchTags(taskErrors))
 
   const redeliver = Effect.fnUntraced(
     function*(
@@ -52,11 +49,11 @@ export const make = Effect.gen(function*() {
       return HttpServerResponse.jsonUnsafe(view(delivery), { status: 202 })
     },
     Effect.catchTags({
-      ...accessErrors,
-      DeliveryNotFound: ({ message }) => Effect.fail(new NotFound({ message })),
-      DeliveryNeedsSecret: ({ message }) => Effect.fail(new Conflict({ message })),
-      DeliveryExhausted: ({ message }) => Effect.fail(new Conflict({ message })),
-      TooManyRedeliveries: ({ message }) => Effect.fail(new TooManyRequests({ message }))
+      ...taskErrors,
+      DeliveryNotFound: failWith(NotFound),
+      DeliveryNeedsSecret: failWith(Conflict),
+      DeliveryExhausted: failWith(Conflict),
+      TooManyRedeliveries: failWith(TooManyRequests)
     })
   )
 

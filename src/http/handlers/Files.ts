@@ -72,9 +72,9 @@ export const layer = HttpApiBuilder.group(
             })
           )
       )
-      .handleRaw("storageBase", () =>
+      .handle("storageBase", () =>
         Effect.flatMap(CurrentCaller, ({ token }) => backend.storageBase(token)).pipe(
-          Effect.map((url) => HttpServerResponse.jsonUnsafe({ url })),
+          Effect.map((url) => ({ url })),
           Effect.catchTags(backendErrors)
         ))
   })

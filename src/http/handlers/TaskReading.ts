@@ -3,28 +3,18 @@ import { Duration, Effect, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isTerminal, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
-import type { TaskBelongsToAnother, TaskNotFound, TooManyWaiting } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
 import type { RecordedEvent } from "../../services/store/TaskReads.ts"
 import * as Services from "../../services/Tasks.ts"
 import { TaskWatch } from "../../services/TaskWatch.ts"
-import { Forbidden, invalid, NotFound, TooManyRequests } from "../contract/Errors.ts"
+import { invalid, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { CurrentToken } from "./CurrentToken.ts"
+import { failWith, taskErrors } from "./ErrorResponses.ts"
 import { decodeTaskQuery } from "./Query.ts"
-import { storeErrors } from "./StoreErrors.ts"
 
-/** Responses for a task that does not exist, belongs to another user, or cannot be read. */
-export const accessErrors = {
-  ...storeErrors,
-  TaskNotFound: ({ message }: TaskNotFound) => Effect.fail(new NotFound({ message })),
-  TaskBelongsToAnother: ({ message }: TaskBelongsToAnother) => Effect.fail(new Forbidden({ message }))
-}
-
-export const tooManyWaiting = {
-  TooManyWaiting: ({ message }: TooManyWaiting) => Effect.fail(new TooManyRequests({ message }))
-}
+const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
 
 /** Weak comparison with the tags of `If-None-Match` (RFC 9110). */
 const matches = (ifNoneMatch: string, etag: string) =>
@@ -100,7 +90,7 @@ export const make = Effect.gen(function*() {
         headers: { etag: etagOf(task, includesWaitingOn), "cache-control": "private, no-cache" }
       })
     },
-    Effect.catchTags({ ...accessErrors, ...tooManyWaiting })
+    Effect.catchTags(readErrors)
   )
 
   const events = Effect.fnUntraced(
@@ -124,7 +114,7 @@ export const make = Effect.gen(function*() {
         headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
       })
     },
-    Effect.catchTags({ ...accessErrors, ...tooManyWaiting })
+    Effect.catchTags(readErrors)
   )
 
   return { get, events }

@@ -11,9 +11,9 @@ import { CurrentCaller } from "../contract/Middleware.ts"
 import { validationFailed } from "./body/BodyErrors.ts"
 import { BodyReader } from "./body/BodyReader.ts"
 import * as Deliveries from "./Deliveries.ts"
+import { failWith, storeErrors, taskErrors } from "./ErrorResponses.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
 import { decodeListQuery } from "./Query.ts"
-import { storeErrors } from "./StoreErrors.ts"
 import * as TaskReading from "./TaskReading.ts"
 
 const mismatch = ({ problems }: ToolResultsMismatch) =>
@@ -23,25 +23,29 @@ const mismatch = ({ problems }: ToolResultsMismatch) =>
     )
   )
 
-export const layer = HttpApiBuilder.group(
-  Api,
-  "tasks",
-  Effect.fn(function*(handlers) {
-    const tasks = yield* Services.Tasks
-    const reading = yield* TaskReading.make
-    const deliveries = yield* Deliveries.make
-    const { read } = yield* BodyReader
+const changeErrors = {
+  ...storeErrors,
+  IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused),
+  TaskNotInterrupted: failWith(Conflict)
+}
 
-    const readTask = Effect.fnUntraced(
-      function*(uuid: string) {
-        const { principal } = yield* CurrentCaller
-        return yield* tasks.get(principal, uuid)
-      },
-      Effect.catchTags(TaskReading.accessErrors)
-    )
+interface OneTask {
+  readonly params: { readonly uuid: string }
+  readonly request: HttpServerRequest.HttpServerRequest
+}
 
-    const create = Effect.fnUntraced(
-      function*(request: HttpServerRequest.HttpServerRequest) {
+const make = Effect.gen(function*() {
+  const tasks = yield* Services.Tasks
+  const { read } = yield* BodyReader
+
+  const readTask = Effect.fnUntraced(function*({ params }: OneTask) {
+    const { principal } = yield* CurrentCaller
+    return yield* tasks.get(principal, params.uuid)
+  }, Effect.catchTags(taskErrors))
+
+  return {
+    create: Effect.fnUntraced(
+      function*({ request }: { readonly request: HttpServerRequest.HttpServerRequest }) {
         const caller = yield* CurrentCaller
         const { body, claim } = yield* read("createTask", request)
         const { isReplay, maxExecutionTime, uuid } = yield* tasks.create(caller, body, claim)
@@ -52,69 +56,57 @@ export const layer = HttpApiBuilder.group(
       },
       Effect.catchTags({
         ...storeErrors,
-        TooManyActiveTasks: ({ message }) => Effect.fail(new TooManyRequests({ message })),
-        IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused)
+        TooManyActiveTasks: failWith(TooManyRequests),
+        IdempotencyKeyReused: changeErrors.IdempotencyKeyReused
       })
-    )
-
-    return handlers
-      .handleRaw("create", ({ request }) => create(request))
-      .handleRaw(
-        "list",
-        Effect.fnUntraced(function*() {
-          const { principal } = yield* CurrentCaller
-          const query = yield* HttpServerRequest.ParsedSearchParams
-          const wanted = yield* Effect.fromResult(decodeListQuery(query))
-          const found = yield* tasks.list({ sub: principal.sub, ...wanted })
-          return HttpServerResponse.jsonUnsafe(TaskView.paginate(found.tasks, found.total, wanted))
-        }, Effect.catchTags(storeErrors))
+    ),
+    list: Effect.gen(function*() {
+      const { principal } = yield* CurrentCaller
+      const wanted = yield* Effect.fromResult(decodeListQuery(yield* HttpServerRequest.ParsedSearchParams))
+      const found = yield* tasks.list({ sub: principal.sub, ...wanted })
+      return HttpServerResponse.jsonUnsafe(TaskView.paginate(found.tasks, found.total, wanted))
+    }).pipe(Effect.catchTags(storeErrors)),
+    submitToolResults: Effect.fnUntraced(function*(given: OneTask) {
+      const task = yield* readTask(given)
+      const { body, claim } = yield* read("toolResults", given.request)
+      const { isReplay } = yield* tasks.submitToolResults(yield* CurrentCaller, task, body, claim)
+      return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "processing" }).pipe(
+        IdempotencyKey.markReplay(isReplay)
       )
+    }, Effect.catchTags({ ...changeErrors, ToolResultsMismatch: (error) => Effect.fail(mismatch(error)) })),
+    cancel: Effect.fnUntraced(function*(given: OneTask) {
+      const task = yield* readTask(given)
+      const { body, claim } = yield* read("cancel", given.request)
+      const { isReplay } = yield* tasks.cancel(task, body.reason, claim)
+      return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "canceled" }).pipe(
+        IdempotencyKey.markReplay(isReplay)
+      )
+    }, Effect.catchTags(changeErrors)),
+    cancelInterrupted: Effect.gen(function*() {
+      const { principal } = yield* CurrentCaller
+      const uuids = yield* tasks.cancelInterrupted(principal)
+      return { canceled: uuids.length, uuids }
+    }).pipe(Effect.catchTags(storeErrors))
+  }
+})
+
+/** Bodies are read by `BodyReader`, which bounds them, and large results are spliced as text: hence the raw handlers. */
+export const layer = HttpApiBuilder.group(
+  Api,
+  "tasks",
+  Effect.fn(function*(handlers) {
+    const tasks = yield* make
+    const reading = yield* TaskReading.make
+    const deliveries = yield* Deliveries.make
+    return handlers
+      .handleRaw("create", tasks.create)
+      .handleRaw("list", () => tasks.list)
       .handleRaw("get", ({ params, request }) => reading.get(params.uuid, request))
       .handleRaw("events", ({ params, request }) => reading.events(params.uuid, request))
-      .handleRaw("deliveries", ({ params }) => deliveries.list(params.uuid))
+      .handle("deliveries", ({ params }) => deliveries.list(params.uuid))
       .handleRaw("redeliver", ({ params, request }) => deliveries.redeliver(params, request))
-      .handleRaw(
-        "submitToolResults",
-        Effect.fnUntraced(
-          function*({ params, request }) {
-            const task = yield* readTask(params.uuid)
-            const { body, claim } = yield* read("toolResults", request)
-            const { isReplay } = yield* tasks.submitToolResults(yield* CurrentCaller, task, body, claim)
-            return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "processing" }).pipe(
-              IdempotencyKey.markReplay(isReplay)
-            )
-          },
-          Effect.catchTags({
-            ...storeErrors,
-            IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused),
-            TaskNotInterrupted: ({ message }) => Effect.fail(new Conflict({ message })),
-            ToolResultsMismatch: (error) => Effect.fail(mismatch(error))
-          })
-        )
-      )
-      .handleRaw(
-        "cancel",
-        Effect.fnUntraced(
-          function*({ params, request }) {
-            const task = yield* readTask(params.uuid)
-            const { body, claim } = yield* read("cancel", request)
-            const { isReplay } = yield* tasks.cancel(task, body.reason, claim)
-            return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "canceled" }).pipe(
-              IdempotencyKey.markReplay(isReplay)
-            )
-          },
-          Effect.catchTags({
-            ...storeErrors,
-            IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused),
-            TaskNotInterrupted: ({ message }) => Effect.fail(new Conflict({ message }))
-          })
-        )
-      )
-      .handleRaw("cancelInterrupted", () =>
-        Effect.gen(function*() {
-          const { principal } = yield* CurrentCaller
-          const uuids = yield* tasks.cancelInterrupted(principal)
-          return HttpServerResponse.jsonUnsafe({ canceled: uuids.length, uuids })
-        }).pipe(Effect.catchTags(storeErrors)))
+      .handleRaw("submitToolResults", tasks.submitToolResults)
+      .handleRaw("cancel", tasks.cancel)
+      .handle("cancelInterrupted", () => tasks.cancelInterrupted)
   })
 )

@@ -6,7 +6,7 @@ import { Tasks } from "../../services/Tasks.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { Api } from "../contract/Api.ts"
 import { BodyReader } from "./body/BodyReader.ts"
-import { storeErrors } from "./StoreErrors.ts"
+import { storeErrors } from "./ErrorResponses.ts"
 import * as TokenBodies from "./TokenBodies.ts"
 
 export const layer = HttpApiBuilder.group(

@@ -43,7 +43,7 @@ interface Line {
 const failed = (requestId: CallId, error: InvalidRequest | Unavailable): RpcMessage.FromServerEncoded => ({
   _tag: "Exit",
   requestId,
-  exit: { _tag: "Failure", cause: [{ _tag: "Fail", error: { ...error } }] }
+  exit: { _tag: "Failure", cause: [{ _tag: "Fail", error }] }
 })
 
 const release = ({ releases }: Line, id: CallId) =>

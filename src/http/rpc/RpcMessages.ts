@@ -1,10 +1,12 @@
 /** Parses messages of RPC clients, one JSON object per line, and checks calls and payloads before the RPC server sees them. */
-import { Result, Schema, SchemaIssue } from "effect"
+import { Result, Schema } from "effect"
 import { RpcSerialization } from "effect/rpc"
 import * as Limits from "../../domain/Limits.ts"
 import { InternalRpc } from "../contract/rpc/Rpc.ts"
-import { InvalidRequest } from "../contract/rpc/RpcErrors.ts"
+import type { InvalidRequest } from "../contract/rpc/RpcErrors.ts"
+import { collect, FieldErrors } from "../handlers/body/BodyErrors.ts"
 import { ValueCounter } from "../handlers/body/ValueCounter.ts"
+import { asInvalidRequest, invalid } from "../handlers/rpc/RpcRequests.ts"
 
 /** Every payload and response is JSON. */
 export const codecFor = RpcSerialization.ndjson.codecFor
@@ -90,22 +92,7 @@ export const parse = (data: string | Uint8Array): Result.Result<ReadonlyArray<Re
   return Result.flatMap(Result.try({ try: () => utf8.decode(data), catch: () => malformed }), parseText)
 }
 
-const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
-
-const invalidPayload = (issue: SchemaIssue.Issue) => {
-  const errors: Record<string, Array<string>> = {}
-  for (const { message, path = [] } of formatIssue(issue).issues) {
-    const field = path.map((key) => String(typeof key === "object" ? key.key : key)).join(".") || "payload"
-    Object.defineProperty(errors, field, { value: [message], enumerable: true, configurable: true })
-  }
-  const [field = "payload", [message] = []] = Object.entries(errors)[0] ?? []
-  return new InvalidRequest({ message: `${field}: ${message}`, errors })
-}
-
-const unknownTag = new InvalidRequest({
-  message: "tag: There is no such call",
-  errors: { tag: ["There is no such call"] }
-})
+const unknownTag = invalid("tag", "There is no such call")
 
 const payloadDecoders = new Map(
   Array.from(InternalRpc.requests, ([tag, { payloadSchema }]) => {
@@ -119,5 +106,8 @@ export const problemOf = ({ payload, tag }: Call): InvalidRequest | undefined =>
   const decode = payloadDecoders.get(tag)
   if (decode === undefined) return unknownTag
   const decoded = decode(payload)
-  return Result.isFailure(decoded) ? invalidPayload(decoded.failure.issue) : undefined
+  if (Result.isSuccess(decoded)) return undefined
+  const errors = new FieldErrors("payload")
+  collect(decoded.failure.issue, [], errors, payload)
+  return asInvalidRequest(errors.toError())
 }

@@ -3,7 +3,6 @@ import { Console, Deferred, Effect, Layer, Logger, References, Stream } from "ef
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { randomBytes } from "node:crypto"
 import { createServer, type IncomingMessage } from "node:http"
-import type { AddressInfo } from "node:net"
 import * as path from "node:path"
 import { buffer } from "node:stream/consumers"
 import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.ts"
@@ -13,6 +12,7 @@ import * as App from "../App.ts"
 import * as Banner from "../Banner.ts"
 import * as AppConfig from "../config/AppConfig.ts"
 import { rootCauseMessage } from "../ErrorMessages.ts"
+import { freePort, portOf } from "../node/LocalPort.ts"
 import { asFailure, failed, textOf } from "./Root.ts"
 
 const step = (title: string) => Console.log(`\n— ${title}`)
@@ -28,10 +28,6 @@ const listen = (handler: (request: IncomingMessage) => Promise<number>) =>
     }),
     (server) => Effect.sync(() => server.close())
   )
-
-const portOf = (server: ReturnType<typeof createServer>) => (server.address() as AddressInfo).port
-
-const freePort = Effect.scoped(Effect.map(listen(() => Promise.resolve(404)), portOf))
 
 /** Starts a temporary service that stops with the demo. */
 const start = Effect.gen(function*() {

@@ -90,7 +90,7 @@ export const call = <A>(send: (client: TaskServiceClient, signal: AbortSignal) =
 
 /** Parses JSON that the user typed; `name` is the subject of the error message. */
 export const parseJson = (name: string, text: string) =>
-  Effect.try({ try: (): unknown => JSON.parse(text), catch: () => failed(`${name} is not valid JSON`) })
+  Effect.try({ try: (): Schema.Json => JSON.parse(text), catch: () => failed(`${name} is not valid JSON`) })
 
 /** The texts in the output of a turn, one on each line. Other kinds of output are omitted. */
 export const textOf = (turn: unknown): string => {

@@ -3,7 +3,7 @@ import { Console, Effect, Option, Predicate, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { TaskStatus } from "../../domain/Task.ts"
 import { isTerminal } from "../../http/client/promise/TasksResource.ts"
-import type { CreateTask, Task, TaskSummary, ToolResult } from "../../http/client/promise/Types.ts"
+import type { CreateTask, Task, TaskSummary } from "../../http/client/promise/Types.ts"
 import { asFailure, call, connect, failed, note, parseJson, print, root, textOf } from "./Root.ts"
 import { uploadFile } from "./UploadCommand.ts"
 
@@ -82,7 +82,7 @@ const create = Command.make(
   },
   Effect.fnUntraced(
     function*({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, text, tool, watch }) {
-      const more = yield* parseJson("--body", body)
+      const more: unknown = yield* parseJson("--body", body)
       if (!Predicate.isObject(more)) return yield* failed("--body must be a JSON object")
       const files = yield* Effect.forEach(file, (path) => uploadFile(path, undefined))
       const texts = text.length === 0 ? [] : [{ type: "text", text: text.join(" ") } as const]
@@ -90,18 +90,15 @@ const create = Command.make(
       if (input.length === 0 && !("input" in more)) {
         return yield* failed("No input: pass a text, --file or an input field in --body")
       }
-      const request = {
+      const request: CreateTask = {
         assistant_id: assistant,
-        ...(input.length === 0 ? {} : { input }),
-        ...(tool.length === 0 ? {} : { client_tools: tool.map((name) => ({ type: "function", name })) }),
-        ...Option.match(callbackUrl, { onNone: () => ({}), onSome: (callback_url) => ({ callback_url }) }),
-        ...Option.match(callbackSecret, { onNone: () => ({}), onSome: (callback_secret) => ({ callback_secret }) }),
-        ...Option.match(maxExecutionTime, {
-          onNone: () => ({}),
-          onSome: (max_execution_time) => ({ max_execution_time })
-        }),
+        input,
+        client_tools: tool.length === 0 ? undefined : tool.map((name) => ({ type: "function", name })),
+        callback_url: Option.getOrUndefined(callbackUrl),
+        callback_secret: Option.getOrUndefined(callbackSecret),
+        max_execution_time: Option.getOrUndefined(maxExecutionTime),
         ...more
-      } as CreateTask
+      }
       const created = yield* call((client, signal) => client.tasks.create(request, { signal }))
       if (!watch) return yield* print(created, ({ uuid }) => uuid)
       yield* note(`created  ${created.uuid}`)
@@ -175,8 +172,7 @@ const submitResults = (name: "submit-results" | "results") =>
           if (at < 1) return yield* failed(`${text}: expected call=result`)
           const [tool_call_id, value] = [text.slice(0, at), text.slice(at + 1)]
           if (value.startsWith("!")) return { tool_call_id, output: value.slice(1), is_error: true }
-          const output = (yield* parseJson(`The result of ${tool_call_id}`, value)) as ToolResult["output"]
-          return { tool_call_id, output }
+          return { tool_call_id, output: yield* parseJson(`The result of ${tool_call_id}`, value) }
         })
       )
       const resumed = yield* call((client, signal) => client.tasks.submitToolResults(uuid, results, { signal }))

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
+import { hasCode } from "../ErrorMessages.ts"
 
 /** Permissions of the directories and files that the service creates. */
 export const privateDirectory = 0o700
@@ -30,7 +31,7 @@ export const loadOrGenerate = (dataDir: string, name: string): string => {
     try {
       fs.linkSync(draft, file)
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error
+      if (!hasCode(error, "EEXIST")) throw error
     } finally {
       fs.rmSync(draft, { force: true })
     }

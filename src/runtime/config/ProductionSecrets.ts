@@ -4,6 +4,7 @@
  */
 import { Redacted, Result } from "effect"
 import { Base64 } from "effect/encoding"
+import { commaList } from "./SettingValues.ts"
 
 /** Minimum characters of each of INTERNAL_TOKENS. */
 const minTokenLength = 32
@@ -31,11 +32,9 @@ const isRepeated = (bytes: Uint8Array) => {
 
 /** Whether half of the bytes differ from the previous byte by the same step, as in "abcdef". */
 const isSequence = (bytes: Uint8Array) => {
-  const counts = new Uint16Array(256)
-  bytes.forEach((byte, index) => {
-    if (index > 0) counts[(byte - bytes[index - 1]! + 256) % 256]! += 1
-  })
-  return bytes.length > 2 && Math.max(...counts) >= bytes.length / 2
+  const steps = Array.from(bytes.subarray(1), (byte, index) => (byte - (bytes[index] ?? 0) + 256) % 256)
+  const sizes = Object.values(Object.groupBy(steps, String)).map((same) => same?.length ?? 0)
+  return bytes.length > 2 && Math.max(...sizes) >= bytes.length / 2
 }
 
 const isTrivial = (bytes: Uint8Array) =>
@@ -45,8 +44,6 @@ const isTrivial = (bytes: Uint8Array) =>
 const encoder = new TextEncoder()
 const isTrivialText = (text: string) => isTrivial(encoder.encode(text))
 
-const list = (text: string) => text.split(",").map((item) => item.trim()).filter((item) => item !== "")
-
 const trivial = "is trivial to guess"
 
 /** Problems of the configured secrets, for the operator. No message contains a secret. */
@@ -55,12 +52,12 @@ export const problemsOf = (env: Readonly<Record<string, string | undefined>>): R
   for (const name of ["JWT_SECRET", "CORE_TOKEN"]) {
     if (env[name] !== undefined && isTrivialText(env[name])) problems.push(`${name}: ${trivial}`)
   }
-  const tokens = list(env["INTERNAL_TOKENS"] ?? "")
+  const tokens = commaList(env["INTERNAL_TOKENS"] ?? "")
   if (tokens.some((token) => token.length < minTokenLength)) {
     problems.push(`INTERNAL_TOKENS: each must have ${minTokenLength} characters or more in production`)
   } else if (tokens.some(isTrivialText)) problems.push(`INTERNAL_TOKENS: one of them ${trivial}`)
   // Only the first key encrypts. The others decrypt old values until none are left.
-  const [key = ""] = list(env["ENCRYPTION_KEY"] ?? "")
+  const [key = ""] = commaList(env["ENCRYPTION_KEY"] ?? "")
   const bytes = Result.getOrUndefined(Base64.decode(key))
   if (bytes?.length === 32 && isTrivial(bytes)) problems.push(`ENCRYPTION_KEY: ${trivial}`)
   return problems.length === 0 ? [] : [...problems, advice]

@@ -59,6 +59,9 @@ const keyOf = (env: Environment, developmentSecret: string | undefined) => {
   }
 }
 
+/** Accepts no token. */
+export const noRules: TokenRules = { key: new Uint8Array(), algorithms: [], issuer: undefined, audience: undefined }
+
 export const rulesOf = (env: Environment, developmentSecret: string | undefined): TokenRules => {
   const { algorithms, allowed, key } = keyOf(env, developmentSecret)
   const pinned = env["JWT_ALGORITHMS"]?.split(",").map((name) => name.trim())

@@ -84,6 +84,7 @@ export const layer = Layer.effect(
       function*<Name extends BodyName>(name: Name, bytes: Uint8Array<ArrayBuffer>, operation: string | undefined) {
         yield* permits.take("", 1)
         const outcome = yield* Effect.orDie(Effect.timeout(run({ name, bytes, operation }), decodeTimeout))
+        // Messages between threads have no type; the thread has decoded the body `name`.
         if ("decoded" in outcome) return outcome.decoded as Decoded<BodyOf<Name>>
         return yield* new ValidationFailed(outcome)
       },

@@ -23,7 +23,7 @@ const decode = ({ bytes, name, operation }: Job): Promise<Outcome> =>
 const bytesPerCollection = 4 * 1024 * 1024
 
 v8.setFlagsFromString("--expose-gc")
-const collect = vm.runInNewContext("gc") as () => void
+const collect: () => void = vm.runInNewContext("gc")
 
 parentPort?.on("message", (job: Job) => {
   const size = job.bytes.length

@@ -11,7 +11,7 @@ const bytesPerCollection = 16 * 1024 * 1024
 
 export const layer = Layer.sync(PassedBytes, () => {
   v8.setFlagsFromString("--expose-gc")
-  const collect = vm.runInNewContext("gc") as (options: { readonly type: "minor" }) => void
+  const collect: (options: { readonly type: "minor" }) => void = vm.runInNewContext("gc")
   let passed = 0
   return (count) => {
     passed += count

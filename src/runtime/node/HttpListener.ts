@@ -6,7 +6,7 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { randomUUID } from "node:crypto"
-import { createServer, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import { createServer, type Server, STATUS_CODES } from "node:http"
 import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
 import * as Limits from "../../domain/Limits.ts"
@@ -14,6 +14,7 @@ import { Timeouts } from "../../services/timing/Timeouts.ts"
 import { Answer, closeAfterAnswer } from "./Answer.ts"
 import { BoundedWebSocket } from "./BoundedWebSocket.ts"
 import { limitConnections, maxConnections } from "./ConnectionLimits.ts"
+import type { Serve } from "./InProcess.ts"
 
 /** Bytes of a request's headers; more are answered with 431. */
 const maxHeadBytes = 16 * 1024
@@ -53,10 +54,6 @@ const refuse = (socket: Duplex, status: number) => {
   const body = messageOf(status)
   const headers = Object.entries(headersOf(body)).map(([name, value]) => `${name}: ${value}\r\n`).join("")
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers}\r\n${body}`)
-}
-
-interface Responding {
-  readonly _httpMessage?: Pick<ServerResponse, "headersSent"> | null
 }
 
 const nextTurn = (then: () => void) => setImmediate(() => setImmediate(then))
@@ -118,8 +115,8 @@ export const make = (timeouts: typeof Timeouts.Service, maximum = maxConnections
     shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket"
   })
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    // A response that has begun cannot be replaced by an error.
-    const hasBegun = (socket as Responding)._httpMessage?.headersSent === true
+    // A response that has begun cannot be replaced by an error. Node links a socket to its response by this field.
+    const hasBegun = Reflect.get(socket, "_httpMessage")?.headersSent === true
     if (error.code === "ECONNRESET" || hasBegun) return socket.destroy()
     refuse(socket, statusOf[error.code ?? ""] ?? 400)
   })
@@ -136,11 +133,13 @@ export const make = (timeouts: typeof Timeouts.Service, maximum = maxConnections
 /** Serves routes on a port. The routes are built before listening starts: an earlier request would never get a response. */
 export const serve = <A, E, R>(
   routes: Layer.Layer<A, E, R>,
-  { host, port }: { readonly host: string; readonly port: number }
+  { host, port }: { readonly host: string; readonly port: number },
+  inProcess?: { readonly origin: string; readonly serve: Serve }
 ) =>
   Layer.unwrap(Effect.gen(function*() {
     const timeouts = yield* Timeouts
     const app = yield* HttpRouter.toHttpEffect(routes)
+    if (inProcess !== undefined) yield* inProcess.serve(inProcess.origin, app)
     const options = {
       host,
       port,

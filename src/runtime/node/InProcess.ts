@@ -1,26 +1,94 @@
-/** Calls built-in systems without a socket: routes requests by origin to a handler that implements the real HTTP interface. */
-import { Effect, Layer } from "effect"
-import { FetchHttpClient, type HttpClient, HttpRouter, HttpServer } from "effect/http"
+/** Calls HTTP applications of this process without a socket. Callers use a plain HTTP client and cannot tell the difference. */
+import { NodeHttpClient } from "@effect/platform-node"
+import { Context, Effect, Layer, type Scope } from "effect"
+import {
+  HttpClient,
+  type HttpClientError,
+  HttpClientRequest,
+  type HttpClientResponse,
+  HttpEffect,
+  HttpRouter,
+  HttpServerRequest,
+  HttpServerResponse
+} from "effect/http"
+import * as Tracing from "../../services/telemetry/Tracing.ts"
 
-export type Fetch = typeof globalThis.fetch
+type App<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 
-/** Serves routes to requests of this process until the scope closes. */
-export const serve = (routes: Layer.Layer<never, never, HttpRouter.HttpRouter>) =>
-  Effect.acquireRelease(
-    Effect.sync(() =>
-      HttpRouter.toWebHandler(Layer.provideMerge(routes, HttpServer.layerServices), { disableLogger: true })
-    ),
-    ({ dispose }) => Effect.promise(dispose)
-  ).pipe(Effect.map(({ handler }): Fetch => (input, init) => handler(new Request(input, init))))
+type Call = (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<HttpClientResponse.HttpClientResponse>
 
-/** A client that sends requests for the given origins to their handlers and all others to the network. */
-export const layerClient = (byOrigin: ReadonlyMap<string, Fetch>): Layer.Layer<HttpClient.HttpClient> =>
-  // Fresh, because layers are memoized by reference: a second client would reuse the origins of the first.
-  Layer.fresh(FetchHttpClient.layer).pipe(
-    Layer.provide(
-      Layer.succeed(FetchHttpClient.Fetch, (input, init) => {
-        const url = input instanceof Request ? input.url : input
-        return (byOrigin.get(new URL(url).origin) ?? globalThis.fetch)(input, init)
-      })
+/** Where the response of one call is put. */
+class Slot extends Context.Service<Slot, { response: HttpServerResponse.HttpServerResponse | undefined }>()(
+  "async-task-service/runtime/node/InProcess/Slot"
+) {}
+
+/** What an application requires of its server. */
+type Own<R> = Exclude<
+  Exclude<R | Slot | HttpServerRequest.HttpServerRequest, Scope.Scope>,
+  Slot | HttpServerRequest.HttpServerRequest
+>
+
+/** Serves the requests for an origin, such as `http://core.builtin`, until the scope closes. */
+export type Serve = <E, R>(origin: string, app: App<E, R>) => Effect.Effect<void, never, Own<R> | Scope.Scope>
+
+/** Runs the application in the caller's fiber, with the context of the application. */
+const toCall = <E, R>(app: App<E, R>, context: Context.Context<Own<R>>): Call => {
+  const handled = HttpEffect.toHandled(app, (_, response) =>
+    Effect.map(Slot, (slot) => {
+      // The request's scope stays open until a streamed body has been read.
+      slot.response = HttpEffect.scopeTransferToStream(response)
+    }))
+  return Effect.fnUntraced(function*(request) {
+    const traced = HttpClientRequest.setHeaders(request, yield* Tracing.propagate({}))
+    const slot: typeof Slot.Service = { response: undefined }
+    const received = Context.add(
+      Context.make(Slot, slot),
+      HttpServerRequest.HttpServerRequest,
+      HttpServerRequest.fromClientRequest(traced)
     )
+    const exit = yield* handled.pipe(
+      Effect.provideContext(received),
+      Effect.updateContext<never, Own<R>>(() => context),
+      Effect.exit
+    )
+    if (slot.response !== undefined) return HttpServerResponse.toClientResponse(slot.response, { request })
+    return yield* Effect.andThen(exit, Effect.die("an application did not respond"))
+  })
+}
+
+export interface InProcess {
+  readonly serve: Serve
+  /** Sends requests for the served origins to their applications, and all others over the network. */
+  readonly layerClient: Layer.Layer<HttpClient.HttpClient>
+}
+
+export const make = (): InProcess => {
+  const calls = new Map<string, Call>()
+  const clientOver = (network: HttpClient.HttpClient) =>
+    HttpClient.makeWith<never, never, HttpClientError.HttpClientError, never>(
+      (prepared) =>
+        Effect.flatMap(prepared, (request) => {
+          const call = calls.get(URL.parse(request.url)?.origin ?? "")
+          return call === undefined ? network.execute(request) : call(request)
+        }),
+      (request) => Effect.succeed(request)
+    )
+  return {
+    serve: <E, R>(origin: string, app: App<E, R>) =>
+      Effect.contextWith((context: Context.Context<Own<R>>) =>
+        Effect.acquireRelease(
+          Effect.sync(() => calls.set(origin, toCall(app, context))),
+          () => Effect.sync(() => calls.delete(origin))
+        )
+      ),
+    layerClient: Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, clientOver)).pipe(
+      Layer.provide(NodeHttpClient.layerUndici)
+    )
+  }
+}
+
+/** Builds routes as an application of their own. Layers that were built elsewhere, such as the router, are built again. */
+export const toApp = <A, E>(routes: Layer.Layer<A, E, HttpRouter.HttpRouter>) =>
+  HttpRouter.toHttpEffect(routes).pipe(
+    Effect.provideServiceEffect(Layer.CurrentMemoMap, Layer.makeMemoMap)
   )

@@ -17,9 +17,8 @@ export const settings = [
 ]
 
 /** Undefined means off. */
-export const timeout = Config.Duration("WATCHDOG_TIMEOUT").pipe(
-  Config.orElse(() => Config.map(Config.Literals(["off"], "WATCHDOG_TIMEOUT"), () => undefined))
-)
+export const timeout = (name: string): Config.Config<Duration.Duration | undefined> =>
+  Config.orElse(Config.Duration(name), () => Config.map(Config.Literals(["off"], name), () => undefined))
 
 export const defaultTimeout = Duration.seconds(30)
 

@@ -17,7 +17,7 @@ export interface Watch {
   readonly ignoredMessage: string
 }
 
-const { exitMessage, ignoredMessage, maxTicks, tick, turns } = workerData as Watch
+const { exitMessage, ignoredMessage, maxTicks, tick, turns }: Watch = workerData
 
 /** Writes a line to standard error, whose reader may be gone or blocked. */
 const print = (line: string) => {

@@ -8,8 +8,9 @@ import { Reactivity } from "effect/reactivity"
 import { spawn, spawnSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
-import { type AddressInfo, createServer } from "node:net"
 import * as path from "node:path"
+import { hasCode } from "../ErrorMessages.ts"
+import { freePort } from "../node/LocalPort.ts"
 import { find, type PostgresPaths } from "./PostgresPaths.ts"
 
 export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
@@ -31,7 +32,7 @@ const isAlive = (pid: number) => {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM"
+    return hasCode(error, "EPERM")
   }
 }
 
@@ -94,13 +95,6 @@ const initialise = (place: PostgresPaths) =>
     }
   })
 
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const { port } = server.address() as AddressInfo
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
-
 /** Starts Postgres in its own process group, because the service still needs its database while it drains after a Ctrl-C. */
 const launch = Effect.fnUntraced(function*(place: PostgresPaths, extra: ReadonlyArray<string>) {
   const port = yield* freePort
@@ -142,17 +136,17 @@ const reach = Effect.fnUntraced(function*(place: PostgresPaths, extra: ReadonlyA
   if (before === undefined) yield* launch(place, extra)
   const running = yield* attempt(() => findRunning(place.database)).pipe(
     Effect.filterOrFail(
-      (found) => found !== undefined && found.port > 0,
+      (found): found is Running => found !== undefined && found.port > 0,
       () => new EmbeddedPostgresError({ message: "not up yet" })
     ),
     Effect.retry({ schedule: Schedule.spaced("25 millis"), times: 100 })
   )
-  const url = urlOf(place, running as Running)
+  const url = urlOf(place, running)
   const sql = yield* connect(url).pipe(
     Effect.mapError(() => new EmbeddedPostgresError({ message: "not answering yet" })),
-    Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 100, while: () => isAlive((running as Running).pid) })
+    Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 100, while: () => isAlive(running.pid) })
   )
-  return { running: running as Running, sql, url }
+  return { running, sql, url }
 })
 
 const hold = (sql: PgClient.PgClient) =>

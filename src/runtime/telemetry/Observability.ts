@@ -9,6 +9,7 @@ import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } 
 import { randomUUID } from "node:crypto"
 import * as Routes from "../../http/Routes.ts"
 import * as Rpc from "../../http/rpc/Rpc.ts"
+import * as Metrics from "../../services/telemetry/Metrics.ts"
 import * as TaskTraces from "../../services/telemetry/TaskTraces.ts"
 import { version } from "../Version.ts"
 import * as ProcessMetrics from "./ProcessMetrics.ts"
@@ -105,7 +106,8 @@ const layerExport = (telemetry: Telemetry) => {
 }
 
 export const layer = (telemetry: Telemetry | undefined) =>
-  Layer.merge(
+  Layer.mergeAll(
+    Layer.effectDiscard(Metrics.initialize),
     ProcessMetrics.layer,
     telemetry === undefined ? Layer.succeed(References.TracerEnabled, false) : layerExport(telemetry)
   )

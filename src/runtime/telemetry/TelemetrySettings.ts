@@ -1,5 +1,6 @@
 /** The supported OpenTelemetry variables: endpoint, resource and sampling. */
 import { Config, Duration, Effect, Redacted, Schema } from "effect"
+import type { SettingsReader } from "../config/SettingsReader.ts"
 import { type Sampler, samplers } from "./Sampler.ts"
 
 export interface Telemetry {
@@ -45,15 +46,6 @@ export const settings = [
   }
 ]
 
-/** How `AppConfig` reads a variable. It collects the errors of all variables. */
-interface Reader {
-  readonly env: Readonly<Record<string, string>>
-  readonly read: <A>(name: string, config: Config.Config<A>, absent: A) => Effect.Effect<A>
-  readonly count: (name: string, absent: number, minimum: number, maximum: number) => Effect.Effect<number>
-  readonly derive: <A>(name: string, thunk: () => A) => A | undefined
-  readonly url: (name: string) => string | undefined
-}
-
 const Ratio = Schema.FiniteFromString.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
 
 /** Parses percent-encoded `name=value` pairs. Values may be secret, so errors do not contain them. */
@@ -67,15 +59,13 @@ const pairsOf = (text: string): Readonly<Record<string, string>> =>
   )
 
 /** Undefined when no endpoint is set. */
-export const load = Effect.fnUntraced(function*({ count, derive, env, read, url }: Reader) {
-  const option = <A>(name: string, config: (name: string) => Config.Config<A>, absent: A) =>
-    read(name, config(name), absent)
-  const pairs = (name: string) => derive(name, () => pairsOf(env[name] ?? "")) ?? {}
+export const load = Effect.fnUntraced(function*({ count, derive, env, read, url }: SettingsReader) {
+  const pairs = (name: string) => derive(name, () => pairsOf(env[name] ?? ""), {})
 
   const endpoint = url("OTEL_EXPORTER_OTLP_ENDPOINT")
   const serviceName = env["OTEL_SERVICE_NAME"]
   const telemetry: Omit<Telemetry, "endpoint"> = {
-    protocol: yield* option(
+    protocol: yield* read(
       "OTEL_EXPORTER_OTLP_PROTOCOL",
       (name) => Config.Literals(["http/protobuf", "http/json"], name),
       "http/protobuf"
@@ -86,12 +76,12 @@ export const load = Effect.fnUntraced(function*({ count, derive, env, read, url 
       ...(serviceName === undefined ? {} : { "service.name": serviceName })
     },
     sampler: {
-      name: yield* option(
+      name: yield* read(
         "OTEL_TRACES_SAMPLER",
         (name) => Config.Literals(samplers, name),
         "parentbased_always_on"
       ),
-      ratio: yield* option("OTEL_TRACES_SAMPLER_ARG", (name) => Config.schema(Ratio, name), 1)
+      ratio: yield* read("OTEL_TRACES_SAMPLER_ARG", (name) => Config.schema(Ratio, name), 1)
     },
     timeout: Duration.millis(yield* count("OTEL_EXPORTER_OTLP_TIMEOUT", 10_000, 1, 60_000)),
     metricsInterval: Duration.millis(yield* count("OTEL_METRIC_EXPORT_INTERVAL", 10_000, 100, 3_600_000))

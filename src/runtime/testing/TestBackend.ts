@@ -1,6 +1,7 @@
 /** An assistant backend with files in memory. The service calls it through its real HTTP interface. */
 import { Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { HttpEffect } from "effect/http"
 import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
 import * as InProcess from "../node/InProcess.ts"
 
@@ -16,6 +17,7 @@ export interface TestBackend {
 }
 
 export const make = (serviceUrl: string): TestBackend => {
+  const inProcess = InProcess.make()
   const files = new Map<string, File>()
 
   const storeFile = (form: FormData) => {
@@ -29,8 +31,7 @@ export const make = (serviceUrl: string): TestBackend => {
     return json(201, { id, name: file.name, mime_type: file.type, provider_data: { path } })
   }
 
-  const respond: InProcess.Fetch = (input, init) => {
-    const request = new Request(input, init)
+  const respond = (request: Request) => {
     switch (new URL(request.url).pathname) {
       case "/files":
         return request.formData().then(storeFile)
@@ -43,7 +44,8 @@ export const make = (serviceUrl: string): TestBackend => {
 
   return {
     layer: AssistantBackend.layer(origin).pipe(
-      Layer.provide([InProcess.layerClient(new Map([[origin, respond]])), SecureRandom.layerWebCrypto])
+      Layer.provide([inProcess.layerClient, SecureRandom.layerWebCrypto]),
+      Layer.provide(Layer.effectDiscard(inProcess.serve(origin, HttpEffect.fromWebHandler(respond))))
     ),
     download: ({ pathname }) => {
       if (!pathname.startsWith(storagePath)) return undefined

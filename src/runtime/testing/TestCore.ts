@@ -1,7 +1,7 @@
 /** A processing core for tests: it records its runs, and the test reports their events. */
 import { Context, Deferred, Effect, Layer, type Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { type CoreEvent, type FailureCode, toReport } from "../../domain/CoreProtocol.ts"
+import { type FailureCode, toTaskEvent, type Unaddressed } from "../../domain/CoreProtocol.ts"
 import { CoreRefused, CoreUnavailable } from "../../domain/DispatchRetry.ts"
 import type { JsonObject } from "../../domain/OpaqueJson.ts"
 import { TaskId } from "../../domain/Task.ts"
@@ -97,9 +97,6 @@ export const turnOf = (text: string): JsonObject => ({
   metadata: { model: "test", finish_reason: "stop" }
 })
 
-/** A core event without the ids, which `send` adds. */
-type Unaddressed<Event> = Event extends unknown ? Omit<Event, "task_id" | "run_id" | "event_id"> : never
-
 const asTurn = (turn: string | JsonObject) => typeof turn === "string" ? turnOf(turn) : turn
 
 const make = Effect.gen(function*() {
@@ -108,10 +105,10 @@ const make = Effect.gen(function*() {
   const reads = yield* TaskReads
   const random = yield* SecureRandom.SecureRandom
 
-  const send = (run: Pick<StartedRun, "taskId" | "runId">, event: Unaddressed<CoreEvent>) =>
+  const send = (run: Pick<StartedRun, "taskId" | "runId">, event: Unaddressed) =>
     Effect.flatMap(
       random.uuidV4(),
-      (event_id) => tasks.report(toReport({ ...event, task_id: run.taskId, run_id: run.runId, event_id } as CoreEvent))
+      (event_id) => tasks.report({ task_id: run.taskId, run_id: run.runId, event_id, event: toTaskEvent(event) })
     ).pipe(Effect.catchTag("StoreUnavailable", Effect.die))
 
   journal.onAccepted = (run) => Effect.ignore(send(run, { type: "processing" }))
@@ -128,7 +125,7 @@ const make = Effect.gen(function*() {
     }
   })
 
-  const report = (uuid: string, event: Unaddressed<CoreEvent>) => Effect.flatMap(runOf(uuid), (run) => send(run, event))
+  const report = (uuid: string, event: Unaddressed) => Effect.flatMap(runOf(uuid), (run) => send(run, event))
 
   return {
     /** Sets the response to new runs. Initially `accepts`. */

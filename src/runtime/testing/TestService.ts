@@ -124,7 +124,7 @@ const make = Effect.fnUntraced(function*({ listensAt: url = unusedUrl }: TestSer
   const handler = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
     yield* Effect.context()
   )(app)
-  const fetch = (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+  const fetch: typeof globalThis.fetch = (input, init) => {
     const request = new Request(input, init)
     const downloaded = backend.download(new URL(request.url))
     return downloaded === undefined ? handler(request) : Promise.resolve(downloaded)
@@ -144,7 +144,7 @@ export class TestService extends Context.Service<TestService, Effect.Success<Ret
       Effect.map(TestService, ({ fetch, token, url }) =>
         TaskService.layer({ baseUrl: url, token: Effect.map(token(sub), Redacted.make) }).pipe(
           Layer.provide(Layer.fresh(FetchHttpClient.layer)),
-          Layer.provide(Layer.succeed(FetchHttpClient.Fetch, fetch as typeof globalThis.fetch))
+          Layer.provide(Layer.succeed(FetchHttpClient.Fetch, fetch))
         ))
     )
 }

@@ -66,16 +66,12 @@ export const createTestService = (
       const mint = promised(token)
       return {
         url,
-        fetch: fetch as typeof globalThis.fetch,
+        fetch,
         internalToken,
         token: mint,
         client: (sub) => {
           let minted: Promise<string> | undefined
-          return new TaskServiceClient({
-            baseUrl: url,
-            token: () => minted ??= mint(sub),
-            fetch: fetch as typeof globalThis.fetch
-          })
+          return new TaskServiceClient({ baseUrl: url, token: () => minted ??= mint(sub), fetch })
         },
         core: {
           behave: (behaviour) => runtime.runSync(core.behave(behaviour)),

@@ -1,10 +1,12 @@
-/** Migrates the schema at start. An advisory lock serializes nodes that start together. */
+/**
+ * Migrates the schema at start. An advisory lock serializes nodes that start together. A migration must not rewrite a large table,
+ * nor build an index on one: see `Indexes`.
+ */
 import { Effect, Layer, Schema } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
+import * as Indexes from "./Indexes.ts"
 import * as Tasks from "./migrations/0001_tasks.ts"
 import * as IdempotencyKeys from "./migrations/0002_idempotency_keys.ts"
-import * as List from "./migrations/0003_list.ts"
-import * as Retention from "./migrations/0004_retention.ts"
 import * as TokenRevocations from "./migrations/0005_token_revocations.ts"
 import * as Webhooks from "./migrations/0006_webhooks.ts"
 import * as Nodes from "./migrations/0007_nodes.ts"
@@ -22,8 +24,9 @@ const run = (statements: ReadonlyArray<string>) =>
 const migrations = {
   "0001_tasks": run(Tasks.statements),
   "0002_idempotency_keys": run(IdempotencyKeys.statements),
-  "0003_list": run(List.statements),
-  "0004_retention": run(Retention.statements),
+  // Their indexes are built by `Indexes`.
+  "0003_list": Effect.void,
+  "0004_retention": Effect.void,
   "0005_token_revocations": run(TokenRevocations.statements),
   "0006_webhooks": run(Webhooks.statements),
   "0007_nodes": run(Nodes.statements),
@@ -51,7 +54,7 @@ const migrate = Effect.gen(function*() {
   )
 })
 
-export const layer = Layer.effectDiscard(migrate)
+export const layer = Layer.effectDiscard(Effect.andThen(migrate, Indexes.build))
 
 const newest = query(
   Schema.Struct({ id: Schema.Int }),

@@ -1,135 +1,16 @@
 /**
- * Every metric, defined once; the table in src/runtime/deployment/README.md is generated from `definitions`. Names are
- * OpenTelemetry's where it has one. Labels have few values each: never an id. An update is one lookup and a few additions,
- * cheap enough for hot paths. Values that can be read on demand are observed when metrics are collected, and never updated.
+ * Every metric, defined once; the table in src/runtime/deployment/README.md is generated from `definitions`, and a test compares the
+ * alert rules with them.
  */
-import { Clock, Context, Effect, type Exit, Metric, type Scope } from "effect"
+import { Clock, Effect, type Exit, Struct } from "effect"
+import { targetOf, TaskEvent } from "../../domain/Task.ts"
+import { counter, gauge, histogram, total } from "./Instruments.ts"
 
-type Unit = "seconds" | "bytes" | "ratio"
+export { definitions, initialize, prometheusName } from "./Instruments.ts"
 
-interface Definition<Labels extends ReadonlyArray<string>> {
-  readonly name: string
-  readonly kind: "counter" | "gauge" | "histogram"
-  /** Absent for a number of things. */
-  readonly unit?: Unit
-  readonly meaning: string
-  readonly labels: Labels
-  readonly former?: Former
-}
-
-/** The name before a rename. It is exported as well for one version, and described as deprecated. */
-interface Former {
-  readonly name: string
-  /** Former label values by their present ones, where they differ. */
-  readonly values?: Readonly<Record<string, string>>
-}
-
-type Values<Labels extends ReadonlyArray<string>> = { readonly [Index in keyof Labels]: string }
-
-/** Series belong to the process, so an empty context is enough to update them. */
-const context = Context.empty()
-
-const httpSeconds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+/** Few, because each boundary is a line for every route and status. */
+const httpSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10]
 const latenessSeconds = [0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300]
-
-export const definitions: Array<Definition<ReadonlyArray<string>>> = []
-
-/**
- * A metric with one series for each set of label values, created at its first use; two series while it has a former
- * name.
- */
-const family = <const Labels extends ReadonlyArray<string>>(
-  definition: Definition<Labels>,
-  make: (
-    name: string,
-    options: { readonly description: string; readonly attributes: Record<string, string> }
-  ) => Metric.Metric<number, unknown>
-) => {
-  const { former, ...own } = definition
-  const { labels, meaning, name, unit } = own
-  const deprecation = `deprecated, removed in the next version: use ${name}`
-  definitions.push(definition)
-  if (former !== undefined) definitions.push({ ...own, name: former.name, meaning: deprecation })
-  const isPlain = unit === undefined || unit === "ratio"
-  const known = new Map<string, ReadonlyArray<Metric.Metric<number, unknown>>>()
-
-  const attributesOf = (values: ReadonlyArray<string>): Record<string, string> => ({
-    ...Object.fromEntries(labels.map((label, index) => [label, values[index] ?? ""])),
-    ...(isPlain ? {} : { unit })
-  })
-  const makeAll = (values: ReadonlyArray<string>) => {
-    const present = make(name, { description: meaning, attributes: attributesOf(values) })
-    if (former === undefined) return [present]
-    const formerValues = values.map((value) => former.values?.[value] ?? value)
-    return [present, make(former.name, { description: deprecation, attributes: attributesOf(formerValues) })]
-  }
-
-  return (values: Values<Labels>): ReadonlyArray<Metric.Metric<number, unknown>> => {
-    const key = values.join("\n")
-    let series = known.get(key)
-    if (series === undefined) {
-      series = makeAll(values)
-      known.set(key, series)
-    }
-    return series
-  }
-}
-
-/** Updates each series: one, or two while the metric has a former name. */
-const updateAll = (series: ReadonlyArray<Metric.Metric<number, unknown>>, value: number): void => {
-  for (const one of series) one.updateUnsafe(value, context)
-}
-
-const counter = <const Labels extends ReadonlyArray<string>>(definition: Omit<Definition<Labels>, "kind">) => {
-  const of = family(
-    { ...definition, kind: "counter" },
-    (name, options) => Metric.counter(name, { ...options, incremental: true })
-  )
-  return {
-    add: (count: number, ...values: Values<Labels>): void => updateAll(of(values), count)
-  }
-}
-
-const histogram = <const Labels extends ReadonlyArray<string>>(
-  definition: Omit<Definition<Labels>, "kind" | "unit">,
-  boundaries: ReadonlyArray<number>
-) => {
-  const of = family(
-    { ...definition, kind: "histogram", unit: "seconds" },
-    (name, options) => Metric.histogram(name, { ...options, boundaries })
-  )
-  return {
-    record: (seconds: number, ...values: Values<Labels>): void => updateAll(of(values), seconds)
-  }
-}
-
-/** Reads a value whenever metrics are collected, while the scope is open. */
-const observed = (
-  series: ReadonlyArray<Metric.Metric<number, unknown>>,
-  state: () => unknown
-): Effect.Effect<void, never, Scope.Scope> =>
-  Effect.forEach(series, (one) =>
-    Effect.acquireRelease(
-      Effect.sync(() => Metric.registerUnsafe(one, context, { get: state, update: () => {}, modify: () => {} })),
-      (registration) => Effect.sync(registration.remove)
-    ), { discard: true })
-
-const gauge = <const Labels extends ReadonlyArray<string>>(definition: Omit<Definition<Labels>, "kind">) => {
-  const of = family({ ...definition, kind: "gauge" }, Metric.gauge)
-  return {
-    set: (value: number, ...values: Values<Labels>): void => updateAll(of(values), value),
-    observe: (read: () => number, ...values: Values<Labels>) => observed(of(values), () => ({ value: read() }))
-  }
-}
-
-/** A counter whose value is counted elsewhere. */
-const total = <const Labels extends ReadonlyArray<string>>(definition: Omit<Definition<Labels>, "kind">) => {
-  const of = family({ ...definition, kind: "counter" }, Metric.counter)
-  return {
-    observe: (read: () => number, ...values: Values<Labels>) =>
-      observed(of(values), () => ({ count: read(), incremental: true }))
-  }
-}
 
 /** Records the duration of an effect, whether it succeeds, fails or is interrupted. */
 export const timed = <A, E, R>(
@@ -151,16 +32,27 @@ export const httpRequests = histogram({
   labels: ["http.request.method", "http.route", "http.response.status_code"]
 }, httpSeconds)
 
+const statusClasses = ["1xx", "2xx", "3xx", "4xx", "5xx"] as const
+
+export const httpResponses = counter({
+  name: "http.server.responses",
+  meaning: "responses by class of status (1xx to 5xx)",
+  labels: ["http.response.status_class"],
+  initial: statusClasses.map((statusClass) => [statusClass] as const)
+})
+
 export const transitions = counter({
   name: "task.transitions",
   meaning: "task events committed by this node, by event and resulting status",
-  labels: ["event", "status"]
+  labels: ["event", "status"],
+  initial: Struct.keys(TaskEvent.cases).map((event) => [event, targetOf(event)] as const)
 })
 
 export const deadlineLateness = histogram({
   name: "task.deadline.lateness",
   meaning: "time from a deadline to the commit of its event",
-  labels: ["event"]
+  labels: ["event"],
+  initial: [["AcceptanceExpired"], ["TimeLimitExceeded"]]
 }, latenessSeconds)
 
 export const actors = gauge({
@@ -193,40 +85,46 @@ export const deadlineOverdue = gauge({
 export const coreCalls = histogram({
   name: "core.call.duration",
   meaning: "duration of calls to the processing core",
-  labels: ["operation", "outcome"]
+  labels: ["operation", "outcome"],
+  initial: ["accepted", "refused", "unavailable"].map((outcome) => ["start", outcome] as const)
 }, httpSeconds)
 
 export const webhookAttempts = histogram({
   name: "webhook.attempt.duration",
   meaning: "duration of webhook attempts, by outcome",
-  labels: ["outcome"]
+  labels: ["outcome"],
+  initial: [["delivered"]]
 }, [...httpSeconds, 15])
 
 export const webhookLateness = histogram({
   name: "webhook.attempt.lateness",
   meaning: "time from the moment an attempt was due to its start",
-  labels: []
+  labels: [],
+  initial: [[]]
 }, latenessSeconds)
 
 export const webhooksAbandoned = counter({
   name: "webhook.attempts.abandoned",
   former: { name: "webhook.attempts.lost" },
   meaning: "attempts whose node stopped before it knew the outcome, counted when the next attempt begins",
-  labels: []
+  labels: [],
+  initial: [[]]
 })
 
 export const clusterNotifications = counter({
   name: "cluster.notifications",
   former: { name: "node.hints", values: { sent: "told", received: "heard" } },
   meaning: "task changes sent to other nodes and received from them, by direction (sent, received)",
-  labels: ["direction"]
+  labels: ["direction"],
+  initial: [["sent"], ["received"]]
 })
 
 export const shardReassignments = counter({
   name: "cluster.shard.reassignments",
   former: { name: "cluster.shard.moves" },
   meaning: "shards that this node gained or lost, by direction (gained, lost)",
-  labels: ["direction"]
+  labels: ["direction"],
+  initial: [["gained"], ["lost"]]
 })
 
 export const revocationAge = gauge({
@@ -310,11 +208,3 @@ export const cpu = total({
   meaning: "processor time of the process",
   labels: ["cpu.mode"]
 })
-
-const suffixes = new Map(definitions.map(({ kind, name, unit }) => [
-  name,
-  `${unit === undefined ? "" : `_${unit}`}${kind === "counter" ? "_total" : ""}`
-]))
-
-/** The Prometheus name of a metric: with its unit, and `_total` for counters. */
-export const prometheusName = (name: string): string => name.replaceAll(".", "_") + (suffixes.get(name) ?? "")

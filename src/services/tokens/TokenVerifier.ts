@@ -3,6 +3,7 @@ import { Clock, Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } 
 import { Digest } from "effect/crypto"
 import * as jose from "jose"
 import { type Caller, isName } from "../../domain/Principal.ts"
+import { maxSeconds } from "../../domain/Timestamp.ts"
 import * as JwksKeys from "./JwksKeys.ts"
 
 /** The token is malformed, expired or not signed by the issuer. */
@@ -18,9 +19,6 @@ export interface TokenRules {
 
 const maxTokenLength = 8192
 const cacheSize = 10_000
-
-/** The last second of the year 9999. */
-const maxSeconds = 253_402_300_799
 
 /** Seconds that an issuer's clock may be ahead of ours. The tolerance does not extend `exp`. */
 export const maxSkew = 60

@@ -1,6 +1,6 @@
 /** A model provider with endless responses, sent as fast as the caller reads; each call is bounded in bytes and time. */
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
+import { text } from "node:stream/consumers"
+import { LoopbackServer, type Respond } from "../../kit/LoopbackServer.ts"
 
 const maxBytes = 512 * 1024 * 1024
 const maxMilliseconds = 20_000
@@ -15,6 +15,8 @@ interface Behaviour {
   readonly head: string
   /** The `n`th piece after the head. */
   readonly piece: (n: number) => string
+  /** Milliseconds between two pieces. */
+  readonly pause?: number
 }
 
 const filler = "x".repeat(32_000)
@@ -36,28 +38,25 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
   comments: { head: "", piece: () => ": nothing\n\n".repeat(3000) },
   error: { status: 400, head: "", piece: () => filler },
   image: { head: `{"data":[{"b64_json":"`, piece: () => filler },
-  transcription: { head: `{"text":"`, piece: () => filler }
+  transcription: { head: `{"text":"`, piece: () => filler },
+  talker: { head: "", piece: (n) => event({ content: `word${n} ` }), pause: 5 }
 }
 
-export class HostileProvider {
+export class HostileProvider extends LoopbackServer {
   /** Bytes sent for each model, and whether the caller has closed the connection. */
-  readonly sent = new Map<string, { bytes: number; isClosed: boolean }>()
+  readonly sent = new Map<string, { bytes: number; isClosed: boolean; readonly authorization: string | undefined }>()
   /** Complete responses of well-behaved models, by name. */
   readonly once = new Map<string, string>()
-  readonly #server = createServer((request, response) => void this.#answer(request, response))
 
-  async #answer(request: IncomingMessage, response: ServerResponse) {
-    const chunks: Array<Buffer> = []
-    for await (const chunk of request) chunks.push(chunk as Buffer)
-    const body = Buffer.concat(chunks).toString("latin1")
-    const model = /"model":"([a-z]+)"/.exec(body)?.[1] ?? "transcription"
+  override respond: Respond = async (request, response) => {
+    const model = /"model":"([a-z]+)"/.exec(await text(request))?.[1] ?? "transcription"
     const whole = this.once.get(model)
     if (whole !== undefined) {
       response.writeHead(200, { "content-type": "text/event-stream" }).end(whole)
       return
     }
-    const { head, piece, status = 200 } = behaviours[model]!
-    const sent = { bytes: 0, isClosed: false }
+    const { head, pause, piece, status = 200 } = behaviours[model]!
+    const sent = { bytes: 0, isClosed: false, authorization: request.headers.authorization }
     this.sent.set(model, sent)
     response.on("close", () => sent.isClosed = true)
     response.writeHead(status, { "content-type": status === 200 ? "text/event-stream" : "text/plain" })
@@ -66,24 +65,11 @@ export class HostileProvider {
     for (let n = 0; !sent.isClosed && sent.bytes < maxBytes && performance.now() < end; n++) {
       const next = piece(n)
       sent.bytes += next.length
+      if (pause !== undefined) await new Promise((resolve) => setTimeout(resolve, pause))
       if (response.write(next)) await new Promise((resolve) => setImmediate(resolve))
       else await new Promise<void>((resolve) => response.once("drain", resolve).once("close", resolve))
     }
     response.destroy()
-  }
-
-  async listen() {
-    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", () => resolve()))
-    return this
-  }
-
-  get url() {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
-  }
-
-  close() {
-    this.#server.closeAllConnections()
-    this.#server.close()
   }
 }
 

@@ -1,10 +1,11 @@
 /** A database outage under 300 readers and some creators. The attack suite and `npm run bench:outage` run it. */
 import { Proxy } from "../../chaos/Proxy.ts"
+import { pause } from "../../kit/pause.ts"
 import { ScriptedCore } from "../../kit/ScriptedCore.ts"
 import { mint, Service } from "../../kit/Service.ts"
 import { startPostgres } from "../../kit/standalone.ts"
+import { quantile } from "../../kit/statistics.ts"
 import { type Call, startCallers } from "./Callers.ts"
-import { percentile } from "./Victim.ts"
 
 export const kinds = ["refused", "black hole", "frozen", "immediate restart"] as const
 export type Kind = typeof kinds[number]
@@ -37,8 +38,6 @@ export interface Report {
   readonly logged: number
 }
 
-const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
-
 type Postgres = Awaited<ReturnType<typeof startPostgres>>
 
 /** Begins an outage; the returned function ends it. */
@@ -62,11 +61,9 @@ const longest = (calls: ReadonlyArray<Call>) => calls.reduce((most, { duration }
 
 export const measureOutage = async (kind: Kind, options: Options): Promise<Report> => {
   const postgres = await startPostgres()
-  const proxy = await new Proxy(postgres).listen()
+  const proxy = await Proxy.before(postgres.url)
   const core = await new ScriptedCore().listen()
-  const url = new URL(postgres.url)
-  url.port = String(proxy.port)
-  const service = await Service.start({ DATABASE_URL: url.href, CORE_URL: core.url })
+  const service = await Service.start({ DATABASE_URL: proxy.urlOf(postgres.url), CORE_URL: core.url })
   try {
     const tokens = await Promise.all(
       Array.from({ length: options.readers + options.creators }, (_, n) => mint(`u${n}`))
@@ -118,7 +115,7 @@ export const measureOutage = async (kind: Kind, options: Options): Promise<Repor
     )
     return {
       kind,
-      health: { p99: percentile(healthTimes, 0.99), worst: healthTimes.at(-1) ?? Infinity },
+      health: { p99: quantile(healthTimes, 0.99), worst: healthTimes.at(-1) ?? Infinity },
       slowestBefore: longest(earlier),
       away: { statuses, slowest: longest(away) },
       before: rate(from - options.before, from),

@@ -2,7 +2,8 @@
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
 import * as ApiErrors from "../../../src/http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../../src/http/client/promise/TaskServiceClient.ts"
-import { answer, ScriptedService } from "../../kit/ScriptedService.ts"
+import { answerJson as answer } from "../../kit/LoopbackServer.ts"
+import { ScriptedService } from "../../kit/ScriptedService.ts"
 
 let service: ScriptedService
 let client: TaskServiceClient

@@ -57,6 +57,7 @@ describe("Tasks.create", () => {
     ) {
       const { cause: [{ error }] } = await create({ task: body })
       assert.deepStrictEqual([error._tag, Object.keys(error.errors)], ["InvalidRequest", [field]])
+      assert.strictEqual(error.message, `${field}: ${error.errors[field][0]}`)
     }
   })
 })

@@ -4,6 +4,7 @@ import { answered, type Attempt, blaming, integerUpTo, oneOf, type Rule } from "
 import * as Fields from "./Fields.ts"
 import { dotted, type Path, put, write } from "./Json.ts"
 import * as Kinds from "./Kinds.ts"
+import { task } from "./Requests.ts"
 import { type Body, cancelBodies, coreEvents, createBodies, resultsOf } from "./ValidBodies.ts"
 
 type Field = Fields.Field
@@ -18,54 +19,44 @@ interface Door {
   readonly keepsItems?: boolean
 }
 
+/** Each body is sent to a task in the same state: a rejected one to a shared task, an accepted one to a fresh task. */
+const doorOf = (
+  group: string,
+  [bodies, fields]: readonly [Door["bodies"], Door["fields"]],
+  at: { readonly state: "processing" | "interrupted"; readonly caller: "owner" | "core"; readonly path: string }
+): Door => {
+  const request = { caller: at.caller, method: "POST", path: at.path }
+  return {
+    group,
+    bodies,
+    fields,
+    refused: { ...request, target: at.state },
+    taken: { ...request, target: `fresh ${at.state}`, expected: answered(200) }
+  }
+}
+
+const create = { method: "POST", path: "/api/tasks", target: "none" } as const
+const results = Arbitrary.map(resultsOf(["c1", "c2", "c3"]), (items) => ({ results: items }))
+const ofOwner = { state: "interrupted", caller: "owner" } as const
+
 const doors: ReadonlyArray<Door> = [
   {
     group: "create",
     bodies: createBodies,
     fields: Fields.createFields,
-    refused: { target: "none", caller: "owner", method: "POST", path: "/api/tasks" },
-    taken: { target: "none", caller: "newcomer", method: "POST", path: "/api/tasks", expected: answered(201) }
+    refused: { ...create, caller: "owner" },
+    taken: { ...create, caller: "newcomer", expected: answered(201) }
   },
   {
-    group: "tool results",
-    bodies: Arbitrary.map(resultsOf(["c1", "c2", "c3"]), (results) => ({ results })),
-    fields: Fields.resultFields,
-    refused: { target: "interrupted", caller: "owner", method: "POST", path: "/api/tasks/{uuid}/tool-results" },
-    taken: {
-      target: "fresh interrupted",
-      caller: "owner",
-      method: "POST",
-      path: "/api/tasks/{uuid}/tool-results",
-      expected: answered(200)
-    },
+    ...doorOf("tool results", [results, Fields.resultFields], { ...ofOwner, path: `${task}/tool-results` }),
     keepsItems: true
   },
-  {
-    group: "cancel",
-    bodies: cancelBodies,
-    fields: Fields.cancelFields,
-    refused: { target: "interrupted", caller: "owner", method: "POST", path: "/api/tasks/{uuid}/cancel" },
-    taken: {
-      target: "fresh interrupted",
-      caller: "owner",
-      method: "POST",
-      path: "/api/tasks/{uuid}/cancel",
-      expected: answered(200)
-    }
-  },
-  {
-    group: "core event",
-    bodies: coreEvents,
-    fields: Fields.eventFields,
-    refused: { target: "processing", caller: "core", method: "POST", path: "/internal/core/events" },
-    taken: {
-      target: "fresh processing",
-      caller: "core",
-      method: "POST",
-      path: "/internal/core/events",
-      expected: answered(200)
-    }
-  }
+  doorOf("cancel", [cancelBodies, Fields.cancelFields], { ...ofOwner, path: `${task}/cancel` }),
+  doorOf("core event", [coreEvents, Fields.eventFields], {
+    state: "processing",
+    caller: "core",
+    path: "/internal/core/events"
+  })
 ]
 
 /** Puts the field's host into the body. Returns the body with the path of the field. */

@@ -9,6 +9,9 @@ const headerText = Arbitrary.map(
   (text) => text.replaceAll(/[^\t\x20-\x7e\xa0-\xff]/gu, "").trim()
 )
 
+const otherHeaders =
+  "X-Request-Id Accept Content-Type Content-Encoding Origin Traceparent B3 X-Forwarded-For Cookie Range".split(" ")
+
 const meaningRules: ReadonlyArray<Rule> = [
   ...each(
     "header broken",
@@ -73,23 +76,12 @@ const meaningRules: ReadonlyArray<Rule> = [
   })),
   {
     group: "header valid",
-    name: "X-Request-Id, Accept, Content-Type",
+    name: "others",
     weight: 10,
     attempts: Arbitrary.map(
       Arbitrary.all({
         text: headerText,
-        name: oneOf([
-          "X-Request-Id",
-          "Accept",
-          "Content-Type",
-          "Content-Encoding",
-          "Origin",
-          "Traceparent",
-          "B3",
-          "X-Forwarded-For",
-          "Cookie",
-          "Range"
-        ])
+        name: oneOf(otherHeaders)
       }),
       ({ name, text }) => ({
         ...get,
@@ -115,32 +107,24 @@ const guarded = [
   { ...post, path: "/internal/core/events", body: "{" }
 ]
 
-const base64url = (text: string) => Buffer.from(text).toString("base64url")
-const jwt = (header: string, claims: string, signature = "AA") =>
-  [base64url(header), base64url(claims), signature].join(".")
-const hs256 = `{"alg":"HS256"}`
+/** Shapes of a header; `tokenAttacks.ts` has attacks on the token itself. */
+const brokenBearers = [
+  "",
+  "Bearer",
+  "Bearer ",
+  "Bearer  x",
+  "Basic dXNlcjpwYXNz",
+  "Bearer null",
+  "Bearer .",
+  "Bearer ..",
+  "Bearer ...."
+]
+  .concat(`Bearer ${"x".repeat(8193)}`, `Bearer ${".".repeat(5000)}`, "Bearer é", "Bearer e30.e30.AA")
 
 const tokenRules: ReadonlyArray<Rule> = [
   ...each(
     "token broken",
-    ["", "Bearer", "Bearer ", "Bearer  x", "Basic dXNlcjpwYXNz", "Bearer null", "Bearer .", "Bearer ..", "Bearer ...."]
-      .concat(
-        `Bearer ${jwt("", "")}`,
-        `Bearer ${jwt("{}", "{}")}`,
-        `Bearer ${jwt(`{"alg":"none"}`, `{"sub":"x"}`, "")}`,
-        `Bearer ${jwt(`{"alg":"none"}`, `{"sub":"x"}`)}`,
-        `Bearer ${jwt(hs256, `{"sub":"x","exp":9999999999}`)}`,
-        `Bearer ${jwt(hs256, `{"sub":1e400}`)}`,
-        `Bearer ${jwt(hs256, "null")}`,
-        `Bearer ${jwt(`{"alg":"HS256","crit":["x"]}`, "{}")}`,
-        `Bearer ${jwt(`{"alg":"__proto__"}`, "{}")}`,
-        `Bearer ${jwt(`{"alg":"HS256","kid":"../../etc/passwd\\u0000"}`, "{}")}`,
-        `Bearer ${jwt("[".repeat(2000), "{}")}`,
-        `Bearer ${"x".repeat(8193)}`,
-        `Bearer ${".".repeat(5000)}`,
-        "Bearer é",
-        `Bearer {"payload":"","signatures":[]}`
-      ),
+    brokenBearers,
     (authorization) => guarded.map((attempt) => ({ ...attempt, headers: { authorization }, expected: answered(401) }))
   ),
   {

@@ -3,34 +3,21 @@ import { answered, type Rule } from "./Attempt.ts"
 import { each, get, post, task } from "./Requests.ts"
 
 const oddUuids = [
-  "nonsense",
-  "null",
-  "undefined",
-  "1",
-  "-1",
-  "%00",
-  "%zz",
-  "%",
-  "%ED%A0%80",
-  "%F0%9F%98%80",
-  "..",
-  "%2e%2e",
-  "%2F"
-].concat(
-  "00000000-0000-7000-8000-000000000000",
-  "ffffffff-ffff-ffff-ffff-ffffffffffff",
-  "{uuid}0",
-  "%20{uuid}",
-  "{uuid}%00",
-  "{uuid}%20",
-  "%7B{uuid}%7D",
-  "{uuid}'--",
-  "0{uuid}",
-  "urn:uuid:{uuid}",
-  "__proto__",
-  "constructor",
+  ..."nonsense null undefined 1 -1 %00 %zz % %ED%A0%80 %F0%9F%98%80 .. %2e%2e %2F __proto__ constructor".split(" "),
+  ..."00000000-0000-7000-8000-000000000000 ffffffff-ffff-ffff-ffff-ffffffffffff urn:uuid:{uuid}".split(" "),
+  ..."{uuid}0 0{uuid} %20{uuid} {uuid}%20 {uuid}%00 %7B{uuid}%7D {uuid}'--".split(" "),
   "x".repeat(8000)
-)
+]
+
+const oddPaths = [
+  ..."/ /api /api/ //api/tasks /api//tasks /API/tasks /api/tasks.json /%41pi/tasks /api/tasks%00 /* *".split(" "),
+  ..."/api/../api/tasks /api/%2e%2e/tasks /etc/passwd /api/storage/../../etc/passwd".split(" "),
+  ..."/internal /internal/core /Internal/core/events //internal/core/events".split(" "),
+  ..."/api/tasks/{uuid}/other /api/tasks/{uuid}/tool-results/x".split(" "),
+  `/${"a/".repeat(3000)}`
+]
+
+const methods = "GET HEAD POST PUT PATCH DELETE OPTIONS TRACE PROPFIND QUERY M-SEARCH".split(" ")
 
 const nowhereRules: ReadonlyArray<Rule> = [
   ...each("path odd", oddUuids, (uuid) => [
@@ -42,35 +29,7 @@ const nowhereRules: ReadonlyArray<Rule> = [
     { ...post, path: `/api/tasks/${uuid}/tool-results`, body: "{", expected: answered(404) },
     { ...post, path: `/api/tasks/${uuid}/cancel`, body: "{", expected: answered(404) }
   ]),
-  ...each(
-    "path odd",
-    [
-      "/",
-      "/api",
-      "/api/",
-      "//api/tasks",
-      "/api//tasks",
-      "/API/tasks",
-      "/api/tasks.json",
-      "/api/tasks/{uuid}/other",
-      "/%41pi/tasks"
-    ].concat(
-      "/api/../api/tasks",
-      "/api/%2e%2e/tasks",
-      "/etc/passwd",
-      "/internal",
-      "/internal/core",
-      "/Internal/core/events",
-      "//internal/core/events",
-      "/*",
-      "*",
-      "/api/tasks%00",
-      "/api/tasks/{uuid}/tool-results/x",
-      "/api/storage/../../etc/passwd",
-      `/${"a/".repeat(3000)}`
-    ),
-    (path) => ({ ...get, path, expected: answered(404) })
-  ),
+  ...each("path odd", oddPaths, (path) => ({ ...get, path, expected: answered(404) })),
   ...each("path odd", oddUuids.filter((id) => !["..", "%2e%2e", "%2F"].includes(id)), (id) => ({
     ...post,
     path: `${task}/deliveries/${id}/redeliver`,
@@ -78,32 +37,31 @@ const nowhereRules: ReadonlyArray<Rule> = [
   }))
 ]
 
+const read = ["GET", "HEAD"]
 const allowed: Readonly<Record<string, ReadonlyArray<string>>> = {
-  "/api/tasks": ["GET", "HEAD", "POST"],
-  "/api/tasks/cancel-interrupted": ["GET", "HEAD", "POST"],
-  [task]: ["GET", "HEAD"],
-  [`${task}/events`]: ["GET", "HEAD"],
-  [`${task}/deliveries`]: ["GET", "HEAD"],
+  "/api/tasks": [...read, "POST"],
+  "/api/tasks/cancel-interrupted": [...read, "POST"],
+  [task]: read,
+  [`${task}/events`]: read,
+  [`${task}/deliveries`]: read,
   [`${task}/tool-results`]: ["POST"],
   [`${task}/cancel`]: ["POST"],
   [`${task}/deliveries/1/redeliver`]: ["POST"],
   "/api/files": ["POST"],
-  "/api/storage/base": ["GET", "HEAD"],
+  "/api/storage/base": read,
   "/internal/core/events": ["POST"],
   "/internal/tokens/revoke": ["POST"],
-  "/healthz": ["GET", "HEAD"],
-  "/readyz": ["GET", "HEAD"],
-  "/openapi.json": ["GET", "HEAD"],
-  "/docs": ["GET", "HEAD"]
+  "/healthz": read,
+  "/readyz": read,
+  "/openapi.json": read,
+  "/docs": read
 }
 
 const methodRules: ReadonlyArray<Rule> = [
-  ...Object.entries(allowed).flatMap(([path, methods]) =>
+  ...Object.entries(allowed).flatMap(([path, own]) =>
     each(
       "method odd",
-      ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "QUERY", "M-SEARCH"].filter((
-        method
-      ) => !methods.includes(method)).map((method) => `${method} ${path}`),
+      methods.filter((method) => !own.includes(method)).map((method) => `${method} ${path}`),
       (name) => ({ ...get, method: name.split(" ", 1)[0]!, path, expected: answered(405) })
     )
   ),

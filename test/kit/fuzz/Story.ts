@@ -1,8 +1,7 @@
 /** One task from create to completion: everything opaque to the gateway arrives unchanged. */
 import type { Arbitrary } from "effect"
 import { assert } from "vitest"
-import { report } from "../ScriptedCore.ts"
-import { eventually } from "../Service.ts"
+import { interrupt, report } from "../ScriptedCore.ts"
 import { write } from "./Json.ts"
 import type { stories } from "./ValidBodies.ts"
 import type { World } from "./World.ts"
@@ -12,7 +11,7 @@ type Story = typeof stories extends Arbitrary.Arbitrary<infer A> ? A : never
 /** The value after JSON encoding, which drops undefined fields and the sign of zero. */
 const sent = (value: unknown) => JSON.parse(write(value))
 
-export const tell = async (world: World, { calls, partialTurn, request, results, state, turn }: Story) => {
+export const runStory = async (world: World, { calls, partialTurn, request, results, state, turn }: Story) => {
   const { core, service } = world
   const { run, token, uuid } = await world.begin(write(request))
   const { client_tools = [], turns = [], ...plain } = sent(request)
@@ -25,19 +24,16 @@ export const tell = async (world: World, { calls, partialTurn, request, results,
   )
   assert.deepStrictEqual((run["client_tools"] as ReadonlyArray<{ name: string }>).map(({ name }) => name), names ?? [])
 
-  assert.strictEqual(
-    (await report(run, { type: "interrupted", tool_calls: calls, state, turn: partialTurn })).status,
-    200
-  )
+  assert.strictEqual((await interrupt(run, { tool_calls: calls, state, turn: partialTurn })).status, 200)
   const interrupted = (await service.get(token, uuid)).body
   assert.deepStrictEqual([interrupted.pending_tool_calls, interrupted.turn], [sent(calls), sent(partialTurn)])
 
   const answer = await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, write({ results }))
   assert.deepStrictEqual([answer.status, answer.body], [200, { uuid, status: "processing" }])
-  const resumed = await eventually(async () => core.runOf(uuid), (next) => next?.run_id !== run.run_id)
-  assert.deepStrictEqual(resumed?.resume, sent({ state, results }))
+  const resumed = await core.run(uuid, run)
+  assert.deepStrictEqual(resumed.resume, sent({ state, results }))
 
-  assert.strictEqual((await report(resumed!, { type: "completed", turn })).status, 200)
+  assert.strictEqual((await report(resumed, { type: "completed", turn })).status, 200)
   const completed = (await service.get(token, uuid)).body
   assert.deepStrictEqual([completed.status, completed.turn], ["completed", sent(turn)])
 }

@@ -3,8 +3,9 @@ import { randomUUID } from "node:crypto"
 import * as http from "node:http"
 import { isDeepStrictEqual } from "node:util"
 import type { TaskStatus } from "../../../src/domain/Task.ts"
-import { internalToken, report, ScriptedCore, type StartedRun, turnOf } from "../ScriptedCore.ts"
-import { eventually, mint, Service } from "../Service.ts"
+import { complete, interrupt, report, type ScriptedCore, type StartedRun } from "../ScriptedCore.ts"
+import { internalToken, mint, type Service } from "../Service.ts"
+import { startSystem, type System } from "../System.ts"
 import type { Attempt, Target } from "./Attempt.ts"
 
 export interface Reply {
@@ -70,15 +71,16 @@ export class World {
   readonly #places = new Map<Target, Place>()
   readonly #owner = mint("fuzz-owner")
 
-  private constructor(service: Service, core: ScriptedCore) {
-    this.service = service
-    this.core = core
+  readonly #system: System
+
+  private constructor(system: System) {
+    this.#system = system
+    this.service = system.service
+    this.core = system.core
   }
 
-  static async open(databaseUrl: string): Promise<World> {
-    const core = await new ScriptedCore().listen()
-    const service = await Service.start({ DATABASE_URL: databaseUrl, CORE_URL: core.url, ACCEPTANCE_TIMEOUT: "1 hour" })
-    const world = new World(service, core)
+  static async open(): Promise<World> {
+    const world = new World(await startSystem({ ACCEPTANCE_TIMEOUT: "1 hour" }))
     for (const target of ["ended", "processing", "interrupted"] as const) {
       world.#places.set(target, await world.#prepare(target))
     }
@@ -87,8 +89,7 @@ export class World {
 
   async close() {
     this.#agent.destroy()
-    await this.service.stop()
-    await this.core.close()
+    await this.#system.close()
   }
 
   /** Creates a task, by a new user unless a token is given, and waits until it is dispatched. */
@@ -97,8 +98,7 @@ export class World {
     const created = await this.service.call("POST", "/api/tasks", token, body)
     if (created.status !== 201) throw new Error(`${created.status} ${JSON.stringify(created.body)}`)
     const { uuid } = created.body
-    const run = await eventually(async () => this.core.runOf(uuid), (run) => run !== undefined)
-    return { uuid, run: run!, token }
+    return { uuid, run: await this.core.run(uuid), token }
   }
 
   async #prepare(target: Target): Promise<Place> {
@@ -107,9 +107,9 @@ export class World {
       { assistant_id: 1, input: [{ type: "text", text: target }] },
       isFresh ? undefined : await this.#owner
     )
-    if (target.endsWith("interrupted")) await report(place.run, { type: "interrupted", tool_calls: toolCalls })
+    if (target.endsWith("interrupted")) await interrupt(place.run, { tool_calls: toolCalls })
     else await report(place.run, { type: "processing" })
-    if (target === "ended") await report(place.run, { type: "completed", turn: turnOf("done") })
+    if (target === "ended") await complete(place.run)
     return place
   }
 

@@ -5,7 +5,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { assert, describe, it } from "vitest"
 import { parse } from "yaml"
-import type { Part } from "../../../src/runtime/config/AppConfig.ts"
+import type { ServedPart } from "../../../src/runtime/config/AppConfig.ts"
 import { assertKnown, load, secrets } from "./environments.ts"
 
 const deployment = path.resolve(import.meta.dirname, "../../../src/runtime/deployment")
@@ -67,7 +67,7 @@ describe("compose.yaml", () => {
     for (const [name, service] of ours) {
       const environment = environmentOf(service)
       assertKnown(environment)
-      const part = service.command?.at(-1) as Part | undefined
+      const part = service.command?.at(-1) as ServedPart | undefined
       assert.isTrue(Result.isSuccess(load(environment, part)), name)
       if (part === undefined) assert.strictEqual(environment["CLUSTER_HOST"], name)
     }

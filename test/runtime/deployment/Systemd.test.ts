@@ -23,8 +23,8 @@ const analyse = (text: string, verb: ReadonlyArray<string>) => {
 
 describe("the systemd unit", () => {
   it("starts the service, drains it before a stop, and allows 20 s for SIGTERM", () => {
-    assert.strictEqual(valueOf("ExecStart"), "/usr/bin/node dist/runtime/cli/Cli.js serve")
-    assert.match(valueOf("ExecStop") ?? "", / dist\/runtime\/cli\/Cli\.js --url "http:\/\/127\.0\.0\.1:\$PORT" drain /)
+    assert.strictEqual(valueOf("ExecStart"), "/usr/bin/node dist/bin/Cli.js serve")
+    assert.match(valueOf("ExecStop") ?? "", / dist\/bin\/Cli\.js --url "http:\/\/127\.0\.0\.1:\$PORT" drain /)
     assert.isAtLeast(Number(valueOf("TimeoutStopSec")), 20)
     assert.strictEqual(valueOf("KillMode"), "mixed")
     assert.strictEqual(valueOf("Environment"), "NODE_ENV=production MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=1048576")

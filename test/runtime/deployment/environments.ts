@@ -2,17 +2,18 @@
 import { Effect, Result } from "effect"
 import { assert } from "vitest"
 import * as AppConfig from "../../../src/runtime/config/AppConfig.ts"
+import { settings } from "../../../src/runtime/config/settings.ts"
 
 export type Environment = Readonly<Record<string, string>>
 
-const names: ReadonlySet<string> = new Set(AppConfig.settings.flatMap((setting) => setting.names))
+const names: ReadonlySet<string> = new Set(settings.flatMap((setting) => setting.names))
 
 export const assertKnown = (environment: Environment) => {
   for (const name of Object.keys(environment)) assert.isTrue(names.has(name), `${name} is not a setting`)
 }
 
 /** Loads an environment as production settings. */
-export const load = (environment: Environment, part?: AppConfig.Part) =>
+export const load = (environment: Environment, part?: AppConfig.ServedPart) =>
   Effect.runSync(Effect.result(AppConfig.load({ ...environment, NODE_ENV: "production" }, part)))
 
 export const problemsOf = (environment: Environment) =>

@@ -91,7 +91,9 @@ const byStatus: Readonly<Record<number, typeof ApiError>> = {
 }
 
 /** Returns null when the body is not JSON: a proxy may have sent it. */
-const parse = (body: string): { readonly message?: unknown; readonly errors?: unknown } | null => {
+const parse = (
+  body: string
+): { readonly message?: unknown; readonly errors?: ValidationError["errors"] | null } | null => {
   try {
     return JSON.parse(body)
   } catch {
@@ -105,12 +107,7 @@ export const fromResponse = (status: number, body: string, headers: Headers): Ap
   const message = typeof parsed?.message === "string" ? parsed.message : `The service answered ${status}`
   if (status === 422) {
     const errors = parsed?.errors
-    return new ValidationError(
-      status,
-      message,
-      headers,
-      typeof errors === "object" && errors !== null ? errors as ValidationError["errors"] : {}
-    )
+    return new ValidationError(status, message, headers, typeof errors === "object" && errors !== null ? errors : {})
   }
   const Class = byStatus[status] ?? (status >= 500 ? ServerError : ApiError)
   return new Class(status, message, headers)

@@ -7,14 +7,15 @@ interface ServerSentEvent {
 }
 
 export async function* read(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerSentEvent, void, undefined> {
-  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader()
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
   let [rest, id, event] = ["", "", ""]
   let data: Array<string> = []
   try {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
-      const lines = (rest + value).split(/\r\n|\n|\r(?!$)/)
+      const lines = (rest + decoder.decode(value, { stream: true })).split(/\r\n|\n|\r(?!$)/)
       rest = lines.pop() ?? ""
       for (const line of lines) {
         if (line === "") {

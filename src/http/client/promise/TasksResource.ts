@@ -181,7 +181,7 @@ export class TasksResource {
         })
         if (response.status === 204 || response.body === null) return
         for await (const { data, event } of EventStream.read(response.body)) {
-          const received = { ...JSON.parse(data) as TaskEvent, event: event as TaskEvent["event"] }
+          const received: TaskEvent = { ...JSON.parse(data), event }
           failures = 0
           last = received.revision
           yield received

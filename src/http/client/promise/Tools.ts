@@ -21,15 +21,18 @@ export type Tools = Readonly<Record<string, ToolFunction | ToolDefinition>>
 
 type Declared = NonNullable<CreateTask["client_tools"]>
 
-const nameOf = (tool: Declared[number]): unknown =>
-  tool["name"] ?? (tool["function"] as { readonly name?: unknown } | undefined)?.name
+const nameOf = (tool: Declared[number]): unknown => {
+  const nested: unknown = tool["function"]
+  return tool["name"] ?? (typeof nested === "object" && nested !== null && "name" in nested ? nested.name : undefined)
+}
 
 /** Adds a definition of each tool that the request body does not define. */
 export const declare = (body: CreateTask, tools: Tools): CreateTask => {
   const declared = body.client_tools ?? []
   const names = new Set(declared.map(nameOf))
   const missing = Object.entries(tools).filter(([name]) => !names.has(name)).map(([name, tool]) => {
-    const { description, parameters } = typeof tool === "function" ? {} as Partial<ToolDefinition> : tool
+    const { description, parameters }: Partial<ToolDefinition> = typeof tool === "function" ? {} : tool
+    // The JSON Schema of a caller is any object; the service validates it.
     return {
       type: "function",
       name,
@@ -54,6 +57,7 @@ export const execute = (
       if (tool === undefined) throw new Error(`There is no tool named ${call.name}`)
       const execute = typeof tool === "function" ? tool : tool.execute
       const output = await execute(call.arguments, { task, call, signal })
+      // A tool returns anything that `JSON.stringify` accepts.
       return { tool_call_id: call.id, output: (output ?? null) as ToolResult["output"] }
     } catch (error) {
       signal?.throwIfAborted()

@@ -1,12 +1,5 @@
 /** Sends one call to the service with token, timeout, cancellation and retries. */
-import {
-  AbortError,
-  type ApiError,
-  ConnectionError,
-  fromResponse,
-  TaskServiceError,
-  TimeoutError
-} from "./ApiErrors.ts"
+import { AbortError, ApiError, ConnectionError, fromResponse, TaskServiceError, TimeoutError } from "./ApiErrors.ts"
 
 export interface ClientOptions {
   /** Base URL of the service, as in `https://tasks.example.com`. */
@@ -105,7 +98,7 @@ export class Transport {
 
   /** Resolves to the parsed JSON body. */
   async json<A>(call: Call): Promise<A> {
-    return this.#attempts(call, async (response) => await response.json() as A)
+    return this.#attempts(call, (response) => response.json())
   }
 
   /** Resolves at the response headers; the caller reads the body. There is no timeout. */
@@ -167,7 +160,6 @@ export class Transport {
 
 const delayAfter = (error: unknown, attempt: number): number | undefined => {
   if (error instanceof ConnectionError) return backoff(attempt, retryDelay)
-  const { headers, status } = error as Partial<ApiError>
-  if (headers === undefined || status === undefined || !isRetryable(status)) return undefined
-  return retryAfter(headers) ?? backoff(attempt, retryDelay)
+  if (!(error instanceof ApiError) || !isRetryable(error.status)) return undefined
+  return retryAfter(error.headers) ?? backoff(attempt, retryDelay)
 }

@@ -89,7 +89,7 @@ const uploadByXhr = async (transport: Transport, form: FormData, { onProgress, s
     request.onload = () => {
       const requestId = request.getResponseHeader("x-request-id")
       const responseHeaders = new Headers(requestId === null ? {} : { "x-request-id": requestId })
-      if (request.status < 300) resolve(JSON.parse(request.responseText) as UploadedFile)
+      if (request.status < 300) resolve(JSON.parse(request.responseText))
       else reject(fromResponse(request.status, request.responseText, responseHeaders))
     }
     request.onerror = () => reject(new ConnectionError(connectionFailed))

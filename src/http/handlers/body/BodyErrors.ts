@@ -9,12 +9,16 @@ const maxMessages = 100
 /** Maximum characters of a message or of a field's path, which may repeat a text of the body. */
 const maxLength = 512
 
-const whole = "body"
-
 /** The messages so far, by field. */
 export class FieldErrors {
   readonly #byField = new Map<string, Array<string>>()
+  readonly #whole: string
   #count = 0
+
+  /** `whole` is the field of messages about the whole value. */
+  constructor(whole = "body") {
+    this.#whole = whole
+  }
 
   get isEmpty() {
     return this.#count === 0
@@ -27,7 +31,7 @@ export class FieldErrors {
 
   add(path: Path, message: string): void {
     if (this.isFull) return
-    const field = path.map((key) => String(key).slice(0, maxLength)).join(".").slice(0, maxLength) || whole
+    const field = path.map((key) => String(key).slice(0, maxLength)).join(".").slice(0, maxLength) || this.#whole
     const messages = this.#byField.get(field) ?? []
     const text = message.slice(0, maxLength)
     if (messages.includes(text)) return
@@ -42,7 +46,7 @@ export class FieldErrors {
 }
 
 export const validationFailed = (errors: Readonly<Record<string, ReadonlyArray<string>>>): ValidationFailed => {
-  const [field, messages] = Object.entries(errors)[0] ?? [whole, ["is invalid"]]
+  const [field, messages] = Object.entries(errors)[0] ?? ["body", ["is invalid"]]
   const others = Object.keys(errors).length - 1
   const more = others > 0 ? ` (and ${others} more ${others === 1 ? "error" : "errors"})` : ""
   return new ValidationFailed({ message: `${field}: ${messages[0]}${more}`, errors })
@@ -71,7 +75,7 @@ const valueAt = (body: unknown, path: Path): unknown =>
   path.reduce<unknown>((value, key) => Predicate.hasProperty(value, key) ? value[key] : undefined, body)
 
 /** Flattens an issue into messages by field. In a discriminated union the message is about the discriminator, not the item. */
-export const collect = (issue: SchemaIssue.Issue, path: Path, errors: FieldErrors, body: object): void => {
+export const collect = (issue: SchemaIssue.Issue, path: Path, errors: FieldErrors, body: unknown): void => {
   if (errors.isFull) return
   switch (issue._tag) {
     case "Pointer":

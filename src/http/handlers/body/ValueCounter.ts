@@ -23,7 +23,7 @@ export class ValueCounter {
     let isEscaped = this.#isEscaped
     let last = this.#last
     for (let index = 0; index < bytes.length; index++) {
-      const byte = bytes[index]!
+      const byte = bytes[index] ?? 0
       if (inText) {
         if (isEscaped) isEscaped = false
         else if (byte === backslash) isEscaped = true

@@ -6,16 +6,12 @@ import { TaskOwnership } from "../../../services/cluster/TaskOwnership.ts"
 import { ClusterNodes, type Member } from "../../../services/operations/ClusterNodes.ts"
 import { TaskScans } from "../../../services/store/TaskScans.ts"
 import { Webhooks } from "../../../services/Webhooks.ts"
-import { InvalidRequest } from "../../contract/rpc/RpcErrors.ts"
 import { OperationsRpc } from "../../contract/rpc/RpcOperations.ts"
 import type { ClusterView, MemberView } from "../../contract/TaskSchemas.ts"
 import * as Deliveries from "../Deliveries.ts"
-import { refuseOutage } from "./RpcRequests.ts"
+import { invalid, refuseOutage } from "./RpcRequests.ts"
 
 const limits = { default: 100, maximum: 500 }
-
-const invalid = (field: string, message: string) =>
-  new InvalidRequest({ message: `${field}: ${message}`, errors: { [field]: [message] } })
 
 const wrongLimit = invalid("limit", `Expected an integer between 1 and ${limits.maximum}`)
 

@@ -4,14 +4,13 @@ import { type Caller, isName, type Principal } from "../../../domain/Principal.t
 import { StoreUnavailable } from "../../../domain/StoreUnavailable.ts"
 import type { TokenRevocations } from "../../../services/tokens/TokenRevocations.ts"
 import type { TokenVerifier } from "../../../services/tokens/TokenVerifier.ts"
-import type { ValidationFailed } from "../../contract/Errors.ts"
+import * as Errors from "../../contract/Errors.ts"
 import { InvalidRequest, Unavailable } from "../../contract/rpc/RpcErrors.ts"
 
-export const asInvalidRequest = ({ errors, message }: Pick<ValidationFailed, "errors" | "message">) =>
+export const asInvalidRequest = ({ errors, message }: Errors.ValidationFailed) =>
   new InvalidRequest({ message, errors })
 
-const invalid = (field: string, message: string) =>
-  new InvalidRequest({ message: `${field}: ${message}`, errors: { [field]: [message] } })
+export const invalid = (field: string, message: string) => asInvalidRequest(Errors.invalid(field, message))
 
 const isOther = <E>(error: E): error is Exclude<E, StoreUnavailable> => !(error instanceof StoreUnavailable)
 

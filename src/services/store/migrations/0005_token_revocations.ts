@@ -10,6 +10,5 @@ export const statements: ReadonlyArray<string> = [
     CONSTRAINT token_revocations_issued_before CHECK ((sub IS NULL) = (issued_before IS NULL))
   )`,
   `CREATE INDEX token_revocations_order ON token_revocations (revoked_at)`,
-  `CREATE INDEX token_revocations_expiry ON token_revocations (expires_at) WHERE expires_at IS NOT NULL`,
-  `CREATE INDEX tasks_token ON tasks (token_id) WHERE status = 'processing'`
+  `CREATE INDEX token_revocations_expiry ON token_revocations (expires_at) WHERE expires_at IS NOT NULL`
 ]

@@ -1,0 +1,147 @@
+/**
+ * Kinds of metrics. Names are OpenTelemetry's where it has one. Labels have few values each: never an id. An update is one lookup
+ * and a few additions, cheap enough for hot paths. Values that can be read on demand are observed when metrics are collected.
+ */
+import { Context, Effect, Metric, type Scope } from "effect"
+
+type Unit = "seconds" | "bytes" | "ratio"
+
+export interface Definition<Labels extends ReadonlyArray<string>> {
+  readonly name: string
+  readonly kind: "counter" | "gauge" | "histogram"
+  /** Absent for a number of things. */
+  readonly unit?: Unit
+  readonly meaning: string
+  readonly labels: Labels
+  /** Label values of the series that exist from the start, so that the first event of an alert is an increase from zero. */
+  readonly initial?: ReadonlyArray<Values<Labels>>
+  readonly former?: Former
+}
+
+/** The name before a rename. It is exported as well for one version, and described as deprecated. */
+interface Former {
+  readonly name: string
+  /** Former label values by their present ones, where they differ. */
+  readonly values?: Readonly<Record<string, string>>
+}
+
+type Values<Labels extends ReadonlyArray<string>> = { readonly [Index in keyof Labels]: string }
+
+/** Series belong to the process, so an empty context is enough to update them. */
+const context = Context.empty()
+
+export const definitions: Array<Omit<Definition<ReadonlyArray<string>>, "initial">> = []
+
+const initializers: Array<() => void> = []
+
+/** Creates the series that exist from the start. */
+export const initialize = Effect.sync(() => initializers.forEach((initializer) => initializer()))
+
+/**
+ * A metric with one series for each set of label values, created at its first use; two series while it has a former
+ * name.
+ */
+const family = <const Labels extends ReadonlyArray<string>>(
+  definition: Definition<Labels>,
+  make: (
+    name: string,
+    options: { readonly description: string; readonly attributes: Record<string, string> }
+  ) => Metric.Metric<number, unknown>
+) => {
+  const { initial = [], ...described } = definition
+  const { former, ...own } = described
+  const { labels, meaning, name, unit } = own
+  const deprecation = `deprecated, removed in the next version: use ${name}`
+  definitions.push(described)
+  if (former !== undefined) definitions.push({ ...own, name: former.name, meaning: deprecation })
+  const isPlain = unit === undefined || unit === "ratio"
+  const known = new Map<string, ReadonlyArray<Metric.Metric<number, unknown>>>()
+
+  const attributesOf = (values: ReadonlyArray<string>): Record<string, string> => ({
+    ...Object.fromEntries(labels.map((label, index) => [label, values[index] ?? ""])),
+    ...(isPlain ? {} : { unit })
+  })
+  const makeAll = (values: ReadonlyArray<string>) => {
+    const present = make(name, { description: meaning, attributes: attributesOf(values) })
+    if (former === undefined) return [present]
+    const formerValues = values.map((value) => former.values?.[value] ?? value)
+    return [present, make(former.name, { description: deprecation, attributes: attributesOf(formerValues) })]
+  }
+
+  const seriesOf = (values: Values<Labels>): ReadonlyArray<Metric.Metric<number, unknown>> => {
+    const key = values.join("\n")
+    let series = known.get(key)
+    if (series === undefined) {
+      series = makeAll(values)
+      known.set(key, series)
+    }
+    return series
+  }
+  initializers.push(() => {
+    // Reading a series creates it.
+    for (const values of initial) for (const one of seriesOf(values)) one.valueUnsafe(context)
+  })
+  return seriesOf
+}
+
+/** Updates each series: one, or two while the metric has a former name. */
+const updateAll = (series: ReadonlyArray<Metric.Metric<number, unknown>>, value: number): void => {
+  for (const one of series) one.updateUnsafe(value, context)
+}
+
+export const counter = <const Labels extends ReadonlyArray<string>>(definition: Omit<Definition<Labels>, "kind">) => {
+  const of = family(
+    { ...definition, kind: "counter" },
+    (name, options) => Metric.counter(name, { ...options, incremental: true })
+  )
+  return {
+    add: (count: number, ...values: Values<Labels>): void => updateAll(of(values), count)
+  }
+}
+
+export const histogram = <const Labels extends ReadonlyArray<string>>(
+  definition: Omit<Definition<Labels>, "kind" | "unit">,
+  boundaries: ReadonlyArray<number>
+) => {
+  const of = family(
+    { ...definition, kind: "histogram", unit: "seconds" },
+    (name, options) => Metric.histogram(name, { ...options, boundaries })
+  )
+  return {
+    record: (seconds: number, ...values: Values<Labels>): void => updateAll(of(values), seconds)
+  }
+}
+
+/** Reads a value whenever metrics are collected, while the scope is open. */
+const observed = (
+  series: ReadonlyArray<Metric.Metric<number, unknown>>,
+  state: () => unknown
+): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.forEach(series, (one) =>
+    Effect.acquireRelease(
+      Effect.sync(() => Metric.registerUnsafe(one, context, { get: state, update: () => {}, modify: () => {} })),
+      (registration) => Effect.sync(registration.remove)
+    ), { discard: true })
+
+export const gauge = <const Labels extends ReadonlyArray<string>>(definition: Omit<Definition<Labels>, "kind">) => {
+  const of = family({ ...definition, kind: "gauge" }, Metric.gauge)
+  return {
+    set: (value: number, ...values: Values<Labels>): void => updateAll(of(values), value),
+    observe: (read: () => number, ...values: Values<Labels>) => observed(of(values), () => ({ value: read() }))
+  }
+}
+
+/** A counter whose value is counted elsewhere. */
+export const total = <const Labels extends ReadonlyArray<string>>(definition: Omit<Definition<Labels>, "kind">) => {
+  const of = family({ ...definition, kind: "counter" }, Metric.counter)
+  return {
+    observe: (read: () => number, ...values: Values<Labels>) =>
+      observed(of(values), () => ({ count: read(), incremental: true }))
+  }
+}
+
+/** The Prometheus name of a metric: with its unit, and `_total` for counters. */
+export const prometheusName = (name: string): string => {
+  const { kind, unit } = definitions.find((definition) => definition.name === name) ?? {}
+  return `${name.replaceAll(".", "_")}${unit === undefined ? "" : `_${unit}`}${kind === "counter" ? "_total" : ""}`
+}

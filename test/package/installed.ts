@@ -1,0 +1,63 @@
+/** The bundle of an installed package: start-up, idle memory, and the threads and libraries that it loads on demand. */
+import { execFileSync } from "node:child_process"
+import * as fs from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { Worker } from "node:worker_threads"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { docx, pdf, workbook } from "../kit/documents.ts"
+import { mint, Service } from "../kit/Service.ts"
+
+/** MiB of resident memory. */
+const memoryOf = ({ process: { pid } }: Service) =>
+  Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024
+
+/** Starts the package twice on a database: the second start, which migrates nothing, is the measured one. */
+export const startTwice = async (cli: string, settings: Readonly<Record<string, string>>) => {
+  const start = () => Service.start(settings, undefined, [cli, "serve"])
+  await (await start()).stop()
+  const startedAt = performance.now()
+  const service = await start()
+  const ready = performance.now() - startedAt
+  await new Promise((resolve) => setTimeout(resolve, 5000))
+  const figures = `ready after ${(ready / 1000).toFixed(2)} s, ${memoryOf(service).toFixed(0)} MiB when idle`
+  return { service, figures }
+}
+
+/** The seconds of the fastest of three calls of a command. */
+export const secondsOf = (command: string, args: ReadonlyArray<string>) => {
+  const times = Array.from({ length: 3 }, () => {
+    const startedAt = performance.now()
+    execFileSync(command, args, { cwd: os.tmpdir() })
+    return performance.now() - startedAt
+  })
+  return `${(Math.min(...times) / 1000).toFixed(2)} s`
+}
+
+/** Creates a task whose body is decoded by the thread for large bodies. */
+export const createLarge = async (service: Service) => {
+  const { body, status } = await service.create(await mint("large"), "a".repeat(2_000_000))
+  if (status !== 201) throw new Error(`a large body: ${status} ${JSON.stringify(body)}`)
+}
+
+/** Reads a document of each format with the thread `thread`. */
+export const readDocuments = async (thread: string) => {
+  const directory = temporaryDirectory()
+  const word = "installed"
+  const documents = {
+    txt: Buffer.from(word),
+    pdf: pdf(word),
+    docx: docx(word),
+    xlsx: workbook("xlsx", [[word]]),
+    xls: workbook("biff8", [[word]])
+  }
+  for (const [format, bytes] of Object.entries(documents)) {
+    const file = path.join(directory, `document.${format}`)
+    fs.writeFileSync(file, bytes)
+    const worker = new Worker(thread, { workerData: { path: file, format, offset: 0, characters: 1000 } })
+    const result = await new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject))
+    if (!JSON.stringify(result).includes(word)) throw new Error(`${format}: ${JSON.stringify(result)}`)
+  }
+  removeDirectory(directory)
+  return Object.keys(documents).join(" ")
+}

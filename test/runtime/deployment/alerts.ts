@@ -1,0 +1,25 @@
+/** The expressions of the alert rules and the metrics in them. */
+import { parse } from "yaml"
+
+export interface Rule {
+  readonly alert: string
+  readonly expr: string
+  readonly annotations: { readonly summary: string }
+}
+
+export const rulesOf = (text: string): ReadonlyArray<Rule> => {
+  const { groups }: { readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<Rule> }> } = parse(text)
+  return groups.flatMap(({ rules }) => rules)
+}
+
+/** Without `up`, which Prometheus itself provides. */
+export const expressionsOf = (text: string) =>
+  rulesOf(text).map(({ expr }) => expr).filter((expr) => !expr.startsWith("up"))
+
+/** The Prometheus names of the metrics in an expression. */
+export const metricsOf = (expression: string): ReadonlyArray<string> =>
+  (expression.replaceAll(/\{[^}]*\}|\[[^\]]*\]/g, "").replaceAll(/\bby \([^)]*\)/g, "").match(
+    /[a-z]+(?:_[a-z0-9]+)+/g
+  ) ?? [])
+    .filter((name) => name !== "histogram_quantile")
+    .map((name) => name.replace(/_(bucket|count|sum)$/, ""))
