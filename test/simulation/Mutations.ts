@@ -1,5 +1,6 @@
 /** Planted bugs. The simulation has to find each of them, or it proves nothing. */
-import { Duration, Effect, Layer, Option } from "effect"
+import { Duration, Effect, Layer, Option, Struct } from "effect"
+import { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
 import { plus } from "../../src/domain/Timestamp.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
@@ -10,6 +11,7 @@ import type { TaskReads } from "../../src/services/store/TaskReads.ts"
 import type { TaskScans } from "../../src/services/store/TaskScans.ts"
 import type { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import type { TokenRevocations } from "../../src/services/tokens/TokenRevocations.ts"
+import type { CommitOptions } from "./Batches.ts"
 
 export interface Mutation {
   /** Replaces the token check of the node's requests. */
@@ -20,6 +22,7 @@ export interface Mutation {
   readonly scans?: (scans: TaskScans["Service"]) => TaskScans["Service"]
   readonly stops?: (stops: StopOutbox["Service"]) => StopOutbox["Service"]
   readonly trials?: (store: RecoveryTrials["Service"]) => RecoveryTrials["Service"]
+  readonly batches?: (options: CommitOptions) => CommitOptions
   readonly actors?: Layer.Layer<TaskActors, never, TaskActors>
 }
 
@@ -150,5 +153,24 @@ export const mutations = {
   },
   "a recovery that does not store its trials": {
     trials: (store) => ({ ...store, begin: () => Effect.void })
+  },
+  "an answer for the wrong request of a batch": {
+    batches: (options) => ({
+      ...options,
+      run: (requests) => Effect.map(options.run(requests), (answers) => answers.toReversed())
+    })
+  },
+  "a neighbour that is lost with a failed row": {
+    batches: (options) => ({
+      ...options,
+      run: (requests) =>
+        Effect.catchDefect(options.run(requests), (cause) => Effect.fail(new StoreUnavailable({ cause })))
+    })
+  },
+  "two changes of one task out of order": {
+    batches: Struct.omit(["keyOf"])
+  },
+  "a deadlock between batches": {
+    batches: Struct.omit(["lockOf"])
   }
 } satisfies Record<string, Mutation>

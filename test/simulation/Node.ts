@@ -27,6 +27,7 @@ import { Settings } from "../../src/services/timing/Settings.ts"
 import { Secrets } from "../../src/services/tokens/Secrets.ts"
 import { TokenRevocations } from "../../src/services/tokens/TokenRevocations.ts"
 import { WebhookSender } from "../../src/services/webhooks/WebhookSender.ts"
+import * as Batches from "./Batches.ts"
 import type { Mutation } from "./Mutations.ts"
 import * as WebhookTarget from "./WebhookTarget.ts"
 import { acceptanceTimeout, checkStore, maxActiveTasks, type Stores, type World } from "./World.ts"
@@ -179,10 +180,11 @@ export const start = Effect.fnUntraced(function*(
   const sender = Layer.succeed(WebhookSender, {
     post: (_url, headers, body) => outward(WebhookTarget.receive(world, headers, body))
   })
+  const stores = yield* Batches.make(world, mutation.batches ?? identity)
   const withMutation = <Id extends Stores, Service extends object>(
     key: Context.Key<Id, Service>,
     mutate: (service: Service) => Service = identity
-  ) => Layer.succeed(key, withFaults(mutate(Context.get(world.stores, key))))
+  ) => Layer.succeed(key, withFaults(mutate(Context.get(stores, key))))
   const store = Layer.mergeAll(
     withMutation(TaskWrites, mutation.writes),
     withMutation(TaskReads, mutation.reads),

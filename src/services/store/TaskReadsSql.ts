@@ -3,10 +3,10 @@ import { Effect, Layer, Option, Schema } from "effect"
 import { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import { RunId, TaskHead } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import { headColumns } from "./CommitStatement.ts"
 import { listAll, listByStatus } from "./ListStatement.ts"
 import { make as makeQueries, micros, moment, query } from "./Queries.ts"
-import * as ReadTask from "./ReadTask.ts"
+import * as ReadBatcher from "./ReadBatcher.ts"
+import { headColumns } from "./TaskColumns.ts"
 import { Claimed, type PendingRun, RecordedEvent, TaskReads } from "./TaskReads.ts"
 
 const headsById = query(TaskHead, `SELECT ${headColumns} FROM tasks WHERE uuid = ANY($1::uuid[])`)
@@ -56,10 +56,15 @@ const claimOfKey = query(
 
 export const layer = Layer.effect(
   TaskReads,
-  Effect.map(makeQueries, ({ first, rows }) =>
-    TaskReads.of({
-      get: ReadTask.make(first),
-      heads: (uuids) => rows(headsById, [uuids]),
+  Effect.gen(function*() {
+    const { first, rows } = yield* makeQueries
+    const { get, head } = yield* ReadBatcher.make
+    return TaskReads.of({
+      get,
+      heads: ([uuid, ...others]) => {
+        if (uuid === undefined) return Effect.succeed([])
+        return others.length === 0 ? Effect.map(head(uuid), Option.toArray) : rows(headsById, [[uuid, ...others]])
+      },
       list: Effect.fnUntraced(function*({ page, perPage, statuses, sub }) {
         const values = [sub, perPage, String((page - 1) * perPage)]
         const found = yield* statuses.length === 0
@@ -71,5 +76,6 @@ export const layer = Layer.effect(
       eventsAfter: (uuid, revision, limit) => rows(eventsAfter, [uuid, revision, limit]),
       pendingRun: (uuid) => Effect.map(first(pendingRun, [uuid]), Option.map(runOf)),
       claimed: (sub, key, at) => first(claimOfKey, [sub, key, at])
-    }))
+    })
+  })
 )

@@ -2,8 +2,8 @@
 import { Duration, Effect, Layer, Schema } from "effect"
 import { TaskHead, TaskStatus } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import { headColumns, isLive, revoked, shardOf } from "./CommitStatement.ts"
 import { make as makeQueries, micros, moment, query } from "./Queries.ts"
+import { headColumns, isLive, shardOf } from "./TaskColumns.ts"
 import { sumStats, TaskScans } from "./TaskScans.ts"
 
 const live = query(
@@ -20,6 +20,22 @@ const overdue = query(
     UNION ALL
     (SELECT uuid FROM tasks WHERE status = 'pending' AND acceptance_deadline_at <= ${moment("$1")} LIMIT $2::int)
   ) LIMIT $2::int`
+)
+
+/** Uses the database's clock, which also timestamps the revocations. */
+const since = `coalesce(statement_timestamp() - make_interval(secs => $1::float8), '-infinity')`
+
+const revoked = query(
+  TaskHead,
+  `SELECT ${headColumns} FROM tasks WHERE uuid IN (
+    SELECT t.uuid FROM token_revocations r JOIN tasks t ON t.token_id = r.token_id
+    WHERE r.revoked_at >= ${since} AND t.status = 'processing'
+    UNION
+    SELECT t.uuid FROM token_revocations r JOIN tasks t ON t.sub = r.sub
+      AND (t.token_issued_at IS NULL OR t.token_issued_at < r.issued_before)
+    WHERE r.revoked_at >= ${since} AND t.status = 'processing'
+    LIMIT $2::int
+  ) AND status = 'processing'`
 )
 
 const statsQuery = (condition: string) =>
@@ -42,7 +58,7 @@ export const layer = Layer.effect(
       live: (after, limit, shards) =>
         rows(live, [after ?? null, limit, shards === undefined ? null : `{${shards.join(",")}}`]),
       overdue: (at, limit) => rows(overdue, [at, limit]),
-      revoked: (within, limit) => rows(revoked, revoked.bind({ within: within && Duration.toSeconds(within), limit })),
+      revoked: (within, limit) => rows(revoked, [within === undefined ? null : Duration.toSeconds(within), limit]),
       stats: Effect.map(rows(allStats, []), sumStats),
       liveStats: Effect.map(rows(liveStats, []), sumStats)
     }))
