@@ -3,7 +3,6 @@ import { Cause, Clock, Context, Effect, Fiber, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Metrics from "../services/telemetry/Metrics.ts"
-import { isStoreUnavailable } from "../services/timing/Retry.ts"
 import { allowedMethods, pathOf } from "./Routes.ts"
 
 const error = (status: number, message: string, headers?: Record<string, string>) =>
@@ -24,10 +23,7 @@ const isRouteNotFound = (failure: unknown) =>
 const failureResponse = (request: HttpServerRequest.HttpServerRequest, cause: Cause.Cause<unknown>) => {
   const failure = Cause.squash(cause)
   if (isRouteNotFound(failure)) return Effect.succeed(routeNotFound(request))
-  // The start and the end of an outage are logged elsewhere; a log line per request would flood the log.
-  return isStoreUnavailable(failure)
-    ? Effect.succeed(error(503, "The service cannot reach its database at the moment. Try again soon."))
-    : Effect.as(Effect.logError("a request failed", cause), error(500, "Something went wrong on our side."))
+  return Effect.as(Effect.logError("a request failed", cause), error(500, "Something went wrong on our side."))
 }
 
 const statusHeaders = (status: number): Record<string, string> => {

@@ -36,6 +36,7 @@ export const run = (environment: NodeJS.ProcessEnv) =>
       case "SocketServerError":
         return Console.error(`The service cannot listen for other nodes: ${rootCauseMessage(error)}`)
       case "SqlError":
+      case "StoreUnavailable":
         return Console.error(`The database cannot be used: ${rootCauseMessage(error)}`)
       default:
         return Console.error(Cause.pretty(cause))

@@ -4,6 +4,7 @@ import { SecureRandom } from "effect/crypto"
 import type { CoreReport } from "../domain/CoreProtocol.ts"
 import type { Caller, Principal } from "../domain/Principal.ts"
 import type { Revocation } from "../domain/Revocation.ts"
+import type { StoreUnavailable } from "../domain/StoreUnavailable.ts"
 import { RunId, type Task, TaskEvent, type TaskHead, TaskId, type TaskStatus } from "../domain/Task.ts"
 import {
   IdempotencyKeyReused,
@@ -24,7 +25,8 @@ import { TaskOwnership } from "./cluster/TaskOwnership.ts"
 import type { Run } from "./core/CoreClient.ts"
 import { CoreStops } from "./core/CoreStops.ts"
 import { TaskNotifications } from "./store/TaskNotifications.ts"
-import { type IdempotencyClaim, type TaskFilter, type TaskPage, TaskRepository } from "./store/TaskRepository.ts"
+import { type TaskFilter, type TaskPage, TaskReads } from "./store/TaskReads.ts"
+import { type IdempotencyClaim, TaskWrites } from "./store/TaskWrites.ts"
 import { Settings } from "./timing/Settings.ts"
 import { Secrets } from "./tokens/Secrets.ts"
 import { TokenRevocations } from "./tokens/TokenRevocations.ts"
@@ -46,38 +48,45 @@ export class Tasks extends Context.Service<Tasks, {
     caller: Caller,
     body: CreateTask,
     claim?: IdempotencyClaim
-  ) => Effect.Effect<CreatedTask, TooManyActiveTasks | IdempotencyKeyReused>
+  ) => Effect.Effect<CreatedTask, TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
   /** A task that the caller owns. A malformed id fails with `TaskNotFound`. */
-  readonly get: (principal: Principal, uuid: string) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother>
+  readonly get: (
+    principal: Principal,
+    uuid: string
+  ) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
   /** The head of a task that the caller owns, without the turn. */
   readonly getHead: (
     principal: Principal,
     uuid: string
-  ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother>
-  readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage>
+  ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+  readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage, StoreUnavailable>
   readonly submitToolResults: (
     caller: Caller,
     task: Task,
     results: ToolResults,
     claim?: IdempotencyClaim
-  ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused>
+  ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused | StoreUnavailable>
   readonly cancel: (
     task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
     reason: string | null,
     claim?: IdempotencyClaim
-  ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused>
-  readonly cancelInterrupted: (principal: Principal) => Effect.Effect<ReadonlyArray<TaskId>>
+  ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused | StoreUnavailable>
+  readonly cancelInterrupted: (principal: Principal) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
   /** Rejects requests with the token from now on and ends processing tasks that were created with it. */
-  readonly revoke: (revocation: Revocation) => Effect.Effect<void>
+  readonly revoke: (revocation: Revocation) => Effect.Effect<void, StoreUnavailable>
   /** Commits an event of the core; `applied` is false when it changed nothing. */
   readonly report: (
     report: CoreReport
-  ) => Effect.Effect<{ readonly status: TaskStatus; readonly applied: boolean }, TaskNotFound | RunSuperseded>
+  ) => Effect.Effect<
+    { readonly status: TaskStatus; readonly applied: boolean },
+    TaskNotFound | RunSuperseded | StoreUnavailable
+  >
 }>()("async-task-service/services/Tasks") {
   static readonly layer = Layer.effect(
     Tasks,
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const reads = yield* TaskReads
+      const writes = yield* TaskWrites
       const actors = yield* TaskActors
       const stops = yield* CoreStops
       const secrets = yield* Secrets
@@ -108,7 +117,7 @@ export class Tasks extends Context.Service<Tasks, {
       /** The node of the first request may have died after the commit, before it started the actor. */
       const ensureActor = (uuid: TaskId) =>
         ownership.isMine(uuid)
-          ? Effect.flatMap(repository.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
+          ? Effect.flatMap(reads.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
           : notifications.publish(uuid)
 
       const createNow = Effect.fnUntraced(function*(
@@ -131,7 +140,7 @@ export class Tasks extends Context.Service<Tasks, {
           deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
           acceptanceDeadline: isImmediate ? plus(createdAt, settings.acceptanceTimeout) : null
         }
-        const insert = repository.create(
+        const insert = writes.create(
           {
             uuid,
             principal,
@@ -176,7 +185,7 @@ export class Tasks extends Context.Service<Tasks, {
 
       const get = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
         if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
-        const task = Option.getOrUndefined(yield* repository.get(uuid))
+        const task = Option.getOrUndefined(yield* reads.get(uuid))
         if (task === undefined) return yield* new TaskNotFound({})
         if (task.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
         return task
@@ -184,7 +193,7 @@ export class Tasks extends Context.Service<Tasks, {
 
       const getHead = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
         if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
-        const [head] = yield* repository.heads([uuid])
+        const [head] = yield* reads.heads([uuid])
         if (head === undefined) return yield* new TaskNotFound({})
         if (head.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
         return head
@@ -209,7 +218,7 @@ export class Tasks extends Context.Service<Tasks, {
       /** Returns whether the key was claimed by the same request; fails when another request claimed it. */
       const isReplayed = Effect.fnUntraced(function*(sub: string, claim: IdempotencyClaim | undefined) {
         if (claim === undefined) return false
-        const found = Option.getOrUndefined(yield* repository.claimed(sub, claim.key, yield* now))
+        const found = Option.getOrUndefined(yield* reads.claimed(sub, claim.key, yield* now))
         if (found === undefined) return false
         return found.fingerprint === claim.fingerprint || (yield* new IdempotencyKeyReused({}))
       })
@@ -222,7 +231,7 @@ export class Tasks extends Context.Service<Tasks, {
           claim: IdempotencyClaim | undefined
         ) {
           const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
-          const outcome = yield* repository.commit(task.uuid, event, yield* now, { runId: task.runId }, made)
+          const outcome = yield* writes.commit(task.uuid, event, yield* now, { runId: task.runId }, made)
           if (outcome._tag === "Applied") return outcome.head
           // The same request may have been committed on another connection.
           if (yield* isReplayed(task.sub, claim)) return undefined
@@ -262,7 +271,7 @@ export class Tasks extends Context.Service<Tasks, {
       )
 
       const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal) {
-        const canceled = yield* repository.cancelInterrupted(principal.sub, yield* now)
+        const canceled = yield* writes.cancelInterrupted(principal.sub, yield* now)
         yield* Effect.forEach(canceled, actors.wake, { discard: true })
         if (canceled.length > 0) yield* stops.wake
         return canceled.map(({ uuid }) => uuid)
@@ -271,7 +280,7 @@ export class Tasks extends Context.Service<Tasks, {
       const report = Effect.fnUntraced(function*({ event, event_id: coreEventId, run_id, task_id }: CoreReport) {
         if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
         const runId = Schema.is(RunId)(run_id) ? run_id : noRun
-        const outcome = yield* repository.commit(task_id, event, yield* now, { runId, coreEventId })
+        const outcome = yield* writes.commit(task_id, event, yield* now, { runId, coreEventId })
         if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
         if (outcome._tag === "Revoked") {
           const { status } = yield* actors.end(outcome.head, TaskEvent.cases.TokenRevoked.make({}))
@@ -290,7 +299,7 @@ export class Tasks extends Context.Service<Tasks, {
         create,
         get,
         getHead,
-        list: repository.list,
+        list: reads.list,
         submitToolResults,
         cancel,
         cancelInterrupted,

@@ -10,7 +10,8 @@ import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { now, plus, until } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreClient, type Run } from "../core/CoreClient.ts"
-import { TaskRepository } from "../store/TaskRepository.ts"
+import { TaskReads } from "../store/TaskReads.ts"
+import { TaskWrites } from "../store/TaskWrites.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
@@ -62,7 +63,8 @@ const retryAfter = <A>(first: CoreUnavailable, attempt: Effect.Effect<A, CoreUna
 }
 
 const makeAttempts = Effect.fnUntraced(function*({ actorOf, end, release, slots, wake }: Options) {
-  const repository = yield* TaskRepository
+  const reads = yield* TaskReads
+  const writes = yield* TaskWrites
   const core = yield* CoreClient
   const secrets = yield* Secrets
   const revocations = yield* TokenRevocations
@@ -79,12 +81,12 @@ const makeAttempts = Effect.fnUntraced(function*({ actorOf, end, release, slots,
   const startAcceptance = Effect.fnUntraced(function*(head: TaskHead) {
     if (head.status !== "pending" || head.acceptanceDeadline !== null) return
     const acceptanceDeadline = plus(yield* now, acceptanceTimeout)
-    yield* retryForever(repository.startAcceptanceClock(head.uuid, head.runId, acceptanceDeadline))
+    yield* retryForever(writes.startAcceptanceClock(head.uuid, head.runId, acceptanceDeadline))
     if (actorOf(head.uuid)?.head === head) yield* wake({ ...head, acceptanceDeadline })
   })
 
   const readRun = Effect.fnUntraced(function*(head: TaskHead) {
-    const found = Option.getOrUndefined(yield* retryForever(repository.pendingRun(head.uuid)))
+    const found = Option.getOrUndefined(yield* retryForever(reads.pendingRun(head.uuid)))
     if (found !== undefined && found.runId === head.runId) {
       const run: Run = { ...found, taskId: head.uuid, userToken: yield* secrets.open(found.userToken) }
       slots.note(run)
@@ -96,7 +98,7 @@ const makeAttempts = Effect.fnUntraced(function*({ actorOf, end, release, slots,
   })
 
   const refresh = Effect.fnUntraced(function*({ uuid }: TaskHead) {
-    const [present] = yield* retryForever(repository.heads([uuid]))
+    const [present] = yield* retryForever(reads.heads([uuid]))
     if (present === undefined) release(uuid)
     else yield* wake(present)
   })

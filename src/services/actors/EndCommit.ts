@@ -4,13 +4,13 @@ import { nextDue } from "../../domain/Deadline.ts"
 import type { TaskEvent, TaskHead } from "../../domain/Task.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { CoreStops } from "../core/CoreStops.ts"
-import { TaskRepository } from "../store/TaskRepository.ts"
+import { TaskWrites } from "../store/TaskWrites.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Settings } from "../timing/Settings.ts"
 import * as Lateness from "./Lateness.ts"
 
 export const make = Effect.gen(function*() {
-  const repository = yield* TaskRepository
+  const writes = yield* TaskWrites
   const stops = yield* CoreStops
   const { acceptanceTimeout } = yield* Settings
   const lateness = Lateness.make()
@@ -27,7 +27,7 @@ export const make = Effect.gen(function*() {
     lateness,
     /** Returns the head after the commit, or nothing if the task does not exist. */
     commit: Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent) {
-      const outcome = yield* repository.commit(head.uuid, event, yield* now, { runId: head.runId })
+      const outcome = yield* writes.commit(head.uuid, event, yield* now, { runId: head.runId })
       if (outcome._tag === "Unknown") return Option.none()
       if (outcome._tag === "Applied") {
         yield* noteLateness(head, event)

@@ -11,6 +11,7 @@
  */
 import { Cause, Context, Deferred, Effect, FiberSet, Layer, Option } from "effect"
 import * as Failure from "../../domain/Failure.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { now, type Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
@@ -40,7 +41,7 @@ export class TaskActors extends Context.Service<TaskActors, {
   /** Applies a row to the actor of its task, if this node has one. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
-  readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead>
+  readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead, StoreUnavailable>
   /**
    * Reserves a dispatch slot while `create` creates the task; `isImmediate` is false when all slots are taken or the
    * request is large. Meanwhile the sweep ignores the task's row.

@@ -4,12 +4,14 @@
  */
 import { Cause, Context, Duration, Effect, Layer, Queue } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { monotonicMillis, now, plus } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
+import { RemoteChanges } from "../store/RemoteChanges.ts"
 import { visibilityLag } from "../store/RevocationRepository.ts"
-import { TaskNotifications } from "../store/TaskNotifications.ts"
-import { TaskRepository } from "../store/TaskRepository.ts"
+import { TaskReads } from "../store/TaskReads.ts"
+import { TaskScans } from "../store/TaskScans.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
 import * as Worker from "../timing/Worker.ts"
@@ -28,14 +30,14 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
   /** The time of the last successful sweep, by `monotonicMillis`. */
   readonly lastSweep: Effect.Effect<number>
   /** Ends processing tasks whose token was revoked recently. */
-  readonly endRevoked: Effect.Effect<void>
+  readonly endRevoked: Effect.Effect<void, StoreUnavailable>
 }>()("async-task-service/services/actors/TaskSweeper") {
   static readonly layer = Layer.effect(TaskSweeper, Effect.suspend(() => make))
 }
 
 /** Ends tasks that the rows show to be overdue or revoked, whatever node owns them. */
 const makeEnds = Effect.gen(function*() {
-  const repository = yield* TaskRepository
+  const scans = yield* TaskScans
   const actors = yield* TaskActors
   const { acceptanceTimeout } = yield* Settings
 
@@ -56,7 +58,7 @@ const makeEnds = Effect.gen(function*() {
   /** Ends the found tasks in batches, until a batch is not full or none of it could be ended. */
   const endBatches = (
     batch: number,
-    find: Effect.Effect<ReadonlyArray<TaskHead>>,
+    find: Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>,
     eventOf: (head: TaskHead) => TaskEvent | undefined
   ) =>
     find.pipe(
@@ -73,19 +75,20 @@ const makeEnds = Effect.gen(function*() {
     overdue: (before: Duration.Duration) =>
       endBatches(
         overdueBatch,
-        Effect.flatMap(now, (at) => repository.overdue(plus(at, before), overdueBatch)),
+        Effect.flatMap(now, (at) => scans.overdue(plus(at, before), overdueBatch)),
         (head) => nextDue(head, acceptanceTimeout)?.event
       ),
     revoked: (within?: Duration.Duration) =>
-      endBatches(revokedBatch, repository.revoked(within, revokedBatch), () => TaskEvent.cases.TokenRevoked.make({}))
+      endBatches(revokedBatch, scans.revoked(within, revokedBatch), () => TaskEvent.cases.TokenRevoked.make({}))
   }
 })
 
 const make = Effect.gen(function*() {
-  const repository = yield* TaskRepository
+  const reads = yield* TaskReads
+  const scans = yield* TaskScans
   const actors = yield* TaskActors
   const ownership = yield* TaskOwnership
-  const { mayHaveGaps, remoteChanges } = yield* TaskNotifications
+  const { changes, mayHaveGaps } = yield* RemoteChanges
   const { sweepInterval } = yield* Settings
   const ends = yield* makeEnds
 
@@ -93,7 +96,7 @@ const make = Effect.gen(function*() {
   const walk = Effect.fnUntraced(function*(after: TaskId | undefined, page: number) {
     const shards = ownership.shards()
     if (shards?.length === 0) return undefined
-    const heads = yield* repository.live(after, page, shards)
+    const heads = yield* scans.live(after, page, shards)
     yield* Effect.forEach(heads, actors.ensure, { discard: true })
     return heads.length === page ? heads.at(-1)?.uuid : undefined
   })
@@ -105,10 +108,10 @@ const make = Effect.gen(function*() {
 
   /** Applies changes that other nodes made to this node's tasks. */
   const followOthers = Effect.gen(function*() {
-    const changed = yield* Queue.takeBetween(remoteChanges, 1, walkPage)
+    const changed = yield* Queue.takeBetween(changes, 1, walkPage)
     const mine = [...new Set(changed)].filter(ownership.isMine)
     if (mine.length === 0) return
-    yield* Effect.forEach(yield* retryForever(repository.heads(mine)), actors.ensure, { discard: true })
+    yield* Effect.forEach(yield* retryForever(reads.heads(mine)), actors.ensure, { discard: true })
   })
 
   // Tasks that expired while no node was up end before any dispatch.

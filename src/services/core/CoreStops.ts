@@ -5,7 +5,7 @@
 import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { stopDelay } from "../../domain/DispatchRetry.ts"
 import { now, plus } from "../../domain/Timestamp.ts"
-import { type PendingStop, TaskRepository } from "../store/TaskRepository.ts"
+import { type PendingStop, StopOutbox } from "../store/StopOutbox.ts"
 import { Settings } from "../timing/Settings.ts"
 import * as Worker from "../timing/Worker.ts"
 import { CoreClient } from "./CoreClient.ts"
@@ -21,7 +21,7 @@ export class CoreStops extends Context.Service<CoreStops, {
   static readonly layer = Layer.effect(
     CoreStops,
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const outbox = yield* StopOutbox
       const core = yield* CoreClient
       const { sweepInterval } = yield* Settings
       const wake = yield* Latch.make()
@@ -29,18 +29,18 @@ export class CoreStops extends Context.Service<CoreStops, {
       const deliver = (stop: PendingStop) =>
         core.stop(stop.runId, stop.reason).pipe(
           Effect.matchEffect({
-            onSuccess: () => repository.recordStop(stop.runId),
+            onSuccess: () => outbox.record(stop.runId),
             onFailure: (error) =>
               Effect.logDebug("a stop request failed and will be retried", error).pipe(
                 Effect.andThen(now),
-                Effect.flatMap((at) => repository.postponeStop(stop.runId, plus(at, stopDelay(stop.attempt))))
+                Effect.flatMap((at) => outbox.postpone(stop.runId, plus(at, stopDelay(stop.attempt))))
               )
           }),
           Effect.annotateLogs({ taskId: stop.taskId, runId: stop.runId })
         )
 
       const deliverDue = Effect.gen(function*() {
-        const stops = yield* repository.claimStops(yield* now, lease, batch)
+        const stops = yield* outbox.claim(yield* now, lease, batch)
         yield* Effect.forEach(stops, deliver, { concurrency: 16, discard: true })
         return stops.length
       }).pipe(Effect.repeat({ while: (found) => found === batch }))

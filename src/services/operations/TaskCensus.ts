@@ -5,7 +5,7 @@
 import { Context, Duration, Effect, Layer } from "effect"
 import { activeStatuses } from "../../domain/Task.ts"
 import { now } from "../../domain/Timestamp.ts"
-import { TaskRepository } from "../store/TaskRepository.ts"
+import { TaskScans } from "../store/TaskScans.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as Worker from "../timing/Worker.ts"
 
@@ -19,9 +19,9 @@ export class TaskCensus extends Context.Service<TaskCensus, {
   static readonly layer = Layer.effect(
     TaskCensus,
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const scans = yield* TaskScans
       const take = Effect.gen(function*() {
-        const { counts, nextDeadline } = yield* repository.liveStats
+        const { counts, nextDeadline } = yield* scans.liveStats
         for (const status of activeStatuses) Metrics.liveTasks.set(counts[status], status)
         const overdue = nextDeadline === null ? 0 : Math.max(0, (yield* now) - nextDeadline)
         Metrics.deadlineOverdue.set(overdue / 1_000_000)

@@ -3,6 +3,7 @@
  * event row, the turn and the outbox rows (stop, webhook), and deletes the stored request at the end. Its text depends
  * only on the event's tag.
  */
+import { Record, Schema } from "effect"
 import {
   activeStatuses,
   isTerminal,
@@ -12,27 +13,24 @@ import {
   targetOf,
   TaskEvent,
   type TaskEventTag,
+  TaskHead,
   type TaskStatus
 } from "../../domain/Task.ts"
 import * as TaskShard from "../../domain/TaskShard.ts"
 import { sendsWebhook } from "../../domain/Webhook.ts"
+import { micros, moment, type Query, query } from "./Queries.ts"
 import * as WebhookOutbox from "./WebhookOutbox.ts"
 
 /** Named parameters of a statement. */
 export type Bindings = Readonly<Record<string, string | number | Uint8Array | null | undefined>>
 
-interface Statement {
-  readonly text: string
+interface Statement<Row> extends Query<Row> {
   readonly bind: (values: Bindings) => ReadonlyArray<unknown>
 }
 
-export const micros = (column: string) => `(extract(epoch FROM ${column}) * 1000000)::float8`
-
 /** The columns of a `TaskHead`. */
-export const headColumns = `uuid, sub, status, revision, run_id, max_execution_time, ${
-  micros("deadline_at")
-} AS deadline,
-  ${micros("acceptance_deadline_at")} AS acceptance_deadline`
+export const headColumns = `uuid, sub, status, revision, run_id AS "runId", max_execution_time AS "maxExecutionTime",
+  ${micros("deadline_at")} AS deadline, ${micros("acceptance_deadline_at")} AS "acceptanceDeadline"`
 
 export const inStatuses = (statuses: ReadonlyArray<TaskStatus>) =>
   `status IN (${statuses.map((status) => `'${status}'`).join(", ")})`
@@ -52,14 +50,19 @@ type Placeholder = (name: string, type: string) => string
 /** A text bound as UTF-8 bytes, so that the driver does not encode a large one in a single turn of the event loop. */
 const textOf = ($: Placeholder, name: string) => `convert_from(${$(name, "bytea")}, 'UTF8')`
 
-const build = (write: ($: Placeholder) => string): Statement => {
+const build = <Row extends Schema.ConstraintDecoder<unknown>>(
+  row: Row,
+  write: ($: Placeholder) => string
+): Statement<Row["Type"]> => {
   const names: Array<string> = []
   const text = write((name, type) => {
     if (!names.includes(name)) names.push(name)
     return `$${names.indexOf(name) + 1}::${type}`
   })
-  return { text, bind: (values) => names.map((name) => values[name] ?? null) }
+  return { ...query(row, text), bind: (values) => names.map((name) => values[name] ?? null) }
 }
+
+const Moved = Schema.Struct({ ...TaskHead.fields, sendsWebhook: Schema.Boolean })
 
 /** Events of client requests, which may claim an idempotency key. */
 const claimable: ReadonlySet<TaskEventTag> = new Set(["ToolResultsSubmitted", "Canceled"])
@@ -70,10 +73,11 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
   const terminal = isTerminal(target)
   const stopReason = stopReasonOf(tag)
   const carriesTurn = "turn" in TaskEvent.cases[tag].fields
-  return build(($) => {
+  return build(Moved, ($) => {
+    const at = moment($("at", "float8"))
     const sets = [`status = '${target}'`, "revision = revision + 1", `error = ${$("error", "text")}`]
     sets.push(`pending_tool_calls = ${target === "interrupted" ? $("pendingToolCalls", "text") : "NULL"}`)
-    if (terminal) sets.push(`completed_at = ${$("at", "timestamptz")}`)
+    if (terminal) sets.push(`completed_at = ${at}`)
     if (tag === "ToolResultsSubmitted") {
       sets.push(
         `run_id = ${$("newRunId", "uuid")}`,
@@ -85,7 +89,7 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
     const effects = [
       `event AS (
         INSERT INTO task_events (task_uuid, revision, type, status, occurred_at, core_event_id)
-        SELECT uuid, revision, '${tag}', status, ${$("at", "timestamptz")}, ${$("coreEventId", "text")} FROM moved)`
+        SELECT uuid, revision, '${tag}', status, ${at}, ${$("coreEventId", "text")} FROM moved)`
     ]
     if (carriesTurn) {
       effects.push(`turn AS (
@@ -109,12 +113,12 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
     if (stopReason !== undefined) {
       effects.push(`stop AS (
         INSERT INTO core_stops (run_id, task_uuid, reason, due_at)
-        SELECT run_id, uuid, '${stopReason}', ${$("at", "timestamptz")} FROM moved ON CONFLICT DO NOTHING)`)
+        SELECT run_id, uuid, '${stopReason}', ${at} FROM moved ON CONFLICT DO NOTHING)`)
     }
     if (claimable.has(tag)) {
       effects.push(`claim AS (
         INSERT INTO idempotency_keys (sub, key, fingerprint, task_uuid, expires_at)
-        SELECT sub, ${$("key", "text")}, ${$("fingerprint", "text")}, uuid, ${$("keyExpiresAt", "timestamptz")}
+        SELECT sub, ${$("key", "text")}, ${$("fingerprint", "text")}, uuid, ${moment($("keyExpiresAt", "float8"))}
         FROM moved WHERE ${$("key", "text")} IS NOT NULL
         ON CONFLICT (sub, key) DO UPDATE SET
           fingerprint = EXCLUDED.fingerprint, task_uuid = EXCLUDED.task_uuid, expires_at = EXCLUDED.expires_at)`)
@@ -124,25 +128,23 @@ const changeStatement = (tag: TaskEventTag, which: ($: Placeholder) => string) =
         WHERE ${which($)} AND ${inStatuses(sourcesOf(tag))}${needsValidToken(tag) ? ` AND NOT ${isRevoked}` : ""}
         RETURNING *),
       ${effects.join(",\n      ")}
-      SELECT ${headColumns}, ${sendsWebhook(target) ? "callback_url IS NOT NULL" : "false"} AS sends_webhook FROM moved`
+      SELECT ${headColumns}, ${
+      sendsWebhook(target) ? "callback_url IS NOT NULL" : "false"
+    } AS "sendsWebhook" FROM moved`
   })
 }
 
-const tags = Object.keys(TaskEvent.cases) as ReadonlyArray<TaskEventTag>
-
-const byTag = new Map(tags.map((tag) => [
-  tag,
+const byTag = Record.map(TaskEvent.cases, (_, tag) =>
   changeStatement(tag, ($) =>
     `uuid = ${$("uuid", "uuid")}
         AND (${$("runId", "uuid")} IS NULL OR run_id = ${$("runId", "uuid")})
         AND NOT EXISTS (
           SELECT FROM task_events WHERE task_uuid = ${$("uuid", "uuid")} AND core_event_id = ${
       $("coreEventId", "text")
-    })`)
-]))
+    })`))
 
 /** Commits one event to one task, if status and run allow it. A repeated core event changes nothing. */
-export const commitStatement = (tag: TaskEventTag): Statement => byTag.get(tag) as Statement
+export const commitStatement = (tag: TaskEventTag) => byTag[tag]
 
 /** Cancels all interrupted tasks of a user. */
 export const cancelInterrupted = changeStatement("Canceled", ($) => `sub = ${$("sub", "text")}`)
@@ -152,7 +154,7 @@ const since = ($: Placeholder) =>
   `coalesce(statement_timestamp() - make_interval(secs => ${$("within", "float8")}), '-infinity')`
 
 /** At most `limit` processing tasks whose token was revoked in the last `within` seconds. */
-export const revoked = build(($) =>
+export const revoked = build(TaskHead, ($) =>
   `SELECT ${headColumns} FROM tasks WHERE uuid IN (
       SELECT t.uuid FROM token_revocations r JOIN tasks t ON t.token_id = r.token_id
       WHERE r.revoked_at >= ${since($)} AND t.status = 'processing'
@@ -161,12 +163,13 @@ export const revoked = build(($) =>
         AND (t.token_issued_at IS NULL OR t.token_issued_at < r.issued_before)
       WHERE r.revoked_at >= ${since($)} AND t.status = 'processing'
       LIMIT ${$("limit", "int")}
-    ) AND status = 'processing'`
-)
+    ) AND status = 'processing'`)
 
 /** The head of a task that a commit did not change, and possible reasons: a repeated event, a revoked token. */
-export const currentState = build(($) =>
-  `SELECT ${headColumns}, EXISTS (
+export const currentState = build(
+  Schema.Struct({ ...TaskHead.fields, repeated: Schema.Boolean, revoked: Schema.Boolean }),
+  ($) =>
+    `SELECT ${headColumns}, EXISTS (
       SELECT FROM task_events WHERE task_uuid = ${$("uuid", "uuid")} AND core_event_id = ${$("coreEventId", "text")}
     ) AS repeated, ${isRevoked} AS revoked
   FROM tasks WHERE uuid = ${$("uuid", "uuid")}`

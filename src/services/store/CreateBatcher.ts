@@ -2,13 +2,14 @@
  * Group commit for creates: concurrent creates share one statement, and so one round trip and one WAL flush. A single create is sent immediately.
  */
 import { PgTypes } from "@effect/sql-pg"
-import { type Cause, Effect, Exit, identity, Queue, Result } from "effect"
+import { type Cause, Effect, Exit, identity, Queue, Result, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Limits from "../../domain/Limits.ts"
-import type { TaskId } from "../../domain/Task.ts"
-import { plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { TaskId } from "../../domain/Task.ts"
+import { plus } from "../../domain/Timestamp.ts"
 import * as Utf8 from "../limits/Utf8.ts"
-import type { IdempotencyClaim, NewTask } from "./TaskRepository.ts"
+import { failWhenUnavailable, moment, query } from "./Queries.ts"
+import type { IdempotencyClaim, NewTask } from "./TaskWrites.ts"
 
 /** Statements in flight: one is planned and flushed while the next batch gathers. */
 const concurrency = 2
@@ -18,10 +19,11 @@ const maxBatch = 64
 /** Characters. A larger request gets its own statement, so that batches stay small. */
 const largeRequest = 65_536
 
-interface Outcome {
-  readonly outcome: "created" | "replayed" | "key_reused" | "too_many_active_tasks"
-  readonly task_uuid: TaskId
-}
+const Outcome = Schema.Struct({
+  outcome: Schema.Literals(["created", "replayed", "key_reused", "too_many_active_tasks"]),
+  taskId: TaskId
+})
+type Outcome = typeof Outcome.Type
 
 interface Insert {
   /** `task.request` as UTF-8; null when it is small. */
@@ -36,8 +38,6 @@ interface Waiting extends Insert {
 }
 
 const { bytea, float8, int4, text, uuid } = PgTypes.OID
-const moment = (bound: string) => `to_timestamp(${bound})`
-const seconds = (moment: Timestamp | null) => moment === null ? null : moment / 1_000_000
 
 interface Parameter {
   readonly oid: number
@@ -48,18 +48,18 @@ interface Parameter {
 
 const requestAsText: Parameter = { oid: text, of: ({ task }) => task.request }
 
-/** The parameters of `create_task`, in its order. Timestamps are seconds, exact to the microsecond. */
+/** The parameters of `create_task`, in its order. */
 const parameters: ReadonlyArray<Parameter> = [
   { oid: uuid, of: ({ task }) => task.uuid },
   { oid: text, of: ({ task }) => task.principal.sub },
   { oid: uuid, of: ({ task }) => task.runId },
   { oid: text, of: ({ task }) => task.callbackUrl },
   { oid: int4, of: ({ task }) => task.maxExecutionTime },
-  { oid: float8, of: ({ task }) => seconds(task.createdAt), as: moment },
-  { oid: float8, of: ({ task }) => seconds(task.deadline), as: moment },
-  { oid: float8, of: ({ task }) => seconds(task.acceptanceDeadline), as: moment },
+  { oid: float8, of: ({ task }) => task.createdAt, as: moment },
+  { oid: float8, of: ({ task }) => task.deadline, as: moment },
+  { oid: float8, of: ({ task }) => task.acceptanceDeadline, as: moment },
   { oid: text, of: ({ task }) => task.principal.tokenId },
-  { oid: float8, of: ({ task }) => task.principal.issuedAt, as: moment },
+  { oid: float8, of: ({ task }) => task.principal.issuedAt, as: (seconds) => `to_timestamp(${seconds})` },
   { oid: bytea, of: ({ bytes }) => bytes, as: (bound) => `convert_from(${bound}, 'UTF8')` },
   { oid: text, of: ({ task }) => task.userToken },
   { oid: text, of: ({ task }) => task.callbackSecret },
@@ -68,7 +68,7 @@ const parameters: ReadonlyArray<Parameter> = [
   { oid: text, of: ({ claim }) => claim?.fingerprint ?? null },
   {
     oid: float8,
-    of: ({ claim, task }) => claim === undefined ? null : seconds(plus(task.createdAt, Limits.idempotencyKeyTtl)),
+    of: ({ claim, task }) => claim === undefined ? null : plus(task.createdAt, Limits.idempotencyKeyTtl),
     as: moment
   }
 ]
@@ -82,9 +82,14 @@ const makeStatement = (isBytes: boolean) => {
   // The large parameter is bound last: the driver copies its buffer when it grows for a later one.
   const bound = all.toSorted((one, other) => Number(one.oid === bytea) - Number(other.oid === bytea))
   return {
-    text: `SELECT created.* FROM unnest(${bound.map((_, index) => `$${index + 1}`).join(", ")})
-  AS insert (${bound.map(({ name }) => name).join(", ")}),
-  create_task(${all.map(({ as = identity, name }) => as(name)).join(", ")}) AS created`,
+    ...query(
+      Outcome,
+      `SELECT created.outcome, created.task_uuid AS "taskId"
+  FROM unnest(${bound.map((_, index) => `$${index + 1}`).join(", ")}) AS insert (${
+        bound.map(({ name }) => name).join(", ")
+      }),
+  create_task(${all.map(({ as = identity, name }) => as(name)).join(", ")}) AS created`
+    ),
     bind: (inserts: ReadonlyArray<Insert>) =>
       bound.map(({ of, oid }) => Result.getOrThrow(PgTypes.array(inserts.map(of), oid)))
   }
@@ -113,7 +118,7 @@ export const make = Effect.gen(function*() {
   const run = Effect.fnUntraced(function*(inserts: ReadonlyArray<Waiting>): Effect.fn.Return<void> {
     const statement = inserts.some(isLarge) ? ofBytes : ofTexts
     const exit = yield* Effect.exit(
-      Effect.suspend(() => sql.unsafe<Outcome>(statement.text, statement.bind(inserts)))
+      Effect.map(Effect.suspend(() => sql.unsafe(statement.text, statement.bind(inserts))), statement.decode)
     )
     if (Exit.isSuccess(exit)) {
       inserts.forEach(({ answer }, index) => answer(Effect.succeed(exit.value[index]!)))
@@ -135,8 +140,10 @@ export const make = Effect.gen(function*() {
   return Effect.fnUntraced(function*(insert: Omit<Insert, "bytes">) {
     const { request } = insert.task
     const bytes = request.length > largeRequest ? yield* Utf8.encode(request) : null
-    return yield* Effect.callback<Outcome, SqlError.SqlError>((resume) => {
-      Queue.offerUnsafe(waiting, { ...insert, bytes, answer: resume })
-    })
+    return yield* failWhenUnavailable(
+      Effect.callback<Outcome, SqlError.SqlError>((resume) => {
+        Queue.offerUnsafe(waiting, { ...insert, bytes, answer: resume })
+      })
+    )
   })
 })

@@ -1,4 +1,5 @@
 /** Parts of the guarded statement of a task event that write its webhooks: common table expressions over `moved`. */
+import { moment } from "./Queries.ts"
 
 type Bind = (name: string, type: string) => string
 
@@ -11,7 +12,7 @@ export const enqueue = ($: Bind): string =>
         SELECT m.uuid, m.revision, m.status, m.callback_url,
           regexp_replace(m.callback_url, '^(\\w+://)(?:[^/?#]*@)?([^/?#]*).*$', '\\1\\2'),
           m.pending_tool_calls, r.callback_secret IS NOT NULL, r.callback_secret,
-          ${$("at", "timestamptz")}, ${$("at", "timestamptz")}
+          ${moment($("at", "float8"))}, ${moment($("at", "float8"))}
         FROM moved m LEFT JOIN task_requests r ON r.task_uuid = m.uuid WHERE m.callback_url IS NOT NULL)`
 
 /** Copies a turn that is about to be replaced into the deliveries that report it. */

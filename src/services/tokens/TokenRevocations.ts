@@ -5,6 +5,7 @@
 import { Clock, Context, Deferred, Duration, Effect, Equal, Layer, Schema } from "effect"
 import type { Principal } from "../../domain/Principal.ts"
 import * as Revocation from "../../domain/Revocation.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { keptAfterExpiry, RevocationRepository } from "../store/RevocationRepository.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -25,7 +26,7 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
   /** Completes when this node knows that the token is revoked. */
   readonly awaitRevoked: (principal: Principal) => Effect.Effect<void>
   /** Stores a revocation; this node rejects the token from then on. */
-  readonly revoke: (revocation: Revocation.Revocation) => Effect.Effect<void>
+  readonly revoke: (revocation: Revocation.Revocation) => Effect.Effect<void, StoreUnavailable>
 }>()("async-task-service/services/tokens/TokenRevocations") {
   static readonly layer = Layer.effect(
     TokenRevocations,
@@ -72,7 +73,7 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
       const query = (principal: Principal) =>
         repository.isRevoked(principal).pipe(
           Effect.timeout(syncTimeout),
-          Effect.catchCause(() => Effect.fail(new RevocationsUnknown({}))),
+          Effect.mapError(() => new RevocationsUnknown({})),
           Effect.filterOrFail((revoked) => !revoked, () => new TokenIsRevoked({})),
           Effect.asVoid
         )

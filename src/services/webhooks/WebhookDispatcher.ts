@@ -6,11 +6,11 @@
 import { Context, Duration, Effect, FiberSet, Layer, Queue } from "effect"
 import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { type AttemptError, delays, deliveryId, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
-import { TaskNotifications } from "../store/TaskNotifications.ts"
+import { WebhooksPending } from "../store/WebhooksPending.ts"
 import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookStore } from "../store/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
-import { retryForever } from "../timing/Retry.ts"
+import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
 import * as TimerQueue from "../timing/TimerQueue.ts"
 import * as Worker from "../timing/Worker.ts"
@@ -109,7 +109,9 @@ const makeRecorder = Effect.fnUntraced(function*(scheduled: (id: string, at: Tim
   const outcomes = yield* Queue.unbounded<AttemptOutcome>()
   let unrecorded = 0
   yield* Effect.addFinalizer(() =>
-    Effect.flatMap(Queue.clear(outcomes), (left) => left.length === 0 ? Effect.void : store.recordOutcomes(left))
+    Effect.flatMap(Queue.clear(outcomes), (left) => left.length === 0 ? Effect.void : store.recordOutcomes(left)).pipe(
+      Effect.catchCause(logFault("the outcomes of webhook attempts could not be recorded"))
+    )
   )
   const recordSome = Effect.gen(function*() {
     const batch = yield* Queue.takeBetween(outcomes, 1, outcomeBatch)
@@ -131,7 +133,7 @@ const makeRecorder = Effect.fnUntraced(function*(scheduled: (id: string, at: Tim
 
 const make = Effect.gen(function*() {
   const store = yield* WebhookStore
-  const { webhookPending } = yield* TaskNotifications
+  const webhookPending = yield* WebhooksPending
   const { sweepInterval, webhookTimeout } = yield* Settings
   const leases = [...(yield* delays), Duration.zero].map((delay) =>
     Duration.sum(Duration.sum(webhookTimeout, grace), delay)

@@ -3,6 +3,7 @@ import { Effect, Fiber, Layer, Queue, Redacted, Ref } from "effect"
 import { TestClock } from "effect/testing"
 import type { Caller } from "../../../src/domain/Principal.ts"
 import { Revocation } from "../../../src/domain/Revocation.ts"
+import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import { now } from "../../../src/domain/Timestamp.ts"
 import { RevocationRepository } from "../../../src/services/store/RevocationRepository.ts"
 import * as RevocationRepositoryMemory from "../../../src/services/store/RevocationRepositoryMemory.ts"
@@ -121,7 +122,8 @@ const withNode = <A, E>(
   Effect.gen(function*() {
     const repository = yield* RevocationRepository
     let isAway = false
-    const guarded = <B>(effect: Effect.Effect<B>) => Effect.suspend(() => isAway ? Effect.die("away") : effect)
+    const guarded = <B>(effect: Effect.Effect<B, StoreUnavailable>) =>
+      Effect.suspend(() => isAway ? Effect.fail(new StoreUnavailable({ cause: "away" })) : effect)
     const faulty = Layer.succeed(RevocationRepository, {
       ...repository,
       since: (moment) => guarded(repository.since(moment)),

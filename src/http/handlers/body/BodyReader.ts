@@ -8,7 +8,7 @@ import type { HttpServerRequest } from "effect/http"
 import * as Limits from "../../../domain/Limits.ts"
 import { PassedBytes } from "../../../services/files/PassedBytes.ts"
 import * as FairPermits from "../../../services/limits/FairPermits.ts"
-import type { IdempotencyClaim } from "../../../services/store/TaskRepository.ts"
+import type { IdempotencyClaim } from "../../../services/store/TaskWrites.ts"
 import { Timeouts } from "../../../services/timing/Timeouts.ts"
 import {
   invalid,
