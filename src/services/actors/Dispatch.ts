@@ -62,20 +62,23 @@ const retryAfter = <A>(first: CoreUnavailable, attempt: Effect.Effect<A, CoreUna
   return Effect.ignore(Effect.retry(again, schedule))
 }
 
-const makeAttempts = Effect.fnUntraced(function*({ actorOf, end, release, slots, wake }: Options) {
-  const reads = yield* TaskReads
-  const writes = yield* TaskWrites
+/** Starts a run at the core, but never one whose token is revoked or cannot be checked. */
+const makeStart = Effect.gen(function*() {
   const core = yield* CoreClient
-  const secrets = yield* Secrets
   const revocations = yield* TokenRevocations
-  const { acceptanceTimeout } = yield* Settings
-
-  /** Never starts a run whose token is revoked or cannot be checked. */
-  const start = (run: Run) =>
+  return (run: Run) =>
     Effect.andThen(
       Effect.catchTag(revocations.check(run.principal), "RevocationsUnknown", () => cannotCheck),
       core.start(run)
     )
+})
+
+const makeAttempts = Effect.fnUntraced(function*({ actorOf, end, release, slots, wake }: Options) {
+  const reads = yield* TaskReads
+  const writes = yield* TaskWrites
+  const secrets = yield* Secrets
+  const start = yield* makeStart
+  const { acceptanceTimeout } = yield* Settings
 
   /** Starts the acceptance deadline at the first attempt, when the task was created without a free slot. */
   const startAcceptance = Effect.fnUntraced(function*(head: TaskHead) {

@@ -81,6 +81,9 @@ interface SuspectOptions extends Options {
 
 const about = (head: TaskHead, log: Effect.Effect<void>) => Effect.annotateLogs(log, { taskId: head.uuid })
 
+const logConvicted = (head: TaskHead) =>
+  about(head, Effect.logError(`the task fails: ${fatalLosses} nodes crashed while it was tried alone`))
+
 const logSuspects = (heads: ReadonlyArray<TaskHead>) => {
   const names = heads.slice(0, loggedTasks).map(({ uuid }) => uuid).join(", ")
   const more = heads.length > loggedTasks ? ` and ${heads.length - loggedTasks} more` : ""
@@ -128,12 +131,6 @@ const makeSuspects = Effect.fnUntraced(function*({ add, fail, hasOthers, isWante
     return hasChanged
   })
 
-  const convict = (head: TaskHead) =>
-    Effect.andThen(
-      about(head, Effect.logError(`the task fails: ${fatalLosses} nodes crashed while it was tried alone`)),
-      fail(head)
-    )
-
   const trySuspects = Effect.gen(function*() {
     if (suspects.size === 0) return
     yield* untilQuiet
@@ -142,7 +139,7 @@ const makeSuspects = Effect.fnUntraced(function*({ add, fail, hasOthers, isWante
     const { chosen, isGuilty } = chooseSuspects([...suspects.keys()].flatMap((runId) => lost.get(runId) ?? []))
     const heads = chosen.flatMap(({ runId }) => suspects.get(runId)?.head ?? [])
     if (isGuilty) {
-      yield* Effect.forEach(heads, convict, { discard: true })
+      yield* Effect.forEach(heads, (head) => Effect.andThen(logConvicted(head), fail(head)), { discard: true })
     } else {
       const [head] = heads
       if (heads.length === 1 && head !== undefined) {

@@ -78,7 +78,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     drift = machine.wall() - machine.monotonic()
     if (Math.abs(drift - before) > maxDrift) dueAt = Number.NEGATIVE_INFINITY
     if (machine.monotonic() >= dueAt) yield* Effect.timeout(sync, timeout)
-  })
+  }).pipe(Effect.catchCause((cause) => Effect.logDebug("the database's clock could not be read", cause)))
 
   yield* sync
   yield* Metrics.clockOffset.observe(() => status().wallOffset / 1000)
