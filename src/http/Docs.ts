@@ -1,6 +1,6 @@
 /** `/docs` shows the OpenAPI document. The page is self-contained, and its policy forbids loading from other origins. */
 import { Effect, Layer } from "effect"
-import { HttpRouter, HttpServerResponse } from "effect/http"
+import { HttpBody, HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiScalar } from "effect/http-api"
 import { Api } from "./contract/Api.ts"
 
@@ -23,6 +23,14 @@ const scalar = {
   hideClientButton: true
 }
 
-const secured = HttpRouter.middleware(Effect.map(HttpServerResponse.setHeaders(headers)))
+/** Answers every connection with the same bytes: Node would copy the 3 MB of text for each. */
+const share = (response: HttpServerResponse.HttpServerResponse) =>
+  response.body._tag === "Uint8Array"
+    ? HttpServerResponse.setBody(response, HttpBody.uint8Array(response.body.body, response.body.contentType))
+    : response
+
+const secured = HttpRouter.middleware((page) =>
+  Effect.map(page, (response) => HttpServerResponse.setHeaders(share(response), headers))
+)
 
 export const layer = HttpApiScalar.layer(Api, { path: "/docs", scalar }).pipe(Layer.provide(secured.layer))

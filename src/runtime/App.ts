@@ -33,6 +33,7 @@ import * as Banner from "./Banner.ts"
 import * as Builtin from "./builtin/Builtin.ts"
 import * as Cluster from "./cluster/Cluster.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
+import * as AesGcm from "./node/AesGcm.ts"
 import * as BodyWorker from "./node/BodyWorker.ts"
 import * as BufferCollector from "./node/BufferCollector.ts"
 import * as HttpListener from "./node/HttpListener.ts"
@@ -174,7 +175,7 @@ export const layer = (config: AppConfig) => {
       RecoveryTrialsSql.layer
     ]),
     Layer.provideMerge(NotificationRelay.layer),
-    Layer.provide(Secrets.layer(config.encryptionKeys)),
+    Layer.provide(Layer.provide(Secrets.layer(config.encryptionKeys), AesGcm.layer)),
     Layer.provide(WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))),
     Layer.provide(NodeCrypto.layerMac)
   )

@@ -2,7 +2,7 @@
  * Waits for changes of a task, as a long poll or as a stream of its events. A waiting request costs a fiber; it queries
  * the database only after a notification.
  */
-import { Array, Context, type Duration, Effect, Layer, Schedule, Stream } from "effect"
+import { Array, Context, type Duration, Effect, Layer, Stream } from "effect"
 import type { StoreUnavailable } from "../domain/StoreUnavailable.ts"
 import { isTerminal, type TaskHead, type TaskId } from "../domain/Task.ts"
 import type { TooManyWaiting } from "../domain/TaskErrors.ts"
@@ -10,7 +10,7 @@ import { TaskNotifications } from "./store/TaskNotifications.ts"
 import { type RecordedEvent, TaskReads } from "./store/TaskReads.ts"
 import { WaitingRequests } from "./store/WaitingRequests.ts"
 import { Intervals } from "./timing/Intervals.ts"
-import { logFault } from "./timing/Retry.ts"
+import * as Worker from "./timing/Worker.ts"
 
 const eventBatch = 500
 const repairBatch = 1000
@@ -90,8 +90,9 @@ export class TaskWatch extends Context.Service<TaskWatch, {
           if (known.get(uuid) !== revision) yield* notifications.receive(uuid)
         }
         known = present
-      }).pipe(Effect.catchCause(logFault("watched tasks could not be compared with their rows")))
-      yield* Effect.forkScoped(Effect.repeat(repair, Schedule.spaced((yield* Intervals).watchRepair)))
+      })
+      const { watchRepair } = yield* Intervals
+      yield* Worker.make({ name: "the check of watched tasks", runOnce: repair, interval: watchRepair })
 
       return TaskWatch.of({ until, events })
     })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { kinds, measureOutage } from "./kit/outage.ts"
 
-describe("a database that is away", () => {
+describe("an unavailable database", () => {
   it.each(kinds)("%s: fast 503s, a healthy process, and full speed after its return", async (kind) => {
     const report = await measureOutage(kind, {
       readers: 100,

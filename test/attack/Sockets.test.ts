@@ -141,3 +141,29 @@ describe("idle connections", () => {
     assert.isBelow(longestTurn, 300)
   })
 })
+
+describe("responses that nobody reads", () => {
+  it("take little memory, 1,000 of the largest page that needs no token", async () => {
+    const page = await fetch(`${victim.service.url}/docs`)
+    assert.isAbove((await page.arrayBuffer()).byteLength, 1_000_000)
+    const { baseMemory, health, peakMemory } = await victim.observe(async () => {
+      for (let n = 0; n < 10; n++) {
+        await Promise.all(Array.from({ length: 100 }, async () => {
+          const { socket } = await open(head("GET /docs"))
+          await new Promise((resolve) => socket.once("data", () => resolve(socket.pause())))
+        }))
+      }
+    })
+    assert.isBelow(peakMemory - baseMemory, 150)
+    assert.isBelow(health.at(-1) ?? 0, 1500)
+  })
+})
+
+describe("pipelined requests", () => {
+  it("beyond a bound close their connection", async () => {
+    const client = await open(head("GET /readyz").repeat(1000))
+    await eventually(async () => client.ended, (ended) => ended !== "open")
+    const few = await open(head("GET /readyz").repeat(60))
+    assert.strictEqual((await few.answer(59)).status, 200)
+  })
+})

@@ -46,8 +46,8 @@ export const startBench = async (settings: Readonly<Record<string, string>> = {}
   }
 }
 
-/** Starts a script of this folder that listens on `PORT`. */
-export const startScript = async (script: string, environment: Readonly<Record<string, string>>) => {
+/** Starts a script of this folder that listens on `PORT`, and waits until it responds at `address`. */
+export const startScript = async (script: string, environment: Readonly<Record<string, string>>, address = "/") => {
   const port = await freePort()
   const child = spawn(process.execPath, [path.join(import.meta.dirname, script)], {
     env: { PATH: process.env["PATH"], NODE_ENV: "production", PORT: String(port), ...environment },
@@ -55,7 +55,7 @@ export const startScript = async (script: string, environment: Readonly<Record<s
   })
   process.once("exit", () => child.kill())
   const url = `http://127.0.0.1:${port}`
-  await eventually(() => fetch(url).then(() => true, () => false), (isUp) => isUp)
+  await eventually(() => fetch(url + address).then(() => true, () => false), (isUp) => isUp)
   return { url, pid: child.pid!, stop: () => child.kill() }
 }
 

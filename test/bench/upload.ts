@@ -16,8 +16,8 @@ const { bytes, rounds } = numbersOf({ rounds: 3, bytes: Limits.fileBytes })
 /** MiB. */
 const memoryBound = 64
 
-const backend = await startScript("uploadBackend.ts", {})
-const peer = await startScript("uploadPeer.ts", { BACKEND_URL: backend.url })
+const backend = await startScript("uploadBackend.ts", {}, "/storage/base")
+const peer = await startScript("uploadPeer.ts", { BACKEND_URL: backend.url }, "/storage/base")
 const bench = await startBench({ ASSISTANT_BACKEND_URL: backend.url })
 const service = await bench.start()
 

@@ -39,8 +39,6 @@ export const makeWorld = async (size: number): Promise<World> => {
   const nodes = await Promise.all(
     ports.map((port, index) => Node.make(`node ${index + 1}`, port, database.url, settings))
   )
-  const killAll = () => nodes.forEach((node) => node.signal("SIGKILL"))
-  process.once("exit", killAll)
   await Promise.all(nodes.map((node) => node.start()))
   const clients = new Clients(balancer.url, target)
   const rows = new Rows(database.url)
@@ -56,7 +54,6 @@ export const makeWorld = async (size: number): Promise<World> => {
     close: async () => {
       await rows.close()
       await Promise.all(nodes.map((node) => node.close()))
-      process.off("exit", killAll)
       await balancer.close()
       await target.close()
       await core.close()

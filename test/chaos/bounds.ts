@@ -10,7 +10,7 @@ const bounds: Partial<Readonly<Record<Fault, number>>> = {
   kill: 5,
   term: 1,
   freeze: 10,
-  // The database is away for five of these seconds.
+  // The database is unavailable for five of these seconds.
   outage: 10
 }
 

@@ -39,10 +39,9 @@ describe("kill -9 of the whole process group", () => {
     )
     assert.isAbove(before?.n ?? 0, 0)
 
-    const second = await Service.start({ DATABASE_URL: database.url }, port)
+    const second = await use(Service.start({ DATABASE_URL: database.url }, port), onTestFinished)
     for (const { token, uuid } of created) await second.until(token, uuid, "completed", 20_000)
     assert.deepStrictEqual(await database.query(terminalEvents), [{ n: 20, tasks: 20 }])
-    await second.stop()
   })
 
   it("leaves an embedded database that the next start takes over", async () => {
@@ -51,12 +50,11 @@ describe("kill -9 of the whole process group", () => {
     const first = await Service.start({ DATA_DIR: directory }, port)
     const created = await createTwenty(first)
     await first.stop("SIGKILL")
-    const second = await Service.start({ DATA_DIR: directory }, port)
+    const second = await use(Service.start({ DATA_DIR: directory }, port), onTestFinished)
     for (const { token, uuid } of created) {
       const { body } = await second.until(token, uuid, "completed", 20_000)
       assert.isNotNull(body.turn)
     }
-    await second.stop()
   })
 })
 
@@ -74,12 +72,11 @@ describe("a task that the database cannot update", () => {
     await own.query(`CREATE TRIGGER refuse BEFORE UPDATE ON tasks FOR EACH ROW
       WHEN (OLD.uuid = '${stuck}') EXECUTE FUNCTION refuse()`)
     await own.query("SELECT pg_sleep(1.2)")
-    const second = await Service.start({ DATABASE_URL: own.url })
+    const second = await use(Service.start({ DATABASE_URL: own.url }), onTestFinished)
     await second.until(token, other, "failed")
     assert.notStrictEqual((await second.get(token, stuck)).body.status, "failed")
     await own.query("DROP TRIGGER refuse ON tasks")
     await second.until(token, stuck, "failed")
-    await second.stop()
   })
 })
 
@@ -93,20 +90,18 @@ describe("the embedded database", () => {
     // Kills first the watcher that would stop Postgres.
     execFileSync("pkill", ["-9", "-x", "sh", "-P", String(first.process.pid)])
     await first.stop("SIGKILL")
-    const second = await Service.start({ DATA_DIR: directory })
+    const second = await use(Service.start({ DATA_DIR: directory }), onTestFinished)
     assert.strictEqual((await second.get(token, uuid)).body.status, "completed")
-    await second.stop()
   })
 
   it("belongs to one service: a second service on the directory reports this and exits", async () => {
     const directory = useDirectory(onTestFinished)
-    const first = await Service.start({ DATA_DIR: directory })
+    const first = await use(Service.start({ DATA_DIR: directory }), onTestFinished)
     const second = await Service.start({ DATA_DIR: directory }).then(() => "started", String)
     assert.include(second, "exited with 1")
     assert.include(second, `Another service is running on ${directory}`)
     assert.notInclude(second, "    at ")
     assert.strictEqual((await fetch(`${first.url}/readyz`)).status, 200)
-    await first.stop()
   })
 
   it("works in a directory that only its owner can read", async () => {
@@ -118,9 +113,8 @@ describe("the embedded database", () => {
     const { uuid } = (await first.create(token, "2 + 2")).body
     await first.until(token, uuid, "completed")
     await first.stop()
-    const second = await Service.start({ DATA_DIR: directory })
+    const second = await use(Service.start({ DATA_DIR: directory }), onTestFinished)
     assert.strictEqual((await second.get(token, uuid)).body.status, "completed")
-    await second.stop()
   })
 })
 
@@ -137,7 +131,7 @@ describe("SIGTERM", () => {
     await stopping
     assert.isBelow(performance.now() - started, 5000)
     assert.strictEqual(first.process.exitCode, 0, first.output)
-    const second = await Service.start(settings, port)
+    const second = await use(Service.start(settings, port), onTestFinished)
     const again = await eventually(
       async () => core.runs.filter(({ task_id }) => task_id === uuid),
       (runs) => runs.length === 2
@@ -145,7 +139,6 @@ describe("SIGTERM", () => {
     assert.strictEqual(again[1]?.run_id, run.run_id)
     await complete(run, "late but welcome")
     assert.strictEqual((await second.get(token, uuid)).body.status, "completed")
-    await second.stop()
   })
 })
 
@@ -176,7 +169,10 @@ describe("SIGTERM under load", () => {
 describe("retention", () => {
   it("deletes tasks that ended before the retention period, and no live task", async () => {
     const own = await use(openDatabase(), onTestFinished)
-    const service = await Service.start({ DATABASE_URL: own.url, CORE_URL: core.url, RETENTION: "3 seconds" })
+    const service = await use(
+      Service.start({ DATABASE_URL: own.url, CORE_URL: core.url, RETENTION: "3 seconds" }),
+      onTestFinished
+    )
     const token = await mint("kept")
     const [ended, living] = [(await service.create(token, "x")).body.uuid, (await service.create(token, "y")).body.uuid]
     const run = await core.run(ended)
@@ -190,7 +186,6 @@ describe("retention", () => {
       const left = await own.query(`SELECT FROM ${table} WHERE task_uuid = '${ended}'`)
       assert.isEmpty(left, table)
     }
-    await service.stop()
   })
 })
 
@@ -216,7 +211,7 @@ describe("key rotation", () => {
     await first.stop("SIGKILL")
     core.runs.length = 0
 
-    const second = await start(2, 1)
+    const second = await use(start(2, 1), onTestFinished)
     const run = await core.run(uuid)
     assert.strictEqual(run.user_token, token)
     await second.create(token, "y")
@@ -226,7 +221,6 @@ describe("key rotation", () => {
     // Secrets that are no longer needed are deleted.
     await complete(run)
     assert.isFalse((await keyIds()).has(before))
-    await second.stop()
   })
 })
 

@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { createServer } from "node:net"
 import * as path from "node:path"
+import { processEnvironment } from "./processEnvironment.ts"
 
 export const jwtSecret = "a secret of the tests, long enough for HS256"
 export const internalToken = "internal-token-of-the-tests"
@@ -55,6 +56,10 @@ export interface Answer {
   readonly body: any
 }
 
+const running = new Set<Service>()
+// A process group of its own would survive a test run that ends without closing it.
+process.on("exit", () => running.forEach((service) => service.signal("SIGKILL")))
+
 export class Service {
   readonly process: ChildProcess
   readonly url: string
@@ -65,6 +70,8 @@ export class Service {
     this.url = url
     process.stdout?.on("data", (chunk) => this.output += chunk)
     process.stderr?.on("data", (chunk) => this.output += chunk)
+    running.add(this)
+    process.once("exit", () => running.delete(this))
   }
 
   /** Starts a process in its own process group and waits until it is ready. */
@@ -82,9 +89,7 @@ export class Service {
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       env: {
         PATH: process.env["PATH"],
-        // As `npm start` and the deployments set it.
-        MALLOC_ARENA_MAX: "2",
-        MALLOC_MMAP_THRESHOLD_: "1048576",
+        ...processEnvironment,
         PORT: String(chosen),
         JWT_SECRET: jwtSecret,
         INTERNAL_TOKENS: internalToken,

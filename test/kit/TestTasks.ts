@@ -146,12 +146,17 @@ export const envelope = (run: Run) => ({ task_id: run.taskId, run_id: run.runId,
 export const turn = { output: [], messages: [], metadata: {} }
 export const toolCall = { id: "c1", name: "look", arguments: {} }
 
-/** An interrupted task of `caller`, with its run and the core's report. */
-export const interruptedTask = Effect.fnUntraced(function*(starts: Queue.Dequeue<Run>) {
+/** A task of `caller` that was dispatched, with its run. */
+export const startedTask = Effect.fnUntraced(function*(starts: Queue.Dequeue<Run>) {
   const tasks = yield* Tasks
   const { uuid } = yield* tasks.create(caller, question)
-  const run = yield* Queue.take(starts)
+  return { tasks, uuid, run: yield* Queue.take(starts) }
+})
+
+/** An interrupted task of `caller`, with its run and the core's report. */
+export const interruptedTask = Effect.fnUntraced(function*(starts: Queue.Dequeue<Run>) {
+  const { run, tasks, uuid } = yield* startedTask(starts)
   const interrupt = { ...envelope(run), type: "interrupted", tool_calls: [toolCall] } as const
   yield* reportTo(tasks, interrupt)
-  return { run, interrupt, task: yield* tasks.get(caller.principal, uuid) }
+  return { run, interrupt, tasks, task: yield* tasks.get(caller.principal, uuid) }
 })

@@ -12,7 +12,7 @@ import type { TaskEvent, TaskId } from "../../src/domain/Task.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
 import { CoreClient } from "../../src/services/core/CoreClient.ts"
-import { type CoreAnswer, CoreTransport } from "../../src/services/core/CoreTransport.ts"
+import { type CoreResponse, CoreTransport } from "../../src/services/core/CoreTransport.ts"
 import { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
 import { StopOutbox } from "../../src/services/store/StopOutbox.ts"
@@ -38,7 +38,7 @@ export interface CoreEnd {
     path: string,
     body: string,
     kill: Effect.Effect<void>
-  ) => Effect.Effect<CoreAnswer, CoreUnavailable>
+  ) => Effect.Effect<CoreResponse, CoreUnavailable>
   /** Called when the service lost the response to a resume. The core may send an event at that moment. */
   readonly resumeReplyLost: (taskId: TaskId) => Effect.Effect<void>
 }

@@ -120,17 +120,17 @@ const isErrorOf = (world: World, { error, sub, uuid }: Task, cause: TaskEventTag
 }
 
 /** Maximum milliseconds between two steps that follow each other immediately. */
-const moment = 1000
+const breath = 1000
 
 /** The acceptance deadline counts from the first dispatch, which only a fault can delay. */
 const checkNotAccepted = Effect.fnUntraced(function*(world: World, { createdAt, uuid }: Task, completedAt: Timestamp) {
   const { offeredAt = Infinity } = seenOf(world, uuid)
   const [from, to] = [createdAt / 1000, completedAt / 1000]
-  if (offeredAt - from > moment && world.faults.some((at) => at >= from - moment && at <= Math.min(offeredAt, to))) {
+  if (offeredAt - from > breath && world.faults.some((at) => at >= from - breath && at <= Math.min(offeredAt, to))) {
     return
   }
   if (offeredAt > to) return yield* world.recorder.violated(`${uuid} was not accepted, and never dispatched`)
-  if (to - offeredAt < acceptanceTimeout - moment) {
+  if (to - offeredAt < acceptanceTimeout - breath) {
     yield* world.recorder.violated(`${uuid} had ${to - offeredAt} ms to be accepted`)
   }
 })

@@ -4,6 +4,7 @@ import { SecureRandom } from "effect/crypto"
 import { Sse } from "effect/encoding"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
+import * as Backoff from "../../domain/Backoff.ts"
 import { isTerminal } from "../../domain/Task.ts"
 import type { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import type { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
@@ -11,7 +12,6 @@ import { Api } from "../contract/Api.ts"
 import { Conflict, Forbidden, NotFound, Unauthorized } from "../contract/Errors.ts"
 import type { UploadedFileView } from "../contract/FileSchemas.ts"
 import { TaskEventView, type TaskView, type WatchedEventView } from "../contract/TaskSchemas.ts"
-import { cappedBackoff } from "./Backoff.ts"
 
 export interface TaskServiceOptions {
   /** Base URL of the service, as in `https://tasks.example.com`. */
@@ -29,8 +29,8 @@ export type Tool<E, R> = (args: ToolCall["arguments"]) => Effect.Effect<Schema.J
 /** Seconds of one long poll: shorter than the idle timeouts of common proxies. */
 const waitSeconds = 25
 
-const retrySchedule = cappedBackoff("500 millis", "8 seconds")
-const reconnectSchedule = cappedBackoff("1 second", "30 seconds")
+const retrySchedule = Schedule.jittered(Backoff.schedule("500 millis", "8 seconds"))
+const reconnectSchedule = Schedule.jittered(Backoff.schedule("1 second", "30 seconds"))
 
 /** Whether the service accepts an `Idempotency-Key` on this request, so that a retry is safe. */
 const isIdempotent = ({ method, url }: HttpClientRequest.HttpClientRequest) =>
@@ -67,6 +67,36 @@ const execute =
       onFailure: (error): ToolResult => ({ tool_call_id: call.id, output: messageOf(error), is_error: true })
     })
   }
+
+interface Connection<E> {
+  readonly events: Stream.Stream<WatchedEvent, E>
+  /** No events follow, whatever the stream has. */
+  readonly isOver: boolean
+}
+
+/** Connects again after the last received revision, until the terminal event or an error that a retry cannot fix. */
+const follow = <E, E2>(connect: (after: number) => Effect.Effect<Connection<E>, E2>, after: number) =>
+  Stream.suspend(() => {
+    let last = after
+    let isOver = false
+    const connection = Stream.unwrap(
+      Effect.map(Effect.suspend(() => connect(last)), (connected) => {
+        isOver = connected.isOver
+        return connected.events
+      })
+    ).pipe(
+      Stream.tap(({ revision, status }) =>
+        Effect.sync(() => {
+          last = revision
+          isOver = isTerminal(status)
+        })
+      )
+    )
+    return connection.pipe(
+      Stream.repeat(Schedule.spaced("1 second").pipe(Schedule.while(() => !isOver))),
+      Stream.retry(reconnectSchedule.pipe(Schedule.while(({ input }) => !isRefusal(input))))
+    )
+  })
 
 const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
   const http = yield* makeHttp(options)
@@ -112,28 +142,7 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
   })
 
   /** Events of the task after a revision. The stream reconnects when it breaks and ends after the terminal event. */
-  const events = (uuid: string, after = -1) =>
-    Stream.suspend(() => {
-      let last = after
-      let isOver = false
-      const connection = Stream.unwrap(
-        Effect.map(Effect.suspend(() => connect(uuid, last)), (connected) => {
-          isOver = connected.isOver
-          return connected.events
-        })
-      ).pipe(
-        Stream.tap(({ revision, status }) =>
-          Effect.sync(() => {
-            last = revision
-            isOver = isTerminal(status)
-          })
-        )
-      )
-      return connection.pipe(
-        Stream.repeat(Schedule.spaced("1 second").pipe(Schedule.while(() => !isOver))),
-        Stream.retry(reconnectSchedule.pipe(Schedule.while(({ input }) => !isRefusal(input))))
-      )
-    })
+  const events = (uuid: string, after = -1) => follow((last) => connect(uuid, last), after)
 
   /** The download link of a file. It needs no token. */
   const url = (file: { readonly file: typeof UploadedFileView.Type["file"] }) =>

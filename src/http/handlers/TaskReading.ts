@@ -5,6 +5,7 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isTerminal, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
+import * as Utf8 from "../../services/limits/Utf8.ts"
 import type { RecordedEvent } from "../../services/store/TaskReads.ts"
 import * as Services from "../../services/Tasks.ts"
 import { TaskWatch } from "../../services/TaskWatch.ts"
@@ -85,7 +86,9 @@ export const make = Effect.gen(function*() {
         return HttpServerResponse.empty({ status: 304, headers: { etag: etagOf(current, includesWaitingOn) } })
       }
       const task = yield* tasks.get(principal, uuid)
-      return HttpServerResponse.text(TaskView.encode(task, includesWaitingOn ? TaskView.describeWaiting(task) : {}), {
+      // As bytes, because Node keeps a text and a copy of it until the client has read the response.
+      const bytes = yield* Utf8.encode(TaskView.encode(task, includesWaitingOn ? TaskView.describeWaiting(task) : {}))
+      return HttpServerResponse.uint8Array(bytes, {
         contentType: "application/json",
         headers: { etag: etagOf(task, includesWaitingOn), "cache-control": "private, no-cache" }
       })

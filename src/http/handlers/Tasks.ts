@@ -25,6 +25,7 @@ const mismatch = ({ problems }: ToolResultsMismatch) =>
 
 const changeErrors = {
   ...storeErrors,
+  ...taskErrors,
   IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused),
   TaskNotInterrupted: failWith(Conflict)
 }
@@ -37,11 +38,6 @@ interface OneTask {
 const make = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const { read } = yield* BodyReader
-
-  const readTask = Effect.fnUntraced(function*({ params }: OneTask) {
-    const { principal } = yield* CurrentCaller
-    return yield* tasks.get(principal, params.uuid)
-  }, Effect.catchTags(taskErrors))
 
   return {
     create: Effect.fnUntraced(
@@ -67,15 +63,19 @@ const make = Effect.gen(function*() {
       return HttpServerResponse.jsonUnsafe(TaskView.paginate(found.tasks, found.total, wanted))
     }).pipe(Effect.catchTags(storeErrors)),
     submitToolResults: Effect.fnUntraced(function*(given: OneTask) {
-      const task = yield* readTask(given)
+      const caller = yield* CurrentCaller
+      // The turn may be large, and a body may take minutes to arrive: the task is read after it.
+      yield* tasks.getHead(caller.principal, given.params.uuid)
       const { body, claim } = yield* read("toolResults", given.request)
-      const { isReplay } = yield* tasks.submitToolResults(yield* CurrentCaller, task, body, claim)
+      const task = yield* tasks.get(caller.principal, given.params.uuid)
+      const { isReplay } = yield* tasks.submitToolResults(caller, task, body, claim)
       return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "processing" }).pipe(
         IdempotencyKey.markReplay(isReplay)
       )
     }, Effect.catchTags({ ...changeErrors, ToolResultsMismatch: (error) => Effect.fail(mismatch(error)) })),
     cancel: Effect.fnUntraced(function*(given: OneTask) {
-      const task = yield* readTask(given)
+      const { principal } = yield* CurrentCaller
+      const task = yield* tasks.getHead(principal, given.params.uuid)
       const { body, claim } = yield* read("cancel", given.request)
       const { isReplay } = yield* tasks.cancel(task, body.reason, claim)
       return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "canceled" }).pipe(

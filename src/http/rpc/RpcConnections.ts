@@ -2,25 +2,12 @@
  * A protocol for the RPC server in which the routes read the messages. The protocols of `effect/rpc` read bodies and lines
  * without a limit, and deadlock on a POST of more than 16 calls because they respond only after all calls have begun.
  */
-import { Effect, Queue, type Scope } from "effect"
+import { Effect, Queue } from "effect"
 import { type RpcMessage, RpcServer } from "effect/rpc"
 import type { InvalidRequest, Unavailable } from "../contract/rpc/RpcErrors.ts"
 import { type Call, codecFor, type Received } from "./RpcMessages.ts"
 
 type CallId = Call["id"]
-
-export interface Connection {
-  readonly isInFlight: (id: CallId) => boolean
-  readonly inFlight: () => number
-  /** Begins a call; `release` runs once after its response or when the connection closes. */
-  readonly begin: (call: Call, release: Effect.Effect<void>) => Effect.Effect<void>
-  readonly control: (message: Exclude<Received["message"], Call>) => Effect.Effect<void>
-  readonly fail: (id: CallId, error: InvalidRequest | Unavailable) => Effect.Effect<void>
-  /** Reports an error that belongs to no call. */
-  readonly reportError: (message: string) => Effect.Effect<void>
-  /** Signals that no more calls follow. */
-  readonly finish: Effect.Effect<void>
-}
 
 /** Receives the responses: one line each, and `end` after the last. */
 export interface ResponseWriter {
@@ -28,11 +15,8 @@ export interface ResponseWriter {
   readonly end: Effect.Effect<void>
 }
 
-export interface Connections {
-  readonly protocol: RpcServer.Protocol["Service"]
-  /** Opens a connection until its scope closes, which interrupts its calls in flight. */
-  readonly open: (writer: ResponseWriter) => Effect.Effect<Connection, never, Scope.Scope>
-}
+export type Connections = Effect.Success<ReturnType<typeof make>>
+export type Connection = Effect.Success<ReturnType<Connections["open"]>>
 
 interface Line {
   readonly write: (response: RpcMessage.FromServerEncoded) => Effect.Effect<void>
@@ -91,24 +75,27 @@ export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuple
       return Effect.forEach([...line.releases.keys()], (call) => release(line, call), { discard: true })
     })
 
+  /** Opens a connection until its scope closes, which interrupts its calls in flight. */
   const open = Effect.fnUntraced(function*({ end, write }: ResponseWriter) {
     const id = opened++
     const line: Line = { write: (response) => write(`${JSON.stringify(response)}\n`), end, releases: new Map() }
     yield* Effect.acquireRelease(Effect.sync(() => lines.set(id, line)), () => close(id, line))
-    const connection: Connection = {
-      isInFlight: (call) => line.releases.has(call),
+    return {
+      isInFlight: (call: CallId) => line.releases.has(call),
       inFlight: () => line.releases.size,
-      begin: (call, release) => {
+      /** Begins a call; `release` runs once after its response or when the connection closes. */
+      begin: (call: Call, release: Effect.Effect<void>) => {
         line.releases.set(call.id, release)
         return forward(id, { ...call, payload: call.payload, headers: [] })
       },
-      control: (message) => forward(id, message),
-      fail: (call, error) => line.write(failed(call, error)),
-      reportError: (message) => line.write({ _tag: "Defect", defect: { message } }),
+      control: (message: Exclude<Received["message"], Call>) => forward(id, message),
+      fail: (call: CallId, error: InvalidRequest | Unavailable) => line.write(failed(call, error)),
+      /** Reports an error that belongs to no call. */
+      reportError: (message: string) => line.write({ _tag: "Defect", defect: { message } }),
+      /** Signals that no more calls follow. */
       finish: forward(id, { _tag: "Eof" })
     }
-    return connection
   })
 
-  return { protocol, open } satisfies Connections
+  return { protocol, open }
 })

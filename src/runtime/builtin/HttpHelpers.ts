@@ -8,7 +8,7 @@ const maxBytes = ByteSize.mebibytes(64)
 /** We reject every other content type, because a page of another origin can send simple types without a CORS preflight. */
 class NotJson extends Schema.TaggedError<NotJson>()("NotJson", {}) {}
 
-export const answer = (status: number, body: object) => HttpServerResponse.jsonUnsafe(body, { status })
+export const respond = (status: number, body: object) => HttpServerResponse.jsonUnsafe(body, { status })
 
 /** The JSON body of a call, within `maxBytes`. */
 export const read = <A, I>(schema: Schema.Codec<A, I>) =>
@@ -40,11 +40,11 @@ export const handler = <Caller>(authenticate: (token: string) => Effect.Effect<C
     return token === "" ? Effect.succeed(undefined) : authenticate(token)
   }).pipe(
     Effect.flatMap((caller) =>
-      Predicate.isUndefined(caller) ? Effect.succeed(answer(401, { message: "No valid token." })) : answering(caller)
+      Predicate.isUndefined(caller) ? Effect.succeed(respond(401, { message: "No valid token." })) : answering(caller)
     ),
     Effect.catchTags({
-      NotJson: () => Effect.succeed(answer(415, { message: "The body must be application/json." })),
-      SchemaError: ({ message }) => Effect.succeed(answer(422, { message, errors: {} })),
-      HttpServerError: () => Effect.succeed(answer(400, { message: "The body could not be read." }))
+      NotJson: () => Effect.succeed(respond(415, { message: "The body must be application/json." })),
+      SchemaError: ({ message }) => Effect.succeed(respond(422, { message, errors: {} })),
+      HttpServerError: () => Effect.succeed(respond(400, { message: "The body could not be read." }))
     })
   )

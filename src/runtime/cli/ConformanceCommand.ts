@@ -2,6 +2,7 @@
 import { Effect, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
+import * as Flags from "./Flags.ts"
 import { failed, findToken, note, print, root } from "./Root.ts"
 
 export const command = Command.make(
@@ -11,13 +12,10 @@ export const command = Command.make(
       Flag.withDescription("JWT of a second user, for the tests of isolation between users"),
       Flag.optional
     ),
-    assistant: Flag.Int("assistant").pipe(
-      Flag.withDescription("Id of an assistant that completes its tasks (default: 1)"),
-      Flag.withDefault(1)
-    ),
-    toolsAssistant: Flag.Int("tools-assistant").pipe(
-      Flag.withDescription("Id of an assistant that calls the client tools it is given (2 in the demo backend)"),
-      Flag.optional
+    assistant: Flags.int("assistant", "Id of an assistant that completes its tasks", 1),
+    toolsAssistant: Flags.optionalInt(
+      "tools-assistant",
+      "Id of an assistant that calls the client tools it is given (2 in the demo backend)"
     )
   },
   Effect.fnUntraced(function*({ assistant, otherToken, toolsAssistant }) {

@@ -1,10 +1,9 @@
 /** Commands for webhooks: deliveries, redeliver. */
 import { Effect, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import type { Delivery } from "../../http/client/promise/Types.ts"
+import { optionalText, uuid } from "./Flags.ts"
 import { call, print } from "./Root.ts"
-
-const uuid = Argument.String("uuid").pipe(Argument.withDescription("Task id"))
 
 const render = ({ attempts, id, next_attempt_at, state, status }: Delivery) =>
   [
@@ -24,9 +23,9 @@ const deliveries = Command.make("deliveries", { uuid }, ({ uuid }) =>
 const redeliver = Command.make("redeliver", {
   uuid,
   delivery: Argument.String("delivery").pipe(Argument.withDescription("Delivery id")),
-  secret: Flag.String("callback-secret").pipe(
-    Flag.withDescription("The task's callback_secret, which the service deletes after a successful delivery"),
-    Flag.optional
+  secret: optionalText(
+    "callback-secret",
+    "The task's callback_secret, which the service deletes after a successful delivery"
   )
 }, ({ delivery, secret, uuid }) =>
   Effect.flatMap(

@@ -1,16 +1,15 @@
 /** The command `demo`: walks through the main features. */
 import { Effect } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
+import { boolean } from "./Flags.ts"
 import { findToken, root } from "./Root.ts"
 
 export const command = Command.make(
   "demo",
   {
-    running: Flag.Boolean("running").pipe(
-      Flag.withDescription(
-        "Use the service at --url instead of a temporary one; it must be able to send webhooks to this machine"
-      ),
-      Flag.withDefault(false)
+    running: boolean(
+      "running",
+      "Use the service at --url instead of a temporary one; it must be able to send webhooks to this machine"
     )
   },
   Effect.fnUntraced(function*({ running }) {

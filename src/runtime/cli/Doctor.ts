@@ -1,7 +1,7 @@
 /** The command `doctor`: checks the settings and, from this machine, everything that the service depends on. */
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, type Option, type Redacted } from "effect"
-import { FetchHttpClient, HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
+import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
 import { SqlClient } from "effect/sql"
 import * as Migrations from "../../services/store/Migrations.ts"
 import * as AppConfig from "../config/AppConfig.ts"
@@ -21,11 +21,7 @@ interface Finding {
 const timeout = Duration.seconds(5)
 
 /** Any response counts as reachable, whatever its status. */
-const reach = (url: string) =>
-  Effect.gen(function*() {
-    const http = yield* HttpClient.HttpClient
-    yield* http.execute(HttpClientRequest.get(url))
-  }).pipe(Effect.timeout(timeout))
+const reach = (url: string) => Effect.timeout(HttpClient.get(url), timeout)
 
 const finding = <E, R>(
   check: string,
@@ -61,8 +57,7 @@ const upstream = (url: string | undefined, builtIn: string) =>
 
 const ready = (url: string) =>
   Effect.gen(function*() {
-    const http = yield* HttpClient.HttpClient
-    const response = yield* Effect.timeout(http.execute(HttpClientRequest.get(`${url}/readyz`)), timeout)
+    const response = yield* Effect.timeout(HttpClient.get(`${url}/readyz`), timeout)
     const body = yield* HttpClientResponse.filterStatus(response, (status) => status === 200 || status === 503).pipe(
       Effect.flatMap((found) => found.text)
     )

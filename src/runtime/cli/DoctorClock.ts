@@ -1,4 +1,4 @@
-/** The clocks as `doctor` finds them: this machine's and the service's, against the database's, which decides. */
+/** Compares the clocks of this machine and of the service with the database's, which decides. */
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Duration, Effect, Option, type Redacted } from "effect"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
@@ -18,49 +18,39 @@ interface Offset {
   readonly age?: number
 }
 
-const patience = Duration.seconds(5)
-/** Seconds. The service bears any offset; what is logged, and tokens that are minted here, suffer. */
-const worthWarning = 1
+const timeout = Duration.seconds(5)
+/** Seconds. The service works with any offset, but its logs and tokens that are minted here have wrong times. */
+const maxOffset = 1
+
+const machine = "this machine's clock"
+const database = "the database's"
 
 const againstDatabase = (url: Redacted.Redacted) =>
   Effect.gen(function*() {
     const { offset, uncertainty } = yield* ClockSync.sample(yield* SqlClient.SqlClient, machineClocks)
     const ahead = machineClocks.wall() - (machineClocks.monotonic() + offset)
-    const found: Offset = {
-      of: "this machine's clock",
-      from: "the database's",
-      ahead: ahead / 1000,
-      uncertainty: uncertainty / 1000
-    }
+    const found: Offset = { of: machine, from: database, ahead: ahead / 1000, uncertainty: uncertainty / 1000 }
     return found
-  }).pipe(Effect.provide(PgClient.layer({ url, connectTimeout: patience, maxConnections: 1 })))
+  }).pipe(Effect.provide(PgClient.layer({ url, connectTimeout: timeout, maxConnections: 1 })))
 
-/** By the `Date` of an answer, which has no fractions of a second. */
+/** Reads the `Date` of a response, which has no fractions of a second. */
 const againstService = Effect.fnUntraced(function*(url: string) {
-  const http = yield* HttpClient.HttpClient
-  const { headers } = yield* http.execute(HttpClientRequest.get(`${url}/healthz`))
-  if (headers["date"] === undefined) return yield* failed("the service's answers carry no date")
+  const { headers } = yield* HttpClient.get(`${url}/healthz`)
+  if (headers["date"] === undefined) return yield* failed("the service's responses have no date")
   const ahead = (yield* Clock.currentTimeMillis) - Date.parse(headers["date"]) - 500
-  const found: Offset = { of: "this machine's clock", from: "the service's", ahead: ahead / 1000, uncertainty: 0.5 }
+  const found: Offset = { of: machine, from: "the service's", ahead: ahead / 1000, uncertainty: 0.5 }
   return found
 })
 
-/** As the running node finds itself: its metrics. */
+/** Reads the metrics of the running node. */
 const ofNode = Effect.fnUntraced(function*(url: string, token: Redacted.Redacted) {
-  const http = yield* HttpClient.HttpClient
   const request = HttpClientRequest.bearerToken(HttpClientRequest.get(`${url}/internal/metrics`), token)
-  const metrics = yield* Effect.flatMap(http.execute(request), HttpClientResponse.filterStatusOk).pipe(
-    Effect.flatMap(({ text }) => text)
-  )
+  const response = yield* Effect.flatMap(HttpClient.execute(request), HttpClientResponse.filterStatusOk)
+  const metrics = yield* response.text
   const gauge = (name: string) => Number(new RegExp(`^${prometheusName(name)} (\\S+)$`, "m").exec(metrics)?.[1])
-  const found: Offset = {
-    of: "the node's clock",
-    from: "the database's",
-    ahead: gauge("clock.offset"),
-    uncertainty: gauge("clock.uncertainty"),
-    age: gauge("clock.sample.age")
-  }
-  return Number.isNaN(found.ahead) ? yield* failed("the service does not report its clock") : found
+  const [ahead, uncertainty, age] = [gauge("clock.offset"), gauge("clock.uncertainty"), gauge("clock.sample.age")]
+  const found: Offset = { of: "the node's clock", from: database, ahead, uncertainty, age }
+  return Number.isNaN(ahead) ? yield* failed("the service does not report its clock") : found
 })
 
 const describe = ({ age, ahead, from, of, uncertainty }: Offset) => {
@@ -69,18 +59,18 @@ const describe = ({ age, ahead, from, of, uncertainty }: Offset) => {
   return `${of} is ${Math.abs(ahead).toFixed(3)} s ${direction} ${from} (± ${uncertainty.toFixed(3)} s${sampled})`
 }
 
-/** Fails when the service does not answer. */
+/** Fails when the service does not respond. */
 export const examine = Effect.fnUntraced(function*(
   url: string,
   databaseUrl: Redacted.Redacted | undefined,
   token: Option.Option<Redacted.Redacted>
 ) {
   const service = yield* againstService(url)
-  const machine = databaseUrl === undefined ? service : yield* againstDatabase(databaseUrl)
+  const own = databaseUrl === undefined ? service : yield* againstDatabase(databaseUrl)
   const node = Option.isNone(token) ? Option.none() : yield* Effect.option(ofNode(url, token.value))
-  const offsets = [machine, ...Option.toArray(node)]
+  const offsets = [own, ...Option.toArray(node)]
   return {
     says: offsets.map(describe).join("; "),
-    isWarning: offsets.some(({ ahead, uncertainty }) => Math.abs(ahead) > worthWarning + uncertainty)
+    isWarning: offsets.some(({ ahead, uncertainty }) => Math.abs(ahead) > maxOffset + uncertainty)
   }
-}, Effect.timeout(patience))
+}, Effect.timeout(timeout))

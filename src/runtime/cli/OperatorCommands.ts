@@ -1,11 +1,12 @@
 /** Commands for operators: serve, migrate, token, revoke, doctor. */
-import { Config, Console, Duration, Effect, Layer, Option, Predicate, Redacted, Schema } from "effect"
+import { Config, Console, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
+import { Transport } from "../../http/client/promise/Transport.ts"
 import * as Banner from "../Banner.ts"
 import { rootCauseMessage } from "../ErrorMessages.ts"
+import { boolean, optionalText, text } from "./Flags.ts"
 import * as InternalToken from "./InternalToken.ts"
-import { failed, print, root, signingSecret } from "./Root.ts"
+import { asFailure, failed, print, root, signingSecret } from "./Root.ts"
 
 /** Imports a module that only one command needs, so that the other commands start quickly. */
 const load = <A>(module: () => Promise<A>) => Effect.promise(module)
@@ -30,12 +31,8 @@ const serve = Command.make(
       Flag.withDescription("Run only the built-in processing core or assistant backend"),
       Flag.optional
     ),
-    testClock: Flag.Boolean("test-clock").pipe(
-      Flag.withDescription("Run in memory, with a clock and a core that client tests control over HTTP"),
-      Flag.withDefault(false)
-    ),
-    host: Flag.String("host").pipe(
-      Flag.withDescription("Address to listen on (HOST; default: 127.0.0.1)"),
+    testClock: boolean("test-clock", "Run in memory, with a clock and a core that client tests control over HTTP"),
+    host: text("host", "Address to listen on (HOST; default: 127.0.0.1)").pipe(
       Flag.withFallbackConfig(Config.String("HOST")),
       Flag.withDefault("127.0.0.1")
     ),
@@ -77,16 +74,12 @@ const migrate = Command.make(
 const token = Command.make(
   "token",
   {
-    sub: Flag.String("sub").pipe(
-      Flag.withDescription("User of the token (default: developer)"),
-      Flag.withDefault("developer")
-    ),
-    validFor: Flag.String("valid-for").pipe(
-      Flag.withDescription("Lifetime of the token (default: '30 days')"),
+    sub: text("sub", "User of the token (default: developer)").pipe(Flag.withDefault("developer")),
+    validFor: text("valid-for", "Lifetime of the token (default: '30 days')").pipe(
       Flag.withSchema(Schema.DurationFromString),
       Flag.withDefault(Duration.days(30))
     ),
-    jti: Flag.String("jti").pipe(Flag.withDescription("Token id, with which it can be revoked"), Flag.optional)
+    jti: optionalText("jti", "Token id, with which it can be revoked")
   },
   Effect.fnUntraced(function*({ jti, sub, validFor }) {
     const secret = yield* signingSecret
@@ -101,12 +94,12 @@ const token = Command.make(
 const revoke = Command.make(
   "revoke",
   {
-    jti: Flag.String("jti").pipe(Flag.withDescription("Revoke the token with this id"), Flag.optional),
+    jti: optionalText("jti", "Revoke the token with this id"),
     jwt: Flag.Redacted("jwt").pipe(Flag.withDescription("Revoke this token"), Flag.optional),
-    sub: Flag.String("sub").pipe(Flag.withDescription("Revoke all tokens of this user"), Flag.optional),
-    issuedBefore: Flag.String("issued-before").pipe(
-      Flag.withDescription("With --sub: revoke only tokens issued before this ISO 8601 timestamp (default: now)"),
-      Flag.optional
+    sub: optionalText("sub", "Revoke all tokens of this user"),
+    issuedBefore: optionalText(
+      "issued-before",
+      "With --sub: revoke only tokens issued before this ISO 8601 timestamp (default: now)"
     ),
     internalToken: InternalToken.flag
   },
@@ -119,22 +112,19 @@ const revoke = Command.make(
       sub: Option.getOrUndefined(sub),
       issued_before: Option.getOrUndefined(issuedBefore)
     }
-    const http = yield* HttpClient.HttpClient
-    const response = yield* HttpClientRequest.post(`${url}/internal/tokens/revoke`).pipe(
-      HttpClientRequest.bearerToken(credential),
-      HttpClientRequest.bodyJsonUnsafe(body),
-      http.execute,
-      Effect.mapError(() => failed(`The service at ${url} could not be reached`))
-    )
-    if (response.status !== 204) {
-      const message = yield* response.json.pipe(
-        Effect.map((answer) => Predicate.hasProperty(answer, "message") ? String(answer.message) : undefined),
-        Effect.orElseSucceed(() => undefined)
-      )
-      return yield* failed(message ?? `The service answered ${response.status}`)
-    }
+    yield* Effect.tryPromise({
+      try: (signal) =>
+        new Transport({ baseUrl: url, token: Redacted.value(credential) }).open({
+          method: "POST",
+          path: "/internal/tokens/revoke",
+          body: JSON.stringify(body),
+          headers: { "content-type": "application/json" },
+          signal
+        }),
+      catch: asFailure
+    })
     return yield* print({ revoked: true }, () => "Revoked.")
-  }, Effect.provide(FetchHttpClient.layer))
+  })
 ).pipe(
   Command.withDescription("Revoke a token, or all tokens of a user"),
   Command.withExamples([{

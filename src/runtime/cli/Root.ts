@@ -6,11 +6,11 @@ import * as path from "node:path"
 import { ValidationError } from "../../http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.ts"
 import * as Banner from "../Banner.ts"
+import { boolean, text } from "./Flags.ts"
 
 export const root = Command.make("async-task-service").pipe(
   Command.withSharedFlags({
-    url: Flag.String("url").pipe(
-      Flag.withDescription("Base URL of the service (TASK_SERVICE_URL; default: http://127.0.0.1:PORT or port 3000)"),
+    url: text("url", "Base URL of the service (TASK_SERVICE_URL; default: http://127.0.0.1:PORT or port 3000)").pipe(
       Flag.withFallbackConfig(Config.String("TASK_SERVICE_URL")),
       Flag.withFallbackConfig(Config.map(Config.String("PORT"), (port) => `http://127.0.0.1:${port}`)),
       Flag.withDefault("http://127.0.0.1:3000")
@@ -22,7 +22,7 @@ export const root = Command.make("async-task-service").pipe(
       Flag.withFallbackConfig(Config.Redacted("TASK_SERVICE_TOKEN")),
       Flag.optional
     ),
-    json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
+    json: boolean("json", "Print JSON")
   }),
   Command.withDescription("Run AI assistant tasks in the background: the service and a client for it")
 )

@@ -4,10 +4,9 @@ import { Argument, Command, Flag } from "effect/cli"
 import { TaskStatus } from "../../domain/Task.ts"
 import { isTerminal } from "../../http/client/promise/TasksResource.ts"
 import type { CreateTask, Task, TaskSummary } from "../../http/client/promise/Types.ts"
+import { boolean, int, optionalInt, optionalText, text, uuid } from "./Flags.ts"
 import { asFailure, call, connect, failed, note, parseJson, print, root, textOf } from "./Root.ts"
 import { uploadFile } from "./UploadCommand.ts"
-
-const uuid = Argument.String("uuid").pipe(Argument.withDescription("Task id"))
 
 const line = ({ created_at, error, status, uuid }: TaskSummary) =>
   [uuid, status.padEnd(11), created_at, error ?? ""].join("  ").trimEnd()
@@ -47,38 +46,18 @@ const create = Command.make(
   "create",
   {
     text: Argument.String("text").pipe(Argument.withDescription("Text input for the assistant"), Argument.variadic()),
-    assistant: Flag.Int("assistant").pipe(
-      Flag.withAlias("a"),
-      Flag.withDescription("Assistant id (default: 1)"),
-      Flag.withDefault(1)
-    ),
+    assistant: int("assistant", "Assistant id", 1).pipe(Flag.withAlias("a")),
     file: Flag.File("file", { mustExist: true }).pipe(
       Flag.withAlias("f"),
       Flag.withDescription("File to upload and attach; repeatable"),
       Flag.atLeast(0)
     ),
-    tool: Flag.String("tool").pipe(
-      Flag.withDescription("Name of a client tool that the model may call; repeatable"),
-      Flag.atLeast(0)
-    ),
-    callbackUrl: Flag.String("callback-url").pipe(Flag.withDescription("URL that receives webhooks"), Flag.optional),
-    callbackSecret: Flag.String("callback-secret").pipe(
-      Flag.withDescription("Secret that signs the webhooks"),
-      Flag.optional
-    ),
-    maxExecutionTime: Flag.Int("max-execution-time").pipe(
-      Flag.withDescription("Time limit of the task in seconds"),
-      Flag.optional
-    ),
-    body: Flag.String("body").pipe(
-      Flag.withDescription("Additional request fields, as a JSON object"),
-      Flag.withDefault("{}")
-    ),
-    watch: Flag.Boolean("watch").pipe(
-      Flag.withAlias("w"),
-      Flag.withDescription("Follow the task until it ends or is interrupted"),
-      Flag.withDefault(false)
-    )
+    tool: text("tool", "Name of a client tool that the model may call; repeatable").pipe(Flag.atLeast(0)),
+    callbackUrl: optionalText("callback-url", "URL that receives webhooks"),
+    callbackSecret: optionalText("callback-secret", "Secret that signs the webhooks"),
+    maxExecutionTime: optionalInt("max-execution-time", "Time limit of the task in seconds"),
+    body: text("body", "Additional request fields, as a JSON object").pipe(Flag.withDefault("{}")),
+    watch: boolean("watch", "Follow the task until it ends or is interrupted").pipe(Flag.withAlias("w"))
   },
   Effect.fnUntraced(
     function*({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, text, tool, watch }) {
@@ -134,11 +113,7 @@ const list = Command.make("list", {
     Flag.withDescription("Only tasks with this status; repeatable"),
     Flag.atLeast(0)
   ),
-  limit: Flag.Int("limit").pipe(
-    Flag.withAlias("n"),
-    Flag.withDescription("Maximum number of tasks (default: 25)"),
-    Flag.withDefault(25)
-  )
+  limit: int("limit", "Maximum number of tasks", 25).pipe(Flag.withAlias("n"))
 }, ({ limit, status }) =>
   Effect.flatMap(connect, ({ tasks }) => {
     const per_page = Math.max(1, Math.min(100, limit))
@@ -187,15 +162,8 @@ const cancel = Command.make(
   "cancel",
   {
     uuid: Argument.optional(uuid),
-    interrupted: Flag.Boolean("interrupted").pipe(
-      Flag.withDescription("Cancel all interrupted tasks"),
-      Flag.withDefault(false)
-    ),
-    reason: Flag.String("reason").pipe(
-      Flag.withAlias("r"),
-      Flag.withDescription("With a uuid: reason, which becomes the task's error"),
-      Flag.optional
-    )
+    interrupted: boolean("interrupted", "Cancel all interrupted tasks"),
+    reason: optionalText("reason", "With a uuid: reason, which becomes the task's error").pipe(Flag.withAlias("r"))
   },
   Effect.fnUntraced(function*({ interrupted, reason, uuid }) {
     if (interrupted === Option.isSome(uuid)) return yield* failed("Specify either a uuid or --interrupted")

@@ -5,20 +5,7 @@
  */
 import { NodeClusterSocket } from "@effect/platform-node"
 import type { PgClient } from "@effect/sql-pg"
-import {
-  Context,
-  Duration,
-  Effect,
-  Exit,
-  Fiber,
-  FiberHandle,
-  Latch,
-  Layer,
-  Option,
-  Schedule,
-  Scope,
-  Semaphore
-} from "effect"
+import { Context, Duration, Effect, Exit, Fiber, FiberHandle, Latch, Layer, Option, Scope, Semaphore } from "effect"
 import {
   MessageStorage,
   RunnerAddress,
@@ -37,6 +24,7 @@ import * as TaskShard from "../../domain/TaskShard.ts"
 import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { retryForever } from "../../services/timing/Retry.ts"
+import * as Worker from "../../services/timing/Worker.ts"
 
 /** The address of this node for the other nodes. */
 export interface Address {
@@ -97,6 +85,33 @@ const drainTimeout = Duration.seconds(3)
 
 const shardIds = Array.from({ length: TaskShard.count }, (_, shard) => ShardId.make("default", shard + 1))
 
+type Sharded = Sharding.Sharding["Service"]
+
+/** The shards of this node as of the last poll. `poll` returns whether they have changed. */
+const makeHeldShards = () => {
+  let mine: ReadonlyArray<TaskShard.TaskShard> = []
+  const isHeld = Array.from({ length: TaskShard.count }, () => false)
+  const poll = (sharding: Sharded | undefined) => {
+    let hasChanged = false
+    for (const [shard, id] of shardIds.entries()) {
+      const held = sharding?.hasShardId(id) === true
+      if (held !== isHeld[shard]) Metrics.shardReassignments.add(1, held ? "gained" : "lost")
+      hasChanged ||= held !== isHeld[shard]
+      isHeld[shard] = held
+    }
+    if (hasChanged) mine = [...isHeld.keys()].filter((shard) => isHeld[shard])
+    return hasChanged
+  }
+  return { poll, mine: () => mine, isHeld: (shard: TaskShard.TaskShard) => isHeld[shard] === true }
+}
+
+/** A release blocks while the database is unavailable. The end of the session releases the locks too, so stop waiting. */
+const close = (scope: Scope.Closeable) =>
+  Effect.flatMap(
+    Effect.forkDetach(Scope.close(scope, Exit.void)),
+    (closed) => Effect.timeoutOption(Fiber.await(closed), drainTimeout)
+  )
+
 export const layer = ({ host, port }: Address) =>
   Layer.effect(
     TaskOwnership,
@@ -104,30 +119,12 @@ export const layer = ({ host, port }: Address) =>
       const address = RunnerAddress.make(host, port)
       const services = yield* Effect.context<SqlClient.SqlClient | PgClient.PgClient>()
       const changed = Latch.makeUnsafe()
-      let membership: { readonly scope: Scope.Closeable; readonly sharding: Sharding.Sharding["Service"] } | undefined
-      let mine: ReadonlyArray<TaskShard.TaskShard> = []
-      const isHeld = Array.from({ length: TaskShard.count }, () => false)
+      const shards = makeHeldShards()
+      let membership: { readonly scope: Scope.Closeable; readonly sharding: Sharded } | undefined
 
       const poll = Effect.sync(() => {
-        const sharding = membership?.sharding
-        let hasChanged = false
-        for (const [shard, id] of shardIds.entries()) {
-          const held = sharding?.hasShardId(id) === true
-          if (held !== isHeld[shard]) Metrics.shardReassignments.add(1, held ? "gained" : "lost")
-          hasChanged ||= held !== isHeld[shard]
-          isHeld[shard] = held
-        }
-        if (!hasChanged) return
-        mine = [...isHeld.keys()].filter((shard) => isHeld[shard])
-        changed.openUnsafe()
+        if (shards.poll(membership?.sharding)) changed.openUnsafe()
       })
-
-      // A release blocks while the database is away. The end of the session releases the locks too, so stop waiting.
-      const close = (of: Scope.Closeable) =>
-        Effect.flatMap(
-          Effect.forkDetach(Scope.close(of, Exit.void)),
-          (closed) => Effect.timeoutOption(Fiber.await(closed), drainTimeout)
-        )
 
       const join = Effect.gen(function*() {
         if (membership !== undefined) return
@@ -152,7 +149,7 @@ export const layer = ({ host, port }: Address) =>
 
       yield* Effect.addFinalizer(() => leave)
       yield* join
-      yield* Effect.forkScoped(Effect.repeat(poll, Schedule.spaced(pollInterval)))
+      yield* Worker.make({ name: "the poll of shards", runOnce: poll, interval: pollInterval })
 
       const changes = yield* FiberHandle.make<void, never>()
       const mutex = Semaphore.makeUnsafe(1)
@@ -161,8 +158,8 @@ export const layer = ({ host, port }: Address) =>
         Effect.asVoid(Effect.flatMap(FiberHandle.run(changes, mutex.withPermit(effect)), Fiber.await))
 
       return TaskOwnership.of({
-        isMine: (id) => isHeld[TaskShard.of(id)] === true,
-        shards: () => mine,
+        isMine: (id) => shards.isHeld(TaskShard.of(id)),
+        shards: shards.mine,
         changed: Effect.andThen(changed.await, changed.close),
         drain: change(leave),
         undrain: change(Effect.andThen(leave, retryForever(Effect.orDie(join)))),

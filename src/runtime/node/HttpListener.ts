@@ -11,10 +11,10 @@ import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
 import * as Limits from "../../domain/Limits.ts"
 import { Timeouts } from "../../services/timing/Timeouts.ts"
-import { Answer, closeAfterAnswer } from "./Answer.ts"
 import { BoundedWebSocket } from "./BoundedWebSocket.ts"
-import { limitConnections, maxConnections } from "./ConnectionLimits.ts"
+import { type Bounds, defaultBounds, limitConnections } from "./ConnectionLimits.ts"
 import type { Serve } from "./InProcess.ts"
+import { closeAfterResponse, LingeringResponse } from "./LingeringResponse.ts"
 
 /** Bytes of a request's headers; more are answered with 431. */
 const maxHeadBytes = 16 * 1024
@@ -97,9 +97,9 @@ const closeGently = (server: Server) => {
   }
 }
 
-export const make = (timeouts: typeof Timeouts.Service, maximum = maxConnections): Server => {
+export const make = (timeouts: typeof Timeouts.Service, bounds: Bounds = defaultBounds): Server => {
   const server = createServer({
-    ServerResponse: Answer,
+    ServerResponse: LingeringResponse,
     // Node's limit on the duration of a request would cut off long uploads.
     requestTimeout: 0,
     headersTimeout: Duration.toMillis(timeouts.requestHead),
@@ -126,8 +126,8 @@ export const make = (timeouts: typeof Timeouts.Service, maximum = maxConnections
   })
   server.on("connect", (_, socket) => refuse(socket, 405))
   closeGently(server)
-  limitConnections(server, timeouts, maximum)
-  return server.on("connection", closeAfterAnswer)
+  limitConnections(server, timeouts, bounds)
+  return server.on("connection", closeAfterResponse)
 }
 
 /** Serves routes on a port. The routes are built before listening starts: an earlier request would never get a response. */

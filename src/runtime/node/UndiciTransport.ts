@@ -5,7 +5,7 @@
 import { Agent } from "@effect/platform-node/Undici"
 import { Duration, Effect, Layer } from "effect"
 import { CoreUnavailable } from "../../domain/DispatchRetry.ts"
-import { callTimeout, type CoreAnswer, CoreTransport } from "../../services/core/CoreTransport.ts"
+import { callTimeout, type CoreResponse, CoreTransport } from "../../services/core/CoreTransport.ts"
 import { exchange } from "./UndiciExchange.ts"
 
 /** Bytes of a response body after which the call is aborted. The body is not used. */
@@ -27,9 +27,9 @@ export const layer = Layer.effect(
 
     return CoreTransport.of({
       post: (url, headers, body) =>
-        Effect.callback<CoreAnswer, CoreUnavailable>((resume) => {
+        Effect.callback<CoreResponse, CoreUnavailable>((resume) => {
           const { origin, pathname, search } = new URL(url)
-          let answer: CoreAnswer | undefined
+          let answer: CoreResponse | undefined
           const request = {
             origin,
             path: pathname + search,

@@ -1,11 +1,12 @@
 /**
  * Admits a bounded number of statements to the connection pool. While connections fail, the pool's own queue takes time
  * quadratic in the number of waiting callers, so callers wait here instead: first come, first served, at most `maxWait`, and
- * not at all while the database is away.
+ * not at all while the database is unavailable.
  */
-import { Deferred, Duration, Effect, Schedule } from "effect"
+import { Deferred, Duration, Effect } from "effect"
 import { SqlError } from "effect/sql"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
+import * as Worker from "../../services/timing/Worker.ts"
 
 const unavailable = (message: string) =>
   Effect.fail(
@@ -15,7 +16,7 @@ const unavailable = (message: string) =>
   )
 
 /** Each error is created once: an outage refuses thousands of calls a second, and a stack trace costs more than a refusal. */
-const databaseIsAway = unavailable("The database is away")
+const databaseUnavailable = unavailable("The database is unavailable")
 const waitedTooLong = unavailable("No database connection became free in time")
 const tooManyWaiting = unavailable("Too many statements wait for a database connection")
 
@@ -30,13 +31,7 @@ interface Waiter {
   isAdmitted: boolean
 }
 
-export interface AdmissionGate {
-  /** Runs a statement when a permit is free. */
-  readonly admit: <A, E, R>(statement: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError.SqlError, R>
-  /** Fails all waiting statements and refuses new ones until `open`. */
-  readonly close: () => void
-  readonly open: () => void
-}
+export type AdmissionGate = Effect.Success<ReturnType<typeof make>>
 
 /** Makes a gate for `permits` concurrent statements. */
 export const make = Effect.fnUntraced(function*(permits: number) {
@@ -71,9 +66,10 @@ export const make = Effect.fnUntraced(function*(permits: number) {
     )
   })
 
-  const admit: AdmissionGate["admit"] = (statement) =>
+  /** Runs a statement when a permit is free. */
+  const admit = <A, E, R>(statement: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
     Effect.uninterruptibleMask((restore) => {
-      if (!isOpen) return databaseIsAway
+      if (!isOpen) return databaseUnavailable
       const held = Effect.ensuring(restore(statement), release)
       if (free > 0) {
         free--
@@ -90,16 +86,17 @@ export const make = Effect.fnUntraced(function*(permits: number) {
     }
   })
   yield* Metrics.databaseWaiting.observe(() => waiters.size)
-  yield* Effect.forkScoped(Effect.repeat(expire, Schedule.spaced(expiryInterval)))
+  yield* Worker.make({ name: "the expiry of waiting statements", runOnce: expire, interval: expiryInterval })
 
   return {
     admit,
+    /** Fails all waiting statements and refuses new ones until `open`. */
     close: () => {
       isOpen = false
-      for (const waiter of waiters) refuse(waiter, databaseIsAway)
+      for (const waiter of waiters) refuse(waiter, databaseUnavailable)
     },
     open: () => {
       isOpen = true
     }
-  } satisfies AdmissionGate
+  }
 })

@@ -1,6 +1,6 @@
 /**
  * The service's SQL client: the driver's connection pool behind an admission gate, which a monitor closes while the database
- * is away. Every statement of the service is one round trip, so there are no transactions here; migrations have their own
+ * is unavailable. Every statement of the service is one round trip, so there are no transactions here; migrations have their own
  * client.
  */
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
@@ -34,6 +34,7 @@ const adapt = (session: PgConnection.PgConnection): SqlConnection.Connection => 
     executeStream: (text, values, transform) =>
       transform === undefined
         ? session.stream(text, values)
+        // A transformation keeps the number of rows, which its type does not say.
         : Stream.mapArray(session.stream(text, values), (rows) => transform(rows) as typeof rows)
   }
 }

@@ -1,12 +1,13 @@
 /**
- * Detects within a second that the database is away or back, by a heartbeat on a separate connection. The database is away
- * when a connection cannot be opened, or when a heartbeat gets no response while no other socket receives anything. Only the
- * monitor reconnects then, so that a starting database is not overloaded.
+ * Detects within a second that the database is unavailable, or available again, by a heartbeat on a separate connection. It
+ * is unavailable when a connection cannot be opened, or when a heartbeat gets no response while no other socket receives
+ * anything. Only the monitor reconnects then, so that a starting database is not overloaded.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Deferred, Duration, Effect, Option, Predicate, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
+import * as Worker from "../../services/timing/Worker.ts"
 import { rootCauseMessage } from "../ErrorMessages.ts"
 import type { AdmissionGate } from "./AdmissionGate.ts"
 import type { DatabaseSockets } from "./DatabaseSockets.ts"
@@ -42,35 +43,35 @@ export const monitor = Effect.fnUntraced(function*(
   sockets: DatabaseSockets["Service"],
   gate: AdmissionGate
 ) {
-  let awaySince: number | undefined
+  let unavailableSince: number | undefined
   let loggedAt = 0
-  yield* Metrics.databaseAvailable.observe(() => awaySince === undefined ? 1 : 0)
+  yield* Metrics.databaseAvailable.observe(() => unavailableSince === undefined ? 1 : 0)
 
   const close = (failure: unknown) =>
     Effect.suspend(() => {
       const now = performance.now()
       const reason = rootCauseMessage(failure)
       gate.close()
-      sockets.refuse(`The database is away: ${reason}`)
-      const isFirst = awaySince === undefined
-      const since = awaySince ??= now
+      sockets.refuse(`The database is unavailable: ${reason}`)
+      const isFirst = unavailableSince === undefined
+      const since = unavailableSince ??= now
       if (!isFirst && now - loggedAt < logInterval) return Effect.void
       loggedAt = now
       return isFirst
-        ? Effect.logError(`The database is away: ${reason}. Requests get 503 until it is back`)
-        : Effect.logError(`The database is still away after ${Math.round((now - since) / 1000)} s: ${reason}`)
+        ? Effect.logError(`The database is unavailable: ${reason}. Requests get 503 until it is back`)
+        : Effect.logError(`The database is still unavailable after ${Math.round((now - since) / 1000)} s: ${reason}`)
     })
 
   const open = Effect.suspend(() => {
-    if (awaySince === undefined) return Effect.void
-    const seconds = (performance.now() - awaySince) / 1000
-    awaySince = undefined
+    if (unavailableSince === undefined) return Effect.void
+    const seconds = (performance.now() - unavailableSince) / 1000
+    unavailableSince = undefined
     sockets.allow()
     gate.open()
     return Effect.logInfo(`The database is back after ${seconds.toFixed(1)} s`)
   })
 
-  /** One connection with its heartbeats. Ends when the connection closes, fails when the database is away. */
+  /** One connection with its heartbeats. Ends when the connection closes, fails when the database is unavailable. */
   const session = Effect.scoped(Effect.gen(function*() {
     const socket = sockets.openUnguarded()
     const closed = Deferred.makeUnsafe<void>()
@@ -94,10 +95,9 @@ export const monitor = Effect.fnUntraced(function*(
     }
   }))
 
-  yield* session.pipe(
-    Effect.catch((failure) => isServerError(failure) ? open : close(failure)),
-    Effect.andThen(Effect.sleep(retryInterval)),
-    Effect.forever,
-    Effect.forkScoped
-  )
+  yield* Worker.make({
+    name: "the database monitor",
+    runOnce: Effect.catch(session, (failure) => isServerError(failure) ? open : close(failure)),
+    interval: retryInterval
+  })
 })

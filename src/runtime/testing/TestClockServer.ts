@@ -3,7 +3,7 @@
  * What drives them is under `/test`; everything else is the service.
  */
 import { NodeHttpServer } from "@effect/platform-node"
-import { Console, DateTime, Duration, Effect, Layer, Schema } from "effect"
+import { Console, DateTime, Duration, Effect, identity, Layer, Schema } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"
 import { FailureCode } from "../../domain/CoreProtocol.ts"
@@ -17,98 +17,73 @@ const problem = (status: number, message: string) => HttpServerResponse.jsonUnsa
 const refusal = (error: unknown) =>
   problem(409, error instanceof Error && error.message !== "" ? error.message : String(error))
 
-/** A POST with a body of one schema, which promises its answer. */
-const action = <A>(schema: Schema.Decoder<A>, act: (body: A, uuid: string) => Promise<unknown>) =>
-  Effect.gen(function*() {
-    const { uuid = "" } = yield* HttpRouter.params
-    const body = yield* HttpServerRequest.schemaBodyJson(schema)
-    return yield* Effect.tryPromise({ try: () => act(body, uuid), catch: refusal }).pipe(
-      Effect.match({
-        onSuccess: (answer) => HttpServerResponse.jsonUnsafe(answer ?? {}),
-        onFailure: (refused) => refused
+/** A POST with a body of one schema. */
+const post = <A>(
+  path: HttpRouter.PathInput,
+  body: Schema.Decoder<A>,
+  act: (body: A, uuid: string) => Promise<unknown>
+) =>
+  HttpRouter.route(
+    "POST",
+    path,
+    Effect.gen(function*() {
+      const { uuid = "" } = yield* HttpRouter.params
+      const given = yield* HttpServerRequest.schemaBodyJson(body)
+      return yield* Effect.tryPromise({ try: () => act(given, uuid), catch: refusal }).pipe(
+        Effect.match({ onSuccess: (found) => HttpServerResponse.jsonUnsafe(found ?? {}), onFailure: identity })
+      )
+    }).pipe(
+      Effect.catchTags({
+        SchemaError: ({ message }) => Effect.succeed(problem(422, message)),
+        HttpServerError: () => Effect.succeed(problem(422, "The body is not valid JSON"))
       })
     )
-  }).pipe(
-    Effect.catchTags({
-      SchemaError: ({ message }) => Effect.succeed(problem(422, message)),
-      HttpServerError: () => Effect.succeed(problem(422, "The body is not valid JSON"))
-    })
   )
 
-const layerRoutes = (service: PlainTestService) =>
-  HttpRouter.use((router) =>
-    Effect.gen(function*() {
-      const { core } = service
-      const clock = () => service.now().then((now) => ({ now: now.toISOString() }))
-      yield* router.add("GET", "/test/clock", Effect.map(Effect.promise(clock), HttpServerResponse.jsonUnsafe))
-      yield* router.add(
-        "POST",
-        "/test/clock/advance",
-        action(
-          Schema.Struct({ duration: Schema.DurationFromString }),
-          ({ duration }) => service.advance(duration).then(clock)
-        )
-      )
-      yield* router.add(
-        "POST",
-        "/test/tokens",
-        action(Schema.Struct({ sub: Schema.String }), ({ sub }) => service.token(sub).then((token) => ({ token })))
-      )
-      yield* router.add(
-        "GET",
-        "/test/core",
-        Effect.sync(() => HttpServerResponse.jsonUnsafe({ runs: core.runs(), stops: core.stops() }))
-      )
-      yield* router.add(
-        "POST",
-        "/test/core",
-        action(
-          Schema.Struct({ behaviour: Schema.Union([Schema.Literals(["accepts", "silent", "down"]), Schema.Int]) }),
-          ({ behaviour }) => Promise.resolve(core.behave(behaviour))
-        )
-      )
-      yield* router.add(
-        "POST",
-        "/test/tasks/:uuid/progress",
-        action(Turn, ({ turn }, uuid) => core.progress(uuid, turn))
-      )
-      yield* router.add(
-        "POST",
-        "/test/tasks/:uuid/complete",
-        action(Turn, ({ turn }, uuid) => core.complete(uuid, turn))
-      )
-      yield* router.add(
-        "POST",
-        "/test/tasks/:uuid/interrupt",
-        action(
-          Schema.Struct({ calls: Schema.Record(Schema.String, JsonObject) }),
-          ({ calls }, uuid) => core.interrupt(uuid, calls)
-        )
-      )
-      yield* router.add(
-        "POST",
-        "/test/tasks/:uuid/fail",
-        action(
-          Schema.Struct({ code: FailureCode, message: Schema.optionalKey(Schema.String) }),
-          ({ code, message }, uuid) => core.fail(uuid, code, message)
-        )
-      )
-      yield* router.add(
-        "GET",
-        "/test/webhooks",
-        Effect.sync(() => HttpServerResponse.jsonUnsafe({ received: service.webhooks.received() }))
-      )
-      yield* router.add(
-        "POST",
-        "/test/webhooks",
-        action(
-          Schema.Struct({ answer: Schema.Union([Schema.Int, Schema.Literal("down")]) }),
-          ({ answer }) => Promise.resolve(service.webhooks.answerWith(answer))
-        )
-      )
-      yield* router.add("*", "/*", HttpEffect.fromWebHandler(service.fetch))
-    })
-  )
+const inspect = (read: () => unknown) => Effect.sync(() => HttpServerResponse.jsonUnsafe(read()))
+
+const routesOf = (service: PlainTestService) => {
+  const { core, webhooks } = service
+  const clock = () => service.now().then((now) => ({ now: now.toISOString() }))
+  return [
+    HttpRouter.route("GET", "/test/clock", Effect.map(Effect.promise(clock), HttpServerResponse.jsonUnsafe)),
+    HttpRouter.route("GET", "/test/core", inspect(() => ({ runs: core.runs(), stops: core.stops() }))),
+    HttpRouter.route("GET", "/test/webhooks", inspect(() => ({ received: webhooks.received() }))),
+    post(
+      "/test/clock/advance",
+      Schema.Struct({ duration: Schema.DurationFromString }),
+      ({ duration }) => service.advance(duration).then(clock)
+    ),
+    post(
+      "/test/tokens",
+      Schema.Struct({ sub: Schema.String }),
+      ({ sub }) => service.token(sub).then((token) => ({ token }))
+    ),
+    post(
+      "/test/core",
+      Schema.Struct({ behaviour: Schema.Union([Schema.Literals(["accepts", "silent", "down"]), Schema.Int]) }),
+      ({ behaviour }) => Promise.resolve(core.behave(behaviour))
+    ),
+    post("/test/tasks/:uuid/progress", Turn, ({ turn }, uuid) => core.progress(uuid, turn)),
+    post("/test/tasks/:uuid/complete", Turn, ({ turn }, uuid) => core.complete(uuid, turn)),
+    post(
+      "/test/tasks/:uuid/interrupt",
+      Schema.Struct({ calls: Schema.Record(Schema.String, JsonObject) }),
+      ({ calls }, uuid) => core.interrupt(uuid, calls)
+    ),
+    post(
+      "/test/tasks/:uuid/fail",
+      Schema.Struct({ code: FailureCode, message: Schema.optionalKey(Schema.String) }),
+      ({ code, message }, uuid) => core.fail(uuid, code, message)
+    ),
+    post(
+      "/test/webhooks",
+      Schema.Struct({ answer: Schema.Union([Schema.Int, Schema.Literal("down")]) }),
+      ({ answer }) => Promise.resolve(webhooks.answerWith(answer))
+    ),
+    HttpRouter.route("*", "/*", HttpEffect.fromWebHandler(service.fetch))
+  ]
+}
 
 const banner = (url: string, service: PlainTestService) =>
   Effect.flatMap(Effect.promise(() => service.token("developer")), (token) =>
@@ -126,7 +101,9 @@ export const layer = (options: { readonly host: string; readonly port: number })
     )
     const announce = HttpServer.addressFormattedWith((url) => banner(url, service))
     return Layer.effectDiscard(announce).pipe(
-      Layer.provide(HttpRouter.serve(layerRoutes(service), { disableLogger: true, disableListenLog: true })),
+      Layer.provide(
+        HttpRouter.serve(HttpRouter.addAll(routesOf(service)), { disableLogger: true, disableListenLog: true })
+      ),
       Layer.provideMerge(
         NodeHttpServer.layer(createServer, { ...options, gracefulShutdownTimeout: Duration.seconds(1) })
       )

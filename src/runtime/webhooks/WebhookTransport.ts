@@ -52,46 +52,35 @@ interface PooledTarget {
   inFlight: number
 }
 
-/** `authority` is a CA certificate in PEM. When given, no other is trusted. */
-export const layer = (resolver: Resolver, authority?: string) =>
-  Layer.effect(
-    WebhookSender,
-    Effect.gen(function*() {
-      const { webhookTimeout } = yield* Settings
-      const targets = new Map<string, PooledTarget>()
-      yield* Effect.addFinalizer(() =>
-        Effect.promise(() => Promise.all([...targets.values()].map(({ pool }) => pool.destroy())))
-      )
+const poolOptions = (addresses: ReadonlyArray<string>, connectTimeout: Duration.Duration, authority?: string) => ({
+  allowH2: false,
+  connections,
+  pipelining: 1,
+  keepAliveTimeout: keepAlive,
+  keepAliveMaxTimeout: keepAlive,
+  maxHeaderSize: Limits.webhookAnswerBytes,
+  // The caller's timeout covers the whole attempt.
+  headersTimeout: 0,
+  bodyTimeout: 0,
+  connect: {
+    timeout: Duration.toMillis(connectTimeout),
+    minVersion: "TLSv1.2",
+    ...(authority === undefined ? {} : { ca: authority }),
+    autoSelectFamily: true,
+    lookup: (_, __, callback) => callback(null, addresses.map((address) => ({ address, family: isIP(address) })))
+  }
+} satisfies Pool.Options)
 
-      const makePool = (origin: string, addresses: ReadonlyArray<string>) =>
-        new Pool(origin, {
-          allowH2: false,
-          connections,
-          pipelining: 1,
-          keepAliveTimeout: keepAlive,
-          keepAliveMaxTimeout: keepAlive,
-          maxHeaderSize: Limits.webhookAnswerBytes,
-          // The caller's timeout covers the whole attempt.
-          headersTimeout: 0,
-          bodyTimeout: 0,
-          connect: {
-            timeout: Duration.toMillis(webhookTimeout),
-            minVersion: "TLSv1.2",
-            ...(authority === undefined ? {} : { ca: authority }),
-            autoSelectFamily: true,
-            lookup: (_, __, callback) =>
-              callback(null, addresses.map((address) => ({ address, family: isIP(address) })))
-          }
-        })
-
-      const acquire = (key: string, origin: string, addresses: ReadonlyArray<string>): PooledTarget => {
-        const target = targets.get(key) ?? { pool: makePool(origin, addresses), inFlight: 0 }
-        targets.set(key, target)
-        target.inFlight += 1
-        return target
-      }
-
-      const release = (key: string, target: PooledTarget) => {
+/** Pools by target. An idle pool is destroyed when its connections are not kept any more. */
+const makeTargets = (makePool: (origin: string, addresses: ReadonlyArray<string>) => Pool) => {
+  const targets = new Map<string, PooledTarget>()
+  return {
+    acquire: (origin: string, addresses: ReadonlyArray<string>) => {
+      const key = [origin, ...addresses.toSorted()].join(" ")
+      const target = targets.get(key) ?? { pool: makePool(origin, addresses), inFlight: 0 }
+      targets.set(key, target)
+      target.inFlight += 1
+      const release = () => {
         target.inFlight -= 1
         if (target.inFlight > 0) return
         setTimeout(() => {
@@ -100,13 +89,29 @@ export const layer = (resolver: Resolver, authority?: string) =>
           void target.pool.destroy()
         }, keepAlive).unref()
       }
+      return { pool: target.pool, release }
+    },
+    destroy: Effect.promise(() => Promise.all([...targets.values()].map(({ pool }) => pool.destroy())))
+  }
+}
 
-      const dispatch = (key: string, url: URL, addresses: ReadonlyArray<string>, headers: Headers, body: Uint8Array) =>
+/** `authority` is a CA certificate in PEM. When given, no other is trusted. */
+export const layer = (resolver: Resolver, authority?: string) =>
+  Layer.effect(
+    WebhookSender,
+    Effect.gen(function*() {
+      const { webhookTimeout } = yield* Settings
+      const targets = makeTargets((origin, addresses) =>
+        new Pool(origin, poolOptions(addresses, webhookTimeout, authority))
+      )
+      yield* Effect.addFinalizer(() => targets.destroy)
+
+      const dispatch = (url: URL, addresses: ReadonlyArray<string>, headers: Headers, body: Uint8Array) =>
         Effect.callback<number, DeliveryError>((resume) => {
-          const target = acquire(key, url.origin, addresses)
+          const { pool, release } = targets.acquire(url.origin, addresses)
           const request = { path: url.pathname + url.search, method: "POST", headers, body } as const
           let timer: NodeJS.Timeout | undefined
-          const abort = exchange(target.pool, request, Limits.webhookAnswerBytes, {
+          const abort = exchange(pool, request, Limits.webhookAnswerBytes, {
             onHead: (status) => {
               // The status alone decides the outcome. The body is read only so that the connection can be reused.
               resume(Effect.succeed(status))
@@ -114,7 +119,7 @@ export const layer = (resolver: Resolver, authority?: string) =>
             },
             onEnd: (error) => {
               clearTimeout(timer)
-              release(key, target)
+              release()
               // Has no effect when the status has arrived.
               resume(Effect.fail(new DeliveryError({ error: error === undefined ? "broken_answer" : classify(error) })))
             }
@@ -126,8 +131,7 @@ export const layer = (resolver: Resolver, authority?: string) =>
         post: Effect.fnUntraced(function*(address, headers, body) {
           const url = new URL(address)
           const addresses = yield* resolver.resolve(url.hostname)
-          const key = [url.origin, ...addresses.toSorted()].join(" ")
-          return yield* dispatch(key, url, addresses, { ...credentialsOf(url), ...headers }, body)
+          return yield* dispatch(url, addresses, { ...credentialsOf(url), ...headers }, body)
         })
       })
     })

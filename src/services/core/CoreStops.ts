@@ -6,8 +6,8 @@ import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { stopDelay } from "../../domain/DispatchRetry.ts"
 import { now, plus } from "../../domain/Timestamp.ts"
 import { type PendingStop, StopOutbox } from "../store/StopOutbox.ts"
-import { logFault } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
+import * as Worker from "../timing/Worker.ts"
 import { CoreClient } from "./CoreClient.ts"
 
 const batch = 64
@@ -24,7 +24,7 @@ export class CoreStops extends Context.Service<CoreStops, {
       const outbox = yield* StopOutbox
       const core = yield* CoreClient
       const { sweepInterval } = yield* Settings
-      const awake = yield* Latch.make()
+      const wake = yield* Latch.make()
 
       const deliver = (stop: PendingStop) =>
         core.stop(stop.runId, stop.reason).pipe(
@@ -43,18 +43,10 @@ export class CoreStops extends Context.Service<CoreStops, {
         const stops = yield* outbox.claim(yield* now, lease, batch)
         yield* Effect.forEach(stops, deliver, { concurrency: 16, discard: true })
         return stops.length
-      }).pipe(
-        Effect.repeat({ while: (found) => found === batch }),
-        Effect.catchCause(logFault("stop requests could not be claimed"))
-      )
+      }).pipe(Effect.repeat({ while: (found) => found === batch }))
 
-      const pass = Effect.gen(function*() {
-        yield* awake.close
-        yield* deliverDue
-        yield* Effect.timeoutOption(awake.await, sweepInterval)
-      })
-      yield* Effect.forkScoped(Effect.forever(pass))
-      return CoreStops.of({ wake: Effect.asVoid(awake.open) })
+      yield* Worker.make({ name: "the delivery of stop requests", runOnce: deliverDue, interval: sweepInterval, wake })
+      return CoreStops.of({ wake: Effect.asVoid(wake.open) })
     })
   )
 }

@@ -3,7 +3,7 @@ import { Context, Duration, Effect, Layer } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { CoreUnavailable } from "../../domain/DispatchRetry.ts"
 
-export interface CoreAnswer {
+export interface CoreResponse {
   readonly status: number
   /** The `Retry-After` header. */
   readonly retryAfter: string | undefined
@@ -17,7 +17,7 @@ export class CoreTransport extends Context.Service<CoreTransport, {
     headers: Readonly<Record<string, string>>,
     /** JSON. */
     body: Uint8Array
-  ) => Effect.Effect<CoreAnswer, CoreUnavailable>
+  ) => Effect.Effect<CoreResponse, CoreUnavailable>
 }>()("async-task-service/services/core/CoreTransport") {
   /** Uses any `HttpClient`, for the built-in core in the same process. */
   static readonly layerHttpClient = Layer.effect(

@@ -2,6 +2,7 @@
 import {
   Array as Arr,
   Cause,
+  Clock,
   Context,
   Duration,
   Effect,
@@ -9,7 +10,6 @@ import {
   Predicate,
   Pull,
   type Redacted,
-  Ref,
   Schema,
   Stream
 } from "effect"
@@ -147,6 +147,118 @@ const readStored = Effect.fnUntraced(function*(
   return yield* !isSuccess && isRefusal ? new BackendRefused({ body }) : new BackendUnavailable({})
 })
 
+interface Client {
+  /** Without a trailing slash. */
+  readonly url: string
+  readonly http: HttpClient.HttpClient
+  readonly boundary: Effect.Effect<string>
+  readonly onPassed: (bytes: number) => void
+}
+
+/** The format of an accepted file, by its name and declared type. */
+const formatOf = ({ mimeType, name }: Pick<IncomingFile<never>, "mimeType" | "name">) => {
+  const format = FileFormat.formatOf(name)
+  if (format === undefined) {
+    return Effect.fail(refuseFile(`Files of this format are not accepted; ${FileFormat.extensions.join(", ")} are`))
+  }
+  return FileFormat.contradicts(format, mimeType)
+    ? Effect.fail(refuseFile(`The declared type of the file is not that of ${format}`))
+    : Effect.succeed(format)
+}
+
+/** The form with the file. `state` shows how much of it the HTTP client has pulled, and why the file failed. */
+const formOf = <E>(
+  { content, mimeType, name }: IncomingFile<E>,
+  head: ReadonlyArray<Uint8Array>,
+  boundary: string,
+  idle: Effect.Success<ReturnType<typeof IdleTimeout.make>>,
+  onPassed: Client["onPassed"]
+) => {
+  // The HTTP client reports only that the body failed, so the cause is kept here.
+  const state: { step: "opening" | "passing" | "closed"; failure: Cause.Cause<E | FileRefused> | undefined } = {
+    step: "opening",
+    failure: undefined
+  }
+  let size = 0
+  const fail = (cause: Cause.Cause<E | FileRefused>) => {
+    state.failure = cause
+    return Effect.failCause(cause)
+  }
+  const pass = <A extends ReadonlyArray<Uint8Array>>(chunks: A): Effect.Effect<A, E | FileRefused> => {
+    idle.begin()
+    const more = sizeOf(chunks)
+    onPassed(more)
+    size += more
+    return size > Limits.fileBytes ? fail(Cause.fail(tooLarge)) : Effect.succeed(chunks)
+  }
+  const next = Pull.matchEffect(content, {
+    onSuccess: pass,
+    onFailure: fail,
+    onDone: () => {
+      idle.begin()
+      state.step = "closed"
+      return Effect.succeed(Arr.of(encoder.encode(`\r\n--${boundary}--\r\n`)))
+    }
+  })
+  const opening = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${quoted(name)}"\r\n`
+    + `Content-Type: ${mimeType}\r\n\r\n`
+  const body = Effect.suspend((): Pull.Pull<Chunks, E | FileRefused> => {
+    if (state.step === "closed") return Cause.done()
+    if (state.step === "passing") {
+      idle.end()
+      return next
+    }
+    state.step = "passing"
+    return Effect.map(pass(head), () => [encoder.encode(opening), ...head])
+  })
+  return { body, state }
+}
+
+const upload = Effect.fnUntraced(function*<E>(client: Client, token: Redacted.Redacted, file: IncomingFile<E>) {
+  const head = yield* readHead(file.content, yield* formatOf(file))
+  const idle = yield* IdleTimeout.make((yield* Timeouts).backendIdle)
+  const boundary = yield* client.boundary
+  const { body, state } = formOf(file, head, boundary, idle, client.onPassed)
+  const request = HttpClientRequest.post(`${client.url}/files`).pipe(
+    HttpClientRequest.bearerToken(token),
+    HttpClientRequest.acceptJson,
+    HttpClientRequest.bodyStream(Stream.fromPull(Effect.succeed(body)), {
+      contentType: `multipart/form-data; boundary=${boundary}`
+    })
+  )
+  idle.begin()
+  return yield* HttpClient.withScope(client.http).execute(request).pipe(
+    Effect.mapError(() => new BackendUnavailable({})),
+    Effect.flatMap(readStored),
+    // Success before our last byte means a truncated file: fail.
+    Effect.filterOrFail(() => state.step === "closed", () => new BackendUnavailable({})),
+    Effect.catch((error): Effect.Effect<never, UploadError | E> =>
+      state.failure === undefined ? Effect.fail(error) : Effect.failCause(state.failure)
+    ),
+    Effect.raceFirst(Effect.andThen(idle.exceeded, Effect.fail(new BackendUnavailable({}))))
+  )
+}, Effect.scoped)
+
+const fetchStorageBase = ({ http, url }: Client, token: Redacted.Redacted) =>
+  HttpClientRequest.get(`${url}/storage/base`).pipe(
+    HttpClientRequest.bearerToken(token),
+    HttpClientRequest.acceptJson,
+    HttpClient.withScope(http).execute,
+    Effect.mapError(() => new BackendUnavailable({})),
+    Effect.filterOrFail(
+      ({ status }) => status >= 200 && status < 300,
+      ({ status }) => status === 401 || status === 403 ? new BackendUnauthorized({}) : new BackendUnavailable({})
+    ),
+    Effect.flatMap(readText),
+    Effect.flatMap((text) => Effect.mapError(decodeStorageBase(text), () => new BackendUnavailable({}))),
+    Effect.map((base) => base.url.replace(/(?<!\/)\/+$/, "")),
+    Effect.scoped,
+    Effect.timeoutOrElse({
+      duration: storageBaseTimeout,
+      orElse: () => Effect.fail(new BackendUnavailable({}))
+    })
+  )
+
 export class AssistantBackend extends Context.Service<AssistantBackend, {
   /**
    * Streams a file to the backend. It fails at the first broken rule, or with `E` when the source of the file fails.
@@ -165,113 +277,23 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
     Layer.effect(
       AssistantBackend,
       Effect.gen(function*() {
-        const http = yield* HttpClient.HttpClient
         const random = yield* SecureRandom.SecureRandom
-        const onPassed = yield* PassedBytes
-
-        const upload = Effect.fnUntraced(function*<E>(token: Redacted.Redacted, file: IncomingFile<E>) {
-          const format = FileFormat.formatOf(file.name)
-          if (format === undefined) {
-            return yield* refuseFile(`Files of this format are not accepted; ${FileFormat.extensions.join(", ")} are`)
-          }
-          if (FileFormat.contradicts(format, file.mimeType)) {
-            return yield* refuseFile(`The declared type of the file is not that of ${format}`)
-          }
-          const head = yield* readHead(file.content, format)
-          const silence = yield* IdleTimeout.make((yield* Timeouts).backendSilence)
-          const boundary = `form-${yield* random.uuidV4()}`
-          const opening =
-            `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${quoted(file.name)}"\r\n`
-            + `Content-Type: ${file.mimeType}\r\n\r\n`
-          const closing = `\r\n--${boundary}--\r\n`
-
-          // The HTTP client reports only that the body failed, so the cause is kept here.
-          let failure: Cause.Cause<E | FileRefused> | undefined
-          const fail = (cause: Cause.Cause<E | FileRefused>) => {
-            failure = cause
-            return Effect.failCause(cause)
-          }
-          let state: "opening" | "passing" | "closed" = "opening"
-          let size = 0
-          const pass = <A extends ReadonlyArray<Uint8Array>>(chunks: A): Effect.Effect<A, E | FileRefused> => {
-            silence.begin()
-            const more = sizeOf(chunks)
-            onPassed(more)
-            size += more
-            return size > Limits.fileBytes ? fail(Cause.fail(tooLarge)) : Effect.succeed(chunks)
-          }
-          const next = Pull.matchEffect(file.content, {
-            onSuccess: pass,
-            onFailure: fail,
-            onDone: () => {
-              silence.begin()
-              state = "closed"
-              return Effect.succeed(Arr.of(encoder.encode(closing)))
-            }
-          })
-          const body = Effect.suspend((): Pull.Pull<Chunks, E | FileRefused> => {
-            if (state === "closed") return Cause.done()
-            if (state === "passing") {
-              silence.end()
-              return next
-            }
-            state = "passing"
-            return Effect.map(pass(head), () => [encoder.encode(opening), ...head])
-          })
-
-          const request = HttpClientRequest.post(`${url}/files`).pipe(
-            HttpClientRequest.bearerToken(token),
-            HttpClientRequest.acceptJson,
-            HttpClientRequest.bodyStream(Stream.fromPull(Effect.succeed(body)), {
-              contentType: `multipart/form-data; boundary=${boundary}`
-            })
-          )
-          silence.begin()
-          return yield* HttpClient.withScope(http).execute(request).pipe(
-            Effect.mapError(() => new BackendUnavailable({})),
-            Effect.flatMap(readStored),
-            // Success before our last byte means a truncated file: fail.
-            Effect.filterOrFail(() => state === "closed", () => new BackendUnavailable({})),
-            Effect.catch((error): Effect.Effect<never, UploadError | E> =>
-              failure === undefined ? Effect.fail(error) : Effect.failCause(failure)
-            ),
-            Effect.raceFirst(Effect.andThen(silence.exceeded, Effect.fail(new BackendUnavailable({}))))
-          )
-        }, Effect.scoped)
-
-        const fetchStorageBase = (token: Redacted.Redacted) =>
-          HttpClientRequest.get(`${url}/storage/base`).pipe(
-            HttpClientRequest.bearerToken(token),
-            HttpClientRequest.acceptJson,
-            HttpClient.withScope(http).execute,
-            Effect.mapError(() => new BackendUnavailable({})),
-            Effect.filterOrFail(
-              ({ status }) => status >= 200 && status < 300,
-              ({ status }) =>
-                status === 401 || status === 403 ? new BackendUnauthorized({}) : new BackendUnavailable({})
-            ),
-            Effect.flatMap(readText),
-            Effect.flatMap((text) => Effect.mapError(decodeStorageBase(text), () => new BackendUnavailable({}))),
-            Effect.map((base) => base.url.replace(/(?<!\/)\/+$/, "")),
-            Effect.scoped,
-            Effect.timeoutOrElse({
-              duration: storageBaseTimeout,
-              orElse: () => Effect.fail(new BackendUnavailable({}))
-            })
-          )
-
+        const client: Client = {
+          url,
+          http: yield* HttpClient.HttpClient,
+          boundary: Effect.map(random.uuidV4(), (id) => `form-${id}`),
+          onPassed: yield* PassedBytes
+        }
         // The base URL is the same for all users. Failures are not cached.
-        const known = yield* Ref.make<{ readonly url: string; readonly until: number } | undefined>(undefined)
+        let known: { readonly url: string; readonly until: number } | undefined
         const storageBase = Effect.fnUntraced(function*(token: Redacted.Redacted) {
-          const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
-          const cached = yield* Ref.get(known)
-          if (cached !== undefined && cached.until > now) return cached.url
-          const base = yield* fetchStorageBase(token)
-          yield* Ref.set(known, { url: base, until: now + Duration.toMillis(storageBaseTtl) })
+          const now = yield* Clock.currentTimeMillis
+          if (known !== undefined && known.until > now) return known.url
+          const base = yield* fetchStorageBase(client, token)
+          known = { url: base, until: now + Duration.toMillis(storageBaseTtl) }
           return base
         })
-
-        return AssistantBackend.of({ upload, storageBase })
+        return AssistantBackend.of({ upload: (token, file) => upload(client, token, file), storageBase })
       })
     )
 }

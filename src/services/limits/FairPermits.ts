@@ -18,6 +18,8 @@ interface Holder {
 export interface FairPermits {
   /** Waits for permits and holds them until the scope closes. `count` is at most `perHolder`. */
   readonly take: (name: string, count: number) => Effect.Effect<void, never, Scope.Scope>
+  /** Whether a holder that has fewer than `perHolder` waits. */
+  readonly isContended: () => boolean
 }
 
 export const make = ({ perHolder, total }: { readonly total: number; readonly perHolder: number }): FairPermits => {
@@ -71,6 +73,7 @@ export const make = ({ perHolder, total }: { readonly total: number; readonly pe
   }
 
   return {
+    isContended: () => ready.size > 0,
     take: (name, count) =>
       Effect.suspend(() => {
         const waiter: Waiter = { count, isGranted: false, grant: () => {} }

@@ -3,12 +3,13 @@
  * within a second when the machine's wall clock and monotonic clock diverge, for example after a suspend. While the
  * database is unavailable, the last offset applies.
  */
-import { Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { best, type Sample, sampleOf } from "../../domain/ClockOffset.ts"
 import { micros, query } from "../store/Queries.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { type MachineClocks, NodeClock } from "../timing/NodeClock.ts"
+import * as Worker from "../timing/Worker.ts"
 
 /** Milliseconds between samples. */
 const interval = 10_000
@@ -77,11 +78,11 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
     drift = machine.wall() - machine.monotonic()
     if (Math.abs(drift - before) > maxDrift) dueAt = Number.NEGATIVE_INFINITY
     if (machine.monotonic() >= dueAt) yield* Effect.timeout(sync, timeout)
-  }).pipe(Effect.catchCause((cause) => Effect.logDebug("the database's clock could not be read", cause)))
+  })
 
   yield* sync
   yield* Metrics.clockOffset.observe(() => status().wallOffset / 1000)
   yield* Metrics.clockUncertainty.observe(() => status().uncertainty / 1000)
   yield* Metrics.clockSampleAge.observe(() => status().sampleAge / 1000)
-  yield* Effect.forkScoped(Effect.repeat(poll, Schedule.spaced(pollInterval)))
+  yield* Worker.make({ name: "the clock synchronization", runOnce: poll, interval: pollInterval })
 }))

@@ -1,8 +1,9 @@
 /** Each node writes a row about itself every 2 s, so that any node can show all of them. */
-import { Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { Duration, Effect, Layer, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { make as makeQueries, micros, moment, query } from "../store/Queries.ts"
+import * as Worker from "../timing/Worker.ts"
 import { ClusterNodes, type Identity, makeSelf, type Member } from "./ClusterNodes.ts"
 
 const reportInterval = Duration.seconds(2)
@@ -77,11 +78,7 @@ export const layer = (identity: Identity) =>
           Effect.timeout(execute(`DELETE FROM nodes WHERE instance = $1::uuid`, [instance]), "1 second")
         )
       )
-      yield* report.pipe(
-        Effect.catchCause((cause) => Effect.logDebug("the row of this node could not be written", cause)),
-        Effect.repeat(Schedule.spaced(reportInterval)),
-        Effect.forkScoped
-      )
+      yield* Worker.make({ name: "the report of this node", runOnce: report, interval: reportInterval })
       return ClusterNodes.of({ all: Effect.andThen(Effect.ignoreCause(report), read) })
     })
   )

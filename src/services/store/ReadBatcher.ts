@@ -4,13 +4,16 @@ import { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { RunId, TaskHead, type TaskId } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
+import * as FairPermits from "../limits/FairPermits.ts"
 import * as Batcher from "./Batcher.ts"
 import { summaryColumns, SummaryFields } from "./ListStatement.ts"
 import { make as makeQueries, micros, query } from "./Queries.ts"
 import { headColumns } from "./TaskColumns.ts"
 
-/** Bytes. A task with a larger turn is read alone, so that a batch stays small. */
+/** Bytes. A task with a larger turn is read alone: a batch stays small, and few large turns are in memory at a time. */
 const largeTurn = 65_536
+/** Large turns that are read at a time, fairly between users. */
+const largePermits = { total: 2, perHolder: 1 }
 /** Bytes, more than a turn can have. */
 const anyTurn = 2 ** 31 - 1
 
@@ -65,9 +68,15 @@ export const make = Effect.gen(function*() {
   const head = yield* makeRead((uuids) => rows(headsById, [uuids]))
   const getSmall = yield* makeRead((uuids) => rows(tasksById, [uuids, largeTurn]))
 
+  const reading = FairPermits.make(largePermits)
+  const getLarge = Effect.fnUntraced(function*(uuid: TaskId, sub: string) {
+    yield* reading.take(sub, 1)
+    return yield* first(tasksById, [[uuid], anyTurn])
+  }, Effect.scoped)
+
   const get = Effect.fnUntraced(function*(uuid: TaskId) {
-    let found = yield* getSmall(uuid)
-    if (Option.isSome(found) && found.value.hasLargeTurn) found = yield* first(tasksById, [[uuid], anyTurn])
+    const small = yield* getSmall(uuid)
+    const found = Option.isSome(small) && small.value.hasLargeTurn ? yield* getLarge(uuid, small.value.sub) : small
     return Option.map(found, Struct.omit(["hasLargeTurn"]))
   })
   return { get, head }

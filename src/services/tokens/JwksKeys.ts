@@ -6,6 +6,7 @@ import { Clock, Duration, Effect, Fiber, Predicate, Result, Schema, Stream } fro
 import { HttpClient, HttpClientResponse } from "effect/http"
 import * as jose from "jose"
 import * as BoundedText from "../limits/BoundedText.ts"
+import * as Worker from "../timing/Worker.ts"
 
 /** The token's key is unknown, and the JWKS cannot be fetched now. */
 export class TokenKeysUnavailable extends Schema.TaggedError<TokenKeysUnavailable>()("TokenKeysUnavailable", {}) {}
@@ -142,8 +143,12 @@ export const make = Effect.fnUntraced(function*(url: string) {
     return yield* findKnown(header)
   })
 
-  const keepFresh = Effect.flatMap(refreshed, (isDone) => Effect.sleep(isDone ? refreshInterval : retryInterval))
-  yield* Effect.forkScoped(Effect.forever(keepFresh))
+  let isFresh = false
+  yield* Worker.make({
+    name: "the refresh of the JWKS",
+    runOnce: Effect.map(refreshed, (isDone) => void (isFresh = isDone)),
+    interval: Effect.sync(() => isFresh ? refreshInterval : retryInterval)
+  })
 
   const keys: TokenKeys = { find, generation: Effect.map(trusted, (present) => present?.generation ?? 0) }
   return keys

@@ -2,7 +2,7 @@
  * This node's copy of the revoked tokens. Revocations received by this node apply immediately, those of other nodes
  * within seconds. When the last read of the store is older than `maxAge`, each check queries the store or fails.
  */
-import { Clock, Context, Deferred, Duration, Effect, Equal, Layer, Schedule, Schema } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Equal, Layer, Schema } from "effect"
 import type { Principal } from "../../domain/Principal.ts"
 import * as Revocation from "../../domain/Revocation.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
@@ -10,7 +10,7 @@ import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timesta
 import { keptAfterExpiry, RevocationRepository } from "../store/RevocationRepository.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Intervals } from "../timing/Intervals.ts"
-import { logFault } from "../timing/Retry.ts"
+import * as Worker from "../timing/Worker.ts"
 
 export class TokenIsRevoked extends Schema.TaggedError<TokenIsRevoked>()("TokenIsRevoked", {}) {}
 
@@ -99,13 +99,13 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
       yield* sync
       const clock = yield* Clock.Clock
       yield* Metrics.revocationAge.observe(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e9 - syncedAt / 1000)
-      yield* sync.pipe(
-        Effect.timeout(syncTimeout),
-        Effect.catchCause(logFault("revoked tokens could not be read")),
-        Effect.schedule(Schedule.spaced(intervals.revocationSync)),
-        Effect.forkScoped
-      )
-      yield* Effect.forkScoped(Effect.schedule(prune, Schedule.spaced(intervals.revocationPrune)))
+      yield* Worker.make({
+        name: "the synchronization of revoked tokens",
+        runOnce: Effect.timeout(sync, syncTimeout),
+        interval: intervals.revocationSync,
+        isDelayed: true
+      })
+      yield* Worker.make({ name: "the pruning of revoked tokens", runOnce: prune, interval: intervals.revocationPrune })
 
       return TokenRevocations.of({
         check,

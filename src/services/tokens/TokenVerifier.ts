@@ -43,6 +43,49 @@ const invalid = (error: unknown) =>
 
 const encoder = new TextEncoder()
 
+/** Reads header and claims without verifying the signature. */
+const read = (token: Redacted.Redacted) => {
+  const text = Redacted.value(token)
+  return text.length > maxTokenLength
+    ? Effect.fail(new InvalidToken({ reason: "too long" }))
+    : Effect.try({
+      try: () => ({ text, header: jose.decodeProtectedHeader(text), claims: jose.decodeJwt(text) }),
+      catch: invalid
+    })
+}
+
+const idOf = (digest: Digest.Digest["Service"], token: string, jti: string | undefined) =>
+  jti !== undefined
+    ? Effect.succeed(idOfJti(jti))
+    : Effect.map(
+      digest.digestHex(Digest.sha256, encoder.encode(token.slice(0, token.lastIndexOf(".")))),
+      (hash) => `sha256:${hash}`
+    )
+
+/** Verifies tokens that are not cached. Checks everything that needs no key before it looks up the key. */
+const verifierOf = ({ algorithms, audience, issuer }: TokenRules, keys: JwksKeys.TokenKeys) => {
+  const options: Omit<jose.JWTVerifyOptions, "currentDate"> = {
+    algorithms: [...algorithms],
+    requiredClaims: ["exp", "sub"],
+    clockTolerance: maxSkew,
+    ...(issuer === undefined ? {} : { issuer }),
+    ...(audience === undefined ? {} : { audience })
+  }
+  return Effect.fnUntraced(function*(token: Redacted.Redacted) {
+    const { claims, header, text } = yield* read(token)
+    const now = yield* DateTime.now
+    if (!algorithms.includes(header.alg ?? "")) return yield* new InvalidToken({ reason: "alg" })
+    if (header.kid !== undefined && !isName(header.kid)) return yield* new InvalidToken({ reason: "kid" })
+    const reason = refusedClaim(claims, now.epochMilliseconds / 1000)
+    if (reason !== undefined) return yield* new InvalidToken({ reason })
+    const currentDate = DateTime.toDate(now)
+    const attempts = (yield* keys.find(header)).map((candidate) =>
+      Effect.tryPromise({ try: () => jose.jwtVerify(text, candidate, { ...options, currentDate }), catch: invalid })
+    )
+    return (yield* Effect.firstSuccessOf([Effect.fail(new InvalidToken({ reason: "no key" })), ...attempts])).payload
+  })
+}
+
 export class TokenVerifier extends Context.Service<TokenVerifier, {
   readonly verify: (token: Redacted.Redacted) => Effect.Effect<Caller, InvalidToken | JwksKeys.TokenKeysUnavailable>
   /** Reads the claims that identify a token for its revocation, without verifying signature or expiry. */
@@ -63,87 +106,40 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
         /** Verified tokens until they expire or the keys change, oldest use first. */
         const cache = new Map<string, Caller>()
         let cachedGeneration = 0
-        const options: Omit<jose.JWTVerifyOptions, "currentDate"> = {
-          algorithms: [...rules.algorithms],
-          requiredClaims: ["exp", "sub"],
-          clockTolerance: maxSkew,
-          ...(rules.issuer === undefined ? {} : { issuer: rules.issuer }),
-          ...(rules.audience === undefined ? {} : { audience: rules.audience })
-        }
         const { key } = rules
         const keys: JwksKeys.TokenKeys = key instanceof URL
           ? yield* JwksKeys.make(key.href)
           : { find: () => Effect.succeed([key]), generation: Effect.succeed(0) }
+        const verifySignature = verifierOf(rules, keys)
 
-        /** Checks everything that needs no key before it looks up the key. */
-        const verifySignature = Effect.fnUntraced(function*(token: string, nowSeconds: number) {
-          const [header, claims] = yield* Effect.try({
-            try: () => [jose.decodeProtectedHeader(token), jose.decodeJwt(token)] as const,
-            catch: invalid
-          })
-          if (!rules.algorithms.includes(header.alg ?? "")) return yield* new InvalidToken({ reason: "alg" })
-          if (header.kid !== undefined && !isName(header.kid)) return yield* new InvalidToken({ reason: "kid" })
-          const reason = refusedClaim(claims, nowSeconds)
-          if (reason !== undefined) return yield* new InvalidToken({ reason })
-          const currentDate = DateTime.toDate(yield* DateTime.now)
-          const candidates = yield* keys.find(header)
-          const attempts = candidates.map((candidate) =>
-            Effect.tryPromise({
-              try: () => jose.jwtVerify(token, candidate, { ...options, currentDate }),
-              catch: invalid
-            })
-          )
-          return yield* Effect.firstSuccessOf([Effect.fail(new InvalidToken({ reason: "no key" })), ...attempts])
-        })
-
-        const idOf = (token: string, jti: string | undefined) =>
-          jti !== undefined
-            ? Effect.succeed(idOfJti(jti))
-            : Effect.map(
-              digest.digestHex(Digest.sha256, encoder.encode(token.slice(0, token.lastIndexOf(".")))),
-              (hash) => `sha256:${hash}`
-            )
-
-        const identify = Effect.fnUntraced(function*(redacted: Redacted.Redacted) {
-          const token = Redacted.value(redacted)
-          if (token.length > maxTokenLength) return yield* new InvalidToken({ reason: "too long" })
-          const { exp, iat, jti, sub } = yield* Effect.try({
-            try: () => {
-              jose.decodeProtectedHeader(token)
-              return jose.decodeJwt(token)
-            },
-            catch: invalid
-          })
+        const identify = Effect.fnUntraced(function*(token: Redacted.Redacted) {
+          const { claims: { exp, iat, jti, sub }, text } = yield* read(token)
           if (jti !== undefined && !isName(jti)) return yield* new InvalidToken({ reason: "jti" })
           return {
-            tokenId: yield* idOf(token, jti),
+            tokenId: yield* idOf(digest, text, jti),
             sub: isName(sub) ? sub : null,
-            issuedAt: iat !== undefined && isMoment(iat) ? iat : null,
-            expiresAt: exp !== undefined && isMoment(exp) ? exp : null
+            issuedAt: isMoment(iat) ? iat : null,
+            expiresAt: isMoment(exp) ? exp : null
           }
         })
 
-        const verify = Effect.fnUntraced(function*(redacted: Redacted.Redacted) {
-          const token = Redacted.value(redacted)
-          if (token.length > maxTokenLength) return yield* new InvalidToken({ reason: "too long" })
+        const verify = Effect.fnUntraced(function*(token: Redacted.Redacted) {
+          const text = Redacted.value(token)
           const nowSeconds = (yield* Clock.currentTimeMillis) / 1000
           const generation = yield* keys.generation
           if (generation !== cachedGeneration) cache.clear()
           cachedGeneration = generation
-          const known = cache.get(token)
-          cache.delete(token)
+          const known = cache.get(text)
+          cache.delete(text)
           if (known !== undefined && known.expiresAt > nowSeconds) {
-            cache.set(token, known)
+            cache.set(text, known)
             return known
           }
-          const { exp = 0, iat = null, jti, sub = "" } = (yield* verifySignature(token, nowSeconds)).payload
-          const caller: Caller = {
-            principal: { sub, tokenId: yield* idOf(token, jti), issuedAt: iat },
-            token: redacted,
-            expiresAt: exp
-          }
+          const { exp = 0, iat = null, jti, sub = "" } = yield* verifySignature(token)
+          const principal = { sub, tokenId: yield* idOf(digest, text, jti), issuedAt: iat }
+          const caller: Caller = { principal, token, expiresAt: exp }
           // The keys may have changed while the signature was verified.
-          if ((yield* keys.generation) === generation) cache.set(token, caller)
+          if ((yield* keys.generation) === generation) cache.set(text, caller)
           if (cache.size > cacheSize) cache.delete(cache.keys().next().value ?? "")
           return caller
         })

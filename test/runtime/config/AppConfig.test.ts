@@ -30,9 +30,6 @@ describe("in production", () => {
     ASSISTANT_BACKEND_URL: "http://assistants.internal",
     ENCRYPTION_KEY: randomBytes(32).toString("base64")
   }
-  const base64 = (text: string) => Buffer.from(text).toString("base64")
-  const counting = Buffer.from(Array.from({ length: 32 }, (_, index) => index)).toString("base64")
-
   it.effect("reports all secrets that are easy to guess in one message without showing them", () =>
     Effect.gen(function*() {
       const bad = {
@@ -55,50 +52,6 @@ describe("in production", () => {
       }
       const { isProduction } = yield* AppConfig.load({ ...good, ...bad, NODE_ENV: "" })
       assert.isFalse(isProduction)
-    }))
-
-  it.effect("accepts random secrets and carefully chosen ones", () =>
-    Effect.gen(function*() {
-      const tokens = [
-        () => randomBytes(32).toString("base64"),
-        () => randomBytes(16).toString("hex"),
-        () => randomBytes(24).toString("base64url"),
-        () => crypto.randomUUID(),
-        () => "internal-token-for-the-tests-0001"
-      ]
-      for (let round = 0; round < 300; round++) {
-        const secret = tokens[round % tokens.length]!()
-        const settings = {
-          ...good,
-          JWT_SECRET: secret,
-          CORE_TOKEN: secret.slice(0, 12),
-          INTERNAL_TOKENS: secret,
-          ENCRYPTION_KEY: round % 2 === 0 ? randomBytes(32).toString("base64") : base64(randomBytes(16).toString("hex"))
-        }
-        assert.isTrue((yield* AppConfig.load(settings)).isProduction)
-      }
-    }))
-
-  it.effect("rejects every trivial key and token", () =>
-    Effect.gen(function*() {
-      const keys = [
-        Buffer.alloc(32).toString("base64"),
-        Buffer.alloc(32, 0xff).toString("base64"),
-        counting,
-        base64("0123456789abcdef0123456789abcdef"),
-        base64("abcdefghijklmnopqrstuvwxyz012345"),
-        base64("passwordpasswordpasswordpassword"),
-        base64("aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb"),
-        base64("please-change-me-before-you-go-!")
-      ]
-      for (const ENCRYPTION_KEY of keys) {
-        const { message } = yield* Effect.flip(AppConfig.load({ ...good, ENCRYPTION_KEY }))
-        assert.include(message, "ENCRYPTION_KEY: is trivial", ENCRYPTION_KEY)
-      }
-      for (const INTERNAL_TOKENS of ["x".repeat(40), "0123456789".repeat(4), "change-me-".repeat(4), "ab".repeat(16)]) {
-        const { message } = yield* Effect.flip(AppConfig.load({ ...good, INTERNAL_TOKENS }))
-        assert.include(message, "INTERNAL_TOKENS: one of them is trivial", INTERNAL_TOKENS)
-      }
     }))
 
   it.effect("accepts a weak key for decryption only", () =>

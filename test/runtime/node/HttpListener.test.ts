@@ -2,12 +2,18 @@ import { Context } from "effect"
 import { once } from "node:events"
 import { connect, type Server, type Socket } from "node:net"
 import { assert, describe, it } from "vitest"
+import { type Bounds, defaultBounds } from "../../../src/runtime/node/ConnectionLimits.ts"
 import * as HttpListener from "../../../src/runtime/node/HttpListener.ts"
 import { Timeouts } from "../../../src/services/timing/Timeouts.ts"
 
-const listen = async (maximum?: number) => {
-  const server = HttpListener.make(Context.get(Context.empty(), Timeouts), maximum)
-  server.on("request", ({ url }, response) => url === "/slow" || response.end("here"))
+/** More than the kernel holds for a peer that does not read. */
+const large = Buffer.alloc(32 * 1024 * 1024)
+
+const listen = async (bounds: Partial<Bounds> = {}) => {
+  const server = HttpListener.make(Context.get(Context.empty(), Timeouts), { ...defaultBounds, ...bounds })
+  server.on("request", ({ url }, response) => {
+    if (url !== "/slow") response.end(url === "/large" ? large : "here")
+  })
   await once(server.listen(0, "127.0.0.1"), "listening")
   return server
 }
@@ -61,7 +67,7 @@ describe("a shutdown", () => {
 
 describe("a connection above the maximum", () => {
   it("replaces the oldest connection without a request, and never one with a request", async () => {
-    const server = await listen(3)
+    const server = await listen({ connections: 3 })
     const open = async (text: string) => {
       const socket = connect(portOf(server), "127.0.0.1")
       await once(server, "connection")
@@ -76,6 +82,63 @@ describe("a connection above the maximum", () => {
     assert.strictEqual(await answerOf(idle[0]!), "")
     assert.deepStrictEqual([slow.readyState, idle[1]?.readyState], ["open", "open"])
     for (const socket of [slow, ...idle]) socket.destroy()
+    server.close()
+  })
+
+  it("replaces the slowest reader when none is idle", async () => {
+    const server = await listen({ connections: 2 })
+    const [first, second] = [await openReader(server), await openReader(server)]
+    const newest = connect(portOf(server), "127.0.0.1")
+    newest.write("GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+    assert.include(await answerOf(newest), "200 OK")
+    assert.isBelow(await drain(first), large.length)
+    assert.isAbove(await drain(second), large.length)
+    server.close()
+  })
+})
+
+/** A connection that has requested a large response and reads nothing of it yet. `closed` is about the server's side. */
+const openReader = async (server: Server, requests = 1) => {
+  const socket = connect(portOf(server), "127.0.0.1").pause()
+  // A dropped connection is reset.
+  socket.on("error", () => {})
+  const [accepted] = await once(server, "connection")
+  const closed = once(accepted, "close")
+  let received = 0
+  const hasAll = new Promise<void>((resolve) => {
+    const count = () => ++received === requests && resolve()
+    server.on("request", count)
+  })
+  socket.write("GET /large HTTP/1.1\r\nHost: here\r\n\r\n".repeat(requests))
+  await hasAll
+  return { socket, closed }
+}
+
+/** The number of bytes that a peer can read until its connection ends or has none for a moment. */
+const drain = async ({ socket }: { readonly socket: Socket }) => {
+  let bytes = 0
+  socket.on("data", (chunk: Buffer) => bytes += chunk.length).resume().setTimeout(1000)
+  await new Promise<void>((resolve) => socket.once("timeout", resolve).once("close", () => resolve()))
+  socket.destroy()
+  return bytes
+}
+
+describe("responses that nobody reads", () => {
+  it("are dropped beyond a bound, the oldest first", async () => {
+    const server = await listen({ unreadBytes: 2.5 * large.length })
+    const [first, second, third] = [await openReader(server), await openReader(server), await openReader(server)]
+    await first.closed
+    assert.isBelow(await drain(first), large.length)
+    assert.isAbove(await drain(second), large.length)
+    assert.isAbove(await drain(third), large.length)
+    server.close()
+  })
+
+  it("count when they wait for the response of an earlier request on their connection", async () => {
+    const server = await listen({ unreadBytes: 2.5 * large.length })
+    const reader = await openReader(server, 3)
+    await reader.closed
+    assert.isBelow(await drain(reader), large.length)
     server.close()
   })
 })

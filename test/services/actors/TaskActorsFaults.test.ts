@@ -6,6 +6,8 @@ import type { TaskEventTag, TaskId } from "../../../src/domain/Task.ts"
 import { monotonicMillis } from "../../../src/domain/Timestamp.ts"
 import { TaskSweeper } from "../../../src/services/actors/TaskSweeper.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
+import { RecoveryTrials } from "../../../src/services/store/RecoveryTrials.ts"
+import * as RecoveryTrialsMemory from "../../../src/services/store/RecoveryTrialsMemory.ts"
 import { TaskNotifications } from "../../../src/services/store/TaskNotifications.ts"
 import { Tasks } from "../../../src/services/Tasks.ts"
 import {
@@ -58,6 +60,32 @@ describe("during a fault of the store, the service", () => {
       }))
   })
 
+  it.effect("dispatches a task once, without a trial, when a sweep reads its row before the reply to its create", () => {
+    let trials = 0
+    const layerTrials = Layer.effect(
+      RecoveryTrials,
+      Effect.map(RecoveryTrials, (store) => ({
+        ...store,
+        begin: (...args) => Effect.andThen(Effect.sync(() => trials++), store.begin(...args))
+      }))
+    ).pipe(Layer.provide(RecoveryTrialsMemory.layer))
+    return withCore({
+      onStart: accepts,
+      layerTrials,
+      withWrites: (writes) => ({
+        ...writes,
+        create: (...args) => Effect.tap(writes.create(...args), () => Effect.sleep("10 seconds"))
+      })
+    }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        yield* TestClock.adjust("55 seconds")
+        yield* Effect.forkChild(tasks.create(caller, question))
+        yield* TestClock.adjust("20 seconds")
+        assert.deepStrictEqual([(yield* Queue.takeAll(starts)).length, trials], [1, 0])
+      }))
+  })
+
   it.effect("dispatches a resumed run from the sweep when the reply of the commit is lost", () => {
     const { withWrites } = losingReply("ToolResultsSubmitted")
     return withCore({ onStart: accepts, withWrites }, ({ starts }) =>
@@ -85,13 +113,18 @@ describe("during a fault of the store, the service", () => {
       }))
   })
 
-  it.effect("sweeps the other tasks when one task cannot be ended", () => {
+  it.effect("sweeps the other tasks when one task cannot be ended, and tries that one at a steady rate", () => {
     let stuck = ""
+    let attempts = 0
     return withCore({
       onStart: accepts,
       withWrites: (writes) => ({
         ...writes,
-        commit: (...args) => args[0] === stuck ? connectionLost : writes.commit(...args)
+        commit: (...args) =>
+          Effect.suspend(() => {
+            if (args[0] === stuck) attempts++
+            return args[0] === stuck ? connectionLost : writes.commit(...args)
+          })
       })
     }, () =>
       Effect.gen(function*() {
@@ -102,6 +135,8 @@ describe("during a fault of the store, the service", () => {
         yield* TestClock.adjust("10 minutes")
         assert.strictEqual(yield* statusOf(uuid), "pending")
         assert.strictEqual(yield* sweeper.lastSweep, yield* monotonicMillis)
+        // Every 2 s by its actor and every minute by the sweep.
+        assert.isBelow(attempts, 330)
         stuck = ""
         yield* TestClock.adjust("1 minute")
         assert.include(yield* statusOf(uuid), "failed")

@@ -15,8 +15,10 @@ import {
   caller,
   type CoreScript,
   envelope,
+  interruptedTask,
   question,
   reportTo,
+  startedTask,
   statusOf,
   toolCall,
   turn,
@@ -30,9 +32,7 @@ describe("a revoked token", () => {
   it.effect("fails a processing task immediately, keeps its partial output and stops the run", () =>
     withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, question)
-        const run = yield* Queue.take(starts)
+        const { run, tasks, uuid } = yield* startedTask(starts)
         yield* reportTo(tasks, { ...envelope(run), type: "progress", turn })
         yield* tasks.revoke(revocation)
         const task = yield* tasks.get(caller.principal, uuid)
@@ -45,9 +45,7 @@ describe("a revoked token", () => {
   it.effect("fails a pending task when the core reports its start, and rejects the report", () =>
     withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, question)
-        const run = yield* Queue.take(starts)
+        const { run, tasks, uuid } = yield* startedTask(starts)
         yield* tasks.revoke(revocation)
         yield* TestClock.adjust("5 seconds")
         assert.strictEqual(yield* statusOf(uuid), "pending")
@@ -80,10 +78,7 @@ describe("a revoked token", () => {
   it.effect("leaves an interrupted task waiting for a valid token, which replaces the task's token", () =>
     withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, question)
-        const first = yield* Queue.take(starts)
-        yield* reportTo(tasks, { ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
+        const { task: { uuid }, tasks } = yield* interruptedTask(starts)
         yield* tasks.revoke(revocation)
         yield* TestClock.adjust("1 hour")
         assert.strictEqual(yield* statusOf(uuid), "interrupted")

@@ -123,23 +123,12 @@ export class Transport {
   async #once<A>(call: Call, read: (response: Response) => Promise<A>): Promise<A> {
     const { signal } = call
     const timeout = call.timeout ?? this.#options.timeout ?? 60_000
-    const controller = new AbortController()
-    const abort = () => controller.abort(signal?.reason)
-    if (signal?.aborted === true) abort()
-    signal?.addEventListener("abort", abort, { once: true })
-    let isTimedOut = false
-    const timer = Number.isFinite(timeout)
-      ? setTimeout(() => {
-        isTimedOut = true
-        controller.abort()
-      }, timeout)
-      : undefined
-    let response: Response | undefined
+    const timer = Number.isFinite(timeout) ? AbortSignal.timeout(timeout) : undefined
     try {
-      response = await this.#fetch(this.url(call.path), {
+      const response = await this.#fetch(this.url(call.path), {
         method: call.method,
         headers: await this.headers(call.headers),
-        signal: controller.signal,
+        signal: AbortSignal.any([signal, timer].filter((each) => each !== undefined)),
         ...(call.body === undefined ? {} : { body: call.body }),
         ...(call.isStream === true ? { duplex: "half" } : {})
       })
@@ -147,13 +136,9 @@ export class Transport {
       return await read(response)
     } catch (error) {
       if (signal?.aborted === true) throw new AbortError("The call was aborted", { cause: signal.reason })
-      if (isTimedOut) throw new TimeoutError(`No response within ${timeout} ms`, { cause: error })
       if (error instanceof TaskServiceError) throw error
+      if (timer?.aborted === true) throw new TimeoutError(`No response within ${timeout} ms`, { cause: error })
       throw new ConnectionError(connectionFailed, { cause: error })
-    } finally {
-      clearTimeout(timer)
-      // A stream outlives this call, so the signal must still be able to abort it.
-      if (response === undefined || Number.isFinite(timeout)) signal?.removeEventListener("abort", abort)
     }
   }
 }

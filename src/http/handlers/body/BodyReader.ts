@@ -48,6 +48,10 @@ const copies = 4
 /** Maximum wait for memory, and again for decoding. */
 const permitTimeout = Duration.seconds(60)
 
+/** A body that holds memory while others wait for it must receive this many bytes in each interval. */
+const contendedBytes = 2 * 1024 * 1024
+const contendedInterval = Duration.seconds(2)
+
 /** Maximum overcount of `ValueCounter`: open arrays and objects that may turn out empty. */
 const maxOvercount = Limits.jsonDepth
 
@@ -77,20 +81,12 @@ export const LargeBodies = Context.Reference<
 const contentOf = ({ source, stream }: HttpServerRequest.HttpServerRequest) =>
   "body" in source && source.body === null ? Stream.empty : stream
 
-interface Incoming {
-  /** Reads until the body has ended or more than `bytes` bytes have arrived. */
-  readonly readBeyond: (bytes: number) => Effect.Effect<void, PayloadTooLarge | ValidationFailed>
-  /** Resizes the buffer once, for a body of an announced size. */
-  readonly allocate: (bytes: number) => void
-  readonly isWhole: () => boolean
-  readonly valueCount: () => number
-  readonly bytes: () => Uint8Array<ArrayBuffer>
-}
+type Incoming = Effect.Success<ReturnType<typeof open>>
 
 const open = Effect.fnUntraced(function*(
   request: HttpServerRequest.HttpServerRequest,
   passed: (count: number) => void
-): Effect.fn.Return<Incoming, never, Scope.Scope> {
+) {
   const pull = yield* Channel.toPullScoped(Stream.toChannel(contentOf(request)), yield* Effect.scope)
   const values = new ValueCounter()
   let buffer = new Uint8Array(0)
@@ -129,11 +125,13 @@ const open = Effect.fnUntraced(function*(
     }
   })
 
+  /** Reads until the body has ended or more than `bytes` bytes have arrived. */
   const readBeyond = (bytes: number): Effect.Effect<void, PayloadTooLarge | ValidationFailed> =>
     Effect.suspend(() => isWhole || received > bytes ? Effect.void : Effect.flatMap(advance, () => readBeyond(bytes)))
 
   return {
     readBeyond,
+    /** Resizes the buffer once, for a body of an announced size. */
     allocate: resize,
     isWhole: () => isWhole,
     valueCount: () => values.count,
@@ -177,6 +175,14 @@ export class BodyReader extends Context.Service<BodyReader, {
           orElse: () => Effect.fail(tooBusy)
         })
 
+      /** Fails when a body arrives slowly while others wait for memory, so that slow senders cannot keep others out. */
+      const yieldToOthers = ({ bytes }: Incoming) =>
+        Effect.forever(Effect.gen(function*() {
+          const before = bytes().length
+          yield* Effect.sleep(contendedInterval)
+          if (memory.isContended() && bytes().length - before < contendedBytes) return yield* tooBusy
+        }))
+
       const receive = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest, holder: string) {
         yield* requirePlain(request)
         const announced = Number(request.headers["content-length"] ?? Limits.jsonBodyBytes)
@@ -186,7 +192,10 @@ export class BodyReader extends Context.Service<BodyReader, {
         if (incoming.isWhole()) return incoming
         yield* take(memory, holder, announced)
         incoming.allocate(announced)
-        yield* inTime(incoming.readBeyond(Limits.jsonBodyBytes), announced)
+        yield* Effect.raceFirst(
+          inTime(incoming.readBeyond(Limits.jsonBodyBytes), announced),
+          yieldToOthers(incoming)
+        )
         return incoming
       })
 

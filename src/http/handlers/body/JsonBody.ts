@@ -73,6 +73,8 @@ const checkLengths = (
 
 /** Decodes the value of one kind of body. */
 export interface BodyKind<A> {
+  /** The schema that the contract declares. */
+  readonly schema: Schema.Top
   readonly decode: (value: unknown) => Effect.Effect<A, ValidationFailed>
   /** The value of an empty body; undefined makes an empty body an error. */
   readonly whenEmpty: object | undefined
@@ -92,6 +94,7 @@ export const kind = <A, B>(
 ): BodyKind<B> => {
   const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
   return {
+    schema,
     whenEmpty,
     decode: Effect.fnUntraced(function*(value: unknown): Effect.fn.Return<B, ValidationFailed> {
       if (!Predicate.isObject(value)) return yield* invalid(whole, "The body must be a JSON object")

@@ -65,7 +65,7 @@ export const layer = TasksRpc.toLayer(
         return { uuid: task.uuid, status: "processing" }
       }),
       "Tasks.cancel": Effect.fnUntraced(function*({ body = {}, idempotency_key, sub, uuid }) {
-        const task = yield* refuseOutage(tasks.get(RpcRequests.reader(sub), uuid))
+        const task = yield* refuseOutage(tasks.getHead(RpcRequests.reader(sub), uuid))
         const { reason } = yield* Effect.mapError(bodies.cancel.decode(body), asInvalidRequest)
         const path = `/api/tasks/${uuid}/cancel`
         yield* refuseOutage(tasks.cancel(task, reason, yield* claim(idempotency_key, path, body)))

@@ -9,7 +9,7 @@ import { HttpClient, HttpRouter, HttpServerResponse } from "effect/http"
 import { CreateChat, CreateTranscription, CreateTurn, type TurnLine } from "../../../domain/AssistantProtocol.ts"
 import * as DemoAssistants from "../demo/DemoAssistants.ts"
 import * as HttpHelpers from "../HttpHelpers.ts"
-import { answer } from "../HttpHelpers.ts"
+import { respond } from "../HttpHelpers.ts"
 import * as Agent from "./Agent.ts"
 import * as AgentTools from "./AgentTools.ts"
 import * as Assistants from "./Assistants.ts"
@@ -39,8 +39,8 @@ const maxVoiceBytes = 25 * 1024 * 1024
 /** `assistant.model.generator-uuid`; 0 means that the request named none. */
 const chatPattern = /^(\d+)\.(\d+)\.(\d+)-[0-9a-f-]{36}$/
 
-const paymentRequired = answer(402, { message: "Payment required." })
-const noSuchAssistant = answer(404, { message: "No such assistant." })
+const paymentRequired = respond(402, { message: "Payment required." })
+const noSuchAssistant = respond(404, { message: "No such assistant." })
 
 /** The routes that the gateway and the core call. */
 export const layer = (options: BackendOptions) =>
@@ -57,7 +57,7 @@ export const layer = (options: BackendOptions) =>
         if (hasDemo && assistant_id === DemoAssistants.ids.neverAccepts) return yield* Effect.never
         if (!demo.has(assistant_id) && !(yield* assistants).has(assistant_id)) return noSuchAssistant
         const configuration = `${assistant_id}.${llm_model_id ?? 0}.${image_generator_id ?? 0}`
-        return answer(201, { id: `${configuration}-${yield* random.uuidV4()}` })
+        return respond(201, { id: `${configuration}-${yield* random.uuidV4()}` })
       })
 
       const agentOf = Effect.fnUntraced(function*(
@@ -110,7 +110,7 @@ export const layer = (options: BackendOptions) =>
         const { chatId = "" } = yield* HttpRouter.params
         const lines = yield* linesOf(user, chatId, yield* HttpHelpers.read(CreateTurn))
         if (lines === undefined) {
-          return answer(404, { message: "No such chat, or no such calls in it." })
+          return respond(404, { message: "No such chat, or no such calls in it." })
         }
         const body = Stream.pipeThroughChannel(lines, Ndjson.encode())
         return HttpServerResponse.stream(body, { contentType: "application/x-ndjson" })
@@ -119,22 +119,24 @@ export const layer = (options: BackendOptions) =>
       const createTranscription = Effect.gen(function*() {
         const { file: { id } } = yield* HttpHelpers.read(CreateTranscription)
         if (transcription === undefined) {
-          return answer(501, { message: "No transcription is configured." })
+          return respond(501, { message: "No transcription is configured." })
         }
         const file = yield* storage.find(id)
         if (file.size > maxVoiceBytes) {
-          return answer(413, { message: "The recording is too large." })
+          return respond(413, { message: "The recording is too large." })
         }
         const text = yield* OpenAiMedia.transcribe(transcription, file.name, yield* storage.read(file))
-        return answer(200, { text })
+        return respond(200, { text })
       }).pipe(
         Effect.provideService(HttpClient.HttpClient, http),
         Effect.catchTags({
-          FileMissing: ({ message }) => Effect.succeed(answer(404, { message })),
+          FileMissing: ({ message }) => Effect.succeed(respond(404, { message })),
           AiError: (error) =>
             Effect.as(
               Effect.logWarning("transcribing a recording failed", error),
-              error.reason._tag === "QuotaExhaustedError" ? paymentRequired : answer(502, { message: "No transcript." })
+              error.reason._tag === "QuotaExhaustedError"
+                ? paymentRequired
+                : respond(502, { message: "No transcript." })
             )
         })
       )
@@ -143,7 +145,7 @@ export const layer = (options: BackendOptions) =>
       yield* router.add("POST", "/chats", handler(() => createChat))
       yield* router.add("POST", "/chats/:chatId/turns", handler(createTurn))
       yield* router.add("POST", "/transcriptions", handler(() => createTranscription))
-      yield* router.add("GET", "/storage/base", handler(() => Effect.succeed(answer(200, { url: storageUrl }))))
+      yield* router.add("GET", "/storage/base", handler(() => Effect.succeed(respond(200, { url: storageUrl }))))
       yield* router.add("POST", "/files", handler(storage.upload))
     })
   )

@@ -9,6 +9,7 @@ import { Ndjson } from "effect/encoding"
 import { HttpClient, HttpClientRequest, HttpClientResponse, HttpRouter, HttpServerResponse } from "effect/http"
 import { createHash, timingSafeEqual } from "node:crypto"
 import { Chat, Transcription, TurnLine } from "../../../domain/AssistantProtocol.ts"
+import * as Backoff from "../../../domain/Backoff.ts"
 import { type CoreEvent, FailureCode, StartRun } from "../../../domain/CoreProtocol.ts"
 import type { JsonObject } from "../../../domain/OpaqueJson.ts"
 import { VoiceItem } from "../../../domain/TaskRequest.ts"
@@ -98,9 +99,7 @@ const toEvent = (received: TurnLine, state: RunState): Unaddressed<CoreEvent> =>
   }
 }
 
-const eventRetry = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")]).pipe(
-  Schedule.jittered
-)
+const eventRetry = Schedule.jittered(Backoff.schedule("100 millis", "2 seconds"))
 
 /** Maximum bytes of one line of a turn. */
 const maxLineBytes = 64 * 1024 * 1024
@@ -204,7 +203,7 @@ export const layer = ({ backendUrl, eventsOrigin, internalToken, token }: CoreOp
         const run = yield* HttpHelpers.read(StartRun)
         if (!isEventsUrl(run.events_url, eventsOrigin)) {
           const message = "Must be a URL of the service, as the core knows it by PUBLIC_URL"
-          return HttpHelpers.answer(422, { message, errors: { events_url: [message] } })
+          return HttpHelpers.respond(422, { message, errors: { events_url: [message] } })
         }
         yield* FiberMap.run(runs, run.run_id, supervise(run), { onlyIfMissing: true })
         return HttpServerResponse.empty({ status: 202 })

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import * as Limits from "../../../../src/domain/Limits.ts"
+import { Api } from "../../../../src/http/contract/Api.ts"
 import { bodies } from "../../../../src/http/handlers/body/Bodies.ts"
 import { decodeBytes } from "../../../../src/http/handlers/body/JsonBody.ts"
 import { ValueCounter } from "../../../../src/http/handlers/body/ValueCounter.ts"
@@ -36,6 +37,17 @@ describe("ValueCounter", () => {
         assert.strictEqual(counter.count, valuesOf(JSON.parse(sample)), `${sample} cut at ${cut}`)
       }
     }
+  })
+})
+
+describe("bodies", () => {
+  it("are decoded by the schemas that the contract declares", () => {
+    const declared = Object.values(Api.groups).flatMap(({ endpoints }) => Object.values(endpoints)).flatMap((
+      { payload }
+    ) => payload.get("application/json")?.schemas ?? [])
+    assert.lengthOf(declared, 6)
+    const decoding = new Set(Object.values(bodies).map(({ schema }) => Schema.toCodecJson(schema).ast))
+    for (const { ast } of declared) assert.isTrue(decoding.has(ast), String(ast.annotations?.["identifier"]))
   })
 })
 

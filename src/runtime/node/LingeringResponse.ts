@@ -32,7 +32,7 @@ const linger = (socket: Socket) => {
 }
 
 /** Ends every connection the same way: half-close, drop incoming bytes, destroy. */
-export const closeAfterAnswer = (socket: Socket) => {
+export const closeAfterResponse = (socket: Socket) => {
   // Node's implementation resets the connection while the peer still sends.
   socket.destroySoon = () => socket.end()
   socket.once("finish", () => {
@@ -49,7 +49,7 @@ const readToEnd = (request: IncomingMessage) => {
   setImmediate(() => request.resume())
 }
 
-export class Answer<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
+export class LingeringResponse<Request extends IncomingMessage = IncomingMessage> extends ServerResponse<Request> {
   constructor(...of: ConstructorParameters<typeof ServerResponse<Request>>) {
     super(...of)
     this.once("finish", () => readToEnd(this.req))

@@ -1,0 +1,43 @@
+import { randomBytes } from "node:crypto"
+import { assert, describe, it } from "vitest"
+import { problemsOf } from "../../../src/runtime/config/ProductionSecrets.ts"
+
+const base64 = (bytes: string | Uint8Array) => Buffer.from(bytes).toString("base64")
+
+describe("a secret in production", () => {
+  it("is accepted when it is random or carefully chosen", () => {
+    const tokens = [
+      () => base64(randomBytes(32)),
+      () => randomBytes(16).toString("hex"),
+      () => randomBytes(24).toString("base64url"),
+      () => crypto.randomUUID(),
+      () => "internal-token-for-the-tests-0001"
+    ]
+    for (const secret of Array.from({ length: 60 }, () => tokens.map((make) => make())).flat()) {
+      for (const ENCRYPTION_KEY of [base64(randomBytes(32)), base64(randomBytes(16).toString("hex"))]) {
+        const given = { JWT_SECRET: secret, CORE_TOKEN: secret.slice(0, 12), INTERNAL_TOKENS: secret, ENCRYPTION_KEY }
+        assert.deepStrictEqual(problemsOf(given), [])
+      }
+    }
+  })
+
+  it.each([
+    Buffer.alloc(32),
+    Buffer.alloc(32, 0xff),
+    Buffer.from(Array.from({ length: 32 }, (_, index) => index)),
+    "0123456789abcdef0123456789abcdef",
+    "abcdefghijklmnopqrstuvwxyz012345",
+    "passwordpasswordpasswordpassword",
+    "aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb",
+    "please-change-me-before-you-go-!"
+  ])("is refused as the key %s", (key) => {
+    assert.include(problemsOf({ ENCRYPTION_KEY: base64(key) }), "ENCRYPTION_KEY: is trivial to guess")
+  })
+
+  it.each(["x".repeat(40), "0123456789".repeat(4), "change-me-".repeat(4), "ab".repeat(16)])(
+    "is refused as the token %s",
+    (INTERNAL_TOKENS) => {
+      assert.include(problemsOf({ INTERNAL_TOKENS }), "INTERNAL_TOKENS: one of them is trivial to guess")
+    }
+  )
+})
