@@ -28,10 +28,8 @@ export interface Options<Request, Answer> {
   readonly isAlone?: (request: Request) => boolean
 }
 
-interface Waiting<Request, Answer> {
+interface Waiting<Request, Answer> extends Queued {
   readonly request: Request
-  readonly isAlone: boolean
-  readonly key: string | undefined
   readonly span: Tracer.Span | undefined
   readonly answer: (answer: Effect.Effect<Answer, StoreUnavailable>) => void
 }
@@ -45,99 +43,112 @@ const isFaultOfStore = (cause: Cause.Cause<StoreUnavailable>) => {
     (SqlError.isSqlError(fault) && fault.reason._tag === "StatementTimeoutError")
 }
 
-/** Returns a function that executes one request as part of a batch. */
-export const make = <Request, Answer>(options: Options<Request, Answer>) =>
-  Effect.map(Effect.context(), (context) => {
-    type Item = Waiting<Request, Answer>
-    const fork = Effect.runForkWith(context)
-    let together: Array<Item> = []
-    const alone: Array<Item> = []
-    /** By key: the requests behind one that is in `together`, in `alone`, or in a running statement. */
-    const queues = new Map<string, Array<Item>>()
-    let waiting = 0
-    let running = 0
-    let isOneAlone = false
-    let isScheduled = false
+interface Queued {
+  readonly isAlone: boolean
+  readonly key: string | undefined
+}
 
-    const run = (batch: ReadonlyArray<Item>) => {
-      const statement = Effect.suspend(() => options.run(batch.map(({ request }) => request)))
-      const span = batch.find(({ span }) => span !== undefined)?.span
-      return Effect.exit(span === undefined ? statement : Effect.withParentSpan(statement, span))
-    }
+/** Chooses which requests share the next statement. */
+const makeQueue = <Item extends Queued>() => {
+  const together: Array<Item> = []
+  const alone: Array<Item> = []
+  /** By key: the requests behind one that is in `together`, in `alone`, or in a running statement. */
+  const behind = new Map<string, Array<Item>>()
+  let size = 0
+  let isOneAlone = false
 
-    const attempt = (batch: ReadonlyArray<Item>): Effect.Effect<void> =>
-      Effect.flatMap(run(batch), (exit) => {
-        if (Exit.isSuccess(exit)) {
-          batch.forEach(({ answer }, index) => answer(Effect.succeed(exit.value[index]!)))
-        } else if (batch.length === 1 || isFaultOfStore(exit.cause)) {
-          for (const { answer } of batch) answer(Effect.failCause(exit.cause))
-        } else {
-          // Concurrently: a row that waits for a lock must not delay the others again.
-          return Effect.forEach(batch, (item) => attempt([item]), { concurrency: "unbounded", discard: true })
-        }
-        return Effect.void
-      })
+  const makeReady = (item: Item) => (item.isAlone ? alone : together).push(item)
 
-    const makeReady = (item: Item) => (item.isAlone ? alone : together).push(item)
-
-    const take = (): ReadonlyArray<Item> => {
+  return {
+    /** The number of waiting requests. */
+    size: () => size,
+    add: (item: Item) => {
+      size++
+      const { key } = item
+      const queue = key === undefined ? undefined : behind.get(key)
+      if (queue !== undefined) return queue.push(item)
+      if (key !== undefined) behind.set(key, [])
+      makeReady(item)
+    },
+    /** The requests of the next statement; none while all have to wait. */
+    take: (): ReadonlyArray<Item> => {
       const first = isOneAlone ? undefined : alone.shift()
-      if (first !== undefined) return [first]
-      const batch = together.splice(0, maxBatch)
-      const { lockOf } = options
-      return lockOf === undefined ? batch : Array.sortWith(batch, ({ request }) => lockOf(request), Order.String)
-    }
-
-    const end = (batch: ReadonlyArray<Item>) => {
-      running--
+      isOneAlone ||= first !== undefined
+      const batch = first === undefined ? together.splice(0, maxBatch) : [first]
+      size -= batch.length
+      return batch
+    },
+    /** Releases the requests of a statement that has ended. */
+    release: (batch: ReadonlyArray<Item>) => {
       for (const { isAlone, key } of batch) {
         if (isAlone) isOneAlone = false
         if (key === undefined) continue
-        const next = queues.get(key)?.shift()
-        if (next === undefined) queues.delete(key)
+        const next = behind.get(key)?.shift()
+        if (next === undefined) behind.delete(key)
         else makeReady(next)
       }
-      schedule()
     }
+  }
+}
+
+/** Executes one statement and answers its requests. */
+const execute = <Request, Answer>(
+  { run }: Options<Request, Answer>,
+  batch: ReadonlyArray<Waiting<Request, Answer>>
+): Effect.Effect<void> => {
+  const statement = Effect.suspend(() => run(batch.map(({ request }) => request)))
+  const span = batch.find(({ span }) => span !== undefined)?.span
+  return Effect.flatMap(
+    Effect.exit(span === undefined ? statement : Effect.withParentSpan(statement, span)),
+    (exit) => {
+      if (Exit.isFailure(exit) && batch.length > 1 && !isFaultOfStore(exit.cause)) {
+        // Concurrently: a row that waits for a lock must not delay the others again.
+        return Effect.forEach(batch, (item) => execute({ run }, [item]), { concurrency: "unbounded", discard: true })
+      }
+      batch.forEach(({ answer }, index) => answer(Exit.map(exit, (answers) => answers[index]!)))
+      return Effect.void
+    }
+  )
+}
+
+/** Returns a function that executes one request as part of a batch. */
+export const make = <Request, Answer>(options: Options<Request, Answer>) =>
+  Effect.map(Effect.context(), (context) => {
+    const { isAlone, keyOf, lockOf } = options
+    const fork = Effect.runForkWith(context)
+    const queue = makeQueue<Waiting<Request, Answer>>()
+    let running = 0
+    let isScheduled = false
 
     const flush = () => {
       isScheduled = false
       while (running < concurrency) {
-        const batch = take()
+        const batch = queue.take()
         if (batch.length === 0) return
-        waiting -= batch.length
         running++
-        isOneAlone ||= batch[0]!.isAlone
-        fork(attempt(batch)).addObserver(() => end(batch))
+        const sorted = lockOf === undefined
+          ? batch
+          : Array.sortWith(batch, ({ request }) => lockOf(request), Order.String)
+        fork(execute(options, sorted)).addObserver(() => {
+          running--
+          queue.release(batch)
+          schedule()
+        })
       }
     }
 
     const schedule = () => {
-      if (isScheduled || waiting === 0 || running === concurrency) return
+      if (isScheduled || queue.size() === 0 || running === concurrency) return
       isScheduled = true
       fork(Effect.andThen(Effect.yieldNow, Effect.sync(flush)))
     }
 
-    const add = (item: Item) => {
-      waiting++
-      const { key } = item
-      const queue = key === undefined ? undefined : queues.get(key)
-      if (queue !== undefined) return queue.push(item)
-      if (key !== undefined) queues.set(key, [])
-      makeReady(item)
-      schedule()
-    }
-
     return (request: Request) =>
       Effect.withFiber((fiber) =>
-        waiting >= maxWaiting ? tooManyWaiting : Effect.callback<Answer, StoreUnavailable>((answer) => {
-          add({
-            request,
-            isAlone: options.isAlone?.(request) ?? false,
-            key: options.keyOf?.(request),
-            span: Tracing.currentSpan(fiber),
-            answer
-          })
+        queue.size() >= maxWaiting ? tooManyWaiting : Effect.callback<Answer, StoreUnavailable>((answer) => {
+          const span = Tracing.currentSpan(fiber)
+          queue.add({ request, isAlone: isAlone?.(request) ?? false, key: keyOf?.(request), span, answer })
+          schedule()
         })
       )
   })
