@@ -24,7 +24,6 @@ const mismatch = ({ problems }: ToolResultsMismatch) =>
   )
 
 const changeErrors = {
-  ...storeErrors,
   ...taskErrors,
   IdempotencyKeyReused: () => Effect.fail(IdempotencyKey.reused),
   TaskNotInterrupted: failWith(Conflict)
