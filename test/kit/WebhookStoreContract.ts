@@ -187,6 +187,28 @@ export const contract = (it: StoreTests) => {
       assert.deepStrictEqual(attempts.map(({ error }) => error), ["lost", "lost", "lost", "lost", "lost"])
     }))
 
+  it.effect("takes back a claim, which does not count as an attempt, unless a later attempt was claimed", () =>
+    Effect.gen(function*() {
+      const store = yield* WebhookStore
+      const { origin, uuid } = yield* called()
+      yield* commit(uuid, "Completed")
+      const [first] = yield* claim(origin)
+      const until = plus(yield* now, Duration.seconds(1))
+      yield* store.postpone(first!, until)
+      assert.deepStrictEqual(yield* claim(origin), [])
+      const [postponed] = yield* store.ofTask(uuid)
+      assert.deepStrictEqual([postponed?.attempts, postponed?.nextAttemptAt], [[], until])
+
+      yield* TestClock.adjust("1 second")
+      const [again] = yield* claim(origin)
+      assert.strictEqual(again?.attempt, 1)
+      yield* TestClock.adjust("1 minute")
+      const [later] = yield* claim(origin)
+      assert.strictEqual(later?.attempt, 2)
+      yield* store.postpone(again!, yield* now)
+      assert.deepStrictEqual(yield* claim(origin), [])
+    }))
+
   it.effect("schedules the next attempt after a failure and ends the delivery at the first success", () =>
     Effect.gen(function*() {
       const { origin, uuid } = yield* called("sealed")

@@ -106,6 +106,15 @@ export const body = query(
   FROM webhook_deliveries d ${bodyTables} WHERE d.task_uuid = $1 AND d.revision = $2::int`
 )
 
+/** Does nothing once a later attempt has been claimed. */
+export const postpone = `WITH postponed AS (
+    UPDATE webhook_deliveries SET attempts = attempts - 1, sending = false, due_at = ${at}
+    WHERE task_uuid = $2::uuid AND revision = $3::int AND attempts = $4::int AND sending
+    RETURNING task_uuid, revision
+  )
+  DELETE FROM webhook_attempts a USING postponed p
+  WHERE a.task_uuid = p.task_uuid AND a.revision = p.revision AND a.number = $4::int`
+
 /** A success counts whenever it arrives; a failure only while no later attempt has been claimed. */
 export const recordOutcomes = `WITH outcome AS (
     SELECT * FROM unnest(

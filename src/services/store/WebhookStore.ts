@@ -69,6 +69,11 @@ export class WebhookStore extends Context.Service<WebhookStore, {
   /** Claims deliveries that are due, and counts the attempt of each. */
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<ClaimedDelivery>, StoreUnavailable>
   readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<string>, StoreUnavailable>
+  /** Takes a claim back: its attempt does not count, and the delivery is due at `until`. */
+  readonly postpone: (
+    delivery: DeliveryKey & { readonly attempt: number },
+    until: Timestamp
+  ) => Effect.Effect<void, StoreUnavailable>
   readonly recordOutcomes: (outcomes: ReadonlyArray<AttemptOutcome>) => Effect.Effect<void, StoreUnavailable>
   readonly get: (key: DeliveryKey) => Effect.Effect<Option.Option<Delivery>, StoreUnavailable>
   /** The newest `Limits.listedDeliveries`, oldest first. */

@@ -12,6 +12,9 @@ import {
   WebhookStore
 } from "./WebhookStore.ts"
 
+/** Characters. As in SQL, a larger body is read when it is sent. */
+const largeBody = 64 * 1024
+
 type Rows = MemoryTables["Service"]["deliveries"]
 
 /** Inserts a delivery that is due immediately. */
@@ -82,8 +85,26 @@ const claim = (rows: Rows, { at, leases, limit, permits, permitsOfOthers }: Clai
     row.dueAt = plus(at, leases[Math.min(attempt, leases.length) - 1] ?? Duration.zero)
     row.isSending = true
     const isLast = attempt >= row.allowed
-    return { taskId, revision, url, origin, secret, body, attempt, isLast, dueAt: dueAt ?? at, isAfterLost }
+    return {
+      taskId,
+      revision,
+      url,
+      origin,
+      secret,
+      body: body.length > largeBody ? null : body,
+      attempt,
+      isLast,
+      dueAt: dueAt ?? at,
+      isAfterLost
+    }
   })
+}
+
+const postpone = (rows: Rows, key: DeliveryKey & { readonly attempt: number }, until: Timestamp) => {
+  const row = rows.get(deliveryId(key))
+  if (row === undefined || !row.isSending || row.attempts.length !== key.attempt) return
+  row.attempts.pop()
+  Object.assign(row, { dueAt: until, isSending: false })
 }
 
 const recordOutcome = (rows: Rows, outcome: AttemptOutcome) => {
@@ -131,6 +152,8 @@ export const layer = Layer.effect(
     return WebhookStore.of({
       claim: (request) => Effect.sync(() => claim(rows, request)),
       body: (key) => Effect.sync(() => Option.map(find(key), ({ body }) => body)),
+      postpone: (delivery, until) => Effect.sync(() => postpone(rows, delivery, until)),
+
       recordOutcomes: (outcomes) => Effect.sync(() => outcomes.forEach((outcome) => recordOutcome(rows, outcome))),
       get: (key) => Effect.sync(() => Option.map(find(key), view)),
       ofTask: (taskId) =>

@@ -54,6 +54,9 @@ export const layer = Layer.effect(
       body: ({ revision, taskId }) =>
         Effect.map(first(Statements.body, [taskId, revision]), Option.map((task) => TaskView.encode(task))),
 
+      postpone: ({ attempt, revision, taskId }, until) =>
+        execute(Statements.postpone, [until, taskId, revision, attempt]),
+
       recordOutcomes: (outcomes) => Effect.suspend(() => execute(Statements.recordOutcomes, bindOutcomes(outcomes))),
 
       get: ({ revision, taskId }) => first(Statements.deliveryOfKey, [taskId, revision]),

@@ -15,6 +15,7 @@ import { Settings } from "../timing/Settings.ts"
 import * as TimerQueue from "../timing/TimerQueue.ts"
 import * as Worker from "../timing/Worker.ts"
 import { Secrets } from "../tokens/Secrets.ts"
+import { LargeDeliveries } from "./LargeDeliveries.ts"
 import { OriginLimiter } from "./OriginLimiter.ts"
 import { WebhookSender } from "./WebhookSender.ts"
 import { WebhookSignatures } from "./WebhookSignatures.ts"
@@ -27,6 +28,9 @@ const outcomeBatch = 256
 /** Added to the timeout for the node's own work, before an attempt counts as lost. */
 const grace = Duration.seconds(5)
 const drainTimeout = Duration.seconds(5)
+
+/** Delay of a large delivery for which there is no room. */
+const largeDelay = Duration.seconds(1)
 
 const encoder = new TextEncoder()
 
@@ -142,6 +146,7 @@ const make = Effect.gen(function*() {
   const timers = yield* TimerQueue.make<string>(() => Effect.asVoid(webhookPending.open))
   const recorder = yield* makeRecorder(timers.set)
   const attemptOnce = yield* makeAttempts
+  const large = new LargeDeliveries()
 
   /** Wakes the claims when deliveries may be waiting for the permit that is returned here. */
   const release = (origin: string, hasResponded: boolean) => {
@@ -152,11 +157,22 @@ const make = Effect.gen(function*() {
   }
 
   const fibers = yield* FiberSet.make()
+
+  /** Takes the claim back, which does not count as an attempt. */
+  const postpone = Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
+    const until = plus(yield* now, largeDelay)
+    yield* retryForever(store.postpone(delivery, until))
+    timers.set(deliveryId(delivery), until)
+  })
+
   const start = (delivery: ClaimedDelivery) => {
+    const isLarge = delivery.body === null
+    if (isLarge && !large.enter(delivery.origin)) return FiberSet.run(fibers, postpone(delivery))
     limiter.acquire(delivery.origin)
     const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
     const inTrace = TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, { kind: "client", attributes })
     const attempt = Effect.map(attemptOnce(delivery), (outcome) => {
+      if (isLarge) large.leave(delivery.origin)
       release(delivery.origin, outcome.responseStatus !== null)
       recorder.add(outcome)
     })
