@@ -79,7 +79,7 @@ export const layer = Layer.unwrap(
                 (cause) => Effect.annotateLogs(failureResponse(request, cause), { requestId })
               ),
               Effect.map((result) => {
-                // A handler of files answers 404 without a body.
+                // The handler of static files responds 404 without a body.
                 const isBare = result.status === 404 && result.body._tag === "Empty"
                 const response = isBare ? routeNotFound(request) : result
                 const headers = { "x-request-id": requestId, ...statusHeaders(response.status) }

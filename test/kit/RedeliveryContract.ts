@@ -93,7 +93,7 @@ export const redeliveryContract = (it: StoreTests) => {
       const [first] = yield* claim(origin)
       yield* record(first!, null)
       const redeliver = (by: string | null) => Effect.flatMap(now, (at) => store.redeliver(first!, at, null, by))
-      for (let attempt = 2; attempt <= Limits.webhookAttemptsByHand; attempt++) {
+      for (let attempt = 2; attempt <= Limits.maxWebhookAttempts; attempt++) {
         yield* TestClock.adjust("1 second")
         assert.strictEqual(yield* redeliver(sub), "enqueued")
         const [next] = yield* claim(origin)
@@ -103,6 +103,6 @@ export const redeliveryContract = (it: StoreTests) => {
       assert.strictEqual(yield* redeliver(sub), "exhausted")
       assert.deepStrictEqual(yield* claim(origin), [])
       assert.strictEqual(yield* redeliver(null), "enqueued")
-      assert.strictEqual(Option.getOrThrow(yield* store.get(first!)).attempts.length, Limits.webhookAttemptsByHand)
+      assert.strictEqual(Option.getOrThrow(yield* store.get(first!)).attempts.length, Limits.maxWebhookAttempts)
     }))
 }

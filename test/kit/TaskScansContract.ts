@@ -35,7 +35,7 @@ export const contract = (it: StoreTests) => {
       assert.deepStrictEqual(yield* overdue("29 seconds"), [])
       assert.deepStrictEqual(yield* overdue("31 seconds"), [task.uuid])
       assert.sameMembers([...(yield* overdue("61 seconds"))], ids)
-      yield* writes.startAcceptanceClock(waiting.uuid, waiting.runId, plus(start, "40 seconds"))
+      yield* writes.startAcceptance(waiting.uuid, waiting.runId, plus(start, "40 seconds"))
       assert.sameMembers([...(yield* overdue("41 seconds"))], ids)
     }))
 

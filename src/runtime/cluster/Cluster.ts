@@ -1,7 +1,7 @@
 /**
  * Ownership by the shards of Effect Cluster. Nodes find each other, detect failed nodes and assign the shards through
  * the database. They exchange only health-check pings: all other information is in the rows, and `TaskNotifications`
- * hurries its readers.
+ * makes the nodes read it sooner.
  */
 import { NodeClusterSocket } from "@effect/platform-node"
 import type { PgClient } from "@effect/sql-pg"

@@ -21,7 +21,7 @@ export type Decision =
   | { readonly _tag: "Release" }
   /** A deadline has passed: commit its event. */
   | { readonly _tag: "Expire"; readonly event: TaskEvent }
-  /** The run is in progress or the client's turn: wait. */
+  /** The run is in progress, or the client has to act: wait. */
   | { readonly _tag: "Park"; readonly until: Timestamp }
   /** The core cannot know the run: dispatch it now. */
   | { readonly _tag: "Dispatch"; readonly until: Timestamp }

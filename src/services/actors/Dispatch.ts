@@ -84,7 +84,7 @@ const makeAttempts = Effect.fnUntraced(function*({ actorOf, end, release, slots,
   const startAcceptance = Effect.fnUntraced(function*(head: TaskHead) {
     if (head.status !== "pending" || head.acceptanceDeadline !== null) return
     const acceptanceDeadline = plus(yield* now, acceptanceTimeout)
-    yield* retryForever(writes.startAcceptanceClock(head.uuid, head.runId, acceptanceDeadline))
+    yield* retryForever(writes.startAcceptance(head.uuid, head.runId, acceptanceDeadline))
     if (actorOf(head.uuid)?.head === head) yield* wake({ ...head, acceptanceDeadline })
   })
 

@@ -60,7 +60,7 @@ export const make = () => {
       ),
     isCreating: (uuid: TaskId): boolean => creating.has(uuid),
     /**
-     * Reserves a slot while `create` creates the task; `isImmediate` is false when no slot is free or the request is
+     * Counts the task as being created while `create` runs; `isImmediate` is false when no slot is free or the request is
      * large.
      */
     reserve: <A, E>(

@@ -21,7 +21,7 @@ const parts = 32
 /** Maximum time between two batches; trials may overlap. */
 const pace = Duration.millis(750)
 
-/** No suspect is tried earlier after it was found, so that a node that restarts repeatedly blames no run. */
+/** Suspects are tried this long after the last one was found, so that a node that restarts repeatedly blames no run. */
 const quietTime = Duration.seconds(5)
 /** A run fails after this many losses alone on trial. A single loss may be a coincidence. */
 const fatalLosses = 2
@@ -34,7 +34,7 @@ type Lost = ReadonlyMap<RunId, LostTrial>
 const mostLosses = (trials: ReadonlyArray<LostTrial | undefined>) =>
   trials.reduce((most, trial) => Math.max(most, trial?.losses ?? 0), 0)
 
-/** Runs with losses alone first, so that no other suspect is on the node; then the smallest parts. */
+/** First the runs that were alone on trial when a node crashed, then those with the fewest others. */
 const bySuspicion = (one: LostTrial, other: LostTrial) =>
   other.lossesAlone - one.lossesAlone || one.together - other.together
 

@@ -115,7 +115,7 @@ const makeTable = Effect.fnUntraced(function*(work: Work) {
       apply(head, at)
     },
     /** The commit of an expired deadline has completed. */
-    endedExpire: ({ runId, uuid }: TaskHead): void => {
+    expiryCommitted: ({ runId, uuid }: TaskHead): void => {
       const actor = actors.get(uuid)
       if (actor?.ending === runId) actor.ending = undefined
     }
@@ -139,7 +139,7 @@ const makeActors = Effect.gen(function*() {
   const table = yield* makeTable({
     expire: (head, event) => {
       const inTrace = TaskTraces.traced(TaskTraces.names.clock, head.uuid)
-      const ended = Effect.sync(() => table.endedExpire(head))
+      const ended = Effect.sync(() => table.expiryCommitted(head))
       supervise(head.uuid, Effect.ensuring(inTrace(endWithRetries(head, event)), ended))
     },
     dispatch: (head) => void dispatch(head, undefined, false),

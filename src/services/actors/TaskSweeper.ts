@@ -18,7 +18,7 @@ import * as Worker from "../timing/Worker.ts"
 import { TaskActors } from "./TaskActors.ts"
 
 /** Actors end their tasks first: a sweep ends tasks that have been overdue for longer than this. */
-const grace = Duration.millis(-500)
+const grace = Duration.millis(500)
 const overdueBatch = 500
 const startPage = 5000
 /** Live rows that one sweep checks for a missing actor. */
@@ -134,7 +134,7 @@ const make = Effect.gen(function*() {
   let sweptAt = yield* monotonicMillis
   let position: TaskId | undefined
   const sweep = Effect.gen(function*() {
-    yield* ends.overdue(grace)
+    yield* ends.overdue(Duration.negate(grace))
     yield* ends.revoked(Duration.sum(visibilityLag, Duration.millis((yield* monotonicMillis) - sweptAt)))
     position = yield* walk(position, walkPage)
     sweptAt = yield* monotonicMillis

@@ -14,10 +14,10 @@ const shortestTrial = Duration.millis(500)
 const longestTrial = Duration.seconds(32)
 /** Timeout of a batch. Dispatches without a response by then continue while the next batch starts. */
 const answerTimeout = Duration.seconds(10)
-/** A crash later than this after a trial does not count as a loss of the run. */
+/** A crash more than this long after a trial does not count as a loss of the run. */
 const stableTime = Duration.minutes(2)
 
-/** Stored instead of 1 when the node survived the first half of the trial of a single run. */
+/** Stored as `together`, instead of 1, when the node survived the first half of the trial of a single run. */
 const unproven = 2
 
 /** Completes after several turns of the event loop. A single timer would also fire after a block of its own length. */
@@ -54,18 +54,18 @@ export const make = Effect.fnUntraced(function*(offer: (head: TaskHead) => Effec
     /** Puts runs on trial and dispatches them. */
     begin: Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>) {
       // A run that was alone on trial no longer is.
-      const company = onTrial.size === 1 ? [...onTrial] : []
+      const alreadyOnTrial = onTrial.size === 1 ? [...onTrial] : []
       for (const { runId, uuid } of heads) {
         onTrial.add(runId)
         stored.set(runId, uuid)
       }
-      yield* retryForever(store.begin(node, [...new Set([...company, ...runIds(heads)])], onTrial.size))
+      yield* retryForever(store.begin(node, [...new Set([...alreadyOnTrial, ...runIds(heads)])], onTrial.size))
       yield* Effect.timeoutOption(
         Effect.forEach(heads, offer, { concurrency: "unbounded", discard: true }),
         answerTimeout
       )
     }),
-    /** Lets runs pass that were lost at most `losses` times before. */
+    /** Waits for the period of a trial, which grows with `losses`, and marks the runs as passed. */
     pass: Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>, losses: number) {
       const half = Duration.divideUnsafe(Backoff.delayAfter(losses, shortestTrial, longestTrial), 2)
       yield* stayResponsive(half)

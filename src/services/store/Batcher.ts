@@ -11,14 +11,14 @@ import * as Tracing from "../telemetry/Tracing.ts"
 /** Statements in flight: one is planned and flushed while the next batch gathers. */
 export const concurrency = 2
 
-/** More rows a statement save nothing measurable, and delay the first. */
+/** More rows per statement save nothing measurable, and delay the first. */
 export const maxBatch = 64
 
 /** Waiting requests of one batcher; more are refused, as `AdmissionGate` refuses statements. */
 const maxWaiting = 10_000
 
 export interface Options<Request, Answer> {
-  /** One statement. Its answers are in the order of the requests, which is that of `lockOf`. */
+  /** One statement. Returns an answer for each request, in their order; they are sorted by `lockOf` already. */
   readonly run: (requests: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Answer>, StoreUnavailable>
   /** Requests with the same key never share a statement and keep their order. Without it, requests are independent. */
   readonly keyOf?: (request: Request) => string

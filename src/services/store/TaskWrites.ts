@@ -79,7 +79,7 @@ export class TaskWrites extends Context.Service<TaskWrites, {
     at: Timestamp
   ) => Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
   /** Sets the acceptance deadline of a pending run whose dispatch had to wait. */
-  readonly startAcceptanceClock: (
+  readonly startAcceptance: (
     uuid: TaskId,
     runId: RunId,
     deadline: Timestamp

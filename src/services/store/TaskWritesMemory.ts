@@ -129,7 +129,7 @@ export const layer = Layer.effect(
           )
         ),
 
-      startAcceptanceClock: (uuid, runId, deadline) =>
+      startAcceptance: (uuid, runId, deadline) =>
         Effect.sync(() => {
           const row = tables.tasks.get(uuid)
           if (row?.status === "pending" && row.runId === runId) row.acceptanceDeadline ??= deadline

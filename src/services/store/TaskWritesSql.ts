@@ -9,7 +9,7 @@ import { make as makeQueries, moment, query } from "./Queries.ts"
 import { headColumns } from "./TaskColumns.ts"
 import { type IdempotencyClaim, type NewTask, TaskWrites } from "./TaskWrites.ts"
 
-const startAcceptanceClock = `UPDATE tasks SET acceptance_deadline_at = ${moment("$3")}
+const startAcceptance = `UPDATE tasks SET acceptance_deadline_at = ${moment("$3")}
   WHERE uuid = $1 AND run_id = $2 AND status = 'pending' AND acceptance_deadline_at IS NULL`
 
 const interrupted = query(TaskHead, `SELECT ${headColumns} FROM tasks WHERE sub = $1 AND status = 'interrupted'`)
@@ -41,7 +41,7 @@ export const layer = Layer.effect(
         return commits.flatMap((outcome) => outcome._tag === "Applied" ? [outcome.head] : [])
       }),
 
-      startAcceptanceClock: (uuid, runId, deadline) => execute(startAcceptanceClock, [uuid, runId, deadline])
+      startAcceptance: (uuid, runId, deadline) => execute(startAcceptance, [uuid, runId, deadline])
     })
   })
 )

@@ -136,7 +136,7 @@ const redeliver = (
   const row = rows.get(deliveryId(key))
   if (row === undefined) return "unknown"
   if (row.isSigned && row.secret === null && secret === null) return "needs_secret"
-  if (sub !== null && row.attempts.length >= Limits.webhookAttemptsByHand) return "exhausted"
+  if (sub !== null && row.attempts.length >= Limits.maxWebhookAttempts) return "exhausted"
   if (sub !== null && !isAllowed(usedUntil, sub, at)) return "too_many"
   row.secret ??= row.isSigned ? secret : null
   if (row.dueAt === null) row.allowed = row.attempts.length + 1

@@ -73,7 +73,7 @@ export const layer = Layer.effect(
             revision,
             secret,
             sub,
-            Limits.webhookAttemptsByHand,
+            Limits.maxWebhookAttempts,
             Limits.redeliveries,
             Duration.toSeconds(Limits.redeliveryInterval)
           ]),

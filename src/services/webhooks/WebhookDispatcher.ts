@@ -35,8 +35,8 @@ const largeDelay = Duration.seconds(1)
 const encoder = new TextEncoder()
 
 /**
- * Whether an origin took all the permits that it was offered. Its further deliveries may have filled the rows that the
- * claim examined, and so hidden those of other origins.
+ * Whether an origin took all the permits that it was offered. A claim examines a limited number of rows, so further
+ * deliveries of that origin may have crowded out those of others.
  */
 const hasUsedUp = (
   claimed: ReadonlyArray<ClaimedDelivery>,

@@ -149,8 +149,8 @@ describe("during a fault of the store, the service", () => {
       onStart: () => Effect.sleep("35 seconds"),
       withWrites: (writes) => ({
         ...writes,
-        startAcceptanceClock: (...args) =>
-          Effect.suspend(() => faults-- > 0 ? connectionLost : writes.startAcceptanceClock(...args))
+        startAcceptance: (...args) =>
+          Effect.suspend(() => faults-- > 0 ? connectionLost : writes.startAcceptance(...args))
       })
     }, ({ starts }) =>
       Effect.gen(function*() {

@@ -143,18 +143,19 @@ const sendLines = Effect.fnUntraced(function*<E>(
   lines: Stream.Stream<TurnLine, E>,
   sendLine: (line: TurnLine) => Effect.Effect<boolean>
 ) {
-  const isLast = (line: TurnLine) => Effect.map(sendLine(line), (isUnwanted) => isUnwanted || line.type !== "progress")
+  const sendAndCheckLast = (line: TurnLine) =>
+    Effect.map(sendLine(line), (isUnwanted) => isUnwanted || line.type !== "progress")
   const pull = yield* Stream.toPull(lines)
   const head = yield* Pull.catchDone(pull, () => Effect.succeed([]))
   const [first] = head
   if (first === undefined) return false
   // Most turns have one line, which needs no buffer.
-  if (first.type !== "progress") return yield* isLast(first)
+  if (first.type !== "progress") return yield* sendAndCheckLast(first)
   const isOver = yield* Stream.fromArray(head).pipe(
     Stream.concat(Stream.fromPull(Effect.succeed(pull))),
     // When the service is slow, only the latest progress is sent. The last line is never dropped.
     Stream.buffer({ capacity: 1, strategy: "sliding" }),
-    Stream.mapEffect(isLast),
+    Stream.mapEffect(sendAndCheckLast),
     Stream.takeUntil((isLast) => isLast),
     Stream.runLast
   )
