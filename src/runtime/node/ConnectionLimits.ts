@@ -14,7 +14,7 @@ export interface Bounds {
 export const defaultBounds: Bounds = { connections: 10_000, unreadBytes: 128 * 1024 * 1024 }
 
 /** Requests of one connection without a response; a peer that pipelines more is disconnected. */
-const maxUnanswered = 64
+const maxUnanswered = 256
 
 const checkInterval = Duration.millis(250)
 
