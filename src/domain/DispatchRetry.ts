@@ -1,5 +1,6 @@
 /** The retry schedule of calls to the core: dispatch of a run, and stop of a run. */
 import { Duration, Effect, Schedule, Schema } from "effect"
+import * as Backoff from "./Backoff.ts"
 
 /** The core could not be reached or is overloaded. The call may be retried. */
 export class CoreUnavailable extends Schema.TaggedError<CoreUnavailable>()("CoreUnavailable", {
@@ -15,9 +16,7 @@ export class CoreRefused extends Schema.TaggedError<CoreRefused>()("CoreRefused"
 export const isRetryableStatus = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 /** From 200 ms, doubling up to 5 s, with 20 % jitter so that nodes do not all call a recovered core together. */
-const backoff = Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("5 seconds")]).pipe(
-  Schedule.jittered
-)
+const backoff = Schedule.jittered(Backoff.schedule("200 millis", "5 seconds"))
 
 /**
  * The backoff, or the core's `Retry-After` where that is longer. It never ends: the task's deadlines end the retries.
@@ -30,4 +29,5 @@ export const schedule = backoff.pipe(
 )
 
 /** The delay after failed attempt `attempt` (from 1) to stop a run: from 1 s, doubling up to 60 s, without an end. */
-export const stopDelay = (attempt: number): Duration.Duration => Duration.seconds(Math.min(60, 2 ** (attempt - 1)))
+export const stopDelay = (attempt: number): Duration.Duration =>
+  Backoff.delayAfter(attempt - 1, Duration.seconds(1), Duration.seconds(60))

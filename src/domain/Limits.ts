@@ -8,13 +8,13 @@ export const acceptanceTimeout = Duration.seconds(30)
 
 /** Timeout of a whole attempt to deliver a webhook; the default of `WEBHOOK_TIMEOUT`. */
 export const webhookTimeout = Duration.seconds(15)
-/** Automatic attempts of a delivery; `Webhook.schedule` has the delays between them. */
+/** Automatic attempts of a delivery: one more than `Webhook.delays`, and the default of `attempts_allowed` in the schema. */
 export const webhookAttempts = 5
 /** Maximum burst of redeliveries of a user; one more becomes available every `redeliveryInterval`. */
 export const redeliveries = 60
 export const redeliveryInterval = Duration.seconds(1)
 /** Maximum attempts of one delivery, those requested by its user included. */
-export const webhookAttemptsByHand = 100
+export const maxWebhookAttempts = 100
 /** Maximum deliveries in the list of one task: the newest. */
 export const listedDeliveries = 1000
 /** Maximum bytes that are read of a webhook's response, and discarded. */

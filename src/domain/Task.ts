@@ -122,7 +122,7 @@ export const isTerminal = (status: TaskStatus): boolean => Object.keys(transitio
 /** Statuses that occupy one of a user's active-task slots. */
 export const activeStatuses: ReadonlyArray<TaskStatus> = TaskStatus.literals.filter((status) => !isTerminal(status))
 
-/** Whether the event continues a run or completes it. With a revoked token the task fails instead. */
+/** Whether the event is refused when the token of the run is revoked. The task then fails. */
 export const needsValidToken = (event: TaskEventTag): boolean => tokenBound.has(event)
 
 const tokenBound: ReadonlySet<TaskEventTag> = new Set(["Accepted", "Progressed", "Interrupted", "Completed"])

@@ -138,7 +138,7 @@ export class TooManyRedeliveries extends Schema.TaggedError<TooManyRedeliveries>
 /** The user may not redeliver this delivery again. */
 export class DeliveryExhausted extends Schema.TaggedError<DeliveryExhausted>()("DeliveryExhausted", {}) {
   override get message() {
-    return `The webhook was sent ${Limits.webhookAttemptsByHand} times, which is the maximum.`
+    return `The webhook was sent ${Limits.maxWebhookAttempts} times, which is the maximum.`
   }
 }
 

@@ -3,7 +3,6 @@ import { Cause, Clock, Context, Effect, Fiber, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Metrics from "../services/telemetry/Metrics.ts"
-import { isStoreUnavailable } from "../services/timing/Retry.ts"
 import { Audience } from "./Audience.ts"
 import { allowedMethods, pathOf } from "./Routes.ts"
 
@@ -25,10 +24,7 @@ const isRouteNotFound = (failure: unknown) =>
 const failureResponse = (request: HttpServerRequest.HttpServerRequest, cause: Cause.Cause<unknown>) => {
   const failure = Cause.squash(cause)
   if (isRouteNotFound(failure)) return Effect.succeed(routeNotFound(request))
-  // The start and the end of an outage are logged elsewhere; a log line per request would flood the log.
-  return isStoreUnavailable(failure)
-    ? Effect.succeed(error(503, "The service cannot reach its database at the moment. Try again soon."))
-    : Effect.as(Effect.logError("a request failed", cause), error(500, "Something went wrong on our side."))
+  return Effect.as(Effect.logError("a request failed", cause), error(500, "Something went wrong on our side."))
 }
 
 const statusHeaders = (status: number): Record<string, string> => {
@@ -84,7 +80,7 @@ export const layer = Layer.unwrap(
                 (cause) => Effect.annotateLogs(failureResponse(request, cause), { requestId })
               ),
               Effect.map((result) => {
-                // A handler of files answers 404 without a body.
+                // The handler of static files responds 404 without a body.
                 const isBare = result.status === 404 && result.body._tag === "Empty"
                 const response = isBare ? routeNotFound(request) : result
                 const headers = { "x-request-id": requestId, ...statusHeaders(response.status) }

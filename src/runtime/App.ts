@@ -16,14 +16,14 @@ import { ClusterNodes } from "../services/operations/ClusterNodes.ts"
 import * as ClusterNodesSql from "../services/operations/ClusterNodesSql.ts"
 import * as ReadinessSql from "../services/operations/ReadinessSql.ts"
 import { TaskCensus } from "../services/operations/TaskCensus.ts"
-import * as MeasuredTaskRepository from "../services/store/MeasuredTaskRepository.ts"
+import * as MeasuredTaskWrites from "../services/store/MeasuredTaskWrites.ts"
 import * as Migrations from "../services/store/Migrations.ts"
 import * as NotificationRelay from "../services/store/NotificationRelay.ts"
 import * as RecoveryTrialsSql from "../services/store/RecoveryTrialsSql.ts"
 import * as RevocationRepositorySql from "../services/store/RevocationRepositorySql.ts"
 import { TaskNotifications } from "../services/store/TaskNotifications.ts"
-import * as TaskRepositorySql from "../services/store/TaskRepositorySql.ts"
-import * as WebhookStoreSql from "../services/store/WebhookStoreSql.ts"
+import * as TaskStoreSql from "../services/store/TaskStoreSql.ts"
+import { WaitingRequests } from "../services/store/WaitingRequests.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
 import { NodeClock } from "../services/timing/NodeClock.ts"
 import { Settings } from "../services/timing/Settings.ts"
@@ -34,6 +34,7 @@ import * as Banner from "./Banner.ts"
 import * as Builtin from "./builtin/Builtin.ts"
 import * as Cluster from "./cluster/Cluster.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
+import * as AesGcm from "./node/AesGcm.ts"
 import * as BodyWorker from "./node/BodyWorker.ts"
 import * as BufferCollector from "./node/BufferCollector.ts"
 import * as HttpListener from "./node/HttpListener.ts"
@@ -143,11 +144,11 @@ const layerUpstreams = (config: AppConfig, inProcess: InProcess.InProcess) =>
 
 /** Answers long polls and releases the shards before the server drains. */
 const layerDrain = Layer.effectDiscard(Effect.gen(function*() {
-  const notifications = yield* TaskNotifications
+  const waiting = yield* WaitingRequests
   const ownership = yield* TaskOwnership
   yield* Effect.addFinalizer(() =>
     Effect.logInfo("draining: the process stops").pipe(
-      Effect.andThen(notifications.drain),
+      Effect.andThen(waiting.drain),
       Effect.andThen(ownership.drain)
     )
   )
@@ -175,13 +176,12 @@ export const layer = (config: AppConfig) => {
     Layer.provideMerge(TaskEngine.layer),
     Layer.provideMerge(config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated),
     Layer.provideMerge([
-      MeasuredTaskRepository.layer(TaskRepositorySql.layer),
+      Layer.provideMerge(MeasuredTaskWrites.layer, TaskStoreSql.layer),
       RevocationRepositorySql.layer,
-      WebhookStoreSql.layer,
       RecoveryTrialsSql.layer
     ]),
     Layer.provideMerge(NotificationRelay.layer),
-    Layer.provide(Secrets.layer(config.encryptionKeys)),
+    Layer.provide(Layer.provide(Secrets.layer(config.encryptionKeys), AesGcm.layer)),
     Layer.provide(WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))),
     Layer.provide(NodeCrypto.layerMac)
   )

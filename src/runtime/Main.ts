@@ -33,6 +33,7 @@ const messageOf = (cause: Cause.Cause<Effect.Error<ReturnType<typeof main>>>) =>
     case "SocketServerError":
       return `The service cannot listen for other nodes: ${rootCauseMessage(error)}`
     case "SqlError":
+    case "StoreUnavailable":
       return `The database cannot be used: ${rootCauseMessage(error)}`
     default:
       return Cause.pretty(cause)

@@ -2,13 +2,15 @@
  * Waits for changes of a task, as a long poll or as a stream of its events. A waiting request costs a fiber; it queries
  * the database only after a notification.
  */
-import { Array, Context, type Duration, Effect, Layer, Schedule, Stream } from "effect"
+import { Array, Context, type Duration, Effect, Layer, Stream } from "effect"
+import type { StoreUnavailable } from "../domain/StoreUnavailable.ts"
 import { isTerminal, type TaskHead, type TaskId } from "../domain/Task.ts"
 import type { TooManyWaiting } from "../domain/TaskErrors.ts"
 import { TaskNotifications } from "./store/TaskNotifications.ts"
-import { type RecordedEvent, TaskRepository } from "./store/TaskRepository.ts"
+import { type RecordedEvent, TaskReads } from "./store/TaskReads.ts"
+import { WaitingRequests } from "./store/WaitingRequests.ts"
 import { Intervals } from "./timing/Intervals.ts"
-import { logFault } from "./timing/Retry.ts"
+import * as Worker from "./timing/Worker.ts"
 
 const eventBatch = 500
 const repairBatch = 1000
@@ -19,28 +21,29 @@ export class TaskWatch extends Context.Service<TaskWatch, {
     task: TaskHead,
     isEnough: (task: TaskHead) => boolean,
     timeout: Duration.Duration
-  ) => Effect.Effect<void, TooManyWaiting>
+  ) => Effect.Effect<void, TooManyWaiting | StoreUnavailable>
   /** The events of the task after `revision`, past and future. The stream ends after the terminal event. */
   readonly events: (
     task: TaskHead,
     revision: number
-  ) => Effect.Effect<Stream.Stream<RecordedEvent>, TooManyWaiting>
+  ) => Effect.Effect<Stream.Stream<RecordedEvent, StoreUnavailable>, TooManyWaiting>
 }>()("async-task-service/services/TaskWatch") {
   static readonly layer = Layer.effect(
     TaskWatch,
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const reads = yield* TaskReads
       const notifications = yield* TaskNotifications
+      const waiting = yield* WaitingRequests
 
       const until = Effect.fnUntraced(
         function*(...[task, isEnough, timeout]: Parameters<TaskWatch["Service"]["until"]>) {
-          yield* notifications.checkWaitLimit(task.sub)
+          yield* waiting.checkLimit(task.sub)
           // Subscribe before the first read, so that no change falls between the two.
-          const changed = yield* notifications.subscribe(task.uuid, task.sub)
+          const changed = yield* waiting.subscribe(task.uuid, task.sub)
           const wait = Effect.gen(function*() {
             let isOpen = true
             while (isOpen) {
-              const [present] = yield* repository.heads([task.uuid])
+              const [present] = yield* reads.heads([task.uuid])
               if (present === undefined || isEnough(present)) return
               isOpen = yield* changed
             }
@@ -52,12 +55,12 @@ export class TaskWatch extends Context.Service<TaskWatch, {
 
       const eventsFrom = (task: TaskHead, revision: number) =>
         Stream.unwrap(Effect.gen(function*() {
-          const changed = yield* notifications.subscribe(task.uuid, task.sub)
+          const changed = yield* waiting.subscribe(task.uuid, task.sub)
           let last = revision
           let isOpen = !(isTerminal(task.status) && task.revision <= revision)
           const next = Effect.gen(function*() {
             while (isOpen) {
-              const found = yield* repository.eventsAfter(task.uuid, last, eventBatch)
+              const found = yield* reads.eventsAfter(task.uuid, last, eventBatch)
               const newest = found.at(-1)
               if (newest !== undefined) {
                 last = newest.revision
@@ -75,20 +78,21 @@ export class TaskWatch extends Context.Service<TaskWatch, {
         }))
 
       const events = (task: TaskHead, revision: number) =>
-        Effect.as(notifications.checkWaitLimit(task.sub), eventsFrom(task, revision))
+        Effect.as(waiting.checkLimit(task.sub), eventsFrom(task, revision))
 
       // Notifications of other nodes may be lost: compare the revisions of watched tasks with their rows periodically.
       let known = new Map<TaskId, number>()
       const repair = Effect.gen(function*() {
-        const watched = yield* notifications.watched
-        const found = yield* Effect.forEach(Array.chunksOf(watched, repairBatch), repository.heads)
+        const watched = yield* waiting.watched
+        const found = yield* Effect.forEach(Array.chunksOf(watched, repairBatch), reads.heads)
         const present = new Map(found.flat().map(({ revision, uuid }) => [uuid, revision]))
         for (const [uuid, revision] of present) {
           if (known.get(uuid) !== revision) yield* notifications.receive(uuid)
         }
         known = present
-      }).pipe(Effect.catchCause(logFault("watched tasks could not be compared with their rows")))
-      yield* Effect.forkScoped(Effect.repeat(repair, Schedule.spaced((yield* Intervals).watchRepair)))
+      })
+      const { watchRepair } = yield* Intervals
+      yield* Worker.make({ name: "the check of watched tasks", runOnce: repair, interval: watchRepair })
 
       return TaskWatch.of({ until, events })
     })

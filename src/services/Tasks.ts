@@ -4,6 +4,7 @@ import { SecureRandom } from "effect/crypto"
 import type { CoreReport } from "../domain/CoreProtocol.ts"
 import type { Caller, Principal } from "../domain/Principal.ts"
 import type { Revocation } from "../domain/Revocation.ts"
+import type { StoreUnavailable } from "../domain/StoreUnavailable.ts"
 import { RunId, type Task, TaskEvent, type TaskHead, TaskId, type TaskStatus } from "../domain/Task.ts"
 import {
   IdempotencyKeyReused,
@@ -24,7 +25,8 @@ import { TaskOwnership } from "./cluster/TaskOwnership.ts"
 import type { Run } from "./core/CoreClient.ts"
 import { CoreStops } from "./core/CoreStops.ts"
 import { TaskNotifications } from "./store/TaskNotifications.ts"
-import { type IdempotencyClaim, type TaskFilter, type TaskPage, TaskRepository } from "./store/TaskRepository.ts"
+import { type TaskFilter, type TaskPage, TaskReads } from "./store/TaskReads.ts"
+import { type IdempotencyClaim, type NewTask, TaskWrites } from "./store/TaskWrites.ts"
 import { Settings } from "./timing/Settings.ts"
 import { Secrets } from "./tokens/Secrets.ts"
 import { TokenRevocations } from "./tokens/TokenRevocations.ts"
@@ -46,259 +48,41 @@ export class Tasks extends Context.Service<Tasks, {
     caller: Caller,
     body: CreateTask,
     claim?: IdempotencyClaim
-  ) => Effect.Effect<CreatedTask, TooManyActiveTasks | IdempotencyKeyReused>
+  ) => Effect.Effect<CreatedTask, TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
   /** A task that the caller owns. A malformed id fails with `TaskNotFound`. */
-  readonly get: (principal: Principal, uuid: string) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother>
+  readonly get: (
+    principal: Principal,
+    uuid: string
+  ) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
   /** The head of a task that the caller owns, without the turn. */
   readonly getHead: (
     principal: Principal,
     uuid: string
-  ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother>
-  readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage>
+  ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+  readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage, StoreUnavailable>
   readonly submitToolResults: (
     caller: Caller,
     task: Task,
     results: ToolResults,
     claim?: IdempotencyClaim
-  ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused>
+  ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused | StoreUnavailable>
   readonly cancel: (
     task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
     reason: string | null,
     claim?: IdempotencyClaim
-  ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused>
-  readonly cancelInterrupted: (principal: Principal) => Effect.Effect<ReadonlyArray<TaskId>>
+  ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused | StoreUnavailable>
+  readonly cancelInterrupted: (principal: Principal) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
   /** Rejects requests with the token from now on and ends processing tasks that were created with it. */
-  readonly revoke: (revocation: Revocation) => Effect.Effect<void>
+  readonly revoke: (revocation: Revocation) => Effect.Effect<void, StoreUnavailable>
   /** Commits an event of the core; `applied` is false when it changed nothing. */
   readonly report: (
     report: CoreReport
-  ) => Effect.Effect<{ readonly status: TaskStatus; readonly applied: boolean }, TaskNotFound | RunSuperseded>
+  ) => Effect.Effect<
+    { readonly status: TaskStatus; readonly applied: boolean },
+    TaskNotFound | RunSuperseded | StoreUnavailable
+  >
 }>()("async-task-service/services/Tasks") {
-  static readonly layer = Layer.effect(
-    Tasks,
-    Effect.gen(function*() {
-      const repository = yield* TaskRepository
-      const actors = yield* TaskActors
-      const stops = yield* CoreStops
-      const secrets = yield* Secrets
-      const settings = yield* Settings
-      const sweeper = yield* TaskSweeper
-      const revocations = yield* TokenRevocations
-      const ownership = yield* TaskOwnership
-      const notifications = yield* TaskNotifications
-      const random = yield* SecureRandom.SecureRandom
-      const newRunId = Effect.map(random.uuidV7(), (id) => RunId.make(id))
-      /** The id is in a shard of this node, if it has one, so that the node that has the request also runs the task. */
-      const newTaskId = Effect.map(random.uuidV7(), (id) => {
-        const shards = ownership.shards() ?? []
-        return shards.length === 0 ? TaskId.make(id) : TaskShard.moveTo(TaskId.make(id), shards)
-      })
-
-      /** The verifier returns the same `Caller` while a token is cached, so each token is sealed once. */
-      const sealedTokens = new WeakMap<Caller, string>()
-      const sealToken = (caller: Caller) => {
-        const known = sealedTokens.get(caller)
-        if (known !== undefined) return Effect.succeed(known)
-        return Effect.map(secrets.seal(caller.token), (sealed) => {
-          sealedTokens.set(caller, sealed)
-          return sealed
-        })
-      }
-
-      /** The node of the first request may have died after the commit, before it started the actor. */
-      const ensureActor = (uuid: TaskId) =>
-        ownership.isMine(uuid)
-          ? Effect.flatMap(repository.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
-          : notifications.publish(uuid)
-
-      const createNow = Effect.fnUntraced(function*(
-        uuid: TaskId,
-        caller: Caller,
-        body: CreateTask,
-        claim: IdempotencyClaim | undefined,
-        isImmediate: boolean
-      ) {
-        const { principal } = caller
-        const createdAt = yield* now
-        const { max_execution_time: maxExecutionTime, request } = body
-        const head: TaskHead = {
-          uuid,
-          sub: principal.sub,
-          status: "pending",
-          revision: 0,
-          runId: yield* newRunId,
-          maxExecutionTime,
-          deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
-          acceptanceDeadline: isImmediate ? plus(createdAt, settings.acceptanceTimeout) : null
-        }
-        const insert = repository.create(
-          {
-            uuid,
-            principal,
-            runId: head.runId,
-            callbackUrl: body.callback_url,
-            maxExecutionTime,
-            createdAt,
-            deadline: head.deadline,
-            acceptanceDeadline: head.acceptanceDeadline,
-            request,
-            userToken: yield* sealToken(caller),
-            callbackSecret: body.callback_secret !== null
-              ? yield* secrets.seal(Redacted.make(body.callback_secret))
-              : null
-          },
-          settings.maxActiveTasks,
-          claim
-        )
-        const run: Run = {
-          taskId: uuid,
-          runId: head.runId,
-          principal,
-          userToken: caller.token,
-          deadline: head.deadline,
-          request,
-          resume: null
-        }
-        // A client that disconnects must not leave a created task without an actor until the next sweep.
-        const { isReplay, taskId } = yield* Effect.uninterruptible(
-          Effect.tap(insert, ({ isReplay, taskId }) => isReplay ? ensureActor(taskId) : actors.begin(head, run))
-        )
-        return { uuid: taskId, maxExecutionTime, isReplay }
-      })
-
-      const create = (caller: Caller, body: CreateTask, claim?: IdempotencyClaim) =>
-        Effect.flatMap(newTaskId, (uuid) =>
-          actors.withDispatchSlot(
-            uuid,
-            body.request,
-            (isImmediate) => createNow(uuid, caller, body, claim, isImmediate)
-          ))
-
-      const get = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
-        if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
-        const task = Option.getOrUndefined(yield* repository.get(uuid))
-        if (task === undefined) return yield* new TaskNotFound({})
-        if (task.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
-        return task
-      })
-
-      const getHead = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
-        if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
-        const [head] = yield* repository.heads([uuid])
-        if (head === undefined) return yield* new TaskNotFound({})
-        if (head.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
-        return head
-      })
-
-      const mismatches = (task: Task, results: ToolResults) => {
-        const open = new Set((task.pendingToolCalls ?? []).map(({ id }) => id))
-        const answered = new Set<string>()
-        const problems = results.ids.flatMap((id, index) => {
-          const name = id.slice(0, quotedLength)
-          if (!open.has(id)) return [{ index, message: `No pending tool call has the id ${name}` }]
-          if (answered.has(id)) return [{ index, message: `${name} is answered more than once` }]
-          answered.add(id)
-          return []
-        })
-        const missing = [...open].filter((id) => !answered.has(id))
-        return missing.length === 0
-          ? problems
-          : [...problems, { index: null, message: `No result for the tool call ${missing.join(", ")}` }]
-      }
-
-      /** Returns whether the key was claimed by the same request; fails when another request claimed it. */
-      const isReplayed = Effect.fnUntraced(function*(sub: string, claim: IdempotencyClaim | undefined) {
-        if (claim === undefined) return false
-        const found = Option.getOrUndefined(yield* repository.claimed(sub, claim.key, yield* now))
-        if (found === undefined) return false
-        return found.fingerprint === claim.fingerprint || (yield* new IdempotencyKeyReused({}))
-      })
-
-      /** Commits an event of an interrupted task, once per claim; undefined for a replay. */
-      const commitInterrupted = Effect.fnUntraced(
-        function*(
-          task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
-          event: TaskEvent,
-          claim: IdempotencyClaim | undefined
-        ) {
-          const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
-          const outcome = yield* repository.commit(task.uuid, event, yield* now, { runId: task.runId }, made)
-          if (outcome._tag === "Applied") return outcome.head
-          // The same request may have been committed on another connection.
-          if (yield* isReplayed(task.sub, claim)) return undefined
-          return yield* new TaskNotInterrupted({
-            status: outcome._tag === "Unknown" ? task.status : outcome.head.status
-          })
-        }
-      )
-
-      const submitToolResults = Effect.fnUntraced(
-        function*(caller: Caller, task: Task, results: ToolResults, claim?: IdempotencyClaim) {
-          if (yield* isReplayed(task.sub, claim)) return yield* Effect.as(ensureActor(task.uuid), { isReplay: true })
-          if (task.status !== "interrupted") return yield* new TaskNotInterrupted({ status: task.status })
-          const problems = mismatches(task, results)
-          if (problems.length > 0) return yield* new ToolResultsMismatch({ problems })
-          const event = TaskEvent.cases.ToolResultsSubmitted.make({
-            results: results.text,
-            runId: yield* newRunId,
-            principal: caller.principal,
-            userToken: yield* sealToken(caller)
-          })
-          const head = yield* commitInterrupted(task, event, claim)
-          if (head !== undefined) yield* actors.begin(head)
-          return { isReplay: head === undefined }
-        },
-        Effect.uninterruptible
-      )
-
-      const cancel = Effect.fnUntraced(
-        function*(...[task, reason, claim]: Parameters<Tasks["Service"]["cancel"]>) {
-          if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
-          const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason }), claim)
-          if (head !== undefined) yield* Effect.andThen(actors.wake(head), stops.wake)
-          return { isReplay: head === undefined }
-        },
-        Effect.uninterruptible
-      )
-
-      const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal) {
-        const canceled = yield* repository.cancelInterrupted(principal.sub, yield* now)
-        yield* Effect.forEach(canceled, actors.wake, { discard: true })
-        if (canceled.length > 0) yield* stops.wake
-        return canceled.map(({ uuid }) => uuid)
-      })
-
-      const report = Effect.fnUntraced(function*({ event, event_id: coreEventId, run_id, task_id }: CoreReport) {
-        if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
-        const runId = Schema.is(RunId)(run_id) ? run_id : noRun
-        const outcome = yield* repository.commit(task_id, event, yield* now, { runId, coreEventId })
-        if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
-        if (outcome._tag === "Revoked") {
-          const { status } = yield* actors.end(outcome.head, TaskEvent.cases.TokenRevoked.make({}))
-          return yield* new RunSuperseded({ status })
-        }
-        yield* actors.wake(outcome.head)
-        const { status } = outcome.head
-        if (outcome._tag === "Superseded") return yield* new RunSuperseded({ status })
-        return { status, applied: outcome._tag === "Applied" }
-      })
-
-      const revoke = (revocation: Revocation) =>
-        Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation), sweeper.endRevoked))
-
-      return Tasks.of({
-        create,
-        get,
-        getHead,
-        list: repository.list,
-        submitToolResults,
-        cancel,
-        cancelInterrupted,
-        revoke,
-        report
-      })
-    })
-  )
+  static readonly layer = Layer.effect(Tasks, Effect.suspend(() => make))
 }
 
 /** Maximum characters of a client's text in an error message. */
@@ -306,3 +90,254 @@ const quotedLength = 255
 
 /** Replaces a malformed `run_id`; no run has it. */
 const noRun = RunId.make("00000000-0000-0000-0000-000000000000")
+
+const headOf = ({ acceptanceDeadline, deadline, maxExecutionTime, principal, runId, uuid }: NewTask): TaskHead => ({
+  uuid,
+  sub: principal.sub,
+  status: "pending",
+  revision: 0,
+  runId,
+  maxExecutionTime,
+  deadline,
+  acceptanceDeadline
+})
+
+const runOf = ({ deadline, principal, request, runId, uuid }: NewTask, caller: Caller): Run => ({
+  taskId: uuid,
+  runId,
+  principal,
+  userToken: caller.token,
+  deadline,
+  request,
+  resume: null
+})
+
+/** The positions of results that answer no pending call, or one twice, and the calls without a result. */
+const mismatches = (task: Task, results: ToolResults) => {
+  const open = new Set((task.pendingToolCalls ?? []).map(({ id }) => id))
+  const answered = new Set<string>()
+  const problems = results.ids.flatMap((id, index) => {
+    const name = id.slice(0, quotedLength)
+    if (!open.has(id)) return [{ index, message: `No pending tool call has the id ${name}` }]
+    if (answered.has(id)) return [{ index, message: `${name} is answered more than once` }]
+    answered.add(id)
+    return []
+  })
+  const missing = [...open].filter((id) => !answered.has(id))
+  return missing.length === 0
+    ? problems
+    : [...problems, { index: null, message: `No result for the tool call ${missing.join(", ")}` }]
+}
+
+/** What creates and resumed runs have in common. */
+const makeRuns = Effect.gen(function*() {
+  const reads = yield* TaskReads
+  const actors = yield* TaskActors
+  const secrets = yield* Secrets
+  const ownership = yield* TaskOwnership
+  const notifications = yield* TaskNotifications
+  const random = yield* SecureRandom.SecureRandom
+  const newRunId = Effect.map(random.uuidV7(), (id) => RunId.make(id))
+
+  /** The verifier returns the same `Caller` while a token is cached, so each token is sealed once. */
+  const sealedTokens = new WeakMap<Caller, string>()
+  const sealToken = (caller: Caller) => {
+    const known = sealedTokens.get(caller)
+    if (known !== undefined) return Effect.succeed(known)
+    return Effect.map(secrets.seal(caller.token), (sealed) => {
+      sealedTokens.set(caller, sealed)
+      return sealed
+    })
+  }
+
+  /** The node of the first request may have died after the commit, before it started the actor. */
+  const ensureActor = (uuid: TaskId) =>
+    ownership.isMine(uuid)
+      ? Effect.flatMap(reads.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
+      : notifications.publish(uuid)
+
+  return { ensureActor, newRunId, sealToken }
+})
+
+interface Runs extends Effect.Success<typeof makeRuns> {}
+
+const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: Runs) {
+  const writes = yield* TaskWrites
+  const actors = yield* TaskActors
+  const secrets = yield* Secrets
+  const settings = yield* Settings
+  const ownership = yield* TaskOwnership
+  const random = yield* SecureRandom.SecureRandom
+
+  /** The id is in a shard of this node, if it has one, so that the node that has the request also runs the task. */
+  const newTaskId = Effect.map(random.uuidV7(), (id) => {
+    const shards = ownership.shards() ?? []
+    return shards.length === 0 ? TaskId.make(id) : TaskShard.moveTo(TaskId.make(id), shards)
+  })
+
+  const createNow = Effect.fnUntraced(function*(
+    uuid: TaskId,
+    caller: Caller,
+    body: CreateTask,
+    claim: IdempotencyClaim | undefined,
+    isImmediate: boolean
+  ) {
+    const { max_execution_time: maxExecutionTime, request } = body
+    const createdAt = yield* now
+    const task: NewTask = {
+      uuid,
+      principal: caller.principal,
+      runId: yield* newRunId,
+      callbackUrl: body.callback_url,
+      maxExecutionTime,
+      createdAt,
+      deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
+      acceptanceDeadline: isImmediate ? plus(createdAt, settings.acceptanceTimeout) : null,
+      request,
+      userToken: yield* sealToken(caller),
+      callbackSecret: body.callback_secret === null ? null : yield* secrets.seal(Redacted.make(body.callback_secret))
+    }
+    const insert = writes.create(task, settings.maxActiveTasks, claim)
+    const begin = Effect.suspend(() => actors.begin(headOf(task), runOf(task, caller)))
+    // A client that disconnects must not leave a created task without an actor until the next sweep.
+    const { isReplay, taskId } = yield* Effect.uninterruptible(
+      Effect.tap(insert, ({ isReplay, taskId }) => isReplay ? ensureActor(taskId) : begin)
+    )
+    return { uuid: taskId, maxExecutionTime, isReplay }
+  })
+
+  return (caller: Caller, body: CreateTask, claim?: IdempotencyClaim) =>
+    Effect.flatMap(newTaskId, (uuid) =>
+      actors.withDispatchSlot(
+        uuid,
+        body.request,
+        (isImmediate) => createNow(uuid, caller, body, claim, isImmediate)
+      ))
+})
+
+const makeReads = Effect.gen(function*() {
+  const reads = yield* TaskReads
+
+  const get = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
+    if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
+    const task = Option.getOrUndefined(yield* reads.get(uuid))
+    if (task === undefined) return yield* new TaskNotFound({})
+    if (task.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
+    return task
+  })
+
+  const getHead = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
+    if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
+    const [head] = yield* reads.heads([uuid])
+    if (head === undefined) return yield* new TaskNotFound({})
+    if (head.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
+    return head
+  })
+
+  return { get, getHead, list: reads.list }
+})
+
+/** Changes of interrupted tasks, each once per idempotency key. */
+const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: Runs) {
+  const reads = yield* TaskReads
+  const writes = yield* TaskWrites
+  const actors = yield* TaskActors
+  const stops = yield* CoreStops
+
+  /** Returns whether the key was claimed by the same request; fails when another request claimed it. */
+  const isReplayed = Effect.fnUntraced(function*(sub: string, claim: IdempotencyClaim | undefined) {
+    if (claim === undefined) return false
+    const found = Option.getOrUndefined(yield* reads.claimed(sub, claim.key, yield* now))
+    if (found === undefined) return false
+    return found.fingerprint === claim.fingerprint || (yield* new IdempotencyKeyReused({}))
+  })
+
+  /** Commits an event of an interrupted task, once per claim; undefined for a replay. */
+  const commitInterrupted = Effect.fnUntraced(
+    function*(
+      task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
+      event: TaskEvent,
+      claim: IdempotencyClaim | undefined
+    ) {
+      const made = claim === undefined ? undefined : { ...claim, sub: task.sub }
+      const outcome = yield* writes.commit(task.uuid, event, yield* now, { runId: task.runId }, made)
+      if (outcome._tag === "Applied") return outcome.head
+      // The same request may have been committed on another connection.
+      if (yield* isReplayed(task.sub, claim)) return undefined
+      return yield* new TaskNotInterrupted({
+        status: outcome._tag === "Unknown" ? task.status : outcome.head.status
+      })
+    }
+  )
+
+  const submitToolResults = Effect.fnUntraced(
+    function*(caller: Caller, task: Task, results: ToolResults, claim?: IdempotencyClaim) {
+      if (yield* isReplayed(task.sub, claim)) return yield* Effect.as(ensureActor(task.uuid), { isReplay: true })
+      if (task.status !== "interrupted") return yield* new TaskNotInterrupted({ status: task.status })
+      const problems = mismatches(task, results)
+      if (problems.length > 0) return yield* new ToolResultsMismatch({ problems })
+      const event = TaskEvent.cases.ToolResultsSubmitted.make({
+        results: results.text,
+        runId: yield* newRunId,
+        principal: caller.principal,
+        userToken: yield* sealToken(caller)
+      })
+      const head = yield* commitInterrupted(task, event, claim)
+      if (head !== undefined) yield* actors.begin(head)
+      return { isReplay: head === undefined }
+    },
+    Effect.uninterruptible
+  )
+
+  const cancel = Effect.fnUntraced(
+    function*(...[task, reason, claim]: Parameters<Tasks["Service"]["cancel"]>) {
+      if (yield* isReplayed(task.sub, claim)) return { isReplay: true }
+      const head = yield* commitInterrupted(task, TaskEvent.cases.Canceled.make({ reason }), claim)
+      if (head !== undefined) yield* Effect.andThen(actors.wake(head), stops.wake)
+      return { isReplay: head === undefined }
+    },
+    Effect.uninterruptible
+  )
+
+  const cancelInterrupted = Effect.fnUntraced(function*(principal: Principal) {
+    const canceled = yield* writes.cancelInterrupted(principal.sub, yield* now)
+    yield* Effect.forEach(canceled, actors.wake, { discard: true })
+    if (canceled.length > 0) yield* stops.wake
+    return canceled.map(({ uuid }) => uuid)
+  })
+
+  return { submitToolResults, cancel, cancelInterrupted }
+})
+
+const makeReport = Effect.gen(function*() {
+  const writes = yield* TaskWrites
+  const actors = yield* TaskActors
+
+  return Effect.fnUntraced(function*({ event, event_id: coreEventId, run_id, task_id }: CoreReport) {
+    if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
+    const runId = Schema.is(RunId)(run_id) ? run_id : noRun
+    const outcome = yield* writes.commit(task_id, event, yield* now, { runId, coreEventId })
+    if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
+    if (outcome._tag === "Revoked") {
+      const { status } = yield* actors.end(outcome.head, TaskEvent.cases.TokenRevoked.make({}))
+      return yield* new RunSuperseded({ status })
+    }
+    yield* actors.wake(outcome.head)
+    const { status } = outcome.head
+    if (outcome._tag === "Superseded") return yield* new RunSuperseded({ status })
+    return { status, applied: outcome._tag === "Applied" }
+  })
+})
+
+const make = Effect.gen(function*() {
+  const revocations = yield* TokenRevocations
+  const sweeper = yield* TaskSweeper
+  const runs = yield* makeRuns
+  return Tasks.of({
+    create: yield* makeCreate(runs),
+    ...(yield* makeReads),
+    ...(yield* makeChanges(runs)),
+    report: yield* makeReport,
+    revoke: (revocation) => Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation), sweeper.endRevoked))
+  })
+})

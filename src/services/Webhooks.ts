@@ -1,6 +1,7 @@
 /** The delivery log of webhooks, for the user who owns the task and for operators. */
 import { Context, Effect, Layer, Option, type Redacted } from "effect"
 import type { Principal } from "../domain/Principal.ts"
+import type { StoreUnavailable } from "../domain/StoreUnavailable.ts"
 import type { TaskBelongsToAnother, TaskNotFound } from "../domain/TaskErrors.ts"
 import { now } from "../domain/Timestamp.ts"
 import {
@@ -12,12 +13,12 @@ import {
   parseDeliveryId,
   TooManyRedeliveries
 } from "../domain/Webhook.ts"
-import { TaskNotifications } from "./store/TaskNotifications.ts"
+import { WebhooksPending } from "./store/WebhooksPending.ts"
 import { type DeliveryFilter, WebhookStore } from "./store/WebhookStore.ts"
 import { Tasks } from "./Tasks.ts"
 import { Secrets } from "./tokens/Secrets.ts"
 
-type Refused = DeliveryNotFound | DeliveryNeedsSecret
+type Refused = DeliveryNotFound | DeliveryNeedsSecret | StoreUnavailable
 
 /** Failed deliveries that one statement schedules again. */
 const batch = 500
@@ -27,7 +28,7 @@ export class Webhooks extends Context.Service<Webhooks, {
   readonly ofTask: (
     principal: Principal,
     uuid: string
-  ) => Effect.Effect<ReadonlyArray<Delivery>, TaskNotFound | TaskBelongsToAnother>
+  ) => Effect.Effect<ReadonlyArray<Delivery>, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
   /**
    * Schedules one more attempt of a delivery of a task that the caller owns, within limits; see
    * `WebhookStore.redeliver`.
@@ -39,11 +40,13 @@ export class Webhooks extends Context.Service<Webhooks, {
     secret: Redacted.Redacted | undefined
   ) => Effect.Effect<Delivery, TaskNotFound | TaskBelongsToAnother | Refused | DeliveryExhausted | TooManyRedeliveries>
   /** For operators, newest first. */
-  readonly find: (filter: DeliveryFilter) => Effect.Effect<ReadonlyArray<Delivery>>
+  readonly find: (filter: DeliveryFilter) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
   /** For operators: the same for any user's delivery. */
   readonly redeliverAny: (id: string) => Effect.Effect<Delivery, Refused>
   /** For operators: schedules one more attempt of every failed delivery that matches; returns their number. */
-  readonly redeliverFailed: (filter: Pick<DeliveryFilter, "origin" | "since" | "before">) => Effect.Effect<number>
+  readonly redeliverFailed: (
+    filter: Pick<DeliveryFilter, "origin" | "since" | "before">
+  ) => Effect.Effect<number, StoreUnavailable>
 }>()("async-task-service/services/Webhooks") {
   static readonly layer = Layer.effect(
     Webhooks,
@@ -51,7 +54,7 @@ export class Webhooks extends Context.Service<Webhooks, {
       const tasks = yield* Tasks
       const store = yield* WebhookStore
       const secrets = yield* Secrets
-      const { webhookPending } = yield* TaskNotifications
+      const webhooksPending = yield* WebhooksPending
 
       const redeliver = Effect.fnUntraced(function*(key: DeliveryKey, sealed: string | null, sub: string | null) {
         const outcome = yield* store.redeliver(key, yield* now, sealed, sub)
@@ -60,7 +63,7 @@ export class Webhooks extends Context.Service<Webhooks, {
         if (outcome === "too_many") return yield* new TooManyRedeliveries({})
         const delivery = Option.getOrUndefined(yield* store.get(key))
         if (outcome === "unknown" || delivery === undefined) return yield* new DeliveryNotFound({})
-        yield* webhookPending.open
+        yield* webhooksPending.open
         return delivery
       })
 
@@ -84,7 +87,7 @@ export class Webhooks extends Context.Service<Webhooks, {
           for (;;) {
             const enqueued = yield* store.redeliverFailed({ ...filter, limit: batch }, at)
             count += enqueued
-            if (enqueued > 0) yield* webhookPending.open
+            if (enqueued > 0) yield* webhooksPending.open
             if (enqueued < batch) return count
           }
         })

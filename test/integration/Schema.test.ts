@@ -40,8 +40,13 @@ layer(Database.layer)("the schema", (it) => {
         SELECT gen_random_uuid(), 'user-' || n % 50, gen_random_uuid(), 60, now(), now(), 'token'
         FROM generate_series(1, 5000) AS n`
       yield* sql`VACUUM (ANALYZE) tasks`
-      for (const [statement, ...filter] of [[listAll], [listByStatus, "{failed}"]]) {
-        const plan = yield* sql.unsafe<object>(`EXPLAIN (GENERIC_PLAN) ${statement}`, ["user-1", 25, "0", ...filter])
+      for (const [statement, ...filter] of [[listAll], [listByStatus, "{failed}"]] as const) {
+        const plan = yield* sql.unsafe<object>(`EXPLAIN (GENERIC_PLAN) ${statement.text}`, [
+          "user-1",
+          25,
+          "0",
+          ...filter
+        ])
         const lines = plan.flatMap((row) => Object.values(row).map(String))
         assert.strictEqual(lines.filter((line) => line.includes("Index Only Scan using tasks_list")).length, 2)
         assert.isFalse(lines.some((line) => line.includes("Seq Scan")))

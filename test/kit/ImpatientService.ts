@@ -13,9 +13,9 @@ NodeRuntime.runMain(
       idleConnection: Duration.seconds(5),
       jsonBody: Duration.millis(500),
       jsonBytesPerSecond: 16 * 1024 * 1024,
-      answerSilence: Duration.seconds(1),
-      uploadSilence: Duration.millis(500),
-      backendSilence: Duration.seconds(1)
+      responseIdle: Duration.seconds(1),
+      uploadIdle: Duration.millis(500),
+      backendIdle: Duration.seconds(1)
     })
   )
 )

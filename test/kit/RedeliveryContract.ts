@@ -1,21 +1,16 @@
 /** The contract of redelivery for every delivery store, run on memory and on Postgres. */
-import { assert, type Vitest } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import type { SecureRandom } from "effect/crypto"
 import { TestClock } from "effect/testing"
 import * as Limits from "../../src/domain/Limits.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
 import { now } from "../../src/domain/Timestamp.ts"
 import type { DeliveryKey } from "../../src/domain/Webhook.ts"
-import type { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
-import type { TaskRepository } from "../../src/services/store/TaskRepository.ts"
 import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
-import { commit } from "./TaskRepositoryContract.ts"
+import { commit, type StoreTests } from "./StoredTasks.ts"
 import { called, claim, only, record } from "./WebhookStoreContract.ts"
 
-export const redeliveryContract = (
-  it: Vitest.MethodsNonLive<TaskRepository | WebhookStore | TaskNotifications | SecureRandom.SecureRandom>
-) => {
+export const redeliveryContract = (it: StoreTests) => {
   it.effect("redelivers with one more attempt, after an attempt in flight, or earlier than a scheduled one", () =>
     Effect.gen(function*() {
       const store = yield* WebhookStore
@@ -98,7 +93,7 @@ export const redeliveryContract = (
       const [first] = yield* claim(origin)
       yield* record(first!, null)
       const redeliver = (by: string | null) => Effect.flatMap(now, (at) => store.redeliver(first!, at, null, by))
-      for (let attempt = 2; attempt <= Limits.webhookAttemptsByHand; attempt++) {
+      for (let attempt = 2; attempt <= Limits.maxWebhookAttempts; attempt++) {
         yield* TestClock.adjust("1 second")
         assert.strictEqual(yield* redeliver(sub), "enqueued")
         const [next] = yield* claim(origin)
@@ -108,6 +103,6 @@ export const redeliveryContract = (
       assert.strictEqual(yield* redeliver(sub), "exhausted")
       assert.deepStrictEqual(yield* claim(origin), [])
       assert.strictEqual(yield* redeliver(null), "enqueued")
-      assert.strictEqual(Option.getOrThrow(yield* store.get(first!)).attempts.length, Limits.webhookAttemptsByHand)
+      assert.strictEqual(Option.getOrThrow(yield* store.get(first!)).attempts.length, Limits.maxWebhookAttempts)
     }))
 }

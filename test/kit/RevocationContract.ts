@@ -1,15 +1,16 @@
 /** The contract of every store of revoked tokens, and of their effect on tasks, run on memory and on Postgres. */
-import { assert, type Vitest } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
-import type { SecureRandom } from "effect/crypto"
 import { fromValue, OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import type { Principal } from "../../src/domain/Principal.ts"
 import { Revocation } from "../../src/domain/Revocation.ts"
 import { TaskEvent } from "../../src/domain/Task.ts"
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
 import { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
-import { TaskRepository } from "../../src/services/store/TaskRepository.ts"
-import { makeTask } from "./TaskRepositoryContract.ts"
+import { TaskReads } from "../../src/services/store/TaskReads.ts"
+import { TaskScans } from "../../src/services/store/TaskScans.ts"
+import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { makeTask, type StoreTests } from "./StoredTasks.ts"
 
 const { Token, User } = Revocation.cases
 const { Accepted, Completed, Interrupted, Progressed, TokenRevoked, ToolResultsSubmitted } = TaskEvent.cases
@@ -29,16 +30,14 @@ const newPrincipal = (overrides: Partial<Principal> = {}): Principal => ({
 })
 
 const stored = Effect.fnUntraced(function*(principal: Principal, ...events: ReadonlyArray<TaskEvent>) {
-  const repository = yield* TaskRepository
+  const writes = yield* TaskWrites
   const task = yield* makeTask({ principal })
-  yield* repository.create(task, 5)
-  for (const event of events) yield* repository.commit(task.uuid, event, yield* now)
+  yield* writes.create(task, 5)
+  for (const event of events) yield* writes.commit(task.uuid, event, yield* now)
   return task
 })
 
-export const contract = (
-  it: Vitest.MethodsNonLive<TaskRepository | RevocationRepository | SecureRandom.SecureRandom>
-) => {
+export const contract = (it: StoreTests) => {
   it.effect("revokes one token by its id, and no other", () =>
     Effect.gen(function*() {
       const revocations = yield* RevocationRepository
@@ -102,7 +101,8 @@ export const contract = (
   for (const event of [Accepted.make({}), Progressed.make({ turn }), interrupted, Completed.make({ turn })]) {
     it.effect(`rejects ${event._tag} of a run whose token is revoked`, () =>
       Effect.gen(function*() {
-        const repository = yield* TaskRepository
+        const writes = yield* TaskWrites
+        const reads = yield* TaskReads
         const revocations = yield* RevocationRepository
         const principal = newPrincipal()
         const task = yield* stored(principal)
@@ -112,18 +112,18 @@ export const contract = (
             : Token.make({ tokenId: principal.tokenId, expiresAt: null })
         )
         const fence = { runId: task.runId, coreEventId: "event" }
-        const outcome = yield* repository.commit(task.uuid, event, yield* now, fence)
+        const outcome = yield* writes.commit(task.uuid, event, yield* now, fence)
         assert.strictEqual(outcome._tag, "Revoked")
-        assert.strictEqual(Option.getOrThrow(yield* repository.get(task.uuid)).status, "pending")
-        const ended = yield* repository.commit(task.uuid, TokenRevoked.make({}), yield* now, { runId: task.runId })
+        assert.strictEqual(Option.getOrThrow(yield* reads.get(task.uuid)).status, "pending")
+        const ended = yield* writes.commit(task.uuid, TokenRevoked.make({}), yield* now, { runId: task.runId })
         assert.strictEqual(ended._tag, "Applied")
-        assert.strictEqual((yield* repository.commit(task.uuid, event, yield* now, fence))._tag, "Superseded")
+        assert.strictEqual((yield* writes.commit(task.uuid, event, yield* now, fence))._tag, "Superseded")
       }))
   }
 
   it.effect("finds processing tasks of revoked tokens, and no others", () =>
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const scans = yield* TaskScans
       const revocations = yield* RevocationRepository
       const [one, other, spared] = [newPrincipal(), newPrincipal(), newPrincipal()]
       const accepted = Accepted.make({})
@@ -139,7 +139,7 @@ export const contract = (
 
       const mine = new Set([one.sub, other.sub, spared.sub])
       const uuidsOf = (within: Duration.Duration | undefined) =>
-        Effect.map(repository.revoked(within, 1000), (heads) =>
+        Effect.map(scans.revoked(within, 1000), (heads) =>
           heads.filter(({ sub }) => mine.has(sub)).map(({ uuid }) => uuid).toSorted())
       const expected = [processing.uuid, ofUser.uuid].toSorted()
       assert.deepStrictEqual(yield* uuidsOf(undefined), expected)
@@ -149,21 +149,22 @@ export const contract = (
 
   it.effect("replaces the task's token by the token that submits the results", () =>
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const writes = yield* TaskWrites
+      const reads = yield* TaskReads
       const revocations = yield* RevocationRepository
       const first = newPrincipal()
       const task = yield* stored(first, Accepted.make({}), interrupted)
       yield* revocations.add(Token.make({ tokenId: first.tokenId, expiresAt: null }))
       const second = { ...first, tokenId: `${first.tokenId}-next`, issuedAt: null }
       const { runId } = yield* makeTask()
-      yield* repository.commit(
+      yield* writes.commit(
         task.uuid,
         ToolResultsSubmitted.make({ results: fromValue([]), runId, principal: second, userToken: "sealed" }),
         yield* now
       )
-      assert.deepStrictEqual(Option.getOrThrow(yield* repository.pendingRun(task.uuid)).principal, second)
-      assert.strictEqual((yield* repository.commit(task.uuid, Progressed.make({ turn }), yield* now))._tag, "Applied")
+      assert.deepStrictEqual(Option.getOrThrow(yield* reads.pendingRun(task.uuid)).principal, second)
+      assert.strictEqual((yield* writes.commit(task.uuid, Progressed.make({ turn }), yield* now))._tag, "Applied")
       yield* revocations.add(Token.make({ tokenId: second.tokenId, expiresAt: null }))
-      assert.strictEqual((yield* repository.commit(task.uuid, Progressed.make({ turn }), yield* now))._tag, "Revoked")
+      assert.strictEqual((yield* writes.commit(task.uuid, Progressed.make({ turn }), yield* now))._tag, "Revoked")
     }))
 }

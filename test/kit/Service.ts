@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { createServer } from "node:net"
 import * as path from "node:path"
+import { processEnvironment } from "./processEnvironment.ts"
 
 export const jwtSecret = "a secret of the tests, long enough for HS256"
 export const internalToken = "internal-token-of-the-tests"
@@ -88,9 +89,7 @@ export class Service {
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       env: {
         PATH: process.env["PATH"],
-        // As `npm start` and the deployments set it.
-        MALLOC_ARENA_MAX: "2",
-        MALLOC_MMAP_THRESHOLD_: "1048576",
+        ...processEnvironment,
         PORT: String(chosen),
         JWT_SECRET: jwtSecret,
         INTERNAL_TOKENS: internalToken,

@@ -18,8 +18,9 @@ import type { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import * as RecoveryTrialsMemory from "../../src/services/store/RecoveryTrialsMemory.ts"
 import * as RevocationRepositoryMemory from "../../src/services/store/RevocationRepositoryMemory.ts"
 import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
-import { TaskRepository } from "../../src/services/store/TaskRepository.ts"
-import * as TaskRepositoryMemory from "../../src/services/store/TaskRepositoryMemory.ts"
+import { TaskReads } from "../../src/services/store/TaskReads.ts"
+import * as TaskStoreMemory from "../../src/services/store/TaskStoreMemory.ts"
+import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import * as TaskEngine from "../../src/services/TaskEngine.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
 import { Settings } from "../../src/services/timing/Settings.ts"
@@ -39,8 +40,9 @@ export interface CoreScript {
   readonly onStop?: (runId: RunId) => Effect.Effect<void, CoreUnavailable | CoreRefused>
   /** The status with which the webhook target responds. */
   readonly onPost?: (post: Post) => Effect.Effect<number, DeliveryError>
-  /** Wraps the store, to inject faults. */
-  readonly withStore?: (store: TaskRepository["Service"]) => TaskRepository["Service"]
+  /** Wrap the store, to inject faults. */
+  readonly withWrites?: (writes: TaskWrites["Service"]) => TaskWrites["Service"]
+  readonly withReads?: (reads: TaskReads["Service"]) => TaskReads["Service"]
   readonly layerOwnership?: Layer.Layer<TaskOwnership>
   readonly layerTrials?: Layer.Layer<RecoveryTrials>
 }
@@ -97,8 +99,11 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
     webhookTimeout: Limits.webhookTimeout,
     sweepInterval: Duration.minutes(1)
   })
-  const layerStore = Layer.effect(TaskRepository, Effect.map(TaskRepository, script.withStore ?? identity)).pipe(
-    Layer.provideMerge(TaskRepositoryMemory.layer),
+  const layerStore = Layer.merge(
+    Layer.effect(TaskWrites, Effect.map(TaskWrites, script.withWrites ?? identity)),
+    Layer.effect(TaskReads, Effect.map(TaskReads, script.withReads ?? identity))
+  ).pipe(
+    Layer.provideMerge(TaskStoreMemory.layer),
     Layer.provideMerge(TaskNotifications.layer)
   )
   const layer = TaskEngine.layer.pipe(
@@ -141,12 +146,17 @@ export const envelope = (run: Run) => ({ task_id: run.taskId, run_id: run.runId,
 export const turn = { output: [], messages: [], metadata: {} }
 export const toolCall = { id: "c1", name: "look", arguments: {} }
 
-/** An interrupted task of `caller`, with its run and the core's report. */
-export const interruptedTask = Effect.fnUntraced(function*(starts: Queue.Dequeue<Run>) {
+/** A task of `caller` that was dispatched, with its run. */
+export const startedTask = Effect.fnUntraced(function*(starts: Queue.Dequeue<Run>) {
   const tasks = yield* Tasks
   const { uuid } = yield* tasks.create(caller, question)
-  const run = yield* Queue.take(starts)
+  return { tasks, uuid, run: yield* Queue.take(starts) }
+})
+
+/** An interrupted task of `caller`, with its run and the core's report. */
+export const interruptedTask = Effect.fnUntraced(function*(starts: Queue.Dequeue<Run>) {
+  const { run, tasks, uuid } = yield* startedTask(starts)
   const interrupt = { ...envelope(run), type: "interrupted", tool_calls: [toolCall] } as const
   yield* reportTo(tasks, interrupt)
-  return { run, interrupt, task: yield* tasks.get(caller.principal, uuid) }
+  return { run, interrupt, tasks, task: yield* tasks.get(caller.principal, uuid) }
 })

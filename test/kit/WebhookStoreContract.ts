@@ -1,17 +1,20 @@
 /** The contract of a delivery store and the task store that inserts deliveries, run on memory and on Postgres. */
-import { assert, type Vitest } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Duration, Effect, Option } from "effect"
 import type { SecureRandom } from "effect/crypto"
 import { TestClock } from "effect/testing"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import type { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import { TaskEvent, type TaskId } from "../../src/domain/Task.ts"
 import * as TaskView from "../../src/domain/TaskView.ts"
 import { now, plus } from "../../src/domain/Timestamp.ts"
 import { type AttemptError, delays } from "../../src/domain/Webhook.ts"
-import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
-import { TaskRepository } from "../../src/services/store/TaskRepository.ts"
+import { TaskReads } from "../../src/services/store/TaskReads.ts"
+import { TaskRetention } from "../../src/services/store/TaskRetention.ts"
+import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { WebhooksPending } from "../../src/services/store/WebhooksPending.ts"
 import { type ClaimedDelivery, WebhookStore } from "../../src/services/store/WebhookStore.ts"
-import { commit, stored } from "./TaskRepositoryContract.ts"
+import { commit, stored, type StoreTests } from "./StoredTasks.ts"
 
 const leases = [40, 60, 90, 150, 20].map((seconds) => Duration.seconds(seconds))
 let origins = 0
@@ -59,8 +62,8 @@ export const record = Effect.fnUntraced(
 )
 
 const answerOf = Effect.fnUntraced(function*(uuid: TaskId) {
-  const repository = yield* TaskRepository
-  return TaskView.encode(Option.getOrThrow(yield* repository.get(uuid)))
+  const reads = yield* TaskReads
+  return TaskView.encode(Option.getOrThrow(yield* reads.get(uuid)))
 })
 
 export const only = Effect.fnUntraced(function*(uuid: TaskId) {
@@ -70,12 +73,10 @@ export const only = Effect.fnUntraced(function*(uuid: TaskId) {
   return delivery!
 })
 
-export const contract = (
-  it: Vitest.MethodsNonLive<TaskRepository | WebhookStore | TaskNotifications | SecureRandom.SecureRandom>
-) => {
+export const contract = (it: StoreTests) => {
   it.effect("inserts a delivery with the bytes of a read at that moment when a task is interrupted or ends", () =>
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const writes = yield* TaskWrites
       const store = yield* WebhookStore
       const { origin, uuid } = yield* called()
       const text = (turn: string) => OpaqueJson.make(turn)
@@ -85,17 +86,19 @@ export const contract = (
           state: null,
           turn: turn === null ? null : text(turn)
         })
-      const steps: ReadonlyArray<() => Effect.Effect<unknown, never, TaskRepository | SecureRandom.SecureRandom>> = [
-        () => Effect.flatMap(now, (at) => repository.commit(uuid, interrupt("c1", null), at)),
+      const steps: ReadonlyArray<
+        () => Effect.Effect<unknown, StoreUnavailable, TaskWrites | SecureRandom.SecureRandom>
+      > = [
+        () => Effect.flatMap(now, (at) => writes.commit(uuid, interrupt("c1", null), at)),
         () => commit(uuid, "ToolResultsSubmitted"),
         () =>
           Effect.flatMap(
             now,
-            (at) => repository.commit(uuid, TaskEvent.cases.Progressed.make({ turn: text(`{"z":1,"a":2}`) }), at)
+            (at) => writes.commit(uuid, TaskEvent.cases.Progressed.make({ turn: text(`{"z":1,"a":2}`) }), at)
           ),
-        () => Effect.flatMap(now, (at) => repository.commit(uuid, interrupt("c2", `{"b":1,  "a":"\\u0000"}`), at)),
+        () => Effect.flatMap(now, (at) => writes.commit(uuid, interrupt("c2", `{"b":1,  "a":"\\u0000"}`), at)),
         () => commit(uuid, "ToolResultsSubmitted"),
-        () => Effect.flatMap(now, (at) => repository.commit(uuid, interrupt("c3", null), at)),
+        () => Effect.flatMap(now, (at) => writes.commit(uuid, interrupt("c3", null), at)),
         () => commit(uuid, "Canceled")
       ]
       const expected: Array<string> = []
@@ -135,11 +138,11 @@ export const contract = (
 
   it.effect("leaves a large body out of the claim and reads it for sending", () =>
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const writes = yield* TaskWrites
       const store = yield* WebhookStore
       const { origin, uuid } = yield* called()
       const turn = OpaqueJson.make(JSON.stringify({ output: ["x".repeat(300_000)] }))
-      yield* repository.commit(uuid, TaskEvent.cases.Completed.make({ turn }), yield* now)
+      yield* writes.commit(uuid, TaskEvent.cases.Completed.make({ turn }), yield* now)
       const [delivery] = yield* claim(origin)
       assert.isTrue(delivery!.body === null || delivery!.body.length > 300_000)
       assert.strictEqual(Option.getOrThrow(yield* store.body(delivery!)), yield* answerOf(uuid))
@@ -147,20 +150,20 @@ export const contract = (
 
   it.effect("inserts a delivery for each task of a bulk cancel and wakes the dispatcher", () =>
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
-      const { webhookPending } = yield* TaskNotifications
+      const writes = yield* TaskWrites
+      const webhooksPending = yield* WebhooksPending
       const silent = yield* stored()
-      yield* webhookPending.close
+      yield* webhooksPending.close
       yield* commit(silent.uuid, "Completed")
-      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(webhookPending.await, 0)), "woken without a delivery")
+      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(webhooksPending.await, 0)), "woken without a delivery")
       const first = yield* called()
       const second = yield* called(null, `${first.origin}/other`)
       for (const { uuid } of [first, second]) yield* commit(uuid, "Interrupted")
-      yield* webhookPending.await
+      yield* webhooksPending.await
       assert.strictEqual((yield* claim(first.origin)).length, 2)
-      yield* webhookPending.close
-      yield* repository.cancelInterrupted(first.principal.sub, yield* now)
-      yield* webhookPending.await
+      yield* webhooksPending.close
+      yield* writes.cancelInterrupted(first.principal.sub, yield* now)
+      yield* webhooksPending.await
       assert.deepStrictEqual((yield* claim(first.origin)).map(({ taskId }) => taskId), [first.uuid])
     }))
 
@@ -182,6 +185,28 @@ export const contract = (
       const { attempts, state } = yield* only(uuid)
       assert.strictEqual(state, "failed")
       assert.deepStrictEqual(attempts.map(({ error }) => error), ["lost", "lost", "lost", "lost", "lost"])
+    }))
+
+  it.effect("takes back a claim, which does not count as an attempt, unless a later attempt was claimed", () =>
+    Effect.gen(function*() {
+      const store = yield* WebhookStore
+      const { origin, uuid } = yield* called()
+      yield* commit(uuid, "Completed")
+      const [first] = yield* claim(origin)
+      const until = plus(yield* now, Duration.seconds(1))
+      yield* store.postpone(first!, until)
+      assert.deepStrictEqual(yield* claim(origin), [])
+      const [postponed] = yield* store.ofTask(uuid)
+      assert.deepStrictEqual([postponed?.attempts, postponed?.nextAttemptAt], [[], until])
+
+      yield* TestClock.adjust("1 second")
+      const [again] = yield* claim(origin)
+      assert.strictEqual(again?.attempt, 1)
+      yield* TestClock.adjust("1 minute")
+      const [later] = yield* claim(origin)
+      assert.strictEqual(later?.attempt, 2)
+      yield* store.postpone(again!, yield* now)
+      assert.deepStrictEqual(yield* claim(origin), [])
     }))
 
   it.effect("schedules the next attempt after a failure and ends the delivery at the first success", () =>
@@ -276,16 +301,17 @@ export const contract = (
 
   it.effect("deletes deliveries with their task, but no task whose delivery is pending", () =>
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const retention = yield* TaskRetention
+      const reads = yield* TaskReads
       const store = yield* WebhookStore
       const { origin, uuid } = yield* called()
       yield* commit(uuid, "Completed")
-      const deleteEnded = Effect.flatMap(now, (at) => repository.deleteEnded(plus(at, "1 second"), 10_000))
+      const deleteEnded = Effect.flatMap(now, (at) => retention.deleteEnded(plus(at, "1 second"), 10_000))
       yield* deleteEnded
       const [delivery] = yield* claim(origin)
       yield* record(delivery!, null)
       yield* deleteEnded
-      assert.isTrue(Option.isNone(yield* repository.get(uuid)))
+      assert.isTrue(Option.isNone(yield* reads.get(uuid)))
       assert.deepStrictEqual(yield* store.ofTask(uuid), [])
       assert.isTrue(Option.isNone(yield* store.body(delivery!)))
       yield* record(delivery!, null)

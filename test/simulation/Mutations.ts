@@ -1,28 +1,36 @@
 /** Planted bugs. The simulation has to find each of them, or it proves nothing. */
-import { Duration, Effect, Layer, Option } from "effect"
+import { Duration, Effect, Layer, Option, Struct } from "effect"
+import { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
 import { plus } from "../../src/domain/Timestamp.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
 import type { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
-import type { TaskRepository } from "../../src/services/store/TaskRepository.ts"
+import type { StopOutbox } from "../../src/services/store/StopOutbox.ts"
+import type { TaskReads } from "../../src/services/store/TaskReads.ts"
+import type { TaskScans } from "../../src/services/store/TaskScans.ts"
+import type { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import type { TokenRevocations } from "../../src/services/tokens/TokenRevocations.ts"
-
-type Store = TaskRepository["Service"]
+import type { CommitOptions } from "./Batches.ts"
 
 export interface Mutation {
   /** Replaces the token check of the node's requests. */
   readonly check?: TokenRevocations["Service"]["check"]
   readonly revocations?: (store: RevocationRepository["Service"]) => RevocationRepository["Service"]
-  readonly store?: (store: Store) => Store
+  readonly writes?: (writes: TaskWrites["Service"]) => TaskWrites["Service"]
+  readonly reads?: (reads: TaskReads["Service"]) => TaskReads["Service"]
+  readonly scans?: (scans: TaskScans["Service"]) => TaskScans["Service"]
+  readonly stops?: (stops: StopOutbox["Service"]) => StopOutbox["Service"]
   readonly trials?: (store: RecoveryTrials["Service"]) => RecoveryTrials["Service"]
+  readonly batches?: (options: CommitOptions) => CommitOptions
   readonly actors?: Layer.Layer<TaskActors, never, TaskActors>
 }
 
-const withoutStops = (forgotten: string) => (store: Store): Store => ({
-  ...store,
-  claimStops: (at, lease, limit) =>
-    Effect.map(store.claimStops(at, lease, limit), (stops) => stops.filter(({ reason }) => reason !== forgotten))
+const withoutStops = (forgotten: string): Mutation => ({
+  stops: (outbox) => ({
+    ...outbox,
+    claim: (...call) => Effect.map(outbox.claim(...call), (stops) => stops.filter(({ reason }) => reason !== forgotten))
+  })
 })
 
 const doubledWake = Layer.effect(
@@ -51,70 +59,66 @@ const unheardResume = Layer.effect(
 
 export const mutations = {
   "a missing fence: events of earlier runs are applied": {
-    store: (store) => ({
-      ...store,
-      commit: (uuid, event, at, _fence, claim) => store.commit(uuid, event, at, undefined, claim)
+    writes: (writes) => ({
+      ...writes,
+      commit: (uuid, event, at, _fence, claim) => writes.commit(uuid, event, at, undefined, claim)
     })
   },
   "a skipped sweep: tasks that lost their actor are never found": {
-    store: (store) => ({
-      ...store,
+    scans: (scans) => ({
+      ...scans,
       live: () => Effect.succeed([]),
       overdue: () => Effect.succeed([])
     })
   },
   "a gained shard whose tasks are not loaded": {
-    store: (store) => ({
-      ...store,
-      live: (after, limit, shards) => shards === undefined ? store.live(after, limit) : Effect.succeed([])
+    scans: (scans) => ({
+      ...scans,
+      live: (after, limit, shards) => shards === undefined ? scans.live(after, limit) : Effect.succeed([])
     })
   },
-  "no stop request after a time limit": {
-    store: withoutStops("time_limit_exceeded")
-  },
-  "no stop request for a run that the core refused after accepting it": {
-    store: withoutStops("refused")
-  },
+  "no stop request after a time limit": withoutStops("time_limit_exceeded"),
+  "no stop request for a run that the core refused after accepting it": withoutStops("refused"),
   "a doubled wake: a task is dispatched a second time": { actors: doubledWake },
   "a resume that is never dispatched after a notification": { actors: unheardResume },
   "time limits that are one second too long": {
-    store: (store) => ({
-      ...store,
+    writes: (writes) => ({
+      ...writes,
       create: (task, maxActive, claim) =>
-        store.create({ ...task, deadline: plus(task.deadline, Duration.seconds(1)) }, maxActive, claim)
+        writes.create({ ...task, deadline: plus(task.deadline, Duration.seconds(1)) }, maxActive, claim)
     })
   },
   "an active-task limit that is off by one": {
-    store: (store) => ({ ...store, create: (task, maxActive, claim) => store.create(task, maxActive + 1, claim) })
+    writes: (writes) => ({ ...writes, create: (task, maxActive, claim) => writes.create(task, maxActive + 1, claim) })
   },
   "an idempotency key that is not stored": {
-    store: (store) => ({ ...store, create: (task, maxActive) => store.create(task, maxActive) })
+    writes: (writes) => ({ ...writes, create: (task, maxActive) => writes.create(task, maxActive) })
   },
   "a resume without the core's state": {
-    store: (store) => ({
-      ...store,
+    reads: (reads) => ({
+      ...reads,
       pendingRun: (uuid) =>
         Effect.map(
-          store.pendingRun(uuid),
+          reads.pendingRun(uuid),
           Option.map((run) => ({ ...run, resume: run.resume && { ...run.resume, state: null } }))
         )
     })
   },
   "a partial turn that is lost when a time limit ends the task": {
-    store: (store) => ({
-      ...store,
+    reads: (reads) => ({
+      ...reads,
       get: (uuid) =>
         Effect.map(
-          store.get(uuid),
+          reads.get(uuid),
           Option.map((task) => task.error?.startsWith("Task exceeded") ? { ...task, turn: null } : task)
         )
     })
   },
   "a wrong error message for a task that was not accepted": {
-    store: (store) => ({
-      ...store,
+    writes: (writes) => ({
+      ...writes,
       commit: (uuid, event, at, fence, claim) =>
-        store.commit(
+        writes.commit(
           uuid,
           event._tag === "AcceptanceExpired" ? { ...event, error: "The core did not answer" } : event,
           at,
@@ -124,10 +128,10 @@ export const mutations = {
     })
   },
   "an acceptance deadline of 25 s": {
-    store: (store) => ({
-      ...store,
+    writes: (writes) => ({
+      ...writes,
       create: (task, maxActive, claim) =>
-        store.create(
+        writes.create(
           {
             ...task,
             acceptanceDeadline: task.acceptanceDeadline && plus(task.acceptanceDeadline, Duration.seconds(-5))
@@ -145,9 +149,28 @@ export const mutations = {
     })
   },
   "a revocation that ends no task": {
-    store: (store) => ({ ...store, revoked: () => Effect.succeed([]) })
+    scans: (scans) => ({ ...scans, revoked: () => Effect.succeed([]) })
   },
   "a recovery that does not store its trials": {
     trials: (store) => ({ ...store, begin: () => Effect.void })
+  },
+  "an answer for the wrong request of a batch": {
+    batches: (options) => ({
+      ...options,
+      run: (requests) => Effect.map(options.run(requests), (answers) => answers.toReversed())
+    })
+  },
+  "a neighbour that is lost with a failed row": {
+    batches: (options) => ({
+      ...options,
+      run: (requests) =>
+        Effect.catchDefect(options.run(requests), (cause) => Effect.fail(new StoreUnavailable({ cause })))
+    })
+  },
+  "two changes of one task out of order": {
+    batches: Struct.omit(["keyOf"])
+  },
+  "a deadlock between batches": {
+    batches: Struct.omit(["lockOf"])
   }
 } satisfies Record<string, Mutation>

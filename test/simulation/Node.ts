@@ -4,9 +4,10 @@
  * wakes.
  */
 import { NodeCrypto } from "@effect/platform-node"
-import { Clock, Context, Deferred, Duration, Effect, Exit, Latch, Layer, Redacted, Scope } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Exit, identity, Latch, Layer, Redacted, Scope } from "effect"
 import type { CoreUnavailable } from "../../src/domain/DispatchRetry.ts"
 import * as Limits from "../../src/domain/Limits.ts"
+import { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import type { TaskEvent, TaskId } from "../../src/domain/Task.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
@@ -14,8 +15,11 @@ import { CoreClient } from "../../src/services/core/CoreClient.ts"
 import { type CoreResponse, CoreTransport } from "../../src/services/core/CoreTransport.ts"
 import { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
-import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
-import { TaskRepository } from "../../src/services/store/TaskRepository.ts"
+import { StopOutbox } from "../../src/services/store/StopOutbox.ts"
+import { TaskReads } from "../../src/services/store/TaskReads.ts"
+import { TaskRetention } from "../../src/services/store/TaskRetention.ts"
+import { TaskScans } from "../../src/services/store/TaskScans.ts"
+import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import * as TaskEngine from "../../src/services/TaskEngine.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
@@ -23,9 +27,10 @@ import { Settings } from "../../src/services/timing/Settings.ts"
 import { Secrets } from "../../src/services/tokens/Secrets.ts"
 import { TokenRevocations } from "../../src/services/tokens/TokenRevocations.ts"
 import { WebhookSender } from "../../src/services/webhooks/WebhookSender.ts"
+import * as Batches from "./Batches.ts"
 import type { Mutation } from "./Mutations.ts"
 import * as WebhookTarget from "./WebhookTarget.ts"
-import { acceptanceTimeout, checkStore, maxActiveTasks, type World } from "./World.ts"
+import { acceptanceTimeout, checkStore, maxActiveTasks, type Stores, type World } from "./World.ts"
 
 export interface CoreEnd {
   /** Fails when the connection fails. `kill` kills the calling node. */
@@ -140,7 +145,7 @@ export const start = Effect.fnUntraced(function*(
           const fault = world.isRough ? dice.weigh(faultsOf(method, args)) : "none"
           const done = (call as Method)(...args)
           if (fault === "none") return Effect.tap(done, () => checkStoreAfter(method))
-          const lost = Effect.die(new Error(`${fault} of ${method}`))
+          const lost = Effect.fail(new StoreUnavailable({ cause: `${fault} of ${method}` }))
           const noted = Effect.andThen(noteFault, recorder.note(name, `${method}: ${fault}`))
           switch (fault) {
             case "killed before":
@@ -162,7 +167,7 @@ export const start = Effect.fnUntraced(function*(
   }
 
   const afterLostReply = (method: string, args: ReadonlyArray<unknown>) => {
-    const [taskId, event] = args as Parameters<TaskRepository["Service"]["commit"]>
+    const [taskId, event] = args as Parameters<TaskWrites["Service"]["commit"]>
     return method === "commit" && event._tag === "ToolResultsSubmitted" ? core.resumeReplyLost(taskId) : Effect.void
   }
 
@@ -175,13 +180,22 @@ export const start = Effect.fnUntraced(function*(
   const sender = Layer.succeed(WebhookSender, {
     post: (_url, headers, body) => outward(WebhookTarget.receive(world, headers, body))
   })
+  const stores = yield* Batches.make(world, mutation.batches ?? identity)
+  const withMutation = <Id extends Stores, Service extends object>(
+    key: Context.Key<Id, Service>,
+    mutate: (service: Service) => Service = identity
+  ) => Layer.succeed(key, withFaults(mutate(Context.get(stores, key))))
   const store = Layer.mergeAll(
-    Layer.succeed(WebhookStore, withFaults(world.webhooks)),
-    Layer.succeed(RecoveryTrials, withFaults(mutation.trials?.(world.trials) ?? world.trials)),
-    Layer.succeed(TaskRepository, withFaults(mutation.store?.(world.store) ?? world.store)),
-    Layer.succeed(RevocationRepository, withFaults(mutation.revocations?.(world.revocations) ?? world.revocations)),
+    withMutation(TaskWrites, mutation.writes),
+    withMutation(TaskReads, mutation.reads),
+    withMutation(TaskScans, mutation.scans),
+    withMutation(TaskRetention),
+    withMutation(StopOutbox, mutation.stops),
+    withMutation(WebhookStore),
+    withMutation(RecoveryTrials, mutation.trials),
+    withMutation(RevocationRepository, mutation.revocations),
     world.shards === undefined
-      ? Layer.merge(Layer.succeed(TaskNotifications, world.notifications), TaskOwnership.layerAlone)
+      ? Layer.merge(Layer.succeedContext(world.notifications), TaskOwnership.layerAlone)
       : yield* Effect.provideService(world.shards.seat(name, node), Scope.Scope, scope)
   )
   const client = CoreClient.layer({ url: "http://core", token: undefined, eventsUrl: "http://service/events" })
@@ -214,6 +228,7 @@ export const start = Effect.fnUntraced(function*(
         Effect.catchDefect((defect) =>
           Effect.andThen(recorder.note(name, `answers 500: ${defect}`), Effect.fail(new DeliveryError()))
         ),
+        Effect.mapError((error) => error instanceof StoreUnavailable ? new DeliveryError() : error),
         Effect.exit,
         Effect.flatMap((exit) => Deferred.done(answered, exit)),
         Effect.forkDetach

@@ -7,13 +7,15 @@ import { Clock, Context, Duration, Effect, Latch, Layer, type Scope } from "effe
 import type { TaskId } from "../../src/domain/Task.ts"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
+import { RemoteChanges } from "../../src/services/store/RemoteChanges.ts"
 import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
+import { WebhooksPending } from "../../src/services/store/WebhooksPending.ts"
 import type { Dice } from "./Dice.ts"
 
 /** Milliseconds. */
 const tick = 250
 const lease = 4000
-const longestHint = 100
+const longestNotification = 100
 const reconnect = 3000
 
 export interface Liveness {
@@ -21,11 +23,13 @@ export interface Liveness {
   readonly isFrozen: boolean
 }
 
+type Notifications = Layer.Success<typeof TaskNotifications.layer>
+
 interface Seat {
   readonly name: string
   readonly node: Liveness
   readonly changed: Latch.Latch
-  readonly notifications: TaskNotifications["Service"]
+  readonly notifications: Context.Context<Notifications>
   believed: ReadonlyArray<TaskShard.TaskShard>
   lastSeen: number
 }
@@ -37,13 +41,13 @@ export interface Shards {
   readonly seat: (
     name: string,
     node: Liveness
-  ) => Effect.Effect<Layer.Layer<TaskOwnership | TaskNotifications>, never, Scope.Scope>
+  ) => Effect.Effect<Layer.Layer<TaskOwnership | Notifications>, never, Scope.Scope>
 }
 
 /** `published` receives the changes that nodes commit. Notifications are lost only while `isRough`. */
 export const make = Effect.fnUntraced(function*(
   dice: Dice,
-  published: TaskNotifications["Service"],
+  published: Context.Context<TaskNotifications | WebhooksPending>,
   isRough: () => boolean,
   scope: Scope.Scope
 ) {
@@ -56,37 +60,47 @@ export const make = Effect.fnUntraced(function*(
     seat.changed.openUnsafe()
   }
 
-  const deal = Effect.map(Clock.currentTimeMillis, (at) => {
+  const assign = Effect.map(Clock.currentTimeMillis, (at) => {
     for (const seat of seats) if (seat.node.isUp && !seat.node.isFrozen) seat.lastSeen = at
     const members = seats.filter(({ lastSeen }) => at - lastSeen < lease)
     for (const [shard, holder] of holders) if (!members.includes(holder)) holders.delete(shard)
     for (const seat of members) {
       if (seat.lastSeen !== at) continue
-      const isDue = (shard: TaskShard.TaskShard) => members[shard % members.length] === seat
+      const isAssigned = (shard: TaskShard.TaskShard) => members[shard % members.length] === seat
       for (const shard of every) {
-        if (holders.get(shard) === seat && !isDue(shard)) holders.delete(shard)
-        else if (!holders.has(shard) && isDue(shard) && dice.chance(0.7)) holders.set(shard, seat)
+        if (holders.get(shard) === seat && !isAssigned(shard)) holders.delete(shard)
+        else if (!holders.has(shard) && isAssigned(shard) && dice.chance(0.7)) holders.set(shard, seat)
       }
       believe(seat, every.filter((shard) => holders.get(shard) === seat))
     }
   })
-  yield* Effect.forkIn(Effect.forever(Effect.delay(deal, Duration.millis(tick))), scope)
+  yield* Effect.forkIn(Effect.forever(Effect.delay(assign, Duration.millis(tick))), scope)
 
-  const tell = (seat: Seat, uuid: TaskId) =>
+  const notify = (seat: Seat, uuid: TaskId) =>
     isRough() && dice.chance(0.02)
-      ? Effect.delay(seat.notifications.mayHaveGaps.open, Duration.millis(dice.delay(reconnect)))
-      : Effect.delay(seat.notifications.receive(uuid), Duration.millis(dice.delay(longestHint)))
+      ? Effect.delay(
+        Context.get(seat.notifications, RemoteChanges).mayHaveGaps.open,
+        Duration.millis(dice.delay(reconnect))
+      )
+      : Effect.delay(
+        Context.get(seat.notifications, TaskNotifications).receive(uuid),
+        Duration.millis(dice.delay(longestNotification))
+      )
   const run = Effect.runForkWith(yield* Effect.context())
-  yield* published.relay((uuid) => {
-    for (const seat of seats) if (seat.node.isUp) run(tell(seat, uuid))
+  const { publish, relay } = Context.get(published, TaskNotifications)
+  yield* relay((uuid) => {
+    for (const seat of seats) if (seat.node.isUp) run(notify(seat, uuid))
   })
 
   const shards: Shards = {
     seat: Effect.fnUntraced(function*(name, node) {
-      const own = Context.get(yield* Layer.build(Layer.fresh(TaskNotifications.layer)), TaskNotifications)
-      const { publish, webhookPending } = published
+      const own = yield* Layer.build(Layer.fresh(TaskNotifications.layer))
+      const { receive, relay } = Context.get(own, TaskNotifications)
       const changed = Latch.makeUnsafe()
-      const notifications = { ...own, publish, webhookPending }
+      const notifications = own.pipe(
+        Context.add(TaskNotifications, { publish, receive, relay }),
+        Context.add(WebhooksPending, Context.get(published, WebhooksPending))
+      )
       const seat: Seat = { name, node, changed, notifications, believed: [], lastSeen: yield* Clock.currentTimeMillis }
       seats.push(seat)
       const ownership = TaskOwnership.of({
@@ -97,10 +111,7 @@ export const make = Effect.fnUntraced(function*(
         undrain: Effect.void,
         isDrained: () => false
       })
-      return Layer.merge(
-        Layer.succeed(TaskOwnership, ownership),
-        Layer.succeed(TaskNotifications, TaskNotifications.of(notifications))
-      )
+      return Layer.succeedContext(Context.add(notifications, TaskOwnership, ownership))
     })
   }
   return shards

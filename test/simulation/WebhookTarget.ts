@@ -5,7 +5,7 @@ import { deliveryId, sendsWebhook } from "../../src/domain/Webhook.ts"
 import { DeliveryError } from "../../src/services/webhooks/WebhookSender.ts"
 import type { World } from "./World.ts"
 
-const moods = { answers: 12, fails: 4, hangs: 1, "is away": 2 }
+const behaviours = { answers: 12, fails: 4, hangs: 1, "is away": 2 }
 
 export const receive = (
   { dice, isRough, posts, recorder }: World,
@@ -13,30 +13,30 @@ export const receive = (
   body: Uint8Array
 ): Effect.Effect<number, DeliveryError> =>
   Effect.gen(function*() {
-    const mood = isRough ? dice.weigh(moods) : "answers"
-    if (mood === "is away") return yield* new DeliveryError({ error: "connection_failed" })
+    const behaviour = isRough ? dice.weigh(behaviours) : "answers"
+    if (behaviour === "is away") return yield* new DeliveryError({ error: "connection_failed" })
     const id = headers["webhook-id"] ?? ""
     posts.set(id, [...posts.get(id) ?? [], new TextDecoder().decode(body)])
-    yield* recorder.note("target", `${id} ${mood}`)
-    if (mood === "hangs") return yield* Effect.never
+    yield* recorder.note("target", `${id} ${behaviour}`)
+    if (behaviour === "hangs") return yield* Effect.never
     yield* Effect.sleep(dice.delay(2000))
-    return mood === "answers" ? 204 : 500
+    return behaviour === "answers" ? 204 : 500
   })
 
-export const isQuiet = ({ webhooks }: World): Effect.Effect<boolean> =>
+export const isQuiet = ({ webhooks }: World) =>
   Effect.map(webhooks.find({ state: "pending", limit: 1 }), ({ length }) => length === 0)
 
 /**
  * Checks the webhook invariant: at most five POSTs of a delivery, all with the same bytes, and no delivery stays
  * pending.
  */
-export const check = Effect.fnUntraced(function*({ acknowledged, posts, recorder, store, webhooks }: World) {
+export const check = Effect.fnUntraced(function*({ acknowledged, posts, reads, recorder, webhooks }: World) {
   for (const { uuid } of acknowledged.values()) {
     const deliveries = yield* webhooks.ofTask(uuid)
-    const events = yield* store.eventsAfter(uuid, -1, 1000)
-    const owed = events.filter(({ status }) => sendsWebhook(status))
-    if (deliveries.length > 0 && deliveries.length !== owed.length) {
-      yield* recorder.violated(`${uuid} has ${deliveries.length} deliveries instead of ${owed.length}`)
+    const events = yield* reads.eventsAfter(uuid, -1, 1000)
+    const expected = events.filter(({ status }) => sendsWebhook(status))
+    if (deliveries.length > 0 && deliveries.length !== expected.length) {
+      yield* recorder.violated(`${uuid} has ${deliveries.length} deliveries instead of ${expected.length}`)
     }
     for (const delivery of deliveries) {
       const id = deliveryId(delivery)

@@ -2,13 +2,20 @@
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../src/domain/Task.ts"
 import { now, type Timestamp } from "../../src/domain/Timestamp.ts"
-import { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
+import type { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import * as RecoveryTrialsMemory from "../../src/services/store/RecoveryTrialsMemory.ts"
-import { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
+import { RemoteChanges } from "../../src/services/store/RemoteChanges.ts"
+import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
 import * as RevocationRepositoryMemory from "../../src/services/store/RevocationRepositoryMemory.ts"
+import type { StopOutbox } from "../../src/services/store/StopOutbox.ts"
 import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
-import { TaskRepository } from "../../src/services/store/TaskRepository.ts"
-import * as TaskRepositoryMemory from "../../src/services/store/TaskRepositoryMemory.ts"
+import { TaskReads } from "../../src/services/store/TaskReads.ts"
+import type { TaskRetention } from "../../src/services/store/TaskRetention.ts"
+import { TaskScans } from "../../src/services/store/TaskScans.ts"
+import * as TaskStoreMemory from "../../src/services/store/TaskStoreMemory.ts"
+import type { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { WaitingRequests } from "../../src/services/store/WaitingRequests.ts"
+import { WebhooksPending } from "../../src/services/store/WebhooksPending.ts"
 import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import { Dice } from "./Dice.ts"
 import { Recorder } from "./Recorder.ts"
@@ -31,22 +38,32 @@ export interface Acknowledged {
   ended?: { readonly status: TaskStatus; readonly error: string | null | undefined }
 }
 
+export type Stores =
+  | TaskWrites
+  | TaskReads
+  | TaskScans
+  | TaskRetention
+  | StopOutbox
+  | WebhookStore
+  | RevocationRepository
+  | RecoveryTrials
+
 export interface World {
   readonly dice: Dice
   readonly recorder: Recorder
   readonly scope: Scope.Scope
   /** The sweep interval of the nodes. A long one reveals faults that a sweep would repair. */
   readonly sweepInterval: number
-  /** The store itself, without the faults of the nodes. */
-  readonly store: TaskRepository["Service"]
+  /** Every store itself, without the faults of the nodes. */
+  readonly stores: Context.Context<Stores>
+  readonly reads: TaskReads["Service"]
+  readonly scans: TaskScans["Service"]
   readonly webhooks: WebhookStore["Service"]
   /** The bodies that the target received, by `webhook-id`. */
   readonly posts: Map<string, Array<string>>
-  readonly revocations: RevocationRepository["Service"]
-  readonly trials: RecoveryTrials["Service"]
   /** Undefined when each node owns every task. */
   readonly shards: Shards.Shards | undefined
-  readonly notifications: TaskNotifications["Service"]
+  readonly notifications: Context.Context<Layer.Success<typeof TaskNotifications.layer>>
   readonly acknowledged: Map<TaskId, Acknowledged>
   /** Observations by task. */
   readonly seen: Map<string, Seen>
@@ -79,27 +96,26 @@ export const make = Effect.fnUntraced(function*(seed: number) {
   const recorder = new Recorder()
   const scope = yield* Effect.scope
   const context = yield* Layer.build(
-    Layer.merge(TaskRepositoryMemory.layer, RecoveryTrialsMemory.layer).pipe(
+    Layer.merge(TaskStoreMemory.layer, RecoveryTrialsMemory.layer).pipe(
       Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer]),
       Layer.fresh
     )
   )
   const isClustered = dice.chance(0.6)
-  const notifications = Context.get(context, TaskNotifications)
-  const shards = isClustered ? yield* Shards.make(dice, notifications, () => world.isRough, scope) : undefined
+  const shards = isClustered ? yield* Shards.make(dice, context, () => world.isRough, scope) : undefined
   const world: World = {
     dice,
     recorder,
     scope,
     sweepInterval: dice.pick(sweepIntervals),
-    store: Context.get(context, TaskRepository),
+    stores: context,
+    reads: Context.get(context, TaskReads),
+    scans: Context.get(context, TaskScans),
     webhooks: Context.get(context, WebhookStore),
     posts: new Map(),
-    revocations: Context.get(context, RevocationRepository),
-    trials: Context.get(context, RecoveryTrials),
     hasPoison: dice.chance(0.3),
     shards,
-    notifications,
+    notifications: Context.pick(TaskNotifications, WaitingRequests, RemoteChanges, WebhooksPending)(context),
     acknowledged: new Map(),
     seen: new Map(),
     revoking: new Set(),
@@ -133,15 +149,15 @@ const latestEnd = ({ calmSince, sweepInterval }: World, dueAt: number) => {
 
 /** Checks the invariants of the store, which have to hold whatever the nodes do. */
 export const checkStore = Effect.fnUntraced(function*(world: World) {
-  const { acknowledged, recorder, store } = world
+  const { acknowledged, reads, recorder, scans } = world
   const present = inMillis(yield* now)
-  const live = yield* store.live(undefined, 1_000_000)
+  const live = yield* scans.live(undefined, 1_000_000)
   for (const [user, heads] of Map.groupBy(live, ({ sub }) => sub)) {
     if (heads.length > maxActiveTasks) yield* recorder.violated(`${user} has ${heads.length} active tasks`)
   }
   yield* checkOffered(world, live, present)
   for (const { createdAt, limit, uuid } of acknowledged.values()) {
-    const task = Option.getOrUndefined(yield* store.get(uuid))
+    const task = Option.getOrUndefined(yield* reads.get(uuid))
     if (task === undefined) {
       yield* recorder.violated(`${uuid} was acknowledged and does not exist`)
       continue
@@ -175,8 +191,8 @@ const checkOffered = Effect.fnUntraced(function*(world: World, live: ReadonlyArr
 })
 
 /** Each revision occurs once, and nothing follows the only terminal event. */
-const checkHistory = Effect.fnUntraced(function*({ recorder, store }: World, uuid: TaskId) {
-  const events = yield* store.eventsAfter(uuid, -1, 1000)
+const checkHistory = Effect.fnUntraced(function*({ reads, recorder }: World, uuid: TaskId) {
+  const events = yield* reads.eventsAfter(uuid, -1, 1000)
   const broken = events.findIndex(({ revision }, index) => revision !== index)
   if (broken !== -1) yield* recorder.violated(`${uuid} skips revision ${broken}`)
   const end = events.findIndex(({ status }) => isTerminal(status))

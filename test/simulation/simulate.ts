@@ -5,6 +5,7 @@
  */
 import { Clock, Duration, Effect, Logger, Random, Scheduler } from "effect"
 import { TestClock } from "effect/testing"
+import type { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import * as Client from "./Client.ts"
 import * as Core from "./Core.ts"
 import type { Mutation } from "./Mutations.ts"
@@ -82,7 +83,7 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
     }
   })
 
-  const pass = Effect.fnUntraced(function*(millis: number, isEnough: () => Effect.Effect<boolean>) {
+  const pass = Effect.fnUntraced(function*(millis: number, isEnough: () => Effect.Effect<boolean, StoreUnavailable>) {
     for (let passed = 0; passed < millis && recorder.violation === undefined; passed += step) {
       if (yield* isEnough()) return
       yield* TestClock.adjust(Duration.millis(step))
@@ -101,13 +102,13 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   yield* pass(30_000, () => Effect.sync(() => nodes.every(({ isFrozen }) => !isFrozen)))
   if (up().length === 0) yield* Effect.forkIn(startNode, world.scope)
   yield* pass(dispatchTime + world.sweepInterval, never)
-  for (const { runId, status, uuid } of yield* world.store.live(undefined, 1000)) {
+  for (const { runId, status, uuid } of yield* world.scans.live(undefined, 1000)) {
     if (status !== "interrupted" && !core.knows(runId)) {
       yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
     }
   }
-  yield* pass(calmTime, () => Effect.map(world.store.live(undefined, 1), (live) => live.length === 0))
-  const [left] = yield* world.store.live(undefined, 1)
+  yield* pass(calmTime, () => Effect.map(world.scans.live(undefined, 1), (live) => live.length === 0))
+  const [left] = yield* world.scans.live(undefined, 1)
   if (left !== undefined) yield* recorder.violated(`${left.uuid} never ends: it is ${left.status}`)
   yield* pass(stopTime, () => Effect.sync(() => core.liveRuns().length === 0))
   const [run] = core.liveRuns()

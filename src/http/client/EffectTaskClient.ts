@@ -4,6 +4,7 @@ import { SecureRandom } from "effect/crypto"
 import { Sse } from "effect/encoding"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
+import * as Backoff from "../../domain/Backoff.ts"
 import { isTerminal } from "../../domain/Task.ts"
 import type { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import type { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
@@ -11,7 +12,6 @@ import { Api } from "../contract/Api.ts"
 import { Conflict, Forbidden, NotFound, Unauthorized } from "../contract/Errors.ts"
 import type { UploadedFileView } from "../contract/FileSchemas.ts"
 import { TaskEventView, type TaskView, type WatchedEventView } from "../contract/TaskSchemas.ts"
-import { cappedBackoff } from "./Backoff.ts"
 
 export interface TaskServiceOptions {
   /** Base URL of the service, as in `https://tasks.example.com`. */
@@ -29,8 +29,8 @@ export type Tool<E, R> = (args: ToolCall["arguments"]) => Effect.Effect<Schema.J
 /** Seconds of one long poll: shorter than the idle timeouts of common proxies. */
 const waitSeconds = 25
 
-const retrySchedule = cappedBackoff("500 millis", "8 seconds")
-const reconnectSchedule = cappedBackoff("1 second", "30 seconds")
+const retrySchedule = Schedule.jittered(Backoff.schedule("500 millis", "8 seconds"))
+const reconnectSchedule = Schedule.jittered(Backoff.schedule("1 second", "30 seconds"))
 
 /** Whether the service accepts an `Idempotency-Key` on this request, so that a retry is safe. */
 const isIdempotent = ({ method, url }: HttpClientRequest.HttpClientRequest) =>

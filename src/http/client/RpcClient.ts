@@ -3,9 +3,9 @@ import { Effect, Layer, Redacted, Schedule, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { RpcClient, RpcClientError, type RpcMessage, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket"
+import * as Backoff from "../../domain/Backoff.ts"
 import { isTerminal } from "../../domain/Task.ts"
 import { InternalRpc, path } from "../contract/rpc/Rpc.ts"
-import { cappedBackoff } from "./Backoff.ts"
 
 export interface RpcOptions {
   /** Base URL of the service, as in `http://127.0.0.1:3000`. */
@@ -17,7 +17,7 @@ export interface RpcOptions {
 export const make = RpcClient.make(InternalRpc)
 export type InternalClient = Effect.Success<typeof make>
 
-const reconnectSchedule = cappedBackoff("200 millis", "5 seconds")
+const reconnectSchedule = Schedule.jittered(Backoff.schedule("200 millis", "5 seconds"))
 
 const bearer = (token: Redacted.Redacted) => `Bearer ${Redacted.value(token)}`
 

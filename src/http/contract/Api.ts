@@ -81,7 +81,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
       "Send a webhook again",
       "Makes one more attempt immediately; for a pending webhook, makes the next attempt immediately. The body is optional. "
         + `A user may request ${Limits.redeliveries} in a row and then one per second; more return 429. After `
-        + `${Limits.webhookAttemptsByHand} attempts of one webhook the response is 409.`
+        + `${Limits.maxWebhookAttempts} attempts of one webhook the response is 409.`
     )
   ),
   HttpApiEndpoint.post("cancelInterrupted", "/api/tasks/cancel-interrupted", { success: Tasks.CanceledTasksView })

@@ -29,7 +29,7 @@ const byOperation: Readonly<Record<string, Readonly<Record<string, string>>>> = 
   "tasks.redeliver": {
     202: "The next attempt is due now. The body is the delivery.",
     404: "There is no such task, or it has no such delivery.",
-    409: `The delivery needs \`callback_secret\`, or it has had ${Limits.webhookAttemptsByHand} attempts.`,
+    409: `The delivery needs \`callback_secret\`, or it has had ${Limits.maxWebhookAttempts} attempts.`,
     429: "The user requests redeliveries too often."
   },
   "tasks.cancelInterrupted": { 200: "The tasks that were canceled; an empty list when no task was interrupted." },

@@ -6,6 +6,7 @@ import { Tasks } from "../../services/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound, RunConflict } from "../contract/Errors.ts"
 import { BodyReader } from "./body/BodyReader.ts"
+import { storeErrors } from "./ErrorResponses.ts"
 
 export const layer = HttpApiBuilder.group(
   Api,
@@ -21,6 +22,7 @@ export const layer = HttpApiBuilder.group(
           return HttpServerResponse.jsonUnsafe(yield* tasks.report(body))
         },
         Effect.catchTags({
+          ...storeErrors,
           TaskNotFound: ({ message }) => Effect.fail(new NotFound({ message })),
           RunSuperseded: ({ message, status }) => Effect.fail(new RunConflict({ message, status }))
         })

@@ -43,16 +43,16 @@ export const layer = HttpApiBuilder.group(
       const { check } = yield* CurrentToken
       yield* requirePlain(request)
       if (Number(request.headers["content-length"]) > UploadForm.maxFormBytes) return yield* tooLarge
-      const silence = yield* IdleTimeout.make((yield* Timeouts).uploadSilence)
+      const idle = yield* IdleTimeout.make((yield* Timeouts).uploadIdle)
       const pull = yield* Channel.toPullScoped(Stream.toChannel(request.stream), yield* Effect.scope)
       const source = Effect.suspend(() => {
-        silence.begin()
-        return Effect.onExit(pull, () => Effect.sync(silence.end))
+        idle.begin()
+        return Effect.onExit(pull, () => Effect.sync(idle.end))
       })
       return yield* UploadForm.open(request.headers["content-type"] ?? "", source).pipe(
         Effect.flatMap((file) => backend.upload(token, { ...file, content: endingWith(file.content, check) })),
         Effect.tap(check),
-        Effect.raceFirst(Effect.andThen(silence.exceeded, Effect.fail(stalled)))
+        Effect.raceFirst(Effect.andThen(idle.exceeded, Effect.fail(stalled)))
       )
     }, Effect.scoped)
 

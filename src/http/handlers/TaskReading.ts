@@ -2,11 +2,11 @@
 import { Duration, Effect, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { isTerminal, type TaskHead } from "../../domain/Task.ts"
+import { isTerminal, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
 import * as Utf8 from "../../services/limits/Utf8.ts"
-import type { RecordedEvent } from "../../services/store/TaskRepository.ts"
+import type { RecordedEvent } from "../../services/store/TaskReads.ts"
 import * as Services from "../../services/Tasks.ts"
 import { TaskWatch } from "../../services/TaskWatch.ts"
 import { invalid, TooManyRequests } from "../contract/Errors.ts"
@@ -29,7 +29,8 @@ const keepAliveInterval = Duration.seconds(15)
 const reconnectAfter = new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined })
 
 /** A progress note does not change the status; every other event is named after its new status. */
-export const nameOf = ({ status, type }: RecordedEvent) => type === "Progressed" ? "progress" : status
+export const nameOf = ({ status, type }: RecordedEvent): TaskStatus | "progress" =>
+  type === "Progressed" ? "progress" : status
 
 export const describe = (uuid: string, { occurredAt, revision, status }: RecordedEvent) => ({
   uuid,

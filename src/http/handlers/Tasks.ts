@@ -11,7 +11,7 @@ import { CurrentCaller } from "../contract/Middleware.ts"
 import { validationFailed } from "./body/BodyErrors.ts"
 import { BodyReader } from "./body/BodyReader.ts"
 import * as Deliveries from "./Deliveries.ts"
-import { failWith, taskErrors } from "./ErrorResponses.ts"
+import { failWith, storeErrors, taskErrors } from "./ErrorResponses.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
 import { decodeListQuery } from "./Query.ts"
 import * as TaskReading from "./TaskReading.ts"
@@ -50,6 +50,7 @@ const make = Effect.gen(function*() {
         ).pipe(IdempotencyKey.markReplay(isReplay))
       },
       Effect.catchTags({
+        ...storeErrors,
         TooManyActiveTasks: failWith(TooManyRequests),
         IdempotencyKeyReused: changeErrors.IdempotencyKeyReused
       })
@@ -59,7 +60,7 @@ const make = Effect.gen(function*() {
       const wanted = yield* Effect.fromResult(decodeListQuery(yield* HttpServerRequest.ParsedSearchParams))
       const found = yield* tasks.list({ sub: principal.sub, ...wanted })
       return HttpServerResponse.jsonUnsafe(TaskView.paginate(found.tasks, found.total, wanted))
-    }),
+    }).pipe(Effect.catchTags(storeErrors)),
     submitToolResults: Effect.fnUntraced(function*(given: OneTask) {
       const caller = yield* CurrentCaller
       // The turn may be large, and a body may take minutes to arrive: the task is read after it.
@@ -84,7 +85,7 @@ const make = Effect.gen(function*() {
       const { principal } = yield* CurrentCaller
       const uuids = yield* tasks.cancelInterrupted(principal)
       return { canceled: uuids.length, uuids }
-    })
+    }).pipe(Effect.catchTags(storeErrors))
   }
 })
 

@@ -6,6 +6,7 @@ import { Tasks } from "../../services/Tasks.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { Api } from "../contract/Api.ts"
 import { BodyReader } from "./body/BodyReader.ts"
+import { storeErrors } from "./ErrorResponses.ts"
 import * as TokenBodies from "./TokenBodies.ts"
 
 export const layer = HttpApiBuilder.group(
@@ -21,7 +22,7 @@ export const layer = HttpApiBuilder.group(
         const { body } = yield* read("revokeTokens", request)
         yield* tasks.revoke(yield* TokenBodies.revocationOf(verifier, body))
         return HttpServerResponse.empty({ status: 204 })
-      })
+      }, Effect.catchTags(storeErrors))
     )
   })
 )

@@ -3,7 +3,7 @@ import { Duration, Effect, Layer, References } from "effect"
 import { Digest } from "effect/crypto"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RpcServer } from "effect/rpc"
-import { TaskNotifications } from "../../services/store/TaskNotifications.ts"
+import { WaitingRequests } from "../../services/store/WaitingRequests.ts"
 import { InternalRpc, path } from "../contract/rpc/Rpc.ts"
 import * as CoreRpc from "../handlers/rpc/CoreRpc.ts"
 import * as OperationsRpc from "../handlers/rpc/OperationsRpc.ts"
@@ -57,7 +57,7 @@ const layerSocket = Layer.effect(
   Effect.gen(function*() {
     const connections = yield* RpcConnections.make({ isDuplex: true })
     const memory = yield* RpcMemory
-    const { drained } = yield* TaskNotifications
+    const { drained } = yield* WaitingRequests
     const connection = Effect.provideService(RpcSocket.handle(connections), RpcMemory, memory)
     const untilStop = Effect.raceFirst(
       connection,

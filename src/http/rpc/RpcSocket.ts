@@ -1,4 +1,4 @@
-/** Calls over a WebSocket at `/rpc`. Each message has complete lines, so no partial line is buffered between messages. */
+/** Calls over a WebSocket at `/rpc`. Each message contains only complete lines, so no partial line is buffered between messages. */
 import { Effect, Result } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Socket } from "effect/socket"

@@ -21,16 +21,23 @@ export const readBytes = (
   response: HttpClientResponse.HttpClientResponse,
   maxBytes: number
 ): Effect.Effect<Buffer, HttpClientError.HttpClientError | BodyTooLong> =>
-  Effect.map(Stream.runCollect(limit(maxBytes)(response.stream)), (chunks) => Buffer.concat(chunks))
+  Effect.suspend(() => {
+    const read: Array<Uint8Array> = []
+    let size = 0
+    const reading = Stream.runForEachArray(response.stream, (chunks) => {
+      read.push(...chunks)
+      for (const { byteLength } of chunks) size += byteLength
+      return size > maxBytes ? Effect.fail(new BodyTooLong({ maxBytes })) : Effect.void
+    })
+    return Effect.map(reading, () => Buffer.concat(read))
+  })
 
-export const readText = (response: HttpClientResponse.HttpClientResponse, maxBytes: number) =>
-  Effect.map(readBytes(response, maxBytes), (bytes) => bytes.toString("utf8"))
-
-export const readJson = <A, I>(
-  response: HttpClientResponse.HttpClientResponse,
-  schema: Schema.Codec<A, I>,
-  maxBytes: number
-) => Effect.flatMap(readText(response, maxBytes), Schema.decodeUnknownEffect(Schema.fromJsonString(schema)))
+/** Reads JSON of at most `maxBytes`. */
+export const jsonReader = <A, I>(schema: Schema.Codec<A, I>, maxBytes: number) => {
+  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
+  return (response: HttpClientResponse.HttpClientResponse) =>
+    Effect.flatMap(readBytes(response, maxBytes), (bytes) => decode(bytes.toString("utf8")))
+}
 
 /** The first `maxBytes` of a response as text; does not wait for the rest. */
 export const readStart = (response: HttpClientResponse.HttpClientResponse, maxBytes: number) =>

@@ -10,7 +10,7 @@ class NotJson extends Schema.TaggedError<NotJson>()("NotJson", {}) {}
 
 export const respond = (status: number, body: object) => HttpServerResponse.jsonUnsafe(body, { status })
 
-/** The JSON body of a call, within `maxBytes`. */
+/** The JSON body of a call, within `maxBytes`. Use it once for each schema, which it compiles. */
 export const read = <A, I>(schema: Schema.Codec<A, I>) =>
   HttpServerRequest.HttpServerRequest.pipe(
     Effect.filterOrFail(

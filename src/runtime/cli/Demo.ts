@@ -164,5 +164,6 @@ export const run = (running: { readonly url: string; readonly token: string } | 
     InvalidSettings: (error) => Effect.fail(failed(rootCauseMessage(error))),
     EmbeddedPostgresError: (error) => Effect.fail(failed(rootCauseMessage(error))),
     SqlError: (error) => Effect.fail(failed(rootCauseMessage(error))),
+    StoreUnavailable: (error) => Effect.fail(failed(rootCauseMessage(error))),
     ServeError: (error) => Effect.fail(failed(rootCauseMessage(error)))
   }))

@@ -1,24 +1,11 @@
 /**
  * Ownership by the shards of Effect Cluster. Nodes find each other, detect failed nodes and assign the shards through
  * the database. They exchange only health-check pings: all other information is in the rows, and `TaskNotifications`
- * hurries its readers.
+ * makes the nodes read it sooner.
  */
 import { NodeClusterSocket } from "@effect/platform-node"
 import type { PgClient } from "@effect/sql-pg"
-import {
-  Context,
-  Duration,
-  Effect,
-  Exit,
-  Fiber,
-  FiberHandle,
-  Latch,
-  Layer,
-  Option,
-  Schedule,
-  Scope,
-  Semaphore
-} from "effect"
+import { Context, Duration, Effect, Exit, Fiber, FiberHandle, Latch, Layer, Option, Scope, Semaphore } from "effect"
 import {
   MessageStorage,
   RunnerAddress,
@@ -37,6 +24,7 @@ import * as TaskShard from "../../domain/TaskShard.ts"
 import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { retryForever } from "../../services/timing/Retry.ts"
+import * as Worker from "../../services/timing/Worker.ts"
 
 /** The address of this node for the other nodes. */
 export interface Address {
@@ -161,7 +149,7 @@ export const layer = ({ host, port }: Address) =>
 
       yield* Effect.addFinalizer(() => leave)
       yield* join
-      yield* Effect.forkScoped(Effect.repeat(poll, Schedule.spaced(pollInterval)))
+      yield* Worker.make({ name: "the poll of shards", runOnce: poll, interval: pollInterval })
 
       const changes = yield* FiberHandle.make<void, never>()
       const mutex = Semaphore.makeUnsafe(1)

@@ -14,7 +14,7 @@ export interface Bounds {
 export const defaultBounds: Bounds = { connections: 10_000, unreadBytes: 128 * 1024 * 1024 }
 
 /** Requests of one connection without a response; a peer that pipelines more is disconnected. */
-const maxUnanswered = 64
+const maxUnanswered = 256
 
 const checkInterval = Duration.millis(250)
 
@@ -34,7 +34,7 @@ const unreadOf = (socket: Socket, { unanswered }: Peer) => {
 }
 
 export const limitConnections = (server: Server, timeouts: typeof Timeouts.Service, bounds: Bounds) => {
-  const { answerSilence, jsonBytesPerSecond } = timeouts
+  const { responseIdle, jsonBytesPerSecond } = timeouts
   const peers = new Map<Socket, Peer>()
   const withoutRequest = new Set<Socket>()
 
@@ -82,7 +82,7 @@ export const limitConnections = (server: Server, timeouts: typeof Timeouts.Servi
     const waiting = unreadOf(socket, peer)
     const taken = socket.bytesWritten - socket.writableLength
     if (waiting === 0 || taken !== peer.taken) Object.assign(peer, { taken, since: performance.now() })
-    const timeout = Duration.toMillis(answerSilence) + 1000 * waiting / jsonBytesPerSecond
+    const timeout = Duration.toMillis(responseIdle) + 1000 * waiting / jsonBytesPerSecond
     if (performance.now() - peer.since > timeout) socket.destroy()
     return waiting
   }

@@ -2,6 +2,7 @@
 import { NodeHttpClient } from "@effect/platform-node"
 import { Context, Effect, Layer, type Scope } from "effect"
 import {
+  type HttpBody,
   HttpClient,
   type HttpClientError,
   HttpClientRequest,
@@ -21,6 +22,13 @@ type Call = (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<Http
 class Slot extends Context.Service<Slot, { response: HttpServerResponse.HttpServerResponse | undefined }>()(
   "async-task-service/runtime/node/InProcess/Slot"
 ) {}
+
+/** Bytes. Handling a larger body takes milliseconds. */
+const large = 64 * 1024
+
+/** Gives the handling of a large body its own turn of the event loop, as a socket would. */
+const yieldTo = (body: HttpBody.HttpBody) =>
+  body._tag === "Uint8Array" && body.contentLength > large ? Effect.yieldNow : Effect.void
 
 /** What an application requires of its server. */
 type Own<R> = Exclude<
@@ -46,13 +54,16 @@ const toCall = <E, R>(app: App<E, R>, context: Context.Context<Own<R>>): Call =>
       HttpServerRequest.HttpServerRequest,
       HttpServerRequest.fromClientRequest(traced)
     )
+    yield* yieldTo(request.body)
     const exit = yield* handled.pipe(
       Effect.provideContext(received),
       Effect.updateContext<never, Own<R>>(() => context),
       Effect.exit
     )
-    if (slot.response !== undefined) return HttpServerResponse.toClientResponse(slot.response, { request })
-    return yield* Effect.andThen(exit, Effect.die("an application did not respond"))
+    const { response } = slot
+    if (response === undefined) return yield* Effect.andThen(exit, Effect.die("an application did not respond"))
+    yield* yieldTo(response.body)
+    return HttpServerResponse.toClientResponse(response, { request })
   })
 }
 

@@ -5,13 +5,16 @@
 import { Agent } from "@effect/platform-node/Undici"
 import { Duration, Effect, Layer } from "effect"
 import { CoreUnavailable } from "../../domain/DispatchRetry.ts"
-import { callTimeout, type CoreResponse, CoreTransport } from "../../services/core/CoreTransport.ts"
+import { type CoreResponse, CoreTransport } from "../../services/core/CoreTransport.ts"
 import { exchange } from "./UndiciExchange.ts"
 
 /** Bytes of a response body after which the call is aborted. The body is not used. */
 const maxAnswerBytes = 64 * 1024
 
 const connections = 256
+
+/** Timeout of a whole call. */
+const callTimeout = Duration.seconds(10)
 
 const unavailable = (reason: string) => Effect.fail(new CoreUnavailable({ reason, retryAfter: null }))
 

@@ -2,9 +2,10 @@
  * Ends the process when its event loop is blocked for too long: it would not recover by itself, and the process supervisor
  * restarts it. A separate thread checks, because nothing runs on a blocked one.
  */
-import { Config, Duration, Effect, Layer, Schedule } from "effect"
+import { Config, Duration, Effect, Layer } from "effect"
 import * as path from "node:path"
 import { Worker } from "node:worker_threads"
+import * as TimedWorker from "../../services/timing/Worker.ts"
 import type { Watch } from "./watchdogThread.ts"
 
 export const settings = [
@@ -59,7 +60,7 @@ const watch = Effect.fnUntraced(function*(timeout: Duration.Duration, isJson: bo
     ({ worker }) => Effect.promise(() => worker.terminate())
   )
   const turn = Effect.sync(() => Atomics.add(turns, 0, 1))
-  yield* Effect.forkScoped(Effect.repeat(turn, Schedule.spaced(tick)))
+  yield* TimedWorker.make({ name: "the watchdog's signal", runOnce: turn, interval: tick })
 })
 
 export const layer = (timeout: Duration.Duration | undefined, isJson: boolean) =>

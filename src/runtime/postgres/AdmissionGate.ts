@@ -3,9 +3,10 @@
  * quadratic in the number of waiting callers, so callers wait here instead: first come, first served, at most `maxWait`, and
  * not at all while the database is unavailable.
  */
-import { Deferred, Duration, Effect, Schedule } from "effect"
+import { Deferred, Duration, Effect } from "effect"
 import { SqlError } from "effect/sql"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
+import * as Worker from "../../services/timing/Worker.ts"
 
 const unavailable = (message: string) =>
   Effect.fail(
@@ -85,7 +86,7 @@ export const make = Effect.fnUntraced(function*(permits: number) {
     }
   })
   yield* Metrics.databaseWaiting.observe(() => waiters.size)
-  yield* Effect.forkScoped(Effect.repeat(expire, Schedule.spaced(expiryInterval)))
+  yield* Worker.make({ name: "the expiry of waiting statements", runOnce: expire, interval: expiryInterval })
 
   return {
     admit,

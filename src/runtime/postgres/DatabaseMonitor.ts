@@ -7,6 +7,7 @@ import { PgConnection } from "@effect/sql-pg"
 import { Deferred, Duration, Effect, Option, Predicate, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
+import * as Worker from "../../services/timing/Worker.ts"
 import { rootCauseMessage } from "../ErrorMessages.ts"
 import type { AdmissionGate } from "./AdmissionGate.ts"
 import type { DatabaseSockets } from "./DatabaseSockets.ts"
@@ -94,10 +95,9 @@ export const monitor = Effect.fnUntraced(function*(
     }
   }))
 
-  yield* session.pipe(
-    Effect.catch((failure) => isServerError(failure) ? open : close(failure)),
-    Effect.andThen(Effect.sleep(retryInterval)),
-    Effect.forever,
-    Effect.forkScoped
-  )
+  yield* Worker.make({
+    name: "the database monitor",
+    runOnce: Effect.catch(session, (failure) => isServerError(failure) ? open : close(failure)),
+    interval: retryInterval
+  })
 })

@@ -3,9 +3,10 @@
  * up only after a quarter of an hour. Pending statements fail as on any broken connection. Idle sockets are closed too, since
  * they may be half-open; the pool opens new ones. `DatabaseMonitor` detects sooner that all sockets are silent.
  */
-import { Context, Duration, Effect, Layer, Redacted, Schedule } from "effect"
+import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { connect, type NetConnectOpts, Socket } from "node:net"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
+import * as Worker from "../../services/timing/Worker.ts"
 
 const checkInterval = Duration.seconds(1)
 
@@ -76,7 +77,11 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
     let refusal: Error | undefined
     yield* Metrics.databaseConnections.observe(() => watches.size)
     // Reads the socket's own counters, because TLS consumes its data events.
-    yield* Effect.forkScoped(Effect.repeat(Effect.sync(() => closeSilent(watches)), Schedule.spaced(checkInterval)))
+    yield* Worker.make({
+      name: "the check of database connections",
+      runOnce: Effect.sync(() => closeSilent(watches)),
+      interval: checkInterval
+    })
     const openUnguarded = () => connect(addressOf(Redacted.value(url)))
     return DatabaseSockets.of({
       openUnguarded,

@@ -7,7 +7,7 @@ import type { JsonObject } from "../../domain/OpaqueJson.ts"
 import { TaskId } from "../../domain/Task.ts"
 import type { RunRequest } from "../../domain/TaskRequest.ts"
 import { CoreClient, type Run } from "../../services/core/CoreClient.ts"
-import { TaskRepository } from "../../services/store/TaskRepository.ts"
+import { TaskReads } from "../../services/store/TaskReads.ts"
 import { Tasks } from "../../services/Tasks.ts"
 
 /** A run as the core received it. */
@@ -27,7 +27,7 @@ export interface StoppedRun {
 
 /**
  * How the core responds to a new run: `accepts` takes it and reports `processing`, `silent` takes it and reports nothing,
- * `down` responds with 503, and a number is any other error status.
+ * `down` responds with 503, and a number is a status with which it refuses the run.
  */
 export type Behaviour = "accepts" | "silent" | "down" | number
 
@@ -102,14 +102,14 @@ const asTurn = (turn: string | JsonObject) => typeof turn === "string" ? turnOf(
 const make = Effect.gen(function*() {
   const journal = yield* CoreJournal
   const tasks = yield* Tasks
-  const repository = yield* TaskRepository
+  const reads = yield* TaskReads
   const random = yield* SecureRandom.SecureRandom
 
   const send = (run: Pick<StartedRun, "taskId" | "runId">, event: Unaddressed) =>
     Effect.flatMap(
       random.uuidV4(),
       (event_id) => tasks.report({ task_id: run.taskId, run_id: run.runId, event_id, event: toTaskEvent(event) })
-    )
+    ).pipe(Effect.catchTag("StoreUnavailable", Effect.die))
 
   journal.onAccepted = (run) => Effect.ignore(send(run, { type: "processing" }))
 
@@ -117,7 +117,7 @@ const make = Effect.gen(function*() {
   const runOf = Effect.fnUntraced(function*(uuid: string) {
     while (true) {
       const { changed } = journal
-      const [head] = yield* repository.heads([TaskId.make(uuid)])
+      const [head] = yield* Effect.orDie(reads.heads([TaskId.make(uuid)]))
       if (head === undefined) return yield* Effect.die(new Error(`There is no task ${uuid}`))
       const run = journal.runs.find(({ runId }) => runId === head.runId)
       if (run !== undefined) return run

@@ -19,7 +19,7 @@ import { Readiness } from "../../services/operations/Readiness.ts"
 import * as RecoveryTrialsMemory from "../../services/store/RecoveryTrialsMemory.ts"
 import * as RevocationRepositoryMemory from "../../services/store/RevocationRepositoryMemory.ts"
 import { TaskNotifications } from "../../services/store/TaskNotifications.ts"
-import * as TaskRepositoryMemory from "../../services/store/TaskRepositoryMemory.ts"
+import * as TaskStoreMemory from "../../services/store/TaskStoreMemory.ts"
 import * as TaskEngine from "../../services/TaskEngine.ts"
 import { Intervals } from "../../services/timing/Intervals.ts"
 import { Settings } from "../../services/timing/Settings.ts"
@@ -79,10 +79,10 @@ const layerTokens = TokenVerifier.layer({
 /** The services behind the routes. */
 const layerEngine = (options: TestServiceOptions) =>
   TestCore.layer.pipe(
-    Layer.provideMerge(TaskEngine.layer),
+    Layer.provideMerge(Layer.orDie(TaskEngine.layer)),
     Layer.provide(TestCore.layerClient),
     Layer.provide(TestCore.layerJournal),
-    Layer.provideMerge([TaskRepositoryMemory.layer, RecoveryTrialsMemory.layer]),
+    Layer.provideMerge([TaskStoreMemory.layer, RecoveryTrialsMemory.layer]),
     Layer.provideMerge([RevocationRepositoryMemory.layer, TaskNotifications.layer, TaskOwnership.layerAlone]),
     Layer.provide([
       layerSecrets,

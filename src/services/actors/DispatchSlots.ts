@@ -1,10 +1,10 @@
-/** Concurrency limits of dispatches to the core, separate for new, recovered and large runs. */
+/** The dispatches in progress, and the limits of their concurrency: separate for new, recovered and large runs. */
 import { Effect } from "effect"
-import type { RunId } from "../../domain/Task.ts"
+import type { RunId, TaskId } from "../../domain/Task.ts"
 import type { Run } from "../core/CoreClient.ts"
 import * as FifoPermits from "../limits/FifoPermits.ts"
 
-export const concurrency = 256
+const concurrency = 256
 /** For runs that the core may have already. A node that starts has many of them, and new runs must not wait for them. */
 const recoveryConcurrency = 8
 /** A large run takes several times its size in memory while it is dispatched. */
@@ -15,12 +15,19 @@ const largeRequest = 1024 * 1024
 
 export const isLarge = (request: Run["request"]) => request.length > largeRequest
 
+export type DispatchSlots = ReturnType<typeof make>
+
 export const make = () => {
   const slots = FifoPermits.make(concurrency)
   const recoverySlots = FifoPermits.make(recoveryConcurrency)
   const largeSlots = FifoPermits.make(largeConcurrency)
-  /** Dispatches in progress whose run is large. */
+  /** Dispatches in progress, with whether they recover their run. */
+  const dispatches = new Map<RunId, boolean>()
+  /** Those whose run is large. */
   const large = new Set<RunId>()
+  /** Tasks whose row may be stored already, and whose run is about to be dispatched. */
+  const creating = new Set<TaskId>()
+  let recoveries = 0
 
   /** Notes the size of a run. */
   const note = ({ request, runId }: Run) => {
@@ -35,8 +42,36 @@ export const make = () => {
       note(run)
       return isFree || !isLarge(run.request)
     },
-    release: (runId: RunId) => large.delete(runId),
-    withSlot: <A, E>(runId: RunId, isRecovery: boolean, effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-      Effect.suspend(() => (large.has(runId) ? largeSlots : isRecovery ? recoverySlots : slots)(effect))
+    /** Registers a dispatch. Returns false if the run has one already. */
+    enter: (runId: RunId, isRecovery: boolean): boolean => {
+      if (dispatches.has(runId)) return false
+      dispatches.set(runId, isRecovery)
+      if (isRecovery) recoveries++
+      return true
+    },
+    leave: (runId: RunId): void => {
+      if (dispatches.get(runId) === true) recoveries--
+      dispatches.delete(runId)
+      large.delete(runId)
+    },
+    withSlot: <A, E>(runId: RunId, effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+      Effect.suspend(() =>
+        (large.has(runId) ? largeSlots : dispatches.get(runId) === true ? recoverySlots : slots)(effect)
+      ),
+    isCreating: (uuid: TaskId): boolean => creating.has(uuid),
+    /**
+     * Counts the task as being created while `create` runs; `isImmediate` is false when no slot is free or the request is
+     * large.
+     */
+    reserve: <A, E>(
+      uuid: TaskId,
+      request: Run["request"],
+      create: (isImmediate: boolean) => Effect.Effect<A, E>
+    ): Effect.Effect<A, E> =>
+      Effect.suspend(() => {
+        const isImmediate = !isLarge(request) && dispatches.size - recoveries + creating.size < concurrency
+        creating.add(uuid)
+        return Effect.ensuring(create(isImmediate), Effect.sync(() => creating.delete(uuid)))
+      })
   }
 }

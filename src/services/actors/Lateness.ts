@@ -4,17 +4,17 @@ import type { Timestamp } from "../../domain/Timestamp.ts"
 const minute = 60_000_000
 
 export const make = () => {
-  let present = -1
+  let currentMinute = -1
   let worst = 0
-  let before = 0
+  let previousWorst = 0
 
   const advance = (at: Timestamp) => {
     const number = Math.floor(at / minute)
-    // A note of the previous minute may arrive after that minute ended.
-    if (number === present || number === present - 1) return
-    before = number === present + 1 ? worst : 0
+    // A record for the previous minute may arrive after that minute ended.
+    if (number === currentMinute || number === currentMinute - 1) return
+    previousWorst = number === currentMinute + 1 ? worst : 0
     worst = 0
-    present = number
+    currentMinute = number
   }
 
   return {
@@ -26,7 +26,7 @@ export const make = () => {
     /** Milliseconds. */
     worst: (at: Timestamp) => {
       advance(at)
-      return Math.round(Math.max(worst, before) / 1000)
+      return Math.round(Math.max(worst, previousWorst) / 1000)
     }
   }
 }

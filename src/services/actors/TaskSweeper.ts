@@ -2,20 +2,23 @@
  * Periodically ends overdue tasks and starts missing actors, from the rows alone, so that a lost notification cannot
  * strand a task. It ends overdue tasks of all nodes, with or without an actor.
  */
-import { Cause, Context, Duration, Effect, Layer, Queue, Ref, Schedule } from "effect"
+import { Cause, Context, Duration, Effect, Layer, Queue } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { monotonicMillis, now, plus } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
+import { RemoteChanges } from "../store/RemoteChanges.ts"
 import { visibilityLag } from "../store/RevocationRepository.ts"
-import { TaskNotifications } from "../store/TaskNotifications.ts"
-import { TaskRepository } from "../store/TaskRepository.ts"
+import { TaskReads } from "../store/TaskReads.ts"
+import { TaskScans } from "../store/TaskScans.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
+import * as Worker from "../timing/Worker.ts"
 import { TaskActors } from "./TaskActors.ts"
 
 /** Actors end their tasks first: a sweep ends tasks that have been overdue for longer than this. */
-const grace = Duration.millis(-500)
+const grace = Duration.millis(500)
 const overdueBatch = 500
 const startPage = 5000
 /** Live rows that one sweep checks for a missing actor. */
@@ -27,107 +30,119 @@ export class TaskSweeper extends Context.Service<TaskSweeper, {
   /** The time of the last successful sweep, by `monotonicMillis`. */
   readonly lastSweep: Effect.Effect<number>
   /** Ends processing tasks whose token was revoked recently. */
-  readonly endRevoked: Effect.Effect<void>
+  readonly endRevoked: Effect.Effect<void, StoreUnavailable>
 }>()("async-task-service/services/actors/TaskSweeper") {
-  static readonly layer = Layer.effect(
-    TaskSweeper,
-    Effect.gen(function*() {
-      const repository = yield* TaskRepository
-      const actors = yield* TaskActors
-      const ownership = yield* TaskOwnership
-      const notifications = yield* TaskNotifications
-      const { acceptanceTimeout, sweepInterval } = yield* Settings
-
-      /** A failure is logged and does not affect other tasks; the next sweep retries. Returns the number of ended tasks. */
-      const end = (head: TaskHead, event: TaskEvent) =>
-        actors.end(head, event).pipe(
-          Effect.as(1),
-          Effect.catchCauseIf((cause) => !Cause.hasInterrupts(cause), (cause) =>
-            logFault("a task could not be ended")(cause).pipe(
-              Effect.annotateLogs({ taskId: head.uuid }),
-              Effect.as(0)
-            ))
-        )
-
-      /** Ends the found tasks in batches, until a batch is not full or none of it could be ended. */
-      const endBatches = (
-        batch: number,
-        find: Effect.Effect<ReadonlyArray<TaskHead>>,
-        eventOf: (head: TaskHead) => TaskEvent | undefined
-      ) =>
-        Effect.gen(function*() {
-          const heads = yield* find
-          const ended = yield* Effect.forEach(heads, (head) => {
-            const event = eventOf(head)
-            return event === undefined ? Effect.succeed(0) : end(head, event)
-          }, { concurrency: 8 })
-          return heads.length === batch && ended.includes(1)
-        }).pipe(Effect.repeat({ while: (mayHaveMore) => mayHaveMore }))
-
-      const endOverdue = (before: Duration.Duration) =>
-        endBatches(
-          overdueBatch,
-          Effect.flatMap(now, (at) => repository.overdue(plus(at, before), overdueBatch)),
-          (head) => nextDue(head, acceptanceTimeout)?.event
-        )
-
-      const endRevoked = (within?: Duration.Duration) =>
-        endBatches(
-          revokedBatch,
-          repository.revoked(within, revokedBatch),
-          () => TaskEvent.cases.TokenRevoked.make({})
-        )
-
-      /** Starts missing actors for one keyset page of this node's live tasks. Returns the cursor of the next page. */
-      const walk = Effect.fnUntraced(function*(after: TaskId | undefined, page: number) {
-        const shards = ownership.shards()
-        if (shards?.length === 0) return undefined
-        const heads = yield* repository.live(after, page, shards)
-        yield* Effect.forEach(heads, actors.ensure, { discard: true })
-        return heads.length === page ? heads.at(-1)?.uuid : undefined
-      })
-
-      const walkAll = Effect.gen(function*() {
-        let cursor = yield* walk(undefined, startPage)
-        while (cursor !== undefined) cursor = yield* walk(cursor, startPage)
-      })
-
-      /** Applies changes that other nodes made to this node's tasks. */
-      const followOthers = Effect.gen(function*() {
-        const changed = yield* Queue.takeBetween(notifications.remoteChanges, 1, walkPage)
-        const mine = [...new Set(changed)].filter(ownership.isMine)
-        if (mine.length === 0) return
-        yield* Effect.forEach(yield* retryForever(repository.heads(mine)), actors.ensure, { discard: true })
-      })
-
-      /** After shards were gained or notifications were lost, changes are unknown: checks all tasks of this node. */
-      const catchUp = Effect.gen(function*() {
-        yield* Effect.raceFirst(ownership.changed, notifications.mayHaveGaps.await)
-        yield* notifications.mayHaveGaps.close
-        yield* actors.release
-        yield* retryForever(walkAll)
-      })
-
-      // Tasks that expired while no node was up end before any dispatch.
-      yield* endOverdue(Duration.zero)
-      yield* endRevoked()
-      yield* walkAll
-      if (ownership.shards() !== undefined) {
-        yield* Effect.forkScoped(Effect.forever(followOthers))
-        yield* Effect.forkScoped(Effect.forever(catchUp))
-      }
-
-      const lastSweep = yield* Ref.make(yield* monotonicMillis)
-      let position: TaskId | undefined
-      const sweep = Effect.gen(function*() {
-        yield* endOverdue(grace)
-        const sinceLast = Duration.millis((yield* monotonicMillis) - (yield* Ref.get(lastSweep)))
-        yield* endRevoked(Duration.sum(visibilityLag, sinceLast))
-        position = yield* walk(position, walkPage)
-        yield* Ref.set(lastSweep, yield* monotonicMillis)
-      }).pipe(Effect.catchCause(logFault("a sweep did not finish")))
-      yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced(sweepInterval)))
-      return TaskSweeper.of({ lastSweep: Ref.get(lastSweep), endRevoked: Effect.asVoid(endRevoked(visibilityLag)) })
-    })
-  )
+  static readonly layer = Layer.effect(TaskSweeper, Effect.suspend(() => make))
 }
+
+/** Ends tasks that the rows show to be overdue or revoked, whatever node owns them. */
+const makeEnds = Effect.gen(function*() {
+  const scans = yield* TaskScans
+  const actors = yield* TaskActors
+  const { acceptanceTimeout } = yield* Settings
+
+  /** A failure is logged and does not affect other tasks; the next sweep retries. Returns whether the task was ended. */
+  const end = (head: TaskHead, event: TaskEvent | undefined) =>
+    event === undefined ? Effect.succeed(false) : actors.end(head, event).pipe(
+      Effect.as(true),
+      Effect.catchCauseIf(
+        (cause) => !Cause.hasInterrupts(cause),
+        (cause) =>
+          logFault("a task could not be ended")(cause).pipe(
+            Effect.annotateLogs({ taskId: head.uuid }),
+            Effect.as(false)
+          )
+      )
+    )
+
+  /** Ends the found tasks in batches, until a batch is not full or none of it could be ended. */
+  const endBatches = (
+    batch: number,
+    find: Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>,
+    eventOf: (head: TaskHead) => TaskEvent | undefined
+  ) =>
+    find.pipe(
+      Effect.flatMap((heads) =>
+        Effect.map(
+          Effect.forEach(heads, (head) => end(head, eventOf(head)), { concurrency: 8 }),
+          (ended) => heads.length === batch && ended.includes(true)
+        )
+      ),
+      Effect.repeat({ while: (mayHaveMore) => mayHaveMore })
+    )
+
+  return {
+    overdue: (before: Duration.Duration) =>
+      endBatches(
+        overdueBatch,
+        Effect.flatMap(now, (at) => scans.overdue(plus(at, before), overdueBatch)),
+        (head) => nextDue(head, acceptanceTimeout)?.event
+      ),
+    revoked: (within?: Duration.Duration) =>
+      endBatches(revokedBatch, scans.revoked(within, revokedBatch), () => TaskEvent.cases.TokenRevoked.make({}))
+  }
+})
+
+const make = Effect.gen(function*() {
+  const reads = yield* TaskReads
+  const scans = yield* TaskScans
+  const actors = yield* TaskActors
+  const ownership = yield* TaskOwnership
+  const { changes, mayHaveGaps } = yield* RemoteChanges
+  const { sweepInterval } = yield* Settings
+  const ends = yield* makeEnds
+
+  /** Starts missing actors for one keyset page of this node's live tasks. Returns the cursor of the next page. */
+  const walk = Effect.fnUntraced(function*(after: TaskId | undefined, page: number) {
+    const shards = ownership.shards()
+    if (shards?.length === 0) return undefined
+    const heads = yield* scans.live(after, page, shards)
+    yield* Effect.forEach(heads, actors.ensure, { discard: true })
+    return heads.length === page ? heads.at(-1)?.uuid : undefined
+  })
+
+  const walkAll = Effect.gen(function*() {
+    let cursor = yield* walk(undefined, startPage)
+    while (cursor !== undefined) cursor = yield* walk(cursor, startPage)
+  })
+
+  /** Applies changes that other nodes made to this node's tasks. */
+  const followOthers = Effect.gen(function*() {
+    const changed = yield* Queue.takeBetween(changes, 1, walkPage)
+    const mine = [...new Set(changed)].filter(ownership.isMine)
+    if (mine.length === 0) return
+    yield* Effect.forEach(yield* retryForever(reads.heads(mine)), actors.ensure, { discard: true })
+  })
+
+  // Tasks that expired while no node was up end before any dispatch.
+  yield* ends.overdue(Duration.zero)
+  yield* ends.revoked()
+  yield* walkAll
+  if (ownership.shards() !== undefined) {
+    yield* Effect.forkScoped(Effect.forever(followOthers))
+    yield* Effect.forkScoped(Effect.forever(Effect.andThen(ownership.changed, mayHaveGaps.open)))
+    // After shards were gained or notifications were lost, changes are unknown: check all tasks of this node.
+    yield* Worker.make({
+      name: "the search for changed tasks",
+      runOnce: Effect.andThen(actors.release, walkAll),
+      interval: Duration.infinity,
+      wake: mayHaveGaps,
+      isDelayed: true
+    })
+  }
+
+  let sweptAt = yield* monotonicMillis
+  let position: TaskId | undefined
+  const sweep = Effect.gen(function*() {
+    yield* ends.overdue(Duration.negate(grace))
+    yield* ends.revoked(Duration.sum(visibilityLag, Duration.millis((yield* monotonicMillis) - sweptAt)))
+    position = yield* walk(position, walkPage)
+    sweptAt = yield* monotonicMillis
+  })
+  yield* Worker.make({ name: "the task sweep", runOnce: sweep, interval: sweepInterval })
+
+  return TaskSweeper.of({
+    lastSweep: Effect.sync(() => sweptAt),
+    endRevoked: Effect.asVoid(ends.revoked(visibilityLag))
+  })
+})

@@ -5,9 +5,9 @@
 import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { stopDelay } from "../../domain/DispatchRetry.ts"
 import { now, plus } from "../../domain/Timestamp.ts"
-import { type PendingStop, TaskRepository } from "../store/TaskRepository.ts"
-import { logFault } from "../timing/Retry.ts"
+import { type PendingStop, StopOutbox } from "../store/StopOutbox.ts"
 import { Settings } from "../timing/Settings.ts"
+import * as Worker from "../timing/Worker.ts"
 import { CoreClient } from "./CoreClient.ts"
 
 const batch = 64
@@ -21,40 +21,32 @@ export class CoreStops extends Context.Service<CoreStops, {
   static readonly layer = Layer.effect(
     CoreStops,
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const outbox = yield* StopOutbox
       const core = yield* CoreClient
       const { sweepInterval } = yield* Settings
-      const awake = yield* Latch.make()
+      const wake = yield* Latch.make()
 
       const deliver = (stop: PendingStop) =>
         core.stop(stop.runId, stop.reason).pipe(
           Effect.matchEffect({
-            onSuccess: () => repository.recordStop(stop.runId),
+            onSuccess: () => outbox.record(stop.runId),
             onFailure: (error) =>
               Effect.logDebug("a stop request failed and will be retried", error).pipe(
                 Effect.andThen(now),
-                Effect.flatMap((at) => repository.postponeStop(stop.runId, plus(at, stopDelay(stop.attempt))))
+                Effect.flatMap((at) => outbox.postpone(stop.runId, plus(at, stopDelay(stop.attempt))))
               )
           }),
           Effect.annotateLogs({ taskId: stop.taskId, runId: stop.runId })
         )
 
       const deliverDue = Effect.gen(function*() {
-        const stops = yield* repository.claimStops(yield* now, lease, batch)
+        const stops = yield* outbox.claim(yield* now, lease, batch)
         yield* Effect.forEach(stops, deliver, { concurrency: 16, discard: true })
         return stops.length
-      }).pipe(
-        Effect.repeat({ while: (found) => found === batch }),
-        Effect.catchCause(logFault("stop requests could not be claimed"))
-      )
+      }).pipe(Effect.repeat({ while: (found) => found === batch }))
 
-      const pass = Effect.gen(function*() {
-        yield* awake.close
-        yield* deliverDue
-        yield* Effect.timeoutOption(awake.await, sweepInterval)
-      })
-      yield* Effect.forkScoped(Effect.forever(pass))
-      return CoreStops.of({ wake: Effect.asVoid(awake.open) })
+      yield* Worker.make({ name: "the delivery of stop requests", runOnce: deliverDue, interval: sweepInterval, wake })
+      return CoreStops.of({ wake: Effect.asVoid(wake.open) })
     })
   )
 }

@@ -1,5 +1,5 @@
-/** One POST to the core, as `CoreClient` needs it. One timeout covers the whole call. */
-import { Context, Duration, Effect, Layer } from "effect"
+/** One POST to the core, as `CoreClient` needs it. */
+import { Context, Effect, Layer } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { CoreUnavailable } from "../../domain/DispatchRetry.ts"
 
@@ -9,8 +9,6 @@ export interface CoreResponse {
   readonly retryAfter: string | undefined
 }
 
-export const callTimeout = Duration.seconds(10)
-
 export class CoreTransport extends Context.Service<CoreTransport, {
   readonly post: (
     url: string,
@@ -19,7 +17,7 @@ export class CoreTransport extends Context.Service<CoreTransport, {
     body: Uint8Array
   ) => Effect.Effect<CoreResponse, CoreUnavailable>
 }>()("async-task-service/services/core/CoreTransport") {
-  /** Uses any `HttpClient`, for the built-in core in the same process. */
+  /** Uses any `HttpClient`. It has no timeout: it is for the built-in core in the same process, which waits for nothing. */
   static readonly layerHttpClient = Layer.effect(
     CoreTransport,
     Effect.map(HttpClient.HttpClient, (http) => ({
@@ -30,7 +28,6 @@ export class CoreTransport extends Context.Service<CoreTransport, {
           http.execute,
           Effect.tap((response) => response.text),
           Effect.map(({ headers, status }) => ({ status, retryAfter: headers["retry-after"] })),
-          Effect.timeout(callTimeout),
           Effect.mapError(({ _tag }) => new CoreUnavailable({ reason: _tag, retryAfter: null }))
         )
     }))

@@ -171,7 +171,7 @@ const formOf = <E>(
   { content, mimeType, name }: IncomingFile<E>,
   head: ReadonlyArray<Uint8Array>,
   boundary: string,
-  silence: Effect.Success<ReturnType<typeof IdleTimeout.make>>,
+  idle: Effect.Success<ReturnType<typeof IdleTimeout.make>>,
   onPassed: Client["onPassed"]
 ) => {
   // The HTTP client reports only that the body failed, so the cause is kept here.
@@ -185,7 +185,7 @@ const formOf = <E>(
     return Effect.failCause(cause)
   }
   const pass = <A extends ReadonlyArray<Uint8Array>>(chunks: A): Effect.Effect<A, E | FileRefused> => {
-    silence.begin()
+    idle.begin()
     const more = sizeOf(chunks)
     onPassed(more)
     size += more
@@ -195,7 +195,7 @@ const formOf = <E>(
     onSuccess: pass,
     onFailure: fail,
     onDone: () => {
-      silence.begin()
+      idle.begin()
       state.step = "closed"
       return Effect.succeed(Arr.of(encoder.encode(`\r\n--${boundary}--\r\n`)))
     }
@@ -205,7 +205,7 @@ const formOf = <E>(
   const body = Effect.suspend((): Pull.Pull<Chunks, E | FileRefused> => {
     if (state.step === "closed") return Cause.done()
     if (state.step === "passing") {
-      silence.end()
+      idle.end()
       return next
     }
     state.step = "passing"
@@ -216,9 +216,9 @@ const formOf = <E>(
 
 const upload = Effect.fnUntraced(function*<E>(client: Client, token: Redacted.Redacted, file: IncomingFile<E>) {
   const head = yield* readHead(file.content, yield* formatOf(file))
-  const silence = yield* IdleTimeout.make((yield* Timeouts).backendSilence)
+  const idle = yield* IdleTimeout.make((yield* Timeouts).backendIdle)
   const boundary = yield* client.boundary
-  const { body, state } = formOf(file, head, boundary, silence, client.onPassed)
+  const { body, state } = formOf(file, head, boundary, idle, client.onPassed)
   const request = HttpClientRequest.post(`${client.url}/files`).pipe(
     HttpClientRequest.bearerToken(token),
     HttpClientRequest.acceptJson,
@@ -226,7 +226,7 @@ const upload = Effect.fnUntraced(function*<E>(client: Client, token: Redacted.Re
       contentType: `multipart/form-data; boundary=${boundary}`
     })
   )
-  silence.begin()
+  idle.begin()
   return yield* HttpClient.withScope(client.http).execute(request).pipe(
     Effect.mapError(() => new BackendUnavailable({})),
     Effect.flatMap(readStored),
@@ -235,7 +235,7 @@ const upload = Effect.fnUntraced(function*<E>(client: Client, token: Redacted.Re
     Effect.catch((error): Effect.Effect<never, UploadError | E> =>
       state.failure === undefined ? Effect.fail(error) : Effect.failCause(state.failure)
     ),
-    Effect.raceFirst(Effect.andThen(silence.exceeded, Effect.fail(new BackendUnavailable({}))))
+    Effect.raceFirst(Effect.andThen(idle.exceeded, Effect.fail(new BackendUnavailable({}))))
   )
 }, Effect.scoped)
 

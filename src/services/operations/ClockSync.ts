@@ -3,12 +3,13 @@
  * within a second when the machine's wall clock and monotonic clock diverge, for example after a suspend. While the
  * database is unavailable, the last offset applies.
  */
-import { Duration, Effect, Layer, Schedule } from "effect"
+import { Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { best, type Sample, sampleOf } from "../../domain/ClockOffset.ts"
-import { micros } from "../store/CommitStatement.ts"
+import { micros, query } from "../store/Queries.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { type MachineClocks, NodeClock } from "../timing/NodeClock.ts"
+import * as Worker from "../timing/Worker.ts"
 
 /** Milliseconds between samples. */
 const interval = 10_000
@@ -24,6 +25,8 @@ const maxDrift = 100
 /** Milliseconds. A larger offset of the wall clock is logged. */
 const notableOffset = 500
 
+const reading = query(Schema.Struct({ at: Schema.Finite }), `SELECT ${micros("clock_timestamp()")} AS at`)
+
 /** Reads the database's clock a few times and returns the best reading. */
 export const sample = (
   sql: SqlClient.SqlClient,
@@ -31,10 +34,11 @@ export const sample = (
 ): Effect.Effect<Sample, SqlError.SqlError> => {
   const read = Effect.suspend(() => {
     const sentAt = monotonic()
-    return Effect.map(
-      sql.unsafe<{ readonly at: number }>(`SELECT ${micros("clock_timestamp()")} AS at`),
-      ([row]) => sampleOf(sentAt, (row?.at ?? Number.NaN) / 1000, monotonic())
-    )
+    return Effect.map(sql.unsafe(reading.text), (rows) => {
+      const receivedAt = monotonic()
+      const [row] = reading.decode(rows)
+      return sampleOf(sentAt, (row?.at ?? Number.NaN) / 1000, receivedAt)
+    })
   })
   return Effect.map(
     Effect.all([read, ...Array.from({ length: readings - 1 }, () => read)] as const),
@@ -80,5 +84,5 @@ export const layer = Layer.effectDiscard(Effect.gen(function*() {
   yield* Metrics.clockOffset.observe(() => status().wallOffset / 1000)
   yield* Metrics.clockUncertainty.observe(() => status().uncertainty / 1000)
   yield* Metrics.clockSampleAge.observe(() => status().sampleAge / 1000)
-  yield* Effect.forkScoped(Effect.repeat(poll, Schedule.spaced(pollInterval)))
+  yield* Worker.make({ name: "the clock synchronization", runOnce: poll, interval: pollInterval })
 }))

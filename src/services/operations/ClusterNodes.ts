@@ -1,5 +1,6 @@
 /** The nodes of the service as they describe themselves, for operators. No decision depends on it. */
 import { Context, Effect, Layer } from "effect"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskShard } from "../../domain/TaskShard.ts"
 import { now, type Timestamp } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
@@ -50,7 +51,7 @@ export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
 })
 
 export class ClusterNodes extends Context.Service<ClusterNodes, {
-  readonly all: Effect.Effect<ReadonlyArray<Member>>
+  readonly all: Effect.Effect<ReadonlyArray<Member>, StoreUnavailable>
 }>()("async-task-service/services/operations/ClusterNodes") {
   /** A single process without other nodes. */
   static readonly layerAlone = (identity: Identity) =>

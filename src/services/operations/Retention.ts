@@ -2,13 +2,14 @@
  * Deletes expired rows: terminal tasks after the retention period with all that belongs to them, idempotency keys, and
  * revocations of expired tokens. Batches are small, so that no delete holds its locks for long.
  */
-import { Duration, Effect, Layer, Schedule } from "effect"
+import { Duration, Effect, Layer } from "effect"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { now, plus } from "../../domain/Timestamp.ts"
 import { RevocationRepository } from "../store/RevocationRepository.ts"
-import { TaskRepository } from "../store/TaskRepository.ts"
+import { TaskRetention } from "../store/TaskRetention.ts"
 import { Intervals } from "../timing/Intervals.ts"
-import { logFault } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
+import * as Worker from "../timing/Worker.ts"
 
 const batch = 200
 
@@ -18,23 +19,22 @@ const intervalOf = (retention: Duration.Duration, maximum: Duration.Duration) =>
 
 export const layer = Layer.effectDiscard(
   Effect.gen(function*() {
-    const repository = yield* TaskRepository
+    const tasks = yield* TaskRetention
     const revocations = yield* RevocationRepository
     const { retention } = yield* Settings
 
-    const whileFull = (deletion: Effect.Effect<number>) =>
+    const whileFull = (deletion: Effect.Effect<number, StoreUnavailable>) =>
       Effect.repeat(deletion, { while: (deleted) => deleted === batch })
-    const deleteExpiredKeys = Effect.flatMap(now, (at) => repository.deleteExpiredKeys(at, batch))
+    const deleteExpiredKeys = Effect.flatMap(now, (at) => tasks.deleteExpiredKeys(at, batch))
     const deleteExpiredRevocations = Effect.flatMap(now, (at) => revocations.deleteExpired(at, batch))
     const deleteEnded = Effect.flatMap(
       now,
-      (at) => repository.deleteEnded(plus(at, Duration.negate(retention)), batch)
+      (at) => tasks.deleteEnded(plus(at, Duration.negate(retention)), batch)
     )
-    yield* Effect.forEach([deleteExpiredKeys, deleteExpiredRevocations, deleteEnded], whileFull, { discard: true })
-      .pipe(
-        Effect.catchCause(logFault("expired rows could not be deleted")),
-        Effect.repeat(Schedule.spaced(intervalOf(retention, (yield* Intervals).retention))),
-        Effect.forkScoped
-      )
+    yield* Worker.make({
+      name: "the deletion of expired rows",
+      runOnce: Effect.forEach([deleteExpiredKeys, deleteExpiredRevocations, deleteEnded], whileFull),
+      interval: intervalOf(retention, (yield* Intervals).retention)
+    })
   })
 )

@@ -2,11 +2,12 @@
  * Gauges of the live tasks in the database and of the most overdue deadline. A refresh queries the database at most
  * once in 30 s, however many callers there are.
  */
-import { Context, Duration, Effect, Layer, Schedule } from "effect"
+import { Context, Duration, Effect, Layer } from "effect"
 import { activeStatuses } from "../../domain/Task.ts"
 import { now } from "../../domain/Timestamp.ts"
-import { TaskRepository } from "../store/TaskRepository.ts"
+import { TaskScans } from "../store/TaskScans.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
+import * as Worker from "../timing/Worker.ts"
 
 const interval = Duration.seconds(30)
 const timeout = Duration.seconds(5)
@@ -18,9 +19,9 @@ export class TaskCensus extends Context.Service<TaskCensus, {
   static readonly layer = Layer.effect(
     TaskCensus,
     Effect.gen(function*() {
-      const repository = yield* TaskRepository
+      const scans = yield* TaskScans
       const take = Effect.gen(function*() {
-        const { counts, nextDeadline } = yield* repository.liveStats
+        const { counts, nextDeadline } = yield* scans.liveStats
         for (const status of activeStatuses) Metrics.liveTasks.set(counts[status], status)
         const overdue = nextDeadline === null ? 0 : Math.max(0, (yield* now) - nextDeadline)
         Metrics.deadlineOverdue.set(overdue / 1_000_000)
@@ -36,7 +37,8 @@ export class TaskCensus extends Context.Service<TaskCensus, {
   static readonly layerRepeated = Layer.effectDiscard(
     Effect.flatMap(
       TaskCensus,
-      ({ refresh }) => Effect.forkScoped(Effect.repeat(refresh, Schedule.spaced(Duration.times(interval, 1.1))))
+      ({ refresh }) =>
+        Worker.make({ name: "the task census", runOnce: refresh, interval: Duration.times(interval, 1.1) })
     )
   ).pipe(Layer.provide(TaskCensus.layer))
 }

@@ -2,7 +2,7 @@
  * Migrates the schema at start. An advisory lock serializes nodes that start together. A migration must not rewrite a large table,
  * nor build an index on one: see `Indexes`.
  */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import * as Indexes from "./Indexes.ts"
 import * as Tasks from "./migrations/0001_tasks.ts"
@@ -12,6 +12,8 @@ import * as Webhooks from "./migrations/0006_webhooks.ts"
 import * as Nodes from "./migrations/0007_nodes.ts"
 import * as WebhookRedeliveries from "./migrations/0008_webhook_redeliveries.ts"
 import * as RecoveryTrials from "./migrations/0009_recovery_trials.ts"
+import * as CommitTask from "./migrations/0010_commit_task.ts"
+import { query } from "./Queries.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
   Effect.gen(function*() {
@@ -29,7 +31,8 @@ const migrations = {
   "0006_webhooks": run(Webhooks.statements),
   "0007_nodes": run(Nodes.statements),
   "0008_webhook_redeliveries": run(WebhookRedeliveries.statements),
-  "0009_recovery_trials": run(RecoveryTrials.statements)
+  "0009_recovery_trials": run(RecoveryTrials.statements),
+  "0010_commit_task": run(CommitTask.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)
@@ -53,9 +56,11 @@ const migrate = Effect.gen(function*() {
 
 export const layer = Layer.effectDiscard(Effect.andThen(migrate, Indexes.build))
 
+const newest = query(
+  Schema.Struct({ id: Schema.Int }),
+  `SELECT coalesce(max(migration_id), 0)::int AS id FROM async_task_service_migrations`
+)
+
 /** The id of the newest migration in the database. */
 export const current = (sql: SqlClient.SqlClient) =>
-  sql<{ readonly id: number }>`SELECT coalesce(max(migration_id), 0)::int AS id FROM async_task_service_migrations`
-    .pipe(
-      Effect.map((rows) => rows[0]?.id ?? 0)
-    )
+  Effect.map(sql.unsafe(newest.text), (rows) => newest.decode(rows)[0]?.id ?? 0)

@@ -4,12 +4,16 @@
  * `TaskWatch` for waiting requests, by `TaskSweeper` for the tasks of this node.
  */
 import { PgPool } from "@effect/sql-pg"
-import { Clock, Deferred, Duration, Effect, Layer, Queue, Schedule, Schema } from "effect"
+import { Clock, Deferred, Duration, Effect, Layer, Queue, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
+import * as Backoff from "../../domain/Backoff.ts"
 import { TaskId } from "../../domain/Task.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { retryForever } from "../timing/Retry.ts"
+import * as Worker from "../timing/Worker.ts"
+import { failWhenUnavailable } from "./Queries.ts"
+import { RemoteChanges } from "./RemoteChanges.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
 
 const channel = "async_task_service"
@@ -21,7 +25,7 @@ const maxOutgoing = 10_000
 const announceInterval = Duration.seconds(5)
 /** Milliseconds of silence after which a node counts as gone. */
 const maxSilence = 15_000
-const reconnect = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("1 second")])
+const reconnect = Backoff.schedule("100 millis", "1 second")
 /** The longest that the start of the node waits for the channel. */
 const startTimeout = Duration.seconds(5)
 
@@ -35,6 +39,7 @@ export const layer = Layer.effectDiscard(
     const sql = yield* SqlClient.SqlClient
     const pool = yield* PgPool.PgPool
     const notifications = yield* TaskNotifications
+    const { mayHaveGaps } = yield* RemoteChanges
     const random = yield* SecureRandom.SecureRandom
     const self = yield* random.uuidV4()
     /** Other nodes, with the moment of the last message from each, in milliseconds. */
@@ -50,7 +55,7 @@ export const layer = Layer.effectDiscard(
       nodes.set(node, yield* Clock.currentTimeMillis)
       if (kind === "hello") {
         // The sender did not know about us, so it may have skipped us: rescan.
-        yield* notifications.mayHaveGaps.open
+        yield* mayHaveGaps.open
         yield* send("here")
       }
       Metrics.clusterNotifications.add(uuids.length, "received")
@@ -62,30 +67,26 @@ export const layer = Layer.effectDiscard(
       const received = yield* Effect.flatMap(pool.reserve, (session) => session.listen(channel))
       yield* send("hello")
       yield* Deferred.succeed(listening, undefined)
-      yield* notifications.mayHaveGaps.open
+      yield* mayHaveGaps.open
       return yield* Effect.forever(Effect.flatMap(Queue.take(received), ({ payload }) => receive(payload)))
     }))
-    const logFailure = Effect.catchCause((cause) =>
-      Effect.logDebug("a notification to the other nodes could not be sent", cause)
-    )
-
     const announce = Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis
       for (const [node, seenAt] of nodes) if (now - seenAt > maxSilence) nodes.delete(node)
-      yield* send("here")
+      yield* failWhenUnavailable(send("here"))
     })
     const pass = Effect.flatMap(Queue.takeBetween(outgoing, 1, maxBatch), (uuids) => {
       const changed = new Set(uuids)
       Metrics.clusterNotifications.add(changed.size, "sent")
-      return retryForever(Effect.orDie(send("changed", changed)))
+      return retryForever(failWhenUnavailable(send("changed", changed)))
     })
 
     yield* notifications.relay((uuid) => {
       if (nodes.size > 0) Queue.offerUnsafe(outgoing, uuid)
     })
     yield* Effect.forkScoped(Effect.retry(listen, reconnect))
-    yield* Effect.forkScoped(Effect.repeat(logFailure(announce), Schedule.spaced(announceInterval)))
-    yield* Effect.forkScoped(Effect.forever(logFailure(pass)))
+    yield* Worker.make({ name: "the announcement of this node", runOnce: announce, interval: announceInterval })
+    yield* Effect.forkScoped(Effect.forever(pass))
     yield* Effect.timeoutOption(Deferred.await(listening), startTimeout)
   })
 )

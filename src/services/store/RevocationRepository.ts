@@ -6,6 +6,7 @@ import { Context, Duration, type Effect } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import type { Revocation } from "../../domain/Revocation.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 
 export interface Recorded {
@@ -22,10 +23,10 @@ export const visibilityLag = Duration.seconds(60)
 
 export class RevocationRepository extends Context.Service<RevocationRepository, {
   /** Adds a revocation. An earlier one of the same token or user is extended, never reduced. */
-  readonly add: (revocation: Revocation) => Effect.Effect<void>
+  readonly add: (revocation: Revocation) => Effect.Effect<void, StoreUnavailable>
   /** Revocations since the read at `moment`, and some earlier ones (`visibilityLag`). All without a moment. */
-  readonly since: (moment: Timestamp | undefined) => Effect.Effect<Recorded>
-  readonly isRevoked: (principal: Principal) => Effect.Effect<boolean>
+  readonly since: (moment: Timestamp | undefined) => Effect.Effect<Recorded, StoreUnavailable>
+  readonly isRevoked: (principal: Principal) => Effect.Effect<boolean, StoreUnavailable>
   /** Deletes revocations of tokens that expired `keptAfterExpiry` before `at`; returns their number. */
-  readonly deleteExpired: (at: Timestamp, limit: number) => Effect.Effect<number>
+  readonly deleteExpired: (at: Timestamp, limit: number) => Effect.Effect<number, StoreUnavailable>
 }>()("async-task-service/services/store/RevocationRepository") {}

@@ -1,96 +1,79 @@
-/** The store of revoked tokens in Postgres. `CommitStatement` checks it for every event that continues a run. */
-import { Duration, Effect, Layer, Schema } from "effect"
-import { SqlClient } from "effect/sql"
+/** The store of revoked tokens in Postgres. `commit_task` checks it for every event that continues a run. */
+import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { Revocation } from "../../domain/Revocation.ts"
-import { format, plus, Timestamp } from "../../domain/Timestamp.ts"
-import { micros } from "./CommitStatement.ts"
+import { plus, Timestamp } from "../../domain/Timestamp.ts"
+import { countQuery, make as makeQueries, micros, moment, query } from "./Queries.ts"
 import { keptAfterExpiry, RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
-
-const Row = Schema.Struct({
-  token_id: Schema.NullOr(Schema.String),
-  sub: Schema.NullOr(Schema.String),
-  issued_before: Schema.NullOr(Timestamp),
-  expires_at: Schema.NullOr(Timestamp),
-  read_at: Timestamp
-})
-const decodeRows = Schema.decodeUnknownEffect(Schema.Array(Row))
-
-const revocationOf = ({ expires_at: expiresAt, issued_before, sub, token_id }: typeof Row.Type): Revocation =>
-  sub !== null && issued_before !== null
-    ? Revocation.cases.User.make({ sub, issuedBefore: issued_before, expiresAt })
-    : Revocation.cases.Token.make({ tokenId: token_id ?? "", expiresAt })
 
 /** The later of two expiries; null means never and is the latest. */
 const laterExpiry = `CASE WHEN old.expires_at IS NULL OR EXCLUDED.expires_at IS NULL THEN NULL
   ELSE greatest(old.expires_at, EXCLUDED.expires_at) END`
 
+const addToken = `INSERT INTO token_revocations AS old (token_id, expires_at) VALUES ($1::text, ${moment("$2")})
+  ON CONFLICT (token_id) DO UPDATE SET expires_at = ${laterExpiry}, revoked_at = clock_timestamp()`
+
+const addUser = `INSERT INTO token_revocations AS old (sub, issued_before, expires_at)
+  VALUES ($1::text, ${moment("$2")}, ${moment("$3")})
+  ON CONFLICT (sub) DO UPDATE SET issued_before = greatest(old.issued_before, EXCLUDED.issued_before),
+    expires_at = ${laterExpiry}, revoked_at = clock_timestamp()`
+
+const Row = Schema.Struct({
+  tokenId: Schema.NullOr(Schema.String),
+  sub: Schema.NullOr(Schema.String),
+  issuedBefore: Schema.NullOr(Timestamp),
+  expiresAt: Schema.NullOr(Timestamp),
+  readAt: Timestamp
+})
+
+/** Returns at least one row; without revocations its columns are null, except `readAt`. */
+const since = query(
+  Row,
+  `SELECT token_id AS "tokenId", sub, ${micros("issued_before")} AS "issuedBefore",
+    ${micros("expires_at")} AS "expiresAt", ${micros("reading.at")} AS "readAt"
+  FROM (SELECT statement_timestamp() AS at) AS reading
+  LEFT JOIN token_revocations ON revoked_at >= coalesce(${moment("$1")}, '-infinity')`
+)
+
+const revocationOf = ({ expiresAt, issuedBefore, sub, tokenId }: typeof Row.Type): ReadonlyArray<Revocation> => {
+  if (sub !== null && issuedBefore !== null) return [Revocation.cases.User.make({ sub, issuedBefore, expiresAt })]
+  return tokenId === null ? [] : [Revocation.cases.Token.make({ tokenId, expiresAt })]
+}
+
+const isRevoked = query(
+  Schema.Struct({ revoked: Schema.Boolean }),
+  `SELECT EXISTS (SELECT FROM token_revocations WHERE token_id = $1::text) OR EXISTS (
+    SELECT FROM token_revocations
+    WHERE sub = $2::text AND ($3::float8 IS NULL OR to_timestamp($3::float8) < issued_before)
+  ) AS revoked`
+)
+
+const deleteExpired = countQuery(
+  `WITH expired AS (
+    DELETE FROM token_revocations WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM token_revocations WHERE expires_at <= ${moment("$1")} LIMIT $2::int
+      FOR UPDATE SKIP LOCKED
+    )) RETURNING 1
+  ) SELECT count(*)::int AS count FROM expired`
+)
+
 export const layer = Layer.effect(
   RevocationRepository,
-  Effect.gen(function*() {
-    const sql = yield* SqlClient.SqlClient
-    const run = (text: string, values: ReadonlyArray<unknown>) => sql.unsafe<object>(text, values)
-    const orNull = (moment: Timestamp | null) => moment === null ? null : format(moment)
+  Effect.map(makeQueries, ({ count, execute, first, rows }) =>
+    RevocationRepository.of({
+      add: (revocation) =>
+        revocation._tag === "Token"
+          ? execute(addToken, [revocation.tokenId, revocation.expiresAt])
+          : execute(addUser, [revocation.sub, revocation.issuedBefore, revocation.expiresAt]),
 
-    return RevocationRepository.of({
-      add: (revocation) => {
-        const expiresAt = orNull(revocation.expiresAt)
-        const added = revocation._tag === "Token"
-          ? run(
-            `INSERT INTO token_revocations AS old (token_id, expires_at) VALUES ($1::text, $2::timestamptz)
-            ON CONFLICT (token_id) DO UPDATE SET expires_at = ${laterExpiry}, revoked_at = clock_timestamp()`,
-            [revocation.tokenId, expiresAt]
-          )
-          : run(
-            `INSERT INTO token_revocations AS old (sub, issued_before, expires_at)
-            VALUES ($1::text, $2::timestamptz, $3::timestamptz)
-            ON CONFLICT (sub) DO UPDATE SET issued_before = greatest(old.issued_before, EXCLUDED.issued_before),
-              expires_at = ${laterExpiry}, revoked_at = clock_timestamp()`,
-            [revocation.sub, format(revocation.issuedBefore), expiresAt]
-          )
-        return Effect.orDie(Effect.asVoid(added))
-      },
+      since: (moment) =>
+        Effect.map(
+          rows(since, [moment === undefined ? null : plus(moment, Duration.negate(visibilityLag))]),
+          (found) => ({ revocations: found.flatMap(revocationOf), readAt: found[0]?.readAt ?? Timestamp.make(0) })
+        ),
 
-      since: Effect.fnUntraced(
-        function*(moment) {
-          const rows = yield* run(
-            `SELECT token_id, sub, ${micros("issued_before")} AS issued_before, ${micros("expires_at")} AS expires_at,
-              ${micros("reading.at")} AS read_at
-            FROM (SELECT statement_timestamp() AS at) AS reading LEFT JOIN token_revocations ON revoked_at >= $1::timestamptz`,
-            [moment === undefined ? "-infinity" : format(plus(moment, Duration.negate(visibilityLag)))]
-          )
-          const decoded = yield* decodeRows(rows)
-          return {
-            revocations: decoded.filter(({ sub, token_id }) => sub !== null || token_id !== null).map(revocationOf),
-            readAt: decoded[0]?.read_at ?? Timestamp.make(0)
-          }
-        },
-        Effect.orDie
-      ),
+      isRevoked: ({ issuedAt, sub, tokenId }) =>
+        Effect.map(first(isRevoked, [tokenId, sub, issuedAt]), Option.exists(({ revoked }) => revoked)),
 
-      isRevoked: Effect.fnUntraced(
-        function*({ issuedAt, sub, tokenId }) {
-          const [row] = yield* run(
-            `SELECT EXISTS (SELECT FROM token_revocations WHERE token_id = $1::text) OR EXISTS (
-              SELECT FROM token_revocations
-              WHERE sub = $2::text AND ($3::float8 IS NULL OR to_timestamp($3::float8) < issued_before)
-            ) AS revoked`,
-            [tokenId, sub, issuedAt]
-          )
-          return (row as { readonly revoked: boolean }).revoked
-        },
-        Effect.orDie
-      ),
-
-      deleteExpired: (at, limit) =>
-        run(
-          `WITH expired AS (
-            DELETE FROM token_revocations WHERE ctid = ANY (ARRAY(
-              SELECT ctid FROM token_revocations WHERE expires_at <= $1::timestamptz LIMIT $2::int
-              FOR UPDATE SKIP LOCKED
-            )) RETURNING 1
-          ) SELECT count(*)::int AS count FROM expired`,
-          [format(plus(at, Duration.negate(keptAfterExpiry))), limit]
-        ).pipe(Effect.map(([row]) => (row as { readonly count: number }).count), Effect.orDie)
-    })
-  })
+      deleteExpired: (at, limit) => count(deleteExpired, [plus(at, Duration.negate(keptAfterExpiry)), limit])
+    }))
 )

@@ -1,10 +1,11 @@
 /**
- * The store of webhook deliveries: the outbox of pending deliveries and the log of their attempts. `TaskRepository`
+ * The store of webhook deliveries: the outbox of pending deliveries and the log of their attempts. `TaskWrites`
  * inserts a delivery in the statement that commits the change, so neither exists without the other. An attempt is
  * counted when it is claimed, before it is sent. The first success deletes the encrypted secret; until then a failed
  * delivery can be sent again without it.
  */
 import { Context, type Duration, type Effect, type Option } from "effect"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { AttemptError, Delivery, DeliveryKey, DeliveryState } from "../../domain/Webhook.ts"
@@ -66,14 +67,19 @@ export interface DeliveryFilter {
 
 export class WebhookStore extends Context.Service<WebhookStore, {
   /** Claims deliveries that are due, and counts the attempt of each. */
-  readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<ClaimedDelivery>>
-  readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<string>>
-  readonly recordOutcomes: (outcomes: ReadonlyArray<AttemptOutcome>) => Effect.Effect<void>
-  readonly get: (key: DeliveryKey) => Effect.Effect<Option.Option<Delivery>>
+  readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<ClaimedDelivery>, StoreUnavailable>
+  readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<string>, StoreUnavailable>
+  /** Takes a claim back: its attempt does not count, and the delivery is due at `until`. */
+  readonly postpone: (
+    delivery: DeliveryKey & { readonly attempt: number },
+    until: Timestamp
+  ) => Effect.Effect<void, StoreUnavailable>
+  readonly recordOutcomes: (outcomes: ReadonlyArray<AttemptOutcome>) => Effect.Effect<void, StoreUnavailable>
+  readonly get: (key: DeliveryKey) => Effect.Effect<Option.Option<Delivery>, StoreUnavailable>
   /** The newest `Limits.listedDeliveries`, oldest first. */
-  readonly ofTask: (taskId: TaskId) => Effect.Effect<ReadonlyArray<Delivery>>
+  readonly ofTask: (taskId: TaskId) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
   /** Newest first. */
-  readonly find: (filter: DeliveryFilter) => Effect.Effect<ReadonlyArray<Delivery>>
+  readonly find: (filter: DeliveryFilter) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
   /**
    * Schedules one more attempt, due immediately. For a pending delivery it moves the next attempt forward instead, and
    * while an attempt is in flight it changes nothing. `secret` (encrypted) replaces one that a success deleted. The
@@ -84,7 +90,7 @@ export class WebhookStore extends Context.Service<WebhookStore, {
     at: Timestamp,
     secret: string | null,
     sub: string | null
-  ) => Effect.Effect<Redelivery>
+  ) => Effect.Effect<Redelivery, StoreUnavailable>
   /** Does the same for failed deliveries that match, oldest first; returns their number. */
-  readonly redeliverFailed: (filter: DeliveryFilter, at: Timestamp) => Effect.Effect<number>
+  readonly redeliverFailed: (filter: DeliveryFilter, at: Timestamp) => Effect.Effect<number, StoreUnavailable>
 }>()("async-task-service/services/store/WebhookStore") {}

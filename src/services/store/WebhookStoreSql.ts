@@ -1,328 +1,85 @@
-/**
- * Deliveries in Postgres. A claim skips rows that other claims have locked (SKIP LOCKED); a guard refuses late
- * outcomes.
- */
+/** Deliveries in Postgres; see `WebhookStatements`. */
 import { PgTypes } from "@effect/sql-pg"
-import { Array as Arr, Duration, Effect, Layer, Option, Result, Schema } from "effect"
-import { SqlClient } from "effect/sql"
+import { Array as Arr, Duration, Effect, Layer, Option, Result } from "effect"
 import * as Limits from "../../domain/Limits.ts"
-import { OpaqueJson } from "../../domain/OpaqueJson.ts"
-import { TaskId, TaskStatus } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
-import { format, Timestamp } from "../../domain/Timestamp.ts"
-import { DeliveryAttempt, type DeliveryKey, DeliveryState } from "../../domain/Webhook.ts"
-import { micros } from "./CommitStatement.ts"
-import { SummaryFields, summaryKeys } from "./TaskRows.ts"
-import { type DeliveryFilter, WebhookStore } from "./WebhookStore.ts"
-
-/** Bytes of turn and tool calls. A larger body is read when it is sent, so that a batch of claims stays small. */
-const largeBody = 64 * 1024
-
-/** Candidate rows examined per claimed row, because origins without free permits are skipped. */
-const lookahead = 4
+import { make as makeQueries } from "./Queries.ts"
+import * as Statements from "./WebhookStatements.ts"
+import { type AttemptOutcome, type ClaimRequest, type DeliveryFilter, WebhookStore } from "./WebhookStore.ts"
 
 const array = (values: ReadonlyArray<unknown>, oid: number) => Result.getOrThrow(PgTypes.array(values, oid))
 const { float8, int4, text, uuid } = PgTypes.OID
-const seconds = (moment: Timestamp | null) => moment === null ? null : moment / 1_000_000
 
-/**
- * The columns of a body. Those of a terminal task come from the task, those of an interrupted one from the delivery.
- */
-const bodyColumns = `t.uuid, t.sub, d.status, ${micros("t.created_at")} AS created_at,
-  CASE WHEN d.status <> 'interrupted' THEN t.error END AS error,
-  CASE WHEN d.status <> 'interrupted' THEN ${micros("t.completed_at")} END AS completed_at`
-const turnOf = `coalesce(d.turn, u.turn)`
-const bodyTables = `JOIN tasks t ON t.uuid = d.task_uuid LEFT JOIN task_turns u ON u.task_uuid = d.task_uuid`
+const bindClaim = ({ at, leases, limit, permits, permitsOfOthers }: ClaimRequest) => [
+  at,
+  array([...permits.keys()], text),
+  array([...permits.values()], int4),
+  permitsOfOthers,
+  limit,
+  array(leases.map((lease) => Duration.toSeconds(lease)), float8)
+]
 
-/** The fields of a webhook's body. */
-const BodyFields = { ...SummaryFields, turn: Schema.NullOr(OpaqueJson) }
-const decodeBodies = Schema.decodeUnknownEffect(
-  Schema.Array(Schema.Struct(BodyFields).pipe(Schema.encodeKeys(summaryKeys)))
-)
-const decodeClaims = Schema.decodeUnknownEffect(
-  Schema.Array(
-    Schema.Struct({
-      ...BodyFields,
-      revision: Schema.Int,
-      url: Schema.String,
-      origin: Schema.String,
-      attempt: Schema.Int,
-      isLast: Schema.Boolean,
-      dueAt: Timestamp,
-      isAfterLost: Schema.Boolean,
-      secret: Schema.NullOr(Schema.String),
-      isLarge: Schema.Boolean
-    }).pipe(
-      Schema.encodeKeys({
-        ...summaryKeys,
-        isLast: "is_last",
-        dueAt: "due_at",
-        isAfterLost: "is_after_lost",
-        isLarge: "is_large"
-      })
-    )
-  )
-)
-const decodeDeliveries = Schema.decodeUnknownEffect(
-  Schema.Array(
-    Schema.Struct({
-      taskId: TaskId,
-      revision: Schema.Int,
-      status: TaskStatus,
-      state: DeliveryState,
-      origin: Schema.String,
-      createdAt: Timestamp,
-      nextAttemptAt: Schema.NullOr(Timestamp),
-      attempts: Schema.fromJsonString(Schema.Array(DeliveryAttempt))
-    }).pipe(
-      Schema.encodeKeys({ taskId: "task_uuid", createdAt: "created_at", nextAttemptAt: "next_attempt_at" })
-    )
-  )
-)
-
-/**
- * Claims due deliveries. `locked` repeats the conditions on the row as it is once it is locked. `IS TRUE` keeps the
- * planner from using the index on `due_at` there: the key finds the row.
- */
-const claim = `WITH spent AS (
-    UPDATE webhook_deliveries SET due_at = NULL, sending = false
-    WHERE due_at IS NOT NULL AND due_at <= $1::timestamptz AND attempts >= attempts_allowed
-  ), room AS (
-    SELECT * FROM unnest($2::text[], $3::int4[]) AS room (origin, permits)
-  ), candidates AS (
-    SELECT task_uuid, revision, origin, due_at FROM webhook_deliveries
-    WHERE due_at <= $1::timestamptz AND attempts < attempts_allowed
-      AND CASE WHEN $4::int > 0 THEN origin <> ALL (ARRAY(SELECT origin FROM room WHERE permits <= 0))
-        ELSE origin = ANY (ARRAY(SELECT origin FROM room WHERE permits > 0)) END
-    ORDER BY due_at LIMIT $5::int * ${lookahead}
-  ), ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY origin ORDER BY due_at) AS position FROM candidates
-  ), locked AS (
-    SELECT d.task_uuid, d.revision, d.due_at AS was_due_at, d.sending AS is_after_lost FROM ranked r JOIN webhook_deliveries d USING (task_uuid, revision)
-    WHERE r.position <= coalesce((SELECT permits FROM room WHERE room.origin = r.origin), $4::int)
-      AND (d.due_at <= $1::timestamptz AND d.attempts < d.attempts_allowed) IS TRUE
-    ORDER BY r.due_at LIMIT $5::int FOR UPDATE OF d SKIP LOCKED
-  ), claimed AS (
-    UPDATE webhook_deliveries d SET attempts = d.attempts + 1, sending = true,
-      due_at = $1::timestamptz
-        + make_interval(secs => ($6::float8[])[least(d.attempts + 1, array_length($6::float8[], 1))])
-    FROM locked WHERE d.task_uuid = locked.task_uuid AND d.revision = locked.revision
-    RETURNING d.*, was_due_at, is_after_lost, octet_length(coalesce(d.pending_tool_calls, '')) AS calls_bytes
-  ), attempt AS (
-    INSERT INTO webhook_attempts (task_uuid, revision, number, started_at)
-    SELECT task_uuid, revision, attempts, $1::timestamptz FROM claimed
-  ), sized AS (
-    SELECT ${bodyColumns}, d.revision, d.url, d.origin, d.attempts AS attempt,
-      d.attempts >= d.attempts_allowed AS is_last, d.callback_secret AS secret,
-      ${micros("was_due_at")} AS due_at, is_after_lost,
-      d.pending_tool_calls, ${turnOf} AS turn,
-      calls_bytes + coalesce(octet_length(${turnOf}), 0) > ${largeBody} AS is_large
-    FROM claimed d ${bodyTables}
-  )
-  SELECT uuid, sub, status, created_at, error, completed_at, revision, url, origin, attempt, is_last, due_at,
-    is_after_lost, secret, is_large,
-    CASE WHEN NOT is_large THEN pending_tool_calls END AS pending_tool_calls,
-    CASE WHEN NOT is_large THEN turn END AS turn
-  FROM sized`
-
-/** A success counts whenever it arrives; a failure only while no later attempt has been claimed. */
-const recordOutcomes = `WITH outcome AS (
-    SELECT * FROM unnest(
-      $1::uuid[], $2::int4[], $3::int4[], $4::float8[], $5::int4[], $6::int4[], $7::text[], $8::float8[]
-    ) AS o (task_uuid, revision, attempt, ended, duration, response_status, error, next)
-  ), recorded AS (
-    UPDATE webhook_attempts a
-    SET duration_ms = o.duration, response_status = o.response_status, error = o.error
-    FROM outcome o WHERE a.task_uuid = o.task_uuid AND a.revision = o.revision AND a.number = o.attempt
-  )
-  UPDATE webhook_deliveries d SET
-    delivered_at = CASE WHEN o.error IS NULL THEN to_timestamp(o.ended) ELSE d.delivered_at END,
-    callback_secret = CASE WHEN o.error IS NOT NULL THEN d.callback_secret END,
-    due_at = CASE WHEN o.error IS NOT NULL THEN to_timestamp(o.next) END,
-    sending = false
-  FROM outcome o
-  WHERE d.task_uuid = o.task_uuid AND d.revision = o.revision
-    AND (o.error IS NULL OR (d.sending AND d.attempts = o.attempt))`
-
-const state = `CASE WHEN d.due_at IS NOT NULL THEN 'pending' WHEN d.delivered_at IS NOT NULL THEN 'delivered'
-  ELSE 'failed' END`
-
-const deliveries = (where: string) =>
-  `SELECT d.task_uuid, d.revision, d.status, ${state} AS state, d.origin, ${micros("d.created_at")} AS created_at,
-    CASE WHEN NOT d.sending THEN ${micros("d.due_at")} END AS next_attempt_at,
-    coalesce((
-      SELECT json_agg(json_build_object(
-        'number', a.number, 'startedAt', (extract(epoch FROM a.started_at) * 1000000)::int8,
-        'duration', a.duration_ms, 'responseStatus', a.response_status,
-        'error', CASE WHEN a.duration_ms IS NULL AND NOT (d.sending AND a.number = d.attempts) THEN 'lost' ELSE a.error END
-      ) ORDER BY a.number)
-      FROM webhook_attempts a WHERE a.task_uuid = d.task_uuid AND a.revision = d.revision
-    ), '[]')::text AS attempts
-  FROM webhook_deliveries d ${where}`
-
-/** Conditions that an index covers; `$1` to `$3` are origin, since and before. */
-const matching = `($1::text IS NULL OR d.origin = $1::text)
-  AND d.created_at >= coalesce($2::timestamptz, '-infinity') AND d.created_at < coalesce($3::timestamptz, 'infinity')`
+const bindOutcomes = (outcomes: ReadonlyArray<AttemptOutcome>) => [
+  array(outcomes.map(({ taskId }) => taskId), uuid),
+  array(outcomes.map(({ revision }) => revision), int4),
+  array(outcomes.map(({ attempt }) => attempt), int4),
+  array(outcomes.map(({ endedAt }) => endedAt), float8),
+  array(outcomes.map(({ duration }) => duration), int4),
+  array(outcomes.map(({ responseStatus }) => responseStatus), int4),
+  array(outcomes.map(({ error }) => error), text),
+  array(outcomes.map(({ nextAttemptAt }) => nextAttemptAt), float8)
+]
 
 const bindFilter = ({ before, limit, origin, since }: DeliveryFilter) => [
   origin ?? null,
-  since === undefined ? null : format(since),
-  before === undefined ? null : format(before),
+  since ?? null,
+  before ?? null,
   limit
 ]
 
-/** Schedules one more attempt at `$1`, or moves the next one forward; an attempt in flight is left alone. */
-const scheduleAttempt = `attempts_allowed = CASE WHEN due_at IS NULL THEN attempts + 1 ELSE attempts_allowed END,
-  due_at = CASE WHEN sending THEN due_at ELSE least(due_at, $1::timestamptz) END`
-
-/**
- * Binds moment, task, revision, encrypted secret, user (null for an operator), maximum attempts, maximum redeliveries,
- * and the seconds after which one more redelivery is allowed.
- */
-const redeliver = `WITH found AS (
-    SELECT CASE WHEN signed AND callback_secret IS NULL AND $4::text IS NULL THEN 'needs_secret'
-      WHEN $5::text IS NOT NULL AND attempts >= $6::int THEN 'exhausted' END AS refusal
-    FROM webhook_deliveries WHERE task_uuid = $2 AND revision = $3::int FOR UPDATE
-  ), expired AS (
-    DELETE FROM webhook_redeliveries WHERE sub IN (
-      SELECT sub FROM webhook_redeliveries WHERE used_until <= $1::timestamptz AND sub <> $5::text
-      LIMIT 10 FOR UPDATE SKIP LOCKED
-    )
-  ), counted AS (
-    INSERT INTO webhook_redeliveries AS r (sub, used_until)
-    SELECT $5::text, $1::timestamptz + make_interval(secs => $8::float8) FROM found
-    WHERE refusal IS NULL AND $5::text IS NOT NULL
-    ON CONFLICT (sub) DO UPDATE
-    SET used_until = greatest(r.used_until, $1::timestamptz) + make_interval(secs => $8::float8)
-    WHERE r.used_until <= $1::timestamptz + make_interval(secs => $8::float8 * ($7::int - 1))
-    RETURNING 1
-  ), enqueued AS (
-    UPDATE webhook_deliveries SET ${scheduleAttempt},
-      callback_secret = CASE WHEN signed THEN coalesce(callback_secret, $4::text) END
-    WHERE task_uuid = $2 AND revision = $3::int AND EXISTS (SELECT FROM found WHERE refusal IS NULL)
-      AND ($5::text IS NULL OR EXISTS (SELECT FROM counted))
-    RETURNING 1
-  ) SELECT CASE WHEN EXISTS (SELECT FROM enqueued) THEN 'enqueued'
-      WHEN NOT EXISTS (SELECT FROM found) THEN 'unknown'
-      ELSE coalesce((SELECT refusal FROM found), 'too_many') END AS outcome`
-
-const redeliverFailed = `WITH failed AS (
-    SELECT d.task_uuid, d.revision FROM webhook_deliveries d
-    WHERE ${matching} AND d.due_at IS NULL AND d.delivered_at IS NULL
-    ORDER BY d.created_at LIMIT $4::int FOR UPDATE SKIP LOCKED
-  ), enqueued AS (
-    UPDATE webhook_deliveries d SET attempts_allowed = d.attempts + 1, due_at = $5::timestamptz FROM failed
-    WHERE d.task_uuid = failed.task_uuid AND d.revision = failed.revision RETURNING 1
-  ) SELECT count(*)::int AS count FROM enqueued`
-
-const decodeRedelivery = Schema.decodeUnknownEffect(
-  Schema.Array(
-    Schema.Struct({ outcome: Schema.Literals(["enqueued", "unknown", "needs_secret", "exhausted", "too_many"]) })
-  )
-)
-
 export const layer = Layer.effect(
   WebhookStore,
-  Effect.gen(function*() {
-    const sql = yield* SqlClient.SqlClient
-    const run = (statement: string, values: ReadonlyArray<unknown>) => sql.unsafe<object>(statement, values)
-
-    return WebhookStore.of({
-      claim: Effect.fnUntraced(
-        function*({ at, leases, limit, permits, permitsOfOthers }) {
-          const rows = yield* run(claim, [
-            format(at),
-            array([...permits.keys()], text),
-            array([...permits.values()], int4),
-            permitsOfOthers,
-            limit,
-            array(leases.map((lease) => Duration.toSeconds(lease)), float8)
-          ])
-          const claims = yield* decodeClaims(rows)
-          return claims.map((claimed) => {
-            const { attempt, dueAt, isAfterLost, isLarge, isLast, origin, revision, secret, url, uuid: taskId } =
-              claimed
-            const body = isLarge ? null : TaskView.encode(claimed)
+  Effect.map(makeQueries, ({ count, execute, first, rows }) =>
+    WebhookStore.of({
+      claim: (request) =>
+        Effect.map(
+          rows(Statements.claim, bindClaim(request)),
+          Arr.map((row) => {
+            const { attempt, dueAt, isAfterLost, isLarge, isLast, origin, revision, secret, url, uuid: taskId } = row
+            const body = isLarge ? null : TaskView.encode(row)
             return { taskId, revision, url, origin, attempt, isLast, dueAt, isAfterLost, secret, body }
           })
-        },
-        Effect.orDie
-      ),
-
-      body: Effect.fnUntraced(
-        function*({ revision, taskId }: DeliveryKey) {
-          const rows = yield* run(
-            `SELECT ${bodyColumns}, d.pending_tool_calls, ${turnOf} AS turn FROM webhook_deliveries d ${bodyTables}
-            WHERE d.task_uuid = $1 AND d.revision = $2::int`,
-            [taskId, revision]
-          )
-          const [task] = yield* decodeBodies(rows)
-          return Option.map(Option.fromNullishOr(task), (found) => TaskView.encode(found))
-        },
-        Effect.orDie
-      ),
-
-      recordOutcomes: (outcomes) =>
-        Effect.suspend(() =>
-          run(recordOutcomes, [
-            array(outcomes.map(({ taskId }) => taskId), uuid),
-            array(outcomes.map(({ revision }) => revision), int4),
-            array(outcomes.map(({ attempt }) => attempt), int4),
-            array(outcomes.map(({ endedAt }) => seconds(endedAt)), float8),
-            array(outcomes.map(({ duration }) => duration), int4),
-            array(outcomes.map(({ responseStatus }) => responseStatus), int4),
-            array(outcomes.map(({ error }) => error), text),
-            array(outcomes.map(({ nextAttemptAt }) => seconds(nextAttemptAt)), float8)
-          ])
-        ).pipe(Effect.asVoid, Effect.orDie),
-
-      get: ({ revision, taskId }) =>
-        run(deliveries(`WHERE d.task_uuid = $1 AND d.revision = $2::int`), [taskId, revision]).pipe(
-          Effect.flatMap(decodeDeliveries),
-          Effect.map(Arr.head),
-          Effect.orDie
         ),
 
-      ofTask: (taskId) =>
-        run(deliveries(`WHERE d.task_uuid = $1 ORDER BY d.revision DESC LIMIT $2::int`), [
-          taskId,
-          Limits.listedDeliveries
-        ]).pipe(
-          Effect.flatMap(decodeDeliveries),
-          Effect.map(Arr.reverse),
-          Effect.orDie
-        ),
+      body: ({ revision, taskId }) =>
+        Effect.map(first(Statements.body, [taskId, revision]), Option.map((task) => TaskView.encode(task))),
 
-      find: (filter) =>
-        run(
-          deliveries(`WHERE ${matching} AND ($5::text IS NULL OR ${state} = $5::text)
-            ORDER BY d.created_at DESC, d.task_uuid DESC, d.revision DESC LIMIT $4::int`),
-          [...bindFilter(filter), filter.state ?? null]
-        ).pipe(Effect.flatMap(decodeDeliveries), Effect.orDie),
+      postpone: ({ attempt, revision, taskId }, until) =>
+        execute(Statements.postpone, [until, taskId, revision, attempt]),
 
-      redeliver: Effect.fnUntraced(
-        function*({ revision, taskId }, at, secret, sub) {
-          const rows = yield* run(redeliver, [
-            format(at),
+      recordOutcomes: (outcomes) => Effect.suspend(() => execute(Statements.recordOutcomes, bindOutcomes(outcomes))),
+
+      get: ({ revision, taskId }) => first(Statements.deliveryOfKey, [taskId, revision]),
+
+      ofTask: (taskId) => Effect.map(rows(Statements.deliveriesOfTask, [taskId, Limits.listedDeliveries]), Arr.reverse),
+
+      find: (filter) => rows(Statements.matchingDeliveries, [...bindFilter(filter), filter.state ?? null]),
+
+      redeliver: ({ revision, taskId }, at, secret, sub) =>
+        Effect.map(
+          first(Statements.redeliver, [
+            at,
             taskId,
             revision,
             secret,
             sub,
-            Limits.webhookAttemptsByHand,
+            Limits.maxWebhookAttempts,
             Limits.redeliveries,
             Duration.toSeconds(Limits.redeliveryInterval)
-          ])
-          const [found] = yield* decodeRedelivery(rows)
-          return found?.outcome ?? "unknown"
-        },
-        Effect.orDie
-      ),
+          ]),
+          Option.match({ onNone: () => "unknown", onSome: ({ outcome }) => outcome })
+        ),
 
-      redeliverFailed: (filter, at) =>
-        run(redeliverFailed, [...bindFilter(filter), format(at)]).pipe(
-          Effect.map(([row]) => (row as { readonly count: number }).count),
-          Effect.orDie
-        )
-    })
-  })
+      redeliverFailed: (filter, at) => count(Statements.redeliverFailed, [...bindFilter(filter), at])
+    }))
 )

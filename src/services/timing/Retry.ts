@@ -1,31 +1,21 @@
 /** Retries and fault logging for background work during outages of the store. */
-import { Cause, Effect, Predicate, Schedule, Schema } from "effect"
-import { SqlError } from "effect/sql"
-
-class StoreFault extends Schema.TaggedError<StoreFault>()("StoreFault", { defect: Schema.Defect() }) {}
-
-/** SQLSTATEs of a server that shuts down, starts up or has no free connection. */
-const isServerState = (cause: unknown) =>
-  Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) && /^(57P0[1-3]|53300)$/.test(cause.code)
-
-/** The database is unreachable. A statement in flight may or may not have taken effect. */
-export const isStoreUnavailable = (failure: unknown) =>
-  SqlError.isSqlError(failure) &&
-  (Predicate.isTagged(failure.reason, "ConnectionError") || isServerState(failure.reason.cause))
+import { Cause, Effect } from "effect"
+import * as Backoff from "../../domain/Backoff.ts"
+import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 
 /** Logs a fault that a background loop survives. An outage of the store is only a debug line, because it is logged elsewhere once. */
 export const logFault = (message: string) => (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
-  isStoreUnavailable(Cause.squash(cause))
+  Cause.squash(cause) instanceof StoreUnavailable
     ? Effect.logDebug(`${message}: the store is unavailable`)
     : Effect.logWarning(message, cause)
 
-const storeRetry = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")])
+const storeRetry = Backoff.schedule("100 millis", "2 seconds")
 
-/** Retries with exponential backoff up to two seconds, until the store responds. */
-export const retryForever = <A>(effect: Effect.Effect<A>): Effect.Effect<A> =>
+/** Retries with exponential backoff up to two seconds, until the store responds. A defect is retried too, so that no loop ends. */
+export const retryForever = <A, R>(effect: Effect.Effect<A, StoreUnavailable, R>): Effect.Effect<A, never, R> =>
   effect.pipe(
-    Effect.catchDefect((defect) => Effect.fail(new StoreFault({ defect }))),
-    Effect.tapError(({ defect }) => logFault("the store does not respond")(Cause.die(defect))),
+    Effect.tapCauseIf((cause) => !Cause.hasInterrupts(cause), logFault("the store does not respond")),
+    Effect.catchDefect(Effect.fail),
     Effect.retry(storeRetry),
     Effect.orDie
   )

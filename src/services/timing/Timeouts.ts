@@ -10,19 +10,19 @@ export const Timeouts = Context.Reference<{
   readonly jsonBody: Duration.Duration
   readonly jsonBytesPerSecond: number
   /** For the peer to read more of a response, plus one second per `jsonBytesPerSecond` of unread bytes. */
-  readonly answerSilence: Duration.Duration
+  readonly responseIdle: Duration.Duration
   /** For the next bytes of an upload while the service reads. The whole upload has no limit. */
-  readonly uploadSilence: Duration.Duration
+  readonly uploadIdle: Duration.Duration
   /** For the assistant backend to accept the next bytes of an upload, and to respond after the last. */
-  readonly backendSilence: Duration.Duration
+  readonly backendIdle: Duration.Duration
 }>("async-task-service/services/timing/Timeouts", {
   defaultValue: () => ({
     requestHead: Duration.seconds(20),
     idleConnection: Duration.seconds(75),
     jsonBody: Duration.seconds(30),
     jsonBytesPerSecond: 64 * 1024,
-    answerSilence: Duration.seconds(60),
-    uploadSilence: Duration.seconds(60),
-    backendSilence: Duration.minutes(2)
+    responseIdle: Duration.seconds(60),
+    uploadIdle: Duration.seconds(60),
+    backendIdle: Duration.minutes(2)
   })
 })

@@ -1,18 +1,19 @@
 /**
- * A timer queue: a binary heap and one fiber that sleeps until the earliest timer is due, so that a task that waits for
+ * A timer queue: a binary heap and one worker that sleeps until the earliest timer is due, so that a task that waits for
  * hours costs an entry and no fiber. Replaced and cleared entries stay in the heap until they reach the top, or until
  * they outnumber the live ones and the heap is rebuilt.
  */
 import { Duration, Effect, Latch, Option, type Scope } from "effect"
 import { now, type Timestamp, until } from "../../domain/Timestamp.ts"
 import { NodeClock } from "./NodeClock.ts"
+import * as Worker from "./Worker.ts"
 
-interface Alarm<Id> {
+interface Timer<Id> {
   readonly id: Id
   readonly at: Timestamp
 }
 
-export interface Alarms<Id> {
+export interface TimerQueue<Id> {
   /** Sets the timer of `id`, and replaces the one it had. */
   readonly set: (id: Id, at: Timestamp) => void
   readonly clear: (id: Id) => void
@@ -20,30 +21,31 @@ export interface Alarms<Id> {
   readonly next: () => Timestamp | undefined
 }
 
-const push = <Id>(heap: Array<Alarm<Id>>, alarm: Alarm<Id>): void => {
+const push = <Id>(heap: Array<Timer<Id>>, timer: Timer<Id>): void => {
   let index = heap.length
   while (index > 0) {
     const parent = (index - 1) >> 1
-    const above = heap[parent] as Alarm<Id>
-    if (above.at <= alarm.at) break
+    const above = heap[parent]
+    if (above === undefined || above.at <= timer.at) break
     heap[index] = above
     index = parent
   }
-  heap[index] = alarm
+  heap[index] = timer
 }
 
-const pop = <Id>(heap: Array<Alarm<Id>>): void => {
+const pop = <Id>(heap: Array<Timer<Id>>): void => {
   const last = heap.pop()
   if (last === undefined || heap.length === 0) return
   let index = 0
   for (;;) {
-    let child = 2 * index + 1
-    if (child >= heap.length) break
-    if (child + 1 < heap.length && (heap[child + 1] as Alarm<Id>).at < (heap[child] as Alarm<Id>).at) child++
-    const below = heap[child] as Alarm<Id>
-    if (below.at >= last.at) break
+    const child = 2 * index + 1
+    const left = heap[child]
+    const right = heap[child + 1]
+    const isRight = left !== undefined && right !== undefined && right.at < left.at
+    const below = isRight ? right : left
+    if (below === undefined || below.at >= last.at) break
     heap[index] = below
-    index = child
+    index = isRight ? child + 1 : child
   }
   heap[index] = last
 }
@@ -51,58 +53,55 @@ const pop = <Id>(heap: Array<Alarm<Id>>): void => {
 /** Stale heap entries that are tolerated in addition to one for each live timer, before the heap is rebuilt. */
 const staleBound = 1024
 
-/**
- * Calls `ring` with each id whose timer is due, in the order of their moments. The timer is already removed by then.
- */
-export const make = <Id>(ring: (id: Id) => Effect.Effect<void>): Effect.Effect<Alarms<Id>, never, Scope.Scope> =>
-  Effect.gen(function*() {
-    const set = new Map<Id, Alarm<Id>>()
-    let heap: Array<Alarm<Id>> = []
-    const sooner = yield* Latch.make()
+/** Calls `onDue` with each id whose timer is due, in the order of their moments. The timer is already removed by then. */
+export const make = Effect.fnUntraced(function*<Id>(
+  onDue: (id: Id) => Effect.Effect<void>
+): Effect.fn.Return<TimerQueue<Id>, never, Scope.Scope> {
+  const timers = new Map<Id, Timer<Id>>()
+  let heap: Array<Timer<Id>> = []
+  const sooner = Latch.makeUnsafe()
 
-    const isCurrent = (alarm: Alarm<Id>) => set.get(alarm.id) === alarm
-
-    const earliest = (): Alarm<Id> | undefined => {
-      while (heap[0] !== undefined && !isCurrent(heap[0])) pop(heap)
-      return heap[0]
+  const earliest = (): Timer<Id> | undefined => {
+    for (let top = heap[0]; top !== undefined; top = heap[0]) {
+      if (timers.get(top.id) === top) return top
+      pop(heap)
     }
+    return undefined
+  }
 
-    const rebuild = () => {
-      heap = []
-      for (const alarm of set.values()) push(heap, alarm)
-    }
+  const rebuild = () => {
+    heap = []
+    for (const timer of timers.values()) push(heap, timer)
+  }
 
-    const wait = Effect.gen(function*() {
-      yield* sooner.close
-      const next = earliest()
-      if (next === undefined) return yield* sooner.await
-      const left = yield* until(next.at)
-      if (Duration.toMillis(left) > 0) yield* Effect.timeoutOption(sooner.await, left)
-    })
-
-    const ringDue = Effect.gen(function*() {
-      const present = yield* now
-      for (let next = earliest(); next !== undefined && next.at <= present; next = earliest()) {
-        set.delete(next.id)
-        pop(heap)
-        yield* ring(next.id)
-      }
-    })
-
-    // A sleep is a duration, so a step of the clock changes the time that is left: wait again.
-    const clock = Option.getOrUndefined(yield* Effect.serviceOption(NodeClock))
-    if (clock !== undefined) yield* clock.onStep(() => sooner.openUnsafe())
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(wait, ringDue)))
-
-    return {
-      set: (id, at) => {
-        const alarm = { id, at }
-        set.set(id, alarm)
-        push(heap, alarm)
-        if (heap.length > 2 * set.size + staleBound) rebuild()
-        if (heap[0] === alarm) sooner.openUnsafe()
-      },
-      clear: (id) => void set.delete(id),
-      next: () => earliest()?.at
+  const takeDue = Effect.gen(function*() {
+    const present = yield* now
+    for (let next = earliest(); next !== undefined && next.at <= present; next = earliest()) {
+      timers.delete(next.id)
+      pop(heap)
+      yield* onDue(next.id)
     }
   })
+
+  const untilNext = Effect.suspend(() => {
+    const next = earliest()
+    return next === undefined ? Effect.succeed(Duration.infinity) : until(next.at)
+  })
+
+  // A pause is a duration, so a step of the clock changes the time that is left: wait again.
+  const clock = Option.getOrUndefined(yield* Effect.serviceOption(NodeClock))
+  if (clock !== undefined) yield* clock.onStep(() => sooner.openUnsafe())
+  yield* Worker.make({ name: "the timer queue", runOnce: takeDue, interval: untilNext, wake: sooner })
+
+  return {
+    set: (id, at) => {
+      const timer = { id, at }
+      timers.set(id, timer)
+      push(heap, timer)
+      if (heap.length > 2 * timers.size + staleBound) rebuild()
+      if (heap[0] === timer) sooner.openUnsafe()
+    },
+    clear: (id) => void timers.delete(id),
+    next: () => earliest()?.at
+  }
+})

@@ -6,6 +6,7 @@ import { Clock, Duration, Effect, Fiber, Predicate, Result, Schema, Stream } fro
 import { HttpClient, HttpClientResponse } from "effect/http"
 import * as jose from "jose"
 import * as BoundedText from "../limits/BoundedText.ts"
+import * as Worker from "../timing/Worker.ts"
 
 /** The token's key is unknown, and the JWKS cannot be fetched now. */
 export class TokenKeysUnavailable extends Schema.TaggedError<TokenKeysUnavailable>()("TokenKeysUnavailable", {}) {}
@@ -78,12 +79,12 @@ const matching = (keys: KeySet, header: jose.JWSHeaderParameters): Effect.Effect
     )
   )
 
-export const make = Effect.fnUntraced(function*(url: string) {
+/** The key set of a URL, while it is trusted. */
+const makeCache = Effect.fnUntraced(function*(url: string) {
   const http = yield* HttpClient.HttpClient
   const scope = yield* Effect.scope
   let known: Known | undefined
   let fetching: Fiber.Fiber<boolean> | undefined
-  let lookedUpAt = Number.NEGATIVE_INFINITY
 
   const fetchKeys = HttpClient.withScope(http).get(url).pipe(
     Effect.flatMap(HttpClientResponse.filterStatusOk),
@@ -122,6 +123,13 @@ export const make = Effect.fnUntraced(function*(url: string) {
     (now) => known !== undefined && now - known.fetchedAt < staleAfter ? known : undefined
   )
 
+  return { isFetching: () => fetching !== undefined, refreshed, trusted }
+})
+
+export const make = Effect.fnUntraced(function*(url: string) {
+  const { isFetching, refreshed, trusted } = yield* makeCache(url)
+  let lookedUpAt = Number.NEGATIVE_INFINITY
+
   const findKnown = Effect.fnUntraced(function*(header: jose.JWSHeaderParameters) {
     const present = yield* trusted
     return present === undefined ? [] : yield* matching(present.keys, header)
@@ -130,7 +138,7 @@ export const make = Effect.fnUntraced(function*(url: string) {
   const find: TokenKeys["find"] = Effect.fnUntraced(function*(header) {
     const found = yield* findKnown(header)
     if (found.length > 0) return found
-    if (fetching !== undefined) {
+    if (isFetching()) {
       yield* refreshed
       const foundNow = yield* findKnown(header)
       if (foundNow.length > 0) return foundNow
@@ -142,8 +150,12 @@ export const make = Effect.fnUntraced(function*(url: string) {
     return yield* findKnown(header)
   })
 
-  const keepFresh = Effect.flatMap(refreshed, (isDone) => Effect.sleep(isDone ? refreshInterval : retryInterval))
-  yield* Effect.forkScoped(Effect.forever(keepFresh))
+  let isFresh = false
+  yield* Worker.make({
+    name: "the refresh of the JWKS",
+    runOnce: Effect.map(refreshed, (isDone) => void (isFresh = isDone)),
+    interval: Effect.sync(() => isFresh ? refreshInterval : retryInterval)
+  })
 
   const keys: TokenKeys = { find, generation: Effect.map(trusted, (present) => present?.generation ?? 0) }
   return keys

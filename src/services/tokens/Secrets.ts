@@ -55,6 +55,6 @@ export class Secrets extends Context.Service<Secrets, {
         })
       })
     ).pipe(
-      Layer.provide([Aead.layerWebCrypto, Digest.layerWebCrypto])
+      Layer.provide(Digest.layerWebCrypto)
     )
 }

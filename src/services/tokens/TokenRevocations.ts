@@ -2,14 +2,15 @@
  * This node's copy of the revoked tokens. Revocations received by this node apply immediately, those of other nodes
  * within seconds. When the last read of the store is older than `maxAge`, each check queries the store or fails.
  */
-import { Clock, Context, Deferred, Duration, Effect, Equal, Layer, Schedule, Schema } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Equal, Layer, Schema } from "effect"
 import type { Principal } from "../../domain/Principal.ts"
 import * as Revocation from "../../domain/Revocation.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { keptAfterExpiry, RevocationRepository } from "../store/RevocationRepository.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Intervals } from "../timing/Intervals.ts"
-import { logFault } from "../timing/Retry.ts"
+import * as Worker from "../timing/Worker.ts"
 
 export class TokenIsRevoked extends Schema.TaggedError<TokenIsRevoked>()("TokenIsRevoked", {}) {}
 
@@ -25,92 +26,98 @@ export class TokenRevocations extends Context.Service<TokenRevocations, {
   /** Completes when this node knows that the token is revoked. */
   readonly awaitRevoked: (principal: Principal) => Effect.Effect<void>
   /** Stores a revocation; this node rejects the token from then on. */
-  readonly revoke: (revocation: Revocation.Revocation) => Effect.Effect<void>
+  readonly revoke: (revocation: Revocation.Revocation) => Effect.Effect<void, StoreUnavailable>
 }>()("async-task-service/services/tokens/TokenRevocations") {
-  static readonly layer = Layer.effect(
-    TokenRevocations,
-    Effect.gen(function*() {
-      const repository = yield* RevocationRepository
-      const intervals = yield* Intervals
-      const tokens = new Map<string, Revocation.Revocation>()
-      const users = new Map<string, Revocation.Revocation>()
-      let learned = Deferred.makeUnsafe<void>()
-      let lastRead: Timestamp | undefined
-      /** By `monotonicMillis`. */
-      let syncedAt: number
-
-      const learn = (revocations: ReadonlyArray<Revocation.Revocation>) => {
-        let isNews = false
-        for (const revocation of revocations) {
-          const [known, key] = revocation._tag === "Token"
-            ? [tokens, revocation.tokenId]
-            : [users, revocation.sub]
-          const before = known.get(key)
-          const merged = Revocation.merge(before, revocation)
-          isNews ||= !Equal.equals(before, merged)
-          known.set(key, merged)
-        }
-        if (!isNews) return
-        const past = learned
-        learned = Deferred.makeUnsafe()
-        Deferred.doneUnsafe(past, Effect.void)
-      }
-
-      const isKnown = (principal: Principal) => {
-        const ofUser = users.get(principal.sub)
-        return tokens.has(principal.tokenId) || (ofUser !== undefined && Revocation.covers(ofUser, principal))
-      }
-
-      const sync = Effect.gen(function*() {
-        const startedAt = yield* monotonicMillis
-        const { readAt, revocations } = yield* repository.since(lastRead)
-        learn(revocations)
-        lastRead = readAt
-        syncedAt = startedAt
-      })
-
-      const query = (principal: Principal) =>
-        repository.isRevoked(principal).pipe(
-          Effect.timeout(syncTimeout),
-          Effect.catchCause(() => Effect.fail(new RevocationsUnknown({}))),
-          Effect.filterOrFail((revoked) => !revoked, () => new TokenIsRevoked({})),
-          Effect.asVoid
-        )
-
-      const check = (principal: Principal) =>
-        Effect.flatMap(monotonicMillis, (present): Effect.Effect<void, TokenIsRevoked | RevocationsUnknown> => {
-          if (isKnown(principal)) return Effect.fail(new TokenIsRevoked({}))
-          return present < syncedAt + maxAge ? Effect.void : query(principal)
-        })
-
-      const awaitRevoked = Effect.fnUntraced(function*(principal: Principal) {
-        while (!isKnown(principal)) yield* Deferred.await(learned)
-      })
-
-      const prune = Effect.map(now, (present) => {
-        for (const known of [tokens, users]) {
-          for (const [key, { expiresAt }] of known) {
-            if (expiresAt !== null && plus(expiresAt, keptAfterExpiry) <= present) known.delete(key)
-          }
-        }
-      })
-
-      yield* sync
-      const clock = yield* Clock.Clock
-      yield* Metrics.revocationAge.observe(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e9 - syncedAt / 1000)
-      yield* sync.pipe(
-        Effect.timeout(syncTimeout),
-        Effect.catchCause(logFault("revoked tokens could not be read")),
-        Effect.schedule(Schedule.spaced(intervals.revocationSync)),
-        Effect.forkScoped
-      )
-      yield* Effect.forkScoped(Effect.schedule(prune, Schedule.spaced(intervals.revocationPrune)))
-
-      return TokenRevocations.of({
-        check,
-        awaitRevoked,
-        revoke: (revocation) => Effect.andThen(repository.add(revocation), Effect.sync(() => learn([revocation])))
-      })
-    })
-  )
+  static readonly layer = Layer.effect(TokenRevocations, Effect.suspend(() => make))
 }
+
+/** The revocations that this node knows. */
+const makeKnown = () => {
+  const tokens = new Map<string, Revocation.Revocation>()
+  const users = new Map<string, Revocation.Revocation>()
+  let learned = Deferred.makeUnsafe<void>()
+
+  const learn = (revocations: ReadonlyArray<Revocation.Revocation>) => {
+    let isNews = false
+    for (const revocation of revocations) {
+      const [known, key] = revocation._tag === "Token"
+        ? [tokens, revocation.tokenId]
+        : [users, revocation.sub]
+      const before = known.get(key)
+      const merged = Revocation.merge(before, revocation)
+      isNews ||= !Equal.equals(before, merged)
+      known.set(key, merged)
+    }
+    if (!isNews) return
+    const past = learned
+    learned = Deferred.makeUnsafe()
+    Deferred.doneUnsafe(past, Effect.void)
+  }
+
+  const isKnown = (principal: Principal) => {
+    const ofUser = users.get(principal.sub)
+    return tokens.has(principal.tokenId) || (ofUser !== undefined && Revocation.covers(ofUser, principal))
+  }
+
+  const awaitRevoked = Effect.fnUntraced(function*(principal: Principal) {
+    while (!isKnown(principal)) yield* Deferred.await(learned)
+  })
+
+  const prune = Effect.map(now, (present) => {
+    for (const known of [tokens, users]) {
+      for (const [key, { expiresAt }] of known) {
+        if (expiresAt !== null && plus(expiresAt, keptAfterExpiry) <= present) known.delete(key)
+      }
+    }
+  })
+
+  return { learn, isKnown, awaitRevoked, prune }
+}
+
+const make = Effect.gen(function*() {
+  const repository = yield* RevocationRepository
+  const intervals = yield* Intervals
+  const { awaitRevoked, isKnown, learn, prune } = makeKnown()
+  let lastRead: Timestamp | undefined
+  /** By `monotonicMillis`. */
+  let syncedAt: number
+
+  const sync = Effect.gen(function*() {
+    const startedAt = yield* monotonicMillis
+    const { readAt, revocations } = yield* repository.since(lastRead)
+    learn(revocations)
+    lastRead = readAt
+    syncedAt = startedAt
+  })
+
+  const query = (principal: Principal) =>
+    repository.isRevoked(principal).pipe(
+      Effect.timeout(syncTimeout),
+      Effect.mapError(() => new RevocationsUnknown({})),
+      Effect.filterOrFail((revoked) => !revoked, () => new TokenIsRevoked({})),
+      Effect.asVoid
+    )
+
+  const check = (principal: Principal) =>
+    Effect.flatMap(monotonicMillis, (present): Effect.Effect<void, TokenIsRevoked | RevocationsUnknown> => {
+      if (isKnown(principal)) return Effect.fail(new TokenIsRevoked({}))
+      return present < syncedAt + maxAge ? Effect.void : query(principal)
+    })
+
+  yield* sync
+  const clock = yield* Clock.Clock
+  yield* Metrics.revocationAge.observe(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e9 - syncedAt / 1000)
+  yield* Worker.make({
+    name: "the synchronization of revoked tokens",
+    runOnce: Effect.timeout(sync, syncTimeout),
+    interval: intervals.revocationSync,
+    isDelayed: true
+  })
+  yield* Worker.make({ name: "the pruning of revoked tokens", runOnce: prune, interval: intervals.revocationPrune })
+
+  return TokenRevocations.of({
+    check,
+    awaitRevoked,
+    revoke: (revocation) => Effect.andThen(repository.add(revocation), Effect.sync(() => learn([revocation])))
+  })
+})

@@ -1,6 +1,6 @@
 /**
  * Limits the attempts in flight, in total and per origin. The window of an origin starts small, doubles with each
- * response and shrinks to the start after an attempt without one. Origins whose window is at its smallest are unproven.
+ * response and is reset to its initial size after an attempt without one. Origins whose window is at its smallest are unproven.
  * They share the permits that are not reserved, so that proven origins find permits however many others hang.
  */
 
@@ -56,7 +56,7 @@ export class OriginLimiter {
     return this.#isClosedToUnproven() ? 0 : this.#bounds.smallest
   }
 
-  /** Permits left for each origin that differs from an unknown one, and for unknown ones. */
+  /** Permits left for each origin with a number of its own, and for all others. */
   get claimable(): { readonly permits: ReadonlyMap<string, number>; readonly permitsOfOthers: number } {
     const permits = new Map<string, number>()
     for (const [origin, window] of this.#windows) {

@@ -6,14 +6,16 @@
 import { Context, Duration, Effect, FiberSet, Layer, Queue } from "effect"
 import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { type AttemptError, delays, deliveryId, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
-import { TaskNotifications } from "../store/TaskNotifications.ts"
+import { WebhooksPending } from "../store/WebhooksPending.ts"
 import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookStore } from "../store/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
 import * as TimerQueue from "../timing/TimerQueue.ts"
+import * as Worker from "../timing/Worker.ts"
 import { Secrets } from "../tokens/Secrets.ts"
+import { LargeDeliveries } from "./LargeDeliveries.ts"
 import { OriginLimiter } from "./OriginLimiter.ts"
 import { WebhookSender } from "./WebhookSender.ts"
 import { WebhookSignatures } from "./WebhookSignatures.ts"
@@ -27,11 +29,14 @@ const outcomeBatch = 256
 const grace = Duration.seconds(5)
 const drainTimeout = Duration.seconds(5)
 
+/** Delay of a large delivery for which there is no room. */
+const largeDelay = Duration.seconds(1)
+
 const encoder = new TextEncoder()
 
 /**
- * Whether an origin took all the permits that it was offered. Its further deliveries may have filled the rows that the
- * claim examined, and so hidden those of other origins.
+ * Whether an origin took all the permits that it was offered. A claim examines a limited number of rows, so further
+ * deliveries of that origin may have crowded out those of others.
  */
 const hasUsedUp = (
   claimed: ReadonlyArray<ClaimedDelivery>,
@@ -46,125 +51,156 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
   /** Begins no more attempts, and waits at most 5 s for those in flight. */
   readonly drain: Effect.Effect<void>
 }>()("async-task-service/services/webhooks/WebhookDispatcher") {
-  static readonly layer = Layer.effect(
-    WebhookDispatcher,
-    Effect.gen(function*() {
-      const store = yield* WebhookStore
-      const sender = yield* WebhookSender
-      const signatures = yield* WebhookSignatures
-      const secrets = yield* Secrets
-      const { webhookPending } = yield* TaskNotifications
-      const { sweepInterval, webhookTimeout } = yield* Settings
-      const leases = [...(yield* delays), Duration.zero].map((delay) =>
-        Duration.sum(Duration.sum(webhookTimeout, grace), delay)
-      )
-      const windows = new OriginLimiter(bounds)
-      let isDraining = false
-
-      const outcomes = yield* Queue.unbounded<AttemptOutcome>()
-      let unrecorded = 0
-      yield* Effect.addFinalizer(() =>
-        Effect.flatMap(Queue.clear(outcomes), (left) => left.length === 0 ? Effect.void : store.recordOutcomes(left))
-      )
-      const alarms = yield* TimerQueue.make<string>(() => Effect.asVoid(webhookPending.open))
-
-      const recordSome = Effect.gen(function*() {
-        const batch = yield* Queue.takeBetween(outcomes, 1, outcomeBatch)
-        yield* retryForever(Effect.uninterruptible(store.recordOutcomes(batch)))
-        unrecorded -= batch.length
-        for (const outcome of batch) {
-          if (outcome.nextAttemptAt !== null) alarms.set(deliveryId(outcome), outcome.nextAttemptAt)
-        }
-      })
-
-      /** Wakes the claim loop when deliveries may be waiting for the permit that is returned here. */
-      const release = (origin: string, hasResponded: boolean) => {
-        if (windows.permits === 0 || windows.permitsOf(origin) === 0 || windows.permitsOfOthers === 0) {
-          webhookPending.openUnsafe()
-        }
-        windows.release(origin, hasResponded)
-      }
-
-      const post = Effect.fnUntraced(function*(delivery: ClaimedDelivery, startedAt: Timestamp) {
-        const text = delivery.body ?? (yield* Effect.flatMap(store.body(delivery), Effect.fromOption))
-        const body = encoder.encode(text)
-        const secret = delivery.secret === null ? undefined : yield* secrets.open(delivery.secret)
-        const headers = yield* signatures.headersOf(delivery, startedAt, body, secret)
-        return yield* sender.post(delivery.url, headers, body)
-      })
-
-      const attempt = Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
-        const startedAt = yield* now
-        const begun = yield* monotonicMillis
-        Metrics.webhookLateness.record(Math.max(0, startedAt - delivery.dueAt) / 1_000_000)
-        if (delivery.isAfterLost) Metrics.webhooksAbandoned.add(1)
-        const failed = (error: AttemptError) => ({ responseStatus: null, error })
-        const outcome = yield* post(delivery, startedAt).pipe(
-          Effect.map((status) => ({ responseStatus: status, error: errorOfStatus(status) })),
-          Effect.catchTag("NoAnswer", ({ error }) => Effect.succeed(failed(error))),
-          Effect.catchTag("NoSuchElementError", () => Effect.succeed(failed("not_sent"))),
-          Effect.catchDefect((defect) =>
-            Effect.as(Effect.logError("webhook attempt failed by a defect", defect), failed("not_sent"))
-          ),
-          Effect.timeoutOrElse({ duration: webhookTimeout, orElse: () => Effect.succeed(failed("timed_out")) })
-        )
-        release(delivery.origin, outcome.responseStatus !== null)
-        const endedAt = yield* now
-        const duration = (yield* monotonicMillis) - begun
-        Metrics.webhookAttempts.record(duration / 1000, outcome.error ?? "delivered")
-        const delay = outcome.error === null || delivery.isLast ? undefined : yield* nextDelay(delivery.attempt)
-        const { attempt, revision, taskId } = delivery
-        unrecorded += 1
-        yield* Queue.offer(outcomes, {
-          taskId,
-          revision,
-          attempt,
-          endedAt,
-          duration: Math.round(duration),
-          ...outcome,
-          nextAttemptAt: delay === undefined ? null : plus(endedAt, delay)
-        })
-        const level = outcome.error === null ? "Debug" : delivery.isLast ? "Warn" : "Info"
-        yield* Effect.logWithLevel(level)(`webhook attempt ${attempt}: ${outcome.error ?? "delivered"}`).pipe(
-          Effect.annotateLogs({ taskId, origin: delivery.origin })
-        )
-      })
-
-      const fibers = yield* FiberSet.make()
-      const start = (delivery: ClaimedDelivery) => {
-        windows.acquire(delivery.origin)
-        const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
-        const inTrace = TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, { kind: "client", attributes })
-        return FiberSet.run(fibers, inTrace(attempt(delivery)))
-      }
-
-      const claimSome = Effect.gen(function*() {
-        const limit = Math.min(claimBatch, windows.permits)
-        if (limit <= 0 || isDraining) return false
-        const offered = windows.claimable
-        const claimed = yield* store.claim({ at: yield* now, limit, leases, ...offered })
-        yield* Effect.forEach(claimed, start, { discard: true })
-        return claimed.length === limit || hasUsedUp(claimed, offered)
-      })
-
-      const pass = Effect.gen(function*() {
-        yield* webhookPending.close
-        yield* Effect.repeat(Effect.uninterruptible(claimSome), { while: (mayHaveMore) => mayHaveMore }).pipe(
-          Effect.catchCause(logFault("webhooks could not be claimed"))
-        )
-        yield* Effect.timeoutOption(webhookPending.await, sweepInterval)
-      })
-
-      yield* Effect.forkScoped(Effect.forever(recordSome))
-      yield* Effect.forkScoped(Effect.forever(pass))
-
-      return WebhookDispatcher.of({
-        drain: Effect.gen(function*() {
-          isDraining = true
-          yield* FiberSet.awaitEmpty(fibers)
-          yield* Effect.repeat(Effect.yieldNow, { while: () => unrecorded > 0 })
-        }).pipe(Effect.timeoutOption(drainTimeout), Effect.asVoid)
-      })
-    })
-  )
+  static readonly layer = Layer.effect(WebhookDispatcher, Effect.suspend(() => make))
 }
+
+const failed = (error: AttemptError) => ({ responseStatus: null, error })
+
+/** Makes one attempt, and returns its outcome. Nothing but an interruption makes it fail. */
+const makeAttempts = Effect.gen(function*() {
+  const store = yield* WebhookStore
+  const sender = yield* WebhookSender
+  const signatures = yield* WebhookSignatures
+  const secrets = yield* Secrets
+  const { webhookTimeout } = yield* Settings
+
+  const post = Effect.fnUntraced(function*(delivery: ClaimedDelivery, startedAt: Timestamp) {
+    const text = delivery.body ?? (yield* Effect.flatMap(store.body(delivery), Effect.fromOption))
+    const body = encoder.encode(text)
+    const secret = delivery.secret === null ? undefined : yield* secrets.open(delivery.secret)
+    const headers = yield* signatures.headersOf(delivery, startedAt, body, secret)
+    return yield* sender.post(delivery.url, headers, body)
+  })
+
+  const respond = (delivery: ClaimedDelivery, startedAt: Timestamp) =>
+    post(delivery, startedAt).pipe(
+      Effect.map((status) => ({ responseStatus: status, error: errorOfStatus(status) })),
+      Effect.catchTags({
+        NoAnswer: ({ error }) => Effect.succeed(failed(error)),
+        NoSuchElementError: () => Effect.succeed(failed("not_sent"))
+      }),
+      Effect.catchDefect((defect) =>
+        Effect.as(Effect.logError("webhook attempt failed by a defect", defect), failed("not_sent"))
+      ),
+      Effect.timeoutOrElse({ duration: webhookTimeout, orElse: () => Effect.succeed(failed("timed_out")) })
+    )
+
+  return Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
+    const { attempt, dueAt, isAfterLost, isLast, revision, taskId } = delivery
+    const startedAt = yield* now
+    const begun = yield* monotonicMillis
+    Metrics.webhookLateness.record(Math.max(0, startedAt - dueAt) / 1_000_000)
+    if (isAfterLost) Metrics.webhooksAbandoned.add(1)
+    const response = yield* respond(delivery, startedAt)
+    const endedAt = yield* now
+    const duration = (yield* monotonicMillis) - begun
+    const result = response.error ?? "delivered"
+    Metrics.webhookAttempts.record(duration / 1000, result)
+    const delay = response.error === null || isLast ? undefined : yield* nextDelay(attempt)
+    const level = response.error === null ? "Debug" : isLast ? "Warn" : "Info"
+    yield* Effect.annotateLogs(Effect.logWithLevel(level)(`webhook attempt ${attempt}: ${result}`), {
+      taskId,
+      origin: delivery.origin
+    })
+    const nextAttemptAt = delay === undefined ? null : plus(endedAt, delay)
+    return { taskId, revision, attempt, endedAt, duration: Math.round(duration), ...response, nextAttemptAt }
+  })
+})
+
+/** Records outcomes in batches. `scheduled` receives each outcome that has a next attempt. */
+const makeRecorder = Effect.fnUntraced(function*(scheduled: (id: string, at: Timestamp) => void) {
+  const store = yield* WebhookStore
+  const outcomes = yield* Queue.unbounded<AttemptOutcome>()
+  let unrecorded = 0
+  yield* Effect.addFinalizer(() =>
+    Effect.flatMap(Queue.clear(outcomes), (left) => left.length === 0 ? Effect.void : store.recordOutcomes(left)).pipe(
+      Effect.catchCause(logFault("the outcomes of webhook attempts could not be recorded"))
+    )
+  )
+  const recordSome = Effect.gen(function*() {
+    const batch = yield* Queue.takeBetween(outcomes, 1, outcomeBatch)
+    yield* retryForever(Effect.uninterruptible(store.recordOutcomes(batch)))
+    unrecorded -= batch.length
+    for (const outcome of batch) {
+      if (outcome.nextAttemptAt !== null) scheduled(deliveryId(outcome), outcome.nextAttemptAt)
+    }
+  })
+  yield* Effect.forkScoped(Effect.forever(recordSome))
+  return {
+    add: (outcome: AttemptOutcome) => {
+      unrecorded += 1
+      Queue.offerUnsafe(outcomes, outcome)
+    },
+    drain: Effect.repeat(Effect.yieldNow, { while: () => unrecorded > 0 })
+  }
+})
+
+const make = Effect.gen(function*() {
+  const store = yield* WebhookStore
+  const webhookPending = yield* WebhooksPending
+  const { sweepInterval, webhookTimeout } = yield* Settings
+  const leases = [...(yield* delays), Duration.zero].map((delay) =>
+    Duration.sum(Duration.sum(webhookTimeout, grace), delay)
+  )
+  const limiter = new OriginLimiter(bounds)
+  const timers = yield* TimerQueue.make<string>(() => Effect.asVoid(webhookPending.open))
+  const recorder = yield* makeRecorder(timers.set)
+  const attemptOnce = yield* makeAttempts
+  const large = new LargeDeliveries()
+
+  /** Wakes the claims when deliveries may be waiting for the permit that is returned here. */
+  const release = (origin: string, hasResponded: boolean) => {
+    if (limiter.permits === 0 || limiter.permitsOf(origin) === 0 || limiter.permitsOfOthers === 0) {
+      webhookPending.openUnsafe()
+    }
+    limiter.release(origin, hasResponded)
+  }
+
+  const fibers = yield* FiberSet.make()
+
+  /** Takes the claim back, which does not count as an attempt. */
+  const postpone = Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
+    const until = plus(yield* now, largeDelay)
+    yield* retryForever(store.postpone(delivery, until))
+    timers.set(deliveryId(delivery), until)
+  })
+
+  const start = (delivery: ClaimedDelivery) => {
+    const isLarge = delivery.body === null
+    if (isLarge && !large.enter(delivery.origin)) return FiberSet.run(fibers, postpone(delivery))
+    limiter.acquire(delivery.origin)
+    const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
+    const inTrace = TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, { kind: "client", attributes })
+    const attempt = Effect.map(attemptOnce(delivery), (outcome) => {
+      if (isLarge) large.leave(delivery.origin)
+      release(delivery.origin, outcome.responseStatus !== null)
+      recorder.add(outcome)
+    })
+    return FiberSet.run(fibers, inTrace(attempt))
+  }
+
+  const claimSome = Effect.gen(function*() {
+    const limit = Math.min(claimBatch, limiter.permits)
+    if (limit <= 0) return
+    const offered = limiter.claimable
+    const claimed = yield* store.claim({ at: yield* now, limit, leases, ...offered })
+    yield* Effect.forEach(claimed, start, { discard: true })
+    const mayHaveMore = claimed.length === limit || hasUsedUp(claimed, offered)
+    if (mayHaveMore) webhookPending.openUnsafe()
+  })
+  const claims = yield* Worker.make({
+    name: "the claim of webhooks",
+    runOnce: Effect.uninterruptible(claimSome),
+    interval: sweepInterval,
+    wake: webhookPending
+  })
+
+  return WebhookDispatcher.of({
+    drain: claims.drain.pipe(
+      Effect.andThen(FiberSet.awaitEmpty(fibers)),
+      Effect.andThen(recorder.drain),
+      Effect.timeoutOption(drainTimeout),
+      Effect.asVoid
+    )
+  })
+})

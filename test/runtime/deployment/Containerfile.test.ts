@@ -2,9 +2,10 @@ import { validate } from "dockerfile-utils"
 import * as fs from "node:fs"
 import { assert, describe, it } from "vitest"
 import { containerfile, instructionsOf, isInContext } from "../../kit/Containerfile.ts"
+import { processAssignments } from "../../kit/processEnvironment.ts"
 
 const root = new URL("../../../", import.meta.url)
-const { engines, optionalDependencies } = JSON.parse(fs.readFileSync(new URL("package.json", root), "utf8"))
+const { engines, optionalDependencies, scripts } = JSON.parse(fs.readFileSync(new URL("package.json", root), "utf8"))
 
 /** The messages of the linter. */
 const lint = (text: string) => validate(text).map(({ message }) => message)
@@ -36,6 +37,11 @@ describe("the Containerfile", () => {
     const labels = textsOf("LABEL").map((text) => text.split("=")[0])
     assert.includeMembers(labels, ["title", "description"].map((label) => `org.opencontainers.image.${label}`))
     assert.match(textsOf("RUN").at(-1) ?? "", /^rm -rf \/usr\/local\/lib\/node_modules /)
+  })
+
+  it("runs in the environment of the tests, as npm start does", () => {
+    assert.include(textsOf("ENV"), processAssignments.join(" "))
+    for (const assignment of processAssignments) assert.include(scripts.start.replaceAll("\"", ""), assignment)
   })
 
   it("has a build context without secrets, dependencies, build output and tests", () => {

@@ -3,6 +3,7 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import { assert, describe, it } from "vitest"
 import { removeDirectory, temporaryDirectory } from "../../kit/directories.ts"
+import { processAssignments } from "../../kit/processEnvironment.ts"
 
 const name = "async-task-service@.service"
 const unit = fs.readFileSync(path.resolve(import.meta.dirname, "../../../src/runtime/deployment", name), "utf8")
@@ -30,7 +31,7 @@ describe("the systemd unit", () => {
     )
     assert.isAtLeast(Number(valueOf("TimeoutStopSec")), 20)
     assert.strictEqual(valueOf("KillMode"), "mixed")
-    assert.strictEqual(valueOf("Environment"), "NODE_ENV=production MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=1048576")
+    assert.strictEqual(valueOf("Environment"), ["NODE_ENV=production", ...processAssignments].join(" "))
   })
 
   it.runIf(hasSystemd)("passes systemd-analyze verify", () => {

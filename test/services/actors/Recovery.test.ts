@@ -54,7 +54,7 @@ const world = Effect.gen(function*() {
       life.isDead = true
       return Effect.never
     })
-    const alive = <A>(effect: Effect.Effect<A>) => Effect.suspend(() => life.isDead ? Effect.never : effect)
+    const alive = <A, E>(effect: Effect.Effect<A, E>) => Effect.suspend(() => life.isDead ? Effect.never : effect)
     const trials = RecoveryTrials.of({
       lost: (...args) => alive(store.lost(...args)),
       begin: (...args) => alive(store.begin(...args)),

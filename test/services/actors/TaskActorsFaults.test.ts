@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Queue } from "effect"
 import { TestClock } from "effect/testing"
+import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import type { TaskEventTag, TaskId } from "../../../src/domain/Task.ts"
 import { monotonicMillis } from "../../../src/domain/Timestamp.ts"
 import { TaskSweeper } from "../../../src/services/actors/TaskSweeper.ts"
@@ -22,18 +23,18 @@ import {
   withCore
 } from "../../kit/TestTasks.ts"
 
-const connectionLost = Effect.die(new Error("connection lost"))
+const connectionLost = Effect.fail(new StoreUnavailable({ cause: "connection lost" }))
 
 /** A store that executes the first commit of an event and loses its reply. */
-const losingReply = (tag: TaskEventTag): Required<Pick<CoreScript, "withStore">> => {
+const losingReply = (tag: TaskEventTag): Required<Pick<CoreScript, "withWrites">> => {
   let isLost = false
   return {
-    withStore: (store) => ({
-      ...store,
+    withWrites: (writes) => ({
+      ...writes,
       commit: (...args) => {
-        if (args[1]._tag !== tag || isLost) return store.commit(...args)
+        if (args[1]._tag !== tag || isLost) return writes.commit(...args)
         isLost = true
-        return Effect.andThen(store.commit(...args), connectionLost)
+        return Effect.andThen(writes.commit(...args), connectionLost)
       }
     })
   }
@@ -44,9 +45,9 @@ describe("during a fault of the store, the service", () => {
     let faults = 3
     return withCore({
       onStart: accepts,
-      withStore: (store) => ({
-        ...store,
-        pendingRun: (uuid) => Effect.suspend(() => faults-- > 0 ? connectionLost : store.pendingRun(uuid))
+      withReads: (reads) => ({
+        ...reads,
+        pendingRun: (uuid) => Effect.suspend(() => faults-- > 0 ? connectionLost : reads.pendingRun(uuid))
       })
     }, ({ starts }) =>
       Effect.gen(function*() {
@@ -71,9 +72,9 @@ describe("during a fault of the store, the service", () => {
     return withCore({
       onStart: accepts,
       layerTrials,
-      withStore: (store) => ({
-        ...store,
-        create: (...args) => Effect.tap(store.create(...args), () => Effect.sleep("10 seconds"))
+      withWrites: (writes) => ({
+        ...writes,
+        create: (...args) => Effect.tap(writes.create(...args), () => Effect.sleep("10 seconds"))
       })
     }, ({ starts }) =>
       Effect.gen(function*() {
@@ -86,8 +87,8 @@ describe("during a fault of the store, the service", () => {
   })
 
   it.effect("dispatches a resumed run from the sweep when the reply of the commit is lost", () => {
-    const { withStore } = losingReply("ToolResultsSubmitted")
-    return withCore({ onStart: accepts, withStore }, ({ starts }) =>
+    const { withWrites } = losingReply("ToolResultsSubmitted")
+    return withCore({ onStart: accepts, withWrites }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
         const { run: first, task } = yield* interruptedTask(starts)
@@ -100,8 +101,8 @@ describe("during a fault of the store, the service", () => {
   })
 
   it.effect("dispatches the resumed run when a report of the core reads the new head before the sweep", () => {
-    const { withStore } = losingReply("ToolResultsSubmitted")
-    return withCore({ onStart: accepts, withStore }, ({ starts }) =>
+    const { withWrites } = losingReply("ToolResultsSubmitted")
+    return withCore({ onStart: accepts, withWrites }, ({ starts }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
         const { interrupt, run: first, task } = yield* interruptedTask(starts)
@@ -112,13 +113,18 @@ describe("during a fault of the store, the service", () => {
       }))
   })
 
-  it.effect("sweeps the other tasks when one task cannot be ended", () => {
+  it.effect("sweeps the other tasks when one task cannot be ended, and tries that one at a steady rate", () => {
     let stuck = ""
+    let attempts = 0
     return withCore({
       onStart: accepts,
-      withStore: (store) => ({
-        ...store,
-        commit: (...args) => args[0] === stuck ? connectionLost : store.commit(...args)
+      withWrites: (writes) => ({
+        ...writes,
+        commit: (...args) =>
+          Effect.suspend(() => {
+            if (args[0] === stuck) attempts++
+            return args[0] === stuck ? connectionLost : writes.commit(...args)
+          })
       })
     }, () =>
       Effect.gen(function*() {
@@ -129,6 +135,8 @@ describe("during a fault of the store, the service", () => {
         yield* TestClock.adjust("10 minutes")
         assert.strictEqual(yield* statusOf(uuid), "pending")
         assert.strictEqual(yield* sweeper.lastSweep, yield* monotonicMillis)
+        // Every 2 s by its actor and every minute by the sweep.
+        assert.isBelow(attempts, 330)
         stuck = ""
         yield* TestClock.adjust("1 minute")
         assert.include(yield* statusOf(uuid), "failed")
@@ -139,10 +147,10 @@ describe("during a fault of the store, the service", () => {
     let faults = 3
     return withCore({
       onStart: () => Effect.sleep("35 seconds"),
-      withStore: (store) => ({
-        ...store,
-        startAcceptanceClock: (...args) =>
-          Effect.suspend(() => faults-- > 0 ? connectionLost : store.startAcceptanceClock(...args))
+      withWrites: (writes) => ({
+        ...writes,
+        startAcceptance: (...args) =>
+          Effect.suspend(() => faults-- > 0 ? connectionLost : writes.startAcceptance(...args))
       })
     }, ({ starts }) =>
       Effect.gen(function*() {

@@ -3,6 +3,7 @@ import { Effect, Fiber, Layer, Queue, Redacted, Ref } from "effect"
 import { TestClock } from "effect/testing"
 import type { Caller } from "../../../src/domain/Principal.ts"
 import { Revocation } from "../../../src/domain/Revocation.ts"
+import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import { now } from "../../../src/domain/Timestamp.ts"
 import { RevocationRepository } from "../../../src/services/store/RevocationRepository.ts"
 import * as RevocationRepositoryMemory from "../../../src/services/store/RevocationRepositoryMemory.ts"
@@ -14,8 +15,10 @@ import {
   caller,
   type CoreScript,
   envelope,
+  interruptedTask,
   question,
   reportTo,
+  startedTask,
   statusOf,
   toolCall,
   turn,
@@ -29,9 +32,7 @@ describe("a revoked token", () => {
   it.effect("fails a processing task immediately, keeps its partial output and stops the run", () =>
     withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, question)
-        const run = yield* Queue.take(starts)
+        const { run, tasks, uuid } = yield* startedTask(starts)
         yield* reportTo(tasks, { ...envelope(run), type: "progress", turn })
         yield* tasks.revoke(revocation)
         const task = yield* tasks.get(caller.principal, uuid)
@@ -44,9 +45,7 @@ describe("a revoked token", () => {
   it.effect("fails a pending task when the core reports its start, and rejects the report", () =>
     withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, question)
-        const run = yield* Queue.take(starts)
+        const { run, tasks, uuid } = yield* startedTask(starts)
         yield* tasks.revoke(revocation)
         yield* TestClock.adjust("5 seconds")
         assert.strictEqual(yield* statusOf(uuid), "pending")
@@ -79,10 +78,7 @@ describe("a revoked token", () => {
   it.effect("leaves an interrupted task waiting for a valid token, which replaces the task's token", () =>
     withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, question)
-        const first = yield* Queue.take(starts)
-        yield* reportTo(tasks, { ...envelope(first), type: "interrupted", tool_calls: [toolCall] })
+        const { task: { uuid }, tasks } = yield* interruptedTask(starts)
         yield* tasks.revoke(revocation)
         yield* TestClock.adjust("1 hour")
         assert.strictEqual(yield* statusOf(uuid), "interrupted")
@@ -126,7 +122,8 @@ const withNode = <A, E>(
   Effect.gen(function*() {
     const repository = yield* RevocationRepository
     let isAway = false
-    const guarded = <B>(effect: Effect.Effect<B>) => Effect.suspend(() => isAway ? Effect.die("away") : effect)
+    const guarded = <B>(effect: Effect.Effect<B, StoreUnavailable>) =>
+      Effect.suspend(() => isAway ? Effect.fail(new StoreUnavailable({ cause: "away" })) : effect)
     const faulty = Layer.succeed(RevocationRepository, {
       ...repository,
       since: (moment) => guarded(repository.since(moment)),

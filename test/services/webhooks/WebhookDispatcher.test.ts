@@ -30,11 +30,11 @@ const withTarget = <A, E>(
 let eventNumber = 0
 
 /** Creates a task and lets the core complete it. */
-const complete = Effect.fnUntraced(function*(core: Core, more: object = {}, caller = ann) {
+const complete = Effect.fnUntraced(function*(core: Core, more: object = {}, caller = ann, text = "é") {
   const tasks = yield* Tasks
   const { uuid } = yield* tasks.create(caller, { ...question, callback_url: url, callback_secret: secret, ...more })
   const run = yield* Queue.take(core.starts)
-  const turn = { output: [{ type: "text", text: "é" }], messages: [], metadata: {} }
+  const turn = { output: [{ type: "text", text }], messages: [], metadata: {} }
   yield* reportTo(tasks, { task_id: uuid, run_id: run.runId, event_id: `e${++eventNumber}`, type: "completed", turn })
   return uuid
 })
@@ -177,8 +177,7 @@ describe("a responding origin", () => {
           yield* webhooks.redeliverAny(deliveryId(delivery)).pipe(Effect.flip)
         }
         for (let n = 0; n < 300; n++) yield* complete(core, {}, callerOf(`v${n}`))
-        yield* TestClock.adjust("1 second")
-        assert.strictEqual(yield* Queue.size(core.posts), 300)
+        yield* Queue.takeN(core.posts, 300)
       })))
 })
 
@@ -208,6 +207,32 @@ describe("a hanging origin", () => {
           }
           const posts = yield* Queue.takeAll(core.posts)
           assert.strictEqual(posts.filter((post) => post.url === "https://well.example/").length, 20)
+        })
+    )
+  })
+
+  it.effect("waits while too many large ones are in memory, which does not count as an attempt", () => {
+    const text = "x".repeat(100_000)
+    let isHanging = true
+    return withTarget(
+      ({ url }) => isHanging && url.includes("hangs") ? Effect.never : Effect.succeed(200),
+      (core) =>
+        Effect.gen(function*() {
+          const completeLarge = (callback_url: string, user: string) =>
+            complete(core, { callback_url }, callerOf(user), text)
+          for (let n = 0; n < 4; n++) yield* completeLarge("https://hangs.example/", `h${n}`)
+          for (let n = 0; n < 10; n++) yield* completeLarge(`https://hangs-${n}.example/`, `o${n}`)
+          yield* TestClock.adjust("10 seconds")
+          const held = (yield* Queue.takeAll(core.posts)).map(({ url }) => new URL(url).host)
+          assert.isAtMost(held.length, 6)
+          assert.isAtMost(held.filter((host) => host === "hangs.example").length, 2)
+
+          isHanging = false
+          const uuid = yield* completeLarge("https://well.example/", "ann")
+          yield* TestClock.adjust("10 seconds")
+          assert.strictEqual(yield* stateOf(uuid), "delivered")
+          const [delivery] = yield* Effect.flatMap(Webhooks, (webhooks) => webhooks.ofTask(ann.principal, uuid))
+          assert.lengthOf(delivery?.attempts ?? [], 1)
         })
     )
   })

@@ -3,14 +3,16 @@ import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { DeliveryNeedsSecret, DeliveryNotFound, DeliveryState } from "../../../domain/Webhook.ts"
 import { ClusterView, DeliveryView, StatsView } from "../TaskSchemas.ts"
-import { InvalidRequest } from "./RpcErrors.ts"
+import { InvalidRequest, Unavailable } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
+
+const refusals = Schema.Union([InvalidRequest, Unavailable])
 
 export class OperationsRpc extends RpcGroup.make(
   /** The number of tasks in each status and the next deadline. Counts every task: call it once a minute, not once a second. */
-  Rpc.make("Operations.stats", { success: StatsView }),
+  Rpc.make("Operations.stats", { success: StatsView, error: Unavailable }),
   /** Former name of `Operations.stats`, for one version. */
-  Rpc.make("Operations.standing", { success: StatsView }),
+  Rpc.make("Operations.standing", { success: StatsView, error: Unavailable }),
   /** Webhooks of all users, newest first; 100 by default, at most 500. */
   Rpc.make("Operations.deliveries", {
     payload: {
@@ -19,25 +21,25 @@ export class OperationsRpc extends RpcGroup.make(
       limit: Schema.optionalKey(Schema.Int)
     },
     success: Schema.Array(DeliveryView),
-    error: InvalidRequest
+    error: refusals
   }),
   Rpc.make("Operations.redeliver", {
     payload: { id: Schema.String },
     success: DeliveryView,
-    error: Schema.Union([DeliveryNotFound, DeliveryNeedsSecret])
+    error: Schema.Union([Unavailable, DeliveryNotFound, DeliveryNeedsSecret])
   }),
   /** Enqueues one more attempt of every failed webhook, of one origin or all, and returns their number. */
   Rpc.make("Operations.redeliverFailed", {
     payload: { origin: Schema.optionalKey(Schema.String) },
     success: Schema.Int,
-    error: InvalidRequest
+    error: refusals
   }),
   /** The nodes with their shards, tasks and lateness. */
-  Rpc.make("Operations.cluster", { success: ClusterView }),
+  Rpc.make("Operations.cluster", { success: ClusterView, error: Unavailable }),
   /** Moves the shards of the called node to the others. The node is no longer ready but still serves requests. */
-  Rpc.make("Operations.drain", { success: ClusterView }),
+  Rpc.make("Operations.drain", { success: ClusterView, error: Unavailable }),
   /** Lets the called node own shards again, and assigns all shards anew. */
-  Rpc.make("Operations.undrain", { success: ClusterView }),
+  Rpc.make("Operations.undrain", { success: ClusterView, error: Unavailable }),
   /** Former name of `Operations.undrain`, for one version. */
-  Rpc.make("Operations.rebalance", { success: ClusterView })
+  Rpc.make("Operations.rebalance", { success: ClusterView, error: Unavailable })
 ).middleware(RpcAuthorization) {}

@@ -44,7 +44,8 @@ const withUserToken = {
   })
 }
 
-const taskErrors = [TaskErrors.TaskNotFound, TaskErrors.TaskBelongsToAnother] as const
+const refusals = Schema.Union([InvalidRequest, Unavailable])
+const taskErrors = [Unavailable, TaskErrors.TaskNotFound, TaskErrors.TaskBelongsToAnother] as const
 
 export class TasksRpc extends RpcGroup.make(
   Rpc.make("Tasks.create", {
@@ -61,7 +62,7 @@ export class TasksRpc extends RpcGroup.make(
       per_page: Schema.optionalKey(Schema.Finite)
     },
     success: Tasks.TaskPageView,
-    error: InvalidRequest
+    error: refusals
   }),
   Rpc.make("Tasks.submitToolResults", {
     payload: { ...ofOneTask, ...withUserToken, ...retryable, body: bodyOf<typeof Tasks.ToolResultsBody>() },
@@ -69,7 +70,6 @@ export class TasksRpc extends RpcGroup.make(
     error: Schema.Union([
       ...taskErrors,
       InvalidRequest,
-      Unavailable,
       TaskErrors.TaskNotInterrupted,
       TaskErrors.ToolResultsMismatch,
       TaskErrors.IdempotencyKeyReused
@@ -85,7 +85,7 @@ export class TasksRpc extends RpcGroup.make(
       TaskErrors.IdempotencyKeyReused
     ])
   }),
-  Rpc.make("Tasks.cancelInterrupted", { payload: onBehalf, success: Tasks.CanceledTasksView, error: InvalidRequest }),
+  Rpc.make("Tasks.cancelInterrupted", { payload: onBehalf, success: Tasks.CanceledTasksView, error: refusals }),
   /** Every transition and progress note after the revision `after`, then new ones; ends after the terminal event. */
   Rpc.make("Tasks.watch", {
     payload: { ...ofOneTask, after: Schema.optionalKey(Schema.Int) },

@@ -6,12 +6,14 @@ import { InvalidRequest, Unavailable } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
 import { bodyOf } from "./RpcTasks.ts"
 
+const refusals = Schema.Union([InvalidRequest, Unavailable])
+
 export class TokensRpc extends RpcGroup.make(
   /** Takes effect immediately on the node that answers and within 5 seconds on the others. */
-  Rpc.make("Tokens.revoke", { payload: { revocation: bodyOf<typeof RevokeBody>() }, error: InvalidRequest }),
+  Rpc.make("Tokens.revoke", { payload: { revocation: bodyOf<typeof RevokeBody>() }, error: refusals }),
   Rpc.make("Tokens.isRevoked", {
     payload: { token: bodyOf<typeof TokenBody>() },
     success: Schema.Boolean,
-    error: Schema.Union([InvalidRequest, Unavailable])
+    error: refusals
   })
 ).middleware(RpcAuthorization) {}

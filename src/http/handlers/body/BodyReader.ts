@@ -8,7 +8,7 @@ import type { HttpServerRequest } from "effect/http"
 import * as Limits from "../../../domain/Limits.ts"
 import { PassedBytes } from "../../../services/files/PassedBytes.ts"
 import * as FairPermits from "../../../services/limits/FairPermits.ts"
-import type { IdempotencyClaim } from "../../../services/store/TaskRepository.ts"
+import type { IdempotencyClaim } from "../../../services/store/TaskWrites.ts"
 import { Timeouts } from "../../../services/timing/Timeouts.ts"
 import {
   invalid,
@@ -153,85 +153,93 @@ export class BodyReader extends Context.Service<BodyReader, {
     Scope.Scope
   >
 }>()("async-task-service/http/handlers/body/BodyReader") {
-  static readonly layer = Layer.effect(
-    BodyReader,
-    Effect.gen(function*() {
-      const digest = yield* Digest.Digest
-      const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
-      const largeBodies = yield* LargeBodies
-      const passed = yield* PassedBytes
-      const memory = FairPermits.make(memoryPermits)
-      const decoding = FairPermits.make(decodePermits)
-
-      const inTime = <A, E, R>(reading: Effect.Effect<A, E, R>, bytes: number) =>
-        Effect.timeoutOrElse(reading, {
-          duration: Duration.sum(jsonBody, Duration.seconds(bytes / jsonBytesPerSecond)),
-          orElse: () => Effect.fail(tooSlow)
-        })
-
-      const take = (permits: FairPermits.FairPermits, holder: string, count: number) =>
-        Effect.timeoutOrElse(permits.take(holder, count), {
-          duration: permitTimeout,
-          orElse: () => Effect.fail(tooBusy)
-        })
-
-      /** Fails when a body arrives slowly while others wait for memory, so that slow senders cannot keep others out. */
-      const yieldToOthers = ({ bytes }: Incoming) =>
-        Effect.forever(Effect.gen(function*() {
-          const before = bytes().length
-          yield* Effect.sleep(contendedInterval)
-          if (memory.isContended() && bytes().length - before < contendedBytes) return yield* tooBusy
-        }))
-
-      const receive = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest, holder: string) {
-        yield* requirePlain(request)
-        const announced = Number(request.headers["content-length"] ?? Limits.jsonBodyBytes)
-        if (announced > Limits.jsonBodyBytes) return yield* tooLarge
-        const incoming = yield* open(request, passed)
-        yield* inTime(incoming.readBeyond(smallBytes), Math.min(announced, smallBytes))
-        if (incoming.isWhole()) return incoming
-        yield* take(memory, holder, announced)
-        incoming.allocate(announced)
-        yield* Effect.raceFirst(
-          inTime(incoming.readBeyond(Limits.jsonBodyBytes), announced),
-          yieldToOthers(incoming)
-        )
-        return incoming
-      })
-
-      const decode = Effect.fnUntraced(function*<Name extends BodyName>(
-        name: Name,
-        incoming: Incoming,
-        operation: string | undefined,
-        holder: string
-      ) {
-        const bytes = incoming.bytes()
-        const size = bytes.length
-        const isSmall = size <= smallBytes && incoming.valueCount() <= smallValues
-        if (isSmall || largeBodies === undefined) {
-          return yield* Effect.provideService(decodeBytes(bodies[name], bytes, operation), Digest.Digest, digest)
-        }
-        yield* take(decoding, holder, 1)
-        // At the end of the request the text has been copied for the database and the core.
-        yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * size)))
-        return yield* largeBodies.decode(name, bytes, operation)
-      })
-
-      const read = Effect.fnUntraced(function*<Name extends BodyName>(
-        name: Name,
-        request: HttpServerRequest.HttpServerRequest
-      ) {
-        const { check, holder } = yield* CurrentToken
-        const operation = IdempotencyKey.isGiven(request) ? IdempotencyKey.operationOf(request) : undefined
-        const outcome = yield* Effect.result(
-          Effect.flatMap(receive(request, holder), (incoming) => decode(name, incoming, operation, holder))
-        )
-        yield* check
-        const { fingerprint, value } = yield* Effect.fromResult(outcome)
-        return { body: value, claim: yield* IdempotencyKey.claimOfRequest(request, fingerprint) }
-      })
-
-      return BodyReader.of({ read })
-    })
-  )
+  static readonly layer = Layer.effect(BodyReader, Effect.suspend(() => make))
 }
+
+const take = (permits: FairPermits.FairPermits, holder: string, count: number) =>
+  Effect.timeoutOrElse(permits.take(holder, count), {
+    duration: permitTimeout,
+    orElse: () => Effect.fail(tooBusy)
+  })
+
+const makeReceive = Effect.gen(function*() {
+  const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
+  const passed = yield* PassedBytes
+  const memory = FairPermits.make(memoryPermits)
+
+  const inTime = <A, E, R>(reading: Effect.Effect<A, E, R>, bytes: number) =>
+    Effect.timeoutOrElse(reading, {
+      duration: Duration.sum(jsonBody, Duration.seconds(bytes / jsonBytesPerSecond)),
+      orElse: () => Effect.fail(tooSlow)
+    })
+
+  /** Fails when a body arrives slowly while others wait for memory, so that slow senders cannot keep others out. */
+  const yieldToOthers = ({ bytes }: Incoming) =>
+    Effect.forever(Effect.gen(function*() {
+      const before = bytes().length
+      yield* Effect.sleep(contendedInterval)
+      if (memory.isContended() && bytes().length - before < contendedBytes) return yield* tooBusy
+    }))
+
+  return Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest, holder: string) {
+    yield* requirePlain(request)
+    const announced = Number(request.headers["content-length"] ?? Limits.jsonBodyBytes)
+    if (announced > Limits.jsonBodyBytes) return yield* tooLarge
+    const incoming = yield* open(request, passed)
+    yield* inTime(incoming.readBeyond(smallBytes), Math.min(announced, smallBytes))
+    if (incoming.isWhole()) return incoming
+    yield* take(memory, holder, announced)
+    incoming.allocate(announced)
+    yield* Effect.raceFirst(
+      inTime(incoming.readBeyond(Limits.jsonBodyBytes), announced),
+      yieldToOthers(incoming)
+    )
+    return incoming
+  })
+})
+
+const makeDecode = Effect.gen(function*() {
+  const digest = yield* Digest.Digest
+  const largeBodies = yield* LargeBodies
+  const passed = yield* PassedBytes
+  const decoding = FairPermits.make(decodePermits)
+
+  return Effect.fnUntraced(function*<Name extends BodyName>(
+    name: Name,
+    incoming: Incoming,
+    operation: string | undefined,
+    holder: string
+  ) {
+    const bytes = incoming.bytes()
+    const size = bytes.length
+    const isSmall = size <= smallBytes && incoming.valueCount() <= smallValues
+    if (isSmall || largeBodies === undefined) {
+      return yield* Effect.provideService(decodeBytes(bodies[name], bytes, operation), Digest.Digest, digest)
+    }
+    yield* take(decoding, holder, 1)
+    // At the end of the request the text has been copied for the database and the core.
+    yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * size)))
+    return yield* largeBodies.decode(name, bytes, operation)
+  })
+})
+
+const make = Effect.gen(function*() {
+  const receive = yield* makeReceive
+  const decode = yield* makeDecode
+
+  const read = Effect.fnUntraced(function*<Name extends BodyName>(
+    name: Name,
+    request: HttpServerRequest.HttpServerRequest
+  ) {
+    const { check, holder } = yield* CurrentToken
+    const operation = IdempotencyKey.isGiven(request) ? IdempotencyKey.operationOf(request) : undefined
+    const outcome = yield* Effect.result(
+      Effect.flatMap(receive(request, holder), (incoming) => decode(name, incoming, operation, holder))
+    )
+    yield* check
+    const { fingerprint, value } = yield* Effect.fromResult(outcome)
+    return { body: value, claim: yield* IdempotencyKey.claimOfRequest(request, fingerprint) }
+  })
+
+  return BodyReader.of({ read })
+})

@@ -4,12 +4,12 @@ import * as TaskShard from "../../../domain/TaskShard.ts"
 import { format } from "../../../domain/Timestamp.ts"
 import { TaskOwnership } from "../../../services/cluster/TaskOwnership.ts"
 import { ClusterNodes, type Member } from "../../../services/operations/ClusterNodes.ts"
-import { TaskRepository } from "../../../services/store/TaskRepository.ts"
+import { TaskScans } from "../../../services/store/TaskScans.ts"
 import { Webhooks } from "../../../services/Webhooks.ts"
 import { OperationsRpc } from "../../contract/rpc/RpcOperations.ts"
 import type { ClusterView, MemberView } from "../../contract/TaskSchemas.ts"
 import * as Deliveries from "../Deliveries.ts"
-import { invalid } from "./RpcRequests.ts"
+import { invalid, refuseOutage } from "./RpcRequests.ts"
 
 const limits = { default: 100, maximum: 500 }
 
@@ -47,15 +47,15 @@ const viewCluster = (members: ReadonlyArray<Member>): typeof ClusterView.Type =>
 
 export const layer = OperationsRpc.toLayer(
   Effect.gen(function*() {
-    const repository = yield* TaskRepository
+    const scans = yield* TaskScans
     const webhooks = yield* Webhooks
     const ownership = yield* TaskOwnership
     const members = yield* ClusterNodes
-    const cluster = Effect.map(members.all, viewCluster)
-    const stats = Effect.map(repository.stats, ({ counts, nextDeadline }) => ({
+    const cluster = Effect.map(members.all, viewCluster).pipe(refuseOutage)
+    const stats = Effect.map(scans.stats, ({ counts, nextDeadline }) => ({
       counts,
       next_deadline: nextDeadline === null ? null : format(nextDeadline)
-    }))
+    })).pipe(refuseOutage)
     const drain = Effect.logInfo("draining: an operator asked for it").pipe(
       Effect.andThen(ownership.drain),
       Effect.andThen(cluster)
@@ -72,10 +72,13 @@ export const layer = OperationsRpc.toLayer(
         yield* checkOrigin(origin)
         const found = yield* webhooks.find({ origin, state, limit })
         return found.map(Deliveries.view)
-      }),
-      "Operations.redeliver": ({ id }) => Effect.map(webhooks.redeliverAny(id), Deliveries.view),
+      }, refuseOutage),
+      "Operations.redeliver": ({ id }) => webhooks.redeliverAny(id).pipe(Effect.map(Deliveries.view), refuseOutage),
       "Operations.redeliverFailed": ({ origin }) =>
-        Effect.andThen(checkOrigin(origin), webhooks.redeliverFailed({ origin })),
+        checkOrigin(origin).pipe(
+          Effect.andThen(webhooks.redeliverFailed({ origin })),
+          refuseOutage
+        ),
       "Operations.cluster": () => cluster,
       "Operations.drain": () => drain,
       "Operations.undrain": () => undrain,

@@ -1,8 +1,7 @@
 /** Checks the token of `/rpc`. Logs faults of its calls and returns errors without internals. */
 import { Cause, Context, Effect, Layer, type Redacted } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { isStoreUnavailable } from "../../../services/timing/Retry.ts"
-import { InternalFailure, Unavailable } from "../../contract/rpc/RpcErrors.ts"
+import { InternalFailure } from "../../contract/rpc/RpcErrors.ts"
 import { RpcAuthorization } from "../../contract/rpc/RpcMiddleware.ts"
 import { isOneOf } from "../Authorization.ts"
 
@@ -11,10 +10,7 @@ export class RpcAccess extends Context.Service<RpcAccess, {
   readonly isGranted: (request: HttpServerRequest.HttpServerRequest) => boolean
 }>()("async-task-service/http/handlers/rpc/RpcAuthorization/RpcAccess") {}
 
-const failureOf = (cause: Cause.Cause<unknown>) =>
-  isStoreUnavailable(Cause.squash(cause))
-    ? new Unavailable({ message: "The service cannot reach its database at the moment. Try again soon." })
-    : new InternalFailure({ message: "Something went wrong on our side." })
+const failed = new InternalFailure({ message: "Something went wrong on our side." })
 
 const isFault = (cause: Cause.Cause<unknown>) => Cause.hasDies(cause) && !Cause.hasInterrupts(cause)
 
@@ -24,7 +20,7 @@ const layerFaults = Layer.succeed(
     Effect.catchCauseIf(
       effect,
       isFault,
-      (cause) => Effect.andThen(Effect.logError(`the call ${rpc._tag} failed`, cause), Effect.fail(failureOf(cause)))
+      (cause) => Effect.andThen(Effect.logError(`the call ${rpc._tag} failed`, cause), Effect.fail(failed))
     )
   )
 )

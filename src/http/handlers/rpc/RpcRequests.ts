@@ -1,6 +1,7 @@
 /** The user of a call of the internal interface, checked as strictly as the claims of a token. */
 import { Effect, Redacted } from "effect"
 import { type Caller, isName, type Principal } from "../../../domain/Principal.ts"
+import { StoreUnavailable } from "../../../domain/StoreUnavailable.ts"
 import type { TokenRevocations } from "../../../services/tokens/TokenRevocations.ts"
 import type { TokenVerifier } from "../../../services/tokens/TokenVerifier.ts"
 import * as Errors from "../../contract/Errors.ts"
@@ -10,6 +11,14 @@ export const asInvalidRequest = ({ errors, message }: Errors.ValidationFailed) =
   new InvalidRequest({ message, errors })
 
 export const invalid = (field: string, message: string) => asInvalidRequest(Errors.invalid(field, message))
+
+const isOther = <E>(error: E): error is Exclude<E, StoreUnavailable> => !(error instanceof StoreUnavailable)
+
+const unavailable = new Unavailable({ message: new StoreUnavailable({ cause: undefined }).message })
+
+/** Refuses a call that needs the store during its outage. */
+export const refuseOutage = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.mapError(effect, (error) => isOther(error) ? error : unavailable)
 
 export const tokensUnknown = new Unavailable({ message: "Tokens cannot be checked at the moment. Try again soon." })
 

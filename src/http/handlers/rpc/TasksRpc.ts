@@ -14,7 +14,7 @@ import { decodeListQuery } from "../Query.ts"
 import * as TaskReading from "../TaskReading.ts"
 import * as RpcRequests from "./RpcRequests.ts"
 
-const { asInvalidRequest } = RpcRequests
+const { asInvalidRequest, refuseOutage } = RpcRequests
 
 export const layer = TasksRpc.toLayer(
   Effect.gen(function*() {
@@ -34,11 +34,16 @@ export const layer = TasksRpc.toLayer(
       "Tasks.create": Effect.fnUntraced(function*({ idempotency_key, task, ...user }) {
         const caller = yield* RpcRequests.caller(tokens, user)
         const body = yield* Effect.mapError(bodies.createTask.decode(task), asInvalidRequest)
-        const created = yield* tasks.create(caller, body, yield* claim(idempotency_key, "/api/tasks", task))
+        const created = yield* refuseOutage(
+          tasks.create(caller, body, yield* claim(idempotency_key, "/api/tasks", task))
+        )
         return { uuid: created.uuid, status: "pending", max_execution_time: created.maxExecutionTime }
       }),
       "Tasks.get": ({ sub, uuid }) =>
-        Effect.map(tasks.get(RpcRequests.reader(sub), uuid), (task) => JSON.parse(TaskView.encode(task))),
+        Effect.map(
+          refuseOutage(tasks.get(RpcRequests.reader(sub), uuid)),
+          (task) => JSON.parse(TaskView.encode(task))
+        ),
       "Tasks.list": Effect.fnUntraced(function*({ page, per_page, status, sub }) {
         const { sub: owner } = yield* RpcRequests.principal(sub)
         const query = yield* Effect.fromResult(decodeListQuery({
@@ -46,26 +51,28 @@ export const layer = TasksRpc.toLayer(
           page: page === undefined ? undefined : String(page),
           per_page: per_page === undefined ? undefined : String(per_page)
         })).pipe(Effect.mapError(asInvalidRequest))
-        const found = yield* tasks.list({ sub: owner, ...query })
+        const found = yield* refuseOutage(tasks.list({ sub: owner, ...query }))
         return TaskView.paginate(found.tasks, found.total, query)
       }),
       "Tasks.submitToolResults": Effect.fnUntraced(function*({ body, idempotency_key, uuid, ...user }) {
         const caller = yield* RpcRequests.caller(tokens, user)
-        const task = yield* tasks.get(caller.principal, uuid)
+        const task = yield* refuseOutage(tasks.get(caller.principal, uuid))
         const results = yield* Effect.mapError(bodies.toolResults.decode(body), asInvalidRequest)
         const path = `/api/tasks/${uuid}/tool-results`
-        yield* tasks.submitToolResults(caller, task, results, yield* claim(idempotency_key, path, body))
+        yield* refuseOutage(
+          tasks.submitToolResults(caller, task, results, yield* claim(idempotency_key, path, body))
+        )
         return { uuid: task.uuid, status: "processing" }
       }),
       "Tasks.cancel": Effect.fnUntraced(function*({ body = {}, idempotency_key, sub, uuid }) {
-        const task = yield* tasks.getHead(RpcRequests.reader(sub), uuid)
+        const task = yield* refuseOutage(tasks.getHead(RpcRequests.reader(sub), uuid))
         const { reason } = yield* Effect.mapError(bodies.cancel.decode(body), asInvalidRequest)
         const path = `/api/tasks/${uuid}/cancel`
-        yield* tasks.cancel(task, reason, yield* claim(idempotency_key, path, body))
+        yield* refuseOutage(tasks.cancel(task, reason, yield* claim(idempotency_key, path, body)))
         return { uuid: task.uuid, status: "canceled" }
       }),
       "Tasks.cancelInterrupted": Effect.fnUntraced(function*({ sub }) {
-        const uuids = yield* tasks.cancelInterrupted(yield* RpcRequests.principal(sub))
+        const uuids = yield* refuseOutage(tasks.cancelInterrupted(yield* RpcRequests.principal(sub)))
         return { canceled: uuids.length, uuids }
       }),
       "Tasks.watch": ({ after = -1, sub, uuid }) =>
@@ -76,7 +83,7 @@ export const layer = TasksRpc.toLayer(
               Stream.map((event) => ({ ...TaskReading.describe(uuid, event), event: TaskReading.nameOf(event) }))
             )
           )
-        )
+        ).pipe(Stream.catchTag("StoreUnavailable", (error) => Stream.fromEffect(refuseOutage(Effect.fail(error)))))
     })
   })
 )

@@ -6,7 +6,7 @@ import { TokenVerifier } from "../../../services/tokens/TokenVerifier.ts"
 import { TokensRpc } from "../../contract/rpc/RpcTokens.ts"
 import { bodies } from "../body/Bodies.ts"
 import * as TokenBodies from "../TokenBodies.ts"
-import { asInvalidRequest, tokensUnknown } from "./RpcRequests.ts"
+import { asInvalidRequest, refuseOutage, tokensUnknown } from "./RpcRequests.ts"
 
 export const layer = TokensRpc.toLayer(
   Effect.gen(function*() {
@@ -18,7 +18,8 @@ export const layer = TokensRpc.toLayer(
         bodies.revokeTokens.decode(revocation).pipe(
           Effect.flatMap((body) => TokenBodies.revocationOf(verifier, body)),
           Effect.mapError(asInvalidRequest),
-          Effect.flatMap(tasks.revoke)
+          Effect.flatMap(tasks.revoke),
+          refuseOutage
         ),
       "Tokens.isRevoked": ({ token }) =>
         bodies.token.decode(token).pipe(

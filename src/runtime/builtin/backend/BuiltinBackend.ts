@@ -39,6 +39,12 @@ const maxVoiceBytes = 25 * 1024 * 1024
 /** `assistant.model.generator-uuid`; 0 means that the request named none. */
 const chatPattern = /^(\d+)\.(\d+)\.(\d+)-[0-9a-f-]{36}$/
 
+const readChat = HttpHelpers.read(CreateChat)
+const readTurn = HttpHelpers.read(CreateTurn)
+const readTranscription = HttpHelpers.read(CreateTranscription)
+
+const contentType = "application/x-ndjson"
+
 const paymentRequired = respond(402, { message: "Payment required." })
 const noSuchAssistant = respond(404, { message: "No such assistant." })
 
@@ -52,7 +58,7 @@ export const layer = (options: BackendOptions) =>
       const demo = hasDemo ? DemoAssistants.make(storage, reader) : new Map<number, DemoAssistants.DemoAssistant>()
 
       const createChat = Effect.gen(function*() {
-        const { assistant_id, image_generator_id, llm_model_id } = yield* HttpHelpers.read(CreateChat)
+        const { assistant_id, image_generator_id, llm_model_id } = yield* readChat
         if (hasDemo && assistant_id === DemoAssistants.ids.insufficientBalance) return paymentRequired
         if (hasDemo && assistant_id === DemoAssistants.ids.neverAccepts) return yield* Effect.never
         if (!demo.has(assistant_id) && !(yield* assistants).has(assistant_id)) return noSuchAssistant
@@ -88,7 +94,7 @@ export const layer = (options: BackendOptions) =>
         user: string,
         chatId: string,
         request: CreateTurn
-      ): Effect.fn.Return<Stream.Stream<TurnLine> | undefined> {
+      ): Effect.fn.Return<Effect.Effect<TurnLine> | Stream.Stream<TurnLine> | undefined> {
         const [assistantId = 0, modelId = 0, imageId = 0] = chatPattern.exec(chatId)?.slice(1).map(Number) ?? []
         const assistant = (yield* assistants).get(assistantId)
         if (assistant === undefined || demo.has(assistantId)) return demo.get(assistantId)?.(request, user)
@@ -108,16 +114,17 @@ export const layer = (options: BackendOptions) =>
 
       const createTurn = Effect.fnUntraced(function*(user: string) {
         const { chatId = "" } = yield* HttpRouter.params
-        const lines = yield* linesOf(user, chatId, yield* HttpHelpers.read(CreateTurn))
+        const lines = yield* linesOf(user, chatId, yield* readTurn)
         if (lines === undefined) {
           return respond(404, { message: "No such chat, or no such calls in it." })
         }
-        const body = Stream.pipeThroughChannel(lines, Ndjson.encode())
-        return HttpServerResponse.stream(body, { contentType: "application/x-ndjson" })
+        // A single line needs no stream.
+        if (Effect.isEffect(lines)) return HttpServerResponse.text(`${JSON.stringify(yield* lines)}\n`, { contentType })
+        return HttpServerResponse.stream(Stream.pipeThroughChannel(lines, Ndjson.encode()), { contentType })
       })
 
       const createTranscription = Effect.gen(function*() {
-        const { file: { id } } = yield* HttpHelpers.read(CreateTranscription)
+        const { file: { id } } = yield* readTranscription
         if (transcription === undefined) {
           return respond(501, { message: "No transcription is configured." })
         }

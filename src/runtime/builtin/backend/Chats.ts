@@ -2,8 +2,9 @@
  * Interrupted turns, one file per chat, kept for longer than any task may last. Only each user's newest chats are kept,
  * because canceled tasks do not delete their chats.
  */
-import { Clock, Duration, Effect, FileSystem, Option, Path, Schedule } from "effect"
+import { Clock, Duration, Effect, FileSystem, Option, Path } from "effect"
 import * as Limits from "../../../domain/Limits.ts"
+import * as Worker from "../../../services/timing/Worker.ts"
 import * as DataDirectory from "../../config/DataDirectory.ts"
 import type { Turn } from "./Conversation.ts"
 import type { StorageQuota } from "./StorageQuota.ts"
@@ -39,7 +40,7 @@ export const make = Effect.fnUntraced(function*({ maxChats, quota, root }: Chats
         Effect.ignore
       ))
   })
-  yield* removeOld.pipe(Effect.ignore, Effect.repeat(Schedule.spaced("1 hour")), Effect.forkScoped)
+  yield* Worker.make({ name: "the deletion of old chats", runOnce: removeOld, interval: "1 hour" })
 
   /** Adds a chat, and returns the user's oldest chats that exceed the maximum. */
   const addChat = (user: string, chatId: string): ReadonlyArray<string> => {

@@ -19,6 +19,9 @@ const Transcript = Schema.Struct({ text: Schema.String })
 const Image = Schema.Union([Schema.Struct({ b64_json: Schema.String }), Schema.Struct({ url: Schema.String })])
 const Images = Schema.Struct({ data: Schema.NonEmptyArray(Image) })
 
+const readTranscript = BoundedBody.jsonReader(Transcript, maxTranscriptBytes)
+const readImages = BoundedBody.jsonReader(Images, maxImageAnswerBytes)
+
 const unusable = AiError.make({
   module: "OpenAiMedia",
   method: "call",
@@ -37,14 +40,14 @@ export const transcribe = Effect.fnUntraced(function*(endpoint: Endpoint, name: 
   form.set("response_format", "json")
   form.set("file", new Blob([bytes as Uint8Array<ArrayBuffer>]), name)
   const response = yield* post(endpoint, "/audio/transcriptions", HttpClientRequest.bodyFormData(form))
-  return (yield* BoundedBody.readJson(response, Transcript, maxTranscriptBytes)).text
+  return (yield* readTranscript(response)).text
 }, bounded)
 
 /** Generates one image and returns its bytes. */
 export const generateImage = Effect.fnUntraced(function*(endpoint: Endpoint, prompt: string) {
   const body = HttpClientRequest.bodyJsonUnsafe({ ...endpoint.parameters, model: endpoint.model, prompt, n: 1 })
   const response = yield* post(endpoint, "/images/generations", body)
-  const { data: [image] } = yield* BoundedBody.readJson(response, Images, maxImageAnswerBytes)
+  const { data: [image] } = yield* readImages(response)
   // `keepImage` checks that the bytes are an image.
   if ("b64_json" in image) return Buffer.from(image.b64_json, "base64")
   const download = yield* HttpClientResponse.filterStatusOk(yield* HttpClient.get(image.url))

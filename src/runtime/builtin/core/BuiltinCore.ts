@@ -3,15 +3,16 @@
  * protocols in domain/CoreProtocol.ts and domain/AssistantProtocol.ts. It stores nothing: the service dispatches lost runs
  * again.
  */
-import { Cause, Effect, FiberMap, Option, Predicate, Redacted, Schedule, Schema, Stream } from "effect"
+import { Cause, Effect, FiberMap, Option, Pull, type Redacted, Schedule, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Ndjson } from "effect/encoding"
 import { HttpClient, HttpClientRequest, HttpClientResponse, HttpRouter, HttpServerResponse } from "effect/http"
-import { createHash, timingSafeEqual } from "node:crypto"
 import { Chat, Transcription, TurnLine } from "../../../domain/AssistantProtocol.ts"
+import * as Backoff from "../../../domain/Backoff.ts"
 import { type CoreEvent, FailureCode, StartRun } from "../../../domain/CoreProtocol.ts"
-import type { JsonObject } from "../../../domain/OpaqueJson.ts"
+import { JsonObject } from "../../../domain/OpaqueJson.ts"
 import { VoiceItem } from "../../../domain/TaskRequest.ts"
+import { isOneOf } from "../../../http/handlers/Authorization.ts"
 import * as BoundedBody from "../BoundedBody.ts"
 import * as HttpHelpers from "../HttpHelpers.ts"
 
@@ -40,8 +41,6 @@ const isEventsUrl = (url: string, origin: string | undefined) => {
     && (origin === undefined ? isLoopback(parsed) : parsed.origin === origin)
 }
 
-const digestOf = (text: string) => createHash("sha256").update(text).digest()
-
 const failed = (code: FailureCode, message: string | null = null) => new RunFailed({ code, message })
 
 /** The failure for a status with which the assistant backend refused a chat or a turn. */
@@ -66,13 +65,14 @@ const RunState = Schema.Struct({
 type RunState = typeof RunState.Type
 
 const isVoice = Schema.is(VoiceItem)
+const isJsonObject = Schema.is(JsonObject)
 
 /** Adds the transcripts to a turn's metadata. */
 const withTranscriptions = (turn: JsonObject, { transcriptions }: RunState): JsonObject => {
   const { metadata } = turn
   return transcriptions.length === 0
     ? turn
-    : { ...turn, metadata: { ...(Predicate.isObject(metadata) ? metadata as JsonObject : {}), transcriptions } }
+    : { ...turn, metadata: { ...(isJsonObject(metadata) ? metadata : {}), transcriptions } }
 }
 
 /** Replaces voice items by their transcripts. */
@@ -98,9 +98,7 @@ const toEvent = (received: TurnLine, state: RunState): Unaddressed<CoreEvent> =>
   }
 }
 
-const eventRetry = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("2 seconds")]).pipe(
-  Schedule.jittered
-)
+const eventRetry = Schedule.jittered(Backoff.schedule("100 millis", "2 seconds"))
 
 /** Maximum bytes of one line of a turn. */
 const maxLineBytes = 64 * 1024 * 1024
@@ -108,120 +106,148 @@ const maxLineBytes = 64 * 1024 * 1024
 /** Maximum bytes of a response other than a turn. */
 const maxAnswerBytes = 1024 * 1024
 
-export const layer = ({ backendUrl, eventsOrigin, internalToken, token }: CoreOptions) =>
-  HttpRouter.use((router) =>
-    Effect.gen(function*() {
-      const http = yield* HttpClient.HttpClient
-      const random = yield* SecureRandom.SecureRandom
-      const runs = yield* FiberMap.make<string>()
+const readRun = HttpHelpers.read(StartRun)
+const readChat = BoundedBody.jsonReader(Chat, maxAnswerBytes)
+const readTranscription = BoundedBody.jsonReader(Transcription, maxAnswerBytes)
 
-      /** Delivers one event, with unlimited retries. Returns true when the service no longer accepts events of the run. */
-      const send = Effect.fnUntraced(function*(run: StartRun, event: Unaddressed<CoreEvent>) {
-        const { events_url, run_id, task_id } = run
-        const request = HttpClientRequest.post(events_url).pipe(
-          HttpClientRequest.bearerToken(internalToken),
-          HttpClientRequest.bodyJsonUnsafe({ ...event, task_id, run_id, event_id: yield* random.uuidV4() })
-        )
-        return yield* http.execute(request).pipe(
-          // Only the status is used; reading the body frees the connection for reuse.
-          Effect.tap((response) => Effect.ignore(BoundedBody.readBytes(response, maxAnswerBytes))),
-          Effect.flatMap(HttpClientResponse.filterStatus((status) => status < 500 && status !== 429)),
-          Effect.timeout("10 seconds"),
-          Effect.retry(eventRetry),
-          Effect.tap(({ status }) =>
-            status === 401
-              ? Effect.logError(`${events_url} refuses this core: INTERNAL_TOKENS has to be the same here and there`)
-              : Effect.void
-          ),
-          Effect.map(({ status }) => status >= 400)
-        )
-      })
+/** Delivers one event. Returns true when the service no longer accepts events of the run. */
+type Send = (run: StartRun, event: Unaddressed<CoreEvent>) => Effect.Effect<boolean>
 
-      const call = (run: StartRun, path: string, body: object, toFailure = refusalOf) =>
-        HttpClientRequest.post(backendUrl + path).pipe(
-          HttpClientRequest.bearerToken(run.user_token),
-          HttpClientRequest.bodyJsonUnsafe(body),
-          http.execute,
-          Effect.mapError(() => failed("internal")),
-          Effect.filterOrFail(({ status }) => status >= 200 && status < 300, ({ status }) => toFailure(status))
-        )
+/** Delivers events with unlimited retries. */
+const makeSend = Effect.fnUntraced(function*({ internalToken }: CoreOptions) {
+  const http = yield* HttpClient.HttpClient
+  const random = yield* SecureRandom.SecureRandom
+  const send: Send = Effect.fnUntraced(function*({ events_url, run_id, task_id }, event) {
+    const request = HttpClientRequest.post(events_url).pipe(
+      HttpClientRequest.bearerToken(internalToken),
+      HttpClientRequest.bodyJsonUnsafe({ ...event, task_id, run_id, event_id: yield* random.uuidV4() })
+    )
+    const { status } = yield* http.execute(request).pipe(
+      // Only the status is used; reading the body frees the connection for reuse.
+      Effect.tap((response) => Effect.ignore(BoundedBody.readBytes(response, maxAnswerBytes))),
+      Effect.flatMap(HttpClientResponse.filterStatus((status) => status < 500 && status !== 429)),
+      Effect.timeout("10 seconds"),
+      Effect.retry(eventRetry),
+      Effect.orDie
+    )
+    if (status === 401) {
+      yield* Effect.logError(`${events_url} refuses this core: INTERNAL_TOKENS has to be the same here and there`)
+    }
+    return status >= 400
+  })
+  return send
+})
 
-      const begin = Effect.fnUntraced(function*(run: StartRun) {
-        if (run.resume !== null) return yield* Schema.decodeUnknownEffect(RunState)(run.resume.state)
-        const { assistant_id, image_generator_id, llm_model_id } = run
-        const response = yield* call(run, "/chats", { assistant_id, image_generator_id, llm_model_id })
-        return { chat_id: (yield* BoundedBody.readJson(response, Chat, maxAnswerBytes)).id, transcriptions: [] }
-      })
-
-      const transcribe = Effect.fnUntraced(function*(run: StartRun, id: string) {
-        const response = yield* call(run, "/transcriptions", { file: { id } }, transcriptionRefusalOf)
-        return { id, text: (yield* BoundedBody.readJson(response, Transcription, maxAnswerBytes)).text }
-      })
-
-      /** One run, from its chat to the last line of its turn. Ends early when the service no longer accepts its events. */
-      const process = Effect.fnUntraced(function*(run: StartRun) {
-        const begun = yield* begin(run)
-        if (yield* send(run, { type: "processing" })) return
-        const { client_tools, input, resume, turns } = run
-        const voices = resume === null ? input.filter(isVoice) : []
-        const transcriptions = yield* Effect.forEach(voices, ({ voice }) => transcribe(run, voice.id))
-        const state = resume === null ? { ...begun, transcriptions } : begun
-        const response = yield* call(run, `/chats/${state.chat_id}/turns`, {
-          input: voiceToText(input, state),
-          turns,
-          client_tools,
-          ...(resume === null ? {} : { tool_results: resume.results })
-        })
-        const isOver = yield* response.stream.pipe(
-          Stream.pipeThroughChannel(Ndjson.decodeSchema(TurnLine)({ ignoreEmptyLines: true, maxLineBytes })),
-          // When the service is slow, only the latest progress is sent. The last line is never dropped.
-          Stream.buffer({ capacity: 1, strategy: "sliding" }),
-          Stream.mapEffect((line) =>
-            Effect.map(send(run, toEvent(line, state)), (isUnwanted) => isUnwanted || line.type !== "progress")
-          ),
-          Stream.takeUntil((isLast) => isLast),
-          Stream.runLast
-        )
-        if (!Option.contains(isOver, true)) return yield* failed("internal")
-      })
-
-      const supervise = (run: StartRun) =>
-        process(run).pipe(
-          Effect.catchTag("RunFailed", ({ code, message }) => send(run, { type: "failed", code, message })),
-          Effect.catchCauseIf(
-            (cause) => !Cause.hasInterruptsOnly(cause),
-            (cause) =>
-              Effect.andThen(
-                Effect.logError("a run failed", cause),
-                send(run, { type: "failed", code: "internal", message: null })
-              )
-          ),
-          Effect.annotateLogs({ taskId: run.task_id, runId: run.run_id }),
-          Effect.asVoid
-        )
-
-      const start = Effect.gen(function*() {
-        const run = yield* HttpHelpers.read(StartRun)
-        if (!isEventsUrl(run.events_url, eventsOrigin)) {
-          const message = "Must be a URL of the service, as the core knows it by PUBLIC_URL"
-          return HttpHelpers.respond(422, { message, errors: { events_url: [message] } })
-        }
-        yield* FiberMap.run(runs, run.run_id, supervise(run), { onlyIfMissing: true })
-        return HttpServerResponse.empty({ status: 202 })
-      })
-
-      const stop = Effect.gen(function*() {
-        const { runId = "" } = yield* HttpRouter.params
-        const isRunning = yield* FiberMap.has(runs, runId)
-        yield* FiberMap.remove(runs, runId)
-        return HttpServerResponse.empty({ status: isRunning ? 202 : 404 })
-      })
-
-      const expected = token === undefined ? undefined : digestOf(Redacted.value(token))
-      const handler = HttpHelpers.handler((given) =>
-        Effect.sync(() => expected !== undefined && timingSafeEqual(digestOf(given), expected) ? true : undefined)
-      )
-      yield* router.add("POST", "/runs", handler(() => start))
-      yield* router.add("POST", "/runs/:runId/stop", handler(() => stop))
-    })
+/** Sends the lines of a turn. Returns false when they ended without a last line. */
+const sendLines = Effect.fnUntraced(function*<E>(
+  lines: Stream.Stream<TurnLine, E>,
+  sendLine: (line: TurnLine) => Effect.Effect<boolean>
+) {
+  const sendAndCheckLast = (line: TurnLine) =>
+    Effect.map(sendLine(line), (isUnwanted) => isUnwanted || line.type !== "progress")
+  const pull = yield* Stream.toPull(lines)
+  const head = yield* Pull.catchDone(pull, () => Effect.succeed([]))
+  const [first] = head
+  if (first === undefined) return false
+  // Most turns have one line, which needs no buffer.
+  if (first.type !== "progress") return yield* sendAndCheckLast(first)
+  const isOver = yield* Stream.fromArray(head).pipe(
+    Stream.concat(Stream.fromPull(Effect.succeed(pull))),
+    // When the service is slow, only the latest progress is sent. The last line is never dropped.
+    Stream.buffer({ capacity: 1, strategy: "sliding" }),
+    Stream.mapEffect(sendAndCheckLast),
+    Stream.takeUntil((isLast) => isLast),
+    Stream.runLast
   )
+  return Option.contains(isOver, true)
+}, Effect.scoped)
+
+/** One run, from its chat to the last line of its turn. Ends early when the service no longer accepts its events. */
+const makeProcess = Effect.fnUntraced(function*({ backendUrl }: CoreOptions, send: Send) {
+  const http = yield* HttpClient.HttpClient
+
+  const call = (run: StartRun, path: string, body: object, toFailure = refusalOf) =>
+    HttpClientRequest.post(backendUrl + path).pipe(
+      HttpClientRequest.bearerToken(run.user_token),
+      HttpClientRequest.bodyJsonUnsafe(body),
+      http.execute,
+      Effect.mapError(() => failed("internal")),
+      Effect.filterOrFail(({ status }) => status >= 200 && status < 300, ({ status }) => toFailure(status))
+    )
+
+  const begin = Effect.fnUntraced(function*(run: StartRun) {
+    if (run.resume !== null) return yield* Schema.decodeUnknownEffect(RunState)(run.resume.state)
+    const { assistant_id, image_generator_id, llm_model_id } = run
+    const response = yield* call(run, "/chats", { assistant_id, image_generator_id, llm_model_id })
+    return { chat_id: (yield* readChat(response)).id, transcriptions: [] }
+  })
+
+  const transcribe = Effect.fnUntraced(function*(run: StartRun, id: string) {
+    const response = yield* call(run, "/transcriptions", { file: { id } }, transcriptionRefusalOf)
+    return { id, text: (yield* readTranscription(response)).text }
+  })
+
+  return Effect.fnUntraced(function*(run: StartRun) {
+    const begun = yield* begin(run)
+    if (yield* send(run, { type: "processing" })) return
+    const { client_tools, input, resume, turns } = run
+    const voices = resume === null ? input.filter(isVoice) : []
+    const transcriptions = yield* Effect.forEach(voices, ({ voice }) => transcribe(run, voice.id))
+    const state = resume === null ? { ...begun, transcriptions } : begun
+    const { stream } = yield* call(run, `/chats/${state.chat_id}/turns`, {
+      input: voiceToText(input, state),
+      turns,
+      client_tools,
+      ...(resume === null ? {} : { tool_results: resume.results })
+    })
+    const lines = Stream.pipeThroughChannel(
+      stream,
+      Ndjson.decodeSchema(TurnLine)({ ignoreEmptyLines: true, maxLineBytes })
+    )
+    if (!(yield* sendLines(lines, (line) => send(run, toEvent(line, state))))) return yield* failed("internal")
+  })
+})
+
+export const layer = (options: CoreOptions) =>
+  HttpRouter.use(Effect.fnUntraced(function*(router) {
+    const send = yield* makeSend(options)
+    const process = yield* makeProcess(options, send)
+    const runs = yield* FiberMap.make<string>()
+
+    const supervise = (run: StartRun) =>
+      process(run).pipe(
+        Effect.catchTag("RunFailed", ({ code, message }) => send(run, { type: "failed", code, message })),
+        Effect.catchCauseIf(
+          (cause) => !Cause.hasInterruptsOnly(cause),
+          (cause) =>
+            Effect.andThen(
+              Effect.logError("a run failed", cause),
+              send(run, { type: "failed", code: "internal", message: null })
+            )
+        ),
+        Effect.annotateLogs({ taskId: run.task_id, runId: run.run_id }),
+        Effect.asVoid
+      )
+
+    const start = Effect.gen(function*() {
+      const run = yield* readRun
+      if (!isEventsUrl(run.events_url, options.eventsOrigin)) {
+        const message = "Must be a URL of the service, as the core knows it by PUBLIC_URL"
+        return HttpHelpers.respond(422, { message, errors: { events_url: [message] } })
+      }
+      yield* FiberMap.run(runs, run.run_id, supervise(run), { onlyIfMissing: true })
+      return HttpServerResponse.empty({ status: 202 })
+    })
+
+    const stop = Effect.gen(function*() {
+      const { runId = "" } = yield* HttpRouter.params
+      const isRunning = yield* FiberMap.has(runs, runId)
+      yield* FiberMap.remove(runs, runId)
+      return HttpServerResponse.empty({ status: isRunning ? 202 : 404 })
+    })
+
+    const tokens = options.token === undefined ? [] : [options.token]
+    const handler = HttpHelpers.handler((given) => Effect.sync(() => isOneOf(tokens, given) ? true : undefined))
+    yield* router.add("POST", "/runs", handler(() => start))
+    yield* router.add("POST", "/runs/:runId/stop", handler(() => stop))
+  }))

@@ -24,7 +24,8 @@ export const ids = {
   neverAccepts: 504
 } as const
 
-export type DemoAssistant = (request: CreateTurn, user: string) => Stream.Stream<TurnLine>
+/** The only line of a turn, or all of them. */
+export type DemoAssistant = (request: CreateTurn, user: string) => Effect.Effect<TurnLine> | Stream.Stream<TurnLine>
 
 /** Characters of a text or a file that are searched for sentences; the rest is ignored. */
 const charactersSearched = 100_000
@@ -163,7 +164,7 @@ const rules = (storage: FileStorage, reader: FileReader.FileReader): DemoAssista
     const answers = files.length === 0
       ? Effect.succeed([answerText(asked)])
       : Effect.forEach(files, ({ file }) => describeFile(file, asked, user))
-    return Stream.fromEffect(Effect.map(answers, (all) => completed("demo-rules", request, all.join("\n\n"))))
+    return Effect.map(answers, (all) => completed("demo-rules", request, all.join("\n\n")))
   }
 }
 
@@ -190,13 +191,14 @@ const tools: DemoAssistant = (request) => {
     arguments: argumentsFor(parameters, asked.slice(0, argumentCharacters))
   }))
   if (request.tool_results === undefined && Arr.isArrayNonEmpty(calls)) {
-    return Stream.make({ type: "tool_calls", tool_calls: calls, turn: turnOf("demo-tools", request, "", "tool_calls") })
+    const turn = turnOf("demo-tools", request, "", "tool_calls")
+    return Effect.succeed({ type: "tool_calls", tool_calls: calls, turn })
   }
   const answers = request.tool_results?.map(({ is_error, output, tool_call_id }) =>
     `${tool_call_id} ${is_error === true ? "failed with" : "answered"} ${JSON.stringify(output)}`
   )
   const answer = answers?.join("\n") ?? "No client_tools came with this task, so there is none to call."
-  return Stream.make(completed("demo-tools", request, answer))
+  return Effect.succeed(completed("demo-tools", request, answer))
 }
 
 /** Seconds between two progress reports: one per started MiB of the conversation, because every report repeats it. */
@@ -226,12 +228,10 @@ const crash: DemoAssistant = (request) =>
 const painter = (storage: FileStorage): DemoAssistant => (request, user) => {
   const asked = textOf(request)
   const { output, ...turn } = turnOf("demo-painter", request, `Here is my idea of "${asked}".`, "stop")
-  return Stream.fromEffect(
-    keepImage(storage, user, "drawing", PngImage.draw(asked)).pipe(
-      Effect.map((image): TurnLine => ({ type: "completed", turn: { ...turn, output: [...output, image] } })),
-      Effect.catchTag("StorageFull", ({ message }) => Effect.succeed<TurnLine>({ type: "failed", message })),
-      Effect.orDie
-    )
+  return keepImage(storage, user, "drawing", PngImage.draw(asked)).pipe(
+    Effect.map((image): TurnLine => ({ type: "completed", turn: { ...turn, output: [...output, image] } })),
+    Effect.catchTag("StorageFull", ({ message }) => Effect.succeed<TurnLine>({ type: "failed", message })),
+    Effect.orDie
   )
 }
 

@@ -95,6 +95,9 @@ const clientTools = Array.from({ length: 128 }, (_, n) => ({
   }
 }))
 
+const firstLines = (lines: ReturnType<DemoAssistants.DemoAssistant>) =>
+  Stream.runCollect(Stream.take(Effect.isEffect(lines) ? Stream.fromEffect(lines) : lines, 2))
+
 const request = (text: string, more: ReadonlyArray<object> = []) => ({
   input: [{ type: "text", text }, ...more],
   turns: [],
@@ -111,7 +114,7 @@ describe("the demo assistants", () => {
           const assistant = assistants.get(id)!
           let worst = { cpu: 0, text: "" }
           for (const text of texts) {
-            const answer = Stream.runCollect(Stream.take(assistant(request(text), "someone"), 2))
+            const answer = firstLines(assistant(request(text), "someone"))
             const cpu = yield* cpuOf(Effect.gen(function*() {
               const fiber = yield* Effect.forkChild(answer)
               yield* TestClock.adjust("10 seconds")
@@ -129,7 +132,7 @@ describe("the demo assistants", () => {
     Effect.gen(function*() {
       const { assistants } = yield* makeAssistants
       for (const text of ["x", ...texts.slice(0, 20)]) {
-        const cpu = yield* cpuOf(Stream.runCollect(assistants.get(painter)!(request(text), "someone")))
+        const cpu = yield* cpuOf(firstLines(assistants.get(painter)!(request(text), "someone")))
         assert.isBelow(cpu, 2 * maxCpu, JSON.stringify(text.slice(0, 20)))
       }
     }).pipe(Effect.provide(platform)), 60_000)
@@ -144,7 +147,7 @@ describe("the demo assistants", () => {
           const file = yield* storage.store("someone", "a.txt", "text/plain", content)
           for (const question of ["", "abcd ".repeat(200_000)]) {
             const asked = request(question, [{ type: "file", file }])
-            const cpu = yield* cpuOf(Stream.runCollect(assistants.get(rules)!(asked, "someone")))
+            const cpu = yield* cpuOf(firstLines(assistants.get(rules)!(asked, "someone")))
             assert.isBelow(cpu, 2 * maxCpu, JSON.stringify([unit, question.slice(0, 10)]))
           }
         }
@@ -157,7 +160,7 @@ describe("the demo assistants", () => {
       const { assistants } = yield* makeAssistants
       const named = clientTools.map(({ name }) => name).join(" ")
       const text = `${named} ${"x".repeat(1_000_000)}`
-      const lines = yield* Stream.runCollect(assistants.get(tools)!(request(text), "someone"))
+      const lines = yield* firstLines(assistants.get(tools)!(request(text), "someone"))
       const calls = Array.from(lines).flatMap((line) => line.type === "tool_calls" ? line.tool_calls : [])
       assert.strictEqual(calls.length, 128)
       assert.isBelow(JSON.stringify(calls).length, 16_000_000)

@@ -1,9 +1,9 @@
-/** Decorates a store of tasks: counts every committed change, links it to the task's trace, and logs failures. */
+/** Decorates the changes of tasks: counts every committed change, links it to the task's trace, and logs failures. */
 import { Effect, Layer } from "effect"
 import type { TaskEventTag, TaskId, TaskStatus } from "../../domain/Task.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
-import { TaskRepository } from "./TaskRepository.ts"
+import { TaskWrites } from "./TaskWrites.ts"
 
 const count = (event: TaskEventTag | "Created", status: TaskStatus) => Metrics.transitions.add(1, event, status)
 
@@ -11,16 +11,16 @@ const count = (event: TaskEventTag | "Created", status: TaskStatus) => Metrics.t
 const logFailure = (taskId: TaskId, reason: TaskEventTag) =>
   Effect.annotateLogs(Effect.logInfo("a task failed"), { taskId, reason })
 
-const measured = (repository: TaskRepository["Service"]): TaskRepository["Service"] => ({
-  ...repository,
+const measured = (writes: TaskWrites["Service"]): TaskWrites["Service"] => ({
+  ...writes,
   create: (task, maxActive, claim) =>
-    Effect.tap(repository.create(task, maxActive, claim), ({ isReplay, taskId }) => {
+    Effect.tap(writes.create(task, maxActive, claim), ({ isReplay, taskId }) => {
       if (isReplay) return Effect.void
       count("Created", "pending")
       return TaskTraces.begin(taskId)
     }),
   commit: (uuid, event, at, fence, claim) =>
-    Effect.tap(repository.commit(uuid, event, at, fence, claim), (outcome) => {
+    Effect.tap(writes.commit(uuid, event, at, fence, claim), (outcome) => {
       if (outcome._tag !== "Applied") return TaskTraces.join(uuid)
       const { head } = outcome
       count(event._tag, head.status)
@@ -33,10 +33,9 @@ const measured = (repository: TaskRepository["Service"]): TaskRepository["Servic
     }),
   cancelInterrupted: (sub, at) =>
     Effect.tap(
-      repository.cancelInterrupted(sub, at),
+      writes.cancelInterrupted(sub, at),
       (heads) => Effect.sync(() => Metrics.transitions.add(heads.length, "Canceled", "canceled"))
     )
 })
 
-export const layer = <E, R>(store: Layer.Layer<TaskRepository, E, R>): Layer.Layer<TaskRepository, E, R> =>
-  Layer.effect(TaskRepository, Effect.map(TaskRepository, measured)).pipe(Layer.provide(store))
+export const layer = Layer.effect(TaskWrites, Effect.map(TaskWrites, measured))

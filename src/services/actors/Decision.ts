@@ -1,0 +1,59 @@
+/** What the actor of a task does next: a pure function of the actor, a row and the time. `TaskActors` carries it out. */
+import type { Duration } from "effect"
+import { nextDue } from "../../domain/Deadline.ts"
+import type { RunId, TaskEvent, TaskHead } from "../../domain/Task.ts"
+import type { Timestamp } from "../../domain/Timestamp.ts"
+
+export interface Actor {
+  /** The newest row that this node has seen. */
+  readonly head: TaskHead
+  /** The latest run that this node has dispatched or queued for recovery. */
+  readonly offered: RunId | undefined
+  /** The run whose expired deadline is being committed. */
+  readonly ending: RunId | undefined
+}
+
+/** `until` is the task's next deadline. */
+export type Decision =
+  /** Nothing to do: the row is old, or the task is being ended. */
+  | { readonly _tag: "Ignore" }
+  /** The task has ended: it needs no actor. */
+  | { readonly _tag: "Release" }
+  /** A deadline has passed: commit its event. */
+  | { readonly _tag: "Expire"; readonly event: TaskEvent }
+  /** The run is in progress, or the client has to act: wait. */
+  | { readonly _tag: "Park"; readonly until: Timestamp }
+  /** The core cannot know the run: dispatch it now. */
+  | { readonly _tag: "Dispatch"; readonly until: Timestamp }
+  /** The core may know the run, but this node cannot know: queue it for recovery. */
+  | { readonly _tag: "Recover"; readonly until: Timestamp }
+
+const ignore: Decision = { _tag: "Ignore" }
+const release: Decision = { _tag: "Release" }
+
+/** Whether the core needs a run. An interrupted run has ended, although its task keeps its id until the next run. */
+export const isWanted = (actor: Actor | undefined, runId: RunId): boolean =>
+  actor !== undefined && actor.head.runId === runId && actor.head.status !== "interrupted"
+
+/**
+ * Decides for a row that was read, or for the actor's own one when its timer is due. A run that this node has not offered
+ * is dispatched even if no request asked for it: the reply to the commit that created the run, or the node that created
+ * it, may have been lost.
+ */
+export const decide = (
+  actor: Actor | undefined,
+  head: TaskHead,
+  now: Timestamp,
+  acceptanceTimeout: Duration.Duration
+): Decision => {
+  if (actor !== undefined && actor.head.revision > head.revision) return ignore
+  const due = nextDue(head, acceptanceTimeout)
+  if (due === undefined) return release
+  if (due.at <= now) return actor?.ending === head.runId ? ignore : { _tag: "Expire", event: due.event }
+  if (head.status === "interrupted" || actor?.offered === head.runId) return { _tag: "Park", until: due.at }
+  // A pending run without an attempt is new, and so is a run that replaces one known here.
+  const isNew = actor === undefined
+    ? head.status === "pending" && head.acceptanceDeadline === null
+    : head.status === "pending" || actor.head.runId !== head.runId
+  return { _tag: isNew ? "Dispatch" : "Recover", until: due.at }
+}

@@ -1,0 +1,78 @@
+/** A statement that calls a function of the database for each row of a batch, in the order of the rows. */
+import { PgTypes } from "@effect/sql-pg"
+import { Effect, identity, Result, type Schema } from "effect"
+import type { Timestamp } from "../../domain/Timestamp.ts"
+import * as Utf8 from "../limits/Utf8.ts"
+import { moment as momentOf, query } from "./Queries.ts"
+
+/** A text that may be large: UTF-8 if its row is large. */
+export type LargeText = string | Uint8Array | null
+
+export interface Parameter<Row> {
+  readonly oid: number
+  readonly of: (row: Row) => string | number | boolean | Uint8Array | null | undefined
+  /** The SQL that converts the bound value to the argument. */
+  readonly as?: (bound: string) => string
+}
+
+const { bytea, float8, text } = PgTypes.OID
+
+/** Characters. A row with more has a statement of its own, so that batches stay small. */
+const large = 65_536
+
+export const isLarge = (texts: ReadonlyArray<string | null | undefined>): boolean => {
+  let length = 0
+  for (const text of texts) length += text?.length ?? 0
+  return length > large
+}
+
+/** Encodes the text of a large row, which spares the driver a copy; the text of a small row stays as it is. */
+export const encode = (text: string | null | undefined, isLarge: boolean): Effect.Effect<LargeText> =>
+  isLarge ? Utf8.encodeNullish(text) : Effect.succeed(text ?? null)
+
+/** A `LargeText`: bound as text in a batch of small rows, and as bytes in the statement of a large row. */
+export const largeText = <Row>(of: (row: Row) => LargeText): Parameter<Row> => ({ oid: bytea, of })
+
+export const moment = <Row>(of: (row: Row) => Timestamp | null): Parameter<Row> => ({ oid: float8, of, as: momentOf })
+
+/** A moment in seconds, as in a token. */
+export const seconds = <Row>(of: (row: Row) => number | null | undefined): Parameter<Row> => ({
+  oid: float8,
+  of,
+  as: (bound) => `to_timestamp(${bound})`
+})
+
+const build = <Row>(call: string, columns: string, parameters: ReadonlyArray<Parameter<Row>>, isBytes: boolean) => {
+  const all = parameters.map((parameter, index) => ({
+    oid: parameter.oid === bytea && !isBytes ? text : parameter.oid,
+    of: parameter.of,
+    as: parameter.oid === bytea && isBytes ? (bound: string) => `convert_from(${bound}, 'UTF8')` : parameter.as,
+    name: `p${index}`
+  }))
+  // Large parameters are bound last: the driver copies its buffer when it grows for a later one.
+  const bound = all.toSorted((one, other) => Number(one.oid === bytea) - Number(other.oid === bytea))
+  return {
+    text: `SELECT ${columns} FROM unnest(${bound.map((_, index) => `$${index + 1}`).join(", ")})
+  AS batch (${bound.map(({ name }) => name).join(", ")}),
+  ${call}(${all.map(({ as = identity, name }) => as(name)).join(", ")}) AS called`,
+    bind: (rows: ReadonlyArray<Row>) =>
+      bound.map(({ of, oid }) => Result.getOrThrow(PgTypes.array(rows.map((row) => of(row) ?? null), oid)))
+  }
+}
+
+/** The statement that calls `call`, whose arguments are `parameters`, and decodes `columns` of what it returns. */
+export const make = <Row, Outcome extends Schema.ConstraintDecoder<unknown>>(
+  outcome: Outcome,
+  call: string,
+  columns: string,
+  parameters: ReadonlyArray<Parameter<Row>>
+) => {
+  const statement = (isLarge: boolean) => {
+    const { bind, text } = build(call, columns, parameters, isLarge)
+    return { ...query(outcome, text), bind }
+  }
+  const ofTexts = statement(false)
+  // Postgres needs half as much again for a text that it decodes; the driver needs less for one that is encoded already.
+  const ofBytes = statement(true)
+  return (isLarge: boolean) => isLarge ? ofBytes : ofTexts
+}

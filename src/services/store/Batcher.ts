@@ -1,0 +1,154 @@
+/**
+ * Group commit: requests made in one turn of the event loop share a statement, and so one round trip and one WAL flush. At most
+ * two statements run at a time, and the next batch gathers meanwhile. There is no timer: a single request is sent at the end
+ * of its turn.
+ */
+import { Array, Cause, Effect, Exit, Order, type Tracer } from "effect"
+import { SqlError } from "effect/sql"
+import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import * as Tracing from "../telemetry/Tracing.ts"
+
+/** Statements in flight: one is planned and flushed while the next batch gathers. */
+export const concurrency = 2
+
+/** More rows per statement save nothing measurable, and delay the first. */
+export const maxBatch = 64
+
+/** Waiting requests of one batcher; more are refused, as `AdmissionGate` refuses statements. */
+const maxWaiting = 10_000
+
+export interface Options<Request, Answer> {
+  /** One statement. Returns an answer for each request, in their order; they are sorted by `lockOf` already. */
+  readonly run: (requests: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Answer>, StoreUnavailable>
+  /** Requests with the same key never share a statement and keep their order. Without it, requests are independent. */
+  readonly keyOf?: (request: Request) => string
+  /** Rows are locked in this order by every statement of every node, which prevents deadlocks. */
+  readonly lockOf?: (request: Request) => string
+  /** Requests with a statement of their own. At most one of these runs at a time, so that they never delay the others. */
+  readonly isAlone?: (request: Request) => boolean
+}
+
+interface Waiting<Request, Answer> extends Queued {
+  readonly request: Request
+  readonly span: Tracer.Span | undefined
+  readonly answer: (answer: Effect.Effect<Answer, StoreUnavailable>) => void
+}
+
+const tooManyWaiting = Effect.fail(new StoreUnavailable({ cause: new Error("Too many requests wait for a statement") }))
+
+/** A fault of the store fails the whole batch. Any other fault may come from one row, so each row is then tried alone. */
+const isFaultOfStore = (cause: Cause.Cause<StoreUnavailable>) => {
+  const fault = Cause.squash(cause)
+  return fault instanceof StoreUnavailable ||
+    (SqlError.isSqlError(fault) && fault.reason._tag === "StatementTimeoutError")
+}
+
+interface Queued {
+  readonly isAlone: boolean
+  readonly key: string | undefined
+}
+
+/** Chooses which requests share the next statement. */
+const makeQueue = <Item extends Queued>() => {
+  const together: Array<Item> = []
+  const alone: Array<Item> = []
+  /** By key: the requests behind one that is in `together`, in `alone`, or in a running statement. */
+  const behind = new Map<string, Array<Item>>()
+  let size = 0
+  let isOneAlone = false
+
+  const makeReady = (item: Item) => (item.isAlone ? alone : together).push(item)
+
+  return {
+    /** The number of waiting requests. */
+    size: () => size,
+    add: (item: Item) => {
+      size++
+      const { key } = item
+      const queue = key === undefined ? undefined : behind.get(key)
+      if (queue !== undefined) return queue.push(item)
+      if (key !== undefined) behind.set(key, [])
+      makeReady(item)
+    },
+    /** The requests of the next statement; none while all have to wait. */
+    take: (): ReadonlyArray<Item> => {
+      const first = isOneAlone ? undefined : alone.shift()
+      isOneAlone ||= first !== undefined
+      const batch = first === undefined ? together.splice(0, maxBatch) : [first]
+      size -= batch.length
+      return batch
+    },
+    /** Releases the requests of a statement that has ended. */
+    release: (batch: ReadonlyArray<Item>) => {
+      for (const { isAlone, key } of batch) {
+        if (isAlone) isOneAlone = false
+        if (key === undefined) continue
+        const next = behind.get(key)?.shift()
+        if (next === undefined) behind.delete(key)
+        else makeReady(next)
+      }
+    }
+  }
+}
+
+/** Executes one statement and answers its requests. */
+const execute = <Request, Answer>(
+  { run }: Options<Request, Answer>,
+  batch: ReadonlyArray<Waiting<Request, Answer>>
+): Effect.Effect<void> => {
+  const statement = Effect.suspend(() => run(batch.map(({ request }) => request)))
+  const span = batch.find(({ span }) => span !== undefined)?.span
+  return Effect.flatMap(
+    Effect.exit(span === undefined ? statement : Effect.withParentSpan(statement, span)),
+    (exit) => {
+      if (Exit.isFailure(exit) && batch.length > 1 && !isFaultOfStore(exit.cause)) {
+        // Concurrently: a row that waits for a lock must not delay the others again.
+        return Effect.forEach(batch, (item) => execute({ run }, [item]), { concurrency: "unbounded", discard: true })
+      }
+      batch.forEach(({ answer }, index) => answer(Exit.map(exit, (answers) => answers[index]!)))
+      return Effect.void
+    }
+  )
+}
+
+/** Returns a function that executes one request as part of a batch. */
+export const make = <Request, Answer>(options: Options<Request, Answer>) =>
+  Effect.map(Effect.context(), (context) => {
+    const { isAlone, keyOf, lockOf } = options
+    const fork = Effect.runForkWith(context)
+    const queue = makeQueue<Waiting<Request, Answer>>()
+    let running = 0
+    let isScheduled = false
+
+    const flush = () => {
+      isScheduled = false
+      while (running < concurrency) {
+        const batch = queue.take()
+        if (batch.length === 0) return
+        running++
+        const sorted = lockOf === undefined
+          ? batch
+          : Array.sortWith(batch, ({ request }) => lockOf(request), Order.String)
+        fork(execute(options, sorted)).addObserver(() => {
+          running--
+          queue.release(batch)
+          schedule()
+        })
+      }
+    }
+
+    const schedule = () => {
+      if (isScheduled || queue.size() === 0 || running === concurrency) return
+      isScheduled = true
+      fork(Effect.andThen(Effect.yieldNow, Effect.sync(flush)))
+    }
+
+    return (request: Request) =>
+      Effect.withFiber((fiber) =>
+        queue.size() >= maxWaiting ? tooManyWaiting : Effect.callback<Answer, StoreUnavailable>((answer) => {
+          const span = Tracing.currentSpan(fiber)
+          queue.add({ request, isAlone: isAlone?.(request) ?? false, key: keyOf?.(request), span, answer })
+          schedule()
+        })
+      )
+  })

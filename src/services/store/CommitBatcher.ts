@@ -1,0 +1,126 @@
+/**
+ * Group commit for events of tasks. `commit_task` locks and checks each row, and then writes the event, the turn and the outbox
+ * rows (webhook, stop). All that it does follows from `domain/Task`, whose rules are its parameters.
+ */
+import { PgTypes } from "@effect/sql-pg"
+import { Effect, Schema } from "effect"
+import * as Limits from "../../domain/Limits.ts"
+import { needsValidToken, sourcesOf, type TaskEvent, TaskHead, type TaskId } from "../../domain/Task.ts"
+import { changeOf, type TaskChange } from "../../domain/TaskChange.ts"
+import { plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { sendsWebhook } from "../../domain/Webhook.ts"
+import * as Batcher from "./Batcher.ts"
+import { encode, isLarge, type LargeText, largeText, make as makeStatement, moment, seconds } from "./BatchStatement.ts"
+import { make as makeQueries } from "./Queries.ts"
+import { headColumnsOf } from "./TaskColumns.ts"
+import { TaskNotifications } from "./TaskNotifications.ts"
+import type { Commit, Fence, IdempotencyClaim, TaskWrites } from "./TaskWrites.ts"
+import { WebhooksPending } from "./WebhooksPending.ts"
+
+interface Event {
+  readonly uuid: TaskId
+  readonly event: TaskEvent
+  readonly change: TaskChange
+  readonly at: Timestamp
+  readonly fence: Fence | undefined
+  readonly claim: IdempotencyClaim | undefined
+  readonly isLarge: boolean
+  readonly pendingToolCalls: LargeText
+  readonly turn: LargeText
+  readonly coreState: LargeText
+  readonly toolResults: LargeText
+}
+
+const { bool, text, uuid } = PgTypes.OID
+
+const Outcome = Schema.Union([
+  Schema.Struct({ outcome: Schema.Literal("Unknown") }),
+  Schema.Struct({
+    ...TaskHead.fields,
+    outcome: Schema.Literals(["Applied", "NoEffect", "Superseded", "Revoked"]),
+    hasCallback: Schema.Boolean
+  })
+])
+
+/** The parameters are those of `commit_task`, in its order. */
+const statement = makeStatement<Event, typeof Outcome>(
+  Outcome,
+  "commit_task",
+  `called.outcome, (called.head).callback_url IS NOT NULL AS "hasCallback", ${headColumnsOf("(called.head)")}`,
+  [
+    { oid: uuid, of: ({ uuid }) => uuid },
+    { oid: uuid, of: ({ fence }) => fence?.runId },
+    { oid: text, of: ({ fence }) => fence?.coreEventId },
+    moment(({ at }) => at),
+    { oid: text, of: ({ event }) => event._tag },
+    { oid: text, of: ({ event }) => `{${sourcesOf(event._tag).join()}}`, as: (bound) => `${bound}::text[]` },
+    { oid: text, of: ({ change }) => change.status },
+    { oid: bool, of: ({ change }) => change.isTerminal },
+    { oid: bool, of: ({ event }) => needsValidToken(event._tag) },
+    { oid: bool, of: ({ change }) => sendsWebhook(change.status) },
+    { oid: text, of: ({ change }) => change.stopReason },
+    { oid: text, of: ({ change }) => change.error },
+    largeText(({ pendingToolCalls }) => pendingToolCalls),
+    largeText(({ turn }) => turn),
+    largeText(({ coreState }) => coreState),
+    { oid: uuid, of: ({ change }) => change.run?.runId },
+    largeText(({ toolResults }) => toolResults),
+    { oid: text, of: ({ change }) => change.run?.userToken },
+    { oid: text, of: ({ change }) => change.run?.principal.tokenId },
+    seconds(({ change }) => change.run?.principal.issuedAt),
+    { oid: text, of: ({ claim }) => claim?.key },
+    { oid: text, of: ({ claim }) => claim?.fingerprint },
+    moment(({ at, claim }) => claim === undefined ? null : plus(at, Limits.idempotencyKeyTtl))
+  ]
+)
+
+/** Ids of tasks are not case-sensitive. */
+const lockOf = ({ uuid }: Event) => uuid.toLowerCase()
+
+/** Returns a function that commits one event as part of a batch, and publishes it if it applies. */
+export const make = Effect.gen(function*() {
+  const { rows } = yield* makeQueries
+  const { publish } = yield* TaskNotifications
+  const webhooksPending = yield* WebhooksPending
+
+  const run = Effect.fnUntraced(function*(events: ReadonlyArray<Event>) {
+    const query = statement(events.some(({ isLarge }) => isLarge))
+    const outcomes = yield* rows(query, query.bind(events))
+    return yield* Effect.forEach(outcomes, (row): Effect.Effect<Commit> => {
+      if (row.outcome === "Unknown") return Effect.succeed({ _tag: row.outcome })
+      const { hasCallback, outcome, ...head } = row
+      const commit: Commit = { _tag: outcome, head }
+      if (outcome !== "Applied") return Effect.succeed(commit)
+      if (hasCallback && sendsWebhook(head.status)) webhooksPending.openUnsafe()
+      return Effect.as(publish(head.uuid), commit)
+    })
+  })
+
+  const commit = yield* Batcher.make({
+    run,
+    keyOf: lockOf,
+    lockOf,
+    // An idempotency key is a second lock, whose order is not that of the tasks.
+    isAlone: ({ claim, isLarge }) => isLarge || claim !== undefined
+  })
+
+  return Effect.fnUntraced(function*(...[uuid, event, at, fence, claim]: Parameters<TaskWrites["Service"]["commit"]>) {
+    const change = changeOf(event)
+    const { coreState, error, run, turn } = change
+    const pendingToolCalls = change.pendingToolCalls === null ? null : JSON.stringify(change.pendingToolCalls)
+    const isLargeEvent = isLarge([turn, coreState, pendingToolCalls, error, run?.results])
+    return yield* commit({
+      uuid,
+      event,
+      change,
+      at,
+      fence,
+      claim,
+      isLarge: isLargeEvent,
+      pendingToolCalls: yield* encode(pendingToolCalls, isLargeEvent),
+      turn: yield* encode(turn, isLargeEvent),
+      coreState: yield* encode(coreState, isLargeEvent),
+      toolResults: yield* encode(run?.results, isLargeEvent)
+    })
+  })
+})

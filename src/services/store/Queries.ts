@@ -1,0 +1,53 @@
+/** Runs statements and decodes their rows. An outage of the database is a `StoreUnavailable`, any other fault a defect. */
+import { Array as Arr, Effect, Predicate, Schema } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+
+/** SQLSTATEs of a server that shuts down, starts up or has no free connection. */
+const isServerState = (cause: unknown) =>
+  Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) && /^(57P0[1-3]|53300)$/.test(cause.code)
+
+const isOutage = ({ reason }: SqlError.SqlError) => reason._tag === "ConnectionError" || isServerState(reason.cause)
+
+export const failWhenUnavailable = <A, R>(effect: Effect.Effect<A, SqlError.SqlError, R>) =>
+  Effect.catch(
+    effect,
+    (error) => isOutage(error) ? Effect.fail(new StoreUnavailable({ cause: error })) : Effect.die(error)
+  )
+
+/** A statement with the decoder of its rows. Columns are named as the fields of the row. */
+export interface Query<Row> {
+  readonly text: string
+  /** Throws when a row is not as expected. */
+  readonly decode: (rows: unknown) => ReadonlyArray<Row>
+}
+
+export const query = <Row extends Schema.ConstraintDecoder<unknown>>(row: Row, text: string): Query<Row["Type"]> => ({
+  text,
+  decode: Schema.decodeUnknownSync(Schema.Array(row))
+})
+
+const Count = Schema.Struct({ count: Schema.Int })
+
+/** A statement that returns one row with the column `count`. */
+export const countQuery = (text: string) => query(Count, text)
+
+/** Epoch microseconds of a `timestamptz` expression: a `Timestamp`. */
+export const micros = (expression: string) => `(extract(epoch FROM ${expression}) * 1000000)::float8`
+
+/** The `timestamptz` of a bound `Timestamp`, exact until the year 2242; null stays null. */
+export const moment = (placeholder: string) => `to_timestamp(${placeholder}::float8 / 1000000)`
+
+export const make = Effect.map(SqlClient.SqlClient, (sql) => {
+  const run = (text: string, values: ReadonlyArray<unknown>) => failWhenUnavailable(sql.unsafe(text, values))
+  const rows = <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>) =>
+    Effect.map(run(text, values), decode)
+  return {
+    rows,
+    first: <Row>(query: Query<Row>, values: ReadonlyArray<unknown>) => Effect.map(rows(query, values), Arr.head),
+    count: (query: Query<typeof Count.Type>, values: ReadonlyArray<unknown>) =>
+      Effect.map(rows(query, values), ([row]) => row?.count ?? 0),
+    /** Discards the rows. */
+    execute: (text: string, values: ReadonlyArray<unknown>) => Effect.asVoid(run(text, values))
+  }
+})

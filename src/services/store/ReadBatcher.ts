@@ -1,0 +1,83 @@
+/** Reads of single tasks that share a statement. Every statement reads the rows again, so that no answer is older than its request. */
+import { Effect, Option, Schema, Struct } from "effect"
+import { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import { RunId, TaskHead, type TaskId } from "../../domain/Task.ts"
+import { Timestamp } from "../../domain/Timestamp.ts"
+import * as FairPermits from "../limits/FairPermits.ts"
+import * as Batcher from "./Batcher.ts"
+import { summaryColumns, SummaryFields } from "./ListStatement.ts"
+import { make as makeQueries, micros, query } from "./Queries.ts"
+import { headColumns } from "./TaskColumns.ts"
+
+/** Bytes. A task with a larger turn is read alone: a batch stays small, and few large turns are in memory at a time. */
+const largeTurn = 65_536
+/** Large turns that are read at a time, fairly between users. */
+const largePermits = { total: 2, perHolder: 1 }
+/** Bytes, more than a turn can have. */
+const anyTurn = 2 ** 31 - 1
+
+/** `LIMIT 1` makes the planner look up each id in the index, whatever it knows about the tables. */
+const select = (columns: string, tables: string) =>
+  `SELECT found.* FROM unnest($1::uuid[]) AS wanted (id)
+  CROSS JOIN LATERAL (SELECT ${columns} FROM ${tables} WHERE uuid = wanted.id LIMIT 1) AS found`
+
+const headsById = query(TaskHead, select(headColumns, "tasks"))
+
+/** Binds the largest turn that it returns. */
+const tasksById = query(
+  Schema.Struct({
+    ...SummaryFields,
+    turn: Schema.NullOr(OpaqueJson),
+    hasLargeTurn: Schema.Boolean,
+    revision: Schema.Int,
+    runId: RunId,
+    deadline: Timestamp,
+    acceptanceDeadline: Schema.NullOr(Timestamp)
+  }),
+  select(
+    `${summaryColumns}, revision, run_id AS "runId", ${micros("deadline_at")} AS deadline,
+    ${micros("acceptance_deadline_at")} AS "acceptanceDeadline",
+    CASE WHEN octet_length(turn) <= $2::int THEN turn END AS turn,
+    coalesce(octet_length(turn) > $2::int, false) AS "hasLargeTurn"`,
+    "tasks LEFT JOIN task_turns ON task_uuid = uuid"
+  )
+)
+
+interface Read {
+  readonly uuid: TaskId
+}
+
+const makeRead = <Row extends Read>(
+  select: (uuids: ReadonlyArray<TaskId>) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
+) =>
+  Effect.map(
+    Batcher.make({
+      run: (reads: ReadonlyArray<Read>) =>
+        Effect.map(select([...new Set(reads.map(({ uuid }) => uuid))]), (rows) => {
+          const found = new Map<string, Row>(rows.map((row) => [row.uuid, row]))
+          // The database writes ids in lower case.
+          return reads.map(({ uuid }) => Option.fromNullishOr(found.get(uuid.toLowerCase())))
+        })
+    }),
+    (read) => (uuid: TaskId) => read({ uuid })
+  )
+
+export const make = Effect.gen(function*() {
+  const { first, rows } = yield* makeQueries
+  const head = yield* makeRead((uuids) => rows(headsById, [uuids]))
+  const getSmall = yield* makeRead((uuids) => rows(tasksById, [uuids, largeTurn]))
+
+  const reading = FairPermits.make(largePermits)
+  const getLarge = Effect.fnUntraced(function*(uuid: TaskId, sub: string) {
+    yield* reading.take(sub, 1)
+    return yield* first(tasksById, [[uuid], anyTurn])
+  }, Effect.scoped)
+
+  const get = Effect.fnUntraced(function*(uuid: TaskId) {
+    const small = yield* getSmall(uuid)
+    const found = Option.isSome(small) && small.value.hasLargeTurn ? yield* getLarge(uuid, small.value.sub) : small
+    return Option.map(found, Struct.omit(["hasLargeTurn"]))
+  })
+  return { get, head }
+})

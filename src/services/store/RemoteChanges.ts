@@ -1,0 +1,27 @@
+/** Changes that other nodes have committed, for the sweeper of this node's tasks. */
+import { Context, Effect, Latch, Layer, Queue } from "effect"
+import type { TaskId } from "../../domain/Task.ts"
+
+/** Maximum queued changes; when it is exceeded, `mayHaveGaps` opens. */
+const maxQueued = 10_000
+
+export class RemoteChanges extends Context.Service<RemoteChanges, {
+  readonly changes: Queue.Dequeue<TaskId>
+  readonly add: (uuid: TaskId) => void
+  /** Open when changes may have been lost. The sweeper closes it and searches the rows. */
+  readonly mayHaveGaps: Latch.Latch
+}>()("async-task-service/services/store/RemoteChanges") {
+  static readonly layer = Layer.effect(
+    RemoteChanges,
+    Effect.map(Queue.dropping<TaskId>(maxQueued), (changes) => {
+      const mayHaveGaps = Latch.makeUnsafe()
+      return RemoteChanges.of({
+        changes,
+        add: (uuid) => {
+          if (!Queue.offerUnsafe(changes, uuid)) mayHaveGaps.openUnsafe()
+        },
+        mayHaveGaps
+      })
+    })
+  )
+}

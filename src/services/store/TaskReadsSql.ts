@@ -1,0 +1,81 @@
+/** Reads of tasks in Postgres. */
+import { Effect, Layer, Option, Schema } from "effect"
+import { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import { RunId, TaskHead } from "../../domain/Task.ts"
+import { Timestamp } from "../../domain/Timestamp.ts"
+import { listAll, listByStatus } from "./ListStatement.ts"
+import { make as makeQueries, micros, moment, query } from "./Queries.ts"
+import * as ReadBatcher from "./ReadBatcher.ts"
+import { headColumns } from "./TaskColumns.ts"
+import { Claimed, type PendingRun, RecordedEvent, TaskReads } from "./TaskReads.ts"
+
+const headsById = query(TaskHead, `SELECT ${headColumns} FROM tasks WHERE uuid = ANY($1::uuid[])`)
+
+const eventsAfter = query(
+  RecordedEvent,
+  `SELECT 0 AS revision, 'Created' AS type, 'pending' AS status, ${micros("created_at")} AS "occurredAt"
+  FROM tasks WHERE uuid = $1 AND $2::int < 0
+  UNION ALL
+  SELECT revision, type, status, ${micros("occurred_at")} FROM task_events
+  WHERE task_uuid = $1 AND revision > $2::int ORDER BY revision LIMIT $3::int`
+)
+
+const PendingRunRow = Schema.Struct({
+  sub: Schema.String,
+  tokenId: Schema.String,
+  /** Seconds, as in the token. */
+  issuedAt: Schema.NullOr(Schema.Finite),
+  runId: RunId,
+  deadline: Timestamp,
+  request: OpaqueJson,
+  userToken: Schema.String,
+  state: Schema.NullOr(OpaqueJson),
+  results: Schema.NullOr(OpaqueJson)
+})
+
+const pendingRun = query(
+  PendingRunRow,
+  `SELECT sub, token_id AS "tokenId", extract(epoch FROM token_issued_at)::float8 AS "issuedAt", run_id AS "runId",
+    ${
+    micros("deadline_at")
+  } AS deadline, request, user_token AS "userToken", core_state AS state, tool_results AS results
+  FROM tasks JOIN task_requests ON task_uuid = uuid WHERE uuid = $1 AND status IN ('pending', 'processing')`
+)
+
+const runOf = ({ issuedAt, results, state, sub, tokenId, ...run }: typeof PendingRunRow.Type): PendingRun => ({
+  ...run,
+  principal: { sub, tokenId, issuedAt },
+  resume: results === null ? null : { state, results }
+})
+
+const claimOfKey = query(
+  Claimed,
+  `SELECT fingerprint, task_uuid AS "taskId" FROM idempotency_keys
+  WHERE sub = $1 AND key = $2 AND expires_at > ${moment("$3")}`
+)
+
+export const layer = Layer.effect(
+  TaskReads,
+  Effect.gen(function*() {
+    const { first, rows } = yield* makeQueries
+    const { get, head } = yield* ReadBatcher.make
+    return TaskReads.of({
+      get,
+      heads: ([uuid, ...others]) => {
+        if (uuid === undefined) return Effect.succeed([])
+        return others.length === 0 ? Effect.map(head(uuid), Option.toArray) : rows(headsById, [[uuid, ...others]])
+      },
+      list: Effect.fnUntraced(function*({ page, perPage, statuses, sub }) {
+        const values = [sub, perPage, String((page - 1) * perPage)]
+        const found = yield* statuses.length === 0
+          ? rows(listAll, values)
+          : rows(listByStatus, [...values, `{${statuses.join(",")}}`])
+        const tasks = found.flatMap((row) => row.uuid === null ? [] : [row])
+        return { tasks, total: found[0]?.total ?? 0 }
+      }),
+      eventsAfter: (uuid, revision, limit) => rows(eventsAfter, [uuid, revision, limit]),
+      pendingRun: (uuid) => Effect.map(first(pendingRun, [uuid]), Option.map(runOf)),
+      claimed: (sub, key, at) => first(claimOfKey, [sub, key, at])
+    })
+  })
+)

@@ -1,0 +1,29 @@
+import { Effect, Layer } from "effect"
+import { MemoryTables } from "./MemoryTables.ts"
+import { TaskRetention } from "./TaskRetention.ts"
+import * as WebhookStoreMemory from "./WebhookStoreMemory.ts"
+
+export const layer = Layer.effect(
+  TaskRetention,
+  Effect.map(MemoryTables, ({ claims, deliveries, tasks }) =>
+    TaskRetention.of({
+      deleteEnded: (before, limit) =>
+        Effect.sync(() => {
+          const ended = [...tasks.values()].filter(({ completedAt, task }) =>
+            completedAt !== null && completedAt <= before && !WebhookStoreMemory.isPending(deliveries, task.uuid)
+          ).slice(0, limit)
+          for (const { task } of ended) {
+            tasks.delete(task.uuid)
+            for (const [id, { taskId }] of deliveries) if (taskId === task.uuid) deliveries.delete(id)
+          }
+          return ended.length
+        }),
+
+      deleteExpiredKeys: (at, limit) =>
+        Effect.sync(() => {
+          const expired = [...claims].filter(([, { expiresAt }]) => expiresAt <= at).slice(0, limit)
+          for (const [key] of expired) claims.delete(key)
+          return expired.length
+        })
+    }))
+)

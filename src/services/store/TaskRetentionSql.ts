@@ -1,0 +1,40 @@
+/** Deletes expired rows in Postgres. Rows that another node is deleting are skipped. */
+import { Effect, Layer } from "effect"
+import { countQuery, make as makeQueries, moment } from "./Queries.ts"
+import { TaskRetention } from "./TaskRetention.ts"
+
+const deleteEnded = countQuery(
+  `WITH ended AS (
+    SELECT uuid FROM tasks WHERE completed_at <= ${moment("$1")}
+      AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = uuid AND due_at IS NOT NULL)
+    ORDER BY completed_at LIMIT $2::int FOR UPDATE SKIP LOCKED
+  ), deliveries AS (
+    DELETE FROM webhook_deliveries USING ended WHERE task_uuid = ended.uuid
+  ), attempts AS (
+    DELETE FROM webhook_attempts USING ended WHERE task_uuid = ended.uuid
+  ), turns AS (
+    DELETE FROM task_turns USING ended WHERE task_uuid = ended.uuid
+  ), events AS (
+    DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid
+  ), deleted AS (
+    DELETE FROM tasks USING ended WHERE tasks.uuid = ended.uuid RETURNING 1
+  ) SELECT count(*)::int AS count FROM deleted`
+)
+
+const deleteExpiredKeys = countQuery(
+  `WITH expired AS (
+    DELETE FROM idempotency_keys WHERE (sub, key) IN (
+      SELECT sub, key FROM idempotency_keys WHERE expires_at <= ${moment("$1")} LIMIT $2::int
+      FOR UPDATE SKIP LOCKED
+    ) RETURNING 1
+  ) SELECT count(*)::int AS count FROM expired`
+)
+
+export const layer = Layer.effect(
+  TaskRetention,
+  Effect.map(makeQueries, ({ count }) =>
+    TaskRetention.of({
+      deleteEnded: (before, limit) => count(deleteEnded, [before, limit]),
+      deleteExpiredKeys: (at, limit) => count(deleteExpiredKeys, [at, limit])
+    }))
+)

@@ -1,0 +1,44 @@
+/** Searches of all tasks, for the sweep and for statistics. */
+import { Context, type Duration, type Effect } from "effect"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import type { TaskHead, TaskId, TaskStatus } from "../../domain/Task.ts"
+import type { TaskShard } from "../../domain/TaskShard.ts"
+import type { Timestamp } from "../../domain/Timestamp.ts"
+
+/** The number of tasks by status and the earliest deadline of live tasks. */
+export interface TaskStats {
+  readonly counts: Readonly<Record<TaskStatus, number>>
+  readonly nextDeadline: Timestamp | null
+}
+
+/** Statistics of one status. `next` is the earliest deadline of its tasks, null if they have ended. */
+export interface StatusStats {
+  readonly status: TaskStatus
+  readonly count: number
+  readonly next: Timestamp | null
+}
+
+export const sumStats = (parts: Iterable<StatusStats>): TaskStats => {
+  const counts = { pending: 0, processing: 0, interrupted: 0, completed: 0, failed: 0, canceled: 0 }
+  let nextDeadline: Timestamp | null = null
+  for (const { count, next, status } of parts) {
+    counts[status] += count
+    if (next !== null && (nextDeadline === null || next < nextDeadline)) nextDeadline = next
+  }
+  return { counts, nextDeadline }
+}
+
+type Heads = Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
+
+export class TaskScans extends Context.Service<TaskScans, {
+  /** A keyset page of the live tasks of `shards`, or of all shards, in the order of their ids. */
+  readonly live: (after: TaskId | undefined, limit: number, shards?: ReadonlyArray<TaskShard>) => Heads
+  /** Live tasks with a deadline before `at`. */
+  readonly overdue: (at: Timestamp, limit: number) => Heads
+  /** Processing tasks whose token was revoked in the last `within`, or at any time without it. */
+  readonly revoked: (within: Duration.Duration | undefined, limit: number) => Heads
+  /** Scans all tasks. */
+  readonly stats: Effect.Effect<TaskStats, StoreUnavailable>
+  /** Scans live tasks only; the other counts are zero. */
+  readonly liveStats: Effect.Effect<TaskStats, StoreUnavailable>
+}>()("async-task-service/services/store/TaskScans") {}

@@ -1,0 +1,18 @@
+/** Every store of tasks and of webhooks in memory, over one set of rows. */
+import { Layer } from "effect"
+import { MemoryTables } from "./MemoryTables.ts"
+import * as StopOutboxMemory from "./StopOutboxMemory.ts"
+import * as TaskReadsMemory from "./TaskReadsMemory.ts"
+import * as TaskRetentionMemory from "./TaskRetentionMemory.ts"
+import * as TaskScansMemory from "./TaskScansMemory.ts"
+import * as TaskWritesMemory from "./TaskWritesMemory.ts"
+import * as WebhookStoreMemory from "./WebhookStoreMemory.ts"
+
+export const layer = Layer.mergeAll(
+  TaskWritesMemory.layer,
+  TaskReadsMemory.layer,
+  TaskScansMemory.layer,
+  TaskRetentionMemory.layer,
+  StopOutboxMemory.layer,
+  WebhookStoreMemory.layer
+).pipe(Layer.provide(MemoryTables.layer))

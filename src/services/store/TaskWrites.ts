@@ -1,0 +1,87 @@
+/**
+ * Changes of tasks. Each is one guarded statement: of two racing events one wins, and the other gets the current head as
+ * a value. The same statement inserts the event row and the outbox rows (stop, webhook). `TaskNotifications` are
+ * published after it.
+ */
+import { Context, type Effect } from "effect"
+import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import type { Principal } from "../../domain/Principal.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import type { RunId, TaskEvent, TaskHead, TaskId } from "../../domain/Task.ts"
+import type { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
+import type { Timestamp } from "../../domain/Timestamp.ts"
+
+/** A user's idempotency key for one request. The statement of the change also claims it. */
+export interface IdempotencyClaim {
+  readonly key: string
+  /** Distinguishes requests: it covers operation, task and body. */
+  readonly fingerprint: string
+}
+
+export interface NewTask {
+  readonly uuid: TaskId
+  readonly principal: Principal
+  readonly runId: RunId
+  readonly callbackUrl: string | null
+  readonly maxExecutionTime: number
+  readonly createdAt: Timestamp
+  readonly deadline: Timestamp
+  /** Null when the dispatch waits for a slot: the deadline is set at the first attempt. */
+  readonly acceptanceDeadline: Timestamp | null
+  /** The `RunRequest`, encoded. */
+  readonly request: OpaqueJson
+  /** Encrypted. */
+  readonly userToken: string
+  /** Encrypted. */
+  readonly callbackSecret: string | null
+}
+
+/** The created task; on a replay, the task that the first request created. */
+export interface Created {
+  readonly taskId: TaskId
+  readonly isReplay: boolean
+}
+
+/** Fences an event to its run and deduplicates it by the core's event id. Absent for events that do not come from a run. */
+export interface Fence {
+  readonly runId: RunId
+  readonly coreEventId?: string
+}
+
+export type Commit =
+  | { readonly _tag: "Applied"; readonly head: TaskHead }
+  /** Nothing changed: the event is a repetition, or is illegal in the task's status. */
+  | { readonly _tag: "NoEffect"; readonly head: TaskHead }
+  /** Nothing changed: the run is not the task's current run, or the task has ended. */
+  | { readonly _tag: "Superseded"; readonly head: TaskHead }
+  /** Nothing changed: the run's token is revoked. */
+  | { readonly _tag: "Revoked"; readonly head: TaskHead }
+  | { readonly _tag: "Unknown" }
+
+export class TaskWrites extends Context.Service<TaskWrites, {
+  /** Checks the claim and the active limit and inserts, atomically per user and in one round trip. */
+  readonly create: (
+    task: NewTask,
+    maxActive: number,
+    claim?: IdempotencyClaim
+  ) => Effect.Effect<Created, TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
+  /** Applies `event` if the transition table allows it and stores the claim, in one statement. */
+  readonly commit: (
+    uuid: TaskId,
+    event: TaskEvent,
+    at: Timestamp,
+    fence?: Fence,
+    claim?: IdempotencyClaim & { readonly sub: string }
+  ) => Effect.Effect<Commit, StoreUnavailable>
+  /** Cancels all interrupted tasks of a user in one statement. */
+  readonly cancelInterrupted: (
+    sub: string,
+    at: Timestamp
+  ) => Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
+  /** Sets the acceptance deadline of a pending run whose dispatch had to wait. */
+  readonly startAcceptance: (
+    uuid: TaskId,
+    runId: RunId,
+    deadline: Timestamp
+  ) => Effect.Effect<void, StoreUnavailable>
+}>()("async-task-service/services/store/TaskWrites") {}

@@ -1,0 +1,139 @@
+import { Effect, Layer, Result } from "effect"
+import * as Limits from "../../domain/Limits.ts"
+import { isTerminal, needsValidToken, type TaskEvent, type TaskId, transition } from "../../domain/Task.ts"
+import { changeOf } from "../../domain/TaskChange.ts"
+import { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
+import * as TaskView from "../../domain/TaskView.ts"
+import { plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { sendsWebhook } from "../../domain/Webhook.ts"
+import { claimKey, claimOf, headOf, liveRows, MemoryTables, summaryOf, type TaskRow } from "./MemoryTables.ts"
+import { RevocationRepository } from "./RevocationRepository.ts"
+import { TaskNotifications } from "./TaskNotifications.ts"
+import { type Commit, type Fence, type IdempotencyClaim, type NewTask, TaskWrites } from "./TaskWrites.ts"
+import { WebhooksPending } from "./WebhooksPending.ts"
+import * as WebhookStoreMemory from "./WebhookStoreMemory.ts"
+
+type Tables = MemoryTables["Service"]
+
+const storeClaim = ({ claims }: Tables, sub: string, claim: IdempotencyClaim, taskId: TaskId, at: Timestamp) =>
+  claims.set(claimKey(sub, claim.key), {
+    fingerprint: claim.fingerprint,
+    taskId,
+    expiresAt: plus(at, Limits.idempotencyKeyTtl)
+  })
+
+const insert = (task: NewTask): TaskRow => ({
+  task,
+  principal: task.principal,
+  status: "pending",
+  revision: 0,
+  runId: task.runId,
+  error: null,
+  completedAt: null,
+  acceptanceDeadline: task.acceptanceDeadline,
+  pendingToolCalls: null,
+  turn: null,
+  coreState: null,
+  toolResults: null,
+  userToken: task.userToken,
+  coreEventIds: new Set(),
+  events: [{ revision: 0, type: "Created", status: "pending", occurredAt: task.createdAt }]
+})
+
+const create = Effect.fnUntraced(
+  function*(tables: Tables, task: NewTask, maxActive: number, claim: IdempotencyClaim | undefined) {
+    const { createdAt, principal: { sub }, uuid } = task
+    const before = claim === undefined ? undefined : claimOf(tables, sub, claim.key, createdAt)
+    if (before !== undefined) {
+      if (before.fingerprint !== claim?.fingerprint) return yield* new IdempotencyKeyReused({})
+      return { taskId: before.taskId, isReplay: true }
+    }
+    const active = liveRows(tables).filter((row) => row.task.principal.sub === sub)
+    if (active.length >= maxActive) return yield* new TooManyActiveTasks({ maximum: maxActive })
+    if (claim !== undefined) storeClaim(tables, sub, claim, uuid, createdAt)
+    tables.tasks.set(uuid, insert(task))
+    return { taskId: uuid, isReplay: false }
+  }
+)
+
+/** Applies an event. Returns whether it inserted a webhook. */
+const apply = ({ deliveries, stops }: Tables, row: TaskRow, event: TaskEvent, at: Timestamp, coreEventId?: string) => {
+  const { callbackSecret: secret, callbackUrl: url, uuid: taskId } = row.task
+  const change = changeOf(event)
+  if (change.stopReason !== undefined) {
+    stops.set(row.runId, { taskId, reason: change.stopReason, attempts: 0, dueAt: at })
+  }
+  row.status = change.status
+  row.revision += 1
+  row.error = change.error
+  row.pendingToolCalls = change.pendingToolCalls
+  row.turn = change.turn ?? row.turn
+  if (change.isTerminal) row.completedAt = at
+  if (change.coreState !== undefined) row.coreState = change.coreState
+  if (change.run !== undefined) {
+    row.runId = change.run.runId
+    row.toolResults = change.run.results
+    row.userToken = change.run.userToken
+    row.principal = change.run.principal
+  }
+  const { revision, status } = row
+  row.events.push({ revision, type: event._tag, status, occurredAt: at })
+  if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
+  if (url === null || !sendsWebhook(status)) return false
+  const body = TaskView.encode({ ...summaryOf(row), turn: row.turn })
+  WebhookStoreMemory.enqueue(deliveries, { taskId, revision, status, url, secret, body, createdAt: at })
+  return true
+}
+
+/** Why the event does not apply; undefined when it does. */
+const refusalOf = (row: TaskRow, event: TaskEvent, fence: Fence | undefined, isRevoked: boolean) => {
+  if (fence?.coreEventId !== undefined && row.coreEventIds.has(fence.coreEventId)) return "NoEffect"
+  if (isTerminal(row.status) || (fence !== undefined && fence.runId !== row.runId)) return "Superseded"
+  if (Result.isFailure(transition(row.status, event._tag))) return "NoEffect"
+  return isRevoked ? "Revoked" : undefined
+}
+
+export const layer = Layer.effect(
+  TaskWrites,
+  Effect.gen(function*() {
+    const tables = yield* MemoryTables
+    const revocations = yield* RevocationRepository
+    const { publish } = yield* TaskNotifications
+    const webhooksPending = yield* WebhooksPending
+
+    const applyTo = (row: TaskRow, event: TaskEvent, at: Timestamp, coreEventId?: string) => {
+      if (apply(tables, row, event, at, coreEventId)) webhooksPending.openUnsafe()
+      return Effect.as(publish(row.task.uuid), headOf(row))
+    }
+
+    return TaskWrites.of({
+      create: (task, maxActive, claim) => create(tables, task, maxActive, claim),
+
+      commit: Effect.fnUntraced(function*(uuid, event, at, fence, claim) {
+        const row = tables.tasks.get(uuid)
+        if (row === undefined) return { _tag: "Unknown" } satisfies Commit
+        const isRevoked = needsValidToken(event._tag) && (yield* revocations.isRevoked(row.principal))
+        const refusal = refusalOf(row, event, fence, isRevoked)
+        if (refusal !== undefined) return { _tag: refusal, head: headOf(row) } satisfies Commit
+        if (claim !== undefined) storeClaim(tables, claim.sub, claim, uuid, at)
+        return { _tag: "Applied", head: yield* applyTo(row, event, at, fence?.coreEventId) } satisfies Commit
+      }),
+
+      cancelInterrupted: (sub, at) =>
+        Effect.suspend(() =>
+          Effect.forEach(
+            [...tables.tasks.values()].filter(({ status, task }) =>
+              status === "interrupted" && task.principal.sub === sub
+            ),
+            (row) => applyTo(row, { _tag: "Canceled", reason: null }, at)
+          )
+        ),
+
+      startAcceptance: (uuid, runId, deadline) =>
+        Effect.sync(() => {
+          const row = tables.tasks.get(uuid)
+          if (row?.status === "pending" && row.runId === runId) row.acceptanceDeadline ??= deadline
+        })
+    })
+  })
+)

@@ -1,0 +1,75 @@
+/** Requests on this node that wait for a change of a task: long polls and event streams. */
+import { Context, Effect, Latch, Layer, Queue, type Scope } from "effect"
+import type { TaskId } from "../../domain/Task.ts"
+import { TooManyWaiting } from "../../domain/TaskErrors.ts"
+
+/** Maximum waiting requests of one user on one node. */
+const maxWaiting = 1000
+
+export class WaitingRequests extends Context.Service<WaitingRequests, {
+  /**
+   * Subscribes while the scope is open. The inner effect completes with `true` at the next notification; those since
+   * the last await count as one. When the node drains, it completes immediately with `false`.
+   */
+  readonly subscribe: (uuid: TaskId, sub: string) => Effect.Effect<Effect.Effect<boolean>, never, Scope.Scope>
+  /** Fails when the user already has the maximum number of waiting requests on this node. */
+  readonly checkLimit: (sub: string) => Effect.Effect<void, TooManyWaiting>
+  /** Every task that a request on this node waits for. */
+  readonly watched: Effect.Effect<ReadonlyArray<TaskId>>
+  /** Wakes the requests that wait for the task. */
+  readonly notify: (uuid: TaskId) => void
+  /** Ends all waits, present and future, because the node is about to stop. */
+  readonly drain: Effect.Effect<void>
+  /** Completes when the node drains. */
+  readonly drained: Effect.Effect<void>
+}>()("async-task-service/services/store/WaitingRequests") {
+  static readonly layer = Layer.sync(WaitingRequests, () => {
+    type Subscriber = Queue.Queue<boolean>
+    const subscribers = new Map<TaskId, Set<Subscriber>>()
+    const waiting = new Map<string, number>()
+    const drained = Latch.makeUnsafe()
+    let isDraining = false
+
+    const wake = (subscriber: Subscriber) => Queue.offerUnsafe(subscriber, !isDraining)
+
+    const enter = (uuid: TaskId, sub: string) =>
+      Effect.map(Queue.sliding<boolean>(1), (subscriber) => {
+        waiting.set(sub, (waiting.get(sub) ?? 0) + 1)
+        const others = subscribers.get(uuid)
+        if (others === undefined) subscribers.set(uuid, new Set([subscriber]))
+        else others.add(subscriber)
+        return subscriber
+      })
+
+    const release = (uuid: TaskId, sub: string, subscriber: Subscriber) =>
+      Effect.sync(() => {
+        const others = subscribers.get(uuid)
+        others?.delete(subscriber)
+        if (others?.size === 0) subscribers.delete(uuid)
+        const count = waiting.get(sub) ?? 1
+        if (count === 1) waiting.delete(sub)
+        else waiting.set(sub, count - 1)
+      })
+
+    return WaitingRequests.of({
+      subscribe: (uuid, sub) =>
+        Effect.acquireRelease(enter(uuid, sub), (subscriber) => release(uuid, sub, subscriber)).pipe(
+          Effect.map((subscriber) => Effect.suspend(() => isDraining ? Effect.succeed(false) : Queue.take(subscriber)))
+        ),
+      checkLimit: (sub) =>
+        Effect.suspend(() =>
+          (waiting.get(sub) ?? 0) < maxWaiting
+            ? Effect.void
+            : Effect.fail(new TooManyWaiting({ maximum: maxWaiting }))
+        ),
+      watched: Effect.sync(() => [...subscribers.keys()]),
+      notify: (uuid) => subscribers.get(uuid)?.forEach(wake),
+      drain: Effect.suspend(() => {
+        isDraining = true
+        for (const waiters of subscribers.values()) waiters.forEach(wake)
+        return drained.open
+      }),
+      drained: drained.await
+    })
+  })
+}

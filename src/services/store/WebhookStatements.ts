@@ -1,0 +1,216 @@
+/** The statements of webhook deliveries. A claim skips rows that other claims have locked; a guard refuses late outcomes. */
+import { Schema } from "effect"
+import { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import { TaskId, TaskStatus } from "../../domain/Task.ts"
+import { Timestamp } from "../../domain/Timestamp.ts"
+import { DeliveryAttempt, DeliveryState } from "../../domain/Webhook.ts"
+import { SummaryFields } from "./ListStatement.ts"
+import { countQuery, micros, moment, query } from "./Queries.ts"
+
+/** Bytes of turn and tool calls. A larger body is read when it is sent, so that a batch of claims stays small. */
+const largeBody = 64 * 1024
+
+/** Candidate rows examined per claimed row, because origins without free permits are skipped. */
+const lookahead = 4
+
+/**
+ * The columns of a body. Those of a terminal task come from the task, those of an interrupted one from the delivery.
+ */
+const bodyColumns = `t.uuid, t.sub, d.status, ${micros("t.created_at")} AS "createdAt",
+  CASE WHEN d.status <> 'interrupted' THEN t.error END AS error,
+  CASE WHEN d.status <> 'interrupted' THEN ${micros("t.completed_at")} END AS "completedAt"`
+const turnOf = `coalesce(d.turn, u.turn)`
+const bodyTables = `JOIN tasks t ON t.uuid = d.task_uuid LEFT JOIN task_turns u ON u.task_uuid = d.task_uuid`
+
+/** The fields of a webhook's body. */
+const BodyFields = { ...SummaryFields, turn: Schema.NullOr(OpaqueJson) }
+
+const ClaimRow = Schema.Struct({
+  ...BodyFields,
+  revision: Schema.Int,
+  url: Schema.String,
+  origin: Schema.String,
+  attempt: Schema.Int,
+  isLast: Schema.Boolean,
+  dueAt: Timestamp,
+  isAfterLost: Schema.Boolean,
+  secret: Schema.NullOr(Schema.String),
+  isLarge: Schema.Boolean
+})
+
+const DeliveryRow = Schema.Struct({
+  taskId: TaskId,
+  revision: Schema.Int,
+  status: TaskStatus,
+  state: DeliveryState,
+  origin: Schema.String,
+  createdAt: Timestamp,
+  nextAttemptAt: Schema.NullOr(Timestamp),
+  attempts: Schema.fromJsonString(Schema.Array(DeliveryAttempt))
+})
+
+/** The first parameter of the statements that change deliveries. */
+const at = moment("$1")
+
+/**
+ * Claims due deliveries. `locked` repeats the conditions on the row as it is once it is locked. `IS TRUE` keeps the
+ * planner from using the index on `due_at` there: the key finds the row.
+ */
+export const claim = query(
+  ClaimRow,
+  `WITH spent AS (
+    UPDATE webhook_deliveries SET due_at = NULL, sending = false
+    WHERE due_at IS NOT NULL AND due_at <= ${at} AND attempts >= attempts_allowed
+  ), room AS (
+    SELECT * FROM unnest($2::text[], $3::int4[]) AS room (origin, permits)
+  ), candidates AS (
+    SELECT task_uuid, revision, origin, due_at FROM webhook_deliveries
+    WHERE due_at <= ${at} AND attempts < attempts_allowed
+      AND CASE WHEN $4::int > 0 THEN origin <> ALL (ARRAY(SELECT origin FROM room WHERE permits <= 0))
+        ELSE origin = ANY (ARRAY(SELECT origin FROM room WHERE permits > 0)) END
+    ORDER BY due_at LIMIT $5::int * ${lookahead}
+  ), ranked AS (
+    SELECT *, row_number() OVER (PARTITION BY origin ORDER BY due_at) AS position FROM candidates
+  ), locked AS (
+    SELECT d.task_uuid, d.revision, d.due_at AS was_due_at, d.sending AS is_after_lost FROM ranked r JOIN webhook_deliveries d USING (task_uuid, revision)
+    WHERE r.position <= coalesce((SELECT permits FROM room WHERE room.origin = r.origin), $4::int)
+      AND (d.due_at <= ${at} AND d.attempts < d.attempts_allowed) IS TRUE
+    ORDER BY r.due_at LIMIT $5::int FOR UPDATE OF d SKIP LOCKED
+  ), claimed AS (
+    UPDATE webhook_deliveries d SET attempts = d.attempts + 1, sending = true,
+      due_at = ${at}
+        + make_interval(secs => ($6::float8[])[least(d.attempts + 1, array_length($6::float8[], 1))])
+    FROM locked WHERE d.task_uuid = locked.task_uuid AND d.revision = locked.revision
+    RETURNING d.*, was_due_at, is_after_lost, octet_length(coalesce(d.pending_tool_calls, '')) AS calls_bytes
+  ), attempt AS (
+    INSERT INTO webhook_attempts (task_uuid, revision, number, started_at)
+    SELECT task_uuid, revision, attempts, ${at} FROM claimed
+  ), sized AS (
+    SELECT ${bodyColumns}, d.revision, d.url, d.origin, d.attempts AS attempt,
+      d.attempts >= d.attempts_allowed AS "isLast", d.callback_secret AS secret,
+      ${micros("was_due_at")} AS "dueAt", is_after_lost AS "isAfterLost",
+      d.pending_tool_calls, ${turnOf} AS turn,
+      calls_bytes + coalesce(octet_length(${turnOf}), 0) > ${largeBody} AS "isLarge"
+    FROM claimed d ${bodyTables}
+  )
+  SELECT uuid, sub, status, "createdAt", error, "completedAt", revision, url, origin, attempt, "isLast", "dueAt",
+    "isAfterLost", secret, "isLarge",
+    CASE WHEN NOT "isLarge" THEN pending_tool_calls END AS "pendingToolCalls",
+    CASE WHEN NOT "isLarge" THEN turn END AS turn
+  FROM sized`
+)
+
+export const body = query(
+  Schema.Struct(BodyFields),
+  `SELECT ${bodyColumns}, d.pending_tool_calls AS "pendingToolCalls", ${turnOf} AS turn
+  FROM webhook_deliveries d ${bodyTables} WHERE d.task_uuid = $1 AND d.revision = $2::int`
+)
+
+/** Does nothing once a later attempt has been claimed. */
+export const postpone = `WITH postponed AS (
+    UPDATE webhook_deliveries SET attempts = attempts - 1, sending = false, due_at = ${at}
+    WHERE task_uuid = $2::uuid AND revision = $3::int AND attempts = $4::int AND sending
+    RETURNING task_uuid, revision
+  )
+  DELETE FROM webhook_attempts a USING postponed p
+  WHERE a.task_uuid = p.task_uuid AND a.revision = p.revision AND a.number = $4::int`
+
+/** A success counts whenever it arrives; a failure only while no later attempt has been claimed. */
+export const recordOutcomes = `WITH outcome AS (
+    SELECT * FROM unnest(
+      $1::uuid[], $2::int4[], $3::int4[], $4::float8[], $5::int4[], $6::int4[], $7::text[], $8::float8[]
+    ) AS o (task_uuid, revision, attempt, ended, duration, response_status, error, next)
+  ), recorded AS (
+    UPDATE webhook_attempts a
+    SET duration_ms = o.duration, response_status = o.response_status, error = o.error
+    FROM outcome o WHERE a.task_uuid = o.task_uuid AND a.revision = o.revision AND a.number = o.attempt
+  )
+  UPDATE webhook_deliveries d SET
+    delivered_at = CASE WHEN o.error IS NULL THEN ${moment("o.ended")} ELSE d.delivered_at END,
+    callback_secret = CASE WHEN o.error IS NOT NULL THEN d.callback_secret END,
+    due_at = CASE WHEN o.error IS NOT NULL THEN ${moment("o.next")} END,
+    sending = false
+  FROM outcome o
+  WHERE d.task_uuid = o.task_uuid AND d.revision = o.revision
+    AND (o.error IS NULL OR (d.sending AND d.attempts = o.attempt))`
+
+const state = `CASE WHEN d.due_at IS NOT NULL THEN 'pending' WHEN d.delivered_at IS NOT NULL THEN 'delivered'
+  ELSE 'failed' END`
+
+const deliveries = (where: string) =>
+  query(
+    DeliveryRow,
+    `SELECT d.task_uuid AS "taskId", d.revision, d.status, ${state} AS state, d.origin,
+    ${micros("d.created_at")} AS "createdAt",
+    CASE WHEN NOT d.sending THEN ${micros("d.due_at")} END AS "nextAttemptAt",
+    coalesce((
+      SELECT json_agg(json_build_object(
+        'number', a.number, 'startedAt', ${micros("a.started_at")},
+        'duration', a.duration_ms, 'responseStatus', a.response_status,
+        'error', CASE WHEN a.duration_ms IS NULL AND NOT (d.sending AND a.number = d.attempts) THEN 'lost' ELSE a.error END
+      ) ORDER BY a.number)
+      FROM webhook_attempts a WHERE a.task_uuid = d.task_uuid AND a.revision = d.revision
+    ), '[]')::text AS attempts
+  FROM webhook_deliveries d ${where}`
+  )
+
+/** Conditions that an index covers; `$1` to `$3` are origin, since and before. */
+const matching = `($1::text IS NULL OR d.origin = $1::text)
+  AND d.created_at >= coalesce(${moment("$2")}, '-infinity') AND d.created_at < coalesce(${moment("$3")}, 'infinity')`
+
+export const deliveryOfKey = deliveries(`WHERE d.task_uuid = $1 AND d.revision = $2::int`)
+
+/** Newest first. */
+export const deliveriesOfTask = deliveries(`WHERE d.task_uuid = $1 ORDER BY d.revision DESC LIMIT $2::int`)
+
+export const matchingDeliveries = deliveries(`WHERE ${matching} AND ($5::text IS NULL OR ${state} = $5::text)
+  ORDER BY d.created_at DESC, d.task_uuid DESC, d.revision DESC LIMIT $4::int`)
+
+/** Schedules one more attempt at `$1`, or moves the next one forward; an attempt in flight is left alone. */
+const scheduleAttempt = `attempts_allowed = CASE WHEN due_at IS NULL THEN attempts + 1 ELSE attempts_allowed END,
+  due_at = CASE WHEN sending THEN due_at ELSE least(due_at, ${at}) END`
+
+/**
+ * Binds moment, task, revision, encrypted secret, user (null for an operator), maximum attempts, maximum redeliveries,
+ * and the seconds after which one more redelivery is allowed.
+ */
+export const redeliver = query(
+  Schema.Struct({ outcome: Schema.Literals(["enqueued", "unknown", "needs_secret", "exhausted", "too_many"]) }),
+  `WITH found AS (
+    SELECT CASE WHEN signed AND callback_secret IS NULL AND $4::text IS NULL THEN 'needs_secret'
+      WHEN $5::text IS NOT NULL AND attempts >= $6::int THEN 'exhausted' END AS refusal
+    FROM webhook_deliveries WHERE task_uuid = $2 AND revision = $3::int FOR UPDATE
+  ), expired AS (
+    DELETE FROM webhook_redeliveries WHERE sub IN (
+      SELECT sub FROM webhook_redeliveries WHERE used_until <= ${at} AND sub <> $5::text
+      LIMIT 10 FOR UPDATE SKIP LOCKED
+    )
+  ), counted AS (
+    INSERT INTO webhook_redeliveries AS r (sub, used_until)
+    SELECT $5::text, ${at} + make_interval(secs => $8::float8) FROM found
+    WHERE refusal IS NULL AND $5::text IS NOT NULL
+    ON CONFLICT (sub) DO UPDATE
+    SET used_until = greatest(r.used_until, ${at}) + make_interval(secs => $8::float8)
+    WHERE r.used_until <= ${at} + make_interval(secs => $8::float8 * ($7::int - 1))
+    RETURNING 1
+  ), enqueued AS (
+    UPDATE webhook_deliveries SET ${scheduleAttempt},
+      callback_secret = CASE WHEN signed THEN coalesce(callback_secret, $4::text) END
+    WHERE task_uuid = $2 AND revision = $3::int AND EXISTS (SELECT FROM found WHERE refusal IS NULL)
+      AND ($5::text IS NULL OR EXISTS (SELECT FROM counted))
+    RETURNING 1
+  ) SELECT CASE WHEN EXISTS (SELECT FROM enqueued) THEN 'enqueued'
+      WHEN NOT EXISTS (SELECT FROM found) THEN 'unknown'
+      ELSE coalesce((SELECT refusal FROM found), 'too_many') END AS outcome`
+)
+
+export const redeliverFailed = countQuery(
+  `WITH failed AS (
+    SELECT d.task_uuid, d.revision FROM webhook_deliveries d
+    WHERE ${matching} AND d.due_at IS NULL AND d.delivered_at IS NULL
+    ORDER BY d.created_at LIMIT $4::int FOR UPDATE SKIP LOCKED
+  ), enqueued AS (
+    UPDATE webhook_deliveries d SET attempts_allowed = d.attempts + 1, due_at = ${moment("$5")} FROM failed
+    WHERE d.task_uuid = failed.task_uuid AND d.revision = failed.revision RETURNING 1
+  ) SELECT count(*)::int AS count FROM enqueued`
+)

@@ -1,0 +1,38 @@
+import { assert, layer } from "@effect/vitest"
+import { Cause, Effect, Exit, Schema } from "effect"
+import { make as makeQueries, micros, moment, query } from "../../src/services/store/Queries.ts"
+import * as Database from "../kit/Database.ts"
+
+const Row = Schema.Struct({ value: Schema.Int })
+
+layer(Database.layer)("a statement", (it) => {
+  it.effect("fails with StoreUnavailable when the server ends its connection", () =>
+    Effect.gen(function*() {
+      const { execute } = yield* makeQueries
+      const error = yield* Effect.flip(execute("SELECT pg_terminate_backend(pg_backend_pid())", []))
+      assert.strictEqual(error._tag, "StoreUnavailable")
+    }))
+
+  for (
+    const [title, text] of [["is wrong", "SELECT 1 / 0 AS value"], [
+      "returns another row",
+      "SELECT 'x' AS value"
+    ]] as const
+  ) {
+    it.effect(`dies when it ${title}`, () =>
+      Effect.gen(function*() {
+        const { rows } = yield* makeQueries
+        const exit = yield* Effect.exit(rows(query(Row, text), []))
+        assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
+      }))
+  }
+
+  it.effect("binds and returns moments to the microsecond", () =>
+    Effect.gen(function*() {
+      const { rows } = yield* makeQueries
+      const text = `SELECT ${micros(moment("$1"))} AS value`
+      for (const value of [1, 1_764_000_000_123_457, 7_258_118_399_999_999]) {
+        assert.deepStrictEqual(yield* rows(query(Row, text), [value]), [{ value }])
+      }
+    }))
+})

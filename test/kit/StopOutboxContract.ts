@@ -1,0 +1,31 @@
+/** The contract of `StopOutbox`, run on memory and on Postgres. */
+import { assert } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import { now, plus } from "../../src/domain/Timestamp.ts"
+import { StopOutbox } from "../../src/services/store/StopOutbox.ts"
+import { commit, stored, type StoreTests } from "./StoredTasks.ts"
+
+export const contract = (it: StoreTests) => {
+  it.effect("returns a pending stop until it is recorded", () =>
+    Effect.gen(function*() {
+      const outbox = yield* StopOutbox
+      const task = yield* stored()
+      yield* commit(task.uuid, "TimeLimitExceeded")
+      const at = yield* now
+      const claim = (after: Duration.Input) =>
+        Effect.map(
+          outbox.claim(plus(at, after), Duration.seconds(30), 10_000),
+          (stops) => stops.filter(({ runId }) => runId === task.runId)
+        )
+      assert.deepStrictEqual(yield* claim(0), [
+        { runId: task.runId, taskId: task.uuid, reason: "time_limit_exceeded", attempt: 1 }
+      ])
+      assert.deepStrictEqual(yield* claim("29 seconds"), [])
+      assert.strictEqual((yield* claim("31 seconds"))[0]?.attempt, 2)
+      yield* outbox.postpone(task.runId, plus(at, "100 seconds"))
+      assert.deepStrictEqual(yield* claim("99 seconds"), [])
+      assert.strictEqual((yield* claim("101 seconds"))[0]?.attempt, 3)
+      yield* outbox.record(task.runId)
+      assert.deepStrictEqual(yield* claim("1000 seconds"), [])
+    }))
+}

@@ -1,0 +1,105 @@
+/** Tasks in a store, for the contracts of the stores. */
+import type { Vitest } from "@effect/vitest"
+import { Effect, Record } from "effect"
+import { SecureRandom } from "effect/crypto"
+import { fromValue, OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import { RunId, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
+import { now, plus } from "../../src/domain/Timestamp.ts"
+import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
+import type { StopOutbox } from "../../src/services/store/StopOutbox.ts"
+import type { TaskReads } from "../../src/services/store/TaskReads.ts"
+import type { TaskRetention } from "../../src/services/store/TaskRetention.ts"
+import type { TaskScans } from "../../src/services/store/TaskScans.ts"
+import { type NewTask, TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import type { WaitingRequests } from "../../src/services/store/WaitingRequests.ts"
+import type { WebhooksPending } from "../../src/services/store/WebhooksPending.ts"
+import type { WebhookStore } from "../../src/services/store/WebhookStore.ts"
+
+export type StoreTests = Vitest.MethodsNonLive<
+  | TaskWrites
+  | TaskReads
+  | TaskScans
+  | TaskRetention
+  | StopOutbox
+  | WebhookStore
+  | RevocationRepository
+  | WaitingRequests
+  | WebhooksPending
+  | SecureRandom.SecureRandom
+>
+
+export const uuid = Effect.flatMap(SecureRandom.SecureRandom, (random) => random.uuidV7())
+export const newRunId = Effect.map(uuid, (id) => RunId.make(id))
+
+export const makeTask = Effect.fnUntraced(function*(overrides: Partial<NewTask> = {}) {
+  const createdAt = yield* now
+  const task: NewTask = {
+    uuid: TaskId.make(yield* uuid),
+    principal: { sub: `user-${yield* uuid}`, tokenId: "token", issuedAt: 1_700_000_000 },
+    runId: yield* newRunId,
+    callbackUrl: null,
+    maxExecutionTime: 60,
+    createdAt,
+    deadline: plus(createdAt, "60 seconds"),
+    acceptanceDeadline: plus(createdAt, "30 seconds"),
+    request: OpaqueJson.make(`{"assistant_id":1}`),
+    userToken: "sealed-token",
+    callbackSecret: null,
+    ...overrides
+  }
+  return task
+})
+
+export const stored = Effect.fnUntraced(function*(overrides: Partial<NewTask> = {}) {
+  const writes = yield* TaskWrites
+  const task = yield* makeTask(overrides)
+  yield* writes.create(task, 5)
+  return task
+})
+
+export const turn = OpaqueJson.make(`{"output":[{"type":"text","text":"\\u0000 é"}],"z":1,"a":2}`)
+export const call = { id: "c1", name: "look", arguments: { x: [1, null] } }
+
+/** One event of each kind. */
+export const eventOf = Effect.fnUntraced(function*(tag: TaskEventTag) {
+  const { cases } = TaskEvent
+  const runId = yield* newRunId
+  const events: { readonly [Tag in TaskEventTag]: TaskEvent } = {
+    Accepted: cases.Accepted.make({}),
+    Progressed: cases.Progressed.make({ turn }),
+    Interrupted: cases.Interrupted.make({ toolCalls: [call], state: OpaqueJson.make(`{"at":1}`), turn: null }),
+    Completed: cases.Completed.make({ turn }),
+    Failed: cases.Failed.make({ error: "no", turn: null }),
+    Refused: cases.Refused.make({ error: "no" }),
+    AcceptanceExpired: cases.AcceptanceExpired.make({ error: "late" }),
+    TimeLimitExceeded: cases.TimeLimitExceeded.make({ error: "long" }),
+    TokenRevoked: cases.TokenRevoked.make({}),
+    ToolResultsSubmitted: cases.ToolResultsSubmitted.make({
+      results: fromValue([{ tool_call_id: "c1", output: 1 }]),
+      runId,
+      principal: { sub: "user", tokenId: "token-2", issuedAt: 1_700_000_001 },
+      userToken: "sealed-again"
+    }),
+    Canceled: cases.Canceled.make({ reason: "enough" })
+  }
+  return events[tag]
+})
+
+export const tags = Record.keys(TaskEvent.cases)
+
+export const commit = Effect.fnUntraced(
+  function*(id: TaskId, tag: TaskEventTag, fence?: { runId: RunId; coreEventId?: string }) {
+    const writes = yield* TaskWrites
+    return yield* writes.commit(id, yield* eventOf(tag), yield* now, fence)
+  }
+)
+
+/** Events that move a new task to a status. */
+export const pathTo = {
+  pending: [],
+  processing: ["Accepted"],
+  interrupted: ["Interrupted"],
+  completed: ["Completed"],
+  failed: ["Failed"],
+  canceled: ["Interrupted", "Canceled"]
+} as const

@@ -1,0 +1,124 @@
+/** The contract of `TaskReads`, run on memory and on Postgres. */
+import { assert } from "@effect/vitest"
+import { Effect, Fiber, Option } from "effect"
+import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import { TaskId } from "../../src/domain/Task.ts"
+import { summarize } from "../../src/domain/TaskView.ts"
+import { now, Timestamp } from "../../src/domain/Timestamp.ts"
+import { TaskReads } from "../../src/services/store/TaskReads.ts"
+import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { WaitingRequests } from "../../src/services/store/WaitingRequests.ts"
+import { call, commit, makeTask, stored, type StoreTests, turn, uuid } from "./StoredTasks.ts"
+
+export const contract = (it: StoreTests) => {
+  it.effect("keeps partial output and returns a turn unchanged", () =>
+    Effect.gen(function*() {
+      const reads = yield* TaskReads
+      const task = yield* stored()
+      yield* commit(task.uuid, "Progressed")
+      yield* commit(task.uuid, "TimeLimitExceeded")
+      const found = Option.getOrThrow(yield* reads.get(task.uuid))
+      assert.strictEqual(found.turn, turn)
+      assert.strictEqual(found.error, "long")
+    }))
+
+  it.effect("resumes an interrupted task with a new run, the core's state and the results", () =>
+    Effect.gen(function*() {
+      const reads = yield* TaskReads
+      const task = yield* stored()
+      assert.strictEqual(Option.getOrThrow(yield* reads.pendingRun(task.uuid)).resume, null)
+      yield* commit(task.uuid, "Interrupted")
+      const found = Option.getOrThrow(yield* reads.get(task.uuid))
+      assert.deepStrictEqual(found.pendingToolCalls, [call])
+      assert.isTrue(Option.isNone(yield* reads.pendingRun(task.uuid)))
+      yield* commit(task.uuid, "ToolResultsSubmitted", { runId: task.runId })
+      const run = Option.getOrThrow(yield* reads.pendingRun(task.uuid))
+      assert.notStrictEqual(run.runId, task.runId)
+      assert.strictEqual(run.userToken, "sealed-again")
+      assert.deepStrictEqual(run.resume, {
+        state: OpaqueJson.make(`{"at":1}`),
+        results: OpaqueJson.make(`[{"tool_call_id":"c1","output":1}]`)
+      })
+      yield* commit(task.uuid, "Completed")
+      assert.isTrue(Option.isNone(yield* reads.pendingRun(task.uuid)))
+    }))
+
+  it.effect("lists newest first, by status and page", () =>
+    Effect.gen(function*() {
+      const reads = yield* TaskReads
+      const { principal } = yield* makeTask()
+      const created = yield* Effect.forEach([3, 1, 5, 2, 4], (second) =>
+        stored({ principal, createdAt: Timestamp.make(1_764_000_000_000_000 + second) }))
+      yield* commit(created[2]!.uuid, "Completed")
+      const list = (filter: object) =>
+        Effect.map(
+          reads.list({ sub: principal.sub, statuses: [], page: 1, perPage: 25, ...filter }),
+          ({ tasks, total }) => [
+            tasks.map(({ createdAt }) =>
+              createdAt % 10
+            ),
+            total
+          ]
+        )
+      assert.deepStrictEqual(yield* list({}), [[5, 4, 3, 2, 1], 5])
+      assert.deepStrictEqual(yield* list({ perPage: 2, page: 2 }), [[3, 2], 5])
+      assert.deepStrictEqual(yield* list({ page: 1_000_000_000, perPage: 100 }), [[], 5])
+      assert.deepStrictEqual(yield* list({ statuses: ["completed"] }), [[5], 1])
+      assert.deepStrictEqual(yield* list({ statuses: ["completed", "pending"], perPage: 1 }), [[5], 5])
+      assert.deepStrictEqual(yield* list({ statuses: ["completed", "pending"], perPage: 2, page: 3 }), [[1], 5])
+      assert.deepStrictEqual(yield* list({ statuses: ["completed"], page: 2 }), [[], 1])
+      assert.deepStrictEqual(yield* list({ statuses: ["failed"] }), [[], 0])
+    }))
+
+  it.effect("orders tasks of the same moment by id, with all fields of a summary", () =>
+    Effect.gen(function*() {
+      const reads = yield* TaskReads
+      const { createdAt, principal } = yield* makeTask()
+      const created = yield* Effect.replicateEffect(stored({ principal, createdAt }), 4)
+      yield* commit(created[0]!.uuid, "Interrupted")
+      yield* commit(created[1]!.uuid, "Failed")
+      yield* stored({ createdAt })
+      const newestFirst = created.map(({ uuid }) => uuid).toSorted().toReversed()
+      const expected = yield* Effect.forEach(
+        newestFirst,
+        (id) => Effect.map(reads.get(id), (found) => Option.getOrThrow(found))
+      )
+      for (const page of [1, 2]) {
+        const { tasks, total } = yield* reads.list({ sub: principal.sub, statuses: [], page, perPage: 2 })
+        assert.deepStrictEqual(tasks.map(summarize), expected.slice(2 * (page - 1), 2 * page).map(summarize))
+        assert.strictEqual(total, 4)
+      }
+    }))
+
+  it.effect("records events, returns heads and notifies subscribers of each change", () =>
+    Effect.gen(function*() {
+      const reads = yield* TaskReads
+      const writes = yield* TaskWrites
+      const waiting = yield* WaitingRequests
+      const task = yield* stored()
+      const { sub } = task.principal
+      const changed = yield* waiting.subscribe(task.uuid, sub)
+      for (const tag of ["Accepted", "Progressed", "Interrupted"] as const) {
+        yield* commit(task.uuid, tag)
+        assert.isTrue(yield* changed)
+      }
+      // A commit without a change sends no notification.
+      const next = yield* Effect.forkChild(changed)
+      yield* commit(task.uuid, "Accepted")
+      assert.isUndefined(next.pollUnsafe())
+      const [head, ...others] = yield* reads.heads([task.uuid, TaskId.make(yield* uuid)])
+      assert.deepStrictEqual([head?.sub, head?.status, head?.revision, others.length], [sub, "interrupted", 3, 0])
+      assert.deepStrictEqual(yield* reads.heads([]), [])
+      yield* writes.cancelInterrupted(sub, yield* now)
+      assert.isTrue(yield* Fiber.join(next))
+      const events = (after: number, limit: number) =>
+        Effect.map(
+          reads.eventsAfter(task.uuid, after, limit),
+          (found) => found.map(({ revision, status, type }) => `${revision} ${type} ${status}`)
+        )
+      assert.deepStrictEqual(yield* events(-1, 2), ["0 Created pending", "1 Accepted processing"])
+      assert.deepStrictEqual(yield* events(0, 2), ["1 Accepted processing", "2 Progressed processing"])
+      assert.deepStrictEqual(yield* events(2, 500), ["3 Interrupted interrupted", "4 Canceled canceled"])
+      assert.deepStrictEqual(yield* events(4, 500), [])
+    }))
+}

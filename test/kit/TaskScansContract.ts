@@ -1,0 +1,61 @@
+/** The contract of `TaskScans`, run on memory and on Postgres. */
+import { assert } from "@effect/vitest"
+import { type Duration, Effect } from "effect"
+import type { TaskId } from "../../src/domain/Task.ts"
+import * as TaskShard from "../../src/domain/TaskShard.ts"
+import { now, plus } from "../../src/domain/Timestamp.ts"
+import { TaskScans } from "../../src/services/store/TaskScans.ts"
+import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { commit, stored, type StoreTests } from "./StoredTasks.ts"
+
+export const contract = (it: StoreTests) => {
+  it.effect("finds live tasks and overdue tasks", () =>
+    Effect.gen(function*() {
+      const scans = yield* TaskScans
+      const writes = yield* TaskWrites
+      const start = yield* now
+      const task = yield* stored()
+      const waiting = yield* stored({ acceptanceDeadline: null })
+      const ended = yield* stored()
+      yield* commit(ended.uuid, "Completed")
+      const ids = [task.uuid, waiting.uuid].toSorted()
+      const isOurs = ({ uuid }: { readonly uuid: TaskId }) => [...ids, ended.uuid].includes(uuid)
+      const live = (yield* scans.live(undefined, 10_000)).filter(isOurs)
+      assert.deepStrictEqual(live.map(({ uuid }) => uuid), ids)
+      assert.deepStrictEqual((yield* scans.live(ids[1], 10_000)).filter(isOurs), [])
+      for (const id of ids) {
+        const shards = [TaskShard.of(id)]
+        const sharing = ids.filter((other) => TaskShard.of(other) === shards[0])
+        const ours = (yield* scans.live(undefined, 10_000, shards)).filter(isOurs)
+        assert.deepStrictEqual(ours.map(({ uuid }) => uuid), sharing)
+      }
+      assert.deepStrictEqual(yield* scans.live(undefined, 10_000, []), [])
+      const overdue = (after: Duration.Input) =>
+        Effect.map(scans.overdue(plus(start, after), 10_000), (heads) => heads.filter(isOurs).map((h) => h.uuid))
+      assert.deepStrictEqual(yield* overdue("29 seconds"), [])
+      assert.deepStrictEqual(yield* overdue("31 seconds"), [task.uuid])
+      assert.sameMembers([...(yield* overdue("61 seconds"))], ids)
+      yield* writes.startAcceptance(waiting.uuid, waiting.runId, plus(start, "40 seconds"))
+      assert.sameMembers([...(yield* overdue("41 seconds"))], ids)
+    }))
+
+  it.effect("counts tasks by status and returns the next deadline", () =>
+    Effect.gen(function*() {
+      const scans = yield* TaskScans
+      const before = yield* scans.stats
+      const task = yield* stored()
+      const ended = yield* stored()
+      yield* commit(ended.uuid, "Completed")
+      const after = yield* scans.stats
+      assert.deepStrictEqual(after.counts, {
+        ...before.counts,
+        pending: before.counts.pending + 1,
+        completed: before.counts.completed + 1
+      })
+      assert.isAtMost(after.nextDeadline ?? Infinity, task.acceptanceDeadline ?? 0)
+      assert.deepStrictEqual(yield* scans.liveStats, {
+        counts: { ...after.counts, completed: 0, failed: 0, canceled: 0 },
+        nextDeadline: after.nextDeadline
+      })
+    }))
+}

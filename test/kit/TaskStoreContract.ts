@@ -1,0 +1,21 @@
+/** The contracts of every store of tasks and of webhooks, which run on memory and on Postgres. */
+import { redeliveryContract } from "./RedeliveryContract.ts"
+import * as RevocationContract from "./RevocationContract.ts"
+import * as StopOutboxContract from "./StopOutboxContract.ts"
+import type { StoreTests } from "./StoredTasks.ts"
+import * as TaskReadsContract from "./TaskReadsContract.ts"
+import * as TaskRetentionContract from "./TaskRetentionContract.ts"
+import * as TaskScansContract from "./TaskScansContract.ts"
+import * as TaskWritesContract from "./TaskWritesContract.ts"
+import * as WebhookStoreContract from "./WebhookStoreContract.ts"
+
+export const contract = (it: StoreTests) => {
+  TaskWritesContract.contract(it)
+  TaskReadsContract.contract(it)
+  TaskScansContract.contract(it)
+  TaskRetentionContract.contract(it)
+  StopOutboxContract.contract(it)
+  RevocationContract.contract(it)
+  WebhookStoreContract.contract(it)
+  redeliveryContract(it)
+}

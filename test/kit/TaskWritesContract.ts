@@ -1,0 +1,179 @@
+/** The contract of `TaskWrites`, run on memory and on Postgres. */
+import { assert } from "@effect/vitest"
+import { type Duration, Effect, Option, Result } from "effect"
+import { isTerminal, sourcesOf, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
+import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
+import { TaskReads } from "../../src/services/store/TaskReads.ts"
+import { TaskRetention } from "../../src/services/store/TaskRetention.ts"
+import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { commit, eventOf, makeTask, newRunId, pathTo, stored, type StoreTests, tags, uuid } from "./StoredTasks.ts"
+
+export const contract = (it: StoreTests) => {
+  it.effect("stores an acknowledged create, with microseconds", () =>
+    Effect.gen(function*() {
+      const reads = yield* TaskReads
+      const createdAt = Timestamp.make(1_764_000_000_123_457)
+      const task = yield* stored({ createdAt })
+      const found = Option.getOrThrow(yield* reads.get(task.uuid))
+      assert.deepStrictEqual(found, {
+        uuid: task.uuid,
+        sub: task.principal.sub,
+        status: "pending",
+        error: null,
+        createdAt,
+        completedAt: null,
+        pendingToolCalls: null,
+        turn: null,
+        revision: 0,
+        runId: task.runId,
+        deadline: task.deadline,
+        acceptanceDeadline: task.acceptanceDeadline
+      })
+      assert.isTrue(Option.isNone(yield* reads.get(TaskId.make(yield* uuid))))
+    }))
+
+  it.effect("never exceeds a user's limit of active tasks under concurrent creates", () =>
+    Effect.gen(function*() {
+      const writes = yield* TaskWrites
+      const reads = yield* TaskReads
+      const { principal } = yield* makeTask()
+      const outcomes = yield* Effect.forEach(
+        Array.from({ length: 30 }),
+        () => Effect.flatMap(makeTask({ principal }), (task) => Effect.result(writes.create(task, 5))),
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(outcomes.filter(Result.isSuccess).length, 5)
+      const { tasks } = yield* reads.list({ sub: principal.sub, statuses: [], page: 1, perPage: 100 })
+      assert.strictEqual(tasks.length, 5)
+      yield* commit(tasks[0]!.uuid, "Failed")
+      yield* writes.create(yield* makeTask({ principal }), 5)
+      assert.isTrue(Result.isFailure(yield* Effect.result(writes.create(yield* makeTask({ principal }), 5))))
+    }))
+
+  for (const [status, path] of Object.entries(pathTo)) {
+    for (const tag of tags) {
+      const allowed = sourcesOf(tag).some((source) => source === status)
+      it.effect(`${tag} ${allowed ? "moves" : "does not touch"} a ${status} task`, () =>
+        Effect.gen(function*() {
+          const reads = yield* TaskReads
+          const task = yield* stored()
+          for (const step of path) yield* commit(task.uuid, step)
+          const before = Option.getOrThrow(yield* reads.get(task.uuid))
+          assert.strictEqual(before.status, status)
+          const outcome = yield* commit(task.uuid, tag)
+          const after = Option.getOrThrow(yield* reads.get(task.uuid))
+          if (allowed) {
+            assert.strictEqual(outcome._tag, "Applied")
+            assert.strictEqual(after.revision, before.revision + 1)
+            assert.strictEqual(after.completedAt !== null, isTerminal(after.status))
+            assert.strictEqual(after.pendingToolCalls !== null, after.status === "interrupted")
+            return
+          }
+          assert.strictEqual(outcome._tag, isTerminal(before.status) ? "Superseded" : "NoEffect")
+          assert.deepStrictEqual(after, before)
+        }))
+    }
+  }
+
+  it.effect("ignores events of an older run and repeated events", () =>
+    Effect.gen(function*() {
+      const task = yield* stored()
+      const fence = (coreEventId: string, runId = task.runId) => ({ runId, coreEventId })
+      const other = yield* newRunId
+      assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e0", other)))._tag, "Superseded")
+      assert.strictEqual((yield* commit(task.uuid, "Accepted", fence("e1")))._tag, "Applied")
+      assert.strictEqual((yield* commit(task.uuid, "Accepted", fence("e1")))._tag, "NoEffect")
+      assert.strictEqual((yield* commit(task.uuid, "Accepted", fence("e2")))._tag, "NoEffect")
+      assert.strictEqual((yield* commit(task.uuid, "Progressed", fence("e1")))._tag, "NoEffect")
+      assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e3")))._tag, "Applied")
+      assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e3")))._tag, "NoEffect")
+      assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e4")))._tag, "Superseded")
+      assert.strictEqual((yield* commit(TaskId.make(yield* uuid), "Completed", fence("e5")))._tag, "Unknown")
+    }))
+
+  it.effect("applies exactly one of racing events", () =>
+    Effect.gen(function*() {
+      const task = yield* stored()
+      const racers: ReadonlyArray<TaskEventTag> = ["Completed", "Failed", "TimeLimitExceeded", "AcceptanceExpired"]
+      const outcomes = yield* Effect.forEach(
+        [...racers, ...racers],
+        (tag) => commit(task.uuid, tag),
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(outcomes.filter(({ _tag }) => _tag === "Applied").length, 1)
+    }))
+
+  const claim = { key: "key-1", fingerprint: "print-1" }
+
+  it.effect("replays a repeated create even at the limit, and rejects another create with the same key", () =>
+    Effect.gen(function*() {
+      const writes = yield* TaskWrites
+      const reads = yield* TaskReads
+      const { principal } = yield* makeTask()
+      const create = Effect.fnUntraced(function*(given: { key: string; fingerprint: string }, at?: Timestamp) {
+        const task = yield* makeTask({ principal, ...(at === undefined ? {} : { createdAt: at }) })
+        return yield* Effect.result(writes.create(task, 1, given))
+      })
+      const outcomes = yield* Effect.forEach([1, 2, 3, 4], () => create(claim), { concurrency: "unbounded" })
+      const made = outcomes.map((outcome) => Result.getOrThrow(outcome))
+      assert.strictEqual(made.filter(({ isReplay }) => !isReplay).length, 1)
+      assert.strictEqual(new Set(made.map(({ taskId }) => taskId)).size, 1)
+      const failureOf = Effect.fnUntraced(function*(given: typeof claim) {
+        return Result.match(yield* create(given), { onFailure: ({ _tag }) => _tag, onSuccess: () => "" })
+      })
+      assert.strictEqual(yield* failureOf({ ...claim, fingerprint: "other" }), "IdempotencyKeyReused")
+      assert.strictEqual(yield* failureOf({ ...claim, key: "other" }), "TooManyActiveTasks")
+      assert.isTrue(Option.isNone(yield* reads.claimed(principal.sub, "other", yield* now)))
+
+      yield* commit(made[0]!.taskId, "Failed")
+      const almost = plus(yield* now, "23 hours")
+      assert.isTrue(Result.getOrThrow(yield* create(claim, almost)).isReplay)
+      const later = Result.getOrThrow(yield* create(claim, plus(yield* now, "25 hours")))
+      assert.isFalse(later.isReplay)
+      assert.notStrictEqual(later.taskId, made[0]!.taskId)
+    }))
+
+  it.effect("stores a claim only with its event, per user, and deletes it after a day", () =>
+    Effect.gen(function*() {
+      const writes = yield* TaskWrites
+      const reads = yield* TaskReads
+      const retention = yield* TaskRetention
+      const task = yield* stored()
+      const { sub } = task.principal
+      const cancel = Effect.fnUntraced(function*() {
+        const event = yield* eventOf("Canceled")
+        return yield* writes.commit(task.uuid, event, yield* now, { runId: task.runId }, { ...claim, sub })
+      })
+      const find = (of: string, after: Duration.Input) =>
+        Effect.flatMap(now, (at) => reads.claimed(of, claim.key, plus(at, after)))
+      assert.strictEqual((yield* cancel())._tag, "NoEffect")
+      assert.isTrue(Option.isNone(yield* find(sub, 0)))
+      yield* commit(task.uuid, "Interrupted")
+      assert.strictEqual((yield* cancel())._tag, "Applied")
+      assert.deepStrictEqual(Option.getOrThrow(yield* find(sub, "23 hours")), {
+        fingerprint: claim.fingerprint,
+        taskId: task.uuid
+      })
+      assert.isTrue(Option.isNone(yield* find("another", 0)))
+      assert.isTrue(Option.isNone(yield* find(sub, "25 hours")))
+      yield* retention.deleteExpiredKeys(plus(yield* now, "23 hours"), 10_000)
+      assert.isTrue(Option.isSome(yield* find(sub, 0)))
+      assert.isAtLeast(yield* retention.deleteExpiredKeys(plus(yield* now, "25 hours"), 10_000), 1)
+      assert.isTrue(Option.isNone(yield* find(sub, 0)))
+    }))
+
+  it.effect("cancels all interrupted tasks of one user", () =>
+    Effect.gen(function*() {
+      const writes = yield* TaskWrites
+      const reads = yield* TaskReads
+      const first = yield* stored()
+      const second = yield* stored({ principal: first.principal })
+      const pending = yield* stored({ principal: first.principal })
+      const stranger = yield* stored()
+      for (const { uuid } of [first, second, stranger]) yield* commit(uuid, "Interrupted")
+      const canceled = yield* writes.cancelInterrupted(first.principal.sub, yield* now)
+      assert.sameMembers(canceled.map(({ uuid }) => uuid), [first.uuid, second.uuid])
+      assert.strictEqual(Option.getOrThrow(yield* reads.get(stranger.uuid)).status, "interrupted")
+      assert.strictEqual(Option.getOrThrow(yield* reads.get(pending.uuid)).status, "pending")
+    }))
+}

@@ -1,0 +1,146 @@
+/** Properties of the actor's decision, over every status, run and time. */
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Result, Schema } from "effect"
+import { isTerminal, RunId, type TaskHead, TaskId, TaskStatus, transition } from "../../../src/domain/Task.ts"
+import { Timestamp } from "../../../src/domain/Timestamp.ts"
+import { type Actor, decide, type Decision } from "../../../src/services/actors/Decision.ts"
+
+const idOf = (number: number) => `00000000-0000-7000-8000-${String(number).padStart(12, "0")}`
+const uuid = TaskId.make(idOf(0))
+const runs = [RunId.make(idOf(1)), RunId.make(idOf(2))]
+
+const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+/** Few values, so that times and revisions are often equal. */
+const Time = between(0, 6)
+const Run = between(0, 1)
+
+const Row = Schema.Struct({
+  status: TaskStatus,
+  revision: between(0, 3),
+  run: Run,
+  deadline: Time,
+  acceptanceDeadline: Schema.NullOr(Time)
+})
+const Known = Schema.Struct({
+  row: Row,
+  offered: Schema.NullOr(Run),
+  ending: Schema.NullOr(Run)
+})
+
+const at = (time: number) => Timestamp.make(time)
+const runOf = (number: number | null) => number === null ? undefined : runs[number]
+
+const headOf = ({ acceptanceDeadline, deadline, revision, run, status }: typeof Row.Type): TaskHead => ({
+  uuid,
+  sub: "ann",
+  status,
+  revision,
+  runId: runs[run] ?? RunId.make(idOf(3)),
+  maxExecutionTime: 1,
+  deadline: at(deadline),
+  acceptanceDeadline: acceptanceDeadline === null ? null : at(acceptanceDeadline)
+})
+
+const actorOf = ({ ending, offered, row }: typeof Known.Type): Actor => ({
+  head: headOf(row),
+  offered: runOf(offered),
+  ending: runOf(ending)
+})
+
+/** The actor after a decision, as `TaskActors` carries it out. */
+const carryOut = (actor: Actor | undefined, head: TaskHead, decision: Decision): Actor | undefined => {
+  const before = actor ?? { head, offered: undefined, ending: undefined }
+  switch (decision._tag) {
+    case "Ignore":
+      return actor
+    case "Release":
+      return undefined
+    case "Expire":
+      return { ...before, head, ending: head.runId }
+    case "Park":
+      return { ...before, head }
+    case "Dispatch":
+    case "Recover":
+      return { ...before, head, offered: head.runId }
+  }
+}
+
+const timeout = Duration.seconds(30)
+const isRunning = ({ status }: TaskHead) => status === "pending" || status === "processing"
+const hasRow = ({ head }: Actor, row: TaskHead) => head.revision <= row.revision
+
+const cases = (
+  title: string,
+  check: (actor: Actor | undefined, head: TaskHead, now: Timestamp, decision: Decision) => void
+) =>
+  it.prop(title, [Schema.NullOr(Known), Row, Time], ([known, row, time]) => {
+    const actor = known === null ? undefined : actorOf(known)
+    const head = headOf(row)
+    check(actor, head, at(time), decide(actor, head, at(time), timeout))
+  }, { arbitrary: { runs: 2000 } })
+
+describe("an actor decides", () => {
+  cases(
+    "to ignore a row older than the one it knows, and no live newer one unless it is ending that run",
+    (actor, head, _, { _tag }) => {
+      const isOld = actor !== undefined && !hasRow(actor, head)
+      if (isOld) assert.strictEqual(_tag, "Ignore")
+      else if (_tag === "Ignore") assert.strictEqual(actor?.ending, head.runId)
+    }
+  )
+
+  cases("to release a task if and only if it has ended", (actor, head, _, { _tag }) => {
+    if (actor !== undefined && !hasRow(actor, head)) return
+    assert.strictEqual(_tag === "Release", isTerminal(head.status))
+  })
+
+  cases(
+    "to expire a task only after a deadline, with an event that its status allows",
+    (_actor, head, now, decision) => {
+      if (decision._tag !== "Expire") return
+      const { acceptanceDeadline, deadline } = head
+      const passed = decision.event._tag === "AcceptanceExpired" ? acceptanceDeadline ?? Infinity : deadline
+      assert.isAtMost(passed, now)
+      assert.isTrue(Result.isSuccess(transition(head.status, decision.event._tag)))
+    }
+  )
+
+  cases("to wait no longer than until the next deadline, and never past one", (_actor, head, now, decision) => {
+    if (!("until" in decision)) return
+    assert.isAbove(decision.until, now)
+    const acceptance = head.status === "pending" ? head.acceptanceDeadline ?? Infinity : Infinity
+    assert.strictEqual(decision.until, Math.min(head.deadline, acceptance))
+  })
+
+  cases(
+    "to start only a running task's run that this node has not offered",
+    (actor, head, _, { _tag }) => {
+      if (_tag !== "Dispatch" && _tag !== "Recover") return
+      assert.isTrue(isRunning(head))
+      assert.notStrictEqual(actor?.offered, head.runId)
+    }
+  )
+
+  cases("to park a running task only if this node has offered its run", (actor, head, _, { _tag }) => {
+    if (_tag === "Park" && isRunning(head)) assert.strictEqual(actor?.offered, head.runId)
+  })
+
+  cases("to recover, not to dispatch, a run that the core may know", (actor, head, _, { _tag }) => {
+    const mayBeKnown = actor === undefined
+      ? head.status === "processing" || head.acceptanceDeadline !== null
+      : head.status === "processing" && actor.head.runId === head.runId
+    if (_tag === "Dispatch") assert.isFalse(mayBeKnown)
+    if (_tag === "Recover") assert.isTrue(mayBeKnown)
+  })
+
+  cases("each step once: the same row at the same time changes nothing more", (actor, head, now, decision) => {
+    const after = carryOut(actor, head, decision)
+    if (after !== undefined) assert.include(["Ignore", "Park"], decide(after, head, now, timeout)._tag)
+  })
+
+  cases("to end a task that waits when its deadline has passed", (actor, head, _, decision) => {
+    if (!("until" in decision) || actor?.ending === head.runId) return
+    const after = carryOut(actor, head, decision)
+    assert.strictEqual(decide(after, head, decision.until, timeout)._tag, "Expire")
+  })
+})

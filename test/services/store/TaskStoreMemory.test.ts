@@ -1,0 +1,14 @@
+import { layer } from "@effect/vitest"
+import { Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import * as RevocationRepositoryMemory from "../../../src/services/store/RevocationRepositoryMemory.ts"
+import { TaskNotifications } from "../../../src/services/store/TaskNotifications.ts"
+import * as TaskStoreMemory from "../../../src/services/store/TaskStoreMemory.ts"
+import { contract } from "../../kit/TaskStoreContract.ts"
+
+layer(
+  Layer.mergeAll(
+    TaskStoreMemory.layer.pipe(Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer])),
+    SecureRandom.layerWebCrypto
+  )
+)("the stores in memory", contract)
