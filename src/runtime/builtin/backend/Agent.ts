@@ -5,7 +5,7 @@
 import { Array as Arr, Effect, Predicate, Schedule, Schema, Stream } from "effect"
 import { type AiError, type LanguageModel, type Response, Tool, Toolkit } from "effect/ai"
 import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
-import type { JsonObject } from "../../../domain/OpaqueJson.ts"
+import { JsonObject } from "../../../domain/OpaqueJson.ts"
 import { ClientTool } from "../../../domain/TaskRequest.ts"
 import type { ToolCall } from "../../../domain/ToolCall.ts"
 import * as Conversation from "./Conversation.ts"
@@ -80,6 +80,7 @@ const reasonOf = (error: Failure): Reason => {
 }
 
 const isClientTool = Schema.is(ClientTool)
+const isJsonObject = Schema.is(JsonObject)
 
 const toTool = ({ description, name, parameters, strict }: ClientTool): Tool.Any => {
   const tool = Tool.dynamic(name, {
@@ -95,11 +96,119 @@ const unreadable = "unreadable_arguments"
 const toCall = (id: string, name: string, params: unknown): ToolCall => ({
   id,
   name,
-  arguments: Predicate.isObject(params) ? params as JsonObject : { [unreadable]: String(params) }
+  arguments: isJsonObject(params) ? params : { [unreadable]: String(params) }
 })
 
 /** The toolkit only describes the tools to the model; its handlers never run, so none are required. */
 type Parts = Stream.Stream<Response.StreamPart<Record<string, Tool.Any>, "deferred">, Failure>
+
+/** The result of a tool call or its error; undefined for a valid call of a client tool, of which `schemas` has the arguments. */
+const answerTo = Effect.fnUntraced(
+  function*(call: ToolCall, schemas: ReadonlyMap<string, JsonObject>, ownTools: ReadonlyMap<string, OwnTool>) {
+    if (unreadable in call.arguments) {
+      return yield* new ToolFailed({ message: "The arguments are not a JSON object." })
+    }
+    const schema = schemas.get(call.name)
+    if (schema !== undefined) {
+      // Each check runs in its own turn of the event loop, so that many calls do not block it.
+      yield* Effect.yieldNow
+      const problems = problemsOf(schema, call.arguments)
+      return problems.length === 0 ? undefined : yield* new ToolFailed({ message: problems.join("\n") })
+    }
+    const own = ownTools.get(call.name)
+    return yield* own?.run(call.arguments) ?? new ToolFailed({ message: `There is no tool ${call.name}.` })
+  },
+  Effect.catch(({ message }) => Effect.succeed<ToolAnswer>({ content: message, isError: true }))
+)
+
+/** A turn that grows, starting from `messages` and, after tool results, from the turn of the previous run. */
+class GrowingTurn {
+  readonly modelName: string
+  readonly startLength: number
+  messages: ReadonlyArray<Message>
+  images: ReadonlyArray<JsonObject>
+  usage: Turn["metadata"]["usage"]
+  /** The text of the model's current response. */
+  text = ""
+  isStreaming = false
+  finish = "in_progress"
+  /** Characters of the conversation. */
+  characters: number
+
+  constructor(modelName: string, messages: ReadonlyArray<Message>, before: Turn | undefined) {
+    this.modelName = modelName
+    this.messages = messages
+    this.startLength = messages.length
+    this.images = before?.output.filter(({ type }) => type === "image") ?? []
+    this.usage = before?.metadata.usage ?? { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
+    this.characters = JSON.stringify(messages).length
+  }
+
+  get value(): Turn {
+    const { finish, images, isStreaming, messages, modelName, text, usage } = this
+    return {
+      output: [...(text === "" ? [] : [{ type: "text", text }]), ...images],
+      messages: isStreaming && text !== "" ? [...messages, { role: "assistant", content: text }] : messages,
+      metadata: { model: modelName, finish_reason: finish, usage }
+    }
+  }
+
+  addUsage({ usage: { inputTokens, outputTokens } }: Response.FinishPart) {
+    const [input, output] = [inputTokens.total ?? 0, outputTokens.total ?? 0]
+    this.usage = {
+      input_tokens: this.usage.input_tokens + input,
+      output_tokens: this.usage.output_tokens + output,
+      total_tokens: this.usage.total_tokens + input + output
+    }
+  }
+
+  /** Reports the turn when it has grown, at most once a second and at most `progressCharacters` a second. */
+  get progress(): Stream.Stream<TurnLine> {
+    return Stream.fromSchedule(Schedule.spaced("1 second")).pipe(
+      Stream.filter((second) =>
+        second % Math.ceil((1 + this.characters + this.text.length) / progressCharacters) === 0
+      ),
+      Stream.map(() => `${this.messages.length} ${this.text.length}`),
+      Stream.changes,
+      Stream.filter((seen) => seen !== `${this.startLength} 0`),
+      Stream.map(() => ({ type: "progress", turn: this.value }))
+    )
+  }
+}
+
+/** Calls the model once. A retry discards the text of the failed attempt. */
+const callModel = Effect.fnUntraced(
+  function*(
+    { instructions, loadImage, model }: Agent,
+    toolkit: Toolkit.Toolkit<Record<string, Tool.Any>>,
+    turn: GrowingTurn
+  ) {
+    turn.text = ""
+    turn.isStreaming = true
+    let reason = "unknown"
+    const calls: Array<ToolCall> = []
+    const parts = model.streamText({
+      prompt: yield* Conversation.toPrompt(instructions, turn.messages, loadImage),
+      toolkit,
+      disableToolCallResolution: true,
+      toolCallValidation: "deferred"
+    }) as Parts
+    yield* Stream.runForEachArray(parts, (some) =>
+      Effect.suspend(() => {
+        for (const part of some) {
+          if (part.type === "text-delta") turn.text += part.delta
+          if (part.type === "tool-call") calls.push(toCall(part.id, part.name, part.params))
+          if (part.type === "finish") {
+            turn.addUsage(part)
+            reason = part.reason.replaceAll("-", "_")
+          }
+        }
+        return turn.text.length > maxCharacters ? new TurnFailed({ message: tooLong }) : Effect.void
+      }))
+    return { calls, reason }
+  },
+  retry
+)
 
 /** The lines of one turn that continues `conversation`; `before` is the turn of the previous run, after tool results. */
 export const run = (
@@ -112,118 +221,43 @@ export const run = (
   const schemas = new Map(clientTools.map(({ name, parameters }) => [name, parameters ?? {}]))
   const ownTools = new Map(agent.tools.flatMap((own) => schemas.has(own.tool.name) ? [] : [[own.tool.name, own]]))
   const toolkit = Toolkit.make(...clientTools.map(toTool), ...Array.from(ownTools.values(), ({ tool }) => tool))
-
-  let messages = conversation
-  let images = before?.output.filter(({ type }) => type === "image") ?? []
-  let usage = before?.metadata.usage ?? { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
-  let text = ""
-  let isStreaming = false
-  let finish = "in_progress"
-  const startSize = JSON.stringify(conversation).length
-  let added = 0
-
-  const turn = (): Turn => ({
-    output: [...(text === "" ? [] : [{ type: "text", text }]), ...images],
-    messages: isStreaming && text !== "" ? [...messages, { role: "assistant", content: text }] : messages,
-    metadata: { model: agent.modelName, finish_reason: finish, usage }
-  })
-
-  const add = ({ reason, usage: { inputTokens, outputTokens } }: Response.FinishPart) => {
-    const [input, output] = [inputTokens.total ?? 0, outputTokens.total ?? 0]
-    usage = {
-      input_tokens: usage.input_tokens + input,
-      output_tokens: usage.output_tokens + output,
-      total_tokens: usage.total_tokens + input + output
-    }
-    return reason.replaceAll("-", "_")
-  }
-
-  /** Calls the model once. A retry discards the text of the failed attempt. */
-  const callModel = Effect.fnUntraced(
-    function*() {
-      text = ""
-      isStreaming = true
-      let reason = "unknown"
-      const calls: Array<ToolCall> = []
-      const parts = agent.model.streamText({
-        prompt: yield* Conversation.toPrompt(agent.instructions, messages, agent.loadImage),
-        toolkit,
-        disableToolCallResolution: true,
-        toolCallValidation: "deferred"
-      }) as Parts
-      yield* Stream.runForEachArray(parts, (some) =>
-        Effect.suspend(() => {
-          for (const part of some) {
-            if (part.type === "text-delta") text += part.delta
-            if (part.type === "tool-call") calls.push(toCall(part.id, part.name, part.params))
-            if (part.type === "finish") reason = add(part)
-          }
-          return text.length > maxCharacters ? new TurnFailed({ message: tooLong }) : Effect.void
-        }))
-      return { calls, reason }
-    },
-    retry
-  )
-
-  /** Runs a tool call or reports its error; undefined for a valid call of a client tool. */
-  const answer = Effect.fnUntraced(
-    function*(call: ToolCall) {
-      if (unreadable in call.arguments) {
-        return yield* new ToolFailed({ message: "The arguments are not a JSON object." })
-      }
-      const schema = schemas.get(call.name)
-      if (schema !== undefined) {
-        // Each check runs in its own turn of the event loop, so that many calls do not block it.
-        yield* Effect.yieldNow
-        const problems = problemsOf(schema, call.arguments)
-        return problems.length === 0 ? undefined : yield* new ToolFailed({ message: problems.join("\n") })
-      }
-      const own = ownTools.get(call.name)
-      return yield* own?.run(call.arguments) ?? new ToolFailed({ message: `There is no tool ${call.name}.` })
-    },
-    Effect.catch(({ message }) => Effect.succeed<ToolAnswer>({ content: message, isError: true }))
-  )
+  const turn = new GrowingTurn(agent.modelName, conversation, before)
+  const maxTotal = turn.characters + maxAddedCharacters
 
   const rounds: () => Effect.Effect<TurnLine, Failure> = Effect.fnUntraced(function*() {
-    if (Conversation.roundsOf(messages) >= agent.maxRounds) {
+    if (Conversation.roundsOf(turn.messages) >= agent.maxRounds) {
       return yield* new TurnFailed({ message: `The assistant did not finish within ${agent.maxRounds} rounds` })
     }
-    if (Conversation.lengthOf(messages) > maxMessages) {
+    if (Conversation.lengthOf(turn.messages) > maxMessages) {
       return yield* new TurnFailed({ message: "The conversation has too many messages" })
     }
-    const { calls, reason } = yield* callModel()
-    const reply = { role: "assistant", content: text } as const
-    isStreaming = false
+    const { calls, reason } = yield* callModel(agent, toolkit, turn)
+    const reply = { role: "assistant", content: turn.text } as const
+    turn.isStreaming = false
     if (calls.length === 0) {
-      messages = [...messages, reply]
-      finish = reason
-      return { type: "completed", turn: turn() }
+      turn.messages = [...turn.messages, reply]
+      turn.finish = reason
+      return { type: "completed", turn: turn.value }
     }
-    messages = [...messages, { ...reply, tool_calls: calls }]
-    const answers = yield* Effect.forEach(calls, answer, { concurrency: toolConcurrency })
+    turn.messages = [...turn.messages, { ...reply, tool_calls: calls }]
+    const answers = yield* Effect.forEach(calls, (call) => answerTo(call, schemas, ownTools), {
+      concurrency: toolConcurrency
+    })
     const pending = calls.filter((_, index) => answers[index] === undefined)
     const answered = Arr.zip(calls, answers).flatMap(([{ id }, given]) => given === undefined ? [] : [{ id, ...given }])
-    messages = [...messages, ...answered.map(({ content, id, isError }) => Conversation.answerTo(id, content, isError))]
-    images = [...images, ...answered.map(({ output }) => output).filter(Predicate.isNotUndefined)]
-    added += JSON.stringify([text, calls, answers]).length
-    if (added > maxAddedCharacters) return yield* new TurnFailed({ message: tooLong })
+    const results = answered.map(({ content, id, isError }) => Conversation.answerTo(id, content, isError))
+    turn.messages = [...turn.messages, ...results]
+    turn.images = [...turn.images, ...answered.map(({ output }) => output).filter(Predicate.isNotUndefined)]
+    turn.characters += JSON.stringify([turn.text, calls, answers]).length
+    if (turn.characters > maxTotal) return yield* new TurnFailed({ message: tooLong })
     if (!Arr.isArrayNonEmpty(pending)) return yield* rounds()
-    finish = "tool_calls"
-    return { type: "tool_calls", tool_calls: pending, turn: turn() }
+    turn.finish = "tool_calls"
+    return { type: "tool_calls", tool_calls: pending, turn: turn.value }
   })
-
-  /** Reports the partial turn when it has grown, at most once a second and at most `progressCharacters` a second. */
-  const progress = Stream.fromSchedule(Schedule.spaced("1 second")).pipe(
-    Stream.filter((second) => second % Math.ceil((1 + startSize + added + text.length) / progressCharacters) === 0),
-    Stream.map(() => `${messages.length} ${text.length}`),
-    Stream.changes,
-    Stream.filter((seen) => seen !== `${conversation.length} 0`),
-    Stream.map((): TurnLine => ({ type: "progress", turn: turn() }))
-  )
 
   const last = rounds().pipe(
     Effect.tapError((error) => Effect.logWarning("a turn failed", error)),
-    Effect.catch((error) => Effect.succeed<TurnLine>({ type: "failed", ...reasonOf(error), turn: turn() }))
+    Effect.catch((error) => Effect.succeed<TurnLine>({ type: "failed", ...reasonOf(error), turn: turn.value }))
   )
-  return Stream.merge(Stream.fromEffect(last), progress, { haltStrategy: "left" })
+  return Stream.merge(Stream.fromEffect(last), turn.progress, { haltStrategy: "left" })
 }

@@ -2,8 +2,8 @@
  * The assistants of one YAML or JSON file, which is reloaded when it changes. If the new content is invalid, the errors are
  * logged with their line numbers and the previous assistants stay in use.
  */
-import { Effect, FileSystem, Predicate, Redacted, Ref, Result, Schema, SchemaIssue, UndefinedOr } from "effect"
-import { LineCounter, parseDocument } from "yaml"
+import { Effect, FileSystem, Redacted, Ref, Result, Schema, SchemaIssue, UndefinedOr } from "effect"
+import { isNode, LineCounter, parseDocument } from "yaml"
 import { JsonObject } from "../../../domain/OpaqueJson.ts"
 import type { Endpoint } from "./OpenAiModel.ts"
 
@@ -94,8 +94,7 @@ export const parse = (
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const lineOf = (path: ReadonlyArray<PropertyKey>): number => {
     const node = document.getIn(path, true)
-    const range = Predicate.hasProperty(node, "range") ? node.range as ReadonlyArray<number> | null : undefined
-    if (range?.[0] !== undefined) return lines.linePos(range[0]).line
+    if (isNode(node) && node.range) return lines.linePos(node.range[0]).line
     return path.length === 0 ? 1 : lineOf(path.slice(0, -1))
   }
   const invalid = (problems: ReadonlyArray<readonly [line: number, message: string]>) =>

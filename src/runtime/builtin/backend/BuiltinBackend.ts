@@ -48,111 +48,110 @@ const contentType = "application/x-ndjson"
 const paymentRequired = respond(402, { message: "Payment required." })
 const noSuchAssistant = respond(404, { message: "No such assistant." })
 
-/** The routes that the gateway and the core call. */
-export const layer = (options: BackendOptions) =>
-  HttpRouter.use((router) =>
-    Effect.gen(function*() {
-      const { assistants, chats, findUser, hasDemo, reader, storage, storageUrl, transcription } = options
-      const random = yield* SecureRandom.SecureRandom
-      const http = yield* HttpClient.HttpClient
-      const demo = hasDemo ? DemoAssistants.make(storage, reader) : new Map<number, DemoAssistants.DemoAssistant>()
+/** Prepares a turn of an assistant that is configured with models. */
+const agentOf = Effect.fnUntraced(function*(
+  { reader, storage }: BackendOptions,
+  user: string,
+  assistant: Assistants.Assistant,
+  modelId: number,
+  imageId: number
+) {
+  const endpoint = Assistants.pick(assistant.models, modelId)
+  const generator = Assistants.pick(assistant.imageGenerators, imageId)
+  if (endpoint === undefined) return yield* Effect.die(`assistant ${assistant.id} has no model`)
+  const http = yield* HttpClient.HttpClient
+  const agent: Agent.Agent = {
+    model: yield* OpenAiModel.make(endpoint),
+    modelName: endpoint.model,
+    instructions: assistant.instructions,
+    maxRounds: assistant.maxRounds,
+    tools: [
+      AgentTools.readFile(storage, reader, user),
+      ...(generator === undefined ? [] : [AgentTools.generateImage(storage, user, http, generator)])
+    ],
+    loadImage: AgentTools.loadImage(storage)
+  }
+  return agent
+})
 
-      const createChat = Effect.gen(function*() {
-        const { assistant_id, image_generator_id, llm_model_id } = yield* readChat
-        if (hasDemo && assistant_id === DemoAssistants.ids.insufficientBalance) return paymentRequired
-        if (hasDemo && assistant_id === DemoAssistants.ids.neverAccepts) return yield* Effect.never
-        if (!demo.has(assistant_id) && !(yield* assistants).has(assistant_id)) return noSuchAssistant
-        const configuration = `${assistant_id}.${llm_model_id ?? 0}.${image_generator_id ?? 0}`
-        return respond(201, { id: `${configuration}-${yield* random.uuidV4()}` })
-      })
+type DemoAssistantsById = ReadonlyMap<number, DemoAssistants.DemoAssistant>
 
-      const agentOf = Effect.fnUntraced(function*(
-        user: string,
-        assistant: Assistants.Assistant,
-        modelId: number,
-        imageId: number
-      ) {
-        const endpoint = Assistants.pick(assistant.models, modelId)
-        const generator = Assistants.pick(assistant.imageGenerators, imageId)
-        if (endpoint === undefined) return yield* Effect.die(`assistant ${assistant.id} has no model`)
-        const agent: Agent.Agent = {
-          model: yield* OpenAiModel.make(endpoint),
-          modelName: endpoint.model,
-          instructions: assistant.instructions,
-          maxRounds: assistant.maxRounds,
-          tools: [
-            AgentTools.readFile(storage, reader, user),
-            ...(generator === undefined ? [] : [AgentTools.generateImage(storage, user, http, generator)])
-          ],
-          loadImage: AgentTools.loadImage(storage)
-        }
-        return agent
-      }, Effect.provideService(HttpClient.HttpClient, http))
+/** The lines of a turn; undefined when the chat does not exist, or the results are for calls that it did not make. */
+const linesOf = Effect.fnUntraced(function*(
+  options: BackendOptions,
+  demo: DemoAssistantsById,
+  user: string,
+  chatId: string,
+  request: CreateTurn
+): Effect.fn.Return<Effect.Effect<TurnLine> | Stream.Stream<TurnLine> | undefined, never, HttpClient.HttpClient> {
+  const { assistants, chats } = options
+  const [assistantId = 0, modelId = 0, imageId = 0] = chatPattern.exec(chatId)?.slice(1).map(Number) ?? []
+  const assistant = (yield* assistants).get(assistantId)
+  if (assistant === undefined || demo.has(assistantId)) return demo.get(assistantId)?.(request, user)
+  const agent = yield* agentOf(options, user, assistant, modelId, imageId)
+  const results = request.tool_results ?? []
+  const before = results.length === 0 ? undefined : yield* chats.load(chatId)
+  const conversation = results.length === 0
+    ? Conversation.start(request)
+    : Conversation.resume(before?.messages ?? [], results)
+  return conversation &&
+    Stream.tap(
+      Agent.run(agent, request, conversation, before),
+      (line) =>
+        line.type === "tool_calls" && line.turn !== undefined ? chats.save(user, chatId, line.turn) : Effect.void
+    )
+})
 
-      /** The lines of a turn; undefined when the chat does not exist, or the results are for calls that it did not make. */
-      const linesOf = Effect.fnUntraced(function*(
-        user: string,
-        chatId: string,
-        request: CreateTurn
-      ): Effect.fn.Return<Effect.Effect<TurnLine> | Stream.Stream<TurnLine> | undefined> {
-        const [assistantId = 0, modelId = 0, imageId = 0] = chatPattern.exec(chatId)?.slice(1).map(Number) ?? []
-        const assistant = (yield* assistants).get(assistantId)
-        if (assistant === undefined || demo.has(assistantId)) return demo.get(assistantId)?.(request, user)
-        const agent = yield* agentOf(user, assistant, modelId, imageId)
-        const results = request.tool_results ?? []
-        const before = results.length === 0 ? undefined : yield* chats.load(chatId)
-        const conversation = results.length === 0
-          ? Conversation.start(request)
-          : Conversation.resume(before?.messages ?? [], results)
-        return conversation &&
-          Stream.tap(
-            Agent.run(agent, request, conversation, before),
-            (line) =>
-              line.type === "tool_calls" ? chats.save(user, chatId, line.turn as Conversation.Turn) : Effect.void
-          )
-      })
-
-      const createTurn = Effect.fnUntraced(function*(user: string) {
-        const { chatId = "" } = yield* HttpRouter.params
-        const lines = yield* linesOf(user, chatId, yield* readTurn)
-        if (lines === undefined) {
-          return respond(404, { message: "No such chat, or no such calls in it." })
-        }
-        // A single line needs no stream.
-        if (Effect.isEffect(lines)) return HttpServerResponse.text(`${JSON.stringify(yield* lines)}\n`, { contentType })
-        return HttpServerResponse.stream(Stream.pipeThroughChannel(lines, Ndjson.encode()), { contentType })
-      })
-
-      const createTranscription = Effect.gen(function*() {
-        const { file: { id } } = yield* readTranscription
-        if (transcription === undefined) {
-          return respond(501, { message: "No transcription is configured." })
-        }
-        const file = yield* storage.find(id)
-        if (file.size > maxVoiceBytes) {
-          return respond(413, { message: "The recording is too large." })
-        }
-        const text = yield* OpenAiMedia.transcribe(transcription, file.name, yield* storage.read(file))
-        return respond(200, { text })
-      }).pipe(
-        Effect.provideService(HttpClient.HttpClient, http),
-        Effect.catchTags({
-          FileMissing: ({ message }) => Effect.succeed(respond(404, { message })),
-          AiError: (error) =>
-            Effect.as(
-              Effect.logWarning("transcribing a recording failed", error),
-              error.reason._tag === "QuotaExhaustedError"
-                ? paymentRequired
-                : respond(502, { message: "No transcript." })
-            )
-        })
-      )
-
-      const handler = HttpHelpers.handler(findUser)
-      yield* router.add("POST", "/chats", handler(() => createChat))
-      yield* router.add("POST", "/chats/:chatId/turns", handler(createTurn))
-      yield* router.add("POST", "/transcriptions", handler(() => createTranscription))
-      yield* router.add("GET", "/storage/base", handler(() => Effect.succeed(respond(200, { url: storageUrl }))))
-      yield* router.add("POST", "/files", handler(storage.upload))
+const transcribe = ({ storage, transcription }: BackendOptions) =>
+  Effect.gen(function*() {
+    const { file: { id } } = yield* readTranscription
+    if (transcription === undefined) return respond(501, { message: "No transcription is configured." })
+    const file = yield* storage.find(id)
+    if (file.size > maxVoiceBytes) return respond(413, { message: "The recording is too large." })
+    return respond(200, { text: yield* OpenAiMedia.transcribe(transcription, file.name, yield* storage.read(file)) })
+  }).pipe(
+    Effect.catchTags({
+      FileMissing: ({ message }) => Effect.succeed(respond(404, { message })),
+      AiError: (error) =>
+        Effect.as(
+          Effect.logWarning("transcribing a recording failed", error),
+          error.reason._tag === "QuotaExhaustedError" ? paymentRequired : respond(502, { message: "No transcript." })
+        )
     })
   )
+
+/** The routes that the gateway and the core call. */
+export const layer = (options: BackendOptions) =>
+  HttpRouter.use(Effect.fnUntraced(function*(router) {
+    const { assistants, findUser, hasDemo, reader, storage, storageUrl } = options
+    const random = yield* SecureRandom.SecureRandom
+    const http = yield* HttpClient.HttpClient
+    const demo: DemoAssistantsById = hasDemo ? DemoAssistants.make(storage, reader) : new Map()
+
+    const createChat = Effect.gen(function*() {
+      const { assistant_id, image_generator_id, llm_model_id } = yield* readChat
+      if (hasDemo && assistant_id === DemoAssistants.ids.insufficientBalance) return paymentRequired
+      if (hasDemo && assistant_id === DemoAssistants.ids.neverAccepts) return yield* Effect.never
+      if (!demo.has(assistant_id) && !(yield* assistants).has(assistant_id)) return noSuchAssistant
+      const configuration = `${assistant_id}.${llm_model_id ?? 0}.${image_generator_id ?? 0}`
+      return respond(201, { id: `${configuration}-${yield* random.uuidV4()}` })
+    })
+
+    const createTurn = Effect.fnUntraced(function*(user: string) {
+      const { chatId = "" } = yield* HttpRouter.params
+      const lines = yield* linesOf(options, demo, user, chatId, yield* readTurn)
+      if (lines === undefined) return respond(404, { message: "No such chat, or no such calls in it." })
+      // A single line needs no stream.
+      if (Effect.isEffect(lines)) return HttpServerResponse.text(`${JSON.stringify(yield* lines)}\n`, { contentType })
+      return HttpServerResponse.stream(Stream.pipeThroughChannel(lines, Ndjson.encode()), { contentType })
+    }, Effect.provideService(HttpClient.HttpClient, http))
+
+    const createTranscription = Effect.provideService(transcribe(options), HttpClient.HttpClient, http)
+
+    const handler = HttpHelpers.handler(findUser)
+    yield* router.add("POST", "/chats", handler(() => createChat))
+    yield* router.add("POST", "/chats/:chatId/turns", handler(createTurn))
+    yield* router.add("POST", "/transcriptions", handler(() => createTranscription))
+    yield* router.add("GET", "/storage/base", handler(() => Effect.succeed(respond(200, { url: storageUrl }))))
+    yield* router.add("POST", "/files", handler(storage.upload))
+  }))

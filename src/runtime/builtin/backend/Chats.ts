@@ -4,9 +4,10 @@
  */
 import { Clock, Duration, Effect, FileSystem, Option, Path } from "effect"
 import * as Limits from "../../../domain/Limits.ts"
+import type { JsonObject } from "../../../domain/OpaqueJson.ts"
 import * as Worker from "../../../services/timing/Worker.ts"
 import * as DataDirectory from "../../config/DataDirectory.ts"
-import type { Turn } from "./Conversation.ts"
+import { isTurn, type Turn } from "./Conversation.ts"
 import type { StorageQuota } from "./StorageQuota.ts"
 
 export type Chats = Effect.Success<ReturnType<typeof make>>
@@ -53,7 +54,7 @@ export const make = Effect.fnUntraced(function*({ maxChats, quota, root }: Chats
 
   return {
     /** Saves a turn atomically, so that a reader never sees a partial file. */
-    save: Effect.fnUntraced(function*(user: string, chatId: string, turn: Turn) {
+    save: Effect.fnUntraced(function*(user: string, chatId: string, turn: JsonObject) {
       yield* quota.checkDisk
       const draft = `${fileOf(chatId)}.new`
       yield* files.writeFileString(draft, JSON.stringify(turn), { mode: DataDirectory.privateFile })
@@ -62,7 +63,8 @@ export const make = Effect.fnUntraced(function*({ maxChats, quota, root }: Chats
     }, Effect.orDie),
     load: (chatId: string): Effect.Effect<Turn | undefined> =>
       files.readFileString(fileOf(chatId)).pipe(
-        Effect.map((text) => JSON.parse(text) as Turn),
+        Effect.map((text): unknown => JSON.parse(text)),
+        Effect.filterOrFail(isTurn),
         Effect.orElseSucceed(() => undefined)
       )
   }

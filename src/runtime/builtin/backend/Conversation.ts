@@ -5,28 +5,30 @@
 import { Effect, Predicate, Schema } from "effect"
 import type { Prompt } from "effect/ai"
 import type { CreateTurn } from "../../../domain/AssistantProtocol.ts"
-import type { JsonObject } from "../../../domain/OpaqueJson.ts"
+import { JsonObject, JsonValue } from "../../../domain/OpaqueJson.ts"
 import { ToolCall, type ToolResult } from "../../../domain/ToolCall.ts"
 
 /** The fields of a client's message that the backend reads; it may contain others. */
 const Message = Schema.Struct({
   role: Schema.Literals(["system", "user", "assistant", "tool"]),
-  content: Schema.optionalKey(Schema.Json),
+  content: Schema.optionalKey(JsonValue),
   tool_calls: Schema.optionalKey(Schema.NullOr(Schema.Array(ToolCall))),
   tool_call_id: Schema.optionalKey(Schema.NullOr(Schema.String)),
   is_error: Schema.optionalKey(Schema.NullOr(Schema.Boolean))
 })
 export type Message = typeof Message.Type
 
-export type Turn = {
-  readonly output: ReadonlyArray<JsonObject>
-  readonly messages: ReadonlyArray<Message>
-  readonly metadata: {
-    readonly model: string
-    readonly finish_reason: string
-    readonly usage: { readonly input_tokens: number; readonly output_tokens: number; readonly total_tokens: number }
-  }
-}
+const Turn = Schema.Struct({
+  output: Schema.Array(JsonObject),
+  messages: Schema.Array(Message),
+  metadata: Schema.Struct({
+    model: Schema.String,
+    finish_reason: Schema.String,
+    usage: Schema.Struct({ input_tokens: Schema.Int, output_tokens: Schema.Int, total_tokens: Schema.Int })
+  })
+})
+export type Turn = typeof Turn.Type
+export const isTurn = Schema.is(Turn)
 
 /** Loads an image that a message refers to; undefined when it is not available. */
 export type LoadImage = (file: JsonObject) => Effect.Effect<Prompt.FilePartEncoded | undefined>
@@ -62,19 +64,17 @@ export const resume = (
   return [...messages.slice(0, last + 1), ...own, ...results.map(toMessage)]
 }
 
-const partsOf = (content: Schema.Json | undefined): ReadonlyArray<JsonObject> =>
-  (Array.isArray(content) ? content : [{ type: "text", text: content ?? "" }]).filter((part): part is JsonObject =>
-    Predicate.isObject(part)
-  )
+const isJsonObject = Schema.is(JsonObject)
 
-const isImage = (part: JsonObject) => part["type"] === "image" && Predicate.isObject(part["file"])
+const partsOf = (content: Schema.Json | undefined): ReadonlyArray<JsonObject> =>
+  (Array.isArray(content) ? content : [{ type: "text", text: content ?? "" }]).filter(isJsonObject)
 
 /** A part as text. A file becomes its id, name and type, so that the model can choose to read it. */
 const toText = (part: JsonObject): string => {
   if (Predicate.isString(part["text"])) return part["text"]
   const file = part["file"]
-  if (!Predicate.isObject(file)) return JSON.stringify(part)
-  const { id, mime_type, name } = file as JsonObject
+  if (!isJsonObject(file)) return JSON.stringify(part)
+  const { id, mime_type, name } = file
   return `[attached file: ${JSON.stringify({ file_id: id, name, mime_type })}]`
 }
 
@@ -88,8 +88,8 @@ const toResult = Effect.fnUntraced(function*(
   { content, is_error }: Message,
   loadImage: LoadImage
 ) {
-  const images = partsOf(content).filter(isImage)
-  const files = yield* Effect.forEach(images, (part) => loadImage(part["file"] as JsonObject))
+  const images = partsOf(content).flatMap(({ file, type }) => type === "image" && isJsonObject(file) ? [file] : [])
+  const files = yield* Effect.forEach(images, loadImage)
   const result: Prompt.ToolResultPartEncoded = {
     type: "tool-result",
     id,

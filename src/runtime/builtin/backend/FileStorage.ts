@@ -2,7 +2,7 @@
  * The built-in backend's files: one folder per file, named by a random id. Downloads are open to everyone who has the link,
  * and no stored file can run as a page of this origin.
  */
-import { Array as Arr, Effect, FileSystem, Option, Path, Predicate, Schema, Stream } from "effect"
+import { Array as Arr, Effect, FileSystem, Option, Path, PlatformError, Predicate, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import {
   HttpRouter,
@@ -70,11 +70,8 @@ const isPossible = (url: string) => {
 
 /** Whether the path is a symbolic link, a folder or an unreadable file, all of which are answered with 404. */
 const isNoFile = (error: unknown) =>
-  Predicate.hasProperty(error, "cause") && Predicate.isTagged(error.cause, "PlatformError")
-  && Predicate.hasProperty(error.cause, "reason")
-  && ["BadResource", "PermissionDenied"].some((tag) =>
-    Predicate.isTagged((error.cause as { reason: unknown }).reason, tag)
-  )
+  Predicate.hasProperty(error, "cause") && error.cause instanceof PlatformError.PlatformError
+  && ["BadResource", "PermissionDenied"].includes(error.cause.reason._tag)
 
 const notFound = HttpServerResponse.empty({ status: 404 })
 
@@ -82,6 +79,32 @@ export interface StorageOptions {
   readonly root: string
   readonly quota: StorageQuota
 }
+
+const digestOf = <E>(content: Stream.Stream<Uint8Array, E>) =>
+  Effect.suspend(() => {
+    const hash = createHash("sha256")
+    return Effect.map(
+      Stream.runForEach(content, (chunk) => Effect.sync(() => hash.update(chunk))),
+      () => hash.digest("hex")
+    )
+  })
+
+/** Downloads, which need no token. */
+const publicRoutesOf = (root: string) =>
+  HttpRouter.use(Effect.fnUntraced(function*(router) {
+    const serve = yield* HttpStaticServer.make({
+      root,
+      index: undefined,
+      mimeTypes,
+      cacheControl: "public, max-age=31536000, immutable"
+    })
+    const handler = Effect.flatMap(
+      HttpServerRequest.HttpServerRequest,
+      ({ url }) => isPossible(url) ? Effect.map(serve, guard(url)) : Effect.succeed(notFound)
+    ).pipe(Effect.catchIf(isNoFile, () => Effect.succeed(notFound)))
+    const storage = router.prefixed("/storage")
+    yield* storage.add("GET", "/*", Effect.catch(handler, HttpServerRespondable.toResponse))
+  }))
 
 export const make = Effect.fnUntraced(function*({ quota, root }: StorageOptions) {
   const files = yield* FileSystem.FileSystem
@@ -153,31 +176,7 @@ export const make = Effect.fnUntraced(function*({ quota, root }: StorageOptions)
     find,
     read: (file: FoundFile) => Effect.orDie(files.readFile(file.path)),
     /** The SHA-256 of a file in hex, computed from a stream. */
-    digest: (file: FoundFile) =>
-      Effect.suspend(() => {
-        const hash = createHash("sha256")
-        return files.stream(file.path).pipe(
-          Stream.runForEach((chunk) => Effect.sync(() => hash.update(chunk))),
-          Effect.map(() => hash.digest("hex")),
-          Effect.orDie
-        )
-      }),
-    /** Downloads, which need no token. */
-    publicRoutes: HttpRouter.use((router) =>
-      Effect.gen(function*() {
-        const serve = yield* HttpStaticServer.make({
-          root,
-          index: undefined,
-          mimeTypes,
-          cacheControl: "public, max-age=31536000, immutable"
-        })
-        const handler = Effect.flatMap(
-          HttpServerRequest.HttpServerRequest,
-          ({ url }) => isPossible(url) ? Effect.map(serve, guard(url)) : Effect.succeed(notFound)
-        ).pipe(Effect.catchIf(isNoFile, () => Effect.succeed(notFound)))
-        const storage = router.prefixed("/storage")
-        yield* storage.add("GET", "/*", Effect.catch(handler, HttpServerRespondable.toResponse))
-      })
-    )
+    digest: (file: FoundFile) => Effect.orDie(digestOf(files.stream(file.path))),
+    publicRoutes: publicRoutesOf(root)
   }
 })

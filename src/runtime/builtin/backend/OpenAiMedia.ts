@@ -38,7 +38,7 @@ export const transcribe = Effect.fnUntraced(function*(endpoint: Endpoint, name: 
   for (const [field, value] of Object.entries(endpoint.parameters)) form.set(field, String(value))
   form.set("model", endpoint.model)
   form.set("response_format", "json")
-  form.set("file", new Blob([bytes as Uint8Array<ArrayBuffer>]), name)
+  form.set("file", new Blob([new Uint8Array(bytes)]), name)
   const response = yield* post(endpoint, "/audio/transcriptions", HttpClientRequest.bodyFormData(form))
   return (yield* readTranscript(response)).text
 }, bounded)

@@ -185,7 +185,7 @@ const toTool = (tool: Tool.Any) => ({
 /** Parses arguments. Invalid JSON stays text, which no tool accepts. */
 const paramsOf = (text: string): unknown => {
   try {
-    const parsed = Tool.unsafeSecureJsonParse(text === "" ? "{}" : text) as Schema.Json
+    const parsed = Tool.unsafeSecureJsonParse(text === "" ? "{}" : text)
     return isDeeperThan(parsed, maxArgumentLevels) ? text : parsed
   } catch {
     return text

@@ -34,6 +34,16 @@ interface Usage {
   uploads: number
 }
 
+/** Fails when the disk is nearly full. */
+const makeCheckDisk = (directory: string, freeBytes: number) =>
+  Effect.promise(() => fs.promises.statfs(directory)).pipe(
+    Effect.filterOrFail(
+      ({ bavail, bsize }) => bavail * bsize >= freeBytes,
+      () => new StorageFull({ message: "The storage has no room for more files at the moment" })
+    ),
+    Effect.asVoid
+  )
+
 export type StorageQuota = ReturnType<typeof make>
 
 export const make = ({ directory, freeBytes, userBytes }: QuotaOptions) => {
@@ -53,15 +63,7 @@ export const make = ({ directory, freeBytes, userBytes }: QuotaOptions) => {
     fs.renameSync(`${file}.new`, file)
   }
 
-  /** Fails when the disk is nearly full. */
-  const checkDisk = Effect.promise(() => fs.promises.statfs(directory)).pipe(
-    Effect.filterOrFail(
-      ({ bavail, bsize }) => bavail * bsize >= freeBytes,
-      () => new StorageFull({ message: "The storage has no room for more files at the moment" })
-    ),
-    Effect.asVoid
-  )
-
+  const checkDisk = makeCheckDisk(directory, freeBytes)
   const full = new StorageFull({ message: `All your files together are larger than ${userBytes} bytes` })
 
   /** The meter of one upload: `pass` counts incoming bytes, `keep` adds the complete file to the user's total or fails. */

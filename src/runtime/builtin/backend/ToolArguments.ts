@@ -64,8 +64,8 @@ class Check {
     for (const part of reference.split("/").slice(1)) {
       this.step()
       const key = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~")
-      const isThere = (isObject(found) || Array.isArray(found)) && Object.hasOwn(found, key)
-      found = isThere ? (found as Keywords)[key] : undefined
+      if (Array.isArray(found)) found = /^\d+$/.test(key) ? found[Number(key)] : undefined
+      else found = isObject(found) && Object.hasOwn(found, key) ? found[key] : undefined
     }
     return found
   }
@@ -194,7 +194,7 @@ export const problemsOf = (schema: Json, given: Json): ReadonlyArray<string> => 
 }
 
 /** Whether a value has more levels than `maxLevels`. */
-export const isDeeperThan = (value: Json, maxLevels: number): boolean => {
+export const isDeeperThan = (value: unknown, maxLevels: number): boolean => {
   if (typeof value !== "object" || value === null) return false
   return maxLevels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, maxLevels - 1))
 }
