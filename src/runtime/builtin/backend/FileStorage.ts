@@ -16,7 +16,7 @@ import { createHash } from "node:crypto"
 import { formatOf } from "../../../domain/FileFormat.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import * as DataDirectory from "../../config/DataDirectory.ts"
-import type { StorageQuota } from "./StorageQuota.ts"
+import type { StorageFull, StorageQuota } from "./StorageQuota.ts"
 
 export type FileStorage = Effect.Success<ReturnType<typeof make>>
 
@@ -106,32 +106,16 @@ const publicRoutesOf = (root: string) =>
     yield* storage.add("GET", "/*", Effect.catch(handler, HttpServerRespondable.toResponse))
   }))
 
-export const make = Effect.fnUntraced(function*({ quota, root }: StorageOptions) {
-  const files = yield* FileSystem.FileSystem
-  const paths = yield* Path.Path
-  const random = yield* SecureRandom.SecureRandom
-  DataDirectory.makePrivate(root)
+type Store = <E>(
+  user: string,
+  name: string,
+  mimeType: string,
+  content: Stream.Stream<Uint8Array, E>
+) => Effect.Effect<object, E | StorageFull | PlatformError.PlatformError>
 
-  /** Stores a file within the user's quota. A failed upload leaves nothing behind. */
-  const store = Effect.fnUntraced(
-    function*<E>(user: string, name: string, mimeType: string, content: Stream.Stream<Uint8Array, E>) {
-      const meter = yield* quota.open(user)
-      const id = yield* random.uuidV4()
-      const relative = `${id}/${safeName(name)}`
-      yield* files.makeDirectory(paths.join(root, id), { mode: DataDirectory.privateDirectory })
-      yield* content.pipe(
-        Stream.tap((chunk) => meter.pass(chunk.length)),
-        Stream.run(files.sink(paths.join(root, relative), { mode: DataDirectory.privateFile })),
-        Effect.andThen(meter.keep),
-        Effect.onError(() => Effect.ignore(files.remove(paths.join(root, id), { recursive: true })))
-      )
-      return { id, name, mime_type: mimeType, provider_data: { path: relative } }
-    },
-    Effect.scoped
-  )
-
-  /** `POST /files`: one multipart field `file`, streamed to disk. */
-  const upload = Effect.fnUntraced(
+/** `POST /files`: one multipart field `file`, streamed to disk. */
+const makeUpload = (store: Store) =>
+  Effect.fnUntraced(
     function*(user: string) {
       const request = yield* HttpServerRequest.HttpServerRequest
       const stored = yield* request.multipartStream.pipe(
@@ -156,6 +140,30 @@ export const make = Effect.fnUntraced(function*({ quota, root }: StorageOptions)
     Effect.orDie
   )
 
+export const make = Effect.fnUntraced(function*({ quota, root }: StorageOptions) {
+  const files = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const random = yield* SecureRandom.SecureRandom
+  DataDirectory.makePrivate(root)
+
+  /** Stores a file within the user's quota. A failed upload leaves nothing behind. */
+  const store = Effect.fnUntraced(
+    function*<E>(user: string, name: string, mimeType: string, content: Stream.Stream<Uint8Array, E>) {
+      const meter = yield* quota.open(user)
+      const id = yield* random.uuidV4()
+      const relative = `${id}/${safeName(name)}`
+      yield* files.makeDirectory(paths.join(root, id), { mode: DataDirectory.privateDirectory })
+      yield* content.pipe(
+        Stream.tap((chunk) => meter.pass(chunk.length)),
+        Stream.run(files.sink(paths.join(root, relative), { mode: DataDirectory.privateFile })),
+        Effect.andThen(meter.keep),
+        Effect.onError(() => Effect.ignore(files.remove(paths.join(root, id), { recursive: true })))
+      )
+      return { id, name, mime_type: mimeType, provider_data: { path: relative } }
+    },
+    Effect.scoped
+  )
+
   /** Finds a file by its id alone. A client's `path` is never used. */
   const find = Effect.fnUntraced(
     function*(id: unknown) {
@@ -171,7 +179,7 @@ export const make = Effect.fnUntraced(function*({ quota, root }: StorageOptions)
   )
 
   return {
-    upload,
+    upload: makeUpload(store),
     store,
     find,
     read: (file: FoundFile) => Effect.orDie(files.readFile(file.path)),
