@@ -37,6 +37,7 @@ const algorithms = ({ tokenRules }: Config) => tokenRules.algorithms.join()
 const cases: Readonly<Record<string, Case>> = {
   HOST: [(c) => c.host, "127.0.0.1", ["::1", "::1"]],
   PORT: [(c) => c.port, 3000, ["80", 80], "65536"],
+  INTERNAL_PORT: [(c) => c.internalPort, undefined, ["3001", 3001], "65536"],
   PUBLIC_URL: [
     (c) => [c.publicUrl, c.eventsOrigin],
     ["http://127.0.0.1:3000", undefined],
