@@ -21,8 +21,8 @@ const largest = Limits.jsonBodyBytes - 1024
  * busy one, where new pages and garbage collections are slow too.
  */
 const longestTurn = 150
-/** Maximum MiB of resident memory: 512, and some more for different allocators. */
-const memory = 576
+/** Maximum MiB of resident memory. */
+const memory = 512
 
 /** Concurrent bodies of the largest attack. */
 const crowd = Number(process.env["ATTACK_BODIES"] ?? 8)
