@@ -103,7 +103,10 @@ describe("OTLP", () => {
     assert.deepStrictEqual(named("core start").map(parentOf), ["task dispatch", "task dispatch"])
     const events = named("POST /internal/core/events")
     assert.deepStrictEqual(events.map(parentOf), ["core start", "core start", "core start"])
-    assert.include(named(new URL(system.database.url).pathname.slice(1)).map(parentOf), "POST /internal/core/events")
+    const databaseName = new URL(system.database.url).pathname.slice(1)
+    assert.include(named(databaseName).map(parentOf), "POST /internal/core/events")
+    const statements = collector.spans.filter(({ attributes }) => attributes["db.system.name"] === "postgresql")
+    assert.deepStrictEqual([...new Set(statements.map(({ attributes }) => attributes["db.namespace"]))], [databaseName])
     assert.deepStrictEqual(named("webhook attempt").map(({ attributes }) => attributes["webhook.origin"]), [
       target.url,
       target.url

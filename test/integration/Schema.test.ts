@@ -41,12 +41,15 @@ layer(Database.layer)("the schema", (it) => {
         FROM generate_series(1, 5000) AS n`
       yield* sql`VACUUM (ANALYZE) tasks`
       for (const [statement, ...filter] of [[listAll], [listByStatus, "{failed}"]] as const) {
-        const plan = yield* sql.unsafe<object>(`EXPLAIN (GENERIC_PLAN) ${statement.text}`, [
-          "user-1",
-          25,
-          "0",
-          ...filter
-        ])
+        // Not EXPLAIN (GENERIC_PLAN), which is new in Postgres 16.
+        const values = ["user-1", 25, 0, ...filter].map((value) => `'${value}'`).join(", ")
+        const plan = yield* sql.withTransaction(Effect.gen(function*() {
+          yield* sql`SET LOCAL plan_cache_mode = force_generic_plan`
+          yield* sql.unsafe(`PREPARE page AS ${statement.text}`)
+          const lines = yield* sql.unsafe<object>(`EXPLAIN EXECUTE page(${values})`)
+          yield* sql`DEALLOCATE page`
+          return lines
+        }))
         const lines = plan.flatMap((row) => Object.values(row).map(String))
         assert.strictEqual(lines.filter((line) => line.includes("Index Only Scan using tasks_list")).length, 2)
         assert.isFalse(lines.some((line) => line.includes("Seq Scan")))

@@ -48,11 +48,18 @@ const run = (major: string, suites: ReadonlyArray<string>): Result => {
     const report = path.join(directory, "report.json")
     const startedAt = performance.now()
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`]
-    spawnSync("npx", ["vitest", "run", "--project", "integration", ...reporters, ...suites], {
-      env: { ...process.env, POSTGRES_BINARIES: native },
-      stdio: "inherit"
-    })
+    const { signal, status } = spawnSync(
+      "npx",
+      ["vitest", "run", "--project", "integration", ...reporters, ...suites],
+      {
+        env: { ...process.env, POSTGRES_BINARIES: native },
+        stdio: "inherit"
+      }
+    )
     const seconds = Math.round((performance.now() - startedAt) / 1000)
+    if (!fs.existsSync(report)) {
+      return { version, passed: 0, failed: [`no report: vitest ended with ${signal ?? status}`], seconds }
+    }
     const { numPassedTests, testResults }: {
       readonly numPassedTests: number
       readonly testResults: ReadonlyArray<
