@@ -129,7 +129,7 @@ const mismatches = (task: Task, results: ToolResults) => {
     : [...problems, { index: null, message: `No result for the tool call ${missing.join(", ")}` }]
 }
 
-/** What creates and resumed runs have in common. */
+/** Ids, sealed tokens and actors of new and resumed runs. */
 const makeRuns = Effect.gen(function*() {
   const reads = yield* TaskReads
   const actors = yield* TaskActors

@@ -155,7 +155,7 @@ describe("responses that nobody reads", () => {
       }
     })
     assert.isBelow(peakMemory - baseMemory, 150)
-    assert.isBelow(health.at(-1) ?? 0, 3000)
+    assert.isBelow(health.at(-1) ?? 0, 1500)
   })
 })
 

@@ -18,7 +18,7 @@ type App<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 
 type Call = (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<HttpClientResponse.HttpClientResponse>
 
-/** Where the response of one call is put. */
+/** Receives the response of one call. */
 class Slot extends Context.Service<Slot, { response: HttpServerResponse.HttpServerResponse | undefined }>()(
   "async-task-service/runtime/node/InProcess/Slot"
 ) {}
@@ -30,7 +30,7 @@ const large = 64 * 1024
 const yieldTo = (body: HttpBody.HttpBody) =>
   body._tag === "Uint8Array" && body.contentLength > large ? Effect.yieldNow : Effect.void
 
-/** What an application requires of its server. */
+/** The services that an application requires from its server. */
 type Own<R> = Exclude<
   Exclude<R | Slot | HttpServerRequest.HttpServerRequest, Scope.Scope>,
   Slot | HttpServerRequest.HttpServerRequest

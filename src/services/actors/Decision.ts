@@ -1,4 +1,4 @@
-/** What the actor of a task does next: a pure function of the actor, a row and the time. `TaskActors` carries it out. */
+/** Decides the next step of a task's actor: a pure function of the actor, a row and the time. `TaskActors` carries it out. */
 import type { Duration } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
 import type { RunId, TaskEvent, TaskHead } from "../../domain/Task.ts"

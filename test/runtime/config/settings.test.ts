@@ -12,7 +12,7 @@ afterAll(() => removeDirectory(DATA_DIR))
 type Config = AppConfig.AppConfig
 
 /**
- * What the setting determines, its value without the setting, a valid text with its value, an invalid text (undefined when
+ * Reads the field of the configuration, its value without the setting, a valid text with its value, an invalid text (undefined when
  * every text is valid), and other settings without which it has no effect.
  */
 type Case = readonly [
