@@ -16,8 +16,8 @@ describe("an unavailable database", () => {
     // Responses of calls in flight when the outage began, and of calls during it.
     assert.deepStrictEqual(Object.keys(away.statuses).filter((status) => !/^(200|201|429|503)$/.test(status)), [], seen)
     assert.isAbove(away.statuses[503] ?? 0, kind === "immediate restart" ? 0 : 300, seen)
-    // Other suites share the machine, so the slowest response before the outage is allowed on top.
-    assert.isBelow(away.slowest, 1000 + 3 * slowestBefore, seen)
+    // Other suites share the machine, so delays that this measurement itself shows are allowed on top.
+    assert.isBelow(away.slowest, 1000 + 3 * slowestBefore + health.worst, seen)
     assert.isBelow(health.p99, 100 + 2 * slowestBefore, seen)
     assert.isAbove(after, before * 0.5, seen)
     assert.isBelow(logged, 20_000, seen)

@@ -4,7 +4,7 @@
  * anything. Only the monitor reconnects then, so that a starting database is not overloaded.
  */
 import { PgConnection } from "@effect/sql-pg"
-import { Deferred, Duration, Effect, Option, Predicate, Schema } from "effect"
+import { Deferred, Duration, Effect, Option, Predicate, Result, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import * as Worker from "../../services/timing/Worker.ts"
@@ -12,24 +12,36 @@ import { rootCauseMessage } from "../ErrorMessages.ts"
 import type { AdmissionGate } from "./AdmissionGate.ts"
 import type { DatabaseSockets } from "./DatabaseSockets.ts"
 
-const heartbeatInterval = Duration.millis(300)
+const heartbeatInterval = Duration.millis(200)
 const retryInterval = Duration.millis(100)
 const logInterval = Duration.toMillis("10 seconds")
-const timeoutStep = Duration.millis(100)
-const timeoutSteps = 5
+const step = Duration.millis(100)
+/** Steps without a byte from the database after which it is unavailable. */
+const maxSilentSteps = 5
+/** Steps after which the monitor replaces its connection although other connections receive something. */
+const maxSteps = 20
 
 class Silent extends Schema.TaggedError<Silent>()("Silent", { message: Schema.String }) {}
 
 /**
- * Fails after five short sleeps instead of one long sleep. When a suspended process continues, the first sleep has expired,
- * but a response that arrived meanwhile is read before the second one.
+ * Runs `effect` until the database has been silent for half a second, which is an error, or for at most two seconds. Silence
+ * is counted in short sleeps: when a suspended process continues, the first sleep has expired, but a response that arrived
+ * meanwhile is read before the second one.
  */
-const withTimeout = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+export const whileAnswering = <A, E, R>(effect: Effect.Effect<A, E, R>, received: () => number) =>
   Effect.raceFirst(
-    effect,
-    Effect.repeat(Effect.sleep(timeoutStep), { times: timeoutSteps - 1 }).pipe(
-      Effect.andThen(Effect.fail(new Silent({ message: "it does not answer" })))
-    )
+    Effect.asSome(effect),
+    Effect.gen(function*() {
+      let before = received()
+      for (let steps = 0, silent = 0; steps < maxSteps; steps++) {
+        yield* Effect.sleep(step)
+        const now = received()
+        silent = now === before ? silent + 1 : 0
+        if (silent === maxSilentSteps) return yield* Effect.fail(new Silent({ message: "it does not answer" }))
+        before = now
+      }
+      return Option.none<A>()
+    })
   )
 
 /** Whether the server itself sent the error, which shows that it is up. 57P01 to 57P03 report that it starts or stops. */
@@ -78,7 +90,9 @@ export const monitor = Effect.fnUntraced(function*(
     socket.once("close", () => Deferred.doneUnsafe(closed, Effect.void))
     yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
     // Multiplexed, because the driver opens another connection to cancel an interrupted statement otherwise.
-    const connection = yield* withTimeout(PgConnection.make({ ...options, multiplex: true, stream: () => socket }))
+    const opening = PgConnection.make({ ...options, multiplex: true, stream: () => socket })
+    const connection = yield* whileAnswering(opening, sockets.received)
+    if (Option.isNone(connection)) return
     yield* open
     for (;;) {
       const isClosed = yield* Effect.raceFirst(
@@ -87,11 +101,9 @@ export const monitor = Effect.fnUntraced(function*(
       )
       // The database may still be up: the next connection shows whether it is.
       if (isClosed) return
-      const before = sockets.received()
-      const failed = yield* Effect.option(Effect.flip(withTimeout(connection.query("SELECT"))))
-      if (Option.isNone(failed)) continue
-      if (!(failed.value instanceof Silent) || sockets.received() !== before) return
-      return yield* Effect.fail(failed.value)
+      const heartbeat = Effect.result(connection.value.query("SELECT"))
+      const answer = yield* whileAnswering(heartbeat, sockets.received)
+      if (Option.isNone(answer) || Result.isFailure(answer.value)) return
     }
   }))
 

@@ -1,0 +1,44 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Option } from "effect"
+import { TestClock } from "effect/testing"
+import { whileAnswering } from "../../../src/runtime/postgres/DatabaseMonitor.ts"
+
+/** Starts a statement that never ends, beside connections whose received bytes the test sets. */
+const start = Effect.gen(function*() {
+  const bytes = { received: 0 }
+  const fiber = yield* Effect.forkChild(Effect.exit(whileAnswering(Effect.never, () => bytes.received)))
+  return { bytes, fiber }
+})
+
+describe("a statement to a database", () => {
+  it.effect("fails after half a second of silence", () =>
+    Effect.gen(function*() {
+      const { fiber } = yield* start
+      yield* TestClock.adjust("499 millis")
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual((yield* Fiber.join(fiber))._tag, "Failure")
+    }))
+
+  it.effect("fails half a second after the last byte that another connection received", () =>
+    Effect.gen(function*() {
+      const { bytes, fiber } = yield* start
+      yield* TestClock.adjust("150 millis")
+      bytes.received++
+      yield* TestClock.adjust("500 millis")
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* TestClock.adjust("50 millis")
+      assert.strictEqual((yield* Fiber.join(fiber))._tag, "Failure")
+    }))
+
+  it.effect("ends without a result after two seconds while other connections receive something", () =>
+    Effect.gen(function*() {
+      const { bytes, fiber } = yield* start
+      for (let step = 0; step < 20; step++) {
+        assert.isUndefined(fiber.pollUnsafe())
+        bytes.received++
+        yield* TestClock.adjust("100 millis")
+      }
+      assert.deepStrictEqual(yield* Effect.flatten(Fiber.join(fiber)), Option.none())
+    }))
+})
