@@ -21,6 +21,7 @@ import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
 import * as TaskStoreMemory from "../../src/services/store/TaskStoreMemory.ts"
 import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import * as TaskEngine from "../../src/services/TaskEngine.ts"
 import { Tasks } from "../../src/services/Tasks.ts"
 import { Settings } from "../../src/services/timing/Settings.ts"
@@ -43,6 +44,7 @@ export interface CoreScript {
   /** Wrap the store, to inject faults. */
   readonly withWrites?: (writes: TaskWrites["Service"]) => TaskWrites["Service"]
   readonly withReads?: (reads: TaskReads["Service"]) => TaskReads["Service"]
+  readonly withWebhooks?: (webhooks: WebhookStore["Service"]) => WebhookStore["Service"]
   readonly layerOwnership?: Layer.Layer<TaskOwnership>
   readonly layerTrials?: Layer.Layer<RecoveryTrials>
 }
@@ -99,7 +101,8 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
     webhookTimeout: Limits.webhookTimeout,
     sweepInterval: Duration.minutes(1)
   })
-  const layerStore = Layer.merge(
+  const layerStore = Layer.mergeAll(
+    Layer.effect(WebhookStore, Effect.map(WebhookStore, script.withWebhooks ?? identity)),
     Layer.effect(TaskWrites, Effect.map(TaskWrites, script.withWrites ?? identity)),
     Layer.effect(TaskReads, Effect.map(TaskReads, script.withReads ?? identity))
   ).pipe(

@@ -3,8 +3,8 @@
  * it is sent. The claim is a lease: if the node dies, another node claims the delivery when the lease expires.
  * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others.
  */
-import { Context, Duration, Effect, FiberSet, Layer, Queue } from "effect"
-import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { Context, Duration, Effect, FiberSet, Latch, Layer, Queue } from "effect"
+import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { type AttemptError, delays, deliveryId, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
 import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookStore } from "../store/WebhookStore.ts"
@@ -29,8 +29,10 @@ const outcomeBatch = 256
 const grace = Duration.seconds(5)
 const drainTimeout = Duration.seconds(5)
 
-/** Delay of a large delivery for which there is no room. */
+/** Minimum delay of a large delivery for which there is no room. */
 const largeDelay = Duration.seconds(1)
+/** Time between two of them, so that a long backlog is not claimed again every second. */
+const largeSpacing = Duration.millis(30)
 
 const encoder = new TextEncoder()
 
@@ -77,7 +79,8 @@ const makeAttempts = Effect.gen(function*() {
       Effect.map((status) => ({ responseStatus: status, error: errorOfStatus(status) })),
       Effect.catchTags({
         NoAnswer: ({ error }) => Effect.succeed(failed(error)),
-        NoSuchElementError: () => Effect.succeed(failed("not_sent"))
+        NoSuchElementError: () => Effect.succeed(failed("not_sent")),
+        StoreUnavailable: () => Effect.succeed(failed("not_sent"))
       }),
       Effect.catchDefect((defect) =>
         Effect.as(Effect.logError("webhook attempt failed by a defect", defect), failed("not_sent"))
@@ -112,6 +115,7 @@ const makeRecorder = Effect.fnUntraced(function*(scheduled: (id: string, at: Tim
   const store = yield* WebhookStore
   const outcomes = yield* Queue.unbounded<AttemptOutcome>()
   let unrecorded = 0
+  const areRecorded = Latch.makeUnsafe(true)
   yield* Effect.addFinalizer(() =>
     Effect.flatMap(Queue.clear(outcomes), (left) => left.length === 0 ? Effect.void : store.recordOutcomes(left)).pipe(
       Effect.catchCause(logFault("the outcomes of webhook attempts could not be recorded"))
@@ -121,6 +125,7 @@ const makeRecorder = Effect.fnUntraced(function*(scheduled: (id: string, at: Tim
     const batch = yield* Queue.takeBetween(outcomes, 1, outcomeBatch)
     yield* retryForever(Effect.uninterruptible(store.recordOutcomes(batch)))
     unrecorded -= batch.length
+    if (unrecorded === 0) areRecorded.openUnsafe()
     for (const outcome of batch) {
       if (outcome.nextAttemptAt !== null) scheduled(deliveryId(outcome), outcome.nextAttemptAt)
     }
@@ -129,10 +134,23 @@ const makeRecorder = Effect.fnUntraced(function*(scheduled: (id: string, at: Tim
   return {
     add: (outcome: AttemptOutcome) => {
       unrecorded += 1
+      areRecorded.closeUnsafe()
       Queue.offerUnsafe(outcomes, outcome)
     },
-    drain: Effect.repeat(Effect.yieldNow, { while: () => unrecorded > 0 })
+    drain: areRecorded.await
   }
+})
+
+/** Takes claims back, which do not count as attempts. The regular claims find the deliveries again. */
+const makePostpone = Effect.gen(function*() {
+  const store = yield* WebhookStore
+  let last = Timestamp.make(0)
+  return Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
+    const soonest = plus(yield* now, largeDelay)
+    const next = plus(last, largeSpacing)
+    last = next > soonest ? next : soonest
+    yield* retryForever(store.postpone(delivery, last))
+  })
 })
 
 const make = Effect.gen(function*() {
@@ -147,6 +165,7 @@ const make = Effect.gen(function*() {
   const recorder = yield* makeRecorder(timers.set)
   const attemptOnce = yield* makeAttempts
   const large = new LargeDeliveries()
+  const postpone = yield* makePostpone
 
   /** Wakes the claims when deliveries may be waiting for the permit that is returned here. */
   const release = (origin: string, hasResponded: boolean) => {
@@ -158,25 +177,21 @@ const make = Effect.gen(function*() {
 
   const fibers = yield* FiberSet.make()
 
-  /** Takes the claim back, which does not count as an attempt. */
-  const postpone = Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
-    const until = plus(yield* now, largeDelay)
-    yield* retryForever(store.postpone(delivery, until))
-    timers.set(deliveryId(delivery), until)
-  })
-
   const start = (delivery: ClaimedDelivery) => {
     const isLarge = delivery.body === null
-    if (isLarge && !large.enter(delivery.origin)) return FiberSet.run(fibers, postpone(delivery))
     limiter.acquire(delivery.origin)
     const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
     const inTrace = TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, { kind: "client", attributes })
+    let hasResponded = false
     const attempt = Effect.map(attemptOnce(delivery), (outcome) => {
-      if (isLarge) large.leave(delivery.origin)
-      release(delivery.origin, outcome.responseStatus !== null)
+      hasResponded = outcome.responseStatus !== null
       recorder.add(outcome)
     })
-    return FiberSet.run(fibers, inTrace(attempt))
+    const end = Effect.sync(() => {
+      if (isLarge) large.leave(delivery.origin)
+      release(delivery.origin, hasResponded)
+    })
+    return FiberSet.run(fibers, inTrace(Effect.ensuring(attempt, end)))
   }
 
   const claimSome = Effect.gen(function*() {
@@ -184,7 +199,11 @@ const make = Effect.gen(function*() {
     if (limit <= 0) return
     const offered = limiter.claimable
     const claimed = yield* store.claim({ at: yield* now, limit, leases, ...offered })
-    yield* Effect.forEach(claimed, start, { discard: true })
+    const refused = claimed.filter(({ body, origin }) => body === null && !large.enter(origin))
+    yield* Effect.forEach(claimed, (delivery) => refused.includes(delivery) ? Effect.void : start(delivery), {
+      discard: true
+    })
+    yield* Effect.forEach(refused, postpone, { concurrency: 8, discard: true })
     const mayHaveMore = claimed.length === limit || hasUsedUp(claimed, offered)
     if (mayHaveMore) webhookPending.openUnsafe()
   })

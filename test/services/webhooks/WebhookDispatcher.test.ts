@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Queue, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { Webhook } from "standardwebhooks"
+import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import type { TaskId } from "../../../src/domain/Task.ts"
 import * as TaskView from "../../../src/domain/TaskView.ts"
 import { deliveryId } from "../../../src/domain/Webhook.ts"
@@ -19,12 +20,13 @@ type Core = Effect.Success<ReturnType<typeof makeTestTasks>>
 
 const withTarget = <A, E>(
   onPost: NonNullable<CoreScript["onPost"]>,
-  body: (core: Core) => Effect.Effect<A, E, Tasks | Webhooks | WebhookDispatcher>
+  body: (core: Core) => Effect.Effect<A, E, Tasks | Webhooks | WebhookDispatcher>,
+  faults: Pick<CoreScript, "withWebhooks"> = {}
 ) =>
   Effect.andThen(
     // The package `standardwebhooks` compares timestamps with the system's clock.
     TestClock.setTime(Date.now()),
-    makeTestTasks({ onStart: () => Effect.void, onPost })
+    makeTestTasks({ onStart: () => Effect.void, onPost, ...faults })
   ).pipe(Effect.flatMap((core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer)))))
 
 let eventNumber = 0
@@ -229,11 +231,36 @@ describe("a hanging origin", () => {
 
           isHanging = false
           const uuid = yield* completeLarge("https://well.example/", "ann")
-          yield* TestClock.adjust("10 seconds")
+          yield* TestClock.adjust("2 minutes")
           assert.strictEqual(yield* stateOf(uuid), "delivered")
           const [delivery] = yield* Effect.flatMap(Webhooks, (webhooks) => webhooks.ofTask(ann.principal, uuid))
           assert.lengthOf(delivery?.attempts ?? [], 1)
         })
+    )
+  })
+
+  it.effect("is attempted again after an outage in which its large body could not be read", () => {
+    let isAway = true
+    return withTarget(
+      () => Effect.succeed(200),
+      (core) =>
+        Effect.gen(function*() {
+          const uuids: Array<TaskId> = []
+          for (let n = 0; n < 8; n++) {
+            uuids.push(yield* complete(core, { callback_url: `https://large-${n}.example/` }, ann, "x".repeat(100_000)))
+            yield* TestClock.adjust("1 second")
+          }
+          assert.strictEqual(yield* Queue.size(core.posts), 0)
+          isAway = false
+          yield* TestClock.adjust("3 minutes")
+          for (const uuid of uuids) assert.strictEqual(yield* stateOf(uuid), "delivered")
+        }),
+      {
+        withWebhooks: (webhooks) => ({
+          ...webhooks,
+          body: (key) => isAway ? Effect.fail(new StoreUnavailable({ cause: "connection lost" })) : webhooks.body(key)
+        })
+      }
     )
   })
 })
