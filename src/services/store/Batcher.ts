@@ -4,7 +4,6 @@
  * of its turn.
  */
 import { Array, Cause, Effect, Exit, Order, type Tracer } from "effect"
-import { SqlError } from "effect/sql"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
 
@@ -37,11 +36,7 @@ interface Waiting<Request, Answer> extends Queued {
 const tooManyWaiting = Effect.fail(new StoreUnavailable({ cause: new Error("Too many requests wait for a statement") }))
 
 /** A fault of the store fails the whole batch. Any other fault may come from one row, so each row is then tried alone. */
-const isFaultOfStore = (cause: Cause.Cause<StoreUnavailable>) => {
-  const fault = Cause.squash(cause)
-  return fault instanceof StoreUnavailable ||
-    (SqlError.isSqlError(fault) && fault.reason._tag === "StatementTimeoutError")
-}
+const isFaultOfStore = (cause: Cause.Cause<StoreUnavailable>) => Cause.squash(cause) instanceof StoreUnavailable
 
 interface Queued {
   readonly isAlone: boolean

@@ -3,11 +3,14 @@ import { Array as Arr, Effect, Predicate, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 
-/** SQLSTATEs of a server that shuts down, starts up or has no free connection. */
+/** SQLSTATEs of a server that shuts down, starts up, is read-only, or is short of disk, memory or connections. */
 const isServerState = (cause: unknown) =>
-  Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) && /^(57P0[1-3]|53300)$/.test(cause.code)
+  Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) &&
+  /^(57P0[1-3]|25006|53\d{3})$/.test(cause.code)
 
-const isOutage = ({ reason }: SqlError.SqlError) => reason._tag === "ConnectionError" || isServerState(reason.cause)
+/** A statement that hits its timeout, which is far above a healthy one, shows that the server hangs. */
+const isOutage = ({ reason }: SqlError.SqlError) =>
+  reason._tag === "ConnectionError" || reason._tag === "StatementTimeoutError" || isServerState(reason.cause)
 
 export const failWhenUnavailable = <A, R>(effect: Effect.Effect<A, SqlError.SqlError, R>) =>
   Effect.catch(
