@@ -37,7 +37,10 @@ export const contract = (it: Vitest.MethodsNonLive<RecoveryTrials | SecureRandom
       const run = yield* newRunId
       yield* trials.begin(first, [run], 1)
       yield* trials.begin(second, [run], 1)
-      yield* trials.pass([run])
+      // The previous owner is late: the run is on trial on another node.
+      yield* trials.pass(first, [run])
+      assert.strictEqual((yield* trials.lost(first, [run]))[0]?.together, 1)
+      yield* trials.pass(second, [run])
       assert.deepStrictEqual(yield* trials.lost(first, [run]), [
         { runId: run, together: 0, losses: 2, lossesAlone: 0 }
       ])
@@ -60,7 +63,7 @@ export const contract = (it: Vitest.MethodsNonLive<RecoveryTrials | SecureRandom
       const trials = yield* RecoveryTrials
       const node = yield* uuid
       yield* trials.begin(node, [], 0)
-      yield* trials.pass([])
+      yield* trials.pass(node, [])
       yield* trials.end(node, [])
       assert.deepStrictEqual(yield* trials.lost(node, []), [])
     }))

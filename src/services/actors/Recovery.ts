@@ -60,6 +60,8 @@ interface Options {
   /** Dispatches the run. Completes after the first attempt. */
   readonly offer: (head: TaskHead) => Effect.Effect<void>
   readonly fail: (head: TaskHead) => Effect.Effect<void>
+  /** Forgets a run that is not dispatched, so that it is queued again if it becomes this node's. */
+  readonly drop: (head: TaskHead) => void
 }
 
 export interface Recovery {
@@ -93,7 +95,7 @@ const logSuspects = (heads: ReadonlyArray<TaskHead>) => {
 }
 
 /** Tries the suspects, while nothing else is on trial. Returns the effect that adds suspects. */
-const makeSuspects = Effect.fnUntraced(function*({ add, fail, hasOthers, isWanted, trials }: SuspectOptions) {
+const makeSuspects = Effect.fnUntraced(function*({ add, drop, fail, hasOthers, isWanted, trials }: SuspectOptions) {
   /** `losses` are those of the run when it was found. */
   const suspects = new Map<RunId, { readonly head: TaskHead; readonly losses: number }>()
   const hasSuspects = Latch.makeUnsafe()
@@ -123,7 +125,10 @@ const makeSuspects = Effect.fnUntraced(function*({ add, fail, hasOthers, isWante
       const trial = lost.get(runId)
       if (isWanted(head) && trial?.losses === losses && trial.together > 0) continue
       suspects.delete(runId)
-      if (!isWanted(head)) continue
+      if (!isWanted(head)) {
+        drop(head)
+        continue
+      }
       hasChanged = true
       if (trial === undefined || trial.together === 0) add(head)
       else yield* suspect([head], lost)
@@ -182,10 +187,17 @@ export const make = Effect.fnUntraced(function*(
     hasOthers: () => waiting.size > 0 || isRecovering
   })
 
+  const wanted = (heads: ReadonlyArray<TaskHead>) =>
+    heads.filter((head) => {
+      const isWanted = options.isWanted(head)
+      if (!isWanted) options.drop(head)
+      return isWanted
+    })
+
   const takeBatch = (): ReadonlyArray<TaskHead> => {
     const heads = chooseBatch([...waiting.values()], batch)
     for (const { runId } of heads) waiting.delete(runId)
-    return heads.filter(options.isWanted)
+    return wanted(heads)
   }
 
   const recover = Effect.gen(function*() {
@@ -195,12 +207,13 @@ export const make = Effect.fnUntraced(function*(
     const lost = yield* trials.lost(heads.map(({ runId }) => runId))
     const isSuspect = ({ runId }: TaskHead) => (lost.get(runId)?.together ?? 0) > 0
     yield* suspect(heads.filter(isSuspect), lost)
-    const others = heads.filter((head) => !isSuspect(head))
+    const others = wanted(heads.filter((head) => !isSuspect(head)))
     if (others.length === 0) return
-    yield* trials.begin(others)
     const losses = mostLosses(others.map(({ runId }) => lost.get(runId)))
-    const passing = yield* Effect.forkIn(trials.pass(others, losses), scope)
-    yield* Effect.timeoutOption(Fiber.await(passing), pace)
+    const trial = yield* Effect.forkIn(Effect.andThen(trials.begin(others), trials.pass(others, losses)), scope, {
+      startImmediately: true
+    })
+    yield* Effect.timeoutOption(Fiber.await(trial), pace)
     batch = Math.min(2 * batch, largestBatch)
   }).pipe(Effect.ensuring(Effect.sync(() => {
     isRecovering = false

@@ -168,7 +168,10 @@ const makeActors = Effect.gen(function*() {
     // A pending run uses the slots of new runs, because its acceptance deadline is as near.
     offer: (head) =>
       Effect.suspend(() => Deferred.await(dispatch(head, undefined, actorOf(head.uuid)?.head.status !== "pending"))),
-    fail: (head) => endWithRetries(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed }))
+    fail: (head) => endWithRetries(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed })),
+    drop: ({ runId, uuid }) => {
+      if (actorOf(uuid)?.offered === runId && !ownership.isMine(uuid)) table.release(uuid)
+    }
   })
 
   return { dispatch, end, lateness, releaseTrials: recovery.release, slots, table, wake }

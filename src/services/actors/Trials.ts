@@ -70,10 +70,11 @@ export const make = Effect.fnUntraced(function*(offer: (head: TaskHead) => Effec
       const half = Duration.divideUnsafe(Backoff.delayAfter(losses, shortestTrial, longestTrial), 2)
       yield* stayResponsive(half)
       // A crash from now on still makes the run a suspect, but does not count as a loss alone.
-      if (onTrial.size === 1) yield* retryForever(store.begin(node, runIds(heads), unproven))
+      const alone = heads.filter(({ runId }) => onTrial.has(runId) && onTrial.size === 1)
+      if (alone.length > 0) yield* retryForever(store.begin(node, runIds(alone), unproven))
       yield* stayResponsive(half)
       for (const { runId } of heads) onTrial.delete(runId)
-      yield* retryForever(store.pass(runIds(heads)))
+      yield* retryForever(store.pass(node, runIds(heads)))
       const endLater = Effect.suspend(() => retryForever(end(runIds(heads).filter((run) => !onTrial.has(run)))))
       yield* Effect.forkIn(Effect.delay(endLater, stableTime), scope)
     }),

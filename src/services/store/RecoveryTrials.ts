@@ -24,8 +24,8 @@ export class RecoveryTrials extends Context.Service<RecoveryTrials, {
   readonly lost: (node: string, runs: ReadonlyArray<RunId>) => Effect.Effect<ReadonlyArray<LostTrial>, StoreUnavailable>
   /** Stores that `node` has these runs on trial, of `together` in total. */
   readonly begin: (node: string, runs: ReadonlyArray<RunId>, together: number) => Effect.Effect<void, StoreUnavailable>
-  /** Records that a node stayed responsive with these runs. A later crash does not make them suspects. */
-  readonly pass: (runs: ReadonlyArray<RunId>) => Effect.Effect<void, StoreUnavailable>
+  /** Records that `node` stayed responsive with its trials of these runs. A later crash does not make them suspects. */
+  readonly pass: (node: string, runs: ReadonlyArray<RunId>) => Effect.Effect<void, StoreUnavailable>
   /** Deletes trials of `node`, and those of any node that are too old to matter. */
   readonly end: (node: string, runs: ReadonlyArray<RunId>) => Effect.Effect<void, StoreUnavailable>
 }>()("async-task-service/services/store/RecoveryTrials") {}

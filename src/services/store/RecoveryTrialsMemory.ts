@@ -38,11 +38,11 @@ export const layer = Layer.sync(RecoveryTrials, () => {
           rows.set(runId, { node, together, losses, lossesAlone })
         }
       }),
-    pass: (runs) =>
+    pass: (node, runs) =>
       Effect.sync(() => {
         for (const runId of runs) {
           const row = rows.get(runId)
-          if (row !== undefined) rows.set(runId, { ...row, together: 0, lossesAlone: 0 })
+          if (row?.node === node) rows.set(runId, { ...row, together: 0, lossesAlone: 0 })
         }
       }),
     end: (node, runs) =>

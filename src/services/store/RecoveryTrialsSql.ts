@@ -18,7 +18,8 @@ const begin = `INSERT INTO recovery_trials AS t (run_id, node, together)
     losses_alone = t.losses_alone + (t.node <> excluded.node AND t.together = 1)::int,
     began_at = statement_timestamp()`
 
-const pass = `UPDATE recovery_trials SET together = 0, losses_alone = 0 WHERE run_id = ANY($1::uuid[])`
+const pass =
+  `UPDATE recovery_trials SET together = 0, losses_alone = 0 WHERE run_id = ANY($2::uuid[]) AND node = $1::uuid`
 
 const end = `DELETE FROM recovery_trials WHERE (run_id = ANY($2::uuid[]) AND node = $1::uuid)
   OR began_at < statement_timestamp() - make_interval(secs => ${Limits.maxExecutionTime})`
@@ -29,7 +30,7 @@ export const layer = Layer.effect(
     RecoveryTrials.of({
       lost: (node, runs) => rows(lost, [node, runs]),
       begin: (node, runs, together) => execute(begin, [node, runs, together]),
-      pass: (runs) => execute(pass, [runs]),
+      pass: (node, runs) => execute(pass, [node, runs]),
       end: (node, runs) => execute(end, [node, runs])
     }))
 )

@@ -76,7 +76,8 @@ const world = Effect.gen(function*() {
         alive(Effect.sync(() => {
           life.failed.push(numberOf(head))
           failed.add(numberOf(head))
-        }))
+        })),
+      drop: () => {}
     }).pipe(
       Scope.provide(scope),
       Effect.provideService(RecoveryTrials, trials),
