@@ -58,6 +58,9 @@ const sessionSettings = {
   idle_in_transaction_session_timeout: "15000"
 }
 
+/** A migration takes as long as it takes, whatever the limits of its role are. */
+const unlimited = { statement_timeout: "0", lock_timeout: "0" }
+
 const startDatabase = Effect.fnUntraced(function*(config: AppConfig) {
   if (config.databaseUrl !== undefined) return config.databaseUrl
   const { directory, url } = yield* EmbeddedPostgres.start(config.dataDir)
@@ -80,7 +83,14 @@ const layerDatabaseAt = (url: Redacted.Redacted, config: AppConfig) => {
   })
   // A migration may run for a long time without any traffic, so it has its own connections without silence detection.
   const layerMigrated = Migrations.layer.pipe(
-    Layer.provide(PgClient.layer({ ...connectionTo(url), maxConnections: 2, keepAlive: Duration.seconds(30) }))
+    Layer.provide(
+      PgClient.layer({
+        ...connectionTo(url),
+        maxConnections: 2,
+        keepAlive: Duration.seconds(30),
+        startupParameters: unlimited
+      })
+    )
   )
   return layerClient.pipe(Layer.provide(DatabaseSockets.layer(url)), Layer.provide(layerMigrated))
 }

@@ -16,11 +16,11 @@ const aes256Gcm: Aead.Implementation = {
   decrypt: (key, nonce, sealed, additional) => {
     const end = sealed.length - authTagLength
     const decipher = createDecipheriv(algorithm, key, nonce, { authTagLength }).setAAD(additional)
-    const plaintext = decipher.setAuthTag(sealed.subarray(end)).update(sealed.subarray(0, end))
     try {
+      const plaintext = decipher.setAuthTag(sealed.subarray(end)).update(sealed.subarray(0, end))
       return Buffer.concat([plaintext, decipher.final()])
     } catch {
-      // The tag does not match.
+      // The tag is missing or does not match.
       return undefined
     }
   }
