@@ -13,6 +13,23 @@ layer(Database.layer)("a statement", (it) => {
       assert.strictEqual(error._tag, "StoreUnavailable")
     }))
 
+  const outages = {
+    "has no connection left": "53300",
+    "has a full disk": "53100",
+    "is read-only": "25006",
+    "starts": "57P03",
+    "cancels it after the statement timeout": "57014",
+    "does not grant a lock in time": "55P03"
+  }
+  for (const [title, code] of Object.entries(outages)) {
+    it.effect(`fails with StoreUnavailable when the server ${title}`, () =>
+      Effect.gen(function*() {
+        const { execute } = yield* makeQueries
+        const error = yield* Effect.flip(execute(`DO $$ BEGIN RAISE 'x' USING ERRCODE = '${code}'; END $$`, []))
+        assert.strictEqual(error._tag, "StoreUnavailable")
+      }))
+  }
+
   for (
     const [title, text] of [["is wrong", "SELECT 1 / 0 AS value"], [
       "returns another row",

@@ -61,7 +61,7 @@ export interface Node {
 }
 
 export class DeliveryError {
-  readonly _tag = "NoAnswer"
+  readonly _tag = "DeliveryError"
 }
 
 const plainSecrets = Layer.succeed(Secrets, {

@@ -8,9 +8,10 @@ const isServerState = (cause: unknown) =>
   Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) &&
   /^(57P0[1-3]|25006|53\d{3})$/.test(cause.code)
 
-/** A statement that hits its timeout, which is far above a healthy one, shows that the server hangs. */
-const isOutage = ({ reason }: SqlError.SqlError) =>
-  reason._tag === "ConnectionError" || reason._tag === "StatementTimeoutError" || isServerState(reason.cause)
+/** The timeouts are far above what a healthy server needs: a statement that reaches one shows that the server hangs. */
+const outages: ReadonlySet<string> = new Set(["ConnectionError", "LockTimeoutError", "StatementTimeoutError"])
+
+const isOutage = ({ reason }: SqlError.SqlError) => outages.has(reason._tag) || isServerState(reason.cause)
 
 export const failWhenUnavailable = <A, R>(effect: Effect.Effect<A, SqlError.SqlError, R>) =>
   Effect.catch(

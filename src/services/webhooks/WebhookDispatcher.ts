@@ -78,7 +78,7 @@ const makeAttempts = Effect.gen(function*() {
     post(delivery, startedAt).pipe(
       Effect.map((status) => ({ responseStatus: status, error: errorOfStatus(status) })),
       Effect.catchTags({
-        NoAnswer: ({ error }) => Effect.succeed(failed(error)),
+        DeliveryError: ({ error }) => Effect.succeed(failed(error)),
         NoSuchElementError: () => Effect.succeed(failed("not_sent")),
         StoreUnavailable: () => Effect.succeed(failed("not_sent"))
       }),
@@ -155,13 +155,13 @@ const makePostpone = Effect.gen(function*() {
 
 const make = Effect.gen(function*() {
   const store = yield* WebhookStore
-  const webhookPending = yield* WebhooksPending
+  const webhooksPending = yield* WebhooksPending
   const { sweepInterval, webhookTimeout } = yield* Settings
   const leases = [...(yield* delays), Duration.zero].map((delay) =>
     Duration.sum(Duration.sum(webhookTimeout, grace), delay)
   )
   const limiter = new OriginLimiter(bounds)
-  const timers = yield* TimerQueue.make<string>(() => Effect.asVoid(webhookPending.open))
+  const timers = yield* TimerQueue.make<string>(() => Effect.asVoid(webhooksPending.open))
   const recorder = yield* makeRecorder(timers.set)
   const attemptOnce = yield* makeAttempts
   const large = new LargeDeliveries()
@@ -170,7 +170,7 @@ const make = Effect.gen(function*() {
   /** Wakes the claims when deliveries may be waiting for the permit that is returned here. */
   const release = (origin: string, hasResponded: boolean) => {
     if (limiter.permits === 0 || limiter.permitsOf(origin) === 0 || limiter.permitsOfOthers === 0) {
-      webhookPending.openUnsafe()
+      webhooksPending.openUnsafe()
     }
     limiter.release(origin, hasResponded)
   }
@@ -205,13 +205,13 @@ const make = Effect.gen(function*() {
     })
     yield* Effect.forEach(refused, postpone, { concurrency: 8, discard: true })
     const mayHaveMore = claimed.length === limit || hasUsedUp(claimed, offered)
-    if (mayHaveMore) webhookPending.openUnsafe()
+    if (mayHaveMore) webhooksPending.openUnsafe()
   })
   const claims = yield* Worker.make({
     name: "the claim of webhooks",
     runOnce: Effect.uninterruptible(claimSome),
     interval: sweepInterval,
-    wake: webhookPending
+    wake: webhooksPending
   })
 
   return WebhookDispatcher.of({

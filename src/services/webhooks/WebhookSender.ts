@@ -3,7 +3,7 @@ import { Context, type Effect, Schema } from "effect"
 import { AttemptError } from "../../domain/Webhook.ts"
 
 /** The attempt ended without an HTTP status. */
-export class DeliveryError extends Schema.TaggedError<DeliveryError>()("NoAnswer", { error: AttemptError }) {}
+export class DeliveryError extends Schema.TaggedError<DeliveryError>()("DeliveryError", { error: AttemptError }) {}
 
 export class WebhookSender extends Context.Service<WebhookSender, {
   /** Returns the status. Interruption aborts the request; the caller sets the timeout. */
