@@ -130,7 +130,7 @@ const volleyOf = async (
 
 /**
  * Sends the volleys and reports their cost. Repeats an attack that exceeds a maximum: on a busy machine a garbage collection
- * may be slow, but an attack that blocks the event loop does so every time.
+ * may be slow or late, but an attack that blocks the event loop or exhausts the memory does so every time.
  */
 const costOf = async (
   volleys: ReadonlyArray<Volley>,
@@ -145,7 +145,8 @@ const costOf = async (
     const unexpected = statuses[index]?.filter((status) => !expected.includes(status))
     assert.deepStrictEqual(unexpected, [], `${shape} in ${around.join("?")}`)
   }
-  return observed.longestTurn >= longestTurn && tries > 1 ? costOf(volleys, expected, tries - 1) : observed
+  const isExcessive = observed.longestTurn >= longestTurn || observed.peakMemory >= memory
+  return isExcessive && tries > 1 ? costOf(volleys, expected, tries - 1) : observed
 }
 
 const excessOf = ({ longestTurn: turn, peakMemory }: Observation) => ({
