@@ -171,7 +171,8 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
     if ((isLimited || !isTerminal(task.status)) && endedAt >= latestEnd(world, Math.min(dueAt, acceptanceDueAt))) {
       yield* recorder.violated(`${uuid}, ${task.status}, is ${endedAt - Math.min(dueAt, acceptanceDueAt)} ms late`)
     }
-    if (isLimited && endedAt < dueAt) {
+    // Microseconds, because fractions of a millisecond are not exact.
+    if (isLimited && Math.round(endedAt * 1000) < createdAt + limit * 1000) {
       yield* recorder.violated(`${uuid} met its time limit ${dueAt - endedAt} ms early`)
     }
     yield* checkHistory(world, uuid)
