@@ -20,10 +20,13 @@ const { bytea, float8, text } = PgTypes.OID
 /** Characters. A row with more has a statement of its own, so that batches stay small. */
 const large = 65_536
 
-export const isLarge = (texts: ReadonlyArray<string | null | undefined>): boolean => {
+export const isLarge = ({ length }: { readonly length: number }): boolean => length > large
+
+/** Characters of the texts of a row. */
+export const lengthOf = (texts: ReadonlyArray<string | null | undefined>): number => {
   let length = 0
   for (const text of texts) length += text?.length ?? 0
-  return length > large
+  return length
 }
 
 /** Encodes the text of a large row, which spares the driver a copy; the text of a small row stays as it is. */

@@ -3,7 +3,7 @@
  * two statements run at a time, and the next batch gathers meanwhile. There is no timer: a single request is sent at the end
  * of its turn.
  */
-import { Array, Cause, Effect, Exit, Order, type Tracer } from "effect"
+import { Array, Cause, Effect, Exit, Iterable, Order, type Tracer } from "effect"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
 
@@ -16,6 +16,9 @@ export const maxBatch = 64
 /** Waiting requests of one batcher; more are refused, as `AdmissionGate` refuses statements. */
 const maxWaiting = 10_000
 
+/** Characters of all waiting requests of one batcher. A longer request is accepted when no other waits. */
+const maxWaitingLength = 64 * 1024 * 1024
+
 export interface Options<Request, Answer> {
   /** One statement. Returns an answer for each request, in their order; they are sorted by `lockOf` already. */
   readonly run: (requests: ReadonlyArray<Request>) => Effect.Effect<ReadonlyArray<Answer>, StoreUnavailable>
@@ -25,6 +28,8 @@ export interface Options<Request, Answer> {
   readonly lockOf?: (request: Request) => string
   /** Requests with a statement of their own. At most one of these runs at a time, so that they never delay the others. */
   readonly isAlone?: (request: Request) => boolean
+  /** Characters of a request; without it, 0. */
+  readonly lengthOf?: (request: Request) => number
 }
 
 interface Waiting<Request, Answer> extends Queued {
@@ -41,46 +46,69 @@ const isFaultOfStore = (cause: Cause.Cause<StoreUnavailable>) => Cause.squash(ca
 interface Queued {
   readonly isAlone: boolean
   readonly key: string | undefined
+  readonly length: number
 }
 
 /** Chooses which requests share the next statement. */
 const makeQueue = <Item extends Queued>() => {
-  const together: Array<Item> = []
-  const alone: Array<Item> = []
+  const together = new Set<Item>()
+  const alone = new Set<Item>()
   /** By key: the requests behind one that is in `together`, in `alone`, or in a running statement. */
-  const behind = new Map<string, Array<Item>>()
+  const behind = new Map<string, Set<Item>>()
   let size = 0
+  let length = 0
   let isOneAlone = false
 
-  const makeReady = (item: Item) => (item.isAlone ? alone : together).push(item)
+  const makeReady = (item: Item) => (item.isAlone ? alone : together).add(item)
+
+  const count = (item: Item, change: 1 | -1) => {
+    size += change
+    length += change * item.length
+  }
+
+  const releaseKey = (key: string | undefined) => {
+    if (key === undefined) return
+    const [next] = behind.get(key) ?? []
+    if (next === undefined) return behind.delete(key)
+    behind.get(key)?.delete(next)
+    makeReady(next)
+  }
 
   return {
-    /** The number of waiting requests. */
-    size: () => size,
+    isEmpty: () => size === 0,
+    isFull: (more: number) => size >= maxWaiting || (size > 0 && length + more > maxWaitingLength),
     add: (item: Item) => {
-      size++
+      count(item, 1)
       const { key } = item
       const queue = key === undefined ? undefined : behind.get(key)
-      if (queue !== undefined) return queue.push(item)
-      if (key !== undefined) behind.set(key, [])
+      if (queue !== undefined) return queue.add(item)
+      if (key !== undefined) behind.set(key, new Set())
       makeReady(item)
+    },
+    /** Removes a waiting request; does nothing after it was taken. */
+    remove: (item: Item) => {
+      const { key } = item
+      if (together.delete(item) || alone.delete(item)) releaseKey(key)
+      else if (key === undefined || behind.get(key)?.delete(item) !== true) return
+      count(item, -1)
     },
     /** The requests of the next statement; none while all have to wait. */
     take: (): ReadonlyArray<Item> => {
-      const first = isOneAlone ? undefined : alone.shift()
+      const [first] = isOneAlone ? [] : alone
       isOneAlone ||= first !== undefined
-      const batch = first === undefined ? together.splice(0, maxBatch) : [first]
-      size -= batch.length
+      const batch = first === undefined ? [...Iterable.take(together, maxBatch)] : [first]
+      for (const item of batch) {
+        together.delete(item)
+        alone.delete(item)
+        count(item, -1)
+      }
       return batch
     },
     /** Releases the requests of a statement that has ended. */
     release: (batch: ReadonlyArray<Item>) => {
       for (const { isAlone, key } of batch) {
         if (isAlone) isOneAlone = false
-        if (key === undefined) continue
-        const next = behind.get(key)?.shift()
-        if (next === undefined) behind.delete(key)
-        else makeReady(next)
+        releaseKey(key)
       }
     }
   }
@@ -109,7 +137,7 @@ const execute = <Request, Answer>(
 /** Returns a function that executes one request as part of a batch. */
 export const make = <Request, Answer>(options: Options<Request, Answer>) =>
   Effect.map(Effect.context(), (context) => {
-    const { isAlone, keyOf, lockOf } = options
+    const { isAlone, keyOf, lengthOf, lockOf } = options
     const fork = Effect.runForkWith(context)
     const queue = makeQueue<Waiting<Request, Answer>>()
     let running = 0
@@ -133,17 +161,27 @@ export const make = <Request, Answer>(options: Options<Request, Answer>) =>
     }
 
     const schedule = () => {
-      if (isScheduled || queue.size() === 0 || running === concurrency) return
+      if (isScheduled || queue.isEmpty() || running === concurrency) return
       isScheduled = true
       fork(Effect.andThen(Effect.yieldNow, Effect.sync(flush)))
     }
 
     return (request: Request) =>
-      Effect.withFiber((fiber) =>
-        queue.size() >= maxWaiting ? tooManyWaiting : Effect.callback<Answer, StoreUnavailable>((answer) => {
-          const span = Tracing.currentSpan(fiber)
-          queue.add({ request, isAlone: isAlone?.(request) ?? false, key: keyOf?.(request), span, answer })
+      Effect.withFiber((fiber) => {
+        const length = lengthOf?.(request) ?? 0
+        if (queue.isFull(length)) return tooManyWaiting
+        return Effect.callback<Answer, StoreUnavailable>((answer) => {
+          const item = {
+            request,
+            length,
+            isAlone: isAlone?.(request) ?? false,
+            key: keyOf?.(request),
+            span: Tracing.currentSpan(fiber),
+            answer
+          }
+          queue.add(item)
           schedule()
+          return Effect.sync(() => queue.remove(item))
         })
-      )
+      })
   })

@@ -10,7 +10,16 @@ import { changeOf, type TaskChange } from "../../domain/TaskChange.ts"
 import { plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { sendsWebhook } from "../../domain/Webhook.ts"
 import * as Batcher from "./Batcher.ts"
-import { encode, isLarge, type LargeText, largeText, make as makeStatement, moment, seconds } from "./BatchStatement.ts"
+import {
+  encode,
+  isLarge,
+  type LargeText,
+  largeText,
+  lengthOf,
+  make as makeStatement,
+  moment,
+  seconds
+} from "./BatchStatement.ts"
 import { make as makeQueries } from "./Queries.ts"
 import { headColumnsOf } from "./TaskColumns.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
@@ -24,7 +33,8 @@ interface Event {
   readonly at: Timestamp
   readonly fence: Fence | undefined
   readonly claim: IdempotencyClaim | undefined
-  readonly isLarge: boolean
+  /** Characters. */
+  readonly length: number
   readonly pendingToolCalls: LargeText
   readonly turn: LargeText
   readonly coreState: LargeText
@@ -84,7 +94,7 @@ export const make = Effect.gen(function*() {
   const webhooksPending = yield* WebhooksPending
 
   const run = Effect.fnUntraced(function*(events: ReadonlyArray<Event>) {
-    const query = statement(events.some(({ isLarge }) => isLarge))
+    const query = statement(events.some(isLarge))
     const outcomes = yield* rows(query, query.bind(events))
     return yield* Effect.forEach(outcomes, (row): Effect.Effect<Commit> => {
       if (row.outcome === "Unknown") return Effect.succeed({ _tag: row.outcome })
@@ -101,14 +111,16 @@ export const make = Effect.gen(function*() {
     keyOf: lockOf,
     lockOf,
     // An idempotency key is a second lock, whose order is not that of the tasks.
-    isAlone: ({ claim, isLarge }) => isLarge || claim !== undefined
+    isAlone: (event) => isLarge(event) || event.claim !== undefined,
+    lengthOf: ({ length }) => length
   })
 
   return Effect.fnUntraced(function*(...[uuid, event, at, fence, claim]: Parameters<TaskWrites["Service"]["commit"]>) {
     const change = changeOf(event)
     const { coreState, error, run, turn } = change
     const pendingToolCalls = change.pendingToolCalls === null ? null : JSON.stringify(change.pendingToolCalls)
-    const isLargeEvent = isLarge([turn, coreState, pendingToolCalls, error, run?.results])
+    const length = lengthOf([turn, coreState, pendingToolCalls, error, run?.results])
+    const isLargeEvent = isLarge({ length })
     return yield* commit({
       uuid,
       event,
@@ -116,7 +128,7 @@ export const make = Effect.gen(function*() {
       at,
       fence,
       claim,
-      isLarge: isLargeEvent,
+      length,
       pendingToolCalls: yield* encode(pendingToolCalls, isLargeEvent),
       turn: yield* encode(turn, isLargeEvent),
       coreState: yield* encode(coreState, isLargeEvent),

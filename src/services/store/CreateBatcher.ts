@@ -15,7 +15,8 @@ const Outcome = Schema.Struct({
 })
 
 interface Insert {
-  readonly isLarge: boolean
+  /** Characters. */
+  readonly length: number
   readonly request: LargeText
   readonly task: NewTask
   readonly maxActive: number
@@ -55,16 +56,17 @@ export const make = Effect.gen(function*() {
   const { rows } = yield* makeQueries
   const insert = yield* Batcher.make({
     run: (inserts: ReadonlyArray<Insert>) => {
-      const query = statement(inserts.some(({ isLarge }) => isLarge))
+      const query = statement(inserts.some(isLarge))
       return rows(query, query.bind(inserts))
     },
     // `create_task` locks the user.
     lockOf: ({ task }) => task.principal.sub,
-    isAlone: ({ isLarge }) => isLarge
+    isAlone: isLarge,
+    lengthOf: ({ length }) => length
   })
   return Effect.fnUntraced(function*(task: NewTask, maxActive: number, claim?: IdempotencyClaim) {
-    const isLargeTask = isLarge([task.request])
-    const request = yield* encode(task.request, isLargeTask)
-    return yield* insert({ isLarge: isLargeTask, request, task, maxActive, claim })
+    const { length } = task.request
+    const request = yield* encode(task.request, isLarge({ length }))
+    return yield* insert({ length, request, task, maxActive, claim })
   })
 })

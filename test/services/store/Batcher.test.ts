@@ -96,6 +96,44 @@ describe("Batcher", () => {
       assert.strictEqual(yield* Fiber.join(late), -10)
     }))
 
+  it.effect("refuses requests beyond 64 Mi characters, but not a longer one that comes first", () =>
+    Effect.gen(function*() {
+      const mebi = 1024 * 1024
+      const ask = yield* Batcher.make({ lengthOf: (length: number) => length, run: () => Effect.never })
+      const outcomesOf = Effect.fnUntraced(function*(lengths: ReadonlyArray<number>) {
+        const fibers = yield* Effect.forEach(
+          lengths,
+          (length) => Effect.forkChild(ask(length), { startImmediately: true })
+        )
+        return fibers.map((fiber) => fiber.pollUnsafe() === undefined ? "waits" : "refused")
+      })
+      assert.deepStrictEqual(yield* outcomesOf([80 * mebi, 1]), ["waits", "refused"])
+      yield* settle
+      // The first statement has left the queue.
+      assert.deepStrictEqual(yield* outcomesOf([32 * mebi, 32 * mebi, 1]), ["waits", "waits", "refused"])
+    }))
+
+  it.effect("drops interrupted requests, and sends those behind them", () =>
+    Effect.gen(function*() {
+      const statements: Array<ReadonlyArray<string>> = []
+      const ask = yield* Batcher.make({
+        keyOf: (request: string) => request.charAt(0),
+        lengthOf: () => 32 * 1024 * 1024,
+        run: (requests) => {
+          statements.push(requests)
+          return Effect.succeed(requests)
+        }
+      })
+      const fork = (request: string) => Effect.forkChild(ask(request), { startImmediately: true })
+      const [first, second] = [yield* fork("a1"), yield* fork("a2")]
+      yield* Fiber.interrupt(second)
+      const third = yield* fork("a3")
+      yield* Fiber.interrupt(first)
+      const fourth = yield* fork("b4")
+      assert.deepStrictEqual([yield* Fiber.join(third), yield* Fiber.join(fourth)], ["a3", "b4"])
+      assert.deepStrictEqual(statements, [["a3", "b4"]])
+    }))
+
   it.effect.prop(
     "answers each request with its own outcome, one change of a key after the other, whatever fails",
     [Schema.Array(Schema.Array(Row)), Schema.Array(Statement)],
