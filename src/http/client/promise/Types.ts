@@ -1,23 +1,219 @@
-/** Request and response types, derived from the service's schemas. Type-only imports keep the schemas out of the bundle. */
-import type { CreateTaskBody, InputItem as InputItemSchema } from "../../../domain/TaskRequest.ts"
-import type { ToolResult as ToolResultSchema } from "../../../domain/ToolCall.ts"
-import type { StorageBaseView, UploadedFileView } from "../../contract/FileSchemas.ts"
-import type * as Tasks from "../../contract/TaskSchemas.ts"
+/**
+ * Request and response types, written out so that the package needs no other types. `Types.test.ts` compares them with the
+ * service's schemas.
+ */
 
-export type { TaskStatus } from "../../../domain/Task.ts"
+export type Json = null | boolean | number | string | ReadonlyArray<Json> | JsonObject
 
-export type CreateTask = typeof CreateTaskBody.Encoded
-export type InputItem = typeof InputItemSchema.Encoded
-export type { ToolCall } from "../../../domain/ToolCall.ts"
-export type ToolResult = typeof ToolResultSchema.Encoded
-export type Task = typeof Tasks.TaskView.Type
-export type TaskSummary = typeof Tasks.TaskSummaryView.Type
-export type TaskPageBody = typeof Tasks.TaskPageView.Type
-export type TaskEvent = typeof Tasks.WatchedEventView.Type
-export type CreatedTask = typeof Tasks.CreatedTaskView.Type
-export type ResumedTask = typeof Tasks.ResumedTaskView.Type
-export type CanceledTask = typeof Tasks.CanceledTaskView.Type
-export type CanceledTasks = typeof Tasks.CanceledTasksView.Type
-export type Delivery = typeof Tasks.DeliveryView.Type
-export type UploadedFile = typeof UploadedFileView.Type
-export type StorageBase = typeof StorageBaseView.Type
+/** Any JSON object. */
+export interface JsonObject {
+  readonly [key: string]: Json
+}
+
+/** `completed`, `failed` and `canceled` are terminal. */
+export type TaskStatus = "pending" | "processing" | "interrupted" | "completed" | "failed" | "canceled"
+
+export interface TextItem {
+  readonly type: "text"
+  readonly text: string
+}
+
+/** An uploaded file, as `files.upload` returns it. */
+export interface FileItem {
+  readonly type: "file"
+  readonly file: {
+    readonly id: string
+    readonly name: string
+    /** Media type, as in `application/pdf`. */
+    readonly mime_type: string
+    readonly provider_data?: { readonly path?: string | null | undefined } | null | undefined
+  }
+}
+
+/** A recording, uploaded like a file. It is transcribed to text. */
+export interface VoiceItem {
+  readonly type: "voice"
+  readonly voice: {
+    readonly id: string
+    readonly name: string
+    readonly mime_type: string
+    /** Seconds. */
+    readonly duration?: number | null | undefined
+  }
+}
+
+export type InputItem = TextItem | FileItem | VoiceItem
+
+/** A function that the client runs for the model. */
+export interface ClientTool {
+  readonly type: "function"
+  /** 1 to 64 letters, digits, `_` or `-`. */
+  readonly name: string
+  /** When and how the model should call the tool. */
+  readonly description?: string | null | undefined
+  /** JSON Schema of the arguments, an object. */
+  readonly parameters?: object | null | undefined
+  /** Whether the model must follow `parameters` exactly. */
+  readonly strict?: boolean | null | undefined
+}
+
+/** A task to run. `null` means the same as absent. */
+export interface CreateTask {
+  /** The assistant, by its id in the assistant backend. */
+  readonly assistant_id: number
+  /** 1 to 256 items. */
+  readonly input: ReadonlyArray<InputItem>
+  /** Conversation so far, oldest first: messages, or the whole `turn` of an earlier task. */
+  readonly turns?: ReadonlyArray<JsonObject> | null | undefined
+  /** An LLM configuration of the assistant. An unknown id means the default. */
+  readonly llm_model_id?: number | null | undefined
+  /** An image generator configuration of the assistant. An unknown id means the default. */
+  readonly image_generator_id?: number | null | undefined
+  /** The absolute URL that receives webhooks. */
+  readonly callback_url?: string | null | undefined
+  /** The key that signs the webhooks, up to 255 characters. */
+  readonly callback_secret?: string | null | undefined
+  /** Up to 128 tools with unique names, also in the forms of OpenAI (nested), MCP and Anthropic. */
+  readonly client_tools?: ReadonlyArray<ClientTool | JsonObject> | null | undefined
+  /** Limit in seconds, counted from creation: 1 to 86,400, which is the default. */
+  readonly max_execution_time?: number | null | undefined
+}
+
+/** A call of a client tool that awaits its result. */
+export interface ToolCall {
+  readonly id: string
+  readonly name: string
+  readonly arguments: JsonObject
+}
+
+export interface ToolResult {
+  /** The `id` of a pending call. */
+  readonly tool_call_id: string
+  readonly output: Json
+  /** The tool failed, and `output` describes the error. */
+  readonly is_error?: boolean | null | undefined
+}
+
+/** One row of the task list. Timestamps are ISO 8601 in UTC with six fractional digits. */
+export interface TaskSummary {
+  readonly uuid: string
+  readonly status: TaskStatus
+  /** The reason of a failure, or the `reason` of a cancellation. */
+  readonly error: string | null
+  readonly created_at: string
+  /** The moment of the transition to a terminal status. */
+  readonly completed_at: string | null
+  /** Present only while the status is `interrupted`. */
+  readonly pending_tool_calls?: ReadonlyArray<ToolCall>
+}
+
+/** The party that has to act next, what it has to provide, and the deadline. */
+export interface WaitingOn {
+  readonly party: "core" | "client"
+  readonly for: "acceptance" | "result" | "tool_results"
+  readonly until: string
+}
+
+export interface Task extends TaskSummary {
+  /** The result when completed. Before that, and in a failed task, it may have partial output. */
+  readonly turn: JsonObject | null
+  /** Present only with `?include=waiting_on`; null when the task has ended. */
+  readonly waiting_on?: WaitingOn | null
+}
+
+export interface TaskPageBody {
+  readonly data: ReadonlyArray<TaskSummary>
+  readonly meta: {
+    readonly current_page: number
+    readonly per_page: number
+    /** At least 1. */
+    readonly last_page: number
+    /** Tasks that match, over all pages. */
+    readonly total: number
+  }
+}
+
+export interface TaskEvent {
+  readonly uuid: string
+  /** Number of changes of the task so far; 0 is its creation. */
+  readonly revision: number
+  readonly status: TaskStatus
+  readonly occurred_at: string
+  /** The new status, or `progress`, which does not change it. */
+  readonly event: TaskStatus | "progress"
+}
+
+export interface CreatedTask {
+  readonly uuid: string
+  readonly status: "pending"
+  /** Seconds from creation. */
+  readonly max_execution_time: number
+}
+
+export interface ResumedTask {
+  readonly uuid: string
+  readonly status: "processing"
+}
+
+export interface CanceledTask {
+  readonly uuid: string
+  readonly status: "canceled"
+}
+
+export interface CanceledTasks {
+  readonly canceled: number
+  readonly uuids: ReadonlyArray<string>
+}
+
+/** One POST to the callback URL. */
+export interface DeliveryAttempt {
+  /** From 1. */
+  readonly number: number
+  readonly started_at: string
+  /** Milliseconds; null while the attempt is in progress, or when its node stopped before it ended. */
+  readonly duration_ms: number | null
+  /** HTTP status of the response; null without one. */
+  readonly response_status: number | null
+  /** Null after a success. */
+  readonly error:
+    | "address_refused"
+    | "name_not_resolved"
+    | "connection_failed"
+    | "tls_failed"
+    | "timed_out"
+    | "broken_answer"
+    | "redirected"
+    | "not_2xx"
+    | "not_sent"
+    | "lost"
+    | null
+}
+
+/** The webhook of one status, with its attempts. */
+export interface Delivery {
+  /** The `webhook-id` that the receiver gets. */
+  readonly id: string
+  readonly status: TaskStatus
+  readonly state: "pending" | "delivered" | "failed"
+  readonly created_at: string
+  /** Null when no further attempt is planned, and while one is in progress. */
+  readonly next_attempt_at: string | null
+  /** Oldest first. */
+  readonly attempts: ReadonlyArray<DeliveryAttempt>
+}
+
+/** An uploaded file. It can be placed into `input` as it is. A type alias, so that it is a `JsonObject` too. */
+export type UploadedFile = {
+  readonly type: "file"
+  readonly file: {
+    readonly id: string
+    readonly name: string
+    readonly mime_type: string
+    readonly provider_data: { readonly path: string }
+  }
+}
+
+export interface StorageBase {
+  /** Without a trailing slash. */
+  readonly url: string
+}
