@@ -1,5 +1,8 @@
 /** Composes all layers of the service, from settings to routes. */
-import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgClient } from "@effect/sql-pg"
 import { Duration, Effect, Layer, type Redacted } from "effect"
 import { HttpRouter } from "effect/http"

@@ -1,6 +1,5 @@
 /** Prints the URLs, a development token and commands to try when the service starts. */
 import { Console, DateTime, Duration, Effect, Redacted } from "effect"
-import * as jose from "jose"
 import type { AppConfig } from "./config/AppConfig.ts"
 import { version } from "./Version.ts"
 
@@ -19,6 +18,8 @@ export const mint = Effect.fnUntraced(function*(
     readonly validFor?: Duration.Duration
   } = {}
 ) {
+  // Imported here so that the command line starts quickly.
+  const jose = yield* Effect.promise(() => import("jose"))
   const now = yield* DateTime.now
   const expires = DateTime.addDuration(now, validFor)
   return yield* Effect.promise(() =>

@@ -1,4 +1,4 @@
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Effect, Layer, Option, References } from "effect"
 import { existsSync } from "node:fs"
 import * as App from "./App.ts"

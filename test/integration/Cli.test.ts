@@ -21,16 +21,18 @@ const environment = () => ({
   DATA_DIR: folder
 })
 
-const run = (...args: ReadonlyArray<string>) =>
+const runWith = (extra: Record<string, string>, ...args: ReadonlyArray<string>) =>
   new Promise<{ readonly code: number; readonly out: string; readonly err: string }>((resolve) =>
     execFile(
       process.execPath,
       [cli, ...args],
-      { env: environment(), cwd: folder },
+      { env: { ...environment(), ...extra }, cwd: folder },
       (error, out, err) =>
         resolve({ code: typeof error?.code === "number" ? error.code : 0, out: out.trim(), err: err.trim() })
     )
   )
+
+const run = (...args: ReadonlyArray<string>) => runWith({}, ...args)
 
 const json = async (...args: ReadonlyArray<string>) => {
   const { code, err, out } = await run(...args, "--json")
@@ -50,7 +52,7 @@ describe("the command line", () => {
   it("submits tool results and cancels tasks", async () => {
     const { uuid } = await json("create", "-a", "2", "--tool", "look", "call look")
     const watched = await run("watch", uuid)
-    assert.deepStrictEqual([watched.code, /pending call call_look: look\({}\)/.test(watched.out)], [0, true])
+    assert.deepStrictEqual([watched.code, /Waits for  call_look: look\({}\)/.test(watched.out)], [0, true])
     assert.deepStrictEqual(await json("submit-results", uuid, `call_look={"found": true}`), {
       uuid,
       status: "processing"
@@ -94,16 +96,13 @@ describe("the command line", () => {
 
   it("reports a usage error in one line and names the help command", async () => {
     const missing = await run("get")
-    assert.deepStrictEqual([missing.code, missing.out], [1, ""])
-    assert.strictEqual(
-      missing.err,
-      `Missing required argument: uuid\nRun "async-task-service get --help" for usage.`
-    )
+    assert.deepStrictEqual([missing.code, missing.out], [2, ""])
+    assert.strictEqual(missing.err, "Missing required argument: uuid\nSee async-task-service get --help")
     const unknown = await run("nonsense")
-    assert.deepStrictEqual([unknown.code, unknown.out], [1, ""])
-    assert.match(unknown.err, /^Unknown subcommand "nonsense".*\nRun "async-task-service --help" for usage\.$/)
+    assert.deepStrictEqual([unknown.code, unknown.out], [2, ""])
+    assert.match(unknown.err, /^Unknown subcommand "nonsense".*\nSee async-task-service --help$/)
     const flags = await run("cluster", "--foo", "--json")
-    assert.deepStrictEqual([flags.code, flags.out], [1, ""])
+    assert.deepStrictEqual([flags.code, flags.out], [2, ""])
     assert.match(JSON.parse(flags.err).message, /^Unrecognized flag: --foo/)
   })
 
@@ -185,9 +184,23 @@ describe("the command line", () => {
     await started.stop()
   })
 
-  it("prints completions and help", async () => {
+  it("prints completions, and help without a command", async () => {
     assert.include((await run("--completions", "bash")).out, "redeliver")
+    const help = await run()
+    assert.deepStrictEqual([help.code, /^ {2}redeliver /m.test(help.out)], [0, true])
     assert.include((await run("create", "--help")).out, "--max-execution-time")
+  })
+
+  it("prints tables with ages, and colours only where they are wanted", async () => {
+    const { uuid } = await json("create", "-a", "2", "--tool", "look", "call look")
+    await run("watch", uuid)
+    const [header, row] = (await run("list", "-n", "1")).out.split("\n")
+    assert.match(header ?? "", /^TASK {34}STATUS {7}CREATED {2,3}DETAILS$/)
+    assert.match(row ?? "", new RegExp(`^${uuid}  interrupted  \\d+ s ago +waits for look$`))
+    const colours = { FORCE_COLOR: "1" }
+    assert.include((await runWith(colours, "list", "-n", "1")).out, "\u001B[33minterrupted\u001B[39m")
+    assert.notInclude((await runWith(colours, "list", "-n", "1", "--no-color")).out, "\u001B")
+    await run("cancel", uuid)
   })
 })
 

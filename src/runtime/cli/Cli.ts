@@ -1,19 +1,17 @@
 #!/usr/bin/env node
-/** The command line. Results go to stdout, everything else to stderr. The exit code is 1 when a command fails. */
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Config, Console, Effect } from "effect"
-import { CliOutput, Command } from "effect/cli"
+/**
+ * The command line. Results go to stdout, everything else to stderr. The exit code is 1 when a command fails, and 2 for an
+ * unknown command, flag or value.
+ */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Cause, Config, Console, Effect, Exit, type Runtime } from "effect"
+import { CliError, CliOutput, Command, TerminalCapabilities } from "effect/cli"
 import { existsSync } from "node:fs"
 import { teardown } from "../ErrorMessages.ts"
 import { version } from "../Version.ts"
-import * as ClusterCommands from "./ClusterCommands.ts"
-import * as ConformanceCommand from "./ConformanceCommand.ts"
-import * as DeliveryCommands from "./DeliveryCommands.ts"
-import * as DemoCommand from "./DemoCommand.ts"
-import * as OperatorCommands from "./OperatorCommands.ts"
+import { commands } from "./Commands.ts"
 import { type CommandFailed, root } from "./Root.ts"
-import * as TaskCommands from "./TaskCommands.ts"
-import * as UploadCommand from "./UploadCommand.ts"
 
 /** With `--json`, and for a service in production, whose log has one JSON object a line. */
 const isJson = Config.String("NODE_ENV").pipe(
@@ -37,22 +35,20 @@ const presenter: CliOutput.Presenter = {
       ? report({
         message: [
           ...event.errors.map(({ message }) => message),
-          `Run "${[...event.commandPath, "--help"].join(" ")}" for usage.`
+          `See ${[...event.commandPath, "--help"].join(" ")}`
         ].join("\n")
       })
       : CliOutput.defaultPresenter.present(event)
 }
 
+const exit: Runtime.Teardown = (result, onExit) => {
+  const error = Exit.isFailure(result) ? Cause.squash(result.cause) : undefined
+  if (CliError.isCliError(error) && error._tag === "ShowHelp") onExit(error.errors.length === 0 ? 0 : 2)
+  else teardown(result, onExit)
+}
+
 const cli = root.pipe(
-  Command.withSubcommands([
-    ...OperatorCommands.commands,
-    ...TaskCommands.commands,
-    UploadCommand.command,
-    ConformanceCommand.command,
-    DemoCommand.command,
-    ...DeliveryCommands.commands,
-    ...ClusterCommands.commands
-  ]),
+  Command.withSubcommands(commands),
   Command.run({ version })
 )
 
@@ -60,7 +56,11 @@ if (existsSync(".env")) process.loadEnvFile()
 NodeRuntime.runMain(
   cli.pipe(
     Effect.tapErrorTag("CommandFailed", report),
+    Effect.updateService(TerminalCapabilities.TerminalCapabilities, (terminal) => ({
+      ...terminal,
+      canColor: terminal.canColor && !process.argv.includes("--no-color")
+    })),
     Effect.provide([NodeServices.layer, CliOutput.layerPresenter(presenter)])
   ),
-  { disableErrorReporting: true, teardown }
+  { disableErrorReporting: true, teardown: exit }
 )

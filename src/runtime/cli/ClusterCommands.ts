@@ -1,10 +1,10 @@
 /** Commands for the nodes of the service: cluster, drain, undrain. */
 import { Effect, Layer } from "effect"
 import { Command } from "effect/cli"
-import { FetchHttpClient } from "effect/http"
 import type { ClusterView } from "../../http/contract/TaskSchemas.ts"
 import { rootCauseMessage } from "../ErrorMessages.ts"
 import * as InternalToken from "./InternalToken.ts"
+import type { Output } from "./Output.ts"
 import { failed, internalUrl, print } from "./Root.ts"
 
 type Cluster = typeof ClusterView.Type
@@ -12,23 +12,19 @@ type Operation = "Operations.cluster" | "Operations.drain" | "Operations.rebalan
 
 const header = ["NODE", "VERSION", "SHARDS", "TASKS", "NEXT DUE", "LATENESS", "LAST SEEN", "STATUS"]
 
-const rowOf = (member: Cluster["members"][number]) => [
-  member.address,
-  member.version,
-  member.shards === null ? "all" : String(member.shards.length),
-  String(member.tasks),
-  member.next_due ?? "-",
-  `${member.lateness_ms} ms`,
-  member.seen_at,
-  [member.is_self ? "self" : "", member.drained ? "drained" : ""].filter((word) => word !== "").join(", ")
-]
-
-export const render = ({ members, shards, unowned }: Cluster) => {
-  const rows = [header, ...members.map(rowOf)]
-  const widths = header.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd())
-  if (unowned.length > 0) lines.push(`${unowned.length} of ${shards} shards have no owner.`)
-  return lines.join("\n")
+const render = ({ members, shards, unowned }: Cluster, { age, table }: Output) => {
+  const rows = members.map((member) => [
+    member.address,
+    member.version,
+    member.shards === null ? "all" : String(member.shards.length),
+    String(member.tasks),
+    age(member.next_due),
+    `${member.lateness_ms} ms`,
+    age(member.seen_at),
+    [member.is_self ? "self" : "", member.drained ? "drained" : ""].filter((word) => word !== "").join(", ")
+  ])
+  const nodes = table(header, rows, "No nodes.")
+  return unowned.length === 0 ? nodes : `${nodes}\n${unowned.length} of ${shards} shards have no owner.`
 }
 
 const command = (name: string, operation: Operation, description: string) =>
@@ -40,6 +36,7 @@ const command = (name: string, operation: Operation, description: string) =>
       const token = yield* InternalToken.find(internalToken)
       // Imported here so that the other commands start quickly.
       const RpcClient = yield* Effect.promise(() => import("../../http/client/RpcClient.ts"))
+      const { FetchHttpClient } = yield* Effect.promise(() => import("effect/http"))
       const layer = Layer.provide(RpcClient.layerHttp({ url, token }), FetchHttpClient.layer)
       const cluster = yield* RpcClient.make.pipe(
         Effect.flatMap((client) => client[operation]()),
@@ -49,7 +46,10 @@ const command = (name: string, operation: Operation, description: string) =>
       )
       return yield* print(cluster, render)
     })
-  ).pipe(Command.withDescription(description))
+  ).pipe(
+    Command.withDescription(description),
+    Command.withExamples([{ command: `async-task-service ${name} --url http://10.0.0.7:3000` }])
+  )
 
 const undrain = (name: "undrain" | "rebalance") =>
   command(name, "Operations.rebalance", "Let a drained node own shards again")

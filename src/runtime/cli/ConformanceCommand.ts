@@ -1,7 +1,6 @@
 /** The command `conformance`: runs black-box tests of the public interface against any deployment. */
 import { Effect, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
-import { FetchHttpClient } from "effect/http"
 import * as Flags from "./Flags.ts"
 import { failed, findToken, note, print, root } from "./Root.ts"
 
@@ -20,7 +19,9 @@ export const command = Command.make(
   },
   Effect.fnUntraced(function*({ assistant, otherToken, toolsAssistant }) {
     const { json, token, url } = yield* root
+    // Imported here so that the other commands start quickly.
     const Conformance = yield* Effect.promise(() => import("../conformance/Conformance.ts"))
+    const { FetchHttpClient } = yield* Effect.promise(() => import("effect/http"))
     const deployment = {
       url: url.replace(/(?<!\/)\/+$/, ""),
       token: yield* findToken(token),
@@ -33,7 +34,7 @@ export const command = Command.make(
         ? Effect.void
         : note(
           `${outcome.padEnd(7)}  ${section}: ${name}${message === null ? "" : `: ${message}`}  (${milliseconds} ms)`
-        ))
+        )).pipe(Effect.provide(FetchHttpClient.layer))
     const count = (outcome: string) => reports.filter((report) => report.outcome === outcome).length
     const summary = { url: deployment.url, passed: count("passed"), failed: count("failed"), skipped: count("skipped") }
     yield* print(
@@ -43,7 +44,7 @@ export const command = Command.make(
     if (summary.failed > 0) {
       return yield* failed(`${summary.failed} of ${reports.length} cases failed`)
     }
-  }, Effect.provide(FetchHttpClient.layer))
+  })
 ).pipe(
   Command.withDescription("Test whether a deployment conforms to the public interface"),
   Command.withExamples([{

@@ -3,22 +3,38 @@ import { Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Delivery } from "../../http/client/promise/Types.ts"
 import { optionalText, uuid } from "./Flags.ts"
+import type { Output } from "./Output.ts"
 import { call, print } from "./Root.ts"
 
-const render = ({ attempts, id, next_attempt_at, state, status }: Delivery) =>
-  [
-    `${id}  ${status.padEnd(11)}  ${state}${next_attempt_at === null ? "" : `, next attempt ${next_attempt_at}`}`,
-    ...attempts.map(({ duration_ms, error, number, response_status, started_at }) =>
-      `  ${number}  ${started_at}  ${response_status ?? "no answer"}  ${duration_ms ?? "?"} ms  ${error ?? ""}`
-        .trimEnd()
-    )
-  ].join("\n")
+const header = ["DELIVERY", "STATUS", "STATE", "NEXT", "ATTEMPT", "STARTED", "RESPONSE", "TIME", "ERROR"]
+
+/** One row for each attempt; the first one also describes the delivery. */
+const render = (all: ReadonlyArray<Delivery>, { age, table }: Output) =>
+  table(
+    header,
+    all.flatMap(({ attempts, id, next_attempt_at, state, status }) => {
+      const delivery = [id, status, state, age(next_attempt_at)]
+      if (attempts.length === 0) return [delivery]
+      return attempts.map(({ duration_ms, error, number, response_status, started_at }, index) => [
+        ...(index === 0 ? delivery : ["", "", "", ""]),
+        String(number),
+        age(started_at),
+        String(response_status ?? "none"),
+        duration_ms === null ? "-" : `${duration_ms} ms`,
+        error ?? ""
+      ])
+    }),
+    "No webhooks."
+  )
 
 const deliveries = Command.make("deliveries", { uuid }, ({ uuid }) =>
   Effect.flatMap(
     call((client, signal) => client.tasks.deliveries(uuid, { signal })),
-    (found) => print(found, (all) => all.map(render).join("\n") || "No webhooks.")
-  )).pipe(Command.withDescription("List the webhook deliveries of a task and their attempts"))
+    (found) => print(found, render)
+  )).pipe(
+    Command.withDescription("List the webhook deliveries of a task and their attempts"),
+    Command.withExamples([{ command: "async-task-service deliveries $UUID" }])
+  )
 
 const redeliver = Command.make("redeliver", {
   uuid,
@@ -35,7 +51,10 @@ const redeliver = Command.make("redeliver", {
         ...(Option.isSome(secret) ? { callback_secret: secret.value } : {})
       })
     ),
-    (scheduled) => print(scheduled, render)
-  )).pipe(Command.withDescription("Send a webhook again"))
+    (scheduled) => print(scheduled, (delivery, output) => render([delivery], output))
+  )).pipe(
+    Command.withDescription("Send a webhook again"),
+    Command.withExamples([{ command: "async-task-service redeliver $UUID $DELIVERY" }])
+  )
 
 export const commands = [deliveries, redeliver] as const

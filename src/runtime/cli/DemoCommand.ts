@@ -17,4 +17,7 @@ export const command = Command.make(
     const Demo = yield* Effect.promise(() => import("./Demo.ts"))
     yield* Demo.run(running ? { url, token: yield* findToken(token) } : undefined)
   })
-).pipe(Command.withDescription("Demonstrate upload, create, progress, tool calls, webhooks and cancel"))
+).pipe(
+  Command.withDescription("Demonstrate upload, create, progress, tool calls, webhooks and cancel"),
+  Command.withExamples([{ command: "async-task-service demo", description: "With a temporary service" }])
+)

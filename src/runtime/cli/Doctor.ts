@@ -37,7 +37,7 @@ const finding = <E, R>(
     })
   )
 
-const mark = ({ ok, warning }: Finding) => !ok ? "FAIL" : warning === true ? "warn" : "ok  "
+const mark = ({ ok, warning }: Finding) => !ok ? "FAIL" : warning === true ? "warn" : "ok"
 
 const database = (url: Redacted.Redacted | undefined) =>
   url === undefined
@@ -89,7 +89,8 @@ export const examine = Effect.fnUntraced(
     const findings = [settings, ...others]
     yield* print(
       findings,
-      (all) => all.map((finding) => `${mark(finding)} ${finding.check.padEnd(9)}  ${finding.says}`).join("\n")
+      (all, { table }) =>
+        table(["RESULT", "CHECK", "FINDING"], all.map((one) => [mark(one), one.check, one.says]), "No checks.")
     )
     const bad = findings.filter(({ ok }) => !ok)
     if (bad.length > 0) return yield* failed(`Failed checks: ${bad.map(({ check }) => check).join(", ")}`)

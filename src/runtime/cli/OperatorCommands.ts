@@ -61,7 +61,10 @@ const serve = Command.make(
       (error) => failed(`The service cannot listen: ${rootCauseMessage(error)}`)
     )
   })
-).pipe(Command.withDescription("Run the service, configured by environment variables"))
+).pipe(
+  Command.withDescription("Run the service, configured by environment variables"),
+  Command.withExamples([{ command: "async-task-service serve --port 8080" }])
+)
 
 const migrate = Command.make(
   "migrate",
@@ -78,7 +81,10 @@ const migrate = Command.make(
     )
     yield* print({ migrated: true }, () => "The schema is current.")
   })
-).pipe(Command.withDescription("Migrate the database schema, as \"serve\" does when it starts"))
+).pipe(
+  Command.withDescription("Migrate the database schema, as \"serve\" does when it starts"),
+  Command.withExamples([{ command: "DATABASE_URL=postgres://localhost/tasks async-task-service migrate" }])
+)
 
 const token = Command.make(
   "token",
@@ -98,7 +104,10 @@ const token = Command.make(
     const minted = yield* Banner.mint(secret.value, { sub, validFor, jti: Option.getOrUndefined(jti) })
     return yield* print({ token: minted, sub }, ({ token }) => token)
   })
-).pipe(Command.withDescription("Mint a development JWT"))
+).pipe(
+  Command.withDescription("Mint a development JWT"),
+  Command.withExamples([{ command: "async-task-service token --sub alice --valid-for '1 hour'" }])
+)
 
 const revoke = Command.make(
   "revoke",
@@ -147,7 +156,8 @@ const doctor = Command.make(
   { internalToken: InternalToken.flag },
   ({ internalToken }) => Effect.flatMap(load(() => import("./Doctor.ts")), ({ examine }) => examine(internalToken))
 ).pipe(
-  Command.withDescription("Check settings, database, core, backend, service and clocks")
+  Command.withDescription("Check settings, database, core, backend, service and clocks"),
+  Command.withExamples([{ command: "async-task-service doctor" }])
 )
 
 export const commands = [serve, migrate, token, revoke, doctor] as const

@@ -7,6 +7,7 @@ import { ValidationError } from "../../http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.ts"
 import * as Banner from "../Banner.ts"
 import { boolean, text } from "./Flags.ts"
+import * as Output from "./Output.ts"
 
 export const root = Command.make("async-task-service").pipe(
   Command.withSharedFlags({
@@ -22,7 +23,8 @@ export const root = Command.make("async-task-service").pipe(
       Flag.withFallbackConfig(Config.Redacted("TASK_SERVICE_TOKEN")),
       Flag.optional
     ),
-    json: boolean("json", "Print JSON")
+    json: boolean("json", "Print JSON, for scripts"),
+    noColor: boolean("no-color", "Print no colours, as with NO_COLOR or when the output is no terminal")
   }),
   Command.withDescription("Run AI assistant tasks in the background: the service and a client for it")
 )
@@ -77,8 +79,11 @@ export const findToken = Effect.fnUntraced(function*(given: Option.Option<Redact
 export const note = (text: string) => Console.error(text)
 
 /** Prints a result, as JSON with `--json` and with `render` otherwise. */
-export const print = <A>(result: A, render: (result: A) => string) =>
-  Effect.flatMap(root, ({ json }) => Console.log(json ? JSON.stringify(result) : render(result)))
+export const print = <A>(result: A, render: (result: A, output: Output.Output) => string) =>
+  Effect.gen(function*() {
+    const { json } = yield* root
+    yield* Console.log(json ? JSON.stringify(result) : render(result, yield* Output.current))
+  })
 
 /** A client of the service that acts for the user. */
 export const connect = Effect.gen(function*() {

@@ -5,17 +5,30 @@ import { TaskStatus } from "../../domain/Task.ts"
 import { isTerminal } from "../../http/client/promise/TasksResource.ts"
 import type { CreateTask, Task, TaskSummary } from "../../http/client/promise/Types.ts"
 import { boolean, int, optionalInt, optionalText, text, uuid } from "./Flags.ts"
+import * as Output from "./Output.ts"
 import { asFailure, call, connect, failed, note, parseJson, print, root, textOf } from "./Root.ts"
 import { uploadFile } from "./UploadCommand.ts"
 
-const line = ({ created_at, error, status, uuid }: TaskSummary) =>
-  [uuid, status.padEnd(11), created_at, error ?? ""].join("  ").trimEnd()
+const rowOf = ({ created_at, error, pending_tool_calls = [], status, uuid }: TaskSummary, { age }: Output.Output) => [
+  uuid,
+  status,
+  age(created_at),
+  error ?? pending_tool_calls.map(({ name }) => `waits for ${name}`).join(", ")
+]
 
-const render = (task: Task) => {
-  const calls = (task.pending_tool_calls ?? []).map(({ arguments: args, id, name }) =>
-    `  pending call ${id}: ${name}(${JSON.stringify(args)})`
-  )
-  return [line(task), ...calls, textOf(task.turn)].filter((text) => text !== "").join("\n")
+const render = (task: Task, { age, fields, text }: Output.Output) => {
+  const about = fields([
+    ["Task", task.uuid],
+    ["Status", task.status],
+    ["Created", age(task.created_at)],
+    ["Ended", task.completed_at === null ? null : age(task.completed_at)],
+    ["Error", task.error],
+    ...(task.pending_tool_calls ?? []).map(({ arguments: args, id, name }) =>
+      ["Waits for", `${id}: ${name}(${JSON.stringify(args)})`] as const
+    )
+  ])
+  const answer = text(textOf(task.turn))
+  return answer === "" ? about : `${about}\n\n${answer}`
 }
 
 const isWaiting = ({ status }: Task) => status === "interrupted"
@@ -28,7 +41,8 @@ const watchTask = Effect.fnUntraced(function*(id: string) {
     Stream.tap(Effect.fnUntraced(function*(event) {
       if (json) return yield* Console.log(JSON.stringify(event))
       const partial = event.event === "progress" ? textOf((yield* call(({ tasks }) => tasks.get(id))).turn) : ""
-      return yield* note(`${event.occurred_at}  ${event.event}  ${partial}`.trimEnd())
+      const { text } = yield* Output.current
+      return yield* note(`${event.occurred_at.slice(11, 19)}  ${event.event}  ${text(partial)}`.trimEnd())
     })),
     // A past interrupt may have been answered since.
     Stream.takeUntilEffect(({ status }) =>
@@ -37,8 +51,7 @@ const watchTask = Effect.fnUntraced(function*(id: string) {
     Stream.runDrain
   )
   const task = yield* call((client) => client.tasks.get(id))
-  if (json) yield* Console.log(JSON.stringify(task))
-  else yield* Console.log(render(task))
+  yield* print(task, render)
   if (isTerminal(task) && task.status !== "completed") return yield* failed(`Task ${task.status}: ${task.error}`)
 })
 
@@ -104,7 +117,8 @@ const get = Command.make(
   ({ uuid }) =>
     Effect.flatMap(call((client, signal) => client.tasks.get(uuid, { signal })), (task) => print(task, render))
 ).pipe(
-  Command.withDescription("Show a task")
+  Command.withDescription("Show a task"),
+  Command.withExamples([{ command: "async-task-service get $UUID" }])
 )
 
 const list = Command.make("list", {
@@ -115,18 +129,23 @@ const list = Command.make("list", {
   ),
   limit: int("limit", "Maximum number of tasks", 25).pipe(Flag.withAlias("n"))
 }, ({ limit, status }) =>
-  Effect.flatMap(connect, ({ tasks }) => {
+  Effect.gen(function*() {
+    const { tasks } = yield* connect
     const per_page = Math.max(1, Math.min(100, limit))
     const all = tasks.list({ per_page, ...(status.length === 0 ? {} : { status }) })
-    return Stream.fromAsyncIterable(all, asFailure).pipe(Stream.take(limit), Stream.runCollect)
-  }).pipe(Effect.flatMap((found) => print(found, (tasks) => tasks.map(line).join("\n") || "No tasks.")))).pipe(
-    Command.withDescription("List tasks, newest first")
+    const found = yield* Stream.fromAsyncIterable(all, asFailure).pipe(Stream.take(limit), Stream.runCollect)
+    const header = ["TASK", "STATUS", "CREATED", "DETAILS"]
+    yield* print(found, (tasks, output) => output.table(header, tasks.map((task) => rowOf(task, output)), "No tasks."))
+  })).pipe(
+    Command.withDescription("List tasks, newest first"),
+    Command.withExamples([{ command: "async-task-service list --status interrupted -n 5" }])
   )
 
 const watch = Command.make("watch", { uuid }, ({ uuid }) => watchTask(uuid)).pipe(
   Command.withDescription(
     "Follow a task until it ends or is interrupted; exits with 1 if it failed or was canceled"
-  )
+  ),
+  Command.withExamples([{ command: "async-task-service watch $UUID" }])
 )
 
 const submitResults = (name: "submit-results" | "results") =>
@@ -155,7 +174,7 @@ const submitResults = (name: "submit-results" | "results") =>
     })
   ).pipe(
     Command.withDescription("Submit the results of the pending tool calls of a task"),
-    Command.withExamples([{ command: `async-task-service submit-results $UUID call_look='{"found": true}'` }])
+    Command.withExamples([{ command: `async-task-service ${name} $UUID call_look='{"found": true}'` }])
   )
 
 const cancel = Command.make(
@@ -176,7 +195,10 @@ const cancel = Command.make(
     const canceled = yield* call((client, signal) => client.tasks.cancelInterrupted({ signal }))
     return yield* print(canceled, ({ canceled, uuids }) => [`${canceled} canceled`, ...uuids].join("\n"))
   })
-).pipe(Command.withDescription("Cancel one interrupted task or all of them"))
+).pipe(
+  Command.withDescription("Cancel one interrupted task or all of them"),
+  Command.withExamples([{ command: "async-task-service cancel $UUID --reason 'No longer needed'" }])
+)
 
 export const commands = [
   create,

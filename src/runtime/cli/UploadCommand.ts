@@ -36,4 +36,7 @@ export const command = Command.make("upload", {
     const uploaded = yield* uploadFile(file, Option.getOrUndefined(type))
     const url = yield* call((client) => client.files.url(uploaded))
     yield* print({ ...uploaded, url }, ({ file: { id } }) => `${id}  ${url}`)
-  })).pipe(Command.withDescription("Upload a file; --json prints an input item for a task"))
+  })).pipe(
+    Command.withDescription("Upload a file; --json prints an input item for a task"),
+    Command.withExamples([{ command: "async-task-service upload report.pdf" }])
+  )

@@ -3,7 +3,7 @@
  * the database. They exchange only health-check pings: all other information is in the rows, and `TaskNotifications`
  * makes the nodes read it sooner.
  */
-import { NodeClusterSocket } from "@effect/platform-node"
+import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import type { PgClient } from "@effect/sql-pg"
 import { Context, Duration, Effect, Exit, Fiber, FiberHandle, Latch, Layer, Option, Scope, Semaphore } from "effect"
 import {

@@ -2,7 +2,7 @@
  * Node's HTTP server with limits on connections, headers and timeouts. Connections that never become a valid request get an
  * error response in JSON.
  */
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Duration, Effect, Layer } from "effect"
 import { HttpRouter, HttpServer } from "effect/http"
 import { randomUUID } from "node:crypto"

@@ -1,5 +1,5 @@
 /** Calls HTTP applications of this process without a socket. Callers use a plain HTTP client and cannot tell the difference. */
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Context, Effect, Layer, type Scope } from "effect"
 import {
   type HttpBody,

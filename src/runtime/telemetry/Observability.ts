@@ -2,7 +2,7 @@
  * Exports traces, metrics and logs over OTLP when an endpoint is set; otherwise no spans are created. Services do not
  * depend on it. If the collector is down, slow or hangs, only its data is lost.
  */
-import { NodeHttpClient } from "@effect/platform-node"
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Duration, Effect, Layer, Logger, Redacted, References, Tracer } from "effect"
 import { HttpClient, HttpClientError, HttpMiddleware, UrlParams } from "effect/http"
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"

@@ -2,7 +2,7 @@
  * The test kit for clients in any language: the same service on a port, with a clock and a core that are driven over HTTP.
  * What drives them is under `/test`; everything else is the service.
  */
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Console, DateTime, Duration, Effect, identity, Layer, Schema } from "effect"
 import { HttpEffect, HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createServer } from "node:http"

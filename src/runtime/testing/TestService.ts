@@ -2,7 +2,7 @@
  * The whole service in one process, with stores in memory and without a port. It runs on the caller's `Clock`, so with
  * TestClock a test decides when time limits, retry delays and retention elapse.
  */
-import { NodeCrypto } from "@effect/platform-node"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Clock, Context, Duration, Effect, Layer, Redacted, type Scope } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { FetchHttpClient, HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
