@@ -138,6 +138,8 @@ const latenessAfterFault = 13_000
 const settling = 3000
 
 const inMillis = (moment: Timestamp) => moment / 1000
+/** Below the resolution of a `Timestamp`, in milliseconds. */
+const rounding = 0.0005
 
 /** The latest moment at which a deadline at `dueAt` must have ended its task. */
 const latestEnd = ({ calmSince, sweepInterval }: World, dueAt: number) => {
@@ -171,7 +173,7 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
     if ((isLimited || !isTerminal(task.status)) && endedAt >= latestEnd(world, Math.min(dueAt, acceptanceDueAt))) {
       yield* recorder.violated(`${uuid}, ${task.status}, is ${endedAt - Math.min(dueAt, acceptanceDueAt)} ms late`)
     }
-    if (isLimited && endedAt < dueAt) {
+    if (isLimited && dueAt - endedAt > rounding) {
       yield* recorder.violated(`${uuid} met its time limit ${dueAt - endedAt} ms early`)
     }
     yield* checkHistory(world, uuid)

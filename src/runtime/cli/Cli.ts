@@ -14,6 +14,7 @@ import * as OperatorCommands from "./OperatorCommands.ts"
 import { type CommandFailed, root } from "./Root.ts"
 import * as TaskCommands from "./TaskCommands.ts"
 import * as UploadCommand from "./UploadCommand.ts"
+import * as WithdrawCommand from "./WithdrawCommand.ts"
 
 /** With `--json`, and for a service in production, whose log has one JSON object a line. */
 const isJson = Config.String("NODE_ENV").pipe(
@@ -51,7 +52,8 @@ const cli = root.pipe(
     ConformanceCommand.command,
     DemoCommand.command,
     ...DeliveryCommands.commands,
-    ...ClusterCommands.commands
+    ...ClusterCommands.commands,
+    WithdrawCommand.command
   ]),
   Command.run({ version })
 )
