@@ -1,5 +1,5 @@
 /**
- * The messages in `error` of a failed task. They are part of the API. The text of a backend's response never appears.
+ * The messages in `error` of a failed or withdrawn task. They are part of the API. The text of a backend's response never appears.
  */
 import { Duration } from "effect"
 
@@ -7,6 +7,8 @@ export const tokenRevoked = "Token revoked"
 export const assistantNotAvailable = "Assistant is not available"
 export const insufficientBalance = "Insufficient balance"
 export const processingFailed = "Task processing failed"
+/** The error of a withdrawn task without a reason. */
+export const withdrawn = "canceled"
 
 export const timeLimitExceeded = (seconds: number): string => `Task exceeded maximum execution time (${seconds}s)`
 

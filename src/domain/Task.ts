@@ -48,7 +48,9 @@ export const TaskEvent = Schema.TaggedUnion({
     principal: Principal,
     userToken: Schema.String
   },
-  Canceled: { reason: Schema.NullOr(Schema.String) }
+  Canceled: { reason: Schema.NullOr(Schema.String) },
+  /** An operator or an internal service canceled a task that the client may not cancel. */
+  Withdrawn: { reason: Schema.String }
 })
 export type TaskEvent = typeof TaskEvent.Type
 export type TaskEventTag = TaskEvent["_tag"]
@@ -64,7 +66,8 @@ export const transitions = {
     Refused: "failed",
     AcceptanceExpired: "failed",
     TimeLimitExceeded: "failed",
-    TokenRevoked: "failed"
+    TokenRevoked: "failed",
+    Withdrawn: "canceled"
   },
   processing: {
     Progressed: "processing",
@@ -73,7 +76,8 @@ export const transitions = {
     Failed: "failed",
     Refused: "failed",
     TimeLimitExceeded: "failed",
-    TokenRevoked: "failed"
+    TokenRevoked: "failed",
+    Withdrawn: "canceled"
   },
   interrupted: {
     ToolResultsSubmitted: "processing",
@@ -135,7 +139,8 @@ const stopReasons: Partial<Record<TaskEventTag, string>> = {
   AcceptanceExpired: "not_accepted",
   TimeLimitExceeded: "time_limit_exceeded",
   TokenRevoked: "token_revoked",
-  Canceled: "canceled"
+  Canceled: "canceled",
+  Withdrawn: "canceled"
 }
 
 /** One row of the task list. */

@@ -37,6 +37,7 @@ const errorOf = (event: TaskEvent): string | null => {
     case "TokenRevoked":
       return Failure.tokenRevoked
     case "Canceled":
+    case "Withdrawn":
       return event.reason
     default:
       return null

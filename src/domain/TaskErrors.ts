@@ -24,6 +24,12 @@ export class TaskNotInterrupted extends Schema.TaggedError<TaskNotInterrupted>()
   }
 }
 
+export class TaskHasEnded extends Schema.TaggedError<TaskHasEnded>()("TaskHasEnded", { status: TaskStatus }) {
+  override get message() {
+    return `The task has ended: it is ${this.status}.`
+  }
+}
+
 /** The run is not the task's current one, or the task has ended: the core should stop. */
 export class RunSuperseded extends Schema.TaggedError<RunSuperseded>()("RunSuperseded", { status: TaskStatus }) {
   override get message() {

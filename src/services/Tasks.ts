@@ -27,6 +27,7 @@ import { CoreStops } from "./core/CoreStops.ts"
 import { TaskNotifications } from "./store/TaskNotifications.ts"
 import { type TaskFilter, type TaskPage, TaskReads } from "./store/TaskReads.ts"
 import { type IdempotencyClaim, type NewTask, TaskWrites } from "./store/TaskWrites.ts"
+import * as TaskEnds from "./TaskEnds.ts"
 import { Settings } from "./timing/Settings.ts"
 import { Secrets } from "./tokens/Secrets.ts"
 import { TokenRevocations } from "./tokens/TokenRevocations.ts"
@@ -43,45 +44,50 @@ export interface Done {
   readonly isReplay: boolean
 }
 
-export class Tasks extends Context.Service<Tasks, {
-  readonly create: (
-    caller: Caller,
-    body: CreateTask,
-    claim?: IdempotencyClaim
-  ) => Effect.Effect<CreatedTask, TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
-  /** A task that the caller owns. A malformed id fails with `TaskNotFound`. */
-  readonly get: (
-    principal: Principal,
-    uuid: string
-  ) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
-  /** The head of a task that the caller owns, without the turn. */
-  readonly getHead: (
-    principal: Principal,
-    uuid: string
-  ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
-  readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage, StoreUnavailable>
-  readonly submitToolResults: (
-    caller: Caller,
-    task: Task,
-    results: ToolResults,
-    claim?: IdempotencyClaim
-  ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused | StoreUnavailable>
-  readonly cancel: (
-    task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
-    reason: string | null,
-    claim?: IdempotencyClaim
-  ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused | StoreUnavailable>
-  readonly cancelInterrupted: (principal: Principal) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
-  /** Rejects requests with the token from now on and ends processing tasks that were created with it. */
-  readonly revoke: (revocation: Revocation) => Effect.Effect<void, StoreUnavailable>
-  /** Commits an event of the core; `applied` is false when it changed nothing. */
-  readonly report: (
-    report: CoreReport
-  ) => Effect.Effect<
-    { readonly status: TaskStatus; readonly applied: boolean },
-    TaskNotFound | RunSuperseded | StoreUnavailable
-  >
-}>()("async-task-service/services/Tasks") {
+export class Tasks extends Context.Service<
+  Tasks,
+  TaskEnds.TaskEnds & {
+    readonly create: (
+      caller: Caller,
+      body: CreateTask,
+      claim?: IdempotencyClaim
+    ) => Effect.Effect<CreatedTask, TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
+    /** A task that the caller owns. A malformed id fails with `TaskNotFound`. */
+    readonly get: (
+      principal: Principal,
+      uuid: string
+    ) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+    /** The head of a task that the caller owns, without the turn. */
+    readonly getHead: (
+      principal: Principal,
+      uuid: string
+    ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+    /** The head of any user's task, for operators. */
+    readonly findHead: (uuid: string) => Effect.Effect<TaskHead, TaskNotFound | StoreUnavailable>
+    readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage, StoreUnavailable>
+    readonly submitToolResults: (
+      caller: Caller,
+      task: Task,
+      results: ToolResults,
+      claim?: IdempotencyClaim
+    ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused | StoreUnavailable>
+    readonly cancel: (
+      task: Pick<Task, "uuid" | "sub" | "runId" | "status">,
+      reason: string | null,
+      claim?: IdempotencyClaim
+    ) => Effect.Effect<Done, TaskNotInterrupted | IdempotencyKeyReused | StoreUnavailable>
+    readonly cancelInterrupted: (principal: Principal) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
+    /** Rejects requests with the token from now on and ends processing tasks that were created with it. */
+    readonly revoke: (revocation: Revocation) => Effect.Effect<void, StoreUnavailable>
+    /** Commits an event of the core; `applied` is false when it changed nothing. */
+    readonly report: (
+      report: CoreReport
+    ) => Effect.Effect<
+      { readonly status: TaskStatus; readonly applied: boolean },
+      TaskNotFound | RunSuperseded | StoreUnavailable
+    >
+  }
+>()("async-task-service/services/Tasks") {
   static readonly layer = Layer.effect(Tasks, Effect.suspend(() => make))
 }
 
@@ -226,15 +232,19 @@ const makeReads = Effect.gen(function*() {
     return task
   })
 
-  const getHead = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
+  const findHead = Effect.fnUntraced(function*(uuid: string) {
     if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
     const [head] = yield* reads.heads([uuid])
-    if (head === undefined) return yield* new TaskNotFound({})
+    return head ?? (yield* new TaskNotFound({}))
+  })
+
+  const getHead = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
+    const head = yield* findHead(uuid)
     if (head.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
     return head
   })
 
-  return { get, getHead, list: reads.list }
+  return { get, findHead, getHead, list: reads.list }
 })
 
 /** Changes of interrupted tasks, each once per idempotency key. */
@@ -337,6 +347,7 @@ const make = Effect.gen(function*() {
     create: yield* makeCreate(runs),
     ...(yield* makeReads),
     ...(yield* makeChanges(runs)),
+    ...(yield* TaskEnds.make),
     report: yield* makeReport,
     revoke: (revocation) => Effect.uninterruptible(Effect.andThen(revocations.revoke(revocation), sweeper.endRevoked))
   })

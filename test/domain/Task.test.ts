@@ -46,6 +46,8 @@ describe("the transition table", () => {
       ["processing", "Interrupted", "interrupted"],
       ["interrupted", "ToolResultsSubmitted", "processing"],
       ["interrupted", "Canceled", "canceled"],
+      ["pending", "Withdrawn", "canceled"],
+      ["processing", "Withdrawn", "canceled"],
       ["pending", "TimeLimitExceeded", "failed"],
       ["processing", "TimeLimitExceeded", "failed"],
       ["interrupted", "TimeLimitExceeded", "failed"]

@@ -70,6 +70,11 @@ describe("the command line", () => {
     assert.deepStrictEqual((await json("list", "-s", "canceled", "-s", "failed")).map((task: any) => task.uuid), [
       other
     ])
+    const running = (await json("create", "-a", "3", "take 60")).uuid
+    assert.deepStrictEqual(await json("withdraw", running, "-r", "not now"), { uuid: running, status: "canceled" })
+    assert.strictEqual((await json("get", running)).error, "not now")
+    const ended = await run("withdraw", running)
+    assert.deepStrictEqual([ended.code, /has ended: it is canceled/.test(ended.err)], [1, true])
     assert.lengthOf(await json("list", "-n", "1"), 1)
   })
 

@@ -3,7 +3,8 @@ import { Effect, Exit, Fiber, Layer, Option } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
-import { isTerminal, RunId, TaskEvent, TaskId } from "../../src/domain/Task.ts"
+import { isTerminal, RunId, stopReasonOf, TaskEvent, TaskId } from "../../src/domain/Task.ts"
+import { changeOf } from "../../src/domain/TaskChange.ts"
 import { now } from "../../src/domain/Timestamp.ts"
 import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
@@ -43,6 +44,7 @@ const racersOf = (task: NewTask) => {
     { event: completed, fence: { runId, coreEventId: "completed" } },
     { event: cases.Failed.make({ error: task.uuid, turn: null }), fence: { runId, coreEventId: "failed" } },
     { event: cases.TimeLimitExceeded.make({ error: task.uuid }), fence: { runId } },
+    { event: cases.Withdrawn.make({ reason: task.uuid }), fence: { runId } },
     {
       event: cases.Completed.make({ turn: turnOf(task, "wrong run") }),
       fence: { runId: wrongRun, coreEventId: "wrong run" }
@@ -96,7 +98,7 @@ layer(
         assert.sameMembers(events.map(({ type }) => type), applied.map(({ event }) => event._tag))
         const [{ event: end } = assert.fail()] = ends
         assert.strictEqual(events.at(-1)?.type, end._tag)
-        assert.strictEqual(found.error, "error" in end ? task.uuid : null)
+        assert.strictEqual(found.error, changeOf(end).error)
         const hasProgressed = applied.some(({ event }) => event._tag === "Progressed")
         const partial = hasProgressed ? turnOf(task, "partial") : null
         assert.strictEqual(found.turn, end._tag === "Completed" ? turnOf(task, "completed") : partial)
@@ -109,10 +111,10 @@ layer(
           AND webhook_deliveries.status = tasks.status AND callback_secret = 'sealed') AS deliveries,
         (SELECT count(*)::int FROM core_stops) AS stops,
         (SELECT count(*)::int FROM task_requests) AS requests`
-      const expired = outcomes.filter(({ commit, event }) =>
-        commit._tag === "Applied" && event._tag === "TimeLimitExceeded"
+      const stopped = outcomes.filter(({ commit, event }) =>
+        commit._tag === "Applied" && stopReasonOf(event._tag) !== undefined
       )
-      assert.deepStrictEqual(rows, [{ deliveries: count, stops: expired.length, requests: 0 }])
+      assert.deepStrictEqual(rows, [{ deliveries: count, stops: stopped.length, requests: 0 }])
     }).pipe(Effect.scoped))
 
   it.effect("statements of two nodes do not lock each other out", () =>

@@ -53,6 +53,7 @@ describe("during an outage of the database", () => {
       "Tasks.list": { sub: "ann" },
       "Tasks.submitToolResults": { ...ofUser, body: results },
       "Tasks.cancel": ofUser,
+      "Tasks.withdraw": ofUser,
       "Tasks.cancelInterrupted": { sub: "ann" },
       "Tasks.watch": ofUser,
       "Core.report": { event: report },
@@ -60,7 +61,8 @@ describe("during an outage of the database", () => {
       "Operations.stats": null,
       "Operations.deliveries": {},
       "Operations.redeliver": { id: `${uuid}-1` },
-      "Operations.redeliverFailed": {}
+      "Operations.redeliverFailed": {},
+      "Operations.cancel": { uuid }
     })
   ) {
     it(`${tag} fails with Unavailable`, async () => {

@@ -80,7 +80,8 @@ export const eventOf = Effect.fnUntraced(function*(tag: TaskEventTag) {
       principal: { sub: "user", tokenId: "token-2", issuedAt: 1_700_000_001 },
       userToken: "sealed-again"
     }),
-    Canceled: cases.Canceled.make({ reason: "enough" })
+    Canceled: cases.Canceled.make({ reason: "enough" }),
+    Withdrawn: cases.Withdrawn.make({ reason: "withdrawn" })
   }
   return events[tag]
 })

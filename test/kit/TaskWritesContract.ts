@@ -94,7 +94,7 @@ export const contract = (it: StoreTests) => {
   it.effect("applies exactly one of racing events", () =>
     Effect.gen(function*() {
       const task = yield* stored()
-      const racers: ReadonlyArray<TaskEventTag> = ["Completed", "Failed", "TimeLimitExceeded", "AcceptanceExpired"]
+      const racers: ReadonlyArray<TaskEventTag> = ["Completed", "Failed", "TimeLimitExceeded", "Withdrawn"]
       const outcomes = yield* Effect.forEach(
         [...racers, ...racers],
         (tag) => commit(task.uuid, tag),

@@ -123,6 +123,16 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     if (result?._tag === "Success") yield* observe(world, task.uuid, "canceled")
   })
 
+  const withdraw = Effect.fnUntraced(function*({ uuid }: Task) {
+    const reason = dice.pick([null, "enough"])
+    seenOf(world, uuid).cancelReasons.add(reason)
+    const result = yield* ask((tasks) =>
+      Effect.flatMap(tasks.getHead(caller.principal, uuid), (head) => tasks.withdraw(head, reason))
+    )
+    yield* say(`withdraws ${uuid}: ${result === undefined ? "no answer" : result._tag}`)
+    if (result?._tag === "Success") yield* observe(world, uuid, "canceled")
+  })
+
   const cancelInterrupted = Effect.gen(function*() {
     world.cancelingAll.add(user)
     const result = yield* ask((tasks) => tasks.cancelInterrupted(caller.principal))
@@ -163,6 +173,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     const task = result.success
     yield* observe(world, uuid, task.status, task.error)
     yield* checkRead(world, task, askedAt)
+    if (dice.chance(0.03)) return yield* withdraw(task)
     if (task.status !== "interrupted") return
     const action = dice.weigh({ answer: 6, cancel: 1, "cancel all": 1, wait: 2 })
     if (action === "answer") yield* answer(task)

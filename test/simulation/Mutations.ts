@@ -78,6 +78,7 @@ export const mutations = {
     })
   },
   "no stop request after a time limit": withoutStops("time_limit_exceeded"),
+  "no stop request for a withdrawn task": withoutStops("canceled"),
   "no stop request for a run that the core refused after accepting it": withoutStops("refused"),
   "a doubled wake: a task is dispatched a second time": { actors: doubledWake },
   "a resume that is never dispatched after a notification": { actors: unheardResume },

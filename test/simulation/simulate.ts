@@ -100,6 +100,8 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   world.isRough = false
   yield* recorder.note("world", "is calm")
   yield* pass(30_000, () => Effect.sync(() => nodes.every(({ isFrozen }) => !isFrozen)))
+  // A fault that began before the calm may still kill a node.
+  yield* pass(step, never)
   if (up().length === 0) yield* Effect.forkIn(startNode, world.scope)
   yield* pass(dispatchTime + world.sweepInterval, never)
   for (const { runId, status, uuid } of yield* world.scans.live(undefined, 1000)) {

@@ -1,11 +1,10 @@
 /** Commands for the nodes of the service: cluster, drain, undrain. */
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { Command } from "effect/cli"
 import type { ClusterView } from "../../http/contract/TaskSchemas.ts"
-import { rootCauseMessage } from "../ErrorMessages.ts"
 import * as InternalToken from "./InternalToken.ts"
 import type { Output } from "./Output.ts"
-import { failed, internalUrl, print } from "./Root.ts"
+import { print } from "./Root.ts"
 
 type Cluster = typeof ClusterView.Type
 type Operation = "Operations.cluster" | "Operations.drain" | "Operations.rebalance"
@@ -31,21 +30,11 @@ const command = (name: string, operation: Operation, description: string) =>
   Command.make(
     name,
     { internalToken: InternalToken.flag },
-    Effect.fnUntraced(function*({ internalToken }) {
-      const url = yield* internalUrl
-      const token = yield* InternalToken.find(internalToken)
-      // Imported here so that the other commands start quickly.
-      const RpcClient = yield* Effect.promise(() => import("../../http/client/RpcClient.ts"))
-      const { FetchHttpClient } = yield* Effect.promise(() => import("effect/http"))
-      const layer = Layer.provide(RpcClient.layerHttp({ url, token }), FetchHttpClient.layer)
-      const cluster = yield* RpcClient.make.pipe(
-        Effect.flatMap((client) => client[operation]()),
-        Effect.scoped,
-        Effect.provide(layer),
-        Effect.mapError((error) => failed(`Request to the service at ${url} failed: ${rootCauseMessage(error)}`))
+    ({ internalToken }) =>
+      Effect.flatMap(
+        InternalToken.call(internalToken, (client) => client[operation]()),
+        (cluster) => print(cluster, render)
       )
-      return yield* print(cluster, render)
-    })
   ).pipe(
     Command.withDescription(description),
     Command.withExamples([{ command: `async-task-service ${name} --url http://10.0.0.7:3000` }])

@@ -5,6 +5,7 @@ import * as DemoCommand from "./DemoCommand.ts"
 import * as OperatorCommands from "./OperatorCommands.ts"
 import * as TaskCommands from "./TaskCommands.ts"
 import * as UploadCommand from "./UploadCommand.ts"
+import * as WithdrawCommand from "./WithdrawCommand.ts"
 
 /** All commands, in the order of the help text. */
 export const commands = [
@@ -14,5 +15,6 @@ export const commands = [
   ConformanceCommand.command,
   DemoCommand.command,
   ...DeliveryCommands.commands,
-  ...ClusterCommands.commands
+  ...ClusterCommands.commands,
+  WithdrawCommand.command
 ] as const

@@ -1,7 +1,9 @@
-/** The bearer token of the internal interface, for operator commands. */
-import { Config, Effect, Option, Redacted } from "effect"
+/** The bearer token of the internal interface, and calls with it, for operator commands. */
+import { Config, Effect, Layer, Option, Redacted } from "effect"
 import { Flag } from "effect/cli"
-import { failed, generatedSecret } from "./Root.ts"
+import type { InternalClient } from "../../http/client/RpcClient.ts"
+import { rootCauseMessage } from "../ErrorMessages.ts"
+import { failed, generatedSecret, internalUrl } from "./Root.ts"
 
 export const flag = Flag.Redacted("internal-token").pipe(
   Flag.withDescription("Bearer token of the internal interface (default: the first of INTERNAL_TOKENS)"),
@@ -14,4 +16,22 @@ export const find = Effect.fnUntraced(function*(given: Option.Option<Redacted.Re
   const found = Option.isSome(given) ? given : yield* generatedSecret("internal-token")
   if (Option.isNone(found)) return yield* failed("No internal token: pass --internal-token or set INTERNAL_TOKENS")
   return Redacted.make(Redacted.value(found.value).split(",")[0]?.trim() ?? "")
+})
+
+/** Calls the internal interface of the service. */
+export const call = Effect.fnUntraced(function*<A, E>(
+  given: Option.Option<Redacted.Redacted>,
+  send: (client: InternalClient) => Effect.Effect<A, E>
+) {
+  const url = yield* internalUrl
+  const token = yield* find(given)
+  // Imported here so that the other commands start quickly.
+  const RpcClient = yield* Effect.promise(() => import("../../http/client/RpcClient.ts"))
+  const { FetchHttpClient } = yield* Effect.promise(() => import("effect/http"))
+  return yield* RpcClient.make.pipe(
+    Effect.flatMap(send),
+    Effect.scoped,
+    Effect.provide(Layer.provide(RpcClient.layerHttp({ url, token }), FetchHttpClient.layer)),
+    Effect.mapError((error) => failed(`Request to the service at ${url} failed: ${rootCauseMessage(error)}`))
+  )
 })

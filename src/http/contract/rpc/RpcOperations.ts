@@ -1,10 +1,12 @@
 /** The group `Operations` of the internal interface, for operators. */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
+import { TaskHasEnded, TaskNotFound } from "../../../domain/TaskErrors.ts"
 import { DeliveryNeedsSecret, DeliveryNotFound, DeliveryState } from "../../../domain/Webhook.ts"
-import { ClusterView, DeliveryView, StatsView } from "../TaskSchemas.ts"
+import { type CancelBody, CanceledTaskView, ClusterView, DeliveryView, StatsView } from "../TaskSchemas.ts"
 import { InvalidRequest, Unavailable } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
+import { bodyOf } from "./RpcTasks.ts"
 
 const refusals = Schema.Union([InvalidRequest, Unavailable])
 
@@ -33,6 +35,12 @@ export class OperationsRpc extends RpcGroup.make(
     payload: { origin: Schema.optionalKey(Schema.String) },
     success: Schema.Int,
     error: refusals
+  }),
+  /** Cancels any user's task in any status that is not final; the core stops its run. */
+  Rpc.make("Operations.cancel", {
+    payload: { uuid: Schema.String, body: Schema.optionalKey(bodyOf<typeof CancelBody>()) },
+    success: CanceledTaskView,
+    error: Schema.Union([InvalidRequest, Unavailable, TaskNotFound, TaskHasEnded])
   }),
   /** The nodes with their shards, tasks and lateness. */
   Rpc.make("Operations.cluster", { success: ClusterView, error: Unavailable }),

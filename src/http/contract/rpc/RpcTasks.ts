@@ -85,6 +85,12 @@ export class TasksRpc extends RpcGroup.make(
       TaskErrors.IdempotencyKeyReused
     ])
   }),
+  /** Cancels the task in any status that is not final; the core stops the run. `Tasks.cancel` is for interrupted tasks only. */
+  Rpc.make("Tasks.withdraw", {
+    payload: { ...ofOneTask, body: Schema.optionalKey(bodyOf<typeof Tasks.CancelBody>()) },
+    success: Tasks.CanceledTaskView,
+    error: Schema.Union([...taskErrors, InvalidRequest, TaskErrors.TaskHasEnded])
+  }),
   Rpc.make("Tasks.cancelInterrupted", { payload: onBehalf, success: Tasks.CanceledTasksView, error: refusals }),
   /** Every transition and progress note after the revision `after`, then new ones; ends after the terminal event. */
   Rpc.make("Tasks.watch", {

@@ -5,11 +5,13 @@ import { format } from "../../../domain/Timestamp.ts"
 import { TaskOwnership } from "../../../services/cluster/TaskOwnership.ts"
 import { ClusterNodes, type Member } from "../../../services/operations/ClusterNodes.ts"
 import { TaskScans } from "../../../services/store/TaskScans.ts"
+import { Tasks } from "../../../services/Tasks.ts"
 import { Webhooks } from "../../../services/Webhooks.ts"
 import { OperationsRpc } from "../../contract/rpc/RpcOperations.ts"
 import type { ClusterView, MemberView } from "../../contract/TaskSchemas.ts"
+import { bodies } from "../body/Bodies.ts"
 import * as Deliveries from "../Deliveries.ts"
-import { invalid, refuseOutage } from "./RpcRequests.ts"
+import { asInvalidRequest, invalid, refuseOutage } from "./RpcRequests.ts"
 
 const limits = { default: 100, maximum: 500 }
 
@@ -48,6 +50,7 @@ const viewCluster = (members: ReadonlyArray<Member>): typeof ClusterView.Type =>
 export const layer = OperationsRpc.toLayer(
   Effect.gen(function*() {
     const scans = yield* TaskScans
+    const tasks = yield* Tasks
     const webhooks = yield* Webhooks
     const ownership = yield* TaskOwnership
     const members = yield* ClusterNodes
@@ -79,6 +82,15 @@ export const layer = OperationsRpc.toLayer(
           Effect.andThen(webhooks.redeliverFailed({ origin })),
           refuseOutage
         ),
+      "Operations.cancel": Effect.fnUntraced(function*({ body = {}, uuid }) {
+        const task = yield* refuseOutage(tasks.findHead(uuid))
+        const { reason } = yield* Effect.mapError(bodies.cancel.decode(body), asInvalidRequest)
+        yield* refuseOutage(tasks.withdraw(task, reason))
+        yield* Effect.annotateLogs(Effect.logInfo("a task was canceled: an operator asked for it"), {
+          taskId: task.uuid
+        })
+        return { uuid: task.uuid, status: "canceled" }
+      }),
       "Operations.cluster": () => cluster,
       "Operations.drain": () => drain,
       "Operations.undrain": () => undrain,

@@ -71,6 +71,12 @@ export const layer = TasksRpc.toLayer(
         yield* refuseOutage(tasks.cancel(task, reason, yield* claim(idempotency_key, path, body)))
         return { uuid: task.uuid, status: "canceled" }
       }),
+      "Tasks.withdraw": Effect.fnUntraced(function*({ body = {}, sub, uuid }) {
+        const task = yield* refuseOutage(tasks.getHead(RpcRequests.reader(sub), uuid))
+        const { reason } = yield* Effect.mapError(bodies.cancel.decode(body), asInvalidRequest)
+        yield* refuseOutage(tasks.withdraw(task, reason))
+        return { uuid: task.uuid, status: "canceled" }
+      }),
       "Tasks.cancelInterrupted": Effect.fnUntraced(function*({ sub }) {
         const uuids = yield* refuseOutage(tasks.cancelInterrupted(yield* RpcRequests.principal(sub)))
         return { canceled: uuids.length, uuids }
