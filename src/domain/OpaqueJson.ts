@@ -24,17 +24,20 @@ export const JsonObjects = Schema.declare(
   }
 )
 
-/** A JSON object, kept by reference so that every key survives, `__proto__` included. */
-export const JsonObject = Schema.declare(
-  (value): value is JsonObject => Predicate.isObject(value),
-  {
-    identifier: "JsonObject",
-    description: "Any JSON object.",
-    expected: "an object",
-    toCodecJson: () => undefined,
-    toCodecArbitrary: () => Schema.link<JsonObject>()(AnyObject, SchemaTransformation.passthrough())
-  }
-)
+/** A JSON object, kept by reference so that every key survives, `__proto__` included. `A` is its expected shape, which is not checked. */
+export const opaqueObject = <A extends object>(identifier: string) =>
+  Schema.declare(
+    (value): value is A => Predicate.isObject(value),
+    {
+      identifier,
+      description: "Any JSON object.",
+      expected: "an object",
+      toCodecJson: () => undefined,
+      toCodecArbitrary: () => Schema.link<A>()(AnyObject, SchemaTransformation.passthrough({ strict: false }))
+    }
+  )
+
+export const JsonObject = opaqueObject<JsonObject>("JsonObject")
 
 /** Any JSON value, taken by reference and not looked into: it has been parsed from JSON text. */
 export const JsonValue = Schema.declare(

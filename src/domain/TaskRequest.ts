@@ -8,7 +8,9 @@ import * as Limits from "./Limits.ts"
 import { fromValue, JsonObject, JsonObjects, type OpaqueJson } from "./OpaqueJson.ts"
 
 const Id = Schema.Int.check(
-  Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }, { expected: "an integer of at least 1" })
+  Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }, {
+    expected: `an integer between 1 and ${Number.MAX_SAFE_INTEGER}`
+  })
 )
 
 const isHttpUrl = Schema.makeFilter(

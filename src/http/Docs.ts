@@ -1,8 +1,11 @@
-/** `/docs` shows the OpenAPI document. The page is self-contained, and its policy forbids loading from other origins. */
+/**
+ * The OpenAPI documents and their pages: `/openapi.json` with `/docs`, and `/internal/openapi.json` with `/internal/docs`.
+ * They contain no data and need no token. The pages are self-contained, and their policy forbids loading from other origins.
+ */
 import { Effect, Layer } from "effect"
 import { HttpBody, HttpRouter, HttpServerResponse } from "effect/http"
-import { HttpApiScalar } from "effect/http-api"
-import { Api } from "./contract/Api.ts"
+import { type HttpApi, type HttpApiGroup, HttpApiScalar, OpenApi } from "effect/http-api"
+import { InternalApi, PublicApi } from "./contract/Api.ts"
 
 /** Script and styles are inline, and requests go only to this service. */
 const headers = {
@@ -17,7 +20,6 @@ const headers = {
 const scalar = {
   withDefaultFonts: false,
   favicon: "data:,",
-  authentication: { preferredSecurityScheme: "jwt" },
   telemetry: false,
   showDeveloperTools: "never",
   hideClientButton: true
@@ -33,4 +35,21 @@ const secured = HttpRouter.middleware((page) =>
   Effect.map(page, (response) => HttpServerResponse.setHeaders(share(response), headers))
 )
 
-export const layer = HttpApiScalar.layer(Api, { path: "/docs", scalar }).pipe(Layer.provide(secured.layer))
+const documented = <Id extends string, Groups extends HttpApiGroup.Constraint>(
+  api: HttpApi.HttpApi<Id, Groups>,
+  paths: { readonly document: `/${string}`; readonly page: `/${string}` },
+  preferredSecurityScheme: string
+) => {
+  let response: HttpServerResponse.HttpServerResponse | undefined
+  const document = Effect.sync(() => response ??= HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api)))
+  return Layer.merge(
+    HttpRouter.add("GET", paths.document, document),
+    HttpApiScalar.layer(api, { path: paths.page, scalar: { ...scalar, authentication: { preferredSecurityScheme } } })
+      .pipe(Layer.provide(secured.layer))
+  )
+}
+
+export const layer = Layer.merge(
+  documented(PublicApi, { document: "/openapi.json", page: "/docs" }, "jwt"),
+  documented(InternalApi, { document: "/internal/openapi.json", page: "/internal/docs" }, "internalToken")
+)

@@ -10,7 +10,14 @@ interface KnownRoute {
   readonly method: string
 }
 
-const pages: ReadonlyArray<KnownRoute> = ["/healthz", "/readyz", "/openapi.json", "/docs"].map((path) => ({
+const pages: ReadonlyArray<KnownRoute> = [
+  "/healthz",
+  "/readyz",
+  "/openapi.json",
+  "/docs",
+  "/internal/openapi.json",
+  "/internal/docs"
+].map((path) => ({
   method: "GET",
   path,
   pattern: new RegExp(`^${path}/?$`)

@@ -18,7 +18,7 @@ import * as Rpc from "./rpc/Rpc.ts"
 /** Paths are compared exactly, so that another spelling cannot bypass a rule of a proxy. */
 export const routerConfig = { caseSensitive: true, ignoreDuplicateSlashes: false }
 
-const layerApi = HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
+const layerApi = HttpApiBuilder.layer(Api).pipe(
   Layer.provide([Files.layer, Tasks.layer, Core.layer, Tokens.layer, Operations.layer]),
   Layer.provide(BodyReader.layer),
   Layer.provide(Digest.layerWebCrypto)

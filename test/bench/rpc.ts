@@ -38,7 +38,7 @@ const byRpc = Effect.gen(function*() {
   return yield* measureEffect(internal["Tasks.get"]({ sub: "bench", uuid }))
 }).pipe(Effect.scoped)
 
-const byRest = Effect.flatMap(TaskService, ({ tasks }) => measureEffect(tasks.get({ params: { uuid }, query: {} })))
+const byRest = Effect.flatMap(TaskService, ({ tasks }) => measureEffect(tasks.get({ params: { uuid } })))
 const layerRest = TaskService.layer({ baseUrl: service.url, token: Effect.succeed(Redacted.make(token)) }).pipe(
   Layer.provide(NodeHttpClient.layerUndici)
 )

@@ -1,5 +1,5 @@
 /** Uploads a file, creates a task about it, and downloads it again. */
-import { TaskServiceClient } from "../../src/http/client/Client.ts" // async-task-service/client
+import { outputText, TaskServiceClient } from "../../src/http/client/Client.ts" // async-task-service/client
 
 const client = new TaskServiceClient({
   baseUrl: process.env["TASK_SERVICE_URL"] ?? "http://127.0.0.1:3000",
@@ -16,7 +16,7 @@ const task = await client.tasks.run({
   assistant_id: 1,
   input: [{ type: "text", text: "When is the meeting?" }, item]
 })
-console.log(task.status, JSON.stringify(task.turn?.["output"]))
+console.log(task.status, outputText(task))
 
 // The download link needs no token.
 const response = await fetch(await client.files.url(item))

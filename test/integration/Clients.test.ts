@@ -2,6 +2,7 @@
 import { Effect, Layer, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { assert, describe, it } from "vitest"
+import { outputText } from "../../src/domain/Turn.ts"
 import { TaskService } from "../../src/http/client/EffectTaskClient.ts"
 import { ConflictError, NotFoundError, ValidationError } from "../../src/http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../src/http/client/promise/TaskServiceClient.ts"
@@ -14,8 +15,6 @@ const { service } = await use(startSystem({ CORE_URL: "", DATA_DIR: useDirectory
 
 const clientOf = (sub: string) => new TaskServiceClient({ baseUrl: service.url, token: () => mint(sub) })
 const ask = (text: string, assistant_id = 1) => ({ assistant_id, input: [{ type: "text", text } as const] })
-// oxlint-disable-next-line typescript/no-explicit-any -- a turn's inner shape is the core's
-const textOf = (task: { readonly turn: any }): string => task.turn.output[0].text
 
 describe("the Promise client", () => {
   it("creates a task, waits for it and reads it", async () => {
@@ -23,7 +22,7 @@ describe("the Promise client", () => {
     const { status, uuid } = await client.tasks.create(ask("What is 6 * 7?"))
     assert.strictEqual(status, "pending")
     const task = await client.tasks.waitFor(uuid)
-    assert.deepStrictEqual([task.status, textOf(task)], ["completed", "42"])
+    assert.deepStrictEqual([task.status, outputText(task)], ["completed", "42"])
     assert.deepStrictEqual(await client.tasks.get(uuid), task)
     const names: Array<string> = []
     for await (const { event } of client.tasks.events(uuid)) names.push(event)
@@ -48,8 +47,8 @@ describe("the Promise client", () => {
       onUpdate: ({ status }) => updates.push(status)
     })
     assert.strictEqual(task.status, "completed")
-    assert.include(textOf(task), `call_weather answered {"city":"call weather, clock and nothing","sky":"clear"}`)
-    assert.include(textOf(task), `call_clock failed with "no battery"`)
+    assert.include(outputText(task), `call_weather answered {"city":"call weather, clock and nothing","sky":"clear"}`)
+    assert.include(outputText(task), `call_clock failed with "no battery"`)
     assert.deepStrictEqual(updates.slice(-2), ["interrupted", "completed"])
   })
 
@@ -153,7 +152,7 @@ describe("the Effect client", () => {
       )
       assert.strictEqual(task.status, "completed")
       assert.strictEqual(
-        textOf(task),
+        outputText(task),
         `call_weather answered {"sky":"clear"}\ncall_clock failed with "no battery"\ncall_look failed with "There is no tool named look"`
       )
       const events = yield* Stream.runCollect(tasks.events(task.uuid))
@@ -166,8 +165,10 @@ describe("the Effect client", () => {
   it("fails with typed errors, uploads a file, and returns the download link", () =>
     runWith("hal")(Effect.gen(function*() {
       const { files, tasks } = yield* TaskService
-      const missing = yield* Effect.flip(tasks.get({ params: { uuid: "none" }, query: {} }))
+      const missing = yield* Effect.flip(tasks.get({ params: { uuid: "none" } }))
       assert.instanceOf(missing, NotFound)
+      assert.deepStrictEqual((yield* tasks.list()).data, [])
+      assert.deepStrictEqual((yield* tasks.list({ query: { status: ["failed", "canceled"] } })).meta.per_page, 25)
       assert.instanceOf(yield* Effect.flip(Stream.runDrain(tasks.events("none"))), NotFound)
       const payload = new FormData()
       payload.append("file", new Blob(["hello"], { type: "text/plain" }), "hello.txt")

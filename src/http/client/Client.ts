@@ -1,4 +1,5 @@
 /** Exports of `async-task-service/client`: the Promise client, its errors and its types. */
+export { outputText } from "../../domain/Turn.ts"
 export * from "./promise/ApiErrors.ts"
 export type { FilesResource, StoredFile } from "./promise/FilesResource.ts"
 export type { TaskPage, TaskPages } from "./promise/TaskPages.ts"

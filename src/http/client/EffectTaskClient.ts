@@ -98,9 +98,25 @@ const follow = <E, E2>(connect: (after: number) => Effect.Effect<Connection<E>, 
     )
   })
 
+type ResponseMode = HttpApiClient.Client.ResponseMode
+
+/** The request of a call whose query may be left out. */
+type WithoutQuery<Call extends (request: never) => unknown> = Parameters<Call>[0] extends infer Request extends {
+  readonly query: unknown
+} ? Omit<Request, "query" | "responseMode"> & { readonly query?: Request["query"] }
+  : never
+
 const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
   const http = yield* makeHttp(options)
   const { files, tasks } = yield* HttpApiClient.makeWith(Api, { httpClient: http })
+
+  const get = <Mode extends ResponseMode = "decoded-only">(
+    { query = {}, ...request }: WithoutQuery<typeof tasks.get> & { readonly responseMode?: Mode }
+  ) => tasks.get({ ...request, query })
+
+  const list = <Mode extends ResponseMode = "decoded-only">(
+    { query = {}, ...request }: WithoutQuery<typeof tasks.list> & { readonly responseMode?: Mode } = {}
+  ) => tasks.list({ ...request, query })
 
   /** Waits until the task has ended or is interrupted. There is no time limit. */
   const waitFor = (uuid: string) =>
@@ -129,7 +145,7 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
   /** The events after a revision, as one response of the service delivers them. */
   const connect = Effect.fnUntraced(function*(uuid: string, after: number) {
     // Fails with a typed error when the caller may not read the task.
-    const task = yield* tasks.get({ params: { uuid }, query: {} })
+    const task = yield* get({ params: { uuid } })
     const request = HttpClientRequest.get(`/api/tasks/${encodeURIComponent(uuid)}/events`).pipe(
       HttpClientRequest.setHeaders({
         accept: "text/event-stream",
@@ -149,7 +165,10 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
     Effect.map(storageBase, (base) => `${base.url}/${file.file.provider_data.path}`)
   const storageBase = yield* Effect.cachedWithTTL(files.storageBase(), Duration.minutes(1))
 
-  return { files: { ...files, url }, tasks: { ...tasks, waitFor, run, events } }
+  return {
+    files: { ...files, url },
+    tasks: { ...tasks, get, list, waitFor, run, events }
+  }
 })
 
 const isSettled = ({ status }: Task) => isTerminal(status) || status === "interrupted"

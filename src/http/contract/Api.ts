@@ -8,7 +8,7 @@ import { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import * as Errors from "./Errors.ts"
 import * as Files from "./FileSchemas.ts"
 import { Authorization, InternalAuthorization } from "./Middleware.ts"
-import { finish } from "./OpenApiTransform.ts"
+import { finish, taskWebhook } from "./OpenApiTransform.ts"
 import * as Tasks from "./TaskSchemas.ts"
 import { RevokeBody } from "./TokenSchemas.ts"
 
@@ -33,7 +33,6 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
   HttpApiEndpoint.get("list", "/api/tasks", {
     query: {
       status: Schema.optionalKey(values),
-      "status[]": Schema.optionalKey(values),
       page: Schema.optionalKey(values),
       per_page: Schema.optionalKey(values)
     },
@@ -171,18 +170,31 @@ export class OperationsGroup extends HttpApiGroup.make("operations").add(
   OpenApi.annotations({ description: "For operators, with an internal token." })
 ) {}
 
-export class Api
-  extends HttpApi.make("async-task-service").add(FilesGroup).add(TasksGroup).add(CoreGroup).add(TokensGroup).add(
-    OperationsGroup
+/** The calls of clients: the document at `/openapi.json`. */
+export class PublicApi extends HttpApi.make("async-task-service").add(TasksGroup, FilesGroup).annotateMerge(
+  OpenApi.annotations({
+    title: "Asynchronous Task Service",
+    version: "1.0.0",
+    description:
+      "Runs AI-assistant tasks in the background: create, poll or receive webhooks, submit tool results, cancel. Responses "
+      + "may gain fields at any time: ignore fields that you do not know.",
+    transform: finish({ taskChanged: taskWebhook })
+  })
+) {}
+
+/** The calls of the processing core, token issuers and operators: the document at `/internal/openapi.json`. */
+export class InternalApi
+  extends HttpApi.make("async-task-service").add(CoreGroup, TokensGroup, OperationsGroup).annotateMerge(
+    OpenApi.annotations({
+      title: "Asynchronous Task Service: internal interface",
+      version: "1.0.0",
+      description:
+        "Calls of the processing core, token issuers and operators, with one of `INTERNAL_TOKENS` as the bearer token. Typed "
+        + "RPC at `/rpc` has more: see the README of the package.",
+      transform: finish({})
+    })
   )
-    .annotateMerge(
-      OpenApi.annotations({
-        title: "Asynchronous Task Service",
-        version: "1.0.0",
-        description:
-          "Runs AI-assistant tasks in the background: create, poll or receive webhooks, submit tool results, cancel. Responses "
-          + "may gain fields at any time: ignore fields that you do not know.",
-        transform: finish
-      })
-    )
 {}
+
+/** All routes. */
+export class Api extends PublicApi.add(CoreGroup, TokensGroup, OperationsGroup) {}

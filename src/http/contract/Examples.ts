@@ -103,6 +103,7 @@ export const examples: Readonly<Record<string, Example>> = {
 
 /** The body of each error status. */
 export const errorExamples: Readonly<Record<string, unknown>> = {
+  400: { message: "The request is not valid HTTP." },
   401: { message: "The token is missing, invalid, expired or revoked." },
   403: { message: "The task belongs to another user." },
   404: { message: "There is no such task." },
@@ -114,7 +115,9 @@ export const errorExamples: Readonly<Record<string, unknown>> = {
     message: "input.0.type: Expected one of text, file, voice",
     errors: { "input.0.type": ["Expected one of text, file, voice"] }
   },
+  431: { message: "The headers are larger than 16384 bytes." },
   429: { message: "Too many active tasks. The maximum is 5 concurrent tasks." },
+  500: { message: "Something went wrong on our side." },
   502: { message: "The assistant backend did not answer as expected." },
   503: { message: "The service cannot reach its database at the moment. Try again soon." }
 }

@@ -1,19 +1,14 @@
 /**
- * Completes the OpenAPI document that is generated from the schemas: adds headers, examples, the forms of opaque JSON and
- * webhooks, and removes whatever would make a generated client refuse a field that is added later.
+ * Completes the OpenAPI documents that are generated from the schemas: adds names, headers, examples, the forms of opaque
+ * JSON and webhooks, and removes whatever would make a generated client refuse a field that is added later.
  */
 import { extensions } from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
-import { TaskStatus } from "../../domain/Task.ts"
 import { errorExamples, examples, webhookExample } from "./Examples.ts"
-import { describeResponse } from "./ResponseDescriptions.ts"
-
-// oxlint-disable-next-line typescript/no-explicit-any -- a document of any shape, as OpenApi.Transform takes it
-type Node = Record<string, any>
+import { type Node, opaqueSchemas, schemaRef } from "./OpaqueSchemas.ts"
+import { commonErrors, describeResponse } from "./ResponseDescriptions.ts"
 
 const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value)
-
-const schemaRef = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
 /** A union without repeated members; `{}` (any value) if one member is `{}`. */
 const anyOf = (schemas: ReadonlyArray<unknown>): Node =>
@@ -21,8 +16,13 @@ const anyOf = (schemas: ReadonlyArray<unknown>): Node =>
     ? {}
     : { anyOf: [...new Map(schemas.map((schema) => [JSON.stringify(schema), schema])).values()] }
 
-/** The generated names of error schemas end with `Encoded`. */
-const publicName = (name: string) => name.replace(/Encoded$/, "")
+/** The generated names of error schemas end with `Encoded`. All errors but these two have the same body. */
+const publicName = (ref: string) =>
+  ref.replace(
+    /\w+Encoded$/,
+    (name) =>
+      /^(ValidationFailed|RunConflict|TaskEvent)Encoded$/.test(name) ? name.slice(0, -"Encoded".length) : "ApiError"
+  )
 
 /** Objects stay open because fields may be added. The bounds of safe integers carry no information. */
 const isNoise = (key: string, value: unknown) =>
@@ -41,7 +41,9 @@ const cleanNode = (node: Node): Node => {
     ...entries.map(([key, inner]) => {
       if (key === "$ref") return { $ref: publicName(String(inner)) }
       const cleaned = clean(inner)
-      return key === "anyOf" && Array.isArray(cleaned) ? anyOf(cleaned) : { [key]: cleaned }
+      if (!Array.isArray(cleaned)) return { [key]: cleaned }
+      // An `allOf` here is a reference with its own description, which generators do not understand.
+      return key === "anyOf" ? anyOf(cleaned) : key === "allOf" ? Object.assign({}, ...cleaned) : { [key]: cleaned }
     })
   )
 }
@@ -74,65 +76,6 @@ const discriminate = (schemas: Node) => {
   }
 }
 
-const jsonObjects = { type: "array", items: schemaRef("JsonObject") }
-const named = (description: string, properties: Node, required: ReadonlyArray<string>): Node => ({
-  type: "object",
-  description,
-  properties,
-  required
-})
-const toolName = { type: "string", pattern: "^[A-Za-z0-9_-]{1,64}$", description: "Unique within the request." }
-
-/** Forms of the JSON that the gateway does not decode into schemas of its own: `turns`, `client_tools`, `turn`. */
-const opaqueSchemas: Node = {
-  JsonObject: { type: "object", description: "Any JSON object." },
-  Turn: {
-    type: "object",
-    description: "The assistant's answer, unchanged from the processing core.",
-    properties: {
-      output: {
-        ...jsonObjects,
-        description: "Output for the user: items of type text, image or file, never inline bytes."
-      },
-      messages: { ...jsonObjects, description: "The model's messages in full." },
-      metadata: {
-        ...schemaRef("JsonObject"),
-        description: "`model`, `finish_reason`, `usage`, `transcriptions` and more."
-      },
-      interrupt: { description: "Reason of an interrupted turn." }
-    }
-  },
-  ConversationItem: {
-    description: "A message, or the whole `turn` of an earlier task, whose messages are inserted.",
-    anyOf: [
-      named("A message.", {
-        role: { type: "string", enum: ["user", "assistant", "system"], description: "Author of the message." },
-        content: { anyOf: [{ type: "string" }, jsonObjects], description: "Text, or an array of parts." }
-      }, ["role", "content"]),
-      named("An earlier turn.", { messages: { ...jsonObjects, description: "Its messages." } }, ["messages"])
-    ]
-  },
-  ClientToolDefinition: {
-    description: "A client tool. The nested, MCP and Anthropic forms are accepted too and converted.",
-    anyOf: [
-      schemaRef("ClientTool"),
-      named("OpenAI's nested form.", {
-        type: { type: "string", enum: ["function"] },
-        function: { ...schemaRef("JsonObject"), description: "`name`, `description`, `parameters`, `strict`." }
-      }, ["type", "function"]),
-      named("MCP's form.", { name: toolName, inputSchema: schemaRef("JsonObject") }, ["name", "inputSchema"]),
-      named("Anthropic's form.", { name: toolName, input_schema: schemaRef("JsonObject") }, ["name", "input_schema"])
-    ]
-  },
-  ClientTool: named("A function that the client runs for the model.", {
-    type: { type: "string", enum: ["function"] },
-    name: toolName,
-    description: { type: ["string", "null"], description: "Tells the model when and how to call the tool." },
-    parameters: { anyOf: [schemaRef("JsonObject"), { type: "null" }], description: "JSON Schema of its arguments." },
-    strict: { type: ["boolean", "null"], description: "Whether arguments must match `parameters` exactly." }
-  }, ["type", "name"])
-}
-
 const headers: Node = {
   "X-Request-Id": {
     description: "Identifier of the request in the service's logs: the client's own if it sent a usable one.",
@@ -151,10 +94,10 @@ const headers: Node = {
 const headersOf = (names: ReadonlyArray<string>) =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 
-const integer = (minimum: number, maximum: number | undefined, fallback: number | undefined): Node => ({
+const integer = (minimum: number, maximum: number, fallback: number | undefined): Node => ({
   type: "integer",
   minimum,
-  ...(maximum === undefined ? {} : { maximum }),
+  maximum,
   ...(fallback === undefined ? {} : { default: fallback })
 })
 const query = (name: string, description: string, schema: Node, more: Node = {}): Node => ({
@@ -173,9 +116,9 @@ const header = (name: string, description: string, schema: Node = { type: "strin
   schema
 })
 
-const statuses = { type: "array", items: { type: "string", enum: [...TaskStatus.literals] } }
-const statusQuery = "Only tasks of these statuses. One value, several with commas, or repeated as `status[]`; "
-  + "an unknown one is 422."
+const statusQuery =
+  "Only tasks of these statuses: one value, or several with commas. Repeated parameters (`status=…&status=…` "
+  + "or `status[]=…`) are accepted too. An empty or unknown value is 422."
 
 const idempotencyKey = header(
   "Idempotency-Key",
@@ -189,9 +132,11 @@ const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
   "tasks.submitToolResults": [idempotencyKey],
   "tasks.cancel": [idempotencyKey],
   "tasks.list": [
-    query("status", statusQuery, statuses, { style: "form", explode: false }),
-    query("status[]", statusQuery, statuses, { style: "form", explode: true }),
-    query("page", "Page number, from 1.", integer(1, undefined, 1)),
+    query("status", statusQuery, { type: "array", minItems: 1, items: schemaRef("TaskStatus") }, {
+      style: "form",
+      explode: false
+    }),
+    query("page", "Page number, from 1.", integer(1, Number.MAX_SAFE_INTEGER, 1)),
     query("per_page", "Page size.", integer(1, Limits.perPage.maximum, Limits.perPage.default))
   ],
   "tasks.get": [
@@ -214,6 +159,12 @@ const bodiless: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<st
   "tasks.events": { 204: ["X-Request-Id"] }
 }
 
+const errorResponse = (status: string): Node => ({
+  description: commonErrors[status],
+  headers: headersOf(["X-Request-Id"]),
+  content: { "application/json": { schema: schemaRef("ApiError"), examples: asExample(errorExamples[status]) } }
+})
+
 const headerNames = (id: string, status: string): ReadonlyArray<string> => {
   const names = ["X-Request-Id"]
   if (status === "401") names.push("WWW-Authenticate")
@@ -224,11 +175,30 @@ const headerNames = (id: string, status: string): ReadonlyArray<string> => {
   return names
 }
 
+/** Most clients return the text of the whole stream; others parse server-sent events and return the data of each. */
 const eventStream: Node = {
-  type: "string",
   description: "Server-sent events, each with a TaskEvent as its `data`.",
-  contentMediaType: "text/event-stream",
-  contentSchema: { type: "array", items: schemaRef("TaskEvent") }
+  anyOf: [{ type: "string" }, schemaRef("TaskEvent")]
+}
+
+/** Names of operations that do not follow the rule of `operationName`. */
+const operationNames: Readonly<Record<string, string>> = {
+  "files.storageBase": "getStorageBase",
+  "tasks.list": "listTasks",
+  "tasks.events": "getTaskEvents",
+  "tasks.deliveries": "listDeliveries",
+  "tasks.redeliver": "redeliverWebhook",
+  "tasks.cancelInterrupted": "cancelInterruptedTasks",
+  "core.report": "reportCoreEvent",
+  "tokens.revoke": "revokeTokens",
+  "operations.metrics": "getMetrics"
+}
+
+/** The name of the generated method: `tasks.create` is `createTask`, and `tasks.submitToolResults` is `submitToolResults`. */
+const operationName = (id: string) => {
+  const [group = "", verb = ""] = id.split(".")
+  const noun = group.charAt(0).toUpperCase() + group.slice(1).replace(/s$/, "")
+  return operationNames[id] ?? (/[A-Z]/.test(verb) ? verb : verb + noun)
 }
 
 const fileRules =
@@ -270,9 +240,14 @@ const finishOperation = (operation: Node) => {
   for (const [status, names] of Object.entries(bodiless[id] ?? {})) {
     operation["responses"][status] = { description: describeResponse(id, status), headers: headersOf(names) }
   }
+  for (const status of Object.keys(commonErrors)) {
+    operation["responses"][status] ??= { $ref: `#/components/responses/Error${status}` }
+  }
+  operation["operationId"] = operationName(id)
 }
 
-const webhook: Node = {
+/** The webhook of a task. */
+export const taskWebhook: Node = {
   post: {
     operationId: "taskChanged",
     summary: "A task ended or was interrupted",
@@ -311,17 +286,50 @@ const securitySchemes: Node = {
   internalToken: { type: "http", scheme: "bearer", description: "One of the operator's `INTERNAL_TOKENS`." }
 }
 
-/** The finished document. */
-export const finish = (generated: Node): Node => {
-  const spec = cleanNode(generated)
-  const schemas = Object.fromEntries(
-    Object.entries<Node>(spec["components"]["schemas"])
-      .filter(([name]) => name !== "TaskEventEncoded")
-      .map(([name, schema]) => [publicName(name), schema])
+/** The names of the components that a node refers to, directly or through other components. */
+const usedBy = (node: unknown, components: Node, found = new Set<string>()): ReadonlySet<string> => {
+  for (const [, kind = "", name = ""] of JSON.stringify(node).matchAll(/"#\/components\/(\w+)\/([\w-]+)"/g)) {
+    if (found.has(`${kind}/${name}`)) continue
+    found.add(`${kind}/${name}`)
+    usedBy(components[kind]?.[name], components, found)
+  }
+  return found
+}
+
+const withoutUnused = (components: Node, used: ReadonlySet<string>): Node =>
+  Object.fromEntries(
+    Object.entries<Node>(components).map(([kind, named]) => [
+      kind,
+      Object.fromEntries(Object.entries(named).filter(([name]) => used.has(`${kind}/${name}`)))
+    ])
   )
-  spec["components"] = { schemas: { ...schemas, ...opaqueSchemas }, headers, securitySchemes }
-  discriminate(spec["components"]["schemas"])
-  describeLiterals(spec["components"]["schemas"])
+
+/** The finished document. */
+export const finish = (webhooks: Node) => (generated: Node): Node => {
+  const { components: { schemas: named, securitySchemes: schemes }, ...spec } = cleanNode(generated)
+  const schemas = {
+    ...Object.fromEntries(
+      Object.entries<Node>(named).filter(([name]) => name !== "TaskEventEncoded").map(([name, schema]) => [
+        publicName(name),
+        schema
+      ])
+    ),
+    ...opaqueSchemas
+  }
+  discriminate(schemas)
+  describeLiterals(schemas)
   for (const path of Object.values<Node>(spec["paths"])) Object.values<Node>(path).forEach(finishOperation)
-  return { ...spec, servers: [{ url: "/", description: "This service." }], webhooks: { taskChanged: webhook } }
+  const responses = Object.fromEntries(
+    Object.keys(commonErrors).map((status) => [`Error${status}`, errorResponse(status)])
+  )
+  const components = { schemas, headers, responses }
+  return {
+    ...spec,
+    servers: [{ url: "/", description: "This service." }],
+    webhooks,
+    components: {
+      ...withoutUnused(components, usedBy([spec, webhooks], components)),
+      securitySchemes: Object.fromEntries(Object.keys(schemes).map((name) => [name, securitySchemes[name]]))
+    }
+  }
 }

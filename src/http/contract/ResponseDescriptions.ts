@@ -63,6 +63,14 @@ const errors: Readonly<Record<string, string>> = {
     "The database, the keys or the revocations are unavailable, or the node has too many large requests. Try again later."
 }
 
+/** Errors that any operation may return. */
+export const commonErrors: Readonly<Record<string, string>> = {
+  400: "The request is not valid HTTP, or its `Host` header names more than one host.",
+  408: "The request did not arrive in time.",
+  431: "The headers of the request are larger than 16 KiB.",
+  500: "A fault of the service. Its log has the details under the `X-Request-Id`."
+}
+
 export const describeResponse = (operationId: string, status: string): string => {
   const description = byOperation[operationId]?.[status] ?? errors[status]
   if (description === undefined) throw new Error(`${operationId} ${status} has no description`)

@@ -2,9 +2,10 @@
 import { Schema } from "effect"
 import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
 import * as Limits from "../../domain/Limits.ts"
-import { JsonObject } from "../../domain/OpaqueJson.ts"
+import { opaqueObject } from "../../domain/OpaqueJson.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
+import type { Turn } from "../../domain/Turn.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 
 const Uuid = Schema.String.annotate({ description: "Task identifier.", format: "uuid" })
@@ -42,7 +43,7 @@ export const WaitingOnView = Schema.Struct({
   for: Schema.Literals(["acceptance", "result", "tool_results"]).annotate({
     description: "What the party has to provide."
   }),
-  until: Moment.annotate({ description: "Deadline; the task fails when it passes." })
+  until: Moment.annotateKey({ description: "Deadline; the task fails when it passes." })
 }).annotate({
   identifier: "WaitingOn",
   description: "The party that has to act next, what it has to provide, and until when."
@@ -50,7 +51,7 @@ export const WaitingOnView = Schema.Struct({
 
 export const TaskView = Schema.Struct({
   ...summary,
-  turn: Schema.NullOr(JsonObject.annotate({ identifier: "Turn" })).annotate({
+  turn: Schema.NullOr(opaqueObject<Turn>("Turn")).annotate({
     description: "The result when completed. Before that, and in a failed task, it may have partial output."
   }),
   waiting_on: Schema.optionalKey(Schema.NullOr(WaitingOnView)).annotate({
@@ -86,7 +87,7 @@ const DeliveryAttempt = Schema.Struct({
 
 export const DeliveryView = Schema.Struct({
   id: Schema.String.annotate({ description: "Delivery identifier, sent as `webhook-id`." }),
-  status: Status.annotate({ description: "The task status that the webhook reports." }),
+  status: Status.annotateKey({ description: "The task status that the webhook reports." }),
   state: DeliveryState.annotate({ description: "State of the delivery." }),
   created_at: Moment,
   next_attempt_at: Schema.NullOr(Moment).annotate({

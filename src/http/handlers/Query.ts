@@ -42,7 +42,7 @@ export const decodeListQuery = (
     if (field !== undefined) errors[field] = [`${name} is not a form of this parameter`]
   }
   const page = integer(query["page"], Number.MAX_SAFE_INTEGER, 1)
-  if (page === undefined) errors["page"] = ["Expected an integer of at least 1"]
+  if (page === undefined) errors["page"] = [`Expected an integer between 1 and ${Number.MAX_SAFE_INTEGER}`]
   const perPage = integer(query["per_page"], Limits.perPage.maximum, Limits.perPage.default)
   if (perPage === undefined) errors["per_page"] = [`Expected an integer between 1 and ${Limits.perPage.maximum}`]
   if (page === undefined || perPage === undefined || Object.keys(errors).length > 0) {

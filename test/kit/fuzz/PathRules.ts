@@ -54,7 +54,9 @@ const allowed: Readonly<Record<string, ReadonlyArray<string>>> = {
   "/healthz": read,
   "/readyz": read,
   "/openapi.json": read,
-  "/docs": read
+  "/docs": read,
+  "/internal/openapi.json": read,
+  "/internal/docs": read
 }
 
 const methodRules: ReadonlyArray<Rule> = [

@@ -141,7 +141,7 @@ describe("TestService", () => {
       const { uuid } = yield* tasks.create({ payload: question })
       yield* core.runOf(uuid)
       yield* TestClock.adjust("24 hours")
-      const { error } = yield* tasks.get({ params: { uuid }, query: {} })
+      const { error } = yield* tasks.get({ params: { uuid } })
       assert.strictEqual(error, "Task exceeded maximum execution time (86400s)")
     }).pipe(Effect.provide(layer)))
 

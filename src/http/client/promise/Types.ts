@@ -3,12 +3,9 @@
  * service's schemas.
  */
 
-export type Json = null | boolean | number | string | ReadonlyArray<Json> | JsonObject
+import type { JsonObject, Json, Turn } from "../../../domain/Turn.ts"
 
-/** Any JSON object. */
-export interface JsonObject {
-  readonly [key: string]: Json
-}
+export type * from "../../../domain/Turn.ts"
 
 /** `completed`, `failed` and `canceled` are terminal. */
 export type TaskStatus = "pending" | "processing" | "interrupted" | "completed" | "failed" | "canceled"
@@ -116,7 +113,7 @@ export interface WaitingOn {
 
 export interface Task extends TaskSummary {
   /** The result when completed. Before that, and in a failed task, it may have partial output. */
-  readonly turn: JsonObject | null
+  readonly turn: Turn | null
   /** Present only with `?include=waiting_on`; null when the task has ended. */
   readonly waiting_on?: WaitingOn | null
 }

@@ -1,0 +1,24 @@
+import { Result } from "effect"
+import { assert, describe, it } from "vitest"
+import { decodeListQuery } from "../../../src/http/handlers/Query.ts"
+
+describe("the query of a list", () => {
+  it.each([
+    [{ page: "99999999999999999999" }, "page", "Expected an integer between 1 and 9007199254740991"],
+    [{ page: "9007199254740992" }, "page", "Expected an integer between 1 and 9007199254740991"],
+    [{ page: "" }, "page", "Expected an integer between 1 and 9007199254740991"],
+    [{ per_page: "101" }, "per_page", "Expected an integer between 1 and 100"],
+    [{ status: "" }, "status", "Expected one or more of pending, processing, interrupted, completed, failed, canceled"]
+  ])("refuses %o with the values that are allowed", (query, field, message) => {
+    const decoded = decodeListQuery(query)
+    assert.deepStrictEqual(Result.isFailure(decoded) ? decoded.failure.errors : {}, { [field]: [message] })
+  })
+
+  it("takes the largest page", () => {
+    const page = Number.MAX_SAFE_INTEGER
+    assert.deepStrictEqual(
+      decodeListQuery({ page: String(page) }),
+      Result.succeed({ statuses: [], page, perPage: 25 })
+    )
+  })
+})
