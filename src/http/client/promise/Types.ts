@@ -3,7 +3,7 @@
  * service's schemas.
  */
 
-import type { JsonObject, Json, Turn } from "../../../domain/Turn.ts"
+import type { Json, JsonObject, Turn } from "../../../domain/Turn.ts"
 
 export type * from "../../../domain/Turn.ts"
 

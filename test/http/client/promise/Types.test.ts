@@ -12,6 +12,8 @@ describe("the types of the Promise client", () => {
     // A JSON Schema is any object, whether or not its type has an index signature.
     expectTypeOf<Omit<Client.CreateTask, "client_tools">>().toEqualTypeOf<Omit<Body, "client_tools">>()
     expectTypeOf<Body>().toExtend<Client.CreateTask>()
+    // `turns: [task.turn]` continues a conversation.
+    expectTypeOf<Client.Turn>().toExtend<Client.JsonObject>()
     expectTypeOf<Client.ToolResult>().toEqualTypeOf<typeof ToolResult.Encoded>()
   })
 
