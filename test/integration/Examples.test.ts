@@ -54,3 +54,25 @@ describe("test/examples", () => {
     })
   }
 })
+
+describe("the curl of the RPC reference", () => {
+  it.each([
+    [
+      "Tasks.list",
+      `{"sub":"developer"}`,
+      /^\{"_tag":"Exit","requestId":"1","exit":\{"_tag":"Success","value":\{"data":\[/
+    ],
+    [
+      "Tasks.get",
+      `{"sub":"developer","uuid":"none"}`,
+      /"exit":\{"_tag":"Failure","cause":\[\{"_tag":"Fail","error":\{[^}]*"_tag":"TaskNotFound"/
+    ]
+  ])("calls %s", async (tag, payload, response) => {
+    const page = fs.readFileSync(path.resolve(import.meta.dirname, "../../src/http/README.md"), "utf8")
+    const [, script = ""] = /^```sh\n(curl [^`]*\/rpc [^`]*)```/m.exec(page) ?? []
+    const command = script.replace("localhost:3000", service.url).replace("$(cat .data/internal-token)", internalToken)
+      .replace("Tasks.list", tag).replace(`{"sub":"developer"}`, payload)
+    const { stdout } = await promisify(execFile)("sh", ["-c", command])
+    assert.match(stdout, response)
+  })
+})

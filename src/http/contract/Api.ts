@@ -189,8 +189,10 @@ export class InternalApi
       title: "Asynchronous Task Service: internal interface",
       version: "1.0.0",
       description:
-        "Calls of the processing core, token issuers and operators, with one of `INTERNAL_TOKENS` as the bearer token. Typed "
-        + "RPC at `/rpc` has more: see the README of the package.",
+        "Calls of the processing core, token issuers and operators, with one of `INTERNAL_TOKENS` as the bearer token.\n\n"
+        + "Typed RPC has more calls: `POST /rpc` with one JSON message per line, for example `{\"_tag\":\"Request\",\"id\":\"1\","
+        + "\"tag\":\"Tasks.list\",\"payload\":{\"sub\":\"alice\"},\"headers\":[]}`. The response is an `Exit` line with the same "
+        + "`requestId`, whose `exit` is `{\"_tag\":\"Success\",\"value\":…}` or a typed failure.",
       transform: finish({})
     })
   )

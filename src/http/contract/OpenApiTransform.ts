@@ -281,7 +281,9 @@ const securitySchemes: Node = {
     type: "http",
     scheme: "bearer",
     bearerFormat: "JWT",
-    description: "The user's JSON Web Token. Its `sub` is the user."
+    description:
+      "The user's JSON Web Token. Required claims: `sub`, the user, and `exp`, in seconds since 1970. `iss` and `aud` are "
+      + "required when the operator configured them; `iat`, `nbf` and `jti` are checked when present."
   },
   internalToken: { type: "http", scheme: "bearer", description: "One of the operator's `INTERNAL_TOKENS`." }
 }
