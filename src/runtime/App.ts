@@ -206,7 +206,8 @@ export const layer = (config: AppConfig) => {
       RpcAuthorization.layer(config.internalTokens)
     ]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
-    Layer.provide([ReadinessSql.layer, layerClusterNodes(config), BodyWorker.layer, BufferCollector.layer]),
+    Layer.provide([ReadinessSql.layer, BodyWorker.layer, BufferCollector.layer]),
+    Layer.provide(layerClusterNodes(config)),
     Layer.provide(layerTasks),
     Layer.provide(layerUpstreams(config, inProcess)),
     Layer.provide(layerSettings)
