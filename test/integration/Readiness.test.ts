@@ -1,7 +1,8 @@
-/** `/readyz` fails with the reason when the cluster cannot do its work. */
-import { assert, layer } from "@effect/vitest"
+/** `/readyz` fails with the reason when the database or the cluster cannot do its work. */
+import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import { onTestFinished } from "vitest"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
 import { TaskSweeper } from "../../src/services/actors/TaskSweeper.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
@@ -10,6 +11,58 @@ import { Readiness } from "../../src/services/operations/Readiness.ts"
 import * as ReadinessSql from "../../src/services/operations/ReadinessSql.ts"
 import { NodeClock } from "../../src/services/timing/NodeClock.ts"
 import * as Database from "../kit/Database.ts"
+import { eventually, mint, type Service } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
+
+const readinessOf = async ({ url }: Service) => {
+  const response = await fetch(`${url}/readyz`)
+  const { checks } = await response.json() as { readonly checks: Readonly<Record<string, string>> }
+  return { status: response.status, database: checks["database"] }
+}
+
+const until = (service: Service, database: string) =>
+  eventually(() => readinessOf(service), (found) => found.database === database)
+
+describe("a node", () => {
+  it("is not ready on a read-only database, and drops its connections", async () => {
+    const { database, service } = await use(startSystem(), onTestFinished)
+    const [{ name } = { name: "" }] = await database.query<{ name: string }>("SELECT current_database() AS name")
+    const [{ pid } = { pid: 0 }] = await database.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")
+    await database.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
+    // The session of the heartbeat still may write: only a refused statement shows the change.
+    await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = '${name}' AND pid NOT IN (${pid}, pg_backend_pid()) AND query NOT LIKE 'SHOW%'`)
+    await until(service, "is read-only")
+    assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "is read-only" })
+    const refused = await service.create(await mint("someone"), "x")
+    assert.deepStrictEqual([refused.status, refused.headers.get("retry-after")], [503, "5"])
+    await database.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`)
+    await until(service, "ok")
+    assert.strictEqual((await service.create(await mint("someone"), "x")).status, 201)
+    assert.match(service.output, /The database is unavailable: it is read-only/)
+    assert.lengthOf(service.output.match(/a request failed/g) ?? [], 0)
+  })
+
+  it("answers 503 and is not ready while the disk of the database is full", async () => {
+    const { database, service } = await use(startSystem(), onTestFinished)
+    await database.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$`)
+    await database.query("CREATE TRIGGER refuse BEFORE INSERT ON tasks EXECUTE FUNCTION refuse()")
+    assert.strictEqual((await service.create(await mint("someone"), "x")).status, 503)
+    assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "has a full disk" })
+  })
+
+  it("answers 503 while the database has no free connection", async () => {
+    const { database, service } = await use(startSystem(), onTestFinished)
+    await database.query(
+      "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+        + "$$ BEGIN RAISE EXCEPTION 'sorry, too many clients already' USING ERRCODE = '53300'; END $$"
+    )
+    await database.query("CREATE TRIGGER refuse BEFORE INSERT ON tasks EXECUTE FUNCTION refuse()")
+    assert.strictEqual((await service.create(await mint("someone"), "x")).status, 503)
+  })
+})
 
 const member = (shards: ReadonlyArray<TaskShard.TaskShard>): Member => ({
   address: "a",

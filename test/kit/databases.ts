@@ -13,11 +13,12 @@ export interface OpenDatabase {
   readonly close: () => Promise<void>
 }
 
-export const openDatabase = async (): Promise<OpenDatabase> => {
+/** On the server of the test run unless `base` is the URL of another. */
+export const openDatabase = async (base = inject("postgresUrl")): Promise<OpenDatabase> => {
   const scope = Scope.makeUnsafe()
   const [url, sql] = await Effect.runPromise(
     Effect.gen(function*() {
-      const made = yield* makeDatabase(inject("postgresUrl"))
+      const made = yield* makeDatabase(base)
       return [made, yield* PgClient.make({ url: made, maxConnections: 2 })] as const
     }).pipe(Scope.provide(scope), Effect.provide(Reactivity.layer))
   )

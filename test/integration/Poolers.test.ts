@@ -1,0 +1,93 @@
+import { assert, describe, it } from "vitest"
+import { hasPgBouncer, openPooled } from "../kit/PgBouncer.ts"
+import { runToEnd } from "../kit/runToEnd.ts"
+import { complete, ScriptedCore } from "../kit/ScriptedCore.ts"
+import { eventually, freePort, internalToken, jwtSecret, mint, Service } from "../kit/Service.ts"
+import { use, useDirectory } from "../kit/suite.ts"
+
+const directory = useDirectory()
+
+/** Creates a task and completes it on another node, if there is one, while a request waits for it. */
+const completeTask = async (core: ScriptedCore, service: Service, waiting = service) => {
+  const token = await mint("someone")
+  const { body: { uuid } } = await service.create(token, "x")
+  const run = await core.run(uuid)
+  const waited = eventually(
+    () => waiting.call("GET", `/api/tasks/${uuid}?wait=10`, token),
+    ({ body }) => body.status === "completed"
+  )
+  await complete(run)
+  await waited
+}
+
+const doctor = async (env: Readonly<Record<string, string>>) => {
+  const { out } = await runToEnd(["doctor"], {
+    JWT_SECRET: jwtSecret,
+    INTERNAL_TOKENS: internalToken,
+    ...env,
+    CORE_URL: ""
+  })
+  return out.split("\n").find((line) => line.includes("database")) ?? out
+}
+
+describe.skipIf(!hasPgBouncer)("a transaction pooler", async () => {
+  if (!hasPgBouncer) return
+  const pooled = await use(openPooled("transaction"))
+  const core = await use(new ScriptedCore().listen())
+  const settings = { DATABASE_URL: pooled.url, CORE_URL: core.url, DATA_DIR: directory }
+  const clustered = async () => ({ ...settings, CLUSTER: "on", CLUSTER_PORT: String(await freePort()) })
+
+  it("serves one node, which warns about statements without a timeout", async () => {
+    assert.strictEqual((await runToEnd(["migrate"], settings)).code, 0)
+    const service = await Service.start(settings)
+    await completeTask(core, service)
+    await service.stop()
+    const warning = /statements have no timeout behind the pooler: ALTER ROLE "postgres" SET statement_timeout = '10s'/
+    assert.match(service.output, warning)
+    assert.match(await doctor(settings), /^warn .*behind a transaction pooler, schema is current; /)
+    assert.match(await doctor(settings), warning)
+    const leftover = await pooled.query(
+      "SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database WHERE locktype = 'advisory' AND datname = current_database()"
+    )
+    assert.lengthOf(leftover, 0)
+  })
+
+  it("is refused for a cluster", async () => {
+    const env = await clustered()
+    const reason = /CLUSTER is on and DATABASE_URL leads to a transaction pooler.*: set DATABASE_DIRECT_URL$/
+    for (const command of ["serve", "migrate"]) {
+      const { code, err } = await runToEnd([command], env)
+      assert.deepStrictEqual([code, err.split("\n").length], [1, 1])
+      assert.match(err, reason)
+    }
+    assert.match(await doctor(env), reason)
+    assert.match(
+      await doctor({ ...env, DATABASE_DIRECT_URL: pooled.url }),
+      /DATABASE_DIRECT_URL leads to a transaction pooler/
+    )
+  })
+
+  it("serves a cluster with DATABASE_DIRECT_URL, of which another node takes over when one is killed", async () => {
+    const start = async () => Service.start({ ...await clustered(), DATABASE_DIRECT_URL: pooled.directUrl })
+    const [one, other] = [await start(), await start()]
+    await completeTask(core, one, other)
+    await one.stop("SIGKILL")
+    await completeTask(core, other)
+    await other.stop()
+    assert.notMatch(other.output, /ERROR/)
+  })
+})
+
+describe.skipIf(!hasPgBouncer)("a session pooler", async () => {
+  if (!hasPgBouncer) return
+  const pooled = await use(openPooled("session"))
+  const core = await use(new ScriptedCore().listen())
+
+  it("serves a node", async () => {
+    const service = await Service.start({ DATABASE_URL: pooled.url, CORE_URL: core.url, DATA_DIR: directory })
+    await completeTask(core, service)
+    await service.stop()
+    assert.notMatch(service.output, /ERROR/)
+    assert.match(await doctor({ DATABASE_URL: pooled.url, DATA_DIR: directory }), /behind a session pooler/)
+  })
+})

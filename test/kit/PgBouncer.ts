@@ -1,0 +1,56 @@
+/** PgBouncer in front of the Postgres of the tests. It is not on npm: tests are skipped where it is missing. */
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import * as fs from "node:fs"
+import { connect } from "node:net"
+import * as path from "node:path"
+import { openDatabase } from "./databases.ts"
+import { removeDirectory, temporaryDirectory } from "./directories.ts"
+import { eventually, freePort } from "./Service.ts"
+
+const executable = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].find((file) => fs.existsSync(file))
+
+export const hasPgBouncer = executable !== undefined
+
+const isListening = (port: number) => {
+  const socket = connect(port, "127.0.0.1")
+  return once(socket, "connect").then(() => true, () => false).finally(() => socket.destroy())
+}
+
+/** A new database behind a pooler with default settings but for its mode; `url` leads through the pooler. */
+export const openPooled = async (mode: "session" | "transaction") => {
+  const database = await openDatabase()
+  const { hostname, password, pathname, port: serverPort, username } = new URL(database.url)
+  const directory = temporaryDirectory()
+  const port = await freePort()
+  const file = path.join(directory, "pgbouncer.ini")
+  fs.chmodSync(directory, 0o755)
+  fs.writeFileSync(
+    file,
+    `[databases]
+* = host=${hostname} port=${serverPort} user=${username} password=${password}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+pool_mode = ${mode}
+`
+  )
+  // It refuses to run as root.
+  const user = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
+  const child = spawn(executable ?? "", [file], { ...user, cwd: "/", stdio: "ignore" })
+  const exited = once(child, "exit")
+  await eventually(() => isListening(port), (listening) => listening)
+  return {
+    url: `postgres://${username}@127.0.0.1:${port}${pathname}`,
+    directUrl: database.url,
+    query: database.query,
+    close: async () => {
+      child.kill("SIGKILL")
+      await exited
+      await database.close()
+      removeDirectory(directory)
+    }
+  }
+}
