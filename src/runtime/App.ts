@@ -58,12 +58,13 @@ const coreOrigin = "http://core.builtin"
 const backendOrigin = "http://backend.builtin"
 
 /** Starts the embedded database, if there is no other, and examines it. */
-const openDatabase = Effect.fnUntraced(function*({ cluster, dataDir, databaseDirectUrl, databaseUrl }: AppConfig) {
-  const isClustered = cluster !== undefined
-  if (databaseUrl !== undefined) return yield* Database.open(databaseUrl, databaseDirectUrl, isClustered)
+const openDatabase = Effect.fnUntraced(function*(config: AppConfig) {
+  const { cluster, dataDir, databaseDirectUrl, databaseUrl, isProduction } = config
+  const options = { databaseDirectUrl, isClustered: cluster !== undefined, isProduction }
+  if (databaseUrl !== undefined) return yield* Database.open({ databaseUrl, ...options })
   const { directory, url } = yield* EmbeddedPostgres.start(dataDir)
   yield* Effect.logInfo(`Embedded Postgres on ${directory}`)
-  return yield* Database.open(parseDatabaseUrl(url), undefined, isClustered)
+  return yield* Database.open({ databaseUrl: parseDatabaseUrl(url), ...options })
 })
 
 /**

@@ -67,11 +67,21 @@ describe.skipIf(!hasPgBouncer)("a transaction pooler", async () => {
     )
   })
 
-  it("serves a cluster with DATABASE_DIRECT_URL, of which another node takes over when one is killed", async () => {
-    const start = async () => Service.start({ ...await clustered(), DATABASE_DIRECT_URL: pooled.directUrl })
+  it("serves a cluster with DATABASE_DIRECT_URL, of which a node takes over the tasks of a killed one", async () => {
+    const start = async () => use(Service.start({ ...await clustered(), DATABASE_DIRECT_URL: pooled.directUrl }))
     const [one, other] = [await start(), await start()]
     await completeTask(core, one, other)
+    const token = await mint("victim")
+    const created = await Promise.all(Array.from({ length: 5 }, () => one.create(token, "x")))
+    const uuids: ReadonlyArray<string> = created.map(({ body }) => body.uuid)
+    for (const uuid of uuids) await core.run(uuid)
     await one.stop("SIGKILL")
+    for (const uuid of uuids) {
+      const again = async () => core.runs.filter(({ task_id }) => task_id === uuid)
+      const [, run] = await eventually(again, ({ length }) => length > 1, 15_000)
+      assert.strictEqual((await complete(run!)).status, 200)
+      assert.strictEqual((await other.get(token, uuid)).body.status, "completed")
+    }
     await completeTask(core, other)
     await other.stop()
     assert.notMatch(other.output, /ERROR/)

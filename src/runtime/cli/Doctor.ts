@@ -102,7 +102,7 @@ export const examine = Effect.fnUntraced(
     )
     // Connects as `serve` and `migrate` do.
     const opened = config?.databaseUrl === undefined ? undefined : yield* Effect.cached(
-      Database.open(config.databaseUrl, config.databaseDirectUrl, config.cluster !== undefined)
+      Database.open({ ...config, databaseUrl: config.databaseUrl, isClustered: config.cluster !== undefined })
     )
     const own = config === undefined ? [] : [
       finding("database", database(opened)),

@@ -8,7 +8,7 @@ import { Duration, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import * as Migrations from "../../services/store/Migrations.ts"
 import { rootCauseMessage } from "../ErrorMessages.ts"
-import { type DatabaseUrl, type Host, type Hosts, optionsFor } from "./DatabaseUrl.ts"
+import { type DatabaseUrl, type Host, type Hosts, isTlsOptional, optionsFor, tlsProblemOf } from "./DatabaseUrl.ts"
 
 /** The message is one line for the operator. */
 export class DatabaseUnusable extends Schema.TaggedError<DatabaseUnusable>()("DatabaseUnusable", {
@@ -129,7 +129,7 @@ const examineHost = (url: DatabaseUrl, host: Host) => {
   const attempt = (isEncrypted: boolean) => examineOptions(optionsFor(url, host, isEncrypted))
   return attempt(true).pipe(
     Effect.catchIf(
-      ({ reason }: SqlError.SqlError) => url.isTlsOptional && reason._tag === "ConnectionError",
+      ({ reason }: SqlError.SqlError) => isTlsOptional(url) && reason._tag === "ConnectionError",
       () => attempt(false)
     ),
     Effect.mapError(rootCauseMessage),
@@ -180,24 +180,35 @@ const migrationProblemOf = ({ facts, schemaVersion }: Examined, isClustered: boo
     : undefined
 }
 
-const warningsOf = (main: Examined, { schemaVersion }: Examined): ReadonlyArray<string> => [
-  ...(schemaVersion > Migrations.latest
-    ? [`the schema is at version ${schemaVersion}, newer than this release, which knows ${Migrations.latest}`]
-    : []),
-  ...(main.pooling !== "none" && !main.facts.hasTimeout
-    ? [`statements have no timeout behind the pooler: ALTER ROLE "${main.facts.role}" SET statement_timeout = '10s'`]
-    : [])
-]
+/** What the settings say about the database. */
+export interface Target {
+  readonly databaseUrl: DatabaseUrl
+  readonly databaseDirectUrl: DatabaseUrl | undefined
+  readonly isClustered: boolean
+  readonly isProduction: boolean
+}
 
-/** `direct` is the URL in DATABASE_DIRECT_URL. */
-export const open = Effect.fnUntraced(function*(
-  mainUrl: DatabaseUrl,
-  directUrl: DatabaseUrl | undefined,
-  isClustered: boolean
-): Effect.fn.Return<Database, DatabaseUnusable> {
-  const main = yield* examine(mainUrl)
-  const direct = directUrl === undefined ? main : yield* examine(directUrl)
-  if (directUrl !== undefined && direct.pooling === "transaction") {
+const warningsOf = (main: Examined, direct: Examined, target: Target): ReadonlyArray<string> => {
+  const { databaseDirectUrl, databaseUrl, isProduction } = target
+  const tlsProblem = tlsProblemOf(databaseUrl, main.options, isProduction)
+  const directTlsProblem = databaseDirectUrl && tlsProblemOf(databaseDirectUrl, direct.options, isProduction)
+  return [
+    ...(tlsProblem === undefined ? [] : [`DATABASE_URL: ${tlsProblem}`]),
+    ...(directTlsProblem === undefined ? [] : [`DATABASE_DIRECT_URL: ${directTlsProblem}`]),
+    ...(direct.schemaVersion > Migrations.latest
+      ? [`the schema is at version ${direct.schemaVersion}, newer than this release, which knows ${Migrations.latest}`]
+      : []),
+    ...(main.pooling !== "none" && !main.facts.hasTimeout
+      ? [`statements have no timeout behind the pooler: ALTER ROLE "${main.facts.role}" SET statement_timeout = '10s'`]
+      : [])
+  ]
+}
+
+export const open = Effect.fnUntraced(function*(target: Target): Effect.fn.Return<Database, DatabaseUnusable> {
+  const { databaseDirectUrl, databaseUrl, isClustered } = target
+  const main = yield* examine(databaseUrl)
+  const direct = databaseDirectUrl === undefined ? main : yield* examine(databaseDirectUrl)
+  if (databaseDirectUrl !== undefined && direct.pooling === "transaction") {
     return yield* unusable("DATABASE_DIRECT_URL leads to a transaction pooler: it has to lead to Postgres itself")
   }
   if (direct.facts.startedAt !== main.facts.startedAt || direct.facts.database !== main.facts.database) {
@@ -216,7 +227,7 @@ export const open = Effect.fnUntraced(function*(
     mayMigrate: direct.facts.mayMigrate,
     postgresVersion: main.facts.version,
     schemaVersion: direct.schemaVersion,
-    warnings: warningsOf(main, direct)
+    warnings: warningsOf(main, direct, target)
   }
 })
 

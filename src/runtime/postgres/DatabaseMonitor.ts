@@ -22,12 +22,18 @@ const maxSilentSteps = 5
 /** Steps after which the monitor replaces its connection although other connections receive something. */
 const maxSteps = 20
 
-/** SQLSTATEs of a statement that the database refused, although it answers. */
+/** The SQLSTATE of a write that a read-only database refused. */
 const readOnly = "25006"
-const diskFull = "53100"
 
-/** Milliseconds. A disk counts as full for this long after a statement that found it full. */
-const diskFullFor = 15_000
+/** What a statement finds when it fails with these SQLSTATEs, which a heartbeat does not find. */
+const shortages: ReadonlyMap<unknown, string> = new Map([
+  ["53100", "has a full disk"],
+  ["53200", "is out of memory"],
+  ["53300", "has no free connection"]
+])
+
+/** Milliseconds for which a shortage counts after a statement that found it. */
+const shortageFor = 15_000
 
 class ReadOnly extends Schema.TaggedError<ReadOnly>()("ReadOnly", { message: Schema.String }) {}
 
@@ -72,7 +78,7 @@ export const monitor = Effect.fnUntraced(function*(
 ) {
   let unavailableSince: number | undefined
   let unavailableReason = ""
-  let diskFullAt = Number.NEGATIVE_INFINITY
+  let shortage: { readonly problem: string; readonly until: number } | undefined
   let endSession: (failure: ReadOnly) => void = () => {}
   let loggedAt = 0
   yield* Metrics.databaseAvailable.observe(() => unavailableSince === undefined ? 1 : 0)
@@ -141,12 +147,13 @@ export const monitor = Effect.fnUntraced(function*(
     observe: (failure: SqlError.SqlError) => {
       const code = codeOf(failure)
       if (code === readOnly) endSession(refusesWrites)
-      if (code === diskFull) diskFullAt = performance.now()
+      const problem = shortages.get(code)
+      if (problem !== undefined) shortage = { problem, until: performance.now() + shortageFor }
     },
     /** Why the database cannot do its work; null while it can. */
     problem: () => {
       if (unavailableSince !== undefined) return unavailableReason
-      return performance.now() - diskFullAt < diskFullFor ? "has a full disk" : null
+      return shortage !== undefined && performance.now() < shortage.until ? shortage.problem : null
     }
   }
 })

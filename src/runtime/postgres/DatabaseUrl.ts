@@ -2,7 +2,7 @@
 import type { PgConnection } from "@effect/sql-pg"
 import { Duration, Redacted } from "effect"
 import * as fs from "node:fs"
-import { isIP, type NetConnectOpts } from "node:net"
+import type { NetConnectOpts } from "node:net"
 import * as tls from "node:tls"
 
 export interface Host {
@@ -18,8 +18,8 @@ export interface DatabaseUrl {
   readonly hosts: Hosts
   /** Undefined without TLS. */
   readonly tls: tls.ConnectionOptions | undefined
-  /** Whether a server without TLS is accepted. */
-  readonly isTlsOptional: boolean
+  /** Undefined without one, which means `prefer`. */
+  readonly sslmode: string | undefined
   readonly options: PgConnection.Config
 }
 
@@ -45,6 +45,8 @@ const decode = (text: string, what: string) => {
   }
 }
 
+const isSocket = ({ host }: Host) => host.startsWith("/")
+
 const portOf = (text: string | undefined): number => {
   const port = Number(text || defaultPort)
   return Number.isInteger(port) && port > 0 && port < 65_536 ? port : refuse("port must be between 1 and 65535")
@@ -66,7 +68,10 @@ const hostsOf = (authority: string, hosts: string | undefined, ports: string | u
     host,
     port: given.length === 0 ? port : portOf(given[index] ?? given[0])
   }))
-  return first === undefined ? refuse("host is missing") : [first, ...rest]
+  if (first === undefined) return refuse("host is missing")
+  // One connection's options serve all hosts, and a Unix socket has no TLS.
+  if (rest.some((other) => isSocket(other) !== isSocket(first))) refuse("hosts must not mix Unix sockets and networks")
+  return [first, ...rest]
 }
 
 const readCertificates = (file: string): ReadonlyArray<string> => {
@@ -84,24 +89,24 @@ const identityOf = (hosts: Hosts) => (_: string, certificate: tls.PeerCertificat
   return errors.includes(undefined) ? undefined : errors[0]
 }
 
+const unverified = { rejectUnauthorized: false }
+
 const tlsOf = (mode: string, rootCertificate: string | undefined, hosts: Hosts): DatabaseUrl["tls"] => {
-  if (mode === "disable" || hosts.every(({ host }) => host.startsWith("/"))) return undefined
+  if (mode === "disable" || isSocket(hosts[0])) return undefined
   if (rootCertificate === "system" && mode !== "verify-full") refuse("sslrootcert=system requires sslmode=verify-full")
-  const ca = rootCertificate === undefined ? {} : { ca: [...readCertificates(rootCertificate)] }
-  const [{ host }] = hosts
-  const server = isIP(host) === 0 ? { servername: host } : {}
+  const ca = rootCertificate === undefined ? undefined : { ca: [...readCertificates(rootCertificate)] }
   switch (mode) {
     case "allow":
     case "prefer":
-      return { ...server, rejectUnauthorized: false }
+      return unverified
     case "require":
+      return ca === undefined ? unverified : { ...ca, checkServerIdentity: () => undefined }
     case "verify-ca":
-      if (rootCertificate === undefined && mode === "verify-ca") return refuse("sslmode=verify-ca requires sslrootcert")
-      return rootCertificate === undefined
-        ? { ...server, rejectUnauthorized: false }
-        : { ...server, ...ca, checkServerIdentity: () => undefined }
+      return ca === undefined
+        ? refuse("sslmode=verify-ca requires sslrootcert")
+        : { ...ca, checkServerIdentity: () => undefined }
     case "verify-full":
-      return { ...server, ...ca, checkServerIdentity: identityOf(hosts) }
+      return { ...ca, checkServerIdentity: identityOf(hosts) }
     default:
       return refuse(`sslmode=${mode} is not supported`)
   }
@@ -127,12 +132,12 @@ export const parse = (url: Redacted.Redacted): DatabaseUrl => {
     return value === "" ? undefined : value
   }
   const hosts = hostsOf(authority.slice(at + 1), take("host"), take("port"))
-  const mode = take("sslmode") ?? "prefer"
+  const sslmode = take("sslmode") ?? (take("ssl") === "true" ? "require" : undefined)
   const password = take("password") ?? (secret === undefined ? undefined : decode(secret, "password"))
   const parsed: DatabaseUrl = {
     hosts,
-    tls: tlsOf(mode, take("sslrootcert"), hosts),
-    isTlsOptional: mode === "prefer" || mode === "allow",
+    tls: tlsOf(sslmode ?? "prefer", take("sslrootcert"), hosts),
+    sslmode,
     options: {
       username: take("user") ?? (decode(user, "user") || undefined),
       password: password === undefined ? undefined : Redacted.make(password),
@@ -151,13 +156,32 @@ export const parse = (url: Redacted.Redacted): DatabaseUrl => {
   return parsed
 }
 
+/** Whether a server without TLS is accepted. */
+export const isTlsOptional = ({ sslmode = "prefer" }: DatabaseUrl) => sslmode === "prefer" || sslmode === "allow"
+
 /** Options of a connection to one of the hosts. */
-export const optionsFor = (url: DatabaseUrl, { host, port }: Host, isEncrypted: boolean): PgConnection.Config => ({
+export const optionsFor = (url: DatabaseUrl, host: Host, isEncrypted: boolean): PgConnection.Config => ({
   ...url.options,
-  host,
-  port,
-  ssl: isEncrypted && !host.startsWith("/") ? url.tls : false
+  ...host,
+  ssl: (isEncrypted && url.tls) ?? false
 })
+
+const isLocal = ({ host }: Host) => /^(\/.*|localhost|127\..*|::1)$/.test(host)
+
+/**
+ * Why others on the network may read or change a connection with these options; undefined when they may not. Only
+ * `sslmode=disable` says that the network is trusted. Development mode accepts a URL without `sslmode`.
+ */
+export const tlsProblemOf = (
+  { hosts, sslmode }: DatabaseUrl,
+  { ssl }: PgConnection.Config,
+  isProduction: boolean
+): string | undefined => {
+  const isAccepted = sslmode === "disable" || (sslmode === undefined && !isProduction) || hosts.every(isLocal)
+  if (isAccepted || (typeof ssl === "object" && ssl.rejectUnauthorized !== false)) return undefined
+  const found = ssl === false ? "the connection is not encrypted" : "the certificate of the server is not verified"
+  return `${found}: set sslmode=verify-full and sslrootcert`
+}
 
 export const addressOf = ({ host, port }: Host): NetConnectOpts =>
   host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true }

@@ -2,7 +2,7 @@ import { Redacted } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { assert, describe, it } from "vitest"
-import { parse } from "../../../src/runtime/postgres/DatabaseUrl.ts"
+import { isTlsOptional, optionsFor, parse, tlsProblemOf } from "../../../src/runtime/postgres/DatabaseUrl.ts"
 import { removeDirectory, temporaryDirectory } from "../../kit/directories.ts"
 
 const parsed = (text: string) => parse(Redacted.make(text))
@@ -49,13 +49,14 @@ describe("a database URL", () => {
     fs.writeFileSync(root, "a certificate")
     try {
       const tls = (query: string) => {
-        const { isTlsOptional, tls } = parsed(`postgres://db/tasks?${query}`)
+        const url = parsed(`postgres://db/tasks?${query}`)
+        const { tls } = url
         if (tls === undefined) return "plain"
         const verifies = tls.rejectUnauthorized !== false
         const name = tls.checkServerIdentity?.("", { subject: { CN: "other" } } as never) === undefined
           ? "any name"
           : "name"
-        return [isTlsOptional ? "optional" : "required", verifies ? name : "unverified", tls.ca?.toString()].join()
+        return [isTlsOptional(url) ? "optional" : "required", verifies ? name : "unverified", tls.ca?.toString()].join()
       }
       assert.strictEqual(tls("sslmode=disable"), "plain")
       assert.strictEqual(tls(""), "optional,unverified,")
@@ -76,6 +77,7 @@ describe("a database URL", () => {
     ["db/tasks", "must be a URL"],
     ["postgres://db:0/tasks", "port must be"],
     ["postgres://::1/tasks", "brackets"],
+    ["postgres:///tasks?host=/run,db", "mix"],
     ["postgres:///tasks?host=a,b,c&port=1,2", "port must have"],
     ["postgres://us%er@db", "user"],
     ["postgres://db?sslmode=no-verify", "sslmode=no-verify"],
@@ -90,6 +92,30 @@ describe("a database URL", () => {
   ])("%s is refused with the name of what is wrong", (text, name) => {
     assert.include(refusal(text), name)
     assert.notInclude(refusal(text), "secret")
+  })
+
+  it.each([
+    ["postgres://db", false, undefined],
+    ["postgres://db", true, "the certificate of the server is not verified"],
+    ["postgres://db?sslmode=prefer", false, "the certificate of the server is not verified"],
+    ["postgres://localhost,db?sslmode=require", false, "the certificate of the server is not verified"],
+    ["postgres://db?ssl=true", false, "the certificate of the server is not verified"],
+    ["postgres://db?sslmode=disable", true, undefined],
+    ["postgres://db?sslmode=verify-full", true, undefined],
+    ["postgres://127.0.0.1", true, undefined],
+    ["postgres:///tasks?host=/run", true, undefined]
+  ])("%s with TLS, in production %s", (text, isProduction, problem) => {
+    const url = parsed(text)
+    const found = tlsProblemOf(url, optionsFor(url, url.hosts[0], true), isProduction)
+    assert.strictEqual(found?.split(":")[0], problem)
+  })
+
+  it("names a connection that fell back to none", () => {
+    const url = parsed("postgres://db")
+    assert.match(
+      tlsProblemOf(url, optionsFor(url, url.hosts[0], false), true) ?? "",
+      /^the connection is not encrypted: set sslmode=verify-full and sslrootcert$/
+    )
   })
 
   it("accepts parameters that change nothing", () => {
