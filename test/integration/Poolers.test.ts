@@ -1,11 +1,27 @@
 import { assert, describe, it } from "vitest"
-import { hasPgBouncer, openPooled } from "../kit/PgBouncer.ts"
+import { openDatabase } from "../kit/databases.ts"
+import { hasPgBouncer, startPgBouncer } from "../kit/PgBouncer.ts"
 import { runToEnd } from "../kit/runToEnd.ts"
 import { complete, ScriptedCore } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, internalToken, jwtSecret, mint, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 
 const directory = useDirectory()
+
+/** A new database; `url` leads through a pooler. */
+const openPooled = async (mode: "session" | "transaction") => {
+  const database = await openDatabase()
+  const pooler = await startPgBouncer(database.directUrl, mode)
+  return {
+    url: pooler.url + new URL(database.url).pathname,
+    directUrl: database.directUrl,
+    query: database.query,
+    close: async () => {
+      await pooler.close()
+      await database.close()
+    }
+  }
+}
 
 /** Creates a task and completes it on another node, if there is one, while a request waits for it. */
 const completeTask = async (core: ScriptedCore, service: Service, waiting = service) => {

@@ -4,7 +4,6 @@ import { once } from "node:events"
 import * as fs from "node:fs"
 import { connect } from "node:net"
 import * as path from "node:path"
-import { openDatabase } from "./databases.ts"
 import { removeDirectory, temporaryDirectory } from "./directories.ts"
 import { eventually, freePort } from "./Service.ts"
 
@@ -17,10 +16,9 @@ const isListening = (port: number) => {
   return once(socket, "connect").then(() => true, () => false).finally(() => socket.destroy())
 }
 
-/** A new database behind a pooler with default settings but for its mode; `url` leads through the pooler. */
-export const openPooled = async (mode: "session" | "transaction") => {
-  const database = await openDatabase()
-  const { hostname, password, pathname, port: serverPort, username } = new URL(database.url)
+/** Starts a pooler of all databases of a server, with default settings but for its mode. */
+export const startPgBouncer = async (server: string, mode: "session" | "transaction") => {
+  const { hostname, password, port: serverPort, username } = new URL(server)
   const directory = temporaryDirectory()
   const port = await freePort()
   const file = path.join(directory, "pgbouncer.ini")
@@ -43,13 +41,11 @@ pool_mode = ${mode}
   const exited = once(child, "exit")
   await eventually(() => isListening(port), (listening) => listening)
   return {
-    url: `postgres://${username}@127.0.0.1:${port}${pathname}`,
-    directUrl: database.url,
-    query: database.query,
+    /** Without a database. */
+    url: `postgres://${username}@127.0.0.1:${port}`,
     close: async () => {
       child.kill("SIGKILL")
       await exited
-      await database.close()
       removeDirectory(directory)
     }
   }

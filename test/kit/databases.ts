@@ -3,10 +3,12 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { inject } from "vitest"
-import { makeDatabase } from "./Database.ts"
+import { makeDatabase, pooledUrl } from "./Database.ts"
 
 export interface OpenDatabase {
   readonly url: string
+  /** Of the server itself, also when the test run has a pooler. */
+  readonly directUrl: string
   /** Runs one statement and returns its rows. */
   readonly query: <Row extends object>(statement: string) => Promise<ReadonlyArray<Row>>
   /** Drops it. */
@@ -23,7 +25,8 @@ export const openDatabase = async (base = inject("postgresUrl")): Promise<OpenDa
     }).pipe(Scope.provide(scope), Effect.provide(Reactivity.layer))
   )
   return {
-    url: Redacted.value(url),
+    url: Redacted.value(base === inject("postgresUrl") ? pooledUrl(url) : url),
+    directUrl: Redacted.value(url),
     query: <Row extends object>(statement: string) => Effect.runPromise(sql.unsafe<Row>(statement)),
     close: () => Effect.runPromise(Scope.close(scope, Exit.void))
   }
