@@ -1,17 +1,7 @@
 /** Exit codes and error messages of the service and its command line. */
 import { Cause, Exit, Predicate, type Runtime } from "effect"
 import { SqlError } from "effect/sql"
-
-/** The message of the root cause, such as a refused connection or a wrong password. */
-export const rootCauseMessage = (error: unknown): string => {
-  const deeper = Predicate.hasProperty(error, "reason")
-    ? error.reason
-    : Predicate.hasProperty(error, "cause")
-    ? error.cause
-    : undefined
-  if (deeper !== undefined && deeper !== error) return rootCauseMessage(deeper)
-  return error instanceof Error ? error.message : String(error)
-}
+import { rootCauseMessage } from "../services/telemetry/RootCause.ts"
 
 /** Whether an error has this code of the operating system, such as `EEXIST`. */
 export const hasCode = (error: unknown, code: string): boolean =>

@@ -4,9 +4,9 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { openDatabase } from "../kit/databases.ts"
-import { runToEnd } from "../kit/runToEnd.ts"
+import { diagnose, runToEnd } from "../kit/runToEnd.ts"
 import { complete, ScriptedCore } from "../kit/ScriptedCore.ts"
-import { freePort, internalToken, jwtSecret, mint, Service } from "../kit/Service.ts"
+import { eventually, freePort, internalToken, jwtSecret, mint, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 
@@ -22,23 +22,20 @@ const settings = async (more: Readonly<Record<string, string>>) => ({
   ...more
 })
 
-/** The line of `doctor` about a check. */
-const doctor = async (env: Readonly<Record<string, string>>, check: string) => {
-  const { out } = await runToEnd(["doctor"], env)
-  return out.split("\n").find((line) => line.slice(5).startsWith(check)) ?? out
-}
-
 /** What `serve` prints before it exits. `migrate` prints the same about a database, and `doctor` about every check. */
 const refusal = async (more: Readonly<Record<string, string>>, check = "database") => {
   const env = await settings(more)
-  const { code, err } = await runToEnd(["serve"], env)
+  const [{ code, err }, finding, migrated] = await Promise.all([
+    runToEnd(["serve"], env),
+    diagnose(env, check),
+    check === "database" ? runToEnd(["migrate"], env) : undefined
+  ])
   assert.strictEqual(code, 1)
-  if (check === "database") {
+  assert.strictEqual(finding, `FAIL ${err}`)
+  if (migrated !== undefined) {
+    assert.deepInclude(migrated, { code, err })
     assert.lengthOf(err.split("\n"), 1)
-    assert.deepInclude(await runToEnd(["migrate"], env), { code, err })
   }
-  const { out } = await runToEnd(["doctor"], env)
-  assert.include(out, `FAIL ${check.padEnd(9)}  ${err}`)
   return err
 }
 
@@ -114,7 +111,7 @@ describe("a database", () => {
       void await database.query("DELETE FROM async_task_service_migrations WHERE migration_id = 9999")
     )
     assert.match(
-      await doctor(await settings({}), "database"),
+      await diagnose(await settings({}), "database"),
       /^warn .*the schema is at version 9999, newer than this release/
     )
     assert.strictEqual((await runToEnd(["migrate"], await settings({}))).code, 0)
@@ -164,13 +161,13 @@ describe("a setting", () => {
     const { code, err } = await runToEnd(["serve"], env, 10_000)
     assert.match(err, /^The settings cannot be used:\n {2}DATA_DIR: E[A-Z]+: .*$/)
     assert.strictEqual(code, 1)
-    assert.match(await doctor(env, "settings"), /^FAIL settings/)
+    assert.match(await diagnose(env, "settings"), /^FAIL /)
   })
 
   it("that resembles a known one causes a warning, and other variables do not", async () => {
     const env = await settings({ MAX_ACTIV_TASKS: "7", HOME: "/root", PORTS: "1", KUBERNETES_PORT: "tcp://x" })
     const line = "MAX_ACTIV_TASKS is not a setting: did you mean MAX_ACTIVE_TASKS?"
-    assert.strictEqual(await doctor(env, "settings"), `warn settings   valid, development mode; ${line}`)
+    assert.strictEqual(await diagnose(env, "settings"), `warn valid, development mode; ${line}`)
     const service = await Service.start(env, Number(env["PORT"]))
     await service.stop()
     assert.include(service.output, line)
@@ -181,8 +178,14 @@ describe("a setting", () => {
     assert.match(await refusal({ ASSISTANTS_FILE: "/nowhere.yaml" }, "assistants"), /\/nowhere\.yaml: cannot be read$/)
   })
 
-  it("JWT_JWKS_URL that does not respond is reported by doctor", async () => {
+  it("JWT_JWKS_URL that does not respond is reported in one line, and by doctor", async () => {
     const env = await settings({ JWT_SECRET: "", JWT_JWKS_URL: `http://127.0.0.1:${await freePort()}/keys` })
-    assert.match(await doctor(env, "keys"), /^FAIL keys .*ECONNREFUSED/)
+    const reason = "connect ECONNREFUSED"
+    assert.match(await diagnose(env, "keys"), /^FAIL connect ECONNREFUSED/)
+    const service = await Service.start(env, Number(env["PORT"]))
+    await eventually(async () => service.output, (output) => output.includes(reason))
+    await service.stop()
+    assert.match(service.output, /WARN .*JWT_JWKS_URL: the keys cannot be fetched: connect ECONNREFUSED/)
+    assert.notInclude(service.output, "    at ")
   })
 })

@@ -30,3 +30,14 @@ export const runToEnd = (
     )
     const last = setTimeout(() => child.kill("SIGKILL"), timeout + 5000)
   })
+
+/** What `doctor` finds in a check, as in "FAIL connect ECONNREFUSED". */
+export const diagnose = async (env: Readonly<Record<string, string>>, check: string) => {
+  const { out } = await runToEnd(["doctor", "--json"], env)
+  const findings: ReadonlyArray<
+    { readonly check: string; readonly ok: boolean; readonly says: string; readonly warning?: boolean }
+  > = JSON.parse(out)
+  const found = findings.find((finding) => finding.check === check)
+  if (found === undefined) throw new Error(`doctor has no check ${check}: ${out}`)
+  return `${!found.ok ? "FAIL" : found.warning === true ? "warn" : "ok"} ${found.says}`
+}

@@ -76,8 +76,16 @@ const runSuites = (
 }
 
 const pooledSuites = [
-  ...["TaskStoreSql", "CommitBatches", "RecoveryTrialsSql", "Queries", "Schema", "Indexes"],
-  ...["integration/Service.test", "integration/Webhooks", "integration/Tokens", "integration/Alone"]
+  "TaskStoreSql",
+  "CommitBatches",
+  "RecoveryTrialsSql",
+  "Queries",
+  "Schema",
+  "Indexes",
+  "integration/Service.test",
+  "integration/Webhooks",
+  "integration/Tokens",
+  "integration/Alone"
 ]
 
 const run = (major: string, suites: ReadonlyArray<string>): ReadonlyArray<Result> => {

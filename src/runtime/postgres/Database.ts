@@ -7,7 +7,7 @@ import { PgConnection } from "@effect/sql-pg"
 import { Duration, Effect, Schema } from "effect"
 import type { SqlError } from "effect/sql"
 import * as Migrations from "../../services/store/Migrations.ts"
-import { rootCauseMessage } from "../ErrorMessages.ts"
+import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import { type DatabaseUrl, type Host, type Hosts, isTlsOptional, optionsFor, tlsProblemOf } from "./DatabaseUrl.ts"
 
 /** The message is one line for the operator. */
