@@ -4,7 +4,8 @@ import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Layer, type Redacted } from "effect"
+import { Duration, Effect, Layer } from "effect"
+import { SqlRunnerStorage } from "effect/cluster"
 import { HttpRouter } from "effect/http"
 import * as Audience from "../http/Audience.ts"
 import * as Authorization from "../http/handlers/Authorization.ts"
@@ -44,8 +45,10 @@ import * as HttpListener from "./node/HttpListener.ts"
 import * as InProcess from "./node/InProcess.ts"
 import * as PooledRandom from "./node/PooledRandom.ts"
 import * as UndiciTransport from "./node/UndiciTransport.ts"
+import * as Database from "./postgres/Database.ts"
 import * as DatabaseClient from "./postgres/DatabaseClient.ts"
 import { DatabaseSockets } from "./postgres/DatabaseSockets.ts"
+import { parse as parseDatabaseUrl } from "./postgres/DatabaseUrl.ts"
 import * as EmbeddedPostgres from "./postgres/EmbeddedPostgres.ts"
 import { version } from "./Version.ts"
 import * as WebhookResolver from "./webhooks/WebhookResolver.ts"
@@ -54,68 +57,66 @@ import * as WebhookTransport from "./webhooks/WebhookTransport.ts"
 const coreOrigin = "http://core.builtin"
 const backendOrigin = "http://backend.builtin"
 
-/** Milliseconds, far above any healthy statement; a slow statement ends before `DatabaseSockets` closes its connection. */
-const sessionSettings = {
-  statement_timeout: "10000",
-  lock_timeout: "5000",
-  idle_in_transaction_session_timeout: "15000"
-}
-
-/** A migration takes as long as it takes, whatever the limits of its role are. */
-const unlimited = { statement_timeout: "0", lock_timeout: "0" }
-
-const startDatabase = Effect.fnUntraced(function*(config: AppConfig) {
-  if (config.databaseUrl !== undefined) return config.databaseUrl
-  const { directory, url } = yield* EmbeddedPostgres.start(config.dataDir)
+/** Starts the embedded database, if there is no other, and examines it. */
+const openDatabase = Effect.fnUntraced(function*(config: AppConfig) {
+  const { cluster, dataDir, databaseDirectUrl, databaseUrl, isProduction } = config
+  const options = { databaseDirectUrl, isClustered: cluster !== undefined, isProduction }
+  if (databaseUrl !== undefined) return yield* Database.open({ databaseUrl, ...options })
+  const { directory, url } = yield* EmbeddedPostgres.start(dataDir)
   yield* Effect.logInfo(`Embedded Postgres on ${directory}`)
-  return url
+  return yield* Database.open({ databaseUrl: parseDatabaseUrl(url), ...options })
 })
 
-const connectionTo = (url: Redacted.Redacted) => ({
-  url,
-  applicationName: "async-task-service",
-  connectTimeout: Duration.seconds(10)
-})
-
-const layerDatabaseAt = (url: Redacted.Redacted, config: AppConfig) => {
-  const layerClient = DatabaseClient.layer({
-    ...connectionTo(url),
-    maxConnections: config.databaseConnections,
-    maxMessageSize: 512 * 1024 * 1024,
-    startupParameters: sessionSettings
-  })
-  // A migration may run for a long time without any traffic, so it has its own connections without silence detection.
-  const layerMigrated = Migrations.layer.pipe(
-    Layer.provide(
-      PgClient.layer({
-        ...connectionTo(url),
-        maxConnections: 2,
-        keepAlive: Duration.seconds(30),
-        startupParameters: unlimited
-      })
+/**
+ * Migrates on connections of its own, without silence detection: a migration may run for a long time without any traffic. A role
+ * that may not change the schema finds it up to date, as `Database.open` has checked.
+ */
+const layerMigrated = ({ direct, mayMigrate }: Database.Database, isClustered: boolean) =>
+  mayMigrate
+    ? Layer.merge(Migrations.layer, isClustered ? SqlRunnerStorage.layerMigrations({}) : Layer.empty).pipe(
+      Layer.provide(PgClient.layer({ ...Database.patient(direct), maxConnections: 2 }))
     )
-  )
-  return layerClient.pipe(Layer.provide(DatabaseSockets.layer(url)), Layer.provide(layerMigrated))
-}
+    : Layer.empty
 
-/** A database whose schema is up to date. */
-export const layerDatabase = (config: AppConfig) =>
-  Layer.unwrap(Effect.map(startDatabase(config), (url) => layerDatabaseAt(url, config)))
+/** Migrates the schema, the tables of a cluster too, so that a node needs no right to create tables. */
+export const migrate = (config: AppConfig) =>
+  openDatabase(config).pipe(
+    Effect.flatMap((database) => Layer.build(layerMigrated(database, true))),
+    Effect.scoped
+  )
+
+const layerClient = ({ direct, main }: Database.Database, { databaseConnections }: AppConfig) =>
+  DatabaseClient.layer({
+    ...Database.limited(main),
+    maxConnections: databaseConnections,
+    maxMessageSize: 512 * 1024 * 1024,
+    listener: direct === main ? undefined : Database.patient(direct)
+  })
 
 /** Shard locks are renewed on separate connections, so that load does not delay a renewal and cost a node its shards. */
-const layerOwnershipAt = (url: Redacted.Redacted, { cluster }: AppConfig) =>
-  cluster === undefined
-    ? TaskOwnership.layerAlone
-    : Cluster.layer(cluster).pipe(
-      Layer.provide(PgClient.layer({ ...connectionTo(url), maxConnections: 2, startupParameters: sessionSettings }))
+const layerOwnership = ({ direct, main }: Database.Database, { cluster }: AppConfig) => {
+  if (cluster === undefined) return TaskOwnership.layerAlone
+  const options = { ...Database.limited(direct), maxConnections: 2 }
+  // Of several hosts, the monitor of `main` knows the one that accepts writes.
+  const layerLocks = direct === main && main.hosts.length > 1
+    ? Layer.unwrap(
+      Effect.map(DatabaseSockets, ({ openUnguarded }) => PgClient.layer({ ...options, stream: openUnguarded }))
     )
+    : PgClient.layer(options)
+  return Cluster.layer(cluster).pipe(Layer.provide(layerLocks))
+}
 
-/** The database, its clock, and the ownership of its tasks. */
-const layerStore = (config: AppConfig) =>
-  Layer.unwrap(Effect.map(startDatabase(config), (url) => {
-    const layerClocked = Layer.provideMerge(ClockSync.layer, layerDatabaseAt(url, config))
-    return Layer.merge(layerClocked, layerOwnershipAt(url, config))
-  }))
+/** Carries notifications, if a connection can receive them. Without, waiting requests of other processes poll the rows. */
+const layerRelay = ({ direct }: Database.Database) =>
+  direct.pooling === "transaction" ? Layer.empty : NotificationRelay.layer
+
+/** The database with an up-to-date schema, its clock, and the ownership of its tasks. */
+const layerStore = (database: Database.Database, config: AppConfig) =>
+  Layer.merge(ClockSync.layer, layerOwnership(database, config)).pipe(
+    Layer.provideMerge(layerClient(database, config)),
+    Layer.provide(DatabaseSockets.layer(database.main.hosts)),
+    Layer.provide(layerMigrated(database, config.cluster !== undefined))
+  )
 
 /** The URL of the assistant backend, the configured one or the built-in one, and the latter's public storage routes. */
 const findBackend = Effect.fnUntraced(function*(config: AppConfig, inProcess: InProcess.InProcess) {
@@ -177,7 +178,7 @@ const layerClusterNodes = ({ cluster, host, port }: AppConfig) =>
     ? ClusterNodes.layerAlone({ address: `${host}:${port}`, version })
     : ClusterNodesSql.layer({ address: `${cluster.host}:${cluster.port}`, version })
 
-export const layer = (config: AppConfig) => {
+const layerOn = (database: Database.Database, config: AppConfig) => {
   const layerSettings = Layer.succeed(Settings, {
     maxActiveTasks: config.maxActiveTasks,
     acceptanceTimeout: config.acceptanceTimeout,
@@ -193,7 +194,7 @@ export const layer = (config: AppConfig) => {
       RevocationRepositorySql.layer,
       RecoveryTrialsSql.layer
     ]),
-    Layer.provideMerge(NotificationRelay.layer),
+    Layer.provideMerge(layerRelay(database)),
     Layer.provide(Layer.provide(Secrets.layer(config.encryptionKeys), AesGcm.layer)),
     Layer.provide(WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))),
     Layer.provide(NodeCrypto.layerMac)
@@ -206,7 +207,8 @@ export const layer = (config: AppConfig) => {
       RpcAuthorization.layer(config.internalTokens)
     ]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
-    Layer.provide([ReadinessSql.layer, layerClusterNodes(config), BodyWorker.layer, BufferCollector.layer]),
+    Layer.provide([ReadinessSql.layer, BodyWorker.layer, BufferCollector.layer]),
+    Layer.provide(layerClusterNodes(config)),
     Layer.provide(layerTasks),
     Layer.provide(layerUpstreams(config, inProcess)),
     Layer.provide(layerSettings)
@@ -221,10 +223,17 @@ export const layer = (config: AppConfig) => {
     Layer.provideMerge(layerListening),
     Layer.provide([
       NodeHttpServer.layerHttpServices,
-      layerStore(config),
+      layerStore(database, config),
       PooledRandom.layer,
       TaskNotifications.layer
     ]),
     Layer.provideMerge(NodeClock.layer())
   )
 }
+
+export const layer = (config: AppConfig) =>
+  Layer.unwrap(Effect.gen(function*() {
+    const database = yield* openDatabase(config)
+    yield* Effect.forEach(database.warnings, (warning) => Effect.logWarning(warning), { discard: true })
+    return layerOn(database, config)
+  }))

@@ -1,20 +1,32 @@
 /** Exit codes and error messages of the service and its command line. */
 import { Cause, Exit, Predicate, type Runtime } from "effect"
-
-/** The message of the root cause, such as a refused connection or a wrong password. */
-export const rootCauseMessage = (error: unknown): string => {
-  const deeper = Predicate.hasProperty(error, "reason")
-    ? error.reason
-    : Predicate.hasProperty(error, "cause")
-    ? error.cause
-    : undefined
-  if (deeper !== undefined && deeper !== error) return rootCauseMessage(deeper)
-  return error instanceof Error ? error.message : String(error)
-}
+import { SqlError } from "effect/sql"
+import { rootCauseMessage } from "../services/telemetry/RootCause.ts"
 
 /** Whether an error has this code of the operating system, such as `EEXIST`. */
 export const hasCode = (error: unknown, code: string): boolean =>
   Predicate.hasProperty(error, "code") && error.code === code
+
+/** Failures whose own message is for the operator. */
+const readable = ["CommandFailed", "DatabaseUnusable", "EmbeddedPostgresError", "InvalidAssistants", "InvalidSettings"]
+
+/** One line for a failure that the operator can fix; undefined for a fault of the program. */
+const explain = (failure: unknown): string | undefined => {
+  if (readable.some((tag) => Predicate.isTagged(failure, tag))) return rootCauseMessage(failure)
+  if (Predicate.isTagged(failure, "ServeError")) return `The service cannot listen: ${rootCauseMessage(failure)}`
+  if (Predicate.isTagged(failure, "SocketServerError")) {
+    return `The service cannot listen for other nodes: ${rootCauseMessage(failure)}`
+  }
+  if (Predicate.isTagged(failure, "MigrationError")) {
+    return `The schema cannot be migrated: ${rootCauseMessage(failure)}`
+  }
+  return SqlError.isSqlError(failure) || Predicate.isTagged(failure, "StoreUnavailable")
+    ? `The database cannot be used: ${rootCauseMessage(failure)}`
+    : undefined
+}
+
+/** Why the process ends. Only a fault of the program has a stack trace. */
+export const describe = (cause: Cause.Cause<unknown>): string => explain(Cause.squash(cause)) ?? Cause.pretty(cause)
 
 /** A shutdown by a signal exits with 0. */
 export const teardown: Runtime.Teardown = (exit, onExit) =>

@@ -1,4 +1,15 @@
 import { readFileSync } from "node:fs"
 
-/** The version of this package. The path is the same from the sources and from the build. */
-export const version: string = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version
+/** The path is the same from the sources and from the build. */
+const { engines, version: own } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"))
+
+/** The version of this package. */
+export const version: string = own
+
+/** Why this version of Node cannot run the service; undefined when it can. */
+export const nodeProblem = (node: string): string | undefined => {
+  const minimum = String(engines.node).replace(/^>=/, "")
+  return node.localeCompare(minimum, "en", { numeric: true }) < 0
+    ? `Node ${node} is too old: ${minimum} or later is required`
+    : undefined
+}

@@ -18,7 +18,7 @@ describe("the simulation of growth", () => {
       `announceInterval = Duration.seconds(${cluster.announcement})`
     )
     assert.include(read("runtime/App.ts"), `Cluster.layer(cluster)`)
-    assert.include(read("runtime/App.ts"), `maxConnections: ${cluster.connections}, startupParameters`)
+    assert.include(read("runtime/App.ts"), `Database.limited(direct), maxConnections: ${cluster.connections} }`)
   })
 })
 

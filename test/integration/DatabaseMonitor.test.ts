@@ -1,17 +1,23 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
 import * as DatabaseClient from "../../src/runtime/postgres/DatabaseClient.ts"
 import { DatabaseSockets } from "../../src/runtime/postgres/DatabaseSockets.ts"
+import { optionsFor, parse } from "../../src/runtime/postgres/DatabaseUrl.ts"
 import { Proxy } from "../chaos/Proxy.ts"
 import { eventually } from "../kit/Service.ts"
 
-/** The service's SQL client over a proxy, with the live clock. */
+/** The service's SQL client over two proxies of one database, with the live clock. */
 const connect = Effect.gen(function*() {
   const { proxy, url } = yield* Proxy.scoped(inject("postgresUrl"))
-  const layer = Layer.provide(DatabaseClient.layer({ url, maxConnections: 2 }), DatabaseSockets.layer(url))
-  return { proxy, sql: Context.get(yield* Layer.build(layer), SqlClient.SqlClient) }
+  const { proxy: other } = yield* Proxy.scoped(inject("postgresUrl"))
+  const port = `:${proxy.port}`
+  const parsed = parse(Redacted.make(Redacted.value(url).replace(port, `${port},127.0.0.1:${other.port}`)))
+  const layer = DatabaseClient.layer({ ...optionsFor(parsed, parsed.hosts[0], false), maxConnections: 2 }).pipe(
+    Layer.provide(DatabaseSockets.layer(parsed.hosts))
+  )
+  return { proxy, other, sql: Context.get(yield* Layer.build(layer), SqlClient.SqlClient) }
 })
 
 /** Waits until a statement succeeds, on a new connection. */
@@ -43,6 +49,17 @@ describe("the monitor of the database", () => {
       const { sql } = yield* connect
       const { exit } = yield* elapsed(sql`SELECT pg_sleep(2.5)`)
       assert.strictEqual(exit._tag, "Success")
+    }))
+
+  it.live("connects to the next host when one is gone, and back", () =>
+    Effect.gen(function*() {
+      const { other, proxy, sql } = yield* connect
+      yield* sql`SELECT 1`
+      const restore = yield* Effect.promise(() => proxy.refuse())
+      yield* untilReplaced(sql)
+      yield* Effect.promise(restore)
+      yield* Effect.promise(() => other.refuse())
+      yield* untilReplaced(sql)
     }))
 
   it.live("replaces connections that were cut while the server is up", () =>

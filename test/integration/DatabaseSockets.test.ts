@@ -6,13 +6,14 @@ import { TestClock } from "effect/testing"
 import type { Socket } from "node:net"
 import { inject } from "vitest"
 import { DatabaseSockets } from "../../src/runtime/postgres/DatabaseSockets.ts"
+import { parse } from "../../src/runtime/postgres/DatabaseUrl.ts"
 import { Proxy } from "../chaos/Proxy.ts"
 import { eventually } from "../kit/Service.ts"
 
 /** Two connections through a proxy, used and then idle. The checks follow TestClock, the driver the live clock. */
 const make = Effect.gen(function*() {
   const { proxy, url } = yield* Proxy.scoped(inject("postgresUrl"))
-  const { open: connect } = yield* DatabaseSockets.make(url)
+  const { open: connect } = yield* DatabaseSockets.make(parse(url).hosts)
   const sockets: Array<Socket> = []
   const sql = yield* TestClock.withLive(PgClient.make({
     url,

@@ -44,10 +44,10 @@ const start = (settings: Readonly<Record<string, string>> = {}, main?: ReadonlyA
 
 const cli = "src/runtime/cli/Cli.ts"
 
-/** The log lines of a process that exits with 1 instead of starting. */
+/** The log lines of a process that exits with 1 instead of starting, or with 2 after a usage error. */
 const failureLines = async (settings: Readonly<Record<string, string>>, main?: ReadonlyArray<string>) => {
   const failure = await start(settings, main).then(() => "started", ({ message }) => String(message))
-  assert.match(failure, /^exited with 1:\n/)
+  assert.match(failure, /^exited with [12]:\n/)
   return linesOf(failure.replace(/^.*\n/, ""))
 }
 

@@ -2,6 +2,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Logger, Option, Redacted } from "effect"
+import { SqlRunnerStorage } from "effect/cluster"
 import * as Cluster from "../../src/runtime/cluster/Cluster.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
 import { Proxy } from "../chaos/Proxy.ts"
@@ -10,7 +11,11 @@ import { freePort } from "../kit/Service.ts"
 
 const layerNode = Layer.unwrap(
   Effect.map(Effect.promise(freePort), (port) => Cluster.layer({ host: "127.0.0.1", port }))
-).pipe(Layer.provide(Database.layerClient), Layer.provide(Database.layerUrl))
+).pipe(
+  Layer.provide(SqlRunnerStorage.layerMigrations({})),
+  Layer.provide(Database.layerClient),
+  Layer.provide(Database.layerUrl)
+)
 
 const untilOwner = Effect.fnUntraced(function*(ownership: TaskOwnership["Service"]) {
   while (ownership.isDrained() || ownership.shards()?.length === 0) yield* ownership.changed
@@ -49,7 +54,12 @@ const makeDistant = Effect.gen(function*() {
   const { proxy, url } = yield* Proxy.scoped(Redacted.value(yield* Database.DatabaseUrl))
   const client = PgClient.layer({ url, maxConnections: 2 })
   const port = yield* Effect.promise(freePort)
-  const context = yield* Layer.build(Layer.provide(Cluster.layer({ host: "127.0.0.1", port }), client))
+  const context = yield* Layer.build(
+    Cluster.layer({ host: "127.0.0.1", port }).pipe(
+      Layer.provide(SqlRunnerStorage.layerMigrations({})),
+      Layer.provide(client)
+    )
+  )
   return { proxy, ownership: Context.get(context, TaskOwnership) }
 })
 

@@ -34,8 +34,21 @@ export const layerUrl = Layer.effect(DatabaseUrl, Effect.suspend(() => makeDatab
   Layer.provide(Reactivity.layer)
 )
 
+/** The URL of a database through the pooler of the test run, if there is one. */
+export const pooledUrl = (url: Redacted.Redacted) => {
+  const pooler = inject("poolerUrl")
+  return pooler === undefined ? url : Redacted.make(pooler + new URL(Redacted.value(url)).pathname)
+}
+
+/** A statement that is prepared exists on one session only, and a pooler has many. */
+const prepare = inject("poolerUrl") === undefined
+
 export const layerClient = Layer.unwrap(
-  Effect.map(DatabaseUrl, (url) => PgClient.layer({ url, maxConnections: 8, multiplex: true, multiplexConcurrency: 5 }))
+  Effect.map(
+    DatabaseUrl,
+    (url) =>
+      PgClient.layer({ url: pooledUrl(url), prepare, maxConnections: 8, multiplex: true, multiplexConcurrency: 5 })
+  )
 )
 
 /** Uses the live clock, because the driver's timeouts must not follow TestClock. */

@@ -3,26 +3,30 @@ import { PgClient } from "@effect/sql-pg"
 import { Effect, Exit, Redacted, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { inject } from "vitest"
-import { makeDatabase } from "./Database.ts"
+import { makeDatabase, pooledUrl } from "./Database.ts"
 
 export interface OpenDatabase {
   readonly url: string
+  /** Of the server itself, also when the test run has a pooler. */
+  readonly directUrl: string
   /** Runs one statement and returns its rows. */
   readonly query: <Row extends object>(statement: string) => Promise<ReadonlyArray<Row>>
   /** Drops it. */
   readonly close: () => Promise<void>
 }
 
-export const openDatabase = async (): Promise<OpenDatabase> => {
+/** On the server of the test run unless `base` is the URL of another. */
+export const openDatabase = async (base = inject("postgresUrl")): Promise<OpenDatabase> => {
   const scope = Scope.makeUnsafe()
   const [url, sql] = await Effect.runPromise(
     Effect.gen(function*() {
-      const made = yield* makeDatabase(inject("postgresUrl"))
+      const made = yield* makeDatabase(base)
       return [made, yield* PgClient.make({ url: made, maxConnections: 2 })] as const
     }).pipe(Scope.provide(scope), Effect.provide(Reactivity.layer))
   )
   return {
-    url: Redacted.value(url),
+    url: Redacted.value(base === inject("postgresUrl") ? pooledUrl(url) : url),
+    directUrl: Redacted.value(url),
     query: <Row extends object>(statement: string) => Effect.runPromise(sql.unsafe<Row>(statement)),
     close: () => Effect.runPromise(Scope.close(scope, Exit.void))
   }

@@ -1,27 +1,36 @@
 /**
  * One real Postgres for a whole run of the integration tests; each suite makes a database of its own in it.
- * POSTGRES_BINARIES selects other binaries than the installed ones.
+ * POSTGRES_BINARIES selects other binaries than the installed ones, and POSTGRES_POOLER=transaction connects through PgBouncer.
  */
 import { Effect, Exit, Redacted, Scope } from "effect"
 import type { TestProject } from "vitest/node"
 import * as EmbeddedPostgres from "../../src/runtime/postgres/EmbeddedPostgres.ts"
 import { removeDirectory, temporaryDirectory } from "./directories.ts"
+import { startPgBouncer } from "./PgBouncer.ts"
 
 declare module "vitest" {
   export interface ProvidedContext {
     readonly postgresUrl: string
+    /** The URL of a transaction pooler, without a database. */
+    readonly poolerUrl: string | undefined
   }
 }
 
 const setup = async ({ provide }: TestProject) => {
   const scope = Scope.makeUnsafe()
   const directory = temporaryDirectory()
-  const settings = ["shared_preload_libraries=pg_stat_statements"]
+  const isPooled = process.env["POSTGRES_POOLER"] === "transaction"
+  // Timeouts as an operator sets them behind a pooler, which refuses the service's own.
+  const timeouts = isPooled ? ["statement_timeout=10s", "lock_timeout=5s"] : []
+  const settings = ["shared_preload_libraries=pg_stat_statements", ...timeouts]
   const { url } = await Effect.runPromise(
     Scope.provide(EmbeddedPostgres.start(directory, settings, process.env["POSTGRES_BINARIES"]), scope)
   )
+  const pooler = isPooled ? await startPgBouncer(Redacted.value(url), "transaction") : undefined
   provide("postgresUrl", Redacted.value(url))
+  provide("poolerUrl", pooler?.url)
   return async () => {
+    await pooler?.close()
     await Effect.runPromise(Scope.close(scope, Exit.void))
     removeDirectory(directory)
   }

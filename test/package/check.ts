@@ -11,9 +11,10 @@ import * as path from "node:path"
 import { gzipSync } from "node:zlib"
 import { chromium } from "playwright-core"
 import { rolldown } from "rolldown"
+import { nodeProblem } from "../../src/runtime/Version.ts"
 import { internalToken, mint } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
-import { createLarge, readDocuments, secondsOf, startTwice } from "./installed.ts"
+import { createLarge, installProduction, readDocuments, secondsOf, sizeOf, startTwice } from "./installed.ts"
 
 const root = path.resolve(import.meta.dirname, "../..")
 const modules = path.join(root, "node_modules")
@@ -145,15 +146,19 @@ try {
   if (tsc.status !== 0) throw new Error(tsc.stdout)
   say("types in an empty folder", `no errors, in strict mode, ${examples} examples of the READMEs among them`)
 
+  say(
+    "installed package",
+    `${sizeOf(path.join(user, "node_modules"))} MB with its libraries, ${sizeOf(userPackage)} MB alone`
+  )
+  const settings = { DATABASE_URL: database.url, DATA_DIR: path.join(folder, "data") }
+  say("production install of the sources", await installProduction(root, settings))
+
   const cli = path.join(userPackage, "dist/bin/Cli.js")
   // The bundle needs no libraries: only package.json and dist are moved.
   const alone = path.join(folder, "alone")
   fs.cpSync(userPackage, alone, { recursive: true })
   say("command line, --help alone", secondsOf(process.execPath, [path.join(alone, "dist/bin/Cli.js"), "--help"]))
-  const { figures, service } = await startTwice(cli, {
-    DATABASE_URL: database.url,
-    DATA_DIR: path.join(folder, "data")
-  })
+  const { figures, service } = await startTwice(cli, settings)
   stops.push(() => service.stop())
   say("installed service", figures)
   await createLarge(service)
@@ -165,6 +170,12 @@ try {
   )
   const byVersion = new Map(nodes.map((node) => [run(node, ["--version"], user), node]))
   for (const [version, node] of byVersion) {
+    const problem = nodeProblem(version.slice(1))
+    if (problem !== undefined) {
+      const { status, stderr } = spawnSync(node, [cli, "serve"], { encoding: "utf8" })
+      if (status !== 1 || stderr.trim() !== problem) throw new Error(`serve on ${version}: ${status} ${stderr}`)
+      say(`service on ${version}`, problem)
+    }
     say(`JavaScript on ${version}`, run(node, ["promise.js"], user, env))
     say(`TypeScript on ${version}`, run(node, ["out/promise.js"], user, env))
   }

@@ -24,6 +24,27 @@ export const startTwice = async (cli: string, settings: Readonly<Record<string, 
   return { service, figures }
 }
 
+/** MB. */
+export const sizeOf = (directory: string) =>
+  Number(execFileSync("du", ["-s", "-B1000000", directory], { encoding: "utf8" }).split("\t")[0])
+
+const maxProductionSize = 120
+
+/** Installs a checkout without development and optional packages, and starts its sources. */
+export const installProduction = async (root: string, settings: Readonly<Record<string, string>>) => {
+  const directory = temporaryDirectory()
+  for (const name of ["package.json", "package-lock.json", ".npmrc", "src"]) {
+    fs.cpSync(path.join(root, name), path.join(directory, name), { recursive: true })
+  }
+  execFileSync("npm", ["ci", "--silent", "--omit=dev", "--omit=optional"], { cwd: directory })
+  const size = sizeOf(path.join(directory, "node_modules"))
+  if (size >= maxProductionSize) throw new Error(`a production install has ${size} MB`)
+  const service = await Service.start(settings, undefined, path.join(directory, "src/runtime/Main.ts"))
+  await service.stop()
+  removeDirectory(directory)
+  return `${size} MB, starts`
+}
+
 /** The seconds of the fastest of three calls of a command. */
 export const secondsOf = (command: string, args: ReadonlyArray<string>) => {
   const times = Array.from({ length: 3 }, () => {

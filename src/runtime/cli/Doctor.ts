@@ -1,11 +1,11 @@
 /** The command `doctor`: checks the settings and, from this machine, everything that the service depends on. */
-import { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, type Option, type Redacted } from "effect"
+import { Duration, Effect, type Option, type Redacted, Result } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
-import { SqlClient } from "effect/sql"
 import * as Migrations from "../../services/store/Migrations.ts"
+import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
+import * as Assistants from "../builtin/backend/Assistants.ts"
 import * as AppConfig from "../config/AppConfig.ts"
-import { rootCauseMessage } from "../ErrorMessages.ts"
+import * as Database from "../postgres/Database.ts"
 import * as DoctorClock from "./DoctorClock.ts"
 import * as InternalToken from "./InternalToken.ts"
 import { failed, internalUrl, print } from "./Root.ts"
@@ -39,18 +39,40 @@ const finding = <E, R>(
 
 const mark = ({ ok, warning }: Finding) => !ok ? "FAIL" : warning === true ? "warn" : "ok"
 
-const database = (url: Redacted.Redacted | undefined) =>
-  url === undefined
+const withWarnings = (says: string, warnings: ReadonlyArray<string>) => ({
+  says: [says, ...warnings].join("; "),
+  isWarning: warnings.length > 0
+})
+
+const database = (opened: Effect.Effect<Database.Database, Database.DatabaseUnusable> | undefined) =>
+  opened === undefined
     ? Effect.succeed("embedded, starts with the service")
-    : Effect.gen(function*() {
-      const sql = yield* SqlClient.SqlClient
-      const [row] = yield* sql<{ readonly version: string }>`SELECT current_setting('server_version') AS version`
-      const current = yield* Effect.orElseSucceed(Migrations.current(sql), () => 0)
-      const schema = current === Migrations.latest
-        ? "schema is current"
-        : `schema is at version ${current} of ${Migrations.latest}, run "async-task-service migrate"`
-      return `Postgres ${row?.version}, ${schema}`
-    }).pipe(Effect.provide(PgClient.layer({ url, connectTimeout: timeout })), Effect.timeout(timeout))
+    : Effect.map(opened, ({ main, postgresVersion, schemaVersion, warnings }) => {
+      const pooler = main.pooling === "none" ? "" : ` behind a ${main.pooling} pooler`
+      const schema = schemaVersion < Migrations.latest
+        ? `schema is at version ${schemaVersion} of ${Migrations.latest}, run "async-task-service migrate"`
+        : "schema is current"
+      return withWarnings(`Postgres ${postgresVersion}${pooler}, ${schema}`, warnings)
+    })
+
+const assistants = ({ assistantBackendUrl, assistantsFile }: AppConfig.AppConfig) =>
+  assistantsFile === undefined || assistantBackendUrl !== undefined
+    ? []
+    : [
+      finding("assistants", Effect.as(Assistants.fromFile(assistantsFile, process.env), `${assistantsFile} is valid`))
+    ]
+
+const keys = ({ tokenRules: { key } }: AppConfig.AppConfig) =>
+  key instanceof URL
+    ? [
+      finding(
+        "keys",
+        Effect.flatMap(reach(key.href), HttpClientResponse.filterStatusOk).pipe(
+          Effect.as(`${key.href} is reachable`)
+        )
+      )
+    ]
+    : []
 
 const upstream = (url: string | undefined, builtIn: string) =>
   url === undefined ? Effect.succeed(builtIn) : Effect.as(reach(url), `${url} is reachable`)
@@ -68,23 +90,28 @@ export const examine = Effect.fnUntraced(
   function*(internalToken: Option.Option<Redacted.Redacted>) {
     const url = yield* internalUrl
     const token = yield* Effect.option(InternalToken.find(internalToken))
-    const config = yield* Effect.result(AppConfig.load(process.env))
-    const settings: Finding = config._tag === "Success"
-      ? {
-        check: "settings",
-        ok: true,
-        says: config.success.isProduction ? "valid, production mode" : "valid, development mode"
-      }
-      : { check: "settings", ok: false, says: config.failure.message }
-    const own = config._tag === "Success"
-      ? [
-        finding("database", database(config.success.databaseUrl)),
-        finding("core", upstream(config.success.coreUrl, "built in")),
-        finding("backend", upstream(config.success.assistantBackendUrl, "built in"))
-      ]
-      : []
-    const databaseUrl = config._tag === "Success" ? config.success.databaseUrl : undefined
-    const clock = finding("clock", DoctorClock.examine(url, databaseUrl, token))
+    const loaded = yield* Effect.result(AppConfig.load(process.env))
+    const config = Result.getOrUndefined(loaded)
+    const settings = yield* finding(
+      "settings",
+      Effect.map(
+        Effect.fromResult(loaded),
+        ({ isProduction, warnings }) =>
+          withWarnings(`valid, ${isProduction ? "production" : "development"} mode`, warnings)
+      )
+    )
+    // Connects as `serve` and `migrate` do.
+    const opened = config?.databaseUrl === undefined ? undefined : yield* Effect.cached(
+      Database.open({ ...config, databaseUrl: config.databaseUrl, isClustered: config.cluster !== undefined })
+    )
+    const own = config === undefined ? [] : [
+      finding("database", database(opened)),
+      ...assistants(config),
+      ...keys(config),
+      finding("core", upstream(config.coreUrl, "built in")),
+      finding("backend", upstream(config.assistantBackendUrl, "built in"))
+    ]
+    const clock = finding("clock", DoctorClock.examine(url, opened, token))
     const others = yield* Effect.all([...own, finding("service", ready(url)), clock], { concurrency: "unbounded" })
     const findings = [settings, ...others]
     yield* print(

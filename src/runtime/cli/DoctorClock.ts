@@ -6,6 +6,7 @@ import { SqlClient } from "effect/sql"
 import * as ClockSync from "../../services/operations/ClockSync.ts"
 import { prometheusName } from "../../services/telemetry/Metrics.ts"
 import { machineClocks } from "../../services/timing/NodeClock.ts"
+import * as Database from "../postgres/Database.ts"
 import { failed } from "./Root.ts"
 
 /** How far a wall clock is ahead of another clock, in seconds. */
@@ -25,13 +26,13 @@ const maxOffset = 1
 const machine = "this machine's clock"
 const database = "the database's"
 
-const againstDatabase = (url: Redacted.Redacted) =>
+const againstDatabase = ({ main }: Database.Database) =>
   Effect.gen(function*() {
     const { offset, uncertainty } = yield* ClockSync.sample(yield* SqlClient.SqlClient, machineClocks)
     const ahead = machineClocks.wall() - (machineClocks.monotonic() + offset)
     const found: Offset = { of: machine, from: database, ahead: ahead / 1000, uncertainty: uncertainty / 1000 }
     return found
-  }).pipe(Effect.provide(PgClient.layer({ url, connectTimeout: timeout, maxConnections: 1 })))
+  }).pipe(Effect.provide(PgClient.layer({ ...Database.limited(main), maxConnections: 1 })))
 
 /** Reads the `Date` of a response, which has no fractions of a second. */
 const againstService = Effect.fnUntraced(function*(url: string) {
@@ -62,11 +63,11 @@ const describe = ({ age, ahead, from, of, uncertainty }: Offset) => {
 /** Fails when the service does not respond. */
 export const examine = Effect.fnUntraced(function*(
   url: string,
-  databaseUrl: Redacted.Redacted | undefined,
+  opened: Effect.Effect<Database.Database, Database.DatabaseUnusable> | undefined,
   token: Option.Option<Redacted.Redacted>
 ) {
   const service = yield* againstService(url)
-  const own = databaseUrl === undefined ? service : yield* againstDatabase(databaseUrl)
+  const own = opened === undefined ? service : yield* Effect.flatMap(opened, againstDatabase)
   const node = Option.isNone(token) ? Option.none() : yield* Effect.option(ofNode(url, token.value))
   const offsets = [own, ...Option.toArray(node)]
   return {

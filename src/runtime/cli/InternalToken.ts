@@ -2,7 +2,7 @@
 import { Config, Effect, Layer, Option, Redacted } from "effect"
 import { Flag } from "effect/cli"
 import type { InternalClient } from "../../http/client/RpcClient.ts"
-import { rootCauseMessage } from "../ErrorMessages.ts"
+import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import { failed, generatedSecret, internalUrl } from "./Root.ts"
 
 export const flag = Flag.Redacted("internal-token").pipe(

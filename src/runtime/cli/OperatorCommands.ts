@@ -2,35 +2,35 @@
 import { Config, Duration, Effect, Layer, Option, Redacted, References, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Transport } from "../../http/client/promise/Transport.ts"
+import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import * as Banner from "../Banner.ts"
-import { rootCauseMessage } from "../ErrorMessages.ts"
+import { nodeProblem } from "../Version.ts"
 import { boolean, optionalText, text } from "./Flags.ts"
 import * as InternalToken from "./InternalToken.ts"
 import { asFailure, failed, internalUrl, print, signingSecret } from "./Root.ts"
 
-/** Imports a module that only one command needs, so that the other commands start quickly. */
-const load = <A>(module: () => Promise<A>) => Effect.promise(module)
+/** Imports a module that only one command needs, so that the other commands start quickly. An old Node cannot import some. */
+const load = <A>(module: () => Promise<A>) => {
+  const problem = nodeProblem(process.versions.node)
+  return problem === undefined ? Effect.promise(module) : Effect.fail(failed(problem))
+}
 
 const serveAlone = Effect.fnUntraced(function*(part: "core" | "backend", environment: NodeJS.ProcessEnv) {
   const AppConfig = yield* load(() => import("../config/AppConfig.ts"))
   const Builtin = yield* load(() => import("../builtin/Builtin.ts"))
   const Logs = yield* load(() => import("../telemetry/Logs.ts"))
   const Watchdog = yield* load(() => import("../node/Watchdog.ts"))
-  const isJson = environment["NODE_ENV"] === "production"
-  return yield* AppConfig.load(environment, part).pipe(
-    Effect.flatMap((config) => {
-      const layerReady = Effect.annotateLogs(Effect.logInfo("ready"), { part, address: Banner.localUrl(config) }).pipe(
-        Layer.effectDiscard,
-        Layer.provide(Builtin.layerAlone(part, config))
-      )
-      const layerWatchdog = Watchdog.layer(config.watchdogTimeout, config.isProduction)
-      return Banner.logLifetime(Layer.launch(Layer.merge(layerReady, layerWatchdog)), config).pipe(
-        Effect.provideService(References.MinimumLogLevel, config.logLevel)
-      )
-    }),
-    Effect.tapError((error) => Logs.fatal(rootCauseMessage(error), isJson)),
-    Effect.provide(Logs.layer(isJson))
-  )
+  const launch = Effect.flatMap(AppConfig.load(environment, part), (config) => {
+    const layerReady = Effect.annotateLogs(Effect.logInfo("ready"), { part, address: Banner.localUrl(config) }).pipe(
+      Layer.effectDiscard,
+      Layer.provide(Builtin.layerAlone(part, config))
+    )
+    const layerWatchdog = Watchdog.layer(config.watchdogTimeout, config.isProduction)
+    return Banner.logLifetime(Layer.launch(Layer.merge(layerReady, layerWatchdog)), config).pipe(
+      Effect.provideService(References.MinimumLogLevel, config.logLevel)
+    )
+  })
+  return yield* Logs.provide(launch, environment)
 })
 
 const serve = Command.make(
@@ -72,13 +72,7 @@ const migrate = Command.make(
   Effect.fnUntraced(function*() {
     const App = yield* load(() => import("../App.ts"))
     const AppConfig = yield* load(() => import("../config/AppConfig.ts"))
-    const PooledRandom = yield* load(() => import("../node/PooledRandom.ts"))
-    yield* AppConfig.load(process.env).pipe(
-      Effect.flatMap((config) =>
-        Effect.scoped(Layer.build(Layer.provide(App.layerDatabase(config), PooledRandom.layer)))
-      ),
-      Effect.mapError((error) => failed(rootCauseMessage(error)))
-    )
+    yield* Effect.flatMap(AppConfig.load(process.env), App.migrate)
     yield* print({ migrated: true }, () => "The schema is current.")
   })
 ).pipe(
@@ -156,7 +150,7 @@ const doctor = Command.make(
   { internalToken: InternalToken.flag },
   ({ internalToken }) => Effect.flatMap(load(() => import("./Doctor.ts")), ({ examine }) => examine(internalToken))
 ).pipe(
-  Command.withDescription("Check settings, database, core, backend, service and clocks"),
+  Command.withDescription("Check settings, database, keys, core, backend, service and clocks"),
   Command.withExamples([{ command: "async-task-service doctor" }])
 )
 

@@ -66,7 +66,7 @@ const layerRunnerStorage = Layer.effect(
       unregister: (address) => Effect.andThen(storage.releaseAll(address), storage.unregister(address))
     })
   })
-).pipe(Layer.provide(SqlRunnerStorage.layer))
+).pipe(Layer.provide(SqlRunnerStorage.layerStorage({})))
 
 const layerSharding = (address: RunnerAddress.RunnerAddress) =>
   SocketRunner.layer.pipe(

@@ -8,10 +8,12 @@ import * as path from "node:path"
 import * as Limits from "../../domain/Limits.ts"
 import type { Endpoint } from "../builtin/backend/OpenAiModel.ts"
 import * as Watchdog from "../node/Watchdog.ts"
+import * as DatabaseUrl from "../postgres/DatabaseUrl.ts"
 import * as TelemetrySettings from "../telemetry/TelemetrySettings.ts"
 import * as AddressGuard from "../webhooks/AddressGuard.ts"
 import * as DataDirectory from "./DataDirectory.ts"
 import * as ProductionSecrets from "./ProductionSecrets.ts"
+import { misspelled } from "./settings.ts"
 import * as SettingsReader from "./SettingsReader.ts"
 import { commaList, nonEmpty, originsOf } from "./SettingValues.ts"
 import * as TokenKeys from "./TokenKeys.ts"
@@ -75,10 +77,20 @@ const loadAddress = Effect.fnUntraced(function*({ derive, env, read, url }: Read
 const loadSecrets = (reader: Reader, part: ServedPart) => {
   const { derive, env, secret } = reader
   const dataDir = path.resolve(env["DATA_DIR"] ?? ".data")
+  let isUsable: boolean | undefined
+  const isDirectoryUsable = () =>
+    isUsable ??= derive("DATA_DIR", () => {
+      DataDirectory.make(dataDir)
+      return true
+    }, false)
+  const hasEmbedded = env["DATABASE_URL"] === undefined || env["ASSISTANT_BACKEND_URL"] === undefined
+  if (part === "backend" || (part === "service" && !isProduction(reader) && hasEmbedded)) isDirectoryUsable()
   /** A part that is served alone does not use the secrets of the others, so a random value is enough in production. */
   const generated = (name: string) => {
-    if (!isProduction(reader)) return DataDirectory.loadOrGenerate(dataDir, name)
-    return part === "service" ? undefined : randomBytes(32).toString("base64")
+    if (isProduction(reader) && part === "service") return undefined
+    return !isProduction(reader) && isDirectoryUsable()
+      ? DataDirectory.loadOrGenerate(dataDir, name)
+      : randomBytes(32).toString("base64")
   }
   const isKeyGiven = TokenKeys.names.some((name) => env[name] !== undefined)
   const developmentSecret = derive("DATA_DIR", () => isKeyGiven ? undefined : generated("jwt-secret"), undefined)
@@ -163,13 +175,22 @@ export const load = Effect.fnUntraced(function*(
   part: ServedPart = "service"
 ) {
   const reader = SettingsReader.make(environment)
-  const { derive, env, problems, read, secret } = reader
+  const { derive, env, problems, read, report, secret } = reader
   if (isProduction(reader)) checkProduction(reader, part)
-  const databaseUrl = secret("DATABASE_URL")
+  const database = (name: string) => derive(name, () => UndefinedOr.map(secret(name), DatabaseUrl.parse), undefined)
+  const databaseUrl = database("DATABASE_URL")
+  const databaseDirectUrl = database("DATABASE_DIRECT_URL")
+  if (databaseDirectUrl !== undefined && databaseUrl === undefined) {
+    report("DATABASE_DIRECT_URL", "requires DATABASE_URL")
+  }
+  if ((databaseDirectUrl?.hosts.length ?? 1) > 1) report("DATABASE_DIRECT_URL", "must have one host")
   const allowPrivate = env["WEBHOOK_ALLOW_PRIVATE"] ?? String(databaseUrl === undefined && !isProduction(reader))
   const config = {
     isProduction: isProduction(reader),
     databaseUrl,
+    databaseDirectUrl,
+    /** What the operator may have meant otherwise. */
+    warnings: misspelled(env),
     ...(yield* loadAddress(reader)),
     ...loadSecrets(reader, part),
     webhookGuard: derive(

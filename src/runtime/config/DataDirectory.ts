@@ -11,13 +11,26 @@ export const privateFile = 0o600
 /** A root process runs the embedded Postgres as another user, which must traverse the directory but not read it. */
 const passable = 0o711
 
+/** Creates a directory and its parents. Node's recursive `mkdirSync` never ends below `/proc`. */
+const create = (directory: string, mode: number): void => {
+  if (fs.existsSync(directory)) return
+  create(path.dirname(directory), mode)
+  try {
+    fs.mkdirSync(directory, { mode })
+  } catch (error) {
+    if (!hasCode(error, "EEXIST")) throw error
+  }
+}
+
 /** Creates the directory. An existing one keeps its permissions, because the operator chose them. */
-export const make = (dataDir: string) =>
-  fs.mkdirSync(dataDir, { recursive: true, mode: process.getuid?.() === 0 ? passable : privateDirectory })
+export const make = (dataDir: string) => {
+  create(dataDir, process.getuid?.() === 0 ? passable : privateDirectory)
+  fs.accessSync(dataDir, fs.constants.W_OK)
+}
 
 /** Creates a private directory in DATA_DIR, or makes an existing one private: earlier versions gave others access. */
 export const makePrivate = (directory: string) => {
-  fs.mkdirSync(directory, { recursive: true, mode: privateDirectory })
+  create(directory, privateDirectory)
   fs.chmodSync(directory, privateDirectory)
 }
 

@@ -26,7 +26,17 @@ export const settings: ReadonlyArray<Setting> = [
     default: "none",
     meaning: "comma list of the origins of web pages that may call the service, or `*`"
   },
-  { names: ["DATABASE_URL"], default: "embedded Postgres", meaning: "URL of a Postgres 14 or later" },
+  {
+    names: ["DATABASE_URL"],
+    default: "embedded Postgres",
+    meaning: "URL of a Postgres 14 or later, or of a pooler; parameters as in libpq, see deployment/README.md"
+  },
+  {
+    names: ["DATABASE_DIRECT_URL"],
+    default: "`DATABASE_URL`",
+    meaning:
+      "URL of the same database without a pooler, for locks, LISTEN and migrations; a cluster behind a transaction pooler requires it"
+  },
   {
     names: ["DATA_DIR"],
     default: "`.data`",
@@ -115,3 +125,35 @@ export const settings: ReadonlyArray<Setting> = [
       "`production`: nothing is embedded or generated, secrets that are easy to guess are refused, and logs are JSON lines"
   }
 ]
+
+const known = new Set([...settings.flatMap(({ names }) => names), "TASK_SERVICE_URL", "TASK_SERVICE_TOKEN"])
+
+/** The number of inserted, removed and replaced characters between two texts (Levenshtein). */
+const distance = (one: string, other: string): number => {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
+  for (const [above, char] of [...one].entries()) {
+    const next = [above + 1]
+    for (const [left, otherChar] of [...other].entries()) {
+      const replaced = (row[left] ?? 0) + (char === otherChar ? 0 : 1)
+      next.push(Math.min(replaced, (row[left + 1] ?? 0) + 1, (next[left] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[other.length] ?? 0
+}
+
+/** The setting that an unknown variable resembles: one difference in six characters, two at most. */
+const nearest = (name: string) =>
+  name.length < 6
+    ? undefined
+    : [...known].find((other) => {
+      const limit = Math.min(2, Math.floor(name.length / 6))
+      return Math.abs(other.length - name.length) <= limit && distance(name, other) <= limit
+    })
+
+/** A warning for each variable that is no setting but resembles one. */
+export const misspelled = (environment: Readonly<Record<string, string>>): ReadonlyArray<string> =>
+  Object.keys(environment).flatMap((name) => {
+    const meant = known.has(name) ? undefined : nearest(name)
+    return meant === undefined ? [] : [`${name} is not a setting: did you mean ${meant}?`]
+  })

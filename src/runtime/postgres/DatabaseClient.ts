@@ -4,16 +4,18 @@
  * client.
  */
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
-import { Context, Effect, Layer, Redacted, Stream } from "effect"
+import { Context, Effect, Layer, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { SqlClient, type SqlConnection } from "effect/sql"
+import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
+import { StoreHealth } from "../../services/operations/Readiness.ts"
 import * as AdmissionGate from "./AdmissionGate.ts"
 import * as DatabaseMonitor from "./DatabaseMonitor.ts"
 import { DatabaseSockets } from "./DatabaseSockets.ts"
 
 export interface Options extends PgConnection.Config {
-  readonly url: Redacted.Redacted
   readonly maxConnections: number
+  /** Options of the sessions for LISTEN, if not those of the pool. */
+  readonly listener?: PgConnection.Config | undefined
 }
 
 /** Pipelined statements of one connection. The driver's default of 32 halves the throughput of inserts. */
@@ -40,31 +42,38 @@ const adapt = (session: PgConnection.PgConnection): SqlConnection.Connection => 
 }
 
 /** Span attributes that identify the database, named by OpenTelemetry's conventions. */
-const spanAttributesOf = (url: Redacted.Redacted): ReadonlyArray<readonly [string, unknown]> => {
-  const { hostname, pathname, port, username } = new URL(Redacted.value(url))
-  return [
-    ["db.system.name", "postgresql"],
-    ["db.namespace", decodeURIComponent(pathname.slice(1) || username)],
-    ["server.address", hostname || "localhost"],
-    ["server.port", Number(port || 5432)]
-  ]
-}
+const spanAttributesOf = ({ database, host, port, username }: Options): ReadonlyArray<readonly [string, unknown]> => [
+  ["db.system.name", "postgresql"],
+  ["db.namespace", database ?? username],
+  ["server.address", host],
+  ["server.port", port]
+]
 
 const make = Effect.fnUntraced(function*(options: Options) {
   const sockets = yield* DatabaseSockets
   const gate = yield* AdmissionGate.make(options.maxConnections * multiplexConcurrency)
   const pool = yield* PgPool.make({ ...options, multiplex: true, multiplexConcurrency, stream: sockets.open })
-  yield* DatabaseMonitor.monitor(options, sockets, gate)
+  const { observe, problem } = yield* DatabaseMonitor.monitor(options, sockets, gate)
   const client = yield* SqlClient.make({
     acquirer: Effect.map(pool.get, adapt),
-    borrower: (use) => gate.admit(pool.use((session) => use(adapt(session)))),
+    borrower: (use) =>
+      gate.admit(
+        Effect.tapError(pool.use((session) => use(adapt(session))), (error) =>
+          Effect.sync(() => SqlError.isSqlError(error) && observe(error)))
+      ),
     transactionAcquirer: Effect.map(pool.reserve, adapt),
     compiler: PgClient.makeCompiler(),
     driver: "pg",
-    spanAttributes: spanAttributesOf(options.url)
+    spanAttributes: spanAttributesOf(options)
   })
-  return Context.make(SqlClient.SqlClient, client).pipe(Context.add(PgPool.PgPool, pool))
+  const listeners = options.listener === undefined
+    ? pool
+    : yield* PgPool.make({ ...options.listener, maxConnections: 1 })
+  return Context.make(SqlClient.SqlClient, client).pipe(
+    Context.add(PgPool.PgPool, listeners),
+    Context.add(StoreHealth, { problem })
+  )
 })
 
-/** Also provides the pool itself, because LISTEN occupies a session for its whole duration. */
+/** Also provides a pool itself, because LISTEN occupies a session for its whole duration. */
 export const layer = (options: Options) => Layer.effectContext(make(options)).pipe(Layer.provide(Reactivity.layer))

@@ -1,14 +1,15 @@
 /**
  * Detects within a second that the database is unavailable, or available again, by a heartbeat on a separate connection. It
- * is unavailable when a connection cannot be opened, or when a heartbeat gets no response while no other socket receives
- * anything. Only the monitor reconnects then, so that a starting database is not overloaded.
+ * is unavailable when a connection cannot be opened, when it refuses writes, or when a heartbeat gets no response while no
+ * other socket receives anything. Only the monitor reconnects then, to one host after the other, so that a starting database
+ * is not overloaded.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Deferred, Duration, Effect, Option, Predicate, Result, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
+import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import * as Worker from "../../services/timing/Worker.ts"
-import { rootCauseMessage } from "../ErrorMessages.ts"
 import type { AdmissionGate } from "./AdmissionGate.ts"
 import type { DatabaseSockets } from "./DatabaseSockets.ts"
 
@@ -20,6 +21,23 @@ const step = Duration.millis(100)
 const maxSilentSteps = 5
 /** Steps after which the monitor replaces its connection although other connections receive something. */
 const maxSteps = 20
+
+/** The SQLSTATE of a write that a read-only database refused. */
+const readOnly = "25006"
+
+/** What a statement finds when it fails with these SQLSTATEs, which a heartbeat does not find. */
+const shortages: ReadonlyMap<unknown, string> = new Map([
+  ["53100", "has a full disk"],
+  ["53200", "is out of memory"],
+  ["53300", "has no free connection"]
+])
+
+/** Milliseconds for which a shortage counts after a statement that found it. */
+const shortageFor = 15_000
+
+class ReadOnly extends Schema.TaggedError<ReadOnly>()("ReadOnly", { message: Schema.String }) {}
+
+const refusesWrites = new ReadOnly({ message: "it is read-only" })
 
 class Silent extends Schema.TaggedError<Silent>()("Silent", { message: Schema.String }) {}
 
@@ -44,18 +62,24 @@ export const whileAnswering = <A, E, R>(effect: Effect.Effect<A, E, R>, received
     })
   )
 
-/** Whether the server itself sent the error, which shows that it is up. 57P01 to 57P03 report that it starts or stops. */
-const isServerError = (failure: unknown) =>
-  SqlError.isSqlError(failure) && Predicate.hasProperty(failure.reason.cause, "code") &&
-  Predicate.isString(failure.reason.cause.code) && /^(?!57P0)[0-9A-Z]{5}$/.test(failure.reason.cause.code)
+const codeOf = (failure: unknown) =>
+  SqlError.isSqlError(failure) && Predicate.hasProperty(failure.reason.cause, "code")
+    ? failure.reason.cause.code
+    : undefined
 
-/** Starts the monitor. `options` are those of the pool's connections. */
+/** Whether the server itself sent the error, which shows that it is up. 57P01 to 57P03 report that it starts or stops. */
+const isServerError = (failure: unknown) => /^(?!57P0)[0-9A-Z]{5}$/.test(String(codeOf(failure)))
+
+/** Starts the monitor. `options` are those of the pool's connections. Returns what it knows, and how to report a failed statement. */
 export const monitor = Effect.fnUntraced(function*(
   options: PgConnection.Config,
   sockets: DatabaseSockets["Service"],
   gate: AdmissionGate
 ) {
   let unavailableSince: number | undefined
+  let unavailableReason = ""
+  let shortage: { readonly problem: string; readonly until: number } | undefined
+  let endSession: (failure: ReadOnly) => void = () => {}
   let loggedAt = 0
   yield* Metrics.databaseAvailable.observe(() => unavailableSince === undefined ? 1 : 0)
 
@@ -63,7 +87,10 @@ export const monitor = Effect.fnUntraced(function*(
     Effect.suspend(() => {
       const now = performance.now()
       const reason = rootCauseMessage(failure)
+      // Other failures may name the database's address.
+      unavailableReason = failure instanceof ReadOnly ? "is read-only" : "does not answer"
       gate.close()
+      sockets.rotate()
       sockets.refuse(`The database is unavailable: ${reason}`)
       const isFirst = unavailableSince === undefined
       const since = unavailableSince ??= now
@@ -86,24 +113,26 @@ export const monitor = Effect.fnUntraced(function*(
   /** One connection with its heartbeats. Ends when the connection closes, fails when the database is unavailable. */
   const session = Effect.scoped(Effect.gen(function*() {
     const socket = sockets.openUnguarded()
-    const closed = Deferred.makeUnsafe<void>()
+    const closed = Deferred.makeUnsafe<void, ReadOnly>()
+    endSession = (failure) => Deferred.doneUnsafe(closed, Effect.fail(failure))
     socket.once("close", () => Deferred.doneUnsafe(closed, Effect.void))
     yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
     // Multiplexed, because the driver opens another connection to cancel an interrupted statement otherwise.
     const opening = PgConnection.make({ ...options, multiplex: true, stream: () => socket })
     const connection = yield* whileAnswering(opening, sockets.received)
     if (Option.isNone(connection)) return
-    yield* open
     for (;;) {
+      const heartbeat = Effect.result(connection.value.query("SHOW transaction_read_only"))
+      const answer = yield* whileAnswering(heartbeat, sockets.received)
+      if (Option.isNone(answer) || Result.isFailure(answer.value)) return
+      if (answer.value.success.rows[0]?.["transaction_read_only"] === "on") return yield* Effect.fail(refusesWrites)
+      yield* open
       const isClosed = yield* Effect.raceFirst(
         Effect.as(Effect.sleep(heartbeatInterval), false),
         Effect.as(Deferred.await(closed), true)
       )
       // The database may still be up: the next connection shows whether it is.
       if (isClosed) return
-      const heartbeat = Effect.result(connection.value.query("SELECT"))
-      const answer = yield* whileAnswering(heartbeat, sockets.received)
-      if (Option.isNone(answer) || Result.isFailure(answer.value)) return
     }
   }))
 
@@ -112,4 +141,19 @@ export const monitor = Effect.fnUntraced(function*(
     runOnce: Effect.catch(session, (failure) => isServerError(failure) ? open : close(failure)),
     interval: retryInterval
   })
+
+  return {
+    /** Notes the failure of a statement. One that was refused as a write ends all connections. */
+    observe: (failure: SqlError.SqlError) => {
+      const code = codeOf(failure)
+      if (code === readOnly) endSession(refusesWrites)
+      const problem = shortages.get(code)
+      if (problem !== undefined) shortage = { problem, until: performance.now() + shortageFor }
+    },
+    /** Why the database cannot do its work; null while it can. */
+    problem: () => {
+      if (unavailableSince !== undefined) return unavailableReason
+      return shortage !== undefined && performance.now() < shortage.until ? shortage.problem : null
+    }
+  }
 })

@@ -3,10 +3,11 @@
  * up only after a quarter of an hour. Pending statements fail as on any broken connection. Idle sockets are closed too, since
  * they may be half-open; the pool opens new ones. `DatabaseMonitor` detects sooner that all sockets are silent.
  */
-import { Context, Duration, Effect, Layer, Redacted } from "effect"
-import { connect, type NetConnectOpts, Socket } from "node:net"
+import { Context, Duration, Effect, Layer } from "effect"
+import { connect, Socket } from "node:net"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import * as Worker from "../../services/timing/Worker.ts"
+import { addressOf, type Hosts } from "./DatabaseUrl.ts"
 
 const checkInterval = Duration.seconds(1)
 
@@ -46,14 +47,6 @@ const closeSilent = (watches: Iterable<Watch>) => {
   }
 }
 
-/** The address in a URL, by the rules of the driver, which has validated it. */
-const addressOf = (text: string): NetConnectOpts => {
-  const { hostname, port: ownPort, searchParams } = new URL(text)
-  const host = searchParams.get("host") ?? (decodeURIComponent(hostname.replace(/^\[|\]$/g, "")) || "localhost")
-  const port = Number(searchParams.get("port") ?? (ownPort || 5432))
-  return host.startsWith("/") ? { path: `${host}/.s.PGSQL.${port}` } : { host, port, noDelay: true }
-}
-
 const refusedSocket = (reason: Error) => {
   const socket = new Socket()
   process.nextTick(() => socket.destroy(reason))
@@ -68,10 +61,13 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
   /** Closes every socket and refuses new ones until `allow`. */
   readonly refuse: (reason: string) => void
   readonly allow: () => void
+  /** Connects to the next host from now on. */
+  readonly rotate: () => void
   /** Total bytes received; an increase shows that the database responds. */
   readonly received: () => number
 }>()("async-task-service/runtime/postgres/DatabaseSockets") {
-  static readonly make = Effect.fnUntraced(function*(url: Redacted.Redacted) {
+  static readonly make = Effect.fnUntraced(function*(hosts: Hosts) {
+    let attempts = 0
     const watches = new Set<Watch>()
     let received = 0
     let refusal: Error | undefined
@@ -82,7 +78,7 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
       runOnce: Effect.sync(() => closeSilent(watches)),
       interval: checkInterval
     })
-    const openUnguarded = () => connect(addressOf(Redacted.value(url)))
+    const openUnguarded = () => connect(addressOf(hosts[attempts % hosts.length] ?? hosts[0]))
     return DatabaseSockets.of({
       openUnguarded,
       open: () => {
@@ -102,6 +98,9 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
       allow: () => {
         refusal = undefined
       },
+      rotate: () => {
+        attempts++
+      },
       received: () => {
         let sum = received
         for (const { socket } of watches) sum += socket.bytesRead
@@ -110,5 +109,5 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
     })
   })
 
-  static readonly layer = (url: Redacted.Redacted) => Layer.effect(DatabaseSockets, DatabaseSockets.make(url))
+  static readonly layer = (hosts: Hosts) => Layer.effect(DatabaseSockets, DatabaseSockets.make(hosts))
 }

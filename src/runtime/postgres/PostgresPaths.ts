@@ -71,7 +71,7 @@ const nameOf = (dataDir: string): string => {
 
 /** Creates a directory that the unprivileged user may traverse, regardless of the umask. */
 const makePassable = (directory: string) => {
-  fs.mkdirSync(directory, { recursive: true })
+  DataDirectory.make(directory)
   fs.chmodSync(directory, 0o755)
 }
 

@@ -1,6 +1,7 @@
 /** The log on the console: one JSON object a line in production, readable lines otherwise. */
-import { Cause, Console, Effect, Formatter, Layer, Logger } from "effect"
+import { Cause, Console, Effect, Formatter, Layer, Logger, Schema } from "effect"
 import * as Tracing from "../../services/telemetry/Tracing.ts"
+import { describe } from "../ErrorMessages.ts"
 
 /** Lines with the ids of their span, named as OpenTelemetry recommends for logs. */
 const consoleJson = Logger.withConsoleLog(Logger.make<unknown, string>((options) => {
@@ -30,10 +31,23 @@ const layerProcess = Layer.effectDiscard(Effect.gen(function*() {
   )
 }))
 
-export const layer = (isJson: boolean) =>
+const layer = (isJson: boolean) =>
   isJson
     ? Layer.provideMerge(layerProcess, Logger.layer([consoleJson]))
     : Logger.layer([Logger.consolePretty()])
 
-/** Reports why the process cannot run. */
-export const fatal = (message: string, isJson: boolean) => isJson ? Effect.logFatal(message) : Console.error(message)
+/** The log has the reason. */
+export class ProcessFailed extends Schema.TaggedError<ProcessFailed>()("ProcessFailed", {}) {}
+
+/** Provides the log of a process, and logs why the process fails. */
+export const provide = <A, E, R>(process: Effect.Effect<A, E, R>, environment: NodeJS.ProcessEnv) => {
+  const isJson = environment["NODE_ENV"] === "production"
+  return process.pipe(
+    Effect.catchCause((cause) => {
+      if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
+      const message = describe(cause)
+      return Effect.andThen(isJson ? Effect.logFatal(message) : Console.error(message), new ProcessFailed())
+    }),
+    Effect.provide(layer(isJson))
+  )
+}

@@ -1,7 +1,7 @@
 /** The nodes of the service as they describe themselves, for operators. No decision depends on it. */
 import { Context, Effect, Layer } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import type { TaskShard } from "../../domain/TaskShard.ts"
+import * as TaskShard from "../../domain/TaskShard.ts"
 import { now, type Timestamp } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
@@ -19,13 +19,20 @@ export interface Member extends Identity {
   /** Whether the node is drained: it takes no shards. */
   readonly isDrained: boolean
   /** Null in a single process, which has no shards. */
-  readonly shards: ReadonlyArray<TaskShard> | null
+  readonly shards: ReadonlyArray<TaskShard.TaskShard> | null
   /** Live tasks that the node owns. */
   readonly tasks: number
   /** The earliest deadline of these tasks. */
   readonly nextDue: Timestamp | null
   /** Maximum milliseconds between a deadline and its enforcement, in the current and the previous minute. */
   readonly lateness: number
+}
+
+/** The shards that no node owns; none in a single process. */
+export const unownedShards = (members: ReadonlyArray<Member>): ReadonlyArray<TaskShard.TaskShard> => {
+  if (members.some(({ shards }) => shards === null)) return []
+  const owned = new Set(members.flatMap(({ shards }) => shards ?? []))
+  return Array.from({ length: TaskShard.count }, (_, shard) => shard).filter((shard) => !owned.has(shard))
 }
 
 /** Returns an effect that describes this node at the moment it runs. */

@@ -1,19 +1,25 @@
 /**
- * Ready means: the database responds, its schema is current, this node's sweeps make progress, its time is that of the
- * database, and the node is not drained.
+ * Ready means: the database responds and accepts writes, its schema is current, this node's sweeps make progress, its time
+ * is that of the database, the node is not drained, and the shards of the cluster have owners.
  */
 import { Duration, Effect, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
+import type { TaskShard } from "../../domain/TaskShard.ts"
 import { monotonicMillis } from "../../domain/Timestamp.ts"
 import { TaskSweeper } from "../actors/TaskSweeper.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import * as Migrations from "../store/Migrations.ts"
 import { NodeClock, problemOf } from "../timing/NodeClock.ts"
-import { type Check, Readiness } from "./Readiness.ts"
+import * as Worker from "../timing/Worker.ts"
+import { ClusterNodes, unownedShards } from "./ClusterNodes.ts"
+import { type Check, Readiness, StoreHealth } from "./Readiness.ts"
 
 const timeout = Duration.seconds(2)
 /** Milliseconds without a finished sweep after which a node counts as stuck. */
 const maxSweepAge = 15_000
+/** Milliseconds without an owner after which a shard counts as stranded. A takeover takes 5 s, and nodes report every 2 s. */
+const maxUnowned = 15_000
+const ownersInterval = Duration.seconds(5)
 
 export const layer = Layer.effect(
   Readiness,
@@ -21,6 +27,8 @@ export const layer = Layer.effect(
     const sql = yield* SqlClient.SqlClient
     const sweeper = yield* TaskSweeper
     const ownership = yield* TaskOwnership
+    const nodes = yield* ClusterNodes
+    const health = yield* StoreHealth
     const { status } = yield* NodeClock
 
     const isCurrent = yield* Ref.make(false)
@@ -42,7 +50,11 @@ export const layer = Layer.effect(
       { name: "schema", problem }
     ]).pipe(
       Effect.timeout(timeout),
-      Effect.orElseSucceed((): ReadonlyArray<Check> => [{ name: "database", problem: "does not answer" }])
+      Effect.orElseSucceed(() => [{ name: "database", problem: "does not answer" }]),
+      Effect.map(([first, ...others]): ReadonlyArray<Check> => [
+        { name: "database", problem: health.problem() ?? first?.problem ?? null },
+        ...others
+      ])
     )
 
     const progress = Effect.gen(function*() {
@@ -55,9 +67,28 @@ export const layer = Layer.effect(
 
     const clock = Effect.sync(() => ({ name: "clock", problem: problemOf(status()) }))
 
+    /** By `monotonicMillis`, since when each shard without an owner has had none. */
+    let unownedSince: ReadonlyMap<TaskShard, number> = new Map()
+    const findOwners = Effect.gen(function*() {
+      const unowned = unownedShards(yield* nodes.all)
+      const at = yield* monotonicMillis
+      unownedSince = new Map(unowned.map((shard) => [shard, unownedSince.get(shard) ?? at]))
+    })
+    if (ownership.shards() !== undefined) {
+      yield* Worker.make({
+        name: "the search for shards without an owner",
+        runOnce: findOwners,
+        interval: ownersInterval
+      })
+    }
+    const shards = Effect.map(monotonicMillis, (at) => {
+      const stranded = [...unownedSince.values()].filter((since) => at - since > maxUnowned).length
+      return { name: "shards", problem: stranded === 0 ? null : `${stranded} have no owner` }
+    })
+
     return Readiness.of({
       checks: Effect.map(
-        Effect.all([database, progress, membership, clock]),
+        Effect.all([database, progress, membership, shards, clock]),
         ([found, ...others]) => [...found, ...others]
       )
     })

@@ -2,10 +2,11 @@
  * The keys of a JWKS URL, refreshed every minute, so that a withdrawn key is rejected within a minute. While the URL does
  * not respond, known keys stay valid for a day. Unknown keys cause at most one request per cooldown over all callers.
  */
-import { Clock, Duration, Effect, Fiber, Predicate, Result, Schema, Stream } from "effect"
+import { Cause, Clock, Duration, Effect, Fiber, Predicate, Result, Schema, Stream } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import * as jose from "jose"
 import * as BoundedText from "../limits/BoundedText.ts"
+import { rootCauseMessage } from "../telemetry/RootCause.ts"
 import * as Worker from "../timing/Worker.ts"
 
 /** The token's key is unknown, and the JWKS cannot be fetched now. */
@@ -104,7 +105,12 @@ const makeCache = Effect.fnUntraced(function*(url: string) {
       : { keys: jose.createLocalJWKSet(set), text, fetchedAt, generation: (known?.generation ?? 0) + 1 }
     return true
   }).pipe(
-    Effect.catchCause((cause) => Effect.as(Effect.logWarning("the JWKS could not be refreshed", cause), false)),
+    Effect.catchCause((cause) =>
+      Effect.as(
+        Effect.logWarning(`JWT_JWKS_URL: the keys cannot be fetched: ${rootCauseMessage(Cause.squash(cause))}`),
+        false
+      )
+    ),
     Effect.ensuring(Effect.sync(() => fetching = undefined))
   )
 

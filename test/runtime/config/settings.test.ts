@@ -50,7 +50,19 @@ const cases: Readonly<Record<string, Case>> = {
     ["http://a.example, http://b", ["http://a.example", "http://b"]],
     "http://a/"
   ],
-  DATABASE_URL: [(c) => reveal(c.databaseUrl), undefined, ["postgres://db/a", "postgres://db/a"]],
+  DATABASE_URL: [
+    (c) => c.databaseUrl?.options.database,
+    undefined,
+    ["postgres://db/a", "a"],
+    "postgres://db?sslmode=x"
+  ],
+  DATABASE_DIRECT_URL: [
+    (c) => c.databaseDirectUrl?.options.database,
+    undefined,
+    ["postgres://db/a", "a"],
+    "postgres://a,b/c",
+    { DATABASE_URL: "postgres://pooler/a" }
+  ],
   DATA_DIR: [(c) => c.dataDir, DATA_DIR, [`${DATA_DIR}/a/..`, DATA_DIR], "/dev/null/a"],
   JWT_SECRET: [algorithms, "HS256", ["s".repeat(32), "HS256"], "s".repeat(31)],
   JWT_PUBLIC_KEY: [algorithms, "HS256", [pem, "EdDSA,Ed25519"], "no key"],

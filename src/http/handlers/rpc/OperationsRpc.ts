@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import * as TaskShard from "../../../domain/TaskShard.ts"
 import { format } from "../../../domain/Timestamp.ts"
 import { TaskOwnership } from "../../../services/cluster/TaskOwnership.ts"
-import { ClusterNodes, type Member } from "../../../services/operations/ClusterNodes.ts"
+import { ClusterNodes, type Member, unownedShards } from "../../../services/operations/ClusterNodes.ts"
 import { TaskScans } from "../../../services/store/TaskScans.ts"
 import { Tasks } from "../../../services/Tasks.ts"
 import { Webhooks } from "../../../services/Webhooks.ts"
@@ -35,17 +35,11 @@ const viewMember = (member: Member): typeof MemberView.Type => ({
   lateness_ms: member.lateness
 })
 
-const viewCluster = (members: ReadonlyArray<Member>): typeof ClusterView.Type => {
-  const owned = members.some(({ shards }) => shards === null)
-    ? undefined
-    : members.flatMap(({ shards }) => shards ?? [])
-  const all = Array.from({ length: TaskShard.count }, (_, shard) => shard)
-  return {
-    members: members.map(viewMember),
-    shards: TaskShard.count,
-    unowned: owned === undefined ? [] : all.filter((shard) => !owned.includes(shard))
-  }
-}
+const viewCluster = (members: ReadonlyArray<Member>): typeof ClusterView.Type => ({
+  members: members.map(viewMember),
+  shards: TaskShard.count,
+  unowned: unownedShards(members)
+})
 
 export const layer = OperationsRpc.toLayer(
   Effect.gen(function*() {

@@ -1,0 +1,191 @@
+/** What an operator reads when the service cannot start: one line and the exit code 1, and the same from `doctor`. */
+import { randomBytes } from "node:crypto"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { assert, describe, it, onTestFinished } from "vitest"
+import { openDatabase } from "../kit/databases.ts"
+import { diagnose, runToEnd } from "../kit/runToEnd.ts"
+import { complete, ScriptedCore } from "../kit/ScriptedCore.ts"
+import { eventually, freePort, internalToken, jwtSecret, mint, Service } from "../kit/Service.ts"
+import { startPostgres } from "../kit/standalone.ts"
+import { use, useDirectory } from "../kit/suite.ts"
+
+const directory = useDirectory()
+const database = await use(openDatabase())
+
+const settings = async (more: Readonly<Record<string, string>>) => ({
+  DATABASE_URL: database.url,
+  DATA_DIR: directory,
+  JWT_SECRET: jwtSecret,
+  INTERNAL_TOKENS: internalToken,
+  PORT: String(await freePort()),
+  ...more
+})
+
+/** What `serve` prints before it exits. `migrate` prints the same about a database, and `doctor` about every check. */
+const refusal = async (more: Readonly<Record<string, string>>, check = "database") => {
+  const env = await settings(more)
+  const [{ code, err }, finding, migrated] = await Promise.all([
+    runToEnd(["serve"], env),
+    diagnose(env, check),
+    check === "database" ? runToEnd(["migrate"], env) : undefined
+  ])
+  assert.strictEqual(code, 1)
+  assert.strictEqual(finding, `FAIL ${err}`)
+  if (migrated !== undefined) {
+    assert.deepInclude(migrated, { code, err })
+    assert.lengthOf(err.split("\n"), 1)
+  }
+  return err
+}
+
+/** A role that may log in to the database and use its tables, but not create any. */
+const addRole = async (grants: ReadonlyArray<string>) => {
+  const role = `role_${randomBytes(6).toString("hex")}`
+  for (const statement of [`CREATE ROLE ${role} LOGIN PASSWORD 'p'`, ...grants.map((grant) => `${grant} TO ${role}`)]) {
+    await database.query(statement)
+  }
+  const url = new URL(database.url)
+  url.username = role
+  url.password = "p"
+  return {
+    role,
+    url: url.href,
+    drop: () => database.query(`DROP OWNED BY ${role}; `).then(() => database.query(`DROP ROLE ${role}`))
+  }
+}
+
+describe("a role that may not create tables", () => {
+  it("is reported with the way to migrate, and works once the schema is up to date, in a cluster too", async () => {
+    const { drop, role, url } = await addRole([])
+    onTestFinished(async () => void await drop())
+    assert.match(
+      await refusal({ DATABASE_URL: url }),
+      new RegExp(
+        `the role "${role}" may not create or change tables in the schema "public", and the schema is at version 0`
+      )
+    )
+    assert.strictEqual((await runToEnd(["migrate"], await settings({}))).code, 0)
+    await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role}`)
+    await database.query(`GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO ${role}`)
+    const core = await use(new ScriptedCore().listen(), onTestFinished)
+    const service = await Service.start({
+      DATABASE_URL: url,
+      CORE_URL: core.url,
+      CLUSTER: "on",
+      CLUSTER_PORT: String(await freePort())
+    })
+    const token = await mint("someone")
+    const { body: { uuid } } = await service.create(token, "x")
+    await complete(await core.run(uuid))
+    await service.until(token, uuid, "completed")
+    await service.stop()
+    assert.notMatch(service.output, /permission denied|ERROR/)
+  })
+})
+
+describe("a database", () => {
+  it("that is read-only is reported", async () => {
+    const { drop, role, url } = await addRole(["GRANT SELECT ON ALL TABLES IN SCHEMA public"])
+    onTestFinished(async () => void await drop())
+    await database.query(`ALTER ROLE ${role} SET default_transaction_read_only = on`)
+    assert.match(await refusal({ DATABASE_URL: url }), /^The database cannot be used: it is read-only$/)
+  })
+
+  it("with another encoding than UTF8 is reported", async () => {
+    const name = `latin_${randomBytes(6).toString("hex")}`
+    await database.query(`CREATE DATABASE ${name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`)
+    onTestFinished(async () => void await database.query(`DROP DATABASE ${name}`))
+    const url = new URL(database.url)
+    url.pathname = name
+    assert.match(
+      await refusal({ DATABASE_URL: url.href }),
+      new RegExp(`the encoding of "${name}" is LATIN1: create it with ENCODING 'UTF8'`)
+    )
+  })
+
+  it("with a newer schema works, and doctor says so", async () => {
+    assert.strictEqual((await runToEnd(["migrate"], await settings({}))).code, 0)
+    await database.query("INSERT INTO async_task_service_migrations (migration_id, name) VALUES (9999, 'newer')")
+    onTestFinished(async () =>
+      void await database.query("DELETE FROM async_task_service_migrations WHERE migration_id = 9999")
+    )
+    assert.match(
+      await diagnose(await settings({}), "database"),
+      /^warn .*the schema is at version 9999, newer than this release/
+    )
+    assert.strictEqual((await runToEnd(["migrate"], await settings({}))).code, 0)
+  })
+
+  it("that is a standby is reported, and the primary among several hosts is used", async () => {
+    const server = await startPostgres()
+    onTestFinished(server.stop)
+    const standby = await use(openDatabase(server.url), onTestFinished)
+    const role = `role_${randomBytes(6).toString("hex")}`
+    for (const { query } of [database, standby]) await query(`CREATE ROLE ${role} SUPERUSER LOGIN PASSWORD 'p'`)
+    onTestFinished(async () => void await database.query(`DROP ROLE ${role}`))
+    const [{ data_directory } = { data_directory: "" }] = await standby.query<{ data_directory: string }>(
+      "SHOW data_directory"
+    )
+    const signal = path.join(data_directory, "standby.signal")
+    fs.writeFileSync(signal, "")
+    onTestFinished(() => {
+      fs.rmSync(signal)
+      return server.restartImmediately()
+    })
+    await server.restartImmediately()
+    const url = `postgres://${role}:p@127.0.0.1:${server.port}/postgres`
+    assert.match(await refusal({ DATABASE_URL: url }), /it is a standby, which refuses writes: use the primary/)
+    const { host, pathname } = new URL(database.url)
+    const both = `postgres://${role}:p@127.0.0.1:${server.port},${host}${pathname}`
+    const env = await settings({ DATABASE_URL: both })
+    const service = await Service.start(env, Number(env.PORT))
+    await service.stop()
+    assert.match(
+      await refusal({ DATABASE_URL: `${both}?target_session_attrs=standby` }, "settings"),
+      /target_session_attrs=standby/
+    )
+  })
+
+  it("that does not listen is reported without a stack trace", async () => {
+    assert.match(
+      await refusal({ DATABASE_URL: `postgres://user@127.0.0.1:${await freePort()}/x` }),
+      /connect ECONNREFUSED/
+    )
+  })
+})
+
+describe("a setting", () => {
+  it.each(["/proc/nowhere/data", "/dev/null/data"])("DATA_DIR=%s is reported once", async (DATA_DIR) => {
+    const env = { DATA_DIR, PORT: String(await freePort()) }
+    const { code, err } = await runToEnd(["serve"], env, 10_000)
+    assert.match(err, /^The settings cannot be used:\n {2}DATA_DIR: E[A-Z]+: .*$/)
+    assert.strictEqual(code, 1)
+    assert.match(await diagnose(env, "settings"), /^FAIL /)
+  })
+
+  it("that resembles a known one causes a warning, and other variables do not", async () => {
+    const env = await settings({ MAX_ACTIV_TASKS: "7", HOME: "/root", PORTS: "1", KUBERNETES_PORT: "tcp://x" })
+    const line = "MAX_ACTIV_TASKS is not a setting: did you mean MAX_ACTIVE_TASKS?"
+    assert.strictEqual(await diagnose(env, "settings"), `warn valid, development mode; ${line}`)
+    const service = await Service.start(env, Number(env["PORT"]))
+    await service.stop()
+    assert.include(service.output, line)
+    assert.lengthOf(service.output.match(/is not a setting/g) ?? [], 1)
+  })
+
+  it("ASSISTANTS_FILE without a file is reported", async () => {
+    assert.match(await refusal({ ASSISTANTS_FILE: "/nowhere.yaml" }, "assistants"), /\/nowhere\.yaml: cannot be read$/)
+  })
+
+  it("JWT_JWKS_URL that does not respond is reported in one line, and by doctor", async () => {
+    const env = await settings({ JWT_SECRET: "", JWT_JWKS_URL: `http://127.0.0.1:${await freePort()}/keys` })
+    const reason = "connect ECONNREFUSED"
+    assert.match(await diagnose(env, "keys"), /^FAIL connect ECONNREFUSED/)
+    const service = await Service.start(env, Number(env["PORT"]))
+    await eventually(async () => service.output, (output) => output.includes(reason))
+    await service.stop()
+    assert.match(service.output, /WARN .*JWT_JWKS_URL: the keys cannot be fetched: connect ECONNREFUSED/)
+    assert.notInclude(service.output, "    at ")
+  })
+})

@@ -1,0 +1,128 @@
+/** `/readyz` fails with the reason when the database or the cluster cannot do its work. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { onTestFinished } from "vitest"
+import * as TaskShard from "../../src/domain/TaskShard.ts"
+import { TaskSweeper } from "../../src/services/actors/TaskSweeper.ts"
+import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
+import { ClusterNodes, type Member } from "../../src/services/operations/ClusterNodes.ts"
+import { Readiness } from "../../src/services/operations/Readiness.ts"
+import * as ReadinessSql from "../../src/services/operations/ReadinessSql.ts"
+import { NodeClock } from "../../src/services/timing/NodeClock.ts"
+import * as Database from "../kit/Database.ts"
+import { eventually, mint, type Service } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
+
+const readinessOf = async ({ url }: Service) => {
+  const response = await fetch(`${url}/readyz`)
+  const { checks } = await response.json() as { readonly checks: Readonly<Record<string, string>> }
+  return { status: response.status, database: checks["database"] }
+}
+
+const until = (service: Service, database: string) =>
+  eventually(() => readinessOf(service), (found) => found.database === database)
+
+describe("a node", () => {
+  it("is not ready on a read-only database, and drops its connections", async () => {
+    const { database, service } = await use(startSystem(), onTestFinished)
+    const [{ name } = { name: "" }] = await database.query<{ name: string }>("SELECT current_database() AS name")
+    const [{ pid } = { pid: 0 }] = await database.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")
+    await database.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`)
+    // The session of the heartbeat still may write: only a refused statement shows the change.
+    await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = '${name}' AND pid NOT IN (${pid}, pg_backend_pid()) AND query NOT LIKE 'SHOW%'`)
+    await until(service, "is read-only")
+    assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "is read-only" })
+    const refused = await service.create(await mint("someone"), "x")
+    assert.deepStrictEqual([refused.status, refused.headers.get("retry-after")], [503, "5"])
+    await database.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`)
+    await until(service, "ok")
+    assert.strictEqual((await service.create(await mint("someone"), "x")).status, 201)
+    assert.match(service.output, /The database is unavailable: it is read-only/)
+    assert.lengthOf(service.output.match(/a request failed/g) ?? [], 0)
+  })
+
+  it("answers 503 and is not ready while the disk of the database is full", async () => {
+    const { database, service } = await use(startSystem(), onTestFinished)
+    await database.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$`)
+    await database.query("CREATE TRIGGER refuse BEFORE INSERT ON tasks EXECUTE FUNCTION refuse()")
+    assert.strictEqual((await service.create(await mint("someone"), "x")).status, 503)
+    assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "has a full disk" })
+  })
+
+  it("answers 503 while the database has no free connection", async () => {
+    const { database, service } = await use(startSystem(), onTestFinished)
+    await database.query(
+      "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+        + "$$ BEGIN RAISE EXCEPTION 'sorry, too many clients already' USING ERRCODE = '53300'; END $$"
+    )
+    await database.query("CREATE TRIGGER refuse BEFORE INSERT ON tasks EXECUTE FUNCTION refuse()")
+    assert.strictEqual((await service.create(await mint("someone"), "x")).status, 503)
+  })
+})
+
+const member = (shards: ReadonlyArray<TaskShard.TaskShard>): Member => ({
+  address: "a",
+  version: "1",
+  isSelf: true,
+  startedAt: 0 as Member["startedAt"],
+  seenAt: 0 as Member["seenAt"],
+  isDrained: false,
+  shards,
+  tasks: 0,
+  nextDue: null,
+  lateness: 0
+})
+
+const all = Array.from({ length: TaskShard.count }, (_, shard) => shard)
+let owned = all
+let lastSweep = 0
+
+const layerStubs = Layer.mergeAll(
+  Layer.succeed(ClusterNodes, { all: Effect.sync(() => [member(owned)]) }),
+  Layer.effect(
+    TaskOwnership,
+    Effect.map(Layer.build(TaskOwnership.layerAlone), (context) => ({
+      ...Context.get(context, TaskOwnership),
+      shards: () => []
+    }))
+  ),
+  Layer.mock(TaskSweeper, { lastSweep: Effect.sync(() => lastSweep) }),
+  // Without the clock of the machine, which it would provide as well.
+  Layer.effect(
+    NodeClock,
+    Effect.map(Layer.build(NodeClock.layer()), (context) => Context.get(context, NodeClock))
+  )
+)
+
+layer(Layer.provide(ReadinessSql.layer, [layerStubs, Database.layer]))("a node of a cluster", (it) => {
+  const problems = Effect.flatMap(Readiness, ({ checks }) => checks).pipe(
+    Effect.map((found) =>
+      found.filter(({ name, problem }) => problem !== null && name !== "clock").map(({ name, problem }) =>
+        `${name}: ${problem}`
+      )
+    )
+  )
+
+  it.effect("is not ready once shards have had no owner for longer than a takeover takes", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* problems, [])
+      owned = all.slice(3)
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* problems, [])
+      yield* TestClock.adjust("14 seconds")
+      assert.includeMembers([...yield* problems], ["shards: 3 have no owner"])
+      owned = all
+      yield* TestClock.adjust("5 seconds")
+      assert.notInclude((yield* problems).join(), "owner")
+    }))
+
+  it.effect("is not ready while its sweeps stall", () =>
+    Effect.gen(function*() {
+      yield* TestClock.adjust("20 seconds")
+      assert.match((yield* problems).join(), /progress: no sweep for \d+ s/)
+    }))
+})
