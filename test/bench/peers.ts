@@ -6,16 +6,14 @@
  * `queueShim.ts`, with jobs that do nothing. CPU is that of the service and of Postgres; clients and the external core are not
  * counted. Compare ratios within one run only: all share the machine's cores.
  */
-import { type ChildProcess, spawn } from "node:child_process"
-import { once } from "node:events"
 import { Agent, request } from "node:http"
-import * as path from "node:path"
-import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { mint, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
+import { median, quantile } from "../kit/statistics.ts"
+import { numbersOf, startScript } from "./bench.ts"
 import { cpuOfProcess, cpuOfTree, peakMemory, resetPeakMemory } from "./processes.ts"
 
-const rounds = Number(process.argv[2] ?? 3)
-const seconds = Number(process.argv[3] ?? 5)
+const { rounds, seconds } = numbersOf({ rounds: 3, seconds: 5 })
 const clients = 32
 const pollInterval = 10
 const steadyRate = 20
@@ -126,26 +124,7 @@ const run: Readonly<Record<Load, (url: string) => Promise<ReadonlyArray<number>>
 interface Running {
   readonly url: string
   readonly pid: number
-  readonly stop: () => Promise<unknown>
-}
-
-const startScript = async (script: string, environment: Record<string, string>) => {
-  const port = await freePort()
-  const child: ChildProcess = spawn(process.execPath, [path.join(import.meta.dirname, script)], {
-    env: { ...process.env, ...environment, PORT: String(port) },
-    stdio: ["ignore", "ignore", "inherit"]
-  })
-  const url = `http://127.0.0.1:${port}`
-  await eventually(() => fetch(url).then(() => true, () => false), (isUp) => isUp, 30_000)
-  return {
-    url,
-    pid: child.pid!,
-    stop: async () => {
-      const exited = once(child, "exit")
-      child.kill("SIGKILL")
-      await exited
-    }
-  }
+  readonly stop: () => unknown
 }
 
 let databases = 0
@@ -167,23 +146,20 @@ const start = async (contestant: Contestant): Promise<Running> => {
     pid: service.process.pid!,
     stop: async () => {
       await service.stop()
-      await core?.stop()
+      core?.stop()
     }
   }
 }
 
-const percentile = (sorted: ReadonlyArray<number>, share: number) =>
-  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
-
 const measure = async ({ pid, url }: Running, load: Load): Promise<Result> => {
   resetPeakMemory(pid)
   const before = { service: cpuOfProcess(pid), database: cpuOfTree(postgres.pid()), at: performance.now() }
-  const took = (await run[load](url)).toSorted((one, other) => one - other)
+  const took = await run[load](url)
   const elapsed = (performance.now() - before.at) / 1000
   return {
     perSecond: took.length / elapsed,
-    p50: percentile(took, 0.5),
-    p99: percentile(took, 0.99),
+    p50: median(took),
+    p99: quantile(took, 0.99),
     service: (cpuOfProcess(pid) - before.service) / took.length,
     database: (cpuOfTree(postgres.pid()) - before.database) / took.length,
     memory: peakMemory(pid)
@@ -208,8 +184,6 @@ for (let round = 1; round <= rounds; round++) {
     await running.stop()
   }
 }
-
-const median = (values: ReadonlyArray<number>) => percentile(values.toSorted((one, other) => one - other), 0.5)
 
 console.log(`Medians of ${rounds} alternating rounds, ${seconds} s each; ${clients} clients`)
 for (const load of loads) {

@@ -12,6 +12,7 @@ import { validationFailed } from "./body/BodyErrors.ts"
 import { BodyReader } from "./body/BodyReader.ts"
 import * as Deliveries from "./Deliveries.ts"
 import { failWith, storeErrors, taskErrors } from "./ErrorResponses.ts"
+import * as Group from "./Group.ts"
 import * as IdempotencyKey from "./IdempotencyKey.ts"
 import { decodeListQuery } from "./Query.ts"
 import * as TaskReading from "./TaskReading.ts"
@@ -90,14 +91,12 @@ const make = Effect.gen(function*() {
 })
 
 /** Bodies are read by `BodyReader`, which bounds them, and large results are spliced as text: hence the raw handlers. */
-export const layer = HttpApiBuilder.group(
-  Api,
-  "tasks",
-  Effect.fn(function*(handlers) {
-    const tasks = yield* make
-    const reading = yield* TaskReading.make
-    const deliveries = yield* Deliveries.make
-    return handlers
+export const layer = Group.layer(Effect.gen(function*() {
+  const tasks = yield* make
+  const reading = yield* TaskReading.make
+  const deliveries = yield* Deliveries.make
+  return HttpApiBuilder.group(Api, "tasks", (handlers) =>
+    handlers
       .handleRaw("create", tasks.create)
       .handleRaw("list", () => tasks.list)
       .handleRaw("get", ({ params, request }) => reading.get(params.uuid, request))
@@ -106,6 +105,5 @@ export const layer = HttpApiBuilder.group(
       .handleRaw("redeliver", ({ params, request }) => deliveries.redeliver(params, request))
       .handleRaw("submitToolResults", tasks.submitToolResults)
       .handleRaw("cancel", tasks.cancel)
-      .handle("cancelInterrupted", () => tasks.cancelInterrupted)
-  })
-)
+      .handle("cancelInterrupted", () => tasks.cancelInterrupted))
+}))

@@ -31,10 +31,7 @@ const yieldTo = (body: HttpBody.HttpBody) =>
   body._tag === "Uint8Array" && body.contentLength > large ? Effect.yieldNow : Effect.void
 
 /** The services that an application requires from its server. */
-type Own<R> = Exclude<
-  Exclude<R | Slot | HttpServerRequest.HttpServerRequest, Scope.Scope>,
-  Slot | HttpServerRequest.HttpServerRequest
->
+type Own<R> = Exclude<Exclude<Exclude<R, Scope.Scope>, Slot>, HttpServerRequest.HttpServerRequest>
 
 /** Serves the requests for an origin, such as `http://core.builtin`, until the scope closes. */
 export type Serve = <E, R>(origin: string, app: App<E, R>) => Effect.Effect<void, never, Own<R> | Scope.Scope>
@@ -49,14 +46,12 @@ const toCall = <E, R>(app: App<E, R>, context: Context.Context<Own<R>>): Call =>
   return Effect.fnUntraced(function*(request) {
     const traced = HttpClientRequest.setHeaders(request, yield* Tracing.propagate({}))
     const slot: typeof Slot.Service = { response: undefined }
-    const received = Context.add(
-      Context.make(Slot, slot),
-      HttpServerRequest.HttpServerRequest,
-      HttpServerRequest.fromClientRequest(traced)
-    )
+    const received = HttpServerRequest.fromClientRequest(traced)
     yield* yieldTo(request.body)
     const exit = yield* handled.pipe(
-      Effect.provideContext(received),
+      // Not as one context, which would be merged with the application's by copying it.
+      Effect.provideService(Slot, slot),
+      Effect.provideService(HttpServerRequest.HttpServerRequest, received),
       Effect.updateContext<never, Own<R>>(() => context),
       Effect.exit
     )
