@@ -4,7 +4,7 @@ import { assert, describe, it } from "vitest"
 
 const root = path.resolve(import.meta.dirname, "../..")
 
-const skipped = new Set(["node_modules", "dist", ".git", ".data"])
+const skipped = new Set(["node_modules", "dist", "dist-client", ".git", ".data"])
 const pages = fs.globSync("**/*.md", { cwd: root, exclude: (file) => skipped.has(path.basename(file)) })
   .concat(fs.globSync(".github/*.md", { cwd: root }))
 

@@ -99,7 +99,7 @@ describe("the Promise client", () => {
     const contents = {
       bytes,
       blob: new Blob([bytes]),
-      stream: new Blob([bytes]).stream() as ReadableStream<Uint8Array<ArrayBuffer>>,
+      stream: new Blob([bytes]).stream(),
       generator: chunks()
     }
     for (const [kind, content] of Object.entries(contents)) {

@@ -2,8 +2,8 @@ import { execFile } from "node:child_process"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { promisify } from "node:util"
-import { assert, describe, it } from "vitest"
-import { internalToken, mint } from "../kit/Service.ts"
+import { afterAll, assert, describe, it } from "vitest"
+import { freePort, internalToken, mint, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
@@ -17,12 +17,16 @@ const expected: Readonly<Record<string, ReadonlyArray<RegExp>>> = {
   "upload.ts": [/^sent \d+ of \d+ bytes$/, /^completed .*Tuesday/, /^downloaded: The meeting is on Tuesday\.$/],
   "effect.ts": [/^event: processing$/, /^event: completed$/, /^completed$/, /^refused: input\.0\.text$/],
   "rpc.ts": [/^event: processing$/, /^event: completed$/, /^refused: The task is completed, not interrupted\.$/],
+  "clock.ts": [/^✔ a task fails after 24 hours/, /^✔ a webhook is sent again/, /^✔ tool results/, /^ℹ fail 0$/],
   "virtualTime.ts": [/^an hour and ten minutes passed$/],
   "curl.sh": [/^asked: completed$/, /^called: interrupted$/, /^answered: completed$/, /^completed: \d+$/]
 }
 
 const settings = { CORE_URL: "", DATA_DIR: useDirectory(), WEBHOOK_ALLOW_PRIVATE: "true" }
 const { service } = await use(startSystem(settings))
+const port = await freePort()
+const clock = await Service.start({}, port, ["src/runtime/cli/Cli.ts", "serve", "--test-clock", "--port", String(port)])
+afterAll(() => clock.stop())
 
 describe("test/examples", () => {
   it("has an expectation for every program", () => {
@@ -39,6 +43,7 @@ describe("test/examples", () => {
         env: {
           PATH: process.env["PATH"],
           TASK_SERVICE_URL: service.url,
+          TEST_CLOCK_URL: clock.url,
           TASK_SERVICE_TOKEN: await mint(sub),
           TASK_SERVICE_USER: sub,
           INTERNAL_TOKEN: internalToken

@@ -1,6 +1,6 @@
 /**
- * Packs the package, installs it into an empty folder and uses it from there, as a stranger would: types, a TypeScript and
- * a JavaScript file, an older Node, bundles and a real browser, against a running service. Prints what it measured.
+ * Packs both packages, installs them into an empty folder and uses them from there, as a stranger would: types, a TypeScript
+ * and a JavaScript file, an older Node, bundles and a real browser, against a running service. Prints what it measured.
  */
 import { execFileSync, spawnSync } from "node:child_process"
 import * as fs from "node:fs"
@@ -101,15 +101,13 @@ const inBrowser = async (serviceUrl: string, token: string, code: string) => {
 }
 
 /** Declarations that the examples of the READMEs assume. */
-const given = `declare const token: string, user_token: string, internalToken: string, file: File
-declare const show: (loaded: number, total: number | null) => void
-declare const lookUp: (city: unknown) => Promise<object>
+const given = `declare const token: string, user_token: string, internalToken: string
 declare const input: [{ readonly type: "text", readonly text: string }]
 declare const test: (name: string, body: () => Promise<void>) => void
 declare const assert: { equal(actual: unknown, expected: unknown): void }
 `
 
-/** The READMEs whose TypeScript a user of the package may copy. */
+/** The READMEs whose TypeScript a user of the package may copy. `ClientPackage.test.ts` runs that of the small package. */
 const readmes = ["src/http/README.md", "src/http/client/README.md", "src/runtime/testing/README.md"]
 
 /** Writes each TypeScript block of the READMEs as a file. */
@@ -126,18 +124,19 @@ const database = await startPostgres()
 const userPackage = path.join(folder, "user/node_modules/async-task-service")
 const stops: Array<() => Promise<unknown>> = [database.stop]
 try {
-  const packed = run("npm", ["pack", "--silent", "--pack-destination", folder], root).split("\n").at(-1) ?? ""
-  say("packed", `${packed}, ${kilobytes(fs.statSync(path.join(folder, packed)).size)}`)
-  say(
-    "publint",
-    run(path.join(modules, ".bin/publint"), ["--strict", path.join(folder, packed)], root).split("\n").at(-1) ?? ""
-  )
-  run(path.join(modules, ".bin/attw"), [path.join(folder, packed), "--profile", "esm-only"], root)
-  say("are the types wrong", "no")
+  run("npm", ["pack", "--silent", "--pack-destination", folder], root)
+  const tarballs = fs.globSync("*.tgz", { cwd: folder }).map((name) => path.join(folder, name))
+  if (tarballs.length !== 2) throw new Error(`packed ${tarballs.join(", ")}`)
+  for (const tarball of tarballs) {
+    say("packed", `${path.basename(tarball)}, ${kilobytes(fs.statSync(tarball).size)}`)
+    say("publint", run(path.join(modules, ".bin/publint"), ["--strict", tarball], root).split("\n").at(-1) ?? "")
+    run(path.join(modules, ".bin/attw"), [tarball, "--profile", "esm-only"], root)
+    say("are the types wrong", "no")
+  }
 
   const user = path.join(folder, "user")
   fs.cpSync(userFiles, user, { recursive: true })
-  run("npm", ["install", "--silent", "--no-audit", "--no-fund", "--omit=optional", path.join(folder, packed)], user)
+  run("npm", ["install", "--silent", "--no-audit", "--no-fund", "--omit=optional", ...tarballs], user)
   const examples = writeExamples(user)
   const tsc = spawnSync(process.execPath, [path.join(modules, "typescript/bin/tsc"), "-p", "."], {
     cwd: user,
@@ -194,8 +193,9 @@ try {
   say("a day in the test kit", run(process.execPath, ["out/testing.js"], user))
 
   const inUser = (specifier: string) => JSON.stringify(path.join(userPackage, "dist/http/client", specifier))
-  const code = await bundle("client", `export * from ${inUser("Client.js")}`)
-  await bundle("webhooks", `export { verifyWebhook } from ${inUser("Webhooks.js")}`)
+  const clientPackage = path.join(user, "node_modules/async-task-service-client/http/client")
+  const code = await bundle("client", `export * from ${JSON.stringify(path.join(clientPackage, "Client.js"))}`)
+  await bundle("webhooks", `export * from ${JSON.stringify(path.join(clientPackage, "Webhooks.js"))}`)
   await bundle("client-effect", `export { TaskService } from ${inUser("EffectClient.js")}`)
   await bundle("rpc", `export { make, layerHttp, follow } from ${inUser("Rpc.js")}`)
   say("browser", await inBrowser(service.url, await mint("browser"), code))

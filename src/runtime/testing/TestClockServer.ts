@@ -12,10 +12,17 @@ import { createTestService, type PlainTestService } from "./createTestService.ts
 
 const Turn = Schema.Struct({ turn: Schema.Union([Schema.String, JsonObject]) })
 
+const WebhookAnswer = Schema.Union([Schema.Int, Schema.Literal("down")])
+
 const problem = (status: number, message: string) => HttpServerResponse.jsonUnsafe({ message }, { status })
 
 const refusal = (error: unknown) =>
   problem(409, error instanceof Error && error.message !== "" ? error.message : String(error))
+
+const respond = (act: () => Promise<unknown>) =>
+  Effect.tryPromise({ try: act, catch: refusal }).pipe(
+    Effect.match({ onSuccess: (found) => HttpServerResponse.jsonUnsafe(found ?? {}), onFailure: identity })
+  )
 
 /** A POST with a body of one schema. */
 const post = <A>(
@@ -29,9 +36,7 @@ const post = <A>(
     Effect.gen(function*() {
       const { uuid = "" } = yield* HttpRouter.params
       const given = yield* HttpServerRequest.schemaBodyJson(body)
-      return yield* Effect.tryPromise({ try: () => act(given, uuid), catch: refusal }).pipe(
-        Effect.match({ onSuccess: (found) => HttpServerResponse.jsonUnsafe(found ?? {}), onFailure: identity })
-      )
+      return yield* respond(() => act(given, uuid))
     }).pipe(
       Effect.catchTags({
         SchemaError: ({ message }) => Effect.succeed(problem(422, message)),
@@ -40,48 +45,64 @@ const post = <A>(
     )
   )
 
-const inspect = (read: () => unknown) => Effect.sync(() => HttpServerResponse.jsonUnsafe(read()))
+const get = (path: HttpRouter.PathInput, read: (uuid: string) => Promise<unknown>) =>
+  HttpRouter.route("GET", path, Effect.flatMap(HttpRouter.params, ({ uuid = "" }) => respond(() => read(uuid))))
 
-const routesOf = (service: PlainTestService) => {
-  const { core, webhooks } = service
-  const clock = () => service.now().then((now) => ({ now: now.toISOString() }))
+/** The service of the moment: a reset replaces it. */
+interface Current {
+  service: PlainTestService
+}
+
+const routesOf = (current: Current, create: () => Promise<PlainTestService>) => {
+  const core = () => current.service.core
+  const webhooks = () => current.service.webhooks
+  const clock = () => current.service.now().then((now) => ({ now: now.toISOString() }))
+  const reset = () => {
+    const previous = current.service
+    return create().then((service) => {
+      current.service = service
+      return previous.close().then(clock)
+    })
+  }
   return [
-    HttpRouter.route("GET", "/test/clock", Effect.map(Effect.promise(clock), HttpServerResponse.jsonUnsafe)),
-    HttpRouter.route("GET", "/test/core", inspect(() => ({ runs: core.runs(), stops: core.stops() }))),
-    HttpRouter.route("GET", "/test/webhooks", inspect(() => ({ received: webhooks.received() }))),
+    get("/test/clock", clock),
+    get("/test/core", () => Promise.resolve({ runs: core().runs(), stops: core().stops() })),
+    get("/test/tasks/:uuid/run", (uuid) => core().runOf(uuid)),
+    get("/test/webhooks", () => Promise.resolve({ received: webhooks().received() })),
+    HttpRouter.route("POST", "/test/reset", respond(reset)),
     post(
       "/test/clock/advance",
       Schema.Struct({ duration: Schema.DurationFromString }),
-      ({ duration }) => service.advance(duration).then(clock)
+      ({ duration }) => current.service.advance(duration).then(clock)
     ),
     post(
       "/test/tokens",
       Schema.Struct({ sub: Schema.String }),
-      ({ sub }) => service.token(sub).then((token) => ({ token }))
+      ({ sub }) => current.service.token(sub).then((token) => ({ token }))
     ),
     post(
       "/test/core",
       Schema.Struct({ behaviour: Schema.Union([Schema.Literals(["accepts", "silent", "down"]), Schema.Int]) }),
-      ({ behaviour }) => Promise.resolve(core.behave(behaviour))
+      ({ behaviour }) => Promise.resolve(core().behave(behaviour))
     ),
-    post("/test/tasks/:uuid/progress", Turn, ({ turn }, uuid) => core.progress(uuid, turn)),
-    post("/test/tasks/:uuid/complete", Turn, ({ turn }, uuid) => core.complete(uuid, turn)),
+    post("/test/tasks/:uuid/progress", Turn, ({ turn }, uuid) => core().progress(uuid, turn)),
+    post("/test/tasks/:uuid/complete", Turn, ({ turn }, uuid) => core().complete(uuid, turn)),
     post(
       "/test/tasks/:uuid/interrupt",
       Schema.Struct({ calls: Schema.Record(Schema.String, JsonObject) }),
-      ({ calls }, uuid) => core.interrupt(uuid, calls)
+      ({ calls }, uuid) => core().interrupt(uuid, calls)
     ),
     post(
       "/test/tasks/:uuid/fail",
       Schema.Struct({ code: FailureCode, message: Schema.optionalKey(Schema.String) }),
-      ({ code, message }, uuid) => core.fail(uuid, code, message)
+      ({ code, message }, uuid) => core().fail(uuid, code, message)
     ),
     post(
       "/test/webhooks",
-      Schema.Struct({ answer: Schema.Union([Schema.Int, Schema.Literal("down")]) }),
-      ({ answer }) => Promise.resolve(webhooks.answerWith(answer))
+      Schema.Struct({ answer: Schema.Union([WebhookAnswer, Schema.Array(WebhookAnswer)]) }),
+      ({ answer }) => Promise.resolve(webhooks().answerWith(answer))
     ),
-    HttpRouter.route("*", "/*", HttpEffect.fromWebHandler(service.fetch))
+    HttpRouter.route("*", "/*", HttpEffect.fromWebHandler((request) => current.service.fetch(request)))
   ]
 }
 
@@ -95,14 +116,15 @@ const banner = (url: string, service: PlainTestService) =>
 export const layer = (options: { readonly host: string; readonly port: number }) =>
   Layer.unwrap(Effect.gen(function*() {
     const startAt = DateTime.toDate(yield* DateTime.now)
-    const service = yield* Effect.acquireRelease(
-      Effect.promise(() => createTestService({ startAt, listensAt: `http://${options.host}:${options.port}` })),
-      ({ close }) => Effect.promise(close)
+    const create = () => createTestService({ startAt, listensAt: `http://${options.host}:${options.port}` })
+    const current = yield* Effect.acquireRelease(
+      Effect.promise(() => create().then((service): Current => ({ service }))),
+      ({ service }) => Effect.promise(() => service.close())
     )
-    const announce = HttpServer.addressFormattedWith((url) => banner(url, service))
+    const announce = HttpServer.addressFormattedWith((url) => banner(url, current.service))
     return Layer.effectDiscard(announce).pipe(
       Layer.provide(
-        HttpRouter.serve(HttpRouter.addAll(routesOf(service)), { disableLogger: true, disableListenLog: true })
+        HttpRouter.serve(HttpRouter.addAll(routesOf(current, create)), { disableLogger: true, disableListenLog: true })
       ),
       Layer.provideMerge(
         NodeHttpServer.layer(createServer, { ...options, gracefulShutdownTimeout: Duration.seconds(1) })

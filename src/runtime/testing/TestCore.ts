@@ -8,7 +8,9 @@ import { TaskId } from "../../domain/Task.ts"
 import type { RunRequest } from "../../domain/TaskRequest.ts"
 import { CoreClient, type Run } from "../../services/core/CoreClient.ts"
 import { TaskReads } from "../../services/store/TaskReads.ts"
+import { WebhookStore } from "../../services/store/WebhookStore.ts"
 import { Tasks } from "../../services/Tasks.ts"
+import { webhooksSent } from "./webhooksSent.ts"
 
 /** A run as the core received it. */
 export interface StartedRun {
@@ -104,6 +106,7 @@ const make = Effect.gen(function*() {
   const tasks = yield* Tasks
   const reads = yield* TaskReads
   const random = yield* SecureRandom.SecureRandom
+  const settled = Effect.provideService(webhooksSent, WebhookStore, yield* WebhookStore)
 
   const send = (run: Pick<StartedRun, "taskId" | "runId">, event: Unaddressed) =>
     Effect.flatMap(
@@ -125,7 +128,25 @@ const make = Effect.gen(function*() {
     }
   })
 
-  const report = (uuid: string, event: Unaddressed) => Effect.flatMap(runOf(uuid), (run) => send(run, event))
+  let taken = 0
+  const nextRun = Effect.gen(function*() {
+    while (true) {
+      const { changed } = journal
+      const run = journal.runs[taken]
+      if (run === undefined) {
+        yield* Deferred.await(changed)
+        continue
+      }
+      taken += 1
+      return run
+    }
+  })
+
+  const report = (uuid: string, event: Unaddressed) =>
+    runOf(uuid).pipe(
+      Effect.flatMap((run) => send(run, event)),
+      Effect.tap(settled)
+    )
 
   return {
     /** Sets the response to new runs. Initially `accepts`. */
@@ -138,7 +159,9 @@ const make = Effect.gen(function*() {
     /** All runs that the service asked the core to stop, oldest first. */
     stops: Effect.sync(() => [...journal.stops]),
     runOf,
-    /** Reports an event of the task's current run. */
+    /** The oldest run that `nextRun` has not returned yet; waits until the core receives it. */
+    nextRun,
+    /** Reports an event of the task's current run. Completes after the first attempt of its webhook. */
     report,
     processing: (uuid: string) => report(uuid, { type: "processing" }),
     progress: (uuid: string, turn: string | JsonObject) => report(uuid, { type: "progress", turn: asTurn(turn) }),

@@ -20,6 +20,8 @@ import * as RecoveryTrialsMemory from "../../services/store/RecoveryTrialsMemory
 import * as RevocationRepositoryMemory from "../../services/store/RevocationRepositoryMemory.ts"
 import { TaskNotifications } from "../../services/store/TaskNotifications.ts"
 import * as TaskStoreMemory from "../../services/store/TaskStoreMemory.ts"
+import { WaitingRequests } from "../../services/store/WaitingRequests.ts"
+import { WebhookStore } from "../../services/store/WebhookStore.ts"
 import * as TaskEngine from "../../services/TaskEngine.ts"
 import { Intervals } from "../../services/timing/Intervals.ts"
 import { Settings } from "../../services/timing/Settings.ts"
@@ -28,6 +30,7 @@ import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import * as TestBackend from "./TestBackend.ts"
 import { TestCore } from "./TestCore.ts"
 import { TestWebhooks } from "./TestWebhooks.ts"
+import { webhooksSent } from "./webhooksSent.ts"
 
 /** The base URL by default. Nothing listens there: use the service's `fetch`. */
 const unusedUrl = "http://service.test"
@@ -117,19 +120,27 @@ const token = (sub: string, claims: Readonly<Record<string, unknown>> = {}) =>
 const make = Effect.fnUntraced(function*({ listensAt: url = unusedUrl }: TestServiceOptions) {
   const core = yield* TestCore
   const webhooks = yield* TestWebhooks
+  const waiting = yield* WaitingRequests
   const backend = TestBackend.make(url)
+  // Ends long polls and event streams: the clock for which they wait stops.
+  yield* Effect.addFinalizer(() => waiting.drain)
   const app = yield* HttpRouter.toHttpEffect(Layer.provide(layerRoutes, backend.layer)).pipe(
     Effect.provideService(HttpRouter.RouterConfig, Server.routerConfig)
   )
   const handler = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
     yield* Effect.context()
   )(app)
+  const settled = Effect.provideService(webhooksSent, WebhookStore, yield* WebhookStore)
+  const settle = Effect.runPromiseWith(yield* Effect.context())
+  /** A `POST` resolves after the first attempts of its webhooks, as the events of the core do. */
   const fetch: typeof globalThis.fetch = (input, init) => {
     const request = new Request(input, init)
     const downloaded = backend.download(new URL(request.url))
-    return downloaded === undefined ? handler(request) : Promise.resolve(downloaded)
+    if (downloaded !== undefined) return Promise.resolve(downloaded)
+    const response = handler(request)
+    return request.method === "POST" ? response.then((found) => settle(Effect.as(settled, found))) : response
   }
-  return { url, core, webhooks, fetch, token, internalToken }
+  return { url, core, webhooks, fetch, token, internalToken, settled }
 })
 
 export class TestService extends Context.Service<TestService, Effect.Success<ReturnType<typeof make>>>()(

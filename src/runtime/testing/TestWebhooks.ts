@@ -1,5 +1,5 @@
 /** Receives all webhooks of the service, records them, and responds as the test decides. */
-import { Context, Effect, Layer } from "effect"
+import { Array, Context, Effect, Layer } from "effect"
 import { format, now } from "../../domain/Timestamp.ts"
 import type { Task } from "../../http/client/promise/Types.ts"
 import { DeliveryError, WebhookSender } from "../../services/webhooks/WebhookSender.ts"
@@ -19,18 +19,20 @@ export interface ReceivedWebhook {
 export type WebhookAnswer = number | "down"
 
 const make = Effect.sync(() => {
-  const received: Array<ReceivedWebhook> = []
-  let answer: WebhookAnswer = 204
+  const received: globalThis.Array<ReceivedWebhook> = []
+  let answers: ReadonlyArray<WebhookAnswer> = []
   return {
     /** All attempts, oldest first. */
     received: Effect.sync(() => [...received]),
-    /** Sets the response to later attempts. Initially 204. */
-    answerWith: (given: WebhookAnswer) =>
+    /** Sets the responses to the next attempts; the last one also applies to all later ones. Initially 204. */
+    answerWith: (given: WebhookAnswer | ReadonlyArray<WebhookAnswer>) =>
       Effect.sync(() => {
-        answer = given
+        answers = Array.ensure(given)
       }),
     take: Effect.fnUntraced(function*(url: string, headers: Readonly<Record<string, string>>, bytes: Uint8Array) {
       const body = new TextDecoder().decode(bytes)
+      const [answer = 204, ...later] = answers
+      if (later.length > 0) answers = later
       received.push({ url, headers, body, task: JSON.parse(body), at: format(yield* now) })
       return answer === "down" ? yield* new DeliveryError({ error: "connection_failed" }) : answer
     })

@@ -5,11 +5,9 @@ import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.t
 import type { Behaviour } from "./TestCore.ts"
 import { TestService, type TestServiceOptions } from "./TestService.ts"
 import type { WebhookAnswer } from "./TestWebhooks.ts"
+import { runPending } from "./webhooksSent.ts"
 
 const defaultStart = "2026-01-01T00:00:00Z"
-
-/** Lets pending fibers run until they wait for the clock. */
-const runPending = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
 
 export const createTestService = (
   { startAt = defaultStart, ...options }: TestServiceOptions & { readonly startAt?: string | Date } = {}
@@ -23,7 +21,7 @@ export const createTestService = (
     <A extends ReadonlyArray<unknown>, B, E>(call: (...args: A) => Effect.Effect<B, E>) => (...args: A): Promise<B> =>
       runtime.runPromise(call(...args))
   return runtime.runPromise(
-    Effect.map(TestService, ({ core, fetch, internalToken, token, url, webhooks }) => {
+    Effect.map(TestService, ({ core, fetch, internalToken, settled, token, url, webhooks }) => {
       const mint = promised(token)
       return {
         /** Base URL; pass it to a client together with `fetch`. */
@@ -43,6 +41,7 @@ export const createTestService = (
           runs: () => runtime.runSync(core.runs),
           stops: () => runtime.runSync(core.stops),
           runOf: promised(core.runOf),
+          nextRun: () => runtime.runPromise(core.nextRun),
           processing: promised(core.processing),
           progress: promised(core.progress),
           interrupt: promised(core.interrupt),
@@ -52,11 +51,16 @@ export const createTestService = (
         /** Receives all webhooks, whatever their URL. */
         webhooks: {
           received: () => runtime.runSync(webhooks.received),
-          answerWith: (answer: WebhookAnswer) => runtime.runSync(webhooks.answerWith(answer))
+          answerWith: (answer: WebhookAnswer | ReadonlyArray<WebhookAnswer>) =>
+            runtime.runSync(webhooks.answerWith(answer))
         },
         /** Advances the clock by `"24 hours"`, `"90 seconds"`, or a number of milliseconds. */
         advance: (duration: Duration.Input) =>
-          runtime.runPromise(Effect.andThen(runPending, Effect.andThen(TestClock.adjust(duration), runPending))),
+          runtime.runPromise(runPending.pipe(
+            Effect.andThen(TestClock.adjust(duration)),
+            Effect.andThen(runPending),
+            Effect.andThen(settled)
+          )),
         /** The current time of the clock. */
         now: () => runtime.runPromise(Effect.map(DateTime.now, DateTime.toDate)),
         close: () => runtime.dispose()

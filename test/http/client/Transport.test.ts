@@ -1,6 +1,8 @@
 /** The Promise client against a failing service or network, on real sockets. */
+import { getEventListeners } from "node:events"
 import { afterEach, assert, beforeEach, describe, it } from "vitest"
 import * as ApiErrors from "../../../src/http/client/promise/ApiErrors.ts"
+import { read } from "../../../src/http/client/promise/EventStream.ts"
 import { TaskServiceClient } from "../../../src/http/client/promise/TaskServiceClient.ts"
 import { answerJson as answer } from "../../kit/LoopbackServer.ts"
 import { ScriptedService } from "../../kit/ScriptedService.ts"
@@ -17,6 +19,10 @@ afterEach(() => service.close())
 
 const body = { assistant_id: 1, input: [{ type: "text", text: "Why?" }] } as const
 const task = { uuid: "u", status: "completed", turn: null, error: null, created_at: "", completed_at: "" }
+
+const event = (revision: number, status: string) =>
+  `id: ${revision}\nevent: ${status}\ndata: ${JSON.stringify({ uuid: "u", revision, status, occurred_at: "" })}\n\n`
+const open = { "content-type": "text/event-stream" }
 
 const rejection = async <E extends Error>(
   promise: PromiseLike<unknown>,
@@ -152,13 +158,30 @@ describe("signals and tokens", () => {
       "Bearer token-2"
     ])
   })
+
+  it("rejects with the error of the token function, without a request", async () => {
+    const expired = new Error("log in again")
+    const lost = new TaskServiceClient({ baseUrl: service.url, token: () => Promise.reject(expired) })
+    for (const call of [lost.tasks.get("u"), lost.tasks.waitFor("u"), lost.tasks.events("u").next()]) {
+      assert.strictEqual(await rejection(call, Error), expired)
+    }
+    assert.lengthOf(service.received, 0)
+  })
+
+  it("leaves no listener on a signal that lives longer than the calls", async () => {
+    const { signal } = new AbortController()
+    service.script = ({ path }, response, number) =>
+      path.endsWith("/events")
+        ? response.writeHead(200, open).end(event(0, "completed"))
+        : answer(response, number === 1 ? 503 : 200, task, { "retry-after": "0" })
+    await client.tasks.get("u", { signal })
+    await client.tasks.waitFor("u", { signal })
+    for await (const _ of client.tasks.events("u", { signal })) assert.lengthOf(getEventListeners(signal, "abort"), 1)
+    assert.lengthOf(getEventListeners(signal, "abort"), 0)
+  })
 })
 
 describe("events", () => {
-  const event = (revision: number, status: string) =>
-    `id: ${revision}\nevent: ${status}\ndata: ${JSON.stringify({ uuid: "u", revision, status, occurred_at: "" })}\n\n`
-  const open = { "content-type": "text/event-stream" }
-
   it("resumes after the last received event when the stream breaks, ends early or returns 503", async () => {
     service.script = (_, response, number) => {
       if (number === 1) {
@@ -183,6 +206,30 @@ describe("events", () => {
     await rejection(client.tasks.events("u").next(), ApiErrors.PermissionDeniedError)
   })
 
+  it("connects again when the service does not respond", async () => {
+    service.script = (_, response, number) => {
+      if (number > 1) response.writeHead(200, open).end(event(0, "completed"))
+    }
+    const events = client.tasks.events("u", { timeout: 40, maxRetries: 0 })
+    assert.strictEqual((await events.next()).value?.event, "completed")
+  })
+
+  it("reads an event that arrives in thousands of chunks", async () => {
+    const data = `{"text": "\u2028${"a".repeat(32 * 1024 * 1024)}"}`
+    const bytes = new TextEncoder().encode(`event: progress\r\ndata:${data}\r\n\r\n`)
+    let at = 0
+    const body = new ReadableStream<Uint8Array>({
+      pull: (controller) =>
+        at < bytes.length ? controller.enqueue(bytes.subarray(at, at += 16_384)) : controller.close()
+    })
+    const startedAt = performance.now()
+    const events: Array<string> = []
+    for await (const found of read(body, () => {})) events.push(found.data)
+    assert.isTrue(events.length === 1 && events[0] === data)
+    // Scanning the whole event again at each chunk takes minutes.
+    assert.isBelow(performance.now() - startedAt, 10_000)
+  })
+
   it("closes the connection when the consumer stops", async () => {
     const closed = new Promise<unknown>((resolve) => {
       service.script = (_, response) => {
@@ -203,6 +250,18 @@ describe("waiting", () => {
     const [first, second] = service.received.map(({ at }) => at) as [number, number]
     assert.isAtLeast(second - first, 900)
     assert.strictEqual(service.received[0]?.path, "/api/tasks/u?wait=25")
+  })
+
+  it("adds the time for which the service holds a long poll to the timeout", async () => {
+    service.script = (_, response) => void setTimeout(() => answer(response, 200, task), 200)
+    assert.strictEqual((await client.tasks.waitFor("u", { timeout: 50, maxRetries: 0 })).status, "completed")
+  })
+
+  it("continues through an outage, but not after an error that is final", async () => {
+    service.script = (_, response, number) => number === 1 ? response.destroy() : answer(response, 200, task)
+    assert.strictEqual((await client.tasks.waitFor("u", { maxRetries: 0 })).status, "completed")
+    service.script = (_, response) => answer(response, 404, {})
+    await rejection(client.tasks.waitFor("u"), ApiErrors.NotFoundError)
   })
 
   it("continues when the task is no longer interrupted after its tools have run", async () => {

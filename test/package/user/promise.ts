@@ -1,4 +1,4 @@
-import { type CreateTask, TaskServiceClient, ValidationError } from "async-task-service/client"
+import { type CreateTask, TaskServiceClient, ValidationError } from "async-task-service-client"
 
 declare const process: { readonly env: Readonly<Record<string, string>> }
 declare const console: { log(...what: ReadonlyArray<unknown>): void }

@@ -1,4 +1,4 @@
-import { verifyWebhook, WebhookVerificationError } from "async-task-service/webhooks"
+import { verifyWebhook, WebhookVerificationError } from "async-task-service-client/webhooks"
 
 declare const console: { log(...what: ReadonlyArray<unknown>): void }
 

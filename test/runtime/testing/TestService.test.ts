@@ -74,15 +74,49 @@ describe("createTestService", () => {
     await service.close()
   })
 
+  it("sends the first webhook before the call that causes it resolves", async () => {
+    const service = await createTestService()
+    const { tasks } = service.client("ann")
+    const statuses = () => service.webhooks.received().map(({ task }) => task.status)
+    const create = () => tasks.create({ ...question, callback_url: "https://client.example/webhooks" })
+    const [completed, failed, canceled] = [await create(), await create(), await create()]
+    await service.core.complete(completed.uuid, "done")
+    assert.deepStrictEqual(statuses(), ["completed"])
+    await service.core.fail(failed.uuid, "internal")
+    await service.core.interrupt(canceled.uuid, { look: {} })
+    assert.deepStrictEqual(statuses(), ["completed", "failed", "interrupted"])
+    await tasks.cancel(canceled.uuid)
+    assert.deepStrictEqual(statuses(), ["completed", "failed", "interrupted", "canceled"])
+    for (const { uuid } of [completed, failed, canceled]) {
+      for (const { state } of await tasks.deliveries(uuid)) assert.strictEqual(state, "delivered")
+    }
+    await service.close()
+  })
+
+  it("answers webhooks with a list of responses, the last of which applies from then on", async () => {
+    const service = await createTestService()
+    const { tasks } = service.client("ann")
+    const finish = async () => {
+      const { uuid } = await tasks.create({ ...question, callback_url: "https://client.example/webhooks" })
+      await service.core.complete(uuid, "done")
+      await service.advance("1 minute")
+      const [delivery] = await tasks.deliveries(uuid)
+      return delivery?.attempts.map(({ error, response_status }) => response_status ?? error)
+    }
+    service.webhooks.answerWith([500, "down", 200])
+    assert.deepStrictEqual(await finish(), [500, "connection_failed", 200])
+    assert.deepStrictEqual(await finish(), [200])
+    await service.close()
+  })
+
   it("resumes after tool results, with a new run each time", async () => {
     const service = await createTestService()
     const { tasks } = service.client("ann")
     const running = tasks.run(question, { tools: { look: ({ where }: { where: string }) => `nothing ${where}` } })
-    while (service.core.runs().length === 0) await service.advance(0)
-    const { taskId } = service.core.runs()[0]!
+    const { taskId } = await service.core.nextRun()
     await service.core.interrupt(taskId, { look: { where: "there" } })
-    while (service.core.runs().length === 1) await service.advance(0)
-    assert.deepStrictEqual(service.core.runs()[1]?.results, [{ tool_call_id: "call_look", output: "nothing there" }])
+    const { results } = await service.core.nextRun()
+    assert.deepStrictEqual(results, [{ tool_call_id: "call_look", output: "nothing there" }])
     await service.core.complete(taskId, "done")
     assert.strictEqual((await running).status, "completed")
     await service.close()

@@ -1,6 +1,7 @@
 /** `client.tasks`: the task endpoints, and `waitFor`, `run` and `events` on top of them. */
-import { AbortError, ApiError, ConflictError } from "./ApiErrors.ts"
+import { ConflictError } from "./ApiErrors.ts"
 import * as EventStream from "./EventStream.ts"
+import { Outage } from "./Outage.ts"
 import { TaskPages } from "./TaskPages.ts"
 import * as Tools from "./Tools.ts"
 import { backoff, type Call, type CallOptions, randomId, sleep, type Transport } from "./Transport.ts"
@@ -42,8 +43,8 @@ export interface RunOptions extends CallOptions {
 const waitSeconds = 25
 /** Milliseconds between polls when the long poll is not held. */
 const pollInterval = 1000
-/** Milliseconds before a reconnection of an event stream: the first delay and the longest. */
-const reconnectDelay = { first: 1000, maximum: 30_000 }
+/** Milliseconds before a stream that ended early is opened again. */
+const reconnectDelay = { first: 1000, maximum: 1000 }
 
 // Not imported from the domain, whose schemas would enter the bundle.
 const terminal: ReadonlySet<TaskStatus> = new Set(["completed", "failed", "canceled"])
@@ -132,14 +133,17 @@ export class TasksResource {
 
   /** Waits until the task has ended or is interrupted. There is no time limit: use an `AbortSignal` to set one. */
   async waitFor(uuid: string, options: CallOptions = {}): Promise<Task> {
+    const outage = new Outage(options.signal)
+    const path = pathOf(uuid, `?wait=${waitSeconds}`)
     for (;;) {
       const startedAt = performance.now()
-      const task = await this.#transport.json<Task>({
-        ...options,
-        method: "GET",
-        path: pathOf(uuid, `?wait=${waitSeconds}`)
-      })
-      if (isTerminal(task) || task.status === "interrupted") return task
+      try {
+        const task = await this.#transport.json<Task>({ ...options, method: "GET", path, heldFor: waitSeconds * 1000 })
+        if (isTerminal(task) || task.status === "interrupted") return task
+        outage.end()
+      } catch (error) {
+        await outage.pauseAfter(error)
+      }
       const left = pollInterval - (performance.now() - startedAt)
       if (left > 0) await sleep(left, options.signal)
     }
@@ -170,35 +174,33 @@ export class TasksResource {
     uuid: string,
     { after = -1, ...options }: EventsOptions = {}
   ): AsyncGenerator<TaskEvent, void, undefined> {
+    const outage = new Outage(options.signal)
     let last = after
-    for (let failures = 0;;) {
+    for (;;) {
       try {
-        const response = await this.#transport.open({
+        const { allow, close, response } = await this.#transport.open({
           ...options,
           method: "GET",
           path: pathOf(uuid, "/events"),
           headers: { accept: "text/event-stream", ...(last < 0 ? {} : { "last-event-id": String(last) }) }
         })
-        if (response.status === 204 || response.body === null) return
-        for await (const { data, event } of EventStream.read(response.body)) {
-          const received: TaskEvent = { ...JSON.parse(data), event }
-          failures = 0
-          last = received.revision
-          yield received
-          if (isTerminal(received)) return
+        try {
+          if (response.status === 204 || response.body === null) return
+          for await (const { data, event } of EventStream.read(response.body, allow)) {
+            const received: TaskEvent = { ...JSON.parse(data), event }
+            outage.end()
+            last = received.revision
+            yield received
+            if (isTerminal(received)) return
+          }
+        } finally {
+          close()
         }
       } catch (error) {
-        if (options.signal?.aborted === true) {
-          throw new AbortError("The call was aborted", { cause: options.signal.reason })
-        }
-        if (isRefusal(error)) throw error
-        failures++
+        await outage.pauseAfter(error)
+        continue
       }
-      await sleep(backoff(failures, reconnectDelay), options.signal)
+      await sleep(backoff(0, reconnectDelay), options.signal)
     }
   }
 }
-
-/** Whether the service responded with an error that a retry cannot fix. */
-const isRefusal = (error: unknown) =>
-  error instanceof ApiError && error.status < 500 && error.status !== 408 && error.status !== 429

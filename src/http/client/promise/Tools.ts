@@ -1,5 +1,5 @@
 /** Client tools as functions: their definitions for the model, and the results of its calls. */
-import { AbortError } from "./ApiErrors.ts"
+import { aborted } from "./Transport.ts"
 import type { ClientTool, CreateTask, Json, Task, ToolCall, ToolResult } from "./Types.ts"
 
 export interface ToolContext {
@@ -56,7 +56,7 @@ const executeOne = async (task: Task, call: ToolCall, tools: Tools, signal: Abor
 const abortable = <A>(promise: Promise<A>, signal: AbortSignal | undefined): Promise<A> => {
   if (signal === undefined) return promise
   return new Promise((resolve, reject) => {
-    const abort = () => reject(new AbortError("The call was aborted", { cause: signal.reason }))
+    const abort = () => reject(aborted(signal))
     if (signal.aborted) abort()
     signal.addEventListener("abort", abort, { once: true })
     promise.finally(() => signal.removeEventListener("abort", abort)).then(resolve, reject)

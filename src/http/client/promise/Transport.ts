@@ -8,7 +8,7 @@ export interface ClientOptions {
   readonly token: string | (() => string | Promise<string>)
   /** Maximum number of retries of a failed request. Default: 2. */
   readonly maxRetries?: number
-  /** Timeout of each attempt in milliseconds. Default: 60,000. Does not apply to uploads and streams. */
+  /** Timeout of each attempt in milliseconds. Default: 60,000. Not for uploads; for `events` until its first byte. */
   readonly timeout?: number
   readonly headers?: Readonly<Record<string, string>>
   readonly fetch?: typeof globalThis.fetch
@@ -26,13 +26,18 @@ export interface CallOptions {
 export interface Call extends CallOptions {
   readonly method: "GET" | "POST"
   readonly path: string
-  readonly body?: BodyInit | undefined
+  readonly body?: string | ReadableStream<Uint8Array> | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Milliseconds for which the service may hold the response, added to the timeout. */
+  readonly heldFor?: number | undefined
   /** The body is a stream, which cannot be sent twice: no retries. */
   readonly isStream?: boolean | undefined
 }
 
-const isRetryable = (status: number) => status === 408 || status === 429 || status >= 500
+/** Whether the same request may succeed later. */
+export const isTransient = (error: unknown): boolean =>
+  error instanceof ConnectionError ||
+  (error instanceof ApiError && (error.status === 408 || error.status === 429 || error.status >= 500))
 
 /** Milliseconds: the first and the longest delay before a retry. */
 const retryDelay = { first: 500, maximum: 8000 }
@@ -58,17 +63,69 @@ export const randomId = (): string =>
 /** Resolves after the delay; rejects with an `AbortError` when the signal aborts. */
 export const sleep = (milliseconds: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {
-    const abort = () => {
+    if (signal?.aborted === true) return reject(aborted(signal))
+    const end = (error?: AbortError) => {
       clearTimeout(timer)
-      reject(new AbortError("The call was aborted", { cause: signal?.reason }))
-    }
-    const timer = setTimeout(() => {
       signal?.removeEventListener("abort", abort)
-      resolve()
-    }, milliseconds)
-    if (signal?.aborted === true) abort()
-    else signal?.addEventListener("abort", abort, { once: true })
+      if (error === undefined) resolve()
+      else reject(error)
+    }
+    const abort = () => end(aborted(signal))
+    const timer = setTimeout(end, milliseconds)
+    signal?.addEventListener("abort", abort)
   })
+
+export const aborted = (signal: AbortSignal | undefined) =>
+  new AbortError("The call was aborted", { cause: signal?.reason })
+
+/** Milliseconds: a longer timer would fire immediately. */
+const maxTimer = 2 ** 31 - 1
+
+/**
+ * The signal of one attempt: aborts with the caller's signal and after a timeout. `close` removes both, because a signal of the
+ * caller may live as long as the process.
+ */
+class Exchange {
+  readonly #controller = new AbortController()
+  readonly #caller: AbortSignal | undefined
+  #timer: ReturnType<typeof setTimeout> | undefined
+  hasTimedOut = false
+
+  constructor(caller: AbortSignal | undefined) {
+    this.#caller = caller
+    if (caller?.aborted === true) this.#abort()
+    caller?.addEventListener("abort", this.#abort)
+  }
+
+  get signal() {
+    return this.#controller.signal
+  }
+
+  readonly #abort = () => this.#controller.abort()
+
+  /** Starts the timeout again. Milliseconds. */
+  readonly allow = (timeout: number) => {
+    clearTimeout(this.#timer)
+    if (timeout > maxTimer) return
+    this.#timer = setTimeout(() => {
+      this.hasTimedOut = true
+      this.#abort()
+    }, timeout)
+  }
+
+  readonly close = () => {
+    clearTimeout(this.#timer)
+    this.#caller?.removeEventListener("abort", this.#abort)
+  }
+}
+
+/** A response whose body the caller reads. */
+export interface OpenResponse {
+  readonly response: Response
+  /** Milliseconds from now until the connection is closed. */
+  readonly allow: (timeout: number) => void
+  readonly close: () => void
+}
 
 export const connectionFailed = "The service could not be reached or closed the connection"
 
@@ -97,20 +154,26 @@ export class Transport {
   }
 
   /** Resolves to the parsed JSON body. */
-  async json<A>(call: Call): Promise<A> {
-    return this.#attempts(call, (response) => response.json())
+  json<A>(call: Call): Promise<A> {
+    return this.#attempts(call, async (response, exchange) => {
+      const body: A = await response.json()
+      exchange.close()
+      return body
+    })
   }
 
-  /** Resolves at the response headers; the caller reads the body. There is no timeout. */
-  open(call: Call): Promise<Response> {
-    return this.#attempts({ ...call, timeout: Infinity }, (response) => Promise.resolve(response))
+  /** Resolves at the response headers. The caller reads the body within a timeout of its own, and closes the response. */
+  open(call: Call): Promise<OpenResponse> {
+    return this.#attempts(call, (response, { allow, close }) => Promise.resolve({ response, allow, close }))
   }
 
-  async #attempts<A>(call: Call, read: (response: Response) => Promise<A>): Promise<A> {
+  async #attempts<A>(call: Call, read: (response: Response, exchange: Exchange) => Promise<A>): Promise<A> {
     const maxRetries = call.isStream === true ? 0 : call.maxRetries ?? this.#options.maxRetries ?? 2
     for (let attempt = 0;; attempt++) {
+      // Outside of the attempt: an error of the caller's token function is not an error of the connection.
+      const headers = await this.headers(call.headers)
       try {
-        return await this.#once(call, read)
+        return await this.#once(call, headers, read)
       } catch (error) {
         const delay = attempt < maxRetries ? delayAfter(error, attempt) : undefined
         if (delay === undefined) throw error
@@ -119,32 +182,35 @@ export class Transport {
     }
   }
 
-  /** Makes one attempt. The timeout includes reading the response body. */
-  async #once<A>(call: Call, read: (response: Response) => Promise<A>): Promise<A> {
-    const { signal } = call
-    const timeout = call.timeout ?? this.#options.timeout ?? 60_000
-    const timer = Number.isFinite(timeout) ? AbortSignal.timeout(timeout) : undefined
+  async #once<A>(
+    call: Call,
+    headers: Readonly<Record<string, string>>,
+    read: (response: Response, exchange: Exchange) => Promise<A>
+  ): Promise<A> {
+    const timeout = (call.timeout ?? this.#options.timeout ?? 60_000) + (call.heldFor ?? 0)
+    const exchange = new Exchange(call.signal)
+    exchange.allow(timeout)
     try {
       const response = await this.#fetch(this.url(call.path), {
         method: call.method,
-        headers: await this.headers(call.headers),
-        signal: AbortSignal.any([signal, timer].filter((each) => each !== undefined)),
+        headers,
+        signal: exchange.signal,
         ...(call.body === undefined ? {} : { body: call.body }),
         ...(call.isStream === true ? { duplex: "half" } : {})
       })
       if (!response.ok) throw fromResponse(response.status, await response.text(), response.headers)
-      return await read(response)
+      return await read(response, exchange)
     } catch (error) {
-      if (signal?.aborted === true) throw new AbortError("The call was aborted", { cause: signal.reason })
+      exchange.close()
+      if (call.signal?.aborted === true) throw aborted(call.signal)
       if (error instanceof TaskServiceError) throw error
-      if (timer?.aborted === true) throw new TimeoutError(`No response within ${timeout} ms`, { cause: error })
+      if (exchange.hasTimedOut) throw new TimeoutError(`No response within ${timeout} ms`, { cause: error })
       throw new ConnectionError(connectionFailed, { cause: error })
     }
   }
 }
 
 const delayAfter = (error: unknown, attempt: number): number | undefined => {
-  if (error instanceof ConnectionError) return backoff(attempt, retryDelay)
-  if (!(error instanceof ApiError) || !isRetryable(error.status)) return undefined
-  return retryAfter(error.headers) ?? backoff(attempt, retryDelay)
+  if (!isTransient(error)) return undefined
+  return (error instanceof ApiError ? retryAfter(error.headers) : undefined) ?? backoff(attempt, retryDelay)
 }

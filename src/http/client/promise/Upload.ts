@@ -1,13 +1,13 @@
 /** Uploads a file with progress, streamed where the platform supports it. */
-import { AbortError, ConnectionError, fromResponse } from "./ApiErrors.ts"
-import { connectionFailed, randomId, type Transport } from "./Transport.ts"
+import { ConnectionError, fromResponse } from "./ApiErrors.ts"
+import { aborted, connectionFailed, randomId, type Transport } from "./Transport.ts"
 import type { UploadedFile } from "./Types.ts"
 
 export type FileContent =
   | Blob
-  | Uint8Array<ArrayBuffer>
+  | Uint8Array
   | ArrayBuffer
-  | ReadableStream<Uint8Array<ArrayBuffer>>
+  | ReadableStream<Uint8Array>
   | AsyncIterable<Uint8Array>
 
 export interface UploadOptions {
@@ -21,8 +21,13 @@ export interface UploadOptions {
 
 const path = "/api/files"
 
-const isWhole = (content: FileContent): content is Blob | Uint8Array<ArrayBuffer> | ArrayBuffer =>
-  content instanceof Blob || content instanceof Uint8Array || content instanceof ArrayBuffer
+/** Bytes, or null when the size is unknown. */
+const sizeOf = (content: FileContent) =>
+  content instanceof Blob
+    ? content.size
+    : content instanceof Uint8Array || content instanceof ArrayBuffer
+    ? content.byteLength
+    : null
 
 const chunksOf = async function*(content: FileContent): AsyncGenerator<Uint8Array, void, undefined> {
   if (content instanceof ArrayBuffer) return yield new Uint8Array(content)
@@ -81,7 +86,9 @@ const formStream = (
 const uploadByXhr = async (transport: Transport, form: FormData, { onProgress, signal }: UploadOptions) => {
   const headers = await transport.headers()
   return new Promise<UploadedFile>((resolve, reject) => {
+    if (signal?.aborted === true) return reject(aborted(signal))
     const request = new XMLHttpRequest()
+    const abort = () => request.abort()
     request.open("POST", transport.url(path))
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value)
     request.upload.onprogress = ({ lengthComputable, loaded, total }) =>
@@ -89,13 +96,17 @@ const uploadByXhr = async (transport: Transport, form: FormData, { onProgress, s
     request.onload = () => {
       const requestId = request.getResponseHeader("x-request-id")
       const responseHeaders = new Headers(requestId === null ? {} : { "x-request-id": requestId })
-      if (request.status < 300) resolve(JSON.parse(request.responseText))
-      else reject(fromResponse(request.status, request.responseText, responseHeaders))
+      if (request.status >= 300) return reject(fromResponse(request.status, request.responseText, responseHeaders))
+      try {
+        resolve(JSON.parse(request.responseText))
+      } catch (cause) {
+        reject(new ConnectionError(connectionFailed, { cause }))
+      }
     }
     request.onerror = () => reject(new ConnectionError(connectionFailed))
-    request.onabort = () => reject(new AbortError("The upload was aborted", { cause: signal?.reason }))
-    signal?.addEventListener("abort", () => request.abort(), { once: true })
-    if (signal?.aborted === true) request.abort()
+    request.onabort = () => reject(aborted(signal))
+    request.onloadend = () => signal?.removeEventListener("abort", abort)
+    signal?.addEventListener("abort", abort)
     request.send(form)
   })
 }
@@ -113,13 +124,11 @@ export const upload = async (
   if (name === undefined) throw new TypeError("upload requires a file name: { name: \"report.pdf\" }")
   const type = options.type ??
     (content instanceof Blob && content.type !== "" ? content.type : "application/octet-stream")
-  const total = content instanceof Blob ? content.size : isWhole(content) ? content.byteLength : null
+  const total = sizeOf(content)
 
   // Browsers cannot stream a request over HTTP/1.1. They buffer a stream into a Blob, on disk when it is large.
   if (isBrowser()) {
-    const whole = isWhole(content)
-      ? content
-      : await new Response(toStream(chunksOf(content))).blob()
+    const whole = content instanceof Blob ? content : await new Response(toStream(chunksOf(content))).blob()
     const form = new FormData()
     form.append("file", new Blob([whole], { type }), name)
     return uploadByXhr(transport, form, options)

@@ -1,0 +1,22 @@
+/** Writes package.json and README.md of the client's package into the directory to which `tsc` compiled it. */
+import * as fs from "node:fs"
+
+const directory = process.argv[2] ?? "dist-client"
+const service = JSON.parse(fs.readFileSync("package.json", "utf8"))
+
+const entry = (name) => ({ types: `./http/client/${name}.d.ts`, default: `./http/client/${name}.js` })
+
+const manifest = {
+  name: "async-task-service-client",
+  version: service.version,
+  private: service.private,
+  description: "Client of the Asynchronous Task Service: tasks, tools, files, events and webhook verification",
+  license: service.license,
+  type: "module",
+  sideEffects: false,
+  exports: { ".": entry("Client"), "./webhooks": entry("Webhooks"), "./package.json": "./package.json" },
+  engines: { node: ">=20" }
+}
+
+fs.writeFileSync(`${directory}/package.json`, `${JSON.stringify(manifest, null, 2)}\n`)
+fs.copyFileSync("src/http/client/promise/README.md", `${directory}/README.md`)
