@@ -40,15 +40,16 @@ export const pooledUrl = (url: Redacted.Redacted) => {
   return pooler === undefined ? url : Redacted.make(pooler + new URL(Redacted.value(url)).pathname)
 }
 
-/** A statement that is prepared exists on one session only, and a pooler has many. */
-const prepare = inject("poolerUrl") === undefined
-
 export const layerClient = Layer.unwrap(
-  Effect.map(
-    DatabaseUrl,
-    (url) =>
-      PgClient.layer({ url: pooledUrl(url), prepare, maxConnections: 8, multiplex: true, multiplexConcurrency: 5 })
-  )
+  Effect.map(DatabaseUrl, (url) =>
+    PgClient.layer({
+      url: pooledUrl(url),
+      // A statement that is prepared exists on one session only, and a pooler has many.
+      prepare: inject("poolerUrl") === undefined,
+      maxConnections: 8,
+      multiplex: true,
+      multiplexConcurrency: 5
+    }))
 )
 
 /** Uses the live clock, because the driver's timeouts must not follow TestClock. */

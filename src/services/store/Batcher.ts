@@ -1,14 +1,25 @@
 /**
  * Group commit: requests made in one turn of the event loop share a statement, and so one round trip and one WAL flush. At most
- * two statements run at a time, and the next batch gathers meanwhile. There is no timer: a single request is sent at the end
+ * two batches run at a time, and the next one gathers meanwhile. There is no timer: a single request is sent at the end
  * of its turn.
  */
-import { Array, Cause, Effect, Exit, Iterable, Order, type Tracer } from "effect"
+import { Array, Cause, Effect, Exit, Iterable, Order, Struct, type Tracer } from "effect"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
 
-/** Statements in flight: one is planned and flushed while the next batch gathers. */
-export const concurrency = 2
+/**
+ * Kinds of statements. A request in `batch` shares its statement with others. One in `single` or `large` has a statement of its
+ * own.
+ */
+export type Lane = "batch" | "single" | "large"
+
+/**
+ * Statements in flight. A batch is planned and flushed while the next one gathers. A large statement takes many times its size
+ * in memory.
+ */
+export const concurrency: Readonly<Record<Lane, number>> = { batch: 2, single: 8, large: 1 }
+
+const lanes = Struct.keys(concurrency)
 
 /** More rows per statement save nothing measurable, and delay the first. */
 export const maxBatch = 64
@@ -26,8 +37,8 @@ export interface Options<Request, Answer> {
   readonly keyOf?: (request: Request) => string
   /** Rows are locked in this order by every statement of every node, which prevents deadlocks. */
   readonly lockOf?: (request: Request) => string
-  /** Requests with a statement of their own. At most one of these runs at a time, so that they never delay the others. */
-  readonly isAlone?: (request: Request) => boolean
+  /** Without it, every request is in `batch`. */
+  readonly laneOf?: (request: Request) => Lane
   /** Characters of a request; without it, 0. */
   readonly lengthOf?: (request: Request) => number
 }
@@ -44,22 +55,24 @@ const tooManyWaiting = Effect.fail(new StoreUnavailable({ cause: new Error("Too 
 const isFaultOfStore = (cause: Cause.Cause<StoreUnavailable>) => Cause.squash(cause) instanceof StoreUnavailable
 
 interface Queued {
-  readonly isAlone: boolean
+  readonly lane: Lane
   readonly key: string | undefined
   readonly length: number
 }
 
 /** Chooses which requests share the next statement. */
 const makeQueue = <Item extends Queued>() => {
-  const together = new Set<Item>()
-  const alone = new Set<Item>()
-  /** By key: the requests behind one that is in `together`, in `alone`, or in a running statement. */
+  const ready: Readonly<Record<Lane, Set<Item>>> = { batch: new Set(), single: new Set(), large: new Set() }
+  const running: Record<Lane, number> = { batch: 0, single: 0, large: 0 }
+  /** By key: the requests behind one that is in `ready` or in a running statement. */
   const behind = new Map<string, Set<Item>>()
   let size = 0
   let length = 0
-  let isOneAlone = false
 
-  const makeReady = (item: Item) => (item.isAlone ? alone : together).add(item)
+  const makeReady = (item: Item) => ready[item.lane].add(item)
+
+  /** A lane whose next statement may run now. */
+  const nextLane = () => lanes.find((lane) => ready[lane].size > 0 && running[lane] < concurrency[lane])
 
   const count = (item: Item, change: 1 | -1) => {
     size += change
@@ -75,7 +88,7 @@ const makeQueue = <Item extends Queued>() => {
   }
 
   return {
-    isEmpty: () => size === 0,
+    isReady: () => nextLane() !== undefined,
     isFull: (more: number) => size >= maxWaiting || (size > 0 && length + more > maxWaitingLength),
     add: (item: Item) => {
       count(item, 1)
@@ -88,28 +101,26 @@ const makeQueue = <Item extends Queued>() => {
     /** Removes a waiting request; does nothing after it was taken. */
     remove: (item: Item) => {
       const { key } = item
-      if (together.delete(item) || alone.delete(item)) releaseKey(key)
+      if (ready[item.lane].delete(item)) releaseKey(key)
       else if (key === undefined || behind.get(key)?.delete(item) !== true) return
       count(item, -1)
     },
     /** The requests of the next statement; none while all have to wait. */
     take: (): ReadonlyArray<Item> => {
-      const [first] = isOneAlone ? [] : alone
-      isOneAlone ||= first !== undefined
-      const batch = first === undefined ? [...Iterable.take(together, maxBatch)] : [first]
+      const lane = nextLane()
+      if (lane === undefined) return []
+      running[lane]++
+      const batch = [...Iterable.take(ready[lane], lane === "batch" ? maxBatch : 1)]
       for (const item of batch) {
-        together.delete(item)
-        alone.delete(item)
+        ready[lane].delete(item)
         count(item, -1)
       }
       return batch
     },
     /** Releases the requests of a statement that has ended. */
     release: (batch: ReadonlyArray<Item>) => {
-      for (const { isAlone, key } of batch) {
-        if (isAlone) isOneAlone = false
-        releaseKey(key)
-      }
+      if (batch[0] !== undefined) running[batch[0].lane]--
+      for (const { key } of batch) releaseKey(key)
     }
   }
 }
@@ -137,31 +148,27 @@ const execute = <Request, Answer>(
 /** Returns a function that executes one request as part of a batch. */
 export const make = <Request, Answer>(options: Options<Request, Answer>) =>
   Effect.map(Effect.context(), (context) => {
-    const { isAlone, keyOf, lengthOf, lockOf } = options
+    const { keyOf, laneOf, lengthOf, lockOf } = options
     const fork = Effect.runForkWith(context)
     const queue = makeQueue<Waiting<Request, Answer>>()
-    let running = 0
     let isScheduled = false
 
     const flush = () => {
       isScheduled = false
-      while (running < concurrency) {
-        const batch = queue.take()
-        if (batch.length === 0) return
-        running++
+      for (let batch = queue.take(); batch.length > 0; batch = queue.take()) {
+        const taken = batch
         const sorted = lockOf === undefined
-          ? batch
-          : Array.sortWith(batch, ({ request }) => lockOf(request), Order.String)
+          ? taken
+          : Array.sortWith(taken, ({ request }) => lockOf(request), Order.String)
         fork(execute(options, sorted)).addObserver(() => {
-          running--
-          queue.release(batch)
+          queue.release(taken)
           schedule()
         })
       }
     }
 
     const schedule = () => {
-      if (isScheduled || queue.isEmpty() || running === concurrency) return
+      if (isScheduled || !queue.isReady()) return
       isScheduled = true
       fork(Effect.andThen(Effect.yieldNow, Effect.sync(flush)))
     }
@@ -174,14 +181,17 @@ export const make = <Request, Answer>(options: Options<Request, Answer>) =>
           const item = {
             request,
             length,
-            isAlone: isAlone?.(request) ?? false,
+            lane: laneOf?.(request) ?? "batch",
             key: keyOf?.(request),
             span: Tracing.currentSpan(fiber),
             answer
           }
           queue.add(item)
           schedule()
-          return Effect.sync(() => queue.remove(item))
+          return Effect.sync(() => {
+            queue.remove(item)
+            schedule()
+          })
         })
       })
   })

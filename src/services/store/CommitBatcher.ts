@@ -110,8 +110,8 @@ export const make = Effect.gen(function*() {
     run,
     keyOf: lockOf,
     lockOf,
-    // An idempotency key is a second lock, whose order is not that of the tasks.
-    isAlone: (event) => isLarge(event) || event.claim !== undefined,
+    // An idempotency key is a second lock, whose order is not that of the tasks. A single row waits for it last.
+    laneOf: (event) => isLarge(event) ? "large" : event.claim === undefined ? "batch" : "single",
     lengthOf: ({ length }) => length
   })
 

@@ -61,7 +61,7 @@ export const make = Effect.gen(function*() {
     },
     // `create_task` locks the user.
     lockOf: ({ task }) => task.principal.sub,
-    isAlone: isLarge,
+    laneOf: (insert) => isLarge(insert) ? "large" : "batch",
     lengthOf: ({ length }) => length
   })
   return Effect.fnUntraced(function*(task: NewTask, maxActive: number, claim?: IdempotencyClaim) {

@@ -31,7 +31,7 @@ const settle = Effect.repeat(Effect.yieldNow, { times: 10 })
 
 const Row = Schema.Struct({
   key: Schema.Literals(["a", "b", "c"]),
-  isAlone: Schema.Literals([true, false, false, false]),
+  lane: Schema.Literals(["batch", "batch", "single", "large"]),
   fault: Schema.Literals(["none", "none", "none", "row"])
 })
 const Statement = Schema.Struct({
@@ -80,7 +80,7 @@ describe("Batcher", () => {
   it.effect("refuses requests beyond its bound, until others were sent", () =>
     Effect.gen(function*() {
       const { ask, askAll, ends } = yield* makeGated()
-      const bound = 10_000 + Batcher.concurrency * Batcher.maxBatch
+      const bound = 10_000 + Batcher.concurrency.batch * Batcher.maxBatch
       const fibers = yield* askAll(Array.from({ length: bound + 5 }, (_, index) => index))
       yield* settle
       const refused = fibers.filter((fiber) => fiber.pollUnsafe() !== undefined)
@@ -152,19 +152,22 @@ describe("Batcher", () => {
         const ask = yield* Batcher.make({
           keyOf: ({ row }: Request) => row.key,
           lockOf: ({ row }) => row.key,
-          isAlone: ({ row }) => row.isAlone,
+          laneOf: ({ row }) => row.lane,
           run: Effect.fnUntraced(function*(requests: ReadonlyArray<Request>) {
             const { fault: planned, turns } = plan[statements++] ?? { fault: "none", turns: 0 }
             running.add(requests)
             const rows = [...running].flat().map(({ row }) => row)
             // Rows that run alone after a failure are statements of their own.
-            if (running.size > Batcher.concurrency && !hasFailed) violations.push("more than two statements")
+            const lanes = [...running].map(([first]) => first?.row.lane)
+            for (const [lane, maximum] of Object.entries(Batcher.concurrency)) {
+              const count = lanes.filter((one) => one === lane).length
+              if (count > maximum && !hasFailed) violations.push(`${count} statements of ${lane}`)
+            }
             if (new Set(rows.map(({ key }) => key)).size < rows.length) {
               violations.push("two changes of one key at once")
             }
-            if (rows.filter(({ isAlone }) => isAlone).length > 1) violations.push("two requests alone at once")
-            if (requests.length > 1 && requests.some(({ row }) => row.isAlone)) {
-              violations.push("a large request in a batch")
+            if (requests.length > 1 && requests.some(({ row }) => row.lane !== "batch")) {
+              violations.push("a single request in a batch")
             }
             const keys = requests.map(({ row }) => row.key)
             if (keys.join() !== keys.toSorted().join()) violations.push(`locks in the order ${keys}`)

@@ -259,5 +259,8 @@ export const run = (
     Effect.tapError((error) => Effect.logWarning("a turn failed", error)),
     Effect.catch((error) => Effect.succeed<TurnLine>({ type: "failed", ...reasonOf(error), turn: turn.value }))
   )
-  return Stream.merge(Stream.fromEffect(last), turn.progress, { haltStrategy: "left" })
+  // A progress line may still wait to be emitted when the last one arrives.
+  return Stream.merge(Stream.fromEffect(last), turn.progress, { haltStrategy: "left" }).pipe(
+    Stream.takeUntil(({ type }) => type !== "progress")
+  )
 }

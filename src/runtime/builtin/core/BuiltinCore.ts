@@ -153,7 +153,8 @@ const sendLines = Effect.fnUntraced(function*<E>(
   if (first.type !== "progress") return yield* sendAndCheckLast(first)
   const isOver = yield* Stream.fromArray(head).pipe(
     Stream.concat(Stream.fromPull(Effect.succeed(pull))),
-    // When the service is slow, only the latest progress is sent. The last line is never dropped.
+    Stream.takeUntil(({ type }) => type !== "progress"),
+    // When the service is slow, only the latest progress is sent. The last line is never dropped, because no line follows it.
     Stream.buffer({ capacity: 1, strategy: "sliding" }),
     Stream.mapEffect(sendAndCheckLast),
     Stream.takeUntil((isLast) => isLast),
