@@ -160,6 +160,11 @@ export class Transport {
     return this.#attempts(call, (response) => response.json())
   }
 
+  /** Resolves when the response is complete. Its body is ignored. */
+  async send(call: Call): Promise<void> {
+    await this.#attempts(call, (response) => response.arrayBuffer())
+  }
+
   /** Resolves at the response headers. The caller reads the body within a timeout of its own, and closes the response. */
   open(call: Call): Promise<OpenResponse> {
     const opened = { ...call, staysOpen: true }
