@@ -126,7 +126,7 @@ const revoke = Command.make(
     }
     yield* Effect.tryPromise({
       try: (signal) =>
-        new Transport({ baseUrl: url, token: Redacted.value(credential) }).open({
+        new Transport({ baseUrl: url, token: Redacted.value(credential) }).send({
           method: "POST",
           path: "/internal/tokens/revoke",
           body: JSON.stringify(body),

@@ -30,6 +30,8 @@ export interface Call extends CallOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Milliseconds for which the service may hold the response, added to the timeout. */
   readonly heldFor?: number | undefined
+  /** The caller closes the exchange. */
+  readonly staysOpen?: boolean | undefined
   /** The body is a stream, which cannot be sent twice: no retries. */
   readonly isStream?: boolean | undefined
 }
@@ -154,17 +156,19 @@ export class Transport {
   }
 
   /** Resolves to the parsed JSON body. */
-  json<A>(call: Call): Promise<A> {
-    return this.#attempts(call, async (response, exchange) => {
-      const body: A = await response.json()
-      exchange.close()
-      return body
-    })
+  async json<A>(call: Call): Promise<A> {
+    return this.#attempts(call, (response) => response.json())
+  }
+
+  /** Resolves when the response is complete. Its body is ignored. */
+  async send(call: Call): Promise<void> {
+    await this.#attempts(call, (response) => response.arrayBuffer())
   }
 
   /** Resolves at the response headers. The caller reads the body within a timeout of its own, and closes the response. */
   open(call: Call): Promise<OpenResponse> {
-    return this.#attempts(call, (response, { allow, close }) => Promise.resolve({ response, allow, close }))
+    const opened = { ...call, staysOpen: true }
+    return this.#attempts(opened, (response, { allow, close }) => Promise.resolve({ response, allow, close }))
   }
 
   async #attempts<A>(call: Call, read: (response: Response, exchange: Exchange) => Promise<A>): Promise<A> {
@@ -199,7 +203,9 @@ export class Transport {
         ...(call.isStream === true ? { duplex: "half" } : {})
       })
       if (!response.ok) throw fromResponse(response.status, await response.text(), response.headers)
-      return await read(response, exchange)
+      const result = await read(response, exchange)
+      if (call.staysOpen !== true) exchange.close()
+      return result
     } catch (error) {
       exchange.close()
       if (call.signal?.aborted === true) throw aborted(call.signal)
