@@ -1,5 +1,8 @@
 /** The page at `/`, and the token that a development service shows to the developer at the same machine only. */
+import { existsSync } from "node:fs"
 import { connect } from "node:net"
+import * as path from "node:path"
+import { chromium } from "playwright-core"
 import { assert, describe, it } from "vitest"
 import { use, useDirectory } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
@@ -70,5 +73,28 @@ describe("GET /", () => {
     const other = await startSystem({ ...settings, DATA_DIR: directory })
     for (const path of ["/", "/docs"]) assert.deepStrictEqual(tokens(await get(path, {}, other.service.url)), [])
     await other.close()
+  })
+})
+
+const executablePath = (process.env["PATH"] ?? "").split(path.delimiter)
+  .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => path.join(folder, name)))
+  .find((file) => existsSync(file))
+
+describe.skipIf(executablePath === undefined)("a developer with a browser", () => {
+  it("opens the page, follows it to the documentation and creates a task without typing anything", async () => {
+    const browser = await chromium.launch({ executablePath: executablePath ?? "", args: ["--no-sandbox"] })
+    const page = await browser.newPage({ viewport: { width: 320, height: 640 } })
+    const errors: Array<string> = []
+    page.on("pageerror", ({ message }) => errors.push(message))
+    page.on("console", (message) => message.type() === "error" && errors.push(message.text()))
+    await page.goto(service.url)
+    assert.strictEqual(await page.evaluate(() => document.documentElement.scrollWidth), 320)
+    await page.setViewportSize({ width: 1280, height: 900 })
+    await page.getByRole("navigation").getByRole("link", { name: "API reference" }).click()
+    await page.getByRole("button", { name: "Test Request (post /api/tasks)", exact: true }).click()
+    await page.getByRole("button", { name: /Send.*request/i }).last().click()
+    await page.getByText("201 Created").first().waitFor()
+    await browser.close()
+    assert.deepStrictEqual(errors, [])
   })
 })
