@@ -3,9 +3,10 @@
  * They contain no data and need no token. The pages are self-contained, and their policy forbids loading from other origins.
  */
 import { Effect, Layer } from "effect"
-import { HttpBody, HttpRouter, HttpServerResponse } from "effect/http"
+import { HttpBody, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, HttpApiScalar, OpenApi } from "effect/http-api"
 import { InternalApi, PublicApi } from "./contract/Api.ts"
+import { DevelopmentToken, tokenFor } from "./DevelopmentToken.ts"
 
 /** Script and styles are inline, and requests go only to this service. */
 const headers = {
@@ -31,8 +32,30 @@ const share = (response: HttpServerResponse.HttpServerResponse) =>
     ? HttpServerResponse.setBody(response, HttpBody.uint8Array(response.body.body, response.body.contentType))
     : response
 
-const secured = HttpRouter.middleware((page) =>
-  Effect.map(page, (response) => HttpServerResponse.setHeaders(share(response), headers))
+const scheme = `"preferredSecurityScheme":"jwt"`
+
+/** The page with a token filled in, for this request only. */
+const withToken = (response: HttpServerResponse.HttpServerResponse, token: string) =>
+  response.body._tag === "Uint8Array"
+    ? HttpServerResponse.setHeader(
+      HttpServerResponse.html(
+        new TextDecoder().decode(response.body.body).replace(
+          scheme,
+          `${scheme},"securitySchemes":{"jwt":{"token":"${token}"}}`
+        )
+      ),
+      "cache-control",
+      "no-store"
+    )
+    : response
+
+const secured = HttpRouter.middleware(
+  Effect.map(DevelopmentToken, (mint) => (page) =>
+    Effect.gen(function*() {
+      const response = yield* page
+      const token = yield* tokenFor(mint, yield* HttpServerRequest.HttpServerRequest)
+      return HttpServerResponse.setHeaders(token === undefined ? share(response) : withToken(response, token), headers)
+    }))
 )
 
 const documented = <Id extends string, Groups extends HttpApiGroup.Constraint>(

@@ -12,6 +12,7 @@ import * as Health from "./handlers/Health.ts"
 import * as Operations from "./handlers/Operations.ts"
 import * as Tasks from "./handlers/Tasks.ts"
 import * as Tokens from "./handlers/Tokens.ts"
+import * as Home from "./Home.ts"
 import * as ResponseMiddleware from "./ResponseMiddleware.ts"
 import * as Rpc from "./rpc/Rpc.ts"
 
@@ -20,12 +21,12 @@ export const routerConfig = { caseSensitive: true, ignoreDuplicateSlashes: false
 
 const layerApi = HttpApiBuilder.layer(Api).pipe(
   Layer.provide([Files.layer, Tasks.layer, Core.layer, Tokens.layer, Operations.layer]),
-  Layer.provide(BodyReader.layer),
-  Layer.provide(Digest.layerWebCrypto)
+  Layer.provide(BodyReader.layer)
 )
 
 /** `ResponseMiddleware` is outermost, so that its headers are also on CORS preflight responses. */
 export const layer = (corsOrigins: Cors.CorsOrigins) =>
-  Layer.mergeAll(layerApi, Rpc.layer, Health.layer, Docs.layer, Cors.layer(corsOrigins)).pipe(
+  Layer.mergeAll(layerApi, Rpc.layer, Health.layer, Home.layer, Docs.layer, Cors.layer(corsOrigins)).pipe(
+    Layer.provide(Digest.layerWebCrypto),
     Layer.provideMerge(ResponseMiddleware.layer)
   )

@@ -8,6 +8,7 @@ import { Duration, Effect, Layer } from "effect"
 import { SqlRunnerStorage } from "effect/cluster"
 import { HttpRouter } from "effect/http"
 import * as Audience from "../http/Audience.ts"
+import { DevelopmentToken, isLoopback } from "../http/DevelopmentToken.ts"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../http/handlers/rpc/RpcAuthorization.ts"
 import * as Server from "../http/Server.ts"
@@ -178,6 +179,12 @@ const layerClusterNodes = ({ cluster, host, port }: AppConfig) =>
     ? ClusterNodes.layerAlone({ address: `${host}:${port}`, version })
     : ClusterNodesSql.layer({ address: `${cluster.host}:${cluster.port}`, version })
 
+/** Pages show a token only where nobody else can open them, and only with the generated key, which production does not have. */
+const layerDevelopmentToken = ({ developmentSecret, host, publicUrl }: AppConfig) =>
+  developmentSecret === undefined || ![host, new URL(publicUrl).hostname].every(isLoopback)
+    ? Layer.empty
+    : Layer.succeed(DevelopmentToken, Banner.mint(developmentSecret))
+
 const layerOn = (database: Database.Database, config: AppConfig) => {
   const layerSettings = Layer.succeed(Settings, {
     maxActiveTasks: config.maxActiveTasks,
@@ -211,7 +218,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     Layer.provide(layerClusterNodes(config)),
     Layer.provide(layerTasks),
     Layer.provide(layerUpstreams(config, inProcess)),
-    Layer.provide(layerSettings)
+    Layer.provide([layerSettings, layerDevelopmentToken(config)])
   )
   // The built-in core reports its events to this origin.
   const { origin } = new URL(Banner.localUrl(config))

@@ -156,10 +156,16 @@ describe("the live service", () => {
     const examples = Object.fromEntries(Object.entries(documented).map(([id, { request }]) => [id, request]))
     try {
       // The service accepts every documented example of a request.
-      const { uuid } = await ok(201, "POST", "/api/tasks", token, examples["tasks.create"], {
+      const full = {
+        ...examples["tasks.create"],
+        callback_url: "https://client.example.com/webhooks/tasks",
+        callback_secret: "a long random secret",
+        client_tools: [{ type: "function", name: "get_calendar", parameters: { type: "object" } }]
+      }
+      const { uuid } = await ok(201, "POST", "/api/tasks", token, full, {
         "idempotency-key": "documented-1"
       })
-      await ok(201, "POST", "/api/tasks", token, examples["tasks.create"], { "idempotency-key": "documented-1" })
+      await ok(201, "POST", "/api/tasks", token, full, { "idempotency-key": "documented-1" })
       await refused(422, "POST", "/api/tasks", token, { assistant_id: "one", input: [] })
       await refused(401, "POST", "/api/tasks", undefined, examples["tasks.create"])
       await ok(200, "GET", `/api/tasks/${uuid}`, token)

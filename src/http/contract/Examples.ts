@@ -41,20 +41,9 @@ export const examples: Readonly<Record<string, Example>> = {
   "files.upload": { response: uploaded },
   "files.storageBase": { response: { url: "https://storage.example.com/public" } },
   "tasks.create": {
-    request: {
-      assistant_id: 1,
-      input: [{ type: "text", text: "What does the report say?" }, uploaded],
-      callback_url: "https://client.example.com/webhooks/tasks",
-      callback_secret: "a long random secret",
-      client_tools: [{
-        type: "function",
-        name: "get_calendar",
-        description: "The user's appointments of a day.",
-        parameters: { type: "object", properties: { day: { type: "string", format: "date" } }, required: ["day"] }
-      }],
-      max_execution_time: 3600
-    },
-    response: { uuid, status: "pending", max_execution_time: 3600 }
+    // It succeeds on a fresh installation, so that whoever tries it sees a completed task.
+    request: { assistant_id: 1, input: [{ type: "text", text: "What is 6 * 7?" }] },
+    response: { uuid, status: "pending", max_execution_time: 86_400 }
   },
   "tasks.list": {
     response: {

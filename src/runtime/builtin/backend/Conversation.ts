@@ -143,6 +143,8 @@ export const toPrompt = Effect.fnUntraced(function*(
         prompt.push({ role, content: partsOf(content).map((part) => ({ type: "text", text: toText(part) })) })
         break
       case "assistant": {
+        // A model that ended without a text left an empty message, which providers refuse.
+        if (calls.length === 0 && text.text === "") break
         const parts = calls.map(({ arguments: params, id, name }) => ({ type: "tool-call", id, name, params }) as const)
         prompt.push({ role, content: [text, ...parts] })
         if (calls.length === 0) break

@@ -6,6 +6,7 @@ import { Array as Arr, Effect, Predicate, Schema, Stream } from "effect"
 import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
 import type { JsonObject } from "../../../domain/OpaqueJson.ts"
 import { ClientTool, FileItem, TextItem } from "../../../domain/TaskRequest.ts"
+import type { ToolCall } from "../../../domain/ToolCall.ts"
 import { keepImage } from "../backend/AgentTools.ts"
 import * as Conversation from "../backend/Conversation.ts"
 import * as FileReader from "../backend/FileReader.ts"
@@ -73,14 +74,22 @@ const measure = (text: string): { readonly lines: number; readonly words: number
 
 const wordsIn = (text: string): number => measure(text).words
 
-const turnOf = (model: string, request: CreateTurn, answer: string, finish_reason: string): Conversation.Turn => {
+/** `made` are the calls of the turn; they precede their results. */
+const turnOf = (
+  model: string,
+  request: CreateTurn,
+  answer: string,
+  finish_reason: string,
+  made: ReadonlyArray<ToolCall> = []
+): Conversation.Turn => {
   const [input_tokens, output_tokens] = [wordsIn(textOf(request)), wordsIn(answer)]
   return {
     output: answer === "" ? [] : [{ type: "text", text: answer }],
     messages: [
       ...Conversation.start(request),
+      ...(made.length === 0 ? [] : [{ role: "assistant", content: null, tool_calls: made } as const]),
       ...(request.tool_results ?? []).map(Conversation.toMessage),
-      { role: "assistant", content: answer }
+      ...(answer === "" ? [] : [{ role: "assistant", content: answer } as const])
     ],
     metadata: {
       model,
@@ -90,9 +99,14 @@ const turnOf = (model: string, request: CreateTurn, answer: string, finish_reaso
   }
 }
 
-const completed = (model: string, request: CreateTurn, answer: string): TurnLine => ({
+const completed = (
+  model: string,
+  request: CreateTurn,
+  answer: string,
+  made?: ReadonlyArray<ToolCall>
+): TurnLine => ({
   type: "completed",
-  turn: turnOf(model, request, answer, "stop")
+  turn: turnOf(model, request, answer, "stop", made)
 })
 
 const help = [
@@ -127,7 +141,7 @@ const summarize = (text: string): string => {
 
 const answerText = (asked: string): string => {
   const [, command, rest = ""] = /^(echo|summari[sz]e)\b:?\s*([\s\S]*)$/i.exec(asked) ?? []
-  if (command !== undefined) return command.toLowerCase() === "echo" ? rest : summarize(rest)
+  if (command !== undefined && rest !== "") return command.toLowerCase() === "echo" ? rest : summarize(rest)
   // The lookbehind lets only the first character of a run begin a match: without it the cost is quadratic.
   const term = asked.replace(/^(what is|how much is|calculate)\b/i, "").replace(/(?<![?=\s])[?=\s]+$/, "")
   return String(Arithmetic.evaluate(term) ?? help)
@@ -183,22 +197,27 @@ const argumentsFor = (parameters: JsonObject | null | undefined, asked: string):
 const tools: DemoAssistant = (request) => {
   const asked = textOf(request)
   const offered = request.client_tools.filter(isClientTool)
+  // Providers refuse a conversation in which two calls have the same id.
+  const rounds = Conversation.start(request).filter(({ tool_calls }) => (tool_calls ?? []).length > 0).length
+  const suffix = rounds === 0 ? "" : `_${rounds + 1}`
   const words = new Set(asked.slice(0, charactersSearched).match(/[A-Za-z0-9_-]+/g))
   const named = offered.filter(({ name }) => words.has(name))
   const calls = (named.length > 0 ? named : offered.slice(0, 1)).map(({ name, parameters }) => ({
-    id: `call_${name}`,
+    id: `call_${name}${suffix}`,
     name,
     arguments: argumentsFor(parameters, asked.slice(0, argumentCharacters))
   }))
   if (request.tool_results === undefined && Arr.isArrayNonEmpty(calls)) {
-    const turn = turnOf("demo-tools", request, "", "tool_calls")
+    const turn = turnOf("demo-tools", request, "", "tool_calls", calls)
     return Effect.succeed({ type: "tool_calls", tool_calls: calls, turn })
   }
   const answers = request.tool_results?.map(({ is_error, output, tool_call_id }) =>
     `${tool_call_id} ${is_error === true ? "failed with" : "answered"} ${JSON.stringify(output)}`
   )
   const answer = answers?.join("\n") ?? "No client_tools came with this task, so there is none to call."
-  return Effect.succeed(completed("demo-tools", request, answer))
+  const answered = new Set(request.tool_results?.map(({ tool_call_id }) => tool_call_id))
+  const made = calls.filter(({ id }) => answered.has(id))
+  return Effect.succeed(completed("demo-tools", request, answer, made))
 }
 
 /** Seconds between two progress reports: one per started MiB of the conversation, because every report repeats it. */

@@ -1,0 +1,100 @@
+/** The page at `/`, and the token that a development service shows to the developer at the same machine only. */
+import { existsSync } from "node:fs"
+import { connect } from "node:net"
+import * as path from "node:path"
+import { chromium } from "playwright-core"
+import { assert, describe, it } from "vitest"
+import { use, useDirectory } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
+
+const development = { CORE_URL: "", JWT_SECRET: "" }
+const directory = useDirectory()
+const { service } = await use(startSystem({ ...development, DATA_DIR: directory }))
+const html = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" }
+
+/** Sends headers that `fetch` does not let a caller set. */
+const get = (path: string, headers: Readonly<Record<string, string>>, url = service.url) =>
+  new Promise<string>((resolve, reject) => {
+    const { host, hostname, port } = new URL(url)
+    const lines = Object.entries({ host, connection: "close", ...html, ...headers }).map(([name, value]) =>
+      `${name}: ${value}\r\n`
+    )
+    let answer = ""
+    const socket = connect(Number(port), hostname, () => socket.write(`GET ${path} HTTP/1.1\r\n${lines.join("")}\r\n`))
+    socket.on("data", (data) => answer += data).on("end", () => resolve(answer)).on("error", reject)
+  })
+
+const tokens = (page: string) => page.match(/eyJ[\w-]+\.[\w-]+\.[\w-]+/g) ?? []
+
+describe("GET /", () => {
+  it("is a page for browsers and stays unknown to everyone else", async () => {
+    const page = await fetch(service.url, { headers: html })
+    assert.deepStrictEqual([page.status, page.headers.get("content-type")], [200, "text/html"])
+    assert.match(
+      page.headers.get("content-security-policy") ?? "",
+      /^default-src 'none'; style-src 'sha256-[\w+/]{43}=';/
+    )
+    assert.match(await page.text(), /Ready[\s\S]*href="\/docs"[\s\S]*href="\/openapi.json"/)
+    for (const init of [{}, { headers: { accept: "application/json" } }, { method: "POST", headers: html }]) {
+      const unknown = await fetch(service.url, init)
+      assert.deepStrictEqual([unknown.status, await unknown.json()], [404, {
+        message: "There is nothing at this address."
+      }])
+    }
+  })
+
+  it("shows a curl command whose token works", async () => {
+    const [token] = tokens(await get("/", {}))
+    assert.strictEqual((await service.call("GET", "/api/tasks", token ?? "")).status, 200)
+  })
+
+  it.each(["/", "/docs"])("%s shows no token to other origins, names and proxies", async (path) => {
+    assert.lengthOf(tokens(await get(path, {})), 1)
+    const { port } = new URL(service.url)
+    assert.lengthOf(tokens(await get(path, { host: `localhost:${port}` })), 1)
+    const strangers = [
+      { origin: "https://evil.example" },
+      { host: `evil.example:${port}` },
+      { host: "127.0.0.1.evil.example" },
+      { "x-forwarded-for": "203.0.113.7" },
+      { forwarded: "for=203.0.113.7" }
+    ]
+    for (const headers of strangers) {
+      const page = await get(path, headers)
+      assert.deepStrictEqual([page.slice(0, 12), tokens(page)], ["HTTP/1.1 200", []], JSON.stringify(headers))
+    }
+  })
+
+  it.each([
+    ["a key of the operator", { CORE_URL: "" }],
+    ["an address that others reach", { ...development, HOST: "0.0.0.0" }],
+    ["a public URL", { ...development, PUBLIC_URL: "https://tasks.example.com" }]
+  ])("shows no token with %s", async (_, settings) => {
+    const other = await startSystem({ ...settings, DATA_DIR: directory })
+    for (const path of ["/", "/docs"]) assert.deepStrictEqual(tokens(await get(path, {}, other.service.url)), [])
+    await other.close()
+  })
+})
+
+const executablePath = (process.env["PATH"] ?? "").split(path.delimiter)
+  .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => path.join(folder, name)))
+  .find((file) => existsSync(file))
+
+describe.skipIf(executablePath === undefined)("a developer with a browser", () => {
+  it("opens the page, follows it to the documentation and creates a task without typing anything", async () => {
+    const browser = await chromium.launch({ executablePath: executablePath ?? "", args: ["--no-sandbox"] })
+    const page = await browser.newPage({ viewport: { width: 320, height: 640 } })
+    const errors: Array<string> = []
+    page.on("pageerror", ({ message }) => errors.push(message))
+    page.on("console", (message) => message.type() === "error" && errors.push(message.text()))
+    await page.goto(service.url)
+    assert.strictEqual(await page.evaluate(() => document.documentElement.scrollWidth), 320)
+    await page.setViewportSize({ width: 1280, height: 900 })
+    await page.getByRole("navigation").getByRole("link", { name: "API reference" }).click()
+    await page.getByRole("button", { name: "Test Request (post /api/tasks)", exact: true }).click()
+    await page.getByRole("button", { name: /Send.*request/i }).last().click()
+    await page.getByText("201 Created").first().waitFor()
+    await browser.close()
+    assert.deepStrictEqual(errors, [])
+  })
+})
