@@ -52,8 +52,13 @@ export const examples: Readonly<Record<string, Example>> = {
         description: "The user's appointments of a day.",
         parameters: { type: "object", properties: { day: { type: "string", format: "date" } }, required: ["day"] }
       }],
-      max_execution_time: 3600
+      max_execution_time: 3600,
+      metadata: { customer: "4711" }
     },
+    response: { uuid, status: "pending", max_execution_time: 3600 }
+  },
+  "tasks.rerun": {
+    request: { input: [{ type: "text", text: "What else does the report say?" }], callback_url: null },
     response: { uuid, status: "pending", max_execution_time: 3600 }
   },
   "tasks.list": {
