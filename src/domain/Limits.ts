@@ -35,6 +35,16 @@ export const clientTools = 128
 /** Maximum tool calls of one interrupt, and so results of one request. */
 export const toolCalls = 1000
 
+/** Pairs of `metadata`, and those that one list may filter by. */
+export const metadataPairs = 16
+export const metadataFilters = 3
+/** Characters. */
+export const metadataKeyLength = 64
+export const metadataValueLength = 512
+
+/** Bytes of a `RunRequest`, as stored. A longer one is neither returned nor kept after the end; `commit_task` has the same number. */
+export const keptRequestBytes = 256 * 1024
+
 export const perPage = { default: 25, maximum: 100 } as const
 
 /** An `Idempotency-Key` expires after this time. */

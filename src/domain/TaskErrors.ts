@@ -1,5 +1,6 @@
 /** Reasons why a request about a task fails. REST and RPC map them to their own errors. */
 import { Schema } from "effect"
+import * as Limits from "./Limits.ts"
 import { TaskStatus } from "./Task.ts"
 
 export class TaskNotFound extends Schema.TaggedError<TaskNotFound>()("TaskNotFound", {}) {
@@ -27,6 +28,13 @@ export class TaskNotInterrupted extends Schema.TaggedError<TaskNotInterrupted>()
 export class TaskHasEnded extends Schema.TaggedError<TaskHasEnded>()("TaskHasEnded", { status: TaskStatus }) {
   override get message() {
     return `The task has ended: it is ${this.status}.`
+  }
+}
+
+/** The request was too large to keep, or the task ended before the service kept requests. */
+export class RequestNotKept extends Schema.TaggedError<RequestNotKept>()("RequestNotKept", {}) {
+  override get message() {
+    return `The request of this task is not kept, as one of more than ${Limits.keptRequestBytes} bytes is not. Create a new task.`
   }
 }
 

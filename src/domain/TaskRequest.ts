@@ -5,6 +5,7 @@
 import { Array as Arr, Effect, Predicate, Schema, SchemaGetter, SchemaIssue } from "effect"
 import { absentOr, isAtMostCharacters } from "./Fields.ts"
 import * as Limits from "./Limits.ts"
+import * as Metadata from "./Metadata.ts"
 import { fromValue, JsonObject, JsonObjects, type OpaqueJson } from "./OpaqueJson.ts"
 
 const Id = Schema.Int.check(
@@ -219,6 +220,11 @@ export const CreateTaskBody = Schema.Struct({
       })
     ),
     `Limit in seconds, counted from creation and including the wait in the queue; ${Limits.maxExecutionTime} by default.`
+  ),
+  metadata: absentOr(
+    Metadata.Metadata,
+    `Labels of the client's own: up to ${Limits.metadataPairs} texts of up to ${Limits.metadataValueLength} characters, `
+      + `by keys of up to ${Limits.metadataKeyLength}. \`?include=metadata\` returns them, \`?metadata[key]=value\` filters lists.`
   )
 }).annotate({ identifier: "CreateTask", description: "A task to run. `null` means the same as absent." })
 export type CreateTaskBody = typeof CreateTaskBody.Type
@@ -240,22 +246,31 @@ export interface CreateTask {
   readonly callback_secret: string | null
   /** Seconds. */
   readonly max_execution_time: number
+  readonly metadata: Metadata.Metadata | null
   /** The `RunRequest`. */
   readonly request: OpaqueJson
 }
 
-export const toCreateTask = (body: CreateTaskBody): CreateTask => ({
+/** The fields of the `RunRequest`. */
+export const runFieldsOf = (body: Partial<CreateTaskBody>) =>
+  ({
+    assistant_id: body.assistant_id,
+    input: body.input,
+    turns: (body.turns ?? []).flat(),
+    client_tools: body.client_tools ?? [],
+    llm_model_id: body.llm_model_id ?? null,
+    image_generator_id: body.image_generator_id ?? null
+  }) satisfies Record<keyof RunRequest, unknown>
+
+/** The fields that only the gateway uses. */
+export const taskFieldsOf = (body: Partial<CreateTaskBody>): Omit<CreateTask, "request"> => ({
   callback_url: body.callback_url ? new URL(body.callback_url).href : null,
   callback_secret: body.callback_secret || null,
   max_execution_time: body.max_execution_time ?? Limits.maxExecutionTime,
-  request: fromValue(
-    {
-      assistant_id: body.assistant_id,
-      input: body.input,
-      turns: (body.turns ?? []).flat(),
-      client_tools: body.client_tools ?? [],
-      llm_model_id: body.llm_model_id ?? null,
-      image_generator_id: body.image_generator_id ?? null
-    } satisfies Record<keyof RunRequest, unknown>
-  )
+  metadata: Metadata.orNull(body.metadata)
+})
+
+export const toCreateTask = (body: CreateTaskBody): CreateTask => ({
+  ...taskFieldsOf(body),
+  request: fromValue(runFieldsOf(body))
 })

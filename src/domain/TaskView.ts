@@ -1,5 +1,6 @@
 /** The public JSON of a task. `GET /api/tasks/{uuid}` and webhooks carry the same bytes. */
-import type { Task, TaskSummary } from "./Task.ts"
+import type { Metadata } from "./Metadata.ts"
+import type { Task, TaskId, TaskSummary } from "./Task.ts"
 import { format } from "./Timestamp.ts"
 import { waitingOn } from "./WaitingOn.ts"
 
@@ -13,19 +14,28 @@ export const summarize = (task: TaskSummary) => ({
   ...(task.pendingToolCalls === null ? {} : { pending_tool_calls: task.pendingToolCalls })
 })
 
-/** The response of `GET /api/tasks`: the rows of one page and its position among all pages. */
+/** The field `metadata` of `?include=metadata`. */
+export const describeMetadata = (metadata: Metadata | null | undefined) => ({ metadata: metadata ?? {} })
+
+/** The response of `GET /api/tasks`: the rows of one page, with their metadata if it is given, and its position among all pages. */
 export const paginate = (
   rows: ReadonlyArray<TaskSummary>,
   total: number,
-  { page, perPage }: { readonly page: number; readonly perPage: number }
+  { page, perPage }: { readonly page: number; readonly perPage: number },
+  metadata?: ReadonlyMap<TaskId, Metadata>
 ) => ({
-  data: rows.map(summarize),
+  data: rows.map((row) => ({
+    ...summarize(row),
+    ...(metadata === undefined ? {} : describeMetadata(metadata.get(row.uuid)))
+  })),
   meta: { current_page: page, per_page: perPage, last_page: Math.max(1, Math.ceil(total / perPage)), total }
 })
 
-/** The Task object as JSON text. The stored text of the turn is spliced in without parsing, because it may be large. */
-export const encode = (task: TaskSummary & Pick<Task, "turn">, extras: object = {}): string =>
-  `${JSON.stringify({ ...summarize(task), ...extras }).slice(0, -1)},"turn":${task.turn ?? "null"}}`
+/** The Task object as JSON text. The texts of the turn and of the request are inserted without parsing: they may be large. */
+export const encode = (task: TaskSummary & Pick<Task, "turn">, extras: object = {}, request?: string): string =>
+  `${JSON.stringify({ ...summarize(task), ...extras }).slice(0, -1)},"turn":${task.turn ?? "null"}${
+    request === undefined ? "" : `,"request":${request}`
+  }}`
 
 /** The field `waiting_on` of `?include=waiting_on`. */
 export const describeWaiting = (task: Task) => {

@@ -4,6 +4,7 @@ import { TaskActors } from "./actors/TaskActors.ts"
 import { TaskSweeper } from "./actors/TaskSweeper.ts"
 import { CoreStops } from "./core/CoreStops.ts"
 import * as Retention from "./operations/Retention.ts"
+import { TaskRequests } from "./TaskRequests.ts"
 import { Tasks } from "./Tasks.ts"
 import { TaskWatch } from "./TaskWatch.ts"
 import { TokenRevocations } from "./tokens/TokenRevocations.ts"
@@ -12,7 +13,7 @@ import { WebhookDispatcher } from "./webhooks/WebhookDispatcher.ts"
 import { WebhookSignatures } from "./webhooks/WebhookSignatures.ts"
 
 export const layerWith = (layerActors: typeof TaskActors.layer) =>
-  Layer.mergeAll(Webhooks.layer, TaskWatch.layer, Retention.layer).pipe(
+  Layer.mergeAll(Webhooks.layer, TaskWatch.layer, TaskRequests.layer, Retention.layer).pipe(
     Layer.provideMerge(Layer.mergeAll(Tasks.layer, WebhookDispatcher.layer)),
     Layer.provide(WebhookSignatures.layer),
     Layer.provideMerge(TaskSweeper.layer),

@@ -196,6 +196,7 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
       runId: yield* newRunId,
       callbackUrl: body.callback_url,
       maxExecutionTime,
+      metadata: body.metadata,
       createdAt,
       deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
       acceptanceDeadline: isImmediate ? plus(createdAt, settings.acceptanceTimeout) : null,

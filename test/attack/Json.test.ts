@@ -59,8 +59,14 @@ const places: Readonly<Record<string, Place>> = {
       `{${task},"turns":?}`,
       `{${task},"turns":[{"role":"user","content":[{"type":"text","x":?}]}]}`,
       `{${task},"client_tools":[{"type":"function","name":"x","parameters":?}]}`,
-      `{${task},"callback_url":?}`
+      `{${task},"callback_url":?}`,
+      `{${task},"metadata":?}`
     ]
+  },
+  "tasks.rerun": {
+    path: ({ uuid }) => `/api/tasks/${uuid}/rerun`,
+    as: "owner",
+    bodies: () => [`{"turns":[{"role":"user","content":[{"type":"text","x":?}]}]}`, `{"metadata":{"x":?}}`]
   },
   "tasks.submitToolResults": {
     path: ({ uuid }) => `/api/tasks/${uuid}/tool-results`,

@@ -76,6 +76,10 @@ describe("the command line", () => {
     const ended = await run("withdraw", running)
     assert.deepStrictEqual([ended.code, /has ended: it is canceled/.test(ended.err)], [1, true])
     assert.lengthOf(await json("list", "-n", "1"), 1)
+    const labelled = await json("create", "--metadata", "env=prod", "--metadata", "n=1", "echo x")
+    const rerun = await json("rerun", labelled.uuid, "--body", `{"metadata": {"env": "prod", "n": "2"}}`)
+    const found = await json("list", "--metadata", "env=prod", "--metadata", "n=2")
+    assert.deepStrictEqual(found.map((task: any) => task.uuid), [rerun.uuid])
   })
 
   it("uploads files and attaches them to a task", async () => {

@@ -82,6 +82,17 @@ describe("the Promise client", () => {
     assert.strictEqual(uuids.size, 5)
   })
 
+  it("labels, finds and reruns a task", async () => {
+    const { tasks } = clientOf("dan")
+    const { uuid } = await tasks.create({ ...ask("What is 6 * 7?"), metadata: { env: "prod", n: "1" } })
+    const again = await tasks.rerun(uuid, { metadata: { env: "prod", n: "2" } })
+    assert.strictEqual(outputText(await tasks.waitFor(again.uuid)), "42")
+    const found = await tasks.list({ metadata: { env: "prod", n: "2" }, include: ["metadata"] })
+    assert.deepStrictEqual(found.data.map((task) => [task.uuid, task.metadata?.["n"]]), [[again.uuid, "2"]])
+    const { request, waiting_on } = await tasks.get(again.uuid, { include: ["request", "waiting_on"] })
+    assert.deepStrictEqual([request?.input, waiting_on], [ask("What is 6 * 7?").input, null])
+  })
+
   it("rejects an invalid request with its field errors", async () => {
     const client = clientOf("eve")
     const error = await client.tasks.create({ assistant_id: 0, input: [] }).catch((reason: unknown) => reason)
@@ -160,6 +171,17 @@ describe("the Effect client", () => {
       const rest = yield* Stream.runCollect(tasks.events(task.uuid, events.at(-2)?.revision))
       assert.deepStrictEqual(rest, events.slice(-1))
       assert.deepStrictEqual(yield* Stream.runCollect(tasks.events(task.uuid, 99)), [])
+    })))
+
+  it("labels, finds and reruns a task", () =>
+    runWith("ida")(Effect.gen(function*() {
+      const { tasks } = yield* TaskService
+      const { uuid } = yield* tasks.run({ ...ask("echo x"), metadata: { n: "1" } })
+      const again = yield* tasks.rerun({ params: { uuid }, payload: { metadata: { n: "2" } } })
+      const { data } = yield* tasks.list({ query: { "metadata[n]": "2", include: "metadata" } })
+      assert.deepStrictEqual(data.map((task) => [task.uuid, task.metadata]), [[again.uuid, { n: "2" }]])
+      const { request } = yield* tasks.get({ params: { uuid }, query: { include: ["request", "metadata"] } })
+      assert.deepStrictEqual(request?.input, ask("echo x").input)
     })))
 
   it("fails with typed errors, uploads a file, and returns the download link", () =>

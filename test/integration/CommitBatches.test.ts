@@ -105,16 +105,17 @@ layer(
       }
 
       const rows = yield* sql<
-        { readonly deliveries: number; readonly stops: number; readonly requests: number }
+        { readonly deliveries: number; readonly stops: number; readonly secrets: number }
       >`SELECT
         (SELECT count(*)::int FROM webhook_deliveries JOIN tasks ON uuid = task_uuid
           AND webhook_deliveries.status = tasks.status AND callback_secret = 'sealed') AS deliveries,
         (SELECT count(*)::int FROM core_stops) AS stops,
-        (SELECT count(*)::int FROM task_requests) AS requests`
+        (SELECT count(*)::int FROM task_requests WHERE user_token <> ''
+          OR callback_secret || core_state || tool_results IS NOT NULL) AS secrets`
       const stopped = outcomes.filter(({ commit, event }) =>
         commit._tag === "Applied" && stopReasonOf(event._tag) !== undefined
       )
-      assert.deepStrictEqual(rows, [{ deliveries: count, stops: stopped.length, requests: 0 }])
+      assert.deepStrictEqual(rows, [{ deliveries: count, stops: stopped.length, secrets: 0 }])
     }).pipe(Effect.scoped))
 
   it.effect("statements of two nodes do not lock each other out", () =>

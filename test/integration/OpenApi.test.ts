@@ -157,7 +157,7 @@ describe("the live service", () => {
     try {
       // The service accepts every documented example of a request.
       const full = {
-        ...examples["tasks.create"],
+        ...Object(examples["tasks.create"]),
         callback_url: "https://client.example.com/webhooks/tasks",
         callback_secret: "a long random secret",
         client_tools: [{ type: "function", name: "get_calendar", parameters: { type: "object" } }]
@@ -170,7 +170,13 @@ describe("the live service", () => {
       await refused(401, "POST", "/api/tasks", undefined, examples["tasks.create"])
       await ok(200, "GET", `/api/tasks/${uuid}`, token)
       await ok(200, "GET", `/api/tasks/${uuid}?include=waiting_on&wait=1`, token)
+      await ok(200, "GET", `/api/tasks/${uuid}?include=request,turn,metadata,waiting_on`, token)
       await refused(422, "GET", `/api/tasks/${uuid}?wait=0`, token)
+      await ok(201, "POST", `/api/tasks/${uuid}/rerun`, token, examples["tasks.rerun"], {
+        "idempotency-key": "documented-2"
+      })
+      await ok(201, "POST", `/api/tasks/${uuid}/rerun`, token)
+      await refused(422, "POST", `/api/tasks/${uuid}/rerun`, token, { input: null })
       await ok(403, "GET", `/api/tasks/${uuid}`, stranger)
       await ok(404, "GET", "/api/tasks/nothing", token)
       const run = await runOf(uuid)
@@ -181,6 +187,7 @@ describe("the live service", () => {
       await ok(200, "GET", `/api/tasks/${uuid}`, token)
       await ok(200, "GET", "/api/tasks?status=interrupted,pending&page=1&per_page=100", token)
       await ok(200, "GET", "/api/tasks", token)
+      await ok(200, "GET", "/api/tasks?metadata[customer]=4711&metadata[order]=7&include=metadata", token)
       await refused(422, "GET", "/api/tasks?status=nonsense", token)
       await refused(422, "POST", `/api/tasks/${uuid}/tool-results`, token, { results: [] })
       await ok(200, "POST", `/api/tasks/${uuid}/tool-results`, token, examples["tasks.submitToolResults"])
@@ -210,7 +217,7 @@ describe("the live service", () => {
       await refused(422, "POST", redeliver, token, { callback_secret: 1 })
       await ok(404, "POST", `/api/tasks/${uuid}/deliveries/x/redeliver`, token)
       await ok(200, "POST", "/api/tasks/cancel-interrupted", token)
-      for (let count = 0; count < 5; count++) await ok(201, "POST", "/api/tasks", token, examples["tasks.create"])
+      for (let count = 2; count < 5; count++) await ok(201, "POST", "/api/tasks", token, examples["tasks.create"])
       await ok(429, "POST", "/api/tasks", token, examples["tasks.create"])
       const form = new FormData()
       form.set("file", new File(["one two"], "note.txt", { type: "text/plain" }))

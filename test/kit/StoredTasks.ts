@@ -39,6 +39,7 @@ export const makeTask = Effect.fnUntraced(function*(overrides: Partial<NewTask> 
     runId: yield* newRunId,
     callbackUrl: null,
     maxExecutionTime: 60,
+    metadata: null,
     createdAt,
     deadline: plus(createdAt, "60 seconds"),
     acceptanceDeadline: plus(createdAt, "30 seconds"),

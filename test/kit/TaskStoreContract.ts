@@ -4,6 +4,7 @@ import * as RevocationContract from "./RevocationContract.ts"
 import * as StopOutboxContract from "./StopOutboxContract.ts"
 import type { StoreTests } from "./StoredTasks.ts"
 import * as TaskReadsContract from "./TaskReadsContract.ts"
+import * as TaskRequestsContract from "./TaskRequestsContract.ts"
 import * as TaskRetentionContract from "./TaskRetentionContract.ts"
 import * as TaskScansContract from "./TaskScansContract.ts"
 import * as TaskWritesContract from "./TaskWritesContract.ts"
@@ -12,6 +13,7 @@ import * as WebhookStoreContract from "./WebhookStoreContract.ts"
 export const contract = (it: StoreTests) => {
   TaskWritesContract.contract(it)
   TaskReadsContract.contract(it)
+  TaskRequestsContract.contract(it)
   TaskScansContract.contract(it)
   TaskRetentionContract.contract(it)
   StopOutboxContract.contract(it)

@@ -6,6 +6,7 @@ export type { TaskPage, TaskPages } from "./promise/TaskPages.ts"
 export { TaskServiceClient } from "./promise/TaskServiceClient.ts"
 export {
   type EventsOptions,
+  type GetOptions,
   isTerminal,
   type ListOptions,
   type RunOptions,

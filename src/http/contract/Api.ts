@@ -5,6 +5,7 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "
 import { CoreEvent } from "../../domain/CoreProtocol.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { CreateTaskBody } from "../../domain/TaskRequest.ts"
+import { RerunBody } from "../../domain/TaskRerun.ts"
 import * as Errors from "./Errors.ts"
 import * as Files from "./FileSchemas.ts"
 import { Authorization, InternalAuthorization } from "./Middleware.ts"
@@ -31,11 +32,15 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
     )
   ),
   HttpApiEndpoint.get("list", "/api/tasks", {
-    query: {
-      status: Schema.optionalKey(values),
-      page: Schema.optionalKey(values),
-      per_page: Schema.optionalKey(values)
-    },
+    query: Schema.StructWithRest(
+      Schema.Struct({
+        status: Schema.optionalKey(values),
+        page: Schema.optionalKey(values),
+        per_page: Schema.optionalKey(values),
+        include: Schema.optionalKey(values)
+      }),
+      [Schema.Record(Schema.TemplateLiteral(["metadata[", Schema.String, "]"]), values)]
+    ),
     success: Tasks.TaskPageView,
     error: Errors.ValidationFailed
   }).annotateMerge(documented("List tasks", "The caller's tasks, newest first.")),
@@ -48,6 +53,18 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
     documented(
       "Read a task",
       "The task with its result. Poll it every 1 to 2 seconds, or use `wait` to hold the response until the task ends or is interrupted."
+    )
+  ),
+  HttpApiEndpoint.post("rerun", "/api/tasks/:uuid/rerun", {
+    params: uuid,
+    payload: RerunBody,
+    success: Tasks.CreatedTaskView.pipe(HttpApiSchema.status(201)),
+    error: [...taskErrors, ...jsonErrors, Errors.Conflict, Errors.TooManyRequests]
+  }).annotateMerge(
+    documented(
+      "Run a task again",
+      "Creates a task with the request of a live or ended task. The body is optional: its fields replace those of the request, "
+        + "`null` removes an optional field. `callback_secret` is never copied."
     )
   ),
   HttpApiEndpoint.get("events", "/api/tasks/:uuid/events", {

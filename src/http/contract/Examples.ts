@@ -45,6 +45,10 @@ export const examples: Readonly<Record<string, Example>> = {
     request: { assistant_id: 1, input: [{ type: "text", text: "What is 6 * 7?" }] },
     response: { uuid, status: "pending", max_execution_time: 86_400 }
   },
+  "tasks.rerun": {
+    request: { input: [{ type: "text", text: "What else does the report say?" }], callback_url: null },
+    response: { uuid, status: "pending", max_execution_time: 3600 }
+  },
   "tasks.list": {
     response: {
       data: [

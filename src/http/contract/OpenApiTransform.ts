@@ -120,6 +120,12 @@ const statusQuery =
   "Only tasks of these statuses: one value, or several with commas. Repeated parameters (`status=…&status=…` "
   + "or `status[]=…`) are accepted too. An empty or unknown value is 422."
 
+const include = (description: string, names: ReadonlyArray<string>) =>
+  query("include", description, { type: "array", items: { type: "string", enum: names } }, {
+    style: "form",
+    explode: false
+  })
+
 const idempotencyKey = header(
   "Idempotency-Key",
   "Identifies the request, so that a repeated request takes effect only once. Remembered for 24 hours per user.",
@@ -129,6 +135,7 @@ const idempotencyKey = header(
 /** Parameters outside the path; they replace the generated ones. */
 const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
   "tasks.create": [idempotencyKey],
+  "tasks.rerun": [idempotencyKey],
   "tasks.submitToolResults": [idempotencyKey],
   "tasks.cancel": [idempotencyKey],
   "tasks.list": [
@@ -137,7 +144,14 @@ const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
       explode: false
     }),
     query("page", "Page number, from 1.", integer(1, Number.MAX_SAFE_INTEGER, 1)),
-    query("per_page", "Page size.", integer(1, Limits.perPage.maximum, Limits.perPage.default))
+    query("per_page", "Page size.", integer(1, Limits.perPage.maximum, Limits.perPage.default)),
+    query(
+      "metadata",
+      "Only tasks with these pairs of metadata, each as `metadata[key]=value`.",
+      { type: "object", maxProperties: Limits.metadataFilters, additionalProperties: { type: "string", minLength: 1 } },
+      { style: "deepObject", explode: true }
+    ),
+    include("`metadata` adds the metadata of each task.", ["metadata"])
   ],
   "tasks.get": [
     query(
@@ -145,7 +159,10 @@ const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
       "Seconds to hold the response until the task is terminal or interrupted, or differs from the version in `If-None-Match`.",
       integer(1, Limits.waitSeconds, undefined)
     ),
-    query("include", "`waiting_on` adds the party that has to act next.", { type: "string", enum: ["waiting_on"] }),
+    include(
+      "Adds fields: `waiting_on`, the party that has to act next; `request`, what was asked; `metadata`. `turn` is always there.",
+      ["waiting_on", "request", "turn", "metadata"]
+    ),
     header("If-None-Match", "The `ETag` of the client's version: 304 while it is current.")
   ],
   "tasks.events": [
@@ -169,7 +186,7 @@ const headerNames = (id: string, status: string): ReadonlyArray<string> => {
   const names = ["X-Request-Id"]
   if (status === "401") names.push("WWW-Authenticate")
   if (status === "429" || status === "503") names.push("Retry-After")
-  if (status === "201" && id === "tasks.create") names.push("Location")
+  if (status === "201" && (id === "tasks.create" || id === "tasks.rerun")) names.push("Location")
   if (status === "200" && id === "tasks.get") names.push("ETag")
   if (status.startsWith("2") && parameters[id]?.includes(idempotencyKey)) names.push("Idempotent-Replayed")
   return names
@@ -221,7 +238,7 @@ const finishOperation = (operation: Node) => {
   if (form !== undefined) form["properties"]["file"]["description"] = fileRules
   const request = operation["requestBody"]?.["content"]?.["application/json"]
   if (request !== undefined) request["examples"] = asExample(example?.request)
-  if (id === "tasks.cancel" || id === "tasks.redeliver") operation["requestBody"]["required"] = false
+  if (["tasks.cancel", "tasks.redeliver", "tasks.rerun"].includes(id)) operation["requestBody"]["required"] = false
   for (const [status, response] of Object.entries<Node>(operation["responses"])) {
     response["headers"] = headersOf(headerNames(id, status))
     response["description"] = describeResponse(id, status)

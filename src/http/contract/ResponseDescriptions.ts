@@ -14,6 +14,11 @@ const byOperation: Readonly<Record<string, Readonly<Record<string, string>>>> = 
     201: "The task was created and is queued. With a repeated `Idempotency-Key`, the task of the first request.",
     429: "The user has the maximum number of active tasks."
   },
+  "tasks.rerun": {
+    201: "Another task was created and is queued. With a repeated `Idempotency-Key`, that of the first request.",
+    409: "The request was too large to keep, or the task ended before the service kept requests.",
+    429: "The user has the maximum number of active tasks."
+  },
   "tasks.list": { 200: "One page of the caller's tasks. It is empty when no task matches." },
   "tasks.get": {
     200: "The current version of the task, which `ETag` names.",

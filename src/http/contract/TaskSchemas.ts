@@ -2,8 +2,9 @@
 import { Schema } from "effect"
 import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
 import * as Limits from "../../domain/Limits.ts"
-import { opaqueObject } from "../../domain/OpaqueJson.ts"
+import { JsonObject, opaqueObject } from "../../domain/OpaqueJson.ts"
 import { TaskStatus } from "../../domain/Task.ts"
+import { InputItem, RunRequest } from "../../domain/TaskRequest.ts"
 import { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
 import type { Turn } from "../../domain/Turn.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
@@ -20,6 +21,8 @@ const Moment = Schema.String.annotate({
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
+const Labels = Schema.Record(Schema.String, Schema.String)
+
 const summary = {
   uuid: Uuid,
   status: Status,
@@ -33,7 +36,13 @@ const summary = {
   })
 }
 
-export const TaskSummaryView = Schema.Struct(summary).annotate({
+const included = {
+  metadata: Schema.optionalKey(Labels).annotate({
+    description: "Present only with `?include=metadata`: the `metadata` of the request."
+  })
+}
+
+export const TaskSummaryView = Schema.Struct({ ...summary, ...included }).annotate({
   identifier: "TaskSummary",
   description: "One row of the task list; it never has a `turn`."
 })
@@ -49,6 +58,26 @@ export const WaitingOnView = Schema.Struct({
   description: "The party that has to act next, what it has to provide, and until when."
 })
 
+export const AskedTaskView = Schema.Struct({
+  assistant_id: RunRequest.fields.assistant_id.annotate({ description: "The assistant." }),
+  input: Schema.Array(InputItem).annotate({ description: "The input items." }),
+  turns: Schema.Array(JsonObject).annotate({
+    description: "The conversation, earlier turns replaced by their messages."
+  }),
+  client_tools: Schema.Array(JsonObject).annotate({ description: "The client tools, in one form." }),
+  llm_model_id: RunRequest.fields.llm_model_id.annotate({ description: "The LLM configuration." }),
+  image_generator_id: RunRequest.fields.image_generator_id.annotate({
+    description: "The image generator configuration."
+  }),
+  max_execution_time: Count.annotate({ description: "The limit in seconds." }),
+  callback_url: Schema.NullOr(Schema.String).annotate({ description: "The URL that receives webhooks." }),
+  metadata: Labels.annotate({ description: "The client's labels." })
+}).annotate({
+  identifier: "AskedTask",
+  description:
+    `What was asked of a task, without secrets. Requests of more than ${Limits.keptRequestBytes} bytes are not kept.`
+})
+
 export const TaskView = Schema.Struct({
   ...summary,
   turn: Schema.NullOr(opaqueObject<Turn>("Turn")).annotate({
@@ -56,6 +85,10 @@ export const TaskView = Schema.Struct({
   }),
   waiting_on: Schema.optionalKey(Schema.NullOr(WaitingOnView)).annotate({
     description: "Present only with `?include=waiting_on`; null when the task has ended."
+  }),
+  ...included,
+  request: Schema.optionalKey(Schema.NullOr(AskedTaskView)).annotate({
+    description: "Present only with `?include=request`: what was asked. Null when it is not kept."
   })
 }).annotate({ identifier: "Task", description: "A task. A webhook carries the same object." })
 

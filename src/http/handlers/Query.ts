@@ -1,6 +1,7 @@
 /** Decodes query parameters. An unknown value is an error: ignoring it would return an unfiltered list. */
-import { Duration, Result } from "effect"
+import { Duration, Result, Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
+import * as Metadata from "../../domain/Metadata.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import type { ValidationFailed } from "../contract/Errors.ts"
 import { validationFailed } from "./body/BodyErrors.ts"
@@ -13,7 +14,12 @@ interface ListQuery {
   readonly statuses: ReadonlyArray<TaskStatus>
   readonly page: number
   readonly perPage: number
+  /** Pairs that a task must have. */
+  readonly metadata: Metadata.Metadata | null
+  readonly includesMetadata: boolean
 }
+
+type Errors = Record<string, ReadonlyArray<string>>
 
 const listOf = (values: Values): ReadonlyArray<string> =>
   values === undefined ? [] : typeof values === "string" ? [values] : values
@@ -27,11 +33,44 @@ const integer = (values: Values, maximum: number, absent: number): number | unde
   return value >= 1 && value <= maximum ? value : undefined
 }
 
+/** The comma-separated values of `include`, each one of `names`. */
+const includedOf = <Name extends string>(
+  query: Query,
+  names: ReadonlyArray<Name>,
+  errors: Errors
+): ReadonlySet<Name> => {
+  const given = listOf(query["include"]).flatMap((text) => text.split(","))
+  const isName = (text: string): text is Name => names.some((name) => name === text)
+  if (!given.every(isName)) errors["include"] = [`Expected one or more of ${names.join(", ")}`]
+  return new Set(given.filter(isName))
+}
+
+const pairRule =
+  `Expected one text of 1 to ${Limits.metadataValueLength} characters, by a key of up to ${Limits.metadataKeyLength}`
+
+const isPair = (key: string, values: Values): values is string =>
+  typeof values === "string" && values !== "" && !`${key}${values}`.includes("\0") &&
+  Schema.is(Metadata.Metadata)({ [key]: values })
+
+/** The pairs of `metadata[key]=value`. */
+const metadataOf = (query: Query, errors: Errors): Metadata.Metadata | null => {
+  const given = Object.entries(query).filter(([name]) => /^metadata(\[|$)/.test(name))
+  if (given.length > Limits.metadataFilters) errors["metadata"] = [`Expected at most ${Limits.metadataFilters} pairs`]
+  const pairs = given.slice(0, Limits.metadataFilters).flatMap(([name, values]) => {
+    const [, key] = /^metadata\[(.+)\]$/s.exec(name) ?? []
+    if (key !== undefined && isPair(key, values)) return [[key, values] as const]
+    if (key === undefined) errors["metadata"] = ["Expected metadata[key]=value"]
+    else errors[`metadata.${key}`] = [pairRule]
+    return []
+  })
+  return Metadata.orNull(Object.fromEntries(pairs))
+}
+
 /** The query of `GET /api/tasks`. `status` is one value, comma-separated values, or an array (`status[]`). */
 export const decodeListQuery = (
   query: Query
 ): Result.Result<ListQuery, ValidationFailed> => {
-  const errors: Record<string, Array<string>> = {}
+  const errors: Errors = {}
   const given = Object.entries(query)
     .flatMap(([name, values]) => /^status(\[\d*\])?$/.test(name) ? listOf(values) : [])
     .flatMap((text) => text.split(","))
@@ -45,25 +84,29 @@ export const decodeListQuery = (
   if (page === undefined) errors["page"] = [`Expected an integer between 1 and ${Number.MAX_SAFE_INTEGER}`]
   const perPage = integer(query["per_page"], Limits.perPage.maximum, Limits.perPage.default)
   if (perPage === undefined) errors["per_page"] = [`Expected an integer between 1 and ${Limits.perPage.maximum}`]
+  const metadata = metadataOf(query, errors)
+  const includesMetadata = includedOf(query, ["metadata"], errors).size > 0
   if (page === undefined || perPage === undefined || Object.keys(errors).length > 0) {
     return Result.fail(validationFailed(errors))
   }
-  return Result.succeed({ statuses: [...new Set(given.filter(isStatus))], page, perPage })
+  return Result.succeed({ statuses: [...new Set(given.filter(isStatus))], page, perPage, metadata, includesMetadata })
 }
+
+/** The values of `include`. A task always has its turn. */
+export const includes = ["waiting_on", "request", "turn", "metadata"] as const
 
 interface TaskQuery {
   /** Zero for an immediate response. */
   readonly wait: Duration.Duration
-  readonly includesWaitingOn: boolean
+  readonly included: ReadonlySet<typeof includes[number]>
 }
 
 /** The query of `GET /api/tasks/{uuid}`. */
 export const decodeTaskQuery = (query: Query): Result.Result<TaskQuery, ValidationFailed> => {
-  const errors: Record<string, Array<string>> = {}
+  const errors: Errors = {}
   const wait = integer(query["wait"], Limits.waitSeconds, 0)
   if (wait === undefined) errors["wait"] = [`Expected an integer between 1 and ${Limits.waitSeconds}`]
-  const included = listOf(query["include"]).flatMap((text) => text.split(","))
-  if (!included.every((name) => name === "waiting_on")) errors["include"] = ["Expected waiting_on"]
+  const included = includedOf(query, includes, errors)
   if (wait === undefined || Object.keys(errors).length > 0) return Result.fail(validationFailed(errors))
-  return Result.succeed({ wait: Duration.seconds(wait), includesWaitingOn: included.length > 0 })
+  return Result.succeed({ wait: Duration.seconds(wait), included })
 }

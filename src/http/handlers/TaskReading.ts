@@ -1,19 +1,21 @@
 /** Reads one task: immediately, when it has changed (long poll), or as a stream of its events. */
-import { Duration, Effect, Stream } from "effect"
+import { Duration, Effect, Option, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { isTerminal, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
+import { isTerminal, type Task, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
+import * as TaskRerun from "../../domain/TaskRerun.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
 import * as Utf8 from "../../services/limits/Utf8.ts"
 import type { RecordedEvent } from "../../services/store/TaskReads.ts"
+import { TaskRequests } from "../../services/TaskRequests.ts"
 import * as Services from "../../services/Tasks.ts"
 import { TaskWatch } from "../../services/TaskWatch.ts"
 import { invalid, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { CurrentToken } from "./CurrentToken.ts"
 import { failWith, taskErrors } from "./ErrorResponses.ts"
-import { decodeTaskQuery } from "./Query.ts"
+import { decodeTaskQuery, type includes } from "./Query.ts"
 
 const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
 
@@ -56,11 +58,28 @@ const lastEventId = (request: HttpServerRequest.HttpServerRequest) => {
     : Effect.fail(invalid("Last-Event-ID", "Expected the id of an event of this stream"))
 }
 
+/** Returns a function that writes a task as JSON, with the fields that `include` adds. */
+export const makeEncode = Effect.map(
+  TaskRequests,
+  (requests) =>
+    Effect.fnUntraced(function*(task: Task, included: ReadonlySet<typeof includes[number]>) {
+      const waiting = included.has("waiting_on") ? TaskView.describeWaiting(task) : {}
+      const metadata = included.has("metadata")
+        ? TaskView.describeMetadata((yield* requests.metadata(task.sub, [task.uuid])).get(task.uuid))
+        : {}
+      const request = included.has("request")
+        ? Option.match(yield* requests.asked(task.uuid), { onNone: () => "null", onSome: TaskRerun.describe })
+        : undefined
+      return TaskView.encode(task, { ...waiting, ...metadata }, request)
+    })
+)
+
 const keepAlive = Stream.map(Stream.drop(Stream.tick(keepAliveInterval), 1), () => ": keep-alive\n\n")
 
 export const make = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const watch = yield* TaskWatch
+  const encode = yield* makeEncode
 
   const get = Effect.fnUntraced(
     function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
@@ -69,7 +88,8 @@ export const make = Effect.gen(function*() {
       const ifNoneMatch = request.headers["if-none-match"]
       const isPlain = Object.keys(query).length === 0 && ifNoneMatch === undefined
       const head = isPlain ? undefined : yield* tasks.getHead(principal, uuid)
-      const { includesWaitingOn, wait } = yield* Effect.fromResult(decodeTaskQuery(query))
+      const { included, wait } = yield* Effect.fromResult(decodeTaskQuery(query))
+      const includesWaitingOn = included.has("waiting_on")
       const isKnown = (task: TaskHead) =>
         ifNoneMatch !== undefined && matches(ifNoneMatch, etagOf(task, includesWaitingOn))
       const isEnough = (task: TaskHead) =>
@@ -87,7 +107,7 @@ export const make = Effect.gen(function*() {
       }
       const task = yield* tasks.get(principal, uuid)
       // As bytes, because Node keeps a text and a copy of it until the client has read the response.
-      const bytes = yield* Utf8.encode(TaskView.encode(task, includesWaitingOn ? TaskView.describeWaiting(task) : {}))
+      const bytes = yield* Utf8.encode(yield* encode(task, included))
       return HttpServerResponse.uint8Array(bytes, {
         contentType: "application/json",
         headers: { etag: etagOf(task, includesWaitingOn), "cache-control": "private, no-cache" }

@@ -4,6 +4,7 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { ToolResultsMismatch } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
+import { TaskRequests } from "../../services/TaskRequests.ts"
 import * as Services from "../../services/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { Conflict, TooManyRequests } from "../contract/Errors.ts"
@@ -30,6 +31,18 @@ const changeErrors = {
   TaskNotInterrupted: failWith(Conflict)
 }
 
+const creationErrors = {
+  ...storeErrors,
+  TooManyActiveTasks: failWith(TooManyRequests),
+  IdempotencyKeyReused: changeErrors.IdempotencyKeyReused
+}
+
+const created = ({ isReplay, maxExecutionTime, uuid }: Services.CreatedTask) =>
+  HttpServerResponse.jsonUnsafe(
+    { uuid, status: "pending", max_execution_time: maxExecutionTime },
+    { status: 201, headers: { location: `/api/tasks/${uuid}` } }
+  ).pipe(IdempotencyKey.markReplay(isReplay))
+
 interface OneTask {
   readonly params: { readonly uuid: string }
   readonly request: HttpServerRequest.HttpServerRequest
@@ -37,6 +50,7 @@ interface OneTask {
 
 const make = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
+  const requests = yield* TaskRequests
   const { read } = yield* BodyReader
 
   return {
@@ -44,23 +58,24 @@ const make = Effect.gen(function*() {
       function*({ request }: { readonly request: HttpServerRequest.HttpServerRequest }) {
         const caller = yield* CurrentCaller
         const { body, claim } = yield* read("createTask", request)
-        const { isReplay, maxExecutionTime, uuid } = yield* tasks.create(caller, body, claim)
-        return HttpServerResponse.jsonUnsafe(
-          { uuid, status: "pending", max_execution_time: maxExecutionTime },
-          { status: 201, headers: { location: `/api/tasks/${uuid}` } }
-        ).pipe(IdempotencyKey.markReplay(isReplay))
+        return created(yield* tasks.create(caller, body, claim))
       },
-      Effect.catchTags({
-        ...storeErrors,
-        TooManyActiveTasks: failWith(TooManyRequests),
-        IdempotencyKeyReused: changeErrors.IdempotencyKeyReused
-      })
+      Effect.catchTags(creationErrors)
     ),
+    rerun: Effect.fnUntraced(function*(given: OneTask) {
+      const caller = yield* CurrentCaller
+      const task = yield* tasks.getHead(caller.principal, given.params.uuid)
+      const { body, claim } = yield* read("rerunTask", given.request)
+      return created(yield* requests.rerun(caller, task, body, claim))
+    }, Effect.catchTags({ ...taskErrors, ...creationErrors, RequestNotKept: failWith(Conflict) })),
     list: Effect.gen(function*() {
       const { principal } = yield* CurrentCaller
       const wanted = yield* Effect.fromResult(decodeListQuery(yield* HttpServerRequest.ParsedSearchParams))
       const found = yield* tasks.list({ sub: principal.sub, ...wanted })
-      return HttpServerResponse.jsonUnsafe(TaskView.paginate(found.tasks, found.total, wanted))
+      const metadata = wanted.includesMetadata
+        ? yield* requests.metadata(principal.sub, found.tasks.map(({ uuid }) => uuid))
+        : undefined
+      return HttpServerResponse.jsonUnsafe(TaskView.paginate(found.tasks, found.total, wanted, metadata))
     }).pipe(Effect.catchTags(storeErrors)),
     submitToolResults: Effect.fnUntraced(function*(given: OneTask) {
       const caller = yield* CurrentCaller
@@ -98,6 +113,7 @@ export const layer = Group.layer(Effect.gen(function*() {
   return HttpApiBuilder.group(Api, "tasks", (handlers) =>
     handlers
       .handleRaw("create", tasks.create)
+      .handleRaw("rerun", tasks.rerun)
       .handleRaw("list", () => tasks.list)
       .handleRaw("get", ({ params, request }) => reading.get(params.uuid, request))
       .handleRaw("events", ({ params, request }) => reading.events(params.uuid, request))

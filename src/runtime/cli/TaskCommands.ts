@@ -1,4 +1,4 @@
-/** Commands for tasks: create, get, list, watch, submit-results, cancel. */
+/** Commands for tasks: create, rerun, get, list, watch, submit-results, cancel. */
 import { Console, Effect, Option, Predicate, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { TaskStatus } from "../../domain/Task.ts"
@@ -55,6 +55,19 @@ const watchTask = Effect.fnUntraced(function*(id: string) {
   if (isTerminal(task) && task.status !== "completed") return yield* failed(`Task ${task.status}: ${task.error}`)
 })
 
+const bodyFlag = text("body", "Additional request fields, as a JSON object").pipe(Flag.withDefault("{}"))
+
+const metadataFlag = (description: string) =>
+  Flag.KeyValuePair("metadata").pipe(
+    Flag.withDescription(`${description}: key=value; repeatable`),
+    Flag.withDefault({})
+  )
+
+const parseBody = Effect.fnUntraced(function*(body: string) {
+  const fields: unknown = yield* parseJson("--body", body)
+  return Predicate.isObject(fields) ? fields : yield* failed("--body must be a JSON object")
+})
+
 const create = Command.make(
   "create",
   {
@@ -69,13 +82,13 @@ const create = Command.make(
     callbackUrl: optionalText("callback-url", "URL that receives webhooks"),
     callbackSecret: optionalText("callback-secret", "Secret that signs the webhooks"),
     maxExecutionTime: optionalInt("max-execution-time", "Time limit of the task in seconds"),
-    body: text("body", "Additional request fields, as a JSON object").pipe(Flag.withDefault("{}")),
+    metadata: metadataFlag("Label of the task"),
+    body: bodyFlag,
     watch: boolean("watch", "Follow the task until it ends or is interrupted").pipe(Flag.withAlias("w"))
   },
   Effect.fnUntraced(
-    function*({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, text, tool, watch }) {
-      const more: unknown = yield* parseJson("--body", body)
-      if (!Predicate.isObject(more)) return yield* failed("--body must be a JSON object")
+    function*({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, metadata, text, tool, watch }) {
+      const more = yield* parseBody(body)
       const files = yield* Effect.forEach(file, (path) => uploadFile(path, undefined))
       const texts = text.length === 0 ? [] : [{ type: "text", text: text.join(" ") } as const]
       const input = [...texts, ...files]
@@ -89,6 +102,7 @@ const create = Command.make(
         callback_url: Option.getOrUndefined(callbackUrl),
         callback_secret: Option.getOrUndefined(callbackSecret),
         max_execution_time: Option.getOrUndefined(maxExecutionTime),
+        metadata,
         ...more
       }
       const created = yield* call((client, signal) => client.tasks.create(request, { signal }))
@@ -111,6 +125,19 @@ const create = Command.make(
   ])
 )
 
+const rerun = Command.make(
+  "rerun",
+  { uuid, body: bodyFlag },
+  Effect.fnUntraced(function*({ body, uuid }) {
+    const overrides = yield* parseBody(body)
+    const created = yield* call((client, signal) => client.tasks.rerun(uuid, overrides, { signal }))
+    yield* print(created, ({ uuid }) => uuid)
+  })
+).pipe(
+  Command.withDescription("Run a task again, with fields of --body instead of its own"),
+  Command.withExamples([{ command: `async-task-service rerun $UUID --body '{"llm_model_id": 2}'` }])
+)
+
 const get = Command.make(
   "get",
   { uuid },
@@ -127,12 +154,13 @@ const list = Command.make("list", {
     Flag.withDescription("Only tasks with this status; repeatable"),
     Flag.atLeast(0)
   ),
+  metadata: metadataFlag("Only tasks with this label"),
   limit: int("limit", "Maximum number of tasks", 25).pipe(Flag.withAlias("n"))
-}, ({ limit, status }) =>
+}, ({ limit, metadata, status }) =>
   Effect.gen(function*() {
     const { tasks } = yield* connect
     const per_page = Math.max(1, Math.min(100, limit))
-    const all = tasks.list({ per_page, ...(status.length === 0 ? {} : { status }) })
+    const all = tasks.list({ per_page, metadata, ...(status.length === 0 ? {} : { status }) })
     const found = yield* Stream.fromAsyncIterable(all, asFailure).pipe(Stream.take(limit), Stream.runCollect)
     const header = ["TASK", "STATUS", "CREATED", "DETAILS"]
     yield* print(found, (tasks, output) => output.table(header, tasks.map((task) => rowOf(task, output)), "No tasks."))
@@ -202,6 +230,7 @@ const cancel = Command.make(
 
 export const commands = [
   create,
+  rerun,
   get,
   list,
   watch,

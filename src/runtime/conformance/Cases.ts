@@ -11,7 +11,7 @@ export interface Case {
   readonly run: (probe: Probe) => Effect.Effect<void, Mismatch>
 }
 
-const terminal = ["completed", "failed", "canceled"]
+export const terminal = ["completed", "failed", "canceled"]
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const momentForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/
 const unknownId = "00000000-0000-7000-8000-000000000000"

@@ -2,6 +2,7 @@
 import { Clock, Effect } from "effect"
 import { cases } from "./Cases.ts"
 import { type Deployment, makeProbe } from "./Probe.ts"
+import { requestCases } from "./RequestCases.ts"
 
 export interface CaseReport {
   readonly section: string
@@ -20,7 +21,7 @@ export const run = Effect.fnUntraced(function*(
 ) {
   const probe = yield* makeProbe(deployment)
   return yield* Effect.forEach(
-    cases,
+    [...cases, ...requestCases],
     Effect.fnUntraced(function*({ name, needs, run, section }) {
       const startedAt = yield* Clock.currentTimeMillis
       const outcome = needs !== undefined && deployment[needs] === undefined

@@ -47,7 +47,12 @@ const statement = makeStatement<Insert, typeof Outcome>(
     { oid: int4, of: ({ maxActive }) => maxActive },
     { oid: text, of: ({ claim }) => claim?.key },
     { oid: text, of: ({ claim }) => claim?.fingerprint },
-    moment(({ claim, task }) => claim === undefined ? null : plus(task.createdAt, Limits.idempotencyKeyTtl))
+    moment(({ claim, task }) => claim === undefined ? null : plus(task.createdAt, Limits.idempotencyKeyTtl)),
+    {
+      oid: text,
+      of: ({ task }) => task.metadata === null ? null : JSON.stringify(task.metadata),
+      as: (bound) => `${bound}::jsonb`
+    }
   ]
 )
 

@@ -1,12 +1,13 @@
 /**
- * A page of a user's tasks and their exact number, read by one statement from one snapshot. Count and offset
- * read only the index `tasks_list`; rows are fetched only for the page.
+ * A page of a user's tasks and their exact number, read by one statement from one snapshot. Count and offset read only the
+ * index `tasks_list`, and with a filter by metadata each matching task once; rows are fetched only for the page.
  */
 import { Schema } from "effect"
 import { TaskId, TaskStatus } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { ToolCall } from "../../domain/ToolCall.ts"
 import { micros, query } from "./Queries.ts"
+import type { TaskFilter } from "./TaskReads.ts"
 
 /** The fields of a `TaskSummary`. */
 export const SummaryFields = {
@@ -29,22 +30,45 @@ const total = Schema.Finite
 const ListRow = Schema.Union([Schema.Struct({ ...SummaryFields, total }), Schema.Struct({ uuid: Schema.Null, total })])
 
 /**
- * Binds user, page size and offset. Each filter is a statement of its own, because an `IS NULL OR` condition would force
- * one plan for both cases.
+ * Selects from `tasks`, or from `matching`, which is read once. Each filter is a statement of its own, because an `IS NULL OR`
+ * condition would force one plan for both cases.
  */
-const statement = (which: string) =>
+const statement = (from: "tasks" | "matching", which: string, matching = "") =>
   query(
     ListRow,
-    `SELECT total, page.* FROM (SELECT count(*)::float8 AS total FROM tasks WHERE ${which}) AS counted
+    `${matching} SELECT total, page.* FROM (SELECT count(*)::float8 AS total FROM ${from} WHERE ${which}) AS counted
     LEFT JOIN (
       SELECT ${summaryColumns} FROM tasks WHERE uuid = ANY (ARRAY(
-        SELECT uuid FROM tasks WHERE ${which} ORDER BY created_at DESC, uuid DESC LIMIT $2::int OFFSET $3::bigint
+        SELECT uuid FROM ${from} WHERE ${which} ORDER BY created_at DESC, uuid DESC LIMIT $2::int OFFSET $3::bigint
       ))
     ) AS page ON true
     ORDER BY page."createdAt" DESC, page.uuid DESC`
   )
 
-export const listAll = statement("sub = $1")
+/** The array makes the planner start with the index of the metadata, whatever it expects to find there. */
+const matching = `WITH matching AS MATERIALIZED (
+  SELECT uuid, created_at, status FROM tasks
+  WHERE uuid = ANY (ARRAY(SELECT task_uuid FROM task_metadata WHERE by_user @> $1::jsonb))
+)`
 
-/** Also binds an array of statuses. */
-export const listByStatus = statement("sub = $1 AND status = ANY ($4::text[])")
+const hasStatus = "status = ANY ($4::text[])"
+
+export const listAll = statement("tasks", "sub = $1")
+export const listByStatus = statement("tasks", `sub = $1 AND ${hasStatus}`)
+export const listByMetadata = statement("matching", "true", matching)
+export const listByBoth = statement("matching", hasStatus, matching)
+
+export const of = ({ metadata, statuses }: TaskFilter) =>
+  metadata
+    ? statuses.length === 0 ? listByMetadata : listByBoth
+    : statuses.length === 0
+    ? listAll
+    : listByStatus
+
+/** The values of the statement: user or metadata, page size, offset, and the statuses if there are any. */
+export const bind = ({ metadata, page, perPage, statuses, sub }: TaskFilter) => [
+  metadata ? JSON.stringify({ [sub]: metadata }) : sub,
+  perPage,
+  String((page - 1) * perPage),
+  ...(statuses.length === 0 ? [] : [`{${statuses.join(",")}}`])
+]

@@ -13,6 +13,7 @@ import * as Nodes from "./migrations/0007_nodes.ts"
 import * as WebhookRedeliveries from "./migrations/0008_webhook_redeliveries.ts"
 import * as RecoveryTrials from "./migrations/0009_recovery_trials.ts"
 import * as CommitTask from "./migrations/0010_commit_task.ts"
+import * as Requests from "./migrations/0012_requests.ts"
 import { query } from "./Queries.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
@@ -32,7 +33,8 @@ const migrations = {
   "0007_nodes": run(Nodes.statements),
   "0008_webhook_redeliveries": run(WebhookRedeliveries.statements),
   "0009_recovery_trials": run(RecoveryTrials.statements),
-  "0010_commit_task": run(CommitTask.statements)
+  "0010_commit_task": run(CommitTask.statements),
+  "0012_requests": run(Requests.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)

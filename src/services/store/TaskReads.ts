@@ -1,5 +1,6 @@
 /** Reads of known tasks, for requests and actors. */
 import { Context, type Effect, type Option, Record, Schema } from "effect"
+import type { Metadata } from "../../domain/Metadata.ts"
 import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
@@ -12,12 +13,15 @@ import {
   TaskStatus,
   type TaskSummary
 } from "../../domain/Task.ts"
+import type { AskedTask } from "../../domain/TaskRerun.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 
 export interface TaskFilter {
   readonly sub: string
   /** Empty means all statuses. */
   readonly statuses: ReadonlyArray<TaskStatus>
+  /** Pairs that a task must have. */
+  readonly metadata?: Metadata | null
   readonly page: number
   readonly perPage: number
 }
@@ -59,6 +63,13 @@ export class TaskReads extends Context.Service<TaskReads, {
   readonly heads: (uuids: ReadonlyArray<TaskId>) => Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
   /** Newest first. */
   readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage, StoreUnavailable>
+  /** The metadata of those `uuids` that are tasks of `sub` and have metadata. */
+  readonly metadata: (
+    sub: string,
+    uuids: ReadonlyArray<TaskId>
+  ) => Effect.Effect<ReadonlyMap<TaskId, Metadata>, StoreUnavailable>
+  /** What was asked of a task, unless it is larger than `Limits.keptRequestBytes` or was deleted at the end. */
+  readonly asked: (uuid: TaskId) => Effect.Effect<Option.Option<AskedTask>, StoreUnavailable>
   /** The events of a task after `revision`, in order. The creation is revision 0. */
   readonly eventsAfter: (
     uuid: TaskId,

@@ -1,9 +1,11 @@
 /** Reads of tasks in Postgres. */
 import { Effect, Layer, Option, Schema } from "effect"
+import * as Limits from "../../domain/Limits.ts"
+import * as Metadata from "../../domain/Metadata.ts"
 import { OpaqueJson } from "../../domain/OpaqueJson.ts"
-import { RunId, TaskHead } from "../../domain/Task.ts"
+import { RunId, TaskHead, TaskId } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import { listAll, listByStatus } from "./ListStatement.ts"
+import * as ListStatement from "./ListStatement.ts"
 import { make as makeQueries, micros, moment, query } from "./Queries.ts"
 import * as ReadBatcher from "./ReadBatcher.ts"
 import { headColumns } from "./TaskColumns.ts"
@@ -48,6 +50,25 @@ const runOf = ({ issuedAt, results, state, sub, tokenId, ...run }: typeof Pendin
   resume: results === null ? null : { state, results }
 })
 
+const metadataById = query(
+  Schema.Struct({ uuid: TaskId, metadata: Metadata.FromJson }),
+  `SELECT task_uuid AS uuid, (by_user -> $1)::text AS metadata FROM task_metadata
+  WHERE task_uuid = ANY($2::uuid[]) AND by_user ? $1`
+)
+
+const asked = query(
+  Schema.Struct({
+    callbackUrl: Schema.NullOr(Schema.String),
+    maxExecutionTime: Schema.Int,
+    metadata: Schema.NullOr(Metadata.FromJson),
+    request: OpaqueJson
+  }),
+  `SELECT callback_url AS "callbackUrl", max_execution_time AS "maxExecutionTime", request,
+    (SELECT by_user -> sub FROM task_metadata WHERE task_uuid = uuid)::text AS metadata
+  FROM tasks JOIN task_requests ON task_uuid = uuid
+  WHERE uuid = $1 AND octet_length(request) <= ${Limits.keptRequestBytes}`
+)
+
 const claimOfKey = query(
   Claimed,
   `SELECT fingerprint, task_uuid AS "taskId" FROM idempotency_keys
@@ -65,14 +86,17 @@ export const layer = Layer.effect(
         if (uuid === undefined) return Effect.succeed([])
         return others.length === 0 ? Effect.map(head(uuid), Option.toArray) : rows(headsById, [[uuid, ...others]])
       },
-      list: Effect.fnUntraced(function*({ page, perPage, statuses, sub }) {
-        const values = [sub, perPage, String((page - 1) * perPage)]
-        const found = yield* statuses.length === 0
-          ? rows(listAll, values)
-          : rows(listByStatus, [...values, `{${statuses.join(",")}}`])
+      list: Effect.fnUntraced(function*(filter) {
+        const found = yield* rows(ListStatement.of(filter), ListStatement.bind(filter))
         const tasks = found.flatMap((row) => row.uuid === null ? [] : [row])
         return { tasks, total: found[0]?.total ?? 0 }
       }),
+      metadata: (sub, uuids) =>
+        Effect.map(
+          rows(metadataById, [sub, uuids]),
+          (found) => new Map(found.map(({ metadata, uuid }) => [uuid, metadata]))
+        ),
+      asked: (uuid) => first(asked, [uuid]),
       eventsAfter: (uuid, revision, limit) => rows(eventsAfter, [uuid, revision, limit]),
       pendingRun: (uuid) => Effect.map(first(pendingRun, [uuid]), Option.map(runOf)),
       claimed: (sub, key, at) => first(claimOfKey, [sub, key, at])

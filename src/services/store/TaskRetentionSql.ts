@@ -14,6 +14,10 @@ const deleteEnded = countQuery(
     DELETE FROM webhook_attempts USING ended WHERE task_uuid = ended.uuid
   ), turns AS (
     DELETE FROM task_turns USING ended WHERE task_uuid = ended.uuid
+  ), requests AS (
+    DELETE FROM task_requests USING ended WHERE task_uuid = ended.uuid
+  ), metadata AS (
+    DELETE FROM task_metadata USING ended WHERE task_uuid = ended.uuid
   ), events AS (
     DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid
   ), deleted AS (

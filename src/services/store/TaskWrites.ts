@@ -4,6 +4,7 @@
  * published after it.
  */
 import { Context, type Effect } from "effect"
+import type { Metadata } from "../../domain/Metadata.ts"
 import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
@@ -24,6 +25,7 @@ export interface NewTask {
   readonly runId: RunId
   readonly callbackUrl: string | null
   readonly maxExecutionTime: number
+  readonly metadata: Metadata | null
   readonly createdAt: Timestamp
   readonly deadline: Timestamp
   /** Null when the dispatch waits for a slot: the deadline is set at the first attempt. */

@@ -36,6 +36,7 @@ const doorOf = (
 }
 
 const create = { method: "POST", path: "/api/tasks", target: "none" } as const
+const rerun = { method: "POST", path: `${task}/rerun` } as const
 const results = Arbitrary.map(resultsOf(["c1", "c2", "c3"]), (items) => ({ results: items }))
 const ofOwner = { state: "interrupted", caller: "owner" } as const
 
@@ -46,6 +47,13 @@ const doors: ReadonlyArray<Door> = [
     fields: Fields.createFields,
     refused: { ...create, caller: "owner" },
     taken: { ...create, caller: "newcomer", expected: answered(201) }
+  },
+  {
+    group: "rerun",
+    bodies: createBodies,
+    fields: Fields.rerunFields,
+    refused: { ...rerun, target: "ended", caller: "owner" },
+    taken: { ...rerun, target: "fresh processing", caller: "owner", expected: answered(201) }
   },
   {
     ...doorOf("tool results", [results, Fields.resultFields], { ...ofOwner, path: `${task}/tool-results` }),
@@ -93,11 +101,10 @@ const rulesOf = (door: Door) => (field: Field): ReadonlyArray<Rule> => {
         : { ...door.taken, body: written }
     }))
   })
-  const isRequired = need === "required"
   const absence = [
-    rule("null", isRequired && field.kind !== Kinds.anyJson, () => null, dotted),
+    rule("null", need !== "optional" && field.kind !== Kinds.anyJson, () => null, dotted),
     // A list without the item is only shorter, and valid.
-    ...(path.endsWith("*") ? [] : [rule("missing", isRequired, () => undefined, dotted)])
+    ...(path.endsWith("*") ? [] : [rule("missing", need === "required", () => undefined, dotted)])
   ]
   return [
     ...absence.filter(() => !isDiscriminator(field)),
@@ -151,7 +158,7 @@ const others: ReadonlyArray<Rule> = [
     group: "tool results: one field broken",
     name: `results: ${name}`,
     attempts: Arbitrary.map(resultsOf(["c1", "c2", "c3"]), (results) => ({
-      ...doors[1]!.refused,
+      ...doors[2]!.refused,
       body: write({ results: change(results) }),
       expected: blaming(blamed)
     }))

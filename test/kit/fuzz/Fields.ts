@@ -6,7 +6,8 @@ export interface Field {
   /** `*` stands for an item of a list. */
   readonly path: string
   readonly kind: Kinds.Kind
-  readonly need: "required" | "optional"
+  /** A field that is "not null" may be missing. */
+  readonly need: "required" | "not null" | "optional"
   /** A valid value that contains the field: the item at `*`, or the whole body. */
   readonly host?: object
 }
@@ -90,10 +91,17 @@ export const createFields: ReadonlyArray<Field> = [
   field("client_tools.*.function.strict", Kinds.boolean, "optional", nestedTool),
   field("client_tools.*.inputSchema", Kinds.opaqueObject, "optional", mcpTool),
   field("client_tools.*.input_schema", Kinds.opaqueObject, "optional", anthropicTool),
+  field("metadata", Kinds.metadata, "optional"),
+  field("metadata.key", Kinds.label, "not null", { assistant_id: 1, input: [text], metadata: { other: "x" } }),
   ...unknownFields(""),
   ...unknownFields("input.*.", text),
   ...unknownFields("client_tools.*.", tool)
 ]
+
+/** None is required. Items of lists have the same rules as in a create. */
+export const rerunFields: ReadonlyArray<Field> = createFields.filter(({ path }) => !path.includes("*")).map((field) =>
+  field.need === "required" ? { ...field, need: "not null" } : field
+)
 
 const result = { output: { a: 1 }, is_error: false }
 

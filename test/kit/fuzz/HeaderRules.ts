@@ -20,6 +20,7 @@ const meaningRules: ReadonlyArray<Rule> = [
       [
         { ...get, method: "POST", path: "/api/tasks", body: small },
         { ...post, path: `${task}/cancel` },
+        { ...post, path: `${task}/rerun` },
         { ...post, path: `${task}/tool-results`, body: `{"results":[]}` }
       ].map((attempt) => ({ ...attempt, headers: { "Idempotency-Key": key }, expected: blaming("Idempotency-Key") }))
   ),
@@ -103,6 +104,7 @@ const guarded = [
   { ...get, method: "POST", path: "/api/files", body: "{" },
   { ...post, path: `${task}/tool-results`, body: "{" },
   { ...post, path: `${task}/cancel`, body: "{" },
+  { ...post, path: `${task}/rerun`, body: "{" },
   { ...post, path: "/api/tasks/cancel-interrupted" },
   { ...post, path: "/internal/core/events", body: "{" }
 ]

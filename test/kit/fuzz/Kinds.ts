@@ -73,6 +73,30 @@ export const eventId = kind({ "too long": "x".repeat(256) }, { "as long as can b
 export const secret = kind({}, {}, text, atMost(Limits.callbackSecretLength))
 export const reason = kind({}, {}, text, atMost(Limits.cancelReasonLength))
 
+export const label = kind({}, {}, text, atMost(Limits.metadataValueLength))
+
+const pairs = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`key ${n}`, "x"]))
+const longKey = "k".repeat(Limits.metadataKeyLength)
+
+export const metadata = kind(
+  { "a number": 1, true: true, text: "{}", "an array": [], "a pair too many": pairs(Limits.metadataPairs + 1) },
+  {
+    "no pairs": {},
+    "as many pairs as can be": pairs(Limits.metadataPairs),
+    "a key as long as can be": { [longKey]: "x", ["😀".repeat(Limits.metadataKeyLength)]: "x" },
+    "names of properties": JSON.parse(`{"__proto__": "x", "constructor": "x", "a.b": "x"}`)
+  },
+  {
+    broken: {
+      "NUL in a key": { at: () => ({ "a\0": "x" }) },
+      "a lone surrogate in a key": { at: () => ({ "\ud800": "x" }) },
+      "an empty key": { at: () => ({ "": "x" }), blamed: (path) => `${dotted(path)}.` },
+      "a key too long": { at: () => ({ [`${longKey}k`]: "x" }), blamed: (path) => `${dotted(path)}.${longKey}k` }
+    },
+    valid: {}
+  }
+)
+
 const host = "https://example.org/"
 export const url = kind(
   {

@@ -27,7 +27,8 @@ const nowhereRules: ReadonlyArray<Rule> = [
     { ...get, path: `/api/tasks/${uuid}?wait=x`, expected: answered(404) },
     { ...post, path: `/api/tasks/${uuid}/deliveries/x/redeliver`, expected: answered(404) },
     { ...post, path: `/api/tasks/${uuid}/tool-results`, body: "{", expected: answered(404) },
-    { ...post, path: `/api/tasks/${uuid}/cancel`, body: "{", expected: answered(404) }
+    { ...post, path: `/api/tasks/${uuid}/cancel`, body: "{", expected: answered(404) },
+    { ...post, path: `/api/tasks/${uuid}/rerun`, body: "{", expected: answered(404) }
   ]),
   ...each("path odd", oddPaths, (path) => ({ ...get, path, expected: answered(404) })),
   ...each("path odd", oddUuids.filter((id) => !["..", "%2e%2e", "%2F"].includes(id)), (id) => ({
@@ -46,6 +47,7 @@ const allowed: Readonly<Record<string, ReadonlyArray<string>>> = {
   [`${task}/deliveries`]: read,
   [`${task}/tool-results`]: ["POST"],
   [`${task}/cancel`]: ["POST"],
+  [`${task}/rerun`]: ["POST"],
   [`${task}/deliveries/1/redeliver`]: ["POST"],
   "/api/files": ["POST"],
   "/api/storage/base": read,

@@ -28,6 +28,10 @@ const pageForms = (name: string) => [`${name}[]=1`, `${name}[0]=1`, `${name}[x]=
 const validQueries = [
   ..."page=1 page=1000000000 per_page=1 per_page=100 unknown=1 __proto__=1 __proto__[status]=x".split(" "),
   ..."constructor=x&toString=x&hasOwnProperty=x =x &&& %00=%00 %zz=%zz".split(" "),
+  ..."include=metadata metadata[a]=x metadata%5Ba%5D=%20 metadata[__proto__]=x metadata[a][0]=x".split(" "),
+  `metadata[a]=x&metadata[b]=x&metadata[]]=${
+    "%F0%9F%98%80".repeat(Limits.metadataValueLength)
+  }&include=metadata,metadata`,
   `page=${Number.MAX_SAFE_INTEGER}&per_page=100`,
   `a=${"x".repeat(12_000)}`
 ]
@@ -55,6 +59,24 @@ const listRules: ReadonlyArray<Rule> = [
       ],
       (query) => ({ ...get, path: `/api/tasks?${query}`, expected: blaming(name) })
     )
+  ),
+  ...each(
+    "list: query broken",
+    ["", "turn", "request", "metadata,", "metadata,waiting_on", "Metadata", "%zz"].map((value) => `include=${value}`),
+    (query) => ({ ...get, path: `/api/tasks?${query}`, expected: blaming("include") })
+  ),
+  ...each(
+    "list: query broken",
+    [
+      ..."metadata=x metadata metadata[]=x metadata[a=x metadata[=x metadata[a][0=x".split(" "),
+      "abcd".split("").map((key) => `metadata[${key}]=x`).join("&")
+    ],
+    (query) => ({ ...get, path: `/api/tasks?${query}`, expected: blaming("metadata") })
+  ),
+  ...each(
+    "list: query broken",
+    ["", "%00", "x&metadata[a]=y", "x".repeat(Limits.metadataValueLength + 1)].map((value) => `metadata[a]=${value}`),
+    (query) => ({ ...get, path: `/api/tasks?${query}`, expected: blaming("metadata.a") })
   ),
   ...each("list: query valid", validQueries, (query) => ({
     ...get,
@@ -94,14 +116,18 @@ const readRules: ReadonlyArray<Rule> = [
   ),
   ...each(
     "read: query broken",
-    ["", "turn", "waiting_on,", "waiting_on,x", "%20waiting_on", "Waiting_on", "waiting_on%00", "__proto__", "%zz"].map(
-      (value) => `include=${value}`
-    ).concat("include=waiting_on&include=x"),
+    ["", "turns", "waiting_on,", "waiting_on,x", "%20waiting_on", "Waiting_on", "waiting_on%00", "__proto__", "%zz"]
+      .map(
+        (value) => `include=${value}`
+      ).concat("include=waiting_on&include=x"),
     (query) => ({ ...get, path: `${task}?${query}`, expected: blaming("include") })
   ),
   ...each(
     "read: query valid",
-    ["wait=1", "wait=60", "include=waiting_on", "include=waiting_on,waiting_on&wait=60", "unknown=1", "__proto__=1"],
+    [
+      ..."wait=1 wait=60 include=waiting_on include=waiting_on,waiting_on&wait=60 unknown=1 __proto__=1".split(" "),
+      ..."include=turn include=request,turn,metadata,waiting_on include=request&include=metadata".split(" ")
+    ],
     (query) => ({ ...get, path: `${task}?${query}`, expected: answered(200) })
   )
 ]

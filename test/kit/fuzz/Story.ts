@@ -24,6 +24,12 @@ export const runStory = async (world: World, { calls, partialTurn, request, resu
   )
   assert.deepStrictEqual((run["client_tools"] as ReadonlyArray<{ name: string }>).map(({ name }) => name), names ?? [])
 
+  const asked = (await service.call("GET", `/api/tasks/${uuid}?include=request`, token)).body.request
+  for (const name of ["input", "turns", "client_tools"]) {
+    assert.deepStrictEqual(asked[name], run[name as keyof typeof run])
+  }
+  assert.deepStrictEqual(asked.metadata, plain.metadata ?? {})
+
   assert.strictEqual((await interrupt(run, { tool_calls: calls, state, turn: partialTurn })).status, 200)
   const interrupted = (await service.get(token, uuid)).body
   assert.deepStrictEqual([interrupted.pending_tool_calls, interrupted.turn], [sent(calls), sent(partialTurn)])

@@ -51,6 +51,7 @@ const doors: ReadonlyArray<Omit<Attempt, "body" | "expected">> = [
   { target: "none", caller: "owner", method: "POST", path: "/api/tasks" },
   { target: "interrupted", caller: "owner", method: "POST", path: "/api/tasks/{uuid}/tool-results" },
   { target: "interrupted", caller: "owner", method: "POST", path: "/api/tasks/{uuid}/cancel" },
+  { target: "ended", caller: "owner", method: "POST", path: "/api/tasks/{uuid}/rerun" },
   { target: "processing", caller: "core", method: "POST", path: "/internal/core/events" }
 ]
 
@@ -67,7 +68,7 @@ export const textRules: ReadonlyArray<Rule> = [
   {
     group: "not one JSON object",
     name: "nothing",
-    attempts: Arbitrary.map(oneOf(doors.filter(({ path }) => !path.endsWith("cancel"))), (door) => ({
+    attempts: Arbitrary.map(oneOf(doors.filter(({ path }) => !/(cancel|rerun)$/.test(path))), (door) => ({
       ...door,
       expected: blaming("body")
     }))

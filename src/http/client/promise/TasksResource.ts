@@ -11,6 +11,7 @@ import type {
   CreatedTask,
   CreateTask,
   Delivery,
+  RerunTask,
   ResumedTask,
   Task,
   TaskEvent,
@@ -25,6 +26,15 @@ export interface ListOptions extends CallOptions {
   readonly page?: number | undefined
   /** 1 to 100; 25 by default. */
   readonly per_page?: number | undefined
+  /** Only tasks with these pairs; at most 3. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined
+  /** Fields to add to each task. */
+  readonly include?: ReadonlyArray<"metadata"> | undefined
+}
+
+export interface GetOptions extends CallOptions {
+  /** Fields to add to the task. */
+  readonly include?: ReadonlyArray<"waiting_on" | "request" | "metadata"> | undefined
 }
 
 export interface EventsOptions extends CallOptions {
@@ -76,16 +86,24 @@ export class TasksResource {
     return this.#transport.json(idempotent("/api/tasks", body, options))
   }
 
-  get(uuid: string, options: CallOptions = {}): Promise<Task> {
-    return this.#transport.json({ ...options, method: "GET", path: pathOf(uuid) })
+  /** Creates a task with the request of another task. `overrides` replace fields of it; `null` removes an optional one. */
+  rerun(uuid: string, overrides: RerunTask = {}, options: CallOptions = {}): Promise<CreatedTask> {
+    return this.#transport.json(idempotent(pathOf(uuid, "/rerun"), overrides, options))
+  }
+
+  get(uuid: string, { include = [], ...options }: GetOptions = {}): Promise<Task> {
+    const query = include.length === 0 ? "" : `?include=${include.join(",")}`
+    return this.#transport.json({ ...options, method: "GET", path: pathOf(uuid, query) })
   }
 
   /** The caller's tasks, newest first. Await the result for one page, or use `for await` for all tasks. */
-  list({ page = 1, per_page, status, ...options }: ListOptions = {}): TaskPages {
+  list({ include = [], metadata = {}, page = 1, per_page, status, ...options }: ListOptions = {}): TaskPages {
     const fetchPage = (number: number) => {
       const query = new URLSearchParams({ page: String(number) })
       if (per_page !== undefined) query.set("per_page", String(per_page))
       if (status !== undefined) query.set("status", typeof status === "string" ? status : status.join(","))
+      if (include.length > 0) query.set("include", include.join(","))
+      for (const [key, value] of Object.entries(metadata)) query.set(`metadata[${key}]`, value)
       return this.#transport.json<TaskPageBody>({ ...options, method: "GET", path: `/api/tasks?${query}` })
     }
     return new TaskPages(fetchPage, page)

@@ -74,7 +74,14 @@ export interface CreateTask {
   readonly client_tools?: ReadonlyArray<ClientTool | JsonObject> | null | undefined
   /** Limit in seconds, counted from creation: 1 to 86,400, which is the default. */
   readonly max_execution_time?: number | null | undefined
+  /** Labels of your own: up to 16 texts of up to 512 characters, by keys of up to 64. */
+  readonly metadata?: Metadata | null | undefined
 }
+
+export type Metadata = Readonly<Record<string, string>>
+
+/** Fields that replace those of the original request; `null` removes an optional one. `callback_secret` is never copied. */
+export type RerunTask = Partial<CreateTask>
 
 /** A call of a client tool that awaits its result. */
 export interface ToolCall {
@@ -102,6 +109,8 @@ export interface TaskSummary {
   readonly completed_at: string | null
   /** Present only while the status is `interrupted`. */
   readonly pending_tool_calls?: ReadonlyArray<ToolCall>
+  /** Present only with `?include=metadata`. */
+  readonly metadata?: Metadata
 }
 
 /** The party that has to act next, what it has to provide, and the deadline. */
@@ -116,6 +125,22 @@ export interface Task extends TaskSummary {
   readonly turn: Turn | null
   /** Present only with `?include=waiting_on`; null when the task has ended. */
   readonly waiting_on?: WaitingOn | null
+  /** Present only with `?include=request`; null when it is not kept. */
+  readonly request?: AskedTask | null
+}
+
+/** What was asked of a task, without secrets: earlier turns as their messages, client tools in one form. */
+export interface AskedTask {
+  readonly assistant_id: number
+  readonly input: ReadonlyArray<InputItem>
+  readonly turns: ReadonlyArray<JsonObject>
+  readonly client_tools: ReadonlyArray<JsonObject>
+  readonly llm_model_id: number | null
+  readonly image_generator_id: number | null
+  /** Seconds. */
+  readonly max_execution_time: number
+  readonly callback_url: string | null
+  readonly metadata: Metadata
 }
 
 export interface TaskPageBody {

@@ -7,6 +7,7 @@ import { Rpc, RpcGroup } from "effect/rpc"
 import { JsonValue } from "../../../domain/OpaqueJson.ts"
 import * as TaskErrors from "../../../domain/TaskErrors.ts"
 import type { CreateTaskBody } from "../../../domain/TaskRequest.ts"
+import type { RerunBody } from "../../../domain/TaskRerun.ts"
 import * as Tasks from "../TaskSchemas.ts"
 import { InvalidRequest, Unavailable } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
@@ -44,6 +45,10 @@ const withUserToken = {
   })
 }
 
+const including = {
+  include: Schema.optionalKey(Schema.Array(Schema.String)).annotate({ description: "As REST's `include`." })
+}
+
 const refusals = Schema.Union([InvalidRequest, Unavailable])
 const taskErrors = [Unavailable, TaskErrors.TaskNotFound, TaskErrors.TaskBelongsToAnother] as const
 
@@ -53,13 +58,31 @@ export class TasksRpc extends RpcGroup.make(
     success: Tasks.CreatedTaskView,
     error: Schema.Union([InvalidRequest, Unavailable, TaskErrors.TooManyActiveTasks, TaskErrors.IdempotencyKeyReused])
   }),
-  Rpc.make("Tasks.get", { payload: ofOneTask, success: Tasks.TaskView, error: Schema.Union(taskErrors) }),
+  /** Creates a task with the request of another, some fields of it replaced. */
+  Rpc.make("Tasks.rerun", {
+    payload: { ...ofOneTask, ...withUserToken, ...retryable, body: Schema.optionalKey(bodyOf<typeof RerunBody>()) },
+    success: Tasks.CreatedTaskView,
+    error: Schema.Union([
+      ...taskErrors,
+      InvalidRequest,
+      TaskErrors.RequestNotKept,
+      TaskErrors.TooManyActiveTasks,
+      TaskErrors.IdempotencyKeyReused
+    ])
+  }),
+  Rpc.make("Tasks.get", {
+    payload: { ...ofOneTask, ...including },
+    success: Tasks.TaskView,
+    error: Schema.Union([...taskErrors, InvalidRequest])
+  }),
   Rpc.make("Tasks.list", {
     payload: {
       ...onBehalf,
       status: Schema.optionalKey(Schema.Array(Schema.String)),
       page: Schema.optionalKey(Schema.Finite),
-      per_page: Schema.optionalKey(Schema.Finite)
+      per_page: Schema.optionalKey(Schema.Finite),
+      metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+      ...including
     },
     success: Tasks.TaskPageView,
     error: refusals

@@ -3,6 +3,7 @@ import { identity } from "effect"
 import { CoreEvent, type CoreReport, toReport } from "../../../domain/CoreProtocol.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { type CreateTask, CreateTaskBody, toCreateTask } from "../../../domain/TaskRequest.ts"
+import { type Overrides, RerunBody, toOverrides } from "../../../domain/TaskRerun.ts"
 import { type ToolResults, toToolResults } from "../../../domain/ToolCall.ts"
 import { CancelBody, RedeliverBody, ToolResultsBody } from "../../contract/TaskSchemas.ts"
 import { RevokeBody, TokenBody } from "../../contract/TokenSchemas.ts"
@@ -11,6 +12,7 @@ import { type BodyKind, kind } from "./JsonBody.ts"
 /** The decoded type of each body. */
 interface Decoded {
   readonly createTask: CreateTask
+  readonly rerunTask: Overrides
   readonly toolResults: ToolResults
   readonly cancel: { readonly reason: string | null }
   readonly redeliver: typeof RedeliverBody.Type
@@ -22,11 +24,11 @@ interface Decoded {
 export type BodyName = keyof Decoded
 export type BodyOf<Name extends BodyName> = Decoded[Name]
 
+const maxItems = { input: Limits.inputItems, turns: Limits.turns, client_tools: Limits.clientTools }
+
 export const bodies: { readonly [Name in BodyName]: BodyKind<BodyOf<Name>> } = {
-  createTask: kind(CreateTaskBody, {
-    maxItems: { input: Limits.inputItems, turns: Limits.turns, client_tools: Limits.clientTools },
-    to: toCreateTask
-  }),
+  createTask: kind(CreateTaskBody, { maxItems, to: toCreateTask }),
+  rerunTask: kind(RerunBody, { maxItems, whenEmpty: {}, to: toOverrides }),
   toolResults: kind(ToolResultsBody, {
     maxItems: { results: Limits.toolCalls },
     to: ({ results }) => toToolResults(results)

@@ -1,7 +1,8 @@
 /** Handlers of `contract/rpc/RpcTasks`: REST's use cases and rules, on behalf of a user. */
-import { Effect, Stream } from "effect"
+import { Effect, Record, Stream } from "effect"
 import { Digest } from "effect/crypto"
 import * as TaskView from "../../../domain/TaskView.ts"
+import { TaskRequests } from "../../../services/TaskRequests.ts"
 import * as Services from "../../../services/Tasks.ts"
 import { TaskWatch } from "../../../services/TaskWatch.ts"
 import { TokenRevocations } from "../../../services/tokens/TokenRevocations.ts"
@@ -10,15 +11,23 @@ import { TasksRpc } from "../../contract/rpc/RpcTasks.ts"
 import { bodies } from "../body/Bodies.ts"
 import { fingerprintOf } from "../Fingerprint.ts"
 import * as IdempotencyKey from "../IdempotencyKey.ts"
-import { decodeListQuery } from "../Query.ts"
+import { decodeListQuery, decodeTaskQuery } from "../Query.ts"
 import * as TaskReading from "../TaskReading.ts"
 import * as RpcRequests from "./RpcRequests.ts"
 
 const { asInvalidRequest, refuseOutage } = RpcRequests
 
+const describeCreated = ({ maxExecutionTime, uuid }: Services.CreatedTask) => ({
+  uuid,
+  status: "pending" as const,
+  max_execution_time: maxExecutionTime
+})
+
 export const layer = TasksRpc.toLayer(
   Effect.gen(function*() {
     const tasks = yield* Services.Tasks
+    const requests = yield* TaskRequests
+    const encode = yield* TaskReading.makeEncode
     const watch = yield* TaskWatch
     const tokens = { verifier: yield* TokenVerifier, revocations: yield* TokenRevocations }
     const digest = yield* Digest.Digest
@@ -37,22 +46,36 @@ export const layer = TasksRpc.toLayer(
         const created = yield* refuseOutage(
           tasks.create(caller, body, yield* claim(idempotency_key, "/api/tasks", task))
         )
-        return { uuid: created.uuid, status: "pending", max_execution_time: created.maxExecutionTime }
+        return describeCreated(created)
       }),
-      "Tasks.get": ({ sub, uuid }) =>
-        Effect.map(
-          refuseOutage(tasks.get(RpcRequests.reader(sub), uuid)),
-          (task) => JSON.parse(TaskView.encode(task))
-        ),
-      "Tasks.list": Effect.fnUntraced(function*({ page, per_page, status, sub }) {
+      "Tasks.rerun": Effect.fnUntraced(function*({ body = {}, idempotency_key, uuid, ...user }) {
+        const caller = yield* RpcRequests.caller(tokens, user)
+        const task = yield* refuseOutage(tasks.getHead(caller.principal, uuid))
+        const overrides = yield* Effect.mapError(bodies.rerunTask.decode(body), asInvalidRequest)
+        const path = `/api/tasks/${uuid}/rerun`
+        return describeCreated(
+          yield* refuseOutage(requests.rerun(caller, task, overrides, yield* claim(idempotency_key, path, body)))
+        )
+      }),
+      "Tasks.get": Effect.fnUntraced(function*({ include, sub, uuid }) {
+        const task = yield* refuseOutage(tasks.get(RpcRequests.reader(sub), uuid))
+        const { included } = yield* Effect.mapError(Effect.fromResult(decodeTaskQuery({ include })), asInvalidRequest)
+        return JSON.parse(yield* refuseOutage(encode(task, included)))
+      }),
+      "Tasks.list": Effect.fnUntraced(function*({ include, metadata = {}, page, per_page, status, sub }) {
         const { sub: owner } = yield* RpcRequests.principal(sub)
         const query = yield* Effect.fromResult(decodeListQuery({
-          status: status,
+          ...Record.mapKeys(metadata, (key) => `metadata[${key}]`),
+          include,
+          status,
           page: page === undefined ? undefined : String(page),
           per_page: per_page === undefined ? undefined : String(per_page)
         })).pipe(Effect.mapError(asInvalidRequest))
         const found = yield* refuseOutage(tasks.list({ sub: owner, ...query }))
-        return TaskView.paginate(found.tasks, found.total, query)
+        const labels = query.includesMetadata
+          ? yield* refuseOutage(requests.metadata(owner, found.tasks.map(({ uuid }) => uuid)))
+          : undefined
+        return TaskView.paginate(found.tasks, found.total, query, labels)
       }),
       "Tasks.submitToolResults": Effect.fnUntraced(function*({ body, idempotency_key, uuid, ...user }) {
         const caller = yield* RpcRequests.caller(tokens, user)

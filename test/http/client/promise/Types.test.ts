@@ -1,6 +1,7 @@
 /** The client's types equal those of the service's schemas. `npm run check:types` reports a difference. */
 import { describe, expectTypeOf, it } from "vitest"
 import type { CreateTaskBody } from "../../../../src/domain/TaskRequest.ts"
+import type { RerunBody } from "../../../../src/domain/TaskRerun.ts"
 import type { ToolCall, ToolResult } from "../../../../src/domain/ToolCall.ts"
 import type * as Client from "../../../../src/http/client/promise/Types.ts"
 import type { StorageBaseView, UploadedFileView } from "../../../../src/http/contract/FileSchemas.ts"
@@ -14,6 +15,8 @@ describe("the types of the Promise client", () => {
     expectTypeOf<Body>().toExtend<Client.CreateTask>()
     // `turns: [task.turn]` continues a conversation.
     expectTypeOf<Client.Turn>().toExtend<Client.JsonObject>()
+    expectTypeOf<typeof RerunBody.Encoded>().toExtend<Client.RerunTask>()
+    expectTypeOf<keyof typeof RerunBody.Encoded>().toEqualTypeOf<keyof Client.RerunTask>()
     expectTypeOf<Client.ToolResult>().toEqualTypeOf<typeof ToolResult.Encoded>()
   })
 

@@ -1,0 +1,217 @@
+/** Metadata, kept requests and reruns, over REST and RPC. */
+import { Effect, Layer, Redacted } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { assert, describe, it } from "vitest"
+import * as Limits from "../../src/domain/Limits.ts"
+import * as RpcClient from "../../src/http/client/RpcClient.ts"
+import { complete, interrupt } from "../kit/ScriptedCore.ts"
+import { type Answer, internalToken, mint } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
+
+const { runOf, service } = await use(startSystem())
+
+const input = [{ type: "text", text: "x" }]
+const create = async (token: string, more: object = {}): Promise<string> =>
+  (await service.create(token, "x", more)).body.uuid
+const get = async (token: string, address: string) => (await service.call("GET", `/api/tasks${address}`, token)).body
+const rerun = (token: string, uuid: string, body?: unknown, headers = {}) =>
+  service.call("POST", `/api/tasks/${uuid}/rerun`, token, body, headers)
+const cancelAll = (token: string) => service.call("POST", "/api/tasks/cancel-interrupted", token)
+const faults = ({ body, status }: Answer) => [status, Object.keys(body.errors ?? {})]
+
+describe("metadata", () => {
+  it("is returned only when it is asked for, on one task and on the list", async () => {
+    const token = await mint("labels")
+    const metadata = { customer: "é 😀", ["__proto__"]: "" }
+    const labelled = await create(token, { metadata })
+    const plain = await create(token, { metadata: {} })
+    assert.notProperty(await get(token, `/${labelled}`), "metadata")
+    assert.notProperty((await get(token, "")).data[0], "metadata")
+    const expected = JSON.parse(JSON.stringify(metadata))
+    assert.deepStrictEqual((await get(token, `/${labelled}?include=metadata`)).metadata, expected)
+    assert.deepStrictEqual((await get(token, `/${plain}?include=turn,metadata`)).metadata, {})
+    const { data } = await get(token, "?include=metadata")
+    assert.deepStrictEqual(data.map((row: { metadata: object }) => row.metadata), [{}, expected])
+    assert.notProperty(await runOf(labelled), "metadata")
+  })
+
+  it("filters the list of its user, together with a status", async () => {
+    const [token, other] = [await mint("filter"), await mint("filter-other")]
+    const first = await create(token, { metadata: { env: "prod", "a]b": "1, 2" } })
+    const second = await create(token, { metadata: { env: "prod" } })
+    await create(token, { metadata: { env: "test" } })
+    await create(other, { metadata: { env: "prod" } })
+    await complete(await runOf(first))
+    const list = async (query: string) => (await get(token, `?${query}`)).data.map(({ uuid }: { uuid: string }) => uuid)
+    assert.deepStrictEqual(await list("metadata[env]=prod"), [second, first])
+    assert.deepStrictEqual(await list("metadata%5Benv%5D=prod&per_page=1&page=2"), [first])
+    assert.deepStrictEqual(await list("metadata[env]=prod&status=completed"), [first])
+    assert.deepStrictEqual(await list(`metadata[env]=prod&metadata[a]b]=${encodeURIComponent("1, 2")}`), [first])
+    assert.deepStrictEqual(await list("metadata[__proto__]=prod"), [])
+  })
+
+  it("is refused with the name of the field", async () => {
+    const token = await mint("refused")
+    const long = "k".repeat(65)
+    const bodies: ReadonlyArray<readonly [unknown, string]> = [
+      ["text", "metadata"],
+      [[], "metadata"],
+      [Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`k${n}`, ""])), "metadata"],
+      [{ a: 1 }, "metadata.a"],
+      [{ a: null }, "metadata.a"],
+      [{ a: "x".repeat(513) }, "metadata.a"],
+      [{ a: "\0" }, "metadata.a"],
+      [{ a: "\ud800" }, "metadata.a"],
+      [{ [long]: "" }, `metadata.${long}`],
+      [{ "a\0": "" }, "metadata"]
+    ]
+    for (const [metadata, field] of bodies) {
+      assert.deepStrictEqual(faults(await service.create(token, "x", { metadata })), [422, [field]], field)
+    }
+    const longest = { ["😀".repeat(64)]: "😀".repeat(512) }
+    assert.strictEqual((await service.create(token, "x", { metadata: longest })).status, 201)
+    const queries: ReadonlyArray<readonly [string, string]> = [
+      ["metadata=x", "metadata"],
+      ["metadata[]=x", "metadata"],
+      ["metadata[a=x", "metadata"],
+      ["metadata[a]=x&metadata[b]=x&metadata[c]=x&metadata[d]=x", "metadata"],
+      ["metadata[a]=", "metadata.a"],
+      ["metadata[a]=x&metadata[a]=y", "metadata.a"],
+      ["metadata[a]=%00", "metadata.a"],
+      [`metadata[a]=${"x".repeat(513)}`, "metadata.a"],
+      [`metadata[${long}]=x`, `metadata.${long}`],
+      ["include=turn", "include"],
+      ["include=metadata,", "include"]
+    ]
+    for (const [query, field] of queries) {
+      assert.deepStrictEqual(faults(await service.call("GET", `/api/tasks?${query}`, token)), [422, [field]], query)
+    }
+  })
+})
+
+describe("?include=request", () => {
+  it("returns what was asked, without secrets, while the task lives and after its end", async () => {
+    const token = await mint("asked")
+    const request = {
+      assistant_id: 1,
+      input,
+      turns: [{ role: "user", content: "before" }],
+      client_tools: [{ type: "function", name: "look" }],
+      llm_model_id: 3,
+      image_generator_id: null,
+      max_execution_time: 600,
+      callback_url: "http://127.0.0.1:9/hook",
+      metadata: { a: "b" }
+    }
+    const { uuid } = (await service.call("POST", "/api/tasks", token, { ...request, callback_secret: "s" })).body
+    const read = () => get(token, `/${uuid}?include=request,metadata,waiting_on`)
+    assert.deepStrictEqual((await read()).request, request)
+    const run = await runOf(uuid)
+    await interrupt(run, { state: { secret: 1 } })
+    await cancelAll(token)
+    const ended = await read()
+    assert.deepStrictEqual([ended.status, ended.request, ended.waiting_on], ["canceled", request, null])
+    assert.notProperty(await get(token, `/${uuid}?include=metadata`), "request")
+    const unknown = await service.call("GET", `/api/tasks/${uuid}?include=request,secret`, token)
+    assert.deepStrictEqual(faults(unknown), [422, ["include"]])
+  })
+})
+
+describe("POST /api/tasks/{uuid}/rerun", () => {
+  it("creates a task with the request of a live or ended task, and replaces fields of it", async () => {
+    const token = await mint("again")
+    const turn = { output: [], messages: [{ role: "tool", content: 1 }], metadata: {} }
+    const uuid = await create(token, {
+      turns: [turn],
+      llm_model_id: 2,
+      max_execution_time: 60,
+      metadata: { a: "1" },
+      callback_url: "http://127.0.0.1:9/",
+      callback_secret: "s"
+    })
+    const asked = async (of: string) => (await get(token, `/${of}?include=request`)).request
+    const original = await asked(uuid)
+    const live = await rerun(token, uuid)
+    assert.deepStrictEqual([live.status, live.body.status, live.body.max_execution_time], [201, "pending", 60])
+    assert.strictEqual(live.headers.get("location"), `/api/tasks/${live.body.uuid}`)
+    assert.deepStrictEqual(await asked(live.body.uuid), original)
+    await complete(await runOf(uuid))
+
+    const changes = {
+      input: [{ type: "text", text: "y" }],
+      llm_model_id: null,
+      callback_url: null,
+      metadata: { b: "2" }
+    }
+    const changed = await rerun(token, uuid, { ...changes, max_execution_time: null })
+    const expected = { ...original, ...changes, max_execution_time: 86_400 }
+    assert.deepStrictEqual(await asked(changed.body.uuid), expected)
+    assert.deepStrictEqual((await runOf(changed.body.uuid)).input, changes.input)
+    const without = await rerun(token, changed.body.uuid, { turns: null, metadata: null })
+    assert.deepStrictEqual(await asked(without.body.uuid), { ...expected, turns: [], metadata: {} })
+  })
+
+  it("checks the caller, the task, the body, the kept request and the limit, in this order", async () => {
+    const token = await mint("checks")
+    const large = await create(token, { turns: [{ role: "user", content: "x".repeat(Limits.keptRequestBytes) }] })
+    assert.isNull((await get(token, `/${large}?include=request`)).request)
+    for (let count = 1; count < 5; count++) await create(token)
+    const invalid = { input: [], assistant_id: null }
+    assert.strictEqual((await rerun("nobody", large, invalid)).status, 401)
+    assert.strictEqual((await rerun(await mint("another"), large, invalid)).status, 403)
+    assert.strictEqual((await rerun(token, "nothing", invalid)).status, 404)
+    assert.deepStrictEqual(faults(await rerun(token, large, invalid)), [422, ["assistant_id", "input"]])
+    assert.strictEqual((await rerun(token, large)).status, 409)
+    const { data } = await get(token, "")
+    assert.strictEqual((await rerun(token, data[0].uuid)).status, 429)
+    await complete(await runOf(large))
+    assert.isNull((await get(token, `/${large}?include=request`)).request)
+  })
+
+  it("honours an Idempotency-Key", async () => {
+    const token = await mint("keyed")
+    const uuid = await create(token)
+    const withKey = (body: object, key = "k1") => rerun(token, uuid, body, { "idempotency-key": key })
+    const first = await withKey({ max_execution_time: 9 })
+    for (let count = 2; count < 5; count++) await create(token)
+    const replay = await withKey({ max_execution_time: 9 })
+    assert.deepStrictEqual([replay.status, replay.body], [201, first.body])
+    assert.strictEqual(replay.headers.get("idempotent-replayed"), "true")
+    assert.deepStrictEqual(faults(await withKey({})), [422, ["Idempotency-Key"]])
+    assert.strictEqual((await withKey({}, "k2")).status, 429)
+  })
+})
+
+describe("the internal interface", () => {
+  const run = <A, E>(call: (client: RpcClient.InternalClient) => Effect.Effect<A, E>) =>
+    Effect.runPromise(Effect.scoped(
+      Effect.flatMap(RpcClient.make, call).pipe(
+        Effect.provide(
+          Layer.provide(
+            RpcClient.layerHttp({ url: service.url, token: Redacted.make(internalToken) }),
+            FetchHttpClient.layer
+          )
+        )
+      )
+    ))
+
+  it("creates, lists, reads and reruns by the same rules", async () => {
+    const sub = "rpc-labels"
+    const found = await run(Effect.fnUntraced(function*(client) {
+      const task = { assistant_id: 1, input: [{ type: "text" as const, text: "x" }], metadata: { a: "1" } }
+      const { uuid } = yield* client["Tasks.create"]({ sub, task })
+      const again = yield* client["Tasks.rerun"]({ sub, uuid, body: { metadata: { a: "2" } } })
+      const list = yield* client["Tasks.list"]({ sub, metadata: { a: "2" }, include: ["metadata"] })
+      const read = yield* client["Tasks.get"]({ sub, uuid: again.uuid, include: ["request"] })
+      const refused = yield* Effect.flip(client["Tasks.get"]({ sub, uuid, include: ["x"] }))
+      const wrong = yield* Effect.flip(client["Tasks.list"]({ sub, metadata: { a: "" } }))
+      return { again, list, read, errors: [refused, wrong].map((error) => "errors" in error ? error.errors : error) }
+    }))
+    assert.deepStrictEqual(found.list.data.map(({ metadata, uuid }) => [uuid, metadata]), [[found.again.uuid, {
+      a: "2"
+    }]])
+    assert.deepStrictEqual(found.read.request?.metadata, { a: "2" })
+    assert.deepStrictEqual(found.errors.map((errors) => Object.keys(errors)), [["include"], ["metadata.a"]])
+  })
+})
