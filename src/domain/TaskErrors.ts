@@ -30,6 +30,12 @@ export class TaskHasEnded extends Schema.TaggedError<TaskHasEnded>()("TaskHasEnd
   }
 }
 
+export class TaskNotEnded extends Schema.TaggedError<TaskNotEnded>()("TaskNotEnded", { status: TaskStatus }) {
+  override get message() {
+    return `The task is ${this.status}. Only a task that has ended can be deleted.`
+  }
+}
+
 /** The run is not the task's current one, or the task has ended: the core should stop. */
 export class RunSuperseded extends Schema.TaggedError<RunSuperseded>()("RunSuperseded", { status: TaskStatus }) {
   override get message() {

@@ -59,6 +59,7 @@ export class TaskWatch extends Context.Service<TaskWatch, {
           let last = revision
           let isOpen = !(isTerminal(task.status) && task.revision <= revision)
           const next = Effect.gen(function*() {
+            let isNotified = false
             while (isOpen) {
               const found = yield* reads.eventsAfter(task.uuid, last, eventBatch)
               const newest = found.at(-1)
@@ -67,7 +68,10 @@ export class TaskWatch extends Context.Service<TaskWatch, {
                 isOpen = !isTerminal(newest.status)
                 return found
               }
+              // A notification without an event: the task may have been deleted.
+              if (isNotified && (yield* reads.heads([task.uuid])).length === 0) return []
               isOpen = yield* changed
+              isNotified = true
             }
             return []
           })

@@ -50,6 +50,17 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
       "The task with its result. Poll it every 1 to 2 seconds, or use `wait` to hold the response until the task ends or is interrupted."
     )
   ),
+  HttpApiEndpoint.delete("delete", "/api/tasks/:uuid", {
+    params: uuid,
+    success: HttpApiSchema.NoContent,
+    error: [...taskErrors, Errors.Conflict]
+  }).annotateMerge(
+    documented(
+      "Delete a task",
+      "Deletes a task that has ended, with its result, events and webhooks; pending webhooks are not sent. A repeated create with "
+        + "the task's `Idempotency-Key` still returns the first response."
+    )
+  ),
   HttpApiEndpoint.get("events", "/api/tasks/:uuid/events", {
     params: uuid,
     success: HttpApiSchema.StreamSse({ data: Tasks.TaskEventView }),

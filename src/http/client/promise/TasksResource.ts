@@ -103,6 +103,11 @@ export class TasksResource {
     return this.#transport.json(idempotent(pathOf(uuid, "/cancel"), reason === undefined ? {} : { reason }, options))
   }
 
+  /** Deletes a task that has ended. Its pending webhooks are not sent. */
+  delete(uuid: string, options: CallOptions = {}): Promise<void> {
+    return this.#transport.send({ ...options, method: "DELETE", path: pathOf(uuid) })
+  }
+
   /** Cancels all of the caller's interrupted tasks. */
   cancelInterrupted(options: CallOptions = {}): Promise<CanceledTasks> {
     return this.#transport.json({ ...options, method: "POST", path: "/api/tasks/cancel-interrupted" })

@@ -24,7 +24,7 @@ export interface CallOptions {
 }
 
 export interface Call extends CallOptions {
-  readonly method: "GET" | "POST"
+  readonly method: "GET" | "POST" | "DELETE"
   readonly path: string
   readonly body?: string | ReadableStream<Uint8Array> | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -159,6 +159,14 @@ export class Transport {
       const body: A = await response.json()
       exchange.close()
       return body
+    })
+  }
+
+  /** Resolves when the response is complete. Its body is ignored. */
+  send(call: Call): Promise<void> {
+    return this.#attempts(call, async (response, exchange) => {
+      await response.arrayBuffer()
+      exchange.close()
     })
   }
 

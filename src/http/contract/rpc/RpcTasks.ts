@@ -91,6 +91,7 @@ export class TasksRpc extends RpcGroup.make(
     success: Tasks.CanceledTaskView,
     error: Schema.Union([...taskErrors, InvalidRequest, TaskErrors.TaskHasEnded])
   }),
+  Rpc.make("Tasks.delete", { payload: ofOneTask, error: Schema.Union([...taskErrors, TaskErrors.TaskNotEnded]) }),
   Rpc.make("Tasks.cancelInterrupted", { payload: onBehalf, success: Tasks.CanceledTasksView, error: refusals }),
   /** Every transition and progress note after the revision `after`, then new ones; ends after the terminal event. */
   Rpc.make("Tasks.watch", {

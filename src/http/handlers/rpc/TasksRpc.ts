@@ -77,6 +77,8 @@ export const layer = TasksRpc.toLayer(
         yield* refuseOutage(tasks.withdraw(task, reason))
         return { uuid: task.uuid, status: "canceled" }
       }),
+      "Tasks.delete": ({ sub, uuid }) =>
+        refuseOutage(Effect.flatMap(tasks.getHead(RpcRequests.reader(sub), uuid), tasks.delete)),
       "Tasks.cancelInterrupted": Effect.fnUntraced(function*({ sub }) {
         const uuids = yield* refuseOutage(tasks.cancelInterrupted(yield* RpcRequests.principal(sub)))
         return { canceled: uuids.length, uuids }
