@@ -197,6 +197,8 @@ describe("the live service", () => {
       await refused(401, "GET", "/internal/metrics", token)
       await ok(200, "GET", `/api/tasks/${uuid}`, token)
       await ok(200, "GET", `/api/tasks/${uuid}/events`, token)
+      await ok(200, "GET", `/api/tasks/${uuid}/events?include=turn`, token)
+      await refused(422, "GET", `/api/tasks/${uuid}/events?include=other`, token)
       const { data: [delivery] } = await ok(200, "GET", `/api/tasks/${uuid}/deliveries`, token)
       const redeliver = `/api/tasks/${uuid}/deliveries/${delivery.id}/redeliver`
       await ok(202, "POST", redeliver, token, examples["tasks.redeliver"])

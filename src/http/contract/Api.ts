@@ -63,6 +63,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
   ),
   HttpApiEndpoint.get("events", "/api/tasks/:uuid/events", {
     params: uuid,
+    query: { include: Schema.optionalKey(values) },
     success: HttpApiSchema.StreamSse({ data: Tasks.TaskEventView }),
     error: [...taskErrors, Errors.ValidationFailed, Errors.TooManyRequests]
   }).annotateMerge(

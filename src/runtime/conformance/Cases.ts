@@ -229,6 +229,19 @@ export const cases: ReadonlyArray<Case> = [
     })
   },
   {
+    section: "GET /api/tasks/{uuid}/events",
+    name: "sends the events of an ended task and ends, with include=turn too, and returns 422 for an unknown include",
+    run: Effect.fnUntraced(function*({ create, expectStatus, waitForStatus }) {
+      const { uuid } = yield* create()
+      yield* waitForStatus(uuid, terminal)
+      for (const query of ["", "?include=turn"]) {
+        const { body } = yield* expectStatus(200, "GET", `/api/tasks/${uuid}/events${query}`)
+        yield* expectMatch("stream", body, /^event: pending\n[^]*^event: completed\n/m)
+      }
+      yield* expectStatus(422, "GET", `/api/tasks/${uuid}/events?include=other`)
+    })
+  },
+  {
     section: "DELETE /api/tasks/{uuid}",
     name: "deletes a task that has ended, and a repeated create still returns it",
     run: Effect.fnUntraced(function*(probe) {
