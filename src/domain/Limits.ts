@@ -54,6 +54,11 @@ export const idempotencyKeyLength = 255
 /** Maximum of `?wait=`. */
 export const waitSeconds = 60
 
+/** Characters of the text in a progress event; a longer one is cut. */
+export const eventTextLength = 64 * 1024
+/** Characters of a turn's JSON; progress events carry no text of a longer one. */
+export const eventTurnLength = 256 * 1024
+
 /** Bytes of a JSON request body; a longer one is 413. */
 export const jsonBodyBytes = 16 * 1024 * 1024
 /** Values in a JSON request body: array items and object members at any depth. More are 422. */

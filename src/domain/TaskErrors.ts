@@ -38,6 +38,12 @@ export class RequestNotKept extends Schema.TaggedError<RequestNotKept>()("Reques
   }
 }
 
+export class TaskNotEnded extends Schema.TaggedError<TaskNotEnded>()("TaskNotEnded", { status: TaskStatus }) {
+  override get message() {
+    return `The task is ${this.status}. Only a task that has ended can be deleted.`
+  }
+}
+
 /** The run is not the task's current one, or the task has ended: the core should stop. */
 export class RunSuperseded extends Schema.TaggedError<RunSuperseded>()("RunSuperseded", { status: TaskStatus }) {
   override get message() {

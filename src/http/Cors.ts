@@ -9,7 +9,7 @@ export type CorsOrigins = ReadonlyArray<string> | "*"
 export const layer = (origins: CorsOrigins) =>
   origins.length === 0 ? Layer.empty : HttpRouter.cors({
     allowedOrigins: origins === "*" ? [] : origins,
-    allowedMethods: ["GET", "HEAD", "POST"],
+    allowedMethods: ["GET", "HEAD", "POST", "DELETE"],
     allowedHeaders: [
       "Authorization",
       "Content-Type",

@@ -1,12 +1,14 @@
-/** Use cases that end a task regardless of its status, for operators and internal services. */
+/** Use cases that end a task in any status, and that delete an ended one. */
 import { Effect } from "effect"
 import * as Failure from "../domain/Failure.ts"
 import type { StoreUnavailable } from "../domain/StoreUnavailable.ts"
 import { isTerminal, TaskEvent, type TaskHead } from "../domain/Task.ts"
-import { TaskHasEnded, TaskNotFound } from "../domain/TaskErrors.ts"
+import { TaskHasEnded, TaskNotEnded, TaskNotFound } from "../domain/TaskErrors.ts"
 import { now } from "../domain/Timestamp.ts"
 import { TaskActors } from "./actors/TaskActors.ts"
 import { CoreStops } from "./core/CoreStops.ts"
+import { TaskNotifications } from "./store/TaskNotifications.ts"
+import { TaskRetention } from "./store/TaskRetention.ts"
 import { TaskWrites } from "./store/TaskWrites.ts"
 
 export interface TaskEnds {
@@ -15,12 +17,16 @@ export interface TaskEnds {
     task: TaskHead,
     reason: string | null
   ) => Effect.Effect<void, TaskHasEnded | TaskNotFound | StoreUnavailable>
+  /** Deletes a task that has ended. Its pending webhooks are not sent. */
+  readonly delete: (task: TaskHead) => Effect.Effect<void, TaskNotEnded | TaskNotFound | StoreUnavailable>
 }
 
 const { Canceled, Withdrawn } = TaskEvent.cases
 
 export const make = Effect.gen(function*() {
   const writes = yield* TaskWrites
+  const retention = yield* TaskRetention
+  const notifications = yield* TaskNotifications
   const actors = yield* TaskActors
   const stops = yield* CoreStops
 
@@ -39,5 +45,11 @@ export const make = Effect.gen(function*() {
     return yield* new TaskHasEnded({ status: head.status })
   }, Effect.uninterruptible)
 
-  return { withdraw }
+  const deleteEnded: TaskEnds["delete"] = Effect.fnUntraced(function*({ status, uuid }) {
+    if (!isTerminal(status)) return yield* new TaskNotEnded({ status })
+    if (!(yield* retention.deleteTask(uuid))) return yield* new TaskNotFound({})
+    yield* notifications.publish(uuid)
+  }, Effect.uninterruptible)
+
+  return { withdraw, delete: deleteEnded }
 })

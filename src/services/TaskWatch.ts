@@ -11,9 +11,15 @@ import { type RecordedEvent, TaskReads } from "./store/TaskReads.ts"
 import { WaitingRequests } from "./store/WaitingRequests.ts"
 import { Intervals } from "./timing/Intervals.ts"
 import * as Worker from "./timing/Worker.ts"
+import * as TurnTexts from "./TurnTexts.ts"
 
 const eventBatch = 500
 const repairBatch = 1000
+
+/** `text` is that of the turn when the event was read. */
+export interface WatchedEvent extends RecordedEvent {
+  readonly text?: string
+}
 
 export class TaskWatch extends Context.Service<TaskWatch, {
   /** Completes when `isEnough` is true of the task, after `timeout`, or when the node drains. */
@@ -22,11 +28,15 @@ export class TaskWatch extends Context.Service<TaskWatch, {
     isEnough: (task: TaskHead) => boolean,
     timeout: Duration.Duration
   ) => Effect.Effect<void, TooManyWaiting | StoreUnavailable>
-  /** The events of the task after `revision`, past and future. The stream ends after the terminal event. */
+  /**
+   * The events of the task after `revision`, past and future. The stream ends after the terminal event. With `includesText`
+   * the newest of the progress events that are read together has the text of the turn, unless the stream had it before.
+   */
   readonly events: (
     task: TaskHead,
-    revision: number
-  ) => Effect.Effect<Stream.Stream<RecordedEvent, StoreUnavailable>, TooManyWaiting>
+    revision: number,
+    includesText: boolean
+  ) => Effect.Effect<Stream.Stream<WatchedEvent, StoreUnavailable>, TooManyWaiting>
 }>()("async-task-service/services/TaskWatch") {
   static readonly layer = Layer.effect(
     TaskWatch,
@@ -53,21 +63,40 @@ export class TaskWatch extends Context.Service<TaskWatch, {
         Effect.scoped
       )
 
-      const eventsFrom = (task: TaskHead, revision: number) =>
+      const turnTextOf = yield* TurnTexts.make
+
+      /** Adds texts to events, each text once. */
+      const makeAddText = (task: TaskHead) => {
+        let last: string | undefined
+        return Effect.fnUntraced(function*(events: ReadonlyArray<WatchedEvent>) {
+          const newest = events.findLast(({ type }) => type === "Progressed")
+          const text = newest === undefined ? undefined : yield* turnTextOf(task, newest.revision)
+          if (text === undefined || text === "" || text === last) return events
+          last = text
+          return events.map((event) => event === newest ? { ...event, text } : event)
+        })
+      }
+
+      const eventsFrom = (task: TaskHead, revision: number, includesText: boolean) =>
         Stream.unwrap(Effect.gen(function*() {
           const changed = yield* waiting.subscribe(task.uuid, task.sub)
+          const addText = includesText ? makeAddText(task) : Effect.succeed<ReadonlyArray<WatchedEvent>>
           let last = revision
           let isOpen = !(isTerminal(task.status) && task.revision <= revision)
           const next = Effect.gen(function*() {
+            let isNotified = false
             while (isOpen) {
               const found = yield* reads.eventsAfter(task.uuid, last, eventBatch)
               const newest = found.at(-1)
               if (newest !== undefined) {
                 last = newest.revision
                 isOpen = !isTerminal(newest.status)
-                return found
+                return yield* addText(found)
               }
+              // A notification without an event: the task may have been deleted.
+              if (isNotified && (yield* reads.heads([task.uuid])).length === 0) return []
               isOpen = yield* changed
+              isNotified = true
             }
             return []
           })
@@ -77,8 +106,8 @@ export class TaskWatch extends Context.Service<TaskWatch, {
           )
         }))
 
-      const events = (task: TaskHead, revision: number) =>
-        Effect.as(waiting.checkLimit(task.sub), eventsFrom(task, revision))
+      const events = (task: TaskHead, revision: number, includesText: boolean) =>
+        Effect.as(waiting.checkLimit(task.sub), eventsFrom(task, revision, includesText))
 
       // Notifications of other nodes may be lost: compare the revisions of watched tasks with their rows periodically.
       let known = new Map<TaskId, number>()

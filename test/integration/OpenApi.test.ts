@@ -210,14 +210,22 @@ describe("the live service", () => {
       await refused(401, "GET", "/internal/metrics", token)
       await ok(200, "GET", `/api/tasks/${uuid}`, token)
       await ok(200, "GET", `/api/tasks/${uuid}/events`, token)
+      await ok(200, "GET", `/api/tasks/${uuid}/events?include=turn`, token)
+      await refused(422, "GET", `/api/tasks/${uuid}/events?include=other`, token)
       const { data: [delivery] } = await ok(200, "GET", `/api/tasks/${uuid}/deliveries`, token)
       const redeliver = `/api/tasks/${uuid}/deliveries/${delivery.id}/redeliver`
       await ok(202, "POST", redeliver, token, examples["tasks.redeliver"])
       await ok(202, "POST", redeliver, token)
       await refused(422, "POST", redeliver, token, { callback_secret: 1 })
       await ok(404, "POST", `/api/tasks/${uuid}/deliveries/x/redeliver`, token)
+      await ok(403, "DELETE", `/api/tasks/${uuid}`, stranger)
+      await ok(204, "DELETE", `/api/tasks/${uuid}`, token)
+      await ok(404, "DELETE", `/api/tasks/${uuid}`, token)
       await ok(200, "POST", "/api/tasks/cancel-interrupted", token)
-      for (let count = 2; count < 5; count++) await ok(201, "POST", "/api/tasks", token, examples["tasks.create"])
+      for (let count = 2; count < 5; count++) {
+        const { uuid } = await ok(201, "POST", "/api/tasks", token, examples["tasks.create"])
+        await ok(409, "DELETE", `/api/tasks/${uuid}`, token)
+      }
       await ok(429, "POST", "/api/tasks", token, examples["tasks.create"])
       const form = new FormData()
       form.set("file", new File(["one two"], "note.txt", { type: "text/plain" }))

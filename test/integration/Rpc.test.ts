@@ -42,6 +42,7 @@ interface Driver {
   readonly submit: (uuid: string, results: ReadonlyArray<object>) => Promise<Outcome>
   readonly cancel: (uuid: string, body: object) => Promise<Outcome>
   readonly cancelInterrupted: () => Promise<Outcome>
+  readonly delete: (uuid: string) => Promise<Outcome>
   readonly report: (run: StartedRun, event: object) => Promise<Outcome>
   readonly close: () => Promise<void>
 }
@@ -72,6 +73,10 @@ const overRest = (sub: string): Driver => {
     submit: (uuid, results) => call("POST", `/api/tasks/${uuid}/tool-results`, { results }),
     cancel: (uuid, body) => call("POST", `/api/tasks/${uuid}/cancel`, body),
     cancelInterrupted: () => call("POST", "/api/tasks/cancel-interrupted"),
+    delete: async (uuid) => {
+      const { body, status } = await service.call("DELETE", `/api/tasks/${uuid}`, await mint(sub))
+      return status === 204 ? { ok: {} } : outcome({ body, status, headers: new Headers() }, "TaskNotEnded")
+    },
     report: async (run, event) => outcome({ ...await report(run, event), headers: new Headers() }, "RunSuperseded"),
     close: async () => {}
   }
@@ -115,6 +120,7 @@ const overRpc = (transport: Transport) => (sub: string): Driver => {
       ),
     cancel: (uuid, body) => run((client) => client["Tasks.cancel"]({ sub, uuid, body })),
     cancelInterrupted: () => run((client) => client["Tasks.cancelInterrupted"]({ sub })),
+    delete: (uuid) => run((client) => Effect.as(client["Tasks.delete"]({ sub, uuid }), {})),
     report: ({ run_id, task_id }, event) =>
       run((client) =>
         client["Core.report"]({ event: { event_id: crypto.randomUUID(), ...event, task_id, run_id } as any })
@@ -157,6 +163,8 @@ const scenario = async (driver: Driver, stranger: Driver) => {
   await step("no one's", driver.get("nonsense"))
   await step("an unknown status", driver.list(["sleeping"]))
   await step("cancel of a pending task", driver.cancel(first.uuid, {}))
+  await step("delete of a pending task", driver.delete(first.uuid))
+  await step("another's delete", stranger.delete(first.uuid))
   await step("an event that is none", driver.report(run, { type: "progress" }))
   await step("processing", driver.report(run, { type: "processing" }))
   await step("interrupted", driver.report(run, { type: "interrupted", tool_calls: [toolCall], state: { at: 1 } }))
@@ -178,6 +186,8 @@ const scenario = async (driver: Driver, stranger: Driver) => {
   await step("cancel again", driver.cancel(others[0]!.uuid, {}))
   await step("cancel all", driver.cancelInterrupted())
   await step("get", driver.get(others[0]!.uuid))
+  await step("delete", driver.delete(others[0]!.uuid))
+  await step("delete again", driver.delete(others[0]!.uuid))
   await Promise.all([driver.close(), stranger.close()])
   return steps
 }

@@ -54,8 +54,8 @@ describe("Tasks.withdraw", () => {
   it("stops the core only after a dispatch in progress", async () => {
     const answer = Promise.withResolvers<number>()
     const order: Array<string> = []
-    core.onStart = () => answer.promise.finally(() => order.push("started"))
-    core.onStop = () => (order.push("stopped"), 202)
+    core.onStart = (run) => answer.promise.finally(() => order.push(`started ${run.run_id}`))
+    core.onStop = (runId) => (order.push(`stopped ${runId}`), 202)
     onTestFinished(() => void Object.assign(core, { onStart: () => 202, onStop: () => 202 }))
     const { run, sub, token, uuid } = await create("early")
     assert.strictEqual((await service.call("POST", `/api/tasks/${uuid}/cancel`, token)).status, 409)
@@ -65,7 +65,8 @@ describe("Tasks.withdraw", () => {
     await create("later")
     answer.resolve(202)
     await core.stopped(run)
-    assert.deepStrictEqual(order, ["started", "started", "stopped"])
+    const ofRun = order.filter((entry) => entry.endsWith(run.run_id))
+    assert.deepStrictEqual(ofRun, [`started ${run.run_id}`, `stopped ${run.run_id}`])
     assert.strictEqual((await report(run, { type: "processing" })).status, 409)
   })
 

@@ -4,7 +4,10 @@ import { Effect, Option } from "effect"
 import { now, plus } from "../../src/domain/Timestamp.ts"
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
 import { TaskRetention } from "../../src/services/store/TaskRetention.ts"
+import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import { commit, makeTask, stored, type StoreTests } from "./StoredTasks.ts"
+import { called, claim, record } from "./WebhookStoreContract.ts"
 
 export const contract = (it: StoreTests) => {
   it.effect("deletes tasks that ended long enough ago, with all their rows, in batches", () =>
@@ -29,5 +32,40 @@ export const contract = (it: StoreTests) => {
         assert.isTrue(Option.isNone(yield* reads.get(uuid)))
         assert.deepStrictEqual(yield* reads.eventsAfter(uuid, -1, 10), [])
       }
+    }))
+
+  it.effect("deletes one ended task with its pending webhooks, also while one is sent, and keeps its idempotency key", () =>
+    Effect.gen(function*() {
+      const retention = yield* TaskRetention
+      const reads = yield* TaskReads
+      const writes = yield* TaskWrites
+      const webhooks = yield* WebhookStore
+      const { origin, uuid } = yield* called()
+      const neighbor = yield* called(null, `${origin}/other`)
+      assert.isFalse(yield* retention.deleteTask(uuid))
+      for (const id of [uuid, neighbor.uuid]) {
+        yield* commit(id, "Interrupted")
+        yield* commit(id, "Canceled")
+      }
+      const sent = (yield* claim(origin)).filter(({ taskId }) => taskId === uuid)
+      assert.lengthOf(sent, 2)
+      yield* record(sent[0]!, "not_2xx")
+      assert.isTrue(yield* retention.deleteTask(uuid))
+      assert.isFalse(yield* retention.deleteTask(uuid))
+      assert.isTrue(Option.isNone(yield* reads.get(uuid)))
+      assert.deepStrictEqual(yield* reads.eventsAfter(uuid, -1, 10), [])
+      yield* record(sent[1]!, null)
+      assert.isTrue(Option.isNone(yield* webhooks.get(sent[1]!)))
+      assert.deepStrictEqual(yield* webhooks.ofTask(uuid), [])
+      assert.strictEqual((yield* commit(uuid, "Completed"))._tag, "Unknown")
+      assert.lengthOf(yield* webhooks.ofTask(neighbor.uuid), 2)
+
+      const key = { key: "deleted", fingerprint: "create" }
+      const task = yield* makeTask()
+      yield* writes.create(task, 5, key)
+      yield* commit(task.uuid, "Completed")
+      assert.isTrue(yield* retention.deleteTask(task.uuid))
+      const again = yield* writes.create(yield* makeTask({ principal: task.principal }), 5, key)
+      assert.deepStrictEqual(again, { taskId: task.uuid, isReplay: true })
     }))
 }

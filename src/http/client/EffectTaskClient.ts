@@ -8,10 +8,12 @@ import * as Backoff from "../../domain/Backoff.ts"
 import { isTerminal } from "../../domain/Task.ts"
 import type { CreateTaskBody } from "../../domain/TaskRequest.ts"
 import type { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
+import { outputText } from "../../domain/Turn.ts"
 import { Api } from "../contract/Api.ts"
 import { Conflict, Forbidden, NotFound, Unauthorized } from "../contract/Errors.ts"
 import type { UploadedFileView } from "../contract/FileSchemas.ts"
 import { TaskEventView, type TaskView, type WatchedEventView } from "../contract/TaskSchemas.ts"
+import { textChanges } from "./promise/TextChanges.ts"
 
 export interface TaskServiceOptions {
   /** Base URL of the service, as in `https://tasks.example.com`. */
@@ -25,6 +27,12 @@ type WatchedEvent = typeof WatchedEventView.Type
 
 /** Handles one call of a client tool. A failure becomes an error result, which the model receives. */
 export type Tool<E, R> = (args: ToolCall["arguments"]) => Effect.Effect<Schema.Json, E, R>
+
+/**
+ * Receives the text of the answer whenever it has changed, and at the end all of it. `delta` is the added part; undefined when
+ * the text does not continue the previous one.
+ */
+type OnText<R> = (text: string, delta: string | undefined) => Effect.Effect<void, never, R>
 
 /** Seconds of one long poll: shorter than the idle timeouts of common proxies. */
 const waitSeconds = 25
@@ -126,11 +134,27 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
     )
 
   /** Creates a task, executes its tool calls, and returns it when it has ended. Check `status`: it may have failed. */
-  const run = Effect.fnUntraced(function*<E = never, R = never>(
+  const run = Effect.fnUntraced(function*<E = never, R = never, R2 = never>(
     payload: CreateTaskBody,
-    tools: Readonly<Record<string, Tool<E, R>>> = {}
+    tools: Readonly<Record<string, Tool<E, R>>> = {},
+    { onText }: { readonly onText?: OnText<R2> } = {}
   ) {
     const { uuid } = yield* tasks.create({ payload })
+    const ended = runTools(uuid, tools)
+    if (onText === undefined) return yield* ended
+    const changeOf = textChanges()
+    const report = (text: string | undefined) => {
+      const change = changeOf(text)
+      return change === undefined ? Effect.void : onText(change.text, change.delta)
+    }
+    const following = Stream.runForEach(events(uuid, -1, { include: "turn" }), ({ text }) => report(text))
+    // Errors of the stream are those of the run too.
+    const task = yield* Effect.raceFirst(ended, Effect.andThen(Effect.ignore(following), Effect.never))
+    yield* report(outputText(task))
+    return task
+  })
+
+  const runTools = Effect.fnUntraced(function*<E, R>(uuid: string, tools: Readonly<Record<string, Tool<E, R>>>) {
     while (true) {
       const task: Task = yield* waitFor(uuid)
       if (task.status !== "interrupted") return task
@@ -143,10 +167,11 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
   })
 
   /** The events after a revision, as one response of the service delivers them. */
-  const connect = Effect.fnUntraced(function*(uuid: string, after: number) {
+  const connect = Effect.fnUntraced(function*(uuid: string, after: number, include: "turn" | undefined) {
     // Fails with a typed error when the caller may not read the task.
     const task = yield* get({ params: { uuid } })
     const request = HttpClientRequest.get(`/api/tasks/${encodeURIComponent(uuid)}/events`).pipe(
+      HttpClientRequest.setUrlParams(include === undefined ? {} : { include }),
       HttpClientRequest.setHeaders({
         accept: "text/event-stream",
         ...(after < 0 ? {} : { "last-event-id": String(after) })
@@ -157,8 +182,12 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
     return { isOver: isLast && isTerminal(task.status), events: isLast ? Stream.empty : eventsOf(response) }
   })
 
-  /** Events of the task after a revision. The stream reconnects when it breaks and ends after the terminal event. */
-  const events = (uuid: string, after = -1) => follow((last) => connect(uuid, last), after)
+  /**
+   * Events of the task after a revision. The stream reconnects when it breaks and ends after the terminal event. `include: "turn"`
+   * adds the text of the partial turn to progress events.
+   */
+  const events = (uuid: string, after = -1, { include }: { readonly include?: "turn" } = {}) =>
+    follow((last) => connect(uuid, last, include), after)
 
   /** The download link of a file. It needs no token. */
   const url = (file: { readonly file: typeof UploadedFileView.Type["file"] }) =>

@@ -67,8 +67,20 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
         + "`null` removes an optional field. `callback_secret` is never copied."
     )
   ),
+  HttpApiEndpoint.delete("delete", "/api/tasks/:uuid", {
+    params: uuid,
+    success: HttpApiSchema.NoContent,
+    error: [...taskErrors, Errors.Conflict]
+  }).annotateMerge(
+    documented(
+      "Delete a task",
+      "Deletes a task that has ended, with its result, events and webhooks; pending webhooks are not sent. A repeated create with "
+        + "the task's `Idempotency-Key` still returns the first response."
+    )
+  ),
   HttpApiEndpoint.get("events", "/api/tasks/:uuid/events", {
     params: uuid,
+    query: { include: Schema.optionalKey(values) },
     success: HttpApiSchema.StreamSse({ data: Tasks.TaskEventView }),
     error: [...taskErrors, Errors.ValidationFailed, Errors.TooManyRequests]
   }).annotateMerge(

@@ -166,6 +166,10 @@ const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
     header("If-None-Match", "The `ETag` of the client's version: 304 while it is current.")
   ],
   "tasks.events": [
+    query("include", "`turn` adds the text of the partial turn to progress events.", {
+      type: "string",
+      enum: ["turn"]
+    }),
     header("Last-Event-ID", "The id of the last event that the client received: later events are replayed.")
   ]
 }

@@ -25,6 +25,10 @@ const byOperation: Readonly<Record<string, Readonly<Record<string, string>>>> = 
     304: "The task has not changed since the version in `If-None-Match`.",
     429: "The user has too many waiting requests and streams on this node."
   },
+  "tasks.delete": {
+    204: "The task was deleted.",
+    409: "The task has not ended."
+  },
   "tasks.events": {
     200: "The stream of events. It ends with the task, or when the token expires or is revoked.",
     204: "The task has ended and `Last-Event-ID` is its last event: no event follows.",

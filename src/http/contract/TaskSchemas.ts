@@ -96,7 +96,13 @@ export const TaskEventView = Schema.Struct({
   uuid: Uuid,
   revision: Count.annotate({ description: "Number of changes of the task so far; 0 is its creation." }),
   status: Status,
-  occurred_at: Moment
+  occurred_at: Moment,
+  text: Schema.optionalKey(Schema.String).annotate({
+    description:
+      "Only with `?include=turn`, in a progress event: the text parts of the partial turn's `output`, joined by a blank "
+      + `line and cut after ${Limits.eventTextLength} characters. Absent when it has not changed, when a later event has it, and when the `
+      + `JSON of the turn is longer than ${Limits.eventTurnLength} characters.`
+  })
 }).annotate({
   identifier: "TaskEvent",
   description: "The `data` of one server-sent event. Its `id` is the revision, its `event` the status or `progress`."

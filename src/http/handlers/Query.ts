@@ -110,3 +110,13 @@ export const decodeTaskQuery = (query: Query): Result.Result<TaskQuery, Validati
   if (wait === undefined || Object.keys(errors).length > 0) return Result.fail(validationFailed(errors))
   return Result.succeed({ wait: Duration.seconds(wait), included })
 }
+
+/** The query of `GET /api/tasks/{uuid}/events`. */
+export const decodeEventsQuery = (
+  query: Query
+): Result.Result<{ readonly includesText: boolean }, ValidationFailed> => {
+  const included = listOf(query["include"]).flatMap((text) => text.split(","))
+  return included.every((name) => name === "turn")
+    ? Result.succeed({ includesText: included.length > 0 })
+    : Result.fail(validationFailed({ include: ["Expected turn"] }))
+}

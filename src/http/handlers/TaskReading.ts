@@ -10,12 +10,12 @@ import * as Utf8 from "../../services/limits/Utf8.ts"
 import type { RecordedEvent } from "../../services/store/TaskReads.ts"
 import { TaskRequests } from "../../services/TaskRequests.ts"
 import * as Services from "../../services/Tasks.ts"
-import { TaskWatch } from "../../services/TaskWatch.ts"
+import { TaskWatch, type WatchedEvent } from "../../services/TaskWatch.ts"
 import { invalid, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
 import { CurrentToken } from "./CurrentToken.ts"
 import { failWith, taskErrors } from "./ErrorResponses.ts"
-import { decodeTaskQuery, type includes } from "./Query.ts"
+import { decodeEventsQuery, decodeTaskQuery, type includes } from "./Query.ts"
 
 const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
 
@@ -34,14 +34,15 @@ const reconnectAfter = new Sse.Retry({ duration: Duration.seconds(2), lastEventI
 export const nameOf = ({ status, type }: RecordedEvent): TaskStatus | "progress" =>
   type === "Progressed" ? "progress" : status
 
-export const describe = (uuid: string, { occurredAt, revision, status }: RecordedEvent) => ({
+export const describe = (uuid: string, { occurredAt, revision, status, text }: WatchedEvent) => ({
   uuid,
   revision,
   status,
-  occurred_at: format(occurredAt)
+  occurred_at: format(occurredAt),
+  ...(text === undefined ? {} : { text })
 })
 
-const render = (uuid: string) => (event: RecordedEvent) =>
+const render = (uuid: string) => (event: WatchedEvent) =>
   Sse.encoder.write({
     _tag: "Event",
     id: String(event.revision),
@@ -121,10 +122,11 @@ export const make = Effect.gen(function*() {
       const { principal } = yield* CurrentCaller
       const { ended } = yield* CurrentToken
       const task = yield* tasks.getHead(principal, uuid)
+      const { includesText } = yield* Effect.fromResult(decodeEventsQuery(yield* HttpServerRequest.ParsedSearchParams))
       const after = yield* lastEventId(request)
       // 204 makes a client that reconnects automatically stop: no event follows.
       if (isTerminal(task.status) && after >= task.revision) return HttpServerResponse.empty({ status: 204 })
-      const recorded = yield* watch.events(task, after)
+      const recorded = yield* watch.events(task, after, includesText)
       const text = Stream.succeed(Sse.encoder.write(reconnectAfter)).pipe(
         Stream.concat(Stream.map(recorded, render(uuid))),
         Stream.merge(keepAlive, { haltStrategy: "left" }),

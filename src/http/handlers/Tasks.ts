@@ -97,6 +97,10 @@ const make = Effect.gen(function*() {
         IdempotencyKey.markReplay(isReplay)
       )
     }, Effect.catchTags(changeErrors)),
+    delete: Effect.fnUntraced(function*(uuid: string) {
+      const { principal } = yield* CurrentCaller
+      yield* tasks.delete(yield* tasks.getHead(principal, uuid))
+    }, Effect.catchTags({ ...taskErrors, TaskNotEnded: failWith(Conflict) })),
     cancelInterrupted: Effect.gen(function*() {
       const { principal } = yield* CurrentCaller
       const uuids = yield* tasks.cancelInterrupted(principal)
@@ -116,6 +120,7 @@ export const layer = Group.layer(Effect.gen(function*() {
       .handleRaw("rerun", tasks.rerun)
       .handleRaw("list", () => tasks.list)
       .handleRaw("get", ({ params, request }) => reading.get(params.uuid, request))
+      .handle("delete", ({ params }) => tasks.delete(params.uuid))
       .handleRaw("events", ({ params, request }) => reading.events(params.uuid, request))
       .handle("deliveries", ({ params }) => deliveries.list(params.uuid))
       .handleRaw("redeliver", ({ params, request }) => deliveries.redeliver(params, request))

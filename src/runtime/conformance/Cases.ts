@@ -229,6 +229,47 @@ export const cases: ReadonlyArray<Case> = [
     })
   },
   {
+    section: "GET /api/tasks/{uuid}/events",
+    name: "sends the events of an ended task and ends, with include=turn too, and returns 422 for an unknown include",
+    run: Effect.fnUntraced(function*({ create, expectStatus, waitForStatus }) {
+      const { uuid } = yield* create()
+      yield* waitForStatus(uuid, terminal)
+      for (const query of ["", "?include=turn"]) {
+        const { body } = yield* expectStatus(200, "GET", `/api/tasks/${uuid}/events${query}`)
+        yield* expectMatch("stream", body, /^event: pending\n[^]*^event: completed\n/m)
+      }
+      yield* expectStatus(422, "GET", `/api/tasks/${uuid}/events?include=other`)
+    })
+  },
+  {
+    section: "DELETE /api/tasks/{uuid}",
+    name: "deletes a task that has ended, and a repeated create still returns it",
+    run: Effect.fnUntraced(function*(probe) {
+      const { expectStatus } = probe
+      const body = { assistant_id: probe.assistant, input: [{ type: "text", text: "1 + 1" }] }
+      const headers = { "idempotency-key": crypto.randomUUID() }
+      const { uuid } = (yield* expectStatus(201, "POST", "/api/tasks", { body, headers })).body
+      yield* probe.waitForStatus(uuid, terminal)
+      yield* expectStatus(204, "DELETE", `/api/tasks/${uuid}`)
+      yield* expectStatus(404, "DELETE", `/api/tasks/${uuid}`)
+      yield* expectStatus(404, "GET", `/api/tasks/${uuid}`)
+      const replayed = yield* expectStatus(201, "POST", "/api/tasks", { body, headers })
+      yield* expectEqual("uuid", replayed.body.uuid, uuid)
+      yield* expectStatus(404, "GET", `/api/tasks/${uuid}`)
+    })
+  },
+  {
+    section: "DELETE /api/tasks/{uuid}",
+    name: "returns 409 for a task that has not ended",
+    needs: "toolsAssistant",
+    run: Effect.fnUntraced(function*(probe) {
+      const { uuid } = yield* createInterrupted(probe)
+      yield* probe.expectStatus(409, "DELETE", `/api/tasks/${uuid}`)
+      yield* probe.expectStatus(200, "POST", `/api/tasks/${uuid}/cancel`, { body: {} })
+      yield* probe.expectStatus(204, "DELETE", `/api/tasks/${uuid}`)
+    })
+  },
+  {
     section: "Limits",
     name: "allows 5 active tasks, even for parallel requests; cancel-interrupted releases them",
     needs: "toolsAssistant",

@@ -1,9 +1,15 @@
-/** Deletes expired rows in batches. Each method returns the number of tasks or keys that it deleted. */
+/** Deletes ended tasks, and expired rows in batches. The batches return the number of tasks or keys that they deleted. */
 import { Context, type Effect } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import type { TaskId } from "../../domain/Task.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 
 export class TaskRetention extends Context.Service<TaskRetention, {
+  /**
+   * Deletes a task that has ended, with all its rows; pending webhooks are not sent. Its idempotency keys remain until they
+   * expire, so that a repeated create does not create another task. False if there is no such ended task.
+   */
+  readonly deleteTask: (uuid: TaskId) => Effect.Effect<boolean, StoreUnavailable>
   /** Tasks that ended before `before` and have no pending webhook, with all their rows. */
   readonly deleteEnded: (before: Timestamp, limit: number) => Effect.Effect<number, StoreUnavailable>
   /** Idempotency keys that expired before `at`. */

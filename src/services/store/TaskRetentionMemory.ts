@@ -1,21 +1,25 @@
 import { Effect, Layer } from "effect"
+import type { TaskId } from "../../domain/Task.ts"
 import { MemoryTables } from "./MemoryTables.ts"
 import { TaskRetention } from "./TaskRetention.ts"
 import * as WebhookStoreMemory from "./WebhookStoreMemory.ts"
 
 export const layer = Layer.effect(
   TaskRetention,
-  Effect.map(MemoryTables, ({ claims, deliveries, tasks }) =>
-    TaskRetention.of({
+  Effect.map(MemoryTables, ({ claims, deliveries, tasks }) => {
+    const deleteRows = (uuid: TaskId) => {
+      for (const [id, { taskId }] of deliveries) if (taskId === uuid) deliveries.delete(id)
+      return tasks.delete(uuid)
+    }
+    return TaskRetention.of({
+      deleteTask: (uuid) => Effect.sync(() => typeof tasks.get(uuid)?.completedAt === "number" && deleteRows(uuid)),
+
       deleteEnded: (before, limit) =>
         Effect.sync(() => {
           const ended = [...tasks.values()].filter(({ completedAt, task }) =>
             completedAt !== null && completedAt <= before && !WebhookStoreMemory.isPending(deliveries, task.uuid)
           ).slice(0, limit)
-          for (const { task } of ended) {
-            tasks.delete(task.uuid)
-            for (const [id, { taskId }] of deliveries) if (taskId === task.uuid) deliveries.delete(id)
-          }
+          for (const { task } of ended) deleteRows(task.uuid)
           return ended.length
         }),
 
@@ -25,5 +29,6 @@ export const layer = Layer.effect(
           for (const [key] of expired) claims.delete(key)
           return expired.length
         })
-    }))
+    })
+  })
 )

@@ -3,15 +3,15 @@ import { Effect, Layer } from "effect"
 import { countQuery, make as makeQueries, moment } from "./Queries.ts"
 import { TaskRetention } from "./TaskRetention.ts"
 
-const deleteEnded = countQuery(
-  `WITH ended AS (
-    SELECT uuid FROM tasks WHERE completed_at <= ${moment("$1")}
-      AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = uuid AND due_at IS NOT NULL)
-    ORDER BY completed_at LIMIT $2::int FOR UPDATE SKIP LOCKED
+/** Deletes the tasks that `selected` locks. Deliveries are locked before attempts, as where outcomes are recorded. */
+const deletion = (selected: string) =>
+  countQuery(
+    `WITH ended AS (
+    ${selected}
   ), deliveries AS (
-    DELETE FROM webhook_deliveries USING ended WHERE task_uuid = ended.uuid
+    DELETE FROM webhook_deliveries USING ended WHERE task_uuid = ended.uuid RETURNING 1
   ), attempts AS (
-    DELETE FROM webhook_attempts USING ended WHERE task_uuid = ended.uuid
+    DELETE FROM webhook_attempts USING ended WHERE task_uuid = ended.uuid AND (SELECT count(*) FROM deliveries) >= 0
   ), turns AS (
     DELETE FROM task_turns USING ended WHERE task_uuid = ended.uuid
   ), requests AS (
@@ -23,7 +23,18 @@ const deleteEnded = countQuery(
   ), deleted AS (
     DELETE FROM tasks USING ended WHERE tasks.uuid = ended.uuid RETURNING 1
   ) SELECT count(*)::int AS count FROM deleted`
+  )
+
+const deleteEnded = deletion(
+  `SELECT uuid FROM tasks WHERE completed_at <= ${moment("$1")}
+      AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = uuid AND due_at IS NOT NULL)
+    ORDER BY completed_at LIMIT $2::int FOR UPDATE SKIP LOCKED`
 )
+
+const deleteTask = deletion(`SELECT uuid FROM tasks WHERE uuid = $1 AND completed_at IS NOT NULL FOR UPDATE`)
+
+/** Attempts that were claimed while their delivery was deleted: that statement did not see them. */
+const deleteLateAttempts = `DELETE FROM webhook_attempts WHERE task_uuid = $1`
 
 const deleteExpiredKeys = countQuery(
   `WITH expired AS (
@@ -36,8 +47,13 @@ const deleteExpiredKeys = countQuery(
 
 export const layer = Layer.effect(
   TaskRetention,
-  Effect.map(makeQueries, ({ count }) =>
+  Effect.map(makeQueries, ({ count, execute }) =>
     TaskRetention.of({
+      deleteTask: Effect.fnUntraced(function*(uuid) {
+        const isDeleted = (yield* count(deleteTask, [uuid])) > 0
+        if (isDeleted) yield* execute(deleteLateAttempts, [uuid])
+        return isDeleted
+      }),
       deleteEnded: (before, limit) => count(deleteEnded, [before, limit]),
       deleteExpiredKeys: (at, limit) => count(deleteExpiredKeys, [at, limit])
     }))

@@ -28,7 +28,8 @@ const nowhereRules: ReadonlyArray<Rule> = [
     { ...post, path: `/api/tasks/${uuid}/deliveries/x/redeliver`, expected: answered(404) },
     { ...post, path: `/api/tasks/${uuid}/tool-results`, body: "{", expected: answered(404) },
     { ...post, path: `/api/tasks/${uuid}/cancel`, body: "{", expected: answered(404) },
-    { ...post, path: `/api/tasks/${uuid}/rerun`, body: "{", expected: answered(404) }
+    { ...post, path: `/api/tasks/${uuid}/rerun`, body: "{", expected: answered(404) },
+    { ...post, method: "DELETE", path: `/api/tasks/${uuid}`, expected: answered(404) }
   ]),
   ...each("path odd", oddPaths, (path) => ({ ...get, path, expected: answered(404) })),
   ...each("path odd", oddUuids.filter((id) => !["..", "%2e%2e", "%2F"].includes(id)), (id) => ({
@@ -41,8 +42,8 @@ const nowhereRules: ReadonlyArray<Rule> = [
 const read = ["GET", "HEAD"]
 const allowed: Readonly<Record<string, ReadonlyArray<string>>> = {
   "/api/tasks": [...read, "POST"],
-  "/api/tasks/cancel-interrupted": [...read, "POST"],
-  [task]: read,
+  "/api/tasks/cancel-interrupted": [...read, "POST", "DELETE"],
+  [task]: [...read, "DELETE"],
   [`${task}/events`]: read,
   [`${task}/deliveries`]: read,
   [`${task}/tool-results`]: ["POST"],
@@ -77,4 +78,22 @@ const methodRules: ReadonlyArray<Rule> = [
   }))
 ]
 
-export const pathRules: ReadonlyArray<Rule> = [...nowhereRules, ...methodRules]
+/** Only the task's user may delete it, and only when it has ended. A body is ignored. */
+const deleteRules: ReadonlyArray<Rule> = [
+  ...(["processing", "interrupted", "fresh interrupted"] as const).flatMap((target) =>
+    each(
+      "delete",
+      [target],
+      () => ({ ...post, target, method: "DELETE", path: task, body: "{", expected: answered(409) })
+    )
+  ),
+  ...each("delete", ["newcomer"], () => ({
+    ...get,
+    caller: "newcomer",
+    method: "DELETE",
+    path: task,
+    expected: answered(403)
+  }))
+]
+
+export const pathRules: ReadonlyArray<Rule> = [...nowhereRules, ...methodRules, ...deleteRules]

@@ -123,6 +123,18 @@ const readRules: ReadonlyArray<Rule> = [
     (query) => ({ ...get, path: `${task}?${query}`, expected: blaming("include") })
   ),
   ...each(
+    "events: query broken",
+    ["", "waiting_on", "turn,", "turn,x", "%20turn", "Turn", "turn%00", "__proto__", "%zz", "turn&include=x"].map((
+      value
+    ) => `include=${value}`),
+    (query) => ({ ...get, path: `${task}/events?${query}`, expected: blaming("include") })
+  ),
+  ...each(
+    "events: query valid",
+    ["include=turn", "include=turn,turn", "include=turn&include=turn", "unknown=1", "__proto__=1"],
+    (query) => ({ ...get, path: `${task}/events?${query}`, expected: answered(200) })
+  ),
+  ...each(
     "read: query valid",
     [
       ..."wait=1 wait=60 include=waiting_on include=waiting_on,waiting_on&wait=60 unknown=1 __proto__=1".split(" "),

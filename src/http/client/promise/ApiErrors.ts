@@ -36,7 +36,7 @@ export class NotFoundError extends ApiError {
   override readonly name = "NotFoundError"
 }
 
-/** 409: the task is not interrupted. */
+/** 409: the task is not interrupted, or, for `delete`, has not ended. */
 export class ConflictError extends ApiError {
   override readonly name = "ConflictError"
 }

@@ -1,8 +1,10 @@
 /** `client.tasks`: the task endpoints, and `waitFor`, `run` and `events` on top of them. */
+import { outputText } from "../../../domain/Turn.ts"
 import { ConflictError } from "./ApiErrors.ts"
 import * as EventStream from "./EventStream.ts"
 import { Outage } from "./Outage.ts"
 import { TaskPages } from "./TaskPages.ts"
+import { textChanges } from "./TextChanges.ts"
 import * as Tools from "./Tools.ts"
 import { backoff, type Call, type CallOptions, randomId, sleep, type Transport } from "./Transport.ts"
 import type {
@@ -40,6 +42,8 @@ export interface GetOptions extends CallOptions {
 export interface EventsOptions extends CallOptions {
   /** The last received revision; without it, the stream starts at the first event. */
   readonly after?: number | undefined
+  /** `turn` adds the text of the partial turn to progress events. */
+  readonly include?: "turn" | undefined
 }
 
 export interface RunOptions extends CallOptions {
@@ -47,6 +51,11 @@ export interface RunOptions extends CallOptions {
   readonly tools?: Tools.Tools | undefined
   /** Called with the task when it is created, when it is interrupted, and when it has ended. */
   readonly onUpdate?: ((task: Task) => void) | undefined
+  /**
+   * Called with the text of the answer whenever it has changed, and at the end with all of it. `delta` is the added part;
+   * undefined when the text does not continue the previous one.
+   */
+  readonly onText?: ((text: string, delta: string | undefined) => void) | undefined
 }
 
 /** Seconds of one long poll: shorter than the idle timeouts of common proxies. */
@@ -121,6 +130,11 @@ export class TasksResource {
     return this.#transport.json(idempotent(pathOf(uuid, "/cancel"), reason === undefined ? {} : { reason }, options))
   }
 
+  /** Deletes a task that has ended. Its pending webhooks are not sent. */
+  delete(uuid: string, options: CallOptions = {}): Promise<void> {
+    return this.#transport.send({ ...options, method: "DELETE", path: pathOf(uuid) })
+  }
+
   /** Cancels all of the caller's interrupted tasks. */
   cancelInterrupted(options: CallOptions = {}): Promise<CanceledTasks> {
     return this.#transport.json({ ...options, method: "POST", path: "/api/tasks/cancel-interrupted" })
@@ -168,8 +182,41 @@ export class TasksResource {
   }
 
   /** Creates a task, executes its tool calls, and resolves when it has ended. Check `status`: it may have failed. */
-  async run(body: CreateTask, { onUpdate, tools = {}, ...options }: RunOptions = {}): Promise<Task> {
-    const { uuid } = await this.create(Tools.declare(body, tools), options)
+  async run(body: CreateTask, { onText, ...options }: RunOptions = {}): Promise<Task> {
+    const { uuid } = await this.create(Tools.declare(body, options.tools ?? {}), options)
+    if (onText === undefined) return this.#runTools(uuid, options)
+    const changeOf = textChanges()
+    const report = (text: string | undefined) => {
+      const change = changeOf(text)
+      if (change !== undefined) onText(change.text, change.delta)
+    }
+    const ended = new AbortController()
+    const end = () => ended.abort(options.signal?.reason)
+    options.signal?.addEventListener("abort", end)
+    const later = { ...options, signal: ended.signal }
+    const following = this.#followText(uuid, report, later)
+    // Rejects when the callback throws.
+    const failed = following.then(() => new Promise<never>(() => {}))
+    const task = await Promise.race([this.#runTools(uuid, later), failed]).finally(() => {
+      options.signal?.removeEventListener("abort", end)
+      end()
+    })
+    await following
+    report(outputText(task))
+    return task
+  }
+
+  /** Reports partial texts until the task has ended. Errors of the connection are those of the run too. */
+  async #followText(uuid: string, report: (text: string | undefined) => void, options: CallOptions): Promise<void> {
+    const events = this.events(uuid, { ...options, include: "turn" })
+    for (;;) {
+      const next = await events.next().catch(() => undefined)
+      if (next === undefined || next.done === true) return
+      report(next.value.text)
+    }
+  }
+
+  async #runTools(uuid: string, { onUpdate, tools = {}, ...options }: RunOptions): Promise<Task> {
     // The caller's idempotency key belongs to the create request alone.
     const later = { ...options, idempotencyKey: undefined }
     if (onUpdate !== undefined) onUpdate(await this.get(uuid, later))
@@ -177,7 +224,7 @@ export class TasksResource {
       const task = await this.waitFor(uuid, later)
       onUpdate?.(task)
       if (task.status !== "interrupted") return task
-      const results = await Tools.execute(task, tools, options.signal)
+      const results = await Tools.execute(task, tools, later.signal)
       try {
         await this.submitToolResults(uuid, results, later)
       } catch (error) {
@@ -190,7 +237,7 @@ export class TasksResource {
   /** The events of the task. Reconnects when the stream breaks and ends after the terminal event. */
   async *events(
     uuid: string,
-    { after = -1, ...options }: EventsOptions = {}
+    { after = -1, include, ...options }: EventsOptions = {}
   ): AsyncGenerator<TaskEvent, void, undefined> {
     const outage = new Outage(options.signal)
     let last = after
@@ -199,7 +246,7 @@ export class TasksResource {
         const { allow, close, response } = await this.#transport.open({
           ...options,
           method: "GET",
-          path: pathOf(uuid, "/events"),
+          path: pathOf(uuid, include === undefined ? "/events" : `/events?include=${include}`),
           headers: { accept: "text/event-stream", ...(last < 0 ? {} : { "last-event-id": String(last) }) }
         })
         try {

@@ -24,7 +24,7 @@ export interface CallOptions {
 }
 
 export interface Call extends CallOptions {
-  readonly method: "GET" | "POST"
+  readonly method: "GET" | "POST" | "DELETE"
   readonly path: string
   readonly body?: string | ReadableStream<Uint8Array> | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined

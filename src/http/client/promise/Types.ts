@@ -163,6 +163,8 @@ export interface TaskEvent {
   readonly occurred_at: string
   /** The new status, or `progress`, which does not change it. */
   readonly event: TaskStatus | "progress"
+  /** Only with `include: "turn"`, in a progress event: the text of the partial turn, if it has changed. Cut when it is long. */
+  readonly text?: string
 }
 
 export interface CreatedTask {

@@ -114,10 +114,18 @@ export class TasksRpc extends RpcGroup.make(
     success: Tasks.CanceledTaskView,
     error: Schema.Union([...taskErrors, InvalidRequest, TaskErrors.TaskHasEnded])
   }),
+  Rpc.make("Tasks.delete", { payload: ofOneTask, error: Schema.Union([...taskErrors, TaskErrors.TaskNotEnded]) }),
   Rpc.make("Tasks.cancelInterrupted", { payload: onBehalf, success: Tasks.CanceledTasksView, error: refusals }),
-  /** Every transition and progress note after the revision `after`, then new ones; ends after the terminal event. */
+  /**
+   * Every transition and progress note after the revision `after`, then new ones; ends after the terminal event. `include: ["turn"]`
+   * adds the texts of partial turns, as `?include=turn` does.
+   */
   Rpc.make("Tasks.watch", {
-    payload: { ...ofOneTask, after: Schema.optionalKey(Schema.Int) },
+    payload: {
+      ...ofOneTask,
+      after: Schema.optionalKey(Schema.Int),
+      include: Schema.optionalKey(Schema.Array(Schema.Literal("turn")))
+    },
     success: Tasks.WatchedEventView,
     error: Schema.Union([...taskErrors, TaskErrors.TooManyWaiting]),
     stream: true

@@ -100,14 +100,16 @@ export const layer = TasksRpc.toLayer(
         yield* refuseOutage(tasks.withdraw(task, reason))
         return { uuid: task.uuid, status: "canceled" }
       }),
+      "Tasks.delete": ({ sub, uuid }) =>
+        refuseOutage(Effect.flatMap(tasks.getHead(RpcRequests.reader(sub), uuid), tasks.delete)),
       "Tasks.cancelInterrupted": Effect.fnUntraced(function*({ sub }) {
         const uuids = yield* refuseOutage(tasks.cancelInterrupted(yield* RpcRequests.principal(sub)))
         return { canceled: uuids.length, uuids }
       }),
-      "Tasks.watch": ({ after = -1, sub, uuid }) =>
+      "Tasks.watch": ({ after = -1, include = [], sub, uuid }) =>
         Stream.unwrap(
           tasks.getHead(RpcRequests.reader(sub), uuid).pipe(
-            Effect.flatMap((task) => watch.events(task, after)),
+            Effect.flatMap((task) => watch.events(task, after, include.includes("turn"))),
             Effect.map(
               Stream.map((event) => ({ ...TaskReading.describe(uuid, event), event: TaskReading.nameOf(event) }))
             )

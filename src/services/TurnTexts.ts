@@ -1,0 +1,50 @@
+/** The texts of partial turns, for event streams. Streams of one task share the read and the parse of each version. */
+import { Effect, Option } from "effect"
+import * as Limits from "../domain/Limits.ts"
+import type { OpaqueJson } from "../domain/OpaqueJson.ts"
+import type { TaskHead, TaskId } from "../domain/Task.ts"
+import { outputText } from "../domain/Turn.ts"
+import * as FairPermits from "./limits/FairPermits.ts"
+import { TaskReads } from "./store/TaskReads.ts"
+
+const maxTexts = 128
+/** Concurrent reads. A waiting stream of the same task finds the text that the first one has read. */
+const readPermits = { total: 16, perHolder: 2 }
+
+/** A character outside the basic plane is not cut in half. */
+const cut = (text: string) => text.slice(0, Limits.eventTextLength).replace(/[\uD800-\uDBFF]$/, "")
+
+const textOf = (turn: OpaqueJson | null): string | undefined =>
+  turn === null || turn.length > Limits.eventTurnLength ? undefined : cut(outputText({ turn: JSON.parse(turn) }))
+
+export const make = Effect.map(TaskReads, (reads) => {
+  const permits = FairPermits.make(readPermits)
+  const texts = new Map<TaskId, { readonly revision: number; readonly text: string | undefined }>()
+  const known = (uuid: TaskId, revision: number) => {
+    const found = texts.get(uuid)
+    return found !== undefined && found.revision >= revision ? found : undefined
+  }
+
+  const read = Effect.fnUntraced(function*({ sub, uuid }: TaskHead, revision: number) {
+    yield* permits.take(sub, 1)
+    const found = known(uuid, revision)
+    if (found !== undefined) return found.text
+    const task = Option.getOrUndefined(yield* reads.get(uuid))
+    if (task === undefined) return undefined
+    const text = known(uuid, task.revision)?.text ?? textOf(task.turn)
+    texts.delete(uuid)
+    for (const [oldest] of texts) {
+      if (texts.size < maxTexts) break
+      texts.delete(oldest)
+    }
+    texts.set(uuid, { revision: task.revision, text })
+    return text
+  }, Effect.scoped)
+
+  /** The text of the task's turn at `revision` or later; empty or undefined when it has none, undefined when the turn is too large. */
+  return (task: TaskHead, revision: number) =>
+    Effect.suspend(() => {
+      const found = known(task.uuid, revision)
+      return found === undefined ? read(task, revision) : Effect.succeed(found.text)
+    })
+})
