@@ -13,9 +13,9 @@ const executablePath = (process.env["PATH"] ?? "").split(path.delimiter)
 
 const { service } = await use(startSystem())
 
-describe("/docs", () => {
+describe.each(["/docs", "/internal/docs"])("%s", (path) => {
   it("has a content security policy that allows only its own origin", async () => {
-    const page = await fetch(`${service.url}/docs`)
+    const page = await fetch(service.url + path)
     assert.strictEqual(page.status, 200)
     const policy = (page.headers.get("content-security-policy") ?? "").split(";").map((part) => part.trim().split(" "))
     assert.deepInclude(policy, ["default-src", "'none'"])
