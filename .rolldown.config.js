@@ -11,6 +11,8 @@ export default {
     extractText: "src/runtime/builtin/backend/extractText.ts"
   },
   platform: "node",
+  // Bundles the console in a checkout; a package has the bundled files.
+  external: ["rolldown"],
   // rolldown loses the names that a dynamically imported module re-exports from CommonJS.
   resolve: { alias: { "./Undici.js": "undici", "@effect/platform-node/Undici": "undici" } },
   output: { dir: "dist/bin", comments: { jsdoc: false } }

@@ -1,13 +1,14 @@
 /** CORS: only web pages of configured origins may call the service. */
-import { Layer } from "effect"
-import { HttpRouter } from "effect/http"
+import { Effect, Layer } from "effect"
+import { HttpMiddleware, HttpRouter, HttpServerRequest } from "effect/http"
+import { isOfConsole } from "./Routes.ts"
 
 /** A list of origins, or `*` for all. An empty list allows none. */
 export type CorsOrigins = ReadonlyArray<string> | "*"
 
 /** Tokens are sent in a header and never in a cookie, so requests need no credentials mode. */
-export const layer = (origins: CorsOrigins) =>
-  origins.length === 0 ? Layer.empty : HttpRouter.cors({
+const allow = (origins: CorsOrigins) =>
+  HttpMiddleware.cors({
     allowedOrigins: origins === "*" ? [] : origins,
     allowedMethods: ["GET", "HEAD", "POST", "DELETE"],
     allowedHeaders: [
@@ -21,3 +22,10 @@ export const layer = (origins: CorsOrigins) =>
     exposedHeaders: ["ETag", "Idempotent-Replayed", "Location", "Retry-After", "X-Request-Id"],
     maxAge: 600
   })
+
+/** The console is a page of this origin, so it never answers another one. */
+export const layer = (origins: CorsOrigins) =>
+  origins.length === 0 ? Layer.empty : HttpRouter.middleware((handler) => {
+    const allowed = allow(origins)(handler)
+    return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => isOfConsole(request) ? handler : allowed)
+  }, { global: true })

@@ -2,8 +2,8 @@
 import { Context, Effect } from "effect"
 import type { HttpServerRequest } from "effect/http"
 
-/** Mints a token. Undefined unless the key is generated and the service listens on loopback only. */
-export const DevelopmentToken = Context.Reference<Effect.Effect<string> | undefined>(
+/** Mints a token for a user. Undefined unless the key is generated and the service listens on loopback only. */
+export const DevelopmentToken = Context.Reference<((sub: string) => Effect.Effect<string>) | undefined>(
   "async-task-service/http/DevelopmentToken",
   { defaultValue: () => undefined }
 )
@@ -12,16 +12,17 @@ export const DevelopmentToken = Context.Reference<Effect.Effect<string> | undefi
 export const isLoopback = (host: string): boolean => /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host)
 
 /**
- * Pages of other origins get no token: neither with CORS (they send `Origin`) nor with a name of their own that resolves to
+ * Pages of other origins get no token: neither with CORS (they send another `Origin`) nor with a name of their own that resolves to
  * this machine (`Host`). Behind a proxy the service does not know who asks.
  */
-const isOfThisMachine = ({ headers }: HttpServerRequest.HttpServerRequest) =>
+export const isOfThisMachine = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   isLoopback((headers["host"] ?? "").replace(/:\d+$/, ""))
-  && ["origin", "forwarded", "via", "x-forwarded-for", "x-forwarded-host"].every((name) => headers[name] === undefined)
+  && [undefined, `http://${headers["host"]}`].includes(headers["origin"])
+  && ["forwarded", "via", "x-forwarded-for", "x-forwarded-host"].every((name) => headers[name] === undefined)
 
 /** The token for a request, if it may see one. */
 export const tokenFor = (
   mint: typeof DevelopmentToken.Service,
   request: HttpServerRequest.HttpServerRequest
 ): Effect.Effect<string | undefined> =>
-  mint === undefined || !isOfThisMachine(request) ? Effect.succeed(undefined) : mint
+  mint === undefined || !isOfThisMachine(request) ? Effect.succeed(undefined) : mint("developer")

@@ -7,6 +7,7 @@ import { Digest } from "effect/crypto"
 import { Base64 } from "effect/encoding"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Readiness } from "../services/operations/Readiness.ts"
+import { ConsoleAudiences } from "./ConsoleAssets.ts"
 import { DevelopmentToken, tokenFor } from "./DevelopmentToken.ts"
 
 const styles = `
@@ -69,7 +70,13 @@ const access = `
 <h2>Access</h2>
 <p>Every call of the API carries <code>Authorization: Bearer &lt;JWT&gt;</code>. Whoever operates this service issues the tokens.</p>`
 
-const page = (failing: ReadonlyArray<string>, rest: string) =>
+const consoleLink: Link = {
+  path: "/console",
+  name: "Console",
+  description: "Your tasks, their results and their questions"
+}
+
+const page = (failing: ReadonlyArray<string>, rest: string, links: ReadonlyArray<Link>) =>
   `<!doctype html>
 <html lang="en">
 <head>
@@ -109,6 +116,7 @@ export const layer = HttpRouter.use((router) =>
   Effect.gen(function*() {
     const readiness = yield* Readiness
     const mint = yield* DevelopmentToken
+    const shown = (yield* ConsoleAudiences).length === 0 ? links : [consoleLink, ...links]
     const digest = yield* Digest.Digest
     const headers = headersWith(Base64.encode(yield* digest.digest(Digest.sha256, new TextEncoder().encode(styles))))
     yield* router.add(
@@ -120,7 +128,7 @@ export const layer = HttpRouter.use((router) =>
         return Effect.map(Effect.all([readiness.checks, tokenFor(mint, request)]), ([checks, token]) => {
           const failing = checks.flatMap(({ name, problem }) => problem === null ? [] : [name])
           const rest = token === undefined ? access : firstTask(host, token)
-          return HttpServerResponse.setHeaders(HttpServerResponse.html(page(failing, rest)), headers)
+          return HttpServerResponse.setHeaders(HttpServerResponse.html(page(failing, rest, shown)), headers)
         })
       })
     )

@@ -23,13 +23,20 @@ const pages: ReadonlyArray<KnownRoute> = [
   pattern: new RegExp(`^${path}/?$`)
 }))
 
+const consolePattern = /^\/console(\/|$)/
+
+const consoleRoutes: ReadonlyArray<KnownRoute> = [
+  { method: "GET", path: "/console", pattern: consolePattern },
+  { method: "POST", path: "/console/dev-login", pattern: /^\/console\/dev-login$/ }
+]
+
 const rpc: ReadonlyArray<KnownRoute> = ["GET", "POST"].map((method) => ({
   method,
   path: rpcPath,
   pattern: new RegExp(`^${rpcPath}/?$`)
 }))
 
-const knownRoutes: ReadonlyArray<KnownRoute> = [...pages, ...rpc].concat(
+const knownRoutes: ReadonlyArray<KnownRoute> = [...pages, ...consoleRoutes, ...rpc].concat(
   Object.values(Api.groups).flatMap((group) =>
     Object.values(group.endpoints).map(({ method, path }) => ({
       method,
@@ -47,7 +54,11 @@ export const allowedMethods = (path: string, audience: typeof Audience.Service):
   )
 ]
 
+/** The path of a request without its query. */
 export const pathOf = (request: HttpServerRequest.HttpServerRequest): string => request.url.split("?", 1)[0] ?? "/"
+
+export const isOfConsole = (request: HttpServerRequest.HttpServerRequest): boolean =>
+  consolePattern.test(pathOf(request))
 
 /** The span name of a request by OpenTelemetry's convention: the method and the route. */
 export const spanName = (request: HttpServerRequest.HttpServerRequest): string => {

@@ -8,6 +8,8 @@ import { Duration, Effect, Layer } from "effect"
 import { SqlRunnerStorage } from "effect/cluster"
 import { HttpRouter } from "effect/http"
 import * as Audience from "../http/Audience.ts"
+import * as Console from "../http/Console.ts"
+import { ConsoleAudiences } from "../http/ConsoleAssets.ts"
 import { DevelopmentToken, isLoopback } from "../http/DevelopmentToken.ts"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../http/handlers/rpc/RpcAuthorization.ts"
@@ -39,6 +41,7 @@ import * as Banner from "./Banner.ts"
 import * as Builtin from "./builtin/Builtin.ts"
 import * as Cluster from "./cluster/Cluster.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
+import * as ConsoleAssets from "./ConsoleAssets.ts"
 import * as AesGcm from "./node/AesGcm.ts"
 import * as BodyWorker from "./node/BodyWorker.ts"
 import * as BufferCollector from "./node/BufferCollector.ts"
@@ -183,7 +186,7 @@ const layerClusterNodes = ({ cluster, host, port }: AppConfig) =>
 const layerDevelopmentToken = ({ developmentSecret, host, publicUrl }: AppConfig) =>
   developmentSecret === undefined || ![host, new URL(publicUrl).hostname].every(isLoopback)
     ? Layer.empty
-    : Layer.succeed(DevelopmentToken, Banner.mint(developmentSecret))
+    : Layer.succeed(DevelopmentToken, (sub) => Banner.mint(developmentSecret, { sub }))
 
 const layerOn = (database: Database.Database, config: AppConfig) => {
   const layerSettings = Layer.succeed(Settings, {
@@ -207,7 +210,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     Layer.provide(NodeCrypto.layerMac)
   )
   const inProcess = InProcess.make()
-  const layerRoutes = Server.layer(config.corsOrigins).pipe(
+  const layerRoutes = Layer.merge(Server.layer(config.corsOrigins), Console.layer(version)).pipe(
     Layer.provide([
       Authorization.layerUsers,
       Authorization.layerInternal(config.internalTokens),
@@ -218,7 +221,12 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     Layer.provide(layerClusterNodes(config)),
     Layer.provide(layerTasks),
     Layer.provide(layerUpstreams(config, inProcess)),
-    Layer.provide([layerSettings, layerDevelopmentToken(config)])
+    Layer.provide([
+      layerSettings,
+      layerDevelopmentToken(config),
+      ConsoleAssets.layer,
+      Layer.succeed(ConsoleAudiences, config.consoleAudiences)
+    ])
   )
   // The built-in core reports its events to this origin.
   const { origin } = new URL(Banner.localUrl(config))

@@ -1,15 +1,10 @@
-/** The documentation page in a real browser, if PATH has chromium or chrome. */
-import { existsSync } from "node:fs"
-import * as path from "node:path"
-import { type Browser, chromium, type Page } from "playwright-core"
+/** The documentation page in a real browser. */
+import type { Browser, Page } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { hasBrowser, launch } from "../kit/Browser.ts"
 import { mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
-
-const executablePath = (process.env["PATH"] ?? "").split(path.delimiter)
-  .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => path.join(folder, name)))
-  .find((file) => existsSync(file))
 
 const { service } = await use(startSystem())
 
@@ -25,14 +20,14 @@ describe.each(["/docs", "/internal/docs"])("%s", (path) => {
   })
 })
 
-describe.skipIf(executablePath === undefined)("/docs in a browser", () => {
+describe.skipIf(!hasBrowser)("/docs in a browser", () => {
   let browser: Browser
   let page: Page
   const requested: Array<string> = []
   const errors: Array<string> = []
 
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: executablePath ?? "", args: ["--no-sandbox"] })
+    browser = await launch()
     page = await browser.newPage()
     page.on("request", (request) => requested.push(request.url()))
     page.on("pageerror", ({ message }) => errors.push(message))

@@ -15,7 +15,7 @@ import * as DataDirectory from "./DataDirectory.ts"
 import * as ProductionSecrets from "./ProductionSecrets.ts"
 import { misspelled } from "./settings.ts"
 import * as SettingsReader from "./SettingsReader.ts"
-import { commaList, nonEmpty, originsOf } from "./SettingValues.ts"
+import { audiencesOf, commaList, nonEmpty, originsOf } from "./SettingValues.ts"
 import * as TokenKeys from "./TokenKeys.ts"
 
 type Reader = SettingsReader.SettingsReader
@@ -197,6 +197,11 @@ export const load = Effect.fnUntraced(function*(
       "WEBHOOK_ALLOW_PRIVATE",
       () => AddressGuard.parse(allowPrivate),
       AddressGuard.parse("false")
+    ),
+    consoleAudiences: derive(
+      "CONSOLE",
+      () => audiencesOf(env["CONSOLE"] ?? (isProduction(reader) ? "off" : "users,operators")),
+      []
     ),
     ...(yield* loadLimits(reader)),
     /** The address of this node for the other nodes; undefined without a cluster. */

@@ -1,4 +1,5 @@
 /** Parsers of compound setting values; each throws an error with the reason when the value is invalid. */
+import type { ConsoleAudience } from "../../http/ConsoleAssets.ts"
 import type { CorsOrigins } from "../../http/Cors.ts"
 
 export const withoutTrailingSlash = (url: URL) => url.href.replace(/(?<!\/)\/+$/, "")
@@ -18,4 +19,15 @@ export const nonEmpty = <A>(items: ReadonlyArray<A>): readonly [A, ...Array<A>] 
   const [first, ...rest] = items
   if (first === undefined) throw new Error("must not be empty")
   return [first, ...rest]
+}
+
+const isAudience = (name: string): name is ConsoleAudience => name === "users" || name === "operators"
+
+export const audiencesOf = (text: string): ReadonlyArray<ConsoleAudience> => {
+  const names = commaList(text)
+  if (names.join() === "off") return []
+  if (names.length === 0 || !names.every(isAudience)) {
+    throw new Error("must be off, users, operators, or both as a comma list")
+  }
+  return [...new Set(names)]
 }

@@ -27,6 +27,11 @@ export const settings: ReadonlyArray<Setting> = [
     meaning: "comma list of the origins of web pages that may call the service, or `*`"
   },
   {
+    names: ["CONSOLE"],
+    default: "`users,operators`; in production `off`",
+    meaning: "whom the page at `/console` serves; `off`: there is no such page"
+  },
+  {
     names: ["DATABASE_URL"],
     default: "embedded Postgres",
     meaning: "URL of a Postgres 14 or later, or of a pooler; parameters as in libpq, see deployment/README.md"

@@ -1,0 +1,209 @@
+/** The pending tool calls of a task, each with its answer. All answers are sent together; drafts stay in this tab. */
+import { useEffect, useMemo, useRef, useState } from "preact/hooks"
+import { ConflictError } from "../../client/promise/ApiErrors.ts"
+import { randomId } from "../../client/promise/Transport.ts"
+import type { ToolCall } from "../../client/promise/Types.ts"
+import { active } from "../active.ts"
+import { type AnswerKind, type Draft, keepDraft, loadDraft, resultOf } from "../answers.ts"
+import { client } from "../api.ts"
+import { parse } from "../json.ts"
+import { notify } from "../messages.ts"
+import { fieldsOf, type FormField, type Problems } from "../schemaForm.ts"
+import { JsonTree } from "./JsonTree.tsx"
+import { SchemaForm } from "./SchemaForm.tsx"
+import { Problem } from "./Screen.tsx"
+
+/** What an answer form needs of a task. */
+export interface Interrupted {
+  readonly uuid: string
+  readonly pending_tool_calls?: ReadonlyArray<ToolCall>
+}
+
+const choices: ReadonlyArray<readonly [kind: AnswerKind, label: string]> = [
+  ["form", "Form"],
+  ["approve", "Approve"],
+  ["decline", "Decline"],
+  ["text", "Text"],
+  ["json", "JSON"],
+  ["failed", "The tool failed"]
+]
+
+const Typing = ({ draft, label, onChange, problem }: {
+  readonly draft: Draft
+  readonly label: string
+  readonly problem: string | undefined
+  readonly onChange: (draft: Draft) => void
+}) => {
+  const isJson = draft.kind === "json"
+  const text = isJson ? draft.json : draft.text
+  const wrong = isJson && text !== "" && parse(text) === undefined ? "This is not valid JSON" : problem
+  return (
+    <>
+      <textarea
+        class={isJson ? "code" : ""}
+        aria-label={draft.kind === "failed" ? `What went wrong in ${label}` : `Answer to ${label}`}
+        aria-invalid={wrong !== undefined}
+        rows={isJson ? 5 : 3}
+        spellcheck={!isJson}
+        value={text}
+        onInput={({ currentTarget: { value } }) =>
+          onChange(isJson ? { ...draft, json: value } : { ...draft, text: value })}
+      />
+      {wrong === undefined ? null : <p class="field-error">{wrong}</p>}
+    </>
+  )
+}
+
+const CallForm = ({ call, draft, fields, onChange, problem, problems }: {
+  readonly call: ToolCall
+  readonly draft: Draft
+  readonly fields: ReadonlyArray<FormField> | undefined
+  readonly problem: string | undefined
+  readonly problems: Problems
+  readonly onChange: (draft: Draft) => void
+}) => {
+  const label = call.name.slice(0, 100)
+  const isTyped = draft.kind === "text" || draft.kind === "json" || draft.kind === "failed"
+  return (
+    <fieldset class="call-form" data-problem={problem === undefined ? undefined : ""}>
+      <legend>
+        <code>{label}</code>
+      </legend>
+      {Object.keys(call.arguments).length === 0
+        ? <p class="hint">Called without arguments</p>
+        : <JsonTree name="arguments" value={call.arguments} />}
+      <div class="segments" role="radiogroup" aria-label={`Kind of answer to ${label}`}>
+        {choices.filter(([kind]) => kind !== "form" || fields !== undefined).map(([kind, text]) => (
+          <label key={kind}>
+            <input
+              type="radio"
+              name={`answer-${call.id}`}
+              checked={draft.kind === kind}
+              onChange={() => onChange({ ...draft, kind })}
+            />
+            <span>{text}</span>
+          </label>
+        ))}
+      </div>
+      {draft.kind === "form" && fields !== undefined
+        ? (
+          <SchemaForm
+            fields={fields}
+            typed={draft.form}
+            problems={problems}
+            onChange={(form) => onChange({ ...draft, form })}
+          />
+        )
+        : null}
+      {isTyped
+        ? <Typing draft={draft} label={label} problem={problem} onChange={onChange} />
+        : problem === undefined || draft.kind === "form"
+        ? null
+        : <p class="field-error">{problem}</p>}
+    </fieldset>
+  )
+}
+
+type Schemas = Readonly<Record<string, unknown>>
+
+/** The drafts of a task's pending calls, and the answers that they stand for. */
+const useAnswers = ({ pending_tool_calls: calls = [], uuid }: Interrupted, schemas: Schemas) => {
+  const ids = calls.map(({ id }) => id).join("\n")
+  const forms = useMemo(
+    () =>
+      new Map(calls.map(({ id, name }) => [id, fieldsOf(Object.hasOwn(schemas, name) ? schemas[name] : undefined)])),
+    [ids, schemas]
+  )
+  const load = () => new Map(calls.map(({ id }) => [id, loadDraft(uuid, id, forms.get(id) !== undefined)]))
+  const [drafts, setDrafts] = useState(load)
+  useEffect(() => setDrafts(load()), [ids, forms])
+  const entries = calls.map((call) => {
+    const fields = forms.get(call.id)
+    const draft = drafts.get(call.id) ?? loadDraft(uuid, call.id, fields !== undefined)
+    return { call, draft, fields, answer: resultOf(call.id, draft, fields) }
+  })
+  return {
+    entries,
+    results: entries.flatMap(({ answer }) => "result" in answer ? [answer.result] : []),
+    change: (id: string, draft: Draft) => {
+      keepDraft(uuid, id, draft)
+      setDrafts(new Map(drafts).set(id, draft))
+    },
+    forget: () => {
+      for (const { id } of calls) keepDraft(uuid, id, undefined)
+      setDrafts(load())
+    }
+  }
+}
+
+/** Calls of one interrupt; the service allows a thousand. */
+const maxShown = 50
+
+export const AnswerForm = ({ onDone, schemas, task }: {
+  readonly task: Interrupted
+  /** The output schemas of the tools, by name, where the task's request is known. */
+  readonly schemas: Schemas
+  readonly onDone: () => void
+}) => {
+  const { change, entries, forget, results } = useAnswers(task, schemas)
+  const [isChecked, setChecked] = useState(false)
+  const [error, setError] = useState<unknown>()
+  const [isBusy, setBusy] = useState(false)
+  const form = useRef<HTMLFormElement>(null)
+  // The same answers take effect once, however often they are sent.
+  const key = useMemo(randomId, [JSON.stringify(results)])
+
+  const send = async () => {
+    if (isBusy) return
+    const isComplete = results.length === entries.length
+    setChecked(!isComplete)
+    if (!isComplete) {
+      requestAnimationFrame(() =>
+        form.current?.querySelector<HTMLElement>("[data-problem] :is(input, textarea, select)")?.focus()
+      )
+      return
+    }
+    setBusy(true)
+    setError(undefined)
+    try {
+      await client.tasks.submitToolResults(task.uuid, results, { idempotencyKey: key })
+      forget()
+      notify("Answers sent")
+      active.refresh()
+    } catch (failure) {
+      // Somebody else answered or canceled; the drafts stay.
+      if (failure instanceof ConflictError) notify("The task no longer waits for these answers")
+      else setError(failure)
+    }
+    setBusy(false)
+    onDone()
+  }
+  return (
+    <form
+      ref={form}
+      class="answer card"
+      aria-label="Answers to the tool calls"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void send()
+      }}
+    >
+      {entries.slice(0, maxShown).map(({ answer, call, draft, fields }) => {
+        const missing = isChecked && "problem" in answer ? answer : undefined
+        const problems = missing?.problems ?? {}
+        const onChange = (next: Draft) => change(call.id, next)
+        return <CallForm key={call.id} problem={missing?.problem} {...{ call, draft, fields, problems, onChange }} />
+      })}
+      <div class="answer-send">
+        {error === undefined ? null : <Problem error={error} />}
+        {entries.length > maxShown ?
+          <p>{entries.length} calls wait: more than this page can answer. Use the API.</p> :
+          (
+            <button type="submit" class="button primary" aria-disabled={isBusy}>
+              {entries.length === 1 ? "Send answer" : `Send ${entries.length} answers`}
+            </button>
+          )}
+      </div>
+    </form>
+  )
+}

@@ -1,0 +1,68 @@
+/** Items of a task's output and of its messages: text, files, and JSON of any other shape. */
+import { useEffect } from "preact/hooks"
+import { field, textField } from "../json.ts"
+import { linkOf } from "../links.ts"
+import { base, loadBase } from "../storage.ts"
+import { Icon } from "./Icon.tsx"
+import { JsonTree } from "./JsonTree.tsx"
+import { Markdown } from "./Text.tsx"
+
+/** Characters of a file's name or type that are shown. */
+const maxName = 200
+
+/** A link to a stored file. The policy of the page allows images of its own origin only. */
+const StoredFile = ({ isImage, name, path, type }: {
+  readonly isImage: boolean
+  readonly name: string
+  readonly path: string
+  readonly type: string
+}) => {
+  useEffect(() => void loadBase().catch(() => {}), [])
+  const storage = base.value
+  const link = storage === undefined ? undefined : linkOf(storage, path)
+  const label = (
+    <>
+      <Icon name="file" />
+      <bdi>{name.slice(0, maxName)}</bdi>
+      <span class="detail">{type.slice(0, maxName)}</span>
+    </>
+  )
+  if (link === undefined) {
+    return (
+      <p class="file">
+        {label}
+        <code>{path.slice(0, maxName)}</code>
+      </p>
+    )
+  }
+  return (
+    <figure class="file-figure">
+      {isImage && storage?.origin === location.origin
+        ? <img src={link} alt={name.slice(0, maxName)} loading="lazy" />
+        : null}
+      <a class="file" href={link} target="_blank" rel="noopener noreferrer">{label}</a>
+    </figure>
+  )
+}
+
+/** The name, type and path of a file item, if it is one. */
+const fileIn = (item: unknown) => {
+  const kind = textField(item, "type")
+  const file = field(item, kind === "voice" ? "voice" : "file")
+  const name = textField(file, "name")
+  if (name === undefined) return undefined
+  return {
+    name,
+    isImage: kind === "image" || textField(file, "mime_type")?.startsWith("image/") === true,
+    type: textField(file, "mime_type") ?? "",
+    path: textField(field(file, "provider_data"), "path") ?? ""
+  }
+}
+
+export const Item = ({ item }: { readonly item: unknown }) => {
+  if (typeof item === "string") return <Markdown text={item} />
+  const text = textField(item, "type") === "text" ? textField(item, "text") : undefined
+  if (text !== undefined) return <Markdown text={text} />
+  const file = fileIn(item)
+  return file === undefined ? <JsonTree name="item" value={item} /> : <StoredFile {...file} />
+}

@@ -1,0 +1,73 @@
+/** A modal `<dialog>`: the browser traps the focus, gives it back, and closes it on Esc. */
+import type { ComponentChildren } from "preact"
+import { useEffect, useId, useRef } from "preact/hooks"
+import { Icon } from "./Icon.tsx"
+
+export interface DialogProps {
+  readonly title: string
+  readonly onClose: () => void
+  readonly children: ComponentChildren
+}
+
+export const Dialog = ({ children, onClose, title }: DialogProps) => {
+  const ref = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => {
+    const opener = document.activeElement
+    ref.current?.showModal()
+    return () => {
+      if (opener instanceof HTMLElement) opener.focus()
+    }
+  }, [])
+  return (
+    <dialog
+      ref={ref}
+      class="dialog"
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault()
+        onClose()
+      }}
+    >
+      <header>
+        <h2 id={id}>{title}</h2>
+        <button type="button" class="button quiet icon-only" aria-label="Close" onClick={onClose}>
+          <Icon name="close" />
+        </button>
+      </header>
+      {children}
+    </dialog>
+  )
+}
+
+export interface ConfirmProps {
+  readonly title: string
+  readonly action: string
+  readonly onConfirm: () => void
+  readonly onClose: () => void
+  readonly children: ComponentChildren
+  readonly isDangerous?: boolean
+  readonly isBusy?: boolean
+}
+
+/** Asks before an action. The way back has the focus first when the action destroys something. */
+export const Confirm = ({ action, children, isBusy, isDangerous, onClose, onConfirm, title }: ConfirmProps) => (
+  <Dialog title={title} onClose={onClose}>
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (isBusy !== true) {
+          onConfirm()
+        }
+      }}
+    >
+      {children}
+      <footer>
+        <button type="button" class="button" onClick={onClose}>Back</button>
+        <button type="submit" class={`button ${isDangerous === true ? "danger" : "primary"}`} aria-disabled={isBusy}>
+          {action}
+        </button>
+      </footer>
+    </form>
+  </Dialog>
+)

@@ -1,0 +1,160 @@
+/** What surrounds every screen: navigation, account menu, messages and the dialogs that any screen may need. */
+import type { ComponentChildren } from "preact"
+import { useEffect } from "preact/hooks"
+import { active, interrupted } from "../active.ts"
+import { config, failingSince } from "../api.ts"
+import { clockTime, moment, now, relative } from "../clock.ts"
+import { isHelpOpen, shortcuts } from "../keys.ts"
+import { shown, spoken } from "../messages.ts"
+import { keys, taskFilter, theme, zone } from "../preferences.ts"
+import { href, path } from "../Router.ts"
+import { logOut, renewal, session } from "../session.ts"
+import { Dialog } from "./Dialog.tsx"
+import { Icon, type IconName } from "./Icon.tsx"
+import { Renewal } from "./TokenForm.tsx"
+
+interface NavigationItem {
+  readonly to: string
+  readonly query?: string
+  readonly label: string
+  readonly icon: IconName
+  readonly count?: number
+}
+
+const Navigation = ({ items }: { readonly items: ReadonlyArray<NavigationItem> }) => (
+  <ul>
+    {items.map(({ count = 0, icon, label, query = "", to }) => (
+      <li key={to}>
+        <a href={href(to + query)} aria-current={path.value === to ? "page" : undefined}>
+          <Icon name={icon} />
+          <span>{label}</span>
+          {count === 0 ? null : (
+            <span class="badge">
+              {count}
+              <span class="visually-hidden">waiting</span>
+            </span>
+          )}
+        </a>
+      </li>
+    ))}
+  </ul>
+)
+
+const Choice = ({ label, options, value }: {
+  readonly label: string
+  readonly value: { value: string }
+  readonly options: ReadonlyArray<readonly [value: string, label: string]>
+}) => (
+  <fieldset class="choice">
+    <legend>{label}</legend>
+    {options.map(([option, text]) => (
+      <label key={option}>
+        <input type="radio" name={label} checked={value.value === option} onChange={() => value.value = option} />
+        <span>{text}</span>
+      </label>
+    ))}
+  </fieldset>
+)
+
+/** Milliseconds since the epoch, as in `in 3 h, 10:31:00`. */
+const ends = (at: number) => `${relative(at, now.value)}, ${moment(at, zone.value)}`
+
+const Account = ({ expiresAt, sub }: { readonly sub: string; readonly expiresAt: number }) => (
+  <div class="account">
+    <button type="button" class="account-button" popovertarget="account-menu" aria-label={`Account of ${sub}`}>
+      <Icon name="user" />
+      <span class="account-name">{sub}</span>
+    </button>
+    <div id="account-menu" popover="auto" class="account-menu" role="group" aria-label="Account">
+      <p class="account-who">
+        <strong>
+          <bdi>{sub}</bdi>
+        </strong>
+        <span>The token ends {ends(expiresAt)}</span>
+      </p>
+      <Choice label="Theme" value={theme} options={[["auto", "System"], ["light", "Light"], ["dark", "Dark"]]} />
+      <Choice label="Times" value={zone} options={[["local", "Local"], ["utc", "UTC"]]} />
+      <Choice label="Shortcuts" value={keys} options={[["on", "On"], ["off", "Off"]]} />
+      <div class="account-actions">
+        <button type="button" class="button" popovertarget="account-menu" onClick={() => isHelpOpen.value = true}>
+          Keyboard shortcuts
+        </button>
+        <button type="button" class="button" onClick={logOut}>Log out</button>
+      </div>
+      <p class="hint">
+        Version {config.value.version} · <a href="/docs">API documentation</a>
+      </p>
+    </div>
+  </div>
+)
+
+const Shortcuts = () => (
+  <Dialog title="Keyboard shortcuts" onClose={() => isHelpOpen.value = false}>
+    <dl class="shortcuts">
+      {shortcuts.map(([key, action]) => (
+        <div key={key}>
+          <dt>
+            <kbd>{key}</kbd>
+          </dt>
+          <dd>{action}</dd>
+        </div>
+      ))}
+    </dl>
+    {keys.value === "on" ? null : <p class="hint">They are switched off in the account menu.</p>}
+  </Dialog>
+)
+
+/** Milliseconds: a shorter outage is not worth a banner. */
+const outage = 5000
+
+const Offline = () => {
+  const since = failingSince.value
+  return since === undefined || now.value - since < outage ? null : (
+    <p class="banner" role="status">
+      <Icon name="warning" />
+      The service has not answered since {clockTime(since, zone.value)}. Trying again.
+    </p>
+  )
+}
+
+/** Messages are in the document before they have a text: screen readers need that. */
+const Messages = () => (
+  <>
+    <div class="visually-hidden" role="status" aria-live="polite">{spoken}</div>
+    {shown.value === undefined ? null : <div class="toast" aria-hidden="true">{shown}</div>}
+  </>
+)
+
+export const Layout = ({ children }: { readonly children: ComponentChildren }) => {
+  const current = session.value
+  useEffect(() => active.start(), [])
+  if (current === undefined) return null
+  return (
+    <div class="layout">
+      <a class="skip" href="#main">Skip to the content</a>
+      <header class="side">
+        <a class="brand" href={href("/tasks")}>
+          <Icon name="completed" />
+          <span>Task Service</span>
+        </a>
+        <nav aria-label="Main">
+          <Navigation
+            items={[
+              { to: "/tasks", query: taskFilter.value, label: "Tasks", icon: "tasks" },
+              { to: "/inbox", label: "Inbox", icon: "inbox", count: interrupted().length },
+              { to: "/new", label: "New task", icon: "add" }
+            ]}
+          />
+        </nav>
+        <Account sub={current.sub} expiresAt={current.expiresAt} />
+      </header>
+      <div class="content">
+        <Offline />
+        {children}
+      </div>
+      <Messages />
+      {isHelpOpen.value ? <Shortcuts /> : null}
+      {renewal.value === undefined ? null : <Renewal reason={renewal.value} />}
+    </div>
+  )
+}

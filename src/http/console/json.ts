@@ -1,0 +1,28 @@
+/** Looks into JSON whose shape nobody has promised. */
+
+export type Fields = Readonly<Record<string, unknown>>
+
+export const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+export const field = (value: unknown, name: string): unknown =>
+  isFields(value) && Object.hasOwn(value, name) ? value[name] : undefined
+
+export const textField = (value: unknown, name: string): string | undefined => {
+  const found = field(value, name)
+  return typeof found === "string" ? found : undefined
+}
+
+export const listField = (value: unknown, name: string): ReadonlyArray<unknown> => {
+  const found = field(value, name)
+  return Array.isArray(found) ? found : []
+}
+
+/** Undefined when the text is not JSON. */
+export const parse = (text: string): { readonly value: unknown } | undefined => {
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    return undefined
+  }
+}

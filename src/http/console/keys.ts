@@ -1,0 +1,64 @@
+/** Single-key shortcuts. They are dead while a field has focus or a dialog is open, and can be switched off (WCAG 2.1.4). */
+import { signal } from "@preact/signals"
+import { useEffect } from "preact/hooks"
+import { keys } from "./preferences.ts"
+import { navigate } from "./Router.ts"
+
+export const shortcuts = [
+  ["/", "Filter"],
+  ["j", "Next row"],
+  ["k", "Previous row"],
+  ["Enter", "Open the row"],
+  ["n", "New task"],
+  ["i", "Inbox"],
+  ["t", "Tasks"],
+  ["r", "Refresh"],
+  ["Esc", "Close"],
+  ["?", "This list"]
+] as const
+
+export const isHelpOpen = signal(false)
+
+type Action = () => void
+
+const ofScreen = new Map<string, Action>()
+
+/** Shortcuts of the screen that is shown. */
+export const useKeys = (actions: Readonly<Record<string, Action>>) =>
+  useEffect(() => {
+    for (const [key, action] of Object.entries(actions)) ofScreen.set(key, action)
+    return () => {
+      for (const key of Object.keys(actions)) ofScreen.delete(key)
+    }
+  })
+
+/** Moves the focus between the links of rows. */
+const moveRow = (step: number) => {
+  const rows = [...document.querySelectorAll<HTMLElement>("[data-row]")]
+  const index = rows.findIndex((row) => row === document.activeElement)
+  const next = index < 0 ? (step > 0 ? 0 : rows.length - 1) : Math.min(rows.length - 1, Math.max(0, index + step))
+  rows[next]?.focus()
+}
+
+const general: Readonly<Record<string, Action>> = {
+  j: () => moveRow(1),
+  k: () => moveRow(-1),
+  n: () => navigate("/new"),
+  i: () => navigate("/inbox"),
+  t: () => navigate("/tasks"),
+  "/": () => document.querySelector<HTMLElement>("[data-filter]")?.focus(),
+  "?": () => isHelpOpen.value = true
+}
+
+const isTyping = (target: EventTarget | null) =>
+  target instanceof Element && target.closest("input, textarea, select, [contenteditable], [role=tablist]") !== null
+
+export const start = () =>
+  document.addEventListener("keydown", (event) => {
+    if (keys.value === "off" || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+    if (document.querySelector("dialog[open]") !== null) return
+    const action = ofScreen.get(event.key) ?? (Object.hasOwn(general, event.key) ? general[event.key] : undefined)
+    if (action === undefined) return
+    event.preventDefault()
+    action()
+  })

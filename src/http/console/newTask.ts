@@ -1,0 +1,130 @@
+/** The form of a new task: the request body that it stands for, and where the service's complaints belong. */
+import type { CreateTask, InputItem } from "../client/promise/Types.ts"
+import { parse } from "./json.ts"
+
+export interface TaskForm {
+  readonly assistant_id: string
+  readonly text: string
+  readonly llm_model_id: string
+  readonly image_generator_id: string
+  readonly client_tools: string
+  readonly callback_url: string
+  readonly callback_secret: string
+  readonly max_execution_time: string
+  /** The uuid of a task whose conversation goes on. */
+  readonly after: string
+}
+
+export type FieldName = keyof TaskForm | "files" | "voice"
+
+export type FieldErrors = Readonly<Partial<Record<FieldName, string>>>
+
+export const emptyForm: TaskForm = {
+  assistant_id: "",
+  text: "",
+  llm_model_id: "",
+  image_generator_id: "",
+  client_tools: "",
+  callback_url: "",
+  callback_secret: "",
+  max_execution_time: "",
+  after: ""
+}
+
+/** The order in which errors get the focus. */
+export const fieldOrder: ReadonlyArray<FieldName> = [
+  "assistant_id",
+  "text",
+  "files",
+  "voice",
+  "after",
+  "client_tools",
+  "llm_model_id",
+  "image_generator_id",
+  "callback_url",
+  "callback_secret",
+  "max_execution_time"
+]
+
+export const toolTemplate = JSON.stringify(
+  [{
+    type: "function",
+    name: "approve_refund",
+    description: "Asks a person to approve a refund",
+    parameters: {
+      type: "object",
+      properties: { order: { type: "string" }, amount: { type: "number" } },
+      required: ["order"]
+    }
+  }],
+  null,
+  2
+)
+
+const integer = (text: string): number | undefined => /^\d{1,16}$/.test(text.trim()) ? Number(text) : undefined
+
+const integers = ["assistant_id", "llm_model_id", "image_generator_id", "max_execution_time"] as const
+
+const toolsOf = (text: string): CreateTask["client_tools"] | string => {
+  const tools = parse(text)?.value
+  return Array.isArray(tools) ? tools : "This is not a JSON array"
+}
+
+/** The problems that need no service to find. */
+const problemsOf = (form: TaskForm, items: number): FieldErrors => {
+  const problems: Partial<Record<FieldName, string>> = {}
+  for (const name of integers) {
+    if (form[name].trim() !== "" && integer(form[name]) === undefined) problems[name] = "Must be a whole number"
+  }
+  if (form.assistant_id.trim() === "") problems.assistant_id = "Must be given"
+  if (form.text.trim() === "" && items === 0) problems.text = "Type something, or add a file"
+  if (form.client_tools.trim() !== "" && typeof toolsOf(form.client_tools) === "string") {
+    problems.client_tools = "This is not a JSON array"
+  }
+  return problems
+}
+
+/** The body of the request. `turn` is that of the earlier task. */
+export const bodyOf = (
+  form: TaskForm,
+  uploaded: ReadonlyArray<InputItem>,
+  turn: unknown
+): { readonly body: CreateTask } | { readonly problems: FieldErrors } => {
+  const problems = problemsOf(form, uploaded.length)
+  if (Object.keys(problems).length > 0) return { problems }
+  const text: ReadonlyArray<InputItem> = form.text.trim() === "" ? [] : [{ type: "text", text: form.text }]
+  const tools = form.client_tools.trim() === "" ? undefined : toolsOf(form.client_tools)
+  const optional = {
+    llm_model_id: integer(form.llm_model_id),
+    image_generator_id: integer(form.image_generator_id),
+    max_execution_time: integer(form.max_execution_time),
+    client_tools: typeof tools === "string" ? undefined : tools,
+    callback_url: form.callback_url.trim() || undefined,
+    callback_secret: form.callback_secret || undefined,
+    turns: turn === undefined || turn === null ? undefined : [turn]
+  }
+  const given = Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined))
+  return { body: { assistant_id: integer(form.assistant_id) ?? 0, input: [...text, ...uploaded], ...given } }
+}
+
+/** The field of the form to which a dotted path of the service's answer belongs. */
+const fieldAt = (path: string, body: CreateTask): FieldName => {
+  const [first = "", index = ""] = path.split(".")
+  if (first === "turns") return "after"
+  if (first === "input") {
+    const type = body.input[Number(index)]?.type
+    return type === "file" ? "files" : type === "voice" ? "voice" : "text"
+  }
+  return fieldOrder.find((name) => name === first) ?? "text"
+}
+
+/** The service's messages by the fields of the form. */
+export const fieldErrors = (errors: Readonly<Record<string, ReadonlyArray<string>>>, body: CreateTask): FieldErrors => {
+  const found: Partial<Record<FieldName, string>> = {}
+  for (const [path, messages] of Object.entries(errors)) {
+    const name = fieldAt(path, body)
+    const text = `${path.includes(".") ? `${path}: ` : ""}${messages.join(". ")}`
+    found[name] = found[name] === undefined ? text : `${found[name]}. ${text}`
+  }
+  return found
+}

@@ -1,0 +1,246 @@
+/** The user's tasks by status, newest first. Rows stand still while one has the focus. */
+import { useRef, useState } from "preact/hooks"
+import type { TaskPage } from "../../client/promise/TaskPages.ts"
+import type { TaskStatus, TaskSummary } from "../../client/promise/Types.ts"
+import { active, interrupted, intervalOf } from "../active.ts"
+import { client, config } from "../api.ts"
+import { Age, CopyButton, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
+import { Confirm } from "../components/Dialog.tsx"
+import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
+import { useKeys } from "../keys.ts"
+import { announce, notify } from "../messages.ts"
+import { usePoll } from "../poll.ts"
+import { taskFilter } from "../preferences.ts"
+import { href, query, setQuery } from "../Router.ts"
+
+const statuses: ReadonlyArray<TaskStatus> = ["pending", "processing", "interrupted", "completed", "failed", "canceled"]
+
+const perPage = 25
+
+/** The chosen status; undefined shows all. */
+const chosenStatus = () => statuses.find((status) => status === query.value.get("status"))
+const chosenPage = () => Math.max(1, Math.trunc(Number(query.value.get("page") ?? 1)) || 1)
+
+const Filter = ({ status: chosen }: { readonly status: TaskStatus | undefined }) => (
+  <nav class="filter" aria-label="Status">
+    {[undefined, ...statuses].map((status) => {
+      const isChosen = status === chosen
+      return (
+        <a
+          key={status ?? "all"}
+          href={href(`/tasks${status === undefined ? "" : `?status=${status}`}`)}
+          aria-current={isChosen ? "true" : undefined}
+          data-filter={isChosen ? "" : undefined}
+        >
+          {status === undefined ? "All" : wordOf(status)}
+        </a>
+      )
+    })}
+  </nav>
+)
+
+const detailOf = ({ error, pending_tool_calls: calls = [] }: TaskSummary): string =>
+  calls.length > 0
+    ? `Waits for ${calls.slice(0, 3).map(({ name }) => name).join(", ")}${calls.length > 3 ? ", …" : ""}`
+    : error ?? ""
+
+const Row = ({ task }: { readonly task: TaskSummary }) => (
+  <tr>
+    <td class="cell-status">
+      <Status status={task.status} />
+    </td>
+    <th scope="row" class="cell-id">
+      <a href={href(`/tasks/${task.uuid}`)} data-row="" title={task.uuid}>
+        <code>{shortId(task.uuid)}</code>
+      </a>
+      <CopyButton what="uuid" text={() => task.uuid} />
+    </th>
+    <td class="cell-detail">
+      <bdi>{detailOf(task).slice(0, 300)}</bdi>
+    </td>
+    <td class="cell-age">
+      <Age at={task.created_at} />
+    </td>
+    <td class="cell-took">
+      <span class="card-label">took</span>
+      <Took from={task.created_at} to={task.completed_at} />
+    </td>
+  </tr>
+)
+
+const Rows = ({ tasks }: { readonly tasks: ReadonlyArray<TaskSummary> }) => (
+  <table class="rows">
+    <caption class="visually-hidden">Tasks, newest first</caption>
+    <thead>
+      <tr>
+        <th scope="col">Status</th>
+        <th scope="col">Task</th>
+        <th scope="col">Detail</th>
+        <th scope="col">Created</th>
+        <th scope="col">Took</th>
+      </tr>
+    </thead>
+    <tbody>{tasks.map((task) => <Row key={task.uuid} task={task} />)}</tbody>
+  </table>
+)
+
+const Pages = ({ meta: { current_page: page, last_page: last, total } }: Pick<TaskPage, "meta">) => (
+  <nav class="pages" aria-label="Pages">
+    <span>{total === 1 ? "1 task" : `${total.toLocaleString("en")} tasks`}</span>
+    {last <= 1 ? null : (
+      <>
+        <button
+          type="button"
+          class="button"
+          disabled={page <= 1}
+          onClick={() => setQuery("page", page <= 2 ? undefined : String(page - 1))}
+        >
+          Newer
+        </button>
+        <span>Page {page} of {last}</span>
+        <button
+          type="button"
+          class="button"
+          disabled={page >= last}
+          onClick={() =>
+            setQuery("page", String(page + 1))}
+        >
+          Older
+        </button>
+      </>
+    )}
+  </nav>
+)
+
+const CancelAll = ({ onClose }: { readonly onClose: () => void }) => {
+  const [error, setError] = useState<unknown>()
+  const [isBusy, setBusy] = useState(false)
+  const count = interrupted().length
+  const cancel = async () => {
+    setBusy(true)
+    try {
+      const { canceled } = await client.tasks.cancelInterrupted()
+      notify(canceled === 1 ? "1 task canceled" : `${canceled} tasks canceled`)
+      active.refresh()
+      onClose()
+    } catch (failure) {
+      setError(failure)
+      setBusy(false)
+    }
+  }
+  return (
+    <Confirm
+      title={count === 1 ? "Cancel 1 interrupted task?" : `Cancel ${count} interrupted tasks?`}
+      action="Cancel them"
+      isDangerous
+      isBusy={isBusy}
+      onConfirm={() => void cancel()}
+      onClose={onClose}
+    >
+      <p>All of your interrupted tasks end as canceled. Their tool calls are not answered. This cannot be undone.</p>
+      {error === undefined ? null : <Problem error={error} />}
+    </Confirm>
+  )
+}
+
+/** How many rows differ between two pages. */
+const changes = (shown: TaskPage, next: TaskPage): number => {
+  const known = new Map(shown.data.map(({ status, uuid }) => [uuid, status]))
+  return next.data.filter(({ status, uuid }) => known.get(uuid) !== status).length
+}
+
+/** The page to show: the newest one, unless the user is in the middle of the rows. */
+const useStill = (next: TaskPage) => {
+  const shown = useRef(next)
+  const rows = useRef<HTMLDivElement>(null)
+  const [, update] = useState(0)
+  const isOther = shown.current.meta.current_page !== next.meta.current_page
+  const isBusy = rows.current?.contains(document.activeElement) === true ||
+    document.querySelector("dialog[open]") !== null
+  if (isOther || !isBusy) shown.current = next
+  return {
+    rows,
+    shown: shown.current,
+    waiting: changes(shown.current, next),
+    show: () => {
+      shown.current = next
+      update((count) => count + 1)
+    }
+  }
+}
+
+const List = ({ page, refresh, status }: {
+  readonly page: TaskPage
+  readonly status: TaskStatus | undefined
+  readonly refresh: () => void
+}) => {
+  const { rows, show, shown, waiting } = useStill(page)
+  useKeys({ r: waiting > 0 ? show : refresh })
+  if (shown.data.length === 0) {
+    return status === undefined
+      ? (
+        <Empty title="No tasks yet">
+          <a class="button primary" href={href("/new")}>New task</a>
+        </Empty>
+      )
+      : (
+        <Empty title={`No ${wordOf(status).toLowerCase()} tasks`}>
+          <a class="button" href={href("/tasks")}>Show all tasks</a>
+        </Empty>
+      )
+  }
+  return (
+    <div ref={rows}>
+      {waiting === 0 ? null : (
+        <button type="button" class="waiting" onClick={show}>
+          {waiting === 1 ? "1 change" : `${waiting} changes`} — press <kbd>r</kbd> or click
+        </button>
+      )}
+      <Rows tasks={shown.data} />
+      <Pages meta={shown.meta} />
+    </div>
+  )
+}
+
+export const TaskList = () => {
+  const status = chosenStatus()
+  const page = chosenPage()
+  const [isAsking, setAsking] = useState(false)
+  taskFilter.value = status === undefined ? "" : `?status=${status}`
+  const { refresh, state } = usePoll<TaskPage>(
+    async (signal) => {
+      const options = { page, per_page: perPage, maxRetries: 0, signal }
+      const found = await client.tasks.list(status === undefined ? options : { ...options, status })
+      const before = state.peek().data
+      const changed = before === undefined ? 0 : changes(before, found)
+      if (changed > 0) announce(changed === 1 ? "1 task changed" : `${changed} tasks changed`)
+      return found
+    },
+    intervalOf,
+    [status, page]
+  )
+  const used = active.state.value.data?.meta.total
+  const waiting = interrupted().length
+  return (
+    <Screen
+      title="Tasks"
+      actions={
+        <>
+          {used === undefined
+            ? null
+            : <span class="slots">{used} of {config.value.limits.max_active_tasks} slots in use</span>}
+          {waiting === 0 ?
+            null :
+            <button type="button" class="button" onClick={() => setAsking(true)}>Cancel all interrupted</button>}
+          <a class="button primary" href={href("/new")}>New task</a>
+        </>
+      }
+    >
+      <Filter status={status} />
+      <Loaded polled={state.value} refresh={refresh}>
+        {(found) => <List key={`${status} ${page}`} page={found} status={status} refresh={refresh} />}
+      </Loaded>
+      {isAsking ? <CancelAll onClose={() => setAsking(false)} /> : null}
+    </Screen>
+  )
+}

@@ -1,0 +1,213 @@
+/** One task, live: who has to act, and its result, conversation, timeline, webhooks and raw JSON. */
+import { useEffect, useMemo, useState } from "preact/hooks"
+import { NotFoundError, PermissionDeniedError } from "../../client/promise/ApiErrors.ts"
+import { isTerminal } from "../../client/promise/TasksResource.ts"
+import type { Task } from "../../client/promise/Types.ts"
+import { active } from "../active.ts"
+import { client } from "../api.ts"
+import { AnswerForm } from "../components/AnswerForm.tsx"
+import { Age, CopyButton, Moment, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
+import { Confirm } from "../components/Dialog.tsx"
+import { Icon } from "../components/Icon.tsx"
+import { JsonTree } from "../components/JsonTree.tsx"
+import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
+import { Tabs } from "../components/Tabs.tsx"
+import { LongText } from "../components/Text.tsx"
+import { useKeys } from "../keys.ts"
+import { followTask, type LiveTask } from "../live.ts"
+import { announce, copy, notify } from "../messages.ts"
+import { href } from "../Router.ts"
+import { schemasOf } from "../taskRequest.ts"
+import { Conversation } from "./task/Conversation.tsx"
+import { Result } from "./task/Result.tsx"
+import { Timeline } from "./task/Timeline.tsx"
+import { Webhooks } from "./task/Webhooks.tsx"
+
+/** Characters of a reason to cancel: the service's limit. */
+const maxReason = 1000
+
+const Cancel = ({ onClose, onDone, uuid }: {
+  readonly uuid: string
+  readonly onDone: () => void
+  readonly onClose: () => void
+}) => {
+  const [reason, setReason] = useState("")
+  const [error, setError] = useState<unknown>()
+  const [isBusy, setBusy] = useState(false)
+  const cancel = async () => {
+    setBusy(true)
+    try {
+      await client.tasks.cancel(uuid, reason.trim() === "" ? {} : { reason: reason.trim() })
+      notify("Task canceled")
+      active.refresh()
+      onDone()
+      onClose()
+    } catch (failure) {
+      setError(failure)
+      setBusy(false)
+    }
+  }
+  return (
+    <Confirm
+      title="Cancel this task?"
+      action="Cancel the task"
+      isDangerous
+      isBusy={isBusy}
+      onConfirm={() => void cancel()}
+      onClose={onClose}
+    >
+      <p>Its tool calls are not answered, and it ends as canceled. This cannot be undone.</p>
+      <div class="field">
+        <label for="reason">
+          Reason <span class="optional">optional</span>
+        </label>
+        <input
+          id="reason"
+          autocomplete="off"
+          maxLength={maxReason}
+          value={reason}
+          onInput={(event) => setReason(event.currentTarget.value)}
+        />
+      </div>
+      {error === undefined ? null : <Problem error={error} />}
+    </Confirm>
+  )
+}
+
+const needs = {
+  acceptance: "to accept the task",
+  result: "to deliver the result",
+  tool_results: "to answer the tool calls"
+}
+
+const Waiting = ({ on }: { readonly on: NonNullable<Task["waiting_on"]> }) => (
+  <div>
+    <dt>Waits for</dt>
+    <dd>
+      {on.party === "client" ? "you" : "the core"} {needs[on.for]}, until <Moment at={on.until} isShort />{" "}
+      (<Age at={on.until} />)
+    </dd>
+  </div>
+)
+
+const Facts = ({ task }: { readonly task: Task }) => (
+  <dl class="facts">
+    <div>
+      <dt>Status</dt>
+      <dd>
+        <Status status={task.status} />
+      </dd>
+    </div>
+    <div>
+      <dt>Created</dt>
+      <dd>
+        <Moment at={task.created_at} />
+      </dd>
+    </div>
+    <div>
+      <dt>{task.completed_at === null ? "Running for" : "Took"}</dt>
+      <dd>
+        <Took from={task.created_at} to={task.completed_at} />
+      </dd>
+    </div>
+    {task.waiting_on == null ? null : <Waiting on={task.waiting_on} />}
+  </dl>
+)
+
+const Raw = ({ task }: { readonly task: Task }) => (
+  <>
+    <p class="toolbar">
+      <button type="button" class="button" onClick={() => void copy("JSON", JSON.stringify(task, null, 2))}>
+        <Icon name="copy" />Copy JSON
+      </button>
+    </p>
+    <JsonTree name="task" value={task} />
+  </>
+)
+
+const Error = ({ text }: { readonly text: string }) => (
+  <div class="task-error">
+    <Icon name="failed" />
+    <LongText text={text}>{(shown) => <p dir="auto">{shown}</p>}</LongText>
+  </div>
+)
+
+const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask }) => {
+  useEffect(() => announce(`Task is ${wordOf(task.status).toLowerCase()}`), [task.status])
+  return (
+    <>
+      <Facts task={task} />
+      {task.error === null ? null : <Error text={task.error} />}
+      {task.status !== "interrupted"
+        ? null
+        : <AnswerForm task={task} schemas={schemasOf(task)} onDone={live.refresh} />}
+      <Tabs
+        label="Parts of the task"
+        tabs={[
+          { id: "result", label: "Result", content: () => <Result task={task} /> },
+          { id: "conversation", label: "Conversation", content: () => <Conversation turn={task.turn} /> },
+          { id: "timeline", label: "Timeline", content: () => <Timeline task={task} events={live.events.value} /> },
+          {
+            id: "webhooks",
+            label: "Webhooks",
+            content: () => <Webhooks uuid={task.uuid} isEnded={isTerminal(task)} />
+          },
+          { id: "raw", label: "Raw", content: () => <Raw task={task} /> }
+        ]}
+      />
+    </>
+  )
+}
+
+const refusal = (error: unknown): string | undefined =>
+  error instanceof NotFoundError
+    ? "There is no such task. Ended tasks are deleted after some time."
+    : error instanceof PermissionDeniedError
+    ? "This task belongs to another user."
+    : undefined
+
+const Actions = ({ onCancel, task }: { readonly task: Task; readonly onCancel: () => void }) => (
+  <>
+    <button type="button" class="button" onClick={() => void copy("Link", location.origin + location.pathname)}>
+      <Icon name="link" />Copy link
+    </button>
+    {task.status !== "completed" ? null : <a class="button" href={href(`/new?after=${task.uuid}`)}>Continue</a>}
+    {task.status !== "interrupted"
+      ? null
+      : <button type="button" class="button danger" onClick={onCancel}>Cancel…</button>}
+  </>
+)
+
+export const TaskScreen = ({ uuid }: { readonly uuid: string }) => {
+  const live = useMemo(() => followTask(uuid), [uuid])
+  const [isCanceling, setCanceling] = useState(false)
+  useEffect(() => live.start(), [live])
+  useKeys({ r: live.refresh })
+  const polled = live.task.value
+  const refused = polled.data === undefined ? refusal(polled.error) : undefined
+  return (
+    <Screen
+      title={`Task ${shortId(uuid)}`}
+      heading={
+        <>
+          Task <code title={uuid}>{shortId(uuid)}</code>
+        </>
+      }
+      actions={polled.data === undefined ? undefined : (
+        <>
+          <CopyButton what="uuid" text={() => uuid} />
+          <Actions task={polled.data} onCancel={() => setCanceling(true)} />
+        </>
+      )}
+    >
+      {refused === undefined
+        ? <Loaded polled={polled} refresh={live.refresh}>{(task) => <Content task={task} live={live} />}</Loaded>
+        : (
+          <Empty title={refused}>
+            <a class="button" href={href("/tasks")}>To the tasks</a>
+          </Empty>
+        )}
+      {isCanceling ? <Cancel uuid={uuid} onDone={live.refresh} onClose={() => setCanceling(false)} /> : null}
+    </Screen>
+  )
+}

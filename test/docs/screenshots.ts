@@ -1,0 +1,102 @@
+/** Writes a picture of every screen of the console in both themes and three widths: `npm run screenshots [folder]`. */
+import * as fs from "node:fs"
+import * as path from "node:path"
+import type { Browser } from "playwright-core"
+import postgres from "postgres"
+import { launch } from "../kit/Browser.ts"
+import { createExamples, type ExampleTasks } from "../kit/console/ExampleTasks.ts"
+import { ScriptedCore } from "../kit/ScriptedCore.ts"
+import { WebhookTarget } from "../kit/ScriptedService.ts"
+import { mint, Service } from "../kit/Service.ts"
+import { startPostgres } from "../kit/standalone.ts"
+
+const folder = path.resolve(process.argv[2] ?? ".screenshots")
+
+/** Ended tasks begin earlier, as those of a working day do. */
+const age = async (url: string, { canceled, completed, failed }: ExampleTasks) => {
+  const sql = postgres(url, { max: 1 })
+  const days = [[canceled, "2 days", "9 minutes"], [failed, "3 hours", "1 minute"], [
+    completed,
+    "26 minutes",
+    "95 seconds"
+  ]] as const
+  for (const [uuid, before, took] of days) {
+    await sql`UPDATE tasks SET created_at = created_at - ${before}::interval, completed_at = created_at - ${before}::interval + ${took}::interval WHERE uuid = ${uuid}`
+  }
+  await sql.end()
+}
+
+const screensOf = ({ completed, interrupted, processing }: ExampleTasks): Readonly<Record<string, string>> => ({
+  tasks: "/tasks",
+  inbox: "/inbox",
+  new: "/new",
+  result: `/tasks/${completed}`,
+  conversation: `/tasks/${completed}?tab=conversation`,
+  timeline: `/tasks/${interrupted}?tab=timeline`,
+  webhooks: `/tasks/${completed}?tab=webhooks`,
+  raw: `/tasks/${completed}?tab=raw`,
+  interrupted: `/tasks/${interrupted}`,
+  processing: `/tasks/${processing}`
+})
+
+const photograph = async (
+  browser: Browser,
+  url: string,
+  token: string,
+  screens: Readonly<Record<string, string>>,
+  width: number,
+  colorScheme: "light" | "dark"
+) => {
+  const context = await browser.newContext({
+    viewport: { width, height: 800 },
+    colorScheme,
+    deviceScaleFactor: 2,
+    locale: "en-GB"
+  })
+  const page = await context.newPage()
+  const shoot = async (name: string) => {
+    await page.waitForTimeout(700)
+    await page.screenshot({ path: path.join(folder, `${name}-${width}-${colorScheme}.png`) })
+  }
+  await page.goto(`${url}/console/login`)
+  await page.getByLabel("Token").waitFor()
+  await shoot("login")
+  await page.getByLabel("Token").fill(token)
+  await page.getByLabel(/Keep in this tab/).check()
+  await page.getByRole("button", { name: "Log in", exact: true }).first().click()
+  await page.getByRole("heading", { name: "Tasks" }).waitFor()
+  for (const [name, address] of Object.entries(screens)) {
+    await page.goto(`${url}/console${address}`)
+    await shoot(name)
+  }
+  await context.close()
+}
+
+fs.mkdirSync(folder, { recursive: true })
+const database = await startPostgres()
+const core = await new ScriptedCore().listen()
+const target = await new WebhookTarget().listen()
+const service = await Service.start({
+  DATABASE_URL: database.url,
+  CORE_URL: core.url,
+  WEBHOOK_ALLOW_PRIVATE: "true",
+  DATA_DIR: database.directory
+})
+const browser = await launch()
+try {
+  const token = await mint("marta@shop.example", { exp: Math.floor(Date.now() / 1000) + 8 * 3600 })
+  const tasks = await createExamples(service, core, token, `${target.url}/hooks`)
+  await age(database.url, tasks)
+  for (const width of [320, 768, 1280]) {
+    for (const theme of ["light", "dark"] as const) {
+      await photograph(browser, service.url, token, screensOf(tasks), width, theme)
+    }
+  }
+  console.log(`${fs.readdirSync(folder).length} pictures in ${folder}`)
+} finally {
+  await browser.close()
+  await service.stop()
+  await core.close()
+  await target.close()
+  await database.stop()
+}

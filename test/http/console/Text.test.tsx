@@ -1,0 +1,87 @@
+import type { ComponentChildren } from "preact"
+import { renderToString } from "preact-render-to-string"
+import { assert, describe, it } from "vitest"
+import { Markdown } from "../../../src/http/console/components/Text.tsx"
+import { hostileTexts } from "../../kit/console/hostile.ts"
+
+const render = (node: ComponentChildren) => renderToString(<>{node}</>)
+const markdown = (text: string) => render(<Markdown text={text} />)
+
+const allowed = new Set([
+  "div",
+  "p",
+  "pre",
+  "code",
+  "span",
+  "strong",
+  "em",
+  "del",
+  "br",
+  "hr",
+  "a",
+  "bdi",
+  "ul",
+  "ol",
+  "li",
+  "blockquote",
+  "table",
+  "thead",
+  "tbody",
+  "tr",
+  "th",
+  "td",
+  "button"
+])
+
+/** Every element, with its attributes, that the text has become. */
+const elementsOf = (html: string) =>
+  [...html.matchAll(/<([a-z0-9]+)((?:\s[^>]*)?)>/g)].map(([, name = "", attributes = ""]) => ({ name, attributes }))
+
+describe("Markdown", () => {
+  it("becomes elements", () => {
+    assert.strictEqual(
+      markdown("a **b** `c`"),
+      "<div class=\"prose\" dir=\"auto\"><p><span>a </span><strong><span>b</span></strong><span> </span><code>c</code></p></div>"
+    )
+    assert.include(markdown("3. x\n4. y"), "<ol start=\"3\"><li>")
+    assert.include(markdown("| a |\n| -: |\n| 1 |"), "<td class=\"right\">")
+    assert.include(markdown("- [x] done"), "☑")
+    assert.include(markdown("a < b & c"), "a &lt; b &amp; c")
+  })
+
+  it("shows the host of a link, which opens a page that knows nothing of this one", () => {
+    const html = markdown("[bank](https://evil.example/login?x=1)")
+    assert.include(
+      html,
+      "href=\"https://evil.example/login?x=1\" rel=\"noopener noreferrer nofollow\" target=\"_blank\""
+    )
+    assert.include(html, "<span class=\"host\">evil.example</span>")
+    assert.include(markdown("<a@b.example>"), "href=\"mailto:a@b.example\"")
+    assert.include(markdown("![logo](https://evil.example/x.png)"), "<a href=\"https://evil.example/x.png\"")
+  })
+
+  it("never becomes any other element, attribute or address, whatever the text is", () => {
+    for (const text of hostileTexts) {
+      for (const { attributes, name } of elementsOf(markdown(text))) {
+        assert.isTrue(allowed.has(name), `${name} from ${text.slice(0, 100)}`)
+        assert.notMatch(attributes, /\s(on\w+|style|src|srcdoc|formaction)=/i, text.slice(0, 100))
+        const [, address] = /href="([^"]*)"/.exec(attributes) ?? []
+        if (address !== undefined) assert.match(address, /^(https?:\/\/|mailto:)/, text.slice(0, 100))
+      }
+    }
+  })
+
+  it("takes less than half a second for any of them", () => {
+    for (const text of hostileTexts) {
+      const startedAt = performance.now()
+      markdown(text)
+      assert.isBelow(performance.now() - startedAt, 500, text.slice(0, 60))
+    }
+  })
+
+  it("cuts a long text and offers all of it", () => {
+    const html = markdown("x".repeat(150_000))
+    assert.isBelow(html.length, 101_000)
+    assert.include(html, "Show all 150,000 characters")
+  })
+})

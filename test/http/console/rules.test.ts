@@ -1,0 +1,193 @@
+/** Rules of the console that need no browser. */
+import { assert, describe, it } from "vitest"
+import { duration, relative } from "../../../src/http/console/clock.ts"
+import { linkOf } from "../../../src/http/console/links.ts"
+import { bodyOf, emptyForm, fieldErrors } from "../../../src/http/console/newTask.ts"
+import { phasesOf } from "../../../src/http/console/phases.ts"
+import { fieldsOf, outputOf } from "../../../src/http/console/schemaForm.ts"
+
+describe("linkOf", () => {
+  const base = new URL("https://files.example/storage/")
+
+  it("encodes a path by segments", () => {
+    assert.strictEqual(linkOf(base, "a b/c?d#e/ü.png"), "https://files.example/storage/a%20b/c%3Fd%23e/%C3%BC.png")
+  })
+
+  it("refuses a path that could lead elsewhere", () => {
+    for (
+      const path of [
+        "",
+        "/a",
+        "a//b",
+        "../a",
+        "a/../b",
+        "./a",
+        "https://evil.example",
+        "javascript:alert(1)",
+        "a\\b",
+        "//evil.example",
+        "\ud800",
+        "a".repeat(3000)
+      ]
+    ) {
+      assert.isUndefined(linkOf(base, path), path.slice(0, 50))
+    }
+  })
+})
+
+describe("fieldsOf", () => {
+  const schema = {
+    type: "object",
+    required: ["name", "tags"],
+    properties: {
+      name: { type: "string", title: "Full name" },
+      age: { type: "integer" },
+      price: { type: "number" },
+      agreed: { type: "boolean" },
+      size: { enum: ["S", "L"] },
+      tags: { type: "array", items: { enum: ["a", "b"] } },
+      address: { type: "object", required: ["city"], properties: { city: { type: "string" } } }
+    }
+  }
+
+  it("makes a form, and the object that it stands for", () => {
+    const fields = fieldsOf(schema) ?? []
+    assert.deepStrictEqual(fields.map(({ isRequired, kind, path }) => [path.join("."), kind, isRequired]), [
+      ["name", "text", true],
+      ["age", "integer", false],
+      ["price", "number", false],
+      ["agreed", "boolean", false],
+      ["size", "one", false],
+      ["tags", "many", true],
+      ["address.city", "text", false]
+    ])
+    const typed = { name: "Ann", age: "7", price: "1.5", size: "S", "address.city": "Oslo" }
+    assert.deepStrictEqual(outputOf(fields, typed), {
+      value: { name: "Ann", age: 7, price: 1.5, agreed: false, size: "S", tags: [], address: { city: "Oslo" } }
+    })
+    assert.deepStrictEqual(outputOf(fields, { age: "1.5", price: "x" }), {
+      problems: { name: "Must be given", age: "Must be a whole number", price: "Must be a number" }
+    })
+  })
+
+  it("leaves everything else to the JSON editor", () => {
+    const nested = {
+      type: "object",
+      properties: {
+        a: { type: "object", properties: { b: { type: "object", properties: { c: { type: "string" } } } } }
+      }
+    }
+    const many = {
+      type: "object",
+      properties: Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`f${index}`, { type: "string" }]))
+    }
+    for (
+      const schema of [
+        undefined,
+        null,
+        1,
+        [],
+        {},
+        { type: "array" },
+        { type: "object", properties: {} },
+        { type: "object", properties: { a: { $ref: "#" } } },
+        nested,
+        many
+      ]
+    ) {
+      assert.isUndefined(fieldsOf(schema))
+    }
+  })
+
+  it("does not touch prototypes", () => {
+    const fields = fieldsOf(
+      JSON.parse(
+        `{"type":"object","properties":{"__proto__":{"type":"object","properties":{"hacked":{"type":"string"}}}}}`
+      )
+    ) ?? []
+    assert.isFalse("hacked" in {})
+    outputOf(fields, { "__proto__.hacked": "yes" })
+    assert.isFalse("hacked" in {})
+  })
+})
+
+describe("bodyOf", () => {
+  const form = { ...emptyForm, assistant_id: "7", text: "hello" }
+
+  it("leaves out what was not given", () => {
+    assert.deepStrictEqual(bodyOf(form, [], undefined), {
+      body: { assistant_id: 7, input: [{ type: "text", text: "hello" }] }
+    })
+  })
+
+  it("reports what needs no service to find", () => {
+    const problems = {
+      assistant_id: "Must be given",
+      text: "Type something, or add a file",
+      client_tools: "This is not a JSON array",
+      max_execution_time: "Must be a whole number"
+    }
+    assert.deepStrictEqual(bodyOf({ ...emptyForm, client_tools: "{}", max_execution_time: "1.5" }, [], undefined), {
+      problems
+    })
+  })
+
+  it("puts the service's messages at the fields of the form", () => {
+    const file = { type: "file", file: { id: "1", name: "a", mime_type: "b" } } as const
+    const made = bodyOf(form, [file], undefined)
+    assert.isTrue("body" in made)
+    if (!("body" in made)) return
+    const errors = {
+      "input.1.file.id": ["Wrong"],
+      "client_tools.0.name": ["Taken"],
+      assistant_id: ["Too large", "Odd"],
+      body: ["Broken"]
+    }
+    assert.deepStrictEqual(fieldErrors(errors, made.body), {
+      files: "input.1.file.id: Wrong",
+      client_tools: "client_tools.0.name: Taken",
+      assistant_id: "Too large. Odd",
+      text: "Broken"
+    })
+  })
+})
+
+describe("moments", () => {
+  it("are durations of two units, and ages of one", () => {
+    assert.deepStrictEqual([0, 999, 1500, 12_400, 200_000, 3_600_000, 93_600_000].map(duration), [
+      "0 ms",
+      "999 ms",
+      "1.5 s",
+      "12 s",
+      "3 min 20 s",
+      "1 h",
+      "1 d 2 h"
+    ])
+    assert.deepStrictEqual([0, 5000, 65_000, 7_200_000].map((ago) => relative(1e12 - ago, 1e12)), [
+      "now",
+      "5 s ago",
+      "1 min ago",
+      "2 h ago"
+    ])
+    assert.strictEqual(relative(1e12 + 60_000, 1e12), "in 1 min")
+  })
+
+  it("divide the life of a task into phases", () => {
+    const event = (status: "pending" | "processing" | "completed", second: number) => ({
+      uuid: "u",
+      revision: second,
+      status,
+      event: status,
+      occurred_at: `2026-11-22T10:00:0${second}.000000Z`
+    })
+    const events = [event("pending", 0), event("processing", 1), event("processing", 2), event("completed", 5)]
+    assert.deepStrictEqual(phasesOf(events, 0).map(({ from, status, to }) => [status, to - from]), [["pending", 1000], [
+      "processing",
+      4000
+    ]])
+    assert.deepStrictEqual(
+      phasesOf(events.slice(0, 2), Date.parse("2026-11-22T10:00:09Z")).map(({ from, to }) => to - from),
+      [1000, 8000]
+    )
+  })
+})

@@ -1,0 +1,149 @@
+/** The page at /console as the service serves it: headers, configuration, assets, and who may log in. */
+import { request } from "node:http"
+import { assert, describe, it, onTestFinished } from "vitest"
+import { Service } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
+
+const system = await use(startSystem())
+const { service } = system
+
+const start = (settings: Readonly<Record<string, string>>) =>
+  use(Service.start({ ...system.settings, ...settings }), onTestFinished)
+
+const headers = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+    + "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "permissions-policy": "camera=(), microphone=(), geolocation=()"
+}
+
+const assertHeaders = (response: Response, cacheControl: string) => {
+  for (const [name, value] of Object.entries(headers)) {
+    assert.strictEqual(response.headers.get(name), value, response.url)
+  }
+  assert.strictEqual(response.headers.get("cache-control"), cacheControl, response.url)
+}
+
+const login = (url: string, body: string, more: Readonly<Record<string, string>> = {}) =>
+  fetch(`${url}/console/dev-login`, { method: "POST", headers: { "content-type": "application/json", ...more }, body })
+
+describe("/console", () => {
+  it("answers the page at every path without a dot, and assets that browsers may keep", async () => {
+    const pages = await Promise.all(
+      ["/console", "/console/", "/console/tasks?status=failed", "/console/tasks/1/2"].map((path) =>
+        fetch(service.url + path)
+      )
+    )
+    for (const page of pages) {
+      assert.deepStrictEqual([page.status, page.headers.get("content-type")], [200, "text/html; charset=utf-8"])
+      assertHeaders(page, "no-cache")
+    }
+    const html = await pages[0]!.text()
+    const assets = [...html.matchAll(/"(\/console\/app-[0-9a-f]{12}\.(?:js|css))"/g)].map(([, path]) => path)
+    assert.lengthOf(assets, 2)
+    for (const path of assets) {
+      const asset = await fetch(service.url + path)
+      assert.strictEqual(asset.status, 200)
+      assert.strictEqual(asset.headers.get("content-encoding"), "gzip")
+      assertHeaders(asset, "public, max-age=31536000, immutable")
+      const plain = await fetch(service.url + path, { headers: { "accept-encoding": "identity" } })
+      assert.isNull(plain.headers.get("content-encoding"))
+      assert.strictEqual(await plain.text(), await asset.text())
+    }
+  })
+
+  it("describes itself in config.json", async () => {
+    const response = await fetch(`${service.url}/console/config.json`)
+    assertHeaders(response, "no-cache")
+    const { limits, ...rest } = await response.json()
+    assert.deepStrictEqual(rest, { version: "0.1.0", audiences: ["users", "operators"], dev_login: false })
+    assert.strictEqual(limits.max_active_tasks, 5)
+    assert.strictEqual(limits.file_bytes, 1_024_000 * 1024)
+    assert.include(limits.formats, "xlsx")
+  })
+
+  it("returns 404 for unknown assets, also for those outside of its folder, and 405 for other methods", async () => {
+    for (
+      const path of [
+        "/console/app.js",
+        "/console/..%2fpackage.json",
+        "/console/%2e%2e/package.json",
+        "/console/manifest.json"
+      ]
+    ) {
+      assert.strictEqual((await fetch(service.url + path)).status, 404, path)
+    }
+    const posted = await fetch(`${service.url}/console`, { method: "POST" })
+    assert.deepStrictEqual([posted.status, posted.headers.get("allow")], [405, "GET, HEAD"])
+    assert.strictEqual((await fetch(`${service.url}/console`, { method: "HEAD" })).status, 200)
+  })
+
+  it("is absent when CONSOLE is off", async () => {
+    const closed = await start({ CONSOLE: "off" })
+    for (const path of ["/console", "/console/tasks", "/console/config.json"]) {
+      assert.strictEqual((await fetch(closed.url + path)).status, 404, path)
+    }
+  })
+})
+
+const development = await use(Service.start({ ...system.settings, JWT_SECRET: "", CORS_ORIGINS: "*" }))
+
+describe("a service with a development key, open to other origins", () => {
+  it("never answers another origin, whatever CORS_ORIGINS allows", async () => {
+    for (const method of ["GET", "OPTIONS"]) {
+      const answer = await fetch(`${development.url}/console/config.json`, {
+        method,
+        headers: { origin: "https://app.example", "access-control-request-method": "GET" }
+      })
+      assert.isNull(answer.headers.get("access-control-allow-origin"), method)
+    }
+    const api = await fetch(`${development.url}/api/tasks`, { headers: { origin: "https://app.example" } })
+    assert.strictEqual(api.headers.get("access-control-allow-origin"), "*")
+  })
+
+  it("mints no token for a page of another host name that points to this machine", async () => {
+    const { port } = new URL(development.url)
+    const status = await new Promise((resolve) =>
+      request({ port, path: "/console/dev-login", method: "POST", headers: { host: "rebound.example" } }, (answer) => {
+        resolve(answer.statusCode)
+        answer.resume()
+      }).end("{\"sub\": \"alice\"}")
+    )
+    assert.strictEqual(status, 404)
+  })
+
+  it("is absent when the operator has set a key", async () => {
+    assert.strictEqual((await login(service.url, "{\"sub\": \"alice\"}")).status, 404)
+  })
+
+  it("mints a token with the development key, for this machine only", async () => {
+    const { dev_login: isOffered } = await (await fetch(`${development.url}/console/config.json`)).json()
+    assert.isTrue(isOffered)
+    const { token } = await (await login(development.url, "{\"sub\": \"alice\"}")).json()
+    assert.strictEqual((await development.call("GET", "/api/tasks", token)).status, 200)
+    for (
+      const body of [
+        "{}",
+        "{\"sub\": \"\"}",
+        "{\"sub\": 1}",
+        "no JSON",
+        `{"sub": "${"a".repeat(300)}"}`,
+        " ".repeat(5000)
+      ]
+    ) {
+      const refused = await login(development.url, body)
+      assert.strictEqual(refused.status, 422, body)
+      assert.property((await refused.json()).errors, "sub")
+    }
+  })
+
+  it("is absent while the service listens on more than loopback", async () => {
+    const reachable = await start({ JWT_SECRET: "", HOST: "0.0.0.0" })
+    assert.strictEqual((await login(reachable.url, "{\"sub\": \"alice\"}")).status, 404)
+  })
+})

@@ -1,0 +1,142 @@
+/** Every screen of the console: WCAG 2.2 AA by axe, layout at three widths, and content that somebody else has written. */
+import axe from "axe-core"
+import type { Browser } from "playwright-core"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { hasBrowser, launch } from "../kit/Browser.ts"
+import { ConsolePage } from "../kit/console/ConsolePage.ts"
+import { createExamples, type ExampleTasks } from "../kit/console/ExampleTasks.ts"
+import { createHostile, hostileTexts } from "../kit/console/hostile.ts"
+import { WebhookTarget } from "../kit/ScriptedService.ts"
+import { mint } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
+
+const { core, service } = await use(startSystem({ WEBHOOK_ALLOW_PRIVATE: "true" }))
+const target = await use(new WebhookTarget().listen())
+
+const tabs = ["", "?tab=conversation", "?tab=timeline", "?tab=webhooks", "?tab=raw"]
+
+const addressesOf = ({ completed, failed, interrupted, processing }: ExampleTasks): ReadonlyArray<string> => [
+  "/tasks",
+  "/tasks?status=pending",
+  "/inbox",
+  "/new",
+  "/nowhere",
+  ...tabs.map((tab) => `/tasks/${completed}${tab}`),
+  `/tasks/${interrupted}?tab=timeline`,
+  `/tasks/${processing}`,
+  `/tasks/${failed}`
+]
+
+/** Waits until the screen has its data. */
+const settled = async ({ page }: ConsolePage) => {
+  await page.getByRole("heading", { level: 1 }).waitFor()
+  await page.locator(".skeleton").waitFor({ state: "detached" })
+  await page.evaluate(() => document.fonts.ready)
+}
+
+interface Found {
+  readonly id: string
+  readonly nodes: ReadonlyArray<{ readonly html: string; readonly any: ReadonlyArray<{ readonly message: string }> }>
+}
+
+/** Trusted Types refuse a script element, so the script is evaluated. */
+const violationsOf = async ({ page }: ConsolePage) => {
+  await page.evaluate(`globalThis.axe ?? (() => { ${axe.source} })(); undefined`)
+  const found = await page.evaluate<ReadonlyArray<Found>>(
+    `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"] }).then(({ violations }) => violations)`
+  )
+  return found.map(({ id, nodes }) =>
+    `${id}: ${nodes.map(({ any, html }) => `${html.slice(0, 150)} ${any[0]?.message ?? ""}`).join(" | ")}`
+  )
+}
+
+/** Opens all nodes of JSON trees that are closed. */
+const openNodes = ({ page }: ConsolePage) =>
+  page.locator(".json-toggle[aria-expanded=false]").evaluateAll((all) =>
+    all.forEach((node) => node instanceof HTMLElement && node.click())
+  )
+
+const overflowOf = ({ page }: ConsolePage) =>
+  page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+
+describe.skipIf(!hasBrowser)("every screen", () => {
+  let browser: Browser
+  let token: string
+  let addresses: ReadonlyArray<string>
+  beforeAll(async () => {
+    browser = await launch()
+    token = await mint("marta")
+    addresses = addressesOf(await createExamples(service, core, token, `${target.url}/`))
+  })
+  afterAll(() => browser.close())
+
+  it("has no violation of WCAG 2.2 AA in either theme, and no sideways scroll at any width", async () => {
+    const opened = await ConsolePage.open(browser, service.url, { reducedMotion: "reduce" })
+    const check = async (address: string) => {
+      await opened.goto(address)
+      await settled(opened)
+      // 640 px is 1280 px at twice the zoom.
+      for (const width of [1280, 768, 640, 320]) {
+        await opened.page.setViewportSize({ width, height: 800 })
+        assert.isAtMost(await overflowOf(opened), 0, `${address} at ${width} px`)
+        if (width === 768 || width === 640) continue
+        for (const colorScheme of ["light", "dark"] as const) {
+          await opened.page.emulateMedia({ colorScheme })
+          assert.deepStrictEqual(await violationsOf(opened), [], `${address} ${colorScheme} ${width} px`)
+        }
+      }
+    }
+    await check("/login")
+    await opened.logIn(token)
+    await opened.heading("Tasks")
+    for (const address of addresses) await check(address)
+    opened.assertClean()
+    await opened.close()
+  })
+
+  it("has no violation in its dialogs and menus", async () => {
+    const opened = await ConsolePage.logIn(browser, service.url, token, { viewport: { width: 320, height: 700 } })
+    await opened.button(/^Account of/).click()
+    assert.deepStrictEqual(await violationsOf(opened), [], "account")
+    await opened.button("Keyboard shortcuts").click()
+    assert.deepStrictEqual(await violationsOf(opened), [], "shortcuts")
+    await opened.page.keyboard.press("Escape")
+    await opened.button("Cancel all interrupted").click()
+    assert.deepStrictEqual(await violationsOf(opened), [], "confirm")
+    await opened.close()
+  })
+
+  it("shows hostile content as text: it runs nothing, loads nothing and widens nothing", async () => {
+    const attacker = await mint("mallory")
+    const tasks = await createHostile(service, core, attacker)
+    const opened = await ConsolePage.logIn(browser, service.url, attacker, { viewport: { width: 320, height: 800 } })
+    for (const uuid of tasks) {
+      for (const tab of tabs) {
+        await opened.goto(`/tasks/${uuid}${tab}`)
+        await settled(opened)
+        for (let level = 0; level < 2; level++) await openNodes(opened)
+        assert.isAtMost(await overflowOf(opened), 0, tab)
+        assert.strictEqual(
+          await opened.page.locator(
+            "main :is(script, iframe, object, embed, form:not(.answer), img, style, base, link)"
+          ).count(),
+          0,
+          tab
+        )
+        const links = await opened.page.locator("main a").evaluateAll((all) =>
+          all.map((link) => (link as HTMLAnchorElement).protocol)
+        )
+        assert.deepStrictEqual(links.filter((protocol) => !["http:", "https:", "mailto:"].includes(protocol)), [], tab)
+      }
+    }
+    await opened.goto("/tasks")
+    await settled(opened)
+    await opened.goto("/inbox")
+    await settled(opened)
+    assert.isTrue(await opened.page.evaluate(() => !("hacked" in globalThis)))
+    assert.isAbove(hostileTexts.length, 190)
+    opened.assertClean()
+    await opened.close()
+  })
+})
