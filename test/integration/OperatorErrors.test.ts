@@ -12,6 +12,8 @@ import { use, useDirectory } from "../kit/suite.ts"
 
 const directory = useDirectory()
 const database = await use(openDatabase())
+// As Postgres 15 and later do.
+await database.query("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
 
 const settings = async (more: Readonly<Record<string, string>>) => ({
   DATABASE_URL: database.url,

@@ -49,9 +49,10 @@ const database = (opened: Effect.Effect<Database.Database, Database.DatabaseUnus
     ? Effect.succeed("embedded, starts with the service")
     : Effect.map(opened, ({ main, postgresVersion, schemaVersion, warnings }) => {
       const pooler = main.pooling === "none" ? "" : ` behind a ${main.pooling} pooler`
-      const schema = schemaVersion < Migrations.latest
-        ? `schema is at version ${schemaVersion} of ${Migrations.latest}, run "async-task-service migrate"`
-        : "schema is current"
+      const schema = schemaVersion === Migrations.latest
+        ? "schema is current"
+        : `schema is at version ${schemaVersion} of ${Migrations.latest}`
+          + (schemaVersion < Migrations.latest ? `, run "async-task-service migrate"` : "")
       return withWarnings(`Postgres ${postgresVersion}${pooler}, ${schema}`, warnings)
     })
 
