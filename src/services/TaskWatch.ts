@@ -38,92 +38,102 @@ export class TaskWatch extends Context.Service<TaskWatch, {
     includesText: boolean
   ) => Effect.Effect<Stream.Stream<WatchedEvent, StoreUnavailable>, TooManyWaiting>
 }>()("async-task-service/services/TaskWatch") {
-  static readonly layer = Layer.effect(
-    TaskWatch,
-    Effect.gen(function*() {
-      const reads = yield* TaskReads
-      const notifications = yield* TaskNotifications
-      const waiting = yield* WaitingRequests
-
-      const until = Effect.fnUntraced(
-        function*(...[task, isEnough, timeout]: Parameters<TaskWatch["Service"]["until"]>) {
-          yield* waiting.checkLimit(task.sub)
-          // Subscribe before the first read, so that no change falls between the two.
-          const changed = yield* waiting.subscribe(task.uuid, task.sub)
-          const wait = Effect.gen(function*() {
-            let isOpen = true
-            while (isOpen) {
-              const [present] = yield* reads.heads([task.uuid])
-              if (present === undefined || isEnough(present)) return
-              isOpen = yield* changed
-            }
-          })
-          yield* Effect.timeoutOption(wait, timeout)
-        },
-        Effect.scoped
-      )
-
-      const turnTextOf = yield* TurnTexts.make
-
-      /** Adds texts to events, each text once. */
-      const makeAddText = (task: TaskHead) => {
-        let last: string | undefined
-        return Effect.fnUntraced(function*(events: ReadonlyArray<WatchedEvent>) {
-          const newest = events.findLast(({ type }) => type === "Progressed")
-          const text = newest === undefined ? undefined : yield* turnTextOf(task, newest.revision)
-          if (text === undefined || text === "" || text === last) return events
-          last = text
-          return events.map((event) => event === newest ? { ...event, text } : event)
-        })
-      }
-
-      const eventsFrom = (task: TaskHead, revision: number, includesText: boolean) =>
-        Stream.unwrap(Effect.gen(function*() {
-          const changed = yield* waiting.subscribe(task.uuid, task.sub)
-          const addText = includesText ? makeAddText(task) : Effect.succeed<ReadonlyArray<WatchedEvent>>
-          let last = revision
-          let isOpen = !(isTerminal(task.status) && task.revision <= revision)
-          const next = Effect.gen(function*() {
-            let isNotified = false
-            while (isOpen) {
-              const found = yield* reads.eventsAfter(task.uuid, last, eventBatch)
-              const newest = found.at(-1)
-              if (newest !== undefined) {
-                last = newest.revision
-                isOpen = !isTerminal(newest.status)
-                return yield* addText(found)
-              }
-              // A notification without an event: the task may have been deleted.
-              if (isNotified && (yield* reads.heads([task.uuid])).length === 0) return []
-              isOpen = yield* changed
-              isNotified = true
-            }
-            return []
-          })
-          return Stream.fromEffectRepeat(next).pipe(
-            Stream.takeWhile((found) => found.length > 0),
-            Stream.flattenIterable
-          )
-        }))
-
-      const events = (task: TaskHead, revision: number, includesText: boolean) =>
-        Effect.as(waiting.checkLimit(task.sub), eventsFrom(task, revision, includesText))
-
-      // Notifications of other nodes may be lost: compare the revisions of watched tasks with their rows periodically.
-      let known = new Map<TaskId, number>()
-      const repair = Effect.gen(function*() {
-        const watched = yield* waiting.watched
-        const found = yield* Effect.forEach(Array.chunksOf(watched, repairBatch), reads.heads)
-        const present = new Map(found.flat().map(({ revision, uuid }) => [uuid, revision]))
-        for (const [uuid, revision] of present) {
-          if (known.get(uuid) !== revision) yield* notifications.receive(uuid)
-        }
-        known = present
-      })
-      const { watchRepair } = yield* Intervals
-      yield* Worker.make({ name: "the check of watched tasks", runOnce: repair, interval: watchRepair })
-
-      return TaskWatch.of({ until, events })
-    })
-  )
+  static readonly layer = Layer.effect(TaskWatch, Effect.suspend(() => make))
 }
+
+const makeUntil = Effect.gen(function*() {
+  const reads = yield* TaskReads
+  const waiting = yield* WaitingRequests
+
+  return Effect.fnUntraced(
+    function*(...[task, isEnough, timeout]: Parameters<TaskWatch["Service"]["until"]>) {
+      yield* waiting.checkLimit(task.sub)
+      // Subscribe before the first read, so that no change falls between the two.
+      const changed = yield* waiting.subscribe(task.uuid, task.sub)
+      const wait = Effect.gen(function*() {
+        let isOpen = true
+        while (isOpen) {
+          const [present] = yield* reads.heads([task.uuid])
+          if (present === undefined || isEnough(present)) return
+          isOpen = yield* changed
+        }
+      })
+      yield* Effect.timeoutOption(wait, timeout)
+    },
+    Effect.scoped
+  )
+})
+
+const makeEvents = Effect.gen(function*() {
+  const reads = yield* TaskReads
+  const waiting = yield* WaitingRequests
+  const turnTextOf = yield* TurnTexts.make
+
+  /** Adds texts to events, each text once. */
+  const makeAddText = (task: TaskHead) => {
+    let last: string | undefined
+    return Effect.fnUntraced(function*(events: ReadonlyArray<WatchedEvent>) {
+      const newest = events.findLast(({ type }) => type === "Progressed")
+      const text = newest === undefined ? undefined : yield* turnTextOf(task, newest.revision)
+      if (text === undefined || text === "" || text === last) return events
+      last = text
+      return events.map((event) => event === newest ? { ...event, text } : event)
+    })
+  }
+
+  const eventsFrom = (task: TaskHead, revision: number, includesText: boolean) =>
+    Stream.unwrap(Effect.gen(function*() {
+      const changed = yield* waiting.subscribe(task.uuid, task.sub)
+      const addText = includesText ? makeAddText(task) : Effect.succeed<ReadonlyArray<WatchedEvent>>
+      let last = revision
+      let isOpen = !(isTerminal(task.status) && task.revision <= revision)
+      const next = Effect.gen(function*() {
+        let isNotified = false
+        while (isOpen) {
+          const found = yield* reads.eventsAfter(task.uuid, last, eventBatch)
+          const newest = found.at(-1)
+          if (newest !== undefined) {
+            last = newest.revision
+            isOpen = !isTerminal(newest.status)
+            return yield* addText(found)
+          }
+          // A notification without an event: the task may have been deleted.
+          if (isNotified && (yield* reads.heads([task.uuid])).length === 0) return []
+          isOpen = yield* changed
+          isNotified = true
+        }
+        return []
+      })
+      return Stream.fromEffectRepeat(next).pipe(
+        Stream.takeWhile((found) => found.length > 0),
+        Stream.flattenIterable
+      )
+    }))
+
+  return (task: TaskHead, revision: number, includesText: boolean) =>
+    Effect.as(waiting.checkLimit(task.sub), eventsFrom(task, revision, includesText))
+})
+
+/** Notifications of other nodes may be lost: compares the revisions of watched tasks with their rows periodically. */
+const startRepair = Effect.gen(function*() {
+  const reads = yield* TaskReads
+  const notifications = yield* TaskNotifications
+  const waiting = yield* WaitingRequests
+  let known = new Map<TaskId, number>()
+  const repair = Effect.gen(function*() {
+    const watched = yield* waiting.watched
+    const found = yield* Effect.forEach(Array.chunksOf(watched, repairBatch), reads.heads)
+    const present = new Map(found.flat().map(({ revision, uuid }) => [uuid, revision]))
+    for (const [uuid, revision] of present) {
+      if (known.get(uuid) !== revision) yield* notifications.receive(uuid)
+    }
+    known = present
+  })
+  const { watchRepair } = yield* Intervals
+  yield* Worker.make({ name: "the check of watched tasks", runOnce: repair, interval: watchRepair })
+})
+
+const make = Effect.gen(function*() {
+  yield* startRepair
+  return TaskWatch.of({ until: yield* makeUntil, events: yield* makeEvents })
+})

@@ -24,10 +24,10 @@ import { TaskSweeper } from "./actors/TaskSweeper.ts"
 import { TaskOwnership } from "./cluster/TaskOwnership.ts"
 import type { Run } from "./core/CoreClient.ts"
 import { CoreStops } from "./core/CoreStops.ts"
-import { TaskNotifications } from "./store/TaskNotifications.ts"
 import { type TaskFilter, type TaskPage, TaskReads } from "./store/TaskReads.ts"
 import { type IdempotencyClaim, type NewTask, TaskWrites } from "./store/TaskWrites.ts"
 import * as TaskEnds from "./TaskEnds.ts"
+import * as TaskRuns from "./TaskRuns.ts"
 import { Settings } from "./timing/Settings.ts"
 import { Secrets } from "./tokens/Secrets.ts"
 import { TokenRevocations } from "./tokens/TokenRevocations.ts"
@@ -135,39 +135,7 @@ const mismatches = (task: Task, results: ToolResults) => {
     : [...problems, { index: null, message: `No result for the tool call ${missing.join(", ")}` }]
 }
 
-/** Ids, sealed tokens and actors of new and resumed runs. */
-const makeRuns = Effect.gen(function*() {
-  const reads = yield* TaskReads
-  const actors = yield* TaskActors
-  const secrets = yield* Secrets
-  const ownership = yield* TaskOwnership
-  const notifications = yield* TaskNotifications
-  const random = yield* SecureRandom.SecureRandom
-  const newRunId = Effect.map(random.uuidV7(), (id) => RunId.make(id))
-
-  /** The verifier returns the same `Caller` while a token is cached, so each token is sealed once. */
-  const sealedTokens = new WeakMap<Caller, string>()
-  const sealToken = (caller: Caller) => {
-    const known = sealedTokens.get(caller)
-    if (known !== undefined) return Effect.succeed(known)
-    return Effect.map(secrets.seal(caller.token), (sealed) => {
-      sealedTokens.set(caller, sealed)
-      return sealed
-    })
-  }
-
-  /** The node of the first request may have died after the commit, before it started the actor. */
-  const ensureActor = (uuid: TaskId) =>
-    ownership.isMine(uuid)
-      ? Effect.flatMap(reads.heads([uuid]), Effect.forEach(actors.ensure, { discard: true }))
-      : notifications.publish(uuid)
-
-  return { ensureActor, newRunId, sealToken }
-})
-
-interface Runs extends Effect.Success<typeof makeRuns> {}
-
-const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: Runs) {
+const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: TaskRuns.TaskRuns) {
   const writes = yield* TaskWrites
   const actors = yield* TaskActors
   const secrets = yield* Secrets
@@ -249,7 +217,7 @@ const makeReads = Effect.gen(function*() {
 })
 
 /** Changes of interrupted tasks, each once per idempotency key. */
-const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: Runs) {
+const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToken }: TaskRuns.TaskRuns) {
   const reads = yield* TaskReads
   const writes = yield* TaskWrites
   const actors = yield* TaskActors
@@ -343,7 +311,7 @@ const makeReport = Effect.gen(function*() {
 const make = Effect.gen(function*() {
   const revocations = yield* TokenRevocations
   const sweeper = yield* TaskSweeper
-  const runs = yield* makeRuns
+  const runs = yield* TaskRuns.make
   return Tasks.of({
     create: yield* makeCreate(runs),
     ...(yield* makeReads),

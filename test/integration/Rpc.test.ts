@@ -1,133 +1,25 @@
 /** One scenario through REST and through RPC, over both of its transports, against one running service. */
-import { NodeSocket } from "@effect/platform-node"
-import { Cause, Context, Effect, Exit, Layer, ManagedRuntime, Redacted, Stream } from "effect"
-import { FetchHttpClient } from "effect/http"
+import { Cause, Effect, Exit, Stream } from "effect"
 import { assert, describe, it } from "vitest"
 import * as RpcClient from "../../src/http/client/RpcClient.ts"
-import { complete, report, type StartedRun, toolCall, turnOf } from "../kit/ScriptedCore.ts"
-import { type Answer, eventually, internalToken, mint, Service } from "../kit/Service.ts"
+import { complete, report, toolCall, turnOf } from "../kit/ScriptedCore.ts"
+import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
+import {
+  type Call,
+  Client,
+  type Driver,
+  open,
+  type Outcome,
+  overRest,
+  overRpc,
+  type Transport
+} from "../kit/TaskDrivers.ts"
 
 const rotated = "the-next-internal-token"
 const system = await use(startSystem({ INTERNAL_TOKENS: `${internalToken},${rotated}` }))
 const { service } = system
-
-class Client
-  extends Context.Service<Client, RpcClient.InternalClient>()("async-task-service/test/integration/Rpc.test/Client")
-{}
-
-type Transport = "POST" | "WebSocket"
-
-const open = (transport: Transport, token = internalToken, { url } = service) => {
-  const options = { url, token: Redacted.make(token) }
-  const layer = transport === "POST"
-    ? RpcClient.layerHttp(options).pipe(Layer.provide(FetchHttpClient.layer))
-    : RpcClient.layerWebSocket(options).pipe(Layer.provide(NodeSocket.layerWebSocketConstructor))
-  return ManagedRuntime.make(Layer.effect(Client, RpcClient.make).pipe(Layer.provide(layer)))
-}
-
-type Call<A = unknown> = (client: RpcClient.InternalClient) => Effect.Effect<A, { readonly _tag: string }>
-
-/** The outcome of a call in terms that REST and RPC share: a result, or the kind of failure. */
-type Outcome = { readonly ok: Record<string, any> } | {
-  readonly failure: string
-  readonly fields?: ReadonlyArray<string>
-}
-
-interface Driver {
-  readonly create: (body: object, key?: string) => Promise<Outcome>
-  readonly get: (uuid: string) => Promise<Outcome>
-  readonly list: (status: ReadonlyArray<string>) => Promise<Outcome>
-  readonly submit: (uuid: string, results: ReadonlyArray<object>) => Promise<Outcome>
-  readonly cancel: (uuid: string, body: object) => Promise<Outcome>
-  readonly cancelInterrupted: () => Promise<Outcome>
-  readonly delete: (uuid: string) => Promise<Outcome>
-  readonly report: (run: StartedRun, event: object) => Promise<Outcome>
-  readonly close: () => Promise<void>
-}
-
-const kinds: Readonly<Record<string, string>> = {
-  "The task belongs to another user.": "TaskBelongsToAnother",
-  "There is no such task.": "TaskNotFound"
-}
-
-const overRest = (sub: string): Driver => {
-  const outcome = ({ body, status }: Answer, conflict = "TaskNotInterrupted"): Outcome =>
-    status < 300
-      ? { ok: body }
-      : status === 422
-      ? { failure: "InvalidRequest", fields: Object.keys(body.errors) }
-      : {
-        failure: kinds[body.message] ??
-          (status === 409 ? conflict : status === 429 ? "TooManyActiveTasks" : body.message)
-      }
-  const call = async (method: string, address: string, body?: object, key?: string) =>
-    outcome(
-      await service.call(method, address, await mint(sub), body, key === undefined ? {} : { "idempotency-key": key })
-    )
-  return {
-    create: (body, key) => call("POST", "/api/tasks", body, key),
-    get: (uuid) => call("GET", `/api/tasks/${uuid}`),
-    list: (status) => call("GET", `/api/tasks?status=${status.join(",")}`),
-    submit: (uuid, results) => call("POST", `/api/tasks/${uuid}/tool-results`, { results }),
-    cancel: (uuid, body) => call("POST", `/api/tasks/${uuid}/cancel`, body),
-    cancelInterrupted: () => call("POST", "/api/tasks/cancel-interrupted"),
-    delete: async (uuid) => {
-      const { body, status } = await service.call("DELETE", `/api/tasks/${uuid}`, await mint(sub))
-      return status === 204 ? { ok: {} } : outcome({ body, status, headers: new Headers() }, "TaskNotEnded")
-    },
-    report: async (run, event) => outcome({ ...await report(run, event), headers: new Headers() }, "RunSuperseded"),
-    close: async () => {}
-  }
-}
-
-const overRpc = (transport: Transport) => (sub: string): Driver => {
-  const runtime = open(transport)
-  const run = async (call: Call): Promise<Outcome> => {
-    const exit = await runtime.runPromiseExit(Effect.flatMap(Client, call))
-    if (Exit.isSuccess(exit)) return { ok: exit.value as Record<string, any> }
-    const error = Cause.squash(exit.cause) as {
-      readonly _tag: string
-      readonly errors?: object
-      readonly problems?: any
-    }
-    // REST reports mismatched tool results as 422.
-    return error._tag === "ToolResultsMismatch"
-      ? {
-        failure: "InvalidRequest",
-        fields: error.problems.map(({ index }: any) => index === null ? "results" : `results.${index}.tool_call_id`)
-      }
-      : { failure: error._tag, ...(error.errors === undefined ? {} : { fields: Object.keys(error.errors) }) }
-  }
-  return {
-    create: (body, key) =>
-      mint(sub).then((user_token) =>
-        run((client) =>
-          client["Tasks.create"]({
-            sub,
-            user_token,
-            task: body as any,
-            ...(key === undefined ? {} : { idempotency_key: key })
-          })
-        )
-      ),
-    get: (uuid) => run((client) => client["Tasks.get"]({ sub, uuid })),
-    list: (status) => run((client) => client["Tasks.list"]({ sub, status })),
-    submit: (uuid, results) =>
-      mint(sub).then((user_token) =>
-        run((client) => client["Tasks.submitToolResults"]({ sub, uuid, user_token, body: { results } as any }))
-      ),
-    cancel: (uuid, body) => run((client) => client["Tasks.cancel"]({ sub, uuid, body })),
-    cancelInterrupted: () => run((client) => client["Tasks.cancelInterrupted"]({ sub })),
-    delete: (uuid) => run((client) => Effect.as(client["Tasks.delete"]({ sub, uuid }), {})),
-    report: ({ run_id, task_id }, event) =>
-      run((client) =>
-        client["Core.report"]({ event: { event_id: crypto.randomUUID(), ...event, task_id, run_id } as any })
-      ),
-    close: () => runtime.dispose()
-  }
-}
 
 const question = { assistant_id: 1, input: [{ type: "text", text: "Why?" }] }
 
@@ -194,18 +86,18 @@ const scenario = async (driver: Driver, stranger: Driver) => {
 
 describe("REST and RPC", () => {
   it("have the same outcome at each step", async () => {
-    const rest = await scenario(overRest("rest-user"), overRest("rest-stranger"))
+    const rest = await scenario(overRest(service, "rest-user"), overRest(service, "rest-stranger"))
     assert.isAbove(rest.length, 25)
     for (const transport of ["POST", "WebSocket"] as const) {
-      const make = overRpc(transport)
-      assert.deepStrictEqual(await scenario(make(`${transport}-user`), make(`${transport}-stranger`)), rest)
+      const make = (user: string) => overRpc(service, transport, `${transport}-${user}`)
+      assert.deepStrictEqual(await scenario(make("user"), make("stranger")), rest)
     }
   })
 })
 
 describe("RPC", () => {
   const failureOf = async (transport: Transport, token: string, call: Call) => {
-    const runtime = open(transport, token)
+    const runtime = open(transport, service.url, token)
     const exit = await runtime.runPromiseExit(Effect.flatMap(Client, call))
     await runtime.dispose()
     return Exit.isSuccess(exit) ? "success" : (Cause.squash(exit.cause) as { readonly _tag: string })._tag
@@ -230,7 +122,7 @@ describe("RPC", () => {
       const sub = `watcher-${transport}`
       const { uuid } = (await service.create(await mint(sub), "watched")).body
       const run = await system.runOf(uuid)
-      const runtime = open(transport)
+      const runtime = open(transport, service.url)
       const watch = (after?: number) =>
         runtime.runPromise(
           Effect.flatMap(Client, (client) =>
@@ -275,7 +167,7 @@ describe("RPC", () => {
   })
 
   it("revokes tokens, and reports whether a token is revoked", async () => {
-    const runtime = open("POST")
+    const runtime = open("POST", service.url)
     const call = (ask: Call) => runtime.runPromise(Effect.flatMap(Client, ask))
     const token = await mint("rita", { jti: "one" })
     const other = await mint("rita", { jti: "two" })
@@ -306,7 +198,7 @@ describe("RPC", () => {
   })
 
   it("reports statistics to operators, and sends webhooks again", async () => {
-    const runtime = open("POST")
+    const runtime = open("POST", service.url)
     const call = <A>(ask: Call<A>) => runtime.runPromise(Effect.flatMap(Client, ask))
     const token = await mint("olga")
     const before = await call((client) => client["Operations.standing"]())
@@ -342,7 +234,7 @@ describe("RPC", () => {
   it("does not delay a shutdown while a WebSocket watches", async () => {
     const own = await Service.start(system.settings)
     const { uuid } = (await own.create(await mint("stopper"), "long")).body
-    const runtime = open("WebSocket", internalToken, own)
+    const runtime = open("WebSocket", own.url)
     const seen: Array<number> = []
     const watching = runtime.runPromiseExit(
       Effect.flatMap(Client, (client) =>

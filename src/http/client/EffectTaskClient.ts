@@ -76,6 +76,15 @@ const execute =
     })
   }
 
+/** Calls `onText` when the text has changed. */
+const reportChanges = <R>(onText: OnText<R>) => {
+  const changeOf = textChanges()
+  return (text: string | undefined) => {
+    const change = changeOf(text)
+    return change === undefined ? Effect.void : onText(change.text, change.delta)
+  }
+}
+
 interface Connection<E> {
   readonly events: Stream.Stream<WatchedEvent, E>
   /** No events follow, whatever the stream has. */
@@ -114,6 +123,23 @@ type WithoutQuery<Call extends (request: never) => unknown> = Parameters<Call>[0
 } ? Omit<Request, "query" | "responseMode"> & { readonly query?: Request["query"] }
   : never
 
+/** The events after a revision, as one response of the service delivers them. */
+const connectWith = <E, R>(http: HttpClient.HttpClient, get: (uuid: string) => Effect.Effect<Task, E, R>) =>
+  Effect.fnUntraced(function*(uuid: string, after: number, include: "turn" | undefined) {
+    // Fails with a typed error when the caller may not read the task.
+    const task = yield* get(uuid)
+    const request = HttpClientRequest.get(`/api/tasks/${encodeURIComponent(uuid)}/events`).pipe(
+      HttpClientRequest.setUrlParams(include === undefined ? {} : { include }),
+      HttpClientRequest.setHeaders({
+        accept: "text/event-stream",
+        ...(after < 0 ? {} : { "last-event-id": String(after) })
+      })
+    )
+    const response = yield* Effect.flatMap(http.execute(request), HttpClientResponse.filterStatusOk)
+    const isLast = response.status === 204
+    return { isOver: isLast && isTerminal(task.status), events: isLast ? Stream.empty : eventsOf(response) }
+  })
+
 const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
   const http = yield* makeHttp(options)
   const { files, tasks } = yield* HttpApiClient.makeWith(Api, { httpClient: http })
@@ -142,11 +168,7 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
     const { uuid } = yield* tasks.create({ payload })
     const ended = runTools(uuid, tools)
     if (onText === undefined) return yield* ended
-    const changeOf = textChanges()
-    const report = (text: string | undefined) => {
-      const change = changeOf(text)
-      return change === undefined ? Effect.void : onText(change.text, change.delta)
-    }
+    const report = reportChanges(onText)
     const following = Stream.runForEach(events(uuid, -1, { include: "turn" }), ({ text }) => report(text))
     // Errors of the stream are those of the run too.
     const task = yield* Effect.raceFirst(ended, Effect.andThen(Effect.ignore(following), Effect.never))
@@ -166,21 +188,7 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
     }
   })
 
-  /** The events after a revision, as one response of the service delivers them. */
-  const connect = Effect.fnUntraced(function*(uuid: string, after: number, include: "turn" | undefined) {
-    // Fails with a typed error when the caller may not read the task.
-    const task = yield* get({ params: { uuid } })
-    const request = HttpClientRequest.get(`/api/tasks/${encodeURIComponent(uuid)}/events`).pipe(
-      HttpClientRequest.setUrlParams(include === undefined ? {} : { include }),
-      HttpClientRequest.setHeaders({
-        accept: "text/event-stream",
-        ...(after < 0 ? {} : { "last-event-id": String(after) })
-      })
-    )
-    const response = yield* Effect.flatMap(http.execute(request), HttpClientResponse.filterStatusOk)
-    const isLast = response.status === 204
-    return { isOver: isLast && isTerminal(task.status), events: isLast ? Stream.empty : eventsOf(response) }
-  })
+  const connect = connectWith(http, (uuid) => get({ params: { uuid } }))
 
   /**
    * Events of the task after a revision. The stream reconnects when it breaks and ends after the terminal event. `include: "turn"`

@@ -70,6 +70,41 @@ const codeOf = (failure: unknown) =>
 /** Whether the server itself sent the error, which shows that it is up. 57P01 to 57P03 report that it starts or stops. */
 const isServerError = (failure: unknown) => /^(?!57P0)[0-9A-Z]{5}$/.test(String(codeOf(failure)))
 
+/**
+ * One connection with its heartbeats; `onAnswer` runs after each. Ends when the connection closes, fails when the database is
+ * unavailable. `onOpen` receives a function that ends the session with a failure.
+ */
+const runSession = (
+  options: PgConnection.Config,
+  sockets: DatabaseSockets["Service"],
+  onAnswer: Effect.Effect<void>,
+  onOpen: (end: (failure: ReadOnly) => void) => void
+) =>
+  Effect.scoped(Effect.gen(function*() {
+    const socket = sockets.openUnguarded()
+    const closed = Deferred.makeUnsafe<void, ReadOnly>()
+    onOpen((failure) => Deferred.doneUnsafe(closed, Effect.fail(failure)))
+    socket.once("close", () => Deferred.doneUnsafe(closed, Effect.void))
+    yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
+    // Multiplexed, because the driver opens another connection to cancel an interrupted statement otherwise.
+    const opening = PgConnection.make({ ...options, multiplex: true, stream: () => socket })
+    const connection = yield* whileAnswering(opening, sockets.received)
+    if (Option.isNone(connection)) return
+    for (;;) {
+      const heartbeat = Effect.result(connection.value.query("SHOW transaction_read_only"))
+      const answer = yield* whileAnswering(heartbeat, sockets.received)
+      if (Option.isNone(answer) || Result.isFailure(answer.value)) return
+      if (answer.value.success.rows[0]?.["transaction_read_only"] === "on") return yield* Effect.fail(refusesWrites)
+      yield* onAnswer
+      const isClosed = yield* Effect.raceFirst(
+        Effect.as(Effect.sleep(heartbeatInterval), false),
+        Effect.as(Deferred.await(closed), true)
+      )
+      // The database may still be up: the next connection shows whether it is.
+      if (isClosed) return
+    }
+  }))
+
 /** Starts the monitor. `options` are those of the pool's connections. Returns what it knows, and how to report a failed statement. */
 export const monitor = Effect.fnUntraced(function*(
   options: PgConnection.Config,
@@ -110,32 +145,9 @@ export const monitor = Effect.fnUntraced(function*(
     return Effect.logInfo(`The database is back after ${seconds.toFixed(1)} s`)
   })
 
-  /** One connection with its heartbeats. Ends when the connection closes, fails when the database is unavailable. */
-  const session = Effect.scoped(Effect.gen(function*() {
-    const socket = sockets.openUnguarded()
-    const closed = Deferred.makeUnsafe<void, ReadOnly>()
-    endSession = (failure) => Deferred.doneUnsafe(closed, Effect.fail(failure))
-    socket.once("close", () => Deferred.doneUnsafe(closed, Effect.void))
-    yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
-    // Multiplexed, because the driver opens another connection to cancel an interrupted statement otherwise.
-    const opening = PgConnection.make({ ...options, multiplex: true, stream: () => socket })
-    const connection = yield* whileAnswering(opening, sockets.received)
-    if (Option.isNone(connection)) return
-    for (;;) {
-      const heartbeat = Effect.result(connection.value.query("SHOW transaction_read_only"))
-      const answer = yield* whileAnswering(heartbeat, sockets.received)
-      if (Option.isNone(answer) || Result.isFailure(answer.value)) return
-      if (answer.value.success.rows[0]?.["transaction_read_only"] === "on") return yield* Effect.fail(refusesWrites)
-      yield* open
-      const isClosed = yield* Effect.raceFirst(
-        Effect.as(Effect.sleep(heartbeatInterval), false),
-        Effect.as(Deferred.await(closed), true)
-      )
-      // The database may still be up: the next connection shows whether it is.
-      if (isClosed) return
-    }
-  }))
-
+  const session = runSession(options, sockets, open, (end) => {
+    endSession = end
+  })
   yield* Worker.make({
     name: "the database monitor",
     runOnce: Effect.catch(session, (failure) => isServerError(failure) ? open : close(failure)),

@@ -101,20 +101,10 @@ export const turnOf = (text: string): JsonObject => ({
 
 const asTurn = (turn: string | JsonObject) => typeof turn === "string" ? turnOf(turn) : turn
 
-const make = Effect.gen(function*() {
+/** Waits for runs. */
+const makeWaits = Effect.gen(function*() {
   const journal = yield* CoreJournal
-  const tasks = yield* Tasks
   const reads = yield* TaskReads
-  const random = yield* SecureRandom.SecureRandom
-  const settled = Effect.provideService(webhooksSent, WebhookStore, yield* WebhookStore)
-
-  const send = (run: Pick<StartedRun, "taskId" | "runId">, event: Unaddressed) =>
-    Effect.flatMap(
-      random.uuidV4(),
-      (event_id) => tasks.report({ task_id: run.taskId, run_id: run.runId, event_id, event: toTaskEvent(event) })
-    ).pipe(Effect.catchTag("StoreUnavailable", Effect.die))
-
-  journal.onAccepted = (run) => Effect.ignore(send(run, { type: "processing" }))
 
   /** Waits until the core has the current run of a task, and returns it. */
   const runOf = Effect.fnUntraced(function*(uuid: string) {
@@ -142,6 +132,24 @@ const make = Effect.gen(function*() {
     }
   })
 
+  return { nextRun, runOf }
+})
+
+const make = Effect.gen(function*() {
+  const journal = yield* CoreJournal
+  const tasks = yield* Tasks
+  const random = yield* SecureRandom.SecureRandom
+  const settled = Effect.provideService(webhooksSent, WebhookStore, yield* WebhookStore)
+
+  const send = (run: Pick<StartedRun, "taskId" | "runId">, event: Unaddressed) =>
+    Effect.flatMap(
+      random.uuidV4(),
+      (event_id) => tasks.report({ task_id: run.taskId, run_id: run.runId, event_id, event: toTaskEvent(event) })
+    ).pipe(Effect.catchTag("StoreUnavailable", Effect.die))
+
+  journal.onAccepted = (run) => Effect.ignore(send(run, { type: "processing" }))
+
+  const { nextRun, runOf } = yield* makeWaits
   const report = (uuid: string, event: Unaddressed) =>
     runOf(uuid).pipe(
       Effect.flatMap((run) => send(run, event)),

@@ -1,28 +1,46 @@
 import { Effect, Layer, Option } from "effect"
 import * as Limits from "../../domain/Limits.ts"
+import type { Task } from "../../domain/Task.ts"
+import type { AskedTask } from "../../domain/TaskRerun.ts"
 import { byId, claimOf, headOf, MemoryTables, summaryOf, type TaskRow } from "./MemoryTables.ts"
-import { TaskReads } from "./TaskReads.ts"
+import { type PendingRun, TaskReads } from "./TaskReads.ts"
+import type { NewTask } from "./TaskWrites.ts"
 
 const bytesOf = (text: string) => new TextEncoder().encode(text).length
 
 const newestFirst = (a: TaskRow, b: TaskRow) => b.task.createdAt - a.task.createdAt || byId(b, a)
+
+const taskOf = (row: TaskRow): Task => ({
+  ...summaryOf(row),
+  turn: row.turn,
+  revision: row.revision,
+  runId: row.runId,
+  deadline: row.task.deadline,
+  acceptanceDeadline: row.acceptanceDeadline
+})
+
+const askedOf = ({ callbackUrl, maxExecutionTime, metadata, request }: NewTask): AskedTask => ({
+  callbackUrl,
+  maxExecutionTime,
+  metadata,
+  request
+})
+
+const runOf = ({ coreState, principal, runId, task, toolResults, userToken }: TaskRow): PendingRun => ({
+  principal,
+  runId,
+  deadline: task.deadline,
+  request: task.request,
+  userToken,
+  resume: toolResults === null ? null : { state: coreState, results: toolResults }
+})
 
 export const layer = Layer.effect(
   TaskReads,
   Effect.map(MemoryTables, (tables) => {
     const rows = tables.tasks
     return TaskReads.of({
-      get: (uuid) =>
-        Effect.sync(() =>
-          Option.map(Option.fromNullishOr(rows.get(uuid)), (row) => ({
-            ...summaryOf(row),
-            turn: row.turn,
-            revision: row.revision,
-            runId: row.runId,
-            deadline: row.task.deadline,
-            acceptanceDeadline: row.acceptanceDeadline
-          }))
-        ),
+      get: (uuid) => Effect.sync(() => Option.map(Option.fromNullishOr(rows.get(uuid)), taskOf)),
 
       heads: (uuids) => Effect.sync(() => uuids.flatMap((uuid) => rows.get(uuid) ?? []).map(headOf)),
 
@@ -50,12 +68,7 @@ export const layer = Layer.effect(
         Effect.sync(() =>
           Option.fromNullishOr(rows.get(uuid)?.task).pipe(
             Option.filter(({ request }) => bytesOf(request) <= Limits.keptRequestBytes),
-            Option.map(({ callbackUrl, maxExecutionTime, metadata, request }) => ({
-              callbackUrl,
-              maxExecutionTime,
-              metadata,
-              request
-            }))
+            Option.map(askedOf)
           )
         ),
 
@@ -66,14 +79,7 @@ export const layer = Layer.effect(
         Effect.sync(() =>
           Option.fromNullishOr(rows.get(uuid)).pipe(
             Option.filter(({ status }) => status === "pending" || status === "processing"),
-            Option.map((row) => ({
-              principal: row.principal,
-              runId: row.runId,
-              deadline: row.task.deadline,
-              request: row.task.request,
-              userToken: row.userToken,
-              resume: row.toolResults === null ? null : { state: row.coreState, results: row.toolResults }
-            }))
+            Option.map(runOf)
           )
         ),
 

@@ -1,5 +1,5 @@
 /** Handlers of `contract/rpc/RpcTasks`: REST's use cases and rules, on behalf of a user. */
-import { Effect, Record, Stream } from "effect"
+import { Effect, Layer, Record, Stream } from "effect"
 import { Digest } from "effect/crypto"
 import * as TaskView from "../../../domain/TaskView.ts"
 import { TaskRequests } from "../../../services/TaskRequests.ts"
@@ -23,12 +23,65 @@ const describeCreated = ({ maxExecutionTime, uuid }: Services.CreatedTask) => ({
   max_execution_time: maxExecutionTime
 })
 
-export const layer = TasksRpc.toLayer(
+const layerGet = TasksRpc.toLayerHandler(
+  "Tasks.get",
+  Effect.gen(function*() {
+    const tasks = yield* Services.Tasks
+    const encode = yield* TaskReading.makeEncode
+    return Effect.fnUntraced(function*({ include, sub, uuid }) {
+      const task = yield* refuseOutage(tasks.get(RpcRequests.reader(sub), uuid))
+      const { included } = yield* Effect.mapError(Effect.fromResult(decodeTaskQuery({ include })), asInvalidRequest)
+      return JSON.parse(yield* refuseOutage(encode(task, included)))
+    })
+  })
+)
+
+const layerList = TasksRpc.toLayerHandler(
+  "Tasks.list",
   Effect.gen(function*() {
     const tasks = yield* Services.Tasks
     const requests = yield* TaskRequests
-    const encode = yield* TaskReading.makeEncode
+    return Effect.fnUntraced(function*({ include, metadata = {}, page, per_page, status, sub }) {
+      const { sub: owner } = yield* RpcRequests.principal(sub)
+      const query = yield* Effect.fromResult(decodeListQuery({
+        ...Record.mapKeys(metadata, (key) => `metadata[${key}]`),
+        include,
+        status,
+        page: page === undefined ? undefined : String(page),
+        per_page: per_page === undefined ? undefined : String(per_page)
+      })).pipe(Effect.mapError(asInvalidRequest))
+      const found = yield* refuseOutage(tasks.list({ sub: owner, ...query }))
+      const labels = query.includesMetadata
+        ? yield* refuseOutage(requests.metadata(owner, found.tasks.map(({ uuid }) => uuid)))
+        : undefined
+      return TaskView.paginate(found.tasks, found.total, query, labels)
+    })
+  })
+)
+
+const layerWatch = TasksRpc.toLayerHandler(
+  "Tasks.watch",
+  Effect.gen(function*() {
+    const tasks = yield* Services.Tasks
     const watch = yield* TaskWatch
+    return ({ after = -1, include = [], sub, uuid }) =>
+      Stream.unwrap(
+        tasks.getHead(RpcRequests.reader(sub), uuid).pipe(
+          Effect.flatMap((task) => watch.events(task, after, include.includes("turn"))),
+          Effect.map(
+            Stream.map((event) => ({ ...TaskReading.describe(uuid, event), event: TaskReading.nameOf(event) }))
+          )
+        )
+      ).pipe(Stream.catchTag("StoreUnavailable", (error) => Stream.fromEffect(refuseOutage(Effect.fail(error)))))
+  })
+)
+
+const TaskChanges = TasksRpc.omit("Tasks.get", "Tasks.list", "Tasks.watch")
+
+const layerChanges = TaskChanges.toLayer(
+  Effect.gen(function*() {
+    const tasks = yield* Services.Tasks
+    const requests = yield* TaskRequests
     const tokens = { verifier: yield* TokenVerifier, revocations: yield* TokenRevocations }
     const digest = yield* Digest.Digest
 
@@ -39,7 +92,7 @@ export const layer = TasksRpc.toLayer(
       return yield* Effect.mapError(IdempotencyKey.claimOf(key, fingerprint), asInvalidRequest)
     })
 
-    return TasksRpc.of({
+    return TaskChanges.of({
       "Tasks.create": Effect.fnUntraced(function*({ idempotency_key, task, ...user }) {
         const caller = yield* RpcRequests.caller(tokens, user)
         const body = yield* Effect.mapError(bodies.createTask.decode(task), asInvalidRequest)
@@ -56,26 +109,6 @@ export const layer = TasksRpc.toLayer(
         return describeCreated(
           yield* refuseOutage(requests.rerun(caller, task, overrides, yield* claim(idempotency_key, path, body)))
         )
-      }),
-      "Tasks.get": Effect.fnUntraced(function*({ include, sub, uuid }) {
-        const task = yield* refuseOutage(tasks.get(RpcRequests.reader(sub), uuid))
-        const { included } = yield* Effect.mapError(Effect.fromResult(decodeTaskQuery({ include })), asInvalidRequest)
-        return JSON.parse(yield* refuseOutage(encode(task, included)))
-      }),
-      "Tasks.list": Effect.fnUntraced(function*({ include, metadata = {}, page, per_page, status, sub }) {
-        const { sub: owner } = yield* RpcRequests.principal(sub)
-        const query = yield* Effect.fromResult(decodeListQuery({
-          ...Record.mapKeys(metadata, (key) => `metadata[${key}]`),
-          include,
-          status,
-          page: page === undefined ? undefined : String(page),
-          per_page: per_page === undefined ? undefined : String(per_page)
-        })).pipe(Effect.mapError(asInvalidRequest))
-        const found = yield* refuseOutage(tasks.list({ sub: owner, ...query }))
-        const labels = query.includesMetadata
-          ? yield* refuseOutage(requests.metadata(owner, found.tasks.map(({ uuid }) => uuid)))
-          : undefined
-        return TaskView.paginate(found.tasks, found.total, query, labels)
       }),
       "Tasks.submitToolResults": Effect.fnUntraced(function*({ body, idempotency_key, uuid, ...user }) {
         const caller = yield* RpcRequests.caller(tokens, user)
@@ -105,16 +138,9 @@ export const layer = TasksRpc.toLayer(
       "Tasks.cancelInterrupted": Effect.fnUntraced(function*({ sub }) {
         const uuids = yield* refuseOutage(tasks.cancelInterrupted(yield* RpcRequests.principal(sub)))
         return { canceled: uuids.length, uuids }
-      }),
-      "Tasks.watch": ({ after = -1, include = [], sub, uuid }) =>
-        Stream.unwrap(
-          tasks.getHead(RpcRequests.reader(sub), uuid).pipe(
-            Effect.flatMap((task) => watch.events(task, after, include.includes("turn"))),
-            Effect.map(
-              Stream.map((event) => ({ ...TaskReading.describe(uuid, event), event: TaskReading.nameOf(event) }))
-            )
-          )
-        ).pipe(Stream.catchTag("StoreUnavailable", (error) => Stream.fromEffect(refuseOutage(Effect.fail(error)))))
+      })
     })
   })
 )
+
+export const layer = Layer.mergeAll(layerGet, layerList, layerWatch, layerChanges)
