@@ -1,4 +1,4 @@
-/** Writes a picture of every screen of the console in both themes and three widths: `npm run screenshots [folder]`. */
+/** Writes a picture of every screen of the console, and those of the README: `npm run screenshots [folder]`. */
 import * as fs from "node:fs"
 import * as path from "node:path"
 import type { Browser } from "playwright-core"
@@ -11,6 +11,12 @@ import { mint, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
 
 const folder = path.resolve(process.argv[2] ?? ".screenshots")
+
+/** The two pictures of the README. */
+const readme: Readonly<Record<string, string>> = {
+  "result-1280-light": ".github/console-result.png",
+  "interrupted-1280-dark": ".github/console-question.png"
+}
 
 /** Ended tasks begin earlier, as those of a working day do. */
 const age = async (url: string, { canceled, completed, failed }: ExampleTasks) => {
@@ -56,7 +62,10 @@ const photograph = async (
   const page = await context.newPage()
   const shoot = async (name: string) => {
     await page.waitForTimeout(700)
-    await page.screenshot({ path: path.join(folder, `${name}-${width}-${colorScheme}.png`) })
+    const picture = path.join(folder, `${name}-${width}-${colorScheme}.png`)
+    await page.screenshot({ path: picture })
+    const ofReadme = readme[`${name}-${width}-${colorScheme}`]
+    if (ofReadme !== undefined) fs.copyFileSync(picture, ofReadme)
   }
   await page.goto(`${url}/console/login`)
   await page.getByLabel("Token").waitFor()

@@ -1,6 +1,8 @@
 /** The page at /console as the service serves it: headers, configuration, assets, and who may log in. */
 import { request } from "node:http"
 import { assert, describe, it, onTestFinished } from "vitest"
+import { hasBrowser, launch } from "../kit/Browser.ts"
+import { ConsolePage } from "../kit/console/ConsolePage.ts"
 import { Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
@@ -140,6 +142,19 @@ describe("a service with a development key, open to other origins", () => {
       assert.strictEqual(refused.status, 422, body)
       assert.property((await refused.json()).errors, "sub")
     }
+  })
+
+  it.skipIf(!hasBrowser)("logs in as any user without a token", async () => {
+    const browser = await use(launch(), onTestFinished)
+    const opened = await ConsolePage.open(browser, development.url)
+    await opened.goto("/inbox")
+    await opened.page.getByRole("textbox", { name: "Log in as" }).fill("alice")
+    await opened.button("Log in").last().click()
+    await opened.heading("Inbox")
+    await opened.button("Account of alice").click()
+    await opened.page.getByRole("radio", { name: "Dark" }).check()
+    assert.strictEqual(await opened.page.evaluate(() => getComputedStyle(document.documentElement).colorScheme), "dark")
+    opened.assertClean()
   })
 
   it("is absent while the service listens on more than loopback", async () => {

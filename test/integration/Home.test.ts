@@ -1,9 +1,7 @@
 /** The page at `/`, and the token that a development service shows to the developer at the same machine only. */
-import { existsSync } from "node:fs"
 import { connect } from "node:net"
-import * as path from "node:path"
-import { chromium } from "playwright-core"
 import { assert, describe, it } from "vitest"
+import { hasBrowser, launch } from "../kit/Browser.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
@@ -34,7 +32,7 @@ describe("GET /", () => {
       page.headers.get("content-security-policy") ?? "",
       /^default-src 'none'; style-src 'sha256-[\w+/]{43}=';/
     )
-    assert.match(await page.text(), /Ready[\s\S]*href="\/docs"[\s\S]*href="\/openapi.json"/)
+    assert.match(await page.text(), /Ready[\s\S]*href="\/console"[\s\S]*href="\/docs"[\s\S]*href="\/openapi.json"/)
     for (const init of [{}, { headers: { accept: "application/json" } }, { method: "POST", headers: html }]) {
       const unknown = await fetch(service.url, init)
       assert.deepStrictEqual([unknown.status, await unknown.json()], [404, {
@@ -76,13 +74,9 @@ describe("GET /", () => {
   })
 })
 
-const executablePath = (process.env["PATH"] ?? "").split(path.delimiter)
-  .flatMap((folder) => ["chromium", "chromium-browser", "google-chrome"].map((name) => path.join(folder, name)))
-  .find((file) => existsSync(file))
-
-describe.skipIf(executablePath === undefined)("a developer with a browser", () => {
+describe.skipIf(!hasBrowser)("a developer with a browser", () => {
   it("opens the page, follows it to the documentation and creates a task without typing anything", async () => {
-    const browser = await chromium.launch({ executablePath: executablePath ?? "", args: ["--no-sandbox"] })
+    const browser = await launch()
     const page = await browser.newPage({ viewport: { width: 320, height: 640 } })
     const errors: Array<string> = []
     page.on("pageerror", ({ message }) => errors.push(message))

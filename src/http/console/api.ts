@@ -50,13 +50,13 @@ export interface TaskVersion {
   readonly etag: string | null
 }
 
-/** Reads a task with the party that has to act; undefined when it has not changed since `etag`. */
+/** Reads a task with the party that has to act and what was asked; undefined when it has not changed since `etag`. */
 export const readTask = async (
   uuid: string,
   etag: string | null,
   signal: AbortSignal
 ): Promise<TaskVersion | undefined> => {
-  const response = await fetchAsUser(`/api/tasks/${encodeURIComponent(uuid)}?include=waiting_on`, {
+  const response = await fetchAsUser(`/api/tasks/${encodeURIComponent(uuid)}?include=waiting_on,request`, {
     headers: { accept: "application/json", ...(etag === null ? {} : { "if-none-match": etag }) },
     signal
   })

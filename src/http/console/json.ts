@@ -18,6 +18,10 @@ export const listField = (value: unknown, name: string): ReadonlyArray<unknown> 
   return Array.isArray(found) ? found : []
 }
 
+/** Characters of the text of an output item or a message. */
+export const lengthOf = (item: unknown): number =>
+  (typeof item === "string" ? item : textField(item, "text") ?? textField(item, "content") ?? "").length
+
 /** Undefined when the text is not JSON. */
 export const parse = (text: string): { readonly value: unknown } | undefined => {
   try {

@@ -1,5 +1,5 @@
 /** The form of a new task: the request body that it stands for, and where the service's complaints belong. */
-import type { CreateTask, InputItem } from "../client/promise/Types.ts"
+import type { CreateTask, InputItem, Task } from "../client/promise/Types.ts"
 import { parse } from "./json.ts"
 
 export interface TaskForm {
@@ -84,11 +84,43 @@ const problemsOf = (form: TaskForm, items: number): FieldErrors => {
   return problems
 }
 
-/** The body of the request. `turn` is that of the earlier task. */
+/** The parts of an earlier request that the form only carries along. */
+export interface Carried {
+  readonly turns: CreateTask["turns"]
+  readonly metadata: CreateTask["metadata"]
+}
+
+export const nothingCarried: Carried = { turns: undefined, metadata: undefined }
+
+type Asked = NonNullable<Task["request"]>
+
+/** The form of an earlier request, with its files. The service does not return the callback secret. */
+export const formOf = ({ input, ...asked }: Asked) => {
+  const texts = input.flatMap((item) => item.type === "text" ? [item.text] : [])
+  const number = (value: number | null | undefined) => value == null ? "" : String(value)
+  const form: TaskForm = {
+    ...emptyForm,
+    assistant_id: String(asked.assistant_id),
+    text: texts.join("\n\n"),
+    llm_model_id: number(asked.llm_model_id),
+    image_generator_id: number(asked.image_generator_id),
+    client_tools: asked.client_tools.length === 0 ? "" : JSON.stringify(asked.client_tools, null, 2),
+    callback_url: asked.callback_url ?? "",
+    max_execution_time: number(asked.max_execution_time)
+  }
+  const carried: Carried = {
+    turns: asked.turns.length === 0 ? undefined : asked.turns,
+    metadata: Object.keys(asked.metadata).length === 0 ? undefined : asked.metadata
+  }
+  return { form, carried, items: input.filter(({ type }) => type !== "text") }
+}
+
+/** The body of the request. `turn` is that of the earlier task, and replaces an earlier conversation. */
 export const bodyOf = (
   form: TaskForm,
   uploaded: ReadonlyArray<InputItem>,
-  turn: unknown
+  turn: unknown,
+  carried: Carried
 ): { readonly body: CreateTask } | { readonly problems: FieldErrors } => {
   const problems = problemsOf(form, uploaded.length)
   if (Object.keys(problems).length > 0) return { problems }
@@ -101,7 +133,8 @@ export const bodyOf = (
     client_tools: typeof tools === "string" ? undefined : tools,
     callback_url: form.callback_url.trim() || undefined,
     callback_secret: form.callback_secret || undefined,
-    turns: turn === undefined || turn === null ? undefined : [turn]
+    turns: turn === undefined || turn === null ? carried.turns : [turn],
+    metadata: carried.metadata
   }
   const given = Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined))
   return { body: { assistant_id: integer(form.assistant_id) ?? 0, input: [...text, ...uploaded], ...given } }

@@ -13,7 +13,7 @@ type Show = (part: string) => ComponentChildren
 const screens: ReadonlyArray<readonly [path: RegExp, show: Show]> = [
   [/^\/(?:login|tasks)?$/, () => <TaskList />],
   [/^\/inbox$/, () => <Inbox />],
-  [/^\/new$/, () => <NewTask key={query.value.get("after") ?? ""} />],
+  [/^\/new$/, () => <NewTask key={query.value.toString()} />],
   [/^\/tasks\/([^/]+)$/, (uuid) => <TaskScreen key={uuid} uuid={uuid} />]
 ]
 

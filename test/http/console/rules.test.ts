@@ -2,7 +2,7 @@
 import { assert, describe, it } from "vitest"
 import { duration, relative } from "../../../src/http/console/clock.ts"
 import { linkOf } from "../../../src/http/console/links.ts"
-import { bodyOf, emptyForm, fieldErrors } from "../../../src/http/console/newTask.ts"
+import { bodyOf, emptyForm, fieldErrors, formOf, nothingCarried } from "../../../src/http/console/newTask.ts"
 import { phasesOf } from "../../../src/http/console/phases.ts"
 import { fieldsOf, outputOf } from "../../../src/http/console/schemaForm.ts"
 
@@ -115,7 +115,7 @@ describe("bodyOf", () => {
   const form = { ...emptyForm, assistant_id: "7", text: "hello" }
 
   it("leaves out what was not given", () => {
-    assert.deepStrictEqual(bodyOf(form, [], undefined), {
+    assert.deepStrictEqual(bodyOf(form, [], undefined, nothingCarried), {
       body: { assistant_id: 7, input: [{ type: "text", text: "hello" }] }
     })
   })
@@ -127,14 +127,35 @@ describe("bodyOf", () => {
       client_tools: "This is not a JSON array",
       max_execution_time: "Must be a whole number"
     }
-    assert.deepStrictEqual(bodyOf({ ...emptyForm, client_tools: "{}", max_execution_time: "1.5" }, [], undefined), {
-      problems
-    })
+    assert.deepStrictEqual(
+      bodyOf({ ...emptyForm, client_tools: "{}", max_execution_time: "1.5" }, [], undefined, nothingCarried),
+      {
+        problems
+      }
+    )
+  })
+
+  it("asks again for what a kept request says", () => {
+    const file = { type: "file", file: { id: "1", name: "a", mime_type: "b" } } as const
+    const asked = {
+      assistant_id: 7,
+      input: [{ type: "text", text: "hello" }, file],
+      turns: [{ role: "user", content: "before" }],
+      client_tools: [{ type: "function", name: "look" }],
+      llm_model_id: null,
+      image_generator_id: 3,
+      max_execution_time: 60,
+      callback_url: "https://a.example/",
+      metadata: { project: "x" }
+    } as const
+    const { carried, form, items } = formOf(asked)
+    const { llm_model_id: _, ...rest } = asked
+    assert.deepStrictEqual(bodyOf(form, items, undefined, carried), { body: rest })
   })
 
   it("puts the service's messages at the fields of the form", () => {
     const file = { type: "file", file: { id: "1", name: "a", mime_type: "b" } } as const
-    const made = bodyOf(form, [file], undefined)
+    const made = bodyOf(form, [file], undefined, nothingCarried)
     assert.isTrue("body" in made)
     if (!("body" in made)) return
     const errors = {

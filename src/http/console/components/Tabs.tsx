@@ -1,5 +1,6 @@
 /** Tabs by the ARIA pattern: arrow keys move between them, and the address has the one that is open. */
 import type { ComponentChildren } from "preact"
+import { useEffect } from "preact/hooks"
 import { query, setQuery } from "../Router.ts"
 
 export interface Tab {
@@ -12,6 +13,7 @@ const steps: Readonly<Record<string, number>> = { ArrowLeft: -1, ArrowRight: 1 }
 
 export const Tabs = ({ label, tabs }: { readonly label: string; readonly tabs: readonly [Tab, ...Array<Tab>] }) => {
   const open = tabs.find(({ id }) => id === query.value.get("tab")) ?? tabs[0]
+  useEffect(() => document.getElementById(`tab-${open.id}`)?.scrollIntoView({ block: "nearest" }), [open.id])
   const show = (tab: Tab | undefined) => {
     if (tab === undefined) return
     setQuery("tab", tab === tabs[0] ? undefined : tab.id, { replace: true })

@@ -1,27 +1,31 @@
 /** Creates a task. What was typed stays in this tab until it is sent; the secret does not. */
 import { type Signal, useSignal } from "@preact/signals"
-import type { ComponentChildren } from "preact"
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { RateLimitError, ValidationError } from "../../client/promise/ApiErrors.ts"
 import { randomId } from "../../client/promise/Transport.ts"
-import type { CreateTask } from "../../client/promise/Types.ts"
+import type { CreateTask, InputItem } from "../../client/promise/Types.ts"
 import { active } from "../active.ts"
-import { client } from "../api.ts"
-import { Age, Field, type FieldControl, shortId, Status } from "../components/Basics.tsx"
-import { Problem, Screen } from "../components/Screen.tsx"
+import { client, readTask } from "../api.ts"
+import { Age, Field, shortId, Status } from "../components/Basics.tsx"
+import { Icon } from "../components/Icon.tsx"
+import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
+import { type Editing, More, Text } from "../components/TaskFields.tsx"
 import { addFiles, Uploads } from "../components/Uploads.tsx"
 import { isFields, parse } from "../json.ts"
 import { notify } from "../messages.ts"
 import {
   bodyOf,
+  type Carried,
   emptyForm,
   type FieldErrors,
   fieldErrors,
   type FieldName,
   fieldOrder,
-  type TaskForm,
-  toolTemplate
+  formOf,
+  nothingCarried,
+  type TaskForm
 } from "../newTask.ts"
+import { usePoll } from "../poll.ts"
 import * as preferences from "../preferences.ts"
 import { href, navigate, query } from "../Router.ts"
 import { asVoice, itemsOf, type Upload } from "../uploads.ts"
@@ -40,120 +44,6 @@ const loadForm = (): TaskForm => {
 
 const keepForm = (form: TaskForm) =>
   preferences.write(preferences.tab, draftName, JSON.stringify({ ...form, callback_secret: "" }))
-
-interface Editing {
-  readonly form: TaskForm
-  readonly errors: FieldErrors
-  readonly change: (form: TaskForm) => void
-}
-
-const Text = ({ editing: { change, errors, form }, name, ...rest }: {
-  readonly editing: Editing
-  readonly name: keyof TaskForm
-  readonly label: string
-  readonly hint?: ComponentChildren
-  readonly isRequired?: boolean
-  readonly inputMode?: "numeric" | "url"
-  readonly type?: "text" | "password"
-  readonly rows?: number
-  readonly maxLength?: number
-}) => {
-  const { hint, inputMode, isRequired = false, label, maxLength, rows, type = "text" } = rest
-  const props = (control: FieldControl) => ({
-    ...control,
-    name,
-    maxLength,
-    autocomplete: "off",
-    value: form[name],
-    onInput: ({ currentTarget }: { readonly currentTarget: { readonly value: string } }) =>
-      change({ ...form, [name]: currentTarget.value })
-  })
-  return (
-    <Field label={label} isRequired={isRequired} error={errors[name]} hint={hint}>
-      {(control) =>
-        rows === undefined
-          ? type === "password"
-            ? <input {...props(control)} type="password" />
-            : <input {...props(control)} inputMode={inputMode} spellcheck={false} />
-          : (
-            <textarea
-              {...props(control)}
-              rows={rows}
-              class={name === "client_tools" ? "code" : ""}
-              spellcheck={name === "text"}
-            />
-          )}
-    </Field>
-  )
-}
-
-const More = ({ editing }: { readonly editing: Editing }) => {
-  const { errors, form } = editing
-  const names: ReadonlyArray<keyof TaskForm> = [
-    "after",
-    "client_tools",
-    "llm_model_id",
-    "image_generator_id",
-    "callback_url",
-    "callback_secret",
-    "max_execution_time"
-  ]
-  const isOpen = names.some((name) => form[name] !== "" || errors[name] !== undefined)
-  return (
-    <details class="more" open={isOpen}>
-      <summary>More options</summary>
-      <Text
-        editing={editing}
-        name="after"
-        label="Continue an earlier task"
-        hint="Its uuid. The conversation of that task goes on."
-      />
-      <Text
-        editing={editing}
-        name="client_tools"
-        label="Client tools"
-        rows={6}
-        hint="A JSON array of functions that you answer for the model."
-      />
-      {form.client_tools !== "" ?
-        null :
-        (
-          <button type="button" class="button" onClick={() => editing.change({ ...form, client_tools: toolTemplate })}>
-            Insert a template
-          </button>
-        )}
-      <div class="columns">
-        <Text editing={editing} name="llm_model_id" label="Model id" inputMode="numeric" />
-        <Text editing={editing} name="image_generator_id" label="Image generator id" inputMode="numeric" />
-      </div>
-      <div class="columns">
-        <Text
-          editing={editing}
-          name="callback_url"
-          label="Callback URL"
-          inputMode="url"
-          maxLength={2048}
-          hint="Webhooks go there."
-        />
-        <Text
-          editing={editing}
-          name="callback_secret"
-          label="Callback secret"
-          type="password"
-          maxLength={255}
-          hint="Signs the webhooks."
-        />
-      </div>
-      <Text
-        editing={editing}
-        name="max_execution_time"
-        label="Time limit in seconds"
-        inputMode="numeric"
-        hint="1 to 86,400; without it, a day."
-      />
-    </details>
-  )
-}
 
 /** What holds the slots, after the service refused another task. */
 const NoSlot = ({ error }: { readonly error: RateLimitError }) => (
@@ -178,17 +68,20 @@ const NoSlot = ({ error }: { readonly error: RateLimitError }) => (
 const Failure = ({ error }: { readonly error: unknown }) =>
   error === undefined ? null : error instanceof RateLimitError ? <NoSlot error={error} /> : <Problem error={error} />
 
-interface Files {
+interface Parts {
   readonly files: Signal<ReadonlyArray<Upload>>
   readonly voice: Signal<ReadonlyArray<Upload>>
+  /** Files of an earlier request. */
+  readonly items: Signal<ReadonlyArray<InputItem>>
+  readonly carried: Carried
 }
 
 /** Sends the form. The key belongs to the content, so that a request whose answer was lost takes effect once. */
-const useCreate = (form: TaskForm, { files, voice }: Files) => {
+const useCreate = (form: TaskForm, { carried, files, items, voice }: Parts) => {
   const [errors, setErrors] = useState<FieldErrors>({})
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
-  const uploaded = [...itemsOf(files.value), ...itemsOf(voice.value).map(asVoice)]
+  const uploaded = [...items.value, ...itemsOf(files.value), ...itemsOf(voice.value).map(asVoice)]
   const key = useMemo(randomId, [JSON.stringify([form, uploaded])])
 
   const fail = (body: CreateTask, failure: unknown) => {
@@ -208,7 +101,7 @@ const useCreate = (form: TaskForm, { files, voice }: Files) => {
     try {
       const after = form.after.trim()
       const turn = after === "" ? undefined : (await client.tasks.get(after)).turn
-      const made = bodyOf(form, uploaded, turn)
+      const made = bodyOf(form, uploaded, turn, carried)
       if ("problems" in made) return setErrors(made.problems)
       body = made.body
       const { uuid } = await client.tasks.create(body, { idempotencyKey: key, maxRetries: 0 })
@@ -238,11 +131,44 @@ const useFocusOfErrors = (errors: FieldErrors) => {
   return ref
 }
 
-export const NewTask = () => {
-  const [form, setForm] = useState(loadForm)
+/** Files of an earlier request, which are sent again unless the user removes them. */
+const EarlierFiles = ({ items }: Pick<Parts, "items">) => (
+  <ul class="uploads" aria-label="Files of the earlier task">
+    {items.value.map((item, index) => {
+      const name = (item.type === "file" ? item.file.name : item.type === "voice" ? item.voice.name : "").slice(0, 200)
+      return (
+        <li key={index} class="upload">
+          <Icon name="file" />
+          <span class="upload-name">
+            <bdi>{name}</bdi>
+          </span>
+          <span class="detail">from the earlier task</span>
+          <button
+            type="button"
+            class="button quiet icon-only"
+            aria-label={`Remove ${name}`}
+            onClick={() => items.value = items.value.filter((each) => each !== item)}
+          >
+            <Icon name="close" />
+          </button>
+        </li>
+      )
+    })}
+  </ul>
+)
+
+const Form = ({ carried, initial, isDraft, items: given }: {
+  readonly initial: TaskForm
+  readonly items: ReadonlyArray<InputItem>
+  readonly carried: Carried
+  /** What is typed is kept in this tab. */
+  readonly isDraft: boolean
+}) => {
+  const [form, setForm] = useState(initial)
+  const items = useSignal(given)
   const files = useSignal<ReadonlyArray<Upload>>([])
   const voice = useSignal<ReadonlyArray<Upload>>([])
-  const { create, error, errors, isBusy } = useCreate(form, { files, voice })
+  const { create, error, errors, isBusy } = useCreate(form, { carried, files, items, voice })
   const ref = useFocusOfErrors(errors)
   useEffect(
     () => () => [...files.peek(), ...voice.peek()].forEach(({ abort, state }) => state.kind === "sending" && abort()),
@@ -252,43 +178,68 @@ export const NewTask = () => {
     form,
     errors,
     change: (next) => {
-      keepForm(next)
+      if (isDraft) keepForm(next)
       setForm(next)
     }
   }
   return (
-    <Screen title="New task">
-      <form
-        ref={ref}
-        class="new card"
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault()
-          void create()
-        }}
-        onDragOver={(event) => event.preventDefault()}
-        onDrop={(event) => {
-          event.preventDefault()
-          addFiles(files, event.dataTransfer?.files)
-        }}
-        onPaste={(event) => addFiles(files, event.clipboardData?.files)}
-      >
-        <Text editing={editing} name="assistant_id" label="Assistant id" isRequired inputMode="numeric" />
-        <Text editing={editing} name="text" label="Text" rows={5} />
-        <div class="columns">
-          <Field label="Files" error={errors.files} hint="Drop or paste them anywhere on this form.">
-            {(control) => <Uploads control={control} uploads={files} />}
-          </Field>
-          <Field label="Voice" error={errors.voice} hint="A recording, which is transcribed first.">
-            {(control) => <Uploads control={control} uploads={voice} isSingle />}
-          </Field>
-        </div>
-        <More editing={editing} />
-        <Failure error={error} />
-        <div class="form-end">
-          <button type="submit" class="button primary" aria-disabled={isBusy}>Create the task</button>
-        </div>
-      </form>
+    <form
+      ref={ref}
+      class="new card"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault()
+        void create()
+      }}
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault()
+        addFiles(files, event.dataTransfer?.files)
+      }}
+      onPaste={(event) => addFiles(files, event.clipboardData?.files)}
+    >
+      <Text editing={editing} name="assistant_id" label="Assistant id" isRequired inputMode="numeric" />
+      <Text editing={editing} name="text" label="Text" rows={5} />
+      {items.value.length === 0 ? null : <EarlierFiles items={items} />}
+      <div class="columns">
+        <Field label="Files" error={errors.files} hint="Drop or paste them anywhere on this form.">
+          {(control) => <Uploads control={control} uploads={files} />}
+        </Field>
+        <Field label="Voice" error={errors.voice} hint="A recording, which is transcribed first.">
+          {(control) => <Uploads control={control} uploads={voice} isSingle />}
+        </Field>
+      </div>
+      <More editing={editing} />
+      <Failure error={error} />
+      <div class="form-end">
+        <button type="submit" class="button primary" aria-disabled={isBusy}>Create the task</button>
+      </div>
+    </form>
+  )
+}
+
+/** The form filled in with what was asked of an earlier task. */
+const Again = ({ uuid }: { readonly uuid: string }) => {
+  const { refresh, state } = usePoll((signal) => readTask(uuid, null, signal), () => Infinity, [uuid])
+  return (
+    <Loaded polled={state.value} refresh={refresh}>
+      {(version) => {
+        const request = version?.task.request
+        if (request == null) return <Empty title="The request of this task is not kept." />
+        const { carried, form, items } = formOf(request)
+        return <Form initial={form} items={items} carried={carried} isDraft={false} />
+      }}
+    </Loaded>
+  )
+}
+
+export const NewTask = () => {
+  const again = query.value.get("again")
+  return (
+    <Screen title={again === null ? "New task" : "Run again"}>
+      {again === null
+        ? <Form initial={loadForm()} items={[]} carried={nothingCarried} isDraft />
+        : <Again uuid={again} />}
     </Screen>
   )
 }

@@ -171,6 +171,11 @@ const Actions = ({ onCancel, task }: { readonly task: Task; readonly onCancel: (
     <button type="button" class="button" onClick={() => void copy("Link", location.origin + location.pathname)}>
       <Icon name="link" />Copy link
     </button>
+    {task.request == null ? null : (
+      <a class="button" href={href(`/new?again=${task.uuid}`)}>
+        <Icon name="again" />Run again
+      </a>
+    )}
     {task.status !== "completed" ? null : <a class="button" href={href(`/new?after=${task.uuid}`)}>Continue</a>}
     {task.status !== "interrupted"
       ? null

@@ -4,7 +4,7 @@ import { Item } from "../../components/Content.tsx"
 import { JsonTree } from "../../components/JsonTree.tsx"
 import { Paged } from "../../components/Paged.tsx"
 import { Empty } from "../../components/Screen.tsx"
-import { field, listField, parse, textField } from "../../json.ts"
+import { field, lengthOf, listField, parse, textField } from "../../json.ts"
 
 /** Arguments and results are often JSON in a text. */
 const unfold = (value: unknown): unknown =>
@@ -28,7 +28,7 @@ const Body = ({ message, role }: { readonly message: unknown; readonly role: str
   if (role === "tool") return <JsonTree name="result" value={unfold(content)} isOpen={false} />
   if (Array.isArray(content)) {
     return (
-      <Paged items={content} what="parts">
+      <Paged items={content} what="parts" weigh={lengthOf}>
         {(parts) => parts.map((part, index) => <Item key={index} item={part} />)}
       </Paged>
     )
@@ -64,7 +64,7 @@ export const Conversation = ({ turn }: { readonly turn: Task["turn"] }) => {
   const messages = listField(turn, "messages")
   if (messages.length === 0) return <Empty title="No messages yet" />
   return (
-    <Paged items={messages} what="messages">
+    <Paged items={messages} what="messages" weigh={lengthOf}>
       {(shown) => <ol class="messages">{shown.map((message, index) => <Message key={index} message={message} />)}</ol>}
     </Paged>
   )

@@ -4,7 +4,7 @@ import { Item } from "../../components/Content.tsx"
 import { JsonTree } from "../../components/JsonTree.tsx"
 import { Paged } from "../../components/Paged.tsx"
 import { Empty } from "../../components/Screen.tsx"
-import { field, listField, textField } from "../../json.ts"
+import { field, lengthOf, listField, textField } from "../../json.ts"
 
 /** The model and its tokens, as far as the assistant reports them. */
 const Usage = ({ metadata }: { readonly metadata: unknown }) => {
@@ -32,7 +32,7 @@ export const Result = ({ task }: { readonly task: Task }) => {
             Partial output{isTerminal(task) ? ": the task ended before its answer was complete." : " so far."}
           </p>
         )}
-      <Paged items={output} what="items">
+      <Paged items={output} what="items" weigh={lengthOf}>
         {(items) => items.map((item, index) => <Item key={index} item={item} />)}
       </Paged>
       <Usage metadata={field(task.turn, "metadata")} />

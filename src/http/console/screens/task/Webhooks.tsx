@@ -21,7 +21,7 @@ const Attempts = ({ attempts }: Pick<Delivery, "attempts">) => (
     <caption class="visually-hidden">Attempts, oldest first</caption>
     <thead>
       <tr>
-        <th scope="col" class="number">Attempt</th>
+        <th scope="col">Attempt</th>
         <th scope="col">Started</th>
         <th scope="col" class="number">Took</th>
         <th scope="col">Answer</th>
@@ -30,7 +30,7 @@ const Attempts = ({ attempts }: Pick<Delivery, "attempts">) => (
     <tbody>
       {attempts.map(({ duration_ms: took, error, number, response_status: status, started_at }) => (
         <tr key={number}>
-          <td class="number">{number}</td>
+          <td>{number}</td>
           <td>
             <Moment at={started_at} />
           </td>

@@ -1,0 +1,118 @@
+/** The fields of a new task that take text, each with the service's complaint about it. */
+import type { ComponentChildren } from "preact"
+import { type FieldErrors, type TaskForm, toolTemplate } from "../newTask.ts"
+import { Field, type FieldControl } from "./Basics.tsx"
+
+export interface Editing {
+  readonly form: TaskForm
+  readonly errors: FieldErrors
+  readonly change: (form: TaskForm) => void
+}
+
+export const Text = ({ editing: { change, errors, form }, name, ...rest }: {
+  readonly editing: Editing
+  readonly name: keyof TaskForm
+  readonly label: string
+  readonly hint?: ComponentChildren
+  readonly isRequired?: boolean
+  readonly inputMode?: "numeric" | "url"
+  readonly type?: "text" | "password"
+  readonly rows?: number
+  readonly maxLength?: number
+}) => {
+  const { hint, inputMode, isRequired = false, label, maxLength, rows, type = "text" } = rest
+  const props = (control: FieldControl) => ({
+    ...control,
+    name,
+    maxLength,
+    autocomplete: "off",
+    value: form[name],
+    onInput: ({ currentTarget }: { readonly currentTarget: { readonly value: string } }) =>
+      change({ ...form, [name]: currentTarget.value })
+  })
+  return (
+    <Field label={label} isRequired={isRequired} error={errors[name]} hint={hint}>
+      {(control) =>
+        rows === undefined
+          ? type === "password"
+            ? <input {...props(control)} type="password" />
+            : <input {...props(control)} inputMode={inputMode} spellcheck={false} />
+          : (
+            <textarea
+              {...props(control)}
+              rows={rows}
+              class={name === "client_tools" ? "code" : ""}
+              spellcheck={name === "text"}
+            />
+          )}
+    </Field>
+  )
+}
+
+export const More = ({ editing }: { readonly editing: Editing }) => {
+  const { errors, form } = editing
+  const names: ReadonlyArray<keyof TaskForm> = [
+    "after",
+    "client_tools",
+    "llm_model_id",
+    "image_generator_id",
+    "callback_url",
+    "callback_secret",
+    "max_execution_time"
+  ]
+  const isOpen = names.some((name) => form[name] !== "" || errors[name] !== undefined)
+  return (
+    <details class="more" open={isOpen}>
+      <summary>More options</summary>
+      <Text
+        editing={editing}
+        name="after"
+        label="Continue an earlier task"
+        hint="Its uuid. The conversation of that task goes on."
+      />
+      <Text
+        editing={editing}
+        name="client_tools"
+        label="Client tools"
+        rows={6}
+        hint="A JSON array of functions that you answer for the model."
+      />
+      {form.client_tools !== "" ?
+        null :
+        (
+          <button type="button" class="button" onClick={() => editing.change({ ...form, client_tools: toolTemplate })}>
+            Insert a template
+          </button>
+        )}
+      <div class="columns">
+        <Text editing={editing} name="llm_model_id" label="Model id" inputMode="numeric" />
+        <Text editing={editing} name="image_generator_id" label="Image generator id" inputMode="numeric" />
+      </div>
+      <div class="columns">
+        <Text
+          editing={editing}
+          name="callback_url"
+          label="Callback URL"
+          inputMode="url"
+          maxLength={2048}
+          hint="Webhooks go there."
+        />
+        <Text
+          editing={editing}
+          name="callback_secret"
+          label="Callback secret"
+          type="password"
+          maxLength={255}
+          hint="Signs the webhooks."
+        />
+      </div>
+      <Text
+        editing={editing}
+        name="max_execution_time"
+        label="Time limit in seconds"
+        inputMode="numeric"
+        hint="1 to 86,400; without it, a day."
+      />
+    </details>
+  )
+}
