@@ -97,8 +97,8 @@ const places: Readonly<Record<string, Place>> = {
   "tokens.revoke": { path: () => "/internal/tokens/revoke", as: "internal", bodies: () => [`{"jti":"x","more":?}`] }
 }
 
-/** Other tests cover multipart forms. */
-const withoutJson = new Set(["files.upload"])
+/** Other tests cover multipart forms; a deletion reads no body. */
+const withoutJson = new Set(["files.upload", "tasks.delete"])
 
 const victim = await use(startVictim({ WEBHOOK_ALLOW_PRIVATE: "true" }))
 // Long turns during its start are reported late.

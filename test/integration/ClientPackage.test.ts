@@ -65,7 +65,8 @@ const expected: ReadonlyArray<RegExp> = [
   /^true$/,
   /^\{.*status: 'canceled' \}$/,
   /^26 of 26 bytes\ncompleted http\S+notes.txt$/,
-  /^0 pending\n1 processing\n(.*\n)*[1-9]\d*\n\S+ completed/
+  /^0 pending\n1 processing\n(.*\n)*[1-9]\d*\n\S+ completed/,
+  /42/
 ]
 
 const compilerOptions = { module: "NodeNext", target: "ES2022", strict: true, exactOptionalPropertyTypes: true }
