@@ -107,7 +107,11 @@ export const ClientTool = Schema.Struct({
   ),
   description: absentOr(Schema.String, "When and how the model should call the tool."),
   parameters: absentOr(JsonObject, "JSON Schema of the tool's arguments, an object."),
-  strict: absentOr(Schema.Boolean, "Whether the model must follow `parameters` exactly.")
+  strict: absentOr(Schema.Boolean, "Whether the model must follow `parameters` exactly."),
+  output_schema: Schema.optional(JsonObject).annotate({
+    description:
+      "JSON Schema of the tool's output, from which the console makes a form. Anything but an object is ignored."
+  })
 }).annotate({ identifier: "ClientTool", description: "A function that the client runs for the model." })
 export type ClientTool = typeof ClientTool.Type
 
@@ -142,6 +146,12 @@ const unfoldTool = (tool: JsonObject): UnfoldedTool => {
     : { tool: { ...tool, type }, placeOf: (field) => [field] }
 }
 
+/** Keeps the schema of the output, in our or MCP's spelling. Clients may have sent anything there before it had a meaning. */
+const keepOutputSchema = ({ output_schema, outputSchema, ...tool }: JsonObject): JsonObject => {
+  const schema = [output_schema, outputSchema].find(isJsonObject)
+  return schema === undefined ? tool : { ...tool, output_schema: schema }
+}
+
 /** Moves issues from the normalized fields to the fields of the client's form. */
 const relocate = (issue: SchemaIssue.Issue, placeOf: UnfoldedTool["placeOf"]): SchemaIssue.Issue => {
   switch (issue._tag) {
@@ -162,7 +172,7 @@ const ClientToolsItem = JsonObject.annotate({ identifier: "ClientToolDefinition"
   Schema.decodeTo(ClientTool, {
     decode: SchemaGetter.transformEffect((item: JsonObject) => {
       const { placeOf, tool } = unfoldTool(item)
-      return Effect.mapError(decodeClientTool(tool), ({ issue }) => relocate(issue, placeOf))
+      return Effect.mapError(decodeClientTool(keepOutputSchema(tool)), ({ issue }) => relocate(issue, placeOf))
     }),
     encode: SchemaGetter.passthrough({ strict: false })
   })

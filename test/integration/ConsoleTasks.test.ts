@@ -113,6 +113,37 @@ describe.skipIf(!hasBrowser)("the console", () => {
     opened.assertClean()
   })
 
+  it("makes a form from the output schema of a tool", async () => {
+    const { opened, page, token } = await logIn("form")
+    const schema = {
+      type: "object",
+      required: ["seats"],
+      properties: {
+        seats: { type: "integer", title: "Seats" },
+        class: { enum: ["first", "second"] },
+        quiet: { type: "boolean" }
+      }
+    }
+    const client_tools = [
+      { name: "book", inputSchema: {}, outputSchema: schema },
+      { type: "function", name: "other", output_schema: 7 }
+    ]
+    const { body: { uuid } } = await service.create(token, "book a train", { client_tools })
+    const run = await runOf(uuid)
+    await report(run, { type: "interrupted", tool_calls: [{ id: "b", name: "book", arguments: {} }], state: {} })
+    await opened.goto("/inbox")
+    await page.getByRole("textbox", { name: "Seats" }).fill("two")
+    await page.getByRole("combobox").selectOption("second")
+    await opened.button("Send answer").click()
+    await page.getByText("Must be a whole number").waitFor()
+    await page.getByRole("textbox", { name: "Seats" }).fill("2")
+    await opened.button("Send answer").click()
+    const { resume } = await runOf(uuid, run)
+    const output = { seats: 2, class: "second", quiet: false }
+    assert.deepInclude(resume, { results: [{ tool_call_id: "b", output }] })
+    opened.assertClean()
+  })
+
   it("cancels a task with a reason, and all interrupted ones after it has asked", async () => {
     const { opened, page, token } = await logIn("canceler")
     const uuids: Array<string> = []

@@ -83,8 +83,8 @@ const valueOf = (
 ): { readonly value: unknown } | { readonly problem: string } => {
   if (kind !== "number" && kind !== "integer") return { value: typed }
   const number = typeof typed === "string" ? Number(typed) : NaN
-  if (!Number.isFinite(number)) return { problem: "Must be a number" }
-  return kind === "integer" && !Number.isSafeInteger(number) ? { problem: "Must be a whole number" } : { value: number }
+  if (kind === "integer" && !Number.isSafeInteger(number)) return { problem: "Must be a whole number" }
+  return Number.isFinite(number) ? { value: number } : { problem: "Must be a number" }
 }
 
 const put = (target: Record<string, unknown>, [first = "", second]: ReadonlyArray<string>, value: unknown) => {
