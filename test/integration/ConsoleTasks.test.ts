@@ -1,4 +1,4 @@
-/** What users do in the console, in a real browser. */
+/** User journeys through the console, in a real browser. */
 import type { Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it, onTestFinished } from "vitest"
 import { hasBrowser, launch } from "../kit/Browser.ts"
@@ -91,7 +91,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     opened.assertClean()
   })
 
-  it("shows the service's complaints at their fields, and what holds the slots", async () => {
+  it("shows the service's errors at their fields, and the tasks that hold the slots", async () => {
     const { opened, page, token } = await logIn("full")
     await opened.goto("/new")
     await opened.button("Create the task").click()
@@ -113,7 +113,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     opened.assertClean()
   })
 
-  it("cancels a task with a reason, and all interrupted ones after it has asked", async () => {
+  it("cancels a task with a reason, and all interrupted ones after a confirmation", async () => {
     const { opened, page, token } = await logIn("canceler")
     const uuids: Array<string> = []
     for (let count = 0; count < 3; count++) {
@@ -141,7 +141,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     opened.assertClean()
   })
 
-  it("sends a webhook again, and asks for the secret when the service needs it", async () => {
+  it("sends a webhook again, and requests the secret when the service needs it", async () => {
     const target = await use(new WebhookTarget().listen(), onTestFinished)
     const { opened, page, token } = await logIn("webhooks")
     const { body: { uuid } } = await service.create(token, "notify", {
@@ -160,7 +160,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     opened.assertClean()
   })
 
-  it("asks for another token over the page, keeps what was typed, and sends the failed request again", async () => {
+  it("requests another token over the page, keeps drafts, and sends the failed request again", async () => {
     const { opened, page, token } = await logIn("revoked")
     await opened.goto("/new")
     await page.getByLabel("Assistant id").fill("1")
@@ -198,7 +198,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     alice.opened.assertClean()
   })
 
-  it("shows a new task in the list, and holds the rows still while one has the focus", async () => {
+  it("shows a new task in the list, and does not move the rows while one has the focus", async () => {
     const { opened, page, token } = await logIn("watcher")
     await page.getByText("No tasks yet").waitFor()
     await service.create(token, "first")
