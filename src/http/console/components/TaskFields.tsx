@@ -1,4 +1,4 @@
-/** The fields of a new task that take text, each with the service's complaint about it. */
+/** The fields of a new task that take text, each with the service's error about it. */
 import type { ComponentChildren } from "preact"
 import { type FieldErrors, moreFields, type TaskForm, toolTemplate } from "../newTask.ts"
 import { Field, type FieldControl } from "./Basics.tsx"
