@@ -13,14 +13,14 @@ export const isLoopback = (host: string): boolean => /^(localhost|127(\.\d{1,3})
 
 /**
  * Pages of other origins get no token: neither with CORS (they send another `Origin`) nor with a name of their own that resolves to
- * this machine (`Host`). Behind a proxy the service does not know who asks.
+ * this machine (`Host`). Behind a proxy the service does not know the client.
  */
 export const isOfThisMachine = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   isLoopback((headers["host"] ?? "").replace(/:\d+$/, ""))
   && [undefined, `http://${headers["host"]}`].includes(headers["origin"])
   && ["forwarded", "via", "x-forwarded-for", "x-forwarded-host"].every((name) => headers[name] === undefined)
 
-/** The token for a request, if it may see one. */
+/** The token for a request, if its client may receive one. */
 export const tokenFor = (
   mint: typeof DevelopmentToken.Service,
   request: HttpServerRequest.HttpServerRequest

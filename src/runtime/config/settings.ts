@@ -29,7 +29,7 @@ export const settings: ReadonlyArray<Setting> = [
   {
     names: ["CONSOLE"],
     default: "`users,operators`; in production `off`",
-    meaning: "whom the page at `/console` serves; `off`: there is no such page"
+    meaning: "audiences of the page at `/console`; `off`: there is no such page"
   },
   {
     names: ["DATABASE_URL"],

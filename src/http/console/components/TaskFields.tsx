@@ -1,6 +1,6 @@
-/** The fields of a new task that take text, each with the service's complaint about it. */
+/** The fields of a new task that take text, each with the service's error about it. */
 import type { ComponentChildren } from "preact"
-import { type FieldErrors, type TaskForm, toolTemplate } from "../newTask.ts"
+import { type FieldErrors, moreFields, type TaskForm, toolTemplate } from "../newTask.ts"
 import { Field, type FieldControl } from "./Basics.tsx"
 
 export interface Editing {
@@ -51,16 +51,7 @@ export const Text = ({ editing: { change, errors, form }, name, ...rest }: {
 
 export const More = ({ editing }: { readonly editing: Editing }) => {
   const { errors, form } = editing
-  const names: ReadonlyArray<keyof TaskForm> = [
-    "after",
-    "client_tools",
-    "llm_model_id",
-    "image_generator_id",
-    "callback_url",
-    "callback_secret",
-    "max_execution_time"
-  ]
-  const isOpen = names.some((name) => form[name] !== "" || errors[name] !== undefined)
+  const isOpen = moreFields.some((name) => form[name] !== "" || errors[name] !== undefined)
   return (
     <details class="more" open={isOpen}>
       <summary>More options</summary>

@@ -1,4 +1,4 @@
-/** One task, live: who has to act, and its result, conversation, timeline, webhooks and raw JSON. */
+/** One task, updated live: the party that has to act, its result, conversation, timeline, webhooks and raw JSON. */
 import { useEffect, useMemo, useState } from "preact/hooks"
 import { NotFoundError, PermissionDeniedError } from "../../client/promise/ApiErrors.ts"
 import { isTerminal } from "../../client/promise/TasksResource.ts"
@@ -10,7 +10,7 @@ import { Age, CopyButton, Moment, shortId, Status, Took, wordOf } from "../compo
 import { Confirm } from "../components/Dialog.tsx"
 import { Icon } from "../components/Icon.tsx"
 import { JsonTree } from "../components/JsonTree.tsx"
-import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
+import { Empty, Loaded, Screen } from "../components/Screen.tsx"
 import { Tabs } from "../components/Tabs.tsx"
 import { LongText } from "../components/Text.tsx"
 import { useKeys } from "../keys.ts"
@@ -32,28 +32,18 @@ const Cancel = ({ onClose, onDone, uuid }: {
   readonly onClose: () => void
 }) => {
   const [reason, setReason] = useState("")
-  const [error, setError] = useState<unknown>()
-  const [isBusy, setBusy] = useState(false)
   const cancel = async () => {
-    setBusy(true)
-    try {
-      await client.tasks.cancel(uuid, reason.trim() === "" ? {} : { reason: reason.trim() })
-      notify("Task canceled")
-      active.refresh()
-      onDone()
-      onClose()
-    } catch (failure) {
-      setError(failure)
-      setBusy(false)
-    }
+    await client.tasks.cancel(uuid, reason.trim() === "" ? {} : { reason: reason.trim() })
+    notify("Task canceled")
+    active.refresh()
+    onDone()
   }
   return (
     <Confirm
       title="Cancel this task?"
       action="Cancel the task"
       isDangerous
-      isBusy={isBusy}
-      onConfirm={() => void cancel()}
+      onConfirm={cancel}
       onClose={onClose}
     >
       <p>Its tool calls are not answered, and it ends as canceled. This cannot be undone.</p>
@@ -69,7 +59,6 @@ const Cancel = ({ onClose, onDone, uuid }: {
           onInput={(event) => setReason(event.currentTarget.value)}
         />
       </div>
-      {error === undefined ? null : <Problem error={error} />}
     </Confirm>
   )
 }
