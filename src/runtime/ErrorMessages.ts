@@ -10,12 +10,18 @@ export const hasCode = (error: unknown, code: string): boolean =>
 /** Failures whose own message is for the operator. */
 const readable = ["CommandFailed", "DatabaseUnusable", "EmbeddedPostgresError", "InvalidAssistants", "InvalidSettings"]
 
+/** `settings` names the ports of the service that can be changed. */
+export const cannotListen = (failure: unknown, settings = "PORT or INTERNAL_PORT") => {
+  const reason = rootCauseMessage(failure)
+  return reason.includes("EADDRINUSE") ? `${reason}. Set ${settings} to a free port` : reason
+}
+
 /** One line for a failure that the operator can fix; undefined for a fault of the program. */
 const explain = (failure: unknown): string | undefined => {
   if (readable.some((tag) => Predicate.isTagged(failure, tag))) return rootCauseMessage(failure)
-  if (Predicate.isTagged(failure, "ServeError")) return `The service cannot listen: ${rootCauseMessage(failure)}`
+  if (Predicate.isTagged(failure, "ServeError")) return `The service cannot listen: ${cannotListen(failure)}`
   if (Predicate.isTagged(failure, "SocketServerError")) {
-    return `The service cannot listen for other nodes: ${rootCauseMessage(failure)}`
+    return `The service cannot listen for other nodes: ${cannotListen(failure, "CLUSTER_PORT")}`
   }
   if (Predicate.isTagged(failure, "MigrationError")) {
     return `The schema cannot be migrated: ${rootCauseMessage(failure)}`

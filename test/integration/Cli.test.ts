@@ -97,10 +97,38 @@ describe("the command line", () => {
     const lost = await run("get", "x", "--url", "http://127.0.0.1:1")
     assert.strictEqual(lost.code, 1)
     assert.match(lost.err, /could not be reached/)
-    assert.strictEqual((await run("create", "--body", "[]", "x")).err, "--body must be a JSON object")
-    assert.strictEqual((await run("submit-results", "x", "call=oops")).err, "The result of call is not valid JSON")
-    assert.strictEqual((await run("cancel")).err, "Specify either a uuid or --interrupted")
-    assert.match((await run("cancel", "--interrupted", "-r", "late")).err, /^--reason requires a uuid/)
+    const zero = await run("create", "-a", "0", "x")
+    assert.deepStrictEqual([zero.code, /^assistant_id: .*$/.test(zero.err)], [1, true])
+  })
+
+  it("shows, lists and deletes a task with its metadata, and the text of the newest progress note", async () => {
+    const text = "take 3"
+    const { err, out } = await run("create", "--watch", "-a", "3", "--metadata", "shown=1", text)
+    const uuid = /[0-9a-f-]{36}/.exec(out)?.[0] ?? ""
+    assert.match(err, /progress  2 of 3/)
+    const past = await run("watch", uuid)
+    const notes = past.err.split("\n").filter((line) => line.includes("progress"))
+    assert.deepStrictEqual(notes.map((line) => line.slice(8).trim()), ["progress", "progress  2 of 3 seconds"])
+    assert.match((await run("get", uuid)).out, /^Metadata +shown=1$/m)
+    const listed = await run("list", "--metadata", "shown=1", "-s", "failed,completed")
+    assert.match(listed.out, /^TASK +STATUS +CREATED +METADATA +DETAILS\n.* shown=1$/)
+    assert.deepStrictEqual(await json("delete", uuid), { uuid, deleted: true })
+    assert.deepStrictEqual(await run("get", uuid), { code: 1, out: "", err: "There is no such task." })
+    assert.deepStrictEqual(await run("withdraw", uuid), { code: 1, out: "", err: "There is no such task." })
+  })
+
+  it("names the command that continues an interrupted task, cancels a running one, or frees a port", async () => {
+    const waiting = await run("create", "--watch", "-a", "2", "--tool", "look", "call look")
+    assert.match(waiting.err, /submit-results [0-9a-f-]{36} 'CALL=RESULT'$/)
+    await run("cancel", "--interrupted")
+    const { uuid } = await json("create", "-a", "3", "take 60")
+    const refused = await run("cancel", uuid)
+    assert.strictEqual(refused.code, 1)
+    assert.match(refused.err, new RegExp(`^The task is \\w+, not interrupted. .*withdraw ${uuid}$`))
+    await run("withdraw", uuid)
+    const taken = await run("serve", "--test-clock", "--port", new URL(service.url).port)
+    assert.strictEqual(taken.code, 1)
+    assert.match(taken.err, /EADDRINUSE.*Set PORT to a free port$/)
   })
 
   it("reports a usage error in one line and names the help command", async () => {
@@ -127,7 +155,7 @@ describe("the command line", () => {
       assert.include(usage.out, `async-task-service ${former}`)
       assert.notMatch(completions.out, new RegExp(`\\s${former}\\s`))
     }
-    assert.strictEqual((await run("results", "x", "call=oops")).err, "The result of call is not valid JSON")
+    assert.match((await run("results", "x", "call=oops")).err, /^Invalid value for argument <call=result>/)
     assert.isFalse((await json("rebalance")).members[0].drained)
   })
 
@@ -181,7 +209,7 @@ describe("the command line", () => {
       new Promise<string>((resolve) =>
         execFile(
           process.execPath,
-          [cli, "list", "-n", "0"],
+          [cli, "list", "--metadata", "absent=1"],
           { env: { ...settings, PORT: port } },
           (_, out, err) => resolve(out + err)
         )

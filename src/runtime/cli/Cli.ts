@@ -12,6 +12,7 @@ import * as ErrorMessages from "../ErrorMessages.ts"
 import { version } from "../Version.ts"
 import { commands } from "./Commands.ts"
 import { CommandFailed, root } from "./Root.ts"
+import { messageOf } from "./UsageErrors.ts"
 
 /** With `--json`, and for a service in production, whose log has one JSON object a line. */
 const isJson = Config.String("NODE_ENV").pipe(
@@ -19,8 +20,11 @@ const isJson = Config.String("NODE_ENV").pipe(
   Effect.map((mode) => process.argv.includes("--json") || (mode === "production" && process.argv.includes("serve")))
 )
 
-const textOf = ({ errors = {}, message }: Pick<CommandFailed, "errors" | "message">) =>
-  [message, ...Object.entries(errors).map(([field, texts]) => `  ${field}: ${texts.join(", ")}`)].join("\n")
+/** A single error of the service is its message too. */
+const textOf = ({ errors = {}, message }: Pick<CommandFailed, "errors" | "message">) => {
+  const fields = Object.entries(errors).map(([field, texts]) => `${field}: ${texts.join(", ")}`)
+  return fields[0] === message ? fields.join("\n") : [message, ...fields.map((text) => `  ${text}`)].join("\n")
+}
 
 const printFailure = ({ errors = {}, message }: Pick<CommandFailed, "errors" | "message">) =>
   Effect.flatMap(
@@ -42,7 +46,7 @@ const presenter: CliOutput.Presenter = {
     event._tag === "InvalidInvocation"
       ? printFailure({
         message: [
-          ...event.errors.map(({ message }) => message),
+          ...event.errors.map(messageOf),
           `See ${[...event.commandPath, "--help"].join(" ")}`
         ].join("\n")
       })

@@ -1,5 +1,6 @@
 /** Flags and arguments of the commands, each with its description. */
-import { Argument, Flag } from "effect/cli"
+import { Effect, Predicate, type Schema } from "effect"
+import { Argument, CliError, Flag } from "effect/cli"
 
 export const uuid = Argument.String("uuid").pipe(Argument.withDescription("Task id"))
 
@@ -16,3 +17,41 @@ export const int = (name: string, description: string, absent: number) =>
 /** False unless it is given. */
 export const boolean = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+
+/** Parses each value. The first for which `parse` returns undefined is a usage error. */
+export const parseEach = <A>(
+  about: Pick<CliError.InvalidValue, "expected" | "kind" | "option">,
+  parse: (text: string) => A | undefined
+) =>
+(texts: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<A>, CliError.InvalidValue> =>
+  Effect.forEach(texts, (value) => {
+    const parsed = parse(value)
+    return parsed === undefined
+      ? Effect.fail(new CliError.InvalidValue({ ...about, value }))
+      : Effect.succeed(parsed)
+  })
+
+/** Undefined for a text that is not JSON. */
+export const jsonOf = (text: string): Schema.Json | undefined => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+export const body = text("body", "Additional request fields, as a JSON object").pipe(
+  Flag.withDefault("{}"),
+  Flag.mapEffect((value) => {
+    const fields: unknown = jsonOf(value)
+    return Predicate.isObject(fields)
+      ? Effect.succeed(fields)
+      : Effect.fail(new CliError.InvalidValue({ option: "body", value, expected: "a JSON object", kind: "flag" }))
+  })
+)
+
+export const metadata = (description: string) =>
+  Flag.KeyValuePair("metadata").pipe(
+    Flag.withDescription(`${description}: key=value; repeatable`),
+    Flag.withDefault({})
+  )

@@ -1,5 +1,5 @@
 /** The bearer token of the internal interface, and calls with it, for operator commands. */
-import { Config, Effect, Layer, Option, Redacted } from "effect"
+import { Config, Effect, Layer, Option, Predicate, Redacted } from "effect"
 import { Flag } from "effect/cli"
 import type { InternalClient } from "../../http/client/RpcClient.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
@@ -32,6 +32,12 @@ export const call = Effect.fnUntraced(function*<A, E>(
     Effect.flatMap(send),
     Effect.scoped,
     Effect.provide(Layer.provide(RpcClient.layerHttp({ url, token }), FetchHttpClient.layer)),
-    Effect.mapError((error) => failed(`Request to the service at ${url} failed: ${rootCauseMessage(error)}`))
+    Effect.mapError((error) =>
+      failed(
+        Predicate.isTagged(error, "TaskNotFound") || Predicate.isTagged(error, "TaskHasEnded")
+          ? rootCauseMessage(error)
+          : `Request to the service at ${url} failed: ${rootCauseMessage(error)}`
+      )
+    )
   )
 })

@@ -2,8 +2,8 @@
 import { Config, Duration, Effect, Layer, Option, Redacted, References, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Transport } from "../../http/client/promise/Transport.ts"
-import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import * as Banner from "../Banner.ts"
+import * as ErrorMessages from "../ErrorMessages.ts"
 import { nodeProblem } from "../Version.ts"
 import { boolean, optionalText, text } from "./Flags.ts"
 import * as InternalToken from "./InternalToken.ts"
@@ -58,7 +58,7 @@ const serve = Command.make(
     const TestClockServer = yield* load(() => import("../testing/TestClockServer.ts"))
     return yield* Effect.mapError(
       Layer.launch(TestClockServer.layer({ host, port })),
-      (error) => failed(`The service cannot listen: ${rootCauseMessage(error)}`)
+      (error) => failed(`The service cannot listen: ${ErrorMessages.cannotListen(error, "PORT")}`)
     )
   })
 ).pipe(

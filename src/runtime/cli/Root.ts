@@ -12,6 +12,7 @@ import * as Output from "./Output.ts"
 export const root = Command.make("async-task-service").pipe(
   Command.withSharedFlags({
     url: text("url", "Base URL of the service (TASK_SERVICE_URL; default: http://127.0.0.1:PORT or port 3000)").pipe(
+      Flag.filter((url) => URL.canParse(url) && /^https?:/.test(url), () => "an http or https URL"),
       Flag.withFallbackConfig(Config.String("TASK_SERVICE_URL")),
       Flag.withFallbackConfig(Config.map(Config.String("PORT"), (port) => `http://127.0.0.1:${port}`)),
       Flag.withDefault("http://127.0.0.1:3000")
@@ -91,17 +92,14 @@ export const connect = Effect.gen(function*() {
   const found = yield* findToken(token)
   return yield* Effect.try({
     try: () => new TaskServiceClient({ baseUrl: url, token: found }),
-    catch: asFailure
+    // A wrong --url is a usage error.
+    catch: () => failed("TASK_SERVICE_URL must be an http or https URL")
   })
 })
 
 /** Calls the service as the user. */
 export const call = <A>(send: (client: TaskServiceClient, signal: AbortSignal) => PromiseLike<A>) =>
   Effect.flatMap(connect, (client) => Effect.tryPromise({ try: (signal) => send(client, signal), catch: asFailure }))
-
-/** Parses JSON that the user typed; `name` is the subject of the error message. */
-export const parseJson = (name: string, text: string) =>
-  Effect.try({ try: (): Schema.Json => JSON.parse(text), catch: () => failed(`${name} is not valid JSON`) })
 
 /** The texts in the output of a turn, one on each line. Other kinds of output are omitted. */
 export const textOf = (turn: unknown): string => {

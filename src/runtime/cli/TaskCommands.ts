@@ -1,18 +1,26 @@
-/** Commands for tasks: create, rerun, get, list, watch, submit-results, cancel. */
-import { Console, Effect, Option, Predicate, Stream } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+/** Commands for tasks: create, rerun, get, list, watch, submit-results, cancel, delete. */
+import { Console, Effect, Option, Stream } from "effect"
+import { Argument, CliError, Command, Flag } from "effect/cli"
 import { TaskStatus } from "../../domain/Task.ts"
 import { isTerminal } from "../../http/client/promise/TasksResource.ts"
 import type { CreateTask, Task, TaskSummary } from "../../http/client/promise/Types.ts"
-import { boolean, int, optionalInt, optionalText, text, uuid } from "./Flags.ts"
+import * as Flags from "./Flags.ts"
+import { boolean, optionalInt, optionalText, text, uuid } from "./Flags.ts"
 import * as Output from "./Output.ts"
-import { asFailure, call, connect, failed, note, parseJson, print, root, textOf } from "./Root.ts"
+import { asFailure, call, connect, failed, note, print, root, textOf } from "./Root.ts"
 import { uploadFile } from "./UploadCommand.ts"
 
-const rowOf = ({ created_at, error, pending_tool_calls = [], status, uuid }: TaskSummary, { age }: Output.Output) => [
+const labelsOf = (metadata: Task["metadata"] = {}) =>
+  Object.entries(metadata).map(([key, value]) => `${key}=${value}`).join(", ")
+
+const rowOf = (
+  { created_at, error, metadata, pending_tool_calls = [], status, uuid }: TaskSummary,
+  { age }: Output.Output
+) => [
   uuid,
   status,
   age(created_at),
+  ...(metadata === undefined ? [] : [labelsOf(metadata)]),
   error ?? pending_tool_calls.map(({ name }) => `waits for ${name}`).join(", ")
 ]
 
@@ -23,6 +31,7 @@ const render = (task: Task, { age, fields, text }: Output.Output) => {
     ["Created", age(task.created_at)],
     ["Ended", task.completed_at === null ? null : age(task.completed_at)],
     ["Error", task.error],
+    ["Metadata", labelsOf(task.metadata) || null],
     ...(task.pending_tool_calls ?? []).map(({ arguments: args, id, name }) =>
       ["Waits for", `${id}: ${name}(${JSON.stringify(args)})`] as const
     )
@@ -37,12 +46,11 @@ const isWaiting = ({ status }: Task) => status === "interrupted"
 const watchTask = Effect.fnUntraced(function*(id: string) {
   const { json } = yield* root
   const client = yield* connect
-  yield* Stream.fromAsyncIterable(client.tasks.events(id), asFailure).pipe(
+  yield* Stream.fromAsyncIterable(client.tasks.events(id, { include: "turn" }), asFailure).pipe(
     Stream.tap(Effect.fnUntraced(function*(event) {
       if (json) return yield* Console.log(JSON.stringify(event))
-      const partial = event.event === "progress" ? textOf((yield* call(({ tasks }) => tasks.get(id))).turn) : ""
       const { text } = yield* Output.current
-      return yield* note(`${event.occurred_at.slice(11, 19)}  ${event.event}  ${text(partial)}`.trimEnd())
+      return yield* note(`${event.occurred_at.slice(11, 19)}  ${event.event}  ${text(event.text ?? "")}`.trimEnd())
     })),
     // A past interrupt may have been answered since.
     Stream.takeUntilEffect(({ status }) =>
@@ -52,27 +60,17 @@ const watchTask = Effect.fnUntraced(function*(id: string) {
   )
   const task = yield* call((client) => client.tasks.get(id))
   yield* print(task, render)
+  if (isWaiting(task) && !json) yield* note(`Continue it with: async-task-service submit-results ${id} 'CALL=RESULT'`)
   if (isTerminal(task) && task.status !== "completed") return yield* failed(`Task ${task.status}: ${task.error}`)
 })
 
-const bodyFlag = text("body", "Additional request fields, as a JSON object").pipe(Flag.withDefault("{}"))
-
-const metadataFlag = (description: string) =>
-  Flag.KeyValuePair("metadata").pipe(
-    Flag.withDescription(`${description}: key=value; repeatable`),
-    Flag.withDefault({})
-  )
-
-const parseBody = Effect.fnUntraced(function*(body: string) {
-  const fields: unknown = yield* parseJson("--body", body)
-  return Predicate.isObject(fields) ? fields : yield* failed("--body must be a JSON object")
-})
+const noInput = "No input: pass a text, --file or an input field in --body"
 
 const create = Command.make(
   "create",
   {
     text: Argument.String("text").pipe(Argument.withDescription("Text input for the assistant"), Argument.variadic()),
-    assistant: int("assistant", "Assistant id", 1).pipe(Flag.withAlias("a")),
+    assistant: optionalInt("assistant", "Assistant id (default: 1)").pipe(Flag.withAlias("a")),
     file: Flag.File("file", { mustExist: true }).pipe(
       Flag.withAlias("f"),
       Flag.withDescription("File to upload and attach; repeatable"),
@@ -82,28 +80,24 @@ const create = Command.make(
     callbackUrl: optionalText("callback-url", "URL that receives webhooks"),
     callbackSecret: optionalText("callback-secret", "Secret that signs the webhooks"),
     maxExecutionTime: optionalInt("max-execution-time", "Time limit of the task in seconds"),
-    metadata: metadataFlag("Label of the task"),
-    body: bodyFlag,
+    metadata: Flags.metadata("Label of the task"),
+    body: Flags.body,
     watch: boolean("watch", "Follow the task until it ends or is interrupted").pipe(Flag.withAlias("w"))
   },
   Effect.fnUntraced(
     function*({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, metadata, text, tool, watch }) {
-      const more = yield* parseBody(body)
       const files = yield* Effect.forEach(file, (path) => uploadFile(path, undefined))
       const texts = text.length === 0 ? [] : [{ type: "text", text: text.join(" ") } as const]
       const input = [...texts, ...files]
-      if (input.length === 0 && !("input" in more)) {
-        return yield* failed("No input: pass a text, --file or an input field in --body")
-      }
       const request: CreateTask = {
-        assistant_id: assistant,
+        assistant_id: Option.getOrElse(assistant, () => 1),
         input,
         client_tools: tool.length === 0 ? undefined : tool.map((name) => ({ type: "function", name })),
         callback_url: Option.getOrUndefined(callbackUrl),
         callback_secret: Option.getOrUndefined(callbackSecret),
         max_execution_time: Option.getOrUndefined(maxExecutionTime),
         metadata,
-        ...more
+        ...body
       }
       const created = yield* call((client, signal) => client.tasks.create(request, { signal }))
       if (!watch) return yield* print(created, ({ uuid }) => uuid)
@@ -112,6 +106,25 @@ const create = Command.make(
     }
   )
 ).pipe(
+  Command.validate(({ assistant, body, callbackSecret, callbackUrl, file, maxExecutionTime, metadata, text, tool }) => {
+    const given = [
+      ["input", "the text argument", text.length > 0],
+      ["input", "--file", file.length > 0],
+      ["assistant_id", "--assistant", Option.isSome(assistant)],
+      ["client_tools", "--tool", tool.length > 0],
+      ["callback_url", "--callback-url", Option.isSome(callbackUrl)],
+      ["callback_secret", "--callback-secret", Option.isSome(callbackSecret)],
+      ["max_execution_time", "--max-execution-time", Option.isSome(maxExecutionTime)],
+      ["metadata", "--metadata", Object.keys(metadata).length > 0]
+    ] as const
+    const twice = given.find(([field, , isGiven]) => isGiven && field in body)
+    if (twice !== undefined) {
+      return Effect.fail(new CliError.ValidationError({ message: `${twice[0]} is set by both ${twice[1]} and --body` }))
+    }
+    return text.length + file.length > 0 || "input" in body
+      ? Effect.void
+      : Effect.fail(new CliError.ValidationError({ message: noInput }))
+  }),
   Command.withDescription("Create a task"),
   Command.withExamples([
     {
@@ -127,10 +140,9 @@ const create = Command.make(
 
 const rerun = Command.make(
   "rerun",
-  { uuid, body: bodyFlag },
+  { uuid, body: Flags.body },
   Effect.fnUntraced(function*({ body, uuid }) {
-    const overrides = yield* parseBody(body)
-    const created = yield* call((client, signal) => client.tasks.rerun(uuid, overrides, { signal }))
+    const created = yield* call((client, signal) => client.tasks.rerun(uuid, body, { signal }))
     yield* print(created, ({ uuid }) => uuid)
   })
 ).pipe(
@@ -142,27 +154,45 @@ const get = Command.make(
   "get",
   { uuid },
   ({ uuid }) =>
-    Effect.flatMap(call((client, signal) => client.tasks.get(uuid, { signal })), (task) => print(task, render))
+    Effect.flatMap(
+      call((client, signal) => client.tasks.get(uuid, { include: ["metadata"], signal })),
+      (task) => print(task, render)
+    )
 ).pipe(
   Command.withDescription("Show a task"),
   Command.withExamples([{ command: "async-task-service get $UUID" }])
 )
 
 const list = Command.make("list", {
-  status: Flag.Literals("status", TaskStatus.literals).pipe(
+  status: text("status", `Only tasks with this status: ${TaskStatus.literals.join(", ")}; repeatable`).pipe(
     Flag.withAlias("s"),
-    Flag.withDescription("Only tasks with this status; repeatable"),
-    Flag.atLeast(0)
+    Flag.atLeast(0),
+    Flag.mapEffect(Flags.parseEach(
+      { option: "status", expected: `one or more of ${TaskStatus.literals.join(",")}`, kind: "flag" },
+      (text) => {
+        const words = text.split(",")
+        const known = TaskStatus.literals.filter((status) => words.includes(status))
+        return words.every((word) => known.some((status) => status === word)) ? known : undefined
+      }
+    ))
   ),
-  metadata: metadataFlag("Only tasks with this label"),
-  limit: int("limit", "Maximum number of tasks", 25).pipe(Flag.withAlias("n"))
+  metadata: Flags.metadata("Only tasks with this label"),
+  limit: Flags.int("limit", "Maximum number of tasks", 25).pipe(
+    Flag.withAlias("n"),
+    Flag.filter((limit) => limit >= 1, () => "an integer of at least 1")
+  )
 }, ({ limit, metadata, status }) =>
   Effect.gen(function*() {
     const { tasks } = yield* connect
-    const per_page = Math.max(1, Math.min(100, limit))
-    const all = tasks.list({ per_page, metadata, ...(status.length === 0 ? {} : { status }) })
+    const isFiltered = Object.keys(metadata).length > 0
+    const all = tasks.list({
+      per_page: Math.min(100, limit),
+      metadata,
+      ...(isFiltered ? { include: ["metadata"] } : {}),
+      ...(status.length === 0 ? {} : { status: status.flat() })
+    })
     const found = yield* Stream.fromAsyncIterable(all, asFailure).pipe(Stream.take(limit), Stream.runCollect)
-    const header = ["TASK", "STATUS", "CREATED", "DETAILS"]
+    const header = ["TASK", "STATUS", "CREATED", ...(isFiltered ? ["METADATA"] : []), "DETAILS"]
     yield* print(found, (tasks, output) => output.table(header, tasks.map((task) => rowOf(task, output)), "No tasks."))
   })).pipe(
     Command.withDescription("List tasks, newest first"),
@@ -176,6 +206,16 @@ const watch = Command.make("watch", { uuid }, ({ uuid }) => watchTask(uuid)).pip
   Command.withExamples([{ command: "async-task-service watch $UUID" }])
 )
 
+/** Undefined for a text that is not `call=JSON` or `call=!text`. */
+const resultOf = (text: string) => {
+  const at = text.indexOf("=")
+  if (at < 1) return undefined
+  const [tool_call_id, value] = [text.slice(0, at), text.slice(at + 1)]
+  if (value.startsWith("!")) return { tool_call_id, output: value.slice(1), is_error: true }
+  const output = Flags.jsonOf(value)
+  return output === undefined ? undefined : { tool_call_id, output }
+}
+
 const submitResults = (name: "submit-results" | "results") =>
   Command.make(
     name,
@@ -183,21 +223,15 @@ const submitResults = (name: "submit-results" | "results") =>
       uuid,
       result: Argument.String("call=result").pipe(
         Argument.withDescription("Call id and its result as JSON, or call=!text to report a tool failure"),
-        Argument.variadic({ min: 1 })
+        Argument.variadic({ min: 1 }),
+        Argument.mapEffect(Flags.parseEach(
+          { option: "call=result", expected: "a call id, = and JSON, or call=!text", kind: "argument" },
+          resultOf
+        ))
       )
     },
     Effect.fnUntraced(function*({ result, uuid }) {
-      const results = yield* Effect.forEach(
-        result,
-        Effect.fnUntraced(function*(text) {
-          const at = text.indexOf("=")
-          if (at < 1) return yield* failed(`${text}: expected call=result`)
-          const [tool_call_id, value] = [text.slice(0, at), text.slice(at + 1)]
-          if (value.startsWith("!")) return { tool_call_id, output: value.slice(1), is_error: true }
-          return { tool_call_id, output: yield* parseJson(`The result of ${tool_call_id}`, value) }
-        })
-      )
-      const resumed = yield* call((client, signal) => client.tasks.submitToolResults(uuid, results, { signal }))
+      const resumed = yield* call((client, signal) => client.tasks.submitToolResults(uuid, result, { signal }))
       yield* print(resumed, ({ status }) => status)
     })
   ).pipe(
@@ -212,21 +246,42 @@ const cancel = Command.make(
     interrupted: boolean("interrupted", "Cancel all interrupted tasks"),
     reason: optionalText("reason", "With a uuid: reason, which becomes the task's error").pipe(Flag.withAlias("r"))
   },
-  Effect.fnUntraced(function*({ interrupted, reason, uuid }) {
-    if (interrupted === Option.isSome(uuid)) return yield* failed("Specify either a uuid or --interrupted")
-    if (interrupted && Option.isSome(reason)) return yield* failed("--reason requires a uuid, not --interrupted")
+  Effect.fnUntraced(function*({ reason, uuid }) {
     if (Option.isSome(uuid)) {
       const options = Option.match(reason, { onNone: () => ({}), onSome: (text) => ({ reason: text }) })
-      const canceled = yield* call((client, signal) => client.tasks.cancel(uuid.value, { ...options, signal }))
+      const canceled = yield* call((client, signal) => client.tasks.cancel(uuid.value, { ...options, signal })).pipe(
+        Effect.mapError((error) =>
+          /^The task is (pending|processing)/.test(error.message)
+            ? failed(`${error.message} An operator can cancel it: async-task-service withdraw ${uuid.value}`)
+            : error
+        )
+      )
       return yield* print(canceled, ({ status }) => status)
     }
     const canceled = yield* call((client, signal) => client.tasks.cancelInterrupted({ signal }))
     return yield* print(canceled, ({ canceled, uuids }) => [`${canceled} canceled`, ...uuids].join("\n"))
   })
 ).pipe(
+  Command.validate(({ interrupted, reason, uuid }) => {
+    const message = interrupted === Option.isSome(uuid)
+      ? "Specify either a uuid or --interrupted"
+      : interrupted && Option.isSome(reason)
+      ? "--reason requires a uuid, not --interrupted"
+      : undefined
+    return message === undefined ? Effect.void : Effect.fail(new CliError.ValidationError({ message }))
+  }),
   Command.withDescription("Cancel one interrupted task or all of them"),
   Command.withExamples([{ command: "async-task-service cancel $UUID --reason 'No longer needed'" }])
 )
+
+const remove = Command.make("delete", { uuid }, ({ uuid }) =>
+  Effect.flatMap(
+    call((client, signal) => client.tasks.delete(uuid, { signal })),
+    () => print({ uuid, deleted: true }, () => "deleted")
+  )).pipe(
+    Command.withDescription("Delete a task that has ended, with its webhooks"),
+    Command.withExamples([{ command: "async-task-service delete $UUID" }])
+  )
 
 export const commands = [
   create,
@@ -237,5 +292,6 @@ export const commands = [
   submitResults("submit-results"),
   // The former name.
   Command.unlisted(submitResults("results")),
-  cancel
+  cancel,
+  remove
 ] as const
