@@ -236,7 +236,7 @@ export class TasksResource {
     }
   }
 
-  /** The events of the task. Reconnects when the stream breaks and ends after the terminal event. */
+  /** The events of the task. Reconnects when the stream breaks and ends after the final event. */
   async *events(
     uuid: string,
     { after = -1, include, ...options }: EventsOptions = {}
