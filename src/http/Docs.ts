@@ -2,11 +2,16 @@
  * The OpenAPI documents and their pages: `/openapi.json` with `/docs`, and `/internal/openapi.json` with `/internal/docs`.
  * They contain no data and need no token. The pages are self-contained, and their policy forbids loading from other origins.
  */
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { HttpBody, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, HttpApiScalar, OpenApi } from "effect/http-api"
 import { InternalApi, PublicApi } from "./contract/Api.ts"
 import { DevelopmentToken, tokenFor } from "./DevelopmentToken.ts"
+
+/** The version of the service, which the documents state. */
+export const DocumentedVersion = Context.Reference("async-task-service/http/DocumentedVersion", {
+  defaultValue: () => "0.0.0"
+})
 
 /** Script and styles are inline, and requests go only to this service. */
 const headers = {
@@ -23,7 +28,9 @@ const scalar = {
   favicon: "data:,",
   telemetry: false,
   showDeveloperTools: "never",
-  hideClientButton: true
+  hideClientButton: true,
+  // Without servers Scalar uses the page's origin; joined with a path, "/" of the document becomes a double slash.
+  servers: []
 }
 
 /** Answers every connection with the same bytes: Node would copy the 3 MB of text for each. */
@@ -96,7 +103,16 @@ const documented = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   )
 }
 
-export const layer = Layer.merge(
-  documented(PublicApi, { document: "/openapi.json", page: "/docs" }, "jwt"),
-  documented(InternalApi, { document: "/internal/openapi.json", page: "/internal/docs" }, "internalToken")
-)
+export const layer = Layer.unwrap(Effect.map(DocumentedVersion, (version) =>
+  Layer.merge(
+    documented(
+      PublicApi.annotate(OpenApi.Version, version),
+      { document: "/openapi.json", page: "/docs" },
+      "jwt"
+    ),
+    documented(
+      InternalApi.annotate(OpenApi.Version, version),
+      { document: "/internal/openapi.json", page: "/internal/docs" },
+      "internalToken"
+    )
+  )))

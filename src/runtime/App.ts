@@ -11,6 +11,7 @@ import * as Audience from "../http/Audience.ts"
 import * as Console from "../http/Console.ts"
 import { ConsoleAudiences } from "../http/ConsoleAssets.ts"
 import { DevelopmentToken, isLoopback } from "../http/DevelopmentToken.ts"
+import { DocumentedVersion } from "../http/Docs.ts"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../http/handlers/rpc/RpcAuthorization.ts"
 import * as Server from "../http/Server.ts"
@@ -225,7 +226,8 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       layerSettings,
       layerDevelopmentToken(config),
       ConsoleAssets.layer,
-      Layer.succeed(ConsoleAudiences, config.consoleAudiences)
+      Layer.succeed(ConsoleAudiences, config.consoleAudiences),
+      Layer.succeed(DocumentedVersion, version)
     ])
   )
   // The built-in core reports its events to this origin.

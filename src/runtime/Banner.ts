@@ -44,7 +44,10 @@ export const print = Effect.fnUntraced(function*(config: AppConfig) {
   const url = config.publicUrl
   yield* Effect.annotateLogs(Effect.logInfo("ready"), { address: localUrl(config), publicUrl: url })
   if (config.isProduction) return
-  yield* Console.log(`\nAsynchronous Task Service\n\n  Base URL  ${url}\n  API docs  ${url}/docs`)
+  const pages = config.consoleAudiences.length === 0 ? "" : `\n  Console   ${url}/console`
+  yield* Console.log(
+    `\nAsynchronous Task Service\n\n  Base URL  ${url}\n  Start     ${url}/${pages}\n  API docs  ${url}/docs`
+  )
   if (config.developmentSecret === undefined) return
   const token = yield* mint(config.developmentSecret)
   yield* Console.log(`  Token     ${token}\n            (development, user "developer", 30 days)\n\nTry it:\n`)

@@ -47,6 +47,7 @@ describe.skipIf(!hasBrowser)("/docs in a browser", () => {
     await page.keyboard.insertText(await mint("browser"))
     await page.getByRole("button", { name: /Send.*request/i }).last().click()
     await page.getByText("200 OK").waitFor()
+    assert.notInclude(await page.locator("body").innerText(), `${new URL(service.url).host}//`)
     assert.isTrue(requested.some((url) => url.startsWith(`${service.url}/api/tasks?`)))
     const foreign = requested.filter((url) => !url.startsWith(`${service.url}/`) && !url.startsWith("data:"))
     assert.deepStrictEqual(foreign, [])

@@ -5,6 +5,7 @@ import { getHttpOperationsFromSpec } from "@stoplight/prism-http"
 import { createServer } from "@stoplight/prism-http-server"
 import { assert, describe, it } from "vitest"
 import { examples as documented } from "../../src/http/contract/Examples.ts"
+import { version } from "../../src/runtime/Version.ts"
 import { interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
 import { internalToken, mint } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
@@ -73,6 +74,17 @@ describe.each(documents)("the document", (document) => {
 })
 
 describe("the documents", () => {
+  it("state the version of the service", () => {
+    for (const { info } of documents) assert.strictEqual(info.version, version)
+  })
+
+  it("have an example for every path parameter", () => {
+    const inPath: Array<Node> = []
+    visit(document["paths"], "", (node) => node["in"] === "path" && inPath.push(node))
+    assert.isAbove(inPath.length, 5)
+    for (const { example, name } of inPath) assert.isString(example, name)
+  })
+
   it("discriminate input items and core events by type", () => {
     const { InputItem } = document["components"]["schemas"]
     const { CoreEvent } = internal["components"]["schemas"]

@@ -91,7 +91,7 @@ interface Connection<E> {
   readonly isOver: boolean
 }
 
-/** Connects again after the last received revision, until the terminal event or an error that a retry cannot fix. */
+/** Connects again after the last received revision, until the final event or an error that a retry cannot fix. */
 const follow = <E, E2>(connect: (after: number) => Effect.Effect<Connection<E>, E2>, after: number) =>
   Stream.suspend(() => {
     let last = after
@@ -191,7 +191,7 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
   const connect = connectWith(http, (uuid) => get({ params: { uuid } }))
 
   /**
-   * Events of the task after a revision. The stream reconnects when it breaks and ends after the terminal event. `include: "turn"`
+   * Events of the task after a revision. The stream reconnects when it breaks and ends after the final event. `include: "turn"`
    * adds the text of the partial turn to progress events.
    */
   const events = (uuid: string, after = -1, { include }: { readonly include?: "turn" } = {}) =>

@@ -28,7 +28,8 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
   }).annotateMerge(
     documented(
       "Create a task",
-      "Queues a task and returns immediately. Poll the task by its uuid, or receive webhooks at `callback_url`."
+      "Queues a task and returns immediately. The answer is `turn.output` of the task: read it with `GET /api/tasks/{uuid}?wait=60`, "
+        + "which responds when the task ends or is interrupted and after 60 s at the latest, or receive webhooks at `callback_url`."
     )
   ),
   HttpApiEndpoint.get("list", "/api/tasks", {
@@ -86,7 +87,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
   }).annotateMerge(
     documented(
       "Follow a task",
-      "Server-sent events: one for each transition and progress note, from creation on or after `Last-Event-ID`. The stream ends after the terminal event."
+      "Server-sent events: one for each transition and progress note, from creation on or after `Last-Event-ID`. The stream ends after the final event."
     )
   ),
   HttpApiEndpoint.get("deliveries", "/api/tasks/:uuid/deliveries", {
@@ -203,7 +204,6 @@ export class OperationsGroup extends HttpApiGroup.make("operations").add(
 export class PublicApi extends HttpApi.make("async-task-service").add(TasksGroup, FilesGroup).annotateMerge(
   OpenApi.annotations({
     title: "Asynchronous Task Service",
-    version: "1.0.0",
     description:
       "Runs AI-assistant tasks in the background: create, poll or receive webhooks, submit tool results, cancel. Responses "
       + "may gain fields at any time: ignore fields that you do not know.",
@@ -216,7 +216,6 @@ export class InternalApi
   extends HttpApi.make("async-task-service").add(CoreGroup, TokensGroup, OperationsGroup).annotateMerge(
     OpenApi.annotations({
       title: "Asynchronous Task Service: internal interface",
-      version: "1.0.0",
       description:
         "Calls of the processing core, token issuers and operators, with one of `INTERNAL_TOKENS` as the bearer token.\n\n"
         + "Typed RPC has more calls: `POST /rpc` with one JSON message per line, for example `{\"_tag\":\"Request\",\"id\":\"1\","

@@ -64,7 +64,7 @@ export const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
   "tasks.get": [
     query(
       "wait",
-      "Seconds to hold the response until the task is terminal or interrupted, or differs from the version in `If-None-Match`.",
+      "Seconds to hold the response until the status is final or `interrupted`, or differs from the version in `If-None-Match`.",
       integer(1, Limits.waitSeconds, undefined)
     ),
     include(

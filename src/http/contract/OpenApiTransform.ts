@@ -4,7 +4,7 @@
  */
 import { extensions } from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
-import { errorExamples, examples, webhookExample } from "./Examples.ts"
+import { deliveryId, errorExamples, examples, uuid, webhookExample } from "./Examples.ts"
 import { type Node, opaqueSchemas, schemaRef } from "./OpaqueSchemas.ts"
 import { header, idempotencyKey, parameters } from "./OpenApiParameters.ts"
 import { commonErrors, describeResponse } from "./ResponseDescriptions.ts"
@@ -156,7 +156,9 @@ const finishOperation = (operation: Node) => {
   const generated: ReadonlyArray<Node> = operation["parameters"]
   const inPath = generated.filter((parameter) => parameter["in"] === "path")
   for (const parameter of inPath) {
-    parameter["description"] = parameter["name"] === "uuid" ? "Task identifier." : "Delivery identifier."
+    const isTask = parameter["name"] === "uuid"
+    parameter["description"] = isTask ? "Task identifier, a UUID." : "Delivery identifier."
+    parameter["example"] = isTask ? uuid : deliveryId
   }
   operation["parameters"] = [...inPath, ...parameters[id] ?? []]
   const form = operation["requestBody"]?.["content"]?.["multipart/form-data"]?.["schema"]

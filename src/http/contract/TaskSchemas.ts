@@ -30,7 +30,7 @@ const summary = {
     description: "Human-readable reason when failed; when canceled, the `reason` that the client gave."
   }),
   created_at: Moment,
-  completed_at: Schema.NullOr(Moment).annotate({ description: "Moment of the transition to a terminal status." }),
+  completed_at: Schema.NullOr(Moment).annotate({ description: "Moment of the transition to a final status." }),
   pending_tool_calls: Schema.optionalKey(Schema.Array(ToolCall)).annotate({
     description: "Present only while the status is interrupted: the client tool calls that need results."
   })

@@ -116,7 +116,7 @@ const banner = (url: string, service: PlainTestService) =>
 export const layer = (options: { readonly host: string; readonly port: number }) =>
   Layer.unwrap(Effect.gen(function*() {
     const startAt = DateTime.toDate(yield* DateTime.now)
-    const create = () => createTestService({ startAt, listensAt: `http://${options.host}:${options.port}` })
+    const create = () => createTestService({ log: true, startAt, listensAt: `http://${options.host}:${options.port}` })
     const current = yield* Effect.acquireRelease(
       Effect.promise(() => create().then((service): Current => ({ service }))),
       ({ service }) => Effect.promise(() => service.close())

@@ -1,5 +1,5 @@
 /** The test kit for tests without Effect: a `TestService` whose clock moves with `advance`. */
-import { DateTime, type Duration, Effect, Layer, ManagedRuntime } from "effect"
+import { DateTime, type Duration, Effect, Layer, Logger, ManagedRuntime } from "effect"
 import { TestClock } from "effect/testing"
 import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.ts"
 import type { Behaviour } from "./TestCore.ts"
@@ -9,12 +9,19 @@ import { runPending } from "./webhooksSent.ts"
 
 const defaultStart = "2026-01-01T00:00:00Z"
 
+export interface PlainTestServiceOptions extends TestServiceOptions {
+  /** Where the clock starts. Default: 2026-01-01T00:00:00Z. */
+  readonly startAt?: string | Date
+  /** Whether the service's log is printed. Default: false. */
+  readonly log?: boolean
+}
+
 export const createTestService = (
-  { startAt = defaultStart, ...options }: TestServiceOptions & { readonly startAt?: string | Date } = {}
+  { log = false, startAt = defaultStart, ...options }: PlainTestServiceOptions = {}
 ) => {
   const layer = TestService.layer(options).pipe(
     Layer.provideMerge(Layer.effectDiscard(TestClock.setTime(DateTime.makeUnsafe(startAt).epochMilliseconds))),
-    Layer.provideMerge(TestClock.layer())
+    Layer.provideMerge([TestClock.layer(), log ? Layer.empty : Logger.layer([])])
   )
   const runtime = ManagedRuntime.make(layer)
   const promised =

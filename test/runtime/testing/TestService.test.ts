@@ -1,5 +1,5 @@
 /** The test kit through its public interface. The first tests of each kind are the examples of src/runtime/testing/README.md. */
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, it, onTestFinished, vi } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { TaskService } from "../../../src/http/client/EffectTaskClient.ts"
@@ -73,6 +73,19 @@ describe("createTestService", () => {
     assert.strictEqual(service.webhooks.received()[5]?.body, attempts[0]?.body)
     await service.close()
   })
+
+  for (const log of [false, true]) {
+    it(`prints ${log ? "the log on request" : "no log by default"}`, async () => {
+      const printed = vi.spyOn(console, "log").mockReturnValue()
+      onTestFinished(() => printed.mockRestore())
+      const service = await createTestService({ log })
+      const { uuid } = await service.client("ann").tasks.create({ ...question, callback_url: "https://client.example" })
+      service.webhooks.answerWith(500)
+      await service.core.complete(uuid, "done")
+      await service.close()
+      assert.strictEqual(printed.mock.calls.length > 0, log)
+    })
+  }
 
   it("sends the first webhook before the call that causes it resolves", async () => {
     const service = await createTestService()

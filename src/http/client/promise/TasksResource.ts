@@ -49,7 +49,7 @@ export interface EventsOptions extends CallOptions {
 export interface RunOptions extends CallOptions {
   /** Tools by name. A tool that `client_tools` does not define is added to it. */
   readonly tools?: Tools.Tools | undefined
-  /** Called with the task when it is created, when it is interrupted, and when it has ended. */
+  /** Called with the task after its creation, at each interrupt and at its end. The first call may already be one of the others. */
   readonly onUpdate?: ((task: Task) => void) | undefined
   /**
    * Called with the text of the answer whenever it has changed, and at the end with all of it. `delta` is the added part;
@@ -219,22 +219,24 @@ export class TasksResource {
   async #runTools(uuid: string, { onUpdate, tools = {}, ...options }: RunOptions): Promise<Task> {
     // The caller's idempotency key belongs to the create request alone.
     const later = { ...options, idempotencyKey: undefined }
-    if (onUpdate !== undefined) onUpdate(await this.get(uuid, later))
+    let task = await (onUpdate === undefined ? this.waitFor(uuid, later) : this.get(uuid, later))
     for (;;) {
-      const task = await this.waitFor(uuid, later)
       onUpdate?.(task)
-      if (task.status !== "interrupted") return task
-      const results = await Tools.execute(task, tools, later.signal)
-      try {
-        await this.submitToolResults(uuid, results, later)
-      } catch (error) {
-        // The task is no longer interrupted: it timed out, or another client resumed or canceled it.
-        if (!(error instanceof ConflictError)) throw error
+      if (isTerminal(task)) return task
+      if (task.status === "interrupted") {
+        const results = await Tools.execute(task, tools, later.signal)
+        try {
+          await this.submitToolResults(uuid, results, later)
+        } catch (error) {
+          // The task is no longer interrupted: it timed out, or another client resumed or canceled it.
+          if (!(error instanceof ConflictError)) throw error
+        }
       }
+      task = await this.waitFor(uuid, later)
     }
   }
 
-  /** The events of the task. Reconnects when the stream breaks and ends after the terminal event. */
+  /** The events of the task. Reconnects when the stream breaks and ends after the final event. */
   async *events(
     uuid: string,
     { after = -1, include, ...options }: EventsOptions = {}

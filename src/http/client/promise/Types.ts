@@ -7,7 +7,7 @@ import type { Json, JsonObject, Turn } from "../../../domain/Turn.ts"
 
 export type * from "../../../domain/Turn.ts"
 
-/** `completed`, `failed` and `canceled` are terminal. */
+/** `completed`, `failed` and `canceled` are final. */
 export type TaskStatus = "pending" | "processing" | "interrupted" | "completed" | "failed" | "canceled"
 
 export interface TextItem {
@@ -105,7 +105,7 @@ export interface TaskSummary {
   /** The reason of a failure, or the `reason` of a cancellation. */
   readonly error: string | null
   readonly created_at: string
-  /** The moment of the transition to a terminal status. */
+  /** The moment of the transition to a final status. */
   readonly completed_at: string | null
   /** Present only while the status is `interrupted`. */
   readonly pending_tool_calls?: ReadonlyArray<ToolCall>

@@ -117,7 +117,7 @@ export class TasksRpc extends RpcGroup.make(
   Rpc.make("Tasks.delete", { payload: ofOneTask, error: Schema.Union([...taskErrors, TaskErrors.TaskNotEnded]) }),
   Rpc.make("Tasks.cancelInterrupted", { payload: onBehalf, success: Tasks.CanceledTasksView, error: refusals }),
   /**
-   * Every transition and progress note after the revision `after`, then new ones; ends after the terminal event. `include: ["turn"]`
+   * Every transition and progress note after the revision `after`, then new ones; ends after the final event. `include: ["turn"]`
    * adds the texts of partial turns, as `?include=turn` does.
    */
   Rpc.make("Tasks.watch", {

@@ -52,6 +52,15 @@ describe("run", () => {
     })
   }
 
+  it("reports each status once", async () => {
+    const updates: Array<string> = []
+    await new TaskServiceClient({ baseUrl: service.url, token: "t" }).tasks.run(
+      { assistant_id: 1, input: [{ type: "text", text: "Why?" }] },
+      { tools: { look: () => null }, onUpdate: ({ status }) => updates.push(status) }
+    )
+    assert.deepStrictEqual(updates, ["interrupted", "completed"])
+  })
+
   it("rejects on abort while a tool ignores the signal", async () => {
     const controller = new AbortController()
     const endless = () => {
