@@ -1,6 +1,6 @@
 /** What users do in the console, in a real browser. */
 import type { Browser } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, it, onTestFinished } from "vitest"
+import { afterAll, assert, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { hasBrowser, launch } from "../kit/Browser.ts"
 import { ConsolePage } from "../kit/console/ConsolePage.ts"
 import { report, turnOf } from "../kit/ScriptedCore.ts"
@@ -96,14 +96,14 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await opened.goto("/new")
     await opened.button("Create the task").click()
     await page.getByText("Must be given").waitFor()
-    assert.strictEqual(await page.evaluate(() => document.activeElement?.getAttribute("name")), "assistant_id")
+    await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute("name"))).toBe("assistant_id")
     await page.getByLabel("Assistant id").fill("0")
     await page.getByLabel(/^Text/).fill("x")
     await page.getByText("More options").click()
     await page.getByLabel(/^Callback URL/).fill("ftp://a.example")
     await opened.button("Create the task").click()
     await page.locator("#app .field-error").nth(1).waitFor()
-    assert.strictEqual(await page.evaluate(() => document.activeElement?.getAttribute("name")), "assistant_id")
+    await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute("name"))).toBe("assistant_id")
     await page.getByLabel(/^Callback URL/).fill("")
     await page.getByLabel("Assistant id").fill("1")
     for (let count = 0; count < 5; count++) await service.create(token, "hold")
@@ -236,7 +236,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.keyboard.press("r")
     await page.getByRole("row").nth(1).waitFor()
     await page.keyboard.press("j")
-    assert.isTrue(await page.evaluate(() => document.activeElement?.hasAttribute("data-row")))
+    await expect.poll(() => page.evaluate(() => document.activeElement?.hasAttribute("data-row"))).toBe(true)
     await service.create(token, "second")
     await page.getByRole("button", { name: /1 change/ }).waitFor()
     assert.strictEqual(await page.getByRole("row").count(), 2)
@@ -246,8 +246,9 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByRole("heading", { name: "Keyboard shortcuts" }).waitFor()
     await page.keyboard.press("Escape")
     await page.locator("dialog").waitFor({ state: "detached" })
+    assert.isTrue(await page.evaluate(() => document.activeElement?.hasAttribute("data-row")))
     await page.keyboard.press("/")
-    assert.strictEqual(await page.evaluate(() => document.activeElement?.textContent), "All")
+    await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe("All")
     opened.assertClean()
   })
 

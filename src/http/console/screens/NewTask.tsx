@@ -1,6 +1,6 @@
 /** Creates a task. What was typed stays in this tab until it is sent; the secret does not. */
 import { type Signal, useSignal } from "@preact/signals"
-import { useEffect, useMemo, useRef, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import { RateLimitError, ValidationError } from "../../client/promise/ApiErrors.ts"
 import { randomId } from "../../client/promise/Transport.ts"
 import type { CreateTask, InputItem } from "../../client/promise/Types.ts"
@@ -124,7 +124,7 @@ const useCreate = (form: TaskForm, { carried, files, items, voice }: Parts) => {
 /** Moves the focus to the first field with an error. */
 const useFocusOfErrors = (errors: FieldErrors) => {
   const ref = useRef<HTMLFormElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const first: FieldName | undefined = fieldOrder.find((name) => errors[name] !== undefined)
     if (first !== undefined) ref.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus()
   }, [errors])
