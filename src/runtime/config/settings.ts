@@ -28,7 +28,7 @@ export const settings: ReadonlyArray<Setting> = [
   },
   {
     names: ["CONSOLE"],
-    default: "`users,operators`; in production `off`",
+    default: "`users`; in production `off`",
     meaning: "whom the page at `/console` serves; `off`: there is no such page"
   },
   {
