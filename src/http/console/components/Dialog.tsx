@@ -1,7 +1,8 @@
 /** A modal `<dialog>`: the browser traps the focus, restores it when the dialog closes, and closes it on Esc. */
 import type { ComponentChildren } from "preact"
-import { useId, useLayoutEffect, useRef } from "preact/hooks"
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { Icon } from "./Icon.tsx"
+import { Problem } from "./Screen.tsx"
 
 export interface DialogProps {
   readonly title: string
@@ -44,31 +45,45 @@ export const Dialog = ({ children, onClose, title }: DialogProps) => {
 export interface ConfirmProps {
   readonly title: string
   readonly action: string
-  readonly onConfirm: () => void
+  /** A promise that rejects keeps the dialog open and shows the failure. */
+  readonly onConfirm: () => void | Promise<void>
   readonly onClose: () => void
   readonly children: ComponentChildren
   readonly isDangerous?: boolean
-  readonly isBusy?: boolean
 }
 
 /** Asks before an action. The way back has the focus first when the action destroys something. */
-export const Confirm = ({ action, children, isBusy, isDangerous, onClose, onConfirm, title }: ConfirmProps) => (
-  <Dialog title={title} onClose={onClose}>
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
-        if (isBusy !== true) {
-          onConfirm()
-        }
-      }}
-    >
-      {children}
-      <footer>
-        <button type="button" class="button" onClick={onClose}>Back</button>
-        <button type="submit" class={`button ${isDangerous === true ? "danger" : "primary"}`} aria-disabled={isBusy}>
-          {action}
-        </button>
-      </footer>
-    </form>
-  </Dialog>
-)
+export const Confirm = ({ action, children, isDangerous, onClose, onConfirm, title }: ConfirmProps) => {
+  const [error, setError] = useState<unknown>()
+  const [isBusy, setBusy] = useState(false)
+  const confirm = async () => {
+    if (isBusy) return
+    setBusy(true)
+    try {
+      await onConfirm()
+      onClose()
+    } catch (failure) {
+      setError(failure)
+      setBusy(false)
+    }
+  }
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          void confirm()
+        }}
+      >
+        {children}
+        {error === undefined ? null : <Problem error={error} />}
+        <footer>
+          <button type="button" class="button" onClick={onClose}>Back</button>
+          <button type="submit" class={`button ${isDangerous === true ? "danger" : "primary"}`} aria-disabled={isBusy}>
+            {action}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  )
+}

@@ -6,7 +6,7 @@ import { active, interrupted, intervalOf } from "../active.ts"
 import { client, config } from "../api.ts"
 import { Age, CopyButton, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
 import { Confirm } from "../components/Dialog.tsx"
-import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
+import { Empty, Loaded, Screen } from "../components/Screen.tsx"
 import { useKeys } from "../keys.ts"
 import { announce, notify } from "../messages.ts"
 import { usePoll } from "../poll.ts"
@@ -113,32 +113,21 @@ const Pages = ({ meta: { current_page: page, last_page: last, total } }: Pick<Ta
 )
 
 const CancelAll = ({ onClose }: { readonly onClose: () => void }) => {
-  const [error, setError] = useState<unknown>()
-  const [isBusy, setBusy] = useState(false)
   const count = interrupted().length
   const cancel = async () => {
-    setBusy(true)
-    try {
-      const { canceled } = await client.tasks.cancelInterrupted()
-      notify(canceled === 1 ? "1 task canceled" : `${canceled} tasks canceled`)
-      active.refresh()
-      onClose()
-    } catch (failure) {
-      setError(failure)
-      setBusy(false)
-    }
+    const { canceled } = await client.tasks.cancelInterrupted()
+    notify(canceled === 1 ? "1 task canceled" : `${canceled} tasks canceled`)
+    active.refresh()
   }
   return (
     <Confirm
       title={count === 1 ? "Cancel 1 interrupted task?" : `Cancel ${count} interrupted tasks?`}
       action="Cancel them"
       isDangerous
-      isBusy={isBusy}
-      onConfirm={() => void cancel()}
+      onConfirm={cancel}
       onClose={onClose}
     >
       <p>All of your interrupted tasks end as canceled. Their tool calls are not answered. This cannot be undone.</p>
-      {error === undefined ? null : <Problem error={error} />}
     </Confirm>
   )
 }
