@@ -35,7 +35,7 @@ export const clientTools = 128
 /** Maximum tool calls of one interrupt, and so results of one request. */
 export const toolCalls = 1000
 
-/** Pairs of `metadata`, and those that one list may filter by. */
+/** Maximum pairs in the `metadata` of a task, and in the filter of one list. */
 export const metadataPairs = 16
 export const metadataFilters = 3
 /** Characters. */

@@ -1,4 +1,4 @@
-/** What was asked of a task, and the body of `POST /api/tasks/{uuid}/rerun`, which replaces fields of it. */
+/** The stored request of a task, and the body of `POST /api/tasks/{uuid}/rerun`, which replaces fields of it. */
 import { Record, Schema, Struct } from "effect"
 import type { Metadata } from "./Metadata.ts"
 import { JsonObject, OpaqueJson } from "./OpaqueJson.ts"

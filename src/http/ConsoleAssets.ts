@@ -1,4 +1,4 @@
-/** The built files of the console, and whom it serves. Reading or bundling them is the runtime's job. */
+/** The built files of the console, and its audiences. The runtime reads or bundles the files. */
 import { Context, type Effect, type Option, Schema } from "effect"
 
 export interface Asset {
@@ -17,7 +17,7 @@ export class ConsoleAssets extends Context.Service<ConsoleAssets, {
 
 export type ConsoleAudience = "users"
 
-/** Who may use the console. Without anybody there is none. */
+/** The audiences of the console. An empty list turns it off. */
 export const ConsoleAudiences = Context.Reference<ReadonlyArray<ConsoleAudience>>(
   "async-task-service/http/ConsoleAudiences",
   { defaultValue: () => [] }

@@ -11,16 +11,21 @@ export const DevelopmentToken = Context.Reference<((sub: string) => Effect.Effec
 /** Whether a host name without a port is this machine's own by definition, whatever DNS says. */
 export const isLoopback = (host: string): boolean => /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host)
 
+/** Headers that proxies add, nginx with its defaults none of them: see `connection`. */
+const ofProxy = /^(forwarded$|via$|x-forwarded-|x-original-|x-real-ip$|true-client-ip$|cf-)/
+
 /**
  * Pages of other origins get no token: neither with CORS (they send another `Origin`) nor with a name of their own that resolves to
- * this machine (`Host`). Behind a proxy the service does not know who asks.
+ * this machine (`Host`). Behind a proxy the service does not know the client. nginx closes each connection by default, unlike
+ * browsers and curl.
  */
 export const isOfThisMachine = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   isLoopback((headers["host"] ?? "").replace(/:\d+$/, ""))
   && [undefined, `http://${headers["host"]}`].includes(headers["origin"])
-  && ["forwarded", "via", "x-forwarded-for", "x-forwarded-host"].every((name) => headers[name] === undefined)
+  && headers["connection"] !== "close"
+  && !Object.keys(headers).some((name) => ofProxy.test(name))
 
-/** The token for a request, if it may see one. */
+/** The token for a request, if its client may receive one. */
 export const tokenFor = (
   mint: typeof DevelopmentToken.Service,
   request: HttpServerRequest.HttpServerRequest

@@ -32,30 +32,54 @@ const share = (response: HttpServerResponse.HttpServerResponse) =>
     ? HttpServerResponse.setBody(response, HttpBody.uint8Array(response.body.body, response.body.contentType))
     : response
 
-const scheme = `"preferredSecurityScheme":"jwt"`
+const encoder = new TextEncoder()
+
+/** The bytes before and after the place of a token in a page. Undefined if the page takes none. */
+const splitPage = (page: Uint8Array) => {
+  const scheme = `"preferredSecurityScheme":"jwt"`
+  const index = new TextDecoder("latin1").decode(page).indexOf(scheme)
+  const end = index + scheme.length
+  return index < 0 ? undefined : [page.subarray(0, end), page.subarray(end)] as const
+}
+
+const join = (parts: ReadonlyArray<Uint8Array>) => {
+  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
+  let offset = 0
+  for (const part of parts) {
+    bytes.set(part, offset)
+    offset += part.length
+  }
+  return bytes
+}
 
 /** The page with a token filled in, for this request only. */
-const withToken = (response: HttpServerResponse.HttpServerResponse, token: string) =>
-  response.body._tag === "Uint8Array"
-    ? HttpServerResponse.setHeader(
-      HttpServerResponse.html(
-        new TextDecoder().decode(response.body.body).replace(
-          scheme,
-          `${scheme},"securitySchemes":{"jwt":{"token":"${token}"}}`
-        )
-      ),
-      "cache-control",
-      "no-store"
-    )
-    : response
+const withToken = (
+  response: HttpServerResponse.HttpServerResponse,
+  [before, after]: readonly [Uint8Array, Uint8Array],
+  token: string
+) => {
+  const bytes = join([before, encoder.encode(`,"securitySchemes":{"jwt":{"token":"${token}"}}`), after])
+  const filled = HttpServerResponse.setBody(response, HttpBody.uint8Array(bytes, "text/html"))
+  return HttpServerResponse.setHeader(filled, "cache-control", "no-store")
+}
 
 const secured = HttpRouter.middleware(
-  Effect.map(DevelopmentToken, (mint) => (page) =>
-    Effect.gen(function*() {
-      const response = yield* page
-      const token = yield* tokenFor(mint, yield* HttpServerRequest.HttpServerRequest)
-      return HttpServerResponse.setHeaders(token === undefined ? share(response) : withToken(response, token), headers)
-    }))
+  Effect.map(DevelopmentToken, (mint) => {
+    const pages = new WeakMap<Uint8Array, ReturnType<typeof splitPage>>()
+    const partsOf = ({ body }: HttpServerResponse.HttpServerResponse) => {
+      if (body._tag !== "Uint8Array") return undefined
+      if (!pages.has(body.body)) pages.set(body.body, splitPage(body.body))
+      return pages.get(body.body)
+    }
+    return (page) =>
+      Effect.gen(function*() {
+        const response = yield* page
+        const token = yield* tokenFor(mint, yield* HttpServerRequest.HttpServerRequest)
+        const parts = token === undefined ? undefined : partsOf(response)
+        const answer = token === undefined || parts === undefined ? share(response) : withToken(response, parts, token)
+        return HttpServerResponse.setHeaders(answer, headers)
+      })
+  })
 )
 
 const documented = <Id extends string, Groups extends HttpApiGroup.Constraint>(

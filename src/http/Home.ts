@@ -1,5 +1,5 @@
 /**
- * `GET /` for browsers: what this service is, whether it is healthy, and where to go. Without `Accept: text/html` the address
+ * `GET /` for browsers: a description of the service, its health and links. Without `Accept: text/html` the address
  * answers 404, as before there was a page. The page runs no script and loads nothing.
  */
 import { Effect } from "effect"
@@ -68,7 +68,7 @@ curl -s "http://${host}/api/tasks/$UUID?wait=10" -H "Authorization: Bearer $TOKE
 
 const access = `
 <h2>Access</h2>
-<p>Every call of the API carries <code>Authorization: Bearer &lt;JWT&gt;</code>. Whoever operates this service issues the tokens.</p>`
+<p>Every call of the API carries <code>Authorization: Bearer &lt;JWT&gt;</code>. The operator of this service issues the tokens.</p>`
 
 const consoleLink: Link = {
   path: "/console",

@@ -101,7 +101,7 @@ const layerClient = ({ direct, main }: Database.Database, { databaseConnections 
 const layerOwnership = ({ direct, main }: Database.Database, { cluster }: AppConfig) => {
   if (cluster === undefined) return TaskOwnership.layerAlone
   const options = { ...Database.limited(direct), maxConnections: 2 }
-  // Of several hosts, the monitor of `main` knows the one that accepts writes.
+  // With several hosts, the monitor of `main` knows the one that accepts writes.
   const layerLocks = direct === main && main.hosts.length > 1
     ? Layer.unwrap(
       Effect.map(DatabaseSockets, ({ openUnguarded }) => PgClient.layer({ ...options, stream: openUnguarded }))
@@ -110,7 +110,7 @@ const layerOwnership = ({ direct, main }: Database.Database, { cluster }: AppCon
   return Cluster.layer(cluster).pipe(Layer.provide(layerLocks))
 }
 
-/** Carries notifications, if a connection can receive them. Without, waiting requests of other processes poll the rows. */
+/** Carries notifications, if a connection can receive them. Otherwise waiting requests of other processes poll the rows. */
 const layerRelay = ({ direct }: Database.Database) =>
   direct.pooling === "transaction" ? Layer.empty : NotificationRelay.layer
 
@@ -182,7 +182,7 @@ const layerClusterNodes = ({ cluster, host, port }: AppConfig) =>
     ? ClusterNodes.layerAlone({ address: `${host}:${port}`, version })
     : ClusterNodesSql.layer({ address: `${cluster.host}:${cluster.port}`, version })
 
-/** Pages show a token only where nobody else can open them, and only with the generated key, which production does not have. */
+/** Pages contain a token on loopback only, and only with the generated key, which production does not have. */
 const layerDevelopmentToken = ({ developmentSecret, host, publicUrl }: AppConfig) =>
   developmentSecret === undefined || ![host, new URL(publicUrl).hostname].every(isLoopback)
     ? Layer.empty

@@ -1,11 +1,10 @@
-/** What clients asked for: metadata, kept requests, and tasks that run such a request again. */
+/** Metadata, stored requests, and tasks that run a stored request again. */
 import { Context, Effect, Layer, Option } from "effect"
-import type { Metadata } from "../domain/Metadata.ts"
 import type { Caller } from "../domain/Principal.ts"
 import type { StoreUnavailable } from "../domain/StoreUnavailable.ts"
-import type { TaskHead, TaskId } from "../domain/Task.ts"
+import type { TaskHead } from "../domain/Task.ts"
 import { IdempotencyKeyReused, RequestNotKept, type TooManyActiveTasks } from "../domain/TaskErrors.ts"
-import { type AskedTask, override, type Overrides } from "../domain/TaskRerun.ts"
+import { override, type Overrides } from "../domain/TaskRerun.ts"
 import { now } from "../domain/Timestamp.ts"
 import { TaskReads } from "./store/TaskReads.ts"
 import type { IdempotencyClaim } from "./store/TaskWrites.ts"
@@ -13,11 +12,8 @@ import { type CreatedTask, Tasks } from "./Tasks.ts"
 
 export class TaskRequests extends Context.Service<TaskRequests, {
   /** The metadata of those tasks that are the user's and have metadata. */
-  readonly metadata: (
-    sub: string,
-    uuids: ReadonlyArray<TaskId>
-  ) => Effect.Effect<ReadonlyMap<TaskId, Metadata>, StoreUnavailable>
-  readonly asked: (uuid: TaskId) => Effect.Effect<Option.Option<AskedTask>, StoreUnavailable>
+  readonly metadata: TaskReads["Service"]["metadata"]
+  readonly asked: TaskReads["Service"]["asked"]
   /** Creates a task with the request of `task`, some fields of it replaced. */
   readonly rerun: (
     caller: Caller,

@@ -97,8 +97,8 @@ const makeEvents = Effect.gen(function*() {
             isOpen = !isTerminal(newest.status)
             return yield* addText(found)
           }
-          // A notification without an event: the task may have been deleted.
-          if (isNotified && (yield* reads.heads([task.uuid])).length === 0) return []
+          // The task may have been deleted, before the subscription too.
+          if ((isNotified || isTerminal(task.status)) && (yield* reads.heads([task.uuid])).length === 0) return []
           isOpen = yield* changed
           isNotified = true
         }
@@ -124,8 +124,10 @@ const startRepair = Effect.gen(function*() {
     const watched = yield* waiting.watched
     const found = yield* Effect.forEach(Array.chunksOf(watched, repairBatch), reads.heads)
     const present = new Map(found.flat().map(({ revision, uuid }) => [uuid, revision]))
-    for (const [uuid, revision] of present) {
-      if (known.get(uuid) !== revision) yield* notifications.receive(uuid)
+    // A task without a row was deleted.
+    for (const uuid of watched) {
+      const revision = present.get(uuid)
+      if (revision === undefined || known.get(uuid) !== revision) yield* notifications.receive(uuid)
     }
     known = present
   })

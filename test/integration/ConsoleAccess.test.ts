@@ -1,4 +1,4 @@
-/** Every screen of the console: WCAG 2.2 AA by axe, layout at three widths, and content that somebody else has written. */
+/** Every screen of the console: WCAG 2.2 AA by axe, layout at three widths, and hostile content. */
 import axe from "axe-core"
 import type { Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"

@@ -1,4 +1,4 @@
-/** What users do in the console, in a real browser. */
+/** User journeys through the console, in a real browser. */
 import type { Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { hasBrowser, launch } from "../kit/Browser.ts"
@@ -93,7 +93,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     opened.assertClean()
   })
 
-  it("shows the service's complaints at their fields, and what holds the slots", async () => {
+  it("shows the service's errors at their fields, and the tasks that hold the slots", async () => {
     const { opened, page, token } = await logIn("full")
     await opened.goto("/new")
     await opened.button("Create the task").click()
@@ -112,42 +112,12 @@ describe.skipIf(!hasBrowser)("the console", () => {
     for (let count = 0; count < 5; count++) await service.create(token, "hold")
     await opened.button("Create the task").click()
     await page.getByRole("alert").getByText(/too many active tasks/i).waitFor()
+    await page.getByRole("alert").getByRole("link").nth(4).waitFor()
     assert.strictEqual(await page.getByRole("alert").getByRole("link").count(), 5)
     opened.assertClean()
   })
 
-  it("makes a form from the output schema of a tool", async () => {
-    const { opened, page, token } = await logIn("form")
-    const schema = {
-      type: "object",
-      required: ["seats"],
-      properties: {
-        seats: { type: "integer", title: "Seats" },
-        class: { enum: ["first", "second"] },
-        quiet: { type: "boolean" }
-      }
-    }
-    const client_tools = [
-      { name: "book", inputSchema: {}, outputSchema: schema },
-      { type: "function", name: "other", output_schema: 7 }
-    ]
-    const { body: { uuid } } = await service.create(token, "book a train", { client_tools })
-    const run = await runOf(uuid)
-    await report(run, { type: "interrupted", tool_calls: [{ id: "b", name: "book", arguments: {} }], state: {} })
-    await opened.goto("/inbox")
-    await page.getByRole("textbox", { name: "Seats" }).fill("two")
-    await page.getByRole("combobox").selectOption("second")
-    await opened.button("Send answer").click()
-    await page.getByText("Must be a whole number").waitFor()
-    await page.getByRole("textbox", { name: "Seats" }).fill("2")
-    await opened.button("Send answer").click()
-    const { resume } = await runOf(uuid, run)
-    const output = { seats: 2, class: "second", quiet: false }
-    assert.deepInclude(resume, { results: [{ tool_call_id: "b", output }] })
-    opened.assertClean()
-  })
-
-  it("cancels a task with a reason, and all interrupted ones after it has asked", async () => {
+  it("cancels a task with a reason, and all interrupted ones after a confirmation", async () => {
     const { opened, page, token } = await logIn("canceler")
     const uuids: Array<string> = []
     for (let count = 0; count < 3; count++) {
@@ -200,7 +170,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     opened.assertClean()
   })
 
-  it("asks for another token over the page, keeps what was typed, and sends the failed request again", async () => {
+  it("requests another token over the page, keeps drafts, and sends the failed request again", async () => {
     const { opened, page, token } = await logIn("revoked")
     await opened.goto("/new")
     await page.getByLabel("Assistant id").fill("1")
@@ -238,7 +208,7 @@ describe.skipIf(!hasBrowser)("the console", () => {
     alice.opened.assertClean()
   })
 
-  it("shows a new task in the list, and holds the rows still while one has the focus", async () => {
+  it("shows a new task in the list, and does not move the rows while one has the focus", async () => {
     const { opened, page, token } = await logIn("watcher")
     await opened.goto("")
     await page.locator("nav [aria-current=page]", { hasText: "Tasks" }).waitFor()

@@ -29,7 +29,7 @@ const share = (name: string) => {
   return file
 }
 
-/** Of the authority and of the server at once, which is named `localhost`. */
+/** One certificate for the authority and the server, with the name `localhost`. */
 const certificate = share("cert.pem")
 const otherAuthority = path.join(directory, "other.pem")
 fs.writeFileSync(otherAuthority, tls.rootCertificates[0] ?? "")
@@ -50,7 +50,7 @@ const open = (url: string) => {
   return Database.open({ databaseUrl, databaseDirectUrl: undefined, isClustered: false, isProduction: false })
 }
 
-/** The service's client, on the way that the examination found. */
+/** The service's client, connected as the examination decided. */
 const connect = Effect.fnUntraced(function*(url: string) {
   const { main } = yield* open(url)
   const layer = DatabaseClient.layer({ ...Database.limited(main), maxConnections: 1 }).pipe(
@@ -102,7 +102,7 @@ describe("sslmode", () => {
   it("that does not verify is named by one warning at start, and by doctor", async () => {
     const database = await use(openDatabase(server.url), onTestFinished)
     const { pathname } = new URL(database.url)
-    // Leads to this machine, but is no address of it.
+    // Resolves to this machine, but is none of its addresses.
     const env = {
       DATABASE_URL: `postgres://postgres:${password}@0.0.0.0:${port}${pathname}?sslmode=require`,
       DATA_DIR: directory

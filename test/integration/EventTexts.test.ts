@@ -88,7 +88,7 @@ const expected: Array<[string, string | undefined]> = [["Let me", "Let me"], ["L
 ], ["Found it", " it"]]
 
 describe("tasks.run with onText", () => {
-  it("reports each text with what was added, and the whole text at the end", async () => {
+  it("reports each text with its added part, and the whole text at the end", async () => {
     const { tasks } = new TaskServiceClient({ baseUrl: service.url, token: await mint("promise") })
     const seen: Array<[string, string | undefined]> = []
     const before = core.runs.length

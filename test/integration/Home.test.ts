@@ -1,5 +1,6 @@
 /** The page at `/`, and the token that a development service shows to the developer at the same machine only. */
-import { connect } from "node:net"
+import { request } from "node:http"
+import { text } from "node:stream/consumers"
 import { assert, describe, it } from "vitest"
 import { hasBrowser, launch } from "../kit/Browser.ts"
 import { use, useDirectory } from "../kit/suite.ts"
@@ -13,13 +14,12 @@ const html = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" }
 /** Sends headers that `fetch` does not let a caller set. */
 const get = (path: string, headers: Readonly<Record<string, string>>, url = service.url) =>
   new Promise<string>((resolve, reject) => {
-    const { host, hostname, port } = new URL(url)
-    const lines = Object.entries({ host, connection: "close", ...html, ...headers }).map(([name, value]) =>
-      `${name}: ${value}\r\n`
-    )
-    let answer = ""
-    const socket = connect(Number(port), hostname, () => socket.write(`GET ${path} HTTP/1.1\r\n${lines.join("")}\r\n`))
-    socket.on("data", (data) => answer += data).on("end", () => resolve(answer)).on("error", reject)
+    const sent = { connection: "keep-alive", ...html, ...headers }
+    request(`${url}${path}`, { headers: sent, agent: false }, async (response) => {
+      const body = await text(response)
+      response.destroy()
+      resolve(`HTTP/1.1 ${response.statusCode}\n${JSON.stringify(response.headers)}\n${body}`)
+    }).on("error", reject).end()
   })
 
 const tokens = (page: string) => page.match(/eyJ[\w-]+\.[\w-]+\.[\w-]+/g) ?? []
@@ -55,7 +55,9 @@ describe("GET /", () => {
       { host: `evil.example:${port}` },
       { host: "127.0.0.1.evil.example" },
       { "x-forwarded-for": "203.0.113.7" },
-      { forwarded: "for=203.0.113.7" }
+      { forwarded: "for=203.0.113.7" },
+      { "x-real-ip": "203.0.113.7" },
+      { connection: "close" }
     ]
     for (const headers of strangers) {
       const page = await get(path, headers)

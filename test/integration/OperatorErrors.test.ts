@@ -1,4 +1,4 @@
-/** What an operator reads when the service cannot start: one line and the exit code 1, and the same from `doctor`. */
+/** The messages when the service cannot start: one line and the exit code 1, and the same from `doctor`. */
 import { randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import * as path from "node:path"
@@ -24,7 +24,7 @@ const settings = async (more: Readonly<Record<string, string>>) => ({
   ...more
 })
 
-/** What `serve` prints before it exits. `migrate` prints the same about a database, and `doctor` about every check. */
+/** The output of `serve` before it exits. `migrate` prints the same about a database, and `doctor` about every check. */
 const refusal = async (more: Readonly<Record<string, string>>, check = "database") => {
   const env = await settings(more)
   const [{ code, err }, finding, migrated] = await Promise.all([

@@ -21,7 +21,7 @@ const cancelAll = (token: string) => service.call("POST", "/api/tasks/cancel-int
 const faults = ({ body, status }: Answer) => [status, Object.keys(body.errors ?? {})]
 
 describe("metadata", () => {
-  it("is returned only when it is asked for, on one task and on the list", async () => {
+  it("is returned only on request, on one task and on the list", async () => {
     const token = await mint("labels")
     const metadata = { customer: "é 😀", ["__proto__"]: "" }
     const labelled = await create(token, { metadata })
@@ -91,7 +91,7 @@ describe("metadata", () => {
 })
 
 describe("?include=request", () => {
-  it("returns what was asked, without secrets, while the task lives and after its end", async () => {
+  it("returns the request without secrets, while the task lives and after its end", async () => {
     const token = await mint("asked")
     const request = {
       assistant_id: 1,

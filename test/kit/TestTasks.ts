@@ -38,7 +38,8 @@ export interface Post {
 
 export interface CoreScript {
   readonly onStart: (run: Run, attempt: number) => Effect.Effect<void, CoreUnavailable | CoreRefused>
-  readonly onStop?: (runId: RunId) => Effect.Effect<void, CoreUnavailable | CoreRefused>
+  /** Whether the core knows the run that it is told to stop; it does by default. */
+  readonly onStop?: (runId: RunId) => Effect.Effect<boolean, CoreUnavailable | CoreRefused>
   /** The status with which the webhook target responds. */
   readonly onPost?: (post: Post) => Effect.Effect<number, DeliveryError>
   /** Wrap the store, to inject faults. */
@@ -85,7 +86,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
         return Effect.andThen(Queue.offer(starts, run), script.onStart(run, attempt))
       }),
     stop: (runId, reason) =>
-      Effect.andThen(Queue.offer(stops, { runId, reason }), script.onStop?.(runId) ?? Effect.void)
+      Effect.andThen(Queue.offer(stops, { runId, reason }), script.onStop?.(runId) ?? Effect.succeed(true))
   })
   const layerSender = Layer.succeed(WebhookSender, {
     post: Effect.fnUntraced(function*(url, headers, body) {

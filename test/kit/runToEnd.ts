@@ -31,7 +31,7 @@ export const runToEnd = (
     const last = setTimeout(() => child.kill("SIGKILL"), timeout + 5000)
   })
 
-/** What `doctor` finds in a check, as in "FAIL connect ECONNREFUSED". */
+/** The result of one check of `doctor`, as in "FAIL connect ECONNREFUSED". */
 export const diagnose = async (env: Readonly<Record<string, string>>, check: string) => {
   const { out } = await runToEnd(["doctor", "--json"], env)
   const findings: ReadonlyArray<

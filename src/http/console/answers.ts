@@ -1,4 +1,4 @@
-/** Answers to tool calls as they are typed, and the results that they stand for. */
+/** Drafts of answers to tool calls, and the results that are sent. */
 import type { ToolResult } from "../client/promise/Types.ts"
 import { isFields, parse } from "./json.ts"
 import * as preferences from "./preferences.ts"

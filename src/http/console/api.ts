@@ -40,7 +40,7 @@ const fetchAsUser: typeof fetch = async (input, init = {}) => {
 export const client = new TaskServiceClient({
   baseUrl: location.origin,
   token: () => session.value?.token ?? "",
-  // `fetchAsUser` limits each attempt: the time in which the user looks for a token does not count.
+  // `fetchAsUser` limits each attempt: the time until the user enters a token does not count.
   timeout: Infinity,
   fetch: fetchAsUser
 })

@@ -1,4 +1,4 @@
-/** Moments and durations as people read them. One timer moves all ages. */
+/** Moments and durations in readable form. One timer moves all ages. */
 import { signal } from "@preact/signals"
 
 /** Milliseconds since the epoch, once a second. */

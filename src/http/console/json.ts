@@ -1,4 +1,4 @@
-/** Looks into JSON whose shape nobody has promised. */
+/** Reads JSON of unknown shape. */
 
 export type Fields = Readonly<Record<string, unknown>>
 

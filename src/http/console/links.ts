@@ -1,4 +1,4 @@
-/** Addresses in what tasks say. Anybody may have written them. */
+/** Addresses in the texts of tasks, which are not trusted. */
 
 /** Characters of an address. */
 export const maxAddress = 2048

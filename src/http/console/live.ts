@@ -1,4 +1,4 @@
-/** Follows one task by its events, and notices when nobody looks at this tab. */
+/** Follows one task by its events while this tab is visible. */
 import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals"
 import type { Task, TaskEvent } from "../client/promise/Types.ts"
 import { client, readTask } from "./api.ts"
@@ -60,7 +60,7 @@ export const followTask = (uuid: string): LiveTask => {
         showSoon()
       }
     } catch {
-      // Refused, as the read is, which shows it; or stopped.
+      // Stopped, or refused: the read is refused too and shows the error.
     }
   }
 

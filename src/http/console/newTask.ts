@@ -1,4 +1,4 @@
-/** The form of a new task: the request body that it stands for, and where the service's complaints belong. */
+/** The form of a new task: its request body, and the fields to which the service's errors belong. */
 import type { CreateTask, InputItem, Task } from "../client/promise/Types.ts"
 import { parse } from "./json.ts"
 
@@ -31,12 +31,8 @@ export const emptyForm: TaskForm = {
   after: ""
 }
 
-/** The order in which errors get the focus. */
-export const fieldOrder: ReadonlyArray<FieldName> = [
-  "assistant_id",
-  "text",
-  "files",
-  "voice",
+/** The fields below "More options". */
+export const moreFields = [
   "after",
   "client_tools",
   "llm_model_id",
@@ -44,7 +40,10 @@ export const fieldOrder: ReadonlyArray<FieldName> = [
   "callback_url",
   "callback_secret",
   "max_execution_time"
-]
+] as const
+
+/** The order in which errors get the focus. */
+export const fieldOrder: ReadonlyArray<FieldName> = ["assistant_id", "text", "files", "voice", ...moreFields]
 
 export const toolTemplate = JSON.stringify(
   [{
@@ -70,7 +69,7 @@ const toolsOf = (text: string): CreateTask["client_tools"] | string => {
   return Array.isArray(tools) ? tools : "This is not a JSON array"
 }
 
-/** The problems that need no service to find. */
+/** The problems that the console finds without the service. */
 const problemsOf = (form: TaskForm, items: number): FieldErrors => {
   const problems: Partial<Record<FieldName, string>> = {}
   for (const name of integers) {

@@ -1,4 +1,4 @@
-/** Reads again and again, with backoff after failures, and pauses while nobody looks. */
+/** Polls with backoff after failures, and pauses while the tab is hidden. */
 import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals"
 import { useEffect, useMemo } from "preact/hooks"
 import { ApiError } from "../client/promise/ApiErrors.ts"
@@ -6,7 +6,7 @@ import { backoff } from "../client/promise/Transport.ts"
 
 const retryDelay = { first: 1000, maximum: 30_000 }
 
-/** Nobody has looked at this tab for a minute. */
+/** This tab has been hidden for a minute. */
 export const isAway = signal(false)
 
 /** Milliseconds before the next attempt. A `Retry-After` of the service is honoured. */
@@ -27,11 +27,11 @@ export interface Poll<A> {
   readonly state: ReadonlySignal<Polled<A>>
   /** Reads immediately. */
   readonly refresh: () => void
-  /** Starts, and returns what stops it. */
+  /** Starts to poll; returns the function that stops it. */
   readonly start: () => () => void
 }
 
-/** Reads again and again, `intervalOf` milliseconds after each success. */
+/** Polls `intervalOf` milliseconds after each success. */
 export const poll = <A>(read: (signal: AbortSignal) => PromiseLike<A>, intervalOf: (data: A) => number): Poll<A> => {
   const state = signal<Polled<A>>({ data: undefined, error: undefined, at: 0 })
   let timer: ReturnType<typeof setTimeout> | undefined

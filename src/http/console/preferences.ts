@@ -1,4 +1,4 @@
-/** What the browser remembers: theme, time zone, keys, filters. Never a token. A browser may forbid storage. */
+/** Entries in the browser's storage: theme, time zone, keys, filters. Never a token. A browser may forbid storage. */
 import { effect, type Signal, signal } from "@preact/signals"
 
 const prefix = "console."
@@ -17,7 +17,7 @@ export const write = (storage: () => Storage, name: string, value: string | null
     if (value === null) storage().removeItem(prefix + name)
     else storage().setItem(prefix + name, value)
   } catch {
-    // A full or forbidden storage only forgets.
+    // A full or forbidden storage keeps nothing.
   }
 }
 

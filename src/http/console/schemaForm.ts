@@ -94,7 +94,7 @@ const put = (target: Record<string, unknown>, [first = "", second]: ReadonlyArra
   Object.defineProperty(target, first, { value: inner ?? value, enumerable: true, configurable: true, writable: true })
 }
 
-/** The object that the form stands for, or the problems of its fields. Empty optional fields are left out. */
+/** The object of the form, or the problems of its fields. Empty optional fields are left out. */
 export const outputOf = (
   fields: ReadonlyArray<FormField>,
   typed: Typed

@@ -44,7 +44,7 @@ export const parse = (text: string, at: number): Session | string => {
   return { token, sub: claims.sub, expiresAt: claims.exp * 1000 }
 }
 
-/** Those who wait for another token. */
+/** The requests that wait for another token. */
 let waiting: Array<{ readonly resolve: () => void; readonly reject: (reason: unknown) => void }> = []
 
 /** Resolves when a token other than the refused one is there; rejects when the user logs out or the signal aborts. */
@@ -60,7 +60,7 @@ export const renewed = (refused: string, signal?: AbortSignal | null): Promise<v
 const check = (token: string) =>
   fetch("/api/tasks?per_page=1", { headers: { authorization: `Bearer ${token}` }, cache: "no-store" })
 
-/** Returns what is wrong with the token, or undefined after the log-in. */
+/** Returns the problem of the token, or undefined after the log-in. */
 export const logIn = async (text: string, keep: boolean): Promise<string | undefined> => {
   const parsed = parse(text, Date.now())
   if (typeof parsed === "string") return parsed

@@ -41,7 +41,7 @@ export const examples: Readonly<Record<string, Example>> = {
   "files.upload": { response: uploaded },
   "files.storageBase": { response: { url: "https://storage.example.com/public" } },
   "tasks.create": {
-    // It succeeds on a fresh installation, so that whoever tries it sees a completed task.
+    // It succeeds on a fresh installation, so that the first try completes.
     request: { assistant_id: 1, input: [{ type: "text", text: "What is 6 * 7?" }] },
     response: { uuid, status: "pending", max_execution_time: 86_400 }
   },

@@ -1,4 +1,4 @@
-/** JSON Schema of what has no schema of its own: errors, and JSON that the gateway does not decode (`turns`, `client_tools`, `turn`). */
+/** JSON Schemas of values without an Effect schema: errors, and JSON that the gateway does not decode (`turns`, `client_tools`, `turn`). */
 
 // oxlint-disable-next-line typescript/no-explicit-any -- JSON Schema of any shape
 export type Node = Record<string, any>

@@ -68,7 +68,7 @@ export const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
       integer(1, Limits.waitSeconds, undefined)
     ),
     include(
-      "Adds fields: `waiting_on`, the party that has to act next; `request`, what was asked; `metadata`. `turn` is always there.",
+      "Adds fields: `waiting_on`, the party that has to act next; `request`, the original request; `metadata`. `turn` is always there.",
       ["waiting_on", "request", "turn", "metadata"]
     ),
     header("If-None-Match", "The `ETag` of the client's version: 304 while it is current.")

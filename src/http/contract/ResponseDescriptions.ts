@@ -26,7 +26,7 @@ const byOperation: Readonly<Record<string, Readonly<Record<string, string>>>> = 
     429: "The user has too many waiting requests and streams on this node."
   },
   "tasks.delete": {
-    204: "The task and everything kept about it were deleted.",
+    204: "The task was deleted with its result, events and webhooks.",
     409: "The task has not ended."
   },
   "tasks.events": {

@@ -75,7 +75,7 @@ export const AskedTaskView = Schema.Struct({
 }).annotate({
   identifier: "AskedTask",
   description:
-    `What was asked of a task, without secrets. Requests of more than ${Limits.keptRequestBytes} bytes are not kept.`
+    `The request of a task, without secrets. Requests of more than ${Limits.keptRequestBytes} bytes are not kept.`
 })
 
 export const TaskView = Schema.Struct({
@@ -88,7 +88,7 @@ export const TaskView = Schema.Struct({
   }),
   ...included,
   request: Schema.optionalKey(Schema.NullOr(AskedTaskView)).annotate({
-    description: "Present only with `?include=request`: what was asked. Null when it is not kept."
+    description: "Present only with `?include=request`: the request. Null when it is not kept."
   })
 }).annotate({ identifier: "Task", description: "A task. A webhook carries the same object." })
 

@@ -50,6 +50,7 @@ const pairRule =
 
 const isPair = (key: string, values: Values): values is string =>
   typeof values === "string" && values !== "" && !`${key}${values}`.includes("\0") &&
+  `${key}${values}`.isWellFormed() &&
   Schema.is(Metadata.Metadata)({ [key]: values })
 
 /** The pairs of `metadata[key]=value`. */

@@ -1,4 +1,4 @@
-/** How results look to a human: tables, ages and colours. Colours follow the terminal, NO_COLOR and `--no-color`. */
+/** The presentation of results for humans: tables, ages and colours. Colours follow the terminal, NO_COLOR and `--no-color`. */
 import { Clock, Effect } from "effect"
 import { CliOutput, TerminalCapabilities } from "effect/cli"
 import { styleText } from "node:util"

@@ -189,7 +189,7 @@ export const load = Effect.fnUntraced(function*(
     isProduction: isProduction(reader),
     databaseUrl,
     databaseDirectUrl,
-    /** What the operator may have meant otherwise. */
+    /** Variables that may be misspelt settings. */
     warnings: misspelled(env),
     ...(yield* loadAddress(reader)),
     ...loadSecrets(reader, part),

@@ -29,7 +29,7 @@ export const settings: ReadonlyArray<Setting> = [
   {
     names: ["CONSOLE"],
     default: "`users`; in production `off`",
-    meaning: "whom the page at `/console` serves; `off`: there is no such page"
+    meaning: "audience of the page at `/console`; `off`: there is no such page"
   },
   {
     names: ["DATABASE_URL"],

@@ -37,7 +37,7 @@ export interface Database {
   readonly postgresVersion: string
   /** The newest migration in the database; 0 without any. */
   readonly schemaVersion: number
-  /** What works, but not as the operator may expect. */
+  /** Warnings: the database works, but perhaps not as the operator expects. */
   readonly warnings: ReadonlyArray<string>
 }
 
@@ -180,7 +180,7 @@ const migrationProblemOf = ({ facts, schemaVersion }: Examined, isClustered: boo
     : undefined
 }
 
-/** What the settings say about the database. */
+/** The settings of the database. */
 export interface Target {
   readonly databaseUrl: DatabaseUrl
   readonly databaseDirectUrl: DatabaseUrl | undefined

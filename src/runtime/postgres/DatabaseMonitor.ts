@@ -25,7 +25,7 @@ const maxSteps = 20
 /** The SQLSTATE of a write that a read-only database refused. */
 const readOnly = "25006"
 
-/** What a statement finds when it fails with these SQLSTATEs, which a heartbeat does not find. */
+/** Shortages by the SQLSTATE of a failed statement. A heartbeat does not detect them. */
 const shortages: ReadonlyMap<unknown, string> = new Map([
   ["53100", "has a full disk"],
   ["53200", "is out of memory"],
@@ -105,7 +105,7 @@ const runSession = (
     }
   }))
 
-/** Starts the monitor. `options` are those of the pool's connections. Returns what it knows, and how to report a failed statement. */
+/** Starts the monitor. `options` are those of the pool's connections. Returns its view of the database, and a function that reports a failed statement. */
 export const monitor = Effect.fnUntraced(function*(
   options: PgConnection.Config,
   sockets: DatabaseSockets["Service"],

@@ -1,4 +1,4 @@
-/** What the test kit waits for, so that tests need no sleep. */
+/** The condition for which the test kit waits, so that tests need no sleep. */
 import { Effect } from "effect"
 import { now } from "../../domain/Timestamp.ts"
 import { WebhookStore } from "../../services/store/WebhookStore.ts"

@@ -66,9 +66,9 @@ const outcomeOf = (exit: Exit.Exit<void, CallError>): string | undefined => {
 }
 
 /** Measures a call and adds a client span. */
-const observed = (operation: "start" | "stop", runId: RunId, call: Effect.Effect<void, CallError>) => {
+const observed = <A>(operation: "start" | "stop", runId: RunId, call: Effect.Effect<A, CallError>) => {
   const measured = Metrics.timed(call, (seconds, exit) => {
-    const outcome = outcomeOf(exit)
+    const outcome = outcomeOf(Exit.asVoid(exit))
     if (outcome !== undefined) Metrics.coreCalls.record(seconds, operation, outcome)
   })
   return Tracing.withSpan(measured, `core ${operation}`, () => ({ kind: "client", attributes: { "run.id": runId } }))
@@ -77,8 +77,8 @@ const observed = (operation: "start" | "stop", runId: RunId, call: Effect.Effect
 export class CoreClient extends Context.Service<CoreClient, {
   /** Starts a run. Idempotent by `run_id`, so it may be retried. */
   readonly start: (run: Run) => Effect.Effect<void, CallError>
-  /** Stops a run. Succeeds when the core does not know the run. */
-  readonly stop: (runId: RunId, reason: string) => Effect.Effect<void, CallError>
+  /** Stops a run. Returns whether the core knew it. */
+  readonly stop: (runId: RunId, reason: string) => Effect.Effect<boolean, CallError>
 }>()("async-task-service/services/core/CoreClient") {
   static readonly layer = (address: CoreAddress) =>
     Layer.effect(
@@ -107,7 +107,7 @@ export class CoreClient extends Context.Service<CoreClient, {
             }
           )
 
-        /** Starts in flight. A stop waits for its start: if it arrived first, the core would respond 404 and the run would continue. */
+        /** Starts in flight on this node. A stop waits for its start: if it arrived first, the core would respond 404 and the run would continue. */
         const starting = new Map<RunId, Deferred.Deferred<void>>()
         const start = (run: Run) =>
           Effect.suspend(() => {
@@ -126,11 +126,11 @@ export class CoreClient extends Context.Service<CoreClient, {
           const answered = starting.get(runId)
           if (answered !== undefined) yield* Deferred.await(answered)
           const call = Effect.catchIf(
-            post(`/runs/${runId}/stop`, () => JSON.stringify({ reason })),
-            (error) => error._tag === "CoreRefused" && error.status === 404,
-            () => Effect.void
+            Effect.as(post(`/runs/${runId}/stop`, () => JSON.stringify({ reason })), true),
+            (error: CallError) => error._tag === "CoreRefused" && error.status === 404,
+            () => Effect.succeed(false)
           )
-          yield* observed("stop", runId, call)
+          return yield* observed("stop", runId, call)
         })
 
         return CoreClient.of({ start, stop })

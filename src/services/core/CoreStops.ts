@@ -13,6 +13,8 @@ import { CoreClient } from "./CoreClient.ts"
 const batch = 64
 /** A claimed stop can be claimed again after this time, in case its node died. */
 const lease = Duration.seconds(30)
+/** A core that does not know the run is asked again: another node's start, which takes 10 s at most, may arrive after the stop. */
+const startTime = Duration.seconds(15)
 
 export class CoreStops extends Context.Service<CoreStops, {
   /** Claims pending stops now instead of at the next interval. */
@@ -26,14 +28,16 @@ export class CoreStops extends Context.Service<CoreStops, {
       const { sweepInterval } = yield* Settings
       const wake = yield* Latch.make()
 
+      const postpone = (stop: PendingStop, delay: Duration.Duration) =>
+        Effect.flatMap(now, (at) => outbox.postpone(stop.runId, plus(at, delay)))
+
       const deliver = (stop: PendingStop) =>
         core.stop(stop.runId, stop.reason).pipe(
           Effect.matchEffect({
-            onSuccess: () => outbox.record(stop.runId),
+            onSuccess: (isKnown) => isKnown || stop.attempt > 1 ? outbox.record(stop.runId) : postpone(stop, startTime),
             onFailure: (error) =>
               Effect.logDebug("a stop request failed and will be retried", error).pipe(
-                Effect.andThen(now),
-                Effect.flatMap((at) => outbox.postpone(stop.runId, plus(at, stopDelay(stop.attempt))))
+                Effect.andThen(postpone(stop, stopDelay(stop.attempt)))
               )
           }),
           Effect.annotateLogs({ taskId: stop.taskId, runId: stop.runId })

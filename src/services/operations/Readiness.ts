@@ -11,7 +11,7 @@ export class Readiness extends Context.Service<Readiness, {
   readonly checks: Effect.Effect<ReadonlyArray<Check>>
 }>()("async-task-service/services/operations/Readiness") {}
 
-/** What the client of the database has noticed. The problem is free of addresses; null while the database does its work. */
+/** Observations of the database client. The problem contains no address; null while the database works. */
 export const StoreHealth = Context.Reference<{ readonly problem: () => string | null }>(
   "async-task-service/services/operations/Readiness/StoreHealth",
   { defaultValue: () => ({ problem: () => null }) }

@@ -68,7 +68,7 @@ export class TaskReads extends Context.Service<TaskReads, {
     sub: string,
     uuids: ReadonlyArray<TaskId>
   ) => Effect.Effect<ReadonlyMap<TaskId, Metadata>, StoreUnavailable>
-  /** What was asked of a task, unless it is larger than `Limits.keptRequestBytes` or was deleted at the end. */
+  /** The request of a task, unless it is larger than `Limits.keptRequestBytes` or was deleted at the end. */
   readonly asked: (uuid: TaskId) => Effect.Effect<Option.Option<AskedTask>, StoreUnavailable>
   /** The events of a task after `revision`, in order. The creation is revision 0. */
   readonly eventsAfter: (

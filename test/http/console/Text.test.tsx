@@ -49,7 +49,7 @@ describe("Markdown", () => {
     assert.include(markdown("a < b & c"), "a &lt; b &amp; c")
   })
 
-  it("shows the host of a link, which opens a page that knows nothing of this one", () => {
+  it("shows the host of a link, which opens without a reference to this page", () => {
     const html = markdown("[bank](https://evil.example/login?x=1)")
     assert.include(
       html,

@@ -37,7 +37,7 @@ describe("poll", () => {
     assert.strictEqual(reads, before)
   })
 
-  it("reads nothing while nobody looks, and once when somebody returns", async () => {
+  it("pauses while the tab is hidden, and reads once when it is visible again", async () => {
     let reads = 0
     const stop = poll(async () => ++reads, () => 1000).start()
     await vi.advanceTimersByTimeAsync(0)

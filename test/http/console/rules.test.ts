@@ -50,7 +50,7 @@ describe("fieldsOf", () => {
     }
   }
 
-  it("makes a form, and the object that it stands for", () => {
+  it("makes a form and its object", () => {
     const fields = fieldsOf(schema) ?? []
     assert.deepStrictEqual(fields.map(({ isRequired, kind, path }) => [path.join("."), kind, isRequired]), [
       ["name", "text", true],
@@ -114,13 +114,13 @@ describe("fieldsOf", () => {
 describe("bodyOf", () => {
   const form = { ...emptyForm, assistant_id: "7", text: "hello" }
 
-  it("leaves out what was not given", () => {
+  it("omits empty fields", () => {
     assert.deepStrictEqual(bodyOf(form, [], undefined, nothingCarried), {
       body: { assistant_id: 7, input: [{ type: "text", text: "hello" }] }
     })
   })
 
-  it("reports what needs no service to find", () => {
+  it("reports problems without the service", () => {
     const problems = {
       assistant_id: "Must be given",
       text: "Type something, or add a file",

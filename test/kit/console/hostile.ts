@@ -1,4 +1,4 @@
-/** What an attacker may put into a task: markup, addresses and characters that have fooled pages before. */
+/** Hostile content of a task: markup, addresses and characters that have fooled pages before. */
 import { report, type ScriptedCore } from "../ScriptedCore.ts"
 import type { Service } from "../Service.ts"
 

@@ -98,7 +98,7 @@ export const createFields: ReadonlyArray<Field> = [
   ...unknownFields("client_tools.*.", tool)
 ]
 
-/** None is required. Items of lists have the same rules as in a create. */
+/** All fields are optional. Items of lists have the same rules as in a create. */
 export const rerunFields: ReadonlyArray<Field> = createFields.filter(({ path }) => !path.includes("*")).map((field) =>
   field.need === "required" ? { ...field, need: "not null" } : field
 )

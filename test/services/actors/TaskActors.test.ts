@@ -225,7 +225,7 @@ describe("stop", () => {
   it.effect("is retried until the core accepts it", () => {
     let down = true
     return withCore(
-      { onStart: accepts, onStop: () => down ? unavailable() : Effect.void },
+      { onStart: accepts, onStop: () => down ? unavailable() : Effect.succeed(true) },
       ({ starts, stops }) =>
         Effect.gen(function*() {
           const tasks = yield* Tasks
@@ -241,4 +241,16 @@ describe("stop", () => {
         })
     )
   })
+
+  it.effect("is sent once more when the core does not know the run, which another node may be starting", () =>
+    withCore({ onStart: accepts, onStop: () => Effect.succeed(false) }, ({ starts, stops }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        yield* tasks.create(caller, { ...question, max_execution_time: 10 })
+        yield* Queue.take(starts)
+        yield* TestClock.adjust("11 seconds")
+        assert.strictEqual((yield* Queue.takeAll(stops)).length, 1)
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual((yield* Queue.takeAll(stops)).length, 1)
+      })))
 })

@@ -1,4 +1,4 @@
-/** Failures in a row of calls that wait for a task: they continue through a restart of the service, but not for ever. */
+/** Consecutive failures of calls that wait for a task: they continue through a restart of the service, up to a time limit. */
 import { aborted, backoff, isTransient, sleep } from "./Transport.ts"
 
 /** Milliseconds of failures after which the last one is final. */

@@ -9,7 +9,7 @@ export interface ToolContext {
   readonly signal: AbortSignal | undefined
 }
 
-/** Returns the output, which must serialize to JSON. What it throws becomes an error result, which the model receives. */
+/** Returns the output, which must serialize to JSON. An exception becomes an error result, which the model receives. */
 // oxlint-disable-next-line typescript/no-explicit-any -- the tool's JSON Schema defines the arguments
 export type ToolFunction = (args: any, context: ToolContext) => unknown
 

@@ -129,7 +129,7 @@ export interface Task extends TaskSummary {
   readonly request?: AskedTask | null
 }
 
-/** What was asked of a task, without secrets: earlier turns as their messages, client tools in one form. */
+/** The request of a task, without secrets: earlier turns as their messages, client tools in one form. */
 export interface AskedTask {
   readonly assistant_id: number
   readonly input: ReadonlyArray<InputItem>

@@ -106,7 +106,7 @@ const CallForm = ({ call, draft, fields, onChange, problem, problems }: {
 
 type Schemas = Readonly<Record<string, unknown>>
 
-/** The drafts of a task's pending calls, and the answers that they stand for. */
+/** The drafts of a task's pending calls, and their answers. */
 const useAnswers = ({ pending_tool_calls: calls = [], uuid }: Interrupted, schemas: Schemas) => {
   const ids = calls.map(({ id }) => id).join("\n")
   const forms = useMemo(

@@ -45,14 +45,14 @@ export const Dialog = ({ children, onClose, title }: DialogProps) => {
 export interface ConfirmProps {
   readonly title: string
   readonly action: string
-  /** A promise that rejects keeps the dialog open and shows the failure. */
-  readonly onConfirm: () => void | Promise<void>
+  /** A success closes the dialog; a failure is shown in it. */
+  readonly onConfirm: () => Promise<void>
   readonly onClose: () => void
   readonly children: ComponentChildren
   readonly isDangerous?: boolean
 }
 
-/** Asks before an action. The way back has the focus first when the action destroys something. */
+/** Confirms an action. The button that goes back has the initial focus when the action destroys something. */
 export const Confirm = ({ action, children, isDangerous, onClose, onConfirm, title }: ConfirmProps) => {
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)

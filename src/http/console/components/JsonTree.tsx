@@ -1,4 +1,4 @@
-/** JSON of any shape as a tree that opens node by node, so that its size costs nothing until somebody looks. */
+/** JSON of any shape as a tree that opens node by node, so that a closed node costs nothing. */
 import { useState } from "preact/hooks"
 import { Icon } from "./Icon.tsx"
 import { LongText } from "./Text.tsx"

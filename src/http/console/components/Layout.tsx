@@ -1,4 +1,4 @@
-/** What surrounds every screen: navigation, account menu, messages and the dialogs that any screen may need. */
+/** The layout of every screen: navigation, account menu, messages and the dialogs that any screen may need. */
 import type { ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
 import { active, interrupted } from "../active.ts"

@@ -1,7 +1,7 @@
-/** The fields of a new task that take text, each with the service's complaint about it. */
+/** The fields of a new task that take text, each with the service's error about it. */
 import type { ComponentChildren } from "preact"
 import { useRef } from "preact/hooks"
-import { type FieldErrors, type TaskForm, toolTemplate } from "../newTask.ts"
+import { type FieldErrors, moreFields, type TaskForm, toolTemplate } from "../newTask.ts"
 import { Field, type FieldControl } from "./Basics.tsx"
 
 export interface Editing {
@@ -52,18 +52,9 @@ export const Text = ({ editing: { change, errors, form }, name, ...rest }: {
 
 export const More = ({ editing }: { readonly editing: Editing }) => {
   const { errors, form } = editing
-  const names: ReadonlyArray<keyof TaskForm> = [
-    "after",
-    "client_tools",
-    "llm_model_id",
-    "image_generator_id",
-    "callback_url",
-    "callback_secret",
-    "max_execution_time"
-  ]
   // Stays open when its last field is emptied.
   const isOpen = useRef(false)
-  isOpen.current ||= names.some((name) => form[name] !== "" || errors[name] !== undefined)
+  isOpen.current ||= moreFields.some((name) => form[name] !== "" || errors[name] !== undefined)
   return (
     <details class="more" open={isOpen.current}>
       <summary>More options</summary>

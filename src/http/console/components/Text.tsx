@@ -1,10 +1,10 @@
-/** Text of tasks, which anybody may have written. It becomes elements and is never read as HTML. */
+/** Text of tasks, which is not trusted. It becomes elements and is never parsed as HTML. */
 import { lexer, type Token, type Tokens } from "marked"
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { addressOf, maxAddress } from "../links.ts"
 
-/** Characters that are shown, and parsed, before somebody asks for all. */
+/** Characters that are shown and parsed before the user expands the text. */
 const maxCharacters = 100_000
 /** Levels of nested Markdown; deeper text is shown as it is. */
 const maxDepth = 12

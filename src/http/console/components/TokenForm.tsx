@@ -114,7 +114,7 @@ const reasons = {
   refused: "Your token has expired or was revoked."
 }
 
-/** What was typed stays where it is, and what failed is sent again. */
+/** Drafts stay, and failed requests are sent again. */
 export const Renewal = ({ reason }: { readonly reason: keyof typeof reasons }) => (
   <Dialog title={reason === "soon" ? "Your session ends soon" : "Your session has ended"} onClose={dismiss}>
     <p>

@@ -45,7 +45,7 @@ const loadForm = (): TaskForm => {
 const keepForm = (form: TaskForm) =>
   preferences.write(preferences.tab, draftName, JSON.stringify({ ...form, callback_secret: "" }))
 
-/** What holds the slots, after the service refused another task. */
+/** The tasks that hold the slots, after the service refused another one. */
 const NoSlot = ({ error }: { readonly error: RateLimitError }) => (
   <div class="problem" role="alert">
     <div>

@@ -1,4 +1,4 @@
-/** The user's tasks by status, newest first. Rows stand still while one has the focus. */
+/** The user's tasks by status, newest first. Rows do not move while one has the focus. */
 import { useRef, useState } from "preact/hooks"
 import type { TaskPage } from "../../client/promise/TaskPages.ts"
 import type { TaskStatus, TaskSummary } from "../../client/promise/Types.ts"

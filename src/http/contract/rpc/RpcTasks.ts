@@ -123,7 +123,7 @@ export class TasksRpc extends RpcGroup.make(
   Rpc.make("Tasks.watch", {
     payload: {
       ...ofOneTask,
-      after: Schema.optionalKey(Schema.Int),
+      after: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: -1, maximum: 2 ** 31 - 1 }))),
       include: Schema.optionalKey(Schema.Array(Schema.Literal("turn")))
     },
     success: Tasks.WatchedEventView,

@@ -44,10 +44,10 @@ const Attempts = ({ attempts }: Pick<Delivery, "attempts">) => (
 
 const icons = { pending: "pending", delivered: "completed", failed: "failed" } as const
 
-/** Asks for the secret, which the service deletes after a success. */
+/** Requests the secret, which the service deletes after a success. */
 const Secret = ({ message, onClose, onSend }: {
   readonly message: string
-  readonly onSend: (secret: string) => void
+  readonly onSend: (secret: string) => Promise<void>
   readonly onClose: () => void
 }) => {
   const [secret, setSecret] = useState("")
@@ -88,7 +88,7 @@ const DeliveryCard = ({ delivery, onSent, uuid }: {
       notify("Webhook is sent again")
       onSent()
     } catch (failure) {
-      // The first refusal of a signed webhook asks for the secret.
+      // The form requests the secret after the first refusal of a signed webhook.
       if (failure instanceof ConflictError && secret === undefined) setAsked(messageOf(failure))
       else setError(failure)
     }
@@ -127,7 +127,7 @@ const DeliveryCard = ({ delivery, onSent, uuid }: {
         )}
       {asked === undefined
         ? null
-        : <Secret message={asked} onSend={(secret) => void send(secret)} onClose={() => setAsked(undefined)} />}
+        : <Secret message={asked} onSend={send} onClose={() => setAsked(undefined)} />}
     </li>
   )
 }
