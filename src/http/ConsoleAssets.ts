@@ -15,7 +15,7 @@ export class ConsoleAssets extends Context.Service<ConsoleAssets, {
   readonly get: (name: string) => Effect.Effect<Option.Option<Asset>, ConsoleNotBuilt>
 }>()("async-task-service/http/ConsoleAssets") {}
 
-export type ConsoleAudience = "users" | "operators"
+export type ConsoleAudience = "users"
 
 /** The audiences of the console. An empty list turns it off. */
 export const ConsoleAudiences = Context.Reference<ReadonlyArray<ConsoleAudience>>(

@@ -4,8 +4,8 @@ import { computed, signal } from "@preact/signals"
 const base = "/console"
 const current = signal(new URL(globalThis.location.href))
 
-/** The path below `/console`, as in `/tasks`. */
-export const path = computed(() => current.value.pathname.slice(base.length).replace(/\/+$/, "") || "/")
+/** The path below `/console`; `/console` itself shows the tasks. */
+export const path = computed(() => current.value.pathname.slice(base.length).replace(/\/+$/, "") || "/tasks")
 export const query = computed(() => current.value.searchParams)
 
 /** The address of a screen, given by its path and query. */

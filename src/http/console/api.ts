@@ -50,13 +50,13 @@ export interface TaskVersion {
   readonly etag: string | null
 }
 
-/** Reads a task with the party that has to act and what was asked; undefined when it has not changed since `etag`. */
+/** Reads a task with the party that has to act, the request and the metadata; undefined when it has not changed since `etag`. */
 export const readTask = async (
   uuid: string,
   etag: string | null,
   signal: AbortSignal
 ): Promise<TaskVersion | undefined> => {
-  const response = await fetchAsUser(`/api/tasks/${encodeURIComponent(uuid)}?include=waiting_on,request`, {
+  const response = await fetchAsUser(`/api/tasks/${encodeURIComponent(uuid)}?include=waiting_on,request,metadata`, {
     headers: { accept: "application/json", ...(etag === null ? {} : { "if-none-match": etag }) },
     signal
   })
@@ -67,7 +67,6 @@ export const readTask = async (
 
 export interface ConsoleConfig {
   readonly version: string
-  readonly audiences: ReadonlyArray<"users" | "operators">
   readonly dev_login: boolean
   readonly limits: {
     readonly max_active_tasks: number
@@ -78,7 +77,6 @@ export interface ConsoleConfig {
 
 export const config = signal<ConsoleConfig>({
   version: "",
-  audiences: [],
   dev_login: false,
   limits: { max_active_tasks: 0, file_bytes: 0, formats: [] }
 })

@@ -1,6 +1,6 @@
 /** Single-key shortcuts. They are dead while a field has focus or a dialog is open, and can be switched off (WCAG 2.1.4). */
 import { signal } from "@preact/signals"
-import { useEffect } from "preact/hooks"
+import { useLayoutEffect } from "preact/hooks"
 import { keys } from "./preferences.ts"
 import { navigate } from "./Router.ts"
 
@@ -23,9 +23,9 @@ type Action = () => void
 
 const ofScreen = new Map<string, Action>()
 
-/** Shortcuts of the screen that is shown. */
+/** Shortcuts of the screen that is shown, from its first frame on. */
 export const useKeys = (actions: Readonly<Record<string, Action>>) =>
-  useEffect(() => {
+  useLayoutEffect(() => {
     for (const [key, action] of Object.entries(actions)) ofScreen.set(key, action)
     return () => {
       for (const key of Object.keys(actions)) ofScreen.delete(key)

@@ -11,7 +11,7 @@ type Show = (part: string) => ComponentChildren
 
 /** A path may have one variable part. */
 const screens: ReadonlyArray<readonly [path: RegExp, show: Show]> = [
-  [/^\/(?:login|tasks)?$/, () => <TaskList />],
+  [/^\/(?:login|tasks)$/, () => <TaskList />],
   [/^\/inbox$/, () => <Inbox />],
   [/^\/new$/, () => <NewTask key={query.value.toString()} />],
   [/^\/tasks\/([^/]+)$/, (uuid) => <TaskScreen key={uuid} uuid={uuid} />]

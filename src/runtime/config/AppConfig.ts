@@ -200,7 +200,7 @@ export const load = Effect.fnUntraced(function*(
     ),
     consoleAudiences: derive(
       "CONSOLE",
-      () => audiencesOf(env["CONSOLE"] ?? (isProduction(reader) ? "off" : "users,operators")),
+      () => audiencesOf(env["CONSOLE"] ?? (isProduction(reader) ? "off" : "users")),
       []
     ),
     ...(yield* loadLimits(reader)),

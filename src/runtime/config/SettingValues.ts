@@ -21,13 +21,12 @@ export const nonEmpty = <A>(items: ReadonlyArray<A>): readonly [A, ...Array<A>] 
   return [first, ...rest]
 }
 
-const isAudience = (name: string): name is ConsoleAudience => name === "users" || name === "operators"
-
 export const audiencesOf = (text: string): ReadonlyArray<ConsoleAudience> => {
   const names = commaList(text)
   if (names.join() === "off") return []
-  if (names.length === 0 || !names.every(isAudience)) {
-    throw new Error("must be off, users, operators, or both as a comma list")
+  if (names.length === 0 || !names.every((name) => name === "users" || name === "operators")) {
+    throw new Error("must be users or off")
   }
-  return [...new Set(names)]
+  // There are no screens for operators yet.
+  return names.includes("users") ? ["users"] : []
 }

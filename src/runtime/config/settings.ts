@@ -28,8 +28,8 @@ export const settings: ReadonlyArray<Setting> = [
   },
   {
     names: ["CONSOLE"],
-    default: "`users,operators`; in production `off`",
-    meaning: "audiences of the page at `/console`; `off`: there is no such page"
+    default: "`users`; in production `off`",
+    meaning: "audience of the page at `/console`; `off`: there is no such page"
   },
   {
     names: ["DATABASE_URL"],

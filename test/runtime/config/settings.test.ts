@@ -50,7 +50,7 @@ const cases: Readonly<Record<string, Case>> = {
     ["http://a.example, http://b", ["http://a.example", "http://b"]],
     "http://a/"
   ],
-  CONSOLE: [(c) => c.consoleAudiences, ["users", "operators"], ["off", []], "everyone"],
+  CONSOLE: [(c) => c.consoleAudiences, ["users"], ["off", []], "everyone"],
   DATABASE_URL: [
     (c) => c.databaseUrl?.options.database,
     undefined,

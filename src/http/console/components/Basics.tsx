@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact"
 import { useId } from "preact/hooks"
 import type { TaskStatus } from "../../client/promise/Types.ts"
-import { clockTime, duration, moment, now, relative } from "../clock.ts"
+import { duration, moment, now, relative } from "../clock.ts"
 import { copy } from "../messages.ts"
 import { zone } from "../preferences.ts"
 import { Icon } from "./Icon.tsx"
@@ -25,10 +25,10 @@ export const Status = ({ status }: { readonly status: TaskStatus }) => (
   </span>
 )
 
-/** A moment in the chosen zone, or only its clock time; its title has it in UTC. */
-export const Moment = ({ at, isShort = false }: { readonly at: string; readonly isShort?: boolean }) => (
+/** A moment in the chosen zone; its title has it in UTC. */
+export const Moment = ({ at }: { readonly at: string }) => (
   <time dateTime={at} title={`${at} (UTC)`}>
-    {(isShort ? clockTime : moment)(Date.parse(at), zone.value)}
+    {moment(Date.parse(at), zone.value)}
   </time>
 )
 

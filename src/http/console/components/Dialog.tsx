@@ -1,6 +1,6 @@
-/** A modal `<dialog>`: the browser traps the focus, gives it back, and closes it on Esc. */
+/** A modal `<dialog>`: the browser traps the focus, restores it when the dialog closes, and closes it on Esc. */
 import type { ComponentChildren } from "preact"
-import { useEffect, useId, useRef, useState } from "preact/hooks"
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { Icon } from "./Icon.tsx"
 import { Problem } from "./Screen.tsx"
 
@@ -13,12 +13,11 @@ export interface DialogProps {
 export const Dialog = ({ children, onClose, title }: DialogProps) => {
   const ref = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
-    const opener = document.activeElement
-    ref.current?.showModal()
-    return () => {
-      if (opener instanceof HTMLElement) opener.focus()
-    }
+  // A layout effect, so that the next key already finds the focus in its place. Only `close` restores it: the page is inert until then.
+  useLayoutEffect(() => {
+    const dialog = ref.current
+    dialog?.showModal()
+    return () => dialog?.close()
   }, [])
   return (
     <dialog
@@ -29,6 +28,8 @@ export const Dialog = ({ children, onClose, title }: DialogProps) => {
         event.preventDefault()
         onClose()
       }}
+      // Browsers may close it on Esc without `cancel`; after the removal the event comes from the effect.
+      onClose={() => ref.current !== null && onClose()}
     >
       <header>
         <h2 id={id}>{title}</h2>

@@ -59,6 +59,12 @@ const Choice = ({ label, options, value }: {
 /** Milliseconds since the epoch, as in `in 3 h, 10:31:00`. */
 const ends = (at: number) => `${relative(at, now.value)}, ${moment(at, zone.value)}`
 
+/** The menu closes first, so that the dialog returns the focus to the account button. */
+const showHelp = ({ currentTarget }: { readonly currentTarget: Element }) => {
+  currentTarget.closest<HTMLElement>("[popover]")?.hidePopover()
+  isHelpOpen.value = true
+}
+
 const Account = ({ expiresAt, sub }: { readonly sub: string; readonly expiresAt: number }) => (
   <div class="account">
     <button type="button" class="account-button" popovertarget="account-menu" aria-label={`Account of ${sub}`}>
@@ -76,7 +82,7 @@ const Account = ({ expiresAt, sub }: { readonly sub: string; readonly expiresAt:
       <Choice label="Times" value={zone} options={[["local", "Local"], ["utc", "UTC"]]} />
       <Choice label="Shortcuts" value={keys} options={[["on", "On"], ["off", "Off"]]} />
       <div class="account-actions">
-        <button type="button" class="button" popovertarget="account-menu" onClick={() => isHelpOpen.value = true}>
+        <button type="button" class="button" onClick={showHelp}>
           Keyboard shortcuts
         </button>
         <button type="button" class="button" onClick={logOut}>Log out</button>

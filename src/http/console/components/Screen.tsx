@@ -1,6 +1,6 @@
 /** The frame of a screen, and the states that every list has: first load, empty, error, stale. */
 import type { ComponentChildren } from "preact"
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { ApiError } from "../../client/promise/ApiErrors.ts"
 import { clockTime } from "../clock.ts"
 import type { Polled } from "../poll.ts"
@@ -25,7 +25,7 @@ export const Screen = ({ actions, children, heading, title }: ScreenProps) => {
   useEffect(() => {
     document.title = `${title} · Tasks`
   }, [title])
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (focused !== undefined && focused !== path.value) ref.current?.focus({ preventScroll: true })
     focused = path.value
   }, [path.value])

@@ -1,12 +1,13 @@
 /** The fields of a new task that take text, each with the service's error about it. */
 import type { ComponentChildren } from "preact"
+import { useRef } from "preact/hooks"
 import { type FieldErrors, moreFields, type TaskForm, toolTemplate } from "../newTask.ts"
 import { Field, type FieldControl } from "./Basics.tsx"
 
 export interface Editing {
   readonly form: TaskForm
   readonly errors: FieldErrors
-  readonly change: (form: TaskForm) => void
+  readonly change: (name: keyof TaskForm, value: string) => void
 }
 
 export const Text = ({ editing: { change, errors, form }, name, ...rest }: {
@@ -28,7 +29,7 @@ export const Text = ({ editing: { change, errors, form }, name, ...rest }: {
     autocomplete: "off",
     value: form[name],
     onInput: ({ currentTarget }: { readonly currentTarget: { readonly value: string } }) =>
-      change({ ...form, [name]: currentTarget.value })
+      change(name, currentTarget.value)
   })
   return (
     <Field label={label} isRequired={isRequired} error={errors[name]} hint={hint}>
@@ -51,9 +52,11 @@ export const Text = ({ editing: { change, errors, form }, name, ...rest }: {
 
 export const More = ({ editing }: { readonly editing: Editing }) => {
   const { errors, form } = editing
-  const isOpen = moreFields.some((name) => form[name] !== "" || errors[name] !== undefined)
+  // Stays open when its last field is emptied.
+  const isOpen = useRef(false)
+  isOpen.current ||= moreFields.some((name) => form[name] !== "" || errors[name] !== undefined)
   return (
-    <details class="more" open={isOpen}>
+    <details class="more" open={isOpen.current}>
       <summary>More options</summary>
       <Text
         editing={editing}
@@ -71,7 +74,7 @@ export const More = ({ editing }: { readonly editing: Editing }) => {
       {form.client_tools !== "" ?
         null :
         (
-          <button type="button" class="button" onClick={() => editing.change({ ...form, client_tools: toolTemplate })}>
+          <button type="button" class="button" onClick={() => editing.change("client_tools", toolTemplate)}>
             Insert a template
           </button>
         )}

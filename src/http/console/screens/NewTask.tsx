@@ -1,6 +1,6 @@
 /** Creates a task. What was typed stays in this tab until it is sent; the secret does not. */
 import { type Signal, useSignal } from "@preact/signals"
-import { useEffect, useMemo, useRef, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import { RateLimitError, ValidationError } from "../../client/promise/ApiErrors.ts"
 import { randomId } from "../../client/promise/Transport.ts"
 import type { CreateTask, InputItem } from "../../client/promise/Types.ts"
@@ -76,9 +76,25 @@ interface Parts {
   readonly carried: Carried
 }
 
+/** The errors of a form that was sent. */
+interface Refused {
+  readonly errors: FieldErrors
+  readonly form: TaskForm
+}
+
+/** A field that has changed since has no error. */
+const currentErrors = ({ errors, form: sent }: Refused, form: TaskForm): FieldErrors => {
+  const current = { ...errors }
+  for (const name of fieldOrder) {
+    if (name !== "files" && name !== "voice" && form[name] !== sent[name]) delete current[name]
+  }
+  return current
+}
+
 /** Sends the form. The key belongs to the content, so that a request whose answer was lost takes effect once. */
 const useCreate = (form: TaskForm, { carried, files, items, voice }: Parts) => {
-  const [errors, setErrors] = useState<FieldErrors>({})
+  const [refused, setRefused] = useState<Refused>({ errors: {}, form })
+  const setErrors = (errors: FieldErrors) => setRefused({ errors, form })
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
   const uploaded = [...items.value, ...itemsOf(files.value), ...itemsOf(voice.value).map(asVoice)]
@@ -118,13 +134,13 @@ const useCreate = (form: TaskForm, { carried, files, items, voice }: Parts) => {
       setBusy(false)
     }
   }
-  return { create, error, errors, isBusy }
+  return { create, error, refused, isBusy }
 }
 
 /** Moves the focus to the first field with an error. */
 const useFocusOfErrors = (errors: FieldErrors) => {
   const ref = useRef<HTMLFormElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const first: FieldName | undefined = fieldOrder.find((name) => errors[name] !== undefined)
     if (first !== undefined) ref.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus()
   }, [errors])
@@ -168,8 +184,9 @@ const Form = ({ carried, initial, isDraft, items: given }: {
   const items = useSignal(given)
   const files = useSignal<ReadonlyArray<Upload>>([])
   const voice = useSignal<ReadonlyArray<Upload>>([])
-  const { create, error, errors, isBusy } = useCreate(form, { carried, files, items, voice })
-  const ref = useFocusOfErrors(errors)
+  const { create, error, isBusy, refused } = useCreate(form, { carried, files, items, voice })
+  const errors = currentErrors(refused, form)
+  const ref = useFocusOfErrors(refused.errors)
   useEffect(
     () => () => [...files.peek(), ...voice.peek()].forEach(({ abort, state }) => state.kind === "sending" && abort()),
     []
@@ -177,7 +194,8 @@ const Form = ({ carried, initial, isDraft, items: given }: {
   const editing: Editing = {
     form,
     errors,
-    change: (next) => {
+    change: (name, value) => {
+      const next = { ...form, [name]: value }
       if (isDraft) keepForm(next)
       setForm(next)
     }
@@ -198,7 +216,14 @@ const Form = ({ carried, initial, isDraft, items: given }: {
       }}
       onPaste={(event) => addFiles(files, event.clipboardData?.files)}
     >
-      <Text editing={editing} name="assistant_id" label="Assistant id" isRequired inputMode="numeric" />
+      <Text
+        editing={editing}
+        name="assistant_id"
+        label="Assistant id"
+        isRequired
+        inputMode="numeric"
+        hint="The number of the assistant that does the task. The last one is remembered."
+      />
       <Text editing={editing} name="text" label="Text" rows={5} />
       {items.value.length === 0 ? null : <EarlierFiles items={items} />}
       <div class="columns">

@@ -16,7 +16,7 @@ import { LongText } from "../components/Text.tsx"
 import { useKeys } from "../keys.ts"
 import { followTask, type LiveTask } from "../live.ts"
 import { announce, copy, notify } from "../messages.ts"
-import { href } from "../Router.ts"
+import { href, navigate } from "../Router.ts"
 import { schemasOf } from "../taskRequest.ts"
 import { Conversation } from "./task/Conversation.tsx"
 import { Result } from "./task/Result.tsx"
@@ -63,6 +63,19 @@ const Cancel = ({ onClose, onDone, uuid }: {
   )
 }
 
+const Delete = ({ onClose, uuid }: { readonly uuid: string; readonly onClose: () => void }) => {
+  const remove = async () => {
+    await client.tasks.delete(uuid)
+    notify("Task deleted")
+    navigate("/tasks")
+  }
+  return (
+    <Confirm title="Delete this task?" action="Delete the task" isDangerous onConfirm={remove} onClose={onClose}>
+      <p>Its result is deleted, and its pending webhooks are not sent. This cannot be undone.</p>
+    </Confirm>
+  )
+}
+
 const needs = {
   acceptance: "to accept the task",
   result: "to deliver the result",
@@ -73,8 +86,21 @@ const Waiting = ({ on }: { readonly on: NonNullable<Task["waiting_on"]> }) => (
   <div>
     <dt>Waits for</dt>
     <dd>
-      {on.party === "client" ? "you" : "the core"} {needs[on.for]}, until <Moment at={on.until} isShort />{" "}
+      {on.party === "client" ? "you" : "the core"} {needs[on.for]}, until <Moment at={on.until} />{" "}
       (<Age at={on.until} />)
+    </dd>
+  </div>
+)
+
+const Metadata = ({ metadata }: Required<Pick<Task, "metadata">>) => (
+  <div>
+    <dt>Metadata</dt>
+    <dd>
+      {Object.entries(metadata).map(([key, value]) => (
+        <span key={key} class="label">
+          <bdi>{key}</bdi>: <bdi>{value}</bdi>
+        </span>
+      ))}
     </dd>
   </div>
 )
@@ -100,6 +126,9 @@ const Facts = ({ task }: { readonly task: Task }) => (
       </dd>
     </div>
     {task.waiting_on == null ? null : <Waiting on={task.waiting_on} />}
+    {task.metadata === undefined || Object.keys(task.metadata).length === 0
+      ? null
+      : <Metadata metadata={task.metadata} />}
   </dl>
 )
 
@@ -114,10 +143,14 @@ const Raw = ({ task }: { readonly task: Task }) => (
   </>
 )
 
-const Error = ({ text }: { readonly text: string }) => (
-  <div class="task-error">
-    <Icon name="failed" />
-    <LongText text={text}>{(shown) => <p dir="auto">{shown}</p>}</LongText>
+/** The error of a failed task, or the reason why a task was canceled. */
+const Ending = ({ isCanceled, text }: { readonly text: string; readonly isCanceled: boolean }) => (
+  <div class={isCanceled ? "task-error task-reason" : "task-error"}>
+    <Icon name={isCanceled ? "canceled" : "failed"} />
+    <div>
+      {isCanceled ? <p class="detail">Reason</p> : null}
+      <LongText text={text}>{(shown) => <p dir="auto">{shown}</p>}</LongText>
+    </div>
   </div>
 )
 
@@ -126,7 +159,7 @@ const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask 
   return (
     <>
       <Facts task={task} />
-      {task.error === null ? null : <Error text={task.error} />}
+      {task.error === null ? null : <Ending text={task.error} isCanceled={task.status === "canceled"} />}
       {task.status !== "interrupted"
         ? null
         : <AnswerForm task={task} schemas={schemasOf(task)} onDone={live.refresh} />}
@@ -155,7 +188,11 @@ const refusal = (error: unknown): string | undefined =>
     ? "This task belongs to another user."
     : undefined
 
-const Actions = ({ onCancel, task }: { readonly task: Task; readonly onCancel: () => void }) => (
+const Actions = ({ onCancel, onDelete, task }: {
+  readonly task: Task
+  readonly onCancel: () => void
+  readonly onDelete: () => void
+}) => (
   <>
     <button type="button" class="button" onClick={() => void copy("Link", location.origin + location.pathname)}>
       <Icon name="link" />Copy link
@@ -169,12 +206,14 @@ const Actions = ({ onCancel, task }: { readonly task: Task; readonly onCancel: (
     {task.status !== "interrupted"
       ? null
       : <button type="button" class="button danger" onClick={onCancel}>Cancel…</button>}
+    {isTerminal(task) ? <button type="button" class="button danger" onClick={onDelete}>Delete…</button> : null}
   </>
 )
 
 export const TaskScreen = ({ uuid }: { readonly uuid: string }) => {
   const live = useMemo(() => followTask(uuid), [uuid])
   const [isCanceling, setCanceling] = useState(false)
+  const [isDeleting, setDeleting] = useState(false)
   useEffect(() => live.start(), [live])
   useKeys({ r: live.refresh })
   const polled = live.task.value
@@ -190,7 +229,7 @@ export const TaskScreen = ({ uuid }: { readonly uuid: string }) => {
       actions={polled.data === undefined ? undefined : (
         <>
           <CopyButton what="uuid" text={() => uuid} />
-          <Actions task={polled.data} onCancel={() => setCanceling(true)} />
+          <Actions task={polled.data} onCancel={() => setCanceling(true)} onDelete={() => setDeleting(true)} />
         </>
       )}
     >
@@ -202,6 +241,7 @@ export const TaskScreen = ({ uuid }: { readonly uuid: string }) => {
           </Empty>
         )}
       {isCanceling ? <Cancel uuid={uuid} onDone={live.refresh} onClose={() => setCanceling(false)} /> : null}
+      {isDeleting ? <Delete uuid={uuid} onClose={() => setDeleting(false)} /> : null}
     </Screen>
   )
 }

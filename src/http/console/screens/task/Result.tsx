@@ -18,10 +18,26 @@ const Usage = ({ metadata }: { readonly metadata: unknown }) => {
   return known.length === 0 ? null : <p class="usage">{known.join(" · ")}</p>
 }
 
+/** What was asked, as long as there is no output. */
+const Asked = ({ request }: { readonly request: NonNullable<Task["request"]> }) => (
+  <section class="asked" aria-label="Request">
+    <p class="detail">Request</p>
+    <Paged items={request.input} what="items" weigh={lengthOf}>
+      {(items) =>
+        items.map((item, index) => <Item key={index} item={item} />)}
+    </Paged>
+  </section>
+)
+
 export const Result = ({ task }: { readonly task: Task }) => {
   const output = listField(task.turn, "output")
   if (output.length === 0) {
-    return <Empty title={isTerminal(task) ? "The task ended without output" : "No output yet"} />
+    return (
+      <>
+        {task.request == null ? null : <Asked request={task.request} />}
+        <Empty title={isTerminal(task) ? "The task ended without output" : "No output yet"} />
+      </>
+    )
   }
   return (
     <div class="result">
