@@ -30,7 +30,7 @@ await api.submitToolResults(uuid, { results: [toolResult(call!)] }, json)
 const task = await settled(() => read(uuid))
 const item = task.turn?.output?.[0]
 const again = await create({ assistant_id: 1, input: [{ type: "text", text: "Go on." }], turns: [task.turn!] })
-const events = await api.getTaskEvents(uuid, options)
+const events = await api.getTaskEvents(uuid, {}, options)
 const list = async (...status: Array<api.TaskStatus>) => {
   const answer = await api.listTasks({ status, per_page: 10 }, options)
   if (answer.status !== 200) throw new Error(`unexpected ${answer.status}`)
