@@ -103,8 +103,16 @@ const inBrowser = async (serviceUrl: string, token: string, code: string) => {
 /** Declarations that the examples of the READMEs assume. */
 const given = `declare const token: string, user_token: string, internalToken: string
 declare const input: [{ readonly type: "text", readonly text: string }]
-declare const test: (name: string, body: () => Promise<void>) => void
-declare const assert: { equal(actual: unknown, expected: unknown): void }
+`
+
+/** What the examples use of Node, whose types the user has not installed. */
+const nodeTypes = `declare module "node:assert" {
+  export const strict: { equal(actual: unknown, expected: unknown): void }
+}
+declare module "node:test" {
+  export const test: (name: string, body: () => Promise<void>) => void
+  export const after: (body: () => unknown) => void
+}
 `
 
 /** The READMEs whose TypeScript a user of the package may copy. `ClientPackage.test.ts` runs that of the small package. */
@@ -117,6 +125,7 @@ const writeExamples = (directory: string) => {
   for (const [index, [, code = ""]] of blocks.entries()) {
     fs.writeFileSync(path.join(directory, `example${index}.ts`), `${given}${code}`)
   }
+  fs.writeFileSync(path.join(directory, "exampleTypes.d.ts"), nodeTypes)
   return blocks.length
 }
 
