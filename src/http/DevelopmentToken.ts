@@ -11,7 +11,7 @@ export const DevelopmentToken = Context.Reference<((sub: string) => Effect.Effec
 /** Whether a host name without a port is this machine's own by definition, whatever DNS says. */
 export const isLoopback = (host: string): boolean => /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host)
 
-/** Headers that proxies add, nginx with its defaults none of them: see `connection`. */
+/** Headers that proxies add. nginx with its defaults adds none of them; `connection` reveals it. */
 const ofProxy = /^(forwarded$|via$|x-forwarded-|x-original-|x-real-ip$|true-client-ip$|cf-)/
 
 /**

@@ -7,7 +7,7 @@ import { makeDatabase, pooledUrl } from "./Database.ts"
 
 export interface OpenDatabase {
   readonly url: string
-  /** Of the server itself, also when the test run has a pooler. */
+  /** The URL of the server itself. With a pooler, `url` leads to the pooler. */
   readonly directUrl: string
   /** Runs one statement and returns its rows. */
   readonly query: <Row extends object>(statement: string) => Promise<ReadonlyArray<Row>>

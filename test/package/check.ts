@@ -105,7 +105,7 @@ const given = `declare const token: string, user_token: string, internalToken: s
 declare const input: [{ readonly type: "text", readonly text: string }]
 `
 
-/** What the examples use of Node, whose types the user has not installed. */
+/** Declares the parts of Node that the examples use. The user has not installed its types. */
 const nodeTypes = `declare module "node:assert" {
   export const strict: { equal(actual: unknown, expected: unknown): void }
 }

@@ -67,7 +67,7 @@ export const fieldsOf = (schema: unknown): ReadonlyArray<FormField> | undefined 
   return known.length === fields.length && known.length > 0 && known.length <= maxFields ? known : undefined
 }
 
-/** What was typed, by the path of a field. */
+/** The typed text of each field, by its path. */
 export type Typed = Readonly<Record<string, string | boolean | ReadonlyArray<string>>>
 
 export const keyOf = ({ path }: Pick<FormField, "path">): string => path.join(".")

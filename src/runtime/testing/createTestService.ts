@@ -10,7 +10,7 @@ import { runPending } from "./webhooksSent.ts"
 const defaultStart = "2026-01-01T00:00:00Z"
 
 export interface PlainTestServiceOptions extends TestServiceOptions {
-  /** Where the clock starts. Default: 2026-01-01T00:00:00Z. */
+  /** The start of the clock. Default: 2026-01-01T00:00:00Z. */
   readonly startAt?: string | Date
   /** Whether the service's log is printed. Default: false. */
   readonly log?: boolean

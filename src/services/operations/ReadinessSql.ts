@@ -67,7 +67,7 @@ export const layer = Layer.effect(
 
     const clock = Effect.sync(() => ({ name: "clock", problem: problemOf(status()) }))
 
-    /** By `monotonicMillis`, since when each shard without an owner has had none. */
+    /** The `monotonicMillis` at which each shard without an owner lost it. */
     let unownedSince: ReadonlyMap<TaskShard, number> = new Map()
     const findOwners = Effect.gen(function*() {
       const unowned = unownedShards(yield* nodes.all)

@@ -64,7 +64,7 @@ interface Queued {
 const makeQueue = <Item extends Queued>() => {
   const ready: Readonly<Record<Lane, Set<Item>>> = { batch: new Set(), single: new Set(), large: new Set() }
   const running: Record<Lane, number> = { batch: 0, single: 0, large: 0 }
-  /** By key: the requests behind one that is in `ready` or in a running statement. */
+  /** The requests of each key that wait for an earlier one in `ready` or in a running statement. */
   const behind = new Map<string, Set<Item>>()
   let size = 0
   let length = 0

@@ -8,7 +8,7 @@ import { counter, gauge, histogram, total } from "./Instruments.ts"
 
 export { definitions, initialize, prometheusName } from "./Instruments.ts"
 
-/** Each boundary is a line for every route and status, so there are few. */
+/** Seconds. The list is short, because each boundary adds a line for every route and status. */
 const httpSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10]
 const latenessSeconds = [0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300]
 

@@ -23,7 +23,7 @@ const plain = (name: string) => name.toLowerCase().replaceAll(/[^a-z0-9]/g, "")
 
 const duplicates = (names: ReadonlyArray<string>) => names.filter((name, index) => names.indexOf(name) !== index)
 
-/** Calls `onNode` for every object of the document outside examples. */
+/** Visits every object of the document, except examples, with `onNode`. */
 const visit = (node: unknown, at: string, onNode: (node: Node, at: string) => void): void => {
   if (typeof node !== "object" || node === null) return
   if (!Array.isArray(node)) onNode(node, at)

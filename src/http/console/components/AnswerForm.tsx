@@ -13,7 +13,7 @@ import { JsonTree } from "./JsonTree.tsx"
 import { SchemaForm } from "./SchemaForm.tsx"
 import { Problem } from "./Screen.tsx"
 
-/** What an answer form needs of a task. */
+/** The parts of a task that an answer form needs. */
 export interface Interrupted {
   readonly uuid: string
   readonly pending_tool_calls?: ReadonlyArray<ToolCall>

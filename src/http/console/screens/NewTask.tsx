@@ -177,7 +177,7 @@ const Form = ({ carried, initial, isDraft, items: given }: {
   readonly initial: TaskForm
   readonly items: ReadonlyArray<InputItem>
   readonly carried: Carried
-  /** What is typed is kept in this tab. */
+  /** The draft is stored in this tab. */
   readonly isDraft: boolean
 }) => {
   const [form, setForm] = useState(initial)

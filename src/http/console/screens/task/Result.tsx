@@ -18,7 +18,7 @@ const Usage = ({ metadata }: { readonly metadata: unknown }) => {
   return known.length === 0 ? null : <p class="usage">{known.join(" · ")}</p>
 }
 
-/** What was asked, as long as there is no output. */
+/** Shows the request of the task until there is output. */
 const Asked = ({ request }: { readonly request: NonNullable<Task["request"]> }) => (
   <section class="asked" aria-label="Request">
     <p class="detail">Request</p>
