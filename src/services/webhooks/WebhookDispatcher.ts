@@ -4,7 +4,7 @@
  * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others.
  */
 import { Context, Duration, Effect, FiberSet, Latch, Layer, Queue } from "effect"
-import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
+import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { type AttemptError, delays, deliveryId, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
 import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookStore } from "../store/WebhookStore.ts"
@@ -33,6 +33,8 @@ const drainTimeout = Duration.seconds(5)
 const largeDelay = Duration.seconds(1)
 /** Time between two of them, so that a long backlog is not claimed again every second. */
 const largeSpacing = Duration.millis(30)
+/** Maximum delay: room may be free sooner than a long backlog suggests. */
+const longestLargeDelay = Duration.minutes(1)
 
 const encoder = new TextEncoder()
 
@@ -141,15 +143,24 @@ const makeRecorder = Effect.fnUntraced(function*(scheduled: (id: string, at: Tim
   }
 })
 
-/** Takes claims back, which do not count as attempts. The regular claims find the deliveries again. */
+/** Takes claims back, which do not count as attempts. The regular claims find the deliveries again, spaced for each origin. */
 const makePostpone = Effect.gen(function*() {
   const store = yield* WebhookStore
-  let last = Timestamp.make(0)
+  const lastOf = new Map<string, Timestamp>()
   return Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
-    const soonest = plus(yield* now, largeDelay)
-    const next = plus(last, largeSpacing)
-    last = next > soonest ? next : soonest
-    yield* retryForever(store.postpone(delivery, last))
+    const at = yield* now
+    const soonest = plus(at, largeDelay)
+    const latest = plus(at, longestLargeDelay)
+    const next = plus(lastOf.get(delivery.origin) ?? at, largeSpacing)
+    const due = next < soonest ? soonest : next > latest ? latest : next
+    // Moved to the end, so that the entries are in the order of their use and old ones are found first.
+    lastOf.delete(delivery.origin)
+    lastOf.set(delivery.origin, due)
+    for (const [origin, last] of lastOf) {
+      if (last > soonest) break
+      lastOf.delete(origin)
+    }
+    yield* retryForever(store.postpone(delivery, due))
   })
 })
 
@@ -203,7 +214,8 @@ const make = Effect.gen(function*() {
     yield* Effect.forEach(claimed, (delivery) => refused.includes(delivery) ? Effect.void : start(delivery), {
       discard: true
     })
-    yield* Effect.forEach(refused, postpone, { concurrency: 8, discard: true })
+    // In a fiber of its own, because an outage must not block the claims or the shutdown.
+    yield* FiberSet.run(fibers, Effect.forEach(refused, postpone, { concurrency: 8, discard: true }))
     const mayHaveMore = claimed.length === limit || hasUsedUp(claimed, offered)
     if (mayHaveMore) webhooksPending.openUnsafe()
   })
