@@ -6,6 +6,7 @@
 import { Array, Cause, Effect, Exit, Iterable, Order, Struct, type Tracer } from "effect"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
+import { isLockTimeout } from "./Queries.ts"
 
 /**
  * Kinds of statements. A request in `batch` shares its statement with others. One in `single` or `large` has a statement of its
@@ -51,8 +52,14 @@ interface Waiting<Request, Answer> extends Queued {
 
 const tooManyWaiting = Effect.fail(new StoreUnavailable({ cause: new Error("Too many requests wait for a statement") }))
 
-/** A fault of the store fails the whole batch. Any other fault may come from one row, so each row is then tried alone. */
-const isFaultOfStore = (cause: Cause.Cause<StoreUnavailable>) => Cause.squash(cause) instanceof StoreUnavailable
+/**
+ * A fault of the store fails the whole batch. Any other fault may come from one row, as a lock that another session holds
+ * does, so each row is then tried alone.
+ */
+const isFaultOfStore = (cause: Cause.Cause<StoreUnavailable>) => {
+  const error = Cause.squash(cause)
+  return error instanceof StoreUnavailable && !isLockTimeout(error)
+}
 
 interface Queued {
   readonly lane: Lane

@@ -1,6 +1,6 @@
 /** Runs statements and decodes their rows. An outage of the database is a `StoreUnavailable`, any other fault a defect. */
 import { Array as Arr, Effect, Predicate, Schema } from "effect"
-import { SqlClient, type SqlError } from "effect/sql"
+import { SqlClient, SqlError } from "effect/sql"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 
 /** SQLSTATEs of a server that shuts down, starts up, is read-only, or is short of disk, memory or connections. */
@@ -8,10 +8,17 @@ const isServerState = (cause: unknown) =>
   Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) &&
   /^(57P0[1-3]|25006|53\d{3})$/.test(cause.code)
 
-/** The timeouts are far above what a healthy server needs: a statement that reaches one shows that the server hangs. */
+/**
+ * The statement timeout is far above what a healthy server needs: a statement that reaches it shows that the server hangs. A
+ * lock timeout shows that another session holds the row for long; the caller may succeed later.
+ */
 const outages: ReadonlySet<string> = new Set(["ConnectionError", "LockTimeoutError", "StatementTimeoutError"])
 
 const isOutage = ({ reason }: SqlError.SqlError) => outages.has(reason._tag) || isServerState(reason.cause)
+
+/** Whether a statement failed because another session held a row that it needs. */
+export const isLockTimeout = ({ cause }: StoreUnavailable): boolean =>
+  SqlError.isSqlError(cause) && cause.reason._tag === "LockTimeoutError"
 
 export const failWhenUnavailable = <A, R>(effect: Effect.Effect<A, SqlError.SqlError, R>) =>
   Effect.catch(

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber, Schema } from "effect"
+import { SqlError } from "effect/sql"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import * as Batcher from "../../../src/services/store/Batcher.ts"
 
@@ -40,6 +41,18 @@ const Statement = Schema.Struct({
 })
 
 describe("Batcher", () => {
+  it.effect("tries each request alone when a lock that one of them needs is held", () =>
+    Effect.gen(function*() {
+      const reason = new SqlError.LockTimeoutError({ cause: "55P03" })
+      const locked = new StoreUnavailable({ cause: new SqlError.SqlError({ reason }) })
+      const ask = yield* Batcher.make({
+        run: (requests: ReadonlyArray<number>) =>
+          requests.includes(2) ? Effect.fail(locked) : Effect.succeed(requests.map((request) => request * 10))
+      })
+      const exits = yield* Effect.forEach([1, 2, 3], (request) => Effect.exit(ask(request)), { concurrency: 3 })
+      assert.deepStrictEqual(exits, [Exit.succeed(10), Exit.fail(locked), Exit.succeed(30)])
+    }))
+
   it.effect("sends the requests of a turn in one statement, a single one at the end of its turn", () =>
     Effect.gen(function*() {
       const { askAll, ends, statements } = yield* makeGated()
