@@ -18,7 +18,7 @@ export const contract = (it: StoreTests) => {
           (stops) => stops.filter(({ runId }) => runId === task.runId)
         )
       assert.deepStrictEqual(yield* claim(0), [
-        { runId: task.runId, taskId: task.uuid, reason: "time_limit_exceeded", attempt: 1 }
+        { runId: task.runId, taskId: task.uuid, reason: "time_limit_exceeded", attempt: 1, endedAt: at }
       ])
       assert.deepStrictEqual(yield* claim("29 seconds"), [])
       assert.strictEqual((yield* claim("31 seconds"))[0]?.attempt, 2)

@@ -1,10 +1,10 @@
 /**
- * Sends stop requests to the core from an outbox. The statement that ends a run inserts one; it is retried until
- * delivered.
+ * Sends stop requests to the core from an outbox. The statement that ends a run inserts one. It is retried until the core
+ * stops the run, or does not know it when no start can be in flight.
  */
 import { Context, Duration, Effect, Latch, Layer } from "effect"
 import { stopDelay } from "../../domain/DispatchRetry.ts"
-import { now, plus } from "../../domain/Timestamp.ts"
+import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { type PendingStop, StopOutbox } from "../store/StopOutbox.ts"
 import { Settings } from "../timing/Settings.ts"
 import * as Worker from "../timing/Worker.ts"
@@ -13,8 +13,12 @@ import { CoreClient } from "./CoreClient.ts"
 const batch = 64
 /** A claimed stop can be claimed again after this time, in case its node died. */
 const lease = Duration.seconds(30)
-/** A core that does not know the run is asked again: another node's start, which takes 10 s at most, may arrive after the stop. */
+/** Another node's start of the run, which takes 10 s at most, may arrive this long after the run has ended. */
 const startTime = Duration.seconds(15)
+
+/** Whether a core that does not know the run may still receive it. */
+const mayStillStart = ({ attempt, endedAt }: PendingStop, at: Timestamp) =>
+  endedAt === null ? attempt === 1 : at < plus(endedAt, startTime)
 
 export class CoreStops extends Context.Service<CoreStops, {
   /** Claims pending stops now instead of at the next interval. */
@@ -34,7 +38,9 @@ export class CoreStops extends Context.Service<CoreStops, {
       const deliver = (stop: PendingStop) =>
         core.stop(stop.runId, stop.reason).pipe(
           Effect.matchEffect({
-            onSuccess: (isKnown) => isKnown || stop.attempt > 1 ? outbox.record(stop.runId) : postpone(stop, startTime),
+            onSuccess: (isKnown) =>
+              Effect.flatMap(now, (at) =>
+                !isKnown && mayStillStart(stop, at) ? postpone(stop, startTime) : outbox.record(stop.runId)),
             onFailure: (error) =>
               Effect.logDebug("a stop request failed and will be retried", error).pipe(
                 Effect.andThen(postpone(stop, stopDelay(stop.attempt)))

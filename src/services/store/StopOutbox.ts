@@ -2,14 +2,16 @@
 import { Context, type Duration, type Effect, Schema } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { RunId, TaskId } from "../../domain/Task.ts"
-import type { Timestamp } from "../../domain/Timestamp.ts"
+import { Timestamp } from "../../domain/Timestamp.ts"
 
 export const PendingStop = Schema.Struct({
   runId: RunId,
   taskId: TaskId,
   reason: Schema.String,
   /** This attempt's number, from 1. */
-  attempt: Schema.Int
+  attempt: Schema.Int,
+  /** The end of the run; null when its task has been deleted since. */
+  endedAt: Schema.NullOr(Timestamp)
 })
 export type PendingStop = typeof PendingStop.Type
 

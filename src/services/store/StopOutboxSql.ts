@@ -1,7 +1,7 @@
 /** The outbox of stop requests in Postgres. */
 import { Effect, Layer } from "effect"
 import { plus } from "../../domain/Timestamp.ts"
-import { make as makeQueries, moment, query } from "./Queries.ts"
+import { make as makeQueries, micros, moment, query } from "./Queries.ts"
 import { PendingStop, StopOutbox } from "./StopOutbox.ts"
 
 const claim = query(
@@ -10,7 +10,8 @@ const claim = query(
   WHERE run_id IN (
     SELECT run_id FROM core_stops WHERE due_at <= ${moment("$1")}
     ORDER BY due_at LIMIT $3::int FOR UPDATE SKIP LOCKED
-  ) RETURNING run_id AS "runId", task_uuid AS "taskId", reason, attempts AS attempt`
+  ) RETURNING run_id AS "runId", task_uuid AS "taskId", reason, attempts AS attempt,
+    (SELECT ${micros("completed_at")} FROM tasks WHERE uuid = task_uuid) AS "endedAt"`
 )
 
 export const layer = Layer.effect(

@@ -51,7 +51,8 @@ export const layer = Layer.effect(
     TaskRetention.of({
       deleteTask: Effect.fnUntraced(function*(uuid) {
         const isDeleted = (yield* count(deleteTask, [uuid])) > 0
-        if (isDeleted) yield* execute(deleteLateAttempts, [uuid])
+        // The task is gone, whatever comes of its late attempts.
+        if (isDeleted) yield* Effect.ignore(execute(deleteLateAttempts, [uuid]))
         return isDeleted
       }),
       deleteEnded: (before, limit) => count(deleteEnded, [before, limit]),

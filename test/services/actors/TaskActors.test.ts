@@ -242,6 +242,23 @@ describe("stop", () => {
     )
   })
 
+  it.effect("is sent again when the core was away and then did not know the run, which may still start", () => {
+    const answers = [unavailable(), Effect.succeed(false)]
+    return withCore(
+      { onStart: accepts, onStop: () => answers.shift() ?? Effect.succeed(true) },
+      ({ starts, stops }) =>
+        Effect.gen(function*() {
+          const tasks = yield* Tasks
+          yield* tasks.create(caller, { ...question, max_execution_time: 10 })
+          // Its end wakes the outbox three seconds after the first one's.
+          yield* tasks.create(caller, { ...question, max_execution_time: 13 })
+          const { runId } = yield* Queue.take(starts)
+          yield* TestClock.adjust("1 hour")
+          assert.lengthOf((yield* Queue.takeAll(stops)).filter((stop) => stop.runId === runId), 3)
+        })
+    )
+  })
+
   it.effect("is sent once more when the core does not know the run, which another node may be starting", () =>
     withCore({ onStart: accepts, onStop: () => Effect.succeed(false) }, ({ starts, stops }) =>
       Effect.gen(function*() {
