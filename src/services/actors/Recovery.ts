@@ -3,7 +3,7 @@
  * is on trial. Runs that were on trial when a node crashed are suspects: they are dispatched last, in ever smaller parts,
  * and a run that crashed nodes while it was alone on trial fails.
  */
-import { Duration, Effect, Fiber, Latch, type Scope } from "effect"
+import { Duration, Effect, Fiber, Latch, type Scope, Semaphore } from "effect"
 import type { SecureRandom } from "effect/crypto"
 import type { RunId, TaskHead, TaskId } from "../../domain/Task.ts"
 import { now, plus, Timestamp, until } from "../../domain/Timestamp.ts"
@@ -20,6 +20,9 @@ const parts = 32
 
 /** Maximum time between two batches; trials may overlap. */
 const pace = Duration.millis(750)
+
+/** Batches whose dispatch has not ended. */
+const maxDispatching = 2
 
 /** Suspects are tried this long after the last one was found, so that a node that restarts repeatedly blames no run. */
 const quietTime = Duration.seconds(5)
@@ -150,8 +153,7 @@ const makeSuspects = Effect.fnUntraced(function*({ add, drop, fail, hasOthers, i
       if (heads.length === 1 && head !== undefined) {
         yield* about(head, Effect.logWarning("a suspected task is tried alone"))
       }
-      yield* trials.begin(heads)
-      yield* trials.pass(heads, mostLosses(chosen))
+      yield* trials.finish(yield* trials.begin(heads), mostLosses(chosen))
     }
     for (const { runId } of heads) suspects.delete(runId)
   })
@@ -170,7 +172,8 @@ export const make = Effect.fnUntraced(function*(
   options: Options
 ): Effect.fn.Return<Recovery, never, RecoveryTrials | SecureRandom.SecureRandom | Scope.Scope> {
   const scope = yield* Effect.scope
-  const trials = yield* Trials.make(options.offer)
+  const trials = yield* Trials.make(options)
+  const dispatching = Semaphore.makeUnsafe(maxDispatching)
   const waiting = new Map<RunId, TaskHead>()
   const hasWaiting = Latch.makeUnsafe()
   let batch = firstBatch
@@ -210,10 +213,15 @@ export const make = Effect.fnUntraced(function*(
     const others = wanted(heads.filter((head) => !isSuspect(head)))
     if (others.length === 0) return
     const losses = mostLosses(others.map(({ runId }) => lost.get(runId)))
-    const trial = yield* Effect.forkIn(Effect.andThen(trials.begin(others), trials.pass(others, losses)), scope, {
-      startImmediately: true
-    })
-    yield* Effect.timeoutOption(Fiber.await(trial), pace)
+    // A slow core must not put all runs on trial, which would make suspects of all.
+    yield* dispatching.take(1)
+    const trial = yield* trials.begin(others)
+    const finished = yield* Effect.forkIn(trials.finish(trial, losses), scope, { startImmediately: true })
+    yield* Effect.forkIn(
+      Effect.andThen(Effect.raceFirst(Fiber.await(trial.offers), Fiber.await(finished)), dispatching.release(1)),
+      scope
+    )
+    yield* Effect.timeoutOption(Fiber.await(finished), pace)
     batch = Math.min(2 * batch, largestBatch)
   }).pipe(Effect.ensuring(Effect.sync(() => {
     isRecovering = false

@@ -1,8 +1,8 @@
 /**
  * The recovery trials of this node. A run on trial is stored before its dispatch and passes when the event loop stays
- * responsive for a while. If the node crashes instead, the stored trial makes the run a suspect on the next node.
+ * responsive for a while after it. If the node crashes instead, the stored trial makes the run a suspect on the next node.
  */
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Fiber, Option, Semaphore } from "effect"
 import { SecureRandom } from "effect/crypto"
 import * as Backoff from "../../domain/Backoff.ts"
 import type { RunId, TaskHead, TaskId } from "../../domain/Task.ts"
@@ -12,7 +12,7 @@ import { retryForever } from "../timing/Retry.ts"
 /** The node must stay responsive for this long after a dispatch. It doubles with every loss of the run. */
 const shortestTrial = Duration.millis(500)
 const longestTrial = Duration.seconds(32)
-/** Timeout of a batch. Dispatches without a response by then continue while the next batch starts. */
+/** After this time the attempted runs of a batch pass. The others stay on trial until their first attempt. */
 const answerTimeout = Duration.seconds(10)
 /** A crash more than this long after a trial does not count as a loss of the run. */
 const stableTime = Duration.minutes(2)
@@ -26,14 +26,34 @@ const stayResponsive = (duration: Duration.Duration) =>
 
 const runIds = (heads: ReadonlyArray<TaskHead>) => heads.map(({ runId }) => runId)
 
-/** `offer` dispatches a run, and completes after the first attempt. */
-export const make = Effect.fnUntraced(function*(offer: (head: TaskHead) => Effect.Effect<void>) {
+/** A batch on trial, whose runs are being dispatched. */
+export interface Trial {
+  readonly heads: ReadonlyArray<TaskHead>
+  /** The runs whose first attempt is over. */
+  readonly attempted: ReadonlySet<RunId>
+  /** Ends when all first attempts are over. */
+  readonly offers: Fiber.Fiber<void>
+}
+
+interface Options {
+  /** Dispatches a run, and completes after the first attempt. */
+  readonly offer: (head: TaskHead) => Effect.Effect<void>
+  /** Whether this node still has to dispatch the run. */
+  readonly isWanted: (head: TaskHead) => boolean
+}
+
+export const make = Effect.fnUntraced(function*({ isWanted, offer }: Options) {
   const store = yield* RecoveryTrials
   const scope = yield* Effect.scope
   const node = yield* (yield* SecureRandom.SecureRandom).uuidV4()
   const onTrial = new Set<RunId>()
   /** The trials that this node has stored. */
   const stored = new Map<RunId, TaskId>()
+
+  /** One statement at a time, because a delayed one would restore an older state. */
+  const mutex = Semaphore.makeUnsafe(1)
+  const storeTrial = (runs: () => ReadonlyArray<RunId>, together: () => number) =>
+    mutex.withPermit(retryForever(Effect.suspend(() => store.begin(node, runs(), together()))))
 
   const end = (runs: ReadonlyArray<RunId>) =>
     Effect.suspend(() => {
@@ -46,37 +66,57 @@ export const make = Effect.fnUntraced(function*(offer: (head: TaskHead) => Effec
     Effect.suspend(() => end([...stored.keys()])).pipe(Effect.timeout("2 seconds"), Effect.ignoreCause)
   )
 
+  /** Waits for the period of a trial, which grows with `losses`, and marks the runs as passed. */
+  const pass = Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>, losses: number) {
+    const half = Duration.divideUnsafe(Backoff.delayAfter(losses, shortestTrial, longestTrial), 2)
+    yield* stayResponsive(half)
+    // A crash from now on still makes the run a suspect, but does not count as a loss alone.
+    const alone = heads.filter(({ runId }) => onTrial.has(runId) && onTrial.size === 1)
+    if (alone.length > 0) yield* storeTrial(() => runIds(alone), () => unproven)
+    yield* stayResponsive(half)
+    for (const { runId } of heads) onTrial.delete(runId)
+    yield* retryForever(store.pass(node, runIds(heads)))
+    const endLater = Effect.suspend(() => retryForever(end(runIds(heads).filter((run) => !onTrial.has(run)))))
+    yield* Effect.forkIn(Effect.delay(endLater, stableTime), scope)
+  })
+
   return {
     isBusy: () => onTrial.size > 0,
     /** The lost trials of runs, by run. */
     lost: (runs: ReadonlyArray<RunId>): Effect.Effect<ReadonlyMap<RunId, LostTrial>> =>
       Effect.map(retryForever(store.lost(node, runs)), (found) => new Map(found.map((trial) => [trial.runId, trial]))),
-    /** Puts runs on trial and dispatches them. */
-    begin: Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>) {
+    /** Puts runs on trial and starts their dispatch. */
+    begin: Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>): Effect.fn.Return<Trial> {
       // A run that was alone on trial no longer is.
       const alreadyOnTrial = onTrial.size === 1 ? [...onTrial] : []
       for (const { runId, uuid } of heads) {
         onTrial.add(runId)
         stored.set(runId, uuid)
       }
-      yield* retryForever(store.begin(node, [...new Set([...alreadyOnTrial, ...runIds(heads)])], onTrial.size))
-      yield* Effect.timeoutOption(
-        Effect.forEach(heads, offer, { concurrency: "unbounded", discard: true }),
-        answerTimeout
+      const runs = [...new Set([...alreadyOnTrial, ...runIds(heads)])]
+      yield* storeTrial(() => runs.filter((run) => onTrial.has(run)), () => onTrial.size)
+      const attempted = new Set<RunId>()
+      const offerOne = (head: TaskHead) => Effect.andThen(offer(head), Effect.sync(() => attempted.add(head.runId)))
+      const offers = yield* Effect.forkIn(
+        Effect.forEach(heads, offerOne, { concurrency: "unbounded", discard: true }),
+        scope,
+        { startImmediately: true }
       )
+      return { heads, attempted, offers }
     }),
-    /** Waits for the period of a trial, which grows with `losses`, and marks the runs as passed. */
-    pass: Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>, losses: number) {
-      const half = Duration.divideUnsafe(Backoff.delayAfter(losses, shortestTrial, longestTrial), 2)
-      yield* stayResponsive(half)
-      // A crash from now on still makes the run a suspect, but does not count as a loss alone.
-      const alone = heads.filter(({ runId }) => onTrial.has(runId) && onTrial.size === 1)
-      if (alone.length > 0) yield* retryForever(store.begin(node, runIds(alone), unproven))
-      yield* stayResponsive(half)
-      for (const { runId } of heads) onTrial.delete(runId)
-      yield* retryForever(store.pass(node, runIds(heads)))
-      const endLater = Effect.suspend(() => retryForever(end(runIds(heads).filter((run) => !onTrial.has(run)))))
-      yield* Effect.forkIn(Effect.delay(endLater, stableTime), scope)
+    /** Marks each run as passed after its first attempt and the period of the trial, which grows with `losses`. */
+    finish: Effect.fnUntraced(function*({ attempted, heads, offers }: Trial, losses: number) {
+      const isPending = ({ runId }: TaskHead) => !attempted.has(runId) && onTrial.has(runId)
+      let left = heads
+      while (left.length > 0) {
+        const ended = yield* Effect.timeoutOption(Fiber.await(offers), answerTimeout)
+        const { over = [], pending = [] } = Object.groupBy(
+          left,
+          (head) => Option.isNone(ended) && isPending(head) && isWanted(head) ? "pending" : "over"
+        )
+        if (over.length > 0) yield* pass(over, losses)
+        left = pending
+      }
     }),
     /** Ends the trials of tasks that another node owns now. */
     release: (isMine: (id: TaskId) => boolean) =>

@@ -45,7 +45,12 @@ const world = Effect.gen(function*() {
   const live = Effect.fnUntraced(function*(
     heads: ReadonlyArray<TaskHead>,
     millis: number,
-    { poison = new Map(), end = "kill" }: { readonly poison?: Poison; readonly end?: "kill" | "stop" } = {}
+    { end = "kill", poison = new Map(), slow = new Map() }: {
+      readonly poison?: Poison
+      /** Milliseconds for which runs wait for their dispatch. */
+      readonly slow?: ReadonlyMap<number, number>
+      readonly end?: "kill" | "stop"
+    } = {}
   ) {
     const life: Life = { offered: [], failed: [], isDead: false, isLost: false }
     let passed = 0
@@ -67,6 +72,7 @@ const world = Effect.gen(function*() {
       isWanted: (head) => !failed.has(numberOf(head)),
       offer: (head) =>
         alive(Effect.gen(function*() {
+          yield* Effect.sleep(slow.get(numberOf(head)) ?? 0)
           life.offered.push([passed, numberOf(head)])
           const delay = poison.get(numberOf(head))
           if (delay === 0) return yield* die
@@ -134,6 +140,16 @@ describe("recovery", () => {
       assert.deepStrictEqual(lives.map(numbers), [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4], [0, 1, 2, 3]])
       assert.deepStrictEqual(lives.map(({ failed }) => failed), [[], [], [4]])
       assert.isFalse(lives[2]?.isLost)
+    }))
+
+  it.effect("suspects a run that waited long for its dispatch and then crashed its node", () =>
+    Effect.gen(function*() {
+      const { live } = yield* world
+      const poison = new Map([[2, 0]])
+      const first = yield* live(headsOf(5), 60_000, { poison, slow: new Map([[2, 30_000]]) })
+      assert.deepStrictEqual(numbers(first), [0, 1, 3, 4, 2])
+      assert.isTrue(first.isLost)
+      assert.deepStrictEqual(numbers(yield* live(headsOf(5), 60_000, { poison })), [0, 1, 3, 4, 2])
     }))
 
   it.effect("fails any other of a few runs at the fourth start, and dispatches the rest at each start", () =>
