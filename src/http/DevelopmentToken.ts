@@ -11,13 +11,14 @@ export const DevelopmentToken = Context.Reference<((sub: string) => Effect.Effec
 /** Whether a host name without a port is this machine's own by definition, whatever DNS says. */
 export const isLoopback = (host: string): boolean => /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host)
 
-/** Headers that proxies add. nginx with its defaults adds none of them; `connection` reveals it. */
+/** Headers that proxies add. */
 const ofProxy = /^(forwarded$|via$|x-forwarded-|x-original-|x-real-ip$|true-client-ip$|cf-)/
 
 /**
  * Pages of other origins get no token: neither with CORS (they send another `Origin`) nor with a name of their own that resolves to
- * this machine (`Host`). Behind a proxy the service does not know the client. nginx closes each connection by default, unlike
- * browsers and curl.
+ * this machine (`Host`). Behind a proxy the service does not know the client. nginx before 1.29.7 adds no header by default, but
+ * closes each connection. A proxy on this machine that adds nothing and keeps connections open cannot be detected: `PUBLIC_URL` or
+ * a key of the operator's own excludes it.
  */
 export const isOfThisMachine = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   isLoopback((headers["host"] ?? "").replace(/:\d+$/, ""))

@@ -6,7 +6,7 @@ import type { Timestamp } from "../../domain/Timestamp.ts"
 
 export class TaskRetention extends Context.Service<TaskRetention, {
   /**
-   * Deletes a task that has ended, with all its rows; pending webhooks are not sent. Its idempotency keys remain until they
+   * Deletes a task that has ended; its pending webhooks are not sent, its pending stops are. Its idempotency keys remain until they
    * expire, so that a repeated create does not create another task. False if there is no such ended task.
    */
   readonly deleteTask: (uuid: TaskId) => Effect.Effect<boolean, StoreUnavailable>
