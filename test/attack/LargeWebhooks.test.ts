@@ -8,7 +8,7 @@ import { startVictim, type Victim } from "./kit/Victim.ts"
 
 const turnBytes = 12 * 1024 * 1024
 const deliveries = 24
-/** MiB. Twice the size of the bodies that may be in memory, and of the report that arrives meanwhile. */
+/** MiB. Usually about 250: six bodies, one that is read, and a report that arrives. Without a limit, all bodies alone take 288. */
 const growth = 350
 
 let victim: Victim

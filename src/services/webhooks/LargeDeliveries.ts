@@ -1,4 +1,4 @@
-/** Limits the large bodies in memory, in total and per origin: each takes about twice its size until its target has responded. */
+/** Limits the large bodies in memory, in total and per origin: each takes its size until its target has responded. */
 
 const maxTotal = 6
 /** An origin that hangs leaves room for others. */

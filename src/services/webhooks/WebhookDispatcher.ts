@@ -3,7 +3,7 @@
  * it is sent. The claim is a lease: if the node dies, another node claims the delivery when the lease expires.
  * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others.
  */
-import { Context, Duration, Effect, FiberSet, Latch, Layer, Queue } from "effect"
+import { Context, Duration, Effect, FiberSet, Latch, Layer, Queue, Semaphore } from "effect"
 import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { type AttemptError, delays, deliveryId, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
@@ -68,9 +68,15 @@ const makeAttempts = Effect.gen(function*() {
   const secrets = yield* Secrets
   const { webhookTimeout } = yield* Settings
 
+  /** Large bodies are read one at a time: while it is read, one takes several times its size. */
+  const reading = yield* Semaphore.make(1)
+  const readBody = (delivery: ClaimedDelivery) =>
+    reading.withPermit(
+      store.body(delivery).pipe(Effect.flatMap(Effect.fromOption), Effect.map((text) => encoder.encode(text)))
+    )
+
   const post = Effect.fnUntraced(function*(delivery: ClaimedDelivery, startedAt: Timestamp) {
-    const text = delivery.body ?? (yield* Effect.flatMap(store.body(delivery), Effect.fromOption))
-    const body = encoder.encode(text)
+    const body = delivery.body === null ? yield* readBody(delivery) : encoder.encode(delivery.body)
     const secret = delivery.secret === null ? undefined : yield* secrets.open(delivery.secret)
     const headers = yield* signatures.headersOf(delivery, startedAt, body, secret)
     return yield* sender.post(delivery.url, headers, body)
