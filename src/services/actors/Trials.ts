@@ -42,29 +42,38 @@ interface Options {
   readonly isWanted: (head: TaskHead) => boolean
 }
 
-export const make = Effect.fnUntraced(function*({ isWanted, offer }: Options) {
+/** The trials that this node has stored. A clean shutdown ends them, and so leaves no suspects. */
+const makeStored = Effect.gen(function*() {
   const store = yield* RecoveryTrials
-  const scope = yield* Effect.scope
   const node = yield* (yield* SecureRandom.SecureRandom).uuidV4()
-  const onTrial = new Set<RunId>()
-  /** The trials that this node has stored. */
-  const stored = new Map<RunId, TaskId>()
-
+  const tasks = new Map<RunId, TaskId>()
   /** One statement at a time, because a delayed one would restore an older state. */
   const mutex = Semaphore.makeUnsafe(1)
-  const storeTrial = (runs: () => ReadonlyArray<RunId>, together: () => number) =>
-    mutex.withPermit(retryForever(Effect.suspend(() => store.begin(node, runs(), together()))))
 
   const end = (runs: ReadonlyArray<RunId>) =>
     Effect.suspend(() => {
-      for (const runId of runs) stored.delete(runId)
+      for (const runId of runs) tasks.delete(runId)
       return runs.length === 0 ? Effect.void : store.end(node, runs)
     })
-
-  // A clean shutdown leaves no suspects. The fibers that begin trials have ended before this finalizer runs.
+  // The fibers that begin trials have ended before this finalizer runs.
   yield* Effect.addFinalizer(() =>
-    Effect.suspend(() => end([...stored.keys()])).pipe(Effect.timeout("2 seconds"), Effect.ignoreCause)
+    Effect.suspend(() => end([...tasks.keys()])).pipe(Effect.timeout("2 seconds"), Effect.ignoreCause)
   )
+
+  return {
+    tasks,
+    begin: (runs: () => ReadonlyArray<RunId>, together: () => number) =>
+      mutex.withPermit(retryForever(Effect.suspend(() => store.begin(node, runs(), together())))),
+    pass: (runs: ReadonlyArray<RunId>) => retryForever(store.pass(node, runs)),
+    end: (runs: ReadonlyArray<RunId>) => retryForever(end(runs)),
+    lost: (runs: ReadonlyArray<RunId>) => retryForever(store.lost(node, runs))
+  }
+})
+
+export const make = Effect.fnUntraced(function*({ isWanted, offer }: Options) {
+  const scope = yield* Effect.scope
+  const stored = yield* makeStored
+  const onTrial = new Set<RunId>()
 
   /** Waits for the period of a trial, which grows with `losses`, and marks the runs as passed. */
   const pass = Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>, losses: number) {
@@ -72,11 +81,11 @@ export const make = Effect.fnUntraced(function*({ isWanted, offer }: Options) {
     yield* stayResponsive(half)
     // A crash from now on still makes the run a suspect, but does not count as a loss alone.
     const alone = heads.filter(({ runId }) => onTrial.has(runId) && onTrial.size === 1)
-    if (alone.length > 0) yield* storeTrial(() => runIds(alone), () => unproven)
+    if (alone.length > 0) yield* stored.begin(() => runIds(alone), () => unproven)
     yield* stayResponsive(half)
     for (const { runId } of heads) onTrial.delete(runId)
-    yield* retryForever(store.pass(node, runIds(heads)))
-    const endLater = Effect.suspend(() => retryForever(end(runIds(heads).filter((run) => !onTrial.has(run)))))
+    yield* stored.pass(runIds(heads))
+    const endLater = Effect.suspend(() => stored.end(runIds(heads).filter((run) => !onTrial.has(run))))
     yield* Effect.forkIn(Effect.delay(endLater, stableTime), scope)
   })
 
@@ -84,17 +93,17 @@ export const make = Effect.fnUntraced(function*({ isWanted, offer }: Options) {
     isBusy: () => onTrial.size > 0,
     /** The lost trials of runs, by run. */
     lost: (runs: ReadonlyArray<RunId>): Effect.Effect<ReadonlyMap<RunId, LostTrial>> =>
-      Effect.map(retryForever(store.lost(node, runs)), (found) => new Map(found.map((trial) => [trial.runId, trial]))),
+      Effect.map(stored.lost(runs), (found) => new Map(found.map((trial) => [trial.runId, trial]))),
     /** Puts runs on trial and starts their dispatch. */
     begin: Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>): Effect.fn.Return<Trial> {
       // A run that was alone on trial no longer is.
       const alreadyOnTrial = onTrial.size === 1 ? [...onTrial] : []
       for (const { runId, uuid } of heads) {
         onTrial.add(runId)
-        stored.set(runId, uuid)
+        stored.tasks.set(runId, uuid)
       }
       const runs = [...new Set([...alreadyOnTrial, ...runIds(heads)])]
-      yield* storeTrial(() => runs.filter((run) => onTrial.has(run)), () => onTrial.size)
+      yield* stored.begin(() => runs.filter((run) => onTrial.has(run)), () => onTrial.size)
       const attempted = new Set<RunId>()
       const offerOne = (head: TaskHead) => Effect.andThen(offer(head), Effect.sync(() => attempted.add(head.runId)))
       const offers = yield* Effect.forkIn(
@@ -121,9 +130,9 @@ export const make = Effect.fnUntraced(function*({ isWanted, offer }: Options) {
     /** Ends the trials of tasks that another node owns now. */
     release: (isMine: (id: TaskId) => boolean) =>
       Effect.suspend(() => {
-        const gone = [...stored].flatMap(([runId, uuid]) => isMine(uuid) ? [] : [runId])
+        const gone = [...stored.tasks].flatMap(([runId, uuid]) => isMine(uuid) ? [] : [runId])
         for (const runId of gone) onTrial.delete(runId)
-        return retryForever(end(gone))
+        return stored.end(gone)
       })
   }
 })

@@ -174,9 +174,8 @@ const make = Effect.gen(function*() {
   const store = yield* WebhookStore
   const webhooksPending = yield* WebhooksPending
   const { sweepInterval, webhookTimeout } = yield* Settings
-  const leases = [...(yield* delays), Duration.zero].map((delay) =>
-    Duration.sum(Duration.sum(webhookTimeout, grace), delay)
-  )
+  const attemptTime = Duration.sum(webhookTimeout, grace)
+  const leases = [...(yield* delays), Duration.zero].map((delay) => Duration.sum(attemptTime, delay))
   const limiter = new OriginLimiter(bounds)
   const timers = yield* TimerQueue.make<string>(() => Effect.asVoid(webhooksPending.open))
   const recorder = yield* makeRecorder(timers.set)
