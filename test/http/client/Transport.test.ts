@@ -54,6 +54,14 @@ describe("errors", () => {
     })
   }
 
+  it("takes a 404 as success when a deletion is repeated, but not at first", async () => {
+    service.script = (_, response) =>
+      service.received.length === 1 ? response.destroy() : answer(response, 404, { message: "No." })
+    await client.tasks.delete("u")
+    assert.lengthOf(service.received, 2)
+    await rejection(client.tasks.delete("u"), ApiErrors.NotFoundError)
+  })
+
   it("rejects with an ApiError when the response is not from the service", async () => {
     service.script = (_, response) => response.writeHead(418).end("<html>teapot")
     assert.strictEqual((await rejection(client.tasks.get("u"), ApiErrors.ApiError)).message, "The service answered 418")

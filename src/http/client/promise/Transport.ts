@@ -177,7 +177,7 @@ export class Transport {
       // Outside of the attempt: an error of the caller's token function is not an error of the connection.
       const headers = await this.headers(call.headers)
       try {
-        return await this.#once(call, headers, read)
+        return await this.#once(call, headers, read, attempt > 0)
       } catch (error) {
         const delay = attempt < maxRetries ? delayAfter(error, attempt) : undefined
         if (delay === undefined) throw error
@@ -189,7 +189,8 @@ export class Transport {
   async #once<A>(
     call: Call,
     headers: Readonly<Record<string, string>>,
-    read: (response: Response, exchange: Exchange) => Promise<A>
+    read: (response: Response, exchange: Exchange) => Promise<A>,
+    isRepeated: boolean
   ): Promise<A> {
     const timeout = (call.timeout ?? this.#options.timeout ?? 60_000) + (call.heldFor ?? 0)
     const exchange = new Exchange(call.signal)
@@ -202,7 +203,9 @@ export class Transport {
         ...(call.body === undefined ? {} : { body: call.body }),
         ...(call.isStream === true ? { duplex: "half" } : {})
       })
-      if (!response.ok) throw fromResponse(response.status, await response.text(), response.headers)
+      // An earlier attempt deleted it, and its response was lost.
+      const isDeleted = isRepeated && call.method === "DELETE" && response.status === 404
+      if (!response.ok && !isDeleted) throw fromResponse(response.status, await response.text(), response.headers)
       const result = await read(response, exchange)
       if (call.staysOpen !== true) exchange.close()
       return result
