@@ -11,7 +11,7 @@ import { retryForever } from "../timing/Retry.ts"
 
 /** The node must stay responsive for this long after a dispatch. It doubles with every loss of the run. */
 const shortestTrial = Duration.millis(500)
-const longestTrial = Duration.seconds(32)
+const longestTrial = Duration.seconds(64)
 /** After this time the attempted runs of a batch pass. The others stay on trial until their first attempt. */
 const answerTimeout = Duration.seconds(10)
 /** A crash more than this long after a trial does not count as a loss of the run. */

@@ -27,6 +27,8 @@ const outcomeBatch = 256
 
 /** Added to the timeout for the node's own work, before an attempt counts as lost. */
 const grace = Duration.seconds(5)
+/** Timeout of the read of a large body, which is part of the node's own work. */
+const readTimeout = Duration.seconds(3)
 const drainTimeout = Duration.seconds(5)
 
 /** Minimum delay of a large delivery for which there is no room. */
@@ -68,33 +70,36 @@ const makeAttempts = Effect.gen(function*() {
   const secrets = yield* Secrets
   const { webhookTimeout } = yield* Settings
 
-  /** Large bodies are read one at a time: while it is read, one takes several times its size. */
+  /** Large bodies are read one at a time, because a body takes several times its size while it is read. */
   const reading = yield* Semaphore.make(1)
   const readBody = (delivery: ClaimedDelivery) =>
     reading.withPermit(
       store.body(delivery).pipe(Effect.flatMap(Effect.fromOption), Effect.map((text) => encoder.encode(text)))
-    )
+    ).pipe(Effect.timeout(readTimeout))
 
-  const post = Effect.fnUntraced(function*(delivery: ClaimedDelivery, startedAt: Timestamp) {
-    const body = delivery.body === null ? yield* readBody(delivery) : encoder.encode(delivery.body)
-    const secret = delivery.secret === null ? undefined : yield* secrets.open(delivery.secret)
-    const headers = yield* signatures.headersOf(delivery, startedAt, body, secret)
-    return yield* sender.post(delivery.url, headers, body)
-  })
-
-  const respond = (delivery: ClaimedDelivery, startedAt: Timestamp) =>
-    post(delivery, startedAt).pipe(
-      Effect.map((status) => ({ responseStatus: status, error: errorOfStatus(status) })),
-      Effect.catchTags({
-        DeliveryError: ({ error }) => Effect.succeed(failed(error)),
-        NoSuchElementError: () => Effect.succeed(failed("not_sent")),
-        StoreUnavailable: () => Effect.succeed(failed("not_sent"))
-      }),
-      Effect.catchDefect((defect) =>
-        Effect.as(Effect.logError("webhook attempt failed by a defect", defect), failed("not_sent"))
-      ),
-      Effect.timeoutOrElse({ duration: webhookTimeout, orElse: () => Effect.succeed(failed("timed_out")) })
-    )
+  const respond = Effect.fnUntraced(
+    function*(delivery: ClaimedDelivery, startedAt: Timestamp) {
+      const body = delivery.body === null ? yield* readBody(delivery) : encoder.encode(delivery.body)
+      const secret = delivery.secret === null ? undefined : yield* secrets.open(delivery.secret)
+      const headers = yield* signatures.headersOf(delivery, startedAt, body, secret)
+      return yield* sender.post(delivery.url, headers, body).pipe(
+        Effect.map((status) => ({ responseStatus: status, error: errorOfStatus(status) })),
+        Effect.timeoutOrElse({ duration: webhookTimeout, orElse: () => Effect.succeed(failed("timed_out")) })
+      )
+    },
+    (attempt) =>
+      attempt.pipe(
+        Effect.catchTags({
+          DeliveryError: ({ error }) => Effect.succeed(failed(error)),
+          NoSuchElementError: () => Effect.succeed(failed("not_sent")),
+          StoreUnavailable: () => Effect.succeed(failed("not_sent")),
+          TimeoutError: () => Effect.succeed(failed("not_sent"))
+        }),
+        Effect.catchDefect((defect) =>
+          Effect.as(Effect.logError("webhook attempt failed by a defect", defect), failed("not_sent"))
+        )
+      )
+  )
 
   return Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
     const { attempt, dueAt, isAfterLost, isLast, revision, taskId } = delivery
@@ -149,7 +154,7 @@ const makeRecorder = Effect.fnUntraced(function*(scheduled: (id: string, at: Tim
   }
 })
 
-/** Takes claims back, which do not count as attempts. The regular claims find the deliveries again, spaced for each origin. */
+/** Releases claims without counting an attempt. The deliveries become due later, spaced for each origin. */
 const makePostpone = Effect.gen(function*() {
   const store = yield* WebhookStore
   const lastOf = new Map<string, Timestamp>()
@@ -183,7 +188,7 @@ const make = Effect.gen(function*() {
   const large = new LargeDeliveries()
   const postpone = yield* makePostpone
 
-  /** Wakes the claims when deliveries may be waiting for the permit that is returned here. */
+  /** Returns a permit, and claims again if deliveries may have waited for it. */
   const release = (origin: string, hasResponded: boolean) => {
     if (limiter.permits === 0 || limiter.permitsOf(origin) === 0 || limiter.permitsOfOthers === 0) {
       webhooksPending.openUnsafe()

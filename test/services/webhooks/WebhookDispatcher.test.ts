@@ -263,6 +263,19 @@ describe("a hanging origin", () => {
       }
     )
   })
+
+  it.effect("is not sent when its large body is read too slowly, which is no fault of its target", () =>
+    withTarget(
+      () => Effect.succeed(200),
+      (core) =>
+        Effect.gen(function*() {
+          const uuid = yield* complete(core, {}, ann, "x".repeat(100_000))
+          yield* TestClock.adjust("4 seconds")
+          const [delivery] = yield* Effect.flatMap(Webhooks, (webhooks) => webhooks.ofTask(ann.principal, uuid))
+          assert.deepStrictEqual(delivery?.attempts.map(({ error }) => error), ["not_sent"])
+        }),
+      { withWebhooks: (webhooks) => ({ ...webhooks, body: () => Effect.never }) }
+    ))
 })
 
 describe("the delivery log", () => {
