@@ -47,7 +47,7 @@ export class TaskNotEnded extends Schema.TaggedError<TaskNotEnded>()("TaskNotEnd
 /** The run is not the task's current one, or the task has ended: the core should stop. */
 export class RunSuperseded extends Schema.TaggedError<RunSuperseded>()("RunSuperseded", { status: TaskStatus }) {
   override get message() {
-    return "The run is not the task's current one: stop it."
+    return "The run is not the task's current one, or the task has ended: stop it."
   }
 }
 

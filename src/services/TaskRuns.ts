@@ -1,4 +1,4 @@
-/** Ids, sealed tokens and actors of new and resumed runs. */
+/** Starts new and resumed runs: their ids, encrypted tokens and actors. */
 import { Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { Caller } from "../domain/Principal.ts"

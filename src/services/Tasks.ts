@@ -1,4 +1,4 @@
-/** The use cases of tasks for REST, RPC and the core. Each is at most one read and one guarded statement. */
+/** The use cases of tasks for REST, RPC and the core. Each change is a guarded statement. */
 import { Context, Duration, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { CoreReport } from "../domain/CoreProtocol.ts"

@@ -34,6 +34,7 @@ describe("during an outage of the database", () => {
       ["POST", `${ofTask}/deliveries/${uuid}-1/redeliver`],
       ["POST", `${ofTask}/tool-results`, results],
       ["POST", `${ofTask}/cancel`],
+      ["POST", `${ofTask}/rerun`],
       ["POST", "/api/tasks/cancel-interrupted"],
       ["POST", "/internal/core/events", report],
       ["POST", "/internal/tokens/revoke", { jti: "x" }]

@@ -106,7 +106,7 @@ const moves = table(
   ])
 )
 
-/** The connections of a node: its pool, the renewal of its locks, and the migration at its start. */
+/** The connections of a node: its pool, the renewal of its locks, and the monitor. The two of a migration come before the others. */
 export const connectionsOf = (size: number) => size + cluster.connections + 1
 
 const connections = table(

@@ -114,7 +114,7 @@ export const errorExamples: Readonly<Record<string, unknown>> = {
   431: { message: "The headers are larger than 16384 bytes." },
   429: { message: "Too many active tasks. The maximum is 5 concurrent tasks." },
   500: { message: "Something went wrong on our side." },
-  502: { message: "The assistant backend did not answer as expected." },
+  502: { message: "The assistant backend did not respond as expected." },
   503: { message: "The service cannot reach its database at the moment. Try again soon." }
 }
 

@@ -175,7 +175,7 @@ const finishOperation = (operation: Node) => {
         isSuccess
           ? example?.response
           : id === "core.report" && status === "409"
-          ? { message: "The run is not the task's current one: stop it.", status: "canceled" }
+          ? { message: "The run is not the task's current one, or the task has ended: stop it.", status: "canceled" }
           : errorExamples[status]
       )
       if (type === "text/event-stream") content["schema"] = eventStream

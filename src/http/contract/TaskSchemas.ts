@@ -27,7 +27,7 @@ const summary = {
   uuid: Uuid,
   status: Status,
   error: Schema.NullOr(Schema.String).annotate({
-    description: "Human-readable reason when failed; when canceled, the `reason` that the client gave."
+    description: "Human-readable reason when failed; when canceled, the `reason` if one was given."
   }),
   created_at: Moment,
   completed_at: Schema.NullOr(Moment).annotate({ description: "Moment of the transition to a final status." }),

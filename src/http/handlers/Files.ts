@@ -20,7 +20,7 @@ const stalled = new RequestTimeout({ message: "The upload stalled: no data arriv
 const backendErrors = {
   BackendUnauthorized: () => Effect.fail(unauthorized),
   BackendUnavailable: () =>
-    Effect.fail(new BadGateway({ message: "The assistant backend did not answer as expected." }))
+    Effect.fail(new BadGateway({ message: "The assistant backend did not respond as expected." }))
 }
 
 /** Content that ends only if the token is still valid: without the end the backend does not store the file. */

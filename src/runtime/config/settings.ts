@@ -24,7 +24,7 @@ export const settings: ReadonlyArray<Setting> = [
   {
     names: ["CORS_ORIGINS"],
     default: "none",
-    meaning: "comma list of the origins of web pages that may call the service, or `*`"
+    meaning: "comma-separated list of the origins of web pages that may call the service, or `*`"
   },
   {
     names: ["CONSOLE"],
@@ -55,7 +55,7 @@ export const settings: ReadonlyArray<Setting> = [
   {
     names: ["JWT_ALGORITHMS", "JWT_ISSUER", "JWT_AUDIENCE"],
     default: "by key type, unset, unset",
-    meaning: "accepted algorithms as a comma list; required issuer; required audience"
+    meaning: "accepted algorithms as a comma-separated list; required issuer; required audience"
   },
   { names: ["CORE_URL"], default: "built-in core", meaning: "base URL of the processing core" },
   {
@@ -67,18 +67,19 @@ export const settings: ReadonlyArray<Setting> = [
     names: ["INTERNAL_TOKENS"],
     default: "generated",
     meaning:
-      "comma list of bearer tokens accepted on `/internal/*` and `/rpc`, for rotation; 32 characters or more in production"
+      "comma-separated list of bearer tokens accepted on `/internal/*` and `/rpc`, for rotation; 32 characters or more in production"
   },
   { names: ["ASSISTANT_BACKEND_URL"], default: "built-in demo backend", meaning: "base URL of the assistant backend" },
   {
     names: ["ENCRYPTION_KEY"],
     default: "generated",
-    meaning: "32 bytes in base64 that encrypt secrets at rest; a comma list for rotation, the first one encrypts"
+    meaning:
+      "32 bytes in base64 that encrypt secrets at rest; a comma-separated list for rotation, the first one encrypts"
   },
   {
     names: ["WEBHOOK_ALLOW_PRIVATE"],
     default: "`false`; with the embedded Postgres `true`",
-    meaning: "comma list of private hosts and CIDRs that webhooks may reach; `true` allows loopback"
+    meaning: "comma-separated list of private hosts and CIDRs that webhooks may reach; `true` allows loopback"
   },
   {
     names: ["WEBHOOK_TIMEOUT"],

@@ -1,8 +1,12 @@
 /**
- * Detects within a second that the database is unavailable, or available again, by a heartbeat on a separate connection. It
- * is unavailable when a connection cannot be opened, when it refuses writes, or when a heartbeat gets no response while no
- * other socket receives anything; while others do, a silent heartbeat only replaces the monitor's own connection. Only the monitor reconnects then, to one host after the other, so that a starting database
- * is not overloaded.
+ * Detects within a second that the database is unavailable, or available again, by a heartbeat on a separate connection.
+ * The database is unavailable when
+ * - no connection can be opened,
+ * - it refuses writes, or
+ * - a heartbeat gets no response while no other socket receives anything. While others do, only the monitor's own connection
+ *   is replaced.
+ *
+ * Then only the monitor reconnects, to one host after the other, so that a starting database is not overloaded.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Deferred, Duration, Effect, Option, Predicate, Result, Schema } from "effect"

@@ -24,7 +24,7 @@ const pace = Duration.millis(750)
 /** Batches whose dispatch has not ended. */
 const maxDispatching = 2
 
-/** Suspects are tried this long after the last one was found, so that a node that restarts repeatedly blames no run. */
+/** Suspects are tried this long after the last one was found, so that a crash loop with another cause is not attributed to a run. */
 const quietTime = Duration.seconds(5)
 /** A run fails after this many losses alone on trial. A single loss may be a coincidence. */
 const fatalLosses = 2

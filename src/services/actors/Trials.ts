@@ -20,7 +20,7 @@ const stableTime = Duration.minutes(2)
 /** Stored as `together`, instead of 1, when the node survived the first half of the trial of a single run. */
 const unproven = 2
 
-/** Completes after several turns of the event loop. A single timer would also fire after a block of its own length. */
+/** Sleeps twice for half the time, because after a block of the event loop a single timer would be due at once. */
 const stayResponsive = (duration: Duration.Duration) =>
   Effect.repeat(Effect.sleep(Duration.divideUnsafe(duration, 2)), { times: 1 })
 

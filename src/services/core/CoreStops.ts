@@ -13,7 +13,7 @@ import { CoreClient } from "./CoreClient.ts"
 const batch = 64
 /** A claimed stop can be claimed again after this time, in case its node died. */
 const lease = Duration.seconds(30)
-/** Another node's start of the run, which takes 10 s at most, may arrive this long after the run has ended. */
+/** A start that another node sent may reach the core up to this long after the run has ended; it times out after 10 s. */
 const startTime = Duration.seconds(15)
 
 /** Whether a core that does not know the run may still receive it. */

@@ -1,6 +1,6 @@
 /**
  * Group commit for events of tasks. `commit_task` locks and checks each row, and then writes the event, the turn and the outbox
- * rows (webhook, stop). All that it does follows from `domain/Task`, whose rules are its parameters.
+ * rows (webhook, stop). The rules of `domain/Task` are passed to it as parameters.
  */
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
@@ -110,7 +110,7 @@ export const make = Effect.gen(function*() {
     run,
     keyOf: lockOf,
     lockOf,
-    // An idempotency key is a second lock, whose order is not that of the tasks. A single row waits for it last.
+    // An idempotency key is a second lock, whose order is not that of the tasks. A statement with one row cannot deadlock, since it takes the key's lock after the task's.
     laneOf: (event) => isLarge(event) ? "large" : event.claim === undefined ? "batch" : "single",
     lengthOf: ({ length }) => length
   })

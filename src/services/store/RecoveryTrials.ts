@@ -12,7 +12,7 @@ export const LostTrial = Schema.Struct({
   runId: RunId,
   /** The number of runs on trial at the same time, this one included: 1 when it was alone, 0 when it had passed. */
   together: Schema.Int,
-  /** The number of nodes that crashed during a trial of this run. */
+  /** The number of nodes that crashed during a trial of this run, or within two minutes after one. */
   losses: Schema.Int,
   /** The number of nodes that crashed with nothing else on trial, since the run last passed. */
   lossesAlone: Schema.Int

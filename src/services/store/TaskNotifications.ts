@@ -16,7 +16,7 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
   /** Calls `send` with every change that is published here, to forward it to other nodes. */
   readonly relay: (send: (uuid: TaskId) => void) => Effect.Effect<void, never, Scope.Scope>
 }>()("async-task-service/services/store/TaskNotifications") {
-  /** Also provides those that receive notifications. */
+  /** Also provides `WaitingRequests`, `RemoteChanges` and `WebhooksPending`. */
   static readonly layer = Layer.effect(
     TaskNotifications,
     Effect.gen(function*() {

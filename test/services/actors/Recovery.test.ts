@@ -182,17 +182,21 @@ describe("recovery", () => {
     }), 30_000)
 
   for (const delay of [7000, 20_000, 31_000]) {
-    it.effect(`finds a run that crashes the node after ${delay} ms, because trials take longer after each loss`, () =>
-      Effect.gen(function*() {
-        const { live } = yield* world
-        const poison = new Map([[2, delay]])
-        const lives: Array<Life> = []
-        while (lives.at(-1)?.isLost !== false && lives.length < 20) {
-          lives.push(yield* live(headsOf(5), 300_000, { poison }))
-        }
-        assert.deepStrictEqual(lives.flatMap(({ failed }) => failed), [2])
-        assert.isAtMost(lives.length, 11)
-      }), 30_000)
+    it.effect(
+      `finds a run that crashes the node after ${delay} ms, because trials take longer after each loss`,
+      () =>
+        Effect.gen(function*() {
+          const { live } = yield* world
+          const poison = new Map([[2, delay]])
+          const lives: Array<Life> = []
+          while (lives.at(-1)?.isLost !== false && lives.length < 20) {
+            lives.push(yield* live(headsOf(5), 300_000, { poison }))
+          }
+          assert.deepStrictEqual(lives.flatMap(({ failed }) => failed), [2])
+          assert.isAtMost(lives.length, 11)
+        }),
+      30_000
+    )
   }
 
   it.effect("fails no run when nodes are repeatedly killed at the same age for other reasons", () =>

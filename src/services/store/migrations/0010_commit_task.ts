@@ -1,4 +1,4 @@
-/** Frozen. Commits one event to one task. A statement calls it for every row of a batch; each row has its own outcome. */
+/** Frozen; 0012 replaces the function. Commits one event to one task. A statement calls it for every row of a batch; each row has its own outcome. */
 export const statements: ReadonlyArray<string> = [
   // The lock comes first, so that every check sees the row, the run and the revocations as they are when the event applies.
   `CREATE FUNCTION commit_task(
