@@ -14,6 +14,7 @@ import * as WebhookRedeliveries from "./migrations/0008_webhook_redeliveries.ts"
 import * as RecoveryTrials from "./migrations/0009_recovery_trials.ts"
 import * as CommitTask from "./migrations/0010_commit_task.ts"
 import * as Requests from "./migrations/0012_requests.ts"
+import * as FacadeLegs from "./migrations/0014_facade_legs.ts"
 import { query } from "./Queries.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
@@ -34,7 +35,8 @@ const migrations = {
   "0008_webhook_redeliveries": run(WebhookRedeliveries.statements),
   "0009_recovery_trials": run(RecoveryTrials.statements),
   "0010_commit_task": run(CommitTask.statements),
-  "0012_requests": run(Requests.statements)
+  "0012_requests": run(Requests.statements),
+  "0014_facade_legs": run(FacadeLegs.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)

@@ -7,6 +7,7 @@ import { type Overrides, RerunBody, toOverrides } from "../../../domain/TaskReru
 import { type ToolResults, toToolResults } from "../../../domain/ToolCall.ts"
 import { CancelBody, RedeliverBody, ToolResultsBody } from "../../contract/TaskSchemas.ts"
 import { RevokeBody, TokenBody } from "../../contract/TokenSchemas.ts"
+import { CreateResponseBody } from "../../facades/openai/Request.ts"
 import { type BodyKind, kind } from "./JsonBody.ts"
 
 /** The decoded type of each body. */
@@ -19,6 +20,7 @@ interface Decoded {
   readonly coreEvent: CoreReport
   readonly revokeTokens: RevokeBody
   readonly token: TokenBody
+  readonly createResponse: CreateResponseBody
 }
 
 export type BodyName = keyof Decoded
@@ -37,5 +39,9 @@ export const bodies: { readonly [Name in BodyName]: BodyKind<BodyOf<Name>> } = {
   redeliver: kind(RedeliverBody, { whenEmpty: {}, to: identity }),
   coreEvent: kind(CoreEvent, { maxItems: { tool_calls: Limits.toolCalls }, to: toReport }),
   revokeTokens: kind(RevokeBody, { to: identity }),
-  token: kind(TokenBody, { to: identity })
+  token: kind(TokenBody, { to: identity }),
+  createResponse: kind(CreateResponseBody, {
+    maxItems: { input: Limits.turns, tools: Limits.clientTools },
+    to: identity
+  })
 }
