@@ -41,3 +41,10 @@ export const all = async <A>(items: AsyncIterable<A>): Promise<ReadonlyArray<A>>
   for await (const item of items) found.push(item)
   return found
 }
+
+/** The task of a response. */
+export const uuidOf = (id: string) => id.slice(5, 37).replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")
+
+export const tools = [{ type: "function" as const, name: "look", parameters: { type: "object" }, strict: null }]
+export const toolCalls = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({ id: `c${index}`, name: "look", arguments: { index } }))

@@ -40,6 +40,7 @@ export const makeTask = Effect.fnUntraced(function*(overrides: Partial<NewTask> 
     principal: { sub: `user-${yield* uuid}`, tokenId: "token", issuedAt: 1_700_000_000 },
     runId: yield* newRunId,
     callbackUrl: null,
+    callbackFormat: null,
     maxExecutionTime: 60,
     metadata: null,
     createdAt,

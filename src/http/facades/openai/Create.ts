@@ -107,6 +107,7 @@ const makeCreate = Effect.gen(function*() {
     const instructions = body.instructions ? [{ role: "system", content: body.instructions }] : []
     const task: CreateTask = {
       ...taskFieldsOf({ ...body, input, max_execution_time: body.max_execution_time ?? timeLimit }),
+      callback_format: "openai",
       request: fromValue(runFieldsOf({
         assistant_id: model.assistantId,
         llm_model_id: model.llmModelId,

@@ -1,6 +1,7 @@
 /** Ids of the OpenAI API that name a leg of a task, so that nothing is stored to find it. */
 import { Option, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
+import * as OpenAiWebhook from "../../../domain/OpenAiWebhook.ts"
 import { TaskId } from "../../../domain/Task.ts"
 
 export interface LegId {
@@ -10,7 +11,7 @@ export interface LegId {
 
 const suffixOf = ({ leg, uuid }: LegId) => `${uuid.replaceAll("-", "")}_${leg}`
 
-export const responseId = (id: LegId): string => `resp_${suffixOf(id)}`
+export const responseId = ({ leg, uuid }: LegId): string => OpenAiWebhook.responseId(uuid, leg)
 export const messageId = (id: LegId): string => `msg_${suffixOf(id)}`
 export const inputId = (id: LegId, index: number): string => `in_${suffixOf(id)}_${index}`
 /** `index` is that of the call among the calls of the leg. */
