@@ -27,12 +27,12 @@ const snapshotOf = (text: string, status: Response.Snapshot["status"]): Response
 const eventsOf = (texts: ReadonlyArray<string>, last: Response.Snapshot, after: number) => {
   const deltas = Events.makeDeltas(id, after)
   const response = Response.responseOf(last, Response.outputOf(last, ""))
-  const text = Response.textOf(last, "")
+  const text = Response.messageText(response.output)
   return [
     ...Events.opening(response),
     ...texts.flatMap(deltas),
     ...deltas(text),
-    ...Events.closing(response, text)
+    ...Events.closing(response)
   ].filter(({ sequence_number }) => sequence_number > after)
 }
 
@@ -47,7 +47,11 @@ describe("events", () => {
     "continue after any number with the same text and the same end",
     [Schema.String, Cuts, Cuts, Schema.Literals(statuses)],
     ([whole, seen, seenLater, status]) => {
-      const last = snapshotOf(whole, status)
+      const ended = snapshotOf(whole, status)
+      // After its answer an interrupted leg is read from its frozen output.
+      const last = status === "interrupted" && seen.length % 2 === 0
+        ? { ...snapshotOf("", "answered"), frozen: Response.freeze(ended) }
+        : ended
       const versions = (cuts: ReadonlyArray<number>) => cuts.toSorted((a, b) => a - b).map((at) => whole.slice(0, at))
       const events = eventsOf(versions(seen), last, -1)
       const numbers = events.map(({ sequence_number }) => sequence_number)

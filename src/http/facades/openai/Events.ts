@@ -5,7 +5,7 @@
  */
 import type { JsonObject } from "../../../domain/OpaqueJson.ts"
 import * as Ids from "./Ids.ts"
-import type { ResponseObject } from "./Response.ts"
+import { messageText, type ResponseObject } from "./Response.ts"
 
 export interface ResponseEvent {
   readonly type: string
@@ -87,11 +87,10 @@ const eventsOfCall = (item: JsonObject, output_index: number): ReadonlyArray<Unn
 /** The SDK knows no event for a canceled response; `incomplete` carries its status. */
 const lastTypes: Readonly<Record<string, string>> = { failed: "response.failed", cancelled: "response.incomplete" }
 
-/** The last events. `text` is that of the response's message. */
-export const closing = (response: ResponseObject, text: string): ReadonlyArray<ResponseEvent> =>
+export const closing = (response: ResponseObject): ReadonlyArray<ResponseEvent> =>
   [
     ...response.output.flatMap((item, index) =>
-      item["type"] === "message" ? endOfMessage(item, text) : eventsOfCall(item, index)
+      item["type"] === "message" ? endOfMessage(item, messageText(response.output)) : eventsOfCall(item, index)
     ),
     { type: lastTypes[response.status] ?? "response.completed", response }
   ].map((event, index) => ({ ...event, sequence_number: closingNumber + index }))

@@ -1,5 +1,5 @@
 /** A leg of a task as a response object. Pure: the same leg gives the same object on every node. */
-import { Schema } from "effect"
+import { Predicate, Schema } from "effect"
 import * as Failure from "../../../domain/Failure.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { JsonObject, JsonObjects, JsonValue } from "../../../domain/OpaqueJson.ts"
@@ -128,7 +128,7 @@ export const freeze = (snapshot: Snapshot): string => {
 }
 
 /** The text of a leg, with links to its files at the end. `storageBase` is the base URL of the storage. */
-export const textOf = (snapshot: Snapshot, storageBase: string): string => {
+const textOf = (snapshot: Snapshot, storageBase: string): string => {
   const links = hasLinks(snapshot)
     ? snapshot.turn.files.map(({ name, path }) => `[${linkText(name)}](${storageBase}/${path})`)
     : []
@@ -160,6 +160,13 @@ export const outputOf = (snapshot: Snapshot, storageBase: string): ReadonlyArray
       arguments: JSON.stringify(call.arguments)
     }))
   ]
+}
+
+/** The text of the message in an output; empty without one. */
+export const messageText = (output: ReadonlyArray<JsonObject>): string => {
+  const content = output.find(({ type }) => type === "message")?.["content"]
+  const part: unknown = Array.isArray(content) ? content[0] : undefined
+  return Predicate.hasProperty(part, "text") && Predicate.isString(part.text) ? part.text : ""
 }
 
 const constants = {

@@ -36,13 +36,12 @@ export const make = Effect.gen(function*() {
 
   const render = Effect.fnUntraced(function*(caller: Caller, snapshot: Response.Snapshot) {
     const storageBase = Response.hasLinks(snapshot) ? yield* backend.storageBase(caller.token) : ""
-    const response = Response.responseOf(snapshot, Response.outputOf(snapshot, storageBase))
-    return { response, text: Response.textOf(snapshot, storageBase) }
+    return Response.responseOf(snapshot, Response.outputOf(snapshot, storageBase))
   })
 
   const get = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId) {
     const { snapshot } = yield* find(caller.principal, id)
-    return (yield* render(caller, snapshot)).response
+    return yield* render(caller, snapshot)
   })
 
   /** The leg, and the events of its task that follow. Fails when the user has too many waiting requests. */
@@ -69,8 +68,8 @@ export const make = Effect.gen(function*() {
     const { changes, snapshot } = yield* follow(caller, id, true)
     const deltas = Events.makeDeltas(id, after)
     const finish = Effect.gen(function*() {
-      const { response, text } = yield* render(caller, (yield* find(caller.principal, id)).snapshot)
-      return [...deltas(text), ...Events.closing(response, text)]
+      const response = yield* render(caller, (yield* find(caller.principal, id)).snapshot)
+      return [...deltas(Response.messageText(response.output)), ...Events.closing(response)]
     })
     const first = Response.isActive(snapshot) ? Effect.sync(() => deltas(snapshot.turn.text)) : finish
     const rest = Stream.mapEffect(
