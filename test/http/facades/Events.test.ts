@@ -17,7 +17,7 @@ const kept = {
 }
 
 const snapshotOf = (text: string, status: Response.Snapshot["status"]): Response.Snapshot => ({
-  ...Response.created(id, kept, Timestamp.make(1_764_000_000_000_000)),
+  ...Response.created(id, JSON.stringify(kept), Timestamp.make(1_764_000_000_000_000)),
   status,
   turn: { text, files: [], usage: null, messages: [] },
   toolCalls: status === "interrupted" ? [{ id: "c", name: "look", arguments: { a: 1 } }] : []

@@ -1,63 +1,53 @@
-/** The items of a request as the conversation of a task: earlier messages, the new input, and outputs of tools. */
-import { Predicate, type Schema } from "effect"
-import type { JsonObject } from "../../../domain/OpaqueJson.ts"
-import type { InputItem } from "../../../domain/TaskRequest.ts"
-import type { Item } from "./Request.ts"
+/** A conversation as parts of a task: the messages of `turns`, and results of tools. */
+import { OpaqueJson } from "../../../domain/OpaqueJson.ts"
+import type { ToolResults } from "../../../domain/ToolCall.ts"
+import type { Conversation, Entry } from "./Items.ts"
 
-export interface Conversation {
-  /** Messages in the form of a turn's `messages`. */
-  readonly turns: ReadonlyArray<JsonObject>
-  readonly input: ReadonlyArray<InputItem>
+type Output = Extract<Entry, { readonly kind: "output" }>
+
+export const outputsOf = (history: ReadonlyArray<Entry>): ReadonlyArray<Output> =>
+  history.flatMap((entry) => entry.kind === "output" ? [entry] : [])
+
+/** The outputs at the end of the conversation: those that the model has not seen. */
+export const trailingOutputs = ({ history, input }: Conversation): ReadonlyArray<Output> =>
+  input === null ? outputsOf(history.slice(history.findLastIndex(({ kind }) => kind !== "output") + 1)) : []
+
+/** A message of a tool has a text. */
+const toolMessage = ({ id, output }: Output) => {
+  const content = output.startsWith("\"") ? output : JSON.stringify(output)
+  return `{"role":"tool","tool_call_id":${JSON.stringify(id)},"content":${content}}`
 }
 
-interface ToolOutput {
-  readonly id: string
-  readonly output: Schema.Json
-}
-
-/** The outputs at the end of the input: those that the model has not seen. */
-export const trailingOutputs = (items: ReadonlyArray<Item>): ReadonlyArray<ToolOutput> =>
-  items.slice(items.findLastIndex(({ kind }) => kind !== "output") + 1).flatMap((item) =>
-    item.kind === "output" ? [item] : []
-  )
-
-const contentOf = (content: ReadonlyArray<InputItem>): Schema.Json => {
-  const [first, ...others] = content
-  return first?.type === "text" && others.length === 0 ? first.text : JSON.parse(JSON.stringify(content))
-}
-
-const textOf = (output: Schema.Json) => Predicate.isString(output) ? output : JSON.stringify(output)
-
-/** Calls that follow each other are one message of the assistant. */
-const messagesOf = (items: ReadonlyArray<Item>): ReadonlyArray<JsonObject> => {
-  const messages: Array<JsonObject> = []
-  let calls: Array<Schema.Json> = []
-  for (const item of items) {
-    if (item.kind !== "call") calls = []
-    if (item.kind === "message") messages.push({ role: item.role, content: contentOf(item.content) })
-    if (item.kind === "output") messages.push({ role: "tool", tool_call_id: item.id, content: textOf(item.output) })
-    if (item.kind !== "call") continue
-    if (calls.length === 0) messages.push({ role: "assistant", content: "", tool_calls: calls })
-    calls.push({ ...item.call })
+/** JSON of each message. Calls that follow each other are one message of the assistant. */
+export const messagesOf = (history: ReadonlyArray<Entry>): ReadonlyArray<string> => {
+  const messages: Array<string> = []
+  let calls: Array<string> = []
+  const endCalls = () => {
+    if (calls.length > 0) messages.push(`{"role":"assistant","content":"","tool_calls":[${calls.join()}]}`)
+    calls = []
   }
+  for (const entry of history) {
+    if (entry.kind === "call") {
+      calls.push(entry.json)
+      continue
+    }
+    endCalls()
+    if (entry.kind === "message") messages.push(entry.json)
+    if (entry.kind === "output") messages.push(toolMessage(entry))
+  }
+  endCalls()
   return messages
 }
 
-/** Stands for the user's message after outputs of tools whose task is gone. A task has at least one item of input. */
-const resumption: InputItem = { type: "text", text: "Continue." }
+/** An output whose call is not in the history. */
+export const outputWithoutCall = (history: ReadonlyArray<Entry>): Output | undefined => {
+  const calls = new Set(history.flatMap((entry) => entry.kind === "call" ? [entry.id] : []))
+  return outputsOf(history).find(({ id }) => !calls.has(id))
+}
 
-const isOfUser = (item: Item) => item.kind === "message" && item.role === "user"
-
-const isOfConversation = (item: Item) =>
-  item.kind === "call" || item.kind === "output" || (item.kind === "message" && item.role === "assistant")
-
-/** Everything up to the last message or call of the assistant is history; what the user says after it is the input. */
-export const of = (items: ReadonlyArray<Item>): Conversation => {
-  const end = items.findLastIndex(isOfConversation) + 1
-  const tail = items.slice(end)
-  const input = tail.flatMap((item) => item.kind === "message" && item.role === "user" ? item.content : [])
-  return {
-    turns: messagesOf([...items.slice(0, end), ...tail.filter((item) => !isOfUser(item))]),
-    input: input.length === 0 ? [resumption] : input
-  }
+export const resultsOf = (outputs: ReadonlyArray<Output>): ToolResults => {
+  const results = outputs.map(({ id, output }) =>
+    `{"tool_call_id":${JSON.stringify(id)},"output":${output},"is_error":false}`
+  )
+  return { ids: outputs.map(({ id }) => id), text: OpaqueJson.make(`[${results.join()}]`) }
 }

@@ -1,11 +1,8 @@
 /** `POST /v1/responses`: creates a task, or answers the tool calls of an interrupted one. */
 import { Effect } from "effect"
-import * as Limits from "../../../domain/Limits.ts"
-import { fromValue, type JsonObject } from "../../../domain/OpaqueJson.ts"
+import { OpaqueJson } from "../../../domain/OpaqueJson.ts"
 import type { Caller } from "../../../domain/Principal.ts"
-import { type CreateTask, runFieldsOf, taskFieldsOf } from "../../../domain/TaskRequest.ts"
 import { now } from "../../../domain/Timestamp.ts"
-import { toToolResults } from "../../../domain/ToolCall.ts"
 import { FacadeLegs } from "../../../services/store/FacadeLegs.ts"
 import type { IdempotencyClaim } from "../../../services/store/TaskWrites.ts"
 import { Tasks } from "../../../services/Tasks.ts"
@@ -13,7 +10,8 @@ import { Facades, modelOf } from "../Facades.ts"
 import * as Conversation from "./Conversation.ts"
 import { invalid, modelNotFound } from "./Errors.ts"
 import * as Ids from "./Ids.ts"
-import * as Request from "./Request.ts"
+import * as Items from "./Items.ts"
+import type { CreateResponse } from "./Request.ts"
 import * as Response from "./Response.ts"
 import type { Responses } from "./Responses.ts"
 
@@ -23,42 +21,49 @@ const maxReferences = 32
 /** Maximum interrupted tasks among which the one is searched that the outputs of a whole history answer. */
 const maxCandidates = 100
 
+type Outputs = ReturnType<typeof Conversation.outputsOf>
+
+/** Maximum legs of a task, because each stores its request and output. */
+const maxLegs = 1000
+
 interface Asked {
   readonly caller: Caller
-  readonly body: Request.CreateResponseBody
-  readonly items: ReadonlyArray<Request.Item>
+  readonly request: CreateResponse
   readonly claim: IdempotencyClaim | undefined
 }
 
+/** Stands for the user's message after a history without one at its end. A task has at least one item of input. */
+const resumption = JSON.stringify([{ type: "text", text: "Continue." }])
+
 const noOutput = (callId: string) => invalid("input", `No tool output found for function call ${callId}.`)
 
-/** Replaces references by the items of earlier responses. */
+/** Replaces references by the items of earlier responses. `last` is the last response whose calls are referred to. */
 const makeResolve = ({ get }: Responses) =>
-  Effect.fnUntraced(function*(caller: Caller, items: ReadonlyArray<Request.Item>) {
-    const outputs = new Map<string, ReadonlyArray<JsonObject>>()
-    const outputOf = Effect.fnUntraced(function*(id: Ids.LegId) {
+  Effect.fnUntraced(function*(caller: Caller, history: ReadonlyArray<Items.Entry>) {
+    const responses = new Map<string, Response.ResponseObject>()
+    const responseOf = Effect.fnUntraced(function*(id: Ids.LegId) {
       const key = Ids.responseId(id)
-      const known = outputs.get(key)
+      const known = responses.get(key)
       if (known !== undefined) return known
-      if (outputs.size >= maxReferences) return yield* invalid("input", "The items refer to too many responses")
-      const { output } = yield* get(caller, id)
-      outputs.set(key, output)
-      return output
+      if (responses.size >= maxReferences) return yield* invalid("input", "The items refer to too many responses")
+      const found = yield* get(caller, id)
+      responses.set(key, found)
+      return found
     })
     let last: Ids.LegId | undefined
-    const resolved: Array<Request.Item> = []
-    for (const item of items) {
-      if (item.kind !== "reference") {
-        resolved.push(item)
+    const resolved: Array<Items.Entry> = []
+    for (const entry of history) {
+      if (entry.kind !== "reference") {
+        resolved.push(entry)
         continue
       }
-      const id = Ids.parse(item.id)
-      const found = id === undefined ? [] : (yield* outputOf(id)).filter((one) => one["id"] === item.id)
-      if (id === undefined || found.length === 0) return yield* invalid("input", `Item with id '${item.id}' not found.`)
-      if (found[0]?.["type"] === "function_call") last = id
-      resolved.push(...(yield* Request.itemsOf({ input: found })))
+      const id = Ids.parse(entry.id)
+      const item = id && (yield* responseOf(id)).output.find((one) => one["id"] === entry.id)
+      if (item === undefined) return yield* invalid("input", `Item with id '${entry.id}' not found.`)
+      if (item["type"] === "function_call") last = id
+      resolved.push(...(yield* Items.parse([item])).history)
     }
-    return { items: resolved, last }
+    return { history: resolved, last }
   })
 
 /** Submits outputs of tools. The answer is the next leg of the same task. */
@@ -66,30 +71,28 @@ const makeAnswer = Effect.fnUntraced(function*({ find }: Responses) {
   const tasks = yield* Tasks
   const legs = yield* FacadeLegs
 
-  return Effect.fnUntraced(function*({ body, caller, claim, items }: Asked, id: Ids.LegId) {
+  return Effect.fnUntraced(function*({ caller, claim, request }: Asked, id: Ids.LegId, given: Outputs) {
     const { snapshot, task } = yield* find(caller.principal, id)
-    const outputs = items.flatMap((item) => item.kind === "output" ? [item] : [])
     const isPending = snapshot.status === "interrupted"
     // A repeated request is recognized by its key, after it has had its effect.
     if (!isPending && claim === undefined) {
       return yield* invalid("previous_response_id", `Response ${Ids.responseId(id)} awaits no tool outputs.`)
     }
+    if (id.leg + 1 >= maxLegs) {
+      return yield* invalid("previous_response_id", `A tool loop has at most ${maxLegs} responses.`)
+    }
     const pending = new Set(snapshot.toolCalls.map((call) => call.id))
-    const given = new Map(outputs.map((output) => [output.id, output.output]))
     if (isPending) {
-      const missing = [...pending].find((call) => !given.has(call))
+      const answered = new Set(given.map((output) => output.id))
+      const missing = [...pending].find((call) => !answered.has(call))
       if (missing !== undefined) return yield* noOutput(missing)
       yield* legs.freeze(id.uuid, id.leg, Response.freeze(snapshot))
     }
-    const results = [...given].filter(([call]) => !isPending || pending.has(call)).map(([call, output]) => ({
-      tool_call_id: call,
-      output,
-      is_error: false
-    }))
-    yield* tasks.submitToolResults(caller, task, toToolResults(results), claim)
+    // The others repeat earlier items of the conversation.
+    const outputs = given.filter((output) => !isPending || pending.has(output.id))
+    yield* tasks.submitToolResults(caller, task, Conversation.resultsOf(outputs), claim)
     const next = { uuid: id.uuid, leg: id.leg + 1 }
-    const kept = Response.encodeKept(Response.keptOf(body))
-    yield* legs.add({ taskId: next.uuid, leg: next.leg, request: kept, createdAt: yield* now })
+    yield* legs.add({ taskId: next.uuid, leg: next.leg, request: request.kept, createdAt: yield* now })
     return { id: next, snapshot: undefined }
   }, Effect.uninterruptible)
 })
@@ -99,32 +102,35 @@ const makeCreate = Effect.gen(function*() {
   const legs = yield* FacadeLegs
   const { models, timeLimit } = yield* Facades
 
-  return Effect.fnUntraced(function*({ body, caller, claim, items }: Asked, earlier: ReadonlyArray<JsonObject>) {
-    const model = modelOf(models, body.model)
-    if (model === undefined) return yield* modelNotFound(body.model.slice(0, 64))
-    const { input, turns } = Conversation.of(items)
-    if (input.length > Limits.inputItems) return yield* invalid("input", `Expected at most ${Limits.inputItems} parts`)
-    const instructions = body.instructions ? [{ role: "system", content: body.instructions }] : []
-    const task: CreateTask = {
-      ...taskFieldsOf({ ...body, input, max_execution_time: body.max_execution_time ?? timeLimit }),
-      callback_format: "openai",
-      request: fromValue(runFieldsOf({
-        assistant_id: model.assistantId,
-        llm_model_id: model.llmModelId,
-        image_generator_id: model.imageGeneratorId,
-        input,
-        turns: [[...instructions, ...earlier, ...turns]],
-        client_tools: yield* Request.toolsOf(body)
-      }))
+  return Effect.fnUntraced(function*({ caller, claim, request }: Asked, earlier: ReadonlyArray<string>) {
+    const { conversation: { history, input }, fields, instructions, kept, tools } = request
+    const model = modelOf(models, request.model)
+    if (model === undefined) return yield* modelNotFound(request.model.slice(0, 64))
+    const orphan = Conversation.outputWithoutCall(history)
+    if (orphan !== undefined) {
+      const call = orphan.id.slice(0, 64)
+      return yield* invalid("input", `No tool call found for function call output with call_id ${call}.`)
     }
-    const { isReplay, uuid } = yield* tasks.create(caller, task, claim)
+    const turns = [...(instructions === null ? [] : [instructions]), ...earlier, ...Conversation.messagesOf(history)]
+    const { assistantId, imageGeneratorId, llmModelId } = model
+    const { isReplay, uuid } = yield* tasks.create(caller, {
+      ...fields,
+      max_execution_time: request.timeLimit ?? timeLimit,
+      callback_format: "openai",
+      request: OpaqueJson.make(
+        `{"assistant_id":${assistantId},"input":${
+          input ?? resumption
+        },"turns":[${turns.join()}],"client_tools":${tools},`
+          + `"llm_model_id":${llmModelId},"image_generator_id":${imageGeneratorId}}`
+      )
+    }, claim)
     const id = { uuid, leg: 0 }
-    const kept = Response.keptOf(body)
     const createdAt = yield* now
-    yield* legs.add({ taskId: uuid, leg: 0, request: Response.encodeKept(kept), createdAt })
+    yield* legs.add({ taskId: uuid, leg: 0, request: kept, createdAt })
     if (!isReplay) return { id, snapshot: Response.created(id, kept, createdAt) }
     // The first request may have been an answer whose task was found by its calls.
-    const current = Conversation.trailingOutputs(items).length > 0 ? (yield* legs.find(uuid, 0))?.current ?? 0 : 0
+    const isAnswer = Conversation.trailingOutputs(request.conversation).length > 0
+    const current = isAnswer ? (yield* legs.find(uuid, 0))?.current ?? 0 : 0
     return { id: { uuid, leg: current }, snapshot: undefined }
   }, Effect.uninterruptible)
 })
@@ -170,7 +176,8 @@ export const make = Effect.fnUntraced(function*(responses: Responses) {
       return yield* invalid("previous_response_id", `Response ${name} cannot be continued.`)
     }
     const { messages, text } = snapshot.turn
-    return messages.length > 0 || text === "" ? messages : [{ role: "assistant", content: text }]
+    const said = messages.length > 0 || text === "" ? messages : [{ role: "assistant", content: text }]
+    return said.map((message) => JSON.stringify(message))
   })
 
   const afterPrevious = Effect.fnUntraced(function*(asked: Asked, previous: string) {
@@ -182,33 +189,29 @@ export const make = Effect.fnUntraced(function*(responses: Responses) {
     )
     if (id === undefined) return yield* notFound
     const gone = () => Effect.fail(notFound)
-    const isAnswer = asked.items.some(({ kind }) => kind === "output")
-    if (isAnswer && asked.items.some((item) => item.kind === "message" && item.role === "user")) {
+    const { hasUserMessage, history } = asked.request.conversation
+    const outputs = Conversation.outputsOf(history)
+    if (outputs.length > 0 && hasUserMessage) {
       return yield* invalid("input", "Tool outputs continue a response that waits for them. Send messages later.")
     }
     const outcome = Effect.gen(function*() {
-      if (isAnswer) return yield* answer(asked, id)
+      if (outputs.length > 0) return yield* answer(asked, id, outputs)
       return yield* create(asked, yield* continued(asked.caller, id))
     })
     return yield* Effect.catchTags(outcome, { TaskNotFound: gone, TaskBelongsToAnother: gone })
   })
 
-  return Effect.fnUntraced(
-    function*(caller: Caller, body: Request.CreateResponseBody, claim: IdempotencyClaim | undefined) {
-      const unsupported = isLenient ? undefined : Request.unsupportedField(body)
-      if (unsupported !== undefined) {
-        return yield* invalid(unsupported, `This field is not supported: ${unsupported}`, "unsupported_parameter")
-      }
-      const { items, last } = yield* resolve(caller, yield* Request.itemsOf(body))
-      const asked: Asked = { caller, body, items, claim }
-      if (body.previous_response_id != null) return yield* afterPrevious(asked, body.previous_response_id)
-      const outputs = Conversation.trailingOutputs(items)
-      if (outputs.length === 0) return yield* create(asked, [])
-      const ids = outputs.map(({ id }) => id)
-      const answered = last ?? (yield* findAnswered(caller, ids))
-      return answered === undefined
-        ? yield* create(asked, [])
-        : yield* answer({ ...asked, items: outputs.map((output) => ({ kind: "output", ...output })) }, answered)
+  return Effect.fnUntraced(function*(given: Asked) {
+    const { caller, request: { conversation, previous, unsupported } } = given
+    if (unsupported !== null && !isLenient) {
+      return yield* invalid(unsupported, `This field is not supported: ${unsupported}`, "unsupported_parameter")
     }
-  )
+    const { history, last } = yield* resolve(caller, conversation.history)
+    const asked = { ...given, request: { ...given.request, conversation: { ...conversation, history } } }
+    if (previous !== null) return yield* afterPrevious(asked, previous)
+    const outputs = Conversation.trailingOutputs(asked.request.conversation)
+    if (outputs.length === 0) return yield* create(asked, [])
+    const answered = last ?? (yield* findAnswered(caller, outputs.map(({ id }) => id)))
+    return yield* answered === undefined ? create(asked, []) : answer(asked, answered, outputs)
+  })
 })

@@ -42,9 +42,6 @@ const refused = (status: number, message: string, code: string | null, param: st
 export const invalid = (param: string, message: string, code: string | null = null): Refused =>
   refused(400, message, code, param)
 
-export const responseNotFound = (id: string): Refused =>
-  refused(404, `Response with id '${id}' not found.`, "not_found")
-
 export const modelNotFound = (name: string): Refused =>
   refused(404, `The model '${name}' does not exist.`, "model_not_found", "model")
 
@@ -85,44 +82,51 @@ type TaskFailure =
 
 export type Failure = RequestFailure | TaskFailure
 
-const invalidKey = (message: string) => refused(401, message, "invalid_api_key")
+type Mapping = readonly [status: number, code: string | null, param?: string]
+
+/** The same for what is unknown and what belongs to another user. */
+const notFound: Mapping = [404, "not_found"]
+const tooMany: Mapping = [429, "rate_limit_exceeded"]
+
+const mappings: Readonly<Record<Exclude<TaskFailure, Refused>["_tag"], Mapping>> = {
+  TaskNotFound: notFound,
+  TaskBelongsToAnother: notFound,
+  TaskNotInterrupted: [409, "conflict"],
+  TaskHasEnded: [409, "response_not_cancellable"],
+  ToolResultsMismatch: [400, null, "input"],
+  IdempotencyKeyReused: [400, null, "Idempotency-Key"],
+  FileRefused: [400, null, "file"],
+  BackendRefused: [400, null, "file"],
+  BackendUnauthorized: [401, "invalid_api_key"],
+  BackendUnavailable: [502, "server_error"],
+  NoSlotLeft: tooMany,
+  TooManyActiveTasks: tooMany,
+  TooManyWaiting: tooMany,
+  StoreUnavailable: [503, "server_error"]
+}
+
+/** For failures whose own message is empty or says too much. */
+const messages: Readonly<Record<string, string>> = {
+  TaskNotFound: "There is no such response.",
+  TaskBelongsToAnother: "There is no such response.",
+  BackendRefused: "The assistant backend refused the file.",
+  BackendUnauthorized: "The assistant backend refused the token.",
+  BackendUnavailable: "The assistant backend did not answer as expected.",
+  NoSlotLeft: "Too many uploads at a time."
+}
 
 const ofTask = (failure: TaskFailure): Refused => {
-  switch (failure._tag) {
-    case "OpenAiRefused":
-      return failure
-    case "TaskNotFound":
-    case "TaskBelongsToAnother":
-      return refused(404, "There is no such response.", "not_found")
-    case "TaskNotInterrupted":
-      return refused(409, failure.message, "conflict")
-    case "TaskHasEnded":
-      return notCancellable(failure.status)
-    case "ToolResultsMismatch":
-      return invalid("input", failure.message)
-    case "IdempotencyKeyReused":
-      return invalid("Idempotency-Key", failure.message)
-    case "FileRefused":
-      return invalid("file", failure.message)
-    case "BackendRefused":
-      return invalid("file", "The assistant backend refused the file.")
-    case "BackendUnauthorized":
-      return invalidKey("The assistant backend refused the token.")
-    case "NoSlotLeft":
-      return refused(429, `Too many uploads at a time. The maximum is ${failure.maximum}.`, "rate_limit_exceeded")
-    case "TooManyActiveTasks":
-    case "TooManyWaiting":
-      return refused(429, failure.message, "rate_limit_exceeded")
-    case "BackendUnavailable":
-      return refused(502, "The assistant backend did not answer as expected.", "server_error")
-    case "StoreUnavailable":
-      return refused(503, failure.message, "server_error")
-  }
+  if (failure instanceof Refused) return failure
+  const [status, code, param] = mappings[failure._tag]
+  return refused(status, messages[failure._tag] ?? failure.message, code, param)
 }
 
 const ofRequest = (failure: RequestFailure): Refused => {
-  if (failure instanceof ValidationFailed) return invalid(Object.keys(failure.errors)[0] ?? "body", failure.message)
-  if (failure instanceof Unauthorized) return invalidKey(failure.message)
+  if (failure instanceof ValidationFailed) {
+    const field = Object.keys(failure.errors)[0] ?? "body"
+    return invalid(field.replaceAll(/\.(\d+)/g, "[$1]"), failure.message)
+  }
+  if (failure instanceof Unauthorized) return refused(401, failure.message, "invalid_api_key")
   const [, status = 503] = statuses.find(([Kind]) => failure instanceof Kind) ?? []
   return refused(status, failure.message, status === 503 ? "server_error" : null)
 }
@@ -143,4 +147,10 @@ export const toResponse = (failure: Failure): HttpServerResponse.HttpServerRespo
   )
 }
 
-export const catchFailure = Effect.catch((failure: Failure) => Effect.succeed(toResponse(failure)))
+const internal = refused(500, "Something went wrong on our side.", "server_error")
+
+export const catchFailure = <R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, Failure, R>) =>
+  handler.pipe(
+    Effect.catchDefect((defect) => Effect.andThen(Effect.logError("a request failed", defect), Effect.fail(internal))),
+    Effect.catch((failure) => Effect.succeed(toResponse(failure)))
+  )

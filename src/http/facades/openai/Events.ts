@@ -84,6 +84,9 @@ const eventsOfCall = (item: JsonObject, output_index: number): ReadonlyArray<Unn
   ]
 }
 
+/** Follows the last event, whatever number the client continues after. */
+export const done: ResponseEvent = { type: "done", sequence_number: Infinity }
+
 /** The SDK knows no event for a canceled response; `incomplete` carries its status. */
 const lastTypes: Readonly<Record<string, string>> = { failed: "response.failed", cancelled: "response.incomplete" }
 

@@ -1,61 +1,20 @@
 /** A leg of a task as a response object. Pure: the same leg gives the same object on every node. */
 import { Predicate, Schema } from "effect"
 import * as Failure from "../../../domain/Failure.ts"
-import * as Limits from "../../../domain/Limits.ts"
-import { JsonObject, JsonObjects, JsonValue } from "../../../domain/OpaqueJson.ts"
+import { type JsonObject, JsonObjects } from "../../../domain/OpaqueJson.ts"
 import type { Task, TaskStatus } from "../../../domain/Task.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import type { FoundLeg } from "../../../services/store/FacadeLegs.ts"
 import * as TurnReader from "../TurnReader.ts"
 import * as Ids from "./Ids.ts"
-import type { CreateResponseBody } from "./Request.ts"
+import * as Kept from "./Kept.ts"
 
-/** What is kept of a request: the fields that a response repeats, and the input. */
-const Kept = Schema.Struct({
-  model: Schema.String,
-  instructions: Schema.NullOr(Schema.String),
-  previous_response_id: Schema.NullOr(Schema.String),
-  metadata: JsonObject,
-  tools: JsonObjects,
-  background: Schema.Boolean,
-  input: Schema.optional(JsonValue)
-})
-export type Kept = typeof Kept.Type
-
-const decodeKept = Schema.decodeUnknownSync(Schema.fromJsonString(Kept))
 const decodeOutput = Schema.decodeUnknownSync(Schema.fromJsonString(JsonObjects))
-
-export const keptOf = (body: CreateResponseBody): Kept => ({
-  model: body.model,
-  instructions: body.instructions ?? null,
-  previous_response_id: body.previous_response_id ?? null,
-  metadata: body.metadata ?? {},
-  tools: body.tools ?? [],
-  background: body.background ?? false,
-  input: body.input
-})
-
-const encoder = new TextEncoder()
-
-/** JSON of at most `Limits.keptRequestBytes` bytes. The input is left out first, and then instructions and tools. */
-export const encodeKept = (kept: Kept): string => {
-  const { input: _, ...echoed } = kept
-  const texts = [kept, echoed, { ...echoed, instructions: null, tools: [] }].map((one) => JSON.stringify(one))
-  return texts.find((text) => encoder.encode(text).length <= Limits.keptRequestBytes)
-    ?? JSON.stringify({
-      ...echoed,
-      model: echoed.model.slice(0, 64),
-      instructions: null,
-      tools: [],
-      metadata: {},
-      previous_response_id: null
-    })
-}
 
 /** The state of a leg. */
 export interface Snapshot {
   readonly id: Ids.LegId
-  readonly kept: Kept
+  readonly kept: Kept.Kept
   readonly createdAt: Timestamp
   readonly status: TaskStatus | "answered"
   /** JSON of the output of an answered leg. */
@@ -72,7 +31,7 @@ export const snapshotOf = (task: Task, leg: number, found: FoundLeg): Snapshot =
   const isAnswered = leg < found.current
   return {
     id: { uuid: task.uuid, leg },
-    kept: decodeKept(found.request),
+    kept: Kept.decode(found.request),
     createdAt: found.createdAt,
     status: isAnswered ? "answered" : task.status,
     frozen: found.leg === leg ? found.output : null,
@@ -84,9 +43,9 @@ export const snapshotOf = (task: Task, leg: number, found: FoundLeg): Snapshot =
 }
 
 /** A leg that was created now. */
-export const created = (id: Ids.LegId, kept: Kept, createdAt: Timestamp): Snapshot => ({
+export const created = (id: Ids.LegId, request: string, createdAt: Timestamp): Snapshot => ({
   id,
-  kept,
+  kept: Kept.decode(request),
   createdAt,
   status: "pending",
   frozen: null,
@@ -119,12 +78,12 @@ const itemStatuses: Readonly<Record<string, string>> = {
 
 const linkText = (name: string) => name.replaceAll(/[[\]\\]/g, "\\$&")
 
-/** JSON of the output of an interrupted leg, of at most `Limits.keptRequestBytes` bytes: the calls go without a long text. */
+/** JSON of the output of an interrupted leg, which `Kept.fits`: the calls go without a long text. */
 export const freeze = (snapshot: Snapshot): string => {
   const output = outputOf(snapshot, "")
   const calls = output.filter(({ type }) => type !== "message")
   const texts = [output, calls].map((items) => JSON.stringify(items))
-  return texts.find((text) => encoder.encode(text).length <= Limits.keptRequestBytes) ?? "[]"
+  return texts.find(Kept.fits) ?? "[]"
 }
 
 /** The text of a leg, with links to its files at the end. `storageBase` is the base URL of the storage. */

@@ -2,13 +2,13 @@
 import { Duration, Effect, Stream } from "effect"
 import type { Caller, Principal } from "../../../domain/Principal.ts"
 import type { TaskId } from "../../../domain/Task.ts"
+import { TaskNotFound } from "../../../domain/TaskErrors.ts"
 import { AssistantBackend } from "../../../services/files/AssistantBackend.ts"
 import { FacadeLegs } from "../../../services/store/FacadeLegs.ts"
 import { Tasks } from "../../../services/Tasks.ts"
 import { TaskWatch } from "../../../services/TaskWatch.ts"
-import { responseNotFound } from "./Errors.ts"
 import * as Events from "./Events.ts"
-import * as Ids from "./Ids.ts"
+import type * as Ids from "./Ids.ts"
 import * as Response from "./Response.ts"
 
 const maxLeg = 2 ** 31 - 1
@@ -26,7 +26,7 @@ export const make = Effect.gen(function*() {
     // The task first: a leg that is answered in between is then read as answered.
     const task = yield* tasks.get(principal, id.uuid)
     const found = yield* legs.find(id.uuid, id.leg)
-    if (found === undefined || id.leg > found.current) return yield* responseNotFound(Ids.responseId(id))
+    if (found === undefined || id.leg > found.current) return yield* new TaskNotFound({})
     return { task, found, snapshot: Response.snapshotOf(task, id.leg, found) }
   })
 
@@ -53,23 +53,22 @@ export const make = Effect.gen(function*() {
     return { snapshot, changes: Response.isActive(snapshot) ? changes : Stream.empty }
   })
 
-  /** Returns an effect that returns the response at its end, or as it is after `maxWait` or when `ended` completes. */
-  const wait = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId, ended: Effect.Effect<void>) {
+  /** Returns an effect that returns the response at its end, or as it is after `maxWait` or when the node drains. */
+  const wait = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId) {
     const { changes } = yield* follow(caller, id, false)
     return Stream.runDrain(changes).pipe(
-      Effect.raceFirst(ended),
       Effect.timeoutOption(maxWait),
       Effect.andThen(get(caller, id))
     )
   })
 
-  /** The events with a number above `after`. */
+  /** The events with a number above `after`. A stream that the node's drain cuts off lacks `Events.done`. */
   const events = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId, after: number) {
     const { changes, snapshot } = yield* follow(caller, id, true)
     const deltas = Events.makeDeltas(id, after)
     const finish = Effect.gen(function*() {
       const response = yield* render(caller, (yield* find(caller.principal, id)).snapshot)
-      return [...deltas(Response.messageText(response.output)), ...Events.closing(response)]
+      return [...deltas(Response.messageText(response.output)), ...Events.closing(response), Events.done]
     })
     const first = Response.isActive(snapshot) ? Effect.sync(() => deltas(snapshot.turn.text)) : finish
     const rest = Stream.mapEffect(

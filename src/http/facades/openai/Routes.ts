@@ -3,8 +3,10 @@ import { Duration, Effect, Redacted, type Scope, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Caller } from "../../../domain/Principal.ts"
+import { TaskNotFound } from "../../../domain/TaskErrors.ts"
 import { now } from "../../../domain/Timestamp.ts"
 import { AssistantBackend } from "../../../services/files/AssistantBackend.ts"
+import { WaitingRequests } from "../../../services/store/WaitingRequests.ts"
 import { Tasks } from "../../../services/Tasks.ts"
 import { CurrentCaller } from "../../contract/Middleware.ts"
 import { makeAuthenticate } from "../../handlers/Authorization.ts"
@@ -19,12 +21,12 @@ import {
   type Failure,
   fileNotFound,
   inputNotKept,
+  invalid,
   modelNotFound,
   notCancellable,
-  responseNotFound,
   unsupported
 } from "./Errors.ts"
-import type { ResponseEvent } from "./Events.ts"
+import * as Events from "./Events.ts"
 import * as Ids from "./Ids.ts"
 import * as InputItems from "./InputItems.ts"
 import * as Query from "./Query.ts"
@@ -36,10 +38,10 @@ const keepAlive = (text: string) => Stream.map(Stream.drop(Stream.tick(keepAlive
 
 const json = (body: unknown) => HttpServerResponse.jsonUnsafe(body)
 
-const write = ({ type, ...fields }: ResponseEvent) =>
-  Sse.encoder.write({ _tag: "Event", id: undefined, event: type, data: JSON.stringify({ type, ...fields }) })
-
-const last = "data: [DONE]\n\n"
+const write = (event: Events.ResponseEvent) =>
+  event === Events.done
+    ? "data: [DONE]\n\n"
+    : Sse.encoder.write({ _tag: "Event", id: undefined, event: event.type, data: JSON.stringify(event) })
 
 type Parts = ReadonlyArray<string | undefined>
 type Handler = (
@@ -51,23 +53,23 @@ type Handler = (
   HttpServerRequest.HttpServerRequest | HttpServerRequest.ParsedSearchParams | Scope.Scope
 >
 
-const legOf = Effect.fnUntraced(function*(id = "") {
+const legOf = (id = "") => {
   const leg = id.startsWith("resp_") ? Ids.parse(id) : undefined
-  return leg ?? (yield* responseNotFound(id.slice(0, 64)))
-})
+  return leg === undefined ? Effect.fail(new TaskNotFound({})) : Effect.succeed(leg)
+}
 
 const makeHandlers = Effect.gen(function*() {
   const tasks = yield* Tasks
   const responses = yield* Responses.make
   const create = yield* Create.make(responses)
   const { read } = yield* BodyReader
+  const waiting = yield* WaitingRequests
 
   /** Answers with the events above `after`. A stream must not outlive the token that opened it. */
   const stream = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId, after: number) {
     const { ended } = yield* CurrentToken
     const events = yield* responses.events(caller, id, after)
     const text = Stream.map(events, write).pipe(
-      Stream.concat(Stream.make(last)),
       Stream.merge(keepAlive(": keep-alive\n\n"), { haltStrategy: "left" }),
       Stream.interruptWhen(ended),
       Stream.encodeText
@@ -81,9 +83,10 @@ const makeHandlers = Effect.gen(function*() {
   /** Sends the head at once and blanks while the client waits, so that no timeout of a proxy or client ends the request. */
   const hold = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId) {
     const { ended } = yield* CurrentToken
-    const ending = yield* responses.wait(caller, id, ended)
+    const ending = yield* responses.wait(caller, id)
     const text = Stream.fromEffect(Effect.map(ending, (response) => JSON.stringify(response))).pipe(
       Stream.merge(keepAlive(" "), { haltStrategy: "left" }),
+      Stream.interruptWhen(ended),
       Stream.encodeText
     )
     return HttpServerResponse.stream(text, { contentType: "application/json" })
@@ -92,9 +95,12 @@ const makeHandlers = Effect.gen(function*() {
   const post: Handler = Effect.fnUntraced(function*(caller) {
     const request = yield* HttpServerRequest.HttpServerRequest
     const { body, claim } = yield* read("createResponse", request)
-    const { id, snapshot } = yield* create(caller, body, claim)
-    if (body.stream === true) return yield* stream(caller, id, -1)
-    if (body.background !== true) return yield* hold(caller, id)
+    if ("problem" in body) return yield* invalid(body.problem.param, body.problem.message, body.problem.code)
+    // Before the request has an effect.
+    if (body.isStream || !body.isBackground) yield* waiting.checkLimit(caller.principal.sub)
+    const { id, snapshot } = yield* create({ caller, request: body, claim })
+    if (body.isStream) return yield* stream(caller, id, -1)
+    if (!body.isBackground) return yield* hold(caller, id)
     return json(snapshot === undefined ? yield* responses.get(caller, id) : Response.responseOf(snapshot, []))
   })
 
@@ -151,11 +157,13 @@ const makeFiles = Effect.gen(function*() {
     const created_at = Math.floor((yield* now) / 1_000_000)
     return json(describeFile({ id, name, mime_type, path, bytes, created_at }))
   })
-  const get: Handler = Effect.fnUntraced(function*(caller, [id, part]) {
+  const get: Handler = Effect.fnUntraced(function*(caller, [id = "", part]) {
     const file = yield* fileOf(id)
     if (part === undefined) return json(describeFile(file))
     if (part !== "content") return yield* fileNotFound(part.slice(0, 64))
-    return HttpServerResponse.redirect(`${yield* backend.storageBase(caller.token)}/${file.path}`)
+    // The path is the client's: a URL has no line breaks, and only characters that a header may have.
+    const link = URL.parse(`${yield* backend.storageBase(caller.token)}/${file.path}`)
+    return link === null ? yield* fileNotFound(id.slice(0, 64)) : HttpServerResponse.redirect(link)
   })
   return { post, get }
 })
