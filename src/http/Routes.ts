@@ -49,9 +49,9 @@ const knownRoutes: ReadonlyArray<KnownRoute> = [...pages, ...consoleRoutes, ...r
   )
 )
 
-/** Paths of façades, which answer unknown methods themselves. */
-const facadeRoutes: ReadonlyArray<KnownRoute> = Object.entries(OpenAiPaths.routes).flatMap(([path, methods]) =>
-  methods.map((method) => ({ method, path, pattern: patternOf(path) }))
+/** The routes that name spans. Façades answer unknown methods themselves. */
+const namedRoutes: ReadonlyArray<KnownRoute> = knownRoutes.concat(
+  Object.entries(OpenAiPaths.routes).map(([path, method]) => ({ method, path, pattern: patternOf(path) }))
 )
 
 export const allowedMethods = (path: string, audience: typeof Audience.Service): ReadonlyArray<string> => [
@@ -72,7 +72,7 @@ export const isOfConsole = (request: HttpServerRequest.HttpServerRequest): boole
 export const spanName = (request: HttpServerRequest.HttpServerRequest): string => {
   const path = pathOf(request)
   const method = request.method === "HEAD" ? "GET" : request.method
-  const route = [...knownRoutes, ...facadeRoutes].find((known) => known.method === method && known.pattern.test(path))
+  const route = namedRoutes.find((known) => known.method === method && known.pattern.test(path))
   return route === undefined ? request.method : `${request.method} ${route.path}`
 }
 

@@ -50,6 +50,18 @@ describe("input", () => {
     assert.strictEqual((await ended(client, next.id)).output_text, "Found.")
   })
 
+  it("continues no conversation beyond the size of a body", async () => {
+    const client = await clientOf(service, "long")
+    const { id } = await client.responses.create({ ...background, input: "go" })
+    await completeRun(await core.run(uuidOf(id)), "x".repeat(9_000_000))
+    assert.deepStrictEqual(
+      await refusal(
+        client.responses.create({ ...background, input: "x".repeat(9_000_000), previous_response_id: id })
+      ),
+      [400, "context_length_exceeded", "input"]
+    )
+  })
+
   it("answers at most a thousand times in one task", async () => {
     const client = await clientOf(service, "endless")
     const { id } = await client.responses.create({ ...background, input: "go", tools })
@@ -74,6 +86,35 @@ describe("input", () => {
       text: { format: { type: "json_object" } }
     })
     assert.strictEqual((await client.responses.retrieve(id)).id, id)
+  })
+})
+
+describe("another user's response, and one of a deleted task", () => {
+  it("do not exist", async () => {
+    const owner = await clientOf(service, "owner")
+    const other = await clientOf(service, "other")
+    const { id } = await owner.responses.create({ ...background, input: "go", tools })
+    const run = await core.run(uuidOf(id))
+    await interrupt(run)
+    const [{ id: item = "" } = {}] = callsOf(await ended(owner, id))
+    const check = async (client: typeof owner) => {
+      const create = (more: object) => refusal(client.responses.create({ ...background, ...more }))
+      const previous = [400, "previous_response_not_found", "previous_response_id"]
+      assert.deepStrictEqual(await create({ previous_response_id: id, input: [output("c1")] }), previous)
+      assert.deepStrictEqual(await create({ previous_response_id: id, input: "more" }), previous)
+      const notFound = [404, "not_found", null]
+      assert.deepStrictEqual(await create({ input: [{ type: "item_reference", id: item }, output("c1")] }), notFound)
+      assert.deepStrictEqual(await refusal(client.responses.inputItems.list(id)), notFound)
+      assert.deepStrictEqual(await refusal(client.responses.retrieve(id, { stream: true })), notFound)
+    }
+    await check(other)
+    await owner.responses.cancel(id)
+    assert.strictEqual((await service.call("DELETE", `/api/tasks/${uuidOf(id)}`, owner.apiKey!)).status, 204)
+    await check(owner)
+    assert.deepStrictEqual(
+      await database.query(`SELECT leg FROM facade_legs WHERE task_uuid = '${uuidOf(id)}'`),
+      []
+    )
   })
 })
 

@@ -1,12 +1,13 @@
 /** `POST /v1/responses`: creates a task, or answers the tool calls of an interrupted one. */
 import { Effect } from "effect"
+import * as Limits from "../../../domain/Limits.ts"
 import { OpaqueJson } from "../../../domain/OpaqueJson.ts"
 import type { Caller } from "../../../domain/Principal.ts"
 import { now } from "../../../domain/Timestamp.ts"
 import { FacadeLegs } from "../../../services/store/FacadeLegs.ts"
 import type { IdempotencyClaim } from "../../../services/store/TaskWrites.ts"
 import { Tasks } from "../../../services/Tasks.ts"
-import { Facades, modelOf } from "../Facades.ts"
+import { type FacadeModel, Facades, modelOf } from "../Facades.ts"
 import * as Conversation from "./Conversation.ts"
 import { invalid, modelNotFound } from "./Errors.ts"
 import * as Ids from "./Ids.ts"
@@ -36,6 +37,13 @@ interface Asked {
 const resumption = JSON.stringify([{ type: "text", text: "Continue." }])
 
 const noOutput = (callId: string) => invalid("input", `No tool output found for function call ${callId}.`)
+
+/** JSON of a `RunRequest`. */
+const runRequest = (model: FacadeModel, input: string, turns: ReadonlyArray<string>, tools: string) => {
+  const { assistantId, imageGeneratorId, llmModelId } = model
+  const ids = `"assistant_id":${assistantId},"llm_model_id":${llmModelId},"image_generator_id":${imageGeneratorId}`
+  return `{${ids},"input":${input},"turns":[${turns.join()}],"client_tools":${tools}}`
+}
 
 /** Replaces references by the items of earlier responses. `last` is the last response whose calls are referred to. */
 const makeResolve = ({ get }: Responses) =>
@@ -112,18 +120,17 @@ const makeCreate = Effect.gen(function*() {
       return yield* invalid("input", `No tool call found for function call output with call_id ${call}.`)
     }
     const turns = [...(instructions === null ? [] : [instructions]), ...earlier, ...Conversation.messagesOf(history)]
-    const { assistantId, imageGeneratorId, llmModelId } = model
-    const { isReplay, uuid } = yield* tasks.create(caller, {
+    const run = runRequest(model, input ?? resumption, turns, tools)
+    if (run.length > Limits.jsonBodyBytes) {
+      return yield* invalid("input", "The conversation is too long.", "context_length_exceeded")
+    }
+    const task = {
       ...fields,
       max_execution_time: request.timeLimit ?? timeLimit,
-      callback_format: "openai",
-      request: OpaqueJson.make(
-        `{"assistant_id":${assistantId},"input":${
-          input ?? resumption
-        },"turns":[${turns.join()}],"client_tools":${tools},`
-          + `"llm_model_id":${llmModelId},"image_generator_id":${imageGeneratorId}}`
-      )
-    }, claim)
+      callback_format: "openai" as const,
+      request: OpaqueJson.make(run)
+    }
+    const { isReplay, uuid } = yield* tasks.create(caller, task, claim)
     const id = { uuid, leg: 0 }
     const createdAt = yield* now
     yield* legs.add({ taskId: uuid, leg: 0, request: kept, createdAt })
