@@ -2,7 +2,7 @@
 import { assert, describe, it, onTestFinished } from "vitest"
 import { callsOf, clientOf, ended, refusal, toolCalls, tools, uuidOf } from "../kit/OpenAi.ts"
 import { complete as completeRun, interrupt } from "../kit/ScriptedCore.ts"
-import { eventually, internalToken, Service } from "../kit/Service.ts"
+import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
 import { expectQuiet, use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
@@ -23,6 +23,19 @@ describe("input", () => {
     const items = Array.from({ length: 10_000 }, () => ({ role: "user", content: "x" }))
     assert.deepStrictEqual(await create(items), [400, null, "input"])
   })
+
+  it("keeps no other large request waiting while a foreground call waits", async () => {
+    const client = await clientOf(service, "large")
+    const large = "x".repeat(100_000)
+    const waiting = client.responses.create({ model: "gpt-5", input: large })
+    const run = await eventually(
+      async () => core.runs.find(({ input: [item] }) => item?.text === large),
+      (found) => found !== undefined
+    )
+    assert.strictEqual((await service.create(await mint("another"), large)).status, 201)
+    await completeRun(run!, "Found.")
+    assert.strictEqual((await waiting).output_text, "Found.")
+  }, 20_000)
 
   it("has arguments within the bounds of a body", async () => {
     const client = await clientOf(service, "arguments")

@@ -92,15 +92,21 @@ const makeHandlers = Effect.gen(function*() {
     return HttpServerResponse.stream(text, { contentType: "application/json" })
   })
 
-  const post: Handler = Effect.fnUntraced(function*(caller) {
+  /** The scope ends here, because large bodies of others wait for its permits while the answer is held. */
+  const submit = Effect.fnUntraced(function*(caller: Caller) {
     const request = yield* HttpServerRequest.HttpServerRequest
     const { body, claim } = yield* read("createResponse", request)
     if ("problem" in body) return yield* invalid(body.problem.param, body.problem.message, body.problem.code)
     // Before the request has an effect.
     if (body.isStream || !body.isBackground) yield* waiting.checkLimit(caller.principal.sub)
-    const { id, snapshot } = yield* create({ caller, request: body, claim })
-    if (body.isStream) return yield* stream(caller, id, -1)
-    if (!body.isBackground) return yield* hold(caller, id)
+    const { isBackground, isStream } = body
+    return { ...(yield* create({ caller, request: body, claim })), isBackground, isStream }
+  }, Effect.scoped)
+
+  const post: Handler = Effect.fnUntraced(function*(caller) {
+    const { id, isBackground, isStream, snapshot } = yield* submit(caller)
+    if (isStream) return yield* stream(caller, id, -1)
+    if (!isBackground) return yield* hold(caller, id)
     return json(snapshot === undefined ? yield* responses.get(caller, id) : Response.responseOf(snapshot, []))
   })
 
