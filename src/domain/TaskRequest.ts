@@ -7,6 +7,7 @@ import { absentOr, isAtMostCharacters } from "./Fields.ts"
 import * as Limits from "./Limits.ts"
 import * as Metadata from "./Metadata.ts"
 import { fromValue, JsonObject, JsonObjects, type OpaqueJson } from "./OpaqueJson.ts"
+import type { CallbackFormat } from "./OpenAiWebhook.ts"
 
 const Id = Schema.Int.check(
   Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }, {
@@ -254,6 +255,8 @@ export type RunRequest = typeof RunRequest.Type
 export interface CreateTask {
   readonly callback_url: string | null
   readonly callback_secret: string | null
+  /** The task itself, if absent. */
+  readonly callback_format?: CallbackFormat
   /** Seconds. */
   readonly max_execution_time: number
   readonly metadata: Metadata.Metadata | null
@@ -273,7 +276,7 @@ export const runFieldsOf = (body: Partial<CreateTaskBody>) =>
   }) satisfies Record<keyof RunRequest, unknown>
 
 /** The fields that only the gateway uses. */
-export const taskFieldsOf = (body: Partial<CreateTaskBody>): Omit<CreateTask, "request"> => ({
+export const taskFieldsOf = (body: Partial<CreateTaskBody>): Omit<CreateTask, "request" | "callback_format"> => ({
   callback_url: body.callback_url ? new URL(body.callback_url).href : null,
   callback_secret: body.callback_secret || null,
   max_execution_time: body.max_execution_time ?? Limits.maxExecutionTime,

@@ -3,6 +3,7 @@ import type { HttpServerRequest } from "effect/http"
 import { type Audience, isServed } from "./Audience.ts"
 import { Api } from "./contract/Api.ts"
 import { path as rpcPath } from "./contract/rpc/Rpc.ts"
+import * as OpenAiPaths from "./facades/openai/Paths.ts"
 
 interface KnownRoute {
   readonly path: string
@@ -36,14 +37,21 @@ const rpc: ReadonlyArray<KnownRoute> = ["GET", "POST"].map((method) => ({
   pattern: new RegExp(`^${rpcPath}/?$`)
 }))
 
+const patternOf = (path: string) => new RegExp(`^${path.replace(/:[^/]+/g, "[^/]+")}/?$`)
+
 const knownRoutes: ReadonlyArray<KnownRoute> = [...pages, ...consoleRoutes, ...rpc].concat(
   Object.values(Api.groups).flatMap((group) =>
     Object.values(group.endpoints).map(({ method, path }) => ({
       method,
       path,
-      pattern: new RegExp(`^${path.replace(/:[^/]+/g, "[^/]+")}/?$`)
+      pattern: patternOf(path)
     }))
   )
+)
+
+/** The routes that name spans. Façades answer unknown methods themselves. */
+const namedRoutes: ReadonlyArray<KnownRoute> = knownRoutes.concat(
+  Object.entries(OpenAiPaths.routes).map(([path, method]) => ({ method, path, pattern: patternOf(path) }))
 )
 
 export const allowedMethods = (path: string, audience: typeof Audience.Service): ReadonlyArray<string> => [
@@ -64,7 +72,7 @@ export const isOfConsole = (request: HttpServerRequest.HttpServerRequest): boole
 export const spanName = (request: HttpServerRequest.HttpServerRequest): string => {
   const path = pathOf(request)
   const method = request.method === "HEAD" ? "GET" : request.method
-  const route = knownRoutes.find((known) => known.method === method && known.pattern.test(path))
+  const route = namedRoutes.find((known) => known.method === method && known.pattern.test(path))
   return route === undefined ? request.method : `${request.method} ${route.path}`
 }
 

@@ -5,6 +5,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "./contract/Api.ts"
 import * as Cors from "./Cors.ts"
 import * as Docs from "./Docs.ts"
+import * as OpenAi from "./facades/openai/Routes.ts"
 import { BodyReader } from "./handlers/body/BodyReader.ts"
 import * as Core from "./handlers/Core.ts"
 import * as Files from "./handlers/Files.ts"
@@ -12,6 +13,7 @@ import * as Health from "./handlers/Health.ts"
 import * as Operations from "./handlers/Operations.ts"
 import * as Tasks from "./handlers/Tasks.ts"
 import * as Tokens from "./handlers/Tokens.ts"
+import { Uploads } from "./handlers/Uploads.ts"
 import * as Home from "./Home.ts"
 import * as ResponseMiddleware from "./ResponseMiddleware.ts"
 import * as Rpc from "./rpc/Rpc.ts"
@@ -19,9 +21,9 @@ import * as Rpc from "./rpc/Rpc.ts"
 /** Paths are compared exactly, so that another spelling cannot bypass a rule of a proxy. */
 export const routerConfig = { caseSensitive: true, ignoreDuplicateSlashes: false }
 
-const layerApi = HttpApiBuilder.layer(Api).pipe(
+const layerApi = Layer.merge(HttpApiBuilder.layer(Api), OpenAi.layer).pipe(
   Layer.provide([Files.layer, Tasks.layer, Core.layer, Tokens.layer, Operations.layer]),
-  Layer.provide(BodyReader.layer)
+  Layer.provide([BodyReader.layer, Uploads.layer])
 )
 
 /** `ResponseMiddleware` is outermost, so that its headers are also on CORS preflight responses. */

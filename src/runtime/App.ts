@@ -12,6 +12,7 @@ import * as Console from "../http/Console.ts"
 import { ConsoleAudiences } from "../http/ConsoleAssets.ts"
 import { DevelopmentToken, isLoopback } from "../http/DevelopmentToken.ts"
 import { DocumentedVersion } from "../http/Docs.ts"
+import { Facades } from "../http/facades/Facades.ts"
 import * as Authorization from "../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../http/handlers/rpc/RpcAuthorization.ts"
 import * as Server from "../http/Server.ts"
@@ -227,7 +228,8 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       layerDevelopmentToken(config),
       ConsoleAssets.layer,
       Layer.succeed(ConsoleAudiences, config.consoleAudiences),
-      Layer.succeed(DocumentedVersion, version)
+      Layer.succeed(DocumentedVersion, version),
+      Layer.succeed(Facades, config.facades)
     ])
   )
   // The built-in core reports its events to this origin.

@@ -163,6 +163,7 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
       principal: caller.principal,
       runId: yield* newRunId,
       callbackUrl: body.callback_url,
+      callbackFormat: body.callback_format ?? null,
       maxExecutionTime,
       metadata: body.metadata,
       createdAt,

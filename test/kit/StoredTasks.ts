@@ -5,6 +5,7 @@ import { SecureRandom } from "effect/crypto"
 import { fromValue, OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import { RunId, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
 import { now, plus } from "../../src/domain/Timestamp.ts"
+import type { FacadeLegs } from "../../src/services/store/FacadeLegs.ts"
 import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
 import type { StopOutbox } from "../../src/services/store/StopOutbox.ts"
 import type { TaskReads } from "../../src/services/store/TaskReads.ts"
@@ -21,6 +22,7 @@ export type StoreTests = Vitest.MethodsNonLive<
   | TaskScans
   | TaskRetention
   | StopOutbox
+  | FacadeLegs
   | WebhookStore
   | RevocationRepository
   | WaitingRequests
@@ -38,6 +40,7 @@ export const makeTask = Effect.fnUntraced(function*(overrides: Partial<NewTask> 
     principal: { sub: `user-${yield* uuid}`, tokenId: "token", issuedAt: 1_700_000_000 },
     runId: yield* newRunId,
     callbackUrl: null,
+    callbackFormat: null,
     maxExecutionTime: 60,
     metadata: null,
     createdAt,

@@ -1,4 +1,5 @@
 /** The contracts of every store of tasks and of webhooks, which run on memory and on Postgres. */
+import * as FacadeLegsContract from "./FacadeLegsContract.ts"
 import { redeliveryContract } from "./RedeliveryContract.ts"
 import * as RevocationContract from "./RevocationContract.ts"
 import * as StopOutboxContract from "./StopOutboxContract.ts"
@@ -17,6 +18,7 @@ export const contract = (it: StoreTests) => {
   TaskScansContract.contract(it)
   TaskRetentionContract.contract(it)
   StopOutboxContract.contract(it)
+  FacadeLegsContract.contract(it)
   RevocationContract.contract(it)
   WebhookStoreContract.contract(it)
   redeliveryContract(it)

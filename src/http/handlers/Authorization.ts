@@ -27,29 +27,33 @@ const expiry = ({ expiresAt }: Pick<Caller, "expiresAt">): Effect.Effect<void> =
     return Effect.andThen(Effect.sleep(Math.min(left, longestSleep)), expiry({ expiresAt }))
   })
 
+/** Returns a function that runs a handler with the user of a credential. */
+export const makeAuthenticate = Effect.gen(function*() {
+  const verifier = yield* TokenVerifier
+  const revocations = yield* TokenRevocations
+  return <A, E, R>(handler: Effect.Effect<A, E, R>, credential: Redacted.Redacted) => {
+    const verified = verifier.verify(credential).pipe(
+      Effect.tap(({ principal }) => revocations.check(principal)),
+      Effect.mapError(refusal)
+    )
+    return Effect.flatMap(verified, (caller) =>
+      handler.pipe(
+        Effect.provideService(CurrentCaller, caller),
+        Effect.provideService(CurrentToken, {
+          holder: caller.principal.sub,
+          check: Effect.asVoid(verified),
+          ended: Effect.raceFirst(expiry(caller), revocations.awaitRevoked(caller.principal))
+        })
+      ))
+  }
+})
+
 export const layerUsers = Layer.effect(
   Authorization,
-  Effect.gen(function*() {
-    const verifier = yield* TokenVerifier
-    const revocations = yield* TokenRevocations
-    return Authorization.of({
-      jwt: (handler, { credential }) => {
-        const verified = verifier.verify(credential).pipe(
-          Effect.tap(({ principal }) => revocations.check(principal)),
-          Effect.mapError(refusal)
-        )
-        return Effect.flatMap(verified, (caller) =>
-          handler.pipe(
-            Effect.provideService(CurrentCaller, caller),
-            Effect.provideService(CurrentToken, {
-              holder: caller.principal.sub,
-              check: Effect.asVoid(verified),
-              ended: Effect.raceFirst(expiry(caller), revocations.awaitRevoked(caller.principal))
-            })
-          ))
-      }
-    })
-  })
+  Effect.map(
+    makeAuthenticate,
+    (authenticate) => Authorization.of({ jwt: (handler, { credential }) => authenticate(handler, credential) })
+  )
 )
 
 const encoder = new TextEncoder()

@@ -6,6 +6,7 @@ import { Config, Duration, Effect, Redacted, Schema, UndefinedOr } from "effect"
 import { randomBytes } from "node:crypto"
 import * as path from "node:path"
 import * as Limits from "../../domain/Limits.ts"
+import * as Facades from "../../http/facades/Facades.ts"
 import type { Endpoint } from "../builtin/backend/OpenAiModel.ts"
 import * as Watchdog from "../node/Watchdog.ts"
 import * as DatabaseUrl from "../postgres/DatabaseUrl.ts"
@@ -15,7 +16,7 @@ import * as DataDirectory from "./DataDirectory.ts"
 import * as ProductionSecrets from "./ProductionSecrets.ts"
 import { misspelled } from "./settings.ts"
 import * as SettingsReader from "./SettingsReader.ts"
-import { audiencesOf, commaList, nonEmpty, originsOf } from "./SettingValues.ts"
+import { audiencesOf, commaList, isOpenAiOn, modelsOf, nonEmpty, originsOf } from "./SettingValues.ts"
 import * as TokenKeys from "./TokenKeys.ts"
 
 type Reader = SettingsReader.SettingsReader
@@ -132,6 +133,22 @@ const loadLimits = Effect.fnUntraced(function*({ count, read, report }: Reader) 
   }
 })
 
+const loadFacades = Effect.fnUntraced(function*(reader: Reader) {
+  const { derive, env, read, report } = reader
+  const timeLimit = Duration.toSeconds(
+    yield* read("FACADE_TIME_LIMIT", Config.Duration, Duration.seconds(Facades.defaultTimeLimit))
+  )
+  if (!Number.isInteger(timeLimit) || timeLimit < 1 || timeLimit > Limits.maxExecutionTime) {
+    report("FACADE_TIME_LIMIT", `must be whole seconds between 1 and ${Limits.maxExecutionTime}`)
+  }
+  return {
+    openai: derive("FACADES", () => isOpenAiOn(env["FACADES"] ?? (isProduction(reader) ? "off" : "openai")), false),
+    models: derive("FACADE_MODELS", () => modelsOf(env["FACADE_MODELS"] ?? ""), new Map<string, Facades.FacadeModel>()),
+    isLenient: yield* read("FACADE_LENIENT", Config.Boolean, false),
+    timeLimit
+  }
+})
+
 const loadCluster = Effect.fnUntraced(function*(reader: Reader) {
   const { env, read, report } = reader
   const isClustered = yield* read("CLUSTER", Config.Boolean, false)
@@ -203,6 +220,7 @@ export const load = Effect.fnUntraced(function*(
       () => audiencesOf(env["CONSOLE"] ?? (isProduction(reader) ? "off" : "users")),
       []
     ),
+    facades: yield* loadFacades(reader),
     ...(yield* loadLimits(reader)),
     /** The address of this node for the other nodes; undefined without a cluster. */
     cluster: yield* loadCluster(reader),

@@ -1,6 +1,7 @@
 /** Parsers of compound setting values; each throws an error with the reason when the value is invalid. */
 import type { ConsoleAudience } from "../../http/ConsoleAssets.ts"
 import type { CorsOrigins } from "../../http/Cors.ts"
+import type { FacadeModel } from "../../http/facades/Facades.ts"
 
 export const withoutTrailingSlash = (url: URL) => url.href.replace(/(?<!\/)\/+$/, "")
 
@@ -30,3 +31,22 @@ export const audiencesOf = (text: string): ReadonlyArray<ConsoleAudience> => {
   // There are no screens for operators yet.
   return names.includes("users") ? ["users"] : []
 }
+
+export const isOpenAiOn = (text: string): boolean => {
+  const names = commaList(text).join()
+  if (names !== "off" && names !== "openai") throw new Error("must be off or openai")
+  return names === "openai"
+}
+
+const modelPattern = /^([^=\s]{1,64})=([1-9]\d{0,14})(?::([1-9]\d{0,14})(?::([1-9]\d{0,14}))?)?$/
+
+const idOrNull = (text: string | undefined) => text === undefined ? null : Number(text)
+
+export const modelsOf = (text: string): ReadonlyMap<string, FacadeModel> =>
+  new Map(
+    commaList(text).map((item) => {
+      const [, name, assistant, llm, image] = modelPattern.exec(item) ?? []
+      if (name === undefined) throw new Error(`${item} is no model as in gpt-5=1 or analyst=20:2`)
+      return [name, { assistantId: Number(assistant), llmModelId: idOrNull(llm), imageGeneratorId: idOrNull(image) }]
+    })
+  )

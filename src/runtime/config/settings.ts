@@ -32,6 +32,27 @@ export const settings: ReadonlyArray<Setting> = [
     meaning: "audience of the page at `/console`; `off`: there is no such page"
   },
   {
+    names: ["FACADES"],
+    default: "`openai`; in production `off`",
+    meaning: "protocols of other systems that are served: `openai` (the Responses API at `/v1`), or `off`"
+  },
+  {
+    names: ["FACADE_MODELS"],
+    default: "none",
+    meaning:
+      "comma list of models as `name=assistant[:llm_model[:image_generator]]`, by their ids; `assistant-7` and `7` always mean assistant 7"
+  },
+  {
+    names: ["FACADE_LENIENT"],
+    default: "`false`",
+    meaning: "`true`: a façade ignores request fields that it does not support and that would change the result"
+  },
+  {
+    names: ["FACADE_TIME_LIMIT"],
+    default: "`1 hour`",
+    meaning: "default time limit of tasks that a façade creates"
+  },
+  {
     names: ["DATABASE_URL"],
     default: "embedded Postgres",
     meaning: "URL of a Postgres 14 or later, or of a pooler; parameters as in libpq, see deployment/README.md"

@@ -52,7 +52,8 @@ const statement = makeStatement<Insert, typeof Outcome>(
       oid: text,
       of: ({ task }) => task.metadata === null ? null : JSON.stringify(task.metadata),
       as: (bound) => `${bound}::jsonb`
-    }
+    },
+    { oid: text, of: ({ task }) => task.callbackFormat }
   ]
 )
 

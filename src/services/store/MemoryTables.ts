@@ -13,6 +13,7 @@ import {
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { ToolCall } from "../../domain/ToolCall.ts"
 import type { DeliveryAttempt, DeliveryKey } from "../../domain/Webhook.ts"
+import type { NewLeg } from "./FacadeLegs.ts"
 import type { Claimed, RecordedEvent } from "./TaskReads.ts"
 import type { NewTask } from "./TaskWrites.ts"
 
@@ -67,10 +68,11 @@ export class MemoryTables extends Context.Service<MemoryTables, {
   readonly claims: Map<string, Claimed & { readonly expiresAt: Timestamp }>
   /** By `deliveryId`. */
   readonly deliveries: Map<string, DeliveryRow>
+  readonly legs: Array<NewLeg & { output: string | null }>
 }>()("async-task-service/services/store/MemoryTables") {
   static readonly layer = Layer.sync(
     MemoryTables,
-    () => ({ tasks: new Map(), stops: new Map(), claims: new Map(), deliveries: new Map() })
+    () => ({ tasks: new Map(), stops: new Map(), claims: new Map(), deliveries: new Map(), legs: [] })
   )
 }
 

@@ -14,6 +14,8 @@ import * as WebhookRedeliveries from "./migrations/0008_webhook_redeliveries.ts"
 import * as RecoveryTrials from "./migrations/0009_recovery_trials.ts"
 import * as CommitTask from "./migrations/0010_commit_task.ts"
 import * as Requests from "./migrations/0012_requests.ts"
+import * as FacadeLegs from "./migrations/0014_facade_legs.ts"
+import * as CallbackFormats from "./migrations/0015_callback_formats.ts"
 import { query } from "./Queries.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
@@ -34,7 +36,9 @@ const migrations = {
   "0008_webhook_redeliveries": run(WebhookRedeliveries.statements),
   "0009_recovery_trials": run(RecoveryTrials.statements),
   "0010_commit_task": run(CommitTask.statements),
-  "0012_requests": run(Requests.statements)
+  "0012_requests": run(Requests.statements),
+  "0014_facade_legs": run(FacadeLegs.statements),
+  "0015_callback_formats": run(CallbackFormats.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)

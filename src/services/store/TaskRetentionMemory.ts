@@ -6,9 +6,10 @@ import * as WebhookStoreMemory from "./WebhookStoreMemory.ts"
 
 export const layer = Layer.effect(
   TaskRetention,
-  Effect.map(MemoryTables, ({ claims, deliveries, tasks }) => {
+  Effect.map(MemoryTables, ({ claims, deliveries, legs, tasks }) => {
     const deleteRows = (uuid: TaskId) => {
       for (const [id, { taskId }] of deliveries) if (taskId === uuid) deliveries.delete(id)
+      legs.splice(0, legs.length, ...legs.filter(({ taskId }) => taskId !== uuid))
       return tasks.delete(uuid)
     }
     return TaskRetention.of({

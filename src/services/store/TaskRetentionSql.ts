@@ -18,6 +18,8 @@ const deletion = (selected: string) =>
     DELETE FROM task_requests USING ended WHERE task_uuid = ended.uuid
   ), metadata AS (
     DELETE FROM task_metadata USING ended WHERE task_uuid = ended.uuid
+  ), legs AS (
+    DELETE FROM facade_legs USING ended WHERE task_uuid = ended.uuid
   ), events AS (
     DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid
   ), deleted AS (

@@ -1,5 +1,6 @@
 /** Every store of tasks and of webhooks in memory, over one set of rows. */
 import { Layer } from "effect"
+import * as FacadeLegsMemory from "./FacadeLegsMemory.ts"
 import { MemoryTables } from "./MemoryTables.ts"
 import * as StopOutboxMemory from "./StopOutboxMemory.ts"
 import * as TaskReadsMemory from "./TaskReadsMemory.ts"
@@ -14,5 +15,6 @@ export const layer = Layer.mergeAll(
   TaskScansMemory.layer,
   TaskRetentionMemory.layer,
   StopOutboxMemory.layer,
+  FacadeLegsMemory.layer,
   WebhookStoreMemory.layer
 ).pipe(Layer.provide(MemoryTables.layer))

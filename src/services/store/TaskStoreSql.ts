@@ -1,5 +1,6 @@
 /** Every store of tasks and of webhooks in Postgres. */
 import { Layer } from "effect"
+import * as FacadeLegsSql from "./FacadeLegsSql.ts"
 import * as StopOutboxSql from "./StopOutboxSql.ts"
 import * as TaskReadsSql from "./TaskReadsSql.ts"
 import * as TaskRetentionSql from "./TaskRetentionSql.ts"
@@ -13,5 +14,6 @@ export const layer = Layer.mergeAll(
   TaskScansSql.layer,
   TaskRetentionSql.layer,
   StopOutboxSql.layer,
+  FacadeLegsSql.layer,
   WebhookStoreSql.layer
 )

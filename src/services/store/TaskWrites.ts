@@ -6,6 +6,7 @@
 import { Context, type Effect } from "effect"
 import type { Metadata } from "../../domain/Metadata.ts"
 import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import type { CallbackFormat } from "../../domain/OpenAiWebhook.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { RunId, TaskEvent, TaskHead, TaskId } from "../../domain/Task.ts"
@@ -24,6 +25,7 @@ export interface NewTask {
   readonly principal: Principal
   readonly runId: RunId
   readonly callbackUrl: string | null
+  readonly callbackFormat: CallbackFormat
   readonly maxExecutionTime: number
   readonly metadata: Metadata | null
   readonly createdAt: Timestamp

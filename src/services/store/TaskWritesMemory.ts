@@ -1,5 +1,6 @@
 import { Effect, Layer, Result } from "effect"
 import * as Limits from "../../domain/Limits.ts"
+import * as OpenAiWebhook from "../../domain/OpenAiWebhook.ts"
 import { isTerminal, needsValidToken, type TaskEvent, type TaskId, transition } from "../../domain/Task.ts"
 import { changeOf } from "../../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
@@ -80,7 +81,10 @@ const apply = ({ deliveries, stops }: Tables, row: TaskRow, event: TaskEvent, at
   row.events.push({ revision, type: event._tag, status, occurredAt: at })
   if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
   if (url === null || !sendsWebhook(status)) return false
-  const body = TaskView.encode({ ...summaryOf(row), turn: row.turn })
+  const leg = row.events.filter(({ type }) => type === "ToolResultsSubmitted").length
+  const body = row.task.callbackFormat === "openai"
+    ? OpenAiWebhook.encode({ uuid: taskId, revision, status, leg, happenedAt: at })
+    : TaskView.encode({ ...summaryOf(row), turn: row.turn })
   WebhookStoreMemory.enqueue(deliveries, { taskId, revision, status, url, secret, body, createdAt: at })
   return true
 }

@@ -1,6 +1,7 @@
 /** The statements of webhook deliveries. A claim skips rows that other claims have locked; a guard refuses late outcomes. */
 import { Schema } from "effect"
 import { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import { CallbackFormat } from "../../domain/OpenAiWebhook.ts"
 import { TaskId, TaskStatus } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { DeliveryAttempt, DeliveryState } from "../../domain/Webhook.ts"
@@ -18,16 +19,27 @@ const lookahead = 4
  */
 const bodyColumns = `t.uuid, t.sub, d.status, ${micros("t.created_at")} AS "createdAt",
   CASE WHEN d.status <> 'interrupted' THEN t.error END AS error,
-  CASE WHEN d.status <> 'interrupted' THEN ${micros("t.completed_at")} END AS "completedAt"`
+  CASE WHEN d.status <> 'interrupted' THEN ${micros("t.completed_at")} END AS "completedAt",
+  d.revision, t.callback_format AS format, ${micros("d.created_at")} AS "happenedAt",
+  CASE WHEN t.callback_format IS NOT NULL THEN (
+    SELECT count(*)::int FROM task_events e
+    WHERE e.task_uuid = d.task_uuid AND e.type = 'ToolResultsSubmitted' AND e.revision < d.revision
+  ) ELSE 0 END AS leg`
 const turnOf = `coalesce(d.turn, u.turn)`
 const bodyTables = `JOIN tasks t ON t.uuid = d.task_uuid LEFT JOIN task_turns u ON u.task_uuid = d.task_uuid`
 
 /** The fields of a webhook's body. */
-const BodyFields = { ...SummaryFields, turn: Schema.NullOr(OpaqueJson) }
+const BodyFields = {
+  ...SummaryFields,
+  turn: Schema.NullOr(OpaqueJson),
+  revision: Schema.Int,
+  format: CallbackFormat,
+  happenedAt: Timestamp,
+  leg: Schema.Int
+}
 
 const ClaimRow = Schema.Struct({
   ...BodyFields,
-  revision: Schema.Int,
   url: Schema.String,
   origin: Schema.String,
   attempt: Schema.Int,
@@ -86,14 +98,14 @@ export const claim = query(
     INSERT INTO webhook_attempts (task_uuid, revision, number, started_at)
     SELECT task_uuid, revision, attempts, ${at} FROM claimed
   ), sized AS (
-    SELECT ${bodyColumns}, d.revision, d.url, d.origin, d.attempts AS attempt,
+    SELECT ${bodyColumns}, d.url, d.origin, d.attempts AS attempt,
       d.attempts >= d.attempts_allowed AS "isLast", d.callback_secret AS secret,
       ${micros("was_due_at")} AS "dueAt", is_after_lost AS "isAfterLost",
       d.pending_tool_calls, ${turnOf} AS turn,
       calls_bytes + coalesce(octet_length(${turnOf}), 0) > ${largeBody} AS "isLarge"
     FROM claimed d ${bodyTables}
   )
-  SELECT uuid, sub, status, "createdAt", error, "completedAt", revision, url, origin, attempt, "isLast", "dueAt",
+  SELECT uuid, sub, status, "createdAt", error, "completedAt", revision, format, "happenedAt", leg, url, origin, attempt, "isLast", "dueAt",
     "isAfterLost", secret, "isLarge",
     CASE WHEN NOT "isLarge" THEN pending_tool_calls END AS "pendingToolCalls",
     CASE WHEN NOT "isLarge" THEN turn END AS turn

@@ -2,6 +2,8 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Array as Arr, Duration, Effect, Layer, Option, Result } from "effect"
 import * as Limits from "../../domain/Limits.ts"
+import * as OpenAiWebhook from "../../domain/OpenAiWebhook.ts"
+import type { Task, TaskSummary } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { make as makeQueries } from "./Queries.ts"
 import * as Statements from "./WebhookStatements.ts"
@@ -37,6 +39,12 @@ const bindFilter = ({ before, limit, origin, since }: DeliveryFilter) => [
   limit
 ]
 
+type BodyRow = TaskSummary & Pick<Task, "turn"> & OpenAiWebhook.ReportedChange & {
+  readonly format: OpenAiWebhook.CallbackFormat
+}
+
+const encode = (row: BodyRow) => row.format === "openai" ? OpenAiWebhook.encode(row) : TaskView.encode(row)
+
 export const layer = Layer.effect(
   WebhookStore,
   Effect.map(makeQueries, ({ count, execute, first, rows }) =>
@@ -46,13 +54,12 @@ export const layer = Layer.effect(
           rows(Statements.claim, bindClaim(request)),
           Arr.map((row) => {
             const { attempt, dueAt, isAfterLost, isLarge, isLast, origin, revision, secret, url, uuid: taskId } = row
-            const body = isLarge ? null : TaskView.encode(row)
+            const body = isLarge ? null : encode(row)
             return { taskId, revision, url, origin, attempt, isLast, dueAt, isAfterLost, secret, body }
           })
         ),
 
-      body: ({ revision, taskId }) =>
-        Effect.map(first(Statements.body, [taskId, revision]), Option.map((task) => TaskView.encode(task))),
+      body: ({ revision, taskId }) => Effect.map(first(Statements.body, [taskId, revision]), Option.map(encode)),
 
       postpone: ({ attempt, revision, taskId }, until) =>
         execute(Statements.postpone, [until, taskId, revision, attempt]),

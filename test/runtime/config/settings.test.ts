@@ -51,6 +51,18 @@ const cases: Readonly<Record<string, Case>> = {
     "http://a/"
   ],
   CONSOLE: [(c) => c.consoleAudiences, ["users"], ["off", []], "everyone"],
+  FACADES: [(c) => c.facades.openai, true, ["off", false], "openai,everything"],
+  FACADE_MODELS: [
+    (c) => [...c.facades.models],
+    [],
+    ["gpt-5=1, analyst=20:2:3", [
+      ["gpt-5", { assistantId: 1, llmModelId: null, imageGeneratorId: null }],
+      ["analyst", { assistantId: 20, llmModelId: 2, imageGeneratorId: 3 }]
+    ]],
+    "gpt-5"
+  ],
+  FACADE_LENIENT: [(c) => c.facades.isLenient, false, ["true", true], "maybe"],
+  FACADE_TIME_LIMIT: [(c) => c.facades.timeLimit, 3600, ["2 minutes", 120], "2 days"],
   DATABASE_URL: [
     (c) => c.databaseUrl?.options.database,
     undefined,

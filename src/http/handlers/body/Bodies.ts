@@ -1,5 +1,5 @@
 /** Every JSON body of REST and RPC, by name, so that another thread can decode it. */
-import { identity } from "effect"
+import { Effect, identity } from "effect"
 import { CoreEvent, type CoreReport, toReport } from "../../../domain/CoreProtocol.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { type CreateTask, CreateTaskBody, toCreateTask } from "../../../domain/TaskRequest.ts"
@@ -7,6 +7,7 @@ import { type Overrides, RerunBody, toOverrides } from "../../../domain/TaskReru
 import { type ToolResults, toToolResults } from "../../../domain/ToolCall.ts"
 import { CancelBody, RedeliverBody, ToolResultsBody } from "../../contract/TaskSchemas.ts"
 import { RevokeBody, TokenBody } from "../../contract/TokenSchemas.ts"
+import * as OpenAiRequest from "../../facades/openai/Request.ts"
 import { type BodyKind, kind } from "./JsonBody.ts"
 
 /** The decoded type of each body. */
@@ -19,12 +20,18 @@ interface Decoded {
   readonly coreEvent: CoreReport
   readonly revokeTokens: RevokeBody
   readonly token: TokenBody
+  readonly createResponse: OpenAiRequest.CreateResponse | OpenAiRequest.Problem
 }
 
 export type BodyName = keyof Decoded
 export type BodyOf<Name extends BodyName> = Decoded[Name]
 
 const maxItems = { input: Limits.inputItems, turns: Limits.turns, client_tools: Limits.clientTools }
+
+const createResponse = kind(OpenAiRequest.CreateResponseBody, {
+  maxItems: { input: Limits.turns, tools: Limits.clientTools },
+  to: identity
+})
 
 export const bodies: { readonly [Name in BodyName]: BodyKind<BodyOf<Name>> } = {
   createTask: kind(CreateTaskBody, { maxItems, to: toCreateTask }),
@@ -37,5 +44,9 @@ export const bodies: { readonly [Name in BodyName]: BodyKind<BodyOf<Name>> } = {
   redeliver: kind(RedeliverBody, { whenEmpty: {}, to: identity }),
   coreEvent: kind(CoreEvent, { maxItems: { tool_calls: Limits.toolCalls }, to: toReport }),
   revokeTokens: kind(RevokeBody, { to: identity }),
-  token: kind(TokenBody, { to: identity })
+  token: kind(TokenBody, { to: identity }),
+  createResponse: {
+    ...createResponse,
+    decode: (value) => Effect.flatMap(createResponse.decode(value), OpenAiRequest.parse)
+  }
 }

@@ -2,11 +2,14 @@
 import { Effect, Predicate, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import * as Limits from "../../../domain/Limits.ts"
+import { JsonObject } from "../../../domain/OpaqueJson.ts"
 import { invalid, type ValidationFailed } from "../../contract/Errors.ts"
 import { fingerprintOf } from "../Fingerprint.ts"
 import { collect, FieldErrors } from "./BodyErrors.ts"
 
 const whole = "body"
+
+const isJsonObject = Schema.is(JsonObject)
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
@@ -58,6 +61,19 @@ const checkValues = (body: object, errors: FieldErrors): void => {
   }
   check(body)
   if (count > Limits.jsonValues) errors.add([], tooManyValues.errors[whole]?.[0] ?? "")
+}
+
+/** A JSON object inside a text of a body; undefined if it is none, or exceeds the bounds of a body. */
+export const parseObject = (text: string): JsonObject | undefined => {
+  const errors = new FieldErrors()
+  try {
+    const value: unknown = JSON.parse(text)
+    if (!isJsonObject(value)) return undefined
+    checkValues(value, errors)
+    return errors.isEmpty ? value : undefined
+  } catch {
+    return undefined
+  }
 }
 
 const checkLengths = (

@@ -1,0 +1,94 @@
+/** Streams the file of a multipart request to the assistant backend. */
+import { Cause, Channel, Context, Effect, Layer, Pull, Stream } from "effect"
+import type { HttpServerRequest } from "effect/http"
+import * as Limits from "../../domain/Limits.ts"
+import type { Caller } from "../../domain/Principal.ts"
+import {
+  AssistantBackend,
+  type BackendRefused,
+  type BackendUnauthorized,
+  type BackendUnavailable,
+  type FileRefused,
+  tooLarge,
+  type UploadedFile
+} from "../../services/files/AssistantBackend.ts"
+import * as UserSlots from "../../services/limits/UserSlots.ts"
+import * as IdleTimeout from "../../services/timing/IdleTimeout.ts"
+import { Timeouts } from "../../services/timing/Timeouts.ts"
+import {
+  RequestTimeout,
+  type ServiceUnavailable,
+  type Unauthorized,
+  type UnsupportedMediaType
+} from "../contract/Errors.ts"
+import { requirePlain } from "./body/BodyReader.ts"
+import * as UploadForm from "./body/UploadForm.ts"
+import { CurrentToken } from "./CurrentToken.ts"
+
+const stalled = new RequestTimeout({ message: "The upload stalled: no data arrived in time." })
+
+/** Content that ends only if the token is still valid: without the end the backend does not store the file. */
+const endingWith = <A, E, E2>(content: Pull.Pull<A, E>, check: Effect.Effect<void, E2>): Pull.Pull<A, E | E2> =>
+  Pull.matchEffect(content, {
+    onSuccess: Effect.succeed,
+    onFailure: Effect.failCause,
+    onDone: () => Effect.andThen(check, Cause.done())
+  })
+
+type UploadError =
+  | BackendRefused
+  | BackendUnauthorized
+  | BackendUnavailable
+  | FileRefused
+  | RequestTimeout
+  | ServiceUnavailable
+  | Unauthorized
+  | UnsupportedMediaType
+  | UserSlots.NoSlotLeft
+
+interface Uploaded extends UploadedFile {
+  readonly bytes: number
+}
+
+export class Uploads extends Context.Service<Uploads, {
+  /** Stores the field `file`. A user has at most `Limits.uploads` uploads in progress on a node. */
+  readonly upload: (
+    caller: Caller,
+    request: HttpServerRequest.HttpServerRequest
+  ) => Effect.Effect<Uploaded, UploadError>
+}>()("async-task-service/http/handlers/Uploads") {
+  static readonly layer = Layer.effect(
+    Uploads,
+    Effect.gen(function*() {
+      const backend = yield* AssistantBackend
+      const slotOf = UserSlots.make(Limits.uploads)
+
+      const upload = Effect.fnUntraced(function*({ token }: Caller, request: HttpServerRequest.HttpServerRequest) {
+        const { check } = yield* CurrentToken
+        yield* requirePlain(request)
+        if (Number(request.headers["content-length"]) > UploadForm.maxFormBytes) return yield* tooLarge
+        const idle = yield* IdleTimeout.make((yield* Timeouts).uploadIdle)
+        const pull = yield* Channel.toPullScoped(Stream.toChannel(request.stream), yield* Effect.scope)
+        const source = Effect.suspend(() => {
+          idle.begin()
+          return Effect.onExit(pull, () => Effect.sync(idle.end))
+        })
+        let bytes = 0
+        return yield* UploadForm.open(request.headers["content-type"] ?? "", source).pipe(
+          Effect.flatMap((file) => {
+            const counted = Effect.map(file.content, (chunks) => {
+              for (const chunk of chunks) bytes += chunk.length
+              return chunks
+            })
+            return backend.upload(token, { ...file, content: endingWith(counted, check) })
+          }),
+          Effect.tap(check),
+          Effect.raceFirst(Effect.andThen(idle.exceeded, Effect.fail(stalled))),
+          Effect.map((file) => ({ ...file, bytes }))
+        )
+      }, Effect.scoped)
+
+      return Uploads.of({ upload: (caller, request) => slotOf(caller.principal.sub)(upload(caller, request)) })
+    })
+  )
+}
