@@ -1,38 +1,19 @@
-/** The command line as a user runs it: one process for each command, its output and its exit code. */
-import { execFile, spawn } from "node:child_process"
-import { once } from "node:events"
+/** The command line: the output and the exit code of each command. */
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { assert, describe, it } from "vitest"
-import { eventually, freePort, internalToken, jwtSecret, Service } from "../kit/Service.ts"
+import { assert, describe, it, onTestFinished } from "vitest"
+import { runHere, runToEnd } from "../kit/runToEnd.ts"
+import { freePort, internalToken, jwtSecret, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
-const cli = path.resolve(import.meta.dirname, "../../src/runtime/cli/Cli.ts")
 const folder = useDirectory()
 const { database, service } = await use(startSystem({ CORE_URL: "", DATA_DIR: folder }))
 
-const environment = () => ({
-  PATH: process.env["PATH"],
-  TASK_SERVICE_URL: service.url,
-  DATABASE_URL: database.url,
-  JWT_SECRET: jwtSecret,
-  INTERNAL_TOKENS: internalToken,
-  DATA_DIR: folder
-})
+const settings = { DATABASE_URL: database.url, JWT_SECRET: jwtSecret, INTERNAL_TOKENS: internalToken, DATA_DIR: folder }
+const environment = { ...settings, TASK_SERVICE_URL: service.url }
 
-const runWith = (extra: Record<string, string>, ...args: ReadonlyArray<string>) =>
-  new Promise<{ readonly code: number; readonly out: string; readonly err: string }>((resolve) =>
-    execFile(
-      process.execPath,
-      [cli, ...args],
-      { env: { ...environment(), ...extra }, cwd: folder },
-      (error, out, err) =>
-        resolve({ code: typeof error?.code === "number" ? error.code : 0, out: out.trim(), err: err.trim() })
-    )
-  )
-
-const run = (...args: ReadonlyArray<string>) => runWith({}, ...args)
+const run = (...args: ReadonlyArray<string>) => runHere(args, environment)
 
 const json = async (...args: ReadonlyArray<string>) => {
   const { code, err, out } = await run(...args, "--json")
@@ -42,7 +23,7 @@ const json = async (...args: ReadonlyArray<string>) => {
 
 describe("the command line", () => {
   it("creates and watches a task, with only the result on stdout", async () => {
-    const { code, err, out } = await run("create", "--watch", "What", "is", "6", "*", "7?")
+    const { code, err, out } = await runToEnd(["create", "--watch", "What", "is", "6", "*", "7?"], environment)
     assert.strictEqual(code, 0, err)
     assert.match(out, /completed/)
     assert.match(out, /\n42$/)
@@ -126,13 +107,13 @@ describe("the command line", () => {
     assert.strictEqual(refused.code, 1)
     assert.match(refused.err, new RegExp(`^The task is \\w+, not interrupted. .*withdraw ${uuid}$`))
     await run("withdraw", uuid)
-    const taken = await run("serve", "--test-clock", "--port", new URL(service.url).port)
+    const taken = await runToEnd(["serve", "--test-clock", "--port", new URL(service.url).port], {})
     assert.strictEqual(taken.code, 1)
     assert.match(taken.err, /EADDRINUSE.*Set PORT to a free port$/)
   })
 
   it("reports a usage error in one line and names the help command", async () => {
-    const missing = await run("get")
+    const missing = await runToEnd(["get"], environment)
     assert.deepStrictEqual([missing.code, missing.out], [2, ""])
     assert.strictEqual(missing.err, "Missing required argument: uuid\nSee async-task-service get --help")
     const unknown = await run("nonsense")
@@ -204,17 +185,8 @@ describe("the command line", () => {
   })
 
   it("connects to the service at PORT and serves on --port", async () => {
-    const { TASK_SERVICE_URL, ...settings } = environment()
-    const ask = (port: string) =>
-      new Promise<string>((resolve) =>
-        execFile(
-          process.execPath,
-          [cli, "list", "--metadata", "absent=1"],
-          { env: { ...settings, PORT: port } },
-          (_, out, err) => resolve(out + err)
-        )
-      )
-    assert.strictEqual(await ask(new URL(TASK_SERVICE_URL).port), "No tasks.\n")
+    const listed = await runToEnd(["list", "--metadata", "absent=1"], { ...settings, PORT: new URL(service.url).port })
+    assert.deepStrictEqual(listed, { code: 0, out: "No tasks.", err: "" })
     const port = await freePort()
     const command = ["src/runtime/cli/Cli.ts", "serve", "--port", String(port)]
     const started = await Service.start({ DATABASE_URL: database.url, DATA_DIR: folder, PORT: "1" }, port, command)
@@ -234,9 +206,10 @@ describe("the command line", () => {
     const [header, row] = (await run("list", "-n", "1")).out.split("\n")
     assert.match(header ?? "", /^TASK {34}STATUS {7}CREATED {2,3}DETAILS$/)
     assert.match(row ?? "", new RegExp(`^${uuid}  interrupted  \\d+ s ago +waits for look$`))
-    const colours = { FORCE_COLOR: "1" }
-    assert.include((await runWith(colours, "list", "-n", "1")).out, "\u001B[33minterrupted\u001B[39m")
-    assert.notInclude((await runWith(colours, "list", "-n", "1", "--no-color")).out, "\u001B")
+    const listed = (...more: ReadonlyArray<string>) =>
+      runToEnd(["list", "-n", "1", ...more], { ...environment, FORCE_COLOR: "1" })
+    assert.include((await listed()).out, "\u001B[33minterrupted\u001B[39m")
+    assert.notInclude((await listed("--no-color")).out, "\u001B")
     await run("cancel", uuid)
   })
 })
@@ -244,26 +217,12 @@ describe("the command line", () => {
 describe("serve --test-clock", () => {
   it("lets a client in any language advance the clock and control the core", async () => {
     const port = await freePort()
-    const child = spawn(process.execPath, [cli, "serve", "--test-clock", "--port", String(port)], {
-      env: environment()
-    })
-    const url = `http://127.0.0.1:${port}`
-    const send = async (address: string, body: object, token?: string) => {
-      const headers = {
-        "content-type": "application/json",
-        ...(token === undefined ? {} : { authorization: `Bearer ${token}` })
-      }
-      const answer = await fetch(url + address, { method: "POST", headers, body: JSON.stringify(body) })
-      return { status: answer.status, body: await answer.json() as any }
-    }
-    await eventually(
-      () => fetch(`${url}/readyz`).then(({ status }) => status, () => 0),
-      (status) => status === 200,
-      30_000
-    )
+    const command = ["src/runtime/cli/Cli.ts", "serve", "--test-clock", "--port", String(port)]
+    const server = await use(Service.start({}, port, command), onTestFinished)
+    const send = (address: string, body: object, token = "") => server.call("POST", address, token, body)
+    const read = async (address: string) => (await server.call("GET", address, "")).body
     const { token } = (await send("/test/tokens", { sub: "ann" })).body
-    const get = async (uuid: string) =>
-      await (await fetch(`${url}/api/tasks/${uuid}`, { headers: { authorization: `Bearer ${token}` } })).json() as any
+    const get = async (uuid: string) => (await server.get(token, uuid)).body
     const create = async () =>
       (await send("/api/tasks", { assistant_id: 1, input: [{ type: "text", text: "?" }] }, token)).body.uuid
     const hooked = {
@@ -275,7 +234,7 @@ describe("serve --test-clock", () => {
     await send("/test/webhooks", { answer: 500 })
     await send(`/test/tasks/${uuid}/complete`, { turn: "done" })
     await send("/test/clock/advance", { duration: "5 minutes" })
-    assert.lengthOf((await (await fetch(`${url}/test/webhooks`)).json() as any).received, 5)
+    assert.lengthOf((await read("/test/webhooks")).received, 5)
     const [first, second] = [await create(), await create()]
     await send(`/test/tasks/${first}/interrupt`, { calls: { look: { at: 1 } } })
     assert.deepStrictEqual((await get(first)).pending_tool_calls, [{
@@ -285,15 +244,15 @@ describe("serve --test-clock", () => {
     }])
     await send(`/test/tasks/${second}/complete`, { turn: "done" })
     assert.strictEqual((await get(second)).status, "completed")
-    const before = await (await fetch(`${url}/test/clock`)).json() as any
+    const before = await read("/test/clock")
     const { body: { now } } = await send("/test/clock/advance", { duration: "24 hours" })
     assert.isAtLeast(Date.parse(now) - Date.parse(before.now), 86_400_000)
     assert.strictEqual((await get(first)).error, "Task exceeded maximum execution time (86400s)")
     assert.strictEqual((await send(`/test/tasks/${second}/complete`, { turn: "again" })).status, 409)
     assert.strictEqual((await send("/test/clock/advance", { duration: "soon" })).status, 422)
-    const { stops } = await (await fetch(`${url}/test/core`)).json() as any
+    const { stops } = await read("/test/core")
     assert.deepStrictEqual(stops.map(({ reason }: any) => reason), ["time_limit_exceeded"])
-    child.kill()
-    assert.deepStrictEqual(await once(child, "exit"), [0, null])
+    await server.stop()
+    assert.strictEqual(server.process.exitCode, 0)
   })
 })

@@ -4,7 +4,7 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { openDatabase } from "../kit/databases.ts"
-import { diagnose, runToEnd } from "../kit/runToEnd.ts"
+import { diagnose, runHere, runToEnd } from "../kit/runToEnd.ts"
 import { complete, ScriptedCore } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, internalToken, jwtSecret, mint, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
@@ -30,7 +30,7 @@ const refusal = async (more: Readonly<Record<string, string>>, check = "database
   const [{ code, err }, finding, migrated] = await Promise.all([
     runToEnd(["serve"], env),
     diagnose(env, check),
-    check === "database" ? runToEnd(["migrate"], env) : undefined
+    check === "database" ? runHere(["migrate"], env) : undefined
   ])
   assert.strictEqual(code, 1)
   assert.strictEqual(finding, `FAIL ${err}`)
@@ -67,7 +67,7 @@ describe("a role that may not create tables", () => {
         `the role "${role}" may not create or change tables in the schema "public", and the schema is at version 0`
       )
     )
-    assert.strictEqual((await runToEnd(["migrate"], await settings({}))).code, 0)
+    assert.strictEqual((await runHere(["migrate"], await settings({}))).code, 0)
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role}`)
     await database.query(`GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO ${role}`)
     const core = await use(new ScriptedCore().listen(), onTestFinished)
@@ -107,7 +107,7 @@ describe("a database", () => {
   })
 
   it("with a newer schema works, and doctor says so", async () => {
-    assert.strictEqual((await runToEnd(["migrate"], await settings({}))).code, 0)
+    assert.strictEqual((await runHere(["migrate"], await settings({}))).code, 0)
     await database.query("INSERT INTO async_task_service_migrations (migration_id, name) VALUES (9999, 'newer')")
     onTestFinished(async () =>
       void await database.query("DELETE FROM async_task_service_migrations WHERE migration_id = 9999")
@@ -116,7 +116,7 @@ describe("a database", () => {
       await diagnose(await settings({}), "database"),
       /^warn .*the schema is at version 9999, newer than this release/
     )
-    assert.strictEqual((await runToEnd(["migrate"], await settings({}))).code, 0)
+    assert.strictEqual((await runHere(["migrate"], await settings({}))).code, 0)
   })
 
   it("that is a standby is reported, and the primary among several hosts is used", async () => {

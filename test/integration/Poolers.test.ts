@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
 import { openDatabase } from "../kit/databases.ts"
 import { hasPgBouncer, startPgBouncer } from "../kit/PgBouncer.ts"
-import { diagnose, runToEnd } from "../kit/runToEnd.ts"
+import { diagnose, runHere, runToEnd } from "../kit/runToEnd.ts"
 import { complete, ScriptedCore } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, internalToken, jwtSecret, mint, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
@@ -47,7 +47,7 @@ describe.skipIf(!hasPgBouncer)("a transaction pooler", async () => {
   const clustered = async () => ({ ...settings, CLUSTER: "on", CLUSTER_PORT: String(await freePort()) })
 
   it("serves one node, which warns about statements without a timeout", async () => {
-    assert.strictEqual((await runToEnd(["migrate"], settings)).code, 0)
+    assert.strictEqual((await runHere(["migrate"], settings)).code, 0)
     const service = await Service.start(settings)
     await completeTask(core, service)
     await service.stop()

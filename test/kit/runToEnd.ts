@@ -1,8 +1,13 @@
 /** Runs a command of the command line until it ends. */
+import { ConfigProvider, Console, Effect } from "effect"
 import { execFile } from "node:child_process"
 import * as path from "node:path"
+import { formatWithOptions } from "node:util"
+import * as Program from "../../src/runtime/cli/Program.ts"
 
 const root = path.resolve(import.meta.dirname, "../..")
+
+type Environment = Readonly<Record<string, string>>
 
 export interface Ended {
   /** Null when the command was killed after `timeout`. */
@@ -11,17 +16,15 @@ export interface Ended {
   readonly err: string
 }
 
-/** Kills the command by SIGTERM after `timeout` milliseconds, and by SIGKILL if it ignores that. */
-export const runToEnd = (
-  args: ReadonlyArray<string>,
-  env: Readonly<Record<string, string>>,
-  timeout = 30_000
-): Promise<Ended> =>
+const { NODE_COMPILE_CACHE, PATH } = process.env
+
+/** As a process. Kills it by SIGTERM after `timeout` milliseconds, and by SIGKILL if it ignores that. */
+export const runToEnd = (args: ReadonlyArray<string>, env: Environment, timeout = 30_000): Promise<Ended> =>
   new Promise((resolve) => {
     const child = execFile(
       process.execPath,
       ["src/runtime/cli/Cli.ts", ...args],
-      { cwd: root, env: { PATH: process.env["PATH"], ...env }, timeout },
+      { cwd: root, env: { PATH, NODE_COMPILE_CACHE, ...env }, timeout },
       (error, out, err) => {
         clearTimeout(last)
         const code = error === null ? 0 : typeof error.code === "number" ? error.code : null
@@ -31,9 +34,39 @@ export const runToEnd = (
     const last = setTimeout(() => child.kill("SIGKILL"), timeout + 5000)
   })
 
+const runInside = async (args: ReadonlyArray<string>, env: Environment): Promise<Ended> => {
+  const lines: Record<"out" | "err", Array<string>> = { out: [], err: [] }
+  const write = (to: Array<string>) => (...values: ReadonlyArray<unknown>) =>
+    void to.push(formatWithOptions({ colors: false }, ...values))
+  const captured: Console.Console = { ...globalThis.console, log: write(lines.out), error: write(lines.err) }
+  const before = process.env
+  process.env = { PATH, ...env }
+  const exit = await Effect.runPromiseExit(
+    Program.run(args).pipe(
+      Effect.provideService(Console.Console, captured),
+      Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv())
+    )
+  ).finally(() => process.env = before)
+  let code: number | null = null
+  Program.teardown(exit, (given) => code = given)
+  return { code, out: lines.out.join("\n").trim(), err: lines.err.join("\n").trim() }
+}
+
+let previous = Promise.resolve<unknown>(undefined)
+
+/**
+ * In the process of the test, because starting another one takes half a second of CPU time. Commands run one after the other:
+ * they share `process.env`.
+ */
+export const runHere = (args: ReadonlyArray<string>, env: Environment = {}): Promise<Ended> => {
+  const ended = previous.then(() => runInside(args, env))
+  previous = ended
+  return ended
+}
+
 /** The result of one check of `doctor`, as in "FAIL connect ECONNREFUSED". */
-export const diagnose = async (env: Readonly<Record<string, string>>, check: string) => {
-  const { out } = await runToEnd(["doctor", "--json"], env)
+export const diagnose = async (env: Environment, check: string) => {
+  const { out } = await runHere(["doctor", "--json"], env)
   const findings: ReadonlyArray<
     { readonly check: string; readonly ok: boolean; readonly says: string; readonly warning?: boolean }
   > = JSON.parse(out)

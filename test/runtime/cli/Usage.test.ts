@@ -1,22 +1,9 @@
-/** Wrong values of flags and arguments: one process for each, without a service. */
-import { execFile } from "node:child_process"
-import * as path from "node:path"
+/** Wrong values of flags and arguments. */
 import { assert, describe, it } from "vitest"
-
-const cli = path.resolve(import.meta.dirname, "../../../src/runtime/cli/Cli.ts")
-
-const run = (...args: ReadonlyArray<string>) =>
-  new Promise<{ readonly code: unknown; readonly out: string; readonly err: string }>((resolve) =>
-    execFile(
-      process.execPath,
-      [cli, ...args],
-      { env: { PATH: process.env["PATH"] } },
-      (error, out, err) => resolve({ code: error?.code, out, err: err.trim() })
-    )
-  )
+import { runHere } from "../../kit/runToEnd.ts"
 
 describe("the usage errors of the command line", () => {
-  it.concurrent.each([
+  it.each([
     ["Invalid value for flag --body: \"[]\". Expected: a JSON object", "create", "--body", "[]", "hi"],
     ["Invalid value for flag --body: \"{bad\". Expected: a JSON object", "rerun", "x", "--body", "{bad"],
     ["No input: pass a text, --file or an input field in --body", "create"],
@@ -65,7 +52,7 @@ describe("the usage errors of the command line", () => {
       "xx"
     ]
   ])("exits with 2: %s", async (message, name, ...args) => {
-    const { code, err, out } = await run(name ?? "", ...args)
+    const { code, err, out } = await runHere([name ?? "", ...args])
     assert.deepStrictEqual([code, out, err], [2, "", `${message}\nSee async-task-service ${name} --help`])
   })
 })

@@ -1,0 +1,67 @@
+/**
+ * The command line as an effect. Results go to stdout, everything else to stderr. The exit code is 1 when a command fails, and 2
+ * for an unknown command, flag or value.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Cause, Config, Console, Effect, Exit, Predicate, type Runtime } from "effect"
+import { CliError, CliOutput, Command, TerminalCapabilities } from "effect/cli"
+import * as ErrorMessages from "../ErrorMessages.ts"
+import { version } from "../Version.ts"
+import { commands } from "./Commands.ts"
+import { CommandFailed, root } from "./Root.ts"
+import { messageOf } from "./UsageErrors.ts"
+
+type Failure = Pick<CommandFailed, "errors" | "message">
+
+/** A single error of the service is its message too. */
+const textOf = ({ errors = {}, message }: Failure) => {
+  const fields = Object.entries(errors).map(([field, texts]) => `${field}: ${texts.join(", ")}`)
+  return fields[0] === message ? fields.join("\n") : [message, ...fields.map((text) => `  ${text}`)].join("\n")
+}
+
+/** Prints JSON with `--json`, and for a service in production, whose log has one JSON object a line. */
+const printFailure = Effect.fnUntraced(function*(args: ReadonlyArray<string>, { errors = {}, message }: Failure) {
+  const mode = yield* Config.String("NODE_ENV").pipe(Effect.orElseSucceed(() => ""))
+  const isJson = args.includes("--json") || (mode === "production" && args.includes("serve"))
+  yield* Console.error(isJson ? JSON.stringify({ message, errors }) : textOf({ message, errors }))
+})
+
+/** Usage errors have been presented, and the service logs its own failures. */
+const report = (args: ReadonlyArray<string>, cause: Cause.Cause<unknown>) => {
+  const failure = Cause.squash(cause)
+  const isReported = CliError.isCliError(failure) || Predicate.isTagged(failure, "ProcessFailed")
+  if (isReported || Cause.hasInterruptsOnly(cause)) return Effect.void
+  return printFailure(args, failure instanceof CommandFailed ? failure : { message: ErrorMessages.describe(cause) })
+}
+
+/** Reports a usage error without the help text, which is longer than a screen. */
+const presenter = (args: ReadonlyArray<string>): CliOutput.Presenter => ({
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? printFailure(args, {
+        message: [
+          ...event.errors.map(messageOf),
+          `See ${[...event.commandPath, "--help"].join(" ")}`
+        ].join("\n")
+      })
+      : CliOutput.defaultPresenter.present(event)
+})
+
+export const teardown: Runtime.Teardown = (result, onExit) => {
+  const error = Exit.isFailure(result) ? Cause.squash(result.cause) : undefined
+  if (CliError.isCliError(error) && error._tag === "ShowHelp") onExit(error.errors.length === 0 ? 0 : 2)
+  else ErrorMessages.teardown(result, onExit)
+}
+
+const parse = Command.runWith(Command.withSubcommands(root, commands), { version })
+
+/** Runs one command; `args` start with its name. */
+export const run = (args: ReadonlyArray<string>) =>
+  parse(args).pipe(
+    Effect.tapCause((cause) => report(args, cause)),
+    Effect.updateService(TerminalCapabilities.TerminalCapabilities, (terminal) => ({
+      ...terminal,
+      canColor: terminal.canColor && !args.includes("--no-color")
+    })),
+    Effect.provide([NodeServices.layer, CliOutput.layerPresenter(presenter(args))])
+  )
