@@ -151,9 +151,13 @@ describe("nodes on one database", () => {
     await settled(first, 2)
     proxy.delay = 100
     await join()
-    const { members } = await settled(first, 3, 8000)
     // Nodes of earlier tests are still listed for a while, without shards.
-    assert.deepStrictEqual(members.flatMap(({ shards }) => shards?.length || []), [20, 20, 20])
+    const counts = await eventually(
+      async () => (await operate(first, "Operations.cluster")).members.flatMap(({ shards }) => shards?.length || []),
+      (owned) => owned.length === 3 && Math.max(...owned) === 20,
+      20_000
+    )
+    assert.deepStrictEqual(counts, [20, 20, 20])
     proxy.delay = 0
     await Promise.all(others.map((node) => node.stop()))
     await proxy.close()
