@@ -89,6 +89,7 @@ export class Service {
       stdio: ["ignore", "pipe", "pipe", "pipe"],
       env: {
         PATH: process.env["PATH"],
+        NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"],
         ...processEnvironment,
         PORT: String(chosen),
         JWT_SECRET: jwtSecret,
