@@ -1,17 +1,13 @@
 /** Senders of large bodies that stop in the middle: they hold memory, which others must still get. */
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { assert, describe, it } from "vitest"
 import * as Limits from "../../src/domain/Limits.ts"
 import { RawClient } from "../kit/RawClient.ts"
 import { report, turnOf } from "../kit/ScriptedCore.ts"
 import { mint } from "../kit/Service.ts"
-import { startVictim, type Victim } from "./kit/Victim.ts"
+import { use } from "../kit/suite.ts"
+import { startVictim } from "./kit/Victim.ts"
 
-let victim: Victim
-
-beforeAll(async () => {
-  victim = await startVictim()
-})
-afterAll(() => victim.close())
+const victim = await use(startVictim())
 
 /** Starts a body that takes half of the memory for large bodies. */
 const stall = async (user: string) => {

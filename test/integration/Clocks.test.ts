@@ -1,10 +1,9 @@
 /** Nodes with wrong wall clocks, and a database whose clock is set: limits, retries and deadlines stay correct. */
-import { execFile } from "node:child_process"
 import * as fs from "node:fs"
-import { promisify } from "node:util"
 import { assert, describe, it } from "vitest"
 import { Proxy } from "../chaos/Proxy.ts"
 import { type OpenDatabase, openDatabase } from "../kit/databases.ts"
+import { runHere } from "../kit/runToEnd.ts"
 import { complete, report, ScriptedCore } from "../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../kit/ScriptedService.ts"
 import { eventually, freePort, internalToken, jwtSecret, mint, Service } from "../kit/Service.ts"
@@ -68,9 +67,7 @@ const gauge = async (service: Service, name: string) => {
 /** The output of `doctor` on a machine with a correct wall clock. */
 const doctor = async (database: OpenDatabase, { url }: Service) => {
   const settings = { DATABASE_URL: database.url, INTERNAL_TOKENS: internalToken, JWT_SECRET: jwtSecret }
-  const env = { PATH: process.env["PATH"], TASK_SERVICE_URL: url, ENCRYPTION_KEY: "", ...settings }
-  const { stdout } = await promisify(execFile)(process.execPath, ["src/runtime/cli/Cli.ts", "doctor"], { env })
-  return stdout
+  return (await runHere(["doctor"], { ...settings, TASK_SERVICE_URL: url, DATA_DIR: directory })).out
 }
 
 /** Seconds until the task failed, with its error; fails the test after `timeout` seconds. */
@@ -79,6 +76,9 @@ const failure = async (service: Service, uuid: string, timeout: number, begun: n
   return { error: body.error as string, seconds: (performance.now() - begun) / 1000 }
 }
 
+/** Seconds by which a busy machine may be late; the wall clocks are wrong by 3 s or more. */
+const tolerance = 2
+
 /** A task that reaches its time limit of 3 s after its creation. */
 const limit = async (service: Service) => {
   const begun = performance.now()
@@ -86,7 +86,7 @@ const limit = async (service: Service) => {
   return async () => {
     const { error, seconds } = await failure(service, body.uuid, 6, begun)
     assert.strictEqual(error, "Task exceeded maximum execution time (3s)")
-    assert.closeTo(seconds, 3, 1)
+    assert.closeTo(seconds, 3, tolerance)
   }
 }
 
@@ -97,11 +97,11 @@ const acceptance = async (service: Service) => {
   return async () => {
     const { error, seconds } = await failure(service, body.uuid, 8, begun)
     assert.match(error, /^Task was not accepted/)
-    assert.closeTo(seconds, 5, 1)
+    assert.closeTo(seconds, 5, tolerance)
   }
 }
 
-/** A webhook whose first attempt fails: the second one follows after 10 s, plus at most a fifth. */
+/** A webhook whose first attempt fails: the second one follows after 10 s, plus at most a twentieth. */
 const retry = async (service: Service) => {
   const { body } = await service.create(token, "x", { callback_url: target.url })
   await complete(await core.run(body.uuid))
@@ -112,7 +112,7 @@ const retry = async (service: Service) => {
     const [first, second] = await posts(2, 15_000)
     const seconds = (second!.at - first!.at) / 1000
     assert.isAtLeast(seconds, 10)
-    assert.isAtMost(seconds, 12)
+    assert.isAtMost(seconds, 10.5 + tolerance)
   }
 }
 
@@ -156,7 +156,7 @@ describe("limits, acceptance deadlines and retries of webhooks are on time", () 
     const before = await begin([service])
     set(-3_600_000)
     await eventually(() => gauge(service, "clock_offset_seconds"), (offset) => offset < -3599)
-    assert.closeTo(await createdAt(service), Date.now(), 1000)
+    assert.closeTo(await createdAt(service), Date.now(), 1000 * tolerance)
     await all([...before, ...await begin([service])])
     assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 200)
     await service.stop()
@@ -176,7 +176,7 @@ describe("limits, deadlines and retries follow the database's clock", () => {
     set(3_600_000)
     const { body } = await service.until(token, created.body.uuid, "failed", 4000)
     assert.strictEqual(body.error, "Task exceeded maximum execution time (3600s)")
-    assert.closeTo(await createdAt(service) - Date.now(), 3_600_000, 1000)
+    assert.closeTo(await createdAt(service) - Date.now(), 3_600_000, 1000 * tolerance)
     await all(await begin([service]))
     await service.stop()
     await database.close()
@@ -196,7 +196,7 @@ describe("limits, deadlines and retries follow the database's clock", () => {
     await setDatabase(60_000)
     proxy.weather = "fair"
     await eventually(() => gauge(service, "clock_offset_seconds"), (offset) => offset < -56, 5000)
-    assert.closeTo(await createdAt(service) - Date.now(), 60_000, 1000)
+    assert.closeTo(await createdAt(service) - Date.now(), 60_000, 1000 * tolerance)
     await service.stop()
     await proxy.close()
     await database.close()
@@ -210,7 +210,7 @@ describe("limits, deadlines and retries follow the database's clock", () => {
     const second = await startWrong(database, 0)
     await eventually(() => gauge(first.service, "clock_offset_seconds"), (offset) => offset > 3599, 12_000)
     assert.match(first.service.output, /time was stepped by -3(599|600)\.\d+ s/)
-    assert.closeTo(await createdAt(first.service) - Date.now(), -3_600_000, 1000)
+    assert.closeTo(await createdAt(first.service) - Date.now(), -3_600_000, 1000 * tolerance)
     await all(await begin([first.service, second.service]))
     await Promise.all([first.service.stop(), second.service.stop()])
     await database.close()

@@ -1,6 +1,6 @@
-import { execFileSync } from "node:child_process"
 import { get } from "node:http"
 import { assert, describe, it, onTestFinished } from "vitest"
+import { runHere } from "../kit/runToEnd.ts"
 import { complete, report } from "../kit/ScriptedCore.ts"
 import { freePort, internalToken, mint, Service } from "../kit/Service.ts"
 import { expectQuiet, use } from "../kit/suite.ts"
@@ -97,15 +97,11 @@ describe("INTERNAL_PORT", () => {
   })
 
   it("is the one that operator commands use", async () => {
-    const output = execFileSync(process.execPath, ["src/runtime/cli/Cli.ts", "cluster", "--json"], {
-      env: {
-        PATH: process.env["PATH"],
-        PORT: new URL(service.url).port,
-        INTERNAL_PORT: String(internalPort),
-        INTERNAL_TOKENS: internalToken
-      },
-      encoding: "utf8"
+    const { out } = await runHere(["cluster", "--json"], {
+      PORT: new URL(service.url).port,
+      INTERNAL_PORT: String(internalPort),
+      INTERNAL_TOKENS: internalToken
     })
-    assert.lengthOf(JSON.parse(output).members, 1)
+    assert.lengthOf(JSON.parse(out).members, 1)
   })
 })

@@ -76,7 +76,7 @@ describe("the log in production", () => {
   it("names each failed task with its reason and trace, and no content", async () => {
     const canary = "canary-of-an-error"
     const service = await start({
-      ACCEPTANCE_TIMEOUT: "400 millis",
+      ACCEPTANCE_TIMEOUT: "2 seconds",
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
       OTEL_EXPORTER_OTLP_PROTOCOL: "http/json"
     })

@@ -40,7 +40,7 @@ const runInside = async (args: ReadonlyArray<string>, env: Environment): Promise
     void to.push(formatWithOptions({ colors: false }, ...values))
   const captured: Console.Console = { ...globalThis.console, log: write(lines.out), error: write(lines.err) }
   const before = process.env
-  process.env = { PATH, ...env }
+  process.env = { PATH, NODE_COMPILE_CACHE, ...env }
   const exit = await Effect.runPromiseExit(
     Program.run(args).pipe(
       Effect.provideService(Console.Console, captured),
