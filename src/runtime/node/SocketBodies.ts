@@ -8,15 +8,17 @@ import * as SmallBodies from "../../http/handlers/body/SmallBodies.ts"
 
 const none = new Uint8Array(0)
 
-export const layer = Layer.succeed(SmallBodies.SocketBodies, (source, onEnd) => {
-  if (!(source instanceof IncomingMessage)) return false
-  if (source.destroyed) onEnd(undefined)
-  let bytes: Uint8Array = none
-  source.on("data", (chunk: Uint8Array) => {
-    bytes = bytes === none ? chunk : Buffer.concat([bytes, chunk])
-  })
-  source.once("end", () => onEnd(bytes))
-  // After the end it means nothing: the body was read.
-  source.once("close", () => onEnd(undefined))
-  return true
-})
+export const layer = Layer.succeed(
+  SmallBodies.SocketBodies,
+  (source) =>
+    !(source instanceof IncomingMessage) ? undefined : (onEnd) => {
+      if (source.destroyed) return onEnd(undefined)
+      let bytes: Uint8Array = none
+      source.on("data", (chunk: Uint8Array) => {
+        bytes = bytes === none ? chunk : Buffer.concat([bytes, chunk])
+      })
+      source.once("end", () => onEnd(bytes))
+      // After the end it means nothing: the body was read.
+      source.once("close", () => onEnd(undefined))
+    }
+)

@@ -2,7 +2,7 @@
  * Reads small bodies of an announced size, which nearly every request has: without a stream, and without a fiber for the timeout of
  * each. HTTP's framing ends such a body after the announced bytes.
  */
-import { Context, Duration, Effect, Exit } from "effect"
+import { Context, Duration, Effect } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { Timeouts } from "../../../services/timing/Timeouts.ts"
 import * as Worker from "../../../services/timing/Worker.ts"
@@ -14,13 +14,14 @@ export const unreadable = invalid("body", "The body could not be read")
 /** Interval between the checks for bodies that are late. */
 const checkInterval = Duration.millis(250)
 
-/**
- * Reads the whole body of a request that has a socket. Calls `onEnd` with the bytes, or with undefined when the body was cut off.
- * Returns false for other requests.
- */
-export const SocketBodies = Context.Reference<
-  (source: object, onEnd: (bytes: Uint8Array | undefined) => void) => boolean
->("async-task-service/http/handlers/SocketBodies", { defaultValue: () => () => false })
+/** Calls `onEnd` with all bytes of a body, or with undefined when it was cut off. */
+type Read = (onEnd: (bytes: Uint8Array | undefined) => void) => void
+
+/** Returns how to read the body of a request that has a socket, and undefined for other requests. */
+export const SocketBodies = Context.Reference<(source: object) => Read | undefined>(
+  "async-task-service/http/handlers/SocketBodies",
+  { defaultValue: () => () => undefined }
+)
 
 interface Awaited {
   /** Checks until the body is late. */
@@ -32,7 +33,6 @@ interface Awaited {
 export const make = Effect.gen(function*() {
   const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
   const readSocket = yield* SocketBodies
-  const fork = Effect.runForkWith(yield* Effect.context())
   const awaited = new Set<Awaited>()
   yield* Worker.make({
     name: "the check for late request bodies",
@@ -44,7 +44,7 @@ export const make = Effect.gen(function*() {
   const checks = (announced: number) =>
     Math.ceil((Duration.toMillis(jsonBody) + 1000 * announced / jsonBytesPerSecond) / Duration.toMillis(checkInterval))
 
-  return (request: HttpServerRequest.HttpServerRequest, announced: number) =>
+  const readInTime = (read: Read, announced: number) =>
     Effect.callback<Uint8Array, RequestTimeout | ValidationFailed>((resume) => {
       const end = (result: Effect.Effect<Uint8Array, RequestTimeout | ValidationFailed>) => {
         awaited.delete(body)
@@ -52,13 +52,18 @@ export const make = Effect.gen(function*() {
       }
       const body: Awaited = { left: checks(announced), refuse: () => end(Effect.fail(tooSlow)) }
       awaited.add(body)
-      const onEnd = (bytes: Uint8Array | undefined) =>
-        end(bytes === undefined ? Effect.fail(unreadable) : Effect.succeed(bytes))
-      if (!readSocket(request.source, onEnd)) {
-        fork(request.arrayBuffer).addObserver((exit) =>
-          onEnd(Exit.isSuccess(exit) ? new Uint8Array(exit.value) : undefined)
-        )
-      }
+      read((bytes) => end(bytes === undefined ? Effect.fail(unreadable) : Effect.succeed(bytes)))
       return Effect.sync(() => awaited.delete(body))
     })
+
+  return (request: HttpServerRequest.HttpServerRequest, announced: number) => {
+    const read = readSocket(request.source)
+    return read === undefined
+      // The body of a request of this process is there already.
+      ? Effect.mapBoth(request.arrayBuffer, {
+        onSuccess: (buffer): Uint8Array => new Uint8Array(buffer),
+        onFailure: () => unreadable
+      })
+      : readInTime(read, announced)
+  }
 })
