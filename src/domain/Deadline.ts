@@ -6,7 +6,8 @@ import type { Timestamp } from "./Timestamp.ts"
 
 export interface Due {
   readonly at: Timestamp
-  readonly event: TaskEvent
+  /** Made when the deadline has passed: few tasks need it, and every change of a task computes its next deadline. */
+  readonly event: () => TaskEvent
 }
 
 /**
@@ -15,15 +16,14 @@ export interface Due {
  */
 export const nextDue = (head: TaskHead, acceptanceTimeout: Duration.Duration): Due | undefined => {
   if (isTerminal(head.status)) return undefined
-  const limit: Due = {
-    at: head.deadline,
-    event: TaskEvent.cases.TimeLimitExceeded.make({ error: Failure.timeLimitExceeded(head.maxExecutionTime) })
-  }
-  if (head.status !== "pending" || head.acceptanceDeadline === null || head.acceptanceDeadline > head.deadline) {
-    return limit
-  }
-  return {
-    at: head.acceptanceDeadline,
-    event: TaskEvent.cases.AcceptanceExpired.make({ error: Failure.notAccepted(acceptanceTimeout) })
-  }
+  const { acceptanceDeadline, deadline, maxExecutionTime } = head
+  return head.status !== "pending" || acceptanceDeadline === null || acceptanceDeadline > deadline
+    ? {
+      at: deadline,
+      event: () => TaskEvent.cases.TimeLimitExceeded.make({ error: Failure.timeLimitExceeded(maxExecutionTime) })
+    }
+    : {
+      at: acceptanceDeadline,
+      event: () => TaskEvent.cases.AcceptanceExpired.make({ error: Failure.notAccepted(acceptanceTimeout) })
+    }
 }

@@ -121,7 +121,11 @@ export const targetOf = (event: TaskEventTag): TaskStatus => {
   throw new Error(`no transition for ${event}`)
 }
 
-export const isTerminal = (status: TaskStatus): boolean => Object.keys(transitions[status]).length === 0
+export const isTerminal = (status: TaskStatus): boolean => terminal.has(status)
+
+const terminal: ReadonlySet<TaskStatus> = new Set(
+  TaskStatus.literals.filter((status) => Object.keys(transitions[status]).length === 0)
+)
 
 /** Statuses that occupy one of a user's active-task slots. */
 export const activeStatuses: ReadonlyArray<TaskStatus> = TaskStatus.literals.filter((status) => !isTerminal(status))

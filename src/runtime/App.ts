@@ -50,6 +50,7 @@ import * as BufferCollector from "./node/BufferCollector.ts"
 import * as HttpListener from "./node/HttpListener.ts"
 import * as InProcess from "./node/InProcess.ts"
 import * as PooledRandom from "./node/PooledRandom.ts"
+import * as SocketBodies from "./node/SocketBodies.ts"
 import * as UndiciTransport from "./node/UndiciTransport.ts"
 import * as Database from "./postgres/Database.ts"
 import * as DatabaseClient from "./postgres/DatabaseClient.ts"
@@ -219,7 +220,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       RpcAuthorization.layer(config.internalTokens)
     ]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
-    Layer.provide([ReadinessSql.layer, BodyWorker.layer, BufferCollector.layer]),
+    Layer.provide([ReadinessSql.layer, BodyWorker.layer, BufferCollector.layer, SocketBodies.layer]),
     Layer.provide(layerClusterNodes(config)),
     Layer.provide(layerTasks),
     Layer.provide(layerUpstreams(config, inProcess)),

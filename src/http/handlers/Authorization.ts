@@ -42,7 +42,7 @@ export const makeAuthenticate = Effect.gen(function*() {
         Effect.provideService(CurrentToken, {
           holder: caller.principal.sub,
           check: Effect.asVoid(verified),
-          ended: Effect.raceFirst(expiry(caller), revocations.awaitRevoked(caller.principal))
+          ended: Effect.suspend(() => Effect.raceFirst(expiry(caller), revocations.awaitRevoked(caller.principal)))
         })
       ))
   }

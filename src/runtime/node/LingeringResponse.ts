@@ -53,12 +53,12 @@ export class LingeringResponse<Request extends IncomingMessage = IncomingMessage
   constructor(...of: ConstructorParameters<typeof ServerResponse<Request>>) {
     super(...of)
     this.once("finish", () => readToEnd(this.req))
-    const { writeHead } = this
-    // A handler that responds in the middle of a body abandons the rest, so the connection cannot be reused.
-    this.writeHead = (...head: ReadonlyArray<never>) => {
-      if (this.req.readableDidRead && !this.req.complete) this.shouldKeepAlive = false
-      return Reflect.apply(writeHead, this, head)
-    }
+  }
+
+  /** A handler that responds in the middle of a body abandons the rest, so the connection cannot be reused. */
+  override writeHead(...head: [status: number, ...rest: ReadonlyArray<unknown>]) {
+    if (this.req.readableDidRead && !this.req.complete) this.shouldKeepAlive = false
+    return Reflect.apply(super.writeHead, this, head)
   }
 
   /** Skips Effect's teardown, which resets the connection after half a second although the peer still sends. */

@@ -49,7 +49,7 @@ export const decide = (
   if (actor !== undefined && actor.head.revision > head.revision) return ignore
   const due = nextDue(head, acceptanceTimeout)
   if (due === undefined) return release
-  if (due.at <= now) return actor?.ending === head.runId ? ignore : { _tag: "Expire", event: due.event }
+  if (due.at <= now) return actor?.ending === head.runId ? ignore : { _tag: "Expire", event: due.event() }
   if (head.status === "interrupted" || actor?.offered === head.runId) return { _tag: "Park", until: due.at }
   // A pending run without an attempt is new, and so is a run that replaces one known here.
   const isNew = actor === undefined

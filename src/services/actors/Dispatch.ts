@@ -106,33 +106,40 @@ const makeAttempts = Effect.fnUntraced(function*({ actorOf, end, release, slots,
     else yield* wake(present)
   })
 
+  const readAndStart = Effect.fnUntraced(function*(current: TaskHead, known: { run: Run | undefined }) {
+    const found = known.run ?? (yield* readRun(current))
+    if (found === undefined) return
+    // A large run is read again for each attempt, to save memory.
+    known.run = DispatchSlots.isLarge(found.request) ? undefined : found
+    yield* startAcceptance(current)
+    yield* start(found)
+  })
+
+  const recordFailure = (head: TaskHead, error: Effect.Error<ReturnType<typeof start>>) => {
+    switch (error._tag) {
+      case "CoreUnavailable":
+        return limitRetryAfter(actorOf(head.uuid)?.head ?? head, acceptanceTimeout, error)
+      case "CoreRefused":
+        return Effect.andThen(
+          Effect.logWarning(`the core refused the run with status ${error.status}`),
+          end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed }))
+        )
+      case "TokenIsRevoked":
+        return end(head, TaskEvent.cases.TokenRevoked.make({}))
+    }
+  }
+
   /** `attempted` completes after the first attempt, successful or not. */
-  return (head: TaskHead, given: Run | undefined, attempted: Deferred.Deferred<void>): Effect.Effect<void> => {
-    let run = given
-    const readAndStart = Effect.fnUntraced(function*(current: TaskHead) {
-      const found = run ?? (yield* readRun(current))
-      if (found === undefined) return
-      // A large run is read again for each attempt, to save memory.
-      run = DispatchSlots.isLarge(found.request) ? undefined : found
-      yield* startAcceptance(current)
-      yield* start(found)
-    })
+  return (head: TaskHead, run: Run | undefined, attempted: Deferred.Deferred<void>): Effect.Effect<void> => {
+    const known = { run }
     const once = Effect.suspend(() => {
       const actor = actorOf(head.uuid)
       if (actor === undefined || !isWanted(actor, head.runId)) return Effect.void
-      return run !== undefined && actor.head.acceptanceDeadline !== null ? start(run) : readAndStart(actor.head)
+      return known.run !== undefined && actor.head.acceptanceDeadline !== null
+        ? start(known.run)
+        : readAndStart(actor.head, known)
     })
-    const attempt = slots.withSlot(head.runId, once).pipe(
-      Effect.catchTags({
-        CoreUnavailable: (error) => limitRetryAfter(actorOf(head.uuid)?.head ?? head, acceptanceTimeout, error),
-        CoreRefused: ({ status }) =>
-          Effect.andThen(
-            Effect.logWarning(`the core refused the run with status ${status}`),
-            end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed }))
-          ),
-        TokenIsRevoked: () => end(head, TaskEvent.cases.TokenRevoked.make({}))
-      })
-    )
+    const attempt = Effect.catch(slots.withSlot(head.runId, once), (error) => recordFailure(head, error))
     return Effect.catch(
       Effect.ensuring(attempt, Effect.sync(() => Deferred.doneUnsafe(attempted, Effect.void))),
       (first) => retryAfter(first, Effect.andThen(refresh(head), attempt))

@@ -18,7 +18,7 @@ export const make = Effect.gen(function*() {
   const noteLateness = (head: TaskHead, event: TaskEvent) =>
     Effect.map(now, (at) => {
       const due = nextDue(head, acceptanceTimeout)
-      if (due?.event._tag !== event._tag) return
+      if (due?.event()._tag !== event._tag) return
       lateness.note(due.at, at)
       Metrics.deadlineLateness.record(Math.max(0, at - due.at) / 1_000_000, event._tag)
     })

@@ -76,7 +76,7 @@ const makeEnds = Effect.gen(function*() {
       endBatches(
         overdueBatch,
         Effect.flatMap(now, (at) => scans.overdue(plus(at, before), overdueBatch)),
-        (head) => nextDue(head, acceptanceTimeout)?.event
+        (head) => nextDue(head, acceptanceTimeout)?.event()
       ),
     revoked: (within?: Duration.Duration) =>
       endBatches(revokedBatch, scans.revoked(within, revokedBatch), () => TaskEvent.cases.TokenRevoked.make({}))

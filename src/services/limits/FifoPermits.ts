@@ -15,11 +15,6 @@ export const make = (size: number) => {
 
   const wait = (waiter: Waiter) =>
     Effect.callback<void>((resume) => {
-      if (free > 0) {
-        free--
-        waiter.isGranted = true
-        return resume(Effect.void)
-      }
       waiter.grant = () => {
         waiter.isGranted = true
         // Yields, because permits that are released immediately would deepen the granting stack.
@@ -28,19 +23,22 @@ export const make = (size: number) => {
       waiting.add(waiter)
     })
 
-  const release = (waiter: Waiter) =>
-    Effect.sync(() => {
-      if (!waiter.isGranted) return void waiting.delete(waiter)
-      const [next] = waiting
-      if (next === undefined) return void free++
-      waiting.delete(next)
-      next.grant()
-    })
+  const release = Effect.sync(() => {
+    const [next] = waiting
+    if (next === undefined) return void free++
+    waiting.delete(next)
+    next.grant()
+  })
 
   /** Runs the effect with a permit. */
   return <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.uninterruptibleMask((restore) => {
+      if (free > 0) {
+        free--
+        return Effect.ensuring(restore(effect), release)
+      }
       const waiter: Waiter = { isGranted: false, grant: () => {} }
-      return Effect.ensuring(Effect.andThen(restore(wait(waiter)), restore(effect)), release(waiter))
+      const leave = Effect.suspend(() => waiter.isGranted ? release : Effect.sync(() => waiting.delete(waiter)))
+      return Effect.ensuring(Effect.andThen(restore(wait(waiter)), restore(effect)), leave)
     })
 }

@@ -1,5 +1,5 @@
 /** Verifies bearer tokens (JWT, with jose). The kind of the key pins the accepted algorithms. */
-import { Clock, Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } from "effect"
+import { Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import * as jose from "jose"
 import { type Caller, isName } from "../../domain/Principal.ts"
@@ -123,18 +123,20 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           }
         })
 
-        const verify = Effect.fnUntraced(function*(token: Redacted.Redacted) {
-          const text = Redacted.value(token)
-          const nowSeconds = (yield* Clock.currentTimeMillis) / 1000
-          const generation = yield* keys.generation
+        /** A cached caller whose token is still valid becomes the newest of the cache. */
+        const recall = (text: string, generation: number, nowSeconds: number): Caller | undefined => {
           if (generation !== cachedGeneration) cache.clear()
           cachedGeneration = generation
           const known = cache.get(text)
+          if (known === undefined) return undefined
           cache.delete(text)
-          if (known !== undefined && known.expiresAt > nowSeconds) {
-            cache.set(text, known)
-            return known
-          }
+          if (known.expiresAt <= nowSeconds) return undefined
+          cache.set(text, known)
+          return known
+        }
+
+        const verifyNew = Effect.fnUntraced(function*(token: Redacted.Redacted, generation: number) {
+          const text = Redacted.value(token)
           const { exp = 0, iat = null, jti, sub = "" } = yield* verifySignature(token)
           const principal = { sub, tokenId: yield* idOf(digest, text, jti), issuedAt: iat }
           const caller: Caller = { principal, token, expiresAt: exp }
@@ -143,6 +145,13 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           if (cache.size > cacheSize) cache.delete(cache.keys().next().value ?? "")
           return caller
         })
+
+        const verify = (token: Redacted.Redacted) =>
+          Effect.flatMap(keys.generation, (generation) =>
+            Effect.clockWith((clock) => {
+              const known = recall(Redacted.value(token), generation, clock.currentTimeMillisUnsafe() / 1000)
+              return known === undefined ? verifyNew(token, generation) : Effect.succeed(known)
+            }))
 
         return TokenVerifier.of({ verify, identify })
       })

@@ -1,6 +1,7 @@
 /**
  * Reads the JSON bodies of requests within bounds of size, time, memory and work. The first `smallBytes` of a body are read
- * immediately. The rest of a larger body is read when memory permits, and decoded on another thread.
+ * immediately. The rest of a larger body is read when memory permits, and decoded on another thread. A body that announces
+ * that it is small takes a shorter way: `SmallBodies`.
  */
 import { Channel, Context, Duration, Effect, Layer, Pull, type Scope, Stream } from "effect"
 import { Digest } from "effect/crypto"
@@ -11,9 +12,8 @@ import * as FairPermits from "../../../services/limits/FairPermits.ts"
 import type { IdempotencyClaim } from "../../../services/store/TaskWrites.ts"
 import { Timeouts } from "../../../services/timing/Timeouts.ts"
 import {
-  invalid,
   PayloadTooLarge,
-  RequestTimeout,
+  type RequestTimeout,
   ServiceUnavailable,
   type Unauthorized,
   UnsupportedMediaType,
@@ -23,6 +23,7 @@ import { CurrentToken } from "../CurrentToken.ts"
 import * as IdempotencyKey from "../IdempotencyKey.ts"
 import { bodies, type BodyName, type BodyOf } from "./Bodies.ts"
 import { decodeBytes, type Decoded, tooManyValues } from "./JsonBody.ts"
+import * as SmallBodies from "./SmallBodies.ts"
 import { ValueCounter } from "./ValueCounter.ts"
 
 type BodyError =
@@ -56,7 +57,6 @@ const contendedInterval = Duration.seconds(2)
 const maxOvercount = Limits.jsonDepth
 
 const tooLarge = new PayloadTooLarge({ message: `The request body is larger than ${Limits.jsonBodyBytes} bytes.` })
-const tooSlow = new RequestTimeout({ message: "The request body did not arrive in time." })
 const tooBusy = new ServiceUnavailable({ message: "Too many large requests are under way. Try again soon." })
 const notPlain = new UnsupportedMediaType({ message: "The request body must come without a Content-Encoding." })
 
@@ -80,6 +80,15 @@ export const LargeBodies = Context.Reference<
 /** The stream of a web `Request` without a body would fail. */
 const contentOf = ({ source, stream }: HttpServerRequest.HttpServerRequest) =>
   "body" in source && source.body === null ? Stream.empty : stream
+
+/** A body that has arrived. */
+interface Received {
+  readonly bytes: Uint8Array
+  /** The bytes with a buffer that no one else uses. */
+  readonly owned: () => Uint8Array<ArrayBuffer>
+  /** See `ValueCounter`. */
+  readonly values: number
+}
 
 type Incoming = Effect.Success<ReturnType<typeof open>>
 
@@ -118,7 +127,7 @@ const open = Effect.fnUntraced(function*(
       }
       return Effect.void
     },
-    onFailure: () => Effect.fail(invalid("body", "The body could not be read")),
+    onFailure: () => Effect.fail(SmallBodies.unreadable),
     onDone: () => {
       isWhole = true
       return Effect.void
@@ -134,8 +143,11 @@ const open = Effect.fnUntraced(function*(
     /** Resizes the buffer once, for a body of an announced size. */
     allocate: resize,
     isWhole: () => isWhole,
-    valueCount: () => values.count,
-    bytes: () => buffer.subarray(0, received)
+    size: () => received,
+    received: (): Received => {
+      const bytes = buffer.subarray(0, received)
+      return { bytes, owned: () => bytes, values: values.count }
+    }
   }
 })
 
@@ -166,35 +178,47 @@ const makeReceive = Effect.gen(function*() {
   const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
   const passed = yield* PassedBytes
   const memory = FairPermits.make(memoryPermits)
+  const readSmall = yield* SmallBodies.make
+
+  const receiveSmall = (request: HttpServerRequest.HttpServerRequest, announced: number) =>
+    Effect.map(readSmall(request, announced), (bytes): Received => {
+      const values = new ValueCounter()
+      values.add(bytes)
+      passed(bytes.length)
+      return { bytes, owned: () => new Uint8Array(bytes), values: values.count }
+    })
 
   const inTime = <A, E, R>(reading: Effect.Effect<A, E, R>, bytes: number) =>
     Effect.timeoutOrElse(reading, {
       duration: Duration.sum(jsonBody, Duration.seconds(bytes / jsonBytesPerSecond)),
-      orElse: () => Effect.fail(tooSlow)
+      orElse: () => Effect.fail(SmallBodies.tooSlow)
     })
 
   /** Fails when a body arrives slowly while others wait for memory, so that slow senders cannot keep others out. */
-  const yieldToOthers = ({ bytes }: Incoming) =>
+  const yieldToOthers = ({ size }: Incoming) =>
     Effect.forever(Effect.gen(function*() {
-      const before = bytes().length
+      const before = size()
       yield* Effect.sleep(contendedInterval)
-      if (memory.isContended() && bytes().length - before < contendedBytes) return yield* tooBusy
+      if (memory.isContended() && size() - before < contendedBytes) return yield* tooBusy
     }))
 
   return Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest, holder: string) {
     yield* requirePlain(request)
     const announced = Number(request.headers["content-length"] ?? Limits.jsonBodyBytes)
     if (announced > Limits.jsonBodyBytes) return yield* tooLarge
+    // The general way also answers `Expect: 100-continue`.
+    const isSmall = announced <= smallBytes && request.headers["expect"] === undefined
+    if (isSmall) return yield* receiveSmall(request, announced)
     const incoming = yield* open(request, passed)
     yield* inTime(incoming.readBeyond(smallBytes), Math.min(announced, smallBytes))
-    if (incoming.isWhole()) return incoming
+    if (incoming.isWhole()) return incoming.received()
     yield* take(memory, holder, announced)
     incoming.allocate(announced)
     yield* Effect.raceFirst(
       inTime(incoming.readBeyond(Limits.jsonBodyBytes), announced),
       yieldToOthers(incoming)
     )
-    return incoming
+    return incoming.received()
   })
 })
 
@@ -206,20 +230,19 @@ const makeDecode = Effect.gen(function*() {
 
   return Effect.fnUntraced(function*<Name extends BodyName>(
     name: Name,
-    incoming: Incoming,
+    { bytes, owned, values }: Received,
     operation: string | undefined,
     holder: string
   ) {
-    const bytes = incoming.bytes()
     const size = bytes.length
-    const isSmall = size <= smallBytes && incoming.valueCount() <= smallValues
+    const isSmall = size <= smallBytes && values <= smallValues
     if (isSmall || largeBodies === undefined) {
       return yield* Effect.provideService(decodeBytes(bodies[name], bytes, operation), Digest.Digest, digest)
     }
     yield* take(decoding, holder, 1)
     // At the end of the request the text has been copied for the database and the core.
     yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * size)))
-    return yield* largeBodies.decode(name, bytes, operation)
+    return yield* largeBodies.decode(name, owned(), operation)
   })
 })
 
@@ -234,7 +257,7 @@ const make = Effect.gen(function*() {
     const { check, holder } = yield* CurrentToken
     const operation = IdempotencyKey.isGiven(request) ? IdempotencyKey.operationOf(request) : undefined
     const outcome = yield* Effect.result(
-      Effect.flatMap(receive(request, holder), (incoming) => decode(name, incoming, operation, holder))
+      Effect.flatMap(receive(request, holder), (received) => decode(name, received, operation, holder))
     )
     yield* check
     const { fingerprint, value } = yield* Effect.fromResult(outcome)

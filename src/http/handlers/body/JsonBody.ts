@@ -1,5 +1,5 @@
 /** Decodes a request's JSON body within the bounds of `domain/Limits`, and reports every invalid field. Runs on any thread. */
-import { Effect, Predicate, Schema } from "effect"
+import { Effect, Function, Predicate, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import * as Limits from "../../../domain/Limits.ts"
 import { JsonObject } from "../../../domain/OpaqueJson.ts"
@@ -14,16 +14,8 @@ const isJsonObject = Schema.is(JsonObject)
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
 /** A byte order mark is dropped. Invalid UTF-8 is an error and is never replaced. */
-const decodeText = (bytes: Uint8Array<ArrayBuffer>) =>
-  Effect.try({
-    try: () => {
-      const text = utf8.decode(bytes)
-      // Frees the memory now, because parsing takes several times as much.
-      bytes.buffer.transfer(0)
-      return text
-    },
-    catch: () => invalid(whole, "The body is not valid UTF-8")
-  })
+const decodeText = (bytes: Uint8Array) =>
+  Effect.try({ try: () => utf8.decode(bytes), catch: () => invalid(whole, "The body is not valid UTF-8") })
 
 const parse = (text: string) =>
   Effect.try({ try: (): unknown => JSON.parse(text), catch: () => invalid(whole, "The body is not valid JSON") })
@@ -78,10 +70,10 @@ export const parseObject = (text: string): JsonObject | undefined => {
 
 const checkLengths = (
   body: { readonly [field: PropertyKey]: unknown },
-  maxItems: Readonly<Record<string, number>>,
+  maxItems: ReadonlyArray<readonly [field: string, maximum: number]>,
   errors: FieldErrors
 ) => {
-  for (const [field, maximum] of Object.entries(maxItems)) {
+  for (const [field, maximum] of maxItems) {
     const value = body[field]
     if (Array.isArray(value) && value.length > maximum) errors.add([field], `Expected at most ${maximum} items`)
   }
@@ -109,13 +101,14 @@ export const kind = <A, B>(
   { maxItems = {}, to, whenEmpty }: Options<A, B>
 ): BodyKind<B> => {
   const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
+  const lengths = Object.entries(maxItems)
   return {
     schema,
     whenEmpty,
     decode: Effect.fnUntraced(function*(value: unknown): Effect.fn.Return<B, ValidationFailed> {
       if (!Predicate.isObject(value)) return yield* invalid(whole, "The body must be a JSON object")
       const errors = new FieldErrors()
-      checkLengths(value, maxItems, errors)
+      checkLengths(value, lengths, errors)
       if (!errors.isEmpty) return yield* errors.toError()
       checkValues(value, errors)
       const decoded = yield* decode(value).pipe(
@@ -136,14 +129,20 @@ export interface Decoded<A> {
   readonly fingerprint: string | undefined
 }
 
-/** Decodes the bytes of a body and frees them. With an `operation`, as in `POST /api/tasks`, also returns the fingerprint. */
+/**
+ * Decodes the bytes of a body. With an `operation`, as in `POST /api/tasks`, also returns the fingerprint. Calls `free` when it needs the
+ * bytes no more: parsing takes several times their memory.
+ */
 export const decodeBytes = Effect.fnUntraced(function*<A>(
   { decode, whenEmpty }: BodyKind<A>,
-  bytes: Uint8Array<ArrayBuffer>,
-  operation: string | undefined
+  bytes: Uint8Array,
+  operation: string | undefined,
+  free: () => void = Function.constVoid
 ): Effect.fn.Return<Decoded<A>, ValidationFailed, Digest.Digest> {
   const isEmpty = bytes.length === 0 && whenEmpty !== undefined
-  const parsed = isEmpty ? whenEmpty : yield* Effect.flatMap(decodeText(bytes), parse)
+  const text = isEmpty ? "" : yield* decodeText(bytes)
+  free()
+  const parsed = isEmpty ? whenEmpty : yield* parse(text)
   const value = yield* decode(parsed)
   const fingerprint = operation === undefined
     ? undefined
