@@ -5,7 +5,7 @@
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Config, Console, Effect, Exit, Predicate, type Runtime } from "effect"
+import { Cause, Config, Console, Effect, Exit, Logger, Predicate, type Runtime } from "effect"
 import { CliError, CliOutput, Command, TerminalCapabilities } from "effect/cli"
 import { existsSync } from "node:fs"
 import * as ErrorMessages from "../ErrorMessages.ts"
@@ -14,10 +14,10 @@ import { commands } from "./Commands.ts"
 import { CommandFailed, root } from "./Root.ts"
 import { messageOf } from "./UsageErrors.ts"
 
-/** With `--json`, and for a service in production, whose log has one JSON object a line. */
-const isJson = Config.String("NODE_ENV").pipe(
+/** Whether a failure belongs to the log of a service in production. */
+const isLogged = Config.String("NODE_ENV").pipe(
   Effect.orElseSucceed(() => ""),
-  Effect.map((mode) => process.argv.includes("--json") || (mode === "production" && process.argv.includes("serve")))
+  Effect.map((mode) => mode === "production" && process.argv.includes("serve"))
 )
 
 /** A single error of the service is its message too. */
@@ -28,8 +28,13 @@ const textOf = ({ errors = {}, message }: Pick<CommandFailed, "errors" | "messag
 
 const printFailure = ({ errors = {}, message }: Pick<CommandFailed, "errors" | "message">) =>
   Effect.flatMap(
-    isJson,
-    (json) => Console.error(json ? JSON.stringify({ message, errors }) : textOf({ message, errors }))
+    isLogged,
+    (logged) =>
+      logged
+        ? Effect.provide(Effect.logFatal(message), Logger.layer([Logger.consoleJson]))
+        : Console.error(
+          process.argv.includes("--json") ? JSON.stringify({ message, errors }) : textOf({ message, errors })
+        )
   )
 
 /** Usage errors have been presented, and the service logs its own failures. */
