@@ -126,6 +126,7 @@ describe("the log in production", () => {
     assert.match(refused?.message ?? "", /ECONNREFUSED/)
     assert.isEmpty(others)
     const [usage] = await failureLines({}, [cli, "serve", "--port", "odd"])
+    assert.strictEqual(usage?.level, "FATAL")
     assert.match(usage?.message ?? "", /port/)
   })
 

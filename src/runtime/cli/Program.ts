@@ -3,7 +3,7 @@
  * for an unknown command, flag or value.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Config, Console, Effect, Exit, Predicate, type Runtime } from "effect"
+import { Cause, Config, Console, Effect, Exit, Logger, Predicate, type Runtime } from "effect"
 import { CliError, CliOutput, Command, TerminalCapabilities } from "effect/cli"
 import * as ErrorMessages from "../ErrorMessages.ts"
 import { version } from "../Version.ts"
@@ -19,11 +19,15 @@ const textOf = ({ errors = {}, message }: Failure) => {
   return fields[0] === message ? fields.join("\n") : [message, ...fields.map((text) => `  ${text}`)].join("\n")
 }
 
-/** Prints JSON with `--json`, and for a service in production, whose log has one JSON object a line. */
+/** A failure of a service in production belongs to its log. */
 const printFailure = Effect.fnUntraced(function*(args: ReadonlyArray<string>, { errors = {}, message }: Failure) {
   const mode = yield* Config.String("NODE_ENV").pipe(Effect.orElseSucceed(() => ""))
-  const isJson = args.includes("--json") || (mode === "production" && args.includes("serve"))
-  yield* Console.error(isJson ? JSON.stringify({ message, errors }) : textOf({ message, errors }))
+  if (mode === "production" && args.includes("serve")) {
+    return yield* Effect.provide(Effect.logFatal(message), Logger.layer([Logger.consoleJson]))
+  }
+  return yield* Console.error(
+    args.includes("--json") ? JSON.stringify({ message, errors }) : textOf({ message, errors })
+  )
 })
 
 /** Usage errors have been presented, and the service logs its own failures. */

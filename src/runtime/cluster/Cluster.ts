@@ -5,7 +5,20 @@
  */
 import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import type { PgClient } from "@effect/sql-pg"
-import { Context, Duration, Effect, Exit, Fiber, FiberHandle, Latch, Layer, Option, Scope, Semaphore } from "effect"
+import {
+  Context,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  FiberHandle,
+  Latch,
+  Layer,
+  Logger,
+  Option,
+  Scope,
+  Semaphore
+} from "effect"
 import {
   MessageStorage,
   RunnerAddress,
@@ -25,6 +38,7 @@ import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { retryForever } from "../../services/timing/Retry.ts"
 import * as Worker from "../../services/timing/Worker.ts"
+import * as ClusterLog from "./ClusterLog.ts"
 
 /** The address of this node for the other nodes. */
 export interface Address {
@@ -130,6 +144,7 @@ export const layer = ({ host, port }: Address) =>
         if (membership !== undefined) return
         const ownScope = yield* Scope.make()
         yield* Layer.buildWithScope(layerSharding(address), ownScope).pipe(
+          Effect.updateService(Logger.CurrentLoggers, ClusterLog.throttle),
           Effect.provideContext(services),
           Effect.onExit((exit) => {
             if (Exit.isFailure(exit)) return close(ownScope)

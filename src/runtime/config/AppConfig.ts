@@ -96,7 +96,10 @@ const loadSecrets = (reader: Reader, part: ServedPart) => {
   const isKeyGiven = TokenKeys.names.some((name) => env[name] !== undefined)
   const developmentSecret = derive("DATA_DIR", () => isKeyGiven ? undefined : generated("jwt-secret"), undefined)
   const listOf = <A>(name: string, file: string, parse: (text: string) => A, neutral: A) =>
-    derive(name, () => nonEmpty(commaList(env[name] ?? generated(file) ?? "").map(parse)), [neutral])
+    derive(name, () => {
+      const text = env[name] ?? generated(file)
+      return nonEmpty(text === undefined ? [neutral] : commaList(text).map(parse))
+    }, [neutral])
   return {
     dataDir,
     /** The secret that signs development tokens; undefined when the operator set a key. */

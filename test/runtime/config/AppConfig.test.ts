@@ -30,6 +30,23 @@ describe("in production", () => {
     ASSISTANT_BACKEND_URL: "http://assistants.internal",
     ENCRYPTION_KEY: randomBytes(32).toString("base64")
   }
+  it.effect("names each missing setting once", () =>
+    Effect.gen(function*() {
+      const { message } = yield* Effect.flip(AppConfig.load({ NODE_ENV: "production" }))
+      assert.strictEqual(
+        message,
+        "The settings cannot be used:\n  not set, and NODE_ENV is production: DATABASE_URL, JWT_SECRET or JWT_PUBLIC_KEY"
+          + " or JWT_JWKS_URL, CORE_URL, INTERNAL_TOKENS, ASSISTANT_BACKEND_URL, ENCRYPTION_KEY"
+      )
+      const keys = yield* Effect.flip(
+        AppConfig.load({ ...good, INTERNAL_TOKENS: ",", JWT_JWKS_URL: "http://keys.internal" })
+      )
+      assert.deepStrictEqual(keys.message.split("\n").slice(1), [
+        "  JWT: set only one of JWT_SECRET, JWT_JWKS_URL",
+        "  INTERNAL_TOKENS: must not be empty"
+      ])
+    }))
+
   it.effect("reports all secrets that are easy to guess in one message without showing them", () =>
     Effect.gen(function*() {
       const bad = {
