@@ -38,15 +38,15 @@ const mostLosses = (trials: ReadonlyArray<LostTrial | undefined>) =>
   trials.reduce((most, trial) => Math.max(most, trial?.losses ?? 0), 0)
 
 /** First the runs that were alone on trial when a node crashed, then those with the fewest others. */
-const bySuspicion = (one: LostTrial, other: LostTrial) =>
+const byLosses = (one: LostTrial, other: LostTrial) =>
   other.lossesAlone - one.lossesAlone || one.together - other.together
 
 /** The suspects to try next, or the one that is to fail. */
 const chooseSuspects = (found: ReadonlyArray<LostTrial>) => {
-  const sorted = found.toSorted(bySuspicion)
-  const guilty = sorted.find(({ lossesAlone, together }) => together === 1 && lossesAlone >= fatalLosses)
+  const sorted = found.toSorted(byLosses)
+  const faulty = sorted.find(({ lossesAlone, together }) => together === 1 && lossesAlone >= fatalLosses)
   const size = Math.max(1, Math.floor((sorted[0]?.together ?? 0) / parts))
-  return { isGuilty: guilty !== undefined, chosen: guilty === undefined ? sorted.slice(0, size) : [guilty] }
+  return { isFaulty: faulty !== undefined, chosen: faulty === undefined ? sorted.slice(0, size) : [faulty] }
 }
 
 /** Pending runs first, because their acceptance deadline is near; the newest run last and alone, as the likeliest cause. */
@@ -86,7 +86,7 @@ interface SuspectOptions extends Options {
 
 const about = (head: TaskHead, log: Effect.Effect<void>) => Effect.annotateLogs(log, { taskId: head.uuid })
 
-const logConvicted = (head: TaskHead) =>
+const logFailed = (head: TaskHead) =>
   about(head, Effect.logError(`the task fails: ${fatalLosses} nodes crashed while it was tried alone`))
 
 const logSuspects = (heads: ReadonlyArray<TaskHead>) => {
@@ -144,10 +144,10 @@ const makeSuspects = Effect.fnUntraced(function*({ add, drop, fail, hasOthers, i
     yield* untilQuiet
     const lost = yield* trials.lost([...suspects.keys()])
     if (yield* review(lost)) return
-    const { chosen, isGuilty } = chooseSuspects([...suspects.keys()].flatMap((runId) => lost.get(runId) ?? []))
+    const { chosen, isFaulty } = chooseSuspects([...suspects.keys()].flatMap((runId) => lost.get(runId) ?? []))
     const heads = chosen.flatMap(({ runId }) => suspects.get(runId)?.head ?? [])
-    if (isGuilty) {
-      yield* Effect.forEach(heads, (head) => Effect.andThen(logConvicted(head), fail(head)), { discard: true })
+    if (isFaulty) {
+      yield* Effect.forEach(heads, (head) => Effect.andThen(logFailed(head), fail(head)), { discard: true })
     } else {
       const [head] = heads
       if (heads.length === 1 && head !== undefined) {
