@@ -78,12 +78,14 @@ const openDatabase = Effect.fnUntraced(function*(config: AppConfig) {
  * Migrates on connections of its own, without silence detection: a migration may run for a long time without any traffic. A role
  * that may not change the schema finds it up to date, as `Database.open` has checked.
  */
-const layerMigrated = ({ direct, mayMigrate }: Database.Database, isClustered: boolean) =>
-  mayMigrate
-    ? Layer.merge(Migrations.layer, isClustered ? SqlRunnerStorage.layerMigrations({}) : Layer.empty).pipe(
-      Layer.provide(PgClient.layer({ ...Database.patient(direct), maxConnections: 2 }))
-    )
-    : Layer.empty
+const layerMigrated = ({ direct, hasClusterTables, mayMigrate }: Database.Database, isClustered: boolean) => {
+  if (!mayMigrate) return Layer.empty
+  // Its lock of the table of its migrations would wait for a backup.
+  const layerCluster = isClustered && !hasClusterTables ? SqlRunnerStorage.layerMigrations({}) : Layer.empty
+  return Layer.merge(Migrations.layer, layerCluster).pipe(
+    Layer.provide(PgClient.layer({ ...Database.patient(direct), maxConnections: 2 }))
+  )
+}
 
 /** Migrates the schema, the tables of a cluster too, so that a node needs no right to create tables. */
 export const migrate = (config: AppConfig) =>

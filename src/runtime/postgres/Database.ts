@@ -34,6 +34,7 @@ export interface Database {
   readonly direct: Connection
   /** Whether the role of `direct` may create tables and change the existing ones. */
   readonly mayMigrate: boolean
+  readonly hasClusterTables: boolean
   readonly postgresVersion: string
   /** The newest migration in the database; 0 without any. */
   readonly schemaVersion: number
@@ -225,6 +226,7 @@ export const open = Effect.fnUntraced(function*(target: Target): Effect.fn.Retur
     main,
     direct,
     mayMigrate: direct.facts.mayMigrate,
+    hasClusterTables: direct.facts.hasClusterTables,
     postgresVersion: main.facts.version,
     schemaVersion: direct.schemaVersion,
     warnings: warningsOf(main, direct, target)
