@@ -13,8 +13,8 @@ const maxAnswerBytes = 64 * 1024
 
 const connections = 256
 
-/** Timeout of a whole call. */
-const callTimeout = Duration.seconds(10)
+/** Timeout of a whole call in milliseconds. */
+const callTimeout = Duration.toMillis("10 seconds")
 
 const unavailable = (reason: string) => Effect.fail(new CoreUnavailable({ reason, retryAfter: null }))
 
@@ -54,7 +54,7 @@ export const layer = Layer.effect(
           const timer = setTimeout(() => {
             abort("timeout")
             resume(unavailable("timeout"))
-          }, Duration.toMillis(callTimeout))
+          }, callTimeout)
           const abort = exchange(agent, request, maxAnswerBytes, {
             onHead: (status, received) => {
               answer = { status, retryAfter: first(received["retry-after"]) }

@@ -41,8 +41,9 @@ export const make = Effect.gen(function*() {
     }),
     interval: checkInterval
   })
-  const checks = (announced: number) =>
-    Math.ceil((Duration.toMillis(jsonBody) + 1000 * announced / jsonBytesPerSecond) / Duration.toMillis(checkInterval))
+  const checksPerSecond = 1 / Duration.toSeconds(checkInterval)
+  const seconds = Duration.toSeconds(jsonBody)
+  const checks = (announced: number) => Math.ceil((seconds + announced / jsonBytesPerSecond) * checksPerSecond)
 
   const readInTime = (read: Read, announced: number) =>
     Effect.callback<Uint8Array, RequestTimeout | ValidationFailed>((resume) => {
