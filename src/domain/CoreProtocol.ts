@@ -30,7 +30,7 @@ const envelope = {
   })
 }
 
-const wholeTurn = JsonObject.annotate({ identifier: "Turn" })
+export const wholeTurn = JsonObject.annotate({ identifier: "Turn" })
 const turn = absentOr(wholeTurn, "The turn so far.")
 
 /** One event type, with its name and description in the OpenAPI document. */

@@ -10,7 +10,8 @@ export const Audience = Context.Reference<"all" | "public" | "internal">("async-
 
 /** Whether the listener serves a route, given by its path in the contract. */
 export const isServed = (audience: typeof Audience.Service, route: string): boolean => {
-  if (audience === "all" || route === "/healthz" || route === "/readyz") return true
+  // The page serves users on the public listener and operators on the internal one.
+  if (audience === "all" || route === "/healthz" || route === "/readyz" || route.startsWith("/console/")) return true
   const isInternal = route === rpcPath || route.startsWith("/internal/")
   return isInternal === (audience === "internal")
 }

@@ -1,11 +1,12 @@
 /** The web page at `/console`, its assets and its configuration. The policy allows no other origin and no text as HTML. */
-import { ByteSize, Duration, Effect, Option, Schema } from "effect"
+import { ByteSize, Duration, Effect, Fiber, Option, Schema } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isAtMostCharacters } from "../domain/Fields.ts"
 import * as FileFormat from "../domain/FileFormat.ts"
 import * as Limits from "../domain/Limits.ts"
 import { Settings } from "../services/timing/Settings.ts"
-import { type Asset, ConsoleAssets, ConsoleAudiences } from "./ConsoleAssets.ts"
+import { Audience } from "./Audience.ts"
+import { type Asset, ConsoleAssets, type ConsoleAudience, ConsoleAudiences } from "./ConsoleAssets.ts"
 import { DevelopmentToken, isOfThisMachine } from "./DevelopmentToken.ts"
 import { pathOf } from "./Routes.ts"
 
@@ -50,6 +51,12 @@ const nameOf = (request: HttpServerRequest.HttpServerRequest) => {
   return path.includes(".") ? path : page
 }
 
+/** The audiences that the listener of the current request can serve: the calls of operators are internal. */
+const audiencesOf = (configured: ReadonlyArray<ConsoleAudience>) => {
+  const listener = Fiber.getCurrent()?.getRef(Audience) ?? "all"
+  return configured.filter((audience) => listener === "all" || (audience === "operators") === (listener === "internal"))
+}
+
 const DevLogin = Schema.Struct({ sub: Schema.NonEmptyString.check(isAtMostCharacters(255)) })
 
 const login = (
@@ -73,23 +80,29 @@ const login = (
 export const layer = (version: string) =>
   HttpRouter.use((router) =>
     Effect.gen(function*() {
-      const audiences = yield* ConsoleAudiences
-      if (audiences.length === 0) return
+      const configured = yield* ConsoleAudiences
+      if (configured.length === 0) return
       const assets = yield* ConsoleAssets
       const mint = yield* DevelopmentToken
       const { maxActiveTasks } = yield* Settings
-      const serve = (request: HttpServerRequest.HttpServerRequest) => {
+      const serve = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
+        if (audiencesOf(configured).length === 0) return notFound
         const name = nameOf(request)
-        return assets.get(name).pipe(
+        return yield* assets.get(name).pipe(
           Effect.map(Option.match({ onNone: () => notFound, onSome: send(name, request) })),
           Effect.catchTag("ConsoleNotBuilt", () => Effect.succeed(notBuilt))
         )
-      }
+      })
       const limits = { max_active_tasks: maxActiveTasks, file_bytes: Limits.fileBytes, formats: FileFormat.extensions }
       const describe = (request: HttpServerRequest.HttpServerRequest) =>
-        json({ version, audiences, dev_login: mint !== undefined && isOfThisMachine(request), limits })
+        json({
+          version,
+          audiences: audiencesOf(configured),
+          dev_login: mint !== undefined && isOfThisMachine(request),
+          limits
+        })
       yield* router.add("GET", `${prefix}/*`, serve)
-      yield* router.add("GET", `${prefix}/config.json`, (request) => Effect.succeed(describe(request)))
+      yield* router.add("GET", `${prefix}/config.json`, (request) => Effect.sync(() => describe(request)))
       if (mint !== undefined) yield* router.add("POST", `${prefix}/dev-login`, (request) => login(mint, request))
     })
   )

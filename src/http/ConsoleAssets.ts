@@ -15,7 +15,8 @@ export class ConsoleAssets extends Context.Service<ConsoleAssets, {
   readonly get: (name: string) => Effect.Effect<Option.Option<Asset>, ConsoleNotBuilt>
 }>()("async-task-service/http/ConsoleAssets") {}
 
-export type ConsoleAudience = "users"
+export const consoleAudiences = ["users", "operators"] as const
+export type ConsoleAudience = typeof consoleAudiences[number]
 
 /** The audiences of the console. An empty list turns it off. */
 export const ConsoleAudiences = Context.Reference<ReadonlyArray<ConsoleAudience>>(

@@ -23,7 +23,7 @@ const allow = (origins: CorsOrigins) =>
     maxAge: 600
   })
 
-/** CORS for the API. The console is a page of this origin, so its paths allow no other. */
+/** CORS for the API. The console is a page of this origin, so its paths and those of its sessions allow no other. */
 export const layer = (origins: CorsOrigins) =>
   origins.length === 0 ? Layer.empty : HttpRouter.middleware((handler) => {
     const allowed = allow(origins)(handler)

@@ -25,10 +25,16 @@ const pages: ReadonlyArray<KnownRoute> = [
 }))
 
 const consolePattern = /^\/console(\/|$)/
+const sessionPath = "/internal/operator/session"
 
 const consoleRoutes: ReadonlyArray<KnownRoute> = [
   { method: "GET", path: "/console", pattern: consolePattern },
-  { method: "POST", path: "/console/dev-login", pattern: /^\/console\/dev-login$/ }
+  { method: "POST", path: "/console/dev-login", pattern: /^\/console\/dev-login$/ },
+  ...["GET", "POST", "DELETE"].map((method) => ({
+    method,
+    path: sessionPath,
+    pattern: new RegExp(`^${sessionPath}$`)
+  }))
 ]
 
 const rpc: ReadonlyArray<KnownRoute> = ["GET", "POST"].map((method) => ({
@@ -65,8 +71,9 @@ export const allowedMethods = (path: string, audience: typeof Audience.Service):
 /** The path of a request without its query. */
 export const pathOf = (request: HttpServerRequest.HttpServerRequest): string => request.url.split("?", 1)[0] ?? "/"
 
+/** Routes of the console, and those that its sessions may call: no other origin may read or change anything there. */
 export const isOfConsole = (request: HttpServerRequest.HttpServerRequest): boolean =>
-  consolePattern.test(pathOf(request))
+  /^\/(console|internal\/operator)(\/|$)/.test(pathOf(request))
 
 /** The span name of a request by OpenTelemetry's convention: the method and the route. */
 export const spanName = (request: HttpServerRequest.HttpServerRequest): string => {

@@ -14,6 +14,8 @@ import { DevelopmentToken, isLoopback } from "../http/DevelopmentToken.ts"
 import { DocumentedVersion } from "../http/Docs.ts"
 import { Facades } from "../http/facades/Facades.ts"
 import * as Authorization from "../http/handlers/Authorization.ts"
+import { ShowsContent } from "../http/handlers/Operator.ts"
+import { UsesHttps } from "../http/handlers/OperatorAuthorization.ts"
 import * as RpcAuthorization from "../http/handlers/rpc/RpcAuthorization.ts"
 import * as Server from "../http/Server.ts"
 import { TaskOwnership } from "../services/cluster/TaskOwnership.ts"
@@ -23,11 +25,14 @@ import { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import * as ClockSync from "../services/operations/ClockSync.ts"
 import { ClusterNodes } from "../services/operations/ClusterNodes.ts"
 import * as ClusterNodesSql from "../services/operations/ClusterNodesSql.ts"
+import * as HistoryRecorder from "../services/operations/HistoryRecorder.ts"
 import * as ReadinessSql from "../services/operations/ReadinessSql.ts"
 import { TaskCensus } from "../services/operations/TaskCensus.ts"
+import * as HistorySql from "../services/store/HistorySql.ts"
 import * as MeasuredTaskWrites from "../services/store/MeasuredTaskWrites.ts"
 import * as Migrations from "../services/store/Migrations.ts"
 import * as NotificationRelay from "../services/store/NotificationRelay.ts"
+import * as OperatorStoreSql from "../services/store/OperatorStoreSql.ts"
 import * as RecoveryTrialsSql from "../services/store/RecoveryTrialsSql.ts"
 import * as RevocationRepositorySql from "../services/store/RevocationRepositorySql.ts"
 import { TaskNotifications } from "../services/store/TaskNotifications.ts"
@@ -36,6 +41,7 @@ import { WaitingRequests } from "../services/store/WaitingRequests.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
 import { NodeClock } from "../services/timing/NodeClock.ts"
 import { Settings } from "../services/timing/Settings.ts"
+import { OperatorSessions } from "../services/tokens/OperatorSessions.ts"
 import { Secrets } from "../services/tokens/Secrets.ts"
 import { TokenVerifier } from "../services/tokens/TokenVerifier.ts"
 import { WebhookDispatcher } from "../services/webhooks/WebhookDispatcher.ts"
@@ -115,13 +121,22 @@ const layerOwnership = ({ direct, main }: Database.Database, { cluster }: AppCon
   return Cluster.layer(cluster).pipe(Layer.provide(layerLocks))
 }
 
+/** Searches of operators have connections of their own, so that they never delay requests of clients. */
+const layerOperatorStore = ({ main }: Database.Database) => {
+  const options = { ...Database.brief(main), maxConnections: 2 }
+  const layerSearches = Layer.unwrap(
+    Effect.map(DatabaseSockets, ({ openUnguarded }) => PgClient.layer({ ...options, stream: openUnguarded }))
+  )
+  return OperatorStoreSql.layer.pipe(Layer.provide(layerSearches))
+}
+
 /** Carries notifications, if a connection can receive them. Otherwise waiting requests of other processes poll the rows. */
 const layerRelay = ({ direct }: Database.Database) =>
   direct.pooling === "transaction" ? Layer.empty : NotificationRelay.layer
 
 /** The database with an up-to-date schema, its clock, and the ownership of its tasks. */
 const layerStore = (database: Database.Database, config: AppConfig) =>
-  Layer.merge(ClockSync.layer, layerOwnership(database, config)).pipe(
+  Layer.mergeAll(ClockSync.layer, layerOwnership(database, config), layerOperatorStore(database)).pipe(
     Layer.provideMerge(layerClient(database, config)),
     Layer.provide(DatabaseSockets.layer(database.main.hosts)),
     Layer.provide(layerMigrated(database, config.cluster !== undefined))
@@ -193,6 +208,9 @@ const layerDevelopmentToken = ({ developmentSecret, host, publicUrl }: AppConfig
     ? Layer.empty
     : Layer.succeed(DevelopmentToken, (sub) => Banner.mint(developmentSecret, { sub }))
 
+const layerOperatorSessions = ({ internalTokens, operatorReadTokens, operatorSession }: AppConfig) =>
+  OperatorSessions.layer({ full: internalTokens, read: operatorReadTokens, lifetime: operatorSession })
+
 const layerOn = (database: Database.Database, config: AppConfig) => {
   const layerSettings = Layer.succeed(Settings, {
     maxActiveTasks: config.maxActiveTasks,
@@ -201,7 +219,8 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     webhookTimeout: config.webhookTimeout,
     sweepInterval: Duration.seconds(1)
   })
-  const layerTasks = layerDrainWebhooks.pipe(
+  const layerSecrets = Layer.provide(Secrets.layer(config.encryptionKeys), AesGcm.layer)
+  const layerTasks = Layer.merge(layerDrainWebhooks, HistoryRecorder.layer).pipe(
     Layer.provideMerge(TaskEngine.layer),
     Layer.provideMerge(config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated),
     Layer.provideMerge([
@@ -209,8 +228,9 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       RevocationRepositorySql.layer,
       RecoveryTrialsSql.layer
     ]),
+    Layer.provide(HistorySql.layer),
     Layer.provideMerge(layerRelay(database)),
-    Layer.provide(Layer.provide(Secrets.layer(config.encryptionKeys), AesGcm.layer)),
+    Layer.provide(layerSecrets),
     Layer.provide(WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))),
     Layer.provide(NodeCrypto.layerMac)
   )
@@ -219,7 +239,8 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     Layer.provide([
       Authorization.layerUsers,
       Authorization.layerInternal(config.internalTokens),
-      RpcAuthorization.layer(config.internalTokens)
+      RpcAuthorization.layer(config.internalTokens),
+      layerOperatorSessions(config).pipe(Layer.provide(layerSecrets))
     ]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
     Layer.provide([ReadinessSql.layer, BodyWorker.layer, BufferCollector.layer, SocketBodies.layer]),
@@ -232,7 +253,9 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       ConsoleAssets.layer,
       Layer.succeed(ConsoleAudiences, config.consoleAudiences),
       Layer.succeed(DocumentedVersion, version),
-      Layer.succeed(Facades, config.facades)
+      Layer.succeed(Facades, config.facades),
+      Layer.succeed(UsesHttps, config.publicUrl.startsWith("https:")),
+      Layer.succeed(ShowsContent, config.showsContent)
     ])
   )
   // The built-in core reports its events to this origin.

@@ -7,7 +7,7 @@ import { launch } from "../kit/Browser.ts"
 import { createExamples, type ExampleTasks } from "../kit/console/ExampleTasks.ts"
 import { ScriptedCore } from "../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../kit/ScriptedService.ts"
-import { mint, Service } from "../kit/Service.ts"
+import { internalToken, mint, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
 
 const folder = path.resolve(process.argv[2] ?? ".screenshots")
@@ -45,11 +45,38 @@ const screensOf = ({ completed, interrupted, processing }: ExampleTasks): Readon
   processing: `/tasks/${processing}`
 })
 
+const operatorScreensOf = ({ interrupted }: ExampleTasks): Readonly<Record<string, string>> => ({
+  "ops-overview": "/ops",
+  "ops-tasks": "/ops/tasks?range=week",
+  "ops-task": `/ops/tasks/${interrupted}`,
+  "ops-errors": "/ops/errors?range=week",
+  "ops-clocks": "/ops/clocks",
+  "ops-webhooks": "/ops/webhooks",
+  "ops-cluster": "/ops/cluster",
+  "ops-revocations": "/ops/revocations"
+})
+
+/** A day of history, as a small service has it. */
+const addHistory = async (url: string) => {
+  const sql = postgres(url, { max: 1 })
+  await sql`
+    INSERT INTO history
+    SELECT name, date_trunc('minute', now()) - make_interval(mins => n),
+      (weight * (1.2 + sin(n / 90.0) + (abs(hashint4(n * 7 + length(name))) % 100) / 60.0))::int
+    FROM generate_series(0, 1440) AS n, (VALUES ('created', 6.0), ('completed', 5.0), ('failed', 0.3), ('canceled', 0.2),
+      ('webhook_failed', 0.25), ('late_ms_max', 4)) AS counts (name, weight)
+    ON CONFLICT DO NOTHING`
+  await sql`INSERT INTO token_revocations (sub, issued_before, revoked_at) VALUES ('leo@shop.example', now(), now() - interval '2 hours')`
+  await sql`INSERT INTO token_revocations (token_id, revoked_at) VALUES ('jti:b7d2-lost-laptop', now() - interval '1 day')`
+  await sql.end()
+}
+
 const photograph = async (
   browser: Browser,
   url: string,
   token: string,
   screens: Readonly<Record<string, string>>,
+  operatorScreens: Readonly<Record<string, string>>,
   width: number,
   colorScheme: "light" | "dark"
 ) => {
@@ -78,6 +105,16 @@ const photograph = async (
     await page.goto(`${url}/console${address}`)
     await shoot(name)
   }
+  await page.goto(`${url}/console/ops`)
+  await page.getByLabel("Operator token").waitFor()
+  await shoot("ops-login")
+  await page.getByLabel("Operator token").fill(internalToken)
+  await page.getByRole("button", { name: "Log in" }).click()
+  await page.getByRole("heading", { name: "Overview" }).waitFor()
+  for (const [name, address] of Object.entries(operatorScreens)) {
+    await page.goto(`${url}/console${address}`)
+    await shoot(name)
+  }
   await context.close()
 }
 
@@ -96,9 +133,10 @@ try {
   const token = await mint("marta@shop.example", { exp: Math.floor(Date.now() / 1000) + 8 * 3600 })
   const tasks = await createExamples(service, core, token, `${target.url}/hooks`)
   await age(database.url, tasks)
+  await addHistory(database.url)
   for (const width of [320, 768, 1280]) {
     for (const theme of ["light", "dark"] as const) {
-      await photograph(browser, service.url, token, screensOf(tasks), width, theme)
+      await photograph(browser, service.url, token, screensOf(tasks), operatorScreensOf(tasks), width, theme)
     }
   }
   console.log(`${fs.readdirSync(folder).length} pictures in ${folder}`)

@@ -30,6 +30,30 @@ describe("the command line", () => {
     assert.match(err, /^created {2}[0-9a-f-]{36}\n.*pending\n/)
   })
 
+  it("has groups of commands for operators", async () => {
+    const { uuid } = await json("create", "What is 6 * 7?")
+    await run("watch", uuid)
+    const { data } = await json("tasks", "list", "--status", "completed", "--limit", "1")
+    assert.strictEqual(data[0].uuid, uuid)
+    assert.match((await run("tasks", "show", uuid)).out, /status {2,}completed[^]*Completed/)
+    const ended = await run("tasks", "cancel", uuid)
+    assert.deepStrictEqual([ended.code, ended.out], [1, ""])
+    assert.match(ended.err, /completed/)
+    assert.match((await run("errors")).out, /FAILURES|No failures/)
+    assert.isArray((await json("clocks")).stops)
+    assert.match((await run("webhooks", "list")).out, /DELIVERY|No webhooks/)
+    assert.deepStrictEqual(await json("webhooks", "redeliver", "--origin", "http://nobody.example", "--dry-run"), {
+      matched: 0,
+      owed: 0,
+      needs_secret: 0,
+      left: 0
+    })
+    const { members: [node] } = await json("nodes", "list")
+    assert.match((await run("nodes", "drain", node.instance)).out, /drained/)
+    assert.strictEqual((await json("nodes", "take-in", node.instance)).wanted, "taken_in")
+    assert.match((await run("tasks", "list", "--status", "nonsense")).err, /status: Expected one of/)
+  })
+
   it("submits tool results and cancels tasks", async () => {
     const { uuid } = await json("create", "-a", "2", "--tool", "look", "call look")
     const watched = await run("watch", uuid)

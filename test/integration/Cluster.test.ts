@@ -3,7 +3,7 @@ import { afterEach, assert, describe, it } from "vitest"
 import { Proxy } from "../chaos/Proxy.ts"
 import { operate, settled, startCluster } from "../kit/ClusterSystem.ts"
 import { complete as completeRun, interrupt, report } from "../kit/ScriptedCore.ts"
-import { eventually, freePort, mint, Service } from "../kit/Service.ts"
+import { eventually, freePort, internalToken, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 
 const system = await use(startCluster({ MAX_ACTIVE_TASKS: "1000" }))
@@ -143,6 +143,19 @@ describe("nodes on one database", () => {
     await operate(other, "Operations.rebalance")
     await settled(first, 2)
     assert.strictEqual((await fetch(`${other.url}/readyz`)).status, 200)
+  })
+
+  it("receive through any node what an operator wants them to be", async () => {
+    const other = await join()
+    const members = async () => (await first.call("GET", "/internal/operator/cluster", internalToken)).body.members
+    const { instance } = (await members()).find(({ is_self }: { is_self: boolean }) => !is_self)
+    const ask = (path: string) => first.call("POST", `/internal/operator/nodes/${instance}/${path}`, internalToken)
+    assert.deepStrictEqual((await ask("drain")).body, { instance, wanted: "drained" })
+    await settled(first, 1)
+    assert.strictEqual((await fetch(`${other.url}/readyz`)).status, 503)
+    assert.strictEqual((await ask("take-in")).status, 202)
+    await settled(first, 2)
+    assert.deepStrictEqual(await system.database.query("SELECT FROM nodes WHERE wanted IS NOT NULL"), [])
   })
 
   it("reassign shards although the database is slow for one node", async () => {

@@ -8,12 +8,28 @@ import { createExamples, type ExampleTasks } from "../kit/console/ExampleTasks.t
 import { isFull } from "../kit/console/full.ts"
 import { createHostile, hostileTexts } from "../kit/console/hostile.ts"
 import { WebhookTarget } from "../kit/ScriptedService.ts"
-import { mint } from "../kit/Service.ts"
+import { eventually, internalToken, mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
-const { core, service } = await use(startSystem({ WEBHOOK_ALLOW_PRIVATE: "true" }))
+const { core, service } = await use(startSystem({ WEBHOOK_ALLOW_PRIVATE: "true", OPERATOR_CONTENT: "on" }))
 const target = await use(new WebhookTarget().listen())
+
+/** The screens of operators. */
+const operatorAddressesOf = ({ completed, failed, interrupted }: ExampleTasks): ReadonlyArray<string> => [
+  "/ops",
+  "/ops/tasks",
+  "/ops/tasks?status=failed&range=week",
+  "/ops/tasks?status=canceled&error=nothing",
+  ...[completed, failed, interrupted].map((uuid) => `/ops/tasks/${uuid}`),
+  "/ops/errors",
+  "/ops/clocks",
+  "/ops/webhooks",
+  "/ops/webhooks?state=failed",
+  "/ops/cluster",
+  "/ops/revocations",
+  "/ops/nowhere"
+]
 
 const tabs = ["", "?tab=conversation", "?tab=timeline", "?tab=webhooks", "?tab=raw"]
 
@@ -35,7 +51,7 @@ const turns = ["light 1280", "dark 320", "dark 1280", "light 320"]
 /** Waits until the screen has its data. */
 const settled = async ({ page }: ConsolePage) => {
   await page.getByRole("heading", { level: 1 }).waitFor()
-  await page.locator(".skeleton").waitFor({ state: "detached" })
+  await eventually(() => page.locator(".skeleton").count(), (count) => count === 0)
   await page.evaluate(() => document.fonts.ready)
 }
 
@@ -68,10 +84,13 @@ describe.skipIf(!hasBrowser)("every screen", () => {
   let browser: Browser
   let token: string
   let addresses: ReadonlyArray<string>
+  let operatorAddresses: ReadonlyArray<string>
   beforeAll(async () => {
     browser = await launch()
     token = await mint("marta")
-    addresses = addressesOf(await createExamples(service, core, token, `${target.url}/`))
+    const examples = await createExamples(service, core, token, `${target.url}/`)
+    addresses = addressesOf(examples)
+    operatorAddresses = operatorAddressesOf(examples)
   })
   afterAll(() => browser.close())
 
@@ -96,6 +115,9 @@ describe.skipIf(!hasBrowser)("every screen", () => {
     await opened.logIn(token)
     await opened.heading("Tasks")
     for (const [index, address] of addresses.entries()) await check(address, index + 1)
+    await check("/ops", 2)
+    await opened.logInAsOperator(internalToken)
+    for (const [index, address] of operatorAddresses.entries()) await check(address, index)
     opened.assertClean()
     await opened.close()
   })
@@ -111,6 +133,11 @@ describe.skipIf(!hasBrowser)("every screen", () => {
     assert.strictEqual(await opened.page.evaluate(() => document.activeElement?.className), "account-button")
     await opened.button("Cancel all interrupted").click()
     assert.deepStrictEqual(await violationsOf(opened), [], "confirm")
+    await opened.goto("/ops/revocations")
+    await opened.logInAsOperator(internalToken)
+    await opened.button("Revoke tokens").click()
+    assert.deepStrictEqual(await violationsOf(opened), [], "revoke")
+    assert.isAtMost(await overflowOf(opened), 0)
     await opened.close()
   })
 
@@ -142,6 +169,30 @@ describe.skipIf(!hasBrowser)("every screen", () => {
     await settled(opened)
     await opened.goto("/inbox")
     await settled(opened)
+    await opened.goto("/ops/tasks?sub=mallory")
+    await opened.logInAsOperator(internalToken)
+    for (
+      const address of [
+        "/ops/tasks?sub=mallory",
+        "/ops/errors",
+        "/ops/webhooks",
+        ...tasks.map((uuid) => `/ops/tasks/${uuid}`)
+      ]
+    ) {
+      await opened.goto(address)
+      await settled(opened)
+      const button = opened.button("Show content")
+      if (await button.count() > 0) {
+        await button.click()
+        await opened.page.locator(".json-root").waitFor()
+        for (let level = 0; level < 2; level++) await openNodes(opened)
+      }
+      assert.isAtMost(await overflowOf(opened), 0, address)
+      assert.strictEqual(
+        await opened.page.locator("main :is(script, iframe, object, embed, img, style, base, link)").count(),
+        0
+      )
+    }
     assert.isTrue(await opened.page.evaluate(() => !("hacked" in globalThis)))
     assert.isAbove(hostileTexts.length, 190)
     opened.assertClean()

@@ -14,7 +14,7 @@ import { startSystem } from "../kit/System.ts"
 // oxlint-disable-next-line typescript/no-explicit-any -- a document of any shape
 type Node = Record<string, any>
 
-const { runOf, service } = await use(startSystem({ DATA_DIR: useDirectory() }))
+const { runOf, service } = await use(startSystem({ DATA_DIR: useDirectory(), OPERATOR_CONTENT: "on" }))
 const documentAt = async (path: string): Promise<Node> => (await fetch(service.url + path)).json()
 const documents = [await documentAt("/openapi.json"), await documentAt("/internal/openapi.json")] as const
 const [document, internal] = documents
@@ -219,6 +219,33 @@ describe("the live service", () => {
       await refused(422, "POST", "/internal/tokens/revoke", internalToken, { jti: "one", sub: "two" })
       await refused(401, "POST", "/internal/tokens/revoke", "nobody", examples["tokens.revoke"])
       await ok(200, "GET", "/internal/metrics", internalToken)
+      const operator = (path: string) => `/internal/operator/${path}`
+      for (
+        const path of [
+          "overview",
+          "tasks?status=interrupted&limit=10",
+          `tasks/${uuid}`,
+          "errors",
+          "clocks?limit=10",
+          "history?step=300",
+          "origins",
+          "deliveries?state=failed",
+          "cluster",
+          "revocations"
+        ]
+      ) {
+        await ok(200, "GET", operator(path), internalToken)
+        await refused(401, "GET", operator(path), token)
+      }
+      await refused(422, "GET", operator("tasks?limit=0"), internalToken)
+      await ok(200, "GET", operator(`tasks/${uuid}/content`), internalToken)
+      await ok(409, "POST", operator(`tasks/${uuid}/cancel`), internalToken, { reason: "Stuck." })
+      await ok(200, "POST", operator("deliveries/redeliver"), internalToken, { filter: {}, dry_run: true })
+      await ok(204, "POST", operator("revocations"), internalToken, { jti: "one" })
+      const { members: [{ instance }] } = await ok(200, "GET", operator("cluster"), internalToken)
+      await ok(202, "POST", operator(`nodes/${instance}/drain`), internalToken)
+      await ok(202, "POST", operator(`nodes/${instance}/take-in`), internalToken)
+      await ok(404, "POST", operator(`nodes/${uuid}/drain`), internalToken)
       await refused(401, "GET", "/internal/metrics", token)
       await ok(200, "GET", `/api/tasks/${uuid}`, token)
       await ok(200, "GET", `/api/tasks/${uuid}/events`, token)

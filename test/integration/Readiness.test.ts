@@ -66,6 +66,7 @@ describe("a node", () => {
 
 const member = (shards: ReadonlyArray<TaskShard.TaskShard>): Member => ({
   address: "a",
+  instance: "i",
   version: "1",
   isSelf: true,
   startedAt: 0 as Member["startedAt"],
@@ -82,7 +83,7 @@ let owned = all
 let lastSweep = 0
 
 const layerStubs = Layer.mergeAll(
-  Layer.succeed(ClusterNodes, { all: Effect.sync(() => [member(owned)]) }),
+  Layer.succeed(ClusterNodes, { all: Effect.sync(() => [member(owned)]), request: () => Effect.succeed(false) }),
   Layer.effect(
     TaskOwnership,
     Effect.map(Layer.build(TaskOwnership.layerAlone), (context) => ({

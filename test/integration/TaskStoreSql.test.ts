@@ -2,6 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Option } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import * as OperatorStoreSql from "../../src/services/store/OperatorStoreSql.ts"
 import * as RevocationRepositorySql from "../../src/services/store/RevocationRepositorySql.ts"
 import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
@@ -13,7 +14,7 @@ import { contract } from "../kit/TaskStoreContract.ts"
 
 layer(
   Layer.mergeAll(
-    Layer.merge(TaskStoreSql.layer, RevocationRepositorySql.layer).pipe(
+    Layer.mergeAll(TaskStoreSql.layer, RevocationRepositorySql.layer, OperatorStoreSql.layer).pipe(
       Layer.provide(Database.layer),
       Layer.provideMerge(TaskNotifications.layer)
     ),

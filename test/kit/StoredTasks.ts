@@ -6,6 +6,7 @@ import { fromValue, OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import { RunId, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
 import { now, plus } from "../../src/domain/Timestamp.ts"
 import type { FacadeLegs } from "../../src/services/store/FacadeLegs.ts"
+import type { OperatorStore } from "../../src/services/store/OperatorStore.ts"
 import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
 import type { StopOutbox } from "../../src/services/store/StopOutbox.ts"
 import type { TaskReads } from "../../src/services/store/TaskReads.ts"
@@ -25,6 +26,7 @@ export type StoreTests = Vitest.MethodsNonLive<
   | FacadeLegs
   | WebhookStore
   | RevocationRepository
+  | OperatorStore
   | WaitingRequests
   | WebhooksPending
   | SecureRandom.SecureRandom

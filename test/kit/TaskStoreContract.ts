@@ -1,5 +1,6 @@
 /** The contracts of every store of tasks and of webhooks, which run on memory and on Postgres. */
 import * as FacadeLegsContract from "./FacadeLegsContract.ts"
+import * as OperatorStoreContract from "./OperatorStoreContract.ts"
 import { redeliveryContract } from "./RedeliveryContract.ts"
 import * as RevocationContract from "./RevocationContract.ts"
 import * as StopOutboxContract from "./StopOutboxContract.ts"
@@ -22,4 +23,5 @@ export const contract = (it: StoreTests) => {
   RevocationContract.contract(it)
   WebhookStoreContract.contract(it)
   redeliveryContract(it)
+  OperatorStoreContract.contract(it)
 }

@@ -4,8 +4,12 @@ import { computed, signal } from "@preact/signals"
 const base = "/console"
 const current = signal(new URL(globalThis.location.href))
 
-/** The path below `/console`; `/console` itself shows the tasks. */
-export const path = computed(() => current.value.pathname.slice(base.length).replace(/\/+$/, "") || "/tasks")
+/** The first screen: that of users, if the page serves them. */
+export const home = signal("/tasks")
+/** The path below `/console`. */
+export const path = computed(() => current.value.pathname.slice(base.length).replace(/\/+$/, "") || home.value)
+/** Whether the screen is one of operators, who have a session of their own. */
+export const isOps = computed(() => /^\/ops(\/|$)/.test(path.value))
 export const query = computed(() => current.value.searchParams)
 
 /** The address of a screen, given by its path and query. */

@@ -67,6 +67,7 @@ export const readTask = async (
 
 export interface ConsoleConfig {
   readonly version: string
+  readonly audiences: ReadonlyArray<"users" | "operators">
   readonly dev_login: boolean
   readonly limits: {
     readonly max_active_tasks: number
@@ -77,6 +78,7 @@ export interface ConsoleConfig {
 
 export const config = signal<ConsoleConfig>({
   version: "",
+  audiences: [],
   dev_login: false,
   limits: { max_active_tasks: 0, file_bytes: 0, formats: [] }
 })

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals"
 import { useLayoutEffect } from "preact/hooks"
 import { keys } from "./preferences.ts"
-import { navigate } from "./Router.ts"
+import { isOps, navigate } from "./Router.ts"
 
 export const shortcuts = [
   ["/", "Filter"],
@@ -17,9 +17,12 @@ export const shortcuts = [
   ["?", "This list"]
 ] as const
 
+/** Those that lead to screens of users. */
+export const ofUsers: ReadonlyArray<string> = ["n", "i"]
+
 export const isHelpOpen = signal(false)
 
-type Action = () => void
+type Action = () => unknown
 
 const ofScreen = new Map<string, Action>()
 
@@ -43,9 +46,9 @@ const moveRow = (step: number) => {
 const general: Readonly<Record<string, Action>> = {
   j: () => moveRow(1),
   k: () => moveRow(-1),
-  n: () => navigate("/new"),
-  i: () => navigate("/inbox"),
-  t: () => navigate("/tasks"),
+  n: () => isOps.value || navigate("/new"),
+  i: () => isOps.value || navigate("/inbox"),
+  t: () => navigate(isOps.value ? "/ops/tasks" : "/tasks"),
   "/": () => document.querySelector<HTMLElement>("[data-filter]")?.focus(),
   "?": () => isHelpOpen.value = true
 }

@@ -2,16 +2,38 @@
 import { useSignal } from "@preact/signals"
 import { render } from "preact"
 import { useEffect } from "preact/hooks"
-import { loadConfig } from "./api.ts"
+import { config, loadConfig } from "./api.ts"
 import * as clock from "./clock.ts"
-import { Layout } from "./components/Layout.tsx"
+import { Layout, OperatorLayout } from "./components/Layout.tsx"
 import { Problem } from "./components/Screen.tsx"
 import * as keys from "./keys.ts"
 import * as live from "./live.ts"
+import * as operator from "./operator.ts"
 import * as Router from "./Router.ts"
 import { screenOf } from "./screens.tsx"
 import { Login } from "./screens/Login.tsx"
+import { OperatorLogin } from "./screens/ops/OperatorLogin.tsx"
 import * as session from "./session.ts"
+
+/** The half of operators: it has a session of its own. */
+const Operators = () => {
+  const failure = useSignal<unknown>(undefined)
+  const load = () => {
+    failure.value = undefined
+    operator.load().catch((error: unknown) => failure.value = error)
+  }
+  useEffect(load, [])
+  if (failure.value !== undefined) {
+    return (
+      <main class="login">
+        <Problem error={failure.value} onRetry={load} />
+      </main>
+    )
+  }
+  if (operator.operator.value === undefined) return null
+  if (operator.operator.value === null) return <OperatorLogin />
+  return <OperatorLayout>{screenOf(Router.path.value)}</OperatorLayout>
+}
 
 const App = () => {
   const failure = useSignal<unknown>(undefined)
@@ -20,6 +42,7 @@ const App = () => {
     try {
       failure.value = undefined
       await loadConfig()
+      if (!config.value.audiences.includes("users")) Router.home.value = "/ops"
       isLoaded.value = true
     } catch (error) {
       failure.value = error
@@ -34,6 +57,7 @@ const App = () => {
     )
   }
   if (!isLoaded.value) return null
+  if (Router.isOps.value) return <Operators />
   const user = session.session.value
   if (user === undefined) return <Login />
   return <Layout key={user.sub}>{screenOf(Router.path.value)}</Layout>

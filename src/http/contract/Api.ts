@@ -10,6 +10,7 @@ import * as Errors from "./Errors.ts"
 import * as Files from "./FileSchemas.ts"
 import { Authorization, InternalAuthorization } from "./Middleware.ts"
 import { finish, taskWebhook } from "./OpenApiTransform.ts"
+import { OperatorGroup } from "./OperatorApi.ts"
 import * as Tasks from "./TaskSchemas.ts"
 import { RevokeBody } from "./TokenSchemas.ts"
 
@@ -213,7 +214,7 @@ export class PublicApi extends HttpApi.make("async-task-service").add(TasksGroup
 
 /** The calls of the processing core, token issuers and operators: the document at `/internal/openapi.json`. */
 export class InternalApi
-  extends HttpApi.make("async-task-service").add(CoreGroup, TokensGroup, OperationsGroup).annotateMerge(
+  extends HttpApi.make("async-task-service").add(CoreGroup, TokensGroup, OperationsGroup, OperatorGroup).annotateMerge(
     OpenApi.annotations({
       title: "Asynchronous Task Service: internal interface",
       description:
@@ -227,4 +228,4 @@ export class InternalApi
 {}
 
 /** All routes. */
-export class Api extends PublicApi.add(CoreGroup, TokensGroup, OperationsGroup) {}
+export class Api extends PublicApi.add(CoreGroup, TokensGroup, OperationsGroup, OperatorGroup) {}

@@ -2,7 +2,7 @@
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import type { Caller } from "../../domain/Principal.ts"
-import { ServiceUnavailable, Unauthorized } from "./Errors.ts"
+import { Forbidden, ServiceUnavailable, Unauthorized } from "./Errors.ts"
 
 /** The user of the request. */
 export class CurrentCaller extends Context.Service<CurrentCaller, Caller>()(
@@ -20,3 +20,18 @@ export class InternalAuthorization extends HttpApiMiddleware.Service<InternalAut
   "async-task-service/http/contract/Middleware/InternalAuthorization",
   { security: { internalToken: HttpApiSecurity.bearer }, error: Unauthorized }
 ) {}
+
+/** The operator of the request. */
+export class CurrentOperator extends Context.Service<CurrentOperator, {
+  readonly role: "full" | "read"
+  /** Identifies the token in logs. */
+  readonly token: string
+}>()("async-task-service/http/contract/Middleware/CurrentOperator") {}
+
+/** `Authorization: Bearer` with a token of an operator, or the cookie of a session. A read token may only read: 403. */
+export class OperatorAuthorization
+  extends HttpApiMiddleware.Service<OperatorAuthorization, { provides: CurrentOperator }>()(
+    "async-task-service/http/contract/Middleware/OperatorAuthorization",
+    { security: { operatorToken: HttpApiSecurity.bearer }, error: [Unauthorized, Forbidden] }
+  )
+{}

@@ -2,13 +2,13 @@
 import * as Limits from "../../domain/Limits.ts"
 import { type Node, schemaRef } from "./OpaqueSchemas.ts"
 
-const integer = (minimum: number, maximum: number, fallback: number | undefined): Node => ({
+export const integer = (minimum: number, maximum: number, fallback: number | undefined): Node => ({
   type: "integer",
   minimum,
   maximum,
   ...(fallback === undefined ? {} : { default: fallback })
 })
-const query = (name: string, description: string, schema: Node, more: Node = {}): Node => ({
+export const query = (name: string, description: string, schema: Node, more: Node = {}): Node => ({
   name,
   in: "query",
   required: false,

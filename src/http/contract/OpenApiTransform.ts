@@ -7,6 +7,7 @@ import * as Limits from "../../domain/Limits.ts"
 import { deliveryId, errorExamples, examples, uuid, webhookExample } from "./Examples.ts"
 import { type Node, opaqueSchemas, schemaRef } from "./OpaqueSchemas.ts"
 import { header, idempotencyKey, parameters } from "./OpenApiParameters.ts"
+import { operatorExamples, operatorNames, operatorParameters } from "./OperatorDocs.ts"
 import { commonErrors, describeResponse } from "./ResponseDescriptions.ts"
 
 const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value)
@@ -133,7 +134,8 @@ const operationNames: Readonly<Record<string, string>> = {
   "tasks.cancelInterrupted": "cancelInterruptedTasks",
   "core.report": "reportCoreEvent",
   "tokens.revoke": "revokeTokens",
-  "operations.metrics": "getMetrics"
+  "operations.metrics": "getMetrics",
+  ...operatorNames
 }
 
 /** The name of the generated method: `tasks.create` is `createTask`, and `tasks.submitToolResults` is `submitToolResults`. */
@@ -150,22 +152,28 @@ const fileRules =
 /** `examples` rather than `example`, because documentation pages show only the former for responses. */
 const asExample = (value: unknown) => ({ example: { value } })
 
+const pathParameters: Readonly<Record<string, Node>> = {
+  uuid: { description: "Task identifier, a UUID.", example: uuid },
+  id: { description: "Delivery identifier.", example: deliveryId },
+  instance: { description: "The process, as the list of nodes names it.", example: uuid }
+}
+
 const finishOperation = (operation: Node) => {
   const id = String(operation["operationId"])
-  const example = examples[id]
+  const example = examples[id] ?? operatorExamples[id]
   const generated: ReadonlyArray<Node> = operation["parameters"]
   const inPath = generated.filter((parameter) => parameter["in"] === "path")
   for (const parameter of inPath) {
-    const isTask = parameter["name"] === "uuid"
-    parameter["description"] = isTask ? "Task identifier, a UUID." : "Delivery identifier."
-    parameter["example"] = isTask ? uuid : deliveryId
+    Object.assign(parameter, pathParameters[parameter["name"]])
   }
-  operation["parameters"] = [...inPath, ...parameters[id] ?? []]
+  operation["parameters"] = [...inPath, ...parameters[id] ?? operatorParameters[id] ?? []]
   const form = operation["requestBody"]?.["content"]?.["multipart/form-data"]?.["schema"]
   if (form !== undefined) form["properties"]["file"]["description"] = fileRules
   const request = operation["requestBody"]?.["content"]?.["application/json"]
   if (request !== undefined) request["examples"] = asExample(example?.request)
-  if (["tasks.cancel", "tasks.redeliver", "tasks.rerun"].includes(id)) operation["requestBody"]["required"] = false
+  if (["tasks.cancel", "tasks.redeliver", "tasks.rerun", "operator.cancel"].includes(id)) {
+    operation["requestBody"]["required"] = false
+  }
   for (const [status, response] of Object.entries<Node>(operation["responses"])) {
     response["headers"] = headersOf(headerNames(id, status))
     response["description"] = describeResponse(id, status)
@@ -228,6 +236,11 @@ const securitySchemes: Node = {
     description:
       "The user's JSON Web Token. Required claims: `sub`, the user, and `exp`, in seconds since 1970. `iss` and `aud` are "
       + "required when the operator configured them; `iat`, `nbf` and `jti` are checked when present."
+  },
+  operatorToken: {
+    type: "http",
+    scheme: "bearer",
+    description: "One of the operator's `INTERNAL_TOKENS`, or of `OPERATOR_READ_TOKENS` for calls that change nothing."
   },
   internalToken: { type: "http", scheme: "bearer", description: "One of the operator's `INTERNAL_TOKENS`." }
 }

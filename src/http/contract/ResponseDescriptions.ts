@@ -1,5 +1,6 @@
 /** The meaning of each response in the OpenAPI document. */
 import * as Limits from "../../domain/Limits.ts"
+import { operatorErrors, operatorResponses } from "./OperatorDocs.ts"
 
 /** Descriptions of successes, and of errors with a meaning specific to the operation; keyed by `operationId` and status. */
 const byOperation: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -81,7 +82,8 @@ export const commonErrors: Readonly<Record<string, string>> = {
 }
 
 export const describeResponse = (operationId: string, status: string): string => {
-  const description = byOperation[operationId]?.[status] ?? errors[status]
+  const description = byOperation[operationId]?.[status] ?? operatorResponses[operationId]?.[status]
+    ?? (operationId.startsWith("operator.") ? operatorErrors[status] : undefined) ?? errors[status]
   if (description === undefined) throw new Error(`${operationId} ${status} has no description`)
   return description
 }

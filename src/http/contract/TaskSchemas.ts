@@ -9,17 +9,17 @@ import { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
 import type { Turn } from "../../domain/Turn.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 
-const Uuid = Schema.String.annotate({ description: "Task identifier.", format: "uuid" })
+export const Uuid = Schema.String.annotate({ description: "Task identifier.", format: "uuid" })
 
-const Status = TaskStatus.annotate({ identifier: "TaskStatus", description: "Status of a task." })
+export const Status = TaskStatus.annotate({ identifier: "TaskStatus", description: "Status of a task." })
 
-const Moment = Schema.String.annotate({
+export const Moment = Schema.String.annotate({
   identifier: "Timestamp",
   description: "ISO 8601 in UTC with exactly six fractional digits, as in `2026-11-21T08:30:00.123456Z`.",
   format: "date-time"
 })
 
-const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+export const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 const Labels = Schema.Record(Schema.String, Schema.String)
 

@@ -3,6 +3,7 @@ import * as ConformanceCommand from "./ConformanceCommand.ts"
 import * as DeliveryCommands from "./DeliveryCommands.ts"
 import * as DemoCommand from "./DemoCommand.ts"
 import * as OperatorCommands from "./OperatorCommands.ts"
+import * as OperatorGroups from "./OperatorGroups.ts"
 import * as TaskCommands from "./TaskCommands.ts"
 import * as UploadCommand from "./UploadCommand.ts"
 import * as WithdrawCommand from "./WithdrawCommand.ts"
@@ -16,5 +17,6 @@ export const commands = [
   DemoCommand.command,
   ...DeliveryCommands.commands,
   ...ClusterCommands.commands,
-  WithdrawCommand.command
+  WithdrawCommand.command,
+  ...OperatorGroups.commands
 ] as const

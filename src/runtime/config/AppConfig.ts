@@ -152,6 +152,19 @@ const loadFacades = Effect.fnUntraced(function*(reader: Reader) {
   }
 })
 
+/** The settings of the operator interface. Its content is what users wrote, so by default only a development service shows it. */
+const loadOperators = Effect.fnUntraced(function*({ env, read, report }: Reader) {
+  const operatorSession = yield* read("OPERATOR_SESSION", Config.Duration, Duration.hours(8))
+  if (!Duration.between(operatorSession, { minimum: Duration.minutes(1), maximum: Duration.days(30) })) {
+    report("OPERATOR_SESSION", "must be between 1 minute and 30 days")
+  }
+  return {
+    operatorSession,
+    operatorReadTokens: commaList(env["OPERATOR_READ_TOKENS"] ?? "").map((token) => Redacted.make(token)),
+    showsContent: yield* read("OPERATOR_CONTENT", Config.Boolean, env["DATABASE_URL"] === undefined)
+  }
+})
+
 const loadCluster = Effect.fnUntraced(function*(reader: Reader) {
   const { env, read, report } = reader
   const isClustered = yield* read("CLUSTER", Config.Boolean, false)
@@ -220,10 +233,11 @@ export const load = Effect.fnUntraced(function*(
     ),
     consoleAudiences: derive(
       "CONSOLE",
-      () => audiencesOf(env["CONSOLE"] ?? (isProduction(reader) ? "off" : "users")),
+      () => audiencesOf(env["CONSOLE"] ?? (isProduction(reader) ? "off" : "users,operators")),
       []
     ),
     facades: yield* loadFacades(reader),
+    ...(yield* loadOperators(reader)),
     ...(yield* loadLimits(reader)),
     /** The address of this node for the other nodes; undefined without a cluster. */
     cluster: yield* loadCluster(reader),

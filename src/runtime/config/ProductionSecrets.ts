@@ -6,7 +6,7 @@ import { Redacted, Result } from "effect"
 import { Base64 } from "effect/encoding"
 import { commaList } from "./SettingValues.ts"
 
-/** Minimum characters of each of INTERNAL_TOKENS. */
+/** Minimum characters of each of INTERNAL_TOKENS and OPERATOR_READ_TOKENS. */
 const minTokenLength = 32
 
 /** Printed with the names of weak secrets. */
@@ -52,10 +52,12 @@ export const problemsOf = (env: Readonly<Record<string, string | undefined>>): R
   for (const name of ["JWT_SECRET", "CORE_TOKEN"]) {
     if (env[name] !== undefined && isTrivialText(env[name])) problems.push(`${name}: ${trivial}`)
   }
-  const tokens = commaList(env["INTERNAL_TOKENS"] ?? "")
-  if (tokens.some((token) => token.length < minTokenLength)) {
-    problems.push(`INTERNAL_TOKENS: each must have ${minTokenLength} characters or more in production`)
-  } else if (tokens.some(isTrivialText)) problems.push(`INTERNAL_TOKENS: one of them ${trivial}`)
+  for (const name of ["INTERNAL_TOKENS", "OPERATOR_READ_TOKENS"]) {
+    const tokens = commaList(env[name] ?? "")
+    if (tokens.some((token) => token.length < minTokenLength)) {
+      problems.push(`${name}: each must have ${minTokenLength} characters or more in production`)
+    } else if (tokens.some(isTrivialText)) problems.push(`${name}: one of them ${trivial}`)
+  }
   // Only the first key encrypts. The others decrypt old values until none are left.
   const [key = ""] = commaList(env["ENCRYPTION_KEY"] ?? "")
   const bytes = Result.getOrUndefined(Base64.decode(key))

@@ -1,5 +1,5 @@
 /** Parsers of compound setting values; each throws an error with the reason when the value is invalid. */
-import type { ConsoleAudience } from "../../http/ConsoleAssets.ts"
+import { type ConsoleAudience, consoleAudiences } from "../../http/ConsoleAssets.ts"
 import type { CorsOrigins } from "../../http/Cors.ts"
 import type { FacadeModel } from "../../http/facades/Facades.ts"
 
@@ -25,11 +25,11 @@ export const nonEmpty = <A>(items: ReadonlyArray<A>): readonly [A, ...Array<A>] 
 export const audiencesOf = (text: string): ReadonlyArray<ConsoleAudience> => {
   const names = commaList(text)
   if (names.join() === "off") return []
-  if (names.length === 0 || !names.every((name) => name === "users" || name === "operators")) {
-    throw new Error("must be users or off")
+  const known = consoleAudiences.filter((audience) => names.includes(audience))
+  if (known.length === 0 || known.length < new Set(names).size) {
+    throw new Error("must be users, operators or both, or off")
   }
-  // There are no screens for operators yet.
-  return names.includes("users") ? ["users"] : []
+  return known
 }
 
 export const isOpenAiOn = (text: string): boolean => {

@@ -28,8 +28,8 @@ export const settings: ReadonlyArray<Setting> = [
   },
   {
     names: ["CONSOLE"],
-    default: "`users`; in production `off`",
-    meaning: "audience of the page at `/console`; `off`: there is no such page"
+    default: "`users,operators`; in production `off`",
+    meaning: "audiences of the page at `/console`; `off`: there is no such page"
   },
   {
     names: ["FACADES"],
@@ -89,6 +89,21 @@ export const settings: ReadonlyArray<Setting> = [
     default: "generated",
     meaning:
       "comma-separated list of bearer tokens accepted on `/internal/*` and `/rpc`, for rotation; 32 characters or more in production"
+  },
+  {
+    names: ["OPERATOR_READ_TOKENS"],
+    default: "none",
+    meaning: "comma list of bearer tokens that may read the operator interface and change nothing"
+  },
+  {
+    names: ["OPERATOR_CONTENT"],
+    default: "`off`; with the embedded Postgres `on`",
+    meaning: "whether operators may see what tasks say: turns and tool arguments"
+  },
+  {
+    names: ["OPERATOR_SESSION"],
+    default: "`8 hours`",
+    meaning: "longest life of an operator's session in the console; it also ends after an hour without a request"
   },
   { names: ["ASSISTANT_BACKEND_URL"], default: "built-in demo backend", meaning: "base URL of the assistant backend" },
   {

@@ -253,6 +253,9 @@ const withParameters = ({ options, pooling }: Connection, startupParameters: Rea
 /** Options of connections that answer requests. */
 export const limited = (connection: Connection) => withParameters(connection, limits)
 
+/** Options of connections for searches, which end sooner than requests of clients may wait. */
+export const brief = (connection: Connection) => withParameters(connection, { ...limits, statement_timeout: "2000" })
+
 /** Options of connections whose statements may take hours. */
 export const patient = (connection: Connection) => ({
   ...withParameters(connection, unlimited),

@@ -25,6 +25,7 @@ import { WebhookStore } from "../../services/store/WebhookStore.ts"
 import * as TaskEngine from "../../services/TaskEngine.ts"
 import { Intervals } from "../../services/timing/Intervals.ts"
 import { Settings } from "../../services/timing/Settings.ts"
+import { OperatorSessions } from "../../services/tokens/OperatorSessions.ts"
 import { Secrets } from "../../services/tokens/Secrets.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import * as TestBackend from "./TestBackend.ts"
@@ -103,6 +104,10 @@ const layerRoutes = Server.layer([]).pipe(
   Layer.provide(Authorization.layerInternal([Redacted.make(internalToken)])),
   Layer.provide([layerTokens, Layer.succeed(Readiness, { checks: Effect.succeed([]) })]),
   Layer.provide(ClusterNodes.layerAlone({ address: unusedUrl, version: "test" })),
+  Layer.provide(
+    OperatorSessions.layer({ full: [Redacted.make(internalToken)], read: [], lifetime: Duration.hours(8) })
+  ),
+  Layer.provide(layerSecrets),
   Layer.provideMerge(HttpServer.layerServices)
 )
 

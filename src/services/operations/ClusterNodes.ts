@@ -1,5 +1,6 @@
 /** The nodes of the service as they describe themselves, for operators. No decision depends on it. */
 import { Context, Effect, Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import * as TaskShard from "../../domain/TaskShard.ts"
 import { now, type Timestamp } from "../../domain/Timestamp.ts"
@@ -13,6 +14,8 @@ export interface Identity {
 }
 
 export interface Member extends Identity {
+  /** Identifies the process among all that have reported. */
+  readonly instance: string
   readonly isSelf: boolean
   readonly startedAt: Timestamp
   readonly seenAt: Timestamp
@@ -28,6 +31,9 @@ export interface Member extends Identity {
   readonly lateness: number
 }
 
+/** The state that an operator wants a node to be in. */
+export type Wanted = "drained" | "taken_in"
+
 /** The shards that no node owns; none in a single process. */
 export const unownedShards = (members: ReadonlyArray<Member>): ReadonlyArray<TaskShard.TaskShard> => {
   if (members.some(({ shards }) => shards === null)) return []
@@ -39,11 +45,14 @@ export const unownedShards = (members: ReadonlyArray<Member>): ReadonlyArray<Tas
 export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
   const actors = yield* TaskActors
   const ownership = yield* TaskOwnership
+  const random = yield* SecureRandom.SecureRandom
+  const instance = yield* random.uuidV7()
   const startedAt = yield* now
   return Effect.gen(function*() {
     const { lateness, nextDue, tasks } = yield* actors.load
     const self: Member = {
       ...identity,
+      instance,
       isSelf: true,
       startedAt,
       seenAt: yield* now,
@@ -57,13 +66,38 @@ export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
   })
 })
 
+/** Makes this node what an operator wants it to be, unless it is. */
+export const makeComply = Effect.map(
+  TaskOwnership,
+  ({ drain, isDrained, undrain }) => (wanted: Wanted | null) =>
+    wanted === null || isDrained() === (wanted === "drained")
+      ? Effect.void
+      : Effect.andThen(
+        Effect.logInfo(`${wanted === "drained" ? "draining" : "undraining"}: an operator asked for it`),
+        wanted === "drained" ? drain : undrain
+      )
+)
+
 export class ClusterNodes extends Context.Service<ClusterNodes, {
   readonly all: Effect.Effect<ReadonlyArray<Member>, StoreUnavailable>
+  /** Asks a node, which receives it with its next report; false when no node has the instance. */
+  readonly request: (instance: string, wanted: Wanted) => Effect.Effect<boolean, StoreUnavailable>
 }>()("async-task-service/services/operations/ClusterNodes") {
   /** A single process without other nodes. */
   static readonly layerAlone = (identity: Identity) =>
     Layer.effect(
       ClusterNodes,
-      Effect.map(makeSelf(identity), (self) => ClusterNodes.of({ all: Effect.map(self, (one) => [one]) }))
+      Effect.gen(function*() {
+        const self = yield* makeSelf(identity)
+        const comply = yield* makeComply
+        return ClusterNodes.of({
+          all: Effect.map(self, (one) => [one]),
+          request: Effect.fnUntraced(function*(instance, wanted) {
+            if ((yield* self).instance !== instance) return false
+            yield* comply(wanted)
+            return true
+          })
+        })
+      })
     )
 }

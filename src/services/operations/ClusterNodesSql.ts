@@ -1,10 +1,9 @@
 /** Each node writes a row about itself every 2 s, so that any node can show all of them. */
-import { Duration, Effect, Layer, Schema } from "effect"
-import { SecureRandom } from "effect/crypto"
+import { Duration, Effect, FiberHandle, Layer, Option, Schema } from "effect"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { make as makeQueries, micros, moment, query } from "../store/Queries.ts"
 import * as Worker from "../timing/Worker.ts"
-import { ClusterNodes, type Identity, makeSelf, type Member } from "./ClusterNodes.ts"
+import { ClusterNodes, type Identity, makeComply, makeSelf, type Member } from "./ClusterNodes.ts"
 
 const reportInterval = Duration.seconds(2)
 /** A node whose row is older than this is shown without shards. */
@@ -37,16 +36,27 @@ const recent = query(
   FROM nodes WHERE seen_at >= statement_timestamp() - interval '${expired}' ORDER BY address, started_at`
 )
 
-const write = `WITH gone AS (DELETE FROM nodes WHERE seen_at < statement_timestamp() - interval '${expired}')
+/** Returns what an operator wants of this node, until a report shows that it is done. */
+const write = query(
+  Schema.Struct({ wanted: Schema.NullOr(Schema.Literals(["drained", "taken_in"])) }),
+  `WITH gone AS (DELETE FROM nodes WHERE seen_at < statement_timestamp() - interval '${expired}')
   INSERT INTO nodes (instance, address, version, started_at, seen_at, has_left, shards, tasks, next_due_at, lateness)
   VALUES ($1::uuid, $2, $3, ${moment("$4")}, statement_timestamp(), $5::boolean, $6::int[], $7::int, ${moment("$8")},
     $9::int)
   ON CONFLICT (instance) DO UPDATE SET seen_at = excluded.seen_at, has_left = excluded.has_left,
-    shards = excluded.shards, tasks = excluded.tasks, next_due_at = excluded.next_due_at, lateness = excluded.lateness`
+    shards = excluded.shards, tasks = excluded.tasks, next_due_at = excluded.next_due_at, lateness = excluded.lateness,
+    wanted = CASE WHEN (nodes.wanted = 'drained') <> excluded.has_left THEN nodes.wanted END
+  RETURNING wanted`
+)
+
+const ask = query(
+  Schema.Struct({}),
+  `UPDATE nodes SET wanted = $2 WHERE instance::text = $1 AND seen_at >= statement_timestamp() - interval '${expired}'
+  RETURNING instance`
+)
 
 const bind = (
-  instance: string,
-  { address, isDrained, lateness, nextDue, shards, startedAt, tasks, version }: Member
+  { address, instance, isDrained, lateness, nextDue, shards, startedAt, tasks, version }: Member
 ) => [
   instance,
   address,
@@ -63,11 +73,18 @@ export const layer = (identity: Identity) =>
   Layer.effect(
     ClusterNodes,
     Effect.gen(function*() {
-      const { execute, rows } = yield* makeQueries
-      const random = yield* SecureRandom.SecureRandom
-      const instance = yield* random.uuidV7()
+      const { execute, first, rows } = yield* makeQueries
       const self = yield* makeSelf(identity)
-      const report = Effect.flatMap(self, (member) => execute(write, bind(instance, member)))
+      const { instance } = yield* self
+      const comply = yield* makeComply
+      const compliance = yield* FiberHandle.make<void, never>()
+      // A change of membership may take longer than a report may be late, so no report waits for it.
+      const report = Effect.flatMap(self, (member) => first(write, bind(member))).pipe(
+        Effect.tap(Option.match({
+          onNone: () => Effect.void,
+          onSome: ({ wanted }) => FiberHandle.run(compliance, comply(wanted), { onlyIfMissing: true })
+        }))
+      )
       const read = Effect.map(
         rows(recent, []),
         (found) => found.map((row) => ({ ...row, isSelf: row.instance === instance }))
@@ -79,6 +96,9 @@ export const layer = (identity: Identity) =>
         )
       )
       yield* Worker.make({ name: "the report of this node", runOnce: report, interval: reportInterval })
-      return ClusterNodes.of({ all: Effect.andThen(Effect.ignoreCause(report), read) })
+      return ClusterNodes.of({
+        all: Effect.andThen(Effect.ignoreCause(report), read),
+        request: (instance, wanted) => Effect.map(rows(ask, [instance, wanted]), (found) => found.length > 0)
+      })
     })
   )

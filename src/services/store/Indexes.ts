@@ -13,7 +13,12 @@ const definitions: Readonly<Record<string, string>> = {
   // Serves the deletion of tasks after the retention period.
   tasks_ended: "tasks (completed_at) WHERE completed_at IS NOT NULL",
   // Serves the revocation of a token.
-  tasks_token: "tasks (token_id) WHERE status = 'processing'"
+  tasks_token: "tasks (token_id) WHERE status = 'processing'",
+  // Serve operators: tasks of all users, those that failed, and failed webhooks of one origin.
+  tasks_created: "tasks (created_at DESC, uuid DESC) INCLUDE (status)",
+  tasks_failed: "tasks (completed_at DESC, uuid DESC) WHERE status = 'failed'",
+  webhook_deliveries_failed_of_origin:
+    "webhook_deliveries (origin, created_at) WHERE due_at IS NULL AND delivered_at IS NULL"
 }
 
 /** Dropped after the builds: `tasks_list` replaces `tasks_of_user`. */

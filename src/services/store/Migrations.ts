@@ -16,6 +16,7 @@ import * as CommitTask from "./migrations/0010_commit_task.ts"
 import * as Requests from "./migrations/0012_requests.ts"
 import * as FacadeLegs from "./migrations/0014_facade_legs.ts"
 import * as CallbackFormats from "./migrations/0015_callback_formats.ts"
+import * as Operators from "./migrations/0016_operators.ts"
 import { query } from "./Queries.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
@@ -38,7 +39,8 @@ const migrations = {
   "0010_commit_task": run(CommitTask.statements),
   "0012_requests": run(Requests.statements),
   "0014_facade_legs": run(FacadeLegs.statements),
-  "0015_callback_formats": run(CallbackFormats.statements)
+  "0015_callback_formats": run(CallbackFormats.statements),
+  "0016_operators": run(Operators.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)

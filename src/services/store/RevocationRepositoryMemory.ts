@@ -2,7 +2,7 @@
 import { Duration, Effect, Layer } from "effect"
 import * as Revocation from "../../domain/Revocation.ts"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
-import { keptAfterExpiry, RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
+import { keptAfterExpiry, type ListedRevocation, RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
 
 interface Row {
   readonly revocation: Revocation.Revocation
@@ -11,6 +11,9 @@ interface Row {
 
 const keyOf = (revocation: Revocation.Revocation) =>
   revocation._tag === "Token" ? `token ${revocation.tokenId}` : `user ${revocation.sub}`
+
+const newestFirst = (one: Pick<ListedRevocation, "at" | "id">, other: Pick<ListedRevocation, "at" | "id">) =>
+  other.at - one.at || (one.id === other.id ? 0 : one.id < other.id ? 1 : -1)
 
 export const layer = Layer.sync(RevocationRepository, () => {
   const recorded = new Map<string, Row>()
@@ -26,6 +29,13 @@ export const layer = Layer.sync(RevocationRepository, () => {
         const rows = [...recorded.values()].filter(({ revokedAt }) => revokedAt >= from)
         return { revocations: rows.map(({ revocation }) => revocation), readAt }
       }),
+    list: (after, limit) =>
+      Effect.sync(() =>
+        [...recorded].map(([id, { revocation, revokedAt: at }]) => ({ id, revocation, at }))
+          .toSorted(newestFirst)
+          .filter((listed) => after === null || newestFirst(after, listed) < 0)
+          .slice(0, limit)
+      ),
     isRevoked: (principal) =>
       Effect.sync(() => [...recorded.values()].some(({ revocation }) => Revocation.covers(revocation, principal))),
     deleteExpired: (at, limit) =>

@@ -17,19 +17,21 @@ const addUser = `INSERT INTO token_revocations AS old (sub, issued_before, expir
   ON CONFLICT (sub) DO UPDATE SET issued_before = greatest(old.issued_before, EXCLUDED.issued_before),
     expires_at = ${laterExpiry}, revoked_at = clock_timestamp()`
 
-const Row = Schema.Struct({
+const fields = {
   tokenId: Schema.NullOr(Schema.String),
   sub: Schema.NullOr(Schema.String),
   issuedBefore: Schema.NullOr(Timestamp),
-  expiresAt: Schema.NullOr(Timestamp),
-  readAt: Timestamp
-})
+  expiresAt: Schema.NullOr(Timestamp)
+}
+const Row = Schema.Struct(fields)
+
+const columns = `token_id AS "tokenId", sub, ${micros("issued_before")} AS "issuedBefore",
+  ${micros("expires_at")} AS "expiresAt"`
 
 /** Returns at least one row; without revocations its columns are null, except `readAt`. */
 const since = query(
-  Row,
-  `SELECT token_id AS "tokenId", sub, ${micros("issued_before")} AS "issuedBefore",
-    ${micros("expires_at")} AS "expiresAt", ${micros("reading.at")} AS "readAt"
+  Schema.Struct({ ...fields, readAt: Timestamp }),
+  `SELECT ${columns}, ${micros("reading.at")} AS "readAt"
   FROM (SELECT statement_timestamp() AS at) AS reading
   LEFT JOIN token_revocations ON revoked_at >= coalesce(${moment("$1")}, '-infinity')`
 )
@@ -38,6 +40,16 @@ const revocationOf = ({ expiresAt, issuedBefore, sub, tokenId }: typeof Row.Type
   if (sub !== null && issuedBefore !== null) return [Revocation.cases.User.make({ sub, issuedBefore, expiresAt })]
   return tokenId === null ? [] : [Revocation.cases.Token.make({ tokenId, expiresAt })]
 }
+
+/** Binds moment and id of the row before, both null for the first page, and the number of rows. */
+const list = query(
+  Schema.Struct({ ...fields, at: Timestamp, id: Schema.String }),
+  `SELECT ${columns}, ${micros("revoked_at")} AS at, id FROM token_revocations,
+    LATERAL (SELECT CASE WHEN sub IS NULL THEN 'token ' || token_id ELSE 'user ' || sub END AS id) AS key
+  WHERE revoked_at <= coalesce(${moment("$1")}, 'infinity')
+    AND ($1::float8 IS NULL OR (revoked_at, id) < (${moment("$1")}, $2::text))
+  ORDER BY revoked_at DESC, id DESC LIMIT $3::int`
+)
 
 const isRevoked = query(
   Schema.Struct({ revoked: Schema.Boolean }),
@@ -69,6 +81,13 @@ export const layer = Layer.effect(
         Effect.map(
           rows(since, [moment === undefined ? null : plus(moment, Duration.negate(visibilityLag))]),
           (found) => ({ revocations: found.flatMap(revocationOf), readAt: found[0]?.readAt ?? Timestamp.make(0) })
+        ),
+
+      list: (after, limit) =>
+        Effect.map(
+          rows(list, [after?.at ?? null, after?.id ?? null, limit]),
+          (found) =>
+            found.flatMap((row) => revocationOf(row).map((revocation) => ({ revocation, at: row.at, id: row.id })))
         ),
 
       isRevoked: ({ issuedAt, sub, tokenId }) =>

@@ -2,6 +2,7 @@
 import { Layer } from "effect"
 import * as FacadeLegsMemory from "./FacadeLegsMemory.ts"
 import { MemoryTables } from "./MemoryTables.ts"
+import * as OperatorStoreMemory from "./OperatorStoreMemory.ts"
 import * as StopOutboxMemory from "./StopOutboxMemory.ts"
 import * as TaskReadsMemory from "./TaskReadsMemory.ts"
 import * as TaskRetentionMemory from "./TaskRetentionMemory.ts"
@@ -17,4 +18,4 @@ export const layer = Layer.mergeAll(
   StopOutboxMemory.layer,
   FacadeLegsMemory.layer,
   WebhookStoreMemory.layer
-).pipe(Layer.provide(MemoryTables.layer))
+).pipe((stores) => Layer.provideMerge(OperatorStoreMemory.layer, stores), Layer.provide(MemoryTables.layer))

@@ -146,10 +146,14 @@ export const recordOutcomes = `WITH outcome AS (
   WHERE d.task_uuid = o.task_uuid AND d.revision = o.revision
     AND (o.error IS NULL OR (d.sending AND d.attempts = o.attempt))`
 
-const state = `CASE WHEN d.due_at IS NOT NULL THEN 'pending' WHEN d.delivered_at IS NOT NULL THEN 'delivered'
+export const state = `CASE WHEN d.due_at IS NOT NULL THEN 'pending' WHEN d.delivered_at IS NOT NULL THEN 'delivered'
   ELSE 'failed' END`
 
-const deliveries = (where: string) =>
+/** A finished delivery has no attempt without an outcome, unless its node stopped before it knew it. */
+export const attemptError =
+  `CASE WHEN a.duration_ms IS NULL AND NOT (d.sending AND a.number = d.attempts) THEN 'lost' ELSE a.error END`
+
+export const deliveries = (where: string) =>
   query(
     DeliveryRow,
     `SELECT d.task_uuid AS "taskId", d.revision, d.status, ${state} AS state, d.origin,
@@ -159,7 +163,7 @@ const deliveries = (where: string) =>
       SELECT json_agg(json_build_object(
         'number', a.number, 'startedAt', ${micros("a.started_at")},
         'duration', a.duration_ms, 'responseStatus', a.response_status,
-        'error', CASE WHEN a.duration_ms IS NULL AND NOT (d.sending AND a.number = d.attempts) THEN 'lost' ELSE a.error END
+        'error', ${attemptError}
       ) ORDER BY a.number)
       FROM webhook_attempts a WHERE a.task_uuid = d.task_uuid AND a.revision = d.revision
     ), '[]')::text AS attempts

@@ -41,12 +41,12 @@ export const initialize = Effect.sync(() => initializers.forEach((initializer) =
  * A metric with one series for each set of label values, created at its first use; two series while it has a former
  * name.
  */
-const family = <const Labels extends ReadonlyArray<string>>(
+const family = <const Labels extends ReadonlyArray<string>, State>(
   definition: Definition<Labels>,
   make: (
     name: string,
     options: { readonly description: string; readonly attributes: Record<string, string> }
-  ) => Metric.Metric<number, unknown>
+  ) => Metric.Metric<number, State>
 ) => {
   const { initial = [], ...described } = definition
   const { former, ...own } = described
@@ -55,7 +55,7 @@ const family = <const Labels extends ReadonlyArray<string>>(
   definitions.push(described)
   if (former !== undefined) definitions.push({ ...own, name: former.name, meaning: deprecation })
   const isPlain = unit === undefined || unit === "ratio"
-  const known = new Map<string, ReadonlyArray<Metric.Metric<number, unknown>>>()
+  const known = new Map<string, readonly [Metric.Metric<number, State>, ...Array<Metric.Metric<number, State>>]>()
 
   const attributesOf = (values: ReadonlyArray<string>): Record<string, string> => ({
     ...Object.fromEntries(labels.map((label, index) => [label, values[index] ?? ""])),
@@ -63,12 +63,12 @@ const family = <const Labels extends ReadonlyArray<string>>(
   })
   const makeAll = (values: ReadonlyArray<string>) => {
     const present = make(name, { description: meaning, attributes: attributesOf(values) })
-    if (former === undefined) return [present]
+    if (former === undefined) return [present] as const
     const formerValues = values.map((value) => former.values?.[value] ?? value)
-    return [present, make(former.name, { description: deprecation, attributes: attributesOf(formerValues) })]
+    return [present, make(former.name, { description: deprecation, attributes: attributesOf(formerValues) })] as const
   }
 
-  const seriesOf = (values: Values<Labels>): ReadonlyArray<Metric.Metric<number, unknown>> => {
+  const seriesOf = (values: Values<Labels>) => {
     const key = values.join("\n")
     let series = known.get(key)
     if (series === undefined) {
@@ -95,7 +95,9 @@ export const counter = <const Labels extends ReadonlyArray<string>>(definition: 
     (name, options) => Metric.counter(name, { ...options, incremental: true })
   )
   return {
-    add: (count: number, ...values: Values<Labels>): void => updateAll(of(values), count)
+    add: (count: number, ...values: Values<Labels>): void => updateAll(of(values), count),
+    /** The count of this process. */
+    count: (...values: Values<Labels>): number => Number(of(values)[0].valueUnsafe(context).count)
   }
 }
 
@@ -108,7 +110,9 @@ export const histogram = <const Labels extends ReadonlyArray<string>>(
     (name, options) => Metric.histogram(name, { ...options, boundaries })
   )
   return {
-    record: (seconds: number, ...values: Values<Labels>): void => updateAll(of(values), seconds)
+    record: (seconds: number, ...values: Values<Labels>): void => updateAll(of(values), seconds),
+    /** The number of records of this process. */
+    count: (...values: Values<Labels>): number => of(values)[0].valueUnsafe(context).count
   }
 }
 
@@ -124,7 +128,7 @@ const observed = (
     ), { discard: true })
 
 export const gauge = <const Labels extends ReadonlyArray<string>>(definition: Omit<Definition<Labels>, "kind">) => {
-  const of = family({ ...definition, kind: "gauge" }, Metric.gauge)
+  const of = family({ ...definition, kind: "gauge" }, (name, options) => Metric.gauge(name, options))
   return {
     set: (value: number, ...values: Values<Labels>): void => updateAll(of(values), value),
     observe: (read: () => number, ...values: Values<Labels>) => observed(of(values), () => ({ value: read() }))
@@ -133,7 +137,7 @@ export const gauge = <const Labels extends ReadonlyArray<string>>(definition: Om
 
 /** A counter whose value is counted elsewhere. */
 export const total = <const Labels extends ReadonlyArray<string>>(definition: Omit<Definition<Labels>, "kind">) => {
-  const of = family({ ...definition, kind: "counter" }, Metric.counter)
+  const of = family({ ...definition, kind: "counter" }, (name, options) => Metric.counter(name, options))
   return {
     observe: (read: () => number, ...values: Values<Labels>) =>
       observed(of(values), () => ({ count: read(), incremental: true }))

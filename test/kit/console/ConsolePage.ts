@@ -50,6 +50,13 @@ export class ConsolePage {
     await this.page.getByRole("button", { name: /^(Log in|Continue)$/ }).first().click()
   }
 
+  /** On any screen of operators, which shows the log-in until there is a session. */
+  async logInAsOperator(token: string) {
+    await this.page.getByRole("textbox", { name: "Operator token" }).fill(token)
+    await this.button("Log in").click()
+    await this.page.getByRole("navigation", { name: "Main" }).waitFor()
+  }
+
   heading(name: string | RegExp) {
     return this.page.getByRole("heading", { name, level: 1 }).waitFor()
   }

@@ -50,7 +50,7 @@ const cases: Readonly<Record<string, Case>> = {
     ["http://a.example, http://b", ["http://a.example", "http://b"]],
     "http://a/"
   ],
-  CONSOLE: [(c) => c.consoleAudiences, ["users"], ["off", []], "everyone"],
+  CONSOLE: [(c) => c.consoleAudiences, ["users", "operators"], ["off", []], "users,everyone"],
   FACADES: [(c) => c.facades.openai, true, ["off", false], "openai,everything"],
   FACADE_MODELS: [
     (c) => [...c.facades.models],
@@ -91,6 +91,9 @@ const cases: Readonly<Record<string, Case>> = {
   CORE_URL: [(c) => c.coreUrl, undefined, ["http://c/", "http://c"], "c"],
   CORE_TOKEN: [(c) => reveal(c.coreToken)?.length, 44, ["12345", 5]],
   INTERNAL_TOKENS: [(c) => c.internalTokens.map((token) => reveal(token)?.length), [44], ["123, 1", [3, 1]], ","],
+  OPERATOR_READ_TOKENS: [(c) => c.operatorReadTokens.map(Redacted.value), [], ["a, b", ["a", "b"]]],
+  OPERATOR_CONTENT: [(c) => c.showsContent, true, ["off", false], "perhaps"],
+  OPERATOR_SESSION: [(c) => c.operatorSession, Duration.hours(8), ["1 hour", Duration.hours(1)], "1 second"],
   ASSISTANT_BACKEND_URL: [(c) => c.assistantBackendUrl, undefined, ["http://b/a", "http://b/a"], "b"],
   ENCRYPTION_KEY: [
     (c) => c.encryptionKeys.map((found) => Redacted.value(found).length),

@@ -4,10 +4,11 @@ import { useEffect } from "preact/hooks"
 import { active, interrupted } from "../active.ts"
 import { config, failingSince } from "../api.ts"
 import { clockTime, moment, now, relative } from "../clock.ts"
-import { isHelpOpen, shortcuts } from "../keys.ts"
+import { isHelpOpen, ofUsers, shortcuts } from "../keys.ts"
 import { shown, spoken } from "../messages.ts"
+import { logOut as operatorLogOut, operator } from "../operator.ts"
 import { keys, taskFilter, theme, zone } from "../preferences.ts"
-import { href, path } from "../Router.ts"
+import { href, isOps, path } from "../Router.ts"
 import { logOut, renewal, session } from "../session.ts"
 import { Dialog } from "./Dialog.tsx"
 import { Icon, type IconName } from "./Icon.tsx"
@@ -65,18 +66,28 @@ const showHelp = ({ currentTarget }: { readonly currentTarget: Element }) => {
   isHelpOpen.value = true
 }
 
-const Account = ({ expiresAt, sub }: { readonly sub: string; readonly expiresAt: number }) => (
+interface AccountProps {
+  readonly name: string
+  /** What ends at `expiresAt`. */
+  readonly what: string
+  readonly expiresAt: number
+  readonly onLogOut: () => unknown
+  /** The page with the documentation of the calls. */
+  readonly docs: string
+}
+
+const Account = ({ docs, expiresAt, name, onLogOut, what }: AccountProps) => (
   <div class="account">
-    <button type="button" class="account-button" popovertarget="account-menu" aria-label={`Account of ${sub}`}>
+    <button type="button" class="account-button" popovertarget="account-menu" aria-label={`Account of ${name}`}>
       <Icon name="user" />
-      <span class="account-name">{sub}</span>
+      <span class="account-name">{name}</span>
     </button>
     <div id="account-menu" popover="auto" class="account-menu" role="group" aria-label="Account">
       <p class="account-who">
         <strong>
-          <bdi>{sub}</bdi>
+          <bdi>{name}</bdi>
         </strong>
-        <span>The token ends {ends(expiresAt)}</span>
+        <span>The {what} ends {ends(expiresAt)}</span>
       </p>
       <Choice label="Theme" value={theme} options={[["auto", "System"], ["light", "Light"], ["dark", "Dark"]]} />
       <Choice label="Times" value={zone} options={[["local", "Local"], ["utc", "UTC"]]} />
@@ -85,10 +96,10 @@ const Account = ({ expiresAt, sub }: { readonly sub: string; readonly expiresAt:
         <button type="button" class="button" onClick={showHelp}>
           Keyboard shortcuts
         </button>
-        <button type="button" class="button" onClick={logOut}>Log out</button>
+        <button type="button" class="button" onClick={() => void onLogOut()}>Log out</button>
       </div>
       <p class="hint">
-        Version {config.value.version} · <a href="/docs">API documentation</a>
+        Version {config.value.version} · <a href={docs}>API documentation</a>
       </p>
     </div>
   </div>
@@ -97,7 +108,7 @@ const Account = ({ expiresAt, sub }: { readonly sub: string; readonly expiresAt:
 const Shortcuts = () => (
   <Dialog title="Keyboard shortcuts" onClose={() => isHelpOpen.value = false}>
     <dl class="shortcuts">
-      {shortcuts.map(([key, action]) => (
+      {shortcuts.filter(([key]) => !isOps.value || !ofUsers.includes(key)).map(([key, action]) => (
         <div key={key}>
           <dt>
             <kbd>{key}</kbd>
@@ -131,36 +142,66 @@ const Messages = () => (
   </>
 )
 
+const Frame = ({ account, children, items }: {
+  readonly items: ReadonlyArray<NavigationItem>
+  readonly account: AccountProps
+  readonly children: ComponentChildren
+}) => (
+  <div class="layout">
+    <a class="skip" href="#main">Skip to the content</a>
+    <header class="side">
+      <a class="brand" href={href(items[0]?.to ?? "")}>
+        <Icon name="completed" />
+        <span>Task Service</span>
+      </a>
+      <nav aria-label="Main">
+        <Navigation items={items} />
+      </nav>
+      <Account {...account} />
+    </header>
+    <div class="content">
+      <Offline />
+      {children}
+    </div>
+    <Messages />
+    {isHelpOpen.value ? <Shortcuts /> : null}
+  </div>
+)
+
 export const Layout = ({ children }: { readonly children: ComponentChildren }) => {
   const current = session.value
   useEffect(() => active.start(), [])
   if (current === undefined) return null
+  const account = { name: current.sub, what: "token", expiresAt: current.expiresAt, onLogOut: logOut, docs: "/docs" }
   return (
-    <div class="layout">
-      <a class="skip" href="#main">Skip to the content</a>
-      <header class="side">
-        <a class="brand" href={href("/tasks")}>
-          <Icon name="completed" />
-          <span>Task Service</span>
-        </a>
-        <nav aria-label="Main">
-          <Navigation
-            items={[
-              { to: "/tasks", query: taskFilter.value, label: "Tasks", icon: "tasks" },
-              { to: "/inbox", label: "Inbox", icon: "inbox", count: interrupted().length },
-              { to: "/new", label: "New task", icon: "add" }
-            ]}
-          />
-        </nav>
-        <Account sub={current.sub} expiresAt={current.expiresAt} />
-      </header>
-      <div class="content">
-        <Offline />
-        {children}
-      </div>
-      <Messages />
-      {isHelpOpen.value ? <Shortcuts /> : null}
+    <Frame
+      account={account}
+      items={[
+        { to: "/tasks", query: taskFilter.value, label: "Tasks", icon: "tasks" },
+        { to: "/inbox", label: "Inbox", icon: "inbox", count: interrupted().length },
+        { to: "/new", label: "New task", icon: "add" }
+      ]}
+    >
+      {children}
       {renewal.value === undefined ? null : <Renewal reason={renewal.value} />}
-    </div>
+    </Frame>
   )
+}
+
+const operatorItems: ReadonlyArray<NavigationItem> = [
+  { to: "/ops", label: "Overview", icon: "overview" },
+  { to: "/ops/tasks", label: "Tasks", icon: "tasks" },
+  { to: "/ops/errors", label: "Errors", icon: "failed" },
+  { to: "/ops/clocks", label: "Clocks", icon: "pending" },
+  { to: "/ops/webhooks", label: "Webhooks", icon: "link" },
+  { to: "/ops/cluster", label: "Cluster", icon: "cluster" },
+  { to: "/ops/revocations", label: "Revocations", icon: "canceled" }
+]
+
+export const OperatorLayout = ({ children }: { readonly children: ComponentChildren }) => {
+  const current = operator.value
+  if (current === undefined || current === null) return null
+  const name = current.role === "full" ? "Operator" : "Operator, read only"
+  const account = { name, what: "session", expiresAt: Date.parse(current.expires_at), docs: "/internal/docs" }
+  return <Frame account={{ ...account, onLogOut: operatorLogOut }} items={operatorItems}>{children}</Frame>
 }

@@ -1,7 +1,7 @@
 import { config } from "../api.ts"
 import { Icon } from "../components/Icon.tsx"
 import { TokenForm } from "../components/TokenForm.tsx"
-import { navigate, path } from "../Router.ts"
+import { href, navigate, path } from "../Router.ts"
 
 export const Login = () => (
   <main class="login" id="main">
@@ -12,6 +12,7 @@ export const Login = () => (
       </p>
       <h1>Log in</h1>
       <TokenForm onDone={() => path.value === "/login" && navigate("/tasks", { replace: true })} />
+      {config.value.audiences.includes("operators") ? <a href={href("/ops")}>Log in as an operator</a> : null}
     </div>
     <p class="hint">Version {config.value.version}</p>
   </main>

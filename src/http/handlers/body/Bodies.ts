@@ -5,6 +5,7 @@ import * as Limits from "../../../domain/Limits.ts"
 import { type CreateTask, CreateTaskBody, toCreateTask } from "../../../domain/TaskRequest.ts"
 import { type Overrides, RerunBody, toOverrides } from "../../../domain/TaskRerun.ts"
 import { type ToolResults, toToolResults } from "../../../domain/ToolCall.ts"
+import { redeliveries, RedeliverManyBody } from "../../contract/OperatorSchemas.ts"
 import { CancelBody, RedeliverBody, ToolResultsBody } from "../../contract/TaskSchemas.ts"
 import { RevokeBody, TokenBody } from "../../contract/TokenSchemas.ts"
 import * as OpenAiRequest from "../../facades/openai/Request.ts"
@@ -21,6 +22,7 @@ interface Decoded {
   readonly revokeTokens: RevokeBody
   readonly token: TokenBody
   readonly createResponse: OpenAiRequest.CreateResponse | OpenAiRequest.Problem
+  readonly redeliverMany: typeof RedeliverManyBody.Type
 }
 
 export type BodyName = keyof Decoded
@@ -48,5 +50,6 @@ export const bodies: { readonly [Name in BodyName]: BodyKind<BodyOf<Name>> } = {
   createResponse: {
     ...createResponse,
     decode: (value) => Effect.flatMap(createResponse.decode(value), OpenAiRequest.parse)
-  }
+  },
+  redeliverMany: kind(RedeliverManyBody, { maxItems: { ids: redeliveries.ids }, to: identity })
 }

@@ -1,0 +1,178 @@
+/** What runs, what is late, what failed in the last hour or day, and the alerts that hold now. */
+import { useState } from "preact/hooks"
+import type * as Views from "../../../contract/OperatorSchemas.ts"
+import { duration } from "../../clock.ts"
+import { Age } from "../../components/Basics.tsx"
+import { Icon } from "../../components/Icon.tsx"
+import { Columns } from "../../components/Operators.tsx"
+import { Loaded, Screen } from "../../components/Screen.tsx"
+import { Sparkline } from "../../components/Sparkline.tsx"
+import { useKeys } from "../../keys.ts"
+import { get, intervals, queryOf } from "../../operator.ts"
+import { usePoll } from "../../poll.ts"
+import { href } from "../../Router.ts"
+
+type Overview = typeof Views.OverviewView.Type
+type History = typeof Views.HistoryView.Type
+
+/** Where an alert is explained. */
+const alertScreens: Readonly<Record<string, string>> = {
+  clocks_late: "/ops/clocks",
+  not_accepted: "/ops/errors",
+  webhooks_failing: "/ops/webhooks?state=failed",
+  shards_unowned: "/ops/cluster",
+  node_late: "/ops/cluster"
+}
+
+const Alerts = ({ alerts }: Pick<Overview, "alerts">) =>
+  alerts.length === 0
+    ? (
+      <p class="calm">
+        <Icon name="completed" />
+        Nothing needs attention
+      </p>
+    )
+    : (
+      <ul class="alerts" aria-label="Alerts">
+        {alerts.map(({ id, message }) => (
+          <li key={id} class="banner">
+            <Icon name="warning" />
+            <bdi>{message}</bdi>
+            <a class="button" href={href(alertScreens[id] ?? "/ops")}>Look</a>
+          </li>
+        ))}
+      </ul>
+    )
+
+const Numbers = ({ overview }: { readonly overview: Overview }) => {
+  const { deliveries, last_hour: hour, live, next_deadline: next, nodes, overdue_ms: overdue, unowned } = overview
+  const figures: ReadonlyArray<readonly [label: string, value: number | string, to: string]> = [
+    ["Pending", live.pending, "/ops/tasks?status=pending"],
+    ["Processing", live.processing, "/ops/tasks?status=processing"],
+    ["Interrupted", live.interrupted, "/ops/tasks?status=interrupted"],
+    ["Created in the last hour", hour.created, "/ops/tasks?range=hour"],
+    ["Failed in the last hour", hour.failed, "/ops/errors?range=hour"],
+    ["Webhooks pending", deliveries.pending, "/ops/webhooks?state=pending"],
+    ["Webhooks failed", deliveries.failed, "/ops/webhooks?state=failed&range=hour"],
+    ["Nodes", unowned === 0 ? nodes : `${nodes}, ${unowned} shards unowned`, "/ops/cluster"]
+  ]
+  return (
+    <>
+      <ul class="figures">
+        {figures.map(([label, value, to]) => (
+          <li key={label} class="card">
+            <a href={href(to)}>
+              <span>{label}</span>
+              <strong>{typeof value === "number" ? value.toLocaleString("en") : value}</strong>
+            </a>
+          </li>
+        ))}
+      </ul>
+      <p class="hint">
+        {next === null ? "No deadline is set." : overdue > 0
+          ? `The earliest deadline passed ${duration(overdue)} ago.`
+          : (
+            <>
+              Next deadline <Age at={next} />.
+            </>
+          )}
+      </p>
+    </>
+  )
+}
+
+const plots: ReadonlyArray<readonly [name: string, label: string]> = [
+  ["created", "Created"],
+  ["completed", "Completed"],
+  ["failed", "Failed"],
+  ["canceled", "Canceled"],
+  ["acceptance_expired", "Not accepted in time"],
+  ["webhook_failed", "Failed webhook attempts"],
+  ["late_ms_max", "Latest deadline, ms"]
+]
+
+const Plots = ({ history: { from, series, step } }: { readonly history: History }) => {
+  const start = Date.parse(from)
+  return (
+    <>
+      <ul class="plots">
+        {plots.map(([name, label]) => {
+          const values = series[name] ?? []
+          const isMaximum = name === "late_ms_max"
+          const total = isMaximum ? Math.max(0, ...values) : values.reduce((sum, value) => sum + value, 0)
+          return (
+            <li key={name} class={`card plot plot-${name}`}>
+              <span>{label}</span>
+              <strong>{total.toLocaleString("en")}</strong>
+              <Sparkline name={label} values={values} from={start} step={step} isMaximum={isMaximum} />
+            </li>
+          )
+        })}
+      </ul>
+      <details class="more">
+        <summary>The numbers as a table</summary>
+        <div class="scroll" tabIndex={0} role="region" aria-label="Numbers of each period">
+          <table class="data">
+            <caption class="visually-hidden">Numbers of each period, newest first</caption>
+            <Columns names={["Period", ...plots.map(([, label]) => label)]} />
+            <tbody>
+              {(series["created"] ?? []).map((_, index, all) => all.length - 1 - index).map((index) => (
+                <tr key={index}>
+                  <th scope="row">
+                    <Age at={new Date(start + index * step * 1000).toISOString()} />
+                  </th>
+                  {plots.map(([name]) => <td key={name} class="number">{series[name]?.[index] ?? 0}</td>)}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      </details>
+    </>
+  )
+}
+
+/** Hours and the step of their periods in seconds. */
+const spans = [["1 h", 1, 60], ["24 h", 24, 3600]] as const
+
+export const Overview = () => {
+  const [span, setSpan] = useState<typeof spans[number]>(spans[0])
+  const [, hours, step] = span
+  const overview = usePoll<Overview>((signal) => get("/overview", signal), () => intervals.overview, [])
+  const history = usePoll<History>(
+    (signal) =>
+      get(`/history${queryOf({ step, from: new Date(Date.now() - hours * 3_600_000).toISOString() })}`, signal),
+    () => intervals.list,
+    [hours]
+  )
+  const refresh = () => {
+    overview.refresh()
+    history.refresh()
+  }
+  useKeys({ r: refresh })
+  return (
+    <Screen title="Overview">
+      <Loaded polled={overview.state.value} refresh={refresh}>
+        {(found) => (
+          <>
+            <Alerts alerts={found.alerts} />
+            <Numbers overview={found} />
+          </>
+        )}
+      </Loaded>
+      <section class="history" aria-label="History">
+        <fieldset class="segments">
+          <legend class="visually-hidden">Time span</legend>
+          {spans.map((option) => (
+            <label key={option[0]}>
+              <input type="radio" name="span" checked={option === span} onChange={() => setSpan(option)} />
+              <span>{option[0]}</span>
+            </label>
+          ))}
+        </fieldset>
+        <Loaded polled={history.state.value} refresh={refresh}>{(found) => <Plots history={found} />}</Loaded>
+        <p class="hint">About: after a fault of the database, ten seconds may count twice.</p>
+      </section>
+    </Screen>
+  )
+}

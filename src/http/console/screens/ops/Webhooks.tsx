@@ -1,0 +1,200 @@
+/** The targets of webhooks with their failures, and the webhooks themselves. All that match a filter are redelivered at once. */
+import { useState } from "preact/hooks"
+import type * as Views from "../../../contract/OperatorSchemas.ts"
+import { Age } from "../../components/Basics.tsx"
+import { Confirm } from "../../components/Dialog.tsx"
+import {
+  Cell,
+  ClearFilters,
+  Columns,
+  leaveRows,
+  OlderPages,
+  rangeParameters,
+  RangeSelect,
+  Select,
+  Text,
+  useStill
+} from "../../components/Operators.tsx"
+import { Empty, Loaded, Problem, Screen } from "../../components/Screen.tsx"
+import { useKeys } from "../../keys.ts"
+import { notify } from "../../messages.ts"
+import { get, intervals, mayChange, post, queryOf } from "../../operator.ts"
+import { usePoll } from "../../poll.ts"
+import { href, query } from "../../Router.ts"
+import { DeliveryTable, inWords, type Redelivered } from "./Deliveries.tsx"
+
+type Origins = typeof Views.OriginsView.Type
+type Page = typeof Views.OperatorDeliveriesView.Type
+
+const attemptErrors = [
+  "address_refused",
+  "name_not_resolved",
+  "connection_failed",
+  "tls_failed",
+  "timed_out",
+  "broken_answer",
+  "redirected",
+  "not_2xx",
+  "lost",
+  "not_sent"
+]
+
+const OriginTable = ({ data }: Pick<Origins, "data">) => (
+  <table class="rows">
+    <caption class="visually-hidden">Targets of webhooks, most failures first</caption>
+    <Columns names={["Origin", "Pending", "Failed", "Newest failure", "Oldest"]} />
+    <tbody>
+      {data.map(({ failed, last_error: error, oldest_failed_at: oldest, origin, pending }) => (
+        <tr key={origin}>
+          <th scope="row" class="cell-user">
+            <a href={href(`/ops/webhooks${queryOf({ origin, state: failed > 0 ? "failed" : "pending" })}`)} data-row="">
+              <Text>{origin}</Text>
+            </a>
+          </th>
+          <Cell label="Pending">{pending}</Cell>
+          <Cell label="Failed">{failed}</Cell>
+          <Cell label="Newest failure">{error ?? "–"}</Cell>
+          <Cell label="Oldest" class="cell-age">{oldest === null ? "–" : <Age at={oldest} />}</Cell>
+        </tr>
+      ))}
+    </tbody>
+  </table>
+)
+
+const RedeliverAll = ({ filter, matched, onClose, onSent }: {
+  readonly filter: Readonly<Record<string, string | null>>
+  readonly matched: number
+  readonly onClose: () => void
+  readonly onSent: () => void
+}) => {
+  const send = async () => {
+    const outcome = await post<Redelivered>("/deliveries/redeliver", { filter })
+    notify(`${inWords(outcome)}${outcome.left === 0 ? "" : `, ${outcome.left} are left`}`)
+    onSent()
+  }
+  return (
+    <Confirm title={`Send ${matched} failed webhooks again?`} action="Send again" onConfirm={send} onClose={onClose}>
+      <p>
+        Each gets one more attempt now, {filter["origin"] === null ? "whatever its target" : (
+          <>
+            to <Text>{filter["origin"] ?? ""}</Text>
+          </>
+        )}. At most 1,000 are sent at a time.
+      </p>
+    </Confirm>
+  )
+}
+
+const BulkButton = ({ filter, onSent }: {
+  readonly filter: Readonly<Record<string, string | null>>
+  readonly onSent: () => void
+}) => {
+  const [matched, setMatched] = useState<number>()
+  const [error, setError] = useState<unknown>()
+  const count = async () => {
+    try {
+      setError(undefined)
+      setMatched((await post<Redelivered>("/deliveries/redeliver", { filter, dry_run: true })).matched)
+    } catch (failure) {
+      setError(failure)
+    }
+  }
+  return (
+    <>
+      <button type="button" class="button" onClick={() => void count()}>Send all failed again</button>
+      {error === undefined ? null : <Problem error={error} />}
+      {matched === undefined
+        ? null
+        : <RedeliverAll filter={filter} matched={matched} onSent={onSent} onClose={() => setMatched(undefined)} />}
+    </>
+  )
+}
+
+export const OpsWebhooks = () => {
+  const { value } = query
+  const filter = value.toString()
+  const isOverview = !value.has("origin") && !value.has("state") && !value.has("error")
+  const chosen = { origin: value.get("origin"), error: value.get("error") }
+  const origins = usePoll<Origins>(
+    (signal) => get(`/origins${queryOf(rangeParameters())}`, signal),
+    () => intervals.list,
+    [value.get("range")]
+  )
+  const deliveries = usePoll<Page>(
+    (signal) =>
+      get(
+        `/deliveries${
+          queryOf({ ...rangeParameters(), ...chosen, state: value.get("state"), cursor: value.get("cursor") })
+        }`,
+        signal
+      ),
+    () => intervals.list,
+    [filter]
+  )
+  const refresh = () => {
+    leaveRows()
+    origins.refresh()
+    deliveries.refresh()
+  }
+  useKeys({ r: refresh })
+  const found = origins.state.value.data?.data ?? []
+  return (
+    <Screen
+      title="Webhooks"
+      actions={mayChange() ? <BulkButton filter={{ ...chosen, ...rangeParameters() }} onSent={refresh} /> : undefined}
+    >
+      <div class="filters" role="search">
+        <Select
+          name="origin"
+          label="Origin"
+          options={[
+            ["", "All"],
+            ...[
+              ...new Set([
+                value.get("origin") ?? "",
+                ...found.map(({ origin }) => origin)
+              ])
+            ]
+              .filter((origin) => origin !== "").map((origin) => [origin, origin] as const)
+          ]}
+        />
+        <Select
+          name="state"
+          label="State"
+          options={[["", "All"], ["pending", "Pending"], ["delivered", "Delivered"], ["failed", "Failed"]]}
+        />
+        <Select
+          name="error"
+          label="Last error"
+          options={[["", "All"], ...attemptErrors.map((error) => [error, error.replaceAll("_", " ")] as const)]}
+        />
+        <RangeSelect />
+        <ClearFilters />
+      </div>
+      {isOverview
+        ? (
+          <section class="section" aria-label="Targets">
+            <h2>Targets</h2>
+            <Loaded polled={origins.state.value} refresh={refresh}>
+              {({ data }) =>
+                data.length === 0 ? <p class="hint">None is pending or failed</p> : <OriginTable data={data} />}
+            </Loaded>
+          </section>
+        )
+        : null}
+      <section class="section" aria-label="Deliveries">
+        <h2>Deliveries</h2>
+        <Loaded polled={useStill(deliveries.state.value)} refresh={refresh}>
+          {({ complete, data, next }) => (
+            <div>
+              {data.length === 0
+                ? <Empty title={filter === "" ? "No webhooks in the last 24 hours" : "No webhook matches"} />
+                : <DeliveryTable deliveries={data} onSent={refresh} />}
+              <OlderPages next={next} isComplete={complete} />
+            </div>
+          )}
+        </Loaded>
+      </section>
+    </Screen>
+  )
+}

@@ -1,0 +1,144 @@
+/**
+ * Implements `OperatorAuthorization`, and the routes of sessions. A browser keeps a sealed cookie that scripts cannot read and
+ * other sites do not send; a change also needs a header that only scripts of this origin can set.
+ */
+import { ByteSize, Context, Duration, Effect, Layer, Schema } from "effect"
+import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { format, type Timestamp } from "../../domain/Timestamp.ts"
+import {
+  type LogInRefused,
+  type Operator,
+  OperatorSessions,
+  TooManyLogIns
+} from "../../services/tokens/OperatorSessions.ts"
+import { Forbidden, type Unauthorized } from "../contract/Errors.ts"
+import { CurrentOperator, OperatorAuthorization } from "../contract/Middleware.ts"
+import { unauthorized } from "./Authorization.ts"
+
+/** Whether browsers reach this service by HTTPS only. */
+export const UsesHttps = Context.Reference("async-task-service/http/handlers/UsesHttps", { defaultValue: () => false })
+
+const path = "/internal/operator/session"
+const cookiePath = "/internal/operator"
+const cookieName = (isSecure: boolean) => isSecure ? "__Secure-operator" : "operator"
+
+const cookieOf = (value: string, isSecure: boolean, more = "") =>
+  `${cookieName(isSecure)}=${value}; Path=${cookiePath}; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}${more}`
+
+const isRead = (method: string) => method === "GET" || method === "HEAD"
+
+const foreign = new Forbidden({
+  message: "A change with a session needs the header X-Console: 1, from a page of this origin."
+})
+const readOnly = new Forbidden({ message: "This token may only read." })
+
+/** A page of another origin cannot set `X-Console`, because no response allows it by CORS. */
+const checkOrigin = ({ headers, method }: HttpServerRequest.HttpServerRequest) =>
+  isRead(method) || (headers["x-console"] === "1" && ["same-origin", undefined].includes(headers["sec-fetch-site"]))
+    ? Effect.void
+    : Effect.fail(foreign)
+
+interface Access {
+  readonly operator: Operator
+  /** A cookie to set: the session was sealed long ago. */
+  readonly cookie: string | undefined
+  readonly expiresAt: Timestamp | undefined
+}
+
+const makeAccess = Effect.gen(function*() {
+  const sessions = yield* OperatorSessions
+  const isSecure = yield* UsesHttps
+
+  const ofSession = Effect.fnUntraced(
+    function*(request: HttpServerRequest.HttpServerRequest): Effect.fn.Return<Access, Unauthorized | Forbidden> {
+      const session = yield* sessions.open(request.cookies[cookieName(isSecure)] ?? "")
+      if (session === undefined) return yield* unauthorized
+      yield* checkOrigin(request)
+      const { expiresAt, issuedAt, operator } = session
+      const cookie = session.isStale ? cookieOf(yield* sessions.seal(operator, issuedAt), isSecure) : undefined
+      return { operator, cookie, expiresAt }
+    }
+  )
+
+  const ofRequest = Effect.fnUntraced(
+    function*(request: HttpServerRequest.HttpServerRequest): Effect.fn.Return<Access, Unauthorized | Forbidden> {
+      const { authorization } = request.headers
+      if (authorization === undefined) return yield* ofSession(request)
+      const [, token = ""] = /^bearer +(.+)$/i.exec(authorization) ?? []
+      const operator = yield* sessions.identify(token)
+      return operator === undefined ? yield* unauthorized : { operator, cookie: undefined, expiresAt: undefined }
+    }
+  )
+
+  return { sessions, isSecure, ofRequest }
+})
+
+const withCookie = (cookie: string | undefined) => (response: HttpServerResponse.HttpServerResponse) =>
+  HttpServerResponse.setHeaders(response, {
+    "cache-control": "no-store",
+    ...(cookie === undefined ? {} : { "set-cookie": cookie })
+  })
+
+export const layer = Layer.effect(
+  OperatorAuthorization,
+  Effect.map(makeAccess, ({ ofRequest }) =>
+    OperatorAuthorization.of({
+      operatorToken: Effect.fnUntraced(function*(handler) {
+        const request = yield* HttpServerRequest.HttpServerRequest
+        const { cookie, operator } = yield* ofRequest(request)
+        if (operator.role === "read" && !isRead(request.method)) return yield* readOnly
+        return withCookie(cookie)(yield* Effect.provideService(handler, CurrentOperator, operator))
+      })
+    }))
+)
+
+const LogIn = Schema.Struct({ token: Schema.String })
+
+const refuse = (error: Unauthorized | Forbidden | LogInRefused | TooManyLogIns) => {
+  const status = error instanceof Forbidden ? 403 : error instanceof TooManyLogIns ? 429 : 401
+  return Effect.succeed(HttpServerResponse.jsonUnsafe({ message: error.message }, { status }))
+}
+
+/** The routes of sessions. They are for the console, so no document describes them. */
+export const layerSessions = HttpRouter.use((router) =>
+  Effect.gen(function*() {
+    const { isSecure, ofRequest, sessions } = yield* makeAccess
+
+    const logIn = (request: HttpServerRequest.HttpServerRequest) =>
+      Effect.gen(function*() {
+        yield* checkOrigin(request)
+        const { token } = yield* HttpServerRequest.schemaBodyJson(LogIn).pipe(
+          Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(16)),
+          Effect.timeout(Duration.seconds(5)),
+          Effect.mapError(() => unauthorized)
+        )
+        const operator = yield* sessions.logIn(token.trim())
+        yield* Effect.annotateLogs(Effect.logInfo("an operator logged in"), operator)
+        const cookie = cookieOf(yield* sessions.seal(operator), isSecure)
+        return withCookie(cookie)(HttpServerResponse.empty({ status: 204 }))
+      }).pipe(Effect.catch(refuse))
+
+    const show = (request: HttpServerRequest.HttpServerRequest) =>
+      ofRequest(request).pipe(
+        Effect.map(({ cookie, expiresAt, operator }) =>
+          withCookie(cookie)(
+            HttpServerResponse.jsonUnsafe({
+              role: operator.role,
+              expires_at: expiresAt === undefined ? null : format(expiresAt)
+            })
+          )
+        ),
+        Effect.catch(refuse)
+      )
+
+    const logOut = (request: HttpServerRequest.HttpServerRequest) =>
+      Effect.andThen(
+        checkOrigin(request),
+        Effect.succeed(withCookie(cookieOf("", isSecure, "; Max-Age=0"))(HttpServerResponse.empty({ status: 204 })))
+      ).pipe(Effect.catch(refuse))
+
+    yield* router.add("POST", path, logIn)
+    yield* router.add("GET", path, show)
+    yield* router.add("DELETE", path, logOut)
+  })
+)

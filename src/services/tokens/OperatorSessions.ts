@@ -1,0 +1,133 @@
+/**
+ * Operators: who has an internal token may do everything, who has a read token may change nothing. A browser exchanges the token
+ * for a sealed session, which any node opens. A session ends when its token leaves the settings.
+ */
+import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
+import { Digest, Mac } from "effect/crypto"
+import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
+import { Secrets } from "./Secrets.ts"
+
+export const Role = Schema.Literals(["full", "read"])
+
+export const Operator = Schema.Struct({
+  role: Role,
+  /** The first 16 hexadecimal digits of the token's SHA-256, which logs and sessions name. */
+  token: Schema.String
+})
+export type Operator = typeof Operator.Type
+
+const purpose = "operator-session"
+
+const Sealed = Schema.fromJsonString(Schema.Struct({
+  /** Other texts are sealed with the same key. */
+  purpose: Schema.Literal(purpose),
+  ...Operator.fields,
+  issuedAt: Timestamp,
+  seenAt: Timestamp
+}))
+
+export interface Session {
+  readonly operator: Operator
+  readonly issuedAt: Timestamp
+  readonly expiresAt: Timestamp
+  /** Its last use is so long ago that it has to be sealed again. */
+  readonly isStale: boolean
+}
+
+/** No token of an operator. */
+export class LogInRefused extends Schema.TaggedError<LogInRefused>()("LogInRefused", {}) {
+  override get message() {
+    return "This is no token of an operator."
+  }
+}
+
+export class TooManyLogIns extends Schema.TaggedError<TooManyLogIns>()("TooManyLogIns", {}) {
+  override get message() {
+    return "Too many failed log-ins on this node. Try again in a minute."
+  }
+}
+
+export interface OperatorTokens {
+  readonly full: ReadonlyArray<Redacted.Redacted>
+  readonly read: ReadonlyArray<Redacted.Redacted>
+  /** The longest life of a session. */
+  readonly lifetime: Duration.Duration
+}
+
+/** A session that is not used ends after this time. */
+const idleTimeout = Duration.hours(1)
+const resealAfter = Duration.minutes(10)
+const refusalDelay = Duration.seconds(1)
+/** Failed log-ins of a node in a minute. */
+const maxFailures = 10
+const failureWindow = Duration.toMillis(Duration.minutes(1))
+
+const encoder = new TextEncoder()
+
+export class OperatorSessions extends Context.Service<OperatorSessions, {
+  /** The operator who has a token; undefined for another text. */
+  readonly identify: (token: string) => Effect.Effect<Operator | undefined>
+  /** The same for a log-in: a refusal takes a second, and a node allows ten in a minute. */
+  readonly logIn: (token: string) => Effect.Effect<Operator, LogInRefused | TooManyLogIns>
+  /** Seals a session: a new one, or one that began at `issuedAt`. */
+  readonly seal: (operator: Operator, issuedAt?: Timestamp) => Effect.Effect<string>
+  /** Undefined when the session has ended, or the text is none. */
+  readonly open: (sealed: string) => Effect.Effect<Session | undefined>
+}>()("async-task-service/services/tokens/OperatorSessions") {
+  static readonly layer = (tokens: OperatorTokens) =>
+    Layer.effect(OperatorSessions, make(tokens)).pipe(Layer.provide(Digest.layerWebCrypto))
+}
+
+const make = Effect.fnUntraced(function*({ full, lifetime, read }: OperatorTokens) {
+  const digest = yield* Digest.Digest
+  const secrets = yield* Secrets
+  const known = yield* Effect.forEach(
+    [...full.map((token) => ["full", token] as const), ...read.map((token) => ["read", token] as const)],
+    ([role, token]) => {
+      const bytes = encoder.encode(Redacted.value(token))
+      return Effect.map(digest.digestHex(Digest.sha256, bytes), (hash) => ({
+        bytes,
+        operator: Operator.make({ role, token: hash.slice(0, 16) })
+      }))
+    }
+  )
+  /** By `monotonicMillis`. */
+  let failures: ReadonlyArray<number> = []
+
+  const identify = (token: string) =>
+    Effect.sync(() => {
+      const given = encoder.encode(token)
+      return known.find(({ bytes }) => Mac.timingSafeEqual(bytes, given))?.operator
+    })
+
+  const refuse = Effect.gen(function*() {
+    failures = [...failures, yield* monotonicMillis]
+    yield* Effect.sleep(refusalDelay)
+    return yield* new LogInRefused()
+  })
+
+  return OperatorSessions.of({
+    identify,
+    logIn: Effect.fnUntraced(function*(token) {
+      const at = yield* monotonicMillis
+      failures = failures.filter((failedAt) => at - failedAt < failureWindow)
+      if (failures.length >= maxFailures) return yield* new TooManyLogIns()
+      return (yield* identify(token)) ?? (yield* refuse)
+    }),
+    seal: Effect.fnUntraced(function*(operator, issuedAt) {
+      const at = yield* now
+      const session = { purpose, ...operator, issuedAt: issuedAt ?? at, seenAt: at } as const
+      return yield* secrets.seal(Redacted.make(yield* Effect.orDie(Schema.encodeEffect(Sealed)(session))))
+    }),
+    open: (sealed) =>
+      Effect.gen(function*() {
+        const text = yield* Effect.catchDefect(secrets.open(sealed), () => new LogInRefused())
+        const { issuedAt, role, seenAt, token } = yield* Schema.decodeEffect(Sealed)(Redacted.value(text))
+        const at = yield* now
+        const expiresAt = plus(issuedAt, lifetime)
+        const operator = known.find((one) => one.operator.token === token && one.operator.role === role)?.operator
+        if (operator === undefined || at >= expiresAt || at >= plus(seenAt, idleTimeout)) return undefined
+        return { operator, issuedAt, expiresAt, isStale: at >= plus(seenAt, resealAfter) }
+      }).pipe(Effect.orElseSucceed(() => undefined))
+  })
+})

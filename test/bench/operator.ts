@@ -1,0 +1,111 @@
+/**
+ * What operators cost: pages through the tasks of all users, and other searches, in a large table; and create requests per second
+ * with and without the two indexes of `tasks` that only operators need, alternately on the same database.
+ */
+import autocannon from "autocannon"
+import { internalToken, mint } from "../kit/Service.ts"
+import { compare, inQuantiles, numbersOf, startBench } from "./bench.ts"
+import { fill } from "./filledTasks.ts"
+
+const { rounds, rows, seconds } = numbersOf({ rows: 1_000_000, rounds: 5, seconds: 5 })
+// Retention must not delete rows while they are counted.
+const bench = await startBench({ RETENTION: "90 days" })
+const { sql } = bench
+// A run would be kept for each task.
+bench.core.respond = (request, response) => request.resume().on("end", () => response.writeHead(202).end())
+// A start of the service creates the tables.
+await (await bench.start()).stop()
+await fill(sql, rows, 10_000)
+const service = await bench.start()
+
+const to = new Date(Date.now() + 3_600_000)
+const range = `from=${new Date(to.getTime() - 31 * 86_400_000).toISOString()}&to=${to.toISOString()}`
+
+/** Reads an address to the end of its pages. Prints how long the statements of a request took at most. */
+const readAll = async (address: string) => {
+  const times: Array<number> = []
+  const seen = new Set<string>()
+  let cursor = ""
+  let incomplete = 0
+  for (;;) {
+    const startedAt = performance.now()
+    const { body, status } = await service.call("GET", `/internal/operator/${address}${cursor}`, internalToken)
+    times.push(performance.now() - startedAt)
+    if (status !== 200) throw new Error(`${address} returned ${status}: ${JSON.stringify(body)}`)
+    const data: ReadonlyArray<{ readonly uuid?: string }> = body.data ?? []
+    for (const { uuid } of data) {
+      if (uuid === undefined) continue
+      if (seen.has(uuid)) throw new Error(`${uuid} is on two pages`)
+      seen.add(uuid)
+    }
+    if (body.complete === false) incomplete++
+    if ((body.next ?? null) === null) break
+    cursor = `&cursor=${body.next}`
+  }
+  const pages = `${times.length} pages, ${incomplete} not full`
+  console.log(
+    `${address.split("&from")[0]}: ${seen.size} tasks, ${pages}, ${inQuantiles(times)}, most ${
+      Math.max(...times).toFixed(0)
+    } ms`
+  )
+  return seen.size
+}
+
+const total = await readAll(`tasks?limit=200&${range}`)
+if (total !== rows) throw new Error(`${total} tasks instead of ${rows}`)
+for (
+  const query of [
+    "tasks?limit=200&status=failed",
+    "tasks?limit=200&status=canceled",
+    "tasks?limit=200&status=interrupted",
+    "tasks?limit=200&error=None",
+    "errors?",
+    "origins?",
+    "deliveries?limit=200"
+  ]
+) await readAll(`${query}&${range}`)
+for (const query of ["overview", "clocks"]) await readAll(query)
+
+const tokens = await Promise.all(Array.from({ length: 1000 }, (_, n) => mint(`user-${n}`)))
+const body = JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "What is 6 * 7?" }] })
+const requests = tokens.map((token) => ({
+  method: "POST" as const,
+  path: "/api/tasks",
+  headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+  body
+}))
+
+const measure = async () => {
+  const result = await autocannon({ url: service.url, connections: 64, duration: seconds, requests })
+  if (result.non2xx > 0 || result.errors > 0) throw new Error(`${result.non2xx} refused, ${result.errors} errors`)
+  const rate = result.requests.average
+  return { rate, text: `${rate.toFixed(0)}/s, p99 ${result.latency.p99} ms` }
+}
+
+const createIndexes = async () => {
+  await sql.unsafe("CREATE INDEX IF NOT EXISTS tasks_created ON tasks (created_at DESC, uuid DESC) INCLUDE (status)")
+  await sql.unsafe(
+    "CREATE INDEX IF NOT EXISTS tasks_failed ON tasks (completed_at DESC, uuid DESC) WHERE status = 'failed'"
+  )
+}
+
+await compare(
+  "create",
+  rounds,
+  {
+    name: "with the indexes",
+    measure: async () => {
+      await createIndexes()
+      return await measure()
+    }
+  },
+  {
+    name: "without",
+    measure: async () => {
+      await sql.unsafe("DROP INDEX IF EXISTS tasks_created, tasks_failed")
+      return await measure()
+    }
+  }
+)
+await service.stop()
+await bench.close()

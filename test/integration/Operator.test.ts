@@ -1,0 +1,357 @@
+/** The operator interface over HTTP: who may call it, what it shows, what it never shows, and what it changes. */
+import { assert, describe, it, onTestFinished } from "vitest"
+import { complete, interrupt, report } from "../kit/ScriptedCore.ts"
+import { WebhookTarget } from "../kit/ScriptedService.ts"
+import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
+
+const readToken = "operator-read-token-of-the-tests"
+const target = await use(new WebhookTarget().listen())
+const system = await use(
+  startSystem({
+    OPERATOR_READ_TOKENS: readToken,
+    WEBHOOK_ALLOW_PRIVATE: "true",
+    CORS_ORIGINS: "*",
+    MAX_ACTIVE_TASKS: "50"
+  })
+)
+const { service } = system
+const user = await mint("ann")
+
+const start = (settings: Readonly<Record<string, string>>) =>
+  use(Service.start({ ...system.settings, ...settings }), onTestFinished)
+
+const get = (path: string, token = internalToken) => service.call("GET", `/internal/operator${path}`, token)
+const post = (path: string, body?: unknown, token = internalToken) =>
+  service.call("POST", `/internal/operator${path}`, token, body)
+
+const fetchAs = (cookie: string, path: string, init: RequestInit = {}, at = service) =>
+  fetch(`${at.url}/internal/operator${path}`, { ...init, headers: { cookie, ...Object(init.headers) } })
+
+const logIn = (token: string, at = service, headers: Readonly<Record<string, string>> = { "x-console": "1" }) =>
+  fetch(`${at.url}/internal/operator/session`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify({ token })
+  })
+
+const cookieOf = (response: Response) => (response.headers.get("set-cookie") ?? "").split(";")[0] ?? ""
+
+const create = async (more: object = {}) => {
+  const { body } = await service.create(user, "x", more)
+  return { uuid: String(body.uuid), run: await system.runOf(body.uuid) }
+}
+
+const paths = [
+  "/overview",
+  "/tasks",
+  "/tasks?status=interrupted",
+  "/errors",
+  "/clocks",
+  "/history",
+  "/origins",
+  "/deliveries",
+  "/cluster",
+  "/revocations"
+]
+
+describe("a session", () => {
+  it("is a cookie that scripts and other sites cannot use", async () => {
+    const opened = await logIn(internalToken)
+    assert.strictEqual(opened.status, 204)
+    const [value, ...flags] = (opened.headers.get("set-cookie") ?? "").split("; ")
+    assert.match(value ?? "", /^operator=v1\.\w{8}\.[\w-]+\.[\w-]+$/)
+    assert.deepStrictEqual(flags, ["Path=/internal/operator", "HttpOnly", "SameSite=Strict"])
+    const cookie = cookieOf(opened)
+    const shown = await fetchAs(cookie, "/session")
+    assert.strictEqual(shown.headers.get("cache-control"), "no-store")
+    const { expires_at, role } = await shown.json()
+    assert.strictEqual(role, "full")
+    assert.approximately(Date.parse(expires_at) - Date.now(), 8 * 3_600_000, 60_000)
+    assert.strictEqual((await fetchAs(cookie, "/overview")).status, 200)
+    const closed = await fetchAs(cookie, "/session", { method: "DELETE", headers: { "x-console": "1" } })
+    assert.strictEqual(closed.status, 204)
+    assert.match(closed.headers.get("set-cookie") ?? "", /^operator=; .*Max-Age=0$/)
+  })
+
+  it("is for HTTPS only where the service is", async () => {
+    const secure = await start({ PUBLIC_URL: "https://tasks.example" })
+    const opened = await logIn(internalToken, secure)
+    assert.match(opened.headers.get("set-cookie") ?? "", /^__Secure-operator=.*; Secure$/)
+    assert.strictEqual((await fetchAs(cookieOf(opened), "/overview", {}, secure)).status, 200)
+    assert.strictEqual((await fetchAs(cookieOf(opened).replace("__Secure-", ""), "/overview", {}, secure)).status, 401)
+  })
+
+  it("holds on every node, and ends with its token", async () => {
+    const cookie = cookieOf(await logIn(internalToken))
+    const other = await start({ INTERNAL_TOKENS: `another,${internalToken}` })
+    assert.strictEqual((await fetchAs(cookie, "/overview", {}, other)).status, 200)
+    const rotated = await start({ INTERNAL_TOKENS: "another" })
+    assert.strictEqual((await fetchAs(cookie, "/overview", {}, rotated)).status, 401)
+    assert.strictEqual((await fetchAs(cookie, "/session", {}, rotated)).status, 401)
+    // A token that only reads now does not keep the rights of its session.
+    const demoted = await start({ INTERNAL_TOKENS: "another", OPERATOR_READ_TOKENS: internalToken })
+    assert.strictEqual((await fetchAs(cookie, "/overview", {}, demoted)).status, 401)
+  })
+
+  it("changes nothing for a page of another origin", async () => {
+    const cookie = cookieOf(await logIn(internalToken))
+    const { uuid } = await create()
+    const cancel = (headers: Readonly<Record<string, string>>) =>
+      fetchAs(cookie, `/tasks/${uuid}/cancel`, { method: "POST", headers })
+    for (
+      const headers of [
+        {},
+        { "x-console": "0" },
+        { "x-console": "1", "sec-fetch-site": "cross-site" },
+        { "x-console": "1", "sec-fetch-site": "same-site" },
+        { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" }
+      ]
+    ) {
+      assert.strictEqual((await cancel(headers)).status, 403, JSON.stringify(headers))
+    }
+    assert.strictEqual((await logIn(internalToken, service, {})).status, 403)
+    assert.strictEqual((await service.get(user, uuid)).body.status, "pending")
+    assert.strictEqual((await cancel({ "x-console": "1", "sec-fetch-site": "same-origin" })).status, 200)
+    for (const method of ["GET", "OPTIONS"]) {
+      const answer = await fetchAs(cookie, "/overview", {
+        method,
+        headers: { origin: "https://app.example", "access-control-request-method": "GET" }
+      })
+      assert.isNull(answer.headers.get("access-control-allow-origin"))
+    }
+  })
+
+  it("is refused after a second, and ten times in a minute at most", async () => {
+    const guarded = await start({})
+    const startedAt = performance.now()
+    const answers = await Promise.all(Array.from({ length: 10 }, (_, index) => logIn(`wrong-${index}`, guarded)))
+    assert.isAbove(performance.now() - startedAt, 950)
+    assert.deepStrictEqual(answers.map(({ status }) => status), Array.from({ length: 10 }, () => 401))
+    const refused = await logIn(internalToken, guarded)
+    assert.strictEqual(refused.status, 429)
+    assert.isNotNull(refused.headers.get("retry-after"))
+    assert.notInclude(guarded.output, "wrong-")
+  })
+})
+
+describe("access", () => {
+  it("needs a token of an operator", async () => {
+    for (const path of paths) {
+      assert.strictEqual((await get(path, user)).status, 401, path)
+      assert.strictEqual((await fetch(`${service.url}/internal/operator${path}`)).status, 401, path)
+      assert.strictEqual((await fetchAs("operator=v1.00000000.AAAA.AAAA", path)).status, 401, path)
+    }
+  })
+
+  it("is read only with a read token", async () => {
+    const { uuid } = await create()
+    for (const path of [...paths, `/tasks/${uuid}`]) assert.strictEqual((await get(path, readToken)).status, 200, path)
+    const { body: { members: [{ instance }] } } = await get("/cluster", readToken)
+    const changes = [
+      `/tasks/${uuid}/cancel`,
+      "/deliveries/redeliver",
+      `/nodes/${instance}/drain`,
+      `/nodes/${instance}/take-in`,
+      "/revocations"
+    ]
+    for (const path of changes) assert.strictEqual((await post(path, {}, readToken)).status, 403, path)
+    assert.strictEqual((await get(`/tasks/${uuid}/content`, readToken)).status, 403)
+    assert.strictEqual((await service.call("GET", "/internal/metrics", readToken)).status, 401)
+    const cookie = cookieOf(await logIn(readToken))
+    const revoke = await fetchAs(cookie, "/revocations", {
+      method: "POST",
+      headers: { "x-console": "1", "content-type": "application/json" },
+      body: JSON.stringify({ sub: "ann" })
+    })
+    assert.strictEqual(revoke.status, 403)
+  })
+})
+
+describe("what operators see", () => {
+  it("has no secret, no content and no path of a callback", async () => {
+    const canary = "canary-3f9c"
+    const { run, uuid } = await create({
+      callback_url: `${target.url}/${canary}?key=${canary}`,
+      callback_secret: canary,
+      metadata: { note: canary },
+      input: [{ type: "text", text: canary }]
+    })
+    const calls = [{ id: "c1", name: "look", arguments: { key: canary } }]
+    await interrupt(run, {
+      state: { at: canary },
+      tool_calls: calls,
+      turn: { output: [], messages: [canary], metadata: {} }
+    })
+    for (const path of [...paths, `/tasks/${uuid}`]) {
+      const { body, status } = await get(path)
+      assert.strictEqual(status, 200, path)
+      const text = JSON.stringify(body)
+      assert.notInclude(text, canary, path)
+      assert.notInclude(text, user, path)
+    }
+    const { body: task } = await get(`/tasks/${uuid}`)
+    assert.deepStrictEqual([task.sub, task.status, task.callback_origin], ["ann", "interrupted", target.url])
+    assert.deepStrictEqual(task.pending_tools, ["look"])
+    assert.deepStrictEqual(task.events.map(({ type }: { type: string }) => type), ["Created", "Interrupted"])
+    assert.deepStrictEqual(task.waiting_on.party, "client")
+    assert.isAbove(task.bytes.turn, 10)
+    assert.strictEqual((await get(`/tasks/${uuid}/content`)).status, 403)
+    const open = await start({ OPERATOR_CONTENT: "on" })
+    const content = await open.call("GET", `/internal/operator/tasks/${uuid}/content`, internalToken)
+    assert.deepStrictEqual(content.body, {
+      turn: { output: [], messages: [canary], metadata: {} },
+      pending_tool_calls: calls
+    })
+    assert.match(open.output, /an operator read the content of a task/)
+    assert.strictEqual((await open.call("GET", `/internal/operator/tasks/${uuid}/content`, readToken)).status, 403)
+  })
+
+  it("is found page by page, and invalid queries are 422", async () => {
+    const { body } = await get("/tasks?limit=1&sub=ann")
+    assert.isTrue(body.complete)
+    const next = await get(`/tasks?limit=1&sub=ann&cursor=${body.next}`)
+    assert.notStrictEqual(next.body.data[0].uuid, body.data[0].uuid)
+    for (
+      const query of [
+        "tasks?status=nonsense",
+        "tasks?limit=0",
+        "tasks?limit=201",
+        "tasks?nonsense=1",
+        "tasks?sub=a&sub=b",
+        "tasks?sub=",
+        "tasks?error=x&status=completed",
+        "tasks?from=yesterday",
+        "tasks?from=2026-01-01T00:00:00Z&to=2026-03-01T00:00:00Z",
+        "tasks?from=2026-03-01T00:00:00Z&to=2026-01-01T00:00:00Z",
+        "tasks?cursor=nonsense",
+        `tasks?status=failed&cursor=${body.next}`,
+        `deliveries?cursor=${body.next}`,
+        "deliveries?state=nonsense",
+        "deliveries?error=nonsense",
+        "errors?from=1",
+        "clocks?limit=x",
+        "history?step=61",
+        "history?step=60&from=2026-01-01T00:00:00Z&to=2026-01-20T00:00:00Z",
+        "revocations?limit=1000"
+      ]
+    ) {
+      const { body, status } = await get(`/${query}`)
+      assert.strictEqual(status, 422, query)
+      assert.isNotEmpty(Object.keys(body.errors), query)
+    }
+    for (const path of ["/tasks/nothing", "/tasks/019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913"]) {
+      assert.strictEqual((await get(path)).status, 404)
+    }
+  })
+
+  it("groups failures by their error, and shows deadlines and the history", async () => {
+    for (const message of ["first", "second", "second"]) {
+      const { run } = await create()
+      assert.strictEqual((await report(run, { type: "failed", code: "internal", message })).status, 200)
+    }
+    const { body: { groups, window } } = await get("/errors")
+    assert.isTrue(window.complete)
+    const found = groups.map(({ count, error }: { count: number; error: string }) => [error, count])
+    assert.deepInclude(found, ["second", 2])
+    assert.deepInclude(found, ["first", 1])
+    const failed = await get("/tasks?error=second")
+    assert.lengthOf(failed.body.data, 2)
+    const { uuid } = await create()
+    const { body: { tasks } } = await get("/clocks?limit=200")
+    const clocks = tasks.filter((clock: { uuid: string }) => clock.uuid === uuid)
+    assert.deepStrictEqual(clocks.map(({ clock }: { clock: string }) => clock), ["acceptance", "time_limit"])
+    const overview = await eventually(() => get("/overview"), ({ body }) => body.last_hour.failed >= 3, 20_000)
+    assert.isAbove(overview.body.last_hour.created, 3)
+    assert.strictEqual(overview.body.nodes, 1)
+    const { body: history } = await get("/history?step=3600")
+    const sum = history.series.failed.reduce((one: number, other: number) => one + other, 0)
+    assert.isAtLeast(sum, 3)
+    assert.isAbove(history.series.created.length, 23)
+  })
+})
+
+describe("what operators change", () => {
+  it("cancels a task in any status that is not final", async () => {
+    const { run, uuid } = await create()
+    await report(run, { type: "processing" })
+    assert.deepStrictEqual((await post(`/tasks/${uuid}/cancel`, { reason: "stuck" })).body, {
+      uuid,
+      status: "canceled"
+    })
+    assert.strictEqual((await service.get(user, uuid)).body.error, "stuck")
+    await system.core.stopped(run)
+    assert.strictEqual((await post(`/tasks/${uuid}/cancel`)).status, 409)
+    assert.strictEqual((await post("/tasks/nothing/cancel")).status, 404)
+    assert.match(service.output, /an operator canceled a task/)
+  })
+
+  it("redelivers webhooks by id and by filter, after counting them", async () => {
+    const accept = target.script
+    onTestFinished(() => {
+      target.script = accept
+    })
+    const made = [await create({ callback_url: target.url }), await create({ callback_url: target.url })]
+    for (const { run } of made) await complete(run)
+    const ids = made.map(({ uuid }) => `${uuid}-1`)
+    for (const { uuid } of made) {
+      await eventually(
+        () => service.call("GET", `/api/tasks/${uuid}/deliveries`, user),
+        ({ body }) => body.data[0]?.state === "delivered"
+      )
+    }
+    const again = await post("/deliveries/redeliver", { ids: [...ids, "nonsense", `${made[0]!.uuid}-9`] })
+    assert.deepStrictEqual(again.body, { matched: 2, owed: 2, needs_secret: 0, left: 0 })
+    for (const { uuid } of made) {
+      await eventually(async () => target.postsOf(uuid), (posts) => posts.length === 2)
+    }
+    // As after five attempts.
+    await system.database.query(
+      `UPDATE webhook_deliveries SET due_at = NULL, sending = false, delivered_at = NULL WHERE task_uuid IN ('${
+        made[0]!.uuid
+      }', '${made[1]!.uuid}')`
+    )
+    const filter = { origin: target.url }
+    const dry = await post("/deliveries/redeliver", { filter, dry_run: true })
+    assert.deepStrictEqual(dry.body, { matched: 2, owed: 0, needs_secret: 0, left: 2 })
+    const one = await post("/deliveries/redeliver", { filter, limit: 1 })
+    assert.deepStrictEqual(one.body, { matched: 2, owed: 1, needs_secret: 0, left: 1 })
+    for (
+      const body of [
+        {},
+        { ids: [], filter },
+        { ids: Array.from({ length: 501 }, () => "x") },
+        { filter, limit: 1001 },
+        { filter: { from: "x" } },
+        { ids: "x" }
+      ]
+    ) {
+      assert.strictEqual((await post("/deliveries/redeliver", body)).status, 422, JSON.stringify(body).slice(0, 80))
+    }
+  })
+
+  it("revokes tokens and lists them", async () => {
+    const token = await mint("revoked by an operator")
+    assert.strictEqual((await service.call("GET", "/api/tasks", token)).status, 200)
+    const sub = "revoked by an operator"
+    assert.strictEqual((await post("/revocations", { sub, issued_before: Date.now() / 1000 + 60 })).status, 204)
+    assert.strictEqual((await service.call("GET", "/api/tasks", token)).status, 401)
+    assert.strictEqual((await post("/revocations", { jti: "one" })).status, 204)
+    const { body: { data } } = await get("/revocations")
+    assert.deepStrictEqual([data[0].jti, data[1].sub], ["one", sub])
+    assert.strictEqual((await post("/revocations", {})).status, 422)
+  })
+
+  it("drains the node and takes it in again", async () => {
+    const own = await start({})
+    const call = (path: string, method = "POST") => own.call(method, `/internal/operator${path}`, internalToken)
+    const { body: { members: [{ instance }] } } = await call("/cluster", "GET")
+    const isDrained = async () => (await call("/cluster", "GET")).body.members[0].drained
+    assert.deepStrictEqual((await call(`/nodes/${instance}/drain`)).body, { instance, wanted: "drained" })
+    assert.isTrue(await isDrained())
+    assert.strictEqual((await call(`/nodes/${instance}/take-in`)).status, 202)
+    assert.isFalse(await isDrained())
+    assert.strictEqual((await call("/nodes/nothing/drain")).status, 404)
+  })
+})

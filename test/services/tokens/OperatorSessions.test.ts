@@ -1,0 +1,91 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Fiber, Layer, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { OperatorSessions, type OperatorTokens } from "../../../src/services/tokens/OperatorSessions.ts"
+import { Secrets } from "../../../src/services/tokens/Secrets.ts"
+
+const layerSecrets = Layer.succeed(Secrets, {
+  seal: (text) => Effect.succeed(`sealed ${Redacted.value(text)}`),
+  open: (sealed) =>
+    sealed.startsWith("sealed ") ? Effect.succeed(Redacted.make(sealed.slice(7))) : Effect.die("of another key")
+})
+
+const tokens: OperatorTokens = {
+  full: [Redacted.make("one"), Redacted.make("two")],
+  read: [Redacted.make("three")],
+  lifetime: Duration.hours(8)
+}
+
+const sessionsOf = (tokens: OperatorTokens) =>
+  Effect.map(
+    Layer.build(Layer.provide(Layer.fresh(OperatorSessions.layer(tokens)), layerSecrets)),
+    (context) => Effect.provide(OperatorSessions, context)
+  ).pipe(Effect.flatten)
+
+describe("an operator's session", () => {
+  it.effect("begins with a token of the settings", () =>
+    Effect.gen(function*() {
+      const sessions = yield* sessionsOf(tokens)
+      assert.strictEqual((yield* sessions.logIn("two")).role, "full")
+      assert.strictEqual((yield* sessions.logIn("three")).role, "read")
+      assert.isUndefined(yield* sessions.identify(""))
+      assert.isUndefined(yield* sessions.identify("tw"))
+    }))
+
+  it.effect("ends after its lifetime, however much it is used, and after an hour without a request", () =>
+    Effect.gen(function*() {
+      const sessions = yield* sessionsOf(tokens)
+      const operator = yield* sessions.logIn("one")
+      let sealed = yield* sessions.seal(operator)
+      assert.isFalse((yield* sessions.open(sealed))?.isStale)
+      for (let halfHours = 1; halfHours < 16; halfHours++) {
+        yield* TestClock.adjust("30 minutes")
+        const session = yield* sessions.open(sealed)
+        assert.isTrue(session?.isStale, `after ${halfHours} half hours`)
+        sealed = yield* sessions.seal(operator, session!.issuedAt)
+      }
+      yield* TestClock.adjust("30 minutes")
+      assert.isUndefined(yield* sessions.open(sealed))
+      const idle = yield* sessions.seal(operator)
+      yield* TestClock.adjust("59 minutes")
+      assert.isDefined(yield* sessions.open(idle))
+      yield* TestClock.adjust("1 minute")
+      assert.isUndefined(yield* sessions.open(idle))
+    }))
+
+  it.effect("ends when its token leaves the settings or loses its role", () =>
+    Effect.gen(function*() {
+      const sessions = yield* sessionsOf(tokens)
+      const sealed = yield* sessions.seal(yield* sessions.logIn("one"))
+      assert.isDefined(yield* (yield* sessionsOf(tokens)).open(sealed))
+      assert.isUndefined(yield* (yield* sessionsOf({ ...tokens, full: [Redacted.make("two")] })).open(sealed))
+      const demoted = { ...tokens, full: [], read: [Redacted.make("one")] }
+      assert.isUndefined(yield* (yield* sessionsOf(demoted)).open(sealed))
+    }))
+
+  it.effect("is not any other text, sealed or not", () =>
+    Effect.gen(function*() {
+      const sessions = yield* sessionsOf(tokens)
+      const { token } = yield* sessions.logIn("one")
+      const forged = JSON.stringify({ purpose: "other", role: "full", token, issuedAt: 0, seenAt: 0 })
+      for (const text of ["", "v1", `sealed ${forged}`, "sealed {}", "sealed one"]) {
+        assert.isUndefined(yield* sessions.open(text), text)
+      }
+    }))
+
+  it.effect("allows ten failed log-ins in a minute, each of which takes a second", () =>
+    Effect.gen(function*() {
+      const sessions = yield* sessionsOf(tokens)
+      const attempt = Effect.map(Effect.flip(sessions.logIn("wrong")), ({ _tag }) => _tag)
+      for (let count = 0; count < 10; count++) {
+        const fiber = yield* Effect.forkChild(attempt, { startImmediately: true })
+        yield* TestClock.adjust("999 millis")
+        assert.isUndefined(fiber.pollUnsafe())
+        yield* TestClock.adjust("1 millis")
+        assert.strictEqual(yield* Fiber.join(fiber), "LogInRefused")
+      }
+      assert.strictEqual(yield* attempt, "TooManyLogIns")
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* sessions.logIn("one")).role, "full")
+    }))
+})
