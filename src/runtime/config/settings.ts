@@ -40,7 +40,7 @@ export const settings: ReadonlyArray<Setting> = [
     names: ["FACADE_MODELS"],
     default: "none",
     meaning:
-      "comma list of models as `name=assistant[:llm_model[:image_generator]]`, by their ids; `assistant-7` and `7` always mean assistant 7"
+      "comma-separated list of models as `name=assistant[:llm_model[:image_generator]]`, by their ids; `assistant-7` and `7` always mean assistant 7"
   },
   {
     names: ["FACADE_LENIENT"],
@@ -93,7 +93,7 @@ export const settings: ReadonlyArray<Setting> = [
   {
     names: ["OPERATOR_READ_TOKENS"],
     default: "none",
-    meaning: "comma list of bearer tokens that may read the operator interface and change nothing"
+    meaning: "comma-separated list of bearer tokens that may read the operator interface and change nothing"
   },
   {
     names: ["OPERATOR_CONTENT"],

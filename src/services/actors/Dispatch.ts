@@ -73,20 +73,25 @@ const makeStart = Effect.gen(function*() {
     )
 })
 
-const makeAttempts = Effect.fnUntraced(function*({ actorOf, end, release, slots, wake }: Options) {
-  const reads = yield* TaskReads
+/** Starts the acceptance deadline at the first attempt, when the task was created without a free slot. */
+const makeStartAcceptance = Effect.fnUntraced(function*({ actorOf, wake }: Pick<Options, "actorOf" | "wake">) {
   const writes = yield* TaskWrites
-  const secrets = yield* Secrets
-  const start = yield* makeStart
   const { acceptanceTimeout } = yield* Settings
-
-  /** Starts the acceptance deadline at the first attempt, when the task was created without a free slot. */
-  const startAcceptance = Effect.fnUntraced(function*(head: TaskHead) {
+  return Effect.fnUntraced(function*(head: TaskHead) {
     if (head.status !== "pending" || head.acceptanceDeadline !== null) return
     const acceptanceDeadline = plus(yield* now, acceptanceTimeout)
     yield* retryForever(writes.startAcceptance(head.uuid, head.runId, acceptanceDeadline))
     if (actorOf(head.uuid)?.head === head) yield* wake({ ...head, acceptanceDeadline })
   })
+})
+
+const makeAttempts = Effect.fnUntraced(function*({ actorOf, end, release, slots, wake }: Options) {
+  const reads = yield* TaskReads
+  const secrets = yield* Secrets
+  const start = yield* makeStart
+  const { acceptanceTimeout } = yield* Settings
+
+  const startAcceptance = yield* makeStartAcceptance({ actorOf, wake })
 
   const readRun = Effect.fnUntraced(function*(head: TaskHead) {
     const found = Option.getOrUndefined(yield* retryForever(reads.pendingRun(head.uuid)))

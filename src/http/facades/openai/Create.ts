@@ -142,15 +142,10 @@ const makeCreate = Effect.gen(function*() {
   }, Effect.uninterruptible)
 })
 
-export const make = Effect.fnUntraced(function*(responses: Responses) {
+/** Finds the interrupted leg whose pending calls are exactly those that the outputs at the end of the input answer. */
+const makeFindAnswered = Effect.fnUntraced(function*(responses: Responses) {
   const tasks = yield* Tasks
-  const { isLenient } = yield* Facades
-  const resolve = makeResolve(responses)
-  const answer = yield* makeAnswer(responses)
-  const create = yield* makeCreate
-
-  /** The interrupted leg whose pending calls are exactly those that the outputs at the end of the input answer. */
-  const findAnswered = Effect.fnUntraced(function*(caller: Caller, ids: ReadonlyArray<string>) {
+  return Effect.fnUntraced(function*(caller: Caller, ids: ReadonlyArray<string>) {
     const wanted = new Set(ids)
     const { sub } = caller.principal
     const { tasks: interrupted } = yield* tasks.list({
@@ -168,6 +163,14 @@ export const make = Effect.fnUntraced(function*(responses: Responses) {
     }
     return found === undefined ? undefined : yield* responses.latest(found.uuid)
   })
+})
+
+export const make = Effect.fnUntraced(function*(responses: Responses) {
+  const { isLenient } = yield* Facades
+  const resolve = makeResolve(responses)
+  const answer = yield* makeAnswer(responses)
+  const create = yield* makeCreate
+  const findAnswered = yield* makeFindAnswered(responses)
 
   /** The messages of a completed response, which the new one continues. */
   const continued = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId) {

@@ -58,13 +58,8 @@ const legOf = (id = "") => {
   return leg === undefined ? Effect.fail(new TaskNotFound({})) : Effect.succeed(leg)
 }
 
-const makeHandlers = Effect.gen(function*() {
-  const tasks = yield* Tasks
-  const responses = yield* Responses.make
-  const create = yield* Create.make(responses)
-  const { read } = yield* BodyReader
-  const waiting = yield* WaitingRequests
-
+/** Responses that last until the end of a leg. */
+const makeStreams = (responses: Responses.Responses) => {
   /** Answers with the events above `after`. A stream must not outlive the token that opened it. */
   const stream = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId, after: number) {
     const { ended } = yield* CurrentToken
@@ -91,6 +86,18 @@ const makeHandlers = Effect.gen(function*() {
     )
     return HttpServerResponse.stream(text, { contentType: "application/json" })
   })
+
+  return { hold, stream }
+}
+
+const makeHandlers = Effect.gen(function*() {
+  const tasks = yield* Tasks
+  const responses = yield* Responses.make
+  const create = yield* Create.make(responses)
+  const { read } = yield* BodyReader
+  const waiting = yield* WaitingRequests
+
+  const { hold, stream } = makeStreams(responses)
 
   /** The scope ends here, because large bodies of others wait for its permits while the answer is held. */
   const submit = Effect.fnUntraced(function*(caller: Caller) {
