@@ -65,6 +65,16 @@ describe("INTERNAL_PORT", () => {
     assert.deepStrictEqual(await Promise.all([service.url, internalUrl].map(upgrade)), [404, 101])
   })
 
+  it("serves the half of the console for operators, and PORT that for users", async () => {
+    const audiencesOf = async (url: string) => (await (await fetch(`${url}/console/config.json`)).json()).audiences
+    assert.deepStrictEqual(await audiencesOf(service.url), ["users"])
+    assert.deepStrictEqual(await audiencesOf(internalUrl), ["operators"])
+    assert.strictEqual(await statusOf(`${service.url}/internal/operator/overview`, internalToken), 404)
+    assert.strictEqual(await statusOf(`${internalUrl}/internal/operator/overview`, internalToken), 200)
+    assert.strictEqual(await statusOf(`${internalUrl}/internal/operator/session`, internalToken), 200)
+    assert.strictEqual(await statusOf(`${service.url}/internal/operator/session`, internalToken), 404)
+  })
+
   it("does not serve the public routes", async () => {
     for (const path of ["/api/tasks", "/docs", "/openapi.json"]) {
       assert.strictEqual(await statusOf(internalUrl + path, user), 404, path)

@@ -1,4 +1,4 @@
-/** The operator interface over HTTP: who may call it, what it shows, what it never shows, and what it changes. */
+/** The operator interface over HTTP: what it shows, what it never shows, and what it changes. */
 import { assert, describe, it, onTestFinished } from "vitest"
 import { complete, interrupt, report } from "../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../kit/ScriptedService.ts"
@@ -12,7 +12,6 @@ const system = await use(
   startSystem({
     OPERATOR_READ_TOKENS: readToken,
     WEBHOOK_ALLOW_PRIVATE: "true",
-    CORS_ORIGINS: "*",
     MAX_ACTIVE_TASKS: "50"
   })
 )
@@ -25,18 +24,6 @@ const start = (settings: Readonly<Record<string, string>>) =>
 const get = (path: string, token = internalToken) => service.call("GET", `/internal/operator${path}`, token)
 const post = (path: string, body?: unknown, token = internalToken) =>
   service.call("POST", `/internal/operator${path}`, token, body)
-
-const fetchAs = (cookie: string, path: string, init: RequestInit = {}, at = service) =>
-  fetch(`${at.url}/internal/operator${path}`, { ...init, headers: { cookie, ...Object(init.headers) } })
-
-const logIn = (token: string, at = service, headers: Readonly<Record<string, string>> = { "x-console": "1" }) =>
-  fetch(`${at.url}/internal/operator/session`, {
-    method: "POST",
-    headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify({ token })
-  })
-
-const cookieOf = (response: Response) => (response.headers.get("set-cookie") ?? "").split(";")[0] ?? ""
 
 const create = async (more: object = {}) => {
   const { body } = await service.create(user, "x", more)
@@ -55,119 +42,6 @@ const paths = [
   "/cluster",
   "/revocations"
 ]
-
-describe("a session", () => {
-  it("is a cookie that scripts and other sites cannot use", async () => {
-    const opened = await logIn(internalToken)
-    assert.strictEqual(opened.status, 204)
-    const [value, ...flags] = (opened.headers.get("set-cookie") ?? "").split("; ")
-    assert.match(value ?? "", /^operator=v1\.\w{8}\.[\w-]+\.[\w-]+$/)
-    assert.deepStrictEqual(flags, ["Path=/internal/operator", "HttpOnly", "SameSite=Strict"])
-    const cookie = cookieOf(opened)
-    const shown = await fetchAs(cookie, "/session")
-    assert.strictEqual(shown.headers.get("cache-control"), "no-store")
-    const { expires_at, role } = await shown.json()
-    assert.strictEqual(role, "full")
-    assert.approximately(Date.parse(expires_at) - Date.now(), 8 * 3_600_000, 60_000)
-    assert.strictEqual((await fetchAs(cookie, "/overview")).status, 200)
-    const closed = await fetchAs(cookie, "/session", { method: "DELETE", headers: { "x-console": "1" } })
-    assert.strictEqual(closed.status, 204)
-    assert.match(closed.headers.get("set-cookie") ?? "", /^operator=; .*Max-Age=0$/)
-  })
-
-  it("is for HTTPS only where the service is", async () => {
-    const secure = await start({ PUBLIC_URL: "https://tasks.example" })
-    const opened = await logIn(internalToken, secure)
-    assert.match(opened.headers.get("set-cookie") ?? "", /^__Secure-operator=.*; Secure$/)
-    assert.strictEqual((await fetchAs(cookieOf(opened), "/overview", {}, secure)).status, 200)
-    assert.strictEqual((await fetchAs(cookieOf(opened).replace("__Secure-", ""), "/overview", {}, secure)).status, 401)
-  })
-
-  it("holds on every node, and ends with its token", async () => {
-    const cookie = cookieOf(await logIn(internalToken))
-    const other = await start({ INTERNAL_TOKENS: `another,${internalToken}` })
-    assert.strictEqual((await fetchAs(cookie, "/overview", {}, other)).status, 200)
-    const rotated = await start({ INTERNAL_TOKENS: "another" })
-    assert.strictEqual((await fetchAs(cookie, "/overview", {}, rotated)).status, 401)
-    assert.strictEqual((await fetchAs(cookie, "/session", {}, rotated)).status, 401)
-    // A token that only reads now does not keep the rights of its session.
-    const demoted = await start({ INTERNAL_TOKENS: "another", OPERATOR_READ_TOKENS: internalToken })
-    assert.strictEqual((await fetchAs(cookie, "/overview", {}, demoted)).status, 401)
-  })
-
-  it("changes nothing for a page of another origin", async () => {
-    const cookie = cookieOf(await logIn(internalToken))
-    const { uuid } = await create()
-    const cancel = (headers: Readonly<Record<string, string>>) =>
-      fetchAs(cookie, `/tasks/${uuid}/cancel`, { method: "POST", headers })
-    for (
-      const headers of [
-        {},
-        { "x-console": "0" },
-        { "x-console": "1", "sec-fetch-site": "cross-site" },
-        { "x-console": "1", "sec-fetch-site": "same-site" },
-        { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" }
-      ]
-    ) {
-      assert.strictEqual((await cancel(headers)).status, 403, JSON.stringify(headers))
-    }
-    assert.strictEqual((await logIn(internalToken, service, {})).status, 403)
-    assert.strictEqual((await service.get(user, uuid)).body.status, "pending")
-    assert.strictEqual((await cancel({ "x-console": "1", "sec-fetch-site": "same-origin" })).status, 200)
-    for (const method of ["GET", "OPTIONS"]) {
-      const answer = await fetchAs(cookie, "/overview", {
-        method,
-        headers: { origin: "https://app.example", "access-control-request-method": "GET" }
-      })
-      assert.isNull(answer.headers.get("access-control-allow-origin"))
-    }
-  })
-
-  it("is refused after a second, and ten times in a minute at most", async () => {
-    const guarded = await start({})
-    const startedAt = performance.now()
-    const answers = await Promise.all(Array.from({ length: 10 }, (_, index) => logIn(`wrong-${index}`, guarded)))
-    assert.isAbove(performance.now() - startedAt, 950)
-    assert.deepStrictEqual(answers.map(({ status }) => status), Array.from({ length: 10 }, () => 401))
-    const refused = await logIn(internalToken, guarded)
-    assert.strictEqual(refused.status, 429)
-    assert.isNotNull(refused.headers.get("retry-after"))
-    assert.notInclude(guarded.output, "wrong-")
-  })
-})
-
-describe("access", () => {
-  it("needs a token of an operator", async () => {
-    for (const path of paths) {
-      assert.strictEqual((await get(path, user)).status, 401, path)
-      assert.strictEqual((await fetch(`${service.url}/internal/operator${path}`)).status, 401, path)
-      assert.strictEqual((await fetchAs("operator=v1.00000000.AAAA.AAAA", path)).status, 401, path)
-    }
-  })
-
-  it("is read only with a read token", async () => {
-    const { uuid } = await create()
-    for (const path of [...paths, `/tasks/${uuid}`]) assert.strictEqual((await get(path, readToken)).status, 200, path)
-    const { body: { members: [{ instance }] } } = await get("/cluster", readToken)
-    const changes = [
-      `/tasks/${uuid}/cancel`,
-      "/deliveries/redeliver",
-      `/nodes/${instance}/drain`,
-      `/nodes/${instance}/take-in`,
-      "/revocations"
-    ]
-    for (const path of changes) assert.strictEqual((await post(path, {}, readToken)).status, 403, path)
-    assert.strictEqual((await get(`/tasks/${uuid}/content`, readToken)).status, 403)
-    assert.strictEqual((await service.call("GET", "/internal/metrics", readToken)).status, 401)
-    const cookie = cookieOf(await logIn(readToken))
-    const revoke = await fetchAs(cookie, "/revocations", {
-      method: "POST",
-      headers: { "x-console": "1", "content-type": "application/json" },
-      body: JSON.stringify({ sub: "ann" })
-    })
-    assert.strictEqual(revoke.status, 403)
-  })
-})
 
 describe("what operators see", () => {
   it("has no secret, no content and no path of a callback", async () => {
@@ -209,6 +83,8 @@ describe("what operators see", () => {
   })
 
   it("is found page by page, and invalid queries are 422", async () => {
+    await create()
+    await create()
     const { body } = await get("/tasks?limit=1&sub=ann")
     assert.isTrue(body.complete)
     const next = await get(`/tasks?limit=1&sub=ann&cursor=${body.next}`)
@@ -244,6 +120,23 @@ describe("what operators see", () => {
     for (const path of ["/tasks/nothing", "/tasks/019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913"]) {
       assert.strictEqual((await get(path)).status, 404)
     }
+  })
+
+  it("ends a search that takes too long, and delays no client", async () => {
+    const held = system.database.query(
+      "DO $$ BEGIN LOCK TABLE history IN ACCESS EXCLUSIVE MODE; PERFORM pg_sleep(4); END $$"
+    )
+    await eventually(
+      () => system.database.query("SELECT FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted"),
+      (locks) => locks.length > 0
+    )
+    const startedAt = performance.now()
+    const searches = Promise.all([get("/history"), get("/history?step=60"), get("/history?step=3600")])
+    assert.strictEqual((await service.call("GET", "/api/tasks", user)).status, 200)
+    assert.isBelow(performance.now() - startedAt, 1500)
+    const answers = await searches
+    assert.include(answers.map(({ status }) => status), 503)
+    await held
   })
 
   it("groups failures by their error, and shows deadlines and the history", async () => {

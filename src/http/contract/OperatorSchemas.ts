@@ -65,7 +65,7 @@ export const OperatorTaskDetailView = Schema.Struct({
   shard: count("Number of the task's shard."),
   owner: described(
     Schema.NullOr(Schema.String),
-    "Address of the node that owns the shard; null without a cluster, and while it moves."
+    "Address of the node that owns the shard; null while it moves."
   ),
   waiting_on: described(Schema.NullOr(Tasks.WaitingOnView), "The party that has to act; null when the task has ended."),
   bytes: described(

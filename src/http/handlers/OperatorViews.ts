@@ -53,7 +53,7 @@ export const taskDetail = (
     run_id: head.runId,
     revision: head.revision,
     shard,
-    owner: members.find(({ shards }) => shards?.includes(shard) === true)?.address ?? null,
+    owner: members.find(({ shards }) => shards === null || shards.includes(shard))?.address ?? null,
     waiting_on: waiting(head),
     bytes: { request: requestBytes, turn: turnBytes },
     events: events.map(({ occurredAt, revision, status, type }) => ({

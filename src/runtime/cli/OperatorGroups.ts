@@ -41,7 +41,9 @@ const taskRow = ({ age }: Output) => (task: Task) => [
   task.status,
   task.sub,
   age(task.created_at),
-  task.completed_at === null ? age(task.acceptance_deadline_at ?? task.deadline_at) : "-",
+  task.completed_at === null
+    ? age(task.status === "pending" ? task.acceptance_deadline_at ?? task.deadline_at : task.deadline_at)
+    : "-",
   task.error ?? task.pending_tools.join(", ")
 ]
 

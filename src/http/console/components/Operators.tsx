@@ -18,9 +18,16 @@ export const Cell = ({ children, class: name, label }: CellProps) => (
   </td>
 )
 
+/** Columns of controls, which explain themselves. */
+const controls: ReadonlySet<string> = new Set(["Choose", "Action"])
+
 export const Columns = ({ names }: { readonly names: ReadonlyArray<string> }) => (
   <thead>
-    <tr>{names.map((name) => <th key={name} scope="col">{name}</th>)}</tr>
+    <tr>
+      {names.map((name) => (
+        <th key={name} scope="col">{controls.has(name) ? <span class="visually-hidden">{name}</span> : name}</th>
+      ))}
+    </tr>
   </thead>
 )
 

@@ -71,7 +71,7 @@ export const OpsErrors = () => {
               <div>
                 <p class="lead-in">
                   {window.complete
-                    ? `${window.failures} failures`
+                    ? window.failures === 1 ? "1 failure" : `${window.failures} failures`
                     : `The newest ${window.failures.toLocaleString("en")} failures; there are more in this range`}
                 </p>
                 <table class="rows">

@@ -50,8 +50,8 @@ const Numbers = ({ overview }: { readonly overview: Overview }) => {
     ["Pending", live.pending, "/ops/tasks?status=pending"],
     ["Processing", live.processing, "/ops/tasks?status=processing"],
     ["Interrupted", live.interrupted, "/ops/tasks?status=interrupted"],
-    ["Created in the last hour", hour.created, "/ops/tasks?range=hour"],
-    ["Failed in the last hour", hour.failed, "/ops/errors?range=hour"],
+    ["Created, last hour", hour.created, "/ops/tasks?range=hour"],
+    ["Failed, last hour", hour.failed, "/ops/errors?range=hour"],
     ["Webhooks pending", deliveries.pending, "/ops/webhooks?state=pending"],
     ["Webhooks failed", deliveries.failed, "/ops/webhooks?state=failed&range=hour"],
     ["Nodes", unowned === 0 ? nodes : `${nodes}, ${unowned} shards unowned`, "/ops/cluster"]
@@ -87,6 +87,7 @@ const plots: ReadonlyArray<readonly [name: string, label: string]> = [
   ["failed", "Failed"],
   ["canceled", "Canceled"],
   ["acceptance_expired", "Not accepted in time"],
+  ["webhook_delivered", "Webhooks delivered"],
   ["webhook_failed", "Failed webhook attempts"],
   ["late_ms_max", "Latest deadline, ms"]
 ]
@@ -135,13 +136,21 @@ const Plots = ({ history: { from, series, step } }: { readonly history: History 
 /** Hours and the step of their periods in seconds. */
 const spans = [["1 h", 1, 60], ["24 h", 24, 3600]] as const
 
+/** Milliseconds after which the counts of all nodes have been added. */
+const delay = 15_000
+
+/** Whole periods only: the present one would look like a drop. */
+const periodsOf = (hours: number, step: number) => {
+  const to = Math.floor((Date.now() - delay) / (step * 1000)) * step * 1000
+  return { from: new Date(to - hours * 3_600_000).toISOString(), to: new Date(to).toISOString() }
+}
+
 export const Overview = () => {
   const [span, setSpan] = useState<typeof spans[number]>(spans[0])
   const [, hours, step] = span
   const overview = usePoll<Overview>((signal) => get("/overview", signal), () => intervals.overview, [])
   const history = usePoll<History>(
-    (signal) =>
-      get(`/history${queryOf({ step, from: new Date(Date.now() - hours * 3_600_000).toISOString() })}`, signal),
+    (signal) => get(`/history${queryOf({ step, ...periodsOf(hours, step) })}`, signal),
     () => intervals.list,
     [hours]
   )

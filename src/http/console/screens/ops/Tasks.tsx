@@ -34,6 +34,10 @@ const open = (text: string) => {
 const detailOf = ({ error, pending_tools: tools }: Task) =>
   tools.length > 0 ? `Waits for ${tools.slice(0, 3).join(", ")}${tools.length > 3 ? ", …" : ""}` : error ?? ""
 
+/** The acceptance deadline no longer applies once the core has accepted. */
+const nextDeadline = ({ acceptance_deadline_at: acceptance, deadline_at: limit, status }: Task) =>
+  status === "pending" && acceptance !== null && acceptance < limit ? acceptance : limit
+
 const isLive = ({ completed_at: end }: Task) => end === null
 
 const Row = ({ task }: { readonly task: Task }) => (
@@ -58,7 +62,7 @@ const Row = ({ task }: { readonly task: Task }) => (
       <Age at={task.created_at} />
     </Cell>
     <Cell label="Next deadline" class="cell-age">
-      {isLive(task) ? <Age at={task.acceptance_deadline_at ?? task.deadline_at} /> : "–"}
+      {isLive(task) ? <Age at={nextDeadline(task)} /> : "–"}
     </Cell>
   </tr>
 )

@@ -1,0 +1,157 @@
+/** Who may use the operator interface: sessions of browsers, tokens, and what a read token may do. */
+import { assert, describe, it, onTestFinished } from "vitest"
+import { internalToken, mint, Service } from "../kit/Service.ts"
+import { use } from "../kit/suite.ts"
+import { startSystem } from "../kit/System.ts"
+
+const readToken = "operator-read-token-of-the-tests"
+const system = await use(startSystem({ OPERATOR_READ_TOKENS: readToken, CORS_ORIGINS: "*" }))
+const { service } = system
+const user = await mint("ann")
+
+const start = (settings: Readonly<Record<string, string>>) =>
+  use(Service.start({ ...system.settings, ...settings }), onTestFinished)
+
+const get = (path: string, token = internalToken) => service.call("GET", `/internal/operator${path}`, token)
+const post = (path: string, body?: unknown, token = internalToken) =>
+  service.call("POST", `/internal/operator${path}`, token, body)
+
+const fetchAs = (cookie: string, path: string, init: RequestInit = {}, at = service) =>
+  fetch(`${at.url}/internal/operator${path}`, { ...init, headers: { cookie, ...Object(init.headers) } })
+
+const logIn = (token: string, at = service, headers: Readonly<Record<string, string>> = { "x-console": "1" }) =>
+  fetch(`${at.url}/internal/operator/session`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify({ token })
+  })
+
+const cookieOf = (response: Response) => (response.headers.get("set-cookie") ?? "").split(";")[0] ?? ""
+
+const create = async () => ({ uuid: String((await service.create(user, "x")).body.uuid) })
+
+const paths = [
+  "/overview",
+  "/tasks",
+  "/tasks?status=interrupted",
+  "/errors",
+  "/clocks",
+  "/history",
+  "/origins",
+  "/deliveries",
+  "/cluster",
+  "/revocations"
+]
+
+describe("a session", () => {
+  it("is a cookie that scripts and other sites cannot use", async () => {
+    const opened = await logIn(internalToken)
+    assert.strictEqual(opened.status, 204)
+    const [value, ...flags] = (opened.headers.get("set-cookie") ?? "").split("; ")
+    assert.match(value ?? "", /^operator=v1\.\w{8}\.[\w-]+\.[\w-]+$/)
+    assert.deepStrictEqual(flags, ["Path=/internal/operator", "HttpOnly", "SameSite=Strict"])
+    const cookie = cookieOf(opened)
+    const shown = await fetchAs(cookie, "/session")
+    assert.strictEqual(shown.headers.get("cache-control"), "no-store")
+    const { expires_at, role } = await shown.json()
+    assert.strictEqual(role, "full")
+    assert.approximately(Date.parse(expires_at) - Date.now(), 8 * 3_600_000, 60_000)
+    assert.strictEqual((await fetchAs(cookie, "/overview")).status, 200)
+    const closed = await fetchAs(cookie, "/session", { method: "DELETE", headers: { "x-console": "1" } })
+    assert.strictEqual(closed.status, 204)
+    assert.match(closed.headers.get("set-cookie") ?? "", /^operator=; .*Max-Age=0$/)
+  })
+
+  it("is for HTTPS only where the service is", async () => {
+    const secure = await start({ PUBLIC_URL: "https://tasks.example" })
+    const opened = await logIn(internalToken, secure)
+    assert.match(opened.headers.get("set-cookie") ?? "", /^__Secure-operator=.*; Secure$/)
+    assert.strictEqual((await fetchAs(cookieOf(opened), "/overview", {}, secure)).status, 200)
+    assert.strictEqual((await fetchAs(cookieOf(opened).replace("__Secure-", ""), "/overview", {}, secure)).status, 401)
+  })
+
+  it("holds on every node, and ends with its token", async () => {
+    const cookie = cookieOf(await logIn(internalToken))
+    const other = await start({ INTERNAL_TOKENS: `another,${internalToken}` })
+    assert.strictEqual((await fetchAs(cookie, "/overview", {}, other)).status, 200)
+    const rotated = await start({ INTERNAL_TOKENS: "another" })
+    assert.strictEqual((await fetchAs(cookie, "/overview", {}, rotated)).status, 401)
+    assert.strictEqual((await fetchAs(cookie, "/session", {}, rotated)).status, 401)
+    // A token that only reads now does not keep the rights of its session.
+    const demoted = await start({ INTERNAL_TOKENS: "another", OPERATOR_READ_TOKENS: internalToken })
+    assert.strictEqual((await fetchAs(cookie, "/overview", {}, demoted)).status, 401)
+  })
+
+  it("changes nothing for a page of another origin", async () => {
+    const cookie = cookieOf(await logIn(internalToken))
+    const { uuid } = await create()
+    const cancel = (headers: Readonly<Record<string, string>>) =>
+      fetchAs(cookie, `/tasks/${uuid}/cancel`, { method: "POST", headers })
+    for (
+      const headers of [
+        {},
+        { "x-console": "0" },
+        { "x-console": "1", "sec-fetch-site": "cross-site" },
+        { "x-console": "1", "sec-fetch-site": "same-site" },
+        { "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin" }
+      ]
+    ) {
+      assert.strictEqual((await cancel(headers)).status, 403, JSON.stringify(headers))
+    }
+    assert.strictEqual((await logIn(internalToken, service, {})).status, 403)
+    assert.strictEqual((await service.get(user, uuid)).body.status, "pending")
+    assert.strictEqual((await cancel({ "x-console": "1", "sec-fetch-site": "same-origin" })).status, 200)
+    for (const method of ["GET", "OPTIONS"]) {
+      const answer = await fetchAs(cookie, "/overview", {
+        method,
+        headers: { origin: "https://app.example", "access-control-request-method": "GET" }
+      })
+      assert.isNull(answer.headers.get("access-control-allow-origin"))
+    }
+  })
+
+  it("is refused after a second, and ten times in a minute at most", async () => {
+    const guarded = await start({})
+    const startedAt = performance.now()
+    const answers = await Promise.all(Array.from({ length: 10 }, (_, index) => logIn(`wrong-${index}`, guarded)))
+    assert.isAbove(performance.now() - startedAt, 950)
+    assert.deepStrictEqual(answers.map(({ status }) => status), Array.from({ length: 10 }, () => 401))
+    const refused = await logIn(internalToken, guarded)
+    assert.strictEqual(refused.status, 429)
+    assert.isNotNull(refused.headers.get("retry-after"))
+    assert.notInclude(guarded.output, "wrong-")
+  })
+})
+
+describe("access", () => {
+  it("needs a token of an operator", async () => {
+    for (const path of paths) {
+      assert.strictEqual((await get(path, user)).status, 401, path)
+      assert.strictEqual((await fetch(`${service.url}/internal/operator${path}`)).status, 401, path)
+      assert.strictEqual((await fetchAs("operator=v1.00000000.AAAA.AAAA", path)).status, 401, path)
+    }
+  })
+
+  it("is read only with a read token", async () => {
+    const { uuid } = await create()
+    for (const path of [...paths, `/tasks/${uuid}`]) assert.strictEqual((await get(path, readToken)).status, 200, path)
+    const { body: { members: [{ instance }] } } = await get("/cluster", readToken)
+    const changes = [
+      `/tasks/${uuid}/cancel`,
+      "/deliveries/redeliver",
+      `/nodes/${instance}/drain`,
+      `/nodes/${instance}/take-in`,
+      "/revocations"
+    ]
+    for (const path of changes) assert.strictEqual((await post(path, {}, readToken)).status, 403, path)
+    assert.strictEqual((await get(`/tasks/${uuid}/content`, readToken)).status, 403)
+    assert.strictEqual((await service.call("GET", "/internal/metrics", readToken)).status, 401)
+    const cookie = cookieOf(await logIn(readToken))
+    const revoke = await fetchAs(cookie, "/revocations", {
+      method: "POST",
+      headers: { "x-console": "1", "content-type": "application/json" },
+      body: JSON.stringify({ sub: "ann" })
+    })
+    assert.strictEqual(revoke.status, 403)
+  })
+})
