@@ -265,7 +265,7 @@ describe("an assistant on a model", () => {
   })
 
   it("reloads its file when it changes, and ignores an invalid one", async () => {
-    fs.writeFileSync(file, definitions(mock.url, "  - colour: red\n"))
+    fs.writeFileSync(file, definitions(mock.url, "  - color: red\n"))
     assert.strictEqual((await ended(await create("hello broken"))).status, "completed")
     await eventually(async () => service.output, (output) => /assistants\.yaml:\d+: assistants\.1\./.test(output))
     fs.writeFileSync(

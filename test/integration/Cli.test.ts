@@ -224,7 +224,7 @@ describe("the command line", () => {
     assert.include((await run("create", "--help")).out, "--max-execution-time")
   })
 
-  it("prints tables with ages, and colours only where they are wanted", async () => {
+  it("prints tables with ages, and colors only where they are wanted", async () => {
     const { uuid } = await json("create", "-a", "2", "--tool", "look", "call look")
     await run("watch", uuid)
     const [header, row] = (await run("list", "-n", "1")).out.split("\n")

@@ -305,7 +305,7 @@ describe("request validation", () => {
     assert.deepStrictEqual(refused["errors"], { tool_calls: ["Expected at least one item"] })
   })
 
-  it("refuses a callback_url whose host is longer than a DNS name, before or after normalisation", async () => {
+  it("refuses a callback_url whose host is longer than a DNS name, before or after normalization", async () => {
     const token = await mint("peggy")
     const label = "x".repeat(49)
     const ofLength = (length: number) => `${`${label}.`.repeat(5)}${"x".repeat(length - 250)}`

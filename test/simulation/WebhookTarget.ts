@@ -5,7 +5,7 @@ import { deliveryId, sendsWebhook } from "../../src/domain/Webhook.ts"
 import { DeliveryError } from "../../src/services/webhooks/WebhookSender.ts"
 import type { World } from "./World.ts"
 
-const behaviours = { answers: 12, fails: 4, hangs: 1, "is away": 2 }
+const behaviors = { answers: 12, fails: 4, hangs: 1, "is away": 2 }
 
 export const receive = (
   { dice, isRough, posts, recorder }: World,
@@ -13,14 +13,14 @@ export const receive = (
   body: Uint8Array
 ): Effect.Effect<number, DeliveryError> =>
   Effect.gen(function*() {
-    const behaviour = isRough ? dice.weigh(behaviours) : "answers"
-    if (behaviour === "is away") return yield* new DeliveryError({ error: "connection_failed" })
+    const behavior = isRough ? dice.weigh(behaviors) : "answers"
+    if (behavior === "is away") return yield* new DeliveryError({ error: "connection_failed" })
     const id = headers["webhook-id"] ?? ""
     posts.set(id, [...posts.get(id) ?? [], new TextDecoder().decode(body)])
-    yield* recorder.note("target", `${id} ${behaviour}`)
-    if (behaviour === "hangs") return yield* Effect.never
+    yield* recorder.note("target", `${id} ${behavior}`)
+    if (behavior === "hangs") return yield* Effect.never
     yield* Effect.sleep(dice.delay(2000))
-    return behaviour === "answers" ? 204 : 500
+    return behavior === "answers" ? 204 : 500
   })
 
 export const isQuiet = ({ webhooks }: World) =>

@@ -71,11 +71,9 @@ const audit = (message: string, details: Readonly<Record<string, unknown>> = {})
     ({ token }) => Effect.annotateLogs(Effect.logInfo(message), { operator: token, ...details })
   )
 
-const makeReads = Effect.gen(function*() {
+const makeTaskReads = Effect.gen(function*() {
   const store = yield* OperatorStore
   const nodes = yield* ClusterNodes
-  const operators = yield* Operators
-  const overview = yield* OverviewReader
   const showsContent = yield* ShowsContent
 
   const find = <A>(uuid: string, read: (uuid: TaskId) => Effect.Effect<Option.Option<A>, StoreUnavailable>) =>
@@ -84,11 +82,6 @@ const makeReads = Effect.gen(function*() {
       : Effect.fail(new TaskNotFound({}))
 
   return {
-    overview: Effect.map(overview.read, Views.overview),
-    tasks: Effect.gen(function*() {
-      const { order, search } = yield* Query.tasks
-      return pageView(yield* store.tasks(search), order, Views.task)
-    }),
     task: Effect.fnUntraced(function*(uuid: string) {
       const detail = yield* find(uuid, store.task)
       const { revision, uuid: id } = detail.head
@@ -109,7 +102,23 @@ const makeReads = Effect.gen(function*() {
       return HttpServerResponse.text(`{"turn":${task.turn ?? "null"},"pending_tool_calls":${calls}}`, {
         contentType: "application/json"
       })
-    }, Effect.catchTags(taskErrors)),
+    }, Effect.catchTags(taskErrors))
+  }
+})
+
+const makeReads = Effect.gen(function*() {
+  const store = yield* OperatorStore
+  const nodes = yield* ClusterNodes
+  const operators = yield* Operators
+  const overview = yield* OverviewReader
+
+  return {
+    overview: Effect.map(overview.read, Views.overview),
+    tasks: Effect.gen(function*() {
+      const { order, search } = yield* Query.tasks
+      return pageView(yield* store.tasks(search), order, Views.task)
+    }),
+    ...(yield* makeTaskReads),
     errors: Effect.gen(function*() {
       const { failures, groups, isComplete } = yield* operators.errors(yield* Query.range)
       return {

@@ -1,4 +1,4 @@
-/** The presentation of results for humans: tables, ages and colours. Colours follow the terminal, NO_COLOR and `--no-color`. */
+/** The presentation of results for humans: tables, ages and colors. Colors follow the terminal, NO_COLOR and `--no-color`. */
 import { Clock, Effect } from "effect"
 import { CliOutput, TerminalCapabilities } from "effect/cli"
 import { styleText } from "node:util"
@@ -20,7 +20,7 @@ export interface Output {
   readonly text: (text: string) => string
 }
 
-/** A cell that is one of these words gets its colour. */
+/** A cell that is one of these words gets its color. */
 const styles: ReadonlyMap<string, Style> = new Map<string, Style>([
   ["completed", "green"],
   ["delivered", "green"],

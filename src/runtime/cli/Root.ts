@@ -25,7 +25,7 @@ export const root = Command.make("async-task-service").pipe(
       Flag.optional
     ),
     json: boolean("json", "Print JSON, for scripts"),
-    noColor: boolean("no-color", "Print no colours, as with NO_COLOR or when the output is no terminal")
+    noColor: boolean("no-color", "Print no colors, as with NO_COLOR or when the output is no terminal")
   }),
   Command.withDescription("Run AI assistant tasks in the background: the service and a client for it")
 )

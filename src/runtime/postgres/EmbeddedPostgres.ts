@@ -66,7 +66,7 @@ const asUser = ({ user }: PostgresPaths) => ({
 })
 
 /** Creates the database in a draft directory and renames it, so that an aborted start leaves no partial database. */
-const initialise = (place: PostgresPaths) =>
+const initialize = (place: PostgresPaths) =>
   attempt(() => {
     if (fs.existsSync(path.join(place.database, "PG_VERSION"))) return
     const draft = `${place.database}.${process.pid}`
@@ -192,7 +192,7 @@ export const start = Effect.fnUntraced(function*(
   native?: string
 ): Effect.fn.Return<EmbeddedPostgres, EmbeddedPostgresError, Scope.Scope> {
   const place = yield* attempt(() => find(path.resolve(dataDir), native))
-  yield* initialise(place)
+  yield* initialize(place)
   const { running, sql, url } = yield* reach(place, extra).pipe(
     Effect.retry({ schedule: Schedule.spaced("500 millis"), times: 30 }),
     Effect.catch(() =>

@@ -1,5 +1,5 @@
 /**
- * Decides which tasks this node runs. Ownership is an optimisation, not a lock: for a moment two nodes, or none, may
+ * Decides which tasks this node runs. Ownership is an optimization, not a lock: for a moment two nodes, or none, may
  * consider themselves the owner of a task. The guard of each statement and the sweep make both cases harmless.
  */
 import { Context, Effect, Layer } from "effect"

@@ -10,7 +10,7 @@ const call = (index: number, id: string, name: string, given: string) => ({
   tool_calls: [{ index, id, function: { name, arguments: given } }]
 })
 
-interface Behaviour {
+interface Behavior {
   readonly status?: number
   readonly head: string
   /** The `n`th piece after the head. */
@@ -22,7 +22,7 @@ interface Behaviour {
 const filler = "x".repeat(32_000)
 
 /** Responses by the requested model. */
-const behaviours: Readonly<Record<string, Behaviour>> = {
+const behaviors: Readonly<Record<string, Behavior>> = {
   arguments: {
     head: event(call(0, "a", "weather", `{"city":"`)),
     piece: () => event({ tool_calls: [{ index: 0, function: { arguments: filler } }] })
@@ -55,7 +55,7 @@ export class HostileProvider extends LoopbackServer {
       response.writeHead(200, { "content-type": "text/event-stream" }).end(whole)
       return
     }
-    const { head, pause, piece, status = 200 } = behaviours[model]!
+    const { head, pause, piece, status = 200 } = behaviors[model]!
     const sent = { bytes: 0, isClosed: false, authorization: request.headers.authorization }
     this.sent.set(model, sent)
     response.on("close", () => sent.isClosed = true)

@@ -18,7 +18,7 @@ describe("the output of commands", () => {
     )
   })
 
-  it("colours known words on a terminal and shortens the last column to its edge", () => {
+  it("colors known words on a terminal and shortens the last column to its edge", () => {
     const [header, row] = terminal.table(["STATUS", "ERROR"], [["failed", "x".repeat(60)]], "").split("\n")
     assert.strictEqual(header, "\u001B[1mSTATUS  ERROR\u001B[22m")
     assert.strictEqual(row, `\u001B[31mfailed\u001B[39m  ${"x".repeat(31)}…`)

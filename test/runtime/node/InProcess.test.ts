@@ -27,14 +27,14 @@ describe("InProcess", () => {
         Effect.gen(function*() {
           const request = yield* HttpServerRequest.HttpServerRequest
           const { name } = yield* HttpRouter.params
-          const body = `${request.headers["x-colour"]} ${name} ${yield* Effect.orDie(request.text)}`
+          const body = `${request.headers["x-color"]} ${name} ${yield* Effect.orDie(request.text)}`
           return HttpServerResponse.text(body, { status: 201, headers: { "x-size": String(body.length) } })
         }),
         "POST",
         "/echo/:name"
       )
       const response = yield* HttpClientRequest.post(`${origin}/echo/ball`).pipe(
-        HttpClientRequest.setHeader("x-colour", "red"),
+        HttpClientRequest.setHeader("x-color", "red"),
         HttpClientRequest.bodyText("bounces"),
         http.execute
       )

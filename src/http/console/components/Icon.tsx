@@ -1,4 +1,4 @@
-/** Icons on a grid of 16, drawn with the colour of the text. They never carry a meaning alone. */
+/** Icons on a grid of 16, drawn with the color of the text. They never carry a meaning alone. */
 
 const paths = {
   pending: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M8 5v3.2l2 1.3",

@@ -15,12 +15,12 @@ const chunk = (type: string, data: Uint8Array): Buffer => {
   return Buffer.concat([uint32(data.length), body, uint32(crc32(body))])
 }
 
-/** Coloured rings around three centres, derived from the digest of the text. */
+/** Colored rings around three centers, derived from the digest of the text. */
 export const draw = (text: string): Uint8Array => {
   const seed = createHash("sha256").update(text).digest()
-  const brightness = (x: number, y: number, colour: number) => {
-    const distance = Math.hypot(x - seed[colour * 2]!, y - seed[colour * 2 + 1]!)
-    return 128 + 127 * Math.sin(distance / (6 + seed[colour + 6]! / 16))
+  const brightness = (x: number, y: number, color: number) => {
+    const distance = Math.hypot(x - seed[color * 2]!, y - seed[color * 2 + 1]!)
+    return 128 + 127 * Math.sin(distance / (6 + seed[color + 6]! / 16))
   }
   const rows: Array<number> = []
   for (let y = 0; y < side; y++) {

@@ -44,7 +44,7 @@ describe("the file of assistants", () => {
       problems(`assistants:
   - id: 0
     name: One
-    colour: red
+    color: red
     llm_models:
       - id: 1
         base_url: ftp://x
@@ -53,7 +53,7 @@ describe("the file of assistants", () => {
 `).map((line) => line.replace(/(assistants\S*:) .*/, "$1")).toSorted(),
       [
         "a.yaml:2: assistants.0.id:",
-        "a.yaml:4: assistants.0.colour:",
+        "a.yaml:4: assistants.0.color:",
         "a.yaml:7: assistants.0.llm_models.0.base_url:",
         "a.yaml:9: assistants.0.llm_models.1.model:"
       ]
