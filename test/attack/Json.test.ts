@@ -94,11 +94,26 @@ const places: Readonly<Record<string, Place>> = {
       event(target, `"type":"progress","turn":{"output":?}`)
     ]
   },
-  "tokens.revoke": { path: () => "/internal/tokens/revoke", as: "internal", bodies: () => [`{"jti":"x","more":?}`] }
+  "tokens.revoke": { path: () => "/internal/tokens/revoke", as: "internal", bodies: () => [`{"jti":"x","more":?}`] },
+  "operator.cancel": {
+    path: ({ uuid }) => `/internal/operator/tasks/${uuid}/cancel`,
+    as: "internal",
+    bodies: () => [`{"reason":?}`]
+  },
+  "operator.redeliver": {
+    path: () => "/internal/operator/deliveries/redeliver",
+    as: "internal",
+    bodies: () => [`{"ids":?}`, `{"dry_run":true,"filter":?}`]
+  },
+  "operator.revoke": {
+    path: () => "/internal/operator/revocations",
+    as: "internal",
+    bodies: () => [`{"jti":"x","more":?}`]
+  }
 }
 
-/** Other tests cover multipart forms; a deletion reads no body. */
-const withoutJson = new Set(["files.upload", "tasks.delete"])
+/** Other tests cover multipart forms; deletions and moves of nodes read no body. */
+const withoutJson = new Set(["files.upload", "tasks.delete", "operator.drain", "operator.takeIn"])
 
 const victim = await use(startVictim({ WEBHOOK_ALLOW_PRIVATE: "true" }))
 // Long turns during its start are reported late.

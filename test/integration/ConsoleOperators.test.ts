@@ -89,7 +89,7 @@ describe.skipIf(!hasBrowser)("the console of operators", () => {
   it("drains another node, takes it in again, and revokes a user's tokens", async () => {
     const other = await use(system.startNode(), onTestFinished)
     const { opened, page } = await logIn(internalToken, "/ops/cluster")
-    const row = page.getByRole("row").filter({ hasNotText: "answers this page" }).filter({ hasText: "takes part" })
+    const row = page.getByRole("row").filter({ hasNotText: "serves this page" }).filter({ hasText: "takes part" })
     await row.getByRole("button", { name: /^Drain/ }).click()
     await opened.button("Drain it").click()
     await eventually(() => fetch(`${other.url}/readyz`), ({ status }) => status === 503)

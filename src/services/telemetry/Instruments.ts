@@ -81,7 +81,9 @@ const family = <const Labels extends ReadonlyArray<string>, State>(
     // Reading a series creates it.
     for (const values of initial) for (const one of seriesOf(values)) one.valueUnsafe(context)
   })
-  return seriesOf
+  /** Does not create the series, unlike a read of its value. */
+  const find = (values: Values<Labels>) => known.get(values.join("\n"))?.[0]
+  return Object.assign(seriesOf, { find })
 }
 
 /** Updates each series: one, or two while the metric has a former name. */
@@ -97,7 +99,7 @@ export const counter = <const Labels extends ReadonlyArray<string>>(definition: 
   return {
     add: (count: number, ...values: Values<Labels>): void => updateAll(of(values), count),
     /** The count of this process. */
-    count: (...values: Values<Labels>): number => Number(of(values)[0].valueUnsafe(context).count)
+    count: (...values: Values<Labels>): number => Number(of.find(values)?.valueUnsafe(context).count ?? 0)
   }
 }
 
@@ -112,7 +114,7 @@ export const histogram = <const Labels extends ReadonlyArray<string>>(
   return {
     record: (seconds: number, ...values: Values<Labels>): void => updateAll(of(values), seconds),
     /** The number of records of this process. */
-    count: (...values: Values<Labels>): number => of(values)[0].valueUnsafe(context).count
+    count: (...values: Values<Labels>): number => of.find(values)?.valueUnsafe(context).count ?? 0
   }
 }
 

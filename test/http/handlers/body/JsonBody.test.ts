@@ -45,7 +45,7 @@ describe("bodies", () => {
     const declared = Object.values(Api.groups).flatMap(({ endpoints }) => Object.values(endpoints)).flatMap((
       { payload }
     ) => payload.get("application/json")?.schemas ?? [])
-    assert.lengthOf(declared, 7)
+    assert.lengthOf(declared, 10)
     const decoding = new Set(Object.values(bodies).map(({ schema }) => Schema.toCodecJson(schema).ast))
     for (const { ast } of declared) assert.isTrue(decoding.has(ast), String(ast.annotations?.["identifier"]))
   })

@@ -33,7 +33,7 @@ const Row = ({ count, node, onMove }: {
   <tr>
     <th scope="row">
       <bdi>{node.address}</bdi>
-      {node.is_self ? <span class="detail">, answers this page</span> : null}
+      {node.is_self ? <span class="detail">serves this page</span> : null}
     </th>
     <Cell label="State">
       <span class={`state ${node.drained ? "" : "state-delivered"}`}>
@@ -42,7 +42,7 @@ const Row = ({ count, node, onMove }: {
       </span>
     </Cell>
     <Cell label="Shards" class="cell-strip">
-      {node.shards === null ? "all: no cluster" : <Strip shards={node.shards} count={count} />}
+      {node.shards === null ? "all, on one node" : <Strip shards={node.shards} count={count} />}
     </Cell>
     <Cell label="Tasks">{node.tasks.toLocaleString("en")}</Cell>
     <Cell label="Lateness">{duration(node.lateness_ms)}</Cell>

@@ -89,7 +89,7 @@ const plots: ReadonlyArray<readonly [name: string, label: string]> = [
   ["acceptance_expired", "Not accepted in time"],
   ["webhook_delivered", "Webhooks delivered"],
   ["webhook_failed", "Failed webhook attempts"],
-  ["late_ms_max", "Latest deadline, ms"]
+  ["late_ms_max", "Maximum lateness, ms"]
 ]
 
 const Plots = ({ history: { from, series, step } }: { readonly history: History }) => {
@@ -180,7 +180,7 @@ export const Overview = () => {
           ))}
         </fieldset>
         <Loaded polled={history.state.value} refresh={refresh}>{(found) => <Plots history={found} />}</Loaded>
-        <p class="hint">About: after a fault of the database, ten seconds may count twice.</p>
+        <p class="hint">These counts are approximate: after a fault of the database, ten seconds may count twice.</p>
       </section>
     </Screen>
   )

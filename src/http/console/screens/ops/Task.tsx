@@ -44,7 +44,7 @@ const Facts = ({ task }: { readonly task: Detail }) => (
         <div>
           <dt>Waits for the {task.waiting_on.party}</dt>
           <dd>
-            {task.waiting_on.for.replaceAll("_", " ")}, until <Age at={task.waiting_on.until} />
+            {task.waiting_on.for.replaceAll("_", " ")}, due <Age at={task.waiting_on.until} />
           </dd>
         </div>
       )}
