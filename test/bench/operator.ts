@@ -1,6 +1,6 @@
 /**
- * What operators cost: pages through the tasks of all users, and other searches, in a large table; and create requests per second
- * with and without the two indexes of `tasks` that only operators need, alternately on the same database.
+ * Measures the operator interface: pages through the tasks of all users and other searches in a large table, and create requests per
+ * second with and without the two indexes of `tasks` that only operators need, alternately on the same database.
  */
 import autocannon from "autocannon"
 import { internalToken, mint } from "../kit/Service.ts"

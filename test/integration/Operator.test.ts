@@ -1,5 +1,6 @@
 /** The operator interface over HTTP: what it shows, what it never shows, and what it changes. */
 import { assert, describe, it, onTestFinished } from "vitest"
+import { operatorPaths } from "../kit/operatorPaths.ts"
 import { complete, interrupt, report } from "../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../kit/ScriptedService.ts"
 import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
@@ -30,19 +31,6 @@ const create = async (more: object = {}) => {
   return { uuid: String(body.uuid), run: await system.runOf(body.uuid) }
 }
 
-const paths = [
-  "/overview",
-  "/tasks",
-  "/tasks?status=interrupted",
-  "/errors",
-  "/clocks",
-  "/history",
-  "/origins",
-  "/deliveries",
-  "/cluster",
-  "/revocations"
-]
-
 describe("what operators see", () => {
   it("has no secret, no content and no path of a callback", async () => {
     const canary = "canary-3f9c"
@@ -58,7 +46,7 @@ describe("what operators see", () => {
       tool_calls: calls,
       turn: { output: [], messages: [canary], metadata: {} }
     })
-    for (const path of [...paths, `/tasks/${uuid}`]) {
+    for (const path of [...operatorPaths, `/tasks/${uuid}`]) {
       const { body, status } = await get(path)
       assert.strictEqual(status, 200, path)
       const text = JSON.stringify(body)

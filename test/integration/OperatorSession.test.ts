@@ -1,5 +1,6 @@
-/** Who may use the operator interface: sessions of browsers, tokens, and what a read token may do. */
+/** Access to the operator interface: sessions of browsers, tokens, and the limits of a read token. */
 import { assert, describe, it, onTestFinished } from "vitest"
+import { operatorPaths } from "../kit/operatorPaths.ts"
 import { internalToken, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
@@ -29,19 +30,6 @@ const logIn = (token: string, at = service, headers: Readonly<Record<string, str
 const cookieOf = (response: Response) => (response.headers.get("set-cookie") ?? "").split(";")[0] ?? ""
 
 const create = async () => ({ uuid: String((await service.create(user, "x")).body.uuid) })
-
-const paths = [
-  "/overview",
-  "/tasks",
-  "/tasks?status=interrupted",
-  "/errors",
-  "/clocks",
-  "/history",
-  "/origins",
-  "/deliveries",
-  "/cluster",
-  "/revocations"
-]
 
 describe("a session", () => {
   it("is a cookie that scripts and other sites cannot use", async () => {
@@ -125,7 +113,7 @@ describe("a session", () => {
 
 describe("access", () => {
   it("needs a token of an operator", async () => {
-    for (const path of paths) {
+    for (const path of operatorPaths) {
       assert.strictEqual((await get(path, user)).status, 401, path)
       assert.strictEqual((await fetch(`${service.url}/internal/operator${path}`)).status, 401, path)
       assert.strictEqual((await fetchAs("operator=v1.00000000.AAAA.AAAA", path)).status, 401, path)
@@ -134,7 +122,9 @@ describe("access", () => {
 
   it("is read only with a read token", async () => {
     const { uuid } = await create()
-    for (const path of [...paths, `/tasks/${uuid}`]) assert.strictEqual((await get(path, readToken)).status, 200, path)
+    for (const path of [...operatorPaths, `/tasks/${uuid}`]) {
+      assert.strictEqual((await get(path, readToken)).status, 200, path)
+    }
     const { body: { members: [{ instance }] } } = await get("/cluster", readToken)
     const changes = [
       `/tasks/${uuid}/cancel`,

@@ -1,4 +1,4 @@
-/** What the OpenAPI document says about the operator interface: names, parameters, examples and responses. */
+/** Documents the operator interface in OpenAPI: names, parameters, examples and responses. */
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 import { deliveryId, examples, uuid } from "./Examples.ts"
 import { type Node, schemaRef } from "./OpaqueSchemas.ts"

@@ -1,7 +1,7 @@
 /** Settings of the façades: protocols of other systems, whose clients work with this service unchanged. */
 import { Context } from "effect"
 
-/** What a model's name stands for. */
+/** The assistant and models that a model's name selects. */
 export interface FacadeModel {
   readonly assistantId: number
   readonly llmModelId: number | null

@@ -1,4 +1,4 @@
-/** What is kept of a request: the fields that a response repeats, and the input. */
+/** The stored part of a request: the fields that a response repeats, and the input. */
 import { Schema } from "effect"
 import * as Limits from "../../../domain/Limits.ts"
 import { JsonObject, JsonObjects, JsonValue } from "../../../domain/OpaqueJson.ts"

@@ -1,4 +1,4 @@
-/** Frozen. What clients of other protocols asked and received, by leg of a task. */
+/** Frozen. Requests and outputs of façades, by leg of a task. */
 export const statements: ReadonlyArray<string> = [
   `CREATE TABLE facade_legs (
     task_uuid uuid NOT NULL,

@@ -26,18 +26,23 @@ import { DeliveryTable, inWords, type Redelivered } from "./Deliveries.tsx"
 type Origins = typeof Views.OriginsView.Type
 type Page = typeof Views.OperatorDeliveriesView.Type
 
-const attemptErrors = [
-  "address_refused",
-  "name_not_resolved",
-  "connection_failed",
-  "tls_failed",
-  "timed_out",
-  "broken_answer",
-  "redirected",
-  "not_2xx",
-  "lost",
-  "not_sent"
-]
+type AttemptError = NonNullable<Page["data"][number]["attempts"][number]["error"]>
+
+/** The type requires every error of the contract. */
+const attemptErrors = Object.keys(
+  {
+    address_refused: true,
+    name_not_resolved: true,
+    connection_failed: true,
+    tls_failed: true,
+    timed_out: true,
+    broken_answer: true,
+    redirected: true,
+    not_2xx: true,
+    lost: true,
+    not_sent: true
+  } satisfies Record<AttemptError, true>
+)
 
 const OriginTable = ({ data }: Pick<Origins, "data">) => (
   <table class="rows">

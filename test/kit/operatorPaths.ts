@@ -1,0 +1,13 @@
+/** Every address of the operator interface that reads without an id, below `/internal/operator`. */
+export const operatorPaths = [
+  "/overview",
+  "/tasks",
+  "/tasks?status=interrupted",
+  "/errors",
+  "/clocks",
+  "/history",
+  "/origins",
+  "/deliveries",
+  "/cluster",
+  "/revocations"
+]
