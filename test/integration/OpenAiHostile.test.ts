@@ -24,6 +24,21 @@ describe("input", () => {
     assert.deepStrictEqual(await create(items), [400, null, "input"])
   })
 
+  it("is not larger than a body after references are replaced by the items of responses", async () => {
+    const client = await clientOf(service, "references")
+    const { id } = await client.responses.create({ ...background, input: "Why?" })
+    await completeRun(await core.run(uuidOf(id)), "x".repeat(1024 * 1024))
+    const { output: [message] } = await ended(client, id)
+    const input = Array.from({ length: 900 }, () => ({ type: "item_reference" as const, id: message!.id! }))
+    const startedAt = process.hrtime.bigint()
+    assert.deepStrictEqual(await refusal(client.responses.create({ ...background, input })), [
+      400,
+      "context_length_exceeded",
+      "input"
+    ])
+    assert.isBelow(Number(process.hrtime.bigint() - startedAt) / 1e6, 2000)
+  })
+
   it("keeps no other large request waiting while a foreground call waits", async () => {
     const client = await clientOf(service, "large")
     const large = "x".repeat(100_000)

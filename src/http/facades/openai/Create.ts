@@ -36,6 +36,8 @@ interface Asked {
 /** Stands for the user's message after a history without one at its end. A task has at least one item of input. */
 const resumption = JSON.stringify([{ type: "text", text: "Continue." }])
 
+const tooLong = invalid("input", "The conversation is too long.", "context_length_exceeded")
+
 const noOutput = (callId: string) => invalid("input", `No tool output found for function call ${callId}.`)
 
 /** JSON of a `RunRequest`. */
@@ -58,7 +60,9 @@ const makeResolve = ({ get }: Responses) =>
       responses.set(key, found)
       return found
     })
+    const parsed = new Map<string, { readonly entries: ReadonlyArray<Items.Entry>; readonly size: number }>()
     let last: Ids.LegId | undefined
+    let length = 0
     const resolved: Array<Items.Entry> = []
     for (const entry of history) {
       if (entry.kind !== "reference") {
@@ -69,7 +73,12 @@ const makeResolve = ({ get }: Responses) =>
       const item = id && (yield* responseOf(id)).output.find((one) => one["id"] === entry.id)
       if (item === undefined) return yield* invalid("input", `Item with id '${entry.id}' not found.`)
       if (item["type"] === "function_call") last = id
-      resolved.push(...(yield* Items.parse([item])).history)
+      const { entries, size } = parsed.get(entry.id)
+        ?? { entries: (yield* Items.parse([item])).history, size: JSON.stringify(item).length }
+      parsed.set(entry.id, { entries, size })
+      length += size
+      if (length > Limits.jsonBodyBytes) return yield* tooLong
+      resolved.push(...entries)
     }
     return { history: resolved, last }
   })
@@ -122,7 +131,7 @@ const makeCreate = Effect.gen(function*() {
     const turns = [...(instructions === null ? [] : [instructions]), ...earlier, ...Conversation.messagesOf(history)]
     const run = runRequest(model, input ?? resumption, turns, tools)
     if (run.length > Limits.jsonBodyBytes) {
-      return yield* invalid("input", "The conversation is too long.", "context_length_exceeded")
+      return yield* tooLong
     }
     const task = {
       ...fields,
