@@ -56,6 +56,7 @@ import * as BufferCollector from "./node/BufferCollector.ts"
 import * as HttpListener from "./node/HttpListener.ts"
 import * as InProcess from "./node/InProcess.ts"
 import * as PooledRandom from "./node/PooledRandom.ts"
+import * as RequestContext from "./node/RequestContext.ts"
 import * as SocketBodies from "./node/SocketBodies.ts"
 import * as UndiciTransport from "./node/UndiciTransport.ts"
 import * as Database from "./postgres/Database.ts"
@@ -261,7 +262,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
   // The built-in core reports its events to this origin.
   const { origin } = new URL(Banner.localUrl(config))
   const layerServed = Layer.provide(layerRoutes, Audience.layer)
-  const layerListening = HttpListener.serve(layerServed, config, { origin, serve: inProcess.serve }).pipe(
+  const layerListening = HttpListener.serve(HttpRouter.toHttpEffect(layerServed), config, { origin, serve: inProcess.serve }).pipe(
     Layer.provide(Layer.succeed(HttpRouter.RouterConfig, Server.routerConfig))
   )
   return layerDrain.pipe(
@@ -281,4 +282,4 @@ export const layer = (config: AppConfig) =>
     const database = yield* openDatabase(config)
     yield* Effect.forEach(database.warnings, (warning) => Effect.logWarning(warning), { discard: true })
     return layerOn(database, config)
-  }))
+  })).pipe(Layer.provide(RequestContext.layer))

@@ -72,7 +72,8 @@ const routesOf = (part: "core" | "backend", config: AppConfig) =>
 /** Serves one of the two alone on HOST and PORT: `serve --only core`, `serve --only backend`. */
 export const layerAlone = (part: "core" | "backend", config: AppConfig) => {
   const { host, port } = config
-  return HttpListener.serve(Layer.mergeAll(routesOf(part, config), health), { host, port }).pipe(
+  const app = HttpRouter.toHttpEffect(Layer.mergeAll(routesOf(part, config), health))
+  return HttpListener.serve(app, { host, port }).pipe(
     Layer.provide([NodeHttpClient.layerUndici, NodeHttpServer.layerHttpServices, PooledRandom.layer])
   )
 }

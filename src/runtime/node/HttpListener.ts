@@ -3,8 +3,8 @@
  * error response in JSON.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Duration, Effect, Layer } from "effect"
-import { HttpRouter, HttpServer } from "effect/http"
+import { Context, Duration, Effect, Layer, Scope } from "effect"
+import { HttpServer } from "effect/http"
 import { randomUUID } from "node:crypto"
 import { createServer, type Server, STATUS_CODES } from "node:http"
 import { Server as NetServer } from "node:net"
@@ -14,8 +14,9 @@ import { Audience } from "../../http/Audience.ts"
 import { Timeouts } from "../../services/timing/Timeouts.ts"
 import { BoundedWebSocket } from "./BoundedWebSocket.ts"
 import { type Bounds, defaultBounds, limitConnections } from "./ConnectionLimits.ts"
-import type { Serve } from "./InProcess.ts"
+import type { App, Serve } from "./InProcess.ts"
 import { closeAfterResponse, LingeringResponse } from "./LingeringResponse.ts"
+import * as RequestContext from "./RequestContext.ts"
 
 /** Bytes of a request's headers; more are answered with 431. */
 const maxHeadBytes = 16 * 1024
@@ -132,11 +133,11 @@ export const make = (timeouts: typeof Timeouts.Service, bounds: Bounds = default
 }
 
 /**
- * Serves routes on a port, or on one for each audience. The routes are built before listening starts: an earlier request
- * would never get a response.
+ * Serves an application on a port, or on one for each audience. It is built before listening starts: an earlier request would
+ * never get a response.
  */
-export const serve = <A, E, R>(
-  routes: Layer.Layer<A, E, R>,
+export const serve = <F, E, R>(
+  routes: Effect.Effect<App<F>, E, R>,
   { host, internalPort, port }: {
     readonly host: string
     readonly port: number
@@ -146,10 +147,17 @@ export const serve = <A, E, R>(
 ) =>
   Layer.unwrap(Effect.gen(function*() {
     const timeouts = yield* Timeouts
-    const app = yield* HttpRouter.toHttpEffect(routes)
+    const app = yield* routes
     if (inProcess !== undefined) yield* inProcess.serve(inProcess.origin, app)
     const listen = (port: number, audience: typeof Audience.Service) =>
-      HttpServer.serve(Effect.provideService(app, Audience, audience)).pipe(
+      Layer.effectDiscard(Effect.gen(function*() {
+        const server = yield* HttpServer.HttpServer
+        const context = Context.add(yield* RequestContext.get, Scope.Scope, yield* Effect.scope)
+        yield* Effect.updateContext(
+          server.serve(Effect.provideService(app, Audience, audience)),
+          (_: Context.Context<never>) => context
+        )
+      })).pipe(
         Layer.provide(NodeHttpServer.layerServer(() => make(timeouts), {
           host,
           port,

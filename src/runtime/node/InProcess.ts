@@ -13,8 +13,14 @@ import {
   HttpServerResponse
 } from "effect/http"
 import * as Tracing from "../../services/telemetry/Tracing.ts"
+import * as RequestContext from "./RequestContext.ts"
 
-type App<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+/** An application whose handlers have received their services already. */
+export type App<E> = Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  E,
+  HttpServerRequest.HttpServerRequest | Scope.Scope
+>
 
 type Call = (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<HttpClientResponse.HttpClientResponse>
 
@@ -30,14 +36,11 @@ const large = 64 * 1024
 const yieldTo = (body: HttpBody.HttpBody) =>
   body._tag === "Uint8Array" && body.contentLength > large ? Effect.yieldNow : Effect.void
 
-/** The services that an application requires from its server. */
-type Own<R> = Exclude<Exclude<Exclude<R, Scope.Scope>, Slot>, HttpServerRequest.HttpServerRequest>
-
 /** Serves the requests for an origin, such as `http://core.builtin`, until the scope closes. */
-export type Serve = <E, R>(origin: string, app: App<E, R>) => Effect.Effect<void, never, Own<R> | Scope.Scope>
+export type Serve = <E>(origin: string, app: App<E>) => Effect.Effect<void, never, Scope.Scope>
 
-/** Runs the application in the caller's fiber, with the context of the application. */
-const toCall = <E, R>(app: App<E, R>, context: Context.Context<Own<R>>): Call => {
+/** Runs the application in the caller's fiber, with the context of requests. */
+const toCall = <E>(app: App<E>, context: Context.Context<never>): Call => {
   const handled = HttpEffect.toHandled(app, (_, response) =>
     Effect.map(Slot, (slot) => {
       // The request's scope stays open until a streamed body has been read.
@@ -52,7 +55,7 @@ const toCall = <E, R>(app: App<E, R>, context: Context.Context<Own<R>>): Call =>
       // Not as one context, which would be merged with the application's by copying it.
       Effect.provideService(Slot, slot),
       Effect.provideService(HttpServerRequest.HttpServerRequest, received),
-      Effect.updateContext<never, Own<R>>(() => context),
+      Effect.updateContext((_: Context.Context<never>) => context),
       Effect.exit
     )
     const { response } = slot
@@ -80,8 +83,8 @@ export const make = (): InProcess => {
       (request) => Effect.succeed(request)
     )
   return {
-    serve: <E, R>(origin: string, app: App<E, R>) =>
-      Effect.contextWith((context: Context.Context<Own<R>>) =>
+    serve: (origin, app) =>
+      Effect.flatMap(RequestContext.get, (context) =>
         Effect.acquireRelease(
           Effect.sync(() => calls.set(origin, toCall(app, context))),
           () => Effect.sync(() => calls.delete(origin))
