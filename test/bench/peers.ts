@@ -1,8 +1,8 @@
 /**
  * The cost of a task beside job queues on the same Postgres: `npm run bench:peers -- [rounds] [seconds]` (3 and 5).
  *
- * The contestants take turns within each round, each on a database of its own: this service with the built-in core and with
- * an external core that completes each run immediately, and graphile-worker and pg-boss behind the HTTP server of
+ * The contestants take turns within each round, each on a database of its own: this service as it is packaged, with the built-in
+ * core and with an external core that completes each run immediately, and graphile-worker and pg-boss behind the HTTP server of
  * `queueShim.ts`, with jobs that do nothing. CPU is that of the service and of Postgres; clients and the external core are not
  * counted. Compare ratios within one run only: all share the machine's cores.
  */
@@ -135,12 +135,13 @@ const start = async (contestant: Contestant): Promise<Running> => {
     return startScript("queueShim.ts", { DATABASE_URL, QUEUE: contestant })
   }
   const core = contestant === "external core" ? await startScript("immediateCore.ts", {}) : undefined
-  const service = await Service.start({
+  const settings = {
     DATABASE_URL,
     MAX_ACTIVE_TASKS: "1000000",
     LOG_LEVEL: "Warn",
     ...(core === undefined ? {} : { CORE_URL: core.url })
-  })
+  }
+  const service = await Service.start(settings, undefined, ["dist/bin/Cli.js", "serve"])
   return {
     url: service.url,
     pid: service.process.pid!,
