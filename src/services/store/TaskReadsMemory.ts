@@ -1,7 +1,7 @@
 import { Effect, Layer, Option } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import type { Task } from "../../domain/Task.ts"
-import type { AskedTask } from "../../domain/TaskRerun.ts"
+import type { StoredRequest } from "../../domain/TaskRerun.ts"
 import { byId, claimOf, headOf, MemoryTables, summaryOf, type TaskRow } from "./MemoryTables.ts"
 import { type PendingRun, TaskReads } from "./TaskReads.ts"
 import type { NewTask } from "./TaskWrites.ts"
@@ -19,7 +19,7 @@ const taskOf = (row: TaskRow): Task => ({
   acceptanceDeadline: row.acceptanceDeadline
 })
 
-const askedOf = ({ callbackUrl, maxExecutionTime, metadata, request }: NewTask): AskedTask => ({
+const requestOf = ({ callbackUrl, maxExecutionTime, metadata, request }: NewTask): StoredRequest => ({
   callbackUrl,
   maxExecutionTime,
   metadata,
@@ -64,11 +64,11 @@ export const layer = Layer.effect(
           }))
         ),
 
-      asked: (uuid) =>
+      storedRequest: (uuid) =>
         Effect.sync(() =>
           Option.fromNullishOr(rows.get(uuid)?.task).pipe(
             Option.filter(({ request }) => bytesOf(request) <= Limits.keptRequestBytes),
-            Option.map(askedOf)
+            Option.map(requestOf)
           )
         ),
 

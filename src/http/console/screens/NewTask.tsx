@@ -238,7 +238,7 @@ const Form = ({ carried, initial, isDraft, items: given }: {
   )
 }
 
-/** The form filled in with what was asked of an earlier task. */
+/** The form filled in with the request of an earlier task. */
 const Again = ({ uuid }: { readonly uuid: string }) => {
   const { refresh, state } = usePoll((signal) => readTask(uuid, null, signal), () => Infinity, [uuid])
   return (
