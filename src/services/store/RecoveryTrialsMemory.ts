@@ -1,14 +1,9 @@
 /** The store of trials in memory: for tests under TestClock. */
 import { Effect, Layer } from "effect"
 import type { RunId } from "../../domain/Task.ts"
-import { RecoveryTrials } from "./RecoveryTrials.ts"
+import { type LostTrial, RecoveryTrials } from "./RecoveryTrials.ts"
 
-interface Row {
-  readonly node: string
-  readonly together: number
-  readonly losses: number
-  readonly lossesAlone: number
-}
+type Row = Omit<LostTrial, "runId"> & { readonly node: string }
 
 /** The losses of a trial, counting the node that began it as lost. */
 const lossesOf = ({ losses, lossesAlone, together }: Row) => ({
