@@ -1,6 +1,6 @@
 /** Commands for the nodes of the service: cluster, drain, undrain. */
 import { Command } from "effect/cli"
-import type { ClusterView } from "../../http/contract/TaskSchemas.ts"
+import type { ClusterView } from "../../http/contract/OperatorSchemas.ts"
 import * as InternalToken from "./InternalToken.ts"
 import type { Output } from "./Output.ts"
 import { described, printResult } from "./Root.ts"
