@@ -27,7 +27,6 @@ export const Status = ({ status }: { readonly status: TaskStatus }) => (
 
 const deliveryIcons = { pending: "pending", delivered: "completed", failed: "failed" } as const
 
-/** The state of a webhook. */
 export const DeliveryState = ({ state }: { readonly state: keyof typeof deliveryIcons }) => (
   <span class={`state state-${state}`}>
     <Icon name={deliveryIcons[state]} />
@@ -68,10 +67,14 @@ export const IconButton = ({ icon, label, onClick, title }: {
 )
 
 export const CopyButton = ({ text, what }: { readonly text: () => string; readonly what: string }) => (
-  <IconButton icon="copy" label={`Copy ${what}`} title={`Copy ${what}`} onClick={() => void copy(what, text())} />
+  <IconButton
+    icon="copy"
+    label={`Copy ${what}`}
+    title={`Copy ${what}`}
+    onClick={() => void copy(what, text())}
+  />
 )
 
-/** One pair of a list of facts. */
 export const Fact = ({ children, term }: { readonly term: string; readonly children: ComponentChildren }) => (
   <div>
     <dt>{term}</dt>
@@ -79,7 +82,6 @@ export const Fact = ({ children, term }: { readonly term: string; readonly child
   </div>
 )
 
-/** One of a few options. */
 export function Segments<A extends string>({ label, name, onChoose, options, value }: {
   readonly label: string
   readonly name: string
@@ -143,31 +145,36 @@ export interface TextFieldProps extends Omit<FieldProps, "children"> {
   readonly button?: ComponentChildren
   readonly type?: "text" | "password"
   readonly name?: string
+  readonly inputMode?: "numeric" | "url"
   readonly maxLength?: number
+  /** For a text of several lines. */
+  readonly rows?: number
+  readonly isCode?: boolean
   readonly required?: boolean
   readonly spellcheck?: boolean
 }
 
-/** A labelled text of one line, which the browser neither completes nor remembers. */
-export const TextField = ({ button, type, onText, value, ...rest }: TextFieldProps) => {
+/** A labelled text, which the browser neither completes nor remembers. */
+export const TextField = ({ button, inputMode, isCode, onText, rows, type, value, ...rest }: TextFieldProps) => {
   const { maxLength, name, required, spellcheck, ...field } = rest
+  const props = {
+    maxLength,
+    name,
+    required,
+    spellcheck,
+    value,
+    autocomplete: "off",
+    onInput: (event: { readonly currentTarget: { readonly value: string } }) => onText(event.currentTarget.value)
+  }
+  const inputOf = (control: FieldControl) =>
+    rows !== undefined
+      ? <textarea {...control} {...props} rows={rows} class={isCode === true ? "code" : ""} />
+      : type === "password"
+      ? <input {...control} {...props} type="password" />
+      : <input {...control} {...props} inputMode={inputMode} />
   return (
     <Field {...field}>
-      {(control) => {
-        const props = {
-          ...control,
-          maxLength,
-          name,
-          required,
-          spellcheck,
-          value,
-          autocomplete: "off",
-          onInput: ({ currentTarget }: { readonly currentTarget: { readonly value: string } }) =>
-            onText(currentTarget.value)
-        }
-        const input = type === "password" ? <input {...props} type="password" /> : <input {...props} />
-        return button === undefined ? input : <div class="inline">{input}{button}</div>
-      }}
+      {(control) => button === undefined ? inputOf(control) : <div class="inline">{inputOf(control)}{button}</div>}
     </Field>
   )
 }

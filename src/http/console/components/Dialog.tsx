@@ -41,13 +41,10 @@ export const Dialog = ({ children, onClose, title }: DialogProps) => {
   )
 }
 
-export interface ConfirmProps {
-  readonly title: string
+export interface ConfirmProps extends DialogProps {
   readonly action: string
   /** A success closes the dialog; a failure is shown in it. */
   readonly onConfirm: () => Promise<void>
-  readonly onClose: () => void
-  readonly children: ComponentChildren
   readonly isDangerous?: boolean
 }
 
@@ -76,11 +73,8 @@ export const Confirm = ({ action, children, isDangerous, onClose, onConfirm, tit
 /** Characters of a reason to cancel: the service's limit. */
 const maxReason = 1000
 
-/** Confirms the cancelation of a task. */
-export const CancelTask = ({ children, onCancel, onClose }: {
+export const CancelTask = ({ children, onCancel, onClose }: Omit<DialogProps, "title"> & {
   readonly onCancel: (options: { readonly reason?: string }) => Promise<void>
-  readonly onClose: () => void
-  readonly children: ComponentChildren
 }) => {
   const [reason, setReason] = useState("")
   const given = reason.trim()

@@ -147,6 +147,5 @@ export function useRows<A>(path: () => string, interval?: number) {
   return { polled: useStill(read.state.value), refresh }
 }
 
-/** Removes all filters of the screen. */
 export const ClearFilters = () =>
   query.value.size === 0 ? null : <a class="button" href={href(path.value)}>Clear filters</a>

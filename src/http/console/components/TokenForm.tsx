@@ -13,7 +13,6 @@ interface Entering {
   readonly onToken: (token: string) => Promise<string | undefined>
 }
 
-/** Throws the problem of a token. */
 const enter = async (onToken: Entering["onToken"], token: string) => {
   const problem = await onToken(token)
   if (problem !== undefined) throw new Error(problem)
@@ -25,11 +24,9 @@ export interface TokenEntryProps extends Entering {
   readonly label: string
   readonly hint: string
   readonly action: string
-  /** Further controls of the form. */
   readonly children?: ComponentChildren
 }
 
-/** A form for one token. */
 export const TokenEntry = ({ action, children, hint, label, onToken }: TokenEntryProps) => {
   const [token, setToken] = useState("")
   const { error, isBusy, run } = useAction(() => enter(onToken, token))
