@@ -10,7 +10,6 @@ export const isName = (claim: unknown): claim is string =>
   !claim.includes("\0")
 
 export const Principal = Schema.Struct({
-  /** The `sub` claim. */
   sub: Schema.String,
   /** The token's `jti`, else the SHA-256 of its `header.payload`. Revocations refer to it. */
   tokenId: Schema.String,

@@ -148,15 +148,16 @@ const stopReasons: Partial<Record<TaskEventTag, string>> = {
 }
 
 /** One row of the task list. */
-export interface TaskSummary {
-  readonly uuid: TaskId
-  readonly sub: string
-  readonly status: TaskStatus
-  readonly error: string | null
-  readonly createdAt: Timestamp
-  readonly completedAt: Timestamp | null
-  readonly pendingToolCalls: ReadonlyArray<ToolCall> | null
-}
+export const TaskSummary = Schema.Struct({
+  uuid: TaskId,
+  sub: Schema.String,
+  status: TaskStatus,
+  error: Schema.NullOr(Schema.String),
+  createdAt: Timestamp,
+  completedAt: Schema.NullOr(Timestamp),
+  pendingToolCalls: Schema.NullOr(Schema.Array(ToolCall))
+})
+export type TaskSummary = typeof TaskSummary.Type
 
 export interface Task extends TaskSummary {
   /** The core's result, unchanged. It is partial until the task is completed. */

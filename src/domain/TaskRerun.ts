@@ -5,7 +5,7 @@ import { JsonObject, OpaqueJson } from "./OpaqueJson.ts"
 import { type CreateTask, CreateTaskBody, runFieldsOf, taskFieldsOf } from "./TaskRequest.ts"
 
 /** A stored request, without secrets. */
-export interface AskedTask {
+export interface StoredRequest {
   readonly callbackUrl: string | null
   /** Seconds. */
   readonly maxExecutionTime: number
@@ -53,17 +53,17 @@ const replaceFields = (object: OpaqueJson, fields: Overrides["request"]): Opaque
 }
 
 /** The request of the new task. */
-export const override = (asked: AskedTask, { request, task }: Overrides): CreateTask => ({
-  callback_url: asked.callbackUrl,
+export const override = (stored: StoredRequest, { request, task }: Overrides): CreateTask => ({
+  callback_url: stored.callbackUrl,
   callback_secret: null,
-  max_execution_time: asked.maxExecutionTime,
-  metadata: asked.metadata,
+  max_execution_time: stored.maxExecutionTime,
+  metadata: stored.metadata,
   ...task,
-  request: replaceFields(asked.request, request)
+  request: replaceFields(stored.request, request)
 })
 
 /** The field `request` of `?include=request`, as JSON text. */
-export const describe = ({ callbackUrl, maxExecutionTime, metadata, request }: AskedTask): string => {
+export const describe = ({ callbackUrl, maxExecutionTime, metadata, request }: StoredRequest): string => {
   const fields = { max_execution_time: maxExecutionTime, callback_url: callbackUrl, metadata: metadata ?? {} }
   return `${request.slice(0, -1)},${JSON.stringify(fields).slice(1)}`
 }

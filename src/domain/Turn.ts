@@ -5,7 +5,6 @@
 
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | JsonObject
 
-/** Any JSON object. */
 export interface JsonObject {
   readonly [key: string]: Json
 }

@@ -4,7 +4,7 @@
  */
 import { Duration, Effect, Pull, Random, Schedule, Schema } from "effect"
 import * as Limits from "./Limits.ts"
-import { isTerminal, TaskId, type TaskStatus } from "./Task.ts"
+import { isTerminal, TaskId, TaskStatus } from "./Task.ts"
 import { Timestamp } from "./Timestamp.ts"
 
 /** Whether a change to this status is delivered by webhook. */
@@ -28,7 +28,6 @@ export const parseDeliveryId = (text: string): DeliveryKey | undefined => {
 /** The origin that a delivery goes to. Concurrency is limited per origin. */
 export const originOf = (url: string): string => new URL(url).origin
 
-/** The kind of failure of an attempt. */
 export const AttemptError = Schema.Literals([
   /** Webhooks may not go to this host or address. */
   "address_refused",
@@ -68,16 +67,19 @@ export type DeliveryAttempt = typeof DeliveryAttempt.Type
 export const DeliveryState = Schema.Literals(["pending", "delivered", "failed"])
 export type DeliveryState = typeof DeliveryState.Type
 
-/** A row of the delivery log. */
-export interface Delivery extends DeliveryKey {
-  readonly status: TaskStatus
-  readonly state: DeliveryState
-  readonly origin: string
-  readonly createdAt: Timestamp
+/** A row of the delivery log, with its `DeliveryKey`. */
+export const Delivery = Schema.Struct({
+  taskId: TaskId,
+  revision: Schema.Int,
+  status: TaskStatus,
+  state: DeliveryState,
+  origin: Schema.String,
+  createdAt: Timestamp,
   /** Null when no attempt is scheduled, or one is in flight. */
-  readonly nextAttemptAt: Timestamp | null
-  readonly attempts: ReadonlyArray<DeliveryAttempt>
-}
+  nextAttemptAt: Schema.NullOr(Timestamp),
+  attempts: Schema.Array(DeliveryAttempt)
+})
+export type Delivery = typeof Delivery.Type
 
 /** The delays between the 5 attempts: 10, 30, 60 and 120 s. */
 export const schedule = Schedule.duration("10 seconds").pipe(

@@ -3,7 +3,6 @@ import { Console, DateTime, Duration, Effect, Redacted } from "effect"
 import type { AppConfig } from "./config/AppConfig.ts"
 import { version } from "./Version.ts"
 
-/** The URL of this process on this machine. */
 export const localUrl = ({ host, port }: AppConfig): string => {
   const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host
   return `http://${reachable}:${port}`
@@ -31,7 +30,6 @@ export const mint = Effect.fnUntraced(function*(
   )
 })
 
-/** Logs the start and the end of a process. */
 export const logLifetime = <A, E, R>(process: Effect.Effect<A, E, R>, { cluster, isProduction }: AppConfig) =>
   Effect.logInfo("starting").pipe(
     Effect.annotateLogs({ version, mode: isProduction ? "production" : "development", cluster: cluster !== undefined }),

@@ -3,7 +3,6 @@ import { readFileSync } from "node:fs"
 /** The path is the same from the sources and from the build. */
 const { engines, version: own } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"))
 
-/** The version of this package. */
 export const version: string = own
 
 /** Why this version of Node cannot run the service; undefined when it can. */

@@ -13,7 +13,7 @@ import { type CreatedTask, Tasks } from "./Tasks.ts"
 export class TaskRequests extends Context.Service<TaskRequests, {
   /** The metadata of those tasks that are the user's and have metadata. */
   readonly metadata: TaskReads["Service"]["metadata"]
-  readonly asked: TaskReads["Service"]["asked"]
+  readonly storedRequest: TaskReads["Service"]["storedRequest"]
   /** Creates a task with the request of `task`, some fields of it replaced. */
   readonly rerun: (
     caller: Caller,
@@ -43,11 +43,11 @@ const make = Effect.gen(function*() {
 
   const rerun = Effect.fnUntraced(
     function*(...[caller, task, overrides, claim]: Parameters<TaskRequests["Service"]["rerun"]>) {
-      const asked = Option.getOrUndefined(yield* reads.asked(task.uuid))
-      if (asked !== undefined) return yield* tasks.create(caller, override(asked, overrides), claim)
+      const stored = Option.getOrUndefined(yield* reads.storedRequest(task.uuid))
+      if (stored !== undefined) return yield* tasks.create(caller, override(stored, overrides), claim)
       return claim === undefined ? yield* new RequestNotKept({}) : yield* replay(task, overrides, claim)
     }
   )
 
-  return TaskRequests.of({ metadata: reads.metadata, asked: reads.asked, rerun })
+  return TaskRequests.of({ metadata: reads.metadata, storedRequest: reads.storedRequest, rerun })
 })

@@ -18,16 +18,16 @@ export const contract = (it: Vitest.MethodsNonLive<RecoveryTrials | SecureRandom
       assert.deepStrictEqual(yield* lost(first), [])
       yield* trials.begin(first, [run], 1)
       assert.deepStrictEqual(yield* lost(first), [])
-      assert.deepStrictEqual(yield* lost(second), [{ runId: run, together: 1, losses: 1, lossesAlone: 1 }])
+      assert.deepStrictEqual(yield* lost(second), [{ runId: run, concurrentTrials: 1, losses: 1, lossesAlone: 1 }])
       // The same node again, now with another run: no loss.
       yield* trials.begin(first, [run, other], 2)
       assert.sameDeepMembers([...yield* lost(second)], [
-        { runId: run, together: 2, losses: 1, lossesAlone: 0 },
-        { runId: other, together: 2, losses: 1, lossesAlone: 0 }
+        { runId: run, concurrentTrials: 2, losses: 1, lossesAlone: 0 },
+        { runId: other, concurrentTrials: 2, losses: 1, lossesAlone: 0 }
       ])
       yield* trials.begin(second, [run], 1)
       yield* trials.begin(third, [run], 1)
-      assert.deepInclude(yield* lost(first), { runId: run, together: 1, losses: 3, lossesAlone: 2 })
+      assert.deepInclude(yield* lost(first), { runId: run, concurrentTrials: 1, losses: 3, lossesAlone: 2 })
     }))
 
   it.effect("does not suspect a run that passed, but counts later losses", () =>
@@ -39,10 +39,10 @@ export const contract = (it: Vitest.MethodsNonLive<RecoveryTrials | SecureRandom
       yield* trials.begin(second, [run], 1)
       // The previous owner is late: the run is on trial on another node.
       yield* trials.pass(first, [run])
-      assert.strictEqual((yield* trials.lost(first, [run]))[0]?.together, 1)
+      assert.strictEqual((yield* trials.lost(first, [run]))[0]?.concurrentTrials, 1)
       yield* trials.pass(second, [run])
       assert.deepStrictEqual(yield* trials.lost(first, [run]), [
-        { runId: run, together: 0, losses: 2, lossesAlone: 0 }
+        { runId: run, concurrentTrials: 0, losses: 2, lossesAlone: 0 }
       ])
     }))
 

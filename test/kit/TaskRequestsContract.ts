@@ -21,16 +21,16 @@ export const contract = (it: StoreTests) => {
       const larger = yield* stored({ request: requestOf(Limits.keptRequestBytes + 2) })
       for (const tag of ["Accepted", "Interrupted", "Canceled"] as const) {
         for (const { uuid } of [kept, larger]) yield* commit(uuid, tag)
-        assert.deepStrictEqual(Option.getOrThrow(yield* reads.asked(kept.uuid)), {
+        assert.deepStrictEqual(Option.getOrThrow(yield* reads.storedRequest(kept.uuid)), {
           callbackUrl,
           maxExecutionTime: kept.maxExecutionTime,
           metadata,
           request
         })
-        assert.isTrue(Option.isNone(yield* reads.asked(larger.uuid)))
+        assert.isTrue(Option.isNone(yield* reads.storedRequest(larger.uuid)))
       }
       const { uuid } = yield* makeTask()
-      assert.isTrue(Option.isNone(yield* reads.asked(uuid)))
+      assert.isTrue(Option.isNone(yield* reads.storedRequest(uuid)))
     }))
 
   it.effect("lists by metadata and status, and returns metadata to its user only", () =>

@@ -11,7 +11,8 @@ const timeout = 30_000
 /** Milliseconds since the epoch since which reads have failed, or undefined. */
 export const failingSince = signal<number | undefined>(undefined)
 
-const observe = (isRead: boolean, isFailure: boolean) => {
+/** Keeps since when reads have failed. */
+export const observe = (isRead: boolean, isFailure: boolean) => {
   if (!isFailure) failingSince.value = undefined
   else if (isRead) failingSince.value ??= Date.now()
 }

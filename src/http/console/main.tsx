@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals"
 import { render } from "preact"
 import { useEffect } from "preact/hooks"
+import { useAction } from "./actions.ts"
 import { config, loadConfig } from "./api.ts"
 import * as clock from "./clock.ts"
 import { Layout, OperatorLayout } from "./components/Layout.tsx"
@@ -11,51 +12,34 @@ import * as live from "./live.ts"
 import * as operator from "./operator.ts"
 import * as Router from "./Router.ts"
 import { screenOf } from "./screens.tsx"
-import { Login } from "./screens/Login.tsx"
-import { OperatorLogin } from "./screens/ops/OperatorLogin.tsx"
+import { Login, OperatorLogin } from "./screens/Login.tsx"
 import * as session from "./session.ts"
+
+const Failure = (props: { readonly error: unknown; readonly onRetry: () => void }) => (
+  <main class="login">
+    <Problem {...props} />
+  </main>
+)
 
 /** The half of operators: it has a session of its own. */
 const Operators = () => {
-  const failure = useSignal<unknown>(undefined)
-  const load = () => {
-    failure.value = undefined
-    operator.load().catch((error: unknown) => failure.value = error)
-  }
-  useEffect(load, [])
-  if (failure.value !== undefined) {
-    return (
-      <main class="login">
-        <Problem error={failure.value} onRetry={load} />
-      </main>
-    )
-  }
+  const { error, run } = useAction(operator.load)
+  useEffect(run, [])
+  if (error !== undefined) return <Failure error={error} onRetry={run} />
   if (operator.operator.value === undefined) return null
   if (operator.operator.value === null) return <OperatorLogin />
   return <OperatorLayout>{screenOf(Router.path.value)}</OperatorLayout>
 }
 
 const App = () => {
-  const failure = useSignal<unknown>(undefined)
   const isLoaded = useSignal(false)
-  const load = async () => {
-    try {
-      failure.value = undefined
-      await loadConfig()
-      if (!config.value.audiences.includes("users")) Router.home.value = "/ops"
-      isLoaded.value = true
-    } catch (error) {
-      failure.value = error
-    }
-  }
-  useEffect(() => void load(), [])
-  if (failure.value !== undefined) {
-    return (
-      <main class="login">
-        <Problem error={failure.value} onRetry={() => void load()} />
-      </main>
-    )
-  }
+  const { error, run } = useAction(async () => {
+    await loadConfig()
+    if (!config.value.audiences.includes("users")) Router.home.value = "/ops"
+    isLoaded.value = true
+  })
+  useEffect(run, [])
+  if (error !== undefined) return <Failure error={error} onRetry={run} />
   if (!isLoaded.value) return null
   if (Router.isOps.value) return <Operators />
   const user = session.session.value

@@ -91,25 +91,25 @@ export interface Carried {
 
 export const nothingCarried: Carried = { turns: undefined, metadata: undefined }
 
-type Asked = NonNullable<Task["request"]>
+type StoredRequest = NonNullable<Task["request"]>
 
 /** The form of an earlier request, with its files. The service does not return the callback secret. */
-export const formOf = ({ input, ...asked }: Asked) => {
+export const formOf = ({ input, ...stored }: StoredRequest) => {
   const texts = input.flatMap((item) => item.type === "text" ? [item.text] : [])
   const number = (value: number | null | undefined) => value == null ? "" : String(value)
   const form: TaskForm = {
     ...emptyForm,
-    assistant_id: String(asked.assistant_id),
+    assistant_id: String(stored.assistant_id),
     text: texts.join("\n\n"),
-    llm_model_id: number(asked.llm_model_id),
-    image_generator_id: number(asked.image_generator_id),
-    client_tools: asked.client_tools.length === 0 ? "" : JSON.stringify(asked.client_tools, null, 2),
-    callback_url: asked.callback_url ?? "",
-    max_execution_time: number(asked.max_execution_time)
+    llm_model_id: number(stored.llm_model_id),
+    image_generator_id: number(stored.image_generator_id),
+    client_tools: stored.client_tools.length === 0 ? "" : JSON.stringify(stored.client_tools, null, 2),
+    callback_url: stored.callback_url ?? "",
+    max_execution_time: number(stored.max_execution_time)
   }
   const carried: Carried = {
-    turns: asked.turns.length === 0 ? undefined : asked.turns,
-    metadata: Object.keys(asked.metadata).length === 0 ? undefined : asked.metadata
+    turns: stored.turns.length === 0 ? undefined : stored.turns,
+    metadata: Object.keys(stored.metadata).length === 0 ? undefined : stored.metadata
   }
   return { form, carried, items: input.filter(({ type }) => type !== "text") }
 }

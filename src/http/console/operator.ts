@@ -1,7 +1,7 @@
 /** The operator's session, which the browser keeps in a cookie that this page cannot read, and the calls that it allows. */
 import { signal } from "@preact/signals"
 import { fromResponse } from "../client/promise/ApiErrors.ts"
-import { failingSince } from "./api.ts"
+import { observe } from "./api.ts"
 
 export interface OperatorSession {
   readonly role: "full" | "read"
@@ -27,13 +27,12 @@ const call = async <A>(path: string, method: string, body: unknown, signal?: Abo
   const isRead = method === "GET"
   try {
     const response = await send(path, method, body, signal)
-    if (response.status < 500) failingSince.value = undefined
-    else if (isRead) failingSince.value ??= Date.now()
+    observe(isRead, response.status >= 500)
     if (response.ok) return response.status === 204 ? undefined! : await response.json()
     if (response.status === 401) operator.value = null
     throw fromResponse(response.status, await response.text(), response.headers)
   } catch (error) {
-    if (error instanceof TypeError && isRead && signal?.aborted !== true) failingSince.value ??= Date.now()
+    if (error instanceof TypeError && signal?.aborted !== true) observe(isRead, true)
     throw error
   }
 }

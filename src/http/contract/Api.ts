@@ -227,5 +227,4 @@ export class InternalApi
   )
 {}
 
-/** All routes. */
 export class Api extends PublicApi.add(CoreGroup, TokensGroup, OperationsGroup, OperatorGroup) {}

@@ -1,8 +1,6 @@
 /** One example of every request and response, shown in the documentation and checked against the schemas by a test. */
 
-/** An example of a task identifier. */
 export const uuid = "019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913"
-/** An example of a delivery identifier. */
 export const deliveryId = `${uuid}-2`
 const createdAt = "2026-11-21T08:30:00.123456Z"
 const completedAt = "2026-11-21T08:30:04.654321Z"

@@ -4,7 +4,6 @@ import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import type { Caller } from "../../domain/Principal.ts"
 import { Forbidden, ServiceUnavailable, Unauthorized } from "./Errors.ts"
 
-/** The user of the request. */
 export class CurrentCaller extends Context.Service<CurrentCaller, Caller>()(
   "async-task-service/http/contract/Middleware/CurrentCaller"
 ) {}
@@ -21,7 +20,6 @@ export class InternalAuthorization extends HttpApiMiddleware.Service<InternalAut
   { security: { internalToken: HttpApiSecurity.bearer }, error: Unauthorized }
 ) {}
 
-/** The operator of the request. */
 export class CurrentOperator extends Context.Service<CurrentOperator, {
   readonly role: "full" | "read"
   /** Identifies the token in logs. */

@@ -1,5 +1,5 @@
 /** Schemas of the operator interface. They have no field for secrets, tokens or whole callback URLs. */
-import { Predicate, Schema } from "effect"
+import { Predicate, Schema, Struct } from "effect"
 import { wholeTurn } from "../../domain/CoreProtocol.ts"
 import { absentOr } from "../../domain/Fields.ts"
 import { ToolCall } from "../../domain/ToolCall.ts"
@@ -230,26 +230,29 @@ export const RedeliveredView = Schema.Struct({
   left: count("Deliveries that match and were not sent again.")
 }).annotate({ identifier: "Redelivered", description: "The outcome." })
 
+const Member = Schema.Struct({
+  instance: text("Identifies the process."),
+  address: text("Its address for other nodes."),
+  version: text("Version of the service."),
+  is_self: described(Schema.Boolean, "Whether it answered this request."),
+  started_at: moment("When it started."),
+  seen_at: moment("When it reported last."),
+  drained: described(Schema.Boolean, "It owns no shards and takes none."),
+  shards: described(Schema.NullOr(Schema.Array(Count)), "Numbers of its shards; null without a cluster."),
+  tasks: count("Live tasks that it owns."),
+  next_due: momentOrNull("The earliest deadline of these tasks."),
+  lateness_ms: count("Maximum lateness of a deadline in the last two minutes.")
+})
+
 export const OperatorClusterView = Schema.Struct({
-  members: described(
-    Schema.Array(Schema.Struct({
-      instance: text("Identifies the process."),
-      address: text("Its address for other nodes."),
-      version: text("Version of the service."),
-      is_self: described(Schema.Boolean, "Whether it answered this request."),
-      started_at: moment("When it started."),
-      seen_at: moment("When it reported last."),
-      drained: described(Schema.Boolean, "It owns no shards and takes none."),
-      shards: described(Schema.NullOr(Schema.Array(Count)), "Numbers of its shards; null without a cluster."),
-      tasks: count("Live tasks that it owns."),
-      next_due: momentOrNull("The earliest deadline of these tasks."),
-      lateness_ms: count("Maximum lateness of a deadline in the last two minutes.")
-    })),
-    "The nodes that report."
-  ),
+  members: described(Schema.Array(Member), "The nodes that report."),
   shards: count("Number of all shards."),
   unowned: described(Schema.Array(Count), "Shards without an owner.")
 }).annotate({ identifier: "Cluster", description: "The nodes and their shards." })
+
+/** A node, as RPC returns it. */
+export const MemberView = Schema.Struct(Struct.omit(Member.fields, ["instance"]))
+export const ClusterView = Schema.Struct({ ...OperatorClusterView.fields, members: Schema.Array(MemberView) })
 
 export const RevocationsView = Schema.Struct({
   data: described(

@@ -201,33 +201,6 @@ export const StatsView = Schema.Struct({
   next_deadline: Schema.NullOr(Moment)
 })
 
-/** A node of the service, from its last heartbeat; only RPC has it. */
-export const MemberView = Schema.Struct({
-  address: Schema.String,
-  version: Schema.String,
-  is_self: Schema.Boolean,
-  started_at: Moment,
-  seen_at: Moment,
-  /** The node was drained and owns no shards. */
-  drained: Schema.Boolean,
-  /** Numbers of its shards, from 0. Null without a cluster, where tasks are not divided. */
-  shards: Schema.NullOr(Schema.Array(Count)),
-  /** Live tasks that the node owns. */
-  tasks: Count,
-  /** Earliest deadline of these tasks. */
-  next_due: Schema.NullOr(Moment),
-  /** Maximum lateness of an enforced deadline in the current and the previous minute, in milliseconds. */
-  lateness_ms: Count
-})
-
-export const ClusterView = Schema.Struct({
-  members: Schema.Array(MemberView),
-  /** Number of all shards. */
-  shards: Count,
-  /** Shards without an owner, because they are moving between nodes. */
-  unowned: Schema.Array(Count)
-})
-
 export const ReportedView = Schema.Struct({
   status: Status,
   applied: Schema.Boolean.annotate({ description: "False for a repeated event and for one without effect." })

@@ -69,7 +69,7 @@ export const makeEncode = Effect.map(
         ? TaskView.describeMetadata((yield* requests.metadata(task.sub, [task.uuid])).get(task.uuid))
         : {}
       const request = included.has("request")
-        ? Option.match(yield* requests.asked(task.uuid), { onNone: () => "null", onSome: TaskRerun.describe })
+        ? Option.match(yield* requests.storedRequest(task.uuid), { onNone: () => "null", onSome: TaskRerun.describe })
         : undefined
       return TaskView.encode(task, { ...waiting, ...metadata }, request)
     })

@@ -72,7 +72,6 @@ const layerSocket = Layer.effect(
   })
 )
 
-/** Prefix of a call's span name. */
 export const spanPrefix = "rpc"
 
 /** A defect in one call does not end the other calls of its connection. */

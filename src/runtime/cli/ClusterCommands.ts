@@ -1,10 +1,9 @@
 /** Commands for the nodes of the service: cluster, drain, undrain. */
-import { Effect } from "effect"
 import { Command } from "effect/cli"
-import type { ClusterView } from "../../http/contract/TaskSchemas.ts"
+import type { ClusterView } from "../../http/contract/OperatorSchemas.ts"
 import * as InternalToken from "./InternalToken.ts"
 import type { Output } from "./Output.ts"
-import { print } from "./Root.ts"
+import { described, printResult } from "./Root.ts"
 
 type Cluster = typeof ClusterView.Type
 type Operation = "Operations.cluster" | "Operations.drain" | "Operations.rebalance"
@@ -31,14 +30,11 @@ const command = (name: string, operation: Operation, description: string) =>
     name,
     { internalToken: InternalToken.flag },
     ({ internalToken }) =>
-      Effect.flatMap(
+      printResult(
         InternalToken.call(internalToken, (client) => client[operation]()),
-        (cluster) => print(cluster, render)
+        render
       )
-  ).pipe(
-    Command.withDescription(description),
-    Command.withExamples([{ command: `async-task-service ${name} --url http://10.0.0.7:3000` }])
-  )
+  ).pipe(described(description, `${name} --url http://10.0.0.7:3000`))
 
 const undrain = (name: "undrain" | "rebalance") =>
   command(name, "Operations.rebalance", "Let a drained node own shards again")

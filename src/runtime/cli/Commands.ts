@@ -6,7 +6,6 @@ import * as OperatorCommands from "./OperatorCommands.ts"
 import * as OperatorGroups from "./OperatorGroups.ts"
 import * as TaskCommands from "./TaskCommands.ts"
 import * as UploadCommand from "./UploadCommand.ts"
-import * as WithdrawCommand from "./WithdrawCommand.ts"
 
 /** All commands, in the order of the help text. */
 export const commands = [
@@ -17,6 +16,5 @@ export const commands = [
   DemoCommand.command,
   ...DeliveryCommands.commands,
   ...ClusterCommands.commands,
-  WithdrawCommand.command,
   ...OperatorGroups.commands
 ] as const

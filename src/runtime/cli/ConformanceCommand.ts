@@ -2,7 +2,7 @@
 import { Effect, Option, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as Flags from "./Flags.ts"
-import { failed, findToken, note, print, root } from "./Root.ts"
+import { described, failed, findToken, note, print, root } from "./Root.ts"
 
 export const command = Command.make(
   "conformance",
@@ -46,9 +46,8 @@ export const command = Command.make(
     }
   })
 ).pipe(
-  Command.withDescription("Test whether a deployment conforms to the public interface"),
-  Command.withExamples([{
-    command:
-      "async-task-service conformance --url https://tasks.example.com --token $A --other-token $B --tools-assistant 2 --json"
-  }])
+  described(
+    "Test whether a deployment conforms to the public interface",
+    "conformance --url https://tasks.example.com --token $A --other-token $B --tools-assistant 2 --json"
+  )
 )

@@ -1,10 +1,10 @@
 /** Commands for webhooks: deliveries, redeliver. */
-import { Effect, Option } from "effect"
+import { Option } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Delivery } from "../../http/client/promise/Types.ts"
 import { optionalText, uuid } from "./Flags.ts"
 import type { Output } from "./Output.ts"
-import { call, print } from "./Root.ts"
+import { call, described, printResult } from "./Root.ts"
 
 const header = ["DELIVERY", "STATUS", "STATE", "NEXT", "ATTEMPT", "STARTED", "RESPONSE", "TIME", "ERROR"]
 
@@ -28,13 +28,10 @@ const render = (all: ReadonlyArray<Delivery>, { age, table }: Output) =>
   )
 
 const deliveries = Command.make("deliveries", { uuid }, ({ uuid }) =>
-  Effect.flatMap(
+  printResult(
     call((client, signal) => client.tasks.deliveries(uuid, { signal })),
-    (found) => print(found, render)
-  )).pipe(
-    Command.withDescription("List the webhook deliveries of a task and their attempts"),
-    Command.withExamples([{ command: "async-task-service deliveries $UUID" }])
-  )
+    render
+  )).pipe(described("List the webhook deliveries of a task and their attempts", "deliveries $UUID"))
 
 const redeliver = Command.make("redeliver", {
   uuid,
@@ -44,17 +41,14 @@ const redeliver = Command.make("redeliver", {
     "The task's callback_secret, which the service deletes after a successful delivery"
   )
 }, ({ delivery, secret, uuid }) =>
-  Effect.flatMap(
+  printResult(
     call((client, signal) =>
       client.tasks.redeliver(uuid, delivery, {
         signal,
         ...(Option.isSome(secret) ? { callback_secret: secret.value } : {})
       })
     ),
-    (scheduled) => print(scheduled, (delivery, output) => render([delivery], output))
-  )).pipe(
-    Command.withDescription("Send a webhook again"),
-    Command.withExamples([{ command: "async-task-service redeliver $UUID $DELIVERY" }])
-  )
+    (delivery, output) => render([delivery], output)
+  )).pipe(described("Send a webhook again", "redeliver $UUID $DELIVERY"))
 
 export const commands = [deliveries, redeliver] as const

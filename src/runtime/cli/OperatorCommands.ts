@@ -7,7 +7,7 @@ import * as ErrorMessages from "../ErrorMessages.ts"
 import { nodeProblem } from "../Version.ts"
 import { boolean, optionalText, text } from "./Flags.ts"
 import * as InternalToken from "./InternalToken.ts"
-import { asFailure, failed, internalUrl, print, signingSecret } from "./Root.ts"
+import { asFailure, described, failed, internalUrl, print, signingSecret } from "./Root.ts"
 
 /** Imports a module that only one command needs, so that the other commands start quickly. An old Node cannot import some. */
 const load = <A>(module: () => Promise<A>) => {
@@ -61,10 +61,7 @@ const serve = Command.make(
       (error) => failed(`The service cannot listen: ${ErrorMessages.cannotListen(error, "PORT")}`)
     )
   })
-).pipe(
-  Command.withDescription("Run the service, configured by environment variables"),
-  Command.withExamples([{ command: "async-task-service serve --port 8080" }])
-)
+).pipe(described("Run the service, configured by environment variables", "serve --port 8080"))
 
 const migrate = Command.make(
   "migrate",
@@ -98,10 +95,7 @@ const token = Command.make(
     const minted = yield* Banner.mint(secret.value, { sub, validFor, jti: Option.getOrUndefined(jti) })
     return yield* print({ token: minted, sub }, ({ token }) => token)
   })
-).pipe(
-  Command.withDescription("Mint a development JWT"),
-  Command.withExamples([{ command: "async-task-service token --sub alice --valid-for '1 hour'" }])
-)
+).pipe(described("Mint a development JWT", "token --sub alice --valid-for '1 hour'"))
 
 const revoke = Command.make(
   "revoke",
@@ -149,9 +143,6 @@ const doctor = Command.make(
   "doctor",
   { internalToken: InternalToken.flag },
   ({ internalToken }) => Effect.flatMap(load(() => import("./Doctor.ts")), ({ examine }) => examine(internalToken))
-).pipe(
-  Command.withDescription("Check settings, database, keys, core, backend, service and clocks"),
-  Command.withExamples([{ command: "async-task-service doctor" }])
-)
+).pipe(described("Check settings, database, keys, core, backend, service and clocks", "doctor"))
 
 export const commands = [serve, migrate, token, revoke, doctor] as const

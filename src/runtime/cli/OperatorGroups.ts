@@ -1,13 +1,13 @@
-/** Commands of operators over all users: tasks, errors, clocks, webhooks, nodes. */
-import { Effect, Option } from "effect"
-import { Argument, Command } from "effect/cli"
+/** Commands of operators over all users: withdraw, tasks, errors, clocks, webhooks, nodes. */
+import { Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
 import * as Views from "../../http/contract/OperatorSchemas.ts"
 import { CanceledTaskView } from "../../http/contract/TaskSchemas.ts"
 import { boolean, optionalInt, optionalText, uuid } from "./Flags.ts"
 import * as InternalToken from "./InternalToken.ts"
 import { get, post } from "./OperatorCall.ts"
 import type { Output } from "./Output.ts"
-import { print } from "./Root.ts"
+import { described, printResult } from "./Root.ts"
 
 const internalToken = InternalToken.flag
 const error = optionalText("error", "Only with this error")
@@ -17,16 +17,6 @@ const range = {
   to: optionalText("to", "End of the range (default: now)")
 }
 const page = { limit, cursor: optionalText("cursor", "`next` of the page before") }
-
-/** A command or a group with its description and an example. */
-const described = (description: string, example: string) =>
-<Name extends string, Input, Context, E, R>(
-  command: Command.Command<Name, Input, Context, E, R>
-): Command.Command<Name, Input, Context, E, R> =>
-  command.pipe(
-    Command.withDescription(description),
-    Command.withExamples([{ command: `async-task-service ${example}` }])
-  )
 
 interface End {
   readonly next: string | null
@@ -58,79 +48,85 @@ const listTasks = Command.make(
     ...page
   },
   ({ internalToken, ...parameters }) =>
-    Effect.flatMap(
+    printResult(
       get(internalToken, Views.OperatorTasksView, "/tasks", parameters),
-      (found) =>
-        print(found, (shown, output) =>
-          withNext(
-            output.table(
-              ["TASK", "STATUS", "USER", "CREATED", "DUE", "DETAIL"],
-              shown.data.map(taskRow(output)),
-              "No tasks."
-            ),
-            shown
-          ))
+      (shown, output) =>
+        withNext(
+          output.table(
+            ["TASK", "STATUS", "USER", "CREATED", "DUE", "DETAIL"],
+            shown.data.map(taskRow(output)),
+            "No tasks."
+          ),
+          shown
+        )
     )
 )
 
 const showTask = Command.make("show", { uuid, internalToken }, ({ internalToken, uuid }) =>
-  Effect.flatMap(
+  printResult(
     get(internalToken, Views.OperatorTaskDetailView, `/tasks/${encodeURIComponent(uuid)}`),
-    (found) =>
-      print(found, (task, { age, fields, table }) =>
-        [
-          fields([
-            ["task", task.uuid],
-            ["user", task.sub],
-            ["status", task.status],
-            ["error", task.error],
-            ["waits for", task.waiting_on && `${task.waiting_on.party}, ${task.waiting_on.for}`],
-            ["until", task.waiting_on && age(task.waiting_on.until)],
-            ["shard", `${task.shard}, ${task.owner ?? "no owner"}`],
-            ["run", task.run_id]
-          ]),
-          table(
-            ["EVENT", "STATUS", "MOMENT"],
-            task.events.map(({ occurred_at: at, status, type }) => [type, status, age(at)]),
-            "No events."
-          )
-        ].join("\n\n"))
+    (task, { age, fields, table }) =>
+      [
+        fields([
+          ["task", task.uuid],
+          ["user", task.sub],
+          ["status", task.status],
+          ["error", task.error],
+          ["waits for", task.waiting_on && `${task.waiting_on.party}, ${task.waiting_on.for}`],
+          ["until", task.waiting_on && age(task.waiting_on.until)],
+          ["shard", `${task.shard}, ${task.owner ?? "no owner"}`],
+          ["run", task.run_id]
+        ]),
+        table(
+          ["EVENT", "STATUS", "MOMENT"],
+          task.events.map(({ occurred_at: at, status, type }) => [type, status, age(at)]),
+          "No events."
+        )
+      ].join("\n\n")
   ))
 
-const cancelTask = Command.make("cancel", {
-  uuid,
-  reason: optionalText("reason", "Reason, which becomes the task's error"),
-  internalToken
-}, ({ internalToken, reason, uuid }) =>
-  Effect.flatMap(
-    post(
-      internalToken,
-      CanceledTaskView,
-      `/tasks/${encodeURIComponent(uuid)}/cancel`,
-      Option.isSome(reason) ? { reason: reason.value } : {}
-    ),
-    (canceled) => print(canceled, ({ status }) => status)
-  ))
+const reason = optionalText("reason", "Reason, which becomes the task's error")
+const cancelBody = (reason: Option.Option<string>) => Option.isSome(reason) ? { reason: reason.value } : {}
+
+const cancelTask = Command.make(
+  "cancel",
+  { uuid, reason, internalToken },
+  ({ internalToken, reason, uuid }) =>
+    printResult(
+      post(internalToken, CanceledTaskView, `/tasks/${encodeURIComponent(uuid)}/cancel`, cancelBody(reason)),
+      ({ status }) => status
+    )
+)
+
+/** The same by RPC. */
+const withdraw = Command.make(
+  "withdraw",
+  { uuid, reason: Flag.withAlias(reason, "r"), internalToken },
+  ({ internalToken, reason, uuid }) =>
+    printResult(
+      InternalToken.call(internalToken, (client) => client["Operations.cancel"]({ uuid, body: cancelBody(reason) })),
+      ({ status }) => status
+    )
+)
 
 const errors = Command.make(
   "errors",
   { internalToken, ...range },
   ({ internalToken, ...parameters }) =>
-    Effect.flatMap(
+    printResult(
       get(internalToken, Views.ErrorsView, "/errors", parameters),
-      (found) =>
-        print(found, ({ groups }, { age, table }) =>
-          table(
-            ["FAILURES", "FIRST", "LAST", "SAMPLE", "ERROR"],
-            groups.map(({ count, error, first_at, last_at, samples }) => [
-              String(count),
-              age(first_at),
-              age(last_at),
-              samples[0] ?? "",
-              error
-            ]),
-            "No failures."
-          ))
+      ({ groups }, { age, table }) =>
+        table(
+          ["FAILURES", "FIRST", "LAST", "SAMPLE", "ERROR"],
+          groups.map(({ count, error, first_at, last_at, samples }) => [
+            String(count),
+            age(first_at),
+            age(last_at),
+            samples[0] ?? "",
+            error
+          ]),
+          "No failures."
+        )
     )
 )
 
@@ -138,14 +134,13 @@ const clocks = Command.make(
   "clocks",
   { internalToken, limit },
   ({ internalToken, limit }) =>
-    Effect.flatMap(
+    printResult(
       get(internalToken, Views.ClocksView, "/clocks", { limit }),
-      (found) =>
-        print(found, ({ stops, tasks }, { age, table }) =>
-          table(["DUE", "CLOCK", "TASK", "USER OR REASON"], [
-            ...tasks.map(({ clock, due_at, sub, uuid }) => [age(due_at), clock, uuid, sub]),
-            ...stops.map(({ due_at, reason, task_uuid }) => [age(due_at), "stop", task_uuid, reason])
-          ], "Nothing is due."))
+      ({ stops, tasks }, { age, table }) =>
+        table(["DUE", "CLOCK", "TASK", "USER OR REASON"], [
+          ...tasks.map(({ clock, due_at, sub, uuid }) => [age(due_at), clock, uuid, sub]),
+          ...stops.map(({ due_at, reason, task_uuid }) => [age(due_at), "stop", task_uuid, reason])
+        ], "Nothing is due.")
     )
 )
 
@@ -162,26 +157,25 @@ const listWebhooks = Command.make(
     ...page
   },
   ({ internalToken, ...parameters }) =>
-    Effect.flatMap(
+    printResult(
       get(internalToken, Views.OperatorDeliveriesView, "/deliveries", parameters),
-      (found) =>
-        print(found, (shown, { age, table }) =>
-          withNext(
-            table(
-              ["DELIVERY", "STATE", "STATUS", "CREATED", "ATTEMPTS", "ERROR", "ORIGIN"],
-              shown.data.map(({ attempts, created_at, id, origin, state, status }) => [
-                id,
-                state,
-                status,
-                age(created_at),
-                String(attempts.length),
-                attempts.at(-1)?.error ?? "",
-                origin
-              ]),
-              "No webhooks."
-            ),
-            shown
-          ))
+      (shown, { age, table }) =>
+        withNext(
+          table(
+            ["DELIVERY", "STATE", "STATUS", "CREATED", "ATTEMPTS", "ERROR", "ORIGIN"],
+            shown.data.map(({ attempts, created_at, id, origin, state, status }) => [
+              id,
+              state,
+              status,
+              age(created_at),
+              String(attempts.length),
+              attempts.at(-1)?.error ?? "",
+              origin
+            ]),
+            "No webhooks."
+          ),
+          shown
+        )
     )
 )
 
@@ -189,21 +183,20 @@ const listOrigins = Command.make(
   "origins",
   { internalToken, ...range },
   ({ internalToken, ...parameters }) =>
-    Effect.flatMap(
+    printResult(
       get(internalToken, Views.OriginsView, "/origins", parameters),
-      (found) =>
-        print(found, ({ data }, { age, table }) =>
-          table(
-            ["PENDING", "FAILED", "OLDEST", "ERROR", "ORIGIN"],
-            data.map(({ failed, last_error, oldest_failed_at, origin, pending }) => [
-              String(pending),
-              String(failed),
-              age(oldest_failed_at),
-              last_error ?? "",
-              origin
-            ]),
-            "No webhook is pending or failed."
-          ))
+      ({ data }, { age, table }) =>
+        table(
+          ["PENDING", "FAILED", "OLDEST", "ERROR", "ORIGIN"],
+          data.map(({ failed, last_error, oldest_failed_at, origin, pending }) => [
+            String(pending),
+            String(failed),
+            age(oldest_failed_at),
+            last_error ?? "",
+            origin
+          ]),
+          "No webhook is pending or failed."
+        )
     )
 )
 
@@ -217,14 +210,10 @@ const redeliver = Command.make("redeliver", {
 }, ({ dryRun, internalToken, limit, ...filter }) => {
   const given = Object.entries(filter).flatMap(([name, value]) => Option.isSome(value) ? [[name, value.value]] : [])
   const body = { filter: Object.fromEntries(given), dry_run: dryRun, limit: Option.getOrNull(limit) }
-  return Effect.flatMap(
+  return printResult(
     post(internalToken, Views.RedeliveredView, "/deliveries/redeliver", body),
-    (outcome) =>
-      print(
-        outcome,
-        ({ left, matched, needs_secret, owed }) =>
-          `${matched} matched, ${owed} sent again, ${needs_secret} need their secret, ${left} left`
-      )
+    ({ left, matched, needs_secret, owed }) =>
+      `${matched} matched, ${owed} sent again, ${needs_secret} need their secret, ${left} left`
   )
 })
 
@@ -232,24 +221,23 @@ const listNodes = Command.make(
   "list",
   { internalToken },
   ({ internalToken }) =>
-    Effect.flatMap(
+    printResult(
       get(internalToken, Views.OperatorClusterView, "/cluster"),
-      (found) =>
-        print(found, ({ members }, { age, table }) =>
-          table(
-            ["INSTANCE", "NODE", "VERSION", "SHARDS", "TASKS", "LATENESS", "SEEN", "STATUS"],
-            members.map((node) => [
-              node.instance,
-              node.address,
-              node.version,
-              node.shards === null ? "all" : String(node.shards.length),
-              String(node.tasks),
-              `${node.lateness_ms} ms`,
-              age(node.seen_at),
-              node.drained ? "drained" : ""
-            ]),
-            "No nodes."
-          ))
+      ({ members }, { age, table }) =>
+        table(
+          ["INSTANCE", "NODE", "VERSION", "SHARDS", "TASKS", "LATENESS", "SEEN", "STATUS"],
+          members.map((node) => [
+            node.instance,
+            node.address,
+            node.version,
+            node.shards === null ? "all" : String(node.shards.length),
+            String(node.tasks),
+            `${node.lateness_ms} ms`,
+            age(node.seen_at),
+            node.drained ? "drained" : ""
+          ]),
+          "No nodes."
+        )
     )
 )
 
@@ -257,12 +245,18 @@ const instance = Argument.String("instance").pipe(Argument.withDescription("Inst
 
 const move = (name: "drain" | "take-in") =>
   Command.make(name, { instance, internalToken }, ({ instance, internalToken }) =>
-    Effect.flatMap(
+    printResult(
       post(internalToken, Views.WantedView, `/nodes/${encodeURIComponent(instance)}/${name}`),
-      (asked) => print(asked, ({ wanted }) => `The node will be ${wanted.replace("_", " ")} within seconds.`)
+      ({ wanted }) => `The node will be ${wanted.replace("_", " ")} within seconds.`
     ))
 
 export const commands = [
+  withdraw.pipe(
+    described(
+      "Cancel any user's task that has not ended, and stop its run (for operators)",
+      "withdraw $UUID --reason 'no longer needed'"
+    )
+  ),
   Command.make("tasks").pipe(
     Command.withSubcommands([
       listTasks.pipe(described("List tasks of all users, newest first", "tasks list --status failed")),

@@ -9,7 +9,6 @@ import * as ErrorMessages from "../ErrorMessages.ts"
 import { version } from "../Version.ts"
 import { commands } from "./Commands.ts"
 import { CommandFailed, root } from "./Root.ts"
-import { messageOf } from "./UsageErrors.ts"
 
 type Failure = Pick<CommandFailed, "errors" | "message">
 
@@ -38,13 +37,29 @@ const report = (args: ReadonlyArray<string>, cause: Cause.Cause<unknown>) => {
   return printFailure(args, failure instanceof CommandFailed ? failure : { message: ErrorMessages.describe(cause) })
 }
 
+/** The start of what `effect/cli` expects, and what users read instead. */
+const expectations = [
+  ["Expected a string representing a finite number", "an integer"],
+  ["Expected an integer", "an integer"],
+  ["Invalid key=value format", "key=value"],
+  ["Path does not exist", "an existing file"],
+  ["Path is not a file", "a file, not a folder"],
+  ["Schema validation failed: Expected a valid Duration", "a duration such as '1 hour'"]
+] as const
+
+const usageErrorOf = (error: CliError.CliError): string => {
+  if (error._tag !== "InvalidValue") return error.message
+  const expected = expectations.find(([start]) => error.expected.startsWith(start))?.[1]
+  return expected === undefined ? error.message : new CliError.InvalidValue({ ...error, expected }).message
+}
+
 /** Reports a usage error without the help text, which is longer than a screen. */
 const presenter = (args: ReadonlyArray<string>): CliOutput.Presenter => ({
   present: (event) =>
     event._tag === "InvalidInvocation"
       ? printFailure(args, {
         message: [
-          ...event.errors.map(messageOf),
+          ...event.errors.map(usageErrorOf),
           `See ${[...event.commandPath, "--help"].join(" ")}`
         ].join("\n")
       })

@@ -30,6 +30,16 @@ export const root = Command.make("async-task-service").pipe(
   Command.withDescription("Run AI assistant tasks in the background: the service and a client for it")
 )
 
+/** Adds a description and an example to a command or a group. */
+export const described = (description: string, example: string) =>
+<Name extends string, Input, Context, E, R>(
+  command: Command.Command<Name, Input, Context, E, R>
+): Command.Command<Name, Input, Context, E, R> =>
+  command.pipe(
+    Command.withDescription(description),
+    Command.withExamples([{ command: `async-task-service ${example}` }])
+  )
+
 /** The base URL of the internal routes: INTERNAL_PORT of this machine, unless another URL is given. */
 export const internalUrl = Effect.map(root, ({ url }) => {
   const { INTERNAL_PORT, PORT = "3000" } = process.env
@@ -85,6 +95,12 @@ export const print = <A>(result: A, render: (result: A, output: Output.Output) =
     const { json } = yield* root
     yield* Console.log(json ? JSON.stringify(result) : render(result, yield* Output.current))
   })
+
+/** Prints the result of a call. */
+export const printResult = <A, E, R>(
+  call: Effect.Effect<A, E, R>,
+  render: (result: A, output: Output.Output) => string
+) => Effect.flatMap(call, (result) => print(result, render))
 
 /** A client of the service that acts for the user. */
 export const connect = Effect.gen(function*() {

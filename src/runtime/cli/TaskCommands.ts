@@ -7,7 +7,7 @@ import type { CreateTask, Task, TaskSummary } from "../../http/client/promise/Ty
 import * as Flags from "./Flags.ts"
 import { boolean, optionalInt, optionalText, text, uuid } from "./Flags.ts"
 import * as Output from "./Output.ts"
-import { asFailure, call, connect, failed, note, print, root, textOf } from "./Root.ts"
+import { asFailure, call, connect, described, failed, note, print, printResult, root, textOf } from "./Root.ts"
 import { uploadFile } from "./UploadCommand.ts"
 
 const labelsOf = (metadata: Task["metadata"] = {}) =>
@@ -146,22 +146,18 @@ const rerun = Command.make(
     yield* print(created, ({ uuid }) => uuid)
   })
 ).pipe(
-  Command.withDescription("Run a task again, with fields of --body instead of its own"),
-  Command.withExamples([{ command: `async-task-service rerun $UUID --body '{"llm_model_id": 2}'` }])
+  described("Run a task again, with fields of --body instead of its own", `rerun $UUID --body '{"llm_model_id": 2}'`)
 )
 
 const get = Command.make(
   "get",
   { uuid },
   ({ uuid }) =>
-    Effect.flatMap(
+    printResult(
       call((client, signal) => client.tasks.get(uuid, { include: ["metadata"], signal })),
-      (task) => print(task, render)
+      render
     )
-).pipe(
-  Command.withDescription("Show a task"),
-  Command.withExamples([{ command: "async-task-service get $UUID" }])
-)
+).pipe(described("Show a task", "get $UUID"))
 
 const list = Command.make("list", {
   status: text("status", `Only tasks with this status: ${TaskStatus.literals.join(", ")}; repeatable`).pipe(
@@ -194,10 +190,7 @@ const list = Command.make("list", {
     const found = yield* Stream.fromAsyncIterable(all, asFailure).pipe(Stream.take(limit), Stream.runCollect)
     const header = ["TASK", "STATUS", "CREATED", ...(isFiltered ? ["METADATA"] : []), "DETAILS"]
     yield* print(found, (tasks, output) => output.table(header, tasks.map((task) => rowOf(task, output)), "No tasks."))
-  })).pipe(
-    Command.withDescription("List tasks, newest first"),
-    Command.withExamples([{ command: "async-task-service list --status interrupted -n 5" }])
-  )
+  })).pipe(described("List tasks, newest first", "list --status interrupted -n 5"))
 
 const watch = Command.make("watch", { uuid }, ({ uuid }) => watchTask(uuid)).pipe(
   Command.withDescription(
@@ -235,8 +228,7 @@ const submitResults = (name: "submit-results" | "results") =>
       yield* print(resumed, ({ status }) => status)
     })
   ).pipe(
-    Command.withDescription("Submit the results of the pending tool calls of a task"),
-    Command.withExamples([{ command: `async-task-service ${name} $UUID call_look='{"found": true}'` }])
+    described("Submit the results of the pending tool calls of a task", `${name} $UUID call_look='{"found": true}'`)
   )
 
 const cancel = Command.make(
@@ -270,18 +262,14 @@ const cancel = Command.make(
       : undefined
     return message === undefined ? Effect.void : Effect.fail(new CliError.ValidationError({ message }))
   }),
-  Command.withDescription("Cancel one interrupted task or all of them"),
-  Command.withExamples([{ command: "async-task-service cancel $UUID --reason 'No longer needed'" }])
+  described("Cancel one interrupted task or all of them", "cancel $UUID --reason 'No longer needed'")
 )
 
 const remove = Command.make("delete", { uuid }, ({ uuid }) =>
   Effect.flatMap(
     call((client, signal) => client.tasks.delete(uuid, { signal })),
     () => print({ uuid, deleted: true }, () => "deleted")
-  )).pipe(
-    Command.withDescription("Delete a task that has ended, with its webhooks"),
-    Command.withExamples([{ command: "async-task-service delete $UUID" }])
-  )
+  )).pipe(described("Delete a task that has ended, with its webhooks", "delete $UUID"))
 
 export const commands = [
   create,

@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { asFailure, call, print, root } from "./Root.ts"
+import { asFailure, call, described, print, root } from "./Root.ts"
 
 const width = 30
 
@@ -36,7 +36,4 @@ export const command = Command.make("upload", {
     const uploaded = yield* uploadFile(file, Option.getOrUndefined(type))
     const url = yield* call((client) => client.files.url(uploaded))
     yield* print({ ...uploaded, url }, ({ file: { id } }) => `${id}  ${url}`)
-  })).pipe(
-    Command.withDescription("Upload a file; --json prints an input item for a task"),
-    Command.withExamples([{ command: "async-task-service upload report.pdf" }])
-  )
+  })).pipe(described("Upload a file; --json prints an input item for a task", "upload report.pdf"))

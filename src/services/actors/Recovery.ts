@@ -39,13 +39,15 @@ const mostLosses = (trials: ReadonlyArray<LostTrial | undefined>) =>
 
 /** First the runs that were alone on trial when a node crashed, then those with the fewest others. */
 const byLosses = (one: LostTrial, other: LostTrial) =>
-  other.lossesAlone - one.lossesAlone || one.together - other.together
+  other.lossesAlone - one.lossesAlone || one.concurrentTrials - other.concurrentTrials
 
 /** The suspects to try next, or the one that is to fail. */
 const chooseSuspects = (found: ReadonlyArray<LostTrial>) => {
   const sorted = found.toSorted(byLosses)
-  const faulty = sorted.find(({ lossesAlone, together }) => together === 1 && lossesAlone >= fatalLosses)
-  const size = Math.max(1, Math.floor((sorted[0]?.together ?? 0) / parts))
+  const faulty = sorted.find(({ concurrentTrials, lossesAlone }) =>
+    concurrentTrials === 1 && lossesAlone >= fatalLosses
+  )
+  const size = Math.max(1, Math.floor((sorted[0]?.concurrentTrials ?? 0) / parts))
   return { isFaulty: faulty !== undefined, chosen: faulty === undefined ? sorted.slice(0, size) : [faulty] }
 }
 
@@ -126,14 +128,14 @@ const makeSuspects = Effect.fnUntraced(function*({ add, drop, fail, hasOthers, i
     let hasChanged = false
     for (const [runId, { head, losses }] of suspects) {
       const trial = lost.get(runId)
-      if (isWanted(head) && trial?.losses === losses && trial.together > 0) continue
+      if (isWanted(head) && trial?.losses === losses && trial.concurrentTrials > 0) continue
       suspects.delete(runId)
       if (!isWanted(head)) {
         drop(head)
         continue
       }
       hasChanged = true
-      if (trial === undefined || trial.together === 0) add(head)
+      if (trial === undefined || trial.concurrentTrials === 0) add(head)
       else yield* suspect([head], lost)
     }
     return hasChanged
@@ -208,7 +210,7 @@ export const make = Effect.fnUntraced(function*(
     if (heads.length === 0) return
     isRecovering = true
     const lost = yield* trials.lost(heads.map(({ runId }) => runId))
-    const isSuspect = ({ runId }: TaskHead) => (lost.get(runId)?.together ?? 0) > 0
+    const isSuspect = ({ runId }: TaskHead) => (lost.get(runId)?.concurrentTrials ?? 0) > 0
     yield* suspect(heads.filter(isSuspect), lost)
     const others = wanted(heads.filter((head) => !isSuspect(head)))
     if (others.length === 0) return

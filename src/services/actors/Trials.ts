@@ -17,7 +17,7 @@ const answerTimeout = Duration.seconds(10)
 /** A crash more than this long after a trial does not count as a loss of the run. */
 const stableTime = Duration.minutes(2)
 
-/** Stored as `together`, instead of 1, when the node survived the first half of the trial of a single run. */
+/** Stored as the number of concurrent trials, instead of 1, when the node survived the first half of the trial of a single run. */
 const unproven = 2
 
 /** Sleeps twice for half the time, because after a block of the event loop a single timer would be due at once. */
@@ -62,8 +62,8 @@ const makeStored = Effect.gen(function*() {
 
   return {
     tasks,
-    begin: (runs: () => ReadonlyArray<RunId>, together: () => number) =>
-      mutex.withPermit(retryForever(Effect.suspend(() => store.begin(node, runs(), together())))),
+    begin: (runs: () => ReadonlyArray<RunId>, concurrentTrials: () => number) =>
+      mutex.withPermit(retryForever(Effect.suspend(() => store.begin(node, runs(), concurrentTrials())))),
     pass: (runs: ReadonlyArray<RunId>) => retryForever(store.pass(node, runs)),
     end: (runs: ReadonlyArray<RunId>) => retryForever(end(runs)),
     lost: (runs: ReadonlyArray<RunId>) => retryForever(store.lost(node, runs))

@@ -1,38 +1,41 @@
 /** The nodes of the service as they describe themselves, for operators. No decision depends on it. */
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import * as TaskShard from "../../domain/TaskShard.ts"
-import { now, type Timestamp } from "../../domain/Timestamp.ts"
+import { now, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 
-/** The address and version of a process. */
-export interface Identity {
-  readonly address: string
-  readonly version: string
-}
-
-export interface Member extends Identity {
+export const Report = Schema.Struct({
+  address: Schema.String,
+  version: Schema.String,
   /** Identifies the process among all that have reported. */
-  readonly instance: string
-  readonly isSelf: boolean
-  readonly startedAt: Timestamp
-  readonly seenAt: Timestamp
+  instance: Schema.String,
+  startedAt: Timestamp,
+  seenAt: Timestamp,
   /** Whether the node is drained: it takes no shards. */
-  readonly isDrained: boolean
+  isDrained: Schema.Boolean,
   /** Null in a single process, which has no shards. */
-  readonly shards: ReadonlyArray<TaskShard.TaskShard> | null
+  shards: Schema.NullOr(Schema.Array(Schema.Int)),
   /** Live tasks that the node owns. */
-  readonly tasks: number
+  tasks: Schema.Int,
   /** The earliest deadline of these tasks. */
-  readonly nextDue: Timestamp | null
+  nextDue: Schema.NullOr(Timestamp),
   /** Maximum milliseconds between a deadline and its enforcement, in the current and the previous minute. */
-  readonly lateness: number
+  lateness: Schema.Int
+})
+
+/** The address and version of a process. */
+export type Identity = Pick<typeof Report.Type, "address" | "version">
+
+export interface Member extends Schema.Schema.Type<typeof Report> {
+  readonly isSelf: boolean
 }
 
 /** The state that an operator wants a node to be in. */
-export type Wanted = "drained" | "taken_in"
+export const Wanted = Schema.Literals(["drained", "taken_in"])
+export type Wanted = typeof Wanted.Type
 
 /** The shards that no node owns; none in a single process. */
 export const unownedShards = (members: ReadonlyArray<Member>): ReadonlyArray<TaskShard.TaskShard> => {

@@ -1,9 +1,8 @@
 /** Each node writes a row about itself every 2 s, so that any node can show all of them. */
 import { Duration, Effect, FiberHandle, Layer, Option, Schema } from "effect"
-import { Timestamp } from "../../domain/Timestamp.ts"
 import { make as makeQueries, micros, moment, query } from "../store/Queries.ts"
 import * as Worker from "../timing/Worker.ts"
-import { ClusterNodes, type Identity, makeComply, makeSelf, type Member } from "./ClusterNodes.ts"
+import { ClusterNodes, type Identity, makeComply, makeSelf, type Member, Report, Wanted } from "./ClusterNodes.ts"
 
 const reportInterval = Duration.seconds(2)
 /** A node whose row is older than this is shown without shards. */
@@ -14,21 +13,8 @@ const expired = "30 seconds"
 /** Maximum of the column, in milliseconds. A database that is restored from an old backup may exceed it. */
 const maxLateness = 2 ** 31 - 1
 
-const MemberRow = Schema.Struct({
-  instance: Schema.String,
-  address: Schema.String,
-  version: Schema.String,
-  startedAt: Timestamp,
-  seenAt: Timestamp,
-  isDrained: Schema.Boolean,
-  shards: Schema.NullOr(Schema.Array(Schema.Int)),
-  tasks: Schema.Int,
-  nextDue: Schema.NullOr(Timestamp),
-  lateness: Schema.Int
-})
-
 const recent = query(
-  MemberRow,
+  Report,
   `SELECT instance, address, version, ${micros("started_at")} AS "startedAt", ${micros("seen_at")} AS "seenAt",
     has_left AS "isDrained",
     CASE WHEN seen_at < statement_timestamp() - interval '${lapsed}' THEN '{}' ELSE shards END AS shards,
@@ -38,7 +24,7 @@ const recent = query(
 
 /** Returns what an operator wants of this node, until a report shows that it is done. */
 const write = query(
-  Schema.Struct({ wanted: Schema.NullOr(Schema.Literals(["drained", "taken_in"])) }),
+  Schema.Struct({ wanted: Schema.NullOr(Wanted) }),
   `WITH gone AS (DELETE FROM nodes WHERE seen_at < statement_timestamp() - interval '${expired}')
   INSERT INTO nodes (instance, address, version, started_at, seen_at, has_left, shards, tasks, next_due_at, lateness)
   VALUES ($1::uuid, $2, $3, ${moment("$4")}, statement_timestamp(), $5::boolean, $6::int[], $7::int, ${moment("$8")},

@@ -1,5 +1,5 @@
 /** Counts for each minute, which all nodes add to. They are kept for 31 days, for the sparklines of operators. */
-import { Context, Duration, type Effect } from "effect"
+import { Context, Duration, type Effect, Schema } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 
@@ -23,12 +23,13 @@ export type Counts = Partial<Record<HistoryName, number>>
 
 export const keptFor = Duration.days(31)
 
-export interface Point {
-  readonly name: HistoryName
+export const Point = Schema.Struct({
+  name: Schema.Literals(historyNames),
   /** Periods since the start of the range. */
-  readonly period: number
-  readonly value: number
-}
+  period: Schema.Int,
+  value: Schema.Finite
+})
+export type Point = typeof Point.Type
 
 export class History extends Context.Service<History, {
   /** Adds counts to the minute of `at`. */

@@ -1,8 +1,8 @@
 /** The history in Postgres: one row for each name and minute. */
 import { PgTypes } from "@effect/sql-pg"
-import { Effect, Layer, Result, Schema } from "effect"
-import { History, historyNames } from "./History.ts"
-import { countQuery, make as makeQueries, moment, query } from "./Queries.ts"
+import { Effect, Layer } from "effect"
+import { History, historyNames, Point } from "./History.ts"
+import { array, deletionQuery, make as makeQueries, moment, query } from "./Queries.ts"
 
 const add = `INSERT INTO history AS old (name, minute, value)
   SELECT name, date_trunc('minute', ${moment("$1")}), value FROM unnest($2::text[], $3::float8[]) AS new (name, value)
@@ -10,7 +10,7 @@ const add = `INSERT INTO history AS old (name, minute, value)
     THEN greatest(old.value, excluded.value) ELSE old.value + excluded.value END`
 
 const series = query(
-  Schema.Struct({ name: Schema.Literals(historyNames), period: Schema.Int, value: Schema.Finite }),
+  Point,
   `SELECT name, floor(extract(epoch FROM minute - ${moment("$1")}) / $2::int)::int AS period,
     CASE WHEN name = 'late_ms_max' THEN max(value) ELSE sum(value) END::float8 AS value
   FROM history WHERE name = ANY($4::text[]) AND minute >= ${moment("$1")}
@@ -18,17 +18,9 @@ const series = query(
   GROUP BY 1, 2`
 )
 
-const deleteExpired = countQuery(
-  `WITH expired AS (
-    DELETE FROM history WHERE ctid = ANY (ARRAY(
-      SELECT ctid FROM history WHERE name = ANY($3::text[]) AND minute < ${moment("$1")} LIMIT $2::int
-      FOR UPDATE SKIP LOCKED
-    )) RETURNING 1
-  ) SELECT count(*)::int AS count FROM expired`
-)
+const deleteExpired = deletionQuery("history", `name = ANY($3::text[]) AND minute < ${moment("$1")}`)
 
 const { float8, text } = PgTypes.OID
-const array = (values: ReadonlyArray<unknown>, oid: number) => Result.getOrThrow(PgTypes.array(values, oid))
 /** Names bound as a list let a condition on the minute use the primary key. */
 const names = array(historyNames, text)
 

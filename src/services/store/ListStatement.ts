@@ -3,20 +3,14 @@
  * index `tasks_list`, and with a filter by metadata each matching task once; rows are fetched only for the page.
  */
 import { Schema } from "effect"
-import { TaskId, TaskStatus } from "../../domain/Task.ts"
-import { Timestamp } from "../../domain/Timestamp.ts"
+import { TaskSummary } from "../../domain/Task.ts"
 import { ToolCall } from "../../domain/ToolCall.ts"
 import { micros, query } from "./Queries.ts"
 import type { TaskFilter } from "./TaskReads.ts"
 
 /** The fields of a `TaskSummary`. */
 export const SummaryFields = {
-  uuid: TaskId,
-  sub: Schema.String,
-  status: TaskStatus,
-  error: Schema.NullOr(Schema.String),
-  createdAt: Timestamp,
-  completedAt: Schema.NullOr(Timestamp),
+  ...TaskSummary.fields,
   pendingToolCalls: Schema.NullOr(Schema.fromJsonString(Schema.Array(ToolCall)))
 }
 

@@ -12,7 +12,6 @@ import * as Webhooks from "./migrations/0006_webhooks.ts"
 import * as Nodes from "./migrations/0007_nodes.ts"
 import * as WebhookRedeliveries from "./migrations/0008_webhook_redeliveries.ts"
 import * as RecoveryTrials from "./migrations/0009_recovery_trials.ts"
-import * as CommitTask from "./migrations/0010_commit_task.ts"
 import * as Requests from "./migrations/0012_requests.ts"
 import * as FacadeLegs from "./migrations/0014_facade_legs.ts"
 import * as CallbackFormats from "./migrations/0015_callback_formats.ts"
@@ -36,7 +35,8 @@ const migrations = {
   "0007_nodes": run(Nodes.statements),
   "0008_webhook_redeliveries": run(WebhookRedeliveries.statements),
   "0009_recovery_trials": run(RecoveryTrials.statements),
-  "0010_commit_task": run(CommitTask.statements),
+  // The function is created by 0012.
+  "0010_commit_task": Effect.void,
   "0012_requests": run(Requests.statements),
   "0014_facade_legs": run(FacadeLegs.statements),
   "0015_callback_formats": run(CallbackFormats.statements),

@@ -3,10 +3,20 @@
  * filters that the index lacks apply to the rows examined. The last of them is returned as well, when there may be more.
  */
 import { Schema } from "effect"
-import { RunId, TaskHead, TaskId, TaskStatus } from "../../domain/Task.ts"
+import { TaskHead } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import { deliveryId } from "../../domain/Webhook.ts"
-import { type DeliverySearch, errorLength, orderOf, type TaskDetail, type TaskSearch } from "./OperatorStore.ts"
+import {
+  type DeliverySearch,
+  DueClock,
+  DueStop,
+  errorLength,
+  Failure,
+  FoundTask,
+  orderOf,
+  OriginStats,
+  type TaskDetail,
+  type TaskSearch
+} from "./OperatorStore.ts"
 import { micros, moment, type Query, query } from "./Queries.ts"
 import { headColumns, isLive } from "./TaskColumns.ts"
 import { attemptError, deliveries, state } from "./WebhookStatements.ts"
@@ -52,19 +62,6 @@ export const taskKeys = (search: TaskSearch) => {
   )
 }
 
-const FoundRow = {
-  uuid: TaskId,
-  sub: Schema.String,
-  status: TaskStatus,
-  error: Schema.NullOr(Schema.String),
-  createdAt: Timestamp,
-  completedAt: Schema.NullOr(Timestamp),
-  deadline: Timestamp,
-  acceptanceDeadline: Schema.NullOr(Timestamp),
-  callbackUrl: Schema.NullOr(Schema.String),
-  pendingTools: Schema.fromJsonString(Schema.Array(Schema.String))
-}
-
 /** Without the moments of `headColumns`. */
 const foundColumns = `${shortError} AS error, ${micros("created_at")} AS "createdAt",
   ${micros("completed_at")} AS "completedAt", callback_url AS "callbackUrl", coalesce((
@@ -76,13 +73,13 @@ const foundColumns = `${shortError} AS error, ${micros("created_at")} AS "create
   ), '[]')::text AS "pendingTools"`
 
 export const tasksById = query(
-  Schema.Struct(FoundRow),
+  FoundTask,
   `SELECT ${headColumns}, ${foundColumns} FROM tasks WHERE uuid = ANY($1::uuid[])`
 )
 
 const Bytes = Schema.NullOr(Schema.Int)
 const detailRows = query(
-  Schema.Struct({ ...FoundRow, ...TaskHead.fields, requestBytes: Bytes, turnBytes: Bytes }),
+  Schema.Struct({ ...FoundTask.fields, ...TaskHead.fields, requestBytes: Bytes, turnBytes: Bytes }),
   `SELECT ${headColumns}, ${foundColumns},
     (SELECT octet_length(request) FROM task_requests WHERE task_uuid = uuid) AS "requestBytes",
     (SELECT octet_length(turn) FROM task_turns WHERE task_uuid = uuid) AS "turnBytes"
@@ -100,7 +97,7 @@ export const taskDetail: Query<TaskDetail> = {
 }
 
 export const failures = query(
-  Schema.Struct({ uuid: TaskId, error: Schema.String, at: Timestamp }),
+  Failure,
   `SELECT uuid, coalesce(${shortError}, '') AS error, ${micros("completed_at")} AS at FROM tasks
   WHERE status = 'failed' AND completed_at >= ${moment("$1")} AND completed_at < ${moment("$2")}
   ORDER BY completed_at DESC, uuid DESC LIMIT $3::int`
@@ -111,13 +108,7 @@ const clock = (name: string, column: string, which: string) =>
     WHERE ${which} AND ${column} IS NOT NULL ORDER BY ${column} LIMIT $1::int)`
 
 export const clocks = query(
-  Schema.Struct({
-    uuid: TaskId,
-    sub: Schema.String,
-    status: TaskStatus,
-    clock: Schema.Literals(["acceptance", "time_limit"]),
-    dueAt: Timestamp
-  }),
+  DueClock,
   `SELECT * FROM (
     ${clock("acceptance", "acceptance_deadline_at", "status = 'pending'")}
     UNION ALL ${clock("time_limit", "deadline_at", isLive)}
@@ -125,7 +116,7 @@ export const clocks = query(
 )
 
 export const stops = query(
-  Schema.Struct({ runId: RunId, taskId: TaskId, reason: Schema.String, attempts: Schema.Int, dueAt: Timestamp }),
+  DueStop,
   `SELECT run_id AS "runId", task_uuid AS "taskId", reason, attempts, ${micros("due_at")} AS "dueAt"
   FROM core_stops ORDER BY due_at LIMIT $1::int`
 )
@@ -138,14 +129,7 @@ const lastError = `(
 
 /** Binds from, to, rows examined, and origins returned. */
 export const origins = query(
-  Schema.Struct({
-    origin: Schema.String,
-    pending: Schema.Int,
-    failed: Schema.Int,
-    lastError: Schema.NullOr(Schema.String),
-    oldestFailedAt: Schema.NullOr(Timestamp),
-    examined: Schema.Int
-  }),
+  Schema.Struct({ ...OriginStats.fields, examined: Schema.Int }),
   `WITH failed AS (
     SELECT d.* FROM webhook_deliveries d WHERE ${isFailed}
       AND d.created_at >= ${moment("$1")} AND d.created_at < ${moment("$2")} ORDER BY d.created_at DESC LIMIT $3::int
@@ -189,4 +173,3 @@ export const deliveryKeys = ({ error, origin, state: wanted }: DeliverySearch) =
 export const deliveriesById = deliveries(
   `JOIN unnest($1::uuid[], $2::int[]) AS wanted (task_uuid, revision) USING (task_uuid, revision)`
 )
-export const idOf = deliveryId

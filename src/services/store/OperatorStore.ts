@@ -2,10 +2,10 @@
  * Searches of operators over all users. Every statement reads a bounded number of rows, so that a search costs the same however
  * large the tables are: a page that reaches the bound says so, and its `next` continues behind the last row that was read.
  */
-import { Context, type Effect, type Option } from "effect"
+import { Context, type Effect, type Option, Schema, Struct } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import type { RunId, TaskHead, TaskId, TaskStatus, TaskSummary } from "../../domain/Task.ts"
-import type { Timestamp } from "../../domain/Timestamp.ts"
+import { RunId, type TaskHead, TaskId, TaskStatus, TaskSummary } from "../../domain/Task.ts"
+import { Timestamp } from "../../domain/Timestamp.ts"
 import type { Delivery, DeliveryState } from "../../domain/Webhook.ts"
 import type { History } from "./History.ts"
 import type { RevocationRepository } from "./RevocationRepository.ts"
@@ -58,13 +58,15 @@ export const orderOf = ({ status, sub }: Pick<TaskSearch, "status" | "sub">): "l
   return status === "failed" ? "failed" : "live"
 }
 
-export interface FoundTask extends Omit<TaskSummary, "pendingToolCalls"> {
-  readonly deadline: Timestamp
-  readonly acceptanceDeadline: Timestamp | null
-  readonly callbackUrl: string | null
+export const FoundTask = Schema.Struct({
+  ...Struct.omit(TaskSummary.fields, ["pendingToolCalls"]),
+  deadline: Timestamp,
+  acceptanceDeadline: Schema.NullOr(Timestamp),
+  callbackUrl: Schema.NullOr(Schema.String),
   /** Names of the first pending client tools. */
-  readonly pendingTools: ReadonlyArray<string>
-}
+  pendingTools: Schema.fromJsonString(Schema.Array(Schema.String))
+})
+export type FoundTask = typeof FoundTask.Type
 
 export interface TaskDetail {
   readonly found: FoundTask
@@ -74,27 +76,26 @@ export interface TaskDetail {
   readonly turnBytes: number | null
 }
 
-export interface Failure {
-  readonly uuid: TaskId
-  readonly error: string
-  readonly at: Timestamp
-}
+export const Failure = Schema.Struct({ uuid: TaskId, error: Schema.String, at: Timestamp })
+export type Failure = typeof Failure.Type
 
-export interface DueClock {
-  readonly uuid: TaskId
-  readonly sub: string
-  readonly status: TaskStatus
-  readonly clock: "acceptance" | "time_limit"
-  readonly dueAt: Timestamp
-}
+export const DueClock = Schema.Struct({
+  uuid: TaskId,
+  sub: Schema.String,
+  status: TaskStatus,
+  clock: Schema.Literals(["acceptance", "time_limit"]),
+  dueAt: Timestamp
+})
+export type DueClock = typeof DueClock.Type
 
-export interface DueStop {
-  readonly runId: RunId
-  readonly taskId: TaskId
-  readonly reason: string
-  readonly attempts: number
-  readonly dueAt: Timestamp
-}
+export const DueStop = Schema.Struct({
+  runId: RunId,
+  taskId: TaskId,
+  reason: Schema.String,
+  attempts: Schema.Int,
+  dueAt: Timestamp
+})
+export type DueStop = typeof DueStop.Type
 
 export interface DeliverySearch extends Paged {
   readonly origin: string | null
@@ -103,14 +104,15 @@ export interface DeliverySearch extends Paged {
   readonly error: string | null
 }
 
-export interface OriginStats {
-  readonly origin: string
-  readonly pending: number
-  readonly failed: number
+export const OriginStats = Schema.Struct({
+  origin: Schema.String,
+  pending: Schema.Int,
+  failed: Schema.Int,
   /** Error of the newest failed delivery's last attempt. */
-  readonly lastError: string | null
-  readonly oldestFailedAt: Timestamp | null
-}
+  lastError: Schema.NullOr(Schema.String),
+  oldestFailedAt: Schema.NullOr(Timestamp)
+})
+export type OriginStats = typeof OriginStats.Type
 
 type Read<A> = Effect.Effect<A, StoreUnavailable>
 
@@ -138,6 +140,9 @@ export class OperatorStore extends Context.Service<OperatorStore, {
   readonly revocations: RevocationRepository["Service"]
   readonly history: History["Service"]
 }>()("async-task-service/services/store/OperatorStore") {}
+
+export const newestFirst = (one: Position, other: Position) =>
+  other.at - one.at || (one.id === other.id ? 0 : one.id < other.id ? 1 : -1)
 
 /** Makes a page of the matching keys, of which one more than `limit` was read, and of the last key that was examined. */
 export const pageOf = <Key extends Position>(

@@ -11,6 +11,7 @@ import {
   type FoundTask,
   groupedFailures,
   listedOrigins,
+  newestFirst,
   OperatorStore,
   orderOf,
   type OriginStats,
@@ -27,9 +28,6 @@ import { WebhookStore } from "./WebhookStore.ts"
 const bytesOf = (text: string) => new TextEncoder().encode(text).length
 
 const isIn = ({ from, to }: Range, at: Timestamp) => at >= from && at < to
-
-const newestFirst = (one: Position, other: Position) =>
-  other.at - one.at || (one.id === other.id ? 0 : one.id < other.id ? 1 : -1)
 
 /** The rows after a position, in the order of `compare`, with one more than a page. */
 const after = <Key extends Position>(keys: ReadonlyArray<Key>, position: Position | null, limit: number) => {

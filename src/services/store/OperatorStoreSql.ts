@@ -1,7 +1,7 @@
 /** Searches of operators in Postgres, on connections of their own. A page is two statements: its keys, then their rows. */
 import { PgTypes } from "@effect/sql-pg"
-import { Effect, Layer, Result } from "effect"
-import { parseDeliveryId } from "../../domain/Webhook.ts"
+import { Effect, Layer } from "effect"
+import { deliveryId, parseDeliveryId } from "../../domain/Webhook.ts"
 import { History } from "./History.ts"
 import * as HistorySql from "./HistorySql.ts"
 import * as Statements from "./OperatorStatements.ts"
@@ -18,7 +18,7 @@ import {
   scannedRows,
   type TaskSearch
 } from "./OperatorStore.ts"
-import { make as makeQueries } from "./Queries.ts"
+import { array, make as makeQueries } from "./Queries.ts"
 import { RevocationRepository } from "./RevocationRepository.ts"
 import * as RevocationRepositorySql from "./RevocationRepositorySql.ts"
 import { TaskReads } from "./TaskReads.ts"
@@ -29,7 +29,6 @@ import { WebhookStore } from "./WebhookStore.ts"
 import * as WebhookStoreSql from "./WebhookStoreSql.ts"
 
 const { int4, uuid } = PgTypes.OID
-const array = (values: ReadonlyArray<unknown>, oid: number) => Result.getOrThrow(PgTypes.array(values, oid))
 
 /** A search whose index answers the whole filter examines one page. */
 const scanOf = (isFiltered: boolean, limit: number) => isFiltered ? scannedRows : limit + 1
@@ -106,7 +105,7 @@ const make = Effect.gen(function*() {
         array(wanted.map(({ taskId }) => taskId), uuid),
         array(wanted.map(({ revision }) => revision), int4)
       ])
-      return withRows(page, Statements.idOf, found)
+      return withRows(page, deliveryId, found)
     }),
     deliveryIds,
     scans: yield* TaskScans,

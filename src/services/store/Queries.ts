@@ -1,5 +1,6 @@
 /** Runs statements and decodes their rows. An outage of the database is a `StoreUnavailable`, any other fault a defect. */
-import { Array as Arr, Effect, Predicate, Schema } from "effect"
+import { PgTypes } from "@effect/sql-pg"
+import { Array as Arr, Effect, Predicate, Result, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 
@@ -42,10 +43,23 @@ export const query = <Row extends Schema.ConstraintDecoder<unknown>>(row: Row, t
   decode: Schema.decodeUnknownSync(Schema.Array(row))
 })
 
+/** A bound array, whose type the driver cannot infer. */
+export const array = (values: ReadonlyArray<unknown>, oid: number) => Result.getOrThrow(PgTypes.array(values, oid))
+
 const Count = Schema.Struct({ count: Schema.Int })
 
 /** A statement that returns one row with the column `count`. */
 export const countQuery = (text: string) => query(Count, text)
+
+/** Deletes rows that another node is not deleting, at most `$2` of them, and counts them. */
+export const deletionQuery = (table: string, condition: string) =>
+  countQuery(
+    `WITH expired AS (
+      DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM ${table} WHERE ${condition} LIMIT $2::int FOR UPDATE SKIP LOCKED
+      )) RETURNING 1
+    ) SELECT count(*)::int AS count FROM expired`
+  )
 
 /** Epoch microseconds of a `timestamptz` expression: a `Timestamp`. */
 export const micros = (expression: string) => `(extract(epoch FROM ${expression}) * 1000000)::float8`

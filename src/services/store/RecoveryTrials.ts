@@ -11,7 +11,7 @@ import { RunId } from "../../domain/Task.ts"
 export const LostTrial = Schema.Struct({
   runId: RunId,
   /** The number of runs on trial at the same time, this one included: 1 when it was alone, 0 when it had passed. */
-  together: Schema.Int,
+  concurrentTrials: Schema.Int,
   /** The number of nodes that crashed during a trial of this run, or within two minutes after one. */
   losses: Schema.Int,
   /** The number of nodes that crashed with nothing else on trial, since the run last passed. */
@@ -22,8 +22,12 @@ export type LostTrial = typeof LostTrial.Type
 export class RecoveryTrials extends Context.Service<RecoveryTrials, {
   /** Trials of these runs that nodes other than `node` began and did not end. */
   readonly lost: (node: string, runs: ReadonlyArray<RunId>) => Effect.Effect<ReadonlyArray<LostTrial>, StoreUnavailable>
-  /** Stores that `node` has these runs on trial, of `together` in total. */
-  readonly begin: (node: string, runs: ReadonlyArray<RunId>, together: number) => Effect.Effect<void, StoreUnavailable>
+  /** Stores that `node` has these runs on trial, of `concurrentTrials` in total. */
+  readonly begin: (
+    node: string,
+    runs: ReadonlyArray<RunId>,
+    concurrentTrials: number
+  ) => Effect.Effect<void, StoreUnavailable>
   /** Records that `node` stayed responsive with its trials of these runs. A later crash does not make them suspects. */
   readonly pass: (node: string, runs: ReadonlyArray<RunId>) => Effect.Effect<void, StoreUnavailable>
   /** Deletes trials of `node`, and those of any node that are too old to matter. */

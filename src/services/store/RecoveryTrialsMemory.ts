@@ -1,19 +1,14 @@
 /** The store of trials in memory: for tests under TestClock. */
 import { Effect, Layer } from "effect"
 import type { RunId } from "../../domain/Task.ts"
-import { RecoveryTrials } from "./RecoveryTrials.ts"
+import { type LostTrial, RecoveryTrials } from "./RecoveryTrials.ts"
 
-interface Row {
-  readonly node: string
-  readonly together: number
-  readonly losses: number
-  readonly lossesAlone: number
-}
+type Row = Omit<LostTrial, "runId"> & { readonly node: string }
 
 /** The losses of a trial, counting the node that began it as lost. */
-const lossesOf = ({ losses, lossesAlone, together }: Row) => ({
+const lossesOf = ({ losses, lossesAlone, concurrentTrials }: Row) => ({
   losses: losses + 1,
-  lossesAlone: lossesAlone + (together === 1 ? 1 : 0)
+  lossesAlone: lossesAlone + (concurrentTrials === 1 ? 1 : 0)
 })
 
 export const layer = Layer.sync(RecoveryTrials, () => {
@@ -23,10 +18,12 @@ export const layer = Layer.sync(RecoveryTrials, () => {
       Effect.sync(() =>
         runs.flatMap((runId) => {
           const row = rows.get(runId)
-          return row === undefined || row.node === node ? [] : [{ runId, together: row.together, ...lossesOf(row) }]
+          return row === undefined || row.node === node
+            ? []
+            : [{ runId, concurrentTrials: row.concurrentTrials, ...lossesOf(row) }]
         })
       ),
-    begin: (node, runs, together) =>
+    begin: (node, runs, concurrentTrials) =>
       Effect.sync(() => {
         for (const runId of runs) {
           const row = rows.get(runId)
@@ -35,14 +32,14 @@ export const layer = Layer.sync(RecoveryTrials, () => {
             : row.node === node
             ? row
             : lossesOf(row)
-          rows.set(runId, { node, together, losses, lossesAlone })
+          rows.set(runId, { node, concurrentTrials, losses, lossesAlone })
         }
       }),
     pass: (node, runs) =>
       Effect.sync(() => {
         for (const runId of runs) {
           const row = rows.get(runId)
-          if (row?.node === node) rows.set(runId, { ...row, together: 0, lossesAlone: 0 })
+          if (row?.node === node) rows.set(runId, { ...row, concurrentTrials: 0, lossesAlone: 0 })
         }
       }),
     end: (node, runs) =>

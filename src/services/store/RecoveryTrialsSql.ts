@@ -6,7 +6,7 @@ import { LostTrial, RecoveryTrials } from "./RecoveryTrials.ts"
 
 const lost = query(
   LostTrial,
-  `SELECT run_id AS "runId", together, losses + 1 AS losses, losses_alone + (together = 1)::int AS "lossesAlone"
+  `SELECT run_id AS "runId", together AS "concurrentTrials", losses + 1 AS losses, losses_alone + (together = 1)::int AS "lossesAlone"
   FROM recovery_trials WHERE run_id = ANY($2::uuid[]) AND node <> $1::uuid`
 )
 
@@ -29,7 +29,7 @@ export const layer = Layer.effect(
   Effect.map(makeQueries, ({ execute, rows }) =>
     RecoveryTrials.of({
       lost: (node, runs) => rows(lost, [node, runs]),
-      begin: (node, runs, together) => execute(begin, [node, runs, together]),
+      begin: (node, runs, concurrentTrials) => execute(begin, [node, runs, concurrentTrials]),
       pass: (node, runs) => execute(pass, [node, runs]),
       end: (node, runs) => execute(end, [node, runs])
     }))

@@ -2,7 +2,8 @@
 import { Duration, Effect, Layer } from "effect"
 import * as Revocation from "../../domain/Revocation.ts"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
-import { keptAfterExpiry, type ListedRevocation, RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
+import { newestFirst } from "./OperatorStore.ts"
+import { keptAfterExpiry, RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
 
 interface Row {
   readonly revocation: Revocation.Revocation
@@ -11,9 +12,6 @@ interface Row {
 
 const keyOf = (revocation: Revocation.Revocation) =>
   revocation._tag === "Token" ? `token ${revocation.tokenId}` : `user ${revocation.sub}`
-
-const newestFirst = (one: Pick<ListedRevocation, "at" | "id">, other: Pick<ListedRevocation, "at" | "id">) =>
-  other.at - one.at || (one.id === other.id ? 0 : one.id < other.id ? 1 : -1)
 
 export const layer = Layer.sync(RevocationRepository, () => {
   const recorded = new Map<string, Row>()

@@ -2,7 +2,7 @@
 import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { Revocation } from "../../domain/Revocation.ts"
 import { plus, Timestamp } from "../../domain/Timestamp.ts"
-import { countQuery, make as makeQueries, micros, moment, query } from "./Queries.ts"
+import { deletionQuery, make as makeQueries, micros, moment, query } from "./Queries.ts"
 import { keptAfterExpiry, RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
 
 /** The later of two expiries; null means never and is the latest. */
@@ -59,14 +59,7 @@ const isRevoked = query(
   ) AS revoked`
 )
 
-const deleteExpired = countQuery(
-  `WITH expired AS (
-    DELETE FROM token_revocations WHERE ctid = ANY (ARRAY(
-      SELECT ctid FROM token_revocations WHERE expires_at <= ${moment("$1")} LIMIT $2::int
-      FOR UPDATE SKIP LOCKED
-    )) RETURNING 1
-  ) SELECT count(*)::int AS count FROM expired`
-)
+const deleteExpired = deletionQuery("token_revocations", `expires_at <= ${moment("$1")}`)
 
 export const layer = Layer.effect(
   RevocationRepository,

@@ -13,7 +13,7 @@ import {
   TaskStatus,
   type TaskSummary
 } from "../../domain/Task.ts"
-import type { AskedTask } from "../../domain/TaskRerun.ts"
+import type { StoredRequest } from "../../domain/TaskRerun.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 
 export interface TaskFilter {
@@ -69,7 +69,7 @@ export class TaskReads extends Context.Service<TaskReads, {
     uuids: ReadonlyArray<TaskId>
   ) => Effect.Effect<ReadonlyMap<TaskId, Metadata>, StoreUnavailable>
   /** The request of a task, unless it is larger than `Limits.keptRequestBytes` or was deleted at the end. */
-  readonly asked: (uuid: TaskId) => Effect.Effect<Option.Option<AskedTask>, StoreUnavailable>
+  readonly storedRequest: (uuid: TaskId) => Effect.Effect<Option.Option<StoredRequest>, StoreUnavailable>
   /** The events of a task after `revision`, in order. The creation is revision 0. */
   readonly eventsAfter: (
     uuid: TaskId,

@@ -1,10 +1,8 @@
-import { Effect, Layer, Option } from "effect"
+import { Effect, Layer, Option, Struct } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import type { Task } from "../../domain/Task.ts"
-import type { AskedTask } from "../../domain/TaskRerun.ts"
 import { byId, claimOf, headOf, MemoryTables, summaryOf, type TaskRow } from "./MemoryTables.ts"
 import { type PendingRun, TaskReads } from "./TaskReads.ts"
-import type { NewTask } from "./TaskWrites.ts"
 
 const bytesOf = (text: string) => new TextEncoder().encode(text).length
 
@@ -17,13 +15,6 @@ const taskOf = (row: TaskRow): Task => ({
   runId: row.runId,
   deadline: row.task.deadline,
   acceptanceDeadline: row.acceptanceDeadline
-})
-
-const askedOf = ({ callbackUrl, maxExecutionTime, metadata, request }: NewTask): AskedTask => ({
-  callbackUrl,
-  maxExecutionTime,
-  metadata,
-  request
 })
 
 const runOf = ({ coreState, principal, runId, task, toolResults, userToken }: TaskRow): PendingRun => ({
@@ -64,11 +55,11 @@ export const layer = Layer.effect(
           }))
         ),
 
-      asked: (uuid) =>
+      storedRequest: (uuid) =>
         Effect.sync(() =>
           Option.fromNullishOr(rows.get(uuid)?.task).pipe(
             Option.filter(({ request }) => bytesOf(request) <= Limits.keptRequestBytes),
-            Option.map(askedOf)
+            Option.map(Struct.pick(["callbackUrl", "maxExecutionTime", "metadata", "request"]))
           )
         ),
 
@@ -85,10 +76,7 @@ export const layer = Layer.effect(
 
       claimed: (sub, key, at) =>
         Effect.sync(() =>
-          Option.map(
-            Option.fromNullishOr(claimOf(tables, sub, key, at)),
-            ({ fingerprint, taskId }) => ({ fingerprint, taskId })
-          )
+          Option.map(Option.fromNullishOr(claimOf(tables, sub, key, at)), Struct.pick(["fingerprint", "taskId"]))
         )
     })
   })

@@ -56,7 +56,7 @@ const metadataById = query(
   WHERE task_uuid = ANY($2::uuid[]) AND by_user ? $1`
 )
 
-const asked = query(
+const storedRequest = query(
   Schema.Struct({
     callbackUrl: Schema.NullOr(Schema.String),
     maxExecutionTime: Schema.Int,
@@ -96,7 +96,7 @@ export const layer = Layer.effect(
           rows(metadataById, [sub, uuids]),
           (found) => new Map(found.map(({ metadata, uuid }) => [uuid, metadata]))
         ),
-      asked: (uuid) => first(asked, [uuid]),
+      storedRequest: (uuid) => first(storedRequest, [uuid]),
       eventsAfter: (uuid, revision, limit) => rows(eventsAfter, [uuid, revision, limit]),
       pendingRun: (uuid) => Effect.map(first(pendingRun, [uuid]), Option.map(runOf)),
       claimed: (sub, key, at) => first(claimOfKey, [sub, key, at])

@@ -1,6 +1,6 @@
 /** Deletes expired rows in Postgres. Rows that another node is deleting are skipped. */
 import { Effect, Layer } from "effect"
-import { countQuery, make as makeQueries, moment } from "./Queries.ts"
+import { countQuery, deletionQuery, make as makeQueries, moment } from "./Queries.ts"
 import { TaskRetention } from "./TaskRetention.ts"
 
 /** Deletes the tasks that `selected` locks. Deliveries are locked before attempts, as where outcomes are recorded. */
@@ -38,14 +38,7 @@ const deleteTask = deletion(`SELECT uuid FROM tasks WHERE uuid = $1 AND complete
 /** Attempts that were claimed while their delivery was deleted: that statement did not see them. */
 const deleteLateAttempts = `DELETE FROM webhook_attempts WHERE task_uuid = $1`
 
-const deleteExpiredKeys = countQuery(
-  `WITH expired AS (
-    DELETE FROM idempotency_keys WHERE (sub, key) IN (
-      SELECT sub, key FROM idempotency_keys WHERE expires_at <= ${moment("$1")} LIMIT $2::int
-      FOR UPDATE SKIP LOCKED
-    ) RETURNING 1
-  ) SELECT count(*)::int AS count FROM expired`
-)
+const deleteExpiredKeys = deletionQuery("idempotency_keys", `expires_at <= ${moment("$1")}`)
 
 export const layer = Layer.effect(
   TaskRetention,

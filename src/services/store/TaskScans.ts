@@ -1,9 +1,9 @@
 /** Searches of all tasks, for the sweep and for statistics. */
-import { Context, type Duration, type Effect } from "effect"
+import { Context, type Duration, type Effect, Schema } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import type { TaskHead, TaskId, TaskStatus } from "../../domain/Task.ts"
+import { type TaskHead, type TaskId, TaskStatus } from "../../domain/Task.ts"
 import type { TaskShard } from "../../domain/TaskShard.ts"
-import type { Timestamp } from "../../domain/Timestamp.ts"
+import { Timestamp } from "../../domain/Timestamp.ts"
 
 /** The number of tasks by status and the earliest deadline of live tasks. */
 export interface TaskStats {
@@ -12,13 +12,9 @@ export interface TaskStats {
 }
 
 /** Statistics of one status. `next` is the earliest deadline of its tasks, null if they have ended. */
-export interface StatusStats {
-  readonly status: TaskStatus
-  readonly count: number
-  readonly next: Timestamp | null
-}
+export const StatusStats = Schema.Struct({ status: TaskStatus, count: Schema.Int, next: Schema.NullOr(Timestamp) })
 
-export const sumStats = (parts: Iterable<StatusStats>): TaskStats => {
+export const sumStats = (parts: Iterable<typeof StatusStats.Type>): TaskStats => {
   const counts = { pending: 0, processing: 0, interrupted: 0, completed: 0, failed: 0, canceled: 0 }
   let nextDeadline: Timestamp | null = null
   for (const { count, next, status } of parts) {

@@ -1,10 +1,9 @@
 /** Searches of all tasks in Postgres. */
-import { Duration, Effect, Layer, Schema } from "effect"
-import { TaskHead, TaskStatus } from "../../domain/Task.ts"
-import { Timestamp } from "../../domain/Timestamp.ts"
+import { Duration, Effect, Layer } from "effect"
+import { TaskHead } from "../../domain/Task.ts"
 import { make as makeQueries, micros, moment, query } from "./Queries.ts"
 import { headColumns, isLive, shardOf } from "./TaskColumns.ts"
-import { sumStats, TaskScans } from "./TaskScans.ts"
+import { StatusStats, sumStats, TaskScans } from "./TaskScans.ts"
 
 const live = query(
   TaskHead,
@@ -40,7 +39,7 @@ const revoked = query(
 
 const statsQuery = (condition: string) =>
   query(
-    Schema.Struct({ status: TaskStatus, count: Schema.Int, next: Schema.NullOr(Timestamp) }),
+    StatusStats,
     `SELECT status, count(*)::int AS count, ${micros("min(next)")} AS next FROM (
       SELECT status, CASE WHEN ${isLive} THEN
         least(deadline_at, CASE WHEN status = 'pending' THEN acceptance_deadline_at END) END AS next

@@ -2,9 +2,8 @@
 import { Schema } from "effect"
 import { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import { CallbackFormat } from "../../domain/OpenAiWebhook.ts"
-import { TaskId, TaskStatus } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import { DeliveryAttempt, DeliveryState } from "../../domain/Webhook.ts"
+import { Delivery } from "../../domain/Webhook.ts"
 import { SummaryFields } from "./ListStatement.ts"
 import { countQuery, micros, moment, query } from "./Queries.ts"
 
@@ -51,14 +50,8 @@ const ClaimRow = Schema.Struct({
 })
 
 const DeliveryRow = Schema.Struct({
-  taskId: TaskId,
-  revision: Schema.Int,
-  status: TaskStatus,
-  state: DeliveryState,
-  origin: Schema.String,
-  createdAt: Timestamp,
-  nextAttemptAt: Schema.NullOr(Timestamp),
-  attempts: Schema.fromJsonString(Schema.Array(DeliveryAttempt))
+  ...Delivery.fields,
+  attempts: Schema.fromJsonString(Delivery.fields.attempts)
 })
 
 /** The first parameter of the statements that change deliveries. */

@@ -1,15 +1,14 @@
 /** Deliveries in Postgres; see `WebhookStatements`. */
 import { PgTypes } from "@effect/sql-pg"
-import { Array as Arr, Duration, Effect, Layer, Option, Result } from "effect"
+import { Array as Arr, Duration, Effect, Layer, Option } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import * as OpenAiWebhook from "../../domain/OpenAiWebhook.ts"
 import type { Task, TaskSummary } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
-import { make as makeQueries } from "./Queries.ts"
+import { array, make as makeQueries } from "./Queries.ts"
 import * as Statements from "./WebhookStatements.ts"
 import { type AttemptOutcome, type ClaimRequest, type DeliveryFilter, WebhookStore } from "./WebhookStore.ts"
 
-const array = (values: ReadonlyArray<unknown>, oid: number) => Result.getOrThrow(PgTypes.array(values, oid))
 const { float8, int4, text, uuid } = PgTypes.OID
 
 const bindClaim = ({ at, leases, limit, permits, permitsOfOthers }: ClaimRequest) => [

@@ -41,7 +41,7 @@ const longestLargeDelay = Duration.minutes(1)
 const encoder = new TextEncoder()
 
 /**
- * Whether an origin took all the permits that it was offered. A claim examines a limited number of rows, so further
+ * Whether an origin took all the permits that the limiter left it. A claim examines a limited number of rows, so further
  * deliveries of that origin may have crowded out those of others.
  */
 const hasUsedUp = (
@@ -218,15 +218,15 @@ const make = Effect.gen(function*() {
   const claimSome = Effect.gen(function*() {
     const limit = Math.min(claimBatch, limiter.permits)
     if (limit <= 0) return
-    const offered = limiter.claimable
-    const claimed = yield* store.claim({ at: yield* now, limit, leases, ...offered })
+    const permits = limiter.claimable
+    const claimed = yield* store.claim({ at: yield* now, limit, leases, ...permits })
     const refused = claimed.filter(({ body, origin }) => body === null && !large.enter(origin))
     yield* Effect.forEach(claimed, (delivery) => refused.includes(delivery) ? Effect.void : start(delivery), {
       discard: true
     })
     // In a fiber of its own, because an outage must not block the claims or the shutdown.
     yield* FiberSet.run(fibers, Effect.forEach(refused, postpone, { concurrency: 8, discard: true }))
-    const mayHaveMore = claimed.length === limit || hasUsedUp(claimed, offered)
+    const mayHaveMore = claimed.length === limit || hasUsedUp(claimed, permits)
     if (mayHaveMore) webhooksPending.openUnsafe()
   })
   const claims = yield* Worker.make({

@@ -3,12 +3,14 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { ConflictError } from "../../client/promise/ApiErrors.ts"
 import { randomId } from "../../client/promise/Transport.ts"
 import type { ToolCall } from "../../client/promise/Types.ts"
+import { submitting, useAction } from "../actions.ts"
 import { active } from "../active.ts"
 import { type AnswerKind, type Draft, keepDraft, loadDraft, resultOf } from "../answers.ts"
 import { client } from "../api.ts"
 import { parse } from "../json.ts"
 import { notify } from "../messages.ts"
 import { fieldsOf, type FormField, type Problems } from "../schemaForm.ts"
+import { Segments } from "./Basics.tsx"
 import { JsonTree } from "./JsonTree.tsx"
 import { SchemaForm } from "./SchemaForm.tsx"
 import { Problem } from "./Screen.tsx"
@@ -72,19 +74,13 @@ const CallForm = ({ call, draft, fields, onChange, problem, problems }: {
       {Object.keys(call.arguments).length === 0
         ? <p class="hint">Called without arguments</p>
         : <JsonTree name="arguments" value={call.arguments} />}
-      <div class="segments" role="radiogroup" aria-label={`Kind of answer to ${label}`}>
-        {choices.filter(([kind]) => kind !== "form" || fields !== undefined).map(([kind, text]) => (
-          <label key={kind}>
-            <input
-              type="radio"
-              name={`answer-${call.id}`}
-              checked={draft.kind === kind}
-              onChange={() => onChange({ ...draft, kind })}
-            />
-            <span>{text}</span>
-          </label>
-        ))}
-      </div>
+      <Segments
+        label={`Kind of answer to ${label}`}
+        name={`answer-${call.id}`}
+        options={choices.filter(([kind]) => kind !== "form" || fields !== undefined)}
+        value={draft.kind}
+        onChoose={(kind) => onChange({ ...draft, kind })}
+      />
       {draft.kind === "form" && fields !== undefined
         ? (
           <SchemaForm
@@ -147,14 +143,11 @@ export const AnswerForm = ({ onDone, schemas, task }: {
 }) => {
   const { change, entries, forget, results } = useAnswers(task, schemas)
   const [isChecked, setChecked] = useState(false)
-  const [error, setError] = useState<unknown>()
-  const [isBusy, setBusy] = useState(false)
   const form = useRef<HTMLFormElement>(null)
   // The same answers take effect once, however often they are sent.
   const key = useMemo(randomId, [JSON.stringify(results)])
 
-  const send = async () => {
-    if (isBusy) return
+  const { error, isBusy, run } = useAction(async () => {
     const isComplete = results.length === entries.length
     setChecked(!isComplete)
     if (!isComplete) {
@@ -163,8 +156,6 @@ export const AnswerForm = ({ onDone, schemas, task }: {
       )
       return
     }
-    setBusy(true)
-    setError(undefined)
     try {
       await client.tasks.submitToolResults(task.uuid, results, { idempotencyKey: key })
       forget()
@@ -172,21 +163,18 @@ export const AnswerForm = ({ onDone, schemas, task }: {
       active.refresh()
     } catch (failure) {
       // Somebody else answered or canceled; the drafts stay.
-      if (failure instanceof ConflictError) notify("The task no longer waits for these answers")
-      else setError(failure)
+      if (!(failure instanceof ConflictError)) throw failure
+      notify("The task no longer waits for these answers")
+    } finally {
+      onDone()
     }
-    setBusy(false)
-    onDone()
-  }
+  })
   return (
     <form
       ref={form}
       class="answer card"
       aria-label="Answers to the tool calls"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void send()
-      }}
+      onSubmit={submitting(() => run())}
     >
       {entries.slice(0, maxShown).map(({ answer, call, draft, fields }) => {
         const missing = isChecked && "problem" in answer ? answer : undefined

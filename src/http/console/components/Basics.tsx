@@ -1,11 +1,11 @@
-/** Small parts of all screens: status, moments, copy buttons, fields. */
+/** Small parts of all screens: status, moments, facts, small buttons, fields. */
 import type { ComponentChildren } from "preact"
 import { useId } from "preact/hooks"
 import type { TaskStatus } from "../../client/promise/Types.ts"
 import { duration, moment, now, relative } from "../clock.ts"
 import { copy } from "../messages.ts"
 import { zone } from "../preferences.ts"
-import { Icon } from "./Icon.tsx"
+import { Icon, type IconName } from "./Icon.tsx"
 
 const words: Readonly<Record<TaskStatus, string>> = {
   pending: "Pending",
@@ -22,6 +22,15 @@ export const Status = ({ status }: { readonly status: TaskStatus }) => (
   <span class={`status status-${status}`}>
     <Icon name={status} />
     {words[status]}
+  </span>
+)
+
+const deliveryIcons = { pending: "pending", delivered: "completed", failed: "failed" } as const
+
+export const DeliveryState = ({ state }: { readonly state: keyof typeof deliveryIcons }) => (
+  <span class={`state state-${state}`}>
+    <Icon name={deliveryIcons[state]} />
+    {state}
   </span>
 )
 
@@ -46,17 +55,52 @@ export const Took = ({ from, to }: { readonly from: string; readonly to: string 
 
 export const shortId = (uuid: string): string => uuid.length > 13 ? `${uuid.slice(0, 8)}…${uuid.slice(-4)}` : uuid
 
-export const CopyButton = ({ text, what }: { readonly text: () => string; readonly what: string }) => (
-  <button
-    type="button"
-    class="button quiet icon-only"
-    aria-label={`Copy ${what}`}
-    title={`Copy ${what}`}
-    onClick={() => void copy(what, text())}
-  >
-    <Icon name="copy" />
+export const IconButton = ({ icon, label, onClick, title }: {
+  readonly icon: IconName
+  readonly label: string
+  readonly title?: string
+  readonly onClick: () => void
+}) => (
+  <button type="button" class="button quiet icon-only" aria-label={label} title={title} onClick={onClick}>
+    <Icon name={icon} />
   </button>
 )
+
+export const CopyButton = ({ text, what }: { readonly text: () => string; readonly what: string }) => (
+  <IconButton
+    icon="copy"
+    label={`Copy ${what}`}
+    title={`Copy ${what}`}
+    onClick={() => void copy(what, text())}
+  />
+)
+
+export const Fact = ({ children, term }: { readonly term: string; readonly children: ComponentChildren }) => (
+  <div>
+    <dt>{term}</dt>
+    <dd>{children}</dd>
+  </div>
+)
+
+export function Segments<A extends string>({ label, name, onChoose, options, value }: {
+  readonly label: string
+  readonly name: string
+  readonly options: ReadonlyArray<readonly [value: A, text: string]>
+  readonly value: A | undefined
+  readonly onChoose: (value: A) => void
+}) {
+  return (
+    <fieldset class="segments">
+      <legend class="visually-hidden">{label}</legend>
+      {options.map(([option, text]) => (
+        <label key={option}>
+          <input type="radio" name={name} checked={option === value} onChange={() => onChoose(option)} />
+          <span>{text}</span>
+        </label>
+      ))}
+    </fieldset>
+  )
+}
 
 /** The attributes that connect a control with its label, hint and error. */
 export interface FieldControl {
@@ -91,5 +135,46 @@ export const Field = ({ children, error, hint, isRequired = false, label }: Fiel
       {error === undefined ? null : <p class="field-error" id={`${id}-error`}>{error}</p>}
       {hint === undefined ? null : <p class="hint" id={`${id}-hint`}>{hint}</p>}
     </div>
+  )
+}
+
+export interface TextFieldProps extends Omit<FieldProps, "children"> {
+  readonly value: string
+  readonly onText: (text: string) => void
+  /** A button beside the input. */
+  readonly button?: ComponentChildren
+  readonly type?: "text" | "password"
+  readonly name?: string
+  readonly inputMode?: "numeric" | "url"
+  readonly maxLength?: number
+  /** For a text of several lines. */
+  readonly rows?: number
+  readonly isCode?: boolean
+  readonly required?: boolean
+  readonly spellcheck?: boolean
+}
+
+/** A labelled text, which the browser neither completes nor remembers. */
+export const TextField = ({ button, inputMode, isCode, onText, rows, type, value, ...rest }: TextFieldProps) => {
+  const { maxLength, name, required, spellcheck, ...field } = rest
+  const props = {
+    maxLength,
+    name,
+    required,
+    spellcheck,
+    value,
+    autocomplete: "off",
+    onInput: (event: { readonly currentTarget: { readonly value: string } }) => onText(event.currentTarget.value)
+  }
+  const inputOf = (control: FieldControl) =>
+    rows !== undefined
+      ? <textarea {...control} {...props} rows={rows} class={isCode === true ? "code" : ""} />
+      : type === "password"
+      ? <input {...control} {...props} type="password" />
+      : <input {...control} {...props} inputMode={inputMode} />
+  return (
+    <Field {...field}>
+      {(control) => button === undefined ? inputOf(control) : <div class="inline">{inputOf(control)}{button}</div>}
+    </Field>
   )
 }

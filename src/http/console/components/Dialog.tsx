@@ -1,7 +1,8 @@
 /** A modal `<dialog>`: the browser traps the focus, restores it when the dialog closes, and closes it on Esc. */
 import type { ComponentChildren } from "preact"
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks"
-import { Icon } from "./Icon.tsx"
+import { submitting, useAction } from "../actions.ts"
+import { IconButton, TextField } from "./Basics.tsx"
 import { Problem } from "./Screen.tsx"
 
 export interface DialogProps {
@@ -33,48 +34,29 @@ export const Dialog = ({ children, onClose, title }: DialogProps) => {
     >
       <header>
         <h2 id={id}>{title}</h2>
-        <button type="button" class="button quiet icon-only" aria-label="Close" onClick={onClose}>
-          <Icon name="close" />
-        </button>
+        <IconButton icon="close" label="Close" onClick={onClose} />
       </header>
       {children}
     </dialog>
   )
 }
 
-export interface ConfirmProps {
-  readonly title: string
+export interface ConfirmProps extends DialogProps {
   readonly action: string
   /** A success closes the dialog; a failure is shown in it. */
   readonly onConfirm: () => Promise<void>
-  readonly onClose: () => void
-  readonly children: ComponentChildren
   readonly isDangerous?: boolean
 }
 
 /** Confirms an action. The button that goes back has the initial focus when the action destroys something. */
 export const Confirm = ({ action, children, isDangerous, onClose, onConfirm, title }: ConfirmProps) => {
-  const [error, setError] = useState<unknown>()
-  const [isBusy, setBusy] = useState(false)
-  const confirm = async () => {
-    if (isBusy) return
-    setBusy(true)
-    try {
-      await onConfirm()
-      onClose()
-    } catch (failure) {
-      setError(failure)
-      setBusy(false)
-    }
-  }
+  const { error, isBusy, run } = useAction(async () => {
+    await onConfirm()
+    onClose()
+  })
   return (
     <Dialog title={title} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void confirm()
-        }}
-      >
+      <form onSubmit={submitting(() => run())}>
         {children}
         {error === undefined ? null : <Problem error={error} />}
         <footer>
@@ -85,5 +67,27 @@ export const Confirm = ({ action, children, isDangerous, onClose, onConfirm, tit
         </footer>
       </form>
     </Dialog>
+  )
+}
+
+/** Characters of a reason to cancel: the service's limit. */
+const maxReason = 1000
+
+export const CancelTask = ({ children, onCancel, onClose }: Omit<DialogProps, "title"> & {
+  readonly onCancel: (options: { readonly reason?: string }) => Promise<void>
+}) => {
+  const [reason, setReason] = useState("")
+  const given = reason.trim()
+  return (
+    <Confirm
+      title="Cancel this task?"
+      action="Cancel the task"
+      isDangerous
+      onConfirm={() => onCancel(given === "" ? {} : { reason: given })}
+      onClose={onClose}
+    >
+      <p>{children} This cannot be undone.</p>
+      <TextField label="Reason" maxLength={maxReason} value={reason} onText={setReason} />
+    </Confirm>
   )
 }

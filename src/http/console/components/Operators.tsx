@@ -1,38 +1,10 @@
-/** Parts of the operators' screens: cells that become lines of cards, filters in the address, and pages by cursor. */
-import type { ComponentChildren } from "preact"
+/** Parts of the operators' screens: reads of a list, filters in the address, and pages by cursor. */
 import { useRef } from "preact/hooks"
-import type { Polled } from "../poll.ts"
+import { submitting } from "../actions.ts"
+import { useKeys } from "../keys.ts"
+import { get, intervals } from "../operator.ts"
+import { type Polled, usePoll } from "../poll.ts"
 import { href, path, query, setQuery } from "../Router.ts"
-
-export interface CellProps {
-  readonly label: string
-  readonly class?: string
-  readonly children: ComponentChildren
-}
-
-/** Narrow screens show the label in front of the value. */
-export const Cell = ({ children, class: name, label }: CellProps) => (
-  <td class={`cell ${name ?? ""}`}>
-    <span class="card-label">{label}</span>
-    <span>{children}</span>
-  </td>
-)
-
-/** Columns of controls, which explain themselves. */
-const controls: ReadonlySet<string> = new Set(["Choose", "Action"])
-
-export const Columns = ({ names }: { readonly names: ReadonlyArray<string> }) => (
-  <thead>
-    <tr>
-      {names.map((name) => (
-        <th key={name} scope="col">{controls.has(name) ? <span class="visually-hidden">{name}</span> : name}</th>
-      ))}
-    </tr>
-  </thead>
-)
-
-/** Text of users and systems, which may have any direction and length. */
-export const Text = ({ children }: { readonly children: string }) => <bdi class="cut" title={children}>{children}</bdi>
 
 const ranges = { hour: 1, day: 24, week: 7 * 24, month: 31 * 24 } as const
 export type RangeName = keyof typeof ranges
@@ -46,9 +18,10 @@ const rangeNames: ReadonlyArray<RangeName> = ["hour", "day", "week", "month"]
 
 export const chosenRange = (): RangeName => rangeNames.find((name) => name === query.value.get("range")) ?? "day"
 
-/** The parameters of the range until now, or until a moment in the address. */
-export const rangeParameters = () => ({
-  from: new Date(Date.now() - ranges[chosenRange()] * 3_600_000).toISOString()
+/** The start of the chosen range, and the named filters of the address. */
+export const chosen = (...names: ReadonlyArray<string>): Readonly<Record<string, string | null>> => ({
+  from: new Date(Date.now() - ranges[chosenRange()] * 3_600_000).toISOString(),
+  ...Object.fromEntries(names.map((name) => [name, query.value.get(name)]))
 })
 
 export interface SelectProps {
@@ -92,12 +65,11 @@ export const TextFilter = ({ isFirst, label, name, onEnter }: {
 }) => (
   <form
     class="filter-field"
-    onSubmit={(event) => {
-      event.preventDefault()
-      const field = event.currentTarget.elements.namedItem(name)
+    onSubmit={submitting((form) => {
+      const field = form.elements.namedItem(name)
       const text = field instanceof HTMLInputElement ? field.value.trim() : ""
       if (onEnter?.(text) !== true) change(name, text)
-    }}
+    })}
   >
     <label>
       <span>{label}</span>
@@ -120,34 +92,60 @@ export const OlderPages = ({ isComplete, next }: { readonly next: string | null;
   <nav class="pages" aria-label="Pages">
     <span>{isComplete ? "" : "The search examined 20,000 rows and found no more of them among these."}</span>
     {query.value.has("cursor")
-      ? <button type="button" class="button" onClick={() => setQuery("cursor", undefined)}>Newest</button>
+      ? (
+        <button
+          type="button"
+          class="button"
+          onClick={() => setQuery("cursor", undefined)}
+        >
+          Newest
+        </button>
+      )
       : null}
     {next === null
       ? null
       : (
-        <button type="button" class="button" onClick={() => setQuery("cursor", next)}>
+        <button
+          type="button"
+          class="button"
+          onClick={() => setQuery("cursor", next)}
+        >
           {isComplete ? "Older" : "Search on"}
         </button>
       )}
   </nav>
 )
 
+const isInRows = (element: Element | null) => element?.matches("[data-row], .cell-tick input") === true
+
 /** The data to show: the newest, unless the operator is in the middle of the rows, which would move. */
 export function useStill<A>(polled: Polled<A>): Polled<A> {
   const shown = useRef(polled)
-  const isBusy = document.activeElement?.matches("[data-row], .cell-tick input") === true
-  if (!isBusy || shown.current.data === undefined) shown.current = polled
+  if (!isInRows(document.activeElement) || shown.current.data === undefined) shown.current = polled
   return shown.current
 }
 
 /** Leaves the rows, so that the next answer is shown. */
 export const leaveRows = () => {
   const { activeElement } = document
-  if (activeElement instanceof HTMLElement && activeElement.matches("[data-row], .cell-tick input")) {
-    activeElement.blur()
-  }
+  if (activeElement instanceof HTMLElement && isInRows(activeElement)) activeElement.blur()
 }
 
-/** Removes all filters of the screen. */
+/** Polls a call of the operators' interface while its screen is shown. */
+export function useRead<A>(path: () => string, interval = intervals.list) {
+  return usePoll<A>((signal) => get(path(), signal), () => interval, [])
+}
+
+/** The rows of a screen, which `r` reads immediately. */
+export function useRows<A>(path: () => string, interval?: number) {
+  const read = useRead<A>(path, interval)
+  const refresh = () => {
+    leaveRows()
+    read.refresh()
+  }
+  useKeys({ r: refresh })
+  return { polled: useStill(read.state.value), refresh }
+}
+
 export const ClearFilters = () =>
   query.value.size === 0 ? null : <a class="button" href={href(path.value)}>Clear filters</a>

@@ -41,7 +41,7 @@ export const Screen = ({ actions, children, heading, title }: ScreenProps) => {
 }
 
 /** Grey rows, if the first load takes longer than 150 ms. */
-export const Skeleton = ({ rows = 4 }: { readonly rows?: number }) => {
+export const Skeleton = () => {
   const [isShown, setShown] = useState(false)
   useEffect(() => {
     const timer = setTimeout(() => setShown(true), 150)
@@ -49,7 +49,7 @@ export const Skeleton = ({ rows = 4 }: { readonly rows?: number }) => {
   }, [])
   return (
     <div class="skeleton" role="status" aria-label="Loading">
-      {isShown ? Array.from({ length: rows }, (_, index) => <span key={index} />) : null}
+      {isShown ? Array.from({ length: 4 }, (_, index) => <span key={index} />) : null}
     </div>
   )
 }

@@ -1,8 +1,7 @@
 /** The fields of a new task that take text, each with the service's error about it. */
-import type { ComponentChildren } from "preact"
 import { useRef } from "preact/hooks"
 import { type FieldErrors, moreFields, type TaskForm, toolTemplate } from "../newTask.ts"
-import { Field, type FieldControl } from "./Basics.tsx"
+import { TextField, type TextFieldProps } from "./Basics.tsx"
 
 export interface Editing {
   readonly form: TaskForm
@@ -10,45 +9,22 @@ export interface Editing {
   readonly change: (name: keyof TaskForm, value: string) => void
 }
 
-export const Text = ({ editing: { change, errors, form }, name, ...rest }: {
+type TextProps = Omit<TextFieldProps, "error" | "name" | "onText" | "value">
+
+export const Text = ({ editing: { change, errors, form }, name, ...field }: TextProps & {
   readonly editing: Editing
   readonly name: keyof TaskForm
-  readonly label: string
-  readonly hint?: ComponentChildren
-  readonly isRequired?: boolean
-  readonly inputMode?: "numeric" | "url"
-  readonly type?: "text" | "password"
-  readonly rows?: number
-  readonly maxLength?: number
-}) => {
-  const { hint, inputMode, isRequired = false, label, maxLength, rows, type = "text" } = rest
-  const props = (control: FieldControl) => ({
-    ...control,
-    name,
-    maxLength,
-    autocomplete: "off",
-    value: form[name],
-    onInput: ({ currentTarget }: { readonly currentTarget: { readonly value: string } }) =>
-      change(name, currentTarget.value)
-  })
-  return (
-    <Field label={label} isRequired={isRequired} error={errors[name]} hint={hint}>
-      {(control) =>
-        rows === undefined
-          ? type === "password"
-            ? <input {...props(control)} type="password" />
-            : <input {...props(control)} inputMode={inputMode} spellcheck={false} />
-          : (
-            <textarea
-              {...props(control)}
-              rows={rows}
-              class={name === "client_tools" ? "code" : ""}
-              spellcheck={name === "text"}
-            />
-          )}
-    </Field>
-  )
-}
+}) => (
+  <TextField
+    {...field}
+    name={name}
+    error={errors[name]}
+    isCode={name === "client_tools"}
+    spellcheck={name === "text"}
+    value={form[name]}
+    onText={(value) => change(name, value)}
+  />
+)
 
 export const More = ({ editing }: { readonly editing: Editing }) => {
   const { errors, form } = editing

@@ -1,110 +1,102 @@
 /** Takes a token: on the log-in screen, and in a dialog over any screen when the token ends. */
+import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
+import { submitting, useAction } from "../actions.ts"
 import { config } from "../api.ts"
 import { developmentToken, dismiss, isKept, logIn, session } from "../session.ts"
-import { Field } from "./Basics.tsx"
+import { TextField } from "./Basics.tsx"
 import { Dialog } from "./Dialog.tsx"
 import { messageOf } from "./Screen.tsx"
 
-const Development = (
-  { onToken, sub }: { readonly sub: string; readonly onToken: (token: string) => Promise<void> }
-) => {
-  const [name, setName] = useState(sub)
-  const [error, setError] = useState<string>()
-  const submit = async () => {
-    try {
-      await onToken(await developmentToken(name))
-    } catch (failure) {
-      setError(messageOf(failure))
-    }
-  }
+interface Entering {
+  /** Returns the problem of a token, or undefined after the log-in. */
+  readonly onToken: (token: string) => Promise<string | undefined>
+}
+
+const enter = async (onToken: Entering["onToken"], token: string) => {
+  const problem = await onToken(token)
+  if (problem !== undefined) throw new Error(problem)
+}
+
+const errorText = (error: unknown) => error === undefined ? undefined : messageOf(error)
+
+export interface TokenEntryProps extends Entering {
+  readonly label: string
+  readonly hint: string
+  readonly action: string
+  readonly children?: ComponentChildren
+}
+
+export const TokenEntry = ({ action, children, hint, label, onToken }: TokenEntryProps) => {
+  const [token, setToken] = useState("")
+  const { error, isBusy, run } = useAction(() => enter(onToken, token))
+  const paste = useAction(async () => setToken(await navigator.clipboard.readText()))
+  const problem = paste.error === undefined
+    ? errorText(error)
+    : "The browser does not allow reading the clipboard. Paste with the keyboard."
   return (
-    <form
-      class="development"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void submit()
-      }}
-    >
-      <Field
+    <form onSubmit={submitting(() => run())}>
+      <TextField
+        label={label}
+        isRequired
+        error={problem}
+        hint={hint}
+        type="password"
+        name="token"
+        spellcheck={false}
+        value={token}
+        onText={setToken}
+        button={<button type="button" class="button" onClick={() => paste.run()}>Paste</button>}
+      />
+      {children}
+      <button type="submit" class="button primary wide" aria-disabled={isBusy}>{action}</button>
+    </form>
+  )
+}
+
+const Development = ({ onToken, sub }: Entering & { readonly sub: string }) => {
+  const [name, setName] = useState(sub)
+  const { error, run } = useAction(async () => enter(onToken, await developmentToken(name)))
+  return (
+    <form class="development" onSubmit={submitting(() => run())}>
+      <TextField
         label="Log in as"
         isRequired
-        error={error}
+        error={errorText(error)}
         hint="This service runs with a development key, so it can mint tokens for any user."
-      >
-        {(control) => (
-          <div class="inline">
-            <input
-              {...control}
-              name="sub"
-              autocomplete="off"
-              spellcheck={false}
-              maxLength={255}
-              required
-              value={name}
-              onInput={(event) => setName(event.currentTarget.value)}
-            />
-            <button type="submit" class="button">Log in</button>
-          </div>
-        )}
-      </Field>
+        name="sub"
+        spellcheck={false}
+        maxLength={255}
+        required
+        value={name}
+        onText={setName}
+        button={<button type="submit" class="button">Log in</button>}
+      />
     </form>
   )
 }
 
 export const TokenForm = ({ onDone }: { readonly onDone: () => void }) => {
-  const [token, setToken] = useState("")
   const [keep, setKeep] = useState(isKept)
-  const [error, setError] = useState<string>()
-  const [isBusy, setBusy] = useState(false)
-  const submit = async (text: string) => {
-    if (isBusy) return
-    setBusy(true)
-    const problem = await logIn(text, keep)
-    setBusy(false)
-    setError(problem)
+  const onToken = async (token: string) => {
+    const problem = await logIn(token, keep)
     if (problem === undefined) onDone()
-  }
-  const paste = async () => {
-    try {
-      setToken(await navigator.clipboard.readText())
-    } catch {
-      setError("The browser does not allow reading the clipboard. Paste with the keyboard.")
-    }
+    return problem
   }
   return (
     <>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void submit(token)
-        }}
+      <TokenEntry
+        label="Token"
+        hint="A JWT of your account. It stays in this tab’s memory."
+        action={session.value === undefined ? "Log in" : "Continue"}
+        onToken={onToken}
       >
-        <Field label="Token" isRequired error={error} hint="A JWT of your account. It stays in this tab’s memory.">
-          {(control) => (
-            <div class="inline">
-              <input
-                {...control}
-                type="password"
-                name="token"
-                autocomplete="off"
-                spellcheck={false}
-                value={token}
-                onInput={(event) => setToken(event.currentTarget.value)}
-              />
-              <button type="button" class="button" onClick={() => void paste()}>Paste</button>
-            </div>
-          )}
-        </Field>
         <label class="check">
           <input type="checkbox" checked={keep} onChange={(event) => setKeep(event.currentTarget.checked)} />
           <span>Keep in this tab, so that a reload does not log out</span>
         </label>
-        <button type="submit" class="button primary wide" aria-disabled={isBusy}>
-          {session.value === undefined ? "Log in" : "Continue"}
-        </button>
-      </form>
-      {config.value.dev_login ? <Development sub={session.value?.sub ?? "developer"} onToken={submit} /> : null}
+      </TokenEntry>
+      {config.value.dev_login ? <Development sub={session.value?.sub ?? "developer"} onToken={onToken} /> : null}
     </>
   )
 }

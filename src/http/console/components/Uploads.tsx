@@ -3,7 +3,7 @@ import type { Signal } from "@preact/signals"
 import { useId } from "preact/hooks"
 import { config } from "../api.ts"
 import { maxFiles, sizeOf, start, type Upload } from "../uploads.ts"
-import type { FieldControl } from "./Basics.tsx"
+import { type FieldControl, IconButton } from "./Basics.tsx"
 import { Icon } from "./Icon.tsx"
 
 const Row = ({ upload: { abort, bytes, name, state } }: { readonly upload: Upload }) => {
@@ -19,9 +19,7 @@ const Row = ({ upload: { abort, bytes, name, state } }: { readonly upload: Uploa
           ? `${Math.floor(100 * state.sent / Math.max(1, bytes))} % of ${sizeOf(bytes)}`
           : sizeOf(bytes)}
       </span>
-      <button type="button" class="button quiet icon-only" aria-label={`Remove ${name}`} onClick={abort}>
-        <Icon name="close" />
-      </button>
+      <IconButton icon="close" label={`Remove ${name}`} onClick={abort} />
       {state.kind === "sending" ? <progress aria-labelledby={id} value={state.sent} max={Math.max(1, bytes)} /> : null}
       {state.kind === "failed" ? <p class="field-error">{state.message}</p> : null}
     </li>

@@ -4,9 +4,10 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { RateLimitError, ValidationError } from "../../client/promise/ApiErrors.ts"
 import { randomId } from "../../client/promise/Transport.ts"
 import type { CreateTask, InputItem } from "../../client/promise/Types.ts"
+import { submitting } from "../actions.ts"
 import { active } from "../active.ts"
 import { client, readTask } from "../api.ts"
-import { Age, Field, shortId, Status } from "../components/Basics.tsx"
+import { Age, Field, IconButton, shortId, Status } from "../components/Basics.tsx"
 import { Icon } from "../components/Icon.tsx"
 import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
 import { type Editing, More, Text } from "../components/TaskFields.tsx"
@@ -159,14 +160,11 @@ const EarlierFiles = ({ items }: Pick<Parts, "items">) => (
             <bdi>{name}</bdi>
           </span>
           <span class="detail">from the earlier task</span>
-          <button
-            type="button"
-            class="button quiet icon-only"
-            aria-label={`Remove ${name}`}
+          <IconButton
+            icon="close"
+            label={`Remove ${name}`}
             onClick={() => items.value = items.value.filter((each) => each !== item)}
-          >
-            <Icon name="close" />
-          </button>
+          />
         </li>
       )
     })}
@@ -205,10 +203,7 @@ const Form = ({ carried, initial, isDraft, items: given }: {
       ref={ref}
       class="new card"
       noValidate
-      onSubmit={(event) => {
-        event.preventDefault()
-        void create()
-      }}
+      onSubmit={submitting(() => void create())}
       onDragOver={(event) => event.preventDefault()}
       onDrop={(event) => {
         event.preventDefault()
@@ -243,7 +238,7 @@ const Form = ({ carried, initial, isDraft, items: given }: {
   )
 }
 
-/** The form filled in with what was asked of an earlier task. */
+/** The form filled in with the request of an earlier task. */
 const Again = ({ uuid }: { readonly uuid: string }) => {
   const { refresh, state } = usePoll((signal) => readTask(uuid, null, signal), () => Infinity, [uuid])
   return (

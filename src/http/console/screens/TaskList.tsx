@@ -4,9 +4,10 @@ import type { TaskPage } from "../../client/promise/TaskPages.ts"
 import type { TaskStatus, TaskSummary } from "../../client/promise/Types.ts"
 import { active, interrupted, intervalOf } from "../active.ts"
 import { client, config } from "../api.ts"
-import { Age, CopyButton, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
+import { Age, CopyButton, Status, Took, wordOf } from "../components/Basics.tsx"
 import { Confirm } from "../components/Dialog.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
+import { Rows, TaskCell } from "../components/Table.tsx"
 import { useKeys } from "../keys.ts"
 import { announce, notify } from "../messages.ts"
 import { usePoll } from "../poll.ts"
@@ -49,12 +50,9 @@ const Row = ({ task }: { readonly task: TaskSummary }) => (
     <td class="cell-status">
       <Status status={task.status} />
     </td>
-    <th scope="row" class="cell-id">
-      <a href={href(`/tasks/${task.uuid}`)} data-row="" title={task.uuid}>
-        <code>{shortId(task.uuid)}</code>
-      </a>
+    <TaskCell below="/tasks" uuid={task.uuid}>
       <CopyButton what="uuid" text={() => task.uuid} />
-    </th>
+    </TaskCell>
     <td class="cell-detail">
       <bdi>{detailOf(task).slice(0, 300)}</bdi>
     </td>
@@ -66,22 +64,6 @@ const Row = ({ task }: { readonly task: TaskSummary }) => (
       <Took from={task.created_at} to={task.completed_at} />
     </td>
   </tr>
-)
-
-const Rows = ({ tasks }: { readonly tasks: ReadonlyArray<TaskSummary> }) => (
-  <table class="rows">
-    <caption class="visually-hidden">Tasks, newest first</caption>
-    <thead>
-      <tr>
-        <th scope="col">Status</th>
-        <th scope="col">Task</th>
-        <th scope="col">Detail</th>
-        <th scope="col">Created</th>
-        <th scope="col">Took</th>
-      </tr>
-    </thead>
-    <tbody>{tasks.map((task) => <Row key={task.uuid} task={task} />)}</tbody>
-  </table>
 )
 
 const Pages = ({ meta: { current_page: page, last_page: last, total } }: Pick<TaskPage, "meta">) => (
@@ -185,7 +167,9 @@ const List = ({ page, refresh, status }: {
           {waiting === 1 ? "1 change" : `${waiting} changes`} — press <kbd>r</kbd> or click
         </button>
       )}
-      <Rows tasks={shown.data} />
+      <Rows caption="Tasks, newest first" columns={["Status", "Task", "Detail", "Created", "Took"]}>
+        {shown.data.map((task) => <Row key={task.uuid} task={task} />)}
+      </Rows>
       <Pages meta={shown.meta} />
     </div>
   )

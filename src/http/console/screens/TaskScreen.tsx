@@ -6,8 +6,8 @@ import type { Task } from "../../client/promise/Types.ts"
 import { active } from "../active.ts"
 import { client } from "../api.ts"
 import { AnswerForm } from "../components/AnswerForm.tsx"
-import { Age, CopyButton, Moment, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
-import { Confirm } from "../components/Dialog.tsx"
+import { Age, CopyButton, Fact, Moment, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
+import { CancelTask, Confirm } from "../components/Dialog.tsx"
 import { Icon } from "../components/Icon.tsx"
 import { JsonTree } from "../components/JsonTree.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
@@ -23,43 +23,21 @@ import { Result } from "./task/Result.tsx"
 import { Timeline } from "./task/Timeline.tsx"
 import { Webhooks } from "./task/Webhooks.tsx"
 
-/** Characters of a reason to cancel: the service's limit. */
-const maxReason = 1000
-
 const Cancel = ({ onClose, onDone, uuid }: {
   readonly uuid: string
   readonly onDone: () => void
   readonly onClose: () => void
 }) => {
-  const [reason, setReason] = useState("")
-  const cancel = async () => {
-    await client.tasks.cancel(uuid, reason.trim() === "" ? {} : { reason: reason.trim() })
+  const cancel = async (options: { readonly reason?: string }) => {
+    await client.tasks.cancel(uuid, options)
     notify("Task canceled")
     active.refresh()
     onDone()
   }
   return (
-    <Confirm
-      title="Cancel this task?"
-      action="Cancel the task"
-      isDangerous
-      onConfirm={cancel}
-      onClose={onClose}
-    >
-      <p>Its tool calls are not answered, and it ends as canceled. This cannot be undone.</p>
-      <div class="field">
-        <label for="reason">
-          Reason <span class="optional">optional</span>
-        </label>
-        <input
-          id="reason"
-          autocomplete="off"
-          maxLength={maxReason}
-          value={reason}
-          onInput={(event) => setReason(event.currentTarget.value)}
-        />
-      </div>
-    </Confirm>
+    <CancelTask onCancel={cancel} onClose={onClose}>
+      Its tool calls are not answered, and it ends as canceled.
+    </CancelTask>
   )
 }
 
@@ -82,55 +60,38 @@ const needs = {
   tool_results: "to answer the tool calls"
 }
 
-const Waiting = ({ on }: { readonly on: NonNullable<Task["waiting_on"]> }) => (
-  <div>
-    <dt>Waits for</dt>
-    <dd>
-      {on.party === "client" ? "you" : "the core"} {needs[on.for]}, until <Moment at={on.until} />{" "}
-      (<Age at={on.until} />)
-    </dd>
-  </div>
-)
-
-const Metadata = ({ metadata }: Required<Pick<Task, "metadata">>) => (
-  <div>
-    <dt>Metadata</dt>
-    <dd>
-      {Object.entries(metadata).map(([key, value]) => (
-        <span key={key} class="label">
-          <bdi>{key}</bdi>: <bdi>{value}</bdi>
-        </span>
-      ))}
-    </dd>
-  </div>
-)
-
-const Facts = ({ task }: { readonly task: Task }) => (
-  <dl class="facts">
-    <div>
-      <dt>Status</dt>
-      <dd>
+const Facts = ({ task }: { readonly task: Task }) => {
+  const { completed_at: end, created_at: start, metadata = {}, waiting_on: waiting } = task
+  return (
+    <dl class="facts">
+      <Fact term="Status">
         <Status status={task.status} />
-      </dd>
-    </div>
-    <div>
-      <dt>Created</dt>
-      <dd>
-        <Moment at={task.created_at} />
-      </dd>
-    </div>
-    <div>
-      <dt>{task.completed_at === null ? "Running for" : "Took"}</dt>
-      <dd>
-        <Took from={task.created_at} to={task.completed_at} />
-      </dd>
-    </div>
-    {task.waiting_on == null ? null : <Waiting on={task.waiting_on} />}
-    {task.metadata === undefined || Object.keys(task.metadata).length === 0
-      ? null
-      : <Metadata metadata={task.metadata} />}
-  </dl>
-)
+      </Fact>
+      <Fact term="Created">
+        <Moment at={start} />
+      </Fact>
+      <Fact term={end === null ? "Running for" : "Took"}>
+        <Took from={start} to={end} />
+      </Fact>
+      {waiting == null ? null : (
+        <Fact term="Waits for">
+          {waiting.party === "client" ? "you" : "the core"} {needs[waiting.for]}, until <Moment at={waiting.until} />
+          {" "}
+          (<Age at={waiting.until} />)
+        </Fact>
+      )}
+      {Object.keys(metadata).length === 0 ? null : (
+        <Fact term="Metadata">
+          {Object.entries(metadata).map(([key, value]) => (
+            <span key={key} class="label">
+              <bdi>{key}</bdi>: <bdi>{value}</bdi>
+            </span>
+          ))}
+        </Fact>
+      )}
+    </dl>
+  )
+}
 
 const Raw = ({ task }: { readonly task: Task }) => (
   <>

@@ -27,7 +27,7 @@ type Outputs = ReturnType<typeof Conversation.outputsOf>
 /** Maximum legs of a task, because each stores its request and output. */
 const maxLegs = 1000
 
-interface Asked {
+interface Creation {
   readonly caller: Caller
   readonly request: CreateResponse
   readonly claim: IdempotencyClaim | undefined
@@ -88,7 +88,7 @@ const makeAnswer = Effect.fnUntraced(function*({ find }: Responses) {
   const tasks = yield* Tasks
   const legs = yield* FacadeLegs
 
-  return Effect.fnUntraced(function*({ caller, claim, request }: Asked, id: Ids.LegId, given: Outputs) {
+  return Effect.fnUntraced(function*({ caller, claim, request }: Creation, id: Ids.LegId, given: Outputs) {
     const { snapshot, task } = yield* find(caller.principal, id)
     const isPending = snapshot.status === "interrupted"
     // A repeated request is recognized by its key, after it has had its effect.
@@ -119,7 +119,7 @@ const makeCreate = Effect.gen(function*() {
   const legs = yield* FacadeLegs
   const { models, timeLimit } = yield* Facades
 
-  return Effect.fnUntraced(function*({ caller, claim, request }: Asked, earlier: ReadonlyArray<string>) {
+  return Effect.fnUntraced(function*({ caller, claim, request }: Creation, earlier: ReadonlyArray<string>) {
     const { conversation: { history, input }, fields, instructions, kept, tools } = request
     const model = modelOf(models, request.model)
     if (model === undefined) return yield* modelNotFound(request.model.slice(0, 64))
@@ -199,7 +199,7 @@ export const make = Effect.fnUntraced(function*(responses: Responses) {
     return said.map((message) => JSON.stringify(message))
   })
 
-  const afterPrevious = Effect.fnUntraced(function*(asked: Asked, previous: string) {
+  const afterPrevious = Effect.fnUntraced(function*(creation: Creation, previous: string) {
     const id = Ids.parse(previous)
     const notFound = invalid(
       "previous_response_id",
@@ -208,29 +208,29 @@ export const make = Effect.fnUntraced(function*(responses: Responses) {
     )
     if (id === undefined) return yield* notFound
     const gone = () => Effect.fail(notFound)
-    const { hasUserMessage, history } = asked.request.conversation
+    const { hasUserMessage, history } = creation.request.conversation
     const outputs = Conversation.outputsOf(history)
     if (outputs.length > 0 && hasUserMessage) {
       return yield* invalid("input", "Tool outputs continue a response that waits for them. Send messages later.")
     }
     const outcome = Effect.gen(function*() {
-      if (outputs.length > 0) return yield* answer(asked, id, outputs)
-      return yield* create(asked, yield* continued(asked.caller, id))
+      if (outputs.length > 0) return yield* answer(creation, id, outputs)
+      return yield* create(creation, yield* continued(creation.caller, id))
     })
     return yield* Effect.catchTags(outcome, { TaskNotFound: gone, TaskBelongsToAnother: gone })
   })
 
-  return Effect.fnUntraced(function*(given: Asked) {
+  return Effect.fnUntraced(function*(given: Creation) {
     const { caller, request: { conversation, previous, unsupported } } = given
     if (unsupported !== null && !isLenient) {
       return yield* invalid(unsupported, `This field is not supported: ${unsupported}`, "unsupported_parameter")
     }
     const { history, last } = yield* resolve(caller, conversation.history)
-    const asked = { ...given, request: { ...given.request, conversation: { ...conversation, history } } }
-    if (previous !== null) return yield* afterPrevious(asked, previous)
-    const outputs = Conversation.trailingOutputs(asked.request.conversation)
-    if (outputs.length === 0) return yield* create(asked, [])
+    const creation = { ...given, request: { ...given.request, conversation: { ...conversation, history } } }
+    if (previous !== null) return yield* afterPrevious(creation, previous)
+    const outputs = Conversation.trailingOutputs(creation.request.conversation)
+    if (outputs.length === 0) return yield* create(creation, [])
     const answered = last ?? (yield* findAnswered(caller, outputs.map(({ id }) => id)))
-    return yield* answered === undefined ? create(asked, []) : answer(asked, answered, outputs)
+    return yield* answered === undefined ? create(creation, []) : answer(creation, answered, outputs)
   })
 })

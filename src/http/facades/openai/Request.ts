@@ -34,7 +34,6 @@ export const CreateResponseBody = Schema.Struct({
 })
 type CreateResponseBody = typeof CreateResponseBody.Type
 
-/** A parsed request. */
 export interface CreateResponse {
   readonly model: string
   readonly previous: string | null

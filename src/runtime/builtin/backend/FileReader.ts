@@ -2,9 +2,10 @@
  * Reads files as text, each in a separate worker thread with limits on bytes, time, heap and buffers, so that a hostile file
  * causes no more than an error. Each user has one file read at a time, so that one user cannot occupy all workers.
  */
-import { Duration, Effect, Schema, Semaphore } from "effect"
+import { Duration, Effect, Schema } from "effect"
 import * as path from "node:path"
 import { Worker } from "node:worker_threads"
+import * as FairPermits from "../../../services/limits/FairPermits.ts"
 import type { Extracted, Extraction } from "./extractText.ts"
 import type { FoundFile } from "./FileStorage.ts"
 
@@ -73,25 +74,8 @@ const extract = (extraction: Extraction) =>
 
 export type FileReader = ReturnType<typeof make>
 
-/** One permit per key. A key's entry exists only while the permit is held or awaited. */
-const makePermits = () => {
-  const permits = new Map<string, { readonly permit: Semaphore.Semaphore; users: number }>()
-  return (key: string) => <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.acquireUseRelease(
-      Effect.sync(() => {
-        const entry = permits.get(key) ?? { permit: Semaphore.makeUnsafe(1), users: 0 }
-        entry.users++
-        permits.set(key, entry)
-        return entry
-      }),
-      ({ permit }) => permit.withPermit(effect),
-      (entry) => Effect.sync(() => --entry.users === 0 && permits.delete(key))
-    )
-}
-
 export const make = () => {
-  const workers = Semaphore.makeUnsafe(limits.concurrency)
-  const withPermitOf = makePermits()
+  const permits = FairPermits.make({ total: limits.concurrency, perHolder: 1 })
 
   /** Reads a part of a file's text. Returns it with the length of the whole text. */
   const read = Effect.fnUntraced(function*(file: FoundFile, offset: number, characters: number, user: string) {
@@ -102,9 +86,8 @@ export const make = () => {
     if (size > limits.fileBytes) {
       return yield* new Unreadable({ message: `The file is larger than ${limits.fileBytes / 1024 / 1024} MB.` })
     }
-    const extracted = yield* extract({ path, format, offset, characters }).pipe(
-      workers.withPermit,
-      withPermitOf(user)
+    const extracted = yield* Effect.scoped(
+      Effect.andThen(permits.take(user, 1), extract({ path, format, offset, characters }))
     )
     if ("problem" in extracted) {
       yield* Effect.logInfo("a file could not be read", { format, problem: extracted.problem })

@@ -139,11 +139,11 @@ const summarize = (text: string): string => {
   return [first, closest(others, text)].filter(Predicate.isNotUndefined).join(" ")
 }
 
-const answerText = (asked: string): string => {
-  const [, command, rest = ""] = /^(echo|summari[sz]e)\b:?\s*([\s\S]*)$/i.exec(asked) ?? []
+const answerText = (prompt: string): string => {
+  const [, command, rest = ""] = /^(echo|summari[sz]e)\b:?\s*([\s\S]*)$/i.exec(prompt) ?? []
   if (command !== undefined && rest !== "") return command.toLowerCase() === "echo" ? rest : summarize(rest)
   // The lookbehind lets only the first character of a run begin a match: without it the cost is quadratic.
-  const term = asked.replace(/^(what is|how much is|calculate)\b/i, "").replace(/(?<![?=\s])[?=\s]+$/, "")
+  const term = prompt.replace(/^(what is|how much is|calculate)\b/i, "").replace(/(?<![?=\s])[?=\s]+$/, "")
   return String(Arithmetic.evaluate(term) ?? help)
 }
 
@@ -173,39 +173,39 @@ const describe = (storage: FileStorage, reader: FileReader.FileReader) =>
 const rules = (storage: FileStorage, reader: FileReader.FileReader): DemoAssistant => {
   const describeFile = describe(storage, reader)
   return (request, user) => {
-    const asked = textOf(request)
+    const prompt = textOf(request)
     const files = request.input.filter(isFile).slice(0, maxFiles)
     const answers = files.length === 0
-      ? Effect.succeed([answerText(asked)])
-      : Effect.forEach(files, ({ file }) => describeFile(file, asked, user))
+      ? Effect.succeed([answerText(prompt)])
+      : Effect.forEach(files, ({ file }) => describeFile(file, prompt, user))
     return Effect.map(answers, (all) => completed("demo-rules", request, all.join("\n\n")))
   }
 }
 
 /** Arguments of a tool: the user's text for every string, and 1 for every number. */
-const argumentsFor = (parameters: JsonObject | null | undefined, asked: string): JsonObject =>
+const argumentsFor = (parameters: JsonObject | null | undefined, prompt: string): JsonObject =>
   Object.fromEntries(
     Object.entries(parameters?.["properties"] ?? {}).slice(0, maxArguments).flatMap(
       ([name, property]): Array<[string, Schema.Json]> => {
         const type = Predicate.hasProperty(property, "type") ? property.type : undefined
-        return type === "string" ? [[name, asked]] : type === "number" || type === "integer" ? [[name, 1]] : []
+        return type === "string" ? [[name, prompt]] : type === "number" || type === "integer" ? [[name, 1]] : []
       }
     )
   )
 
 /** Calls each client tool that the text names, or the first one, and then returns their results. */
 const tools: DemoAssistant = (request) => {
-  const asked = textOf(request)
-  const offered = request.client_tools.filter(isClientTool)
+  const prompt = textOf(request)
+  const available = request.client_tools.filter(isClientTool)
   // Providers refuse a conversation in which two calls have the same id.
   const rounds = Conversation.start(request).filter(({ tool_calls }) => (tool_calls ?? []).length > 0).length
   const suffix = rounds === 0 ? "" : `_${rounds + 1}`
-  const words = new Set(asked.slice(0, charactersSearched).match(/[A-Za-z0-9_-]+/g))
-  const named = offered.filter(({ name }) => words.has(name))
-  const calls = (named.length > 0 ? named : offered.slice(0, 1)).map(({ name, parameters }) => ({
+  const words = new Set(prompt.slice(0, charactersSearched).match(/[A-Za-z0-9_-]+/g))
+  const named = available.filter(({ name }) => words.has(name))
+  const calls = (named.length > 0 ? named : available.slice(0, 1)).map(({ name, parameters }) => ({
     id: `call_${name}${suffix}`,
     name,
-    arguments: argumentsFor(parameters, asked.slice(0, argumentCharacters))
+    arguments: argumentsFor(parameters, prompt.slice(0, argumentCharacters))
   }))
   if (request.tool_results === undefined && Arr.isArrayNonEmpty(calls)) {
     const turn = turnOf("demo-tools", request, "", "tool_calls", calls)
@@ -245,9 +245,9 @@ const crash: DemoAssistant = (request) =>
 
 /** Draws a picture that depends only on the text. */
 const painter = (storage: FileStorage): DemoAssistant => (request, user) => {
-  const asked = textOf(request)
-  const { output, ...turn } = turnOf("demo-painter", request, `Here is my idea of "${asked}".`, "stop")
-  return keepImage(storage, user, "drawing", PngImage.draw(asked)).pipe(
+  const prompt = textOf(request)
+  const { output, ...turn } = turnOf("demo-painter", request, `Here is my idea of "${prompt}".`, "stop")
+  return keepImage(storage, user, "drawing", PngImage.draw(prompt)).pipe(
     Effect.map((image): TurnLine => ({ type: "completed", turn: { ...turn, output: [...output, image] } })),
     Effect.catchTag("StorageFull", ({ message }) => Effect.succeed<TurnLine>({ type: "failed", message })),
     Effect.orDie

@@ -2,15 +2,13 @@
 import { useState } from "preact/hooks"
 import type * as Views from "../../../contract/OperatorSchemas.ts"
 import { duration } from "../../clock.ts"
-import { Age } from "../../components/Basics.tsx"
 import { Confirm } from "../../components/Dialog.tsx"
 import { Icon } from "../../components/Icon.tsx"
-import { Cell, Columns } from "../../components/Operators.tsx"
+import { useRows } from "../../components/Operators.tsx"
 import { Loaded, Screen } from "../../components/Screen.tsx"
-import { useKeys } from "../../keys.ts"
+import { AgeCell, Cell, Rows } from "../../components/Table.tsx"
 import { notify } from "../../messages.ts"
-import { get, intervals, mayChange, post } from "../../operator.ts"
-import { usePoll } from "../../poll.ts"
+import { intervals, mayChange, post } from "../../operator.ts"
 
 type Cluster = typeof Views.OperatorClusterView.Type
 type Node = Cluster["members"][number]
@@ -47,12 +45,8 @@ const Row = ({ count, node, onMove }: {
     <Cell label="Tasks">{node.tasks.toLocaleString("en")}</Cell>
     <Cell label="Lateness">{duration(node.lateness_ms)}</Cell>
     <Cell label="Version">{node.version}</Cell>
-    <Cell label="Started" class="cell-age">
-      <Age at={node.started_at} />
-    </Cell>
-    <Cell label="Seen" class="cell-age">
-      <Age at={node.seen_at} />
-    </Cell>
+    <AgeCell label="Started" at={node.started_at} />
+    <AgeCell label="Seen" at={node.seen_at} />
     {mayChange()
       ? (
         <td>
@@ -95,12 +89,11 @@ const Move = ({ node: { address, drained, instance }, onClose, onDone }: {
 
 export const OpsCluster = () => {
   const [moving, setMoving] = useState<Node>()
-  const { refresh, state } = usePoll<Cluster>((signal) => get("/cluster", signal), () => intervals.overview, [])
-  useKeys({ r: refresh })
+  const { polled, refresh } = useRows<Cluster>(() => "/cluster", intervals.overview)
   const names = ["Node", "State", "Shards", "Tasks", "Lateness", "Version", "Started", "Seen"]
   return (
     <Screen title="Cluster">
-      <Loaded polled={state.value} refresh={refresh}>
+      <Loaded polled={polled} refresh={refresh}>
         {({ members, shards, unowned }) => (
           <div>
             {unowned.length === 0
@@ -112,20 +105,16 @@ export const OpsCluster = () => {
                 </p>
               )}
             <div class="wide" tabIndex={0} role="region" aria-label="Nodes in rows">
-              <table class="rows">
-                <caption class="visually-hidden">Nodes</caption>
-                <Columns names={mayChange() ? [...names, "Action"] : names} />
-                <tbody>
-                  {members.map((node) => (
-                    <Row
-                      key={node.instance}
-                      node={node}
-                      count={shards}
-                      onMove={() => setMoving(node)}
-                    />
-                  ))}
-                </tbody>
-              </table>
+              <Rows caption="Nodes" columns={mayChange() ? [...names, "Action"] : names}>
+                {members.map((node) => (
+                  <Row
+                    key={node.instance}
+                    node={node}
+                    count={shards}
+                    onMove={() => setMoving(node)}
+                  />
+                ))}
+              </Rows>
             </div>
           </div>
         )}

@@ -1,18 +1,15 @@
 /** Webhooks with their last attempt. Operators redeliver one, or those that they ticked. */
 import { useState } from "preact/hooks"
 import type * as Views from "../../../contract/OperatorSchemas.ts"
-import { Age, shortId, Status } from "../../components/Basics.tsx"
-import { Icon } from "../../components/Icon.tsx"
-import { Cell, Columns, Text } from "../../components/Operators.tsx"
+import { useAction } from "../../actions.ts"
+import { DeliveryState, Status } from "../../components/Basics.tsx"
 import { Problem } from "../../components/Screen.tsx"
+import { AgeCell, Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
 import { notify } from "../../messages.ts"
 import { mayChange, post } from "../../operator.ts"
-import { href } from "../../Router.ts"
 
 type Delivery = typeof Views.OperatorDeliveryView.Type
 export type Redelivered = typeof Views.RedeliveredView.Type
-
-const icons = { pending: "pending", delivered: "completed", failed: "failed" } as const
 
 const attemptOf = ({ attempts }: Delivery) => {
   const last = attempts.at(-1)
@@ -42,16 +39,9 @@ const Row = ({ delivery, isTicked, onTick }: {
       )
       : null}
     <td>
-      <span class={`state state-${delivery.state}`}>
-        <Icon name={icons[delivery.state]} />
-        {delivery.state}
-      </span>
+      <DeliveryState state={delivery.state} />
     </td>
-    <th scope="row" class="cell-id">
-      <a href={href(`/ops/tasks/${delivery.task_uuid}`)} data-row="" title={delivery.task_uuid}>
-        <code>{shortId(delivery.task_uuid)}</code>
-      </a>
-    </th>
+    <TaskCell below="/ops/tasks" uuid={delivery.task_uuid} />
     <td class="cell-status">
       <Status status={delivery.status} />
     </td>
@@ -59,9 +49,7 @@ const Row = ({ delivery, isTicked, onTick }: {
       <Text>{delivery.origin}</Text>
     </Cell>
     <Cell label="Attempts">{attemptOf(delivery)}</Cell>
-    <Cell label="Created" class="cell-age">
-      <Age at={delivery.created_at} />
-    </Cell>
+    <AgeCell label="Created" at={delivery.created_at} />
   </tr>
 )
 
@@ -70,7 +58,6 @@ export const DeliveryTable = ({ deliveries, onSent }: {
   readonly onSent: () => void
 }) => {
   const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set())
-  const [error, setError] = useState<unknown>()
   const ids = deliveries.map(({ id }) => id).filter((id) => ticked.has(id))
   const tick = (id: string, isTicked: boolean) => {
     const next = new Set(ticked)
@@ -78,16 +65,11 @@ export const DeliveryTable = ({ deliveries, onSent }: {
     else next.delete(id)
     setTicked(next)
   }
-  const send = async () => {
-    try {
-      setError(undefined)
-      notify(inWords(await post<Redelivered>("/deliveries/redeliver", { ids })))
-      setTicked(new Set())
-      onSent()
-    } catch (failure) {
-      setError(failure)
-    }
-  }
+  const { error, run } = useAction(async () => {
+    notify(inWords(await post<Redelivered>("/deliveries/redeliver", { ids })))
+    setTicked(new Set())
+    onSent()
+  })
   const names = ["State", "Task", "Status", "To", "Attempts", "Created"]
   return (
     <>
@@ -95,27 +77,23 @@ export const DeliveryTable = ({ deliveries, onSent }: {
         ? null
         : (
           <p class="toolbar">
-            <button type="button" class="button primary" onClick={() => void send()}>
+            <button type="button" class="button primary" onClick={() => run()}>
               Send {ids.length} again
             </button>
           </p>
         )}
       {error === undefined ? null : <Problem error={error} />}
       <div class="wide" tabIndex={0} role="region" aria-label="Webhooks in rows">
-        <table class="rows">
-          <caption class="visually-hidden">Webhooks</caption>
-          <Columns names={mayChange() ? ["Choose", ...names] : names} />
-          <tbody>
-            {deliveries.map((delivery) => (
-              <Row
-                key={delivery.id}
-                delivery={delivery}
-                isTicked={ticked.has(delivery.id)}
-                onTick={(isTicked) => tick(delivery.id, isTicked)}
-              />
-            ))}
-          </tbody>
-        </table>
+        <Rows caption="Webhooks" columns={mayChange() ? ["Choose", ...names] : names}>
+          {deliveries.map((delivery) => (
+            <Row
+              key={delivery.id}
+              delivery={delivery}
+              isTicked={ticked.has(delivery.id)}
+              onTick={(isTicked) => tick(delivery.id, isTicked)}
+            />
+          ))}
+        </Rows>
       </div>
     </>
   )

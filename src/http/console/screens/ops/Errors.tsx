@@ -1,19 +1,10 @@
 /** The newest failures by their error. */
 import type * as Views from "../../../contract/OperatorSchemas.ts"
-import { Age, shortId } from "../../components/Basics.tsx"
-import {
-  Cell,
-  chosenRange,
-  Columns,
-  leaveRows,
-  rangeParameters,
-  RangeSelect,
-  useStill
-} from "../../components/Operators.tsx"
+import { shortId } from "../../components/Basics.tsx"
+import { chosen, chosenRange, RangeSelect, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
-import { useKeys } from "../../keys.ts"
-import { get, intervals, queryOf } from "../../operator.ts"
-import { usePoll } from "../../poll.ts"
+import { AgeCell, Cell, Rows } from "../../components/Table.tsx"
+import { queryOf } from "../../operator.ts"
 import { href } from "../../Router.ts"
 
 type Errors = typeof Views.ErrorsView.Type
@@ -28,12 +19,8 @@ const Group = ({ group }: { readonly group: Errors["groups"][number] }) => {
         </a>
       </th>
       <Cell label="Failures">{group.count}</Cell>
-      <Cell label="First" class="cell-age">
-        <Age at={group.first_at} />
-      </Cell>
-      <Cell label="Last" class="cell-age">
-        <Age at={group.last_at} />
-      </Cell>
+      <AgeCell label="First" at={group.first_at} />
+      <AgeCell label="Last" at={group.last_at} />
       <Cell label="Samples">
         {group.samples.map((uuid) => (
           <a key={uuid} class="sample" href={href(`/ops/tasks/${uuid}`)} title={uuid}>
@@ -46,24 +33,13 @@ const Group = ({ group }: { readonly group: Errors["groups"][number] }) => {
 }
 
 export const OpsErrors = () => {
-  const range = chosenRange()
-  const { refresh, state } = usePoll<Errors>(
-    (signal) => get(`/errors${queryOf(rangeParameters())}`, signal),
-    () => intervals.list,
-    [range]
-  )
-  useKeys({
-    r: () => {
-      leaveRows()
-      refresh()
-    }
-  })
+  const { polled, refresh } = useRows<Errors>(() => `/errors${queryOf(chosen())}`)
   return (
     <Screen title="Errors">
       <div class="filters">
         <RangeSelect />
       </div>
-      <Loaded polled={useStill(state.value)} refresh={refresh}>
+      <Loaded polled={polled} refresh={refresh}>
         {({ groups, window }) =>
           groups.length === 0
             ? <Empty title="No task failed in this range" />
@@ -74,11 +50,12 @@ export const OpsErrors = () => {
                     ? window.failures === 1 ? "1 failure" : `${window.failures} failures`
                     : `The newest ${window.failures.toLocaleString("en")} failures; there are more in this range`}
                 </p>
-                <table class="rows">
-                  <caption class="visually-hidden">Errors, most failures first</caption>
-                  <Columns names={["Error", "Failures", "First", "Last", "Samples"]} />
-                  <tbody>{groups.map((group) => <Group key={group.error} group={group} />)}</tbody>
-                </table>
+                <Rows
+                  caption="Errors, most failures first"
+                  columns={["Error", "Failures", "First", "Last", "Samples"]}
+                >
+                  {groups.map((group) => <Group key={group.error} group={group} />)}
+                </Rows>
               </div>
             )}
       </Loaded>

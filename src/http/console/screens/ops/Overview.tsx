@@ -2,11 +2,12 @@
 import { useState } from "preact/hooks"
 import type * as Views from "../../../contract/OperatorSchemas.ts"
 import { duration } from "../../clock.ts"
-import { Age } from "../../components/Basics.tsx"
+import { Age, Segments } from "../../components/Basics.tsx"
 import { Icon } from "../../components/Icon.tsx"
-import { Columns } from "../../components/Operators.tsx"
+import { useRead } from "../../components/Operators.tsx"
 import { Loaded, Screen } from "../../components/Screen.tsx"
 import { Sparkline } from "../../components/Sparkline.tsx"
+import { DataTable } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"
 import { get, intervals, queryOf } from "../../operator.ts"
 import { usePoll } from "../../poll.ts"
@@ -112,29 +113,27 @@ const Plots = ({ history: { from, series, step } }: { readonly history: History 
       </ul>
       <details class="more">
         <summary>The numbers as a table</summary>
-        <div class="scroll" tabIndex={0} role="region" aria-label="Numbers of each period">
-          <table class="data">
-            <caption class="visually-hidden">Numbers of each period, newest first</caption>
-            <Columns names={["Period", ...plots.map(([, label]) => label)]} />
-            <tbody>
-              {(series["created"] ?? []).map((_, index, all) => all.length - 1 - index).map((index) => (
-                <tr key={index}>
-                  <th scope="row">
-                    <Age at={new Date(start + index * step * 1000).toISOString()} />
-                  </th>
-                  {plots.map(([name]) => <td key={name} class="number">{series[name]?.[index] ?? 0}</td>)}
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <DataTable
+          region="Numbers of each period"
+          caption="Numbers of each period, newest first"
+          columns={["Period", ...plots.map(([, label]) => label)]}
+        >
+          {(series["created"] ?? []).map((_, index, all) => all.length - 1 - index).map((index) => (
+            <tr key={index}>
+              <th scope="row">
+                <Age at={new Date(start + index * step * 1000).toISOString()} />
+              </th>
+              {plots.map(([name]) => <td key={name} class="number">{series[name]?.[index] ?? 0}</td>)}
+            </tr>
+          ))}
+        </DataTable>
       </details>
     </>
   )
 }
 
 /** Hours and the step of their periods in seconds. */
-const spans = [["1 h", 1, 60], ["24 h", 24, 3600]] as const
+const spans = { hour: [1, 60], day: [24, 3600] } as const
 
 /** Milliseconds after which the counts of all nodes have been added. */
 const delay = 15_000
@@ -146,9 +145,9 @@ const periodsOf = (hours: number, step: number) => {
 }
 
 export const Overview = () => {
-  const [span, setSpan] = useState<typeof spans[number]>(spans[0])
-  const [, hours, step] = span
-  const overview = usePoll<Overview>((signal) => get("/overview", signal), () => intervals.overview, [])
+  const [span, setSpan] = useState<keyof typeof spans>("hour")
+  const [hours, step] = spans[span]
+  const overview = useRead<Overview>(() => "/overview", intervals.overview)
   const history = usePoll<History>(
     (signal) => get(`/history${queryOf({ step, ...periodsOf(hours, step) })}`, signal),
     () => intervals.list,
@@ -170,15 +169,13 @@ export const Overview = () => {
         )}
       </Loaded>
       <section class="history" aria-label="History">
-        <fieldset class="segments">
-          <legend class="visually-hidden">Time span</legend>
-          {spans.map((option) => (
-            <label key={option[0]}>
-              <input type="radio" name="span" checked={option === span} onChange={() => setSpan(option)} />
-              <span>{option[0]}</span>
-            </label>
-          ))}
-        </fieldset>
+        <Segments
+          label="Time span"
+          name="span"
+          options={[["hour", "1 h"], ["day", "24 h"]]}
+          value={span}
+          onChoose={setSpan}
+        />
         <Loaded polled={history.state.value} refresh={refresh}>{(found) => <Plots history={found} />}</Loaded>
         <p class="hint">These counts are approximate: after a fault of the database, ten seconds may count twice.</p>
       </section>

@@ -1,11 +1,12 @@
 /** One task of any user: what it waits for, where it runs, its history and its webhooks. Its content is shown on request. */
 import { useState } from "preact/hooks"
 import type * as Views from "../../../contract/OperatorSchemas.ts"
-import { Age, CopyButton, Moment, Status } from "../../components/Basics.tsx"
-import { Confirm } from "../../components/Dialog.tsx"
+import { useAction } from "../../actions.ts"
+import { Age, CopyButton, Fact, Moment, Status } from "../../components/Basics.tsx"
+import { CancelTask } from "../../components/Dialog.tsx"
 import { JsonTree } from "../../components/JsonTree.tsx"
-import { Columns, Text } from "../../components/Operators.tsx"
 import { Loaded, Problem, Screen } from "../../components/Screen.tsx"
+import { DataTable, Text } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"
 import { notify } from "../../messages.ts"
 import { get, intervals, mayChange, post } from "../../operator.ts"
@@ -20,96 +21,60 @@ const bytes = (count: number | null) => count === null ? "not stored" : `${count
 
 const Facts = ({ task }: { readonly task: Detail }) => (
   <dl class="facts">
-    <div>
-      <dt>User</dt>
-      <dd>
-        <a href={href(`/ops/tasks?sub=${encodeURIComponent(task.sub)}`)}>
-          <Text>{task.sub}</Text>
-        </a>
-      </dd>
-    </div>
-    <div>
-      <dt>Created</dt>
-      <dd>
-        <Moment at={task.created_at} />
-      </dd>
-    </div>
-    <div>
-      <dt>{task.completed_at === null ? "Time limit" : "Ended"}</dt>
-      <dd>{task.completed_at === null ? <Age at={task.deadline_at} /> : <Moment at={task.completed_at} />}</dd>
-    </div>
+    <Fact term="User">
+      <a href={href(`/ops/tasks?sub=${encodeURIComponent(task.sub)}`)}>
+        <Text>{task.sub}</Text>
+      </a>
+    </Fact>
+    <Fact term="Created">
+      <Moment at={task.created_at} />
+    </Fact>
+    <Fact term={task.completed_at === null ? "Time limit" : "Ended"}>
+      {task.completed_at === null ? <Age at={task.deadline_at} /> : <Moment at={task.completed_at} />}
+    </Fact>
     {task.waiting_on === null
       ? null
       : (
-        <div>
-          <dt>Waits for the {task.waiting_on.party}</dt>
-          <dd>
-            {task.waiting_on.for.replaceAll("_", " ")}, due <Age at={task.waiting_on.until} />
-          </dd>
-        </div>
+        <Fact term={`Waits for the ${task.waiting_on.party}`}>
+          {task.waiting_on.for.replaceAll("_", " ")}, due <Age at={task.waiting_on.until} />
+        </Fact>
       )}
-    <div>
-      <dt>Shard</dt>
-      <dd>{task.shard}, {task.owner ?? "no owner"}</dd>
-    </div>
-    <div>
-      <dt>Run</dt>
-      <dd>
-        <code>{task.run_id}</code>
-      </dd>
-    </div>
-    <div>
-      <dt>Request, turn</dt>
-      <dd>{bytes(task.bytes.request)}, {bytes(task.bytes.turn)}</dd>
-    </div>
-    <div>
-      <dt>Webhooks to</dt>
-      <dd>{task.callback_origin ?? "–"}</dd>
-    </div>
+    <Fact term="Shard">{task.shard}, {task.owner ?? "no owner"}</Fact>
+    <Fact term="Run">
+      <code>{task.run_id}</code>
+    </Fact>
+    <Fact term="Request, turn">{bytes(task.bytes.request)}, {bytes(task.bytes.turn)}</Fact>
+    <Fact term="Webhooks to">{task.callback_origin ?? "–"}</Fact>
   </dl>
 )
 
 const Events = ({ events }: Pick<Detail, "events">) => (
-  <div class="scroll" tabIndex={0} role="region" aria-label="Events">
-    <table class="data">
-      <caption class="visually-hidden">Events, oldest first</caption>
-      <Columns names={["Revision", "Event", "Status", "Moment"]} />
-      <tbody>
-        {events.map(({ occurred_at: at, revision, status, type }) => (
-          <tr key={revision}>
-            <th scope="row">{revision}</th>
-            <td>{type}</td>
-            <td>
-              <Status status={status} />
-            </td>
-            <td>
-              <Moment at={at} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+  <DataTable region="Events" caption="Events, oldest first" columns={["Revision", "Event", "Status", "Moment"]}>
+    {events.map(({ occurred_at: at, revision, status, type }) => (
+      <tr key={revision}>
+        <th scope="row">{revision}</th>
+        <td>{type}</td>
+        <td>
+          <Status status={status} />
+        </td>
+        <td>
+          <Moment at={at} />
+        </td>
+      </tr>
+    ))}
+  </DataTable>
 )
 
 const ContentSection = ({ uuid }: { readonly uuid: string }) => {
   const [content, setContent] = useState<Content>()
-  const [error, setError] = useState<unknown>()
-  const show = async () => {
-    try {
-      setError(undefined)
-      setContent(await get<Content>(`/tasks/${uuid}/content`))
-    } catch (failure) {
-      setError(failure)
-    }
-  }
+  const { error, run } = useAction(async () => setContent(await get<Content>(`/tasks/${uuid}/content`)))
   return (
     <section class="section" aria-label="Content">
       <h2>Content</h2>
       {content === undefined
         ? (
           <div>
-            <button type="button" class="button" onClick={() => void show()}>Show content</button>
+            <button type="button" class="button" onClick={() => run()}>Show content</button>
             <p class="hint">The service logs who reads it.</p>
           </div>
         )
@@ -124,33 +89,18 @@ const Cancel = ({ onClose, onDone, task }: {
   readonly onClose: () => void
   readonly onDone: () => void
 }) => {
-  const [reason, setReason] = useState("")
-  const cancel = async () => {
-    await post(`/tasks/${task.uuid}/cancel`, reason === "" ? {} : { reason })
+  const cancel = async (options: { readonly reason?: string }) => {
+    await post(`/tasks/${task.uuid}/cancel`, options)
     notify("Task canceled")
     onDone()
   }
   return (
-    <Confirm title="Cancel this task?" action="Cancel the task" isDangerous onConfirm={cancel} onClose={onClose}>
-      <p>
-        It belongs to{" "}
-        <strong>
-          <Text>{task.sub}</Text>
-        </strong>. The core stops its run. This cannot be undone.
-      </p>
-      <div class="field">
-        <label for="reason">
-          Reason <span class="optional">optional</span>
-        </label>
-        <input
-          id="reason"
-          maxLength={1000}
-          autocomplete="off"
-          value={reason}
-          onInput={(event) => setReason(event.currentTarget.value)}
-        />
-      </div>
-    </Confirm>
+    <CancelTask onCancel={cancel} onClose={onClose}>
+      It belongs to{" "}
+      <strong>
+        <Text>{task.sub}</Text>
+      </strong>. The core stops its run.
+    </CancelTask>
   )
 }
 

@@ -1,25 +1,14 @@
 /** The targets of webhooks with their failures, and the webhooks themselves. All that match a filter are redelivered at once. */
 import { useState } from "preact/hooks"
 import type * as Views from "../../../contract/OperatorSchemas.ts"
-import { Age } from "../../components/Basics.tsx"
+import { useAction } from "../../actions.ts"
 import { Confirm } from "../../components/Dialog.tsx"
-import {
-  Cell,
-  ClearFilters,
-  Columns,
-  leaveRows,
-  OlderPages,
-  rangeParameters,
-  RangeSelect,
-  Select,
-  Text,
-  useStill
-} from "../../components/Operators.tsx"
+import { chosen, ClearFilters, OlderPages, RangeSelect, Select, useRead, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Problem, Screen } from "../../components/Screen.tsx"
+import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"
 import { notify } from "../../messages.ts"
-import { get, intervals, mayChange, post, queryOf } from "../../operator.ts"
-import { usePoll } from "../../poll.ts"
+import { mayChange, post, queryOf } from "../../operator.ts"
 import { href, query } from "../../Router.ts"
 import { DeliveryTable, inWords, type Redelivered } from "./Deliveries.tsx"
 
@@ -45,25 +34,24 @@ const attemptErrors = Object.keys(
 )
 
 const OriginTable = ({ data }: Pick<Origins, "data">) => (
-  <table class="rows">
-    <caption class="visually-hidden">Targets of webhooks, most failures first</caption>
-    <Columns names={["Origin", "Pending", "Failed", "Newest failure", "Oldest"]} />
-    <tbody>
-      {data.map(({ failed, last_error: error, oldest_failed_at: oldest, origin, pending }) => (
-        <tr key={origin}>
-          <th scope="row" class="cell-user">
-            <a href={href(`/ops/webhooks${queryOf({ origin, state: failed > 0 ? "failed" : "pending" })}`)} data-row="">
-              <Text>{origin}</Text>
-            </a>
-          </th>
-          <Cell label="Pending">{pending}</Cell>
-          <Cell label="Failed">{failed}</Cell>
-          <Cell label="Newest failure">{error ?? "–"}</Cell>
-          <Cell label="Oldest" class="cell-age">{oldest === null ? "–" : <Age at={oldest} />}</Cell>
-        </tr>
-      ))}
-    </tbody>
-  </table>
+  <Rows
+    caption="Targets of webhooks, most failures first"
+    columns={["Origin", "Pending", "Failed", "Newest failure", "Oldest"]}
+  >
+    {data.map(({ failed, last_error: error, oldest_failed_at: oldest, origin, pending }) => (
+      <tr key={origin}>
+        <th scope="row" class="cell-user">
+          <a href={href(`/ops/webhooks${queryOf({ origin, state: failed > 0 ? "failed" : "pending" })}`)} data-row="">
+            <Text>{origin}</Text>
+          </a>
+        </th>
+        <Cell label="Pending">{pending}</Cell>
+        <Cell label="Failed">{failed}</Cell>
+        <Cell label="Newest failure">{error ?? "–"}</Cell>
+        <AgeCell label="Oldest" at={oldest} />
+      </tr>
+    ))}
+  </Rows>
 )
 
 const RedeliverAll = ({ filter, matched, onClose, onSent }: {
@@ -95,18 +83,12 @@ const BulkButton = ({ filter, onSent }: {
   readonly onSent: () => void
 }) => {
   const [matched, setMatched] = useState<number>()
-  const [error, setError] = useState<unknown>()
-  const count = async () => {
-    try {
-      setError(undefined)
-      setMatched((await post<Redelivered>("/deliveries/redeliver", { filter, dry_run: true })).matched)
-    } catch (failure) {
-      setError(failure)
-    }
-  }
+  const { error, run } = useAction(async () =>
+    setMatched((await post<Redelivered>("/deliveries/redeliver", { filter, dry_run: true })).matched)
+  )
   return (
     <>
-      <button type="button" class="button" onClick={() => void count()}>Send all failed again</button>
+      <button type="button" class="button" onClick={() => run()}>Send all failed again</button>
       {error === undefined ? null : <Problem error={error} />}
       {matched === undefined
         ? null
@@ -117,27 +99,10 @@ const BulkButton = ({ filter, onSent }: {
 
 export const OpsWebhooks = () => {
   const { value } = query
-  const filter = value.toString()
   const isOverview = !value.has("origin") && !value.has("state") && !value.has("error")
-  const chosen = { origin: value.get("origin"), error: value.get("error") }
-  const origins = usePoll<Origins>(
-    (signal) => get(`/origins${queryOf(rangeParameters())}`, signal),
-    () => intervals.list,
-    [value.get("range")]
-  )
-  const deliveries = usePoll<Page>(
-    (signal) =>
-      get(
-        `/deliveries${
-          queryOf({ ...rangeParameters(), ...chosen, state: value.get("state"), cursor: value.get("cursor") })
-        }`,
-        signal
-      ),
-    () => intervals.list,
-    [filter]
-  )
+  const origins = useRead<Origins>(() => `/origins${queryOf(chosen())}`)
+  const deliveries = useRows<Page>(() => `/deliveries${queryOf(chosen("origin", "error", "state", "cursor"))}`)
   const refresh = () => {
-    leaveRows()
     origins.refresh()
     deliveries.refresh()
   }
@@ -146,7 +111,7 @@ export const OpsWebhooks = () => {
   return (
     <Screen
       title="Webhooks"
-      actions={mayChange() ? <BulkButton filter={{ ...chosen, ...rangeParameters() }} onSent={refresh} /> : undefined}
+      actions={mayChange() ? <BulkButton filter={chosen("origin", "error")} onSent={refresh} /> : undefined}
     >
       <div class="filters" role="search">
         <Select
@@ -154,12 +119,7 @@ export const OpsWebhooks = () => {
           label="Origin"
           options={[
             ["", "All"],
-            ...[
-              ...new Set([
-                value.get("origin") ?? "",
-                ...found.map(({ origin }) => origin)
-              ])
-            ]
+            ...[...new Set([value.get("origin") ?? "", ...found.map(({ origin }) => origin)])]
               .filter((origin) => origin !== "").map((origin) => [origin, origin] as const)
           ]}
         />
@@ -189,11 +149,11 @@ export const OpsWebhooks = () => {
         : null}
       <section class="section" aria-label="Deliveries">
         <h2>Deliveries</h2>
-        <Loaded polled={useStill(deliveries.state.value)} refresh={refresh}>
+        <Loaded polled={deliveries.polled} refresh={refresh}>
           {({ complete, data, next }) => (
             <div>
               {data.length === 0
-                ? <Empty title={filter === "" ? "No webhooks in the last 24 hours" : "No webhook matches"} />
+                ? <Empty title={value.size === 0 ? "No webhooks in the last 24 hours" : "No webhook matches"} />
                 : <DeliveryTable deliveries={data} onSent={refresh} />}
               <OlderPages next={next} isComplete={complete} />
             </div>

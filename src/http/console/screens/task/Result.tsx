@@ -19,8 +19,8 @@ const Usage = ({ metadata }: { readonly metadata: unknown }) => {
 }
 
 /** Shows the request of the task until there is output. */
-const Asked = ({ request }: { readonly request: NonNullable<Task["request"]> }) => (
-  <section class="asked" aria-label="Request">
+const Request = ({ request }: { readonly request: NonNullable<Task["request"]> }) => (
+  <section class="request" aria-label="Request">
     <p class="detail">Request</p>
     <Paged items={request.input} what="items" weigh={lengthOf}>
       {(items) =>
@@ -34,7 +34,7 @@ export const Result = ({ task }: { readonly task: Task }) => {
   if (output.length === 0) {
     return (
       <>
-        {task.request == null ? null : <Asked request={task.request} />}
+        {task.request == null ? null : <Request request={task.request} />}
         <Empty title={isTerminal(task) ? "The task ended without output" : "No output yet"} />
       </>
     )

@@ -5,6 +5,7 @@ import { Moment, Status, wordOf } from "../../components/Basics.tsx"
 import { Icon } from "../../components/Icon.tsx"
 import { Paged } from "../../components/Paged.tsx"
 import { Empty, Skeleton } from "../../components/Screen.tsx"
+import { DataTable } from "../../components/Table.tsx"
 import { type Phase, phasesOf } from "../../phases.ts"
 
 /** A deadline that lies further ahead than the past is long would hide the phases. */
@@ -76,20 +77,14 @@ export const Timeline = ({ events, task }: { readonly task: Task; readonly event
       {phases.length === 0 ? <Empty title="No phases" /> : <Bar phases={phases} task={task} />}
       <Paged items={indexed} what="events" isNewestFirst>
         {(shown) => (
-          <div class="scroll" tabIndex={0} role="region" aria-label="Events">
-            <table class="data">
-              <caption class="visually-hidden">Events, newest first</caption>
-              <thead>
-                <tr>
-                  <th scope="col">Event</th>
-                  <th scope="col">Moment</th>
-                  <th scope="col" class="number">After</th>
-                  <th scope="col" class="number">Revision</th>
-                </tr>
-              </thead>
-              <tbody>{shown.map((each) => <Event key={each.event.revision} {...each} />)}</tbody>
-            </table>
-          </div>
+          <DataTable
+            region="Events"
+            caption="Events, newest first"
+            columns={["Event", "Moment", "After", "Revision"]}
+            numbers={["After", "Revision"]}
+          >
+            {shown.map((each) => <Event key={each.event.revision} {...each} />)}
+          </DataTable>
         )}
       </Paged>
     </>

@@ -2,14 +2,15 @@
 import { useState } from "preact/hooks"
 import { ConflictError } from "../../../client/promise/ApiErrors.ts"
 import type { Delivery } from "../../../client/promise/Types.ts"
+import { useAction } from "../../actions.ts"
 import { listInterval } from "../../active.ts"
 import { client } from "../../api.ts"
 import { duration } from "../../clock.ts"
-import { Age, Moment, Status } from "../../components/Basics.tsx"
+import { Age, DeliveryState, Moment, Status, TextField } from "../../components/Basics.tsx"
 import { Confirm } from "../../components/Dialog.tsx"
-import { Icon } from "../../components/Icon.tsx"
 import { Paged } from "../../components/Paged.tsx"
 import { Empty, Loaded, messageOf, Problem } from "../../components/Screen.tsx"
+import { DataTable } from "../../components/Table.tsx"
 import { notify } from "../../messages.ts"
 import { usePoll } from "../../poll.ts"
 
@@ -17,55 +18,44 @@ import { usePoll } from "../../poll.ts"
 const maxSecret = 255
 
 const Attempts = ({ attempts }: Pick<Delivery, "attempts">) => (
-  <table class="data">
-    <caption class="visually-hidden">Attempts, oldest first</caption>
-    <thead>
-      <tr>
-        <th scope="col">Attempt</th>
-        <th scope="col">Started</th>
-        <th scope="col" class="number">Took</th>
-        <th scope="col">Answer</th>
+  <DataTable
+    region="Attempts"
+    caption="Attempts, oldest first"
+    columns={["Attempt", "Started", "Took", "Answer"]}
+    numbers={["Took"]}
+  >
+    {attempts.map(({ duration_ms: took, error, number, response_status: status, started_at }) => (
+      <tr key={number}>
+        <td>{number}</td>
+        <td>
+          <Moment at={started_at} />
+        </td>
+        <td class="number">{took === null ? "–" : duration(took)}</td>
+        <td>{[status, error].filter((part) => part !== null).join(" ") || "–"}</td>
       </tr>
-    </thead>
-    <tbody>
-      {attempts.map(({ duration_ms: took, error, number, response_status: status, started_at }) => (
-        <tr key={number}>
-          <td>{number}</td>
-          <td>
-            <Moment at={started_at} />
-          </td>
-          <td class="number">{took === null ? "–" : duration(took)}</td>
-          <td>{[status, error].filter((part) => part !== null).join(" ") || "–"}</td>
-        </tr>
-      ))}
-    </tbody>
-  </table>
+    ))}
+  </DataTable>
 )
-
-const icons = { pending: "pending", delivered: "completed", failed: "failed" } as const
 
 /** Requests the secret, which the service deletes after a success. */
 const Secret = ({ message, onClose, onSend }: {
   readonly message: string
-  readonly onSend: (secret: string) => Promise<void>
+  readonly onSend: (secret: string) => void
   readonly onClose: () => void
 }) => {
   const [secret, setSecret] = useState("")
   return (
-    <Confirm title="Send the webhook again" action="Send" onConfirm={() => onSend(secret)} onClose={onClose}>
+    <Confirm title="Send the webhook again" action="Send" onConfirm={async () => onSend(secret)} onClose={onClose}>
       <p>{message}</p>
-      <div class="field">
-        <label for="secret">Callback secret</label>
-        <input
-          id="secret"
-          type="password"
-          autocomplete="off"
-          maxLength={maxSecret}
-          required
-          value={secret}
-          onInput={(event) => setSecret(event.currentTarget.value)}
-        />
-      </div>
+      <TextField
+        label="Callback secret"
+        isRequired
+        type="password"
+        maxLength={maxSecret}
+        required
+        value={secret}
+        onText={setSecret}
+      />
     </Confirm>
   )
 }
@@ -75,59 +65,37 @@ const DeliveryCard = ({ delivery, onSent, uuid }: {
   readonly delivery: Delivery
   readonly onSent: () => void
 }) => {
-  const [error, setError] = useState<unknown>()
-  const [asked, setAsked] = useState<string>()
-  const [isBusy, setBusy] = useState(false)
-  const send = async (secret?: string) => {
-    if (isBusy) return
-    setBusy(true)
-    setAsked(undefined)
-    setError(undefined)
+  const [refusal, setRefusal] = useState<string>()
+  const { error, isBusy, run } = useAction(async (secret?: string) => {
+    setRefusal(undefined)
     try {
       await client.tasks.redeliver(uuid, delivery.id, secret === undefined ? {} : { callback_secret: secret })
       notify("Webhook is sent again")
       onSent()
     } catch (failure) {
       // The form requests the secret after the first refusal of a signed webhook.
-      if (failure instanceof ConflictError && secret === undefined) setAsked(messageOf(failure))
-      else setError(failure)
+      if (!(failure instanceof ConflictError) || secret !== undefined) throw failure
+      setRefusal(messageOf(failure))
     }
-    setBusy(false)
-  }
+  })
   return (
     <li class="card delivery">
       <div class="delivery-head">
         <Status status={delivery.status} />
-        <span class={`state state-${delivery.state}`}>
-          <Icon name={icons[delivery.state]} />
-          {delivery.state}
-        </span>
+        <DeliveryState state={delivery.state} />
         <span class="detail">
-          {delivery.next_attempt_at === null
-            ? (
-              <>
-                created <Age at={delivery.created_at} />
-              </>
-            )
-            : (
-              <>
-                next attempt <Age at={delivery.next_attempt_at} />
-              </>
-            )}
+          {delivery.next_attempt_at === null ? "created " : "next attempt "}
+          <Age at={delivery.next_attempt_at ?? delivery.created_at} />
         </span>
-        <button type="button" class="button" aria-disabled={isBusy} onClick={() => void send()}>Send again</button>
+        <button type="button" class="button" aria-disabled={isBusy} onClick={() => run()}>Send again</button>
       </div>
       {error === undefined ? null : <Problem error={error} />}
-      {delivery.attempts.length === 0 ?
-        <p class="hint">No attempt yet</p> :
-        (
-          <div class="scroll" tabIndex={0} role="region" aria-label="Attempts">
-            <Attempts attempts={delivery.attempts} />
-          </div>
-        )}
-      {asked === undefined
+      {delivery.attempts.length === 0
+        ? <p class="hint">No attempt yet</p>
+        : <Attempts attempts={delivery.attempts} />}
+      {refusal === undefined
         ? null
-        : <Secret message={asked} onSend={send} onClose={() => setAsked(undefined)} />}
+        : <Secret message={refusal} onSend={run} onClose={() => setRefusal(undefined)} />}
     </li>
   )
 }
