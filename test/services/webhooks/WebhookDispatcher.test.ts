@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Queue } from "effect"
+import { Duration, Effect, Layer, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import type { TaskId } from "../../../src/domain/Task.ts"
@@ -222,6 +222,26 @@ describe("a hanging origin", () => {
         }),
       { withWebhooks: (webhooks) => ({ ...webhooks, body: () => Effect.never }) }
     ))
+})
+
+describe("the delivery log", () => {
+  it.effect("lets an operator redeliver all failed webhooks", () => {
+    let made = 0
+    return withTarget(() => Effect.sync(() => made++ < 15 ? 500 : 204), (core) =>
+      Effect.gen(function*() {
+        const webhooks = yield* Webhooks
+        for (let n = 0; n < 3; n++) yield* complete(core)
+        yield* TestClock.adjust(Duration.minutes(10))
+        assert.strictEqual((yield* webhooks.find({ state: "failed", limit: 10 })).length, 3)
+        assert.strictEqual(yield* webhooks.redeliverFailed({ origin: "https://other.example" }), 0)
+        assert.strictEqual(yield* webhooks.redeliverFailed({ origin: "https://target.example" }), 3)
+        yield* Queue.takeN(core.posts, 18)
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual((yield* webhooks.find({ state: "delivered", limit: 10 })).length, 3)
+        const [one] = yield* webhooks.find({ limit: 1 })
+        assert.strictEqual((yield* Effect.flip(webhooks.redeliverAny(deliveryId(one!))))._tag, "DeliveryNeedsSecret")
+      }))
+  })
 })
 
 describe("a draining node", () => {
