@@ -96,21 +96,6 @@ describe("a caller without one of the tokens", () => {
     assert.isBelow(peakMemory - baseMemory, 150)
     assert.isBelow(health.at(-1) ?? 0, 1000)
   })
-
-  it("gets 401 instead of a WebSocket, and its connection is closed", async () => {
-    const clients = await Promise.all(
-      ["X-None: 1", "Authorization: Bearer wrong"].map((authorization) =>
-        openRaw(head("GET", authorization, ...handshake))
-      )
-    )
-    for (const client of clients) {
-      const answer = await client.answer()
-      assert.strictEqual(answer.status, 401)
-      assert.match(answer.head, /www-authenticate: bearer/i)
-      assert.isString(JSON.parse(answer.body).message)
-      await eventually(async () => client.ended, (ended) => ended !== "open")
-    }
-  })
 })
 
 describe("many calls in one POST", () => {

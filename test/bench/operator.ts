@@ -2,9 +2,9 @@
  * Measures the operator interface: pages through the tasks of all users and other searches in a large table, and create requests per
  * second with and without the two indexes of `tasks` that only operators need, alternately on the same database.
  */
-import autocannon from "autocannon"
-import { internalToken, mint } from "../kit/Service.ts"
+import { internalToken } from "../kit/Service.ts"
 import { compare, inQuantiles, numbersOf, startBench } from "./bench.ts"
+import { measureCreates } from "./creates.ts"
 import { fill } from "./filledTasks.ts"
 
 const { rounds, rows, seconds } = numbersOf({ rows: 1_000_000, rounds: 5, seconds: 5 })
@@ -66,21 +66,7 @@ for (
 ) await readAll(`${query}&${range}`)
 for (const query of ["overview", "clocks"]) await readAll(query)
 
-const tokens = await Promise.all(Array.from({ length: 1000 }, (_, n) => mint(`user-${n}`)))
-const body = JSON.stringify({ assistant_id: 1, input: [{ type: "text", text: "What is 6 * 7?" }] })
-const requests = tokens.map((token) => ({
-  method: "POST" as const,
-  path: "/api/tasks",
-  headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-  body
-}))
-
-const measure = async () => {
-  const result = await autocannon({ url: service.url, connections: 64, duration: seconds, requests })
-  if (result.non2xx > 0 || result.errors > 0) throw new Error(`${result.non2xx} refused, ${result.errors} errors`)
-  const rate = result.requests.average
-  return { rate, text: `${rate.toFixed(0)}/s, p99 ${result.latency.p99} ms` }
-}
+const measure = () => measureCreates(service.url, service.process.pid!, seconds)
 
 const createIndexes = async () => {
   await sql.unsafe("CREATE INDEX IF NOT EXISTS tasks_created ON tasks (created_at DESC, uuid DESC) INCLUDE (status)")

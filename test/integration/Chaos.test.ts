@@ -7,7 +7,14 @@ import { use } from "../kit/suite.ts"
 const world = await use(makeWorld(2))
 
 describe("two nodes behind a load balancer", () => {
-  it.each([["lost-replies", "resuming"], ["kill", "dispatching"]] as const)(
+  it.each(
+    [
+      ["lost-replies", "resuming"],
+      ["kill", "dispatching"],
+      ["term", "processing"],
+      ["freeze", "pending"]
+    ] as const
+  )(
     "violate no invariant after the fault %s while tasks are %s",
     async (fault, state) => {
       const { acknowledged, details } = await runCell(world, fault, state, 1)

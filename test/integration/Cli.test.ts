@@ -1,7 +1,7 @@
 /** The command line: the output and the exit code of each command. */
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { assert, describe, it, onTestFinished } from "vitest"
+import { assert, describe, it } from "vitest"
 import { runHere, runToEnd } from "../kit/runToEnd.ts"
 import { freePort, internalToken, jwtSecret, Service } from "../kit/Service.ts"
 import { use, useDirectory } from "../kit/suite.ts"
@@ -235,48 +235,5 @@ describe("the command line", () => {
     assert.include((await listed()).out, "\u001B[33minterrupted\u001B[39m")
     assert.notInclude((await listed("--no-color")).out, "\u001B")
     await run("cancel", uuid)
-  })
-})
-
-describe("serve --test-clock", () => {
-  it("lets a client in any language advance the clock and control the core", async () => {
-    const port = await freePort()
-    const command = ["src/runtime/cli/Cli.ts", "serve", "--test-clock", "--port", String(port)]
-    const server = await use(Service.start({}, port, command), onTestFinished)
-    const send = (address: string, body: object, token = "") => server.call("POST", address, token, body)
-    const read = async (address: string) => (await server.call("GET", address, "")).body
-    const { token } = (await send("/test/tokens", { sub: "ann" })).body
-    const get = async (uuid: string) => (await server.get(token, uuid)).body
-    const create = async () =>
-      (await send("/api/tasks", { assistant_id: 1, input: [{ type: "text", text: "?" }] }, token)).body.uuid
-    const hooked = {
-      assistant_id: 1,
-      input: [{ type: "text", text: "?" }],
-      callback_url: "https://client.example/hook"
-    }
-    const { uuid } = (await send("/api/tasks", hooked, token)).body
-    await send("/test/webhooks", { answer: 500 })
-    await send(`/test/tasks/${uuid}/complete`, { turn: "done" })
-    await send("/test/clock/advance", { duration: "5 minutes" })
-    assert.lengthOf((await read("/test/webhooks")).received, 5)
-    const [first, second] = [await create(), await create()]
-    await send(`/test/tasks/${first}/interrupt`, { calls: { look: { at: 1 } } })
-    assert.deepStrictEqual((await get(first)).pending_tool_calls, [{
-      id: "call_look",
-      name: "look",
-      arguments: { at: 1 }
-    }])
-    await send(`/test/tasks/${second}/complete`, { turn: "done" })
-    assert.strictEqual((await get(second)).status, "completed")
-    const before = await read("/test/clock")
-    const { body: { now } } = await send("/test/clock/advance", { duration: "24 hours" })
-    assert.isAtLeast(Date.parse(now) - Date.parse(before.now), 86_400_000)
-    assert.strictEqual((await get(first)).error, "Task exceeded maximum execution time (86400s)")
-    assert.strictEqual((await send(`/test/tasks/${second}/complete`, { turn: "again" })).status, 409)
-    assert.strictEqual((await send("/test/clock/advance", { duration: "soon" })).status, 422)
-    const { stops } = await read("/test/core")
-    assert.deepStrictEqual(stops.map(({ reason }: any) => reason), ["time_limit_exceeded"])
-    await server.stop()
-    assert.strictEqual(server.process.exitCode, 0)
   })
 })

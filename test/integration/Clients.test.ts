@@ -4,7 +4,7 @@ import { FetchHttpClient } from "effect/http"
 import { assert, describe, it } from "vitest"
 import { outputText } from "../../src/domain/Turn.ts"
 import { TaskService } from "../../src/http/client/EffectTaskClient.ts"
-import { ConflictError, NotFoundError, ValidationError } from "../../src/http/client/promise/ApiErrors.ts"
+import { ConflictError, ValidationError } from "../../src/http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../src/http/client/promise/TaskServiceClient.ts"
 import { NotFound } from "../../src/http/contract/Errors.ts"
 import { mint } from "../kit/Service.ts"
@@ -17,20 +17,6 @@ const clientOf = (sub: string) => new TaskServiceClient({ baseUrl: service.url, 
 const ask = (text: string, assistant_id = 1) => ({ assistant_id, input: [{ type: "text", text } as const] })
 
 describe("the Promise client", () => {
-  it("creates a task, waits for it and reads it", async () => {
-    const client = clientOf("ann")
-    const { status, uuid } = await client.tasks.create(ask("What is 6 * 7?"))
-    assert.strictEqual(status, "pending")
-    const task = await client.tasks.waitFor(uuid)
-    assert.deepStrictEqual([task.status, outputText(task)], ["completed", "42"])
-    assert.deepStrictEqual(await client.tasks.get(uuid), task)
-    const names: Array<string> = []
-    for await (const { event } of client.tasks.events(uuid)) names.push(event)
-    assert.deepStrictEqual([names[0], names.at(-1)], ["pending", "completed"])
-    for await (const _ of client.tasks.events(uuid, { after: 99 })) assert.fail("unexpected event")
-    assert.deepStrictEqual(await client.tasks.deliveries(uuid), [])
-  })
-
   it("runs a task with tools and reports a tool that throws", async () => {
     const client = clientOf("bob")
     const updates: Array<string> = []
@@ -69,36 +55,6 @@ describe("the Promise client", () => {
     assert.instanceOf(again, ConflictError)
     const other = await interrupt()
     assert.deepStrictEqual(await client.tasks.cancelInterrupted(), { canceled: 1, uuids: [other] })
-  })
-
-  it("lists tasks by page and by iteration", async () => {
-    const client = clientOf("dora")
-    for (let n = 0; n < 5; n++) await client.tasks.run(ask(`echo ${n}`))
-    const page = await client.tasks.list({ per_page: 2 })
-    assert.deepStrictEqual(page.meta, { current_page: 1, per_page: 2, last_page: 3, total: 5 })
-    assert.lengthOf((await page.nextPage())?.data ?? [], 2)
-    const uuids = new Set<string>()
-    for await (const { uuid } of client.tasks.list({ per_page: 2, status: "completed" })) uuids.add(uuid)
-    assert.strictEqual(uuids.size, 5)
-  })
-
-  it("labels, finds and reruns a task", async () => {
-    const { tasks } = clientOf("dan")
-    const { uuid } = await tasks.create({ ...ask("What is 6 * 7?"), metadata: { env: "prod", n: "1" } })
-    const again = await tasks.rerun(uuid, { metadata: { env: "prod", n: "2" } })
-    assert.strictEqual(outputText(await tasks.waitFor(again.uuid)), "42")
-    const found = await tasks.list({ metadata: { env: "prod", n: "2" }, include: ["metadata"] })
-    assert.deepStrictEqual(found.data.map((task) => [task.uuid, task.metadata?.["n"]]), [[again.uuid, "2"]])
-    const { request, waiting_on } = await tasks.get(again.uuid, { include: ["request", "waiting_on"] })
-    assert.deepStrictEqual([request?.input, waiting_on], [ask("What is 6 * 7?").input, null])
-  })
-
-  it("rejects an invalid request with its field errors", async () => {
-    const client = clientOf("eve")
-    const error = await client.tasks.create({ assistant_id: 0, input: [] }).catch((reason: unknown) => reason)
-    assert.instanceOf(error, ValidationError)
-    assert.sameMembers(Object.keys((error as ValidationError).errors), ["assistant_id", "input"])
-    assert.instanceOf(await client.tasks.get("no/such").catch((reason: unknown) => reason), NotFoundError)
   })
 
   it("uploads buffers and streams with progress, and returns the download link", async () => {

@@ -2,7 +2,7 @@
 import { afterEach, assert, describe, it } from "vitest"
 import { Proxy } from "../chaos/Proxy.ts"
 import { operate, settled, startCluster } from "../kit/ClusterSystem.ts"
-import { complete as completeRun, interrupt, report } from "../kit/ScriptedCore.ts"
+import { complete as completeRun, interrupt } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, internalToken, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 
@@ -35,8 +35,6 @@ const createOn = async (node: Service, count: number) => {
 const offersOf = (uuid: string) => system.core.runs.filter(({ task_id }) => task_id === uuid).length
 const areOffered = (uuids: ReadonlyArray<string>, times: number) =>
   eventually(async () => uuids.every((uuid) => offersOf(uuid) >= times), (all) => all, 15_000)
-const processing = (uuids: ReadonlyArray<string>) =>
-  Promise.all(uuids.map((uuid) => report(system.core.runOf(uuid)!, { type: "processing" })))
 const complete = async (uuids: ReadonlyArray<string>, node: Service) => {
   for (const uuid of uuids) {
     const done = await completeRun(system.core.runOf(uuid)!)
@@ -80,46 +78,6 @@ describe("nodes on one database", () => {
     await completeRun(system.core.runOf(uuid)!)
     await first.call("POST", `/api/tasks/${uuid}/cancel`, token)
     assert.match((await streaming).body, /canceled/)
-  })
-
-  for (const signal of ["SIGKILL", "SIGTERM"] as const) {
-    it(`continue the tasks of a node that ends by ${signal}`, async () => {
-      const other = await join()
-      system.core.onStart = () => 503
-      const pending = await createOn(other, 5)
-      await areOffered(pending, 1)
-      system.core.onStart = () => 202
-      const running = await createOn(other, 20)
-      await areOffered(running, 1)
-      await processing(running)
-      await other.stop(signal)
-      // The core may have failed with the node, so every run is dispatched again, with the same run id.
-      await areOffered(running, 2)
-      await areOffered(pending, 2)
-      await complete([...running, ...pending], first)
-      assert.lengthOf((await settled(first, 1)).unowned, 0)
-    })
-  }
-
-  it("continue the tasks of a frozen node, which makes no stale write when it wakes", async () => {
-    const other = await join()
-    system.core.onStart = () => 503
-    const uuids = await createOn(other, 10)
-    await areOffered(uuids, 1)
-    other.signal("SIGSTOP")
-    system.core.onStart = () => 202
-    const before = new Map(uuids.map((uuid) => [uuid, offersOf(uuid)]))
-    await eventually(async () => uuids.every((uuid) => offersOf(uuid) > before.get(uuid)!), (all) => all, 15_000)
-    await complete(uuids, first)
-    other.signal("SIGCONT")
-    await settled(first, 2)
-    const all = await Promise.all(uuids.map((uuid) => other.get(token, uuid)))
-    assert.deepStrictEqual(all.map(({ body }) => body.status), uuids.map(() => "completed"))
-    const events = await system.database.query(
-      `SELECT FROM task_events WHERE task_uuid IN ('${uuids.join("','")}')
-        AND status IN ('completed', 'failed', 'canceled')`
-    )
-    assert.strictEqual(events.length, uuids.length)
   })
 
   it("are drained and undrained by an operator; a drained node still serves requests", async () => {

@@ -1,6 +1,5 @@
 /** Deletion of ended tasks. */
 import { assert, describe, it } from "vitest"
-import { TaskServiceClient } from "../../src/http/client/promise/TaskServiceClient.ts"
 import { complete } from "../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../kit/ScriptedService.ts"
 import { eventually, mint } from "../kit/Service.ts"
@@ -50,17 +49,5 @@ describe("DELETE /api/tasks/{uuid}", () => {
     assert.deepStrictEqual([again.status, again.body], [201, first.body])
     assert.strictEqual(again.headers.get("idempotent-replayed"), "true")
     assert.strictEqual((await complete(run)).status, 404)
-  })
-
-  it("is a method of the client", async () => {
-    const token = await mint("client-eraser")
-    const { tasks } = new TaskServiceClient({ baseUrl: service.url, token })
-    const { uuid } = await tasks.create({ assistant_id: 1, input: [{ type: "text", text: "x" }] })
-    const run = await runOf(uuid)
-    const refused = await tasks.delete(uuid).catch(({ name }: Error) => name)
-    assert.strictEqual(refused, "ConflictError")
-    await complete(run)
-    assert.isUndefined(await tasks.delete(uuid))
-    assert.strictEqual(await tasks.get(uuid).catch(({ name }: Error) => name), "NotFoundError")
   })
 })

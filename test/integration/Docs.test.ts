@@ -1,6 +1,5 @@
 /** The documentation page in a real browser. */
-import type { Browser, Page } from "playwright-core"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { assert, describe, it, onTestFinished } from "vitest"
 import { hasBrowser, launch } from "../kit/Browser.ts"
 import { mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
@@ -21,24 +20,16 @@ describe.each(["/docs", "/internal/docs"])("%s", (path) => {
 })
 
 describe.skipIf(!hasBrowser)("/docs in a browser", () => {
-  let browser: Browser
-  let page: Page
-  const requested: Array<string> = []
-  const errors: Array<string> = []
-
-  beforeAll(async () => {
-    browser = await launch()
-    page = await browser.newPage()
+  it("shows operations and examples without internet access, and calls the service with a token", async () => {
+    const browser = await use(launch(), onTestFinished)
+    const page = await browser.newPage()
+    const requested: Array<string> = []
+    const errors: Array<string> = []
     page.on("request", (request) => requested.push(request.url()))
     page.on("pageerror", ({ message }) => errors.push(message))
     // The browser reports a load that the policy forbids on the console and sends no request.
     page.on("console", (message) => message.type() === "error" && errors.push(message.text()))
     await page.goto(`${service.url}/docs#tag/tasks/GET/api/tasks`)
-  })
-
-  afterAll(() => browser.close())
-
-  it("shows operations and examples without internet access, and calls the service with a token", async () => {
     await page.getByRole("heading", { name: "Create a task" }).waitFor()
     await page.getByText("Bearer YOUR_SECRET_TOKEN").first().waitFor()
     await page.getByText("019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913").first().waitFor()

@@ -57,14 +57,6 @@ describe("GET /api/tasks/{uuid}/events?include=turn", () => {
     for await (const event of plain) assert.notProperty(event, "text")
     assert.deepStrictEqual(await textOfNext(), [8, "completed", undefined])
   })
-
-  it("rejects an unknown include", async () => {
-    const { token, uuid } = await begin("curious")
-    for (const include of ["", "request", "turn,", "turn,x"]) {
-      const answer = await service.call("GET", `/api/tasks/${uuid}/events?include=${include}`, token)
-      assert.deepStrictEqual([answer.status, Object.keys(answer.body.errors)], [422, ["include"]], include)
-    }
-  })
 })
 
 /** Reports partial texts, each after the client has seen the one before, with an interrupt in between. */

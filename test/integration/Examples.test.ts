@@ -26,7 +26,10 @@ const settings = { CORE_URL: "", DATA_DIR: useDirectory(), WEBHOOK_ALLOW_PRIVATE
 const { service } = await use(startSystem(settings))
 const port = await freePort()
 const clock = await Service.start({}, port, ["src/runtime/cli/Cli.ts", "serve", "--test-clock", "--port", String(port)])
-afterAll(() => clock.stop())
+afterAll(async () => {
+  await clock.stop()
+  assert.strictEqual(clock.process.exitCode, 0)
+})
 
 describe("test/examples", () => {
   it("has an expectation for every program", () => {

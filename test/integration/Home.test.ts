@@ -11,16 +11,20 @@ const directory = useDirectory()
 const { service } = await use(startSystem({ ...development, DATA_DIR: directory }))
 const html = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" }
 
-/** Sends headers that `fetch` does not let a caller set. */
-const get = (path: string, headers: Readonly<Record<string, string>>, url = service.url) =>
+/** Sends headers that `fetch` does not let a caller set; a POST with a body. */
+const get = (path: string, headers: Readonly<Record<string, string>>, url = service.url, body?: string) =>
   new Promise<string>((resolve, reject) => {
     const sent = { connection: "keep-alive", ...html, ...headers }
-    request(`${url}${path}`, { headers: sent, agent: false }, async (response) => {
+    const method = body === undefined ? "GET" : "POST"
+    request(`${url}${path}`, { method, headers: sent, agent: false }, async (response) => {
       const body = await text(response)
       response.destroy()
       resolve(`HTTP/1.1 ${response.statusCode}\n${JSON.stringify(response.headers)}\n${body}`)
-    }).on("error", reject).end()
+    }).on("error", reject).end(body)
   })
+
+const logIn = (headers: Readonly<Record<string, string>>, url = service.url) =>
+  get("/console/dev-login", headers, url, `{"sub":"alice"}`)
 
 const tokens = (page: string) => page.match(/eyJ[\w-]+\.[\w-]+\.[\w-]+/g) ?? []
 
@@ -59,7 +63,9 @@ describe("GET /", () => {
       { "x-real-ip": "203.0.113.7" },
       { connection: "close" }
     ]
+    assert.lengthOf(tokens(await logIn({})), 1)
     for (const headers of strangers) {
+      assert.include(await logIn(headers), "HTTP/1.1 404")
       const page = await get(path, headers)
       assert.deepStrictEqual([page.slice(0, 12), tokens(page)], ["HTTP/1.1 200", []], JSON.stringify(headers))
     }
@@ -72,6 +78,7 @@ describe("GET /", () => {
   ])("shows no token with %s", async (_, settings) => {
     const other = await startSystem({ ...settings, DATA_DIR: directory })
     for (const path of ["/", "/docs"]) assert.deepStrictEqual(tokens(await get(path, {}, other.service.url)), [])
+    assert.include(await logIn({}, other.service.url), "HTTP/1.1 404")
     await other.close()
   })
 })

@@ -1,11 +1,10 @@
-import { Effect, Layer, Redacted } from "effect"
-import { FetchHttpClient } from "effect/http"
+import { Effect } from "effect"
 import { once } from "node:events"
 import * as fs from "node:fs"
 import { createServer } from "node:net"
 import { afterEach, assert, describe, it, onTestFinished } from "vitest"
-import * as RpcClient from "../../src/http/client/RpcClient.ts"
 import { definitions, prometheusName } from "../../src/services/telemetry/Metrics.ts"
+import { useRpc } from "../kit/callRpc.ts"
 import { Collector } from "../kit/Collector.ts"
 import { complete, interrupt, report } from "../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../kit/ScriptedService.ts"
@@ -142,20 +141,11 @@ describe("OTLP", () => {
   it("continues the trace of an RPC caller", async () => {
     const { collector, system } = await startObserved()
     const task = { assistant_id: 1, input: [{ type: "text" as const, text: canaries.text }] }
-    const traced = await Effect.gen(function*() {
-      const client = yield* RpcClient.make
-      yield* client["Tasks.create"]({ sub: "ann", task })
-      return (yield* Effect.currentSpan).traceId
-    }).pipe(
-      Effect.withSpan("the other service"),
-      Effect.scoped,
-      Effect.provide(
-        RpcClient.layerHttp({ url: system.service.url, token: Redacted.make(internalToken) }).pipe(
-          Layer.provide(FetchHttpClient.layer)
-        )
-      ),
-      Effect.runPromise
-    )
+    const traced = await useRpc(system.service, (client) =>
+      Effect.gen(function*() {
+        yield* client["Tasks.create"]({ sub: "ann", task })
+        return (yield* Effect.currentSpan).traceId
+      }).pipe(Effect.withSpan("the other service")))
     await eventually(async () => system.core.runs.length, (count) => count === 1)
     await system.service.stop()
     const spans = collector.spansOf(traced)

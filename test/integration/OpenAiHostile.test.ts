@@ -133,9 +133,13 @@ describe("another user's response, and one of a deleted task", () => {
       const notFound = [404, "not_found", null]
       assert.deepStrictEqual(await create({ input: [{ type: "item_reference", id: item }, output("c1")] }), notFound)
       assert.deepStrictEqual(await refusal(client.responses.inputItems.list(id)), notFound)
+      assert.deepStrictEqual(await refusal(client.responses.retrieve(id)), notFound)
       assert.deepStrictEqual(await refusal(client.responses.retrieve(id, { stream: true })), notFound)
+      assert.deepStrictEqual(await refusal(client.responses.cancel(id)), notFound)
     }
     await check(other)
+    assert.deepStrictEqual(await refusal(owner.responses.retrieve(id.replace(/_0$/, "_1"))), [404, "not_found", null])
+    assert.deepStrictEqual(await refusal(owner.responses.delete(id)), [404, "unsupported", null])
     await owner.responses.cancel(id)
     assert.strictEqual((await service.call("DELETE", `/api/tasks/${uuidOf(id)}`, owner.apiKey!)).status, 204)
     await check(owner)

@@ -58,18 +58,6 @@ describe("a session", () => {
     assert.strictEqual((await fetchAs(cookieOf(opened).replace("__Secure-", ""), "/overview", {}, secure)).status, 401)
   })
 
-  it("holds on every node, and ends with its token", async () => {
-    const cookie = cookieOf(await logIn(internalToken))
-    const other = await start({ INTERNAL_TOKENS: `another,${internalToken}` })
-    assert.strictEqual((await fetchAs(cookie, "/overview", {}, other)).status, 200)
-    const rotated = await start({ INTERNAL_TOKENS: "another" })
-    assert.strictEqual((await fetchAs(cookie, "/overview", {}, rotated)).status, 401)
-    assert.strictEqual((await fetchAs(cookie, "/session", {}, rotated)).status, 401)
-    // A token that only reads now does not keep the rights of its session.
-    const demoted = await start({ INTERNAL_TOKENS: "another", OPERATOR_READ_TOKENS: internalToken })
-    assert.strictEqual((await fetchAs(cookie, "/overview", {}, demoted)).status, 401)
-  })
-
   it("changes nothing for a page of another origin", async () => {
     const cookie = cookieOf(await logIn(internalToken))
     const { uuid } = await create()

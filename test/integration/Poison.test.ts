@@ -37,25 +37,21 @@ const rows = () =>
   database.query<{ uuid: string; status: string; error: string | null }>("SELECT uuid, status, error FROM tasks")
 
 /** Restarts a node whenever it has ended, as a process supervisor does, until it is stopped. */
-const supervise = (settings: Settings, port: number, first?: Service) => {
+const supervise = (port: number) => {
   const stopping = new AbortController()
   const { signal } = stopping
   let starts = 0
   let output = ""
   const run = async () => {
-    let service = first
-    for (;;) {
-      if (service !== undefined) {
-        while (!isOver(service) && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, 50))
-        output += service.output
-        if (!isOver(service)) return service.stop()
-      }
-      if (signal.aborted) return
+    while (!signal.aborted) {
       starts++
-      service = await start(settings, port).catch((error: unknown) => {
+      const service = await start({}, port).catch((error: unknown) => {
         output += String(error)
-        return undefined
       })
+      if (service === undefined) continue
+      while (!isOver(service) && !signal.aborted) await new Promise((resolve) => setTimeout(resolve, 50))
+      output += service.output
+      await service.stop()
     }
   }
   const running = run()
@@ -71,13 +67,6 @@ const supervise = (settings: Settings, port: number, first?: Service) => {
 
 const allEnded = async () => (await rows()).every(({ status }) => status === "completed" || status === "failed")
 
-const checkEnds = async (poison: string) => {
-  for (const { error, status, uuid } of await rows()) {
-    const expected = uuid === poison ? ["failed", "Task processing failed"] : ["completed", null]
-    assert.deepStrictEqual([status, error], expected, uuid)
-  }
-}
-
 describe("a run that takes its node down fails after some restarts, and the other tasks are completed", () => {
   for (const [text, signal] of [["spin", "SIGALRM"], ["kill", "SIGKILL"]] as const) {
     it(`when it ${text}s`, async () => {
@@ -89,32 +78,18 @@ describe("a run that takes its node down fails after some restarts, and the othe
       if (text === "spin") {
         assert.include(first.output, "the event loop has been blocked for 2s (WATCHDOG_TIMEOUT)")
       }
-      const node = supervise({}, port)
+      const node = supervise(port)
       await eventually(allEnded, (done) => done, 60_000)
-      await checkEnds(poison)
+      for (const { error, status, uuid } of await rows()) {
+        const expected = uuid === poison ? ["failed", "Task processing failed"] : ["completed", null]
+        assert.deepStrictEqual([status, error], expected, uuid)
+      }
       assert.isAtMost(node.starts(), 5)
       const output = await node.stop()
       assert.match(output, new RegExp(`tried last: ${poison}`))
       assert.notMatch(output, /"(spin|kill|3000)"/)
     }, 120_000)
   }
-
-  it("in a cluster of two", async () => {
-    const settings = await Promise.all([1, 2].map(async () => ({
-      CLUSTER: "on",
-      CLUSTER_PORT: String(await freePort())
-    })))
-    const ports = [await freePort(), await freePort()]
-    const nodes = await Promise.all(settings.map((own, index) => start(own, ports[index])))
-    for (const node of nodes) for (let count = 0; count < 2; count++) await create(node, "3000")
-    const supervisors = nodes.map((node, index) => supervise(settings[index]!, ports[index]!, node))
-    const poison = await create(nodes[0]!, "kill")
-    await eventually(allEnded, (done) => done, 90_000)
-    await checkEnds(poison)
-    const starts = supervisors.reduce((sum, node) => sum + node.starts(), 0)
-    assert.isAtMost(starts, 6)
-    await Promise.all(supervisors.map((node) => node.stop()))
-  }, 150_000)
 })
 
 describe("the watchdog", () => {

@@ -52,16 +52,6 @@ describe("a node", () => {
     assert.strictEqual((await service.create(await mint("someone"), "x")).status, 503)
     assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "has a full disk" })
   })
-
-  it("answers 503 while the database has no free connection", async () => {
-    const { database, service } = await use(startSystem(), onTestFinished)
-    await database.query(
-      "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
-        + "$$ BEGIN RAISE EXCEPTION 'sorry, too many clients already' USING ERRCODE = '53300'; END $$"
-    )
-    await database.query("CREATE TRIGGER refuse BEFORE INSERT ON tasks EXECUTE FUNCTION refuse()")
-    assert.strictEqual((await service.create(await mint("someone"), "x")).status, 503)
-  })
 })
 
 const member = (shards: ReadonlyArray<TaskShard.TaskShard>): Member => ({

@@ -1,11 +1,9 @@
 /** Metadata, kept requests and reruns, over REST and RPC. */
-import { Effect, Layer, Redacted } from "effect"
-import { FetchHttpClient } from "effect/http"
 import { assert, describe, it } from "vitest"
 import * as Limits from "../../src/domain/Limits.ts"
-import * as RpcClient from "../../src/http/client/RpcClient.ts"
+import { callRpc } from "../kit/callRpc.ts"
 import { complete, interrupt } from "../kit/ScriptedCore.ts"
-import { type Answer, internalToken, mint } from "../kit/Service.ts"
+import { type Answer, mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
@@ -23,7 +21,7 @@ const faults = ({ body, status }: Answer) => [status, Object.keys(body.errors ??
 describe("metadata", () => {
   it("is returned only on request, on one task and on the list", async () => {
     const token = await mint("labels")
-    const metadata = { customer: "é 😀", ["__proto__"]: "" }
+    const metadata = { customer: "é 😀", "a]b": "1, 2", ["__proto__"]: "" }
     const labelled = await create(token, { metadata })
     const plain = await create(token, { metadata: {} })
     assert.notProperty(await get(token, `/${labelled}`), "metadata")
@@ -33,60 +31,9 @@ describe("metadata", () => {
     assert.deepStrictEqual((await get(token, `/${plain}?include=turn,metadata`)).metadata, {})
     const { data } = await get(token, "?include=metadata")
     assert.deepStrictEqual(data.map((row: { metadata: object }) => row.metadata), [{}, expected])
+    const query = `?status=pending&metadata[customer]=${encodeURIComponent(metadata.customer)}&metadata[a]b]=1,%202`
+    assert.deepStrictEqual((await get(token, query)).data.map(({ uuid }: { uuid: string }) => uuid), [labelled])
     assert.notProperty(await runOf(labelled), "metadata")
-  })
-
-  it("filters the list of its user, together with a status", async () => {
-    const [token, other] = [await mint("filter"), await mint("filter-other")]
-    const first = await create(token, { metadata: { env: "prod", "a]b": "1, 2" } })
-    const second = await create(token, { metadata: { env: "prod" } })
-    await create(token, { metadata: { env: "test" } })
-    await create(other, { metadata: { env: "prod" } })
-    await complete(await runOf(first))
-    const list = async (query: string) => (await get(token, `?${query}`)).data.map(({ uuid }: { uuid: string }) => uuid)
-    assert.deepStrictEqual(await list("metadata[env]=prod"), [second, first])
-    assert.deepStrictEqual(await list("metadata%5Benv%5D=prod&per_page=1&page=2"), [first])
-    assert.deepStrictEqual(await list("metadata[env]=prod&status=completed"), [first])
-    assert.deepStrictEqual(await list(`metadata[env]=prod&metadata[a]b]=${encodeURIComponent("1, 2")}`), [first])
-    assert.deepStrictEqual(await list("metadata[__proto__]=prod"), [])
-  })
-
-  it("is refused with the name of the field", async () => {
-    const token = await mint("refused")
-    const long = "k".repeat(65)
-    const bodies: ReadonlyArray<readonly [unknown, string]> = [
-      ["text", "metadata"],
-      [[], "metadata"],
-      [Object.fromEntries(Array.from({ length: 17 }, (_, n) => [`k${n}`, ""])), "metadata"],
-      [{ a: 1 }, "metadata.a"],
-      [{ a: null }, "metadata.a"],
-      [{ a: "x".repeat(513) }, "metadata.a"],
-      [{ a: "\0" }, "metadata.a"],
-      [{ a: "\ud800" }, "metadata.a"],
-      [{ [long]: "" }, `metadata.${long}`],
-      [{ "a\0": "" }, "metadata"]
-    ]
-    for (const [metadata, field] of bodies) {
-      assert.deepStrictEqual(faults(await service.create(token, "x", { metadata })), [422, [field]], field)
-    }
-    const longest = { ["😀".repeat(64)]: "😀".repeat(512) }
-    assert.strictEqual((await service.create(token, "x", { metadata: longest })).status, 201)
-    const queries: ReadonlyArray<readonly [string, string]> = [
-      ["metadata=x", "metadata"],
-      ["metadata[]=x", "metadata"],
-      ["metadata[a=x", "metadata"],
-      ["metadata[a]=x&metadata[b]=x&metadata[c]=x&metadata[d]=x", "metadata"],
-      ["metadata[a]=", "metadata.a"],
-      ["metadata[a]=x&metadata[a]=y", "metadata.a"],
-      ["metadata[a]=%00", "metadata.a"],
-      [`metadata[a]=${"x".repeat(513)}`, "metadata.a"],
-      [`metadata[${long}]=x`, `metadata.${long}`],
-      ["include=turn", "include"],
-      ["include=metadata,", "include"]
-    ]
-    for (const [query, field] of queries) {
-      assert.deepStrictEqual(faults(await service.call("GET", `/api/tasks?${query}`, token)), [422, [field]], query)
-    }
   })
 })
 
@@ -184,34 +131,18 @@ describe("POST /api/tasks/{uuid}/rerun", () => {
 })
 
 describe("the internal interface", () => {
-  const run = <A, E>(call: (client: RpcClient.InternalClient) => Effect.Effect<A, E>) =>
-    Effect.runPromise(Effect.scoped(
-      Effect.flatMap(RpcClient.make, call).pipe(
-        Effect.provide(
-          Layer.provide(
-            RpcClient.layerHttp({ url: service.url, token: Redacted.make(internalToken) }),
-            FetchHttpClient.layer
-          )
-        )
-      )
-    ))
-
   it("creates, lists, reads and reruns by the same rules", async () => {
-    const sub = "rpc-labels"
-    const found = await run(Effect.fnUntraced(function*(client) {
-      const task = { assistant_id: 1, input: [{ type: "text" as const, text: "x" }], metadata: { a: "1" } }
-      const { uuid } = yield* client["Tasks.create"]({ sub, task })
-      const again = yield* client["Tasks.rerun"]({ sub, uuid, body: { metadata: { a: "2" } } })
-      const list = yield* client["Tasks.list"]({ sub, metadata: { a: "2" }, include: ["metadata"] })
-      const read = yield* client["Tasks.get"]({ sub, uuid: again.uuid, include: ["request"] })
-      const refused = yield* Effect.flip(client["Tasks.get"]({ sub, uuid, include: ["x"] }))
-      const wrong = yield* Effect.flip(client["Tasks.list"]({ sub, metadata: { a: "" } }))
-      return { again, list, read, errors: [refused, wrong].map((error) => "errors" in error ? error.errors : error) }
-    }))
-    assert.deepStrictEqual(found.list.data.map(({ metadata, uuid }) => [uuid, metadata]), [[found.again.uuid, {
-      a: "2"
-    }]])
-    assert.deepStrictEqual(found.read.request?.metadata, { a: "2" })
-    assert.deepStrictEqual(found.errors.map((errors) => Object.keys(errors)), [["include"], ["metadata.a"]])
+    const rpc = (tag: string, payload: object) => callRpc(service, tag, { sub: "rpc-labels", ...payload })
+    const { uuid } = await rpc("Tasks.create", { task: { assistant_id: 1, input, metadata: { a: "1" } } })
+    const again = await rpc("Tasks.rerun", { uuid, body: { metadata: { a: "2" } } })
+    const list = await rpc("Tasks.list", { metadata: { a: "2" }, include: ["metadata"] })
+    assert.deepStrictEqual(
+      list.data.map(({ metadata, uuid }: { metadata: object; uuid: string }) => [uuid, metadata]),
+      [[again.uuid, { a: "2" }]]
+    )
+    const read = await rpc("Tasks.get", { uuid: again.uuid, include: ["request"] })
+    assert.deepStrictEqual(read.request.metadata, { a: "2" })
+    assert.deepStrictEqual(Object.keys((await rpc("Tasks.get", { uuid, include: ["x"] })).errors), ["include"])
+    assert.deepStrictEqual(Object.keys((await rpc("Tasks.list", { metadata: { a: "" } })).errors), ["metadata.a"])
   })
 })

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "vitest"
 import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
-import { eventually, mint } from "../kit/Service.ts"
+import { mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
@@ -87,32 +87,6 @@ describe("a task", () => {
     }
   })
 
-  it("is interrupted, resumed by tool results and completed", async () => {
-    const token = await mint("carol")
-    const { uuid } = (await service.create(token, "weather?")).body
-    const first = await system.runOf(uuid)
-    const tool_calls = [{ id: "c1", name: "weather", arguments: { city: "Oslo" } }]
-    await interrupt(first, { tool_calls, state: { step: [1, null] } })
-    const interrupted = await service.get(token, uuid)
-    assert.deepStrictEqual(interrupted.body.pending_tool_calls, tool_calls)
-    const results = [{ tool_call_id: "c1", output: { degrees: -3 } }]
-    const wrong = await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, {
-      results: [...results, ...results]
-    })
-    assert.deepStrictEqual(Object.keys(wrong.body.errors), ["results.1.tool_call_id"])
-    const resumed = await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, { results })
-    assert.deepStrictEqual(resumed.body, { uuid, status: "processing" })
-    const conflict = await service.call("POST", `/api/tasks/${uuid}/tool-results`, token, { results })
-    assert.strictEqual(conflict.status, 409)
-    const second = await system.runOf(uuid, first)
-    assert.deepStrictEqual(second.resume, { state: { step: [1, null] }, results })
-    assert.strictEqual((await complete(first, "late")).status, 409)
-    await complete(second, "cold")
-    const done = await service.get(token, uuid)
-    assert.strictEqual(done.body.status, "completed")
-    assert.notProperty(done.body, "pending_tool_calls")
-  })
-
   it("is canceled with a reason, and the core gets a stop request", async () => {
     const token = await mint("dave")
     const uuids = await Promise.all([1, 2, 3].map(async (n) => (await service.create(token, `task ${n}`)).body.uuid))
@@ -142,37 +116,9 @@ describe("a task", () => {
       assert.strictEqual((await service.get(token, uuid)).body.error, error)
     }
   })
-
-  it("fails at its time limit, which includes queue wait, and keeps its partial output", async () => {
-    const token = await mint("frank")
-    const { uuid } = (await service.create(token, "long", { max_execution_time: 1 })).body
-    const run = await system.runOf(uuid)
-    await report(run, { type: "progress", turn: turnOf("half") })
-    const { body } = await service.until(token, uuid, "failed")
-    assert.strictEqual(body.error, "Task exceeded maximum execution time (1s)")
-    assert.deepStrictEqual(body.turn, turnOf("half"))
-    const lateness = Date.parse(body.completed_at) - Date.parse(body.created_at) - 1000
-    assert.isAtLeast(lateness, 0)
-    assert.isBelow(lateness, 1000)
-    await core.stopped(run)
-  })
 })
 
 describe("a dispatch", () => {
-  it("is retried with the same run id after a 503, and fails the task when the core refuses the run", async () => {
-    const token = await mint("kate")
-    let attempts = 0
-    core.onStart = (run) => run.input[0]?.text === "refuse me" ? 400 : ++attempts < 3 ? 503 : 202
-    const { uuid } = (await service.create(token, "busy")).body
-    await eventually(async () => attempts, (count) => count === 3)
-    assert.strictEqual(new Set(core.runs.filter(({ task_id }) => task_id === uuid).map(({ run_id }) => run_id)).size, 1)
-    assert.strictEqual((await service.get(token, uuid)).body.status, "pending")
-    const refused = (await service.create(token, "refuse me")).body
-    const { body } = await service.until(token, refused.uuid, "failed")
-    assert.strictEqual(body.error, "Task processing failed")
-    core.onStart = () => 202
-  })
-
   it("does not delay other tasks while it is slow, and applies an event that arrives before its response", async () => {
     const token = await mint("liam")
     let release = () => {}

@@ -1,23 +1,27 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Layer, Option } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import * as OperatorStoreSql from "../../src/services/store/OperatorStoreSql.ts"
+import { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
+import * as RecoveryTrialsSql from "../../src/services/store/RecoveryTrialsSql.ts"
 import * as RevocationRepositorySql from "../../src/services/store/RevocationRepositorySql.ts"
 import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
 import * as TaskStoreSql from "../../src/services/store/TaskStoreSql.ts"
 import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import * as Database from "../kit/Database.ts"
-import { makeTask } from "../kit/StoredTasks.ts"
+import { makeTask, newRunId, uuid } from "../kit/StoredTasks.ts"
 import { contract } from "../kit/TaskStoreContract.ts"
 
 layer(
   Layer.mergeAll(
-    Layer.mergeAll(TaskStoreSql.layer, RevocationRepositorySql.layer, OperatorStoreSql.layer).pipe(
-      Layer.provide(Database.layer),
-      Layer.provideMerge(TaskNotifications.layer)
-    ),
+    Layer.mergeAll(TaskStoreSql.layer, RevocationRepositorySql.layer, OperatorStoreSql.layer, RecoveryTrialsSql.layer)
+      .pipe(
+        Layer.provideMerge(Database.layer),
+        Layer.provideMerge(TaskNotifications.layer)
+      ),
     SecureRandom.layerWebCrypto
   )
 )(
@@ -45,6 +49,20 @@ layer(
           assert.strictEqual(found.sub, task.principal.sub)
           assert.strictEqual(found.runId, task.runId)
         }
+      }))
+
+    it.effect("begins the largest batch of trials in one statement, and deletes those older than any task", () =>
+      Effect.gen(function*() {
+        const trials = yield* RecoveryTrials
+        const sql = yield* SqlClient.SqlClient
+        const node = yield* uuid
+        const runs = yield* Effect.forEach(Array.from({ length: 1024 }), () => newRunId)
+        yield* trials.begin(node, runs, 1024)
+        const lost = Effect.flatMap(uuid, (other) => trials.lost(other, runs))
+        assert.lengthOf(yield* lost, 1024)
+        yield* sql`UPDATE recovery_trials SET began_at = began_at - interval '25 hours' WHERE node = ${node}::uuid`
+        yield* trials.end(yield* uuid, [])
+        assert.lengthOf(yield* lost, 0)
       }))
   }
 )

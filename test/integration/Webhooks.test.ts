@@ -128,27 +128,6 @@ describe("a webhook", () => {
     assert.isBelow(row!.bytes, 2000)
   })
 
-  it("costs no statement for a task without a callback URL", async () => {
-    const token = await mint("silent")
-    const statements = async () => {
-      const [row] = await system.database.query<{ calls: number }>(
-        "SELECT coalesce(sum(calls), 0)::int AS calls FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid"
-          + " WHERE datname = current_database() AND (query LIKE '%claimed AS%' OR query LIKE '%webhook_attempts a%')"
-      )
-      return row!.calls
-    }
-    await system.database.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-    const before = await statements()
-    const start = performance.now()
-    for (let count = 0; count < 40; count++) {
-      const { run } = await create(token, { callback_url: null })
-      await complete(run)
-    }
-    // The only statements are the node's polls, one each second.
-    const passes = Math.ceil((performance.now() - start) / 1000) + 1
-    assert.isAtMost(await statements() - before, passes)
-  })
-
   it("reaches a private address only if the operator lists it", async () => {
     const strict = await use(startSystem(), onTestFinished)
     const guarded = await use(new WebhookTarget().listen(), onTestFinished)

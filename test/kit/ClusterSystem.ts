@@ -1,8 +1,6 @@
 /** A cluster of any number of nodes on one database, with the nodes' view of each other. */
-import { NodeHttpClient } from "@effect/platform-node"
-import { Effect, Layer, Redacted } from "effect"
-import * as RpcClient from "../../src/http/client/RpcClient.ts"
-import { eventually, freePort, internalToken, Service } from "./Service.ts"
+import { useRpc } from "./callRpc.ts"
+import { eventually, freePort, Service } from "./Service.ts"
 import { startSystem, type System } from "./System.ts"
 
 export interface ClusterSystem extends System {
@@ -14,16 +12,7 @@ export interface ClusterSystem extends System {
 export const operate = (
   node: Service,
   operation: "Operations.cluster" | "Operations.drain" | "Operations.rebalance"
-) => {
-  const options = { url: node.url, token: Redacted.make(internalToken) }
-  return Effect.runPromise(
-    RpcClient.make.pipe(
-      Effect.flatMap((client) => client[operation]()),
-      Effect.scoped,
-      Effect.provide(Layer.provide(RpcClient.layerHttp(options), NodeHttpClient.layerUndici))
-    )
-  )
-}
+) => useRpc(node, (client) => client[operation]())
 
 type Cluster = Awaited<ReturnType<typeof operate>>
 

@@ -1,14 +1,10 @@
 /** The contract of every store of trials, run on memory and on Postgres. */
-import { assert, type Vitest } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { SecureRandom } from "effect/crypto"
-import { RunId } from "../../src/domain/Task.ts"
 import { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
+import { newRunId, type StoreTests, uuid } from "./StoredTasks.ts"
 
-const uuid = Effect.flatMap(SecureRandom.SecureRandom, (random) => random.uuidV7())
-const newRunId = Effect.map(uuid, (id) => RunId.make(id))
-
-export const contract = (it: Vitest.MethodsNonLive<RecoveryTrials | SecureRandom.SecureRandom>) => {
+export const contract = (it: StoreTests) => {
   it.effect("reports an unended trial as a loss to other nodes, but not to the node that began it", () =>
     Effect.gen(function*() {
       const trials = yield* RecoveryTrials

@@ -7,6 +7,7 @@ import { RunId, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Ta
 import { now, plus } from "../../src/domain/Timestamp.ts"
 import type { FacadeLegs } from "../../src/services/store/FacadeLegs.ts"
 import type { OperatorStore } from "../../src/services/store/OperatorStore.ts"
+import type { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
 import type { StopOutbox } from "../../src/services/store/StopOutbox.ts"
 import type { TaskReads } from "../../src/services/store/TaskReads.ts"
@@ -26,6 +27,7 @@ export type StoreTests = Vitest.MethodsNonLive<
   | FacadeLegs
   | WebhookStore
   | RevocationRepository
+  | RecoveryTrials
   | OperatorStore
   | WaitingRequests
   | WebhooksPending

@@ -1,6 +1,7 @@
 /** The contracts of every store of tasks and of webhooks, which run on memory and on Postgres. */
 import * as FacadeLegsContract from "./FacadeLegsContract.ts"
 import * as OperatorStoreContract from "./OperatorStoreContract.ts"
+import * as RecoveryTrialsContract from "./RecoveryTrialsContract.ts"
 import { redeliveryContract } from "./RedeliveryContract.ts"
 import * as RevocationContract from "./RevocationContract.ts"
 import * as StopOutboxContract from "./StopOutboxContract.ts"
@@ -21,6 +22,7 @@ export const contract = (it: StoreTests) => {
   StopOutboxContract.contract(it)
   FacadeLegsContract.contract(it)
   RevocationContract.contract(it)
+  RecoveryTrialsContract.contract(it)
   WebhookStoreContract.contract(it)
   redeliveryContract(it)
   OperatorStoreContract.contract(it)

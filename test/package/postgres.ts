@@ -105,7 +105,6 @@ const allSuites = ["test/integration", "--exclude", `test/integration/{${suitesW
 const pooledSuites = [
   "TaskStoreSql",
   "CommitBatches",
-  "RecoveryTrialsSql",
   "Queries",
   "Schema",
   "Indexes",

@@ -78,6 +78,11 @@ const listRules: ReadonlyArray<Rule> = [
     ["", "%00", "x&metadata[a]=y", "x".repeat(Limits.metadataValueLength + 1)].map((value) => `metadata[a]=${value}`),
     (query) => ({ ...get, path: `/api/tasks?${query}`, expected: blaming("metadata.a") })
   ),
+  ...each("list: query broken", ["k".repeat(Limits.metadataKeyLength + 1)], (key) => ({
+    ...get,
+    path: `/api/tasks?metadata[${key}]=x`,
+    expected: blaming(`metadata.${key}`)
+  })),
   ...each("list: query valid", validQueries, (query) => ({
     ...get,
     path: `/api/tasks?${query}`,

@@ -1,13 +1,12 @@
 /** Every setting: its default, a value that it accepts, and one that it refuses. */
-import { afterAll, assert, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Duration, Effect, Redacted } from "effect"
 import { generateKeyPairSync } from "node:crypto"
 import * as AppConfig from "../../../src/runtime/config/AppConfig.ts"
 import { settings } from "../../../src/runtime/config/settings.ts"
-import { removeDirectory, temporaryDirectory } from "../../kit/directories.ts"
+import { useDirectory } from "../../kit/suite.ts"
 
-const DATA_DIR = temporaryDirectory()
-afterAll(() => removeDirectory(DATA_DIR))
+const DATA_DIR = useDirectory()
 
 type Config = AppConfig.AppConfig
 

@@ -2,45 +2,20 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { CoreRefused } from "../../../src/domain/DispatchRetry.ts"
-import { OpaqueJson } from "../../../src/domain/OpaqueJson.ts"
-import { now } from "../../../src/domain/Timestamp.ts"
 import { TaskActors } from "../../../src/services/actors/TaskActors.ts"
 import { Tasks } from "../../../src/services/Tasks.ts"
 import {
   accepts,
-  answerTo,
   caller,
   callerOf,
-  envelope,
   question,
-  reportTo,
   startedTask,
   statusOf,
-  toolCall,
-  turn,
   unavailable,
   withCore
 } from "../../kit/TestTasks.ts"
 
 describe("acceptance", () => {
-  it.effect("dispatches a new task immediately, with all fields of the run", () =>
-    withCore({ onStart: accepts }, ({ starts }) =>
-      Effect.gen(function*() {
-        const { run, tasks, uuid } = yield* startedTask(starts)
-        assert.strictEqual(run.taskId, uuid)
-        assert.strictEqual(run.principal.sub, "ann")
-        assert.deepStrictEqual(JSON.parse(run.request), {
-          assistant_id: 1,
-          input: [{ type: "text", text: "Why?" }],
-          turns: [],
-          client_tools: [],
-          llm_model_id: null,
-          image_generator_id: null
-        })
-        yield* reportTo(tasks, { ...envelope(run), type: "processing" })
-        assert.strictEqual(yield* statusOf(uuid), "processing")
-      })))
-
   it.effect("fails a task that the core does not accept within 30 s, and sends a stop", () =>
     withCore({ onStart: accepts }, ({ starts, stops }) =>
       Effect.gen(function*() {
@@ -87,19 +62,6 @@ describe("dispatch", () => {
         })
     ))
 
-  it.effect("ends at the acceptance deadline when the core stays unavailable", () =>
-    withCore({ onStart: () => unavailable() }, ({ starts }) =>
-      Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, question)
-        yield* TestClock.adjust("30 seconds")
-        assert.match(yield* statusOf(uuid), /^failed: Task was not accepted/)
-        yield* TestClock.adjust("10 seconds")
-        yield* Queue.clear(starts)
-        yield* TestClock.adjust("1 hour")
-        assert.strictEqual(yield* Queue.size(starts), 0)
-      })))
-
   it.effect("releases an ended task, whatever the Retry-After", () =>
     withCore({ onStart: () => unavailable(Duration.hours(12)) }, ({ starts }) =>
       Effect.gen(function*() {
@@ -138,86 +100,6 @@ describe("dispatch", () => {
         for (const [{ principal }, uuid] of created) {
           assert.include((yield* tasks.get(principal, uuid)).error, "not accepted")
         }
-      })))
-})
-
-describe("time limit", () => {
-  it.effect("counts from creation, keeps partial output and sends a stop", () =>
-    withCore({ onStart: accepts }, ({ starts, stops }) =>
-      Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const { uuid } = yield* tasks.create(caller, { ...question, max_execution_time: 3600 })
-        const run = yield* Queue.take(starts)
-        yield* reportTo(tasks, { ...envelope(run), type: "progress", turn })
-        yield* TestClock.adjust("3599 seconds")
-        assert.strictEqual(yield* statusOf(uuid), "processing")
-        yield* TestClock.adjust("1 second")
-        const task = yield* tasks.get(caller.principal, uuid)
-        assert.strictEqual(task.error, "Task exceeded maximum execution time (3600s)")
-        assert.strictEqual(task.turn, JSON.stringify(turn))
-        assert.strictEqual(task.completedAt, yield* now)
-        yield* TestClock.adjust("1 second")
-        assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "time_limit_exceeded" })
-        const actors = yield* TaskActors
-        assert.strictEqual((yield* actors.load).tasks, 0)
-      })))
-
-  it.effect(
-    "applies while the task is interrupted for a weekend",
-    () =>
-      withCore({ onStart: accepts }, ({ starts }) =>
-        Effect.gen(function*() {
-          const { run, tasks, uuid } = yield* startedTask(starts)
-          yield* reportTo(tasks, { ...envelope(run), type: "interrupted", tool_calls: [toolCall] })
-          yield* TestClock.adjust("23 hours")
-          assert.strictEqual(yield* statusOf(uuid), "interrupted")
-          yield* TestClock.adjust("2 days")
-          assert.strictEqual(yield* statusOf(uuid), "failed: Task exceeded maximum execution time (86400s)")
-        })),
-    20_000
-  )
-})
-
-describe("interrupt and resume", () => {
-  it.effect("sends the core's state and the results with the new run, and rejects events of the old run", () =>
-    withCore({ onStart: accepts }, ({ starts }) =>
-      Effect.gen(function*() {
-        const { run: first, tasks, uuid } = yield* startedTask(starts)
-        yield* reportTo(tasks, { ...envelope(first), type: "interrupted", tool_calls: [toolCall], state: { at: 1 } })
-        const task = yield* tasks.get(caller.principal, uuid)
-        yield* answerTo(tasks, caller, task, [{ tool_call_id: "c1", output: 42 }])
-        const second = yield* Queue.take(starts)
-        assert.notStrictEqual(second.runId, first.runId)
-        assert.deepStrictEqual(second.resume, {
-          state: OpaqueJson.make(`{"at":1}`),
-          results: OpaqueJson.make(`[{"tool_call_id":"c1","output":42}]`)
-        })
-        const late = yield* Effect.flip(reportTo(tasks, { ...envelope(first), type: "completed", turn }))
-        assert.strictEqual(late._tag, "RunSuperseded")
-        yield* reportTo(tasks, { ...envelope(second), type: "completed", turn })
-        assert.strictEqual(yield* statusOf(uuid), "completed")
-      })))
-
-  it.effect("rejects results that do not answer each pending call exactly once", () =>
-    withCore({ onStart: accepts }, ({ starts }) =>
-      Effect.gen(function*() {
-        const { run, tasks, uuid } = yield* startedTask(starts)
-        yield* reportTo(tasks, {
-          ...envelope(run),
-          type: "interrupted",
-          tool_calls: [toolCall, { ...toolCall, id: "c2" }]
-        })
-        const task = yield* tasks.get(caller.principal, uuid)
-        const wrong = yield* Effect.flip(answerTo(tasks, caller, task, [
-          { tool_call_id: "c1", output: 1 },
-          { tool_call_id: "c1", output: 2 },
-          { tool_call_id: "c9", output: 3 }
-        ]))
-        assert.strictEqual(wrong._tag, "ToolResultsMismatch")
-        if (wrong._tag === "ToolResultsMismatch") {
-          assert.deepStrictEqual(wrong.problems.map((p) => p.index), [1, 2, null])
-        }
-        assert.strictEqual(yield* statusOf(uuid), "interrupted")
       })))
 })
 

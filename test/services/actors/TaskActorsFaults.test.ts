@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
-import type { TaskEventTag, TaskId } from "../../../src/domain/Task.ts"
+import type { TaskId } from "../../../src/domain/Task.ts"
 import { monotonicMillis } from "../../../src/domain/Timestamp.ts"
 import { TaskSweeper } from "../../../src/services/actors/TaskSweeper.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
@@ -15,7 +15,6 @@ import {
   answerTo,
   caller,
   callerOf,
-  type CoreScript,
   interruptedTask,
   question,
   reportTo,
@@ -24,21 +23,6 @@ import {
 } from "../../kit/TestTasks.ts"
 
 const connectionLost = Effect.fail(new StoreUnavailable({ cause: "connection lost" }))
-
-/** A store that executes the first commit of an event and loses its reply. */
-const losingReply = (tag: TaskEventTag): Required<Pick<CoreScript, "withWrites">> => {
-  let isLost = false
-  return {
-    withWrites: (writes) => ({
-      ...writes,
-      commit: (...args) => {
-        if (args[1]._tag !== tag || isLost) return writes.commit(...args)
-        isLost = true
-        return Effect.andThen(writes.commit(...args), connectionLost)
-      }
-    })
-  }
-}
 
 describe("during a fault of the store, the service", () => {
   it.effect("delays a resume and strands no task", () => {
@@ -86,32 +70,32 @@ describe("during a fault of the store, the service", () => {
       }))
   })
 
-  it.effect("dispatches a resumed run from the sweep when the reply of the commit is lost", () => {
-    const { withWrites } = losingReply("ToolResultsSubmitted")
-    return withCore({ onStart: accepts, withWrites }, ({ starts }) =>
-      Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const { run: first, task } = yield* interruptedTask(starts)
-        const answer = answerTo(tasks, caller, task, [{ tool_call_id: "c1", output: 1 }])
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(answer)))
-        assert.strictEqual(yield* statusOf(task.uuid), "processing")
-        yield* TestClock.adjust("1 minute")
-        assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
-      }))
-  })
-
-  it.effect("dispatches the resumed run when a report of the core reads the new head before the sweep", () => {
-    const { withWrites } = losingReply("ToolResultsSubmitted")
-    return withCore({ onStart: accepts, withWrites }, ({ starts }) =>
-      Effect.gen(function*() {
-        const tasks = yield* Tasks
-        const { interrupt, run: first, task } = yield* interruptedTask(starts)
-        yield* Effect.exit(answerTo(tasks, caller, task, [{ tool_call_id: "c1", output: 1 }]))
-        yield* reportTo(tasks, interrupt)
-        yield* TestClock.adjust("1 minute")
-        assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
-      }))
-  })
+  for (const reader of ["the sweep", "a report of the core"]) {
+    it.effect(`dispatches a resumed run when the reply of the commit is lost and ${reader} reads the new head first`, () => {
+      let isLost = false
+      return withCore({
+        onStart: accepts,
+        withWrites: (writes) => ({
+          ...writes,
+          commit: (...args) => {
+            if (args[1]._tag !== "ToolResultsSubmitted" || isLost) return writes.commit(...args)
+            isLost = true
+            return Effect.andThen(writes.commit(...args), connectionLost)
+          }
+        })
+      }, ({ starts }) =>
+        Effect.gen(function*() {
+          const tasks = yield* Tasks
+          const { interrupt, run: first, task } = yield* interruptedTask(starts)
+          const answer = answerTo(tasks, caller, task, [{ tool_call_id: "c1", output: 1 }])
+          assert.isTrue(Exit.isFailure(yield* Effect.exit(answer)))
+          if (reader === "a report of the core") yield* reportTo(tasks, interrupt)
+          assert.strictEqual(yield* statusOf(task.uuid), "processing")
+          yield* TestClock.adjust("1 minute")
+          assert.notStrictEqual((yield* Queue.take(starts)).runId, first.runId)
+        }))
+    })
+  }
 
   it.effect("sweeps the other tasks when one task cannot be ended, and tries that one at a steady rate", () => {
     let stuck = ""

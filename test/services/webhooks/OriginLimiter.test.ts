@@ -93,28 +93,6 @@ describe("the limiter of attempts per origin", () => {
     }
   })
 
-  it.prop("returns every permit after any sequence of successes and failures", [Steps], ([steps]) => {
-    const windows = new OriginLimiter(bounds)
-    const inFlight: Array<string> = []
-    for (const { action, count, origin } of steps) {
-      const name = nameOf(origin)
-      if (action === "acquire") {
-        for (let left = Math.min(count, windows.permits, windows.permitsOf(name)); left > 0; left--) {
-          windows.acquire(name)
-          inFlight.push(name)
-        }
-      } else if (inFlight.includes(name)) {
-        inFlight.splice(inFlight.indexOf(name), 1)
-        windows.release(name, action === "succeed")
-      }
-    }
-    for (const name of inFlight) windows.release(name, false)
-    assert.strictEqual(windows.permits, bounds.total)
-    assert.strictEqual(windows.permitsOfOthers, bounds.smallest)
-    assert.strictEqual(windows.claimable.permits.size, 0)
-    for (const { origin } of steps) assert.isAtLeast(windows.permitsOf(nameOf(origin)), bounds.smallest)
-  })
-
   it.prop(
     "gives a proven origin the same permits whether or not other origins hang",
     [

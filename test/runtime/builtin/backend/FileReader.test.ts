@@ -2,14 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { afterAll } from "vitest"
 import { formatOf } from "../../../../src/domain/FileFormat.ts"
 import * as FileReader from "../../../../src/runtime/builtin/backend/FileReader.ts"
-import { removeDirectory, temporaryDirectory } from "../../../kit/directories.ts"
 import { docx, hugeSheet, pdf, wideSheet, workbook } from "../../../kit/documents.ts"
+import { useDirectory } from "../../../kit/suite.ts"
 
-const directory = temporaryDirectory()
-afterAll(() => removeDirectory(directory))
+const directory = useDirectory()
 
 const reader = FileReader.make()
 

@@ -2,12 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { afterAll } from "vitest"
 import * as StorageQuota from "../../../../src/runtime/builtin/backend/StorageQuota.ts"
-import { removeDirectory, temporaryDirectory } from "../../../kit/directories.ts"
+import { useDirectory } from "../../../kit/suite.ts"
 
-const root = temporaryDirectory()
-afterAll(() => removeDirectory(root))
+const root = useDirectory()
 
 const directory = path.join(root, "usage")
 const mebibyte = 1024 * 1024

@@ -3,16 +3,14 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as path from "node:path"
-import { afterAll } from "vitest"
 import * as FileReader from "../../../../src/runtime/builtin/backend/FileReader.ts"
 import * as FileStorage from "../../../../src/runtime/builtin/backend/FileStorage.ts"
 import * as StorageQuota from "../../../../src/runtime/builtin/backend/StorageQuota.ts"
 import * as DemoAssistants from "../../../../src/runtime/builtin/demo/DemoAssistants.ts"
 import * as PooledRandom from "../../../../src/runtime/node/PooledRandom.ts"
-import { removeDirectory, temporaryDirectory } from "../../../kit/directories.ts"
+import { useDirectory } from "../../../kit/suite.ts"
 
-const directory = temporaryDirectory()
-afterAll(() => removeDirectory(directory))
+const directory = useDirectory()
 
 const platform = Layer.mergeAll(NodeServices.layer, PooledRandom.layer)
 
