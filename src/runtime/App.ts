@@ -262,7 +262,10 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
   // The built-in core reports its events to this origin.
   const { origin } = new URL(Banner.localUrl(config))
   const layerServed = Layer.provide(layerRoutes, Audience.layer)
-  const layerListening = HttpListener.serve(HttpRouter.toHttpEffect(layerServed), config, { origin, serve: inProcess.serve }).pipe(
+  const layerListening = HttpListener.serve(HttpRouter.toHttpEffect(layerServed), config, {
+    origin,
+    serve: inProcess.serve
+  }).pipe(
     Layer.provide(Layer.succeed(HttpRouter.RouterConfig, Server.routerConfig))
   )
   return layerDrain.pipe(

@@ -153,9 +153,8 @@ export const serve = <F, E, R>(
       Layer.effectDiscard(Effect.gen(function*() {
         const server = yield* HttpServer.HttpServer
         const context = Context.add(yield* RequestContext.get, Scope.Scope, yield* Effect.scope)
-        yield* Effect.updateContext(
-          server.serve(Effect.provideService(app, Audience, audience)),
-          (_: Context.Context<never>) => context
+        yield* server.serve(Effect.provideService(app, Audience, audience)).pipe(
+          Effect.updateContext<never, Scope.Scope>(() => context)
         )
       })).pipe(
         Layer.provide(NodeHttpServer.layerServer(() => make(timeouts), {

@@ -55,7 +55,7 @@ const toCall = <E>(app: App<E>, context: Context.Context<never>): Call => {
       // Not as one context, which would be merged with the application's by copying it.
       Effect.provideService(Slot, slot),
       Effect.provideService(HttpServerRequest.HttpServerRequest, received),
-      Effect.updateContext((_: Context.Context<never>) => context),
+      Effect.updateContext<never, never>(() => context),
       Effect.exit
     )
     const { response } = slot
@@ -88,8 +88,7 @@ export const make = (): InProcess => {
         Effect.acquireRelease(
           Effect.sync(() => calls.set(origin, toCall(app, context))),
           () => Effect.sync(() => calls.delete(origin))
-        )
-      ),
+        )),
     layerClient: Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, clientOver)).pipe(
       Layer.provide(NodeHttpClient.layerUndici)
     )
