@@ -18,7 +18,9 @@ const call = (tag: string, payload: object = {}) => callRpc(service, tag, payloa
 
 /** The kind of a failure, followed by the fields that it names. */
 const failure = async (tag: string, payload: object) => {
-  const { _tag, errors = {} } = await call(tag, payload)
+  const { _tag, errors = {}, message } = await call(tag, payload)
+  const [field, ...others] = Object.keys(errors)
+  if (field !== undefined && others.length === 0) assert.strictEqual(message, `${field}: ${errors[field][0]}`)
   return [_tag, ...Object.keys(errors)]
 }
 
@@ -82,7 +84,8 @@ describe("the operations of users and of the core", () => {
         "input.0.type"
       ],
       ["Tasks.create", { task: { ...task, callback_secret: "a\0b" } }, "InvalidRequest", "callback_secret"],
-      ["Tasks.create", { task: [] }, "InvalidRequest", "body"],
+      ...[[], 1, null].map((task) => ["Tasks.create", { task }, "InvalidRequest", "body"] as const),
+      ["Tasks.create", {}, "InvalidRequest", "task"],
       ["Tasks.create", { task, user_token: await mint("eve") }, "InvalidRequest", "user_token"],
       ["Tasks.create", { task, user_token: "no token" }, "InvalidRequest", "user_token"],
       ...["", "a\0b", "x".repeat(256), "\ud800"].map((sub) =>
@@ -191,6 +194,7 @@ describe("the internal interface", () => {
     const completed = () =>
       useRpc(service, (client) => Effect.map(client["Operations.standing"](), ({ counts }) => counts.completed))
     const before = await completed()
+    assert.deepStrictEqual(await call("Operations.stats"), await call("Operations.standing"))
     const callback_url = "http://127.0.0.1:1/nobody"
     const { uuid } = (await service.create(await mint("olga"), "unwanted", { callback_url })).body
     await complete(await system.runOf(uuid))

@@ -81,6 +81,40 @@ describe.each(Object.entries(documents))("the %s document", (audience, document)
     }
   })
 
+  it("describes every field, parameter and header, and allows additional properties", () => {
+    const undescribed: Array<string> = []
+    visit(document, "", (node, path) => {
+      assert.notStrictEqual(node["additionalProperties"], false, path)
+      if (path.endsWith("/properties") || path.endsWith("/headers")) {
+        for (const [name, field] of Object.entries<Node>(node)) {
+          if (field["description"] === undefined && field["$ref"] === undefined) undescribed.push(`${path}/${name}`)
+        }
+      }
+      if (typeof node["in"] === "string" && node["description"] === undefined) {
+        undescribed.push(`${path} ${node["name"]}`)
+      }
+    })
+    for (const [name, schema] of Object.entries<Node>(document["components"]["schemas"])) {
+      if (schema["description"] === undefined && schema["properties"]?.["message"] === undefined) undescribed.push(name)
+    }
+    assert.deepStrictEqual(undescribed, [])
+  })
+
+  it("has a summary and examples of request and responses for every operation", () => {
+    for (const { id, operation } of operations) {
+      assert.isString(operation["summary"], id)
+      const json = operation["requestBody"]?.["content"]?.["application/json"]
+      if (json !== undefined) assert.isDefined(json["examples"].example.value, id)
+      for (const [status, response] of Object.entries<Node>(operation["responses"])) {
+        if (response["$ref"] !== undefined) continue
+        assert.isDefined(response["headers"]["X-Request-Id"], `${id} ${status}`)
+        for (const content of Object.values<Node>(response["content"] ?? {})) {
+          assert.isDefined(content["examples"].example.value, `${id} ${status}`)
+        }
+      }
+    }
+  })
+
   it("has no component without a use", () => {
     const text = JSON.stringify(document)
     for (const kind of ["schemas", "responses", "headers"]) {
@@ -110,6 +144,21 @@ describe("the OpenAPI documents", () => {
     )
     assert.deepStrictEqual(UnknownOutput.required, ["type"])
     assert.isTrue(UnknownOutput.additionalProperties)
+  })
+
+  it("have an example for every path parameter", () => {
+    const inPath: Array<Node> = []
+    visit(documents["public"]!["paths"], "", (node) => node["in"] === "path" && inPath.push(node))
+    assert.isAbove(inPath.length, 5)
+    for (const { example, name } of inPath) assert.isString(example, name)
+  })
+
+  it("discriminate input items and core events by type", () => {
+    const { InputItem } = documents["public"]!["components"]["schemas"]
+    const { CoreEvent } = documents["internal"]!["components"]["schemas"]
+    assert.deepStrictEqual(Object.keys(InputItem.discriminator.mapping), ["text", "file", "voice"])
+    assert.strictEqual(InputItem.oneOf.length, 3)
+    assert.strictEqual(CoreEvent.oneOf.length, 5)
   })
 
   it("have a current metric in the example of the metrics", () => {
