@@ -64,6 +64,13 @@ export const concat = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
   return all
 }
 
+/** UTF-8 of any opaque JSON. */
+export const encode = (json: string | Uint8Array): Uint8Array => typeof json === "string" ? encoder.encode(json) : json
+
+/** The pieces as one: bytes if one of them is. */
+export const join = (pieces: ReadonlyArray<string | Uint8Array>): OpaqueJson =>
+  OpaqueJson.make(pieces.every(Predicate.isString) ? pieces.join("") : concat(toBytes(pieces)))
+
 export type JsonObject = { readonly [key: string]: Schema.Json }
 
 const AnyObject = Schema.Record(Schema.String, Schema.Json)

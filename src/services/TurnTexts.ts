@@ -14,10 +14,12 @@ const readPermits = { total: 16, perHolder: 2 }
 /** A character outside the basic plane is not cut in half. */
 const cut = (text: string) => text.slice(0, Limits.eventTextLength).replace(/[\uD800-\uDBFF]$/, "")
 
-const textOf = (turn: OpaqueJson | null): string | undefined =>
-  turn === null || turn.length > Limits.eventTurnLength
-    ? undefined
-    : cut(outputText({ turn: JSON.parse(toText(turn)) }))
+const textOf = (turn: OpaqueJson | null): string | undefined => {
+  // A character takes at most three bytes.
+  if (turn === null || turn.length > 3 * Limits.eventTurnLength) return undefined
+  const text = toText(turn)
+  return text.length > Limits.eventTurnLength ? undefined : cut(outputText({ turn: JSON.parse(text) }))
+}
 
 export const make = Effect.map(TaskReads, (reads) => {
   const permits = FairPermits.make(readPermits)

@@ -6,7 +6,7 @@ import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import { RunId, TaskHead, TaskId } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import * as ListStatement from "./ListStatement.ts"
-import { make as makeQueries, micros, moment, query } from "./Queries.ts"
+import { make as makeQueries, micros, moment, query, utf8 } from "./Queries.ts"
 import * as ReadBatcher from "./ReadBatcher.ts"
 import { headColumns } from "./TaskColumns.ts"
 import { Claimed, type PendingRun, RecordedEvent, TaskReads } from "./TaskReads.ts"
@@ -35,14 +35,11 @@ const PendingRunRow = Schema.Struct({
   results: Schema.NullOr(OpaqueJson.FromBytes)
 })
 
-/** UTF-8 of a text. */
-const bytes = (text: string) => `convert_to(${text}, 'UTF8')`
-
 const pendingRun = query(
   PendingRunRow,
   `SELECT sub, token_id AS "tokenId", extract(epoch FROM token_issued_at)::float8 AS "issuedAt", run_id AS "runId",
-    ${micros("deadline_at")} AS deadline, user_token AS "userToken", ${bytes("request")} AS request,
-    ${bytes("core_state")} AS state, ${bytes("tool_results")} AS results
+    ${micros("deadline_at")} AS deadline, user_token AS "userToken", ${utf8("request")} AS request,
+    ${utf8("core_state")} AS state, ${utf8("tool_results")} AS results
   FROM tasks JOIN task_requests ON task_uuid = uuid WHERE uuid = $1 AND status IN ('pending', 'processing')`
 )
 
