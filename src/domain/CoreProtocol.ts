@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import * as Failure from "./Failure.ts"
 import { absentOr } from "./Fields.ts"
-import { fromValue, JsonObject, JsonValue, OpaqueJson } from "./OpaqueJson.ts"
+import { fromValue, JsonObject, JsonValue } from "./OpaqueJson.ts"
 import { RunId, TaskEvent, TaskId } from "./Task.ts"
 import { RunRequest } from "./TaskRequest.ts"
 import { ToolCall, ToolResult } from "./ToolCall.ts"
@@ -96,7 +96,7 @@ export const toTaskEvent = (event: Unaddressed): TaskEvent => {
     case "interrupted":
       return TaskEvent.cases.Interrupted.make({
         toolCalls: event.tool_calls,
-        state: event.state === undefined ? null : OpaqueJson.make(JSON.stringify(event.state)),
+        state: event.state === undefined ? null : fromValue(event.state),
         turn: event.turn ? fromValue(event.turn) : null
       })
     case "completed":

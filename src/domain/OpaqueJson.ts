@@ -1,12 +1,75 @@
 /** JSON that the gateway stores and returns without reading it: turns, and the state of the core. */
-import { Predicate, Schema, SchemaTransformation } from "effect"
+import { Predicate, Schema, SchemaGetter, SchemaTransformation } from "effect"
 
-/** Opaque JSON as text, as it is stored and sent. */
-export const OpaqueJson = Schema.String.pipe(Schema.brand("OpaqueJson"))
+/** Opaque JSON, as it is stored and sent: text, or UTF-8 if it is large, because every conversion copies it. */
+export const OpaqueJson = Schema.Union([Schema.String, Schema.Uint8Array]).pipe(Schema.brand("OpaqueJson"))
 export type OpaqueJson = typeof OpaqueJson.Type
 
+/** Characters, or bytes of UTF-8. Longer JSON is large. */
+const large = 65_536
+
+export const isLarge = ({ length }: { readonly length: number }): boolean => length > large
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+export const fromText = (text: string): OpaqueJson => OpaqueJson.make(isLarge(text) ? encoder.encode(text) : text)
+
+export const toText = (json: OpaqueJson): string => typeof json === "string" ? json : decoder.decode(json)
+
 /** Serializes a value. Fields that are undefined are left out. */
-export const fromValue = (value: object): OpaqueJson => OpaqueJson.make(JSON.stringify(value))
+export const fromValue = (value: Schema.Json | object): OpaqueJson => fromText(JSON.stringify(value))
+
+/** Opaque JSON from UTF-8. */
+export const FromBytes = Schema.Uint8Array.pipe(
+  Schema.decodeTo(OpaqueJson, {
+    decode: SchemaGetter.transform((bytes: Uint8Array) => isLarge(bytes) ? bytes : decoder.decode(bytes)),
+    encode: SchemaGetter.forbidden(() => "only decoded")
+  })
+)
+
+/** UTF-8 of the pieces, one after another. Pieces that are bytes are not copied. */
+export const toBytes = (pieces: ReadonlyArray<string | Uint8Array>): ReadonlyArray<Uint8Array> => {
+  const bytes: Array<Uint8Array> = []
+  let text = ""
+  const endText = () => {
+    if (text !== "") bytes.push(encoder.encode(text))
+    text = ""
+  }
+  for (const piece of pieces) {
+    if (typeof piece === "string") text += piece
+    else {
+      endText()
+      bytes.push(piece)
+    }
+  }
+  endText()
+  return bytes
+}
+
+/** Bytes of all pieces. */
+export const sizeOf = (pieces: ReadonlyArray<Uint8Array>): number =>
+  pieces.reduce((size, piece) => size + piece.length, 0)
+
+/** One array of all pieces. */
+export const concat = (pieces: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const [first, ...others] = pieces
+  if (first !== undefined && others.length === 0) return first
+  const all = new Uint8Array(sizeOf(pieces))
+  let offset = 0
+  for (const piece of pieces) {
+    all.set(piece, offset)
+    offset += piece.length
+  }
+  return all
+}
+
+/** UTF-8 of any opaque JSON. */
+export const encode = (json: string | Uint8Array): Uint8Array => typeof json === "string" ? encoder.encode(json) : json
+
+/** The pieces as one: bytes if one of them is. */
+export const join = (pieces: ReadonlyArray<string | Uint8Array>): OpaqueJson =>
+  OpaqueJson.make(pieces.every(Predicate.isString) ? pieces.join("") : concat(toBytes(pieces)))
 
 export type JsonObject = { readonly [key: string]: Schema.Json }
 

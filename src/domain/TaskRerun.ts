@@ -1,7 +1,7 @@
 /** The stored request of a task, and the body of `POST /api/tasks/{uuid}/rerun`, which replaces fields of it. */
 import { Record, Schema, Struct } from "effect"
 import type { Metadata } from "./Metadata.ts"
-import { JsonObject, OpaqueJson } from "./OpaqueJson.ts"
+import { fromText, JsonObject, type OpaqueJson, toText } from "./OpaqueJson.ts"
 import { type CreateTask, CreateTaskBody, runFieldsOf, taskFieldsOf } from "./TaskRequest.ts"
 
 /** A stored request, without secrets. */
@@ -48,8 +48,8 @@ const decodeFields = Schema.decodeUnknownSync(Schema.fromJsonString(JsonObject))
 /** Replaces fields of a JSON object. Only the object is parsed, which is at most `Limits.keptRequestBytes` long. */
 const replaceFields = (object: OpaqueJson, fields: Overrides["request"]): OpaqueJson => {
   if (Record.isEmptyRecord(fields)) return object
-  const all = { ...Record.map(decodeFields(object), (value) => JSON.stringify(value)), ...fields }
-  return OpaqueJson.make(`{${Object.entries(all).map(([name, text]) => `"${name}":${text}`).join(",")}}`)
+  const all = { ...Record.map(decodeFields(toText(object)), (value) => JSON.stringify(value)), ...fields }
+  return fromText(`{${Object.entries(all).map(([name, text]) => `"${name}":${text}`).join(",")}}`)
 }
 
 /** The request of the new task. */
@@ -65,5 +65,5 @@ export const override = (stored: StoredRequest, { request, task }: Overrides): C
 /** The field `request` of `?include=request`, as JSON text. */
 export const describe = ({ callbackUrl, maxExecutionTime, metadata, request }: StoredRequest): string => {
   const fields = { max_execution_time: maxExecutionTime, callback_url: callbackUrl, metadata: metadata ?? {} }
-  return `${request.slice(0, -1)},${JSON.stringify(fields).slice(1)}`
+  return `${toText(request).slice(0, -1)},${JSON.stringify(fields).slice(1)}`
 }

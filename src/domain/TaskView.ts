@@ -1,5 +1,6 @@
 /** The public JSON of a task. `GET /api/tasks/{uuid}` and webhooks carry the same bytes. */
 import type { Metadata } from "./Metadata.ts"
+import { join, type OpaqueJson } from "./OpaqueJson.ts"
 import type { Task, TaskId, TaskSummary } from "./Task.ts"
 import { format } from "./Timestamp.ts"
 import { waitingOn } from "./WaitingOn.ts"
@@ -31,11 +32,13 @@ export const paginate = (
   meta: { current_page: page, per_page: perPage, last_page: Math.max(1, Math.ceil(total / perPage)), total }
 })
 
-/** The Task object as JSON text. The texts of the turn and of the request are inserted without parsing: they may be large. */
-export const encode = (task: TaskSummary & Pick<Task, "turn">, extras: object = {}, request?: string): string =>
-  `${JSON.stringify({ ...summarize(task), ...extras }).slice(0, -1)},"turn":${task.turn ?? "null"}${
-    request === undefined ? "" : `,"request":${request}`
-  }}`
+/** The Task object as JSON. The turn and the request are inserted without parsing: they may be large. */
+export const encode = (task: TaskSummary & Pick<Task, "turn">, extras: object = {}, request?: string): OpaqueJson =>
+  join([
+    `${JSON.stringify({ ...summarize(task), ...extras }).slice(0, -1)},"turn":`,
+    task.turn ?? "null",
+    request === undefined ? "}" : `,"request":${request}}`
+  ])
 
 /** The field `waiting_on` of `?include=waiting_on`. */
 export const describeWaiting = (task: Task) => {

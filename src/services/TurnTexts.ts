@@ -1,7 +1,7 @@
 /** The texts of partial turns, for event streams. Streams of one task share the read and the parse of each version. */
 import { Effect, Option } from "effect"
 import * as Limits from "../domain/Limits.ts"
-import type { OpaqueJson } from "../domain/OpaqueJson.ts"
+import { type OpaqueJson, toText } from "../domain/OpaqueJson.ts"
 import type { TaskHead, TaskId } from "../domain/Task.ts"
 import { outputText } from "../domain/Turn.ts"
 import * as FairPermits from "./limits/FairPermits.ts"
@@ -14,8 +14,12 @@ const readPermits = { total: 16, perHolder: 2 }
 /** A character outside the basic plane is not cut in half. */
 const cut = (text: string) => text.slice(0, Limits.eventTextLength).replace(/[\uD800-\uDBFF]$/, "")
 
-const textOf = (turn: OpaqueJson | null): string | undefined =>
-  turn === null || turn.length > Limits.eventTurnLength ? undefined : cut(outputText({ turn: JSON.parse(turn) }))
+const textOf = (turn: OpaqueJson | null): string | undefined => {
+  // A character takes at most three bytes.
+  if (turn === null || turn.length > 3 * Limits.eventTurnLength) return undefined
+  const text = toText(turn)
+  return text.length > Limits.eventTurnLength ? undefined : cut(outputText({ turn: JSON.parse(text) }))
+}
 
 export const make = Effect.map(TaskReads, (reads) => {
   const permits = FairPermits.make(readPermits)

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Option } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
-import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import { fromValue, OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import { isTerminal, RunId, stopReasonOf, TaskEvent, TaskId } from "../../src/domain/Task.ts"
 import { changeOf } from "../../src/domain/TaskChange.ts"
 import { now } from "../../src/domain/Timestamp.ts"
@@ -30,7 +30,7 @@ const otherNode = Effect.flatMap(
 const { cases } = TaskEvent
 const count = 60
 
-const turnOf = (task: NewTask, text: string) => OpaqueJson.make(JSON.stringify([task.uuid, text]))
+const turnOf = (task: NewTask, text: string) => fromValue([task.uuid, text])
 const wrongRun = RunId.make("01a2013d-0000-7000-8000-000000000000")
 
 /** Events of one task that race with each other, and with themselves when they are reported twice. */

@@ -7,6 +7,7 @@ import { NodeCrypto } from "@effect/platform-node"
 import { Clock, Context, Deferred, Duration, Effect, Exit, identity, Latch, Layer, Redacted, Scope } from "effect"
 import type { CoreUnavailable } from "../../src/domain/DispatchRetry.ts"
 import * as Limits from "../../src/domain/Limits.ts"
+import { concat } from "../../src/domain/OpaqueJson.ts"
 import { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import type { TaskEvent, TaskId } from "../../src/domain/Task.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
@@ -175,7 +176,8 @@ export const start = Effect.fnUntraced(function*(
   const checkStoreAfter = (method: string) => method === "create" ? checkStore(world) : Effect.void
 
   const transport = Layer.succeed(CoreTransport, {
-    post: (url, _headers, body) => outward(core.answer(new URL(url).pathname, new TextDecoder().decode(body), kill))
+    post: (url, _headers, body) =>
+      outward(core.answer(new URL(url).pathname, new TextDecoder().decode(concat(body)), kill))
   })
   const sender = Layer.succeed(WebhookSender, {
     post: (_url, headers, body) => outward(WebhookTarget.receive(world, headers, body))

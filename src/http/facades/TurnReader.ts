@@ -1,6 +1,6 @@
 /** Reads a turn of the usual shape. The service stores turns unread, so whatever has another shape is skipped. */
 import { Predicate } from "effect"
-import type { JsonObject, OpaqueJson } from "../../domain/OpaqueJson.ts"
+import { type JsonObject, type OpaqueJson, toText } from "../../domain/OpaqueJson.ts"
 import { outputText } from "../../domain/Turn.ts"
 
 export interface ReadTurn {
@@ -41,7 +41,7 @@ const hasRole = (message: unknown): message is JsonObject => Predicate.isString(
 
 export const read = (json: OpaqueJson | null): ReadTurn => {
   if (json === null) return none
-  const turn: unknown = JSON.parse(json)
+  const turn: unknown = JSON.parse(toText(json))
   if (!isObject(turn)) return none
   return {
     text: list(turn["output"]).length === 0 ? "" : outputText({ turn }),

@@ -2,6 +2,7 @@
 import { Context, Duration, Effect, Option, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { encode, join } from "../../domain/OpaqueJson.ts"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
@@ -97,11 +98,10 @@ const makeTaskReads = Effect.gen(function*() {
       }
       const task = yield* find(uuid, store.reads.get)
       yield* audit("an operator read the content of a task", { taskId: task.uuid, sub: task.sub })
-      // The turn is JSON text already, and may be large.
+      // The turn is JSON already, and may be large.
       const calls = JSON.stringify(task.pendingToolCalls ?? [])
-      return HttpServerResponse.text(`{"turn":${task.turn ?? "null"},"pending_tool_calls":${calls}}`, {
-        contentType: "application/json"
-      })
+      const content = join([`{"turn":`, task.turn ?? "null", `,"pending_tool_calls":${calls}}`])
+      return HttpServerResponse.uint8Array(encode(content), { contentType: "application/json" })
     }, Effect.catchTags(taskErrors))
   }
 })

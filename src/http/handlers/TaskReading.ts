@@ -2,11 +2,11 @@
 import { Duration, Effect, Option, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import { isTerminal, type Task, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
 import * as TaskRerun from "../../domain/TaskRerun.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
-import * as Utf8 from "../../services/limits/Utf8.ts"
 import type { RecordedEvent } from "../../services/store/TaskReads.ts"
 import { TaskRequests } from "../../services/TaskRequests.ts"
 import * as Services from "../../services/Tasks.ts"
@@ -108,8 +108,7 @@ export const make = Effect.gen(function*() {
       }
       const task = yield* tasks.get(principal, uuid)
       // As bytes, because Node keeps a text and a copy of it until the client has read the response.
-      const bytes = yield* Utf8.encode(yield* encode(task, included))
-      return HttpServerResponse.uint8Array(bytes, {
+      return HttpServerResponse.uint8Array(OpaqueJson.encode(yield* encode(task, included)), {
         contentType: "application/json",
         headers: { etag: etagOf(task, includesWaitingOn), "cache-control": "private, no-cache" }
       })

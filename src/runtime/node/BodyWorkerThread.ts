@@ -1,5 +1,5 @@
 /** The worker thread of `BodyWorker`: decodes one body at a time. */
-import { Effect, Result } from "effect"
+import { Effect, Predicate, Result } from "effect"
 import { Digest } from "effect/crypto"
 import * as v8 from "node:v8"
 import * as vm from "node:vm"
@@ -25,11 +25,17 @@ const bytesPerCollection = 4 * 1024 * 1024
 v8.setFlagsFromString("--expose-gc")
 const collect: () => void = vm.runInNewContext("gc")
 
+/** The buffers of the large parts of a decoded body. They are members of objects, never items of arrays. */
+const buffersOf = (value: unknown): Array<ArrayBuffer> => {
+  if (value instanceof Uint8Array) return value.buffer instanceof ArrayBuffer ? [value.buffer] : []
+  return Predicate.isObject(value) ? Object.values(value).flatMap(buffersOf) : []
+}
+
 parentPort?.on("message", (job: Job) => {
   const size = job.bytes.length
   void decode(job).then((outcome) => {
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-    parentPort?.postMessage(outcome)
+    parentPort?.postMessage(outcome, buffersOf(outcome))
     // Garbage of this body would add to the peak memory of the next one.
     if (size > bytesPerCollection) setImmediate(collect)
   })

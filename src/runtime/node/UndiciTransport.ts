@@ -4,7 +4,9 @@
  */
 import { Agent } from "@effect/platform-node/Undici"
 import { Duration, Effect, Layer } from "effect"
+import { Readable } from "node:stream"
 import { CoreUnavailable } from "../../domain/DispatchRetry.ts"
+import { sizeOf } from "../../domain/OpaqueJson.ts"
 import { type CoreResponse, CoreTransport } from "../../services/core/CoreTransport.ts"
 import { exchange } from "./UndiciExchange.ts"
 
@@ -43,13 +45,15 @@ export const layer = Layer.effect(
       post: (url, headers, body) =>
         Effect.callback<CoreResponse, CoreUnavailable>((resume) => {
           const { origin, pathname, search } = parse(url)
+          const [start, ...more] = body
           let answer: CoreResponse | undefined
           const request = {
             origin,
             path: pathname + search,
             method: "POST",
-            headers: { "content-type": "application/json", ...headers },
-            body
+            headers: { "content-type": "application/json", "content-length": String(sizeOf(body)), ...headers },
+            // A large body is sent from the pieces, without a copy.
+            body: start !== undefined && more.length === 0 ? start : Readable.from(body)
           } as const
           const timer = setTimeout(() => {
             abort("timeout")

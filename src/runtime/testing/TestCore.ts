@@ -3,7 +3,7 @@ import { Context, Deferred, Effect, Layer, type Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { type FailureCode, toTaskEvent, type Unaddressed } from "../../domain/CoreProtocol.ts"
 import { CoreRefused, CoreUnavailable } from "../../domain/DispatchRetry.ts"
-import type { JsonObject } from "../../domain/OpaqueJson.ts"
+import { type JsonObject, toText } from "../../domain/OpaqueJson.ts"
 import { TaskId } from "../../domain/Task.ts"
 import type { RunRequest } from "../../domain/TaskRequest.ts"
 import { CoreClient, type Run } from "../../services/core/CoreClient.ts"
@@ -57,8 +57,8 @@ const describe = (run: Run): StartedRun => ({
   taskId: run.taskId,
   runId: run.runId,
   sub: run.principal.sub,
-  request: JSON.parse(run.request),
-  results: run.resume === null ? null : JSON.parse(run.resume.results)
+  request: JSON.parse(toText(run.request)),
+  results: run.resume === null ? null : JSON.parse(toText(run.resume.results))
 })
 
 /** The service's client for this core. */

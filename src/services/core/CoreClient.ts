@@ -1,11 +1,10 @@
 /** The client of the processing core: starts and stops runs over HTTP. */
 import { Cause, Context, DateTime, Deferred, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../../domain/DispatchRetry.ts"
-import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import { type OpaqueJson, toBytes } from "../../domain/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import type { RunId, TaskId } from "../../domain/Task.ts"
 import { format, type Timestamp } from "../../domain/Timestamp.ts"
-import * as Utf8 from "../limits/Utf8.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
 import { CoreTransport } from "./CoreTransport.ts"
@@ -29,11 +28,8 @@ export interface CoreAddress {
   readonly eventsUrl: string
 }
 
-/** Encodes `StartRun`. Request, state and results are JSON texts and are inserted unparsed. */
-const encode = (run: Run, eventsUrl: string): string => {
-  const resume = run.resume === null
-    ? "null"
-    : `{"state":${run.resume.state ?? "null"},"results":${run.resume.results}}`
+/** Encodes `StartRun`. Request, state and results are inserted unparsed. */
+const encode = ({ request, resume, ...run }: Run, eventsUrl: string): ReadonlyArray<Uint8Array> => {
   const own = JSON.stringify({
     task_id: run.taskId,
     run_id: run.runId,
@@ -42,7 +38,12 @@ const encode = (run: Run, eventsUrl: string): string => {
     deadline_at: format(run.deadline),
     events_url: eventsUrl
   })
-  return `${own.slice(0, -1)},"resume":${resume},${run.request.slice(1)}`
+  return toBytes([
+    `${own.slice(0, -1)},"resume":`,
+    ...(resume === null ? ["null"] : [`{"state":`, resume.state ?? "null", `,"results":`, resume.results, "}"]),
+    ",",
+    typeof request === "string" ? request.slice(1) : request.subarray(1)
+  ])
 }
 
 /** Parses `Retry-After`, given in seconds or as an HTTP date. */
@@ -89,14 +90,9 @@ export class CoreClient extends Context.Service<CoreClient, {
           ? {}
           : { authorization: `Bearer ${Redacted.value(address.token)}` }
 
-        /** `body` is called when it is sent, so that text and bytes are not both kept in memory. */
-        const post = (path: string, body: () => string) =>
+        const post = (path: string, body: ReadonlyArray<Uint8Array>) =>
           Effect.flatMap(
-            Effect.flatMap(Effect.suspend(() => Utf8.encode(body())), (bytes) =>
-              Effect.flatMap(
-                Tracing.propagate(headers),
-                (traced) => transport.post(address.url + path, traced, bytes)
-              )),
+            Effect.flatMap(Tracing.propagate(headers), (traced) => transport.post(address.url + path, traced, body)),
             ({ retryAfter, status }): Effect.Effect<void, CallError> => {
               if (status >= 200 && status < 300) return Effect.void
               if (!isRetryableStatus(status)) return Effect.fail(new CoreRefused({ status }))
@@ -114,7 +110,7 @@ export class CoreClient extends Context.Service<CoreClient, {
             const answered = Deferred.makeUnsafe<void>()
             starting.set(run.runId, answered)
             return Effect.ensuring(
-              observed("start", run.runId, post("/runs", () => encode(run, address.eventsUrl))),
+              observed("start", run.runId, post("/runs", encode(run, address.eventsUrl))),
               Effect.sync(() => {
                 if (starting.get(run.runId) === answered) starting.delete(run.runId)
                 Deferred.doneUnsafe(answered, Effect.void)
@@ -126,7 +122,7 @@ export class CoreClient extends Context.Service<CoreClient, {
           const answered = starting.get(runId)
           if (answered !== undefined) yield* Deferred.await(answered)
           const call = Effect.catchIf(
-            Effect.as(post(`/runs/${runId}/stop`, () => JSON.stringify({ reason })), true),
+            Effect.as(post(`/runs/${runId}/stop`, toBytes([JSON.stringify({ reason })])), true),
             (error: CallError) => error._tag === "CoreRefused" && error.status === 404,
             () => Effect.succeed(false)
           )

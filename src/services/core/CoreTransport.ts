@@ -2,6 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { CoreUnavailable } from "../../domain/DispatchRetry.ts"
+import { concat } from "../../domain/OpaqueJson.ts"
 
 export interface CoreResponse {
   readonly status: number
@@ -13,8 +14,8 @@ export class CoreTransport extends Context.Service<CoreTransport, {
   readonly post: (
     url: string,
     headers: Readonly<Record<string, string>>,
-    /** JSON. */
-    body: Uint8Array
+    /** Pieces of JSON. */
+    body: ReadonlyArray<Uint8Array>
   ) => Effect.Effect<CoreResponse, CoreUnavailable>
 }>()("async-task-service/services/core/CoreTransport") {
   /** Uses any `HttpClient`. It has no timeout: it is for the built-in core in the same process, which waits for nothing. */
@@ -24,7 +25,7 @@ export class CoreTransport extends Context.Service<CoreTransport, {
       post: (url, headers, body) =>
         HttpClientRequest.post(url).pipe(
           HttpClientRequest.setHeaders(headers),
-          HttpClientRequest.bodyUint8Array(body, "application/json"),
+          HttpClientRequest.bodyUint8Array(concat(body), "application/json"),
           http.execute,
           Effect.tap((response) => response.text),
           Effect.map(({ headers, status }) => ({ status, retryAfter: headers["retry-after"] })),

@@ -10,7 +10,3 @@ export const encode = (text: string): Effect.Effect<Uint8Array> => {
   const encoding = Effect.sync(() => encoder.encode(text))
   return text.length < large ? encoding : Effect.ensuring(Effect.andThen(Effect.yieldNow, encoding), Effect.yieldNow)
 }
-
-/** As `encode`; null for an absent text. */
-export const encodeNullish = (text: string | null | undefined): Effect.Effect<Uint8Array | null> =>
-  text === null || text === undefined ? Effect.succeed(null) : encode(text)

@@ -17,21 +17,16 @@ export interface Parameter<Row> {
 
 const { bytea, float8, text } = PgTypes.OID
 
-/** Characters. A row with more has a statement of its own, so that batches stay small. */
-const large = 65_536
-
-export const isLarge = ({ length }: { readonly length: number }): boolean => length > large
-
-/** Characters of the texts of a row. */
-export const lengthOf = (texts: ReadonlyArray<string | null | undefined>): number => {
+/** Length of the texts of a row. A row that is large has a statement of its own, so that batches stay small. */
+export const lengthOf = (texts: ReadonlyArray<LargeText | undefined>): number => {
   let length = 0
   for (const text of texts) length += text?.length ?? 0
   return length
 }
 
 /** Encodes the text of a large row, which spares the driver a copy; the text of a small row stays as it is. */
-export const encode = (text: string | null | undefined, isLarge: boolean): Effect.Effect<LargeText> =>
-  isLarge ? Utf8.encodeNullish(text) : Effect.succeed(text ?? null)
+export const encode = (text: LargeText | undefined, isLargeRow: boolean): Effect.Effect<LargeText> =>
+  isLargeRow && typeof text === "string" ? Utf8.encode(text) : Effect.succeed(text ?? null)
 
 /** A `LargeText`: bound as text in a batch of small rows, and as bytes in the statement of a large row. */
 export const largeText = <Row>(of: (row: Row) => LargeText): Parameter<Row> => ({ oid: bytea, of })

@@ -5,6 +5,7 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
+import { isLarge } from "../../domain/OpaqueJson.ts"
 import { needsValidToken, sourcesOf, type TaskEvent, TaskHead, type TaskId } from "../../domain/Task.ts"
 import { changeOf, type TaskChange } from "../../domain/TaskChange.ts"
 import { plus, type Timestamp } from "../../domain/Timestamp.ts"
@@ -12,7 +13,6 @@ import { sendsWebhook } from "../../domain/Webhook.ts"
 import * as Batcher from "./Batcher.ts"
 import {
   encode,
-  isLarge,
   type LargeText,
   largeText,
   lengthOf,

@@ -2,10 +2,11 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
+import { isLarge } from "../../domain/OpaqueJson.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { plus } from "../../domain/Timestamp.ts"
 import * as Batcher from "./Batcher.ts"
-import { encode, isLarge, type LargeText, largeText, make as makeStatement, moment, seconds } from "./BatchStatement.ts"
+import { encode, type LargeText, largeText, make as makeStatement, moment, seconds } from "./BatchStatement.ts"
 import { make as makeQueries } from "./Queries.ts"
 import type { IdempotencyClaim, NewTask } from "./TaskWrites.ts"
 

@@ -46,7 +46,7 @@ export interface NewDelivery extends DeliveryKey {
   readonly status: TaskStatus
   readonly url: string
   readonly secret: string | null
-  readonly body: string
+  readonly body: OpaqueJson
   readonly createdAt: Timestamp
 }
 

@@ -1,5 +1,6 @@
 /** Searches of operators in memory: for tests. */
 import { Effect, Layer, Option } from "effect"
+import { type OpaqueJson, sizeOf, toBytes } from "../../domain/OpaqueJson.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import { type Delivery, deliveryId } from "../../domain/Webhook.ts"
 import { History } from "./History.ts"
@@ -25,7 +26,7 @@ import { TaskReads } from "./TaskReads.ts"
 import { TaskScans } from "./TaskScans.ts"
 import { WebhookStore } from "./WebhookStore.ts"
 
-const bytesOf = (text: string) => new TextEncoder().encode(text).length
+const bytesOf = (json: OpaqueJson) => sizeOf(toBytes([json]))
 
 const isIn = ({ from, to }: Range, at: Timestamp) => at >= from && at < to
 

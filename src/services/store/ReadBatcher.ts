@@ -1,21 +1,19 @@
 /** Reads of single tasks that share a statement. Every statement reads the rows again, so that no answer is older than its request. */
 import { Effect, Option, Schema, Struct } from "effect"
-import { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import { FromBytes, OpaqueJson } from "../../domain/OpaqueJson.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { RunId, TaskHead, type TaskId } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import * as FairPermits from "../limits/FairPermits.ts"
 import * as Batcher from "./Batcher.ts"
 import { summaryColumns, SummaryFields } from "./ListStatement.ts"
-import { make as makeQueries, micros, query } from "./Queries.ts"
+import { make as makeQueries, micros, query, utf8 } from "./Queries.ts"
 import { headColumns } from "./TaskColumns.ts"
 
 /** Bytes. A task with a larger turn is read alone: a batch stays small, and few large turns are in memory at a time. */
 const largeTurn = 65_536
 /** Large turns that are read at a time, fairly between users. */
 const largePermits = { total: 2, perHolder: 1 }
-/** Bytes, more than a turn can have. */
-const anyTurn = 2 ** 31 - 1
 
 /** `LIMIT 1` makes the planner look up each id in the index, whatever it knows about the tables. */
 const select = (columns: string, tables: string) =>
@@ -24,25 +22,27 @@ const select = (columns: string, tables: string) =>
 
 const headsById = query(TaskHead, select(headColumns, "tasks"))
 
-/** Binds the largest turn that it returns. */
-const tasksById = query(
-  Schema.Struct({
-    ...SummaryFields,
-    turn: Schema.NullOr(OpaqueJson),
-    hasLargeTurn: Schema.Boolean,
-    revision: Schema.Int,
-    runId: RunId,
-    deadline: Timestamp,
-    acceptanceDeadline: Schema.NullOr(Timestamp)
-  }),
-  select(
-    `${summaryColumns}, revision, run_id AS "runId", ${micros("deadline_at")} AS deadline,
-    ${micros("acceptance_deadline_at")} AS "acceptanceDeadline",
-    CASE WHEN octet_length(turn) <= $2::int THEN turn END AS turn,
-    coalesce(octet_length(turn) > $2::int, false) AS "hasLargeTurn"`,
-    "tasks LEFT JOIN task_turns ON task_uuid = uuid"
+const tasksById = (turn: Schema.Codec<OpaqueJson, string | Uint8Array>, selected: string) =>
+  query(
+    Schema.Struct({
+      ...SummaryFields,
+      turn: Schema.NullOr(turn),
+      hasLargeTurn: Schema.Boolean,
+      revision: Schema.Int,
+      runId: RunId,
+      deadline: Timestamp,
+      acceptanceDeadline: Schema.NullOr(Timestamp)
+    }),
+    select(
+      `${summaryColumns}, revision, run_id AS "runId", ${micros("deadline_at")} AS deadline,
+      ${micros("acceptance_deadline_at")} AS "acceptanceDeadline", ${selected} AS turn,
+      coalesce(octet_length(turn) > ${largeTurn}, false) AS "hasLargeTurn"`,
+      "tasks LEFT JOIN task_turns ON task_uuid = uuid"
+    )
   )
-)
+
+const withSmallTurns = tasksById(OpaqueJson, `CASE WHEN octet_length(turn) <= ${largeTurn} THEN turn END`)
+const withTurns = tasksById(FromBytes, utf8("turn"))
 
 interface Read {
   readonly uuid: TaskId
@@ -66,12 +66,12 @@ const makeRead = <Row extends Read>(
 export const make = Effect.gen(function*() {
   const { first, rows } = yield* makeQueries
   const head = yield* makeRead((uuids) => rows(headsById, [uuids]))
-  const getSmall = yield* makeRead((uuids) => rows(tasksById, [uuids, largeTurn]))
+  const getSmall = yield* makeRead((uuids) => rows(withSmallTurns, [uuids]))
 
   const reading = FairPermits.make(largePermits)
   const getLarge = Effect.fnUntraced(function*(uuid: TaskId, sub: string) {
     yield* reading.take(sub, 1)
-    return yield* first(tasksById, [[uuid], anyTurn])
+    return yield* first(withTurns, [[uuid]])
   }, Effect.scoped)
 
   const get = Effect.fnUntraced(function*(uuid: TaskId) {

@@ -2,11 +2,11 @@
 import { Effect, Layer, Option, Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import * as Metadata from "../../domain/Metadata.ts"
-import { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import { RunId, TaskHead, TaskId } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import * as ListStatement from "./ListStatement.ts"
-import { make as makeQueries, micros, moment, query } from "./Queries.ts"
+import { make as makeQueries, micros, moment, query, utf8 } from "./Queries.ts"
 import * as ReadBatcher from "./ReadBatcher.ts"
 import { headColumns } from "./TaskColumns.ts"
 import { Claimed, type PendingRun, RecordedEvent, TaskReads } from "./TaskReads.ts"
@@ -29,18 +29,17 @@ const PendingRunRow = Schema.Struct({
   issuedAt: Schema.NullOr(Schema.Finite),
   runId: RunId,
   deadline: Timestamp,
-  request: OpaqueJson,
+  request: OpaqueJson.FromBytes,
   userToken: Schema.String,
-  state: Schema.NullOr(OpaqueJson),
-  results: Schema.NullOr(OpaqueJson)
+  state: Schema.NullOr(OpaqueJson.FromBytes),
+  results: Schema.NullOr(OpaqueJson.FromBytes)
 })
 
 const pendingRun = query(
   PendingRunRow,
   `SELECT sub, token_id AS "tokenId", extract(epoch FROM token_issued_at)::float8 AS "issuedAt", run_id AS "runId",
-    ${
-    micros("deadline_at")
-  } AS deadline, request, user_token AS "userToken", core_state AS state, tool_results AS results
+    ${micros("deadline_at")} AS deadline, user_token AS "userToken", ${utf8("request")} AS request,
+    ${utf8("core_state")} AS state, ${utf8("tool_results")} AS results
   FROM tasks JOIN task_requests ON task_uuid = uuid WHERE uuid = $1 AND status IN ('pending', 'processing')`
 )
 
@@ -61,7 +60,7 @@ const storedRequest = query(
     callbackUrl: Schema.NullOr(Schema.String),
     maxExecutionTime: Schema.Int,
     metadata: Schema.NullOr(Metadata.FromJson),
-    request: OpaqueJson
+    request: OpaqueJson.OpaqueJson
   }),
   `SELECT callback_url AS "callbackUrl", max_execution_time AS "maxExecutionTime", request,
     (SELECT by_user -> sub FROM task_metadata WHERE task_uuid = uuid)::text AS metadata

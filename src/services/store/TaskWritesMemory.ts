@@ -1,5 +1,6 @@
 import { Effect, Layer, Result } from "effect"
 import * as Limits from "../../domain/Limits.ts"
+import { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import * as OpenAiWebhook from "../../domain/OpenAiWebhook.ts"
 import { isTerminal, needsValidToken, type TaskEvent, type TaskId, transition } from "../../domain/Task.ts"
 import { changeOf } from "../../domain/TaskChange.ts"
@@ -83,7 +84,7 @@ const apply = ({ deliveries, stops }: Tables, row: TaskRow, event: TaskEvent, at
   if (url === null || !sendsWebhook(status)) return false
   const leg = row.events.filter(({ type }) => type === "ToolResultsSubmitted").length
   const body = row.task.callbackFormat === "openai"
-    ? OpenAiWebhook.encode({ uuid: taskId, revision, status, leg, happenedAt: at })
+    ? OpaqueJson.make(OpenAiWebhook.encode({ uuid: taskId, revision, status, leg, happenedAt: at }))
     : TaskView.encode({ ...summaryOf(row), turn: row.turn })
   WebhookStoreMemory.enqueue(deliveries, { taskId, revision, status, url, secret, body, createdAt: at })
   return true

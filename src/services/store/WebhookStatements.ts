@@ -1,11 +1,11 @@
 /** The statements of webhook deliveries. A claim skips rows that other claims have locked; a guard refuses late outcomes. */
 import { Schema } from "effect"
-import { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import { FromBytes, OpaqueJson } from "../../domain/OpaqueJson.ts"
 import { CallbackFormat } from "../../domain/OpenAiWebhook.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { Delivery } from "../../domain/Webhook.ts"
 import { SummaryFields } from "./ListStatement.ts"
-import { countQuery, micros, moment, query } from "./Queries.ts"
+import { countQuery, micros, moment, query, utf8 } from "./Queries.ts"
 
 /** Bytes of turn and tool calls. A larger body is read when it is sent, so that a batch of claims stays small. */
 const largeBody = 64 * 1024
@@ -106,8 +106,8 @@ export const claim = query(
 )
 
 export const body = query(
-  Schema.Struct(BodyFields),
-  `SELECT ${bodyColumns}, d.pending_tool_calls AS "pendingToolCalls", ${turnOf} AS turn
+  Schema.Struct({ ...BodyFields, turn: Schema.NullOr(FromBytes) }),
+  `SELECT ${bodyColumns}, d.pending_tool_calls AS "pendingToolCalls", ${utf8(turnOf)} AS turn
   FROM webhook_deliveries d ${bodyTables} WHERE d.task_uuid = $1 AND d.revision = $2::int`
 )
 

@@ -5,6 +5,7 @@
  * delivery can be sent again without it.
  */
 import { Context, type Duration, type Effect, type Option } from "effect"
+import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
@@ -35,8 +36,8 @@ export interface ClaimedDelivery extends DeliveryKey {
   readonly isAfterLost: boolean
   /** Encrypted; null when the client gave none. */
   readonly secret: string | null
-  /** The bytes to send, as text; null when they are large, and have to be read with `body` before sending. */
-  readonly body: string | null
+  /** The body to send; null when it is large, and has to be read with `body` before sending. */
+  readonly body: OpaqueJson | null
 }
 
 export interface AttemptOutcome extends DeliveryKey {
@@ -68,7 +69,7 @@ export interface DeliveryFilter {
 export class WebhookStore extends Context.Service<WebhookStore, {
   /** Claims deliveries that are due, and counts the attempt of each. */
   readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<ClaimedDelivery>, StoreUnavailable>
-  readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<string>, StoreUnavailable>
+  readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<OpaqueJson>, StoreUnavailable>
   /** Takes a claim back: its attempt does not count, and the delivery is due at `until`. */
   readonly postpone: (
     delivery: DeliveryKey & { readonly attempt: number },

@@ -12,7 +12,7 @@ import {
   WebhookStore
 } from "./WebhookStore.ts"
 
-/** Characters. As in SQL, a larger body is read when it is sent. */
+/** Characters, or bytes of UTF-8. As in SQL, a larger body is read when it is sent. */
 const largeBody = 64 * 1024
 
 type Rows = MemoryTables["Service"]["deliveries"]

@@ -2,6 +2,7 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Array as Arr, Duration, Effect, Layer, Option } from "effect"
 import * as Limits from "../../domain/Limits.ts"
+import { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import * as OpenAiWebhook from "../../domain/OpenAiWebhook.ts"
 import type { Task, TaskSummary } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
@@ -42,7 +43,8 @@ type BodyRow = TaskSummary & Pick<Task, "turn"> & OpenAiWebhook.ReportedChange &
   readonly format: OpenAiWebhook.CallbackFormat
 }
 
-const encode = (row: BodyRow) => row.format === "openai" ? OpenAiWebhook.encode(row) : TaskView.encode(row)
+const encode = (row: BodyRow): OpaqueJson =>
+  row.format === "openai" ? OpaqueJson.make(OpenAiWebhook.encode(row)) : TaskView.encode(row)
 
 export const layer = Layer.effect(
   WebhookStore,

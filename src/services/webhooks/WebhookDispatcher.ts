@@ -4,6 +4,7 @@
  * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others.
  */
 import { Context, Duration, Effect, FiberSet, Latch, Layer, Queue, Semaphore } from "effect"
+import { encode } from "../../domain/OpaqueJson.ts"
 import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { type AttemptError, delays, deliveryId, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
@@ -37,8 +38,6 @@ const largeDelay = Duration.seconds(1)
 const largeSpacing = Duration.millis(30)
 /** Maximum delay: room may be free sooner than a long backlog suggests. */
 const longestLargeDelay = Duration.minutes(1)
-
-const encoder = new TextEncoder()
 
 /**
  * Whether an origin took all the permits that the limiter left it. A claim examines a limited number of rows, so further
@@ -74,12 +73,12 @@ const makeAttempts = Effect.gen(function*() {
   const reading = yield* Semaphore.make(1)
   const readBody = (delivery: ClaimedDelivery) =>
     reading.withPermit(
-      store.body(delivery).pipe(Effect.flatMap(Effect.fromOption), Effect.map((text) => encoder.encode(text)))
+      store.body(delivery).pipe(Effect.flatMap(Effect.fromOption), Effect.map(encode))
     ).pipe(Effect.timeout(readTimeout))
 
   const respond = Effect.fnUntraced(
     function*(delivery: ClaimedDelivery, startedAt: Timestamp) {
-      const body = delivery.body === null ? yield* readBody(delivery) : encoder.encode(delivery.body)
+      const body = delivery.body === null ? yield* readBody(delivery) : encode(delivery.body)
       const secret = delivery.secret === null ? undefined : yield* secrets.open(delivery.secret)
       const headers = yield* signatures.headersOf(delivery, startedAt, body, secret)
       return yield* sender.post(delivery.url, headers, body).pipe(

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Queue } from "effect"
 import { toCreateTask } from "../../../src/domain/TaskRequest.ts"
+import type { Run } from "../../../src/services/core/CoreClient.ts"
 import { Tasks } from "../../../src/services/Tasks.ts"
 import { callerOf, question, withCore } from "../../kit/TestTasks.ts"
 
@@ -11,7 +12,7 @@ describe("large runs", () => {
   it.effect("are dispatched one at a time, without delaying small runs or losing any", () =>
     Effect.gen(function*() {
       const answer = yield* Deferred.make<void>()
-      const onStart = ({ request }: { readonly request: string }) =>
+      const onStart = ({ request }: Pick<Run, "request">) =>
         request.length > text.length ? Deferred.await(answer) : Effect.void
       yield* withCore({ onStart }, ({ starts }) =>
         Effect.gen(function*() {

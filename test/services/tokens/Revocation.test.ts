@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, Redacted, Ref } from "effect"
 import { TestClock } from "effect/testing"
+import { fromValue } from "../../../src/domain/OpaqueJson.ts"
 import type { Caller } from "../../../src/domain/Principal.ts"
 import { Revocation } from "../../../src/domain/Revocation.ts"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
@@ -37,7 +38,7 @@ describe("a revoked token", () => {
         yield* tasks.revoke(revocation)
         const task = yield* tasks.get(caller.principal, uuid)
         assert.deepInclude(task, { status: "failed", error: "Token revoked" })
-        assert.deepStrictEqual(JSON.parse(task.turn ?? ""), turn)
+        assert.strictEqual(task.turn, fromValue(turn))
         yield* TestClock.adjust("1 second")
         assert.deepStrictEqual(yield* Queue.take(stops), { runId: run.runId, reason: "token_revoked" })
       })))

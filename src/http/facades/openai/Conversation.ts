@@ -1,5 +1,5 @@
 /** A conversation as parts of a task: the messages of `turns`, and results of tools. */
-import { OpaqueJson } from "../../../domain/OpaqueJson.ts"
+import * as OpaqueJson from "../../../domain/OpaqueJson.ts"
 import type { ToolResults } from "../../../domain/ToolCall.ts"
 import type { Conversation, Entry } from "./Items.ts"
 
@@ -49,5 +49,5 @@ export const resultsOf = (outputs: ReadonlyArray<Output>): ToolResults => {
   const results = outputs.map(({ id, output }) =>
     `{"tool_call_id":${JSON.stringify(id)},"output":${output},"is_error":false}`
   )
-  return { ids: outputs.map(({ id }) => id), text: OpaqueJson.make(`[${results.join()}]`) }
+  return { ids: outputs.map(({ id }) => id), text: OpaqueJson.fromText(`[${results.join()}]`) }
 }

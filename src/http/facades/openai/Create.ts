@@ -1,7 +1,7 @@
 /** `POST /v1/responses`: creates a task, or answers the tool calls of an interrupted one. */
 import { Effect } from "effect"
 import * as Limits from "../../../domain/Limits.ts"
-import { OpaqueJson } from "../../../domain/OpaqueJson.ts"
+import * as OpaqueJson from "../../../domain/OpaqueJson.ts"
 import type { Caller } from "../../../domain/Principal.ts"
 import { now } from "../../../domain/Timestamp.ts"
 import { FacadeLegs } from "../../../services/store/FacadeLegs.ts"
@@ -137,7 +137,7 @@ const makeCreate = Effect.gen(function*() {
       ...fields,
       max_execution_time: request.timeLimit ?? timeLimit,
       callback_format: "openai" as const,
-      request: OpaqueJson.make(run)
+      request: OpaqueJson.fromText(run)
     }
     const { isReplay, uuid } = yield* tasks.create(caller, task, claim)
     const id = { uuid, leg: 0 }

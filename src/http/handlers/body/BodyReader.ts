@@ -43,8 +43,8 @@ const memoryPermits = { total: 2 * Limits.jsonBodyBytes, perHolder: Limits.jsonB
 /** From decoding to the response a large body takes several times its size, so the node handles one at a time. */
 const decodePermits = { total: 1, perHolder: 1 }
 
-/** Approximate number of copies made of an accepted body's text. */
-const copies = 4
+/** Copies that the database's driver makes of an accepted body. */
+const copies = 2
 
 /** Maximum wait for memory, and again for decoding. */
 const permitTimeout = Duration.seconds(60)
@@ -240,7 +240,6 @@ const makeDecode = Effect.gen(function*() {
       return yield* Effect.provideService(decodeBytes(bodies[name], bytes, operation), Digest.Digest, digest)
     }
     yield* take(decoding, holder, 1)
-    // At the end of the request the text has been copied for the database and the core.
     yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * size)))
     return yield* largeBodies.decode(name, owned(), operation)
   })

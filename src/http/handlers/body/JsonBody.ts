@@ -92,7 +92,7 @@ interface Options<A, B> {
   readonly whenEmpty?: object
   /** Maximum items of a field's array, checked before the items are. */
   readonly maxItems?: Readonly<Record<string, number>>
-  /** Converts to the argument of the use case. It crosses threads, so each large part should be one text. */
+  /** Converts to the argument of the use case. It crosses threads, so each large part should be one `OpaqueJson` or text. */
   readonly to: (decoded: A) => B
 }
 

@@ -1,6 +1,7 @@
 /** Handlers of `contract/rpc/RpcTasks`: REST's use cases and rules, on behalf of a user. */
 import { Effect, Layer, Record, Stream } from "effect"
 import { Digest } from "effect/crypto"
+import { toText } from "../../../domain/OpaqueJson.ts"
 import * as TaskView from "../../../domain/TaskView.ts"
 import { TaskRequests } from "../../../services/TaskRequests.ts"
 import * as Services from "../../../services/Tasks.ts"
@@ -31,7 +32,7 @@ const layerGet = TasksRpc.toLayerHandler(
     return Effect.fnUntraced(function*({ include, sub, uuid }) {
       const task = yield* refuseOutage(tasks.get(RpcRequests.reader(sub), uuid))
       const { included } = yield* Effect.mapError(Effect.fromResult(decodeTaskQuery({ include })), asInvalidRequest)
-      return JSON.parse(yield* refuseOutage(encode(task, included)))
+      return JSON.parse(toText(yield* refuseOutage(encode(task, included))))
     })
   })
 )
