@@ -5,7 +5,7 @@
 import { mint } from "../kit/Service.ts"
 import { quantile } from "../kit/statistics.ts"
 import { inQuantiles, numbersOf, repeat, startBench } from "./bench.ts"
-import { residentMemory } from "./processes.ts"
+import { peakMemory, residentMemory } from "./processes.ts"
 
 const { creates, interrupted, processing } = numbersOf({ interrupted: 200_000, processing: 0, creates: 2000 })
 const concurrency = 8
@@ -25,9 +25,13 @@ const measure = async (name: string) => {
   }
   await repeat(concurrency, (calls) => calls >= 500, create)
   const times = await repeat(concurrency, (calls) => calls >= creates, create)
-  console.log(`${name.padEnd(6)} start ${start.toFixed(2)} s, ${memory.toFixed(0)} MiB, create ${inQuantiles(times)}`)
+  const peak = peakMemory(service.process.pid!)
+  console.log(
+    `${name.padEnd(6)} start ${start.toFixed(2)} s, ${memory.toFixed(0)} MiB, then at most ${peak.toFixed(0)} MiB, `
+      + `create ${inQuantiles(times)}`
+  )
   await service.stop()
-  return { start, memory, p99: quantile(times, 0.99) }
+  return { start, memory, peak, p99: quantile(times, 0.99) }
 }
 
 const fill = (status: "interrupted" | "processing", count: number) =>
@@ -58,6 +62,8 @@ const full = await measure("full")
 const bytes = ((full.memory - empty.memory) * 1024 * 1024 / (interrupted + processing)).toFixed(0)
 console.log(
   `${interrupted} interrupted and ${processing} processing tasks: ${(full.start - empty.start).toFixed(2)} s more, `
-    + `${bytes} bytes each, create p99 ${(full.p99 / empty.p99).toFixed(2)} times that of an empty node`
+    + `${bytes} bytes each, at most ${(full.peak - empty.peak).toFixed(0)} MiB more, create p99 ${
+      (full.p99 / empty.p99).toFixed(2)
+    } times that of an empty node`
 )
 await bench.close()

@@ -1,9 +1,9 @@
 /** The contract of `TaskScans`, run on memory and on Postgres. */
 import { assert } from "@effect/vitest"
 import { type Duration, Effect } from "effect"
-import type { TaskId } from "../../src/domain/Task.ts"
+import type { TaskHead, TaskId } from "../../src/domain/Task.ts"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
-import { now, plus } from "../../src/domain/Timestamp.ts"
+import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
 import { TaskScans } from "../../src/services/store/TaskScans.ts"
 import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import { commit, stored, type StoreTests } from "./StoredTasks.ts"
@@ -20,16 +20,21 @@ export const contract = (it: StoreTests) => {
       yield* commit(ended.uuid, "Completed")
       const ids = [task.uuid, waiting.uuid].toSorted()
       const isOurs = ({ uuid }: { readonly uuid: TaskId }) => [...ids, ended.uuid].includes(uuid)
-      const live = (yield* scans.live(undefined, 10_000)).filter(isOurs)
-      assert.deepStrictEqual(live.map(({ uuid }) => uuid), ids)
-      assert.deepStrictEqual((yield* scans.live(ids[1], 10_000)).filter(isOurs), [])
+      const idsOf = (heads: ReadonlyArray<TaskHead>) => heads.filter(isOurs).map(({ uuid }) => uuid)
+      assert.deepStrictEqual(idsOf(yield* scans.running(undefined, 10_000)), ids)
+      assert.deepStrictEqual(idsOf(yield* scans.running(ids[1], 10_000)), [])
       for (const id of ids) {
         const shards = [TaskShard.of(id)]
         const sharing = ids.filter((other) => TaskShard.of(other) === shards[0])
-        const ours = (yield* scans.live(undefined, 10_000, shards)).filter(isOurs)
-        assert.deepStrictEqual(ours.map(({ uuid }) => uuid), sharing)
+        assert.deepStrictEqual(idsOf(yield* scans.running(undefined, 10_000, shards)), sharing)
+        assert.isAtMost((yield* scans.nextDeadline(shards)) ?? Infinity, task.deadline)
       }
-      assert.deepStrictEqual(yield* scans.live(undefined, 10_000, []), [])
+      assert.deepStrictEqual(yield* scans.running(undefined, 10_000, []), [])
+      assert.isNull(yield* scans.nextDeadline([]))
+      const within = (from: Timestamp, to: Timestamp) => Effect.map(scans.dueWithin(from, to, undefined, 10_000), idsOf)
+      assert.deepStrictEqual(yield* within(start, task.deadline), ids)
+      assert.deepStrictEqual(yield* within(task.deadline, plus(start, "1 hour")), [])
+      assert.deepStrictEqual(yield* within(start, Timestamp.make(task.deadline - 1)), [])
       const overdue = (after: Duration.Input) =>
         Effect.map(scans.overdue(plus(start, after), 10_000), (heads) => heads.filter(isOurs).map((h) => h.uuid))
       assert.deepStrictEqual(yield* overdue("29 seconds"), [])
@@ -37,6 +42,9 @@ export const contract = (it: StoreTests) => {
       assert.sameMembers([...(yield* overdue("61 seconds"))], ids)
       yield* writes.startAcceptance(waiting.uuid, waiting.runId, plus(start, "40 seconds"))
       assert.sameMembers([...(yield* overdue("41 seconds"))], ids)
+      yield* commit(task.uuid, "Interrupted")
+      assert.deepStrictEqual(idsOf(yield* scans.running(undefined, 10_000)), [waiting.uuid])
+      assert.deepStrictEqual(yield* within(start, task.deadline), ids)
     }))
 
   it.effect("counts tasks by status and returns the next deadline", () =>

@@ -67,14 +67,15 @@ export const mutations = {
   "a skipped sweep: tasks that lost their actor are never found": {
     scans: (scans) => ({
       ...scans,
-      live: () => Effect.succeed([]),
+      running: () => Effect.succeed([]),
+      dueWithin: () => Effect.succeed([]),
       overdue: () => Effect.succeed([])
     })
   },
   "a gained shard whose tasks are not loaded": {
     scans: (scans) => ({
       ...scans,
-      live: (after, limit, shards) => shards === undefined ? scans.live(after, limit) : Effect.succeed([])
+      running: (after, limit, shards) => shards === undefined ? scans.running(after, limit) : Effect.succeed([])
     })
   },
   "no stop request after a time limit": withoutStops("time_limit_exceeded"),

@@ -104,13 +104,13 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   yield* pass(step, never)
   if (up().length === 0) yield* Effect.forkIn(startNode, world.scope)
   yield* pass(dispatchTime + world.sweepInterval, never)
-  for (const { runId, status, uuid } of yield* world.scans.live(undefined, 1000)) {
+  for (const { runId, status, uuid } of yield* World.liveTasks(world)) {
     if (status !== "interrupted" && !core.knows(runId)) {
       yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
     }
   }
-  yield* pass(calmTime, () => Effect.map(world.scans.live(undefined, 1), (live) => live.length === 0))
-  const [left] = yield* world.scans.live(undefined, 1)
+  yield* pass(calmTime, () => Effect.map(World.liveTasks(world), (live) => live.length === 0))
+  const [left] = yield* World.liveTasks(world)
   if (left !== undefined) yield* recorder.violated(`${left.uuid} never ends: it is ${left.status}`)
   yield* pass(stopTime, () => Effect.sync(() => core.liveRuns().length === 0))
   const [run] = core.liveRuns()

@@ -239,8 +239,8 @@ const Member = Schema.Struct({
   seen_at: moment("When it reported last."),
   drained: described(Schema.Boolean, "It owns no shards and takes none."),
   shards: described(Schema.NullOr(Schema.Array(Count)), "Numbers of its shards; null without a cluster."),
-  tasks: count("Live tasks that it owns."),
-  next_due: momentOrNull("The earliest deadline of these tasks."),
+  tasks: count("Live tasks of the node that run, or whose deadline is near."),
+  next_due: momentOrNull("The earliest deadline of its live tasks."),
   lateness_ms: count("Maximum lateness of a deadline in the last two minutes.")
 })
 

@@ -43,8 +43,7 @@ const layerPost = Layer.effect(
   RpcServer.Protocol,
   Effect.gen(function*() {
     const connections = yield* RpcConnections.make({ isDuplex: false })
-    const memory = yield* RpcMemory
-    yield* addRoute("POST", () => Effect.provideService(RpcPost.handle(connections), RpcMemory, memory))
+    yield* addRoute("POST", yield* RpcPost.make(connections))
     return connections.protocol
   })
 )

@@ -1,11 +1,12 @@
 /** Calls by `POST /rpc`: the request is a bounded body of lines, the response has a line for each result. */
-import { ByteSize, type Cause, Duration, Effect, Fiber, Pull, Queue, Result, Semaphore, Stream } from "effect"
-import { HttpIncomingMessage, type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { ByteSize, type Cause, Deferred, Duration, Effect, Fiber, Pull, Queue, Result, Semaphore, Stream } from "effect"
+import { HttpIncomingMessage, type HttpServerError, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RpcSchema, RpcSerialization } from "effect/rpc"
 import * as Limits from "../../domain/Limits.ts"
 import { Timeouts } from "../../services/timing/Timeouts.ts"
 import { InternalRpc } from "../contract/rpc/Rpc.ts"
 import { requirePlain } from "../handlers/body/BodyReader.ts"
+import * as SmallBodies from "../handlers/body/SmallBodies.ts"
 import type { Connections } from "./RpcConnections.ts"
 import { busy, RpcMemory } from "./RpcMemory.ts"
 import * as RpcMessages from "./RpcMessages.ts"
@@ -25,42 +26,45 @@ const tooSlow = refusal(408, "The request body did not arrive in time.")
 const malformed = ({ isTooLong, message }: RpcMessages.Malformed) =>
   isTooLong ? refusal(413, message) : refusal(422, `body: ${message}`, { body: [message] })
 
-const readBody = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
-  yield* Effect.mapError(requirePlain(request), ({ message }) => refusal(415, message))
-  const announced = Number(request.headers["content-length"] ?? Limits.rpcMessageBytes)
-  if (announced > Limits.rpcMessageBytes) return yield* Effect.fail(tooLarge)
-  const memory = yield* RpcMemory
-  let held = 0
-  yield* Effect.acquireRelease(
-    Effect.suspend(() => {
-      if (!memory.reserve(announced)) return Effect.fail(refusal(503, busy.message))
-      held = announced
-      return Effect.void
-    }),
-    () => Effect.sync(() => memory.release(held))
-  )
-  const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
+/** Bodies of at most this many bytes are read without a stream. */
+const smallBytes = 64 * 1024
+
+const readStream = (request: HttpServerRequest.HttpServerRequest, timeout: Duration.Duration) =>
   // In a fiber of its own, because interrupting the read closes the connection before the response is sent.
-  const reading = yield* request.arrayBuffer.pipe(
+  request.arrayBuffer.pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(Limits.rpcMessageBytes)),
-    Effect.mapError(unreadableBody),
-    Effect.forkDetach({ startImmediately: true })
+    Effect.mapBoth({ onSuccess: (buffer) => new Uint8Array(buffer), onFailure: unreadableBody }),
+    Effect.forkDetach({ startImmediately: true }),
+    Effect.flatMap(Fiber.join),
+    Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(tooSlow) })
   )
-  const bytes = yield* Fiber.join(reading).pipe(
-    Effect.timeoutOrElse({
-      duration: Duration.sum(jsonBody, Duration.seconds(announced / jsonBytesPerSecond)),
-      orElse: () => Effect.fail(tooSlow)
-    })
-  )
-  memory.release(announced - bytes.byteLength)
-  held = bytes.byteLength
-  return bytes
+
+const makeReadBody = Effect.gen(function*() {
+  const memory = yield* RpcMemory
+  const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
+  const small = yield* SmallBodies.make
+  const readSmall = (request: HttpServerRequest.HttpServerRequest, announced: number) =>
+    Effect.mapError(small(request, announced), (error) => error === SmallBodies.tooSlow ? tooSlow : unreadable)
+
+  return Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
+    yield* Effect.mapError(requirePlain(request), ({ message }) => refusal(415, message))
+    const announced = Number(request.headers["content-length"] ?? Limits.rpcMessageBytes)
+    if (announced > Limits.rpcMessageBytes) return yield* Effect.fail(tooLarge)
+    if (!memory.reserve(announced)) return yield* Effect.fail(refusal(503, busy.message))
+    let held = announced
+    yield* Effect.addFinalizer(() => Effect.sync(() => memory.release(held)))
+    const bytes = announced <= smallBytes && request.headers["expect"] === undefined
+      ? yield* readSmall(request, announced)
+      : yield* readStream(request, Duration.sum(jsonBody, Duration.seconds(announced / jsonBytesPerSecond)))
+    memory.release(announced - bytes.byteLength)
+    held = bytes.byteLength
+    return bytes
+  })
 })
 
 /** All calls of a body, or none: one invalid message refuses the whole body. */
-const readCalls = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
-  const bytes = yield* readBody(request)
-  const received = yield* Effect.fromResult(Result.mapError(RpcMessages.parse(new Uint8Array(bytes)), malformed))
+const callsOf = Effect.fnUntraced(function*(bytes: Uint8Array) {
+  const received = yield* Effect.fromResult(Result.mapError(RpcMessages.parse(bytes), malformed))
   const calls = received.map(({ message }) => message).filter((message) => message._tag === "Request")
   if (new Set(calls.map(({ id }) => id)).size < calls.length) {
     const message = "Each call needs an id of its own"
@@ -78,6 +82,18 @@ const isStream = (tag: string) => {
 const maxQueuedLines = 16
 
 const { contentType } = RpcSerialization.ndjson
+
+/** The response to a single call is one line. */
+const respondOnce = Effect.fnUntraced(function*(connections: Connections, call: RpcMessages.Call) {
+  const response = Deferred.makeUnsafe<string>()
+  const connection = yield* connections.open({
+    write: (line) => Effect.asVoid(Deferred.succeed(response, line)),
+    end: Effect.void
+  })
+  const problem = RpcMessages.problemOf(call)
+  yield* problem === undefined ? connection.begin(call, Effect.void) : connection.fail(call.id, problem)
+  return HttpServerResponse.text(yield* Deferred.await(response), { contentType })
+})
 
 const respond = Effect.fnUntraced(function*(connections: Connections, calls: ReadonlyArray<RpcMessages.Call>) {
   const queue = yield* Queue.bounded<string, Cause.Done>(maxQueuedLines)
@@ -104,9 +120,16 @@ const respond = Effect.fnUntraced(function*(connections: Connections, calls: Rea
   return HttpServerResponse.stream(Stream.encodeText(lines), { contentType })
 })
 
-export const handle = (connections: Connections) =>
-  HttpServerRequest.HttpServerRequest.pipe(
-    Effect.flatMap(readCalls),
-    Effect.flatMap((calls) => respond(connections, calls)),
-    Effect.catch(Effect.succeed)
-  )
+/** Returns the handler of a request. */
+export const make = (connections: Connections) =>
+  Effect.map(makeReadBody, (readBody) => (request: HttpServerRequest.HttpServerRequest) =>
+    readBody(request).pipe(
+      Effect.flatMap(callsOf),
+      Effect.flatMap((calls) => {
+        const [call] = calls
+        return calls.length === 1 && call !== undefined && !isStream(call.tag)
+          ? respondOnce(connections, call)
+          : respond(connections, calls)
+      }),
+      Effect.catch(Effect.succeed)
+    ))

@@ -5,17 +5,6 @@ import type { HttpClientError, HttpClientResponse } from "effect/http"
 /** The body is longer than `maxBytes`. */
 export class BodyTooLong extends Schema.TaggedError<BodyTooLong>()("BodyTooLong", { maxBytes: Schema.Int }) {}
 
-/** Fails as soon as the body exceeds `maxBytes`. */
-export const limit =
-  (maxBytes: number) => <E>(body: Stream.Stream<Uint8Array, E>): Stream.Stream<Uint8Array, E | BodyTooLong> =>
-    Stream.suspend(() => {
-      let left = maxBytes
-      return Stream.mapEffect(
-        body,
-        (chunk) => (left -= chunk.byteLength) < 0 ? Effect.fail(new BodyTooLong({ maxBytes })) : Effect.succeed(chunk)
-      )
-    })
-
 /** Bytes. A smaller body whose size is announced needs no stream, because HTTP's framing ends it. */
 const small = 64 * 1024
 

@@ -120,7 +120,8 @@ export const layer = (resolver: Resolver, authority?: string) =>
             onEnd: (error) => {
               clearTimeout(timer)
               release()
-              // Has no effect when the status has arrived.
+              // The status has arrived.
+              if (timer !== undefined) return
               resume(Effect.fail(new DeliveryError({ error: error === undefined ? "broken_answer" : classify(error) })))
             }
           })

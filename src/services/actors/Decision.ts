@@ -1,8 +1,8 @@
 /** Decides the next step of a task's actor: a pure function of the actor, a row and the time. `TaskActors` carries it out. */
-import type { Duration } from "effect"
+import { Duration } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
 import type { RunId, TaskEvent, TaskHead } from "../../domain/Task.ts"
-import type { Timestamp } from "../../domain/Timestamp.ts"
+import { plus, Timestamp } from "../../domain/Timestamp.ts"
 
 export interface Actor {
   /** The newest row that this node has seen. */
@@ -17,7 +17,7 @@ export interface Actor {
 export type Decision =
   /** Nothing to do: the row is old, or the task is being ended. */
   | { readonly _tag: "Ignore" }
-  /** The task has ended: it needs no actor. */
+  /** The task has ended, or waits for its client and its deadline is far: it needs no actor. */
   | { readonly _tag: "Release" }
   /** A deadline has passed: commit its event. */
   | { readonly _tag: "Expire"; readonly event: TaskEvent }
@@ -30,6 +30,28 @@ export type Decision =
 
 const ignore: Decision = { _tag: "Ignore" }
 const release: Decision = { _tag: "Release" }
+
+export interface Options {
+  readonly acceptanceTimeout: Duration.Duration
+  readonly sweepInterval: Duration.Duration
+  /** This node has known every run of its tasks since then. */
+  readonly ownedSince: Timestamp
+}
+
+/** An interrupted task has an actor only this long before its deadline. The sweep starts it. */
+export const watchTime = (sweepInterval: Duration.Duration) =>
+  Duration.sum(Duration.minutes(1), Duration.times(sweepInterval, 2))
+
+/** The moment in a UUID of version 7. */
+const createdAt = (id: RunId) => Timestamp.make(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) * 1000)
+
+/** Whether a run without an actor is new: the core cannot have received it from another node, or before a crash. */
+const isUnknown = ({ acceptanceDeadline, runId, status }: TaskHead, { acceptanceTimeout, ownedSince }: Options) => {
+  if (acceptanceDeadline === null) return status === "pending"
+  const created = createdAt(runId)
+  // Created after the first attempt of the task: it resumes an interrupted task.
+  return status === "processing" && created > ownedSince && plus(created, acceptanceTimeout) > acceptanceDeadline
+}
 
 /** Whether the core needs a run. An interrupted run has ended, although its task keeps its id until the next run. */
 export const isWanted = (actor: Actor | undefined, runId: RunId): boolean =>
@@ -44,16 +66,17 @@ export const decide = (
   actor: Actor | undefined,
   head: TaskHead,
   now: Timestamp,
-  acceptanceTimeout: Duration.Duration
+  options: Options
 ): Decision => {
   if (actor !== undefined && actor.head.revision > head.revision) return ignore
-  const due = nextDue(head, acceptanceTimeout)
+  const due = nextDue(head, options.acceptanceTimeout)
   if (due === undefined) return release
   if (due.at <= now) return actor?.ending === head.runId ? ignore : { _tag: "Expire", event: due.event() }
+  if (head.status === "interrupted" && due.at > plus(now, watchTime(options.sweepInterval))) return release
   if (head.status === "interrupted" || actor?.offered === head.runId) return { _tag: "Park", until: due.at }
   // A pending run without an attempt is new, and so is a run that replaces one known here.
   const isNew = actor === undefined
-    ? head.status === "pending" && head.acceptanceDeadline === null
+    ? isUnknown(head, options)
     : head.status === "pending" || actor.head.runId !== head.runId
   return { _tag: isNew ? "Dispatch" : "Recover", until: due.at }
 }

@@ -1,10 +1,11 @@
 /**
- * One actor for each live task of this node. An actor is an entry with a timer while it waits, and a fiber while it works:
+ * One actor for each live task of this node, except interrupted ones whose deadline is far: they cost no memory.
+ * An actor is an entry with a timer while it waits, and a fiber while it works:
  * while it dispatches a run to the core or commits an expired deadline.
  *
  * 1. The row is the truth. An actor is a cache of the next step: stop all actors and they are rebuilt from the rows.
  * 2. Every row that arrives and every timer that is due goes through `decide`, a pure function. `apply` carries it out.
- * 3. Each live task has a timer for its next deadline or a fiber that ends the task. A fiber that fails releases the actor,
+ * 3. Each actor has a timer for its task's next deadline or a fiber that ends the task. A fiber that fails releases the actor,
  *    and the sweep starts another.
  * 4. A task has at most one dispatch of a run and one commit of an expired deadline in progress.
  * 5. An actor changes a row only by a guarded statement, so an actor on two nodes, or a stale one, does no harm.
@@ -36,7 +37,7 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly begin: (head: TaskHead, run?: Run) => Effect.Effect<void>
   /** Starts or updates the actor of a task that this node owns. A run that this node has not dispatched is dispatched. */
   readonly ensure: (head: TaskHead) => Effect.Effect<void>
-  /** Releases the tasks that this node no longer owns. */
+  /** Releases the tasks that this node no longer owns. Runs older than this call may be known to the core. */
   readonly release: Effect.Effect<void>
   /** Applies a row to the actor of its task, if this node has one. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
@@ -68,7 +69,8 @@ interface Work {
 
 /** The actors of this node with their timers. */
 const makeTable = Effect.fnUntraced(function*(work: Work) {
-  const { acceptanceTimeout } = yield* Settings
+  const { acceptanceTimeout, sweepInterval } = yield* Settings
+  let ownedSince = yield* now
   const actors = new Map<TaskId, { -readonly [Key in keyof Actor]: Actor[Key] }>()
   yield* Metrics.actors.observe(() => actors.size)
   const timers = yield* TimerQueue.make((id: TaskId) =>
@@ -85,7 +87,7 @@ const makeTable = Effect.fnUntraced(function*(work: Work) {
 
   const apply = (head: TaskHead, at: Timestamp): void => {
     const known = actors.get(head.uuid)
-    const decision = decide(known, head, at, acceptanceTimeout)
+    const decision = decide(known, head, at, { acceptanceTimeout, sweepInterval, ownedSince })
     if (decision._tag === "Ignore") return
     if (decision._tag === "Release") return release(head.uuid)
     const actor = known ?? { head, offered: undefined, ending: undefined }
@@ -106,6 +108,8 @@ const makeTable = Effect.fnUntraced(function*(work: Work) {
     apply,
     release,
     nextDue: () => timers.next() ?? null,
+    /** Other nodes may have offered runs until then. */
+    setOwnedSince: (at: Timestamp): void => void (ownedSince = at),
     /** Applies a row whose run the caller dispatches. */
     applyOffered: (head: TaskHead, at: Timestamp): void => {
       const known = actors.get(head.uuid)
@@ -198,7 +202,8 @@ const make = Effect.gen(function*() {
         if (!isBeingCreated && ownership.isMine(head.uuid)) table.apply(head, at)
       }),
     // Other nodes may not know tasks created here: announce the pending ones.
-    release: Effect.suspend(() => {
+    release: Effect.flatMap(now, (at) => {
+      table.setOwnedSince(at)
       const gone = [...table.actors.values()].flatMap(({ head }) => ownership.isMine(head.uuid) ? [] : [head])
       for (const { uuid } of gone) table.release(uuid)
       const pending = gone.filter(({ status }) => status === "pending")

@@ -6,7 +6,7 @@ import { Cause, Context, Duration, Effect, Layer, Queue } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
-import { monotonicMillis, now, plus } from "../../domain/Timestamp.ts"
+import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { RemoteChanges } from "../store/RemoteChanges.ts"
 import { visibilityLag } from "../store/RevocationRepository.ts"
@@ -15,13 +15,14 @@ import { TaskScans } from "../store/TaskScans.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
 import * as Worker from "../timing/Worker.ts"
+import { watchTime } from "./Decision.ts"
 import { TaskActors } from "./TaskActors.ts"
 
 /** Actors end their tasks first: a sweep ends tasks that have been overdue for longer than this. */
 const grace = Duration.millis(500)
 const overdueBatch = 500
 const startPage = 5000
-/** Live rows that one sweep checks for a missing actor. */
+/** Running tasks that one sweep checks for a missing actor. */
 const walkPage = 500
 
 const revokedBatch = 500
@@ -92,19 +93,30 @@ const make = Effect.gen(function*() {
   const { sweepInterval } = yield* Settings
   const ends = yield* makeEnds
 
-  /** Starts missing actors for one keyset page of this node's live tasks. Returns the cursor of the next page. */
-  const walk = Effect.fnUntraced(function*(after: TaskId | undefined, page: number) {
-    const shards = ownership.shards()
-    if (shards?.length === 0) return undefined
-    const heads = yield* scans.live(after, page, shards)
-    yield* Effect.forEach(heads, actors.ensure, { discard: true })
-    return heads.length === page ? heads.at(-1)?.uuid : undefined
+  /** Starts missing actors for a page of tasks of this node. Returns the cursor of the next page. */
+  const startMissing = Effect.fnUntraced(
+    function*(find: typeof scans.running, after: TaskId | undefined, page: number) {
+      const shards = ownership.shards()
+      if (shards?.length === 0) return undefined
+      const heads = yield* find(after, page, shards)
+      yield* Effect.forEach(heads, actors.ensure, { discard: true })
+      return heads.length === page ? heads.at(-1)?.uuid : undefined
+    }
+  )
+
+  const startAllMissing = Effect.fnUntraced(function*(find: typeof scans.running) {
+    let cursor = yield* startMissing(find, undefined, startPage)
+    while (cursor !== undefined) cursor = yield* startMissing(find, cursor, startPage)
   })
 
-  const walkAll = Effect.gen(function*() {
-    let cursor = yield* walk(undefined, startPage)
-    while (cursor !== undefined) cursor = yield* walk(cursor, startPage)
+  /** Starts missing actors for deadlines after `from` that are near. Returns the moment until which all have one. */
+  const watchDeadlines = Effect.fnUntraced(function*(from: Timestamp) {
+    const to = plus(yield* now, watchTime(sweepInterval))
+    yield* startAllMissing((...page) => scans.dueWithin(from, to, ...page))
+    return to
   })
+
+  const walkAll = Effect.andThen(startAllMissing(scans.running), watchDeadlines(Timestamp.make(0)))
 
   /** Applies changes that other nodes made to this node's tasks. */
   const followOthers = Effect.gen(function*() {
@@ -117,7 +129,7 @@ const make = Effect.gen(function*() {
   // Tasks that expired while no node was up end before any dispatch.
   yield* ends.overdue(Duration.zero)
   yield* ends.revoked()
-  yield* walkAll
+  let watchedUntil = yield* walkAll
   if (ownership.shards() !== undefined) {
     yield* Effect.forkScoped(Effect.forever(followOthers))
     yield* Effect.forkScoped(Effect.forever(Effect.andThen(ownership.changed, mayHaveGaps.open)))
@@ -136,7 +148,10 @@ const make = Effect.gen(function*() {
   const sweep = Effect.gen(function*() {
     yield* ends.overdue(Duration.negate(grace))
     yield* ends.revoked(Duration.sum(visibilityLag, Duration.millis((yield* monotonicMillis) - sweptAt)))
-    position = yield* walk(position, walkPage)
+    // After the clock was set back, tasks with deadlines before `watchedUntil` may have no actor.
+    const from = Math.min(watchedUntil, plus(yield* now, watchTime(sweepInterval)))
+    watchedUntil = yield* watchDeadlines(Timestamp.make(from))
+    position = yield* startMissing(scans.running, position, walkPage)
     sweptAt = yield* monotonicMillis
   })
   yield* Worker.make({ name: "the task sweep", runOnce: sweep, interval: sweepInterval })

@@ -6,6 +6,7 @@ import * as TaskShard from "../../domain/TaskShard.ts"
 import { now, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
+import { TaskScans } from "../store/TaskScans.ts"
 
 export const Report = Schema.Struct({
   address: Schema.String,
@@ -18,9 +19,9 @@ export const Report = Schema.Struct({
   isDrained: Schema.Boolean,
   /** Null in a single process, which has no shards. */
   shards: Schema.NullOr(Schema.Array(Schema.Int)),
-  /** Live tasks that the node owns. */
+  /** Live tasks of the node that run, or whose deadline is near. */
   tasks: Schema.Int,
-  /** The earliest deadline of these tasks. */
+  /** The earliest deadline of its live tasks. */
   nextDue: Schema.NullOr(Timestamp),
   /** Maximum milliseconds between a deadline and its enforcement, in the current and the previous minute. */
   lateness: Schema.Int
@@ -44,15 +45,18 @@ export const unownedShards = (members: ReadonlyArray<Member>): ReadonlyArray<Tas
   return Array.from({ length: TaskShard.count }, (_, shard) => shard).filter((shard) => !owned.has(shard))
 }
 
-/** Returns an effect that describes this node at the moment it runs. */
+/** The id of this process, and an effect that describes this node at the moment it runs. */
 export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
   const actors = yield* TaskActors
   const ownership = yield* TaskOwnership
+  const scans = yield* TaskScans
   const random = yield* SecureRandom.SecureRandom
   const instance = yield* random.uuidV7()
   const startedAt = yield* now
-  return Effect.gen(function*() {
+  const describe = Effect.gen(function*() {
     const { lateness, nextDue, tasks } = yield* actors.load
+    const shards = ownership.shards()
+    const nextDeadline = shards?.length === 0 ? null : yield* scans.nextDeadline(shards)
     const self: Member = {
       ...identity,
       instance,
@@ -60,13 +64,14 @@ export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
       startedAt,
       seenAt: yield* now,
       isDrained: ownership.isDrained(),
-      shards: ownership.shards() ?? null,
+      shards: shards ?? null,
       tasks,
-      nextDue,
+      nextDue: nextDue === null || (nextDeadline !== null && nextDeadline < nextDue) ? nextDeadline : nextDue,
       lateness
     }
     return self
   })
+  return { instance, describe }
 })
 
 /** Makes this node what an operator wants it to be, unless it is. */
@@ -91,12 +96,12 @@ export class ClusterNodes extends Context.Service<ClusterNodes, {
     Layer.effect(
       ClusterNodes,
       Effect.gen(function*() {
-        const self = yield* makeSelf(identity)
+        const { describe, instance: own } = yield* makeSelf(identity)
         const comply = yield* makeComply
         return ClusterNodes.of({
-          all: Effect.map(self, (one) => [one]),
+          all: Effect.map(describe, (one) => [one]),
           request: Effect.fnUntraced(function*(instance, wanted) {
-            if ((yield* self).instance !== instance) return false
+            if (instance !== own) return false
             yield* comply(wanted)
             return true
           })

@@ -60,12 +60,11 @@ export const layer = (identity: Identity) =>
     ClusterNodes,
     Effect.gen(function*() {
       const { execute, first, rows } = yield* makeQueries
-      const self = yield* makeSelf(identity)
-      const { instance } = yield* self
+      const { describe, instance } = yield* makeSelf(identity)
       const comply = yield* makeComply
       const compliance = yield* FiberHandle.make<void, never>()
       // A change of membership may take longer than a report may be late, so no report waits for it.
-      const report = Effect.flatMap(self, (member) => first(write, bind(member))).pipe(
+      const report = Effect.flatMap(describe, (member) => first(write, bind(member))).pipe(
         Effect.tap(Option.match({
           onNone: () => Effect.void,
           onSome: ({ wanted }) => FiberHandle.run(compliance, comply(wanted), { onlyIfMissing: true })

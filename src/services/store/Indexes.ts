@@ -7,6 +7,8 @@ import { SqlClient, type SqlError } from "effect/sql"
 
 /** Definitions by name, each without `CREATE INDEX CONCURRENTLY`. */
 const definitions: Readonly<Record<string, string>> = {
+  // Serves the search for tasks without an actor.
+  tasks_running: "tasks (uuid) WHERE status IN ('pending', 'processing')",
   // Serves count and pages of a list, by status too. Status changes are not HOT updates anyway, because partial indexes
   // depend on the status: including it costs only width.
   tasks_list: "tasks (sub, created_at DESC, uuid DESC) INCLUDE (status)",
@@ -21,8 +23,8 @@ const definitions: Readonly<Record<string, string>> = {
     "webhook_deliveries (origin, created_at) WHERE due_at IS NULL AND delivered_at IS NULL"
 }
 
-/** Dropped after the builds: `tasks_list` replaces `tasks_of_user`. */
-const obsolete = ["tasks_of_user"]
+/** Dropped after the builds: `tasks_list` replaces `tasks_of_user`, and `tasks_running` `tasks_live`. */
+const obsolete = ["tasks_of_user", "tasks_live"]
 
 const pollInterval = Duration.millis(200)
 const longBuild = Duration.seconds(1)

@@ -26,9 +26,16 @@ export const sumStats = (parts: Iterable<typeof StatusStats.Type>): TaskStats =>
 
 type Heads = Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
 
+/** A keyset page of the tasks of `shards`, or of all shards, in the order of their ids. */
+export type Page = [after: TaskId | undefined, limit: number, shards?: ReadonlyArray<TaskShard>]
+
 export class TaskScans extends Context.Service<TaskScans, {
-  /** A keyset page of the live tasks of `shards`, or of all shards, in the order of their ids. */
-  readonly live: (after: TaskId | undefined, limit: number, shards?: ReadonlyArray<TaskShard>) => Heads
+  /** A page of pending and processing tasks. */
+  readonly running: (...page: Page) => Heads
+  /** A page of live tasks with a time limit after `from`, until `to`. */
+  readonly dueWithin: (from: Timestamp, to: Timestamp, ...page: Page) => Heads
+  /** The earliest time limit of the live tasks of `shards`, or of all shards. */
+  readonly nextDeadline: (shards?: ReadonlyArray<TaskShard>) => Effect.Effect<Timestamp | null, StoreUnavailable>
   /** Live tasks with a deadline before `at`. */
   readonly overdue: (at: Timestamp, limit: number) => Heads
   /** Processing tasks whose token was revoked in the last `within`, or at any time without it. */

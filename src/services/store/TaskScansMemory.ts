@@ -1,14 +1,17 @@
 import { Duration, Effect, Layer } from "effect"
 import * as Revocation from "../../domain/Revocation.ts"
+import type { TaskId } from "../../domain/Task.ts"
 import * as TaskShard from "../../domain/TaskShard.ts"
 import { now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { byId, headOf, liveRows, MemoryTables, type TaskRow } from "./MemoryTables.ts"
 import { RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
-import { sumStats, TaskScans } from "./TaskScans.ts"
+import { type Page, sumStats, TaskScans } from "./TaskScans.ts"
 
 /** The next deadline of a live task. */
 const nextOf = ({ acceptanceDeadline, status, task }: TaskRow) =>
   Timestamp.make(Math.min(task.deadline, status === "pending" ? acceptanceDeadline ?? Infinity : Infinity))
+
+const isIn = (shards: Page[2], uuid: TaskId) => shards === undefined || shards.includes(TaskShard.of(uuid))
 
 const statsOf = (rows: Iterable<TaskRow>) =>
   sumStats([...rows].map((row) => ({
@@ -22,13 +25,22 @@ export const layer = Layer.effect(
   Effect.gen(function*() {
     const tables = yield* MemoryTables
     const revocations = yield* RevocationRepository
+    const pageOf = (isWanted: (row: TaskRow) => boolean, [after, limit, shards]: Page) =>
+      Effect.sync(() =>
+        liveRows(tables).toSorted(byId).filter((row) =>
+          isWanted(row) && (after === undefined || row.task.uuid > after) && isIn(shards, row.task.uuid)
+        ).slice(0, limit).map(headOf)
+      )
     return TaskScans.of({
-      live: (after, limit, shards) =>
-        Effect.sync(() =>
-          liveRows(tables).toSorted(byId).filter(({ task: { uuid } }) =>
-            (after === undefined || uuid > after) && (shards === undefined || shards.includes(TaskShard.of(uuid)))
-          ).slice(0, limit).map(headOf)
-        ),
+      running: (...page) => pageOf(({ status }) => status !== "interrupted", page),
+      dueWithin: (from, to, ...page) => pageOf(({ task: { deadline } }) => deadline > from && deadline <= to, page),
+      nextDeadline: (shards) =>
+        Effect.sync(() => {
+          const deadlines = liveRows(tables).flatMap(({ task: { deadline, uuid } }) =>
+            isIn(shards, uuid) ? deadline : []
+          )
+          return deadlines.toSorted((one, other) => one - other)[0] ?? null
+        }),
 
       overdue: (at, limit) =>
         Effect.sync(() => liveRows(tables).filter((row) => nextOf(row) <= at).slice(0, limit).map(headOf)),

@@ -1,15 +1,27 @@
 /** Searches of all tasks in Postgres. */
-import { Duration, Effect, Layer } from "effect"
+import { Duration, Effect, Layer, Schema } from "effect"
 import { TaskHead } from "../../domain/Task.ts"
+import { Timestamp } from "../../domain/Timestamp.ts"
 import { make as makeQueries, micros, moment, query } from "./Queries.ts"
 import { headColumns, isLive, shardOf } from "./TaskColumns.ts"
-import { StatusStats, sumStats, TaskScans } from "./TaskScans.ts"
+import { type Page, StatusStats, sumStats, TaskScans } from "./TaskScans.ts"
 
-const live = query(
-  TaskHead,
-  `SELECT ${headColumns} FROM tasks WHERE ${isLive} AND ($1::uuid IS NULL OR uuid > $1::uuid)
-    AND ($3::int[] IS NULL OR ${shardOf("uuid")} = ANY($3::int[]))
-  ORDER BY uuid LIMIT $2::int`
+const isIn = (shards: string) => `(${shards}::int[] IS NULL OR ${shardOf("uuid")} = ANY(${shards}::int[]))`
+
+const page = (condition: string) =>
+  query(
+    TaskHead,
+    `SELECT ${headColumns} FROM tasks WHERE ${condition} AND ($1::uuid IS NULL OR uuid > $1::uuid) AND ${isIn("$3")}
+    ORDER BY uuid LIMIT $2::int`
+  )
+
+const running = page(`status IN ('pending', 'processing')`)
+const dueWithin = page(`${isLive} AND deadline_at > ${moment("$4")} AND deadline_at <= ${moment("$5")}`)
+
+const nextDeadline = query(
+  Schema.Struct({ deadline: Timestamp }),
+  `SELECT ${micros("deadline_at")} AS deadline FROM tasks WHERE ${isLive} AND ${isIn("$1")}
+  ORDER BY deadline_at LIMIT 1`
 )
 
 const overdue = query(
@@ -50,12 +62,17 @@ const statsQuery = (condition: string) =>
 const allStats = statsQuery("true")
 const liveStats = statsQuery(isLive)
 
+const bindShards = (shards: Page[2]) => shards === undefined ? null : `{${shards.join(",")}}`
+const bindPage = ([after, limit, shards]: Page) => [after ?? null, limit, bindShards(shards)]
+
 export const layer = Layer.effect(
   TaskScans,
   Effect.map(makeQueries, ({ rows }) =>
     TaskScans.of({
-      live: (after, limit, shards) =>
-        rows(live, [after ?? null, limit, shards === undefined ? null : `{${shards.join(",")}}`]),
+      running: (...page) => rows(running, bindPage(page)),
+      dueWithin: (from, to, ...page) => rows(dueWithin, [...bindPage(page), from, to]),
+      nextDeadline: (shards) =>
+        Effect.map(rows(nextDeadline, [bindShards(shards)]), ([next]) => next?.deadline ?? null),
       overdue: (at, limit) => rows(overdue, [at, limit]),
       revoked: (within, limit) => rows(revoked, [within === undefined ? null : Duration.toSeconds(within), limit]),
       stats: Effect.map(rows(allStats, []), sumStats),

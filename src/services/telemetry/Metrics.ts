@@ -58,7 +58,7 @@ export const deadlineLateness = histogram({
 export const actors = gauge({
   name: "task.active",
   former: { name: "task.actors" },
-  meaning: "live tasks that this node owns",
+  meaning: "live tasks of this node that run, or whose deadline is near",
   labels: []
 })
 

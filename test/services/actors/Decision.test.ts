@@ -7,7 +7,8 @@ import { type Actor, decide, type Decision } from "../../../src/services/actors/
 
 const idOf = (number: number) => `00000000-0000-7000-8000-${String(number).padStart(12, "0")}`
 const uuid = TaskId.make(idOf(0))
-const runs = [RunId.make(idOf(1)), RunId.make(idOf(2))]
+/** Created at 0 s and at 50 s. */
+const runs = [RunId.make(idOf(1)), RunId.make(idOf(2).replace("0000-7", "c350-7"))]
 
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 /** Few values, so that times and revisions are often equal. */
@@ -27,7 +28,7 @@ const Known = Schema.Struct({
   ending: Schema.NullOr(Run)
 })
 
-const at = (time: number) => Timestamp.make(time)
+const at = (time: number) => Timestamp.make(time * 20_000_000)
 const runOf = (number: number | null) => number === null ? undefined : runs[number]
 
 const headOf = ({ acceptanceDeadline, deadline, revision, run, status }: typeof Row.Type): TaskHead => ({
@@ -65,8 +66,11 @@ const carryOut = (actor: Actor | undefined, head: TaskHead, decision: Decision):
   }
 }
 
-const timeout = Duration.seconds(30)
+const options = { acceptanceTimeout: Duration.seconds(30), sweepInterval: Duration.zero, ownedSince: at(2) }
 const isRunning = ({ status }: TaskHead) => status === "pending" || status === "processing"
+/** Whether the run was created since this node owns the task, and after the task's first attempt. */
+const isResumed = ({ acceptanceDeadline, runId, status }: TaskHead) =>
+  status === "processing" && runId === runs[1] && (acceptanceDeadline ?? Infinity) < at(4)
 const hasRow = ({ head }: Actor, row: TaskHead) => head.revision <= row.revision
 
 const cases = (
@@ -76,7 +80,7 @@ const cases = (
   it.prop(title, [Schema.NullOr(Known), Row, Time], ([known, row, time]) => {
     const actor = known === null ? undefined : actorOf(known)
     const head = headOf(row)
-    check(actor, head, at(time), decide(actor, head, at(time), timeout))
+    check(actor, head, at(time), decide(actor, head, at(time), options))
   }, { arbitrary: { runs: 2000 } })
 
 describe("an actor decides", () => {
@@ -89,10 +93,14 @@ describe("an actor decides", () => {
     }
   )
 
-  cases("to release a task if and only if it has ended", (actor, head, _, { _tag }) => {
-    if (actor !== undefined && !hasRow(actor, head)) return
-    assert.strictEqual(_tag === "Release", isTerminal(head.status))
-  })
+  cases(
+    "to release a task if and only if it has ended or is interrupted for more than a minute",
+    (actor, head, now, { _tag }) => {
+      if (actor !== undefined && !hasRow(actor, head)) return
+      const isFar = head.status === "interrupted" && head.deadline > now + 60_000_000
+      assert.strictEqual(_tag === "Release", isTerminal(head.status) || isFar)
+    }
+  )
 
   cases(
     "to expire a task only after a deadline, with an event that its status allows",
@@ -127,7 +135,7 @@ describe("an actor decides", () => {
 
   cases("to recover, not to dispatch, a run that the core may know", (actor, head, _, { _tag }) => {
     const mayBeKnown = actor === undefined
-      ? head.status === "processing" || head.acceptanceDeadline !== null
+      ? head.acceptanceDeadline === null ? head.status === "processing" : !isResumed(head)
       : head.status === "processing" && actor.head.runId === head.runId
     if (_tag === "Dispatch") assert.isFalse(mayBeKnown)
     if (_tag === "Recover") assert.isTrue(mayBeKnown)
@@ -135,12 +143,12 @@ describe("an actor decides", () => {
 
   cases("each step once: the same row at the same time changes nothing more", (actor, head, now, decision) => {
     const after = carryOut(actor, head, decision)
-    if (after !== undefined) assert.include(["Ignore", "Park"], decide(after, head, now, timeout)._tag)
+    if (after !== undefined) assert.include(["Ignore", "Park"], decide(after, head, now, options)._tag)
   })
 
   cases("to end a task that waits when its deadline has passed", (actor, head, _, decision) => {
     if (!("until" in decision) || actor?.ending === head.runId) return
     const after = carryOut(actor, head, decision)
-    assert.strictEqual(decide(after, head, decision.until, timeout)._tag, "Expire")
+    assert.strictEqual(decide(after, head, decision.until, options)._tag, "Expire")
   })
 })

@@ -10,7 +10,8 @@ import { ClientTool } from "../../../domain/TaskRequest.ts"
 import type { ToolCall } from "../../../domain/ToolCall.ts"
 import * as Conversation from "./Conversation.ts"
 import type { Message, Turn } from "./Conversation.ts"
-import { retry, tooLong } from "./OpenAiModel.ts"
+import { retry } from "./OpenAiModel.ts"
+import { tooLong } from "./OpenAiStream.ts"
 import { problemsOf } from "./ToolArguments.ts"
 
 /** The result of a tool call: `content` is for the model, `output` is added to the turn's output. */

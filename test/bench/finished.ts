@@ -1,0 +1,72 @@
+/**
+ * Tasks per second, from create to the poll that finds them completed, with millions of finished tasks in the database, compared with
+ * none. Both services run on one Postgres.
+ */
+import postgres from "postgres"
+import { report, turnOf } from "../kit/ScriptedCore.ts"
+import { mint, Service } from "../kit/Service.ts"
+import { compare, inQuantiles, numbersOf, repeat, startBench, until } from "./bench.ts"
+import { fill } from "./filledTasks.ts"
+
+const { rounds, rows, seconds } = numbersOf({ rows: 3_000_000, rounds: 5, seconds: 6 })
+const clients = 32
+const ofUser = 1000
+
+const { close, core, database } = await startBench()
+const tokens = await Promise.all(Array.from({ length: clients }, (_, user) => mint(`user-${user}`)))
+const completed = { type: "completed", turn: turnOf("done") }
+core.onStart = (run) => {
+  setImmediate(() => void report(run, completed))
+  return 202
+}
+
+const startNode = async (name: string) => {
+  const url = await database.makeDatabase(name)
+  const service = await Service.start({
+    DATABASE_URL: url,
+    CORE_URL: core.url,
+    LOG_LEVEL: "Warn",
+    MAX_ACTIVE_TASKS: "1000"
+  })
+  let turn = 0
+  const runTask = async () => {
+    const token = tokens[turn++ % clients]!
+    const { body } = await service.create(token, "Why?")
+    for (;;) {
+      const { body: task } = await service.call("GET", `/api/tasks/${body.uuid}`, token)
+      if (task.status === "completed") return
+      if (task.status === "failed") throw new Error(`${body.uuid}: ${task.error}`)
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+  }
+  const measure = async () => {
+    core.runs.length = 0
+    const begun = performance.now()
+    const took = await repeat(clients, until(seconds * 1000), runTask)
+    const rate = took.length / ((performance.now() - begun) / 1000)
+    return { rate, text: `${rate.toFixed(0)}/s (${inQuantiles(took)})` }
+  }
+  return { url, service, side: { name, measure } }
+}
+
+const [full, empty] = [await startNode("filled"), await startNode("blank")]
+const sql = postgres(full.url, { max: 1, onnotice: () => {} })
+const begun = performance.now()
+await fill(sql, rows, ofUser)
+await sql`UPDATE tasks SET status = 'canceled', completed_at = now(), pending_tool_calls = NULL WHERE status = 'interrupted'`
+await sql.unsafe(`
+  INSERT INTO task_events (task_uuid, revision, type, status, occurred_at)
+  SELECT uuid, revision, 'Completed', status, completed_at FROM tasks`)
+await sql.unsafe(`
+  INSERT INTO task_turns SELECT uuid, '{"output":[{"type":"text","text":"42"}]}' FROM tasks WHERE status = 'completed'`)
+await sql.unsafe("VACUUM (ANALYZE)")
+const [{ size }] = await sql`SELECT pg_size_pretty(pg_database_size(current_database())) AS size` as unknown as [
+  { size: string }
+]
+console.log(`${rows} finished tasks, ${size}, filled in ${((performance.now() - begun) / 1000).toFixed(0)} s`)
+await sql`CHECKPOINT`
+await sql.end()
+await compare(`with ${rows} finished tasks`, rounds, full.side, empty.side)
+await full.service.stop()
+await empty.service.stop()
+await close()
