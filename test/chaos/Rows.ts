@@ -9,7 +9,9 @@ import {
   type TaskStatus,
   transition
 } from "../../src/domain/Task.ts"
+import * as TaskShard from "../../src/domain/TaskShard.ts"
 import { deliveryId, sendsWebhook } from "../../src/domain/Webhook.ts"
+import { selectShardCounts } from "../kit/ClusterSystem.ts"
 import { eventually } from "../kit/Service.ts"
 import type { Recorder } from "./Recorder.ts"
 
@@ -79,6 +81,12 @@ export class Rows {
       isAsking = false
     }, sampleInterval)
     return () => clearInterval(sampling)
+  }
+
+  /** Whether each of `nodes` nodes holds its share of the shards. */
+  async areDivided(nodes: number) {
+    const counts = await this.#sql.unsafe<Array<{ count: number }>>(selectShardCounts)
+    return counts.length === nodes && counts.every(({ count }) => count >= Math.floor(TaskShard.count / nodes))
   }
 
   /** Waits until no task, delivery or stop request is pending, then checks every acknowledged task. */

@@ -1,7 +1,7 @@
 /** Many nodes on one database (CLUSTER=on), as clients, the core and an operator see them. */
 import { afterEach, assert, describe, it } from "vitest"
 import { Proxy } from "../chaos/Proxy.ts"
-import { operate, settled, startCluster } from "../kit/ClusterSystem.ts"
+import { operate, selectShardCounts, settled, startCluster } from "../kit/ClusterSystem.ts"
 import { complete as completeRun, interrupt } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, internalToken, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
@@ -78,6 +78,15 @@ describe("nodes on one database", () => {
     await completeRun(system.core.runOf(uuid)!)
     await first.call("POST", `/api/tasks/${uuid}/cancel`, token)
     assert.match((await streaming).body, /canceled/)
+  })
+
+  it("take over the shards of a killed process before its lease of 4 s ends", async () => {
+    const other = await join()
+    await settled(first, 2)
+    await other.stop("SIGKILL")
+    const counts = () => system.database.query<{ count: number }>(selectShardCounts)
+    const found = await eventually(counts, ([{ count } = { count: 0 }]) => count === 60, 2500)
+    assert.deepStrictEqual(found, [{ count: 60 }])
   })
 
   it("are drained and undrained by an operator; a drained node still serves requests", async () => {

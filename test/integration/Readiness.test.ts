@@ -3,6 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { onTestFinished } from "vitest"
+import { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
 import { TaskSweeper } from "../../src/services/actors/TaskSweeper.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
@@ -70,10 +71,16 @@ const member = (shards: ReadonlyArray<TaskShard.TaskShard>): Member => ({
 
 const all = Array.from({ length: TaskShard.count }, (_, shard) => shard)
 let owned = all
+let isAway = false
 let lastSweep = 0
 
 const layerStubs = Layer.mergeAll(
-  Layer.succeed(ClusterNodes, { all: Effect.sync(() => [member(owned)]), request: () => Effect.succeed(false) }),
+  Layer.succeed(ClusterNodes, {
+    all: Effect.suspend(() =>
+      isAway ? Effect.fail(new StoreUnavailable({ cause: "away" })) : Effect.succeed([member(owned)])
+    ),
+    request: () => Effect.succeed(false)
+  }),
   Layer.effect(
     TaskOwnership,
     Effect.map(Layer.build(TaskOwnership.layerAlone), (context) => ({
@@ -107,8 +114,23 @@ layer(Layer.provide(ReadinessSql.layer, [layerStubs, Database.layer]))("a node o
       yield* TestClock.adjust("14 seconds")
       assert.includeMembers([...yield* problems], ["shards: 3 have no owner"])
       owned = all
+      yield* TestClock.adjust("1 second")
+      assert.notInclude((yield* problems).join(), "owner")
+    }))
+
+  it.effect("does not count an outage of the database as time without an owner", () =>
+    Effect.gen(function*() {
+      yield* TestClock.adjust("5 seconds")
+      owned = all.slice(3)
+      yield* TestClock.adjust("5 seconds")
+      isAway = true
+      yield* TestClock.adjust("20 seconds")
+      isAway = false
       yield* TestClock.adjust("5 seconds")
       assert.notInclude((yield* problems).join(), "owner")
+      yield* TestClock.adjust("20 seconds")
+      assert.include((yield* problems).join(), "owner")
+      owned = all
     }))
 
   it.effect("is not ready while its sweeps stall", () =>

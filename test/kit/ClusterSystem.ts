@@ -14,6 +14,10 @@ export const operate = (
   operation: "Operations.cluster" | "Operations.drain" | "Operations.rebalance"
 ) => useRpc(node, (client) => client[operation]())
 
+/** Selects the number of shards of each node, from the locks that its process holds now. The embedded Postgres locks 0. */
+export const selectShardCounts = `SELECT count(*)::int AS count FROM pg_locks WHERE locktype = 'advisory' AND objid > 0
+  AND objsubid = 2 AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) GROUP BY pid`
+
 type Cluster = Awaited<ReturnType<typeof operate>>
 
 /** Waits until all shards are owned by exactly `owners` nodes. */

@@ -9,6 +9,7 @@ import {
   Context,
   Duration,
   Effect,
+  Equal,
   Exit,
   Fiber,
   FiberHandle,
@@ -21,6 +22,7 @@ import {
 } from "effect"
 import {
   MessageStorage,
+  type Runner,
   RunnerAddress,
   RunnerHealth,
   Runners,
@@ -59,35 +61,67 @@ const shardingConfig = (address: RunnerAddress.RunnerAddress) =>
     shardLockExpiration: lease,
     shardLockRefreshInterval: Duration.divideUnsafe(lease, 4),
     refreshAssignmentsInterval: Duration.millis(250),
-    runnerHealthCheckInterval: Duration.seconds(1),
     // We store no messages, but this is also the pause after a failure to acquire shards.
     entityMessagePollInterval: Duration.millis(500)
   })
 
+const pingInterval = Duration.millis(250)
+/** A node that does not respond in time may be slow or frozen: its lease decides. */
+const pingTimeout = Duration.seconds(1)
+
 /**
- * Releases locks faster than the original. No entity has to stop before its shard is released, so a leaving node
- * releases all locks before it unregisters. Single shards are released one after another: each release takes two round
- * trips on one session, and a release that takes longer than a second abandons the session with the locks of all other
- * shards.
+ * Returns a function that leaves out the nodes whose process has ended, because nothing listens on their address, so that
+ * their shards are reassigned before their lease expires. Each node decides for itself; the locks prevent two owners.
  */
-const layerRunnerStorage = Layer.effect(
-  RunnerStorage.RunnerStorage,
-  Effect.map(RunnerStorage.RunnerStorage, (storage) => {
-    const oneByOne = Semaphore.makeUnsafe(1).withPermits(1)
-    return RunnerStorage.RunnerStorage.of({
-      ...storage,
-      release: (address, shardId) => oneByOne(storage.release(address, shardId)),
-      unregister: (address) => Effect.andThen(storage.releaseAll(address), storage.unregister(address))
-    })
+const makeRunning = Effect.fnUntraced(function*(self: RunnerAddress.RunnerAddress) {
+  const { ping } = yield* Runners.Runners
+  let known: ReadonlyArray<Runner.Runner> = []
+  let ended: ReadonlyArray<Runner.Runner> = []
+  // The first ping may fail because an idle connection was closed.
+  const hasEnded = ({ address }: Runner.Runner) =>
+    Effect.isFailure(Effect.timeoutOption(Effect.retry(ping(address), { times: 1 }), pingTimeout))
+  yield* Worker.make({
+    name: "the search for ended nodes",
+    runOnce: Effect.map(
+      Effect.suspend(() => Effect.filter(known, hasEnded, { concurrency: "unbounded" })),
+      (found) => void (ended = found)
+    ),
+    interval: pingInterval
   })
-).pipe(Layer.provide(SqlRunnerStorage.layerStorage({})))
+  return <Health>(runners: Array<readonly [Runner.Runner, Health]>) => {
+    known = runners.flatMap(([runner]) => Equal.equals(runner.address, self) ? [] : [runner])
+    return runners.filter(([runner]) => !ended.some((other) => Equal.equals(other, runner)))
+  }
+})
+
+/**
+ * Knows only running nodes, and releases locks faster than the original. No entity has to stop before its shard is
+ * released, so a leaving node releases all locks before it unregisters. Single shards are released one after another: each
+ * release takes two round trips on one session, and a release that takes longer than a second abandons the session with the
+ * locks of all other shards.
+ */
+const layerRunnerStorage = (self: RunnerAddress.RunnerAddress) =>
+  Layer.effect(
+    RunnerStorage.RunnerStorage,
+    Effect.gen(function*() {
+      const storage = yield* RunnerStorage.RunnerStorage
+      const running = yield* makeRunning(self)
+      const oneByOne = Semaphore.makeUnsafe(1).withPermits(1)
+      return RunnerStorage.RunnerStorage.of({
+        ...storage,
+        getRunners: Effect.map(storage.getRunners, running),
+        release: (address, shardId) => oneByOne(storage.release(address, shardId)),
+        unregister: (address) => Effect.andThen(storage.releaseAll(address), storage.unregister(address))
+      })
+    })
+  ).pipe(Layer.provide([SqlRunnerStorage.layerStorage({}), Runners.layerRpc]))
 
 const layerSharding = (address: RunnerAddress.RunnerAddress) =>
   SocketRunner.layer.pipe(
     Layer.provide(NodeClusterSocket.layerSocketServer),
-    Layer.provide(RunnerHealth.layerPing.pipe(Layer.provide(Runners.layerRpc))),
+    Layer.provide([RunnerHealth.layerNoop, layerRunnerStorage(address)]),
     Layer.provide(NodeClusterSocket.layerClientProtocol),
-    Layer.provide([MessageStorage.layerNoop, layerRunnerStorage, RpcSerialization.layerSchemaBinary()]),
+    Layer.provide([MessageStorage.layerNoop, RpcSerialization.layerSchemaBinary()]),
     Layer.provide(shardingConfig(address)),
     Layer.fresh
   )

@@ -14,12 +14,12 @@ import * as Trials from "./Trials.ts"
 
 /** Runs in the first batch. The size doubles with every batch, up to the maximum. */
 const firstBatch = 64
-const largestBatch = 1024
+const largestBatch = 800
 /** A lost batch is retried in this many parts, so that after two losses every suspect is alone. */
 const parts = 32
 
 /** Maximum time between two batches; trials may overlap. */
-const pace = Duration.millis(750)
+const pace = Duration.millis(600)
 
 /** Batches whose dispatch has not ended. */
 const maxDispatching = 2

@@ -10,7 +10,7 @@ import { type LostTrial, RecoveryTrials } from "../store/RecoveryTrials.ts"
 import { retryForever } from "../timing/Retry.ts"
 
 /** The node must stay responsive for this long after a dispatch. It doubles with every loss of the run. */
-const shortestTrial = Duration.millis(500)
+const shortestTrial = Duration.millis(400)
 const longestTrial = Duration.seconds(64)
 /** After this time the attempted runs of a batch pass. The others stay on trial until their first attempt. */
 const answerTimeout = Duration.seconds(10)

@@ -20,6 +20,8 @@ const maxSweepAge = 15_000
 /** Milliseconds without an owner after which a shard counts as stranded. A takeover takes 5 s, and nodes report every 2 s. */
 const maxUnowned = 15_000
 const ownersInterval = Duration.seconds(5)
+/** The interval while shards have no owner, so that a node is ready again soon after they have one. */
+const unownedInterval = Duration.seconds(1)
 
 export const layer = Layer.effect(
   Readiness,
@@ -67,18 +69,18 @@ export const layer = Layer.effect(
 
     const clock = Effect.sync(() => ({ name: "clock", problem: problemOf(status()) }))
 
-    /** The `monotonicMillis` at which each shard without an owner lost it. */
+    /** The `monotonicMillis` at which each shard without an owner lost it. Empty when the owners are unknown. */
     let unownedSince: ReadonlyMap<TaskShard, number> = new Map()
     const findOwners = Effect.gen(function*() {
       const unowned = unownedShards(yield* nodes.all)
       const at = yield* monotonicMillis
       unownedSince = new Map(unowned.map((shard) => [shard, unownedSince.get(shard) ?? at]))
-    })
+    }).pipe(Effect.tapCause(() => Effect.sync(() => void (unownedSince = new Map()))))
     if (ownership.shards() !== undefined) {
       yield* Worker.make({
         name: "the search for shards without an owner",
         runOnce: findOwners,
-        interval: ownersInterval
+        interval: Effect.sync(() => unownedSince.size === 0 ? ownersInterval : unownedInterval)
       })
     }
     const shards = Effect.map(monotonicMillis, (at) => {
