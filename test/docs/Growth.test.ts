@@ -12,7 +12,8 @@ describe("the simulation of growth", () => {
     assert.include(source, "lease = Duration.seconds(4)")
     assert.include(source, "shardLockRefreshInterval: Duration.divideUnsafe(lease, 4)")
     assert.include(source, `refreshAssignmentsInterval: Duration.millis(${cluster.poll * 1000})`)
-    assert.include(source, `runnerHealthCheckInterval: Duration.seconds(${cluster.ping})`)
+    assert.include(source, `pingInterval = Duration.millis(${cluster.ping * 1000})`)
+    assert.include(source, `pingSpacing = Duration.millis(${cluster.pingSpacing * 1000})`)
     assert.include(
       read("services/store/NotificationRelay.ts"),
       `announceInterval = Duration.seconds(${cluster.announcement})`

@@ -15,7 +15,9 @@ export const cluster = {
   poll: 0.25,
   renewal: 1,
   report: 2,
-  ping: 1,
+  ping: 0.25,
+  /** Minimum seconds of each ping of a node. */
+  pingSpacing: 0.025,
   /** Seconds between the announcements of a node on the NOTIFY channel. */
   announcement: 5
 }
@@ -125,7 +127,7 @@ const chatter = table(
     grouped(nodes * connectionsOf(pool)),
     `${(nodes * connectionsOf(pool) * measured.connection / 1024).toFixed(1)} GB`,
     grouped(nodes * (1 / cluster.poll + 2 / cluster.renewal + 1 / cluster.report)),
-    nodes === 1 ? "0" : grouped(nodes / cluster.ping),
+    grouped(nodes * Math.min((nodes - 1) / cluster.ping, 1 / cluster.pingSpacing)),
     grouped(nodes * nodes / cluster.announcement)
   ])
 )

@@ -66,6 +66,8 @@ const shardingConfig = (address: RunnerAddress.RunnerAddress) =>
   })
 
 const pingInterval = Duration.millis(250)
+/** Minimum time per pinged node, so that the pings of a node do not grow with the cluster. */
+const pingSpacing = Duration.millis(25)
 /** A node that does not respond in time may be slow or frozen: its lease decides. */
 const pingTimeout = Duration.seconds(1)
 
@@ -86,7 +88,7 @@ const makeRunning = Effect.fnUntraced(function*(self: RunnerAddress.RunnerAddres
       Effect.suspend(() => Effect.filter(known, hasEnded, { concurrency: "unbounded" })),
       (found) => void (ended = found)
     ),
-    interval: pingInterval
+    interval: Effect.sync(() => Duration.max(pingInterval, Duration.times(pingSpacing, known.length)))
   })
   return <Health>(runners: Array<readonly [Runner.Runner, Health]>) => {
     known = runners.flatMap(([runner]) => Equal.equals(runner.address, self) ? [] : [runner])

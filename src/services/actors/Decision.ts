@@ -8,7 +8,7 @@ export interface Actor {
   /** The newest row that this node has seen. */
   readonly head: TaskHead
   /** The latest run that this node has dispatched or queued for recovery. */
-  readonly offered: RunId | undefined
+  readonly dispatchedRun: RunId | undefined
   /** The run whose expired deadline is being committed. */
   readonly ending: RunId | undefined
 }
@@ -58,7 +58,7 @@ export const isWanted = (actor: Actor | undefined, runId: RunId): boolean =>
   actor !== undefined && actor.head.runId === runId && actor.head.status !== "interrupted"
 
 /**
- * Decides for a row that was read, or for the actor's own one when its timer is due. A run that this node has not offered
+ * Decides for a row that was read, or for the actor's own one when its timer is due. A run that this node has not dispatched
  * is dispatched even if no request asked for it: the reply to the commit that created the run, or the node that created
  * it, may have been lost.
  */
@@ -73,7 +73,7 @@ export const decide = (
   if (due === undefined) return release
   if (due.at <= now) return actor?.ending === head.runId ? ignore : { _tag: "Expire", event: due.event() }
   if (head.status === "interrupted" && due.at > plus(now, watchTime(options.sweepInterval))) return release
-  if (head.status === "interrupted" || actor?.offered === head.runId) return { _tag: "Park", until: due.at }
+  if (head.status === "interrupted" || actor?.dispatchedRun === head.runId) return { _tag: "Park", until: due.at }
   // A pending run without an attempt is new, and so is a run that replaces one known here.
   const isNew = actor === undefined
     ? isUnknown(head, options)

@@ -63,7 +63,7 @@ interface Options {
   /** Whether this node still has to dispatch the run. */
   readonly isWanted: (head: TaskHead) => boolean
   /** Dispatches the run. Completes after the first attempt. */
-  readonly offer: (head: TaskHead) => Effect.Effect<void>
+  readonly dispatch: (head: TaskHead) => Effect.Effect<void>
   readonly fail: (head: TaskHead) => Effect.Effect<void>
   /** Forgets a run that is not dispatched, so that it is queued again if it becomes this node's. */
   readonly drop: (head: TaskHead) => void
@@ -220,7 +220,7 @@ export const make = Effect.fnUntraced(function*(
     const trial = yield* trials.begin(others)
     const finished = yield* Effect.forkIn(trials.finish(trial, losses), scope, { startImmediately: true })
     yield* Effect.forkIn(
-      Effect.andThen(Effect.raceFirst(Fiber.await(trial.offers), Fiber.await(finished)), dispatching.release(1)),
+      Effect.andThen(Effect.raceFirst(Fiber.await(trial.dispatches), Fiber.await(finished)), dispatching.release(1)),
       scope
     )
     yield* Effect.timeoutOption(Fiber.await(finished), pace)

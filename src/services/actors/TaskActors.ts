@@ -90,7 +90,7 @@ const makeTable = Effect.fnUntraced(function*(work: Work) {
     const decision = decide(known, head, at, { acceptanceTimeout, sweepInterval, ownedSince })
     if (decision._tag === "Ignore") return
     if (decision._tag === "Release") return release(head.uuid)
-    const actor = known ?? { head, offered: undefined, ending: undefined }
+    const actor = known ?? { head, dispatchedRun: undefined, ending: undefined }
     actor.head = head
     if (known === undefined) actors.set(head.uuid, actor)
     if (decision._tag === "Expire") {
@@ -99,7 +99,7 @@ const makeTable = Effect.fnUntraced(function*(work: Work) {
     }
     timers.set(head.uuid, decision.until)
     if (decision._tag === "Park") return
-    actor.offered = head.runId
+    actor.dispatchedRun = head.runId
     return decision._tag === "Dispatch" ? work.dispatch(head) : work.recover(head)
   }
 
@@ -108,14 +108,14 @@ const makeTable = Effect.fnUntraced(function*(work: Work) {
     apply,
     release,
     nextDue: () => timers.next() ?? null,
-    /** Other nodes may have offered runs until then. */
+    /** Other nodes may have dispatched runs until then. */
     setOwnedSince: (at: Timestamp): void => void (ownedSince = at),
     /** Applies a row whose run the caller dispatches. */
-    applyOffered: (head: TaskHead, at: Timestamp): void => {
+    applyDispatched: (head: TaskHead, at: Timestamp): void => {
       const known = actors.get(head.uuid)
       if (known === undefined) {
-        actors.set(head.uuid, { head, offered: head.runId, ending: undefined })
-      } else if (known.head.revision <= head.revision) known.offered = head.runId
+        actors.set(head.uuid, { head, dispatchedRun: head.runId, ending: undefined })
+      } else if (known.head.revision <= head.revision) known.dispatchedRun = head.runId
       apply(head, at)
     },
     /** The commit of an expired deadline has completed. */
@@ -170,11 +170,11 @@ const makeActors = Effect.gen(function*() {
   const recovery = yield* Recovery.make({
     isWanted: ({ runId, uuid }) => isWanted(actorOf(uuid), runId) && ownership.isMine(uuid),
     // A pending run uses the slots of new runs, because its acceptance deadline is as near.
-    offer: (head) =>
+    dispatch: (head) =>
       Effect.suspend(() => Deferred.await(dispatch(head, undefined, actorOf(head.uuid)?.head.status !== "pending"))),
     fail: (head) => endWithRetries(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed })),
     drop: ({ runId, uuid }) => {
-      if (actorOf(uuid)?.offered === runId && !ownership.isMine(uuid)) table.release(uuid)
+      if (actorOf(uuid)?.dispatchedRun === runId && !ownership.isMine(uuid)) table.release(uuid)
     }
   })
 
@@ -192,7 +192,7 @@ const make = Effect.gen(function*() {
         const isMine = ownership.isMine(head.uuid)
         // The commit has notified the owner.
         if (run === undefined && !isMine) return Effect.void
-        table.applyOffered(head, at)
+        table.applyDispatched(head, at)
         dispatch(head, run !== undefined && slots.mayKeep(run) ? run : undefined, false)
         return isMine ? Effect.void : notifications.publish(head.uuid)
       }),

@@ -32,12 +32,12 @@ export interface Trial {
   /** The runs whose first attempt is over. */
   readonly attempted: ReadonlySet<RunId>
   /** Ends when all first attempts are over. */
-  readonly offers: Fiber.Fiber<void>
+  readonly dispatches: Fiber.Fiber<void>
 }
 
 interface Options {
   /** Dispatches a run, and completes after the first attempt. */
-  readonly offer: (head: TaskHead) => Effect.Effect<void>
+  readonly dispatch: (head: TaskHead) => Effect.Effect<void>
   /** Whether this node still has to dispatch the run. */
   readonly isWanted: (head: TaskHead) => boolean
 }
@@ -70,7 +70,7 @@ const makeStored = Effect.gen(function*() {
   }
 })
 
-export const make = Effect.fnUntraced(function*({ isWanted, offer }: Options) {
+export const make = Effect.fnUntraced(function*({ dispatch, isWanted }: Options) {
   const scope = yield* Effect.scope
   const stored = yield* makeStored
   const onTrial = new Set<RunId>()
@@ -105,20 +105,21 @@ export const make = Effect.fnUntraced(function*({ isWanted, offer }: Options) {
       const runs = [...new Set([...alreadyOnTrial, ...runIds(heads)])]
       yield* stored.begin(() => runs.filter((run) => onTrial.has(run)), () => onTrial.size)
       const attempted = new Set<RunId>()
-      const offerOne = (head: TaskHead) => Effect.andThen(offer(head), Effect.sync(() => attempted.add(head.runId)))
-      const offers = yield* Effect.forkIn(
-        Effect.forEach(heads, offerOne, { concurrency: "unbounded", discard: true }),
+      const dispatchOne = (head: TaskHead) =>
+        Effect.andThen(dispatch(head), Effect.sync(() => attempted.add(head.runId)))
+      const dispatches = yield* Effect.forkIn(
+        Effect.forEach(heads, dispatchOne, { concurrency: "unbounded", discard: true }),
         scope,
         { startImmediately: true }
       )
-      return { heads, attempted, offers }
+      return { heads, attempted, dispatches }
     }),
     /** Marks each run as passed after its first attempt and the period of the trial, which grows with `losses`. */
-    finish: Effect.fnUntraced(function*({ attempted, heads, offers }: Trial, losses: number) {
+    finish: Effect.fnUntraced(function*({ attempted, dispatches, heads }: Trial, losses: number) {
       const isPending = ({ runId }: TaskHead) => !attempted.has(runId) && onTrial.has(runId)
       let left = heads
       while (left.length > 0) {
-        const ended = yield* Effect.timeoutOption(Fiber.await(offers), answerTimeout)
+        const ended = yield* Effect.timeoutOption(Fiber.await(dispatches), answerTimeout)
         const { over = [], pending = [] } = Object.groupBy(
           left,
           (head) => Option.isNone(ended) && isPending(head) && isWanted(head) ? "pending" : "over"

@@ -24,7 +24,7 @@ const Row = Schema.Struct({
 })
 const Known = Schema.Struct({
   row: Row,
-  offered: Schema.NullOr(Run),
+  dispatchedRun: Schema.NullOr(Run),
   ending: Schema.NullOr(Run)
 })
 
@@ -42,15 +42,15 @@ const headOf = ({ acceptanceDeadline, deadline, revision, run, status }: typeof 
   acceptanceDeadline: acceptanceDeadline === null ? null : at(acceptanceDeadline)
 })
 
-const actorOf = ({ ending, offered, row }: typeof Known.Type): Actor => ({
+const actorOf = ({ ending, dispatchedRun, row }: typeof Known.Type): Actor => ({
   head: headOf(row),
-  offered: runOf(offered),
+  dispatchedRun: runOf(dispatchedRun),
   ending: runOf(ending)
 })
 
 /** The actor after a decision, as `TaskActors` carries it out. */
 const carryOut = (actor: Actor | undefined, head: TaskHead, decision: Decision): Actor | undefined => {
-  const before = actor ?? { head, offered: undefined, ending: undefined }
+  const before = actor ?? { head, dispatchedRun: undefined, ending: undefined }
   switch (decision._tag) {
     case "Ignore":
       return actor
@@ -62,7 +62,7 @@ const carryOut = (actor: Actor | undefined, head: TaskHead, decision: Decision):
       return { ...before, head }
     case "Dispatch":
     case "Recover":
-      return { ...before, head, offered: head.runId }
+      return { ...before, head, dispatchedRun: head.runId }
   }
 }
 
@@ -121,16 +121,16 @@ describe("an actor decides", () => {
   })
 
   cases(
-    "to start only a running task's run that this node has not offered",
+    "to start only a running task's run that this node has not dispatched",
     (actor, head, _, { _tag }) => {
       if (_tag !== "Dispatch" && _tag !== "Recover") return
       assert.isTrue(isRunning(head))
-      assert.notStrictEqual(actor?.offered, head.runId)
+      assert.notStrictEqual(actor?.dispatchedRun, head.runId)
     }
   )
 
-  cases("to park a running task only if this node has offered its run", (actor, head, _, { _tag }) => {
-    if (_tag === "Park" && isRunning(head)) assert.strictEqual(actor?.offered, head.runId)
+  cases("to park a running task only if this node has dispatched its run", (actor, head, _, { _tag }) => {
+    if (_tag === "Park" && isRunning(head)) assert.strictEqual(actor?.dispatchedRun, head.runId)
   })
 
   cases("to recover, not to dispatch, a run that the core may know", (actor, head, _, { _tag }) => {

@@ -29,7 +29,7 @@ type Poison = ReadonlyMap<number, number>
 
 /** The numbers of the runs that one node dispatched, with the milliseconds since its start. */
 interface Life {
-  readonly offered: Array<readonly [millis: number, number: number]>
+  readonly dispatched: Array<readonly [millis: number, number: number]>
   readonly failed: Array<number>
   isDead: boolean
   /** Whether a run crashed it. */
@@ -52,7 +52,7 @@ const world = Effect.gen(function*() {
       readonly end?: "kill" | "stop"
     } = {}
   ) {
-    const life: Life = { offered: [], failed: [], isDead: false, isLost: false }
+    const life: Life = { dispatched: [], failed: [], isDead: false, isLost: false }
     let passed = 0
     const die = Effect.suspend(() => {
       life.isLost = life.isLost || !life.isDead
@@ -70,10 +70,10 @@ const world = Effect.gen(function*() {
     const numberOf = ({ uuid }: TaskHead) => Number(uuid.slice(-12))
     const recovery = yield* Recovery.make({
       isWanted: (head) => !failed.has(numberOf(head)),
-      offer: (head) =>
+      dispatch: (head) =>
         alive(Effect.gen(function*() {
           yield* Effect.sleep(slow.get(numberOf(head)) ?? 0)
-          life.offered.push([passed, numberOf(head)])
+          life.dispatched.push([passed, numberOf(head)])
           const delay = poison.get(numberOf(head))
           if (delay === 0) return yield* die
           if (delay !== undefined) yield* Effect.forkIn(Effect.delay(die, delay), scope)
@@ -99,33 +99,33 @@ const world = Effect.gen(function*() {
   return { live, store }
 })
 
-const numbers = ({ offered }: Life) => offered.map(([, number]) => number)
+const numbers = ({ dispatched }: Life) => dispatched.map(([, number]) => number)
 const isAlone = (life: Life, number: number) => numbers(life).at(-1) === number
 
 describe("recovery", () => {
   it.effect("dispatches batches of doubling size, the newest run last and alone", () =>
     Effect.gen(function*() {
       const { live } = yield* world
-      const { offered } = yield* live(headsOf(1000), 30_000)
-      const batches = [...Map.groupBy(offered, ([millis]) => millis).values()].map((batch) => batch.length)
+      const { dispatched } = yield* live(headsOf(1000), 30_000)
+      const batches = [...Map.groupBy(dispatched, ([millis]) => millis).values()].map((batch) => batch.length)
       assert.deepStrictEqual(batches, [64, 128, 256, 512, 39, 1])
-      assert.deepStrictEqual(offered.at(-1)?.[1], 999)
-      assert.isAtMost(offered.at(-1)![0], 5 * 625)
+      assert.deepStrictEqual(dispatched.at(-1)?.[1], 999)
+      assert.isAtMost(dispatched.at(-1)![0], 5 * 625)
     }))
 
   it.effect("takes less than a minute for 50,000 runs", () =>
     Effect.gen(function*() {
       const { live } = yield* world
-      const { offered } = yield* live(headsOf(50_000), 60_000)
-      assert.lengthOf(offered, 50_000)
+      const { dispatched } = yield* live(headsOf(50_000), 60_000)
+      assert.lengthOf(dispatched, 50_000)
     }))
 
   it.effect("dispatches pending runs first", () =>
     Effect.gen(function*() {
       const { live } = yield* world
-      const { offered } = yield* live([...headsOf(100), headOf(200, "pending"), headOf(201, "pending")], 5000)
-      assert.deepStrictEqual(offered.slice(0, 2), [[0, 200], [0, 201]])
-      assert.lengthOf(offered, 102)
+      const { dispatched } = yield* live([...headsOf(100), headOf(200, "pending"), headOf(201, "pending")], 5000)
+      assert.deepStrictEqual(dispatched.slice(0, 2), [[0, 200], [0, 201]])
+      assert.lengthOf(dispatched, 102)
     }))
 
   it.effect("fails the newest run at the third start, after it crashed two nodes while alone", () =>
@@ -165,7 +165,7 @@ describe("recovery", () => {
       assert.sameMembers(numbers(lives[3]!), [1, 2, 3, 4])
       assert.isTrue(isAlone(lives[2]!, 0))
       // The suspect is tried after all other trials have passed and the quiet time is over.
-      assert.isAtLeast(lives[2]!.offered.at(-1)![0], 4875)
+      assert.isAtLeast(lives[2]!.dispatched.at(-1)![0], 4875)
     }))
 
   it.effect("finds two faulty runs among a thousand within a few starts", () =>
@@ -216,8 +216,8 @@ describe("recovery", () => {
     Effect.gen(function*() {
       const { live, store } = yield* world
       for (let count = 0; count < 5; count++) {
-        const { failed, offered } = yield* live(headsOf(1), 250, { end: "stop" })
-        assert.deepStrictEqual([failed, offered], [[], [[0, 0]]])
+        const { dispatched, failed } = yield* live(headsOf(1), 250, { end: "stop" })
+        assert.deepStrictEqual([failed, dispatched], [[], [[0, 0]]])
         assert.deepStrictEqual(yield* store.lost("another", [headOf(0).runId]), [])
       }
     }))
