@@ -7,7 +7,7 @@ import { HostileProvider, toolCall, words } from "./kit/HostileProvider.ts"
 import { assertBounded, startVictim } from "./kit/Victim.ts"
 
 const directory = useDirectory()
-const models = ["arguments", "calls", "text", "line", "lines", "comments", "error", "good", "caller"]
+const models = ["arguments", "calls", "text", "line", "lines", "comments", "events", "error", "good", "caller"]
 
 const provider = await use(new HostileProvider().listen())
 const file = path.join(directory, "assistants.yaml")
@@ -63,6 +63,16 @@ describe("an endless response of a model provider", () => {
       assert.isBelow(bytes / 1024 / 1024, 32)
     }
   )
+
+  it("leaves the event loop to others when it is in tiny events", async () => {
+    let task: { readonly status: string } | undefined
+    assertBounded(
+      await victim.observe(async () => {
+        task = await run("events", { max_execution_time: 3 })
+      })
+    )
+    assert.strictEqual(task?.status, "failed")
+  })
 
   it.each([
     ["is read until the time limit when it contains no text", "comments", 512],

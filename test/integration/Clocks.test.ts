@@ -149,6 +149,19 @@ describe("limits, acceptance deadlines and retries of webhooks are on time", () 
       await database.close()
     })
   }
+
+  it.concurrent("on a node whose wall clock steps back one hour while it runs", async () => {
+    const database = await openDatabase()
+    const { service, set } = await startWrong(database, 0)
+    const before = await begin([service])
+    set(-3_600_000)
+    await eventually(() => gauge(service, "clock_offset_seconds"), (offset) => offset < -3599)
+    assert.closeTo(await createdAt(service), Date.now(), 1000 * tolerance)
+    await all([...before, ...await begin([service])])
+    assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 200)
+    await service.stop()
+    await database.close()
+  })
 })
 
 describe("limits, deadlines and retries follow the database's clock", () => {
@@ -186,6 +199,20 @@ describe("limits, deadlines and retries follow the database's clock", () => {
     assert.closeTo(await createdAt(service) - Date.now(), 60_000, 1000 * tolerance)
     await service.stop()
     await proxy.close()
+    await database.close()
+  })
+
+  it.concurrent("from the next sample after it is set back one hour", async () => {
+    const database = await openDatabase()
+    const setDatabase = await shiftClock(database)
+    const first = await startWrong(database, 0)
+    await setDatabase(-3_600_000)
+    const second = await startWrong(database, 0)
+    await eventually(() => gauge(first.service, "clock_offset_seconds"), (offset) => offset > 3599, 12_000)
+    assert.match(first.service.output, /time was stepped by -3(599|600)\.\d+ s/)
+    assert.closeTo(await createdAt(first.service) - Date.now(), -3_600_000, 1000 * tolerance)
+    await all(await begin([first.service, second.service]))
+    await Promise.all([first.service.stop(), second.service.stop()])
     await database.close()
   })
 })

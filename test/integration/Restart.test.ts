@@ -202,3 +202,25 @@ describe("npm start", () => {
     assert.isFalse(await isReady())
   })
 })
+
+describe("a task that the database cannot update", () => {
+  it("delays neither the start of a node nor other overdue tasks", async () => {
+    const own = await use(openDatabase(), onTestFinished)
+    const token = await mint("mallory")
+    const overdue = { max_execution_time: 1 }
+    const first = await Service.start({ DATABASE_URL: own.url })
+    const { uuid: stuck } = (await first.create(token, "take 60", { assistant_id: 3, ...overdue })).body
+    const { uuid: other } = (await first.create(token, "take 60", { assistant_id: 3, ...overdue })).body
+    await first.stop("SIGKILL")
+    await own.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN RAISE EXCEPTION 'no'; END $$`)
+    await own.query(`CREATE TRIGGER refuse BEFORE UPDATE ON tasks FOR EACH ROW
+      WHEN (OLD.uuid = '${stuck}') EXECUTE FUNCTION refuse()`)
+    await own.query("SELECT pg_sleep(1.2)")
+    const second = await use(Service.start({ DATABASE_URL: own.url }), onTestFinished)
+    await second.until(token, other, "failed")
+    assert.notStrictEqual((await second.get(token, stuck)).body.status, "failed")
+    await own.query("DROP TRIGGER refuse ON tasks")
+    await second.until(token, stuck, "failed")
+  })
+})

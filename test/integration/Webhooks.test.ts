@@ -1,4 +1,5 @@
 /** Webhooks as a receiver sees them: from a real process, over real sockets. */
+import { Webhook } from "standardwebhooks"
 import { afterEach, assert, describe, it, onTestFinished } from "vitest"
 import { verifyWebhook } from "../../src/http/client/Webhooks.ts"
 import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
@@ -16,6 +17,7 @@ afterEach(() => {
 })
 
 const secret = "canary-secret-7c1f"
+const standard = new Webhook(new TextEncoder().encode(secret), { format: "raw" })
 
 const create = async (token: string, more: object = {}) => {
   const created = await service.create(token, "x", {
@@ -61,6 +63,7 @@ describe("a webhook", () => {
       assert.notProperty(headers, "traceparent")
       assert.notProperty(headers, "b3")
       assert.strictEqual((await verifyWebhook({ body, headers, secret })).taskId, uuid)
+      standard.verify(body, Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)])))
     }
     const deliveries = await settled(token, uuid)
     assert.deepStrictEqual(deliveries.map(({ status }: { status: string }) => status), ["interrupted", "completed"])
@@ -126,6 +129,27 @@ describe("a webhook", () => {
       `SELECT max(pg_column_size(d.*))::int AS bytes FROM webhook_deliveries d WHERE task_uuid = '${uuid}'`
     )
     assert.isBelow(row!.bytes, 2000)
+  })
+
+  it("costs no statement for a task without a callback URL", async () => {
+    const token = await mint("silent")
+    const statements = async () => {
+      const [row] = await system.database.query<{ calls: number }>(
+        "SELECT coalesce(sum(calls), 0)::int AS calls FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid"
+          + " WHERE datname = current_database() AND (query LIKE '%claimed AS%' OR query LIKE '%webhook_attempts a%')"
+      )
+      return row!.calls
+    }
+    await system.database.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+    const before = await statements()
+    const start = performance.now()
+    for (let count = 0; count < 40; count++) {
+      const { run } = await create(token, { callback_url: null })
+      await complete(run)
+    }
+    // The only statements are the node's polls, one each second.
+    const passes = Math.ceil((performance.now() - start) / 1000) + 1
+    assert.isAtMost(await statements() - before, passes)
   })
 
   it("reaches a private address only if the operator lists it", async () => {

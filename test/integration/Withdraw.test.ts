@@ -1,9 +1,9 @@
 /** Cancellation of pending and processing tasks, by internal services and operators. */
-import { assert, describe, it } from "vitest"
+import { assert, describe, it, onTestFinished } from "vitest"
 import { callRpc } from "../kit/callRpc.ts"
 import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../kit/ScriptedService.ts"
-import { eventually, mint } from "../kit/Service.ts"
+import { eventually, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
@@ -60,5 +60,34 @@ describe("Tasks.withdraw", () => {
     assert.strictEqual((await callRpc(service, "Operations.cancel", { uuid: "nonsense" }))._tag, "TaskNotFound")
     assert.deepStrictEqual(await callRpc(service, "Operations.cancel", { uuid }), canceled(uuid))
     assert.strictEqual((await callRpc(service, "Operations.cancel", { uuid }))._tag, "TaskHasEnded")
+  })
+
+  it("races with the end of the run: exactly one wins, and the other gets a conflict", async () => {
+    const tasks = await Promise.all(Array.from({ length: 20 }, (_, index) => create(`racer-${index}`)))
+    for (const { run, sub, token, uuid } of tasks) {
+      const [ended, withdrawn] = await Promise.all([complete(run), callRpc(service, "Tasks.withdraw", { sub, uuid })])
+      const { status } = (await service.get(token, uuid)).body
+      if (status === "completed") assert.deepStrictEqual([ended.status, withdrawn._tag], [200, "TaskHasEnded"])
+      else assert.deepStrictEqual([ended.status, withdrawn], [409, canceled(uuid)])
+    }
+  })
+})
+
+describe("kill -9 after a withdrawal", () => {
+  it("delivers the stop after the restart", async () => {
+    const { run, sub, uuid } = await create("unlucky")
+    core.onStop = () => 503
+    onTestFinished(() => void (core.onStop = () => 202))
+    const doomed = await Service.start(system.settings)
+    assert.deepStrictEqual(await callRpc(doomed, "Tasks.withdraw", { sub, uuid }), canceled(uuid))
+    await Promise.all([doomed.stop("SIGKILL"), service.stop("SIGKILL")])
+    core.onStop = () => 202
+    const before = core.stops.length
+    await use(Service.start(system.settings), onTestFinished)
+    await eventually(
+      async () => core.stops.slice(before),
+      (stops) => stops.some(({ runId }) => runId === run.run_id),
+      60_000
+    )
   })
 })

@@ -1,7 +1,7 @@
 /** Actions of the user that call the service. */
 import { useState } from "preact/hooks"
 
-/** Runs an action, one at a time. Its failure is kept until the next attempt. */
+/** Runs an action, one at a time. Its failure is kept until the next attempt, or until `forget`. */
 export const useAction = <A extends ReadonlyArray<unknown>>(action: (...input: A) => Promise<unknown>) => {
   const [error, setError] = useState<unknown>()
   const [isBusy, setBusy] = useState(false)
@@ -16,7 +16,7 @@ export const useAction = <A extends ReadonlyArray<unknown>>(action: (...input: A
     }
     setBusy(false)
   }
-  return { error, isBusy, run: (...input: A) => void run(...input) }
+  return { error, isBusy, run: (...input: A) => void run(...input), forget: () => setError(undefined) }
 }
 
 /** Handles the event of a form instead of the browser. */

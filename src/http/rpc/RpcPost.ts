@@ -50,9 +50,10 @@ const makeReadBody = Effect.gen(function*() {
     yield* Effect.mapError(requirePlain(request), ({ message }) => refusal(415, message))
     const announced = Number(request.headers["content-length"] ?? Limits.rpcMessageBytes)
     if (announced > Limits.rpcMessageBytes) return yield* Effect.fail(tooLarge)
-    if (!memory.reserve(announced)) return yield* Effect.fail(refusal(503, busy.message))
-    let held = announced
+    let held = 0
     yield* Effect.addFinalizer(() => Effect.sync(() => memory.release(held)))
+    if (!memory.reserve(announced)) return yield* Effect.fail(refusal(503, busy.message))
+    held = announced
     const bytes = announced <= smallBytes && request.headers["expect"] === undefined
       ? yield* readSmall(request, announced)
       : yield* readStream(request, Duration.sum(jsonBody, Duration.seconds(announced / jsonBytesPerSecond)))

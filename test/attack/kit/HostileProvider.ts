@@ -36,6 +36,7 @@ const behaviors: Readonly<Record<string, Behavior>> = {
   line: { head: "data: ", piece: () => filler },
   lines: { head: "", piece: () => `data: ${filler}\n` },
   comments: { head: "", piece: () => ": nothing\n\n".repeat(3000) },
+  events: { head: "", piece: () => "data:{}\n\n".repeat(4000) },
   error: { status: 400, head: "", piece: () => filler },
   image: { head: `{"data":[{"b64_json":"`, piece: () => filler },
   transcription: { head: `{"text":"`, piece: () => filler },

@@ -29,13 +29,19 @@ export interface TokenEntryProps extends Entering {
 
 export const TokenEntry = ({ action, children, hint, label, onToken }: TokenEntryProps) => {
   const [token, setToken] = useState("")
-  const { error, isBusy, run } = useAction(() => enter(onToken, token))
-  const paste = useAction(async () => setToken(await navigator.clipboard.readText()))
+  const login = useAction(() => {
+    paste.forget()
+    return enter(onToken, token)
+  })
+  const paste = useAction(async () => {
+    login.forget()
+    setToken(await navigator.clipboard.readText())
+  })
   const problem = paste.error === undefined
-    ? errorText(error)
+    ? errorText(login.error)
     : "The browser does not allow reading the clipboard. Paste with the keyboard."
   return (
-    <form onSubmit={submitting(() => run())}>
+    <form onSubmit={submitting(() => login.run())}>
       <TextField
         label={label}
         isRequired
@@ -49,7 +55,7 @@ export const TokenEntry = ({ action, children, hint, label, onToken }: TokenEntr
         button={<button type="button" class="button" onClick={() => paste.run()}>Paste</button>}
       />
       {children}
-      <button type="submit" class="button primary wide" aria-disabled={isBusy}>{action}</button>
+      <button type="submit" class="button primary wide" aria-disabled={login.isBusy}>{action}</button>
     </form>
   )
 }

@@ -145,7 +145,7 @@ const errorInStream = (error: Schema.Json) => {
   return aiError(reasonOf(Number.isInteger(code) ? code : 500, JSON.stringify(error)))
 }
 
-/** Reads the events of a body in one step for each chunk, because a model sends thousands of small ones. */
+/** Reads the events of a body in one step for each piece, because a model sends thousands of small ones. */
 class Reader {
   readonly #assembly = new Assembly()
   readonly #text = new TextDecoder()
@@ -155,30 +155,25 @@ class Reader {
   /** What follows the parts that were returned last. */
   rest: Effect.Effect<Parts, AiError.AiError> | undefined
 
-  /** Returns the parts that the chunks complete. */
-  read(chunks: ReadonlyArray<Uint8Array>): Parts {
+  /** Returns the parts that the bytes complete. */
+  read(bytes: Uint8Array): Parts {
     const parts: Array<Response.StreamPartEncoded> = []
-    for (const chunk of chunks) {
-      this.#left -= chunk.byteLength
-      const error = this.#events.feed(this.#text.decode(chunk, { stream: true }))
-      for (const event of this.#found) {
-        if (event._tag === "Retry" || event.data === "[DONE]") {
-          this.rest = event._tag === "Retry" ? Effect.fail(callFailed(event._tag)) : this.#assembly.end()
-          return parts
-        }
-        const added = Result.flatMap(decodeChunk(event.data), (decoded) => this.#add(decoded))
-        if (Result.isFailure(added)) {
-          this.rest = Effect.fail(added.failure)
-          return parts
-        }
-        parts.push(...added.success)
-      }
-      this.#found = []
-      if (this.#left < 0 || error !== undefined) {
-        this.rest = Effect.fail(tooMuch)
+    this.#left -= bytes.byteLength
+    const error = this.#events.feed(this.#text.decode(bytes, { stream: true }))
+    for (const event of this.#found) {
+      if (event._tag === "Retry" || event.data === "[DONE]") {
+        this.rest = event._tag === "Retry" ? Effect.fail(callFailed(event._tag)) : this.#assembly.end()
         return parts
       }
+      const added = Result.flatMap(decodeChunk(event.data), (decoded) => this.#add(decoded))
+      if (Result.isFailure(added)) {
+        this.rest = Effect.fail(added.failure)
+        return parts
+      }
+      parts.push(...added.success)
     }
+    this.#found = []
+    if (this.#left < 0 || error !== undefined) this.rest = Effect.fail(tooMuch)
     return parts
   }
 
@@ -191,6 +186,15 @@ class Reader {
     return []
   }
 }
+
+/** Bytes that are read in one turn of the event loop. They may contain thousands of events. */
+const pieceBytes = 16 * 1024
+
+const piecesOf = (chunk: Uint8Array) =>
+  Array.from(
+    { length: Math.ceil(chunk.length / pieceBytes) },
+    (_, index) => chunk.subarray(index * pieceBytes, (index + 1) * pieceBytes)
+  )
 
 type PartsPull = Pull.Pull<Arr.NonEmptyReadonlyArray<Response.StreamPartEncoded>, AiError.AiError>
 
@@ -206,16 +210,31 @@ export const streamParts = (response: HttpClientResponse.HttpClientResponse) =>
         duration: maxSilence,
         orElse: () => Effect.fail(callFailed("silence"))
       })
+      const pieces: Array<Uint8Array> = []
+      let bytesOfTurn = 0
       const emit = (parts: Parts): PartsPull => Arr.isReadonlyArrayNonEmpty(parts) ? Effect.succeed(parts) : next
-      const read: PartsPull = Pull.matchEffect(pullInTime, {
-        onSuccess: (chunks) => emit(reader.read(chunks)),
+      const read = (piece: Uint8Array): PartsPull => {
+        bytesOfTurn += piece.length
+        const reading = Effect.suspend(() => emit(reader.read(piece)))
+        if (bytesOfTurn < pieceBytes) return reading
+        bytesOfTurn = 0
+        return Effect.andThen(Effect.yieldNow, reading)
+      }
+      const receive: PartsPull = Pull.matchEffect(pullInTime, {
+        onSuccess: (chunks) => {
+          for (const chunk of chunks) pieces.push(...piecesOf(chunk))
+          return next
+        },
         onFailure: (cause) => Effect.failCause(Cause.map(cause, asAiError)),
         onDone: () => emit(reader.end())
       })
       let isOver = false
       const next: PartsPull = Effect.suspend(() => {
         if (isOver) return Cause.done()
-        if (reader.rest === undefined) return read
+        if (reader.rest === undefined) {
+          const piece = pieces.shift()
+          return piece === undefined ? receive : read(piece)
+        }
         isOver = true
         return Effect.flatMap(reader.rest, emit)
       })
