@@ -157,11 +157,12 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
     isImmediate: boolean
   ) {
     const { max_execution_time: maxExecutionTime, request } = body
+    const runId = yield* newRunId
     const createdAt = yield* now
     const task: NewTask = {
       uuid,
       principal: caller.principal,
-      runId: yield* newRunId,
+      runId,
       callbackUrl: body.callback_url,
       callbackFormat: body.callback_format ?? null,
       maxExecutionTime,

@@ -1,5 +1,5 @@
 /** Many nodes on one database (CLUSTER=on), as clients, the core and an operator see them. */
-import { afterEach, assert, describe, it } from "vitest"
+import { afterEach, assert, describe, it, onTestFinished } from "vitest"
 import { Proxy } from "../chaos/Proxy.ts"
 import { operate, selectShardCounts, settled, startCluster } from "../kit/ClusterSystem.ts"
 import { complete as completeRun, interrupt } from "../kit/ScriptedCore.ts"
@@ -87,6 +87,24 @@ describe("nodes on one database", () => {
     const counts = () => system.database.query<{ count: number }>(selectShardCounts)
     const found = await eventually(counts, ([{ count } = { count: 0 }]) => count === 60, 2500)
     assert.deepStrictEqual(found, [{ count: 60 }])
+  })
+
+  it("leave out only a node that neither accepts connections nor writes to the database", async () => {
+    const { database } = system
+    const held = async () =>
+      (await database.query<{ count: number }>(selectShardCounts)).reduce((sum, { count }) => sum + count, 0)
+    // Nothing listens on port 1.
+    await database.query(`INSERT INTO cluster_runners (address, runner, last_heartbeat, healthy)
+      SELECT '127.0.0.1:1', regexp_replace(runner, '"port":\\d+', '"port":1'), now(), true FROM cluster_runners LIMIT 1`)
+    const alive = setInterval(
+      () => void database.query("UPDATE cluster_runners SET last_heartbeat = now() WHERE address = '127.0.0.1:1'"),
+      250
+    )
+    onTestFinished(() => clearInterval(alive))
+    await eventually(held, (count) => count < 60)
+    assert.isTrue(await eventually(held, (count) => count === 60, 2000).then(() => false, () => true))
+    clearInterval(alive)
+    await eventually(held, (count) => count === 60, 3500)
   })
 
   it("are drained and undrained by an operator; a drained node still serves requests", async () => {

@@ -17,6 +17,7 @@ import {
   Layer,
   Logger,
   Option,
+  Schema,
   Scope,
   Semaphore
 } from "effect"
@@ -34,7 +35,7 @@ import {
   SqlRunnerStorage
 } from "effect/cluster"
 import { RpcSerialization } from "effect/rpc"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import * as TaskShard from "../../domain/TaskShard.ts"
 import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
@@ -65,29 +66,42 @@ const shardingConfig = (address: RunnerAddress.RunnerAddress) =>
     entityMessagePollInterval: Duration.millis(500)
   })
 
+const decodeAddresses = Schema.decodeUnknownSync(Schema.Array(Schema.Struct({ address: Schema.String })))
+
 const pingInterval = Duration.millis(250)
 /** Minimum time per pinged node, so that the pings of a node do not grow with the cluster. */
 const pingSpacing = Duration.millis(25)
 /** A node that does not respond in time may be slow or frozen: its lease decides. */
 const pingTimeout = Duration.seconds(1)
 
+/** Running nodes write to the database every second. */
+const silentSince = "now() - interval '1500 milliseconds'"
+
 /**
- * Returns a function that leaves out the nodes whose process has ended, because nothing listens on their address, so that
- * their shards are reassigned before their lease expires. Each node decides for itself; the locks prevent two owners.
+ * Returns a function that leaves out the nodes whose process has ended, so that their shards are reassigned before their
+ * lease expires: nothing listens on their address, and they do not write to the database. One node that cannot reach
+ * another must not leave it out alone, because nodes that know different nodes may leave shards without an owner.
  */
 const makeRunning = Effect.fnUntraced(function*(self: RunnerAddress.RunnerAddress) {
   const { ping } = yield* Runners.Runners
+  const sql = yield* SqlClient.SqlClient
   let known: ReadonlyArray<Runner.Runner> = []
   let ended: ReadonlyArray<Runner.Runner> = []
   // The first ping may fail because an idle connection was closed.
   const hasEnded = ({ address }: Runner.Runner) =>
     Effect.isFailure(Effect.timeoutOption(Effect.retry(ping(address), { times: 1 }), pingTimeout))
+  const findSilent = Effect.map(
+    sql.unsafe(`SELECT address FROM cluster_runners WHERE last_heartbeat < ${silentSince}`),
+    (rows) => new Set(decodeAddresses(rows).map(({ address }) => address))
+  )
+  const findEnded = Effect.gen(function*() {
+    const unreachable = yield* Effect.filter(known, hasEnded, { concurrency: "unbounded" })
+    const silent = unreachable.length === 0 ? new Set() : yield* findSilent
+    ended = unreachable.filter(({ address: { host, port } }) => silent.has(`${host}:${port}`))
+  })
   yield* Worker.make({
     name: "the search for ended nodes",
-    runOnce: Effect.map(
-      Effect.suspend(() => Effect.filter(known, hasEnded, { concurrency: "unbounded" })),
-      (found) => void (ended = found)
-    ),
+    runOnce: findEnded,
     interval: Effect.sync(() => Duration.max(pingInterval, Duration.times(pingSpacing, known.length)))
   })
   return <Health>(runners: Array<readonly [Runner.Runner, Health]>) => {

@@ -42,6 +42,9 @@ export interface Options {
 export const watchTime = (sweepInterval: Duration.Duration) =>
   Duration.sum(Duration.minutes(1), Duration.times(sweepInterval, 2))
 
+/** The id of a task's first run is made at about the same time as its acceptance deadline. */
+const sameMoment = Duration.millis(10)
+
 /** The moment in a UUID of version 7. */
 const createdAt = (id: RunId) => Timestamp.make(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) * 1000)
 
@@ -50,7 +53,8 @@ const isUnknown = ({ acceptanceDeadline, runId, status }: TaskHead, { acceptance
   if (acceptanceDeadline === null) return status === "pending"
   const created = createdAt(runId)
   // Created after the first attempt of the task: it resumes an interrupted task.
-  return status === "processing" && created > ownedSince && plus(created, acceptanceTimeout) > acceptanceDeadline
+  const attempted = plus(acceptanceDeadline, Duration.negate(acceptanceTimeout))
+  return status === "processing" && created > ownedSince && created > plus(attempted, sameMoment)
 }
 
 /** Whether the core needs a run. An interrupted run has ended, although its task keeps its id until the next run. */

@@ -37,8 +37,10 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly begin: (head: TaskHead, run?: Run) => Effect.Effect<void>
   /** Starts or updates the actor of a task that this node owns. A run that this node has not dispatched is dispatched. */
   readonly ensure: (head: TaskHead) => Effect.Effect<void>
-  /** Releases the tasks that this node no longer owns. Runs older than this call may be known to the core. */
+  /** Releases the tasks that this node no longer owns. */
   readonly release: Effect.Effect<void>
+  /** Call it when shards were gained, or changes may be unknown: the core may know all runs that are older than the call. */
+  readonly distrustRuns: Effect.Effect<void>
   /** Applies a row to the actor of its task, if this node has one. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
   /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
@@ -202,8 +204,7 @@ const make = Effect.gen(function*() {
         if (!isBeingCreated && ownership.isMine(head.uuid)) table.apply(head, at)
       }),
     // Other nodes may not know tasks created here: announce the pending ones.
-    release: Effect.flatMap(now, (at) => {
-      table.setOwnedSince(at)
+    release: Effect.suspend(() => {
       const gone = [...table.actors.values()].flatMap(({ head }) => ownership.isMine(head.uuid) ? [] : [head])
       for (const { uuid } of gone) table.release(uuid)
       const pending = gone.filter(({ status }) => status === "pending")
@@ -212,6 +213,7 @@ const make = Effect.gen(function*() {
         releaseTrials(ownership.isMine)
       )
     }),
+    distrustRuns: Effect.map(now, table.setOwnedSince),
     wake,
     end,
     withDispatchSlot: slots.reserve,

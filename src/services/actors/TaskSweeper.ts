@@ -129,14 +129,17 @@ const make = Effect.gen(function*() {
   // Tasks that expired while no node was up end before any dispatch.
   yield* ends.overdue(Duration.zero)
   yield* ends.revoked()
+  yield* actors.distrustRuns
   let watchedUntil = yield* walkAll
   if (ownership.shards() !== undefined) {
     yield* Effect.forkScoped(Effect.forever(followOthers))
-    yield* Effect.forkScoped(Effect.forever(Effect.andThen(ownership.changed, mayHaveGaps.open)))
+    yield* Effect.forkScoped(Effect.forever(
+      Effect.andThen(ownership.changed, Effect.andThen(actors.distrustRuns, mayHaveGaps.open))
+    ))
     // After shards were gained or notifications were lost, changes are unknown: check all tasks of this node.
     yield* Worker.make({
       name: "the search for changed tasks",
-      runOnce: Effect.andThen(actors.release, walkAll),
+      runOnce: Effect.andThen(actors.distrustRuns, Effect.andThen(actors.release, walkAll)),
       interval: Duration.infinity,
       wake: mayHaveGaps,
       isDelayed: true

@@ -1,5 +1,5 @@
 /** The nodes of the service as they describe themselves, for operators. No decision depends on it. */
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import * as TaskShard from "../../domain/TaskShard.ts"
@@ -7,6 +7,7 @@ import { now, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { TaskScans } from "../store/TaskScans.ts"
+import * as Worker from "../timing/Worker.ts"
 
 export const Report = Schema.Struct({
   address: Schema.String,
@@ -21,7 +22,7 @@ export const Report = Schema.Struct({
   shards: Schema.NullOr(Schema.Array(Schema.Int)),
   /** Live tasks of the node that run, or whose deadline is near. */
   tasks: Schema.Int,
-  /** The earliest deadline of its live tasks. */
+  /** The earliest deadline of its live tasks, as of the last 10 s. */
   nextDue: Schema.NullOr(Timestamp),
   /** Maximum milliseconds between a deadline and its enforcement, in the current and the previous minute. */
   lateness: Schema.Int
@@ -45,6 +46,8 @@ export const unownedShards = (members: ReadonlyArray<Member>): ReadonlyArray<Tas
   return Array.from({ length: TaskShard.count }, (_, shard) => shard).filter((shard) => !owned.has(shard))
 }
 
+const nextDeadlineInterval = Duration.seconds(10)
+
 /** The id of this process, and an effect that describes this node at the moment it runs. */
 export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
   const actors = yield* TaskActors
@@ -53,10 +56,19 @@ export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
   const random = yield* SecureRandom.SecureRandom
   const instance = yield* random.uuidV7()
   const startedAt = yield* now
+  let nextDeadline: Timestamp | null = null
+  // Not with each report, because it may read all live tasks: those of other nodes are skipped.
+  yield* Worker.make({
+    name: "the search for the next deadline",
+    runOnce: Effect.gen(function*() {
+      const shards = ownership.shards()
+      nextDeadline = shards?.length === 0 ? null : yield* scans.nextDeadline(shards)
+    }),
+    interval: nextDeadlineInterval
+  })
   const describe = Effect.gen(function*() {
     const { lateness, nextDue, tasks } = yield* actors.load
     const shards = ownership.shards()
-    const nextDeadline = shards?.length === 0 ? null : yield* scans.nextDeadline(shards)
     const self: Member = {
       ...identity,
       instance,

@@ -20,6 +20,8 @@ const maxSweepAge = 15_000
 /** Milliseconds without an owner after which a shard counts as stranded. A takeover takes 5 s, and nodes report every 2 s. */
 const maxUnowned = 15_000
 const ownersInterval = Duration.seconds(5)
+/** Milliseconds after which the last search for owners says nothing. */
+const maxOwnersAge = 12_000
 /** The interval while shards have no owner, so that a node is ready again soon after they have one. */
 const unownedInterval = Duration.seconds(1)
 
@@ -69,13 +71,18 @@ export const layer = Layer.effect(
 
     const clock = Effect.sync(() => ({ name: "clock", problem: problemOf(status()) }))
 
-    /** The `monotonicMillis` at which each shard without an owner lost it. Empty when the owners are unknown. */
+    /** The `monotonicMillis` at which each shard without an owner lost it, and of the last search for owners. */
     let unownedSince: ReadonlyMap<TaskShard, number> = new Map()
+    let searchedAt = -Infinity
+    const areOwnersKnown = (at: number) => at - searchedAt < maxOwnersAge
     const findOwners = Effect.gen(function*() {
       const unowned = unownedShards(yield* nodes.all)
       const at = yield* monotonicMillis
-      unownedSince = new Map(unowned.map((shard) => [shard, unownedSince.get(shard) ?? at]))
-    }).pipe(Effect.tapCause(() => Effect.sync(() => void (unownedSince = new Map()))))
+      // Shards may have had owners while the database was away.
+      const before = areOwnersKnown(at) ? unownedSince : new Map<TaskShard, number>()
+      unownedSince = new Map(unowned.map((shard) => [shard, before.get(shard) ?? at]))
+      searchedAt = at
+    })
     if (ownership.shards() !== undefined) {
       yield* Worker.make({
         name: "the search for shards without an owner",
@@ -84,7 +91,9 @@ export const layer = Layer.effect(
       })
     }
     const shards = Effect.map(monotonicMillis, (at) => {
-      const stranded = [...unownedSince.values()].filter((since) => at - since > maxUnowned).length
+      const stranded = areOwnersKnown(at)
+        ? [...unownedSince.values()].filter((since) => at - since > maxUnowned).length
+        : 0
       return { name: "shards", problem: stranded === 0 ? null : `${stranded} have no owner` }
     })
 

@@ -23,8 +23,11 @@ const definitions: Readonly<Record<string, string>> = {
     "webhook_deliveries (origin, created_at) WHERE due_at IS NULL AND delivered_at IS NULL"
 }
 
-/** Dropped after the builds: `tasks_list` replaces `tasks_of_user`, and `tasks_running` `tasks_live`. */
-const obsolete = ["tasks_of_user", "tasks_live"]
+/**
+ * Dropped after the builds: `tasks_list` replaces `tasks_of_user`. `tasks_running` replaces `tasks_live`, which the next
+ * release drops: nodes of the previous one search with it in each sweep.
+ */
+const obsolete = ["tasks_of_user"]
 
 const pollInterval = Duration.millis(200)
 const longBuild = Duration.seconds(1)
