@@ -23,7 +23,7 @@ const grace = Duration.millis(500)
 const overdueBatch = 500
 const startPage = 5000
 /** Running tasks that one sweep checks for a missing actor. */
-const walkPage = 500
+const pageSize = 500
 
 const revokedBatch = 500
 
@@ -84,14 +84,12 @@ const makeEnds = Effect.gen(function*() {
   }
 })
 
-const make = Effect.gen(function*() {
-  const reads = yield* TaskReads
+/** Starts the actors that tasks of this node lack. */
+const makeWalk = Effect.gen(function*() {
   const scans = yield* TaskScans
   const actors = yield* TaskActors
   const ownership = yield* TaskOwnership
-  const { changes, mayHaveGaps } = yield* RemoteChanges
   const { sweepInterval } = yield* Settings
-  const ends = yield* makeEnds
 
   /** Starts missing actors for a page of tasks of this node. Returns the cursor of the next page. */
   const startMissing = Effect.fnUntraced(
@@ -118,33 +116,55 @@ const make = Effect.gen(function*() {
 
   const walkAll = Effect.andThen(startAllMissing(scans.running), watchDeadlines(Timestamp.make(0)))
 
+  return {
+    watchDeadlines,
+    walkAll,
+    walkPage: (after: TaskId | undefined) => startMissing(scans.running, after, pageSize)
+  }
+})
+
+/** Follows what other nodes do to this node's tasks. */
+const makeFollowing = Effect.fnUntraced(function*(walkAll: Effect.Success<typeof makeWalk>["walkAll"]) {
+  const reads = yield* TaskReads
+  const actors = yield* TaskActors
+  const ownership = yield* TaskOwnership
+  const { changes, mayHaveGaps } = yield* RemoteChanges
+
   /** Applies changes that other nodes made to this node's tasks. */
   const followOthers = Effect.gen(function*() {
-    const changed = yield* Queue.takeBetween(changes, 1, walkPage)
+    const changed = yield* Queue.takeBetween(changes, 1, pageSize)
     const mine = [...new Set(changed)].filter(ownership.isMine)
     if (mine.length === 0) return
     yield* Effect.forEach(yield* retryForever(reads.heads(mine)), actors.ensure, { discard: true })
   })
+
+  yield* Effect.forkScoped(Effect.forever(followOthers))
+  yield* Effect.forkScoped(Effect.forever(
+    Effect.andThen(ownership.changed, Effect.andThen(actors.distrustRuns, mayHaveGaps.open))
+  ))
+  // After shards were gained or notifications were lost, changes are unknown: check all tasks of this node.
+  yield* Worker.make({
+    name: "the search for changed tasks",
+    runOnce: Effect.andThen(actors.distrustRuns, Effect.andThen(actors.release, walkAll)),
+    interval: Duration.infinity,
+    wake: mayHaveGaps,
+    isDelayed: true
+  })
+})
+
+const make = Effect.gen(function*() {
+  const actors = yield* TaskActors
+  const ownership = yield* TaskOwnership
+  const { sweepInterval } = yield* Settings
+  const ends = yield* makeEnds
+  const { walkAll, walkPage, watchDeadlines } = yield* makeWalk
 
   // Tasks that expired while no node was up end before any dispatch.
   yield* ends.overdue(Duration.zero)
   yield* ends.revoked()
   yield* actors.distrustRuns
   let watchedUntil = yield* walkAll
-  if (ownership.shards() !== undefined) {
-    yield* Effect.forkScoped(Effect.forever(followOthers))
-    yield* Effect.forkScoped(Effect.forever(
-      Effect.andThen(ownership.changed, Effect.andThen(actors.distrustRuns, mayHaveGaps.open))
-    ))
-    // After shards were gained or notifications were lost, changes are unknown: check all tasks of this node.
-    yield* Worker.make({
-      name: "the search for changed tasks",
-      runOnce: Effect.andThen(actors.distrustRuns, Effect.andThen(actors.release, walkAll)),
-      interval: Duration.infinity,
-      wake: mayHaveGaps,
-      isDelayed: true
-    })
-  }
+  if (ownership.shards() !== undefined) yield* makeFollowing(walkAll)
 
   let sweptAt = yield* monotonicMillis
   let position: TaskId | undefined
@@ -154,7 +174,7 @@ const make = Effect.gen(function*() {
     // After the clock was set back, tasks with deadlines before `watchedUntil` may have no actor.
     const from = Math.min(watchedUntil, plus(yield* now, watchTime(sweepInterval)))
     watchedUntil = yield* watchDeadlines(Timestamp.make(from))
-    position = yield* startMissing(scans.running, position, walkPage)
+    position = yield* walkPage(position)
     sweptAt = yield* monotonicMillis
   })
   yield* Worker.make({ name: "the task sweep", runOnce: sweep, interval: sweepInterval })

@@ -25,15 +25,48 @@ const maxOwnersAge = 12_000
 /** The interval while shards have no owner, so that a node is ready again soon after they have one. */
 const unownedInterval = Duration.seconds(1)
 
+/** Searches for the owners of the shards. Returns the check that all have one. */
+const makeOwnersCheck = Effect.gen(function*() {
+  const ownership = yield* TaskOwnership
+  const nodes = yield* ClusterNodes
+
+  /** The `monotonicMillis` at which each shard without an owner lost it, and of the last search for owners. */
+  let unownedSince: ReadonlyMap<TaskShard, number> = new Map()
+  let searchedAt = -Infinity
+  const areOwnersKnown = (at: number) => at - searchedAt < maxOwnersAge
+  const findOwners = Effect.gen(function*() {
+    const unowned = unownedShards(yield* nodes.all)
+    const at = yield* monotonicMillis
+    // Shards may have had owners while the database was away.
+    const before = areOwnersKnown(at) ? unownedSince : new Map<TaskShard, number>()
+    unownedSince = new Map(unowned.map((shard) => [shard, before.get(shard) ?? at]))
+    searchedAt = at
+  })
+  if (ownership.shards() !== undefined) {
+    yield* Worker.make({
+      name: "the search for shards without an owner",
+      runOnce: findOwners,
+      interval: Effect.sync(() => unownedSince.size === 0 ? ownersInterval : unownedInterval)
+    })
+  }
+  return Effect.map(monotonicMillis, (at) => {
+    const stranded = areOwnersKnown(at)
+      ? [...unownedSince.values()].filter((since) => at - since > maxUnowned).length
+      : 0
+    return { name: "shards", problem: stranded === 0 ? null : `${stranded} have no owner` }
+  })
+})
+
 export const layer = Layer.effect(
   Readiness,
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     const sweeper = yield* TaskSweeper
     const ownership = yield* TaskOwnership
-    const nodes = yield* ClusterNodes
     const health = yield* StoreHealth
     const { status } = yield* NodeClock
+
+    const shards = yield* makeOwnersCheck
 
     const isCurrent = yield* Ref.make(false)
 
@@ -70,32 +103,6 @@ export const layer = Layer.effect(
     const membership = Effect.sync(() => ({ name: "membership", problem: ownership.isDrained() ? "drained" : null }))
 
     const clock = Effect.sync(() => ({ name: "clock", problem: problemOf(status()) }))
-
-    /** The `monotonicMillis` at which each shard without an owner lost it, and of the last search for owners. */
-    let unownedSince: ReadonlyMap<TaskShard, number> = new Map()
-    let searchedAt = -Infinity
-    const areOwnersKnown = (at: number) => at - searchedAt < maxOwnersAge
-    const findOwners = Effect.gen(function*() {
-      const unowned = unownedShards(yield* nodes.all)
-      const at = yield* monotonicMillis
-      // Shards may have had owners while the database was away.
-      const before = areOwnersKnown(at) ? unownedSince : new Map<TaskShard, number>()
-      unownedSince = new Map(unowned.map((shard) => [shard, before.get(shard) ?? at]))
-      searchedAt = at
-    })
-    if (ownership.shards() !== undefined) {
-      yield* Worker.make({
-        name: "the search for shards without an owner",
-        runOnce: findOwners,
-        interval: Effect.sync(() => unownedSince.size === 0 ? ownersInterval : unownedInterval)
-      })
-    }
-    const shards = Effect.map(monotonicMillis, (at) => {
-      const stranded = areOwnersKnown(at)
-        ? [...unownedSince.values()].filter((since) => at - since > maxUnowned).length
-        : 0
-      return { name: "shards", problem: stranded === 0 ? null : `${stranded} have no owner` }
-    })
 
     return Readiness.of({
       checks: Effect.map(
