@@ -7,7 +7,7 @@ import type { Fault } from "./Faults.ts"
 /** The bound for all faults without an entry of their own. */
 const general = 15
 const bounds: Partial<Readonly<Record<Fault, number>>> = {
-  // The lease of 4 s and a sweep. Usually the other node notices within 0.5 s that nothing listens on the address.
+  // The lease of 4 s and a sweep. Usually the other node notices after 1.5 to 2 s that nothing listens on the address.
   kill: 5,
   // Assignments are read every 0.25 s and gained shards every 0.05 s. The newest run follows the others after at most 0.6 s.
   term: 1,

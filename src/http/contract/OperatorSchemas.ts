@@ -240,7 +240,7 @@ const Member = Schema.Struct({
   drained: described(Schema.Boolean, "It owns no shards and takes none."),
   shards: described(Schema.NullOr(Schema.Array(Count)), "Numbers of its shards; null without a cluster."),
   tasks: count("Live tasks of the node that run, or whose deadline is near."),
-  next_due: momentOrNull("The earliest deadline of its live tasks."),
+  next_due: momentOrNull("The earliest deadline of its live tasks, searched every 10 s."),
   lateness_ms: count("Maximum lateness of a deadline in the last two minutes.")
 })
 

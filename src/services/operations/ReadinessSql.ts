@@ -17,7 +17,7 @@ import { type Check, Readiness, StoreHealth } from "./Readiness.ts"
 const timeout = Duration.seconds(2)
 /** Milliseconds without a finished sweep after which a node counts as stuck. */
 const maxSweepAge = 15_000
-/** Milliseconds without an owner after which a shard counts as stranded. A takeover takes 5 s, and nodes report every 2 s. */
+/** Milliseconds without an owner after which a shard counts as stranded. A takeover takes up to 5 s, and nodes report every 2 s. */
 const maxUnowned = 15_000
 const ownersInterval = Duration.seconds(5)
 /** Milliseconds after which the last search for owners says nothing. */

@@ -152,7 +152,7 @@ class Reader {
   readonly #events = Sse.makeParser((event) => this.#found.push(event), { maxEventSize: maxEventCharacters })
   #found: Array<Sse.AnyEvent> = []
   #left = maxAnswerBytes
-  /** What follows the parts that were returned last. */
+  /** The last parts or the failure, once the response has ended. */
   rest: Effect.Effect<Parts, AiError.AiError> | undefined
 
   /** Returns the parts that the bytes complete. */
