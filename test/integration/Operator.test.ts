@@ -1,5 +1,6 @@
 /** The operator interface over HTTP: what it shows, what it never shows, and what it changes. */
 import { assert, describe, it, onTestFinished } from "vitest"
+import { operatorCalls } from "../kit/operatorCalls.ts"
 import { operatorPaths } from "../kit/operatorPaths.ts"
 import { complete, interrupt, report } from "../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../kit/ScriptedService.ts"
@@ -22,9 +23,7 @@ const user = await mint("ann")
 const start = (settings: Readonly<Record<string, string>>) =>
   use(Service.start({ ...system.settings, ...settings }), onTestFinished)
 
-const get = (path: string, token = internalToken) => service.call("GET", `/internal/operator${path}`, token)
-const post = (path: string, body?: unknown, token = internalToken) =>
-  service.call("POST", `/internal/operator${path}`, token, body)
+const { get, post } = operatorCalls(service)
 
 const create = async (more: object = {}) => {
   const { body } = await service.create(user, "x", more)

@@ -1,5 +1,6 @@
 /** Access to the operator interface: sessions of browsers, tokens, and the limits of a read token. */
 import { assert, describe, it, onTestFinished } from "vitest"
+import { operatorCalls } from "../kit/operatorCalls.ts"
 import { operatorPaths } from "../kit/operatorPaths.ts"
 import { internalToken, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
@@ -13,9 +14,7 @@ const user = await mint("ann")
 const start = (settings: Readonly<Record<string, string>>) =>
   use(Service.start({ ...system.settings, ...settings }), onTestFinished)
 
-const get = (path: string, token = internalToken) => service.call("GET", `/internal/operator${path}`, token)
-const post = (path: string, body?: unknown, token = internalToken) =>
-  service.call("POST", `/internal/operator${path}`, token, body)
+const { get, post } = operatorCalls(service)
 
 const fetchAs = (cookie: string, path: string, init: RequestInit = {}, at = service) =>
   fetch(`${at.url}/internal/operator${path}`, { ...init, headers: { cookie, ...Object(init.headers) } })
