@@ -8,14 +8,20 @@ export class BodyTooLong extends Schema.TaggedError<BodyTooLong>()("BodyTooLong"
 /** Bytes. A smaller body whose size is announced needs no stream, because HTTP's framing ends it. */
 const small = 64 * 1024
 
+const announcedSize = ({ headers }: HttpClientResponse.HttpClientResponse) =>
+  Number(headers["content-length"] ?? Infinity)
+
+export const isSmall = (response: HttpClientResponse.HttpClientResponse): boolean => announcedSize(response) <= small
+
 /** The bytes of a response, at most `maxBytes`. */
 export const readBytes = (
   response: HttpClientResponse.HttpClientResponse,
   maxBytes: number
 ): Effect.Effect<Buffer, HttpClientError.HttpClientError | BodyTooLong> =>
   Effect.suspend(() => {
-    const announced = Number(response.headers["content-length"] ?? Infinity)
-    if (announced <= Math.min(small, maxBytes)) return Effect.map(response.arrayBuffer, (bytes) => Buffer.from(bytes))
+    if (announcedSize(response) <= Math.min(small, maxBytes)) {
+      return Effect.map(response.arrayBuffer, (bytes) => Buffer.from(bytes))
+    }
     const read: Array<Uint8Array> = []
     let size = 0
     const reading = Stream.runForEachArray(response.stream, (chunks) => {

@@ -3,7 +3,7 @@
  * protocols in domain/CoreProtocol.ts and domain/AssistantProtocol.ts. It stores nothing: the service dispatches lost runs
  * again.
  */
-import { Cause, Effect, FiberMap, Option, Pull, type Redacted, Schedule, Schema, Stream } from "effect"
+import { Cause, Effect, Fiber, FiberMap, Option, type Redacted, Schedule, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Ndjson } from "effect/encoding"
 import { HttpClient, HttpClientRequest, HttpClientResponse, HttpRouter, HttpServerResponse } from "effect/http"
@@ -109,6 +109,7 @@ const maxAnswerBytes = 1024 * 1024
 const readRun = HttpHelpers.read(StartRun)
 const readChat = BoundedBody.jsonReader(Chat, maxAnswerBytes)
 const readTranscription = BoundedBody.jsonReader(Transcription, maxAnswerBytes)
+const decodeLine = Schema.decodeUnknownEffect(Schema.fromJsonString(TurnLine))
 
 /** Delivers one event. Returns true when the service no longer accepts events of the run. */
 type Send = (run: StartRun, event: Unaddressed<CoreEvent>) => Effect.Effect<boolean>
@@ -138,30 +139,30 @@ const makeSend = Effect.fnUntraced(function*({ internalToken }: CoreOptions) {
   return send
 })
 
-/** Sends the lines of a turn. Returns false when they ended without a last line. */
-const sendLines = Effect.fnUntraced(function*<E>(
-  lines: Stream.Stream<TurnLine, E>,
-  sendLine: (line: TurnLine) => Effect.Effect<boolean>
-) {
-  const sendAndCheckLast = (line: TurnLine) =>
-    Effect.map(sendLine(line), (isUnwanted) => isUnwanted || line.type !== "progress")
-  const pull = yield* Stream.toPull(lines)
-  const head = yield* Pull.catchDone(pull, () => Effect.succeed([]))
-  const [first] = head
-  if (first === undefined) return false
-  // Most turns have one line, which needs no buffer.
-  if (first.type !== "progress") return yield* sendAndCheckLast(first)
-  const isOver = yield* Stream.fromArray(head).pipe(
-    Stream.concat(Stream.fromPull(Effect.succeed(pull))),
+type SendLine = (line: TurnLine) => Effect.Effect<boolean>
+
+/** Sends the lines of a turn that has arrived whole. Returns false when there was no last line. */
+const sendWhole = Effect.fnUntraced(function*(bytes: Buffer, sendLine: SendLine) {
+  for (const text of bytes.toString("utf8").split(/\r?\n/)) {
+    if (text === "") continue
+    const line = yield* decodeLine(text)
+    const isUnwanted = yield* sendLine(line)
+    if (isUnwanted || line.type !== "progress") return true
+  }
+  return false
+})
+
+/** Sends the lines of a turn as they arrive. Returns false when they ended without a last line. */
+const sendStreamed = <E>(lines: Stream.Stream<TurnLine, E>, sendLine: SendLine) =>
+  lines.pipe(
     Stream.takeUntil(({ type }) => type !== "progress"),
     // When the service is slow, only the latest progress is sent. The last line is never dropped, because no line follows it.
     Stream.buffer({ capacity: 1, strategy: "sliding" }),
-    Stream.mapEffect(sendAndCheckLast),
+    Stream.mapEffect((line) => Effect.map(sendLine(line), (isUnwanted) => isUnwanted || line.type !== "progress")),
     Stream.takeUntil((isLast) => isLast),
-    Stream.runLast
+    Stream.runLast,
+    Effect.map((isOver) => Option.contains(isOver, true))
   )
-  return Option.contains(isOver, true)
-}, Effect.scoped)
 
 /** One run, from its chat to the last line of its turn. Ends early when the service no longer accepts its events. */
 const makeProcess = Effect.fnUntraced(function*({ backendUrl }: CoreOptions, send: Send) {
@@ -190,22 +191,41 @@ const makeProcess = Effect.fnUntraced(function*({ backendUrl }: CoreOptions, sen
 
   return Effect.fnUntraced(function*(run: StartRun) {
     const begun = yield* begin(run)
-    if (yield* send(run, { type: "processing" })) return
+    let isAnnounced = false
+    /** Returns true when the service does not want the run. */
+    const announce = Effect.suspend(() => {
+      if (isAnnounced) return Effect.succeed(false)
+      isAnnounced = true
+      return send(run, { type: "processing" })
+    })
     const { client_tools, input, resume, turns } = run
     const voices = resume === null ? input.filter(isVoice) : []
+    if (voices.length > 0 && (yield* announce)) return
     const transcriptions = yield* Effect.forEach(voices, ({ voice }) => transcribe(run, voice.id))
     const state = resume === null ? { ...begun, transcriptions } : begun
-    const { stream } = yield* call(run, `/chats/${state.chat_id}/turns`, {
-      input: voiceToText(input, state),
-      turns,
-      client_tools,
-      ...(resume === null ? {} : { tool_results: resume.results })
-    })
+    const responding = yield* Effect.forkChild(
+      call(run, `/chats/${state.chat_id}/turns`, {
+        input: voiceToText(input, state),
+        turns,
+        client_tools,
+        ...(resume === null ? {} : { tool_results: resume.results })
+      }),
+      { startImmediately: true }
+    )
+    // The end of a run implies its acceptance, so a turn that is there at once needs no event of its own for that.
+    if (responding.pollUnsafe() === undefined && (yield* announce)) return
+    const response = yield* Fiber.join(responding)
+    const sendLine = (line: TurnLine) => send(run, toEvent(line, state))
+    if (BoundedBody.isSmall(response)) {
+      const bytes = yield* BoundedBody.readBytes(response, maxLineBytes)
+      return (yield* sendWhole(bytes, sendLine)) || (yield* failed("internal"))
+    }
+    if (yield* announce) return
     const lines = Stream.pipeThroughChannel(
-      stream,
+      response.stream,
       Ndjson.decodeSchema(TurnLine)({ ignoreEmptyLines: true, maxLineBytes })
     )
-    if (!(yield* sendLines(lines, (line) => send(run, toEvent(line, state))))) return yield* failed("internal")
+    if (!(yield* sendStreamed(lines, sendLine))) return yield* failed("internal")
   })
 })
 

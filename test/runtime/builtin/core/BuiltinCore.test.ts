@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Queue, Redacted, Stream } from "effect"
+import { Deferred, Effect, Layer, Option, Queue, Redacted, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as BuiltinCore from "../../../../src/runtime/builtin/core/BuiltinCore.ts"
 import * as InProcess from "../../../../src/runtime/node/InProcess.ts"
@@ -9,20 +9,26 @@ const token = Redacted.make("token")
 const [core, backend, service] = ["http://core.test", "http://backend.test", "http://service.test"]
 const id = "01920000-0000-7000-8000-000000000000"
 
-/** The events of a run whose turn consists of `lines`. */
-const makeEvents = Effect.fnUntraced(function*(lines: ReadonlyArray<object>) {
+const Event = Schema.Struct({ type: Schema.String, turn: Schema.optional(Schema.Json) })
+
+const encode = (lines: ReadonlyArray<object>) => lines.map((line) => `${JSON.stringify(line)}\n`).join("")
+const streamed = (lines: ReadonlyArray<object>) =>
+  HttpServerResponse.stream(Stream.encodeText(Stream.make(encode(lines))))
+
+/** The events of a run, with the backend's response to its turn. */
+const makeEvents = Effect.fnUntraced(function*(
+  turn: HttpServerResponse.HttpServerResponse | Effect.Effect<HttpServerResponse.HttpServerResponse>
+) {
   const inProcess = InProcess.make()
-  const events = yield* Queue.unbounded<unknown>()
-  const turn = Stream.encodeText(Stream.make(lines.map((line) => `${JSON.stringify(line)}\n`).join("")))
+  const events = yield* Queue.unbounded<typeof Event.Type>()
   const peers = HttpRouter.use((router) =>
     Effect.all([
       router.add("POST", "/chats", HttpServerResponse.jsonUnsafe({ id: "chat" })),
-      router.add("POST", "/chats/chat/turns", HttpServerResponse.stream(turn)),
+      router.add("POST", "/chats/chat/turns", turn),
       router.add(
         "POST",
         "/events",
-        HttpServerRequest.HttpServerRequest.pipe(
-          Effect.flatMap(({ json }) => Effect.orDie(json)),
+        Effect.orDie(HttpServerRequest.schemaBodyJson(Event)).pipe(
           Effect.flatMap((event) => Queue.offer(events, event)),
           Effect.as(HttpServerResponse.empty())
         )
@@ -60,13 +66,41 @@ const makeEvents = Effect.fnUntraced(function*(lines: ReadonlyArray<object>) {
   return events
 })
 
+const progress = { type: "progress", turn: { output: [] } }
+const completed = { type: "completed", turn: { output: [{ type: "text", text: "Because." }] } }
+const processing = { type: "processing" }
+
 describe("BuiltinCore", () => {
   it.effect("never drops the last line of a turn, although others follow it", () =>
     Effect.gen(function*() {
-      const progress = { type: "progress", turn: { output: [] } }
-      const turn = { output: [{ type: "text", text: "Because." }] }
-      const events = yield* makeEvents([progress, { type: "completed", turn }, progress])
-      const received = yield* Queue.takeN(events, 2)
-      assert.containSubset(received, [{ type: "processing" }, { type: "completed", turn }])
+      const events = yield* makeEvents(streamed([progress, completed, progress]))
+      assert.containSubset(yield* Queue.takeN(events, 2), [processing, completed])
+    }))
+
+  it.effect("reports a turn that is there at once by its last event only", () =>
+    Effect.gen(function*() {
+      const events = yield* makeEvents(HttpServerResponse.text(encode([completed])))
+      assert.containSubset(yield* Queue.take(events), completed)
+    }))
+
+  it.effect("reports that a run is processing while its turn is made", () =>
+    Effect.gen(function*() {
+      const made = yield* Deferred.make<HttpServerResponse.HttpServerResponse>()
+      const events = yield* makeEvents(Deferred.await(made))
+      assert.containSubset(yield* Queue.take(events), processing)
+      yield* Deferred.succeed(made, HttpServerResponse.text(encode([completed])))
+      assert.containSubset(yield* Queue.take(events), completed)
+    }))
+
+  it.effect("fails a run whose turn has no last line", () =>
+    Effect.gen(function*() {
+      for (const turn of [streamed([progress]), HttpServerResponse.text(encode([progress]))]) {
+        const events = yield* makeEvents(turn)
+        const last = yield* Stream.fromQueue(events).pipe(
+          Stream.takeUntil(({ type }) => /completed|failed/.test(type)),
+          Stream.runLast
+        )
+        assert.strictEqual(Option.getOrThrow(last).type, "failed")
+      }
     }))
 })
