@@ -23,11 +23,11 @@ const indexes = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string; readonly valid: boolean }>`
     SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-    WHERE relname IN ('tasks_list', 'tasks_ended', 'tasks_token', 'tasks_of_user') ORDER BY relname`
+    WHERE relname IN ('tasks_list', 'tasks_ended', 'tasks_token', 'tasks_by_creation', 'tasks_of_user', 'tasks_created') ORDER BY relname`
   return rows.map(({ name, valid }) => valid ? name : `invalid ${name}`)
 })
 
-const current = ["tasks_ended", "tasks_list", "tasks_token"]
+const current = ["tasks_by_creation", "tasks_ended", "tasks_list", "tasks_token"]
 
 /** Waits until a statement that begins with `text` waits for a lock. */
 const untilBlocked = (text: string) =>
@@ -42,8 +42,9 @@ layer(Database.layer)("the indexes of a large table", (it) => {
   it.effect("are built while transactions write, none of which waits for a build", () =>
     TestClock.withLive(Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      yield* sql`DROP INDEX tasks_list, tasks_ended, tasks_token`
+      yield* sql`DROP INDEX tasks_list, tasks_ended, tasks_token, tasks_by_creation`
       yield* sql`CREATE INDEX tasks_of_user ON tasks (sub)`
+      yield* sql`CREATE INDEX tasks_created ON tasks (created_at)`
       const written = yield* Deferred.make<void>()
       // A build waits for this transaction to end. If it held a lock meanwhile, the inserts below would wait too.
       const older = yield* Effect.forkChild(
@@ -52,7 +53,7 @@ layer(Database.layer)("the indexes of a large table", (it) => {
       const migration = yield* Effect.forkChild(migrate)
       yield* untilBlocked("CREATE INDEX")
       yield* Effect.replicateEffect(Effect.timeout(insertTask, "1 second"), 20)
-      assert.deepStrictEqual(yield* indexes, ["invalid tasks_list", "tasks_of_user"])
+      assert.deepStrictEqual(yield* indexes, ["tasks_created", "invalid tasks_list", "tasks_of_user"])
       yield* Deferred.succeed(written, undefined)
       yield* Fiber.join(older)
       yield* Fiber.join(migration)
@@ -62,7 +63,7 @@ layer(Database.layer)("the indexes of a large table", (it) => {
   it.effect("are built once by nodes that start together, and replace what a build left that was cut off", () =>
     TestClock.withLive(Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      yield* sql`DROP INDEX tasks_list, tasks_ended, tasks_token`
+      yield* sql`DROP INDEX tasks_list, tasks_ended, tasks_token, tasks_by_creation`
       yield* insertTask
       yield* Effect.ignore(sql`CREATE UNIQUE INDEX CONCURRENTLY tasks_list ON tasks (sub)`)
       assert.deepStrictEqual(yield* indexes, ["invalid tasks_list"])

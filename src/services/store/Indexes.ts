@@ -17,17 +17,18 @@ const definitions: Readonly<Record<string, string>> = {
   // Serves the revocation of a token.
   tasks_token: "tasks (token_id) WHERE status = 'processing'",
   // Serve operators: tasks of all users, those that failed, and failed webhooks of one origin.
-  tasks_created: "tasks (created_at DESC, uuid DESC) INCLUDE (status)",
+  // Ascending, although they read it backwards: pages are filled only where the newest entries come last.
+  tasks_by_creation: "tasks (created_at, uuid) INCLUDE (status)",
   tasks_failed: "tasks (completed_at DESC, uuid DESC) WHERE status = 'failed'",
   webhook_deliveries_failed_of_origin:
     "webhook_deliveries (origin, created_at) WHERE due_at IS NULL AND delivered_at IS NULL"
 }
 
 /**
- * Dropped after the builds: `tasks_list` replaces `tasks_of_user`. `tasks_running` replaces `tasks_live`, which the next
- * release drops: nodes of the previous one search with it in each sweep.
+ * Dropped after the builds: `tasks_list` replaces `tasks_of_user`, and `tasks_by_creation` replaces `tasks_created`. `tasks_running`
+ * replaces `tasks_live`, which the next release drops: nodes of the previous one search with it in each sweep.
  */
-const obsolete = ["tasks_of_user"]
+const obsolete = ["tasks_of_user", "tasks_created"]
 
 const pollInterval = Duration.millis(200)
 const longBuild = Duration.seconds(1)

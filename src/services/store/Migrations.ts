@@ -16,6 +16,7 @@ import * as Requests from "./migrations/0012_requests.ts"
 import * as FacadeLegs from "./migrations/0014_facade_legs.ts"
 import * as CallbackFormats from "./migrations/0015_callback_formats.ts"
 import * as Operators from "./migrations/0016_operators.ts"
+import * as Storage from "./migrations/0017_storage.ts"
 import { query } from "./Queries.ts"
 
 const run = (statements: ReadonlyArray<string>) =>
@@ -40,7 +41,8 @@ const migrations = {
   "0012_requests": run(Requests.statements),
   "0014_facade_legs": run(FacadeLegs.statements),
   "0015_callback_formats": run(CallbackFormats.statements),
-  "0016_operators": run(Operators.statements)
+  "0016_operators": run(Operators.statements),
+  "0017_storage": run(Storage.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)
