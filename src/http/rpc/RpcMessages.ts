@@ -1,15 +1,7 @@
-/** Parses messages of RPC clients, one JSON object per line, and checks calls and payloads before the RPC server sees them. */
+/** Parses messages of RPC clients, one JSON object per line. `RpcCodecs` decodes the payloads of calls. */
 import { Result, Schema } from "effect"
-import { RpcSerialization } from "effect/rpc"
 import * as Limits from "../../domain/Limits.ts"
-import { InternalRpc } from "../contract/rpc/Rpc.ts"
-import type { InvalidRequest } from "../contract/rpc/RpcErrors.ts"
-import { collect, FieldErrors } from "../handlers/body/BodyErrors.ts"
 import { ValueCounter } from "../handlers/body/ValueCounter.ts"
-import { asInvalidRequest, invalid } from "../handlers/rpc/RpcRequests.ts"
-
-/** Every payload and response is JSON. */
-export const codecFor = RpcSerialization.ndjson.codecFor
 
 const Id = Schema.Union([Schema.String, Schema.Finite])
 
@@ -90,24 +82,4 @@ export const parse = (data: string | Uint8Array): Result.Result<ReadonlyArray<Re
   }
   if (hasTooManyValues(data)) return Result.fail(tooManyValues)
   return Result.flatMap(Result.try({ try: () => utf8.decode(data), catch: () => malformed }), parseText)
-}
-
-const unknownTag = invalid("tag", "There is no such call")
-
-const payloadDecoders = new Map(
-  Array.from(InternalRpc.requests, ([tag, { payloadSchema }]) => {
-    const codec: Schema.Codec<unknown, unknown> = codecFor<Schema.Codec<unknown, unknown>>(payloadSchema)
-    return [tag, Schema.decodeUnknownResult(codec)] as const
-  })
-)
-
-/** The error of an unknown call or of a payload of the wrong type, which the RPC server would report as a defect. */
-export const problemOf = ({ payload, tag }: Call): InvalidRequest | undefined => {
-  const decode = payloadDecoders.get(tag)
-  if (decode === undefined) return unknownTag
-  const decoded = decode(payload)
-  if (Result.isSuccess(decoded)) return undefined
-  const errors = new FieldErrors("payload")
-  collect(decoded.failure.issue, [], errors, payload)
-  return asInvalidRequest(errors.toError())
 }
