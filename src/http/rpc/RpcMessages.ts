@@ -1,9 +1,10 @@
 /** Parses messages of RPC clients, one JSON object per line. `RpcCodecs` decodes the payloads of calls. */
-import { Result, Schema } from "effect"
+import { Predicate, Result, Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import { ValueCounter } from "../handlers/body/ValueCounter.ts"
 
-const Id = Schema.Union([Schema.String, Schema.Finite])
+/** Not a union: Effect sorts the members of a union for each value. */
+const Id = Schema.declare((value): value is string | number => typeof value === "string" || Number.isFinite(value))
 
 /** Headers and flags of a call are dropped: the connection has the token, and each call gets a response. */
 const Call = Schema.Struct({
@@ -16,8 +17,7 @@ const Call = Schema.Struct({
   sampled: Schema.optionalKey(Schema.Boolean)
 })
 
-const Message = Schema.Union([
-  Call,
+const Control = Schema.Union([
   Schema.Struct({ _tag: Schema.Literals(["Ack", "Interrupt"]), requestId: Id }),
   Schema.Struct({ _tag: Schema.tag("Ping") })
 ])
@@ -26,7 +26,7 @@ export type Call = typeof Call.Type
 
 /** `size` is in characters, which approximates the bytes in memory. */
 export interface Received {
-  readonly message: typeof Message.Type
+  readonly message: Call | typeof Control.Type
   readonly size: number
 }
 
@@ -35,7 +35,11 @@ export class Malformed extends Schema.TaggedError<Malformed>()("Malformed", {
   isTooLong: Schema.Boolean
 }) {}
 
-const decodeMessage = Schema.decodeUnknownResult(Message)
+const decodeCall = Schema.decodeUnknownResult(Call)
+const decodeControl = Schema.decodeUnknownResult(Control)
+
+const decodeMessage = (value: unknown): Result.Result<Received["message"], Schema.SchemaError> =>
+  Predicate.isTagged(value, "Request") ? decodeCall(value) : decodeControl(value)
 
 const malformed = new Malformed({ message: "Expected one RPC message in JSON on each line", isTooLong: false })
 
