@@ -2,7 +2,7 @@
  * Connections of clients to the RPC server. The routes read the messages: the protocols of `effect/rpc` read bodies and lines
  * without a limit, and deadlock on a POST of more than 16 calls because they respond only after all calls have begun.
  */
-import { Context, Effect, References, Result, type Schema, Scope, Tracer } from "effect"
+import { Context, Effect, References, Result, Scope, Tracer } from "effect"
 import { Headers } from "effect/http"
 import { RpcMessage, RpcServer } from "effect/rpc"
 import { InternalRpc } from "../contract/rpc/Rpc.ts"
@@ -36,26 +36,20 @@ const failed = (requestId: CallId, error: InvalidRequest | Unavailable | Interna
   exit: { _tag: "Failure", cause: [{ _tag: "Fail", error }] }
 })
 
-/** Writes the result of a call and releases what it held. */
-const end = ({ calls, write }: Line, id: CallId, response: object) =>
+const release = ({ calls }: Line, id: CallId) =>
   Effect.suspend(() => {
     const call = calls.get(id)
     calls.delete(id)
-    return call === undefined ? Effect.void : Effect.ensuring(write(response), call.release)
+    return call?.release ?? Effect.void
   })
+
+/** Writes the result of a call. Its id is in use until the server has ended it, which happens after the write. */
+const end = (line: Line, id: CallId, response: object) => Effect.ensuring(line.write(response), release(line, id))
 
 /** Clients on duplex connections acknowledge each chunk of a stream, and may send trace ids with their calls. */
 export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuplex: boolean }) {
   const lines = new Map<number, Line>()
   let opened = 0
-
-  const endEncoded = (line: Line, id: CallId, encoded: Result.Result<unknown, Schema.SchemaError>) =>
-    Result.isSuccess(encoded)
-      ? end(line, id, { _tag: "Exit", requestId: id, exit: encoded.success })
-      : Effect.andThen(
-        Effect.logError("the result of a call could not be encoded", encoded.failure),
-        end(line, id, failed(id, internalFailure))
-      )
 
   const server = yield* RpcServer.makeNoSerialization(InternalRpc, {
     // A defect in one call does not end the other calls of its connection.
@@ -77,11 +71,18 @@ export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuple
       const { requestId } = response
       const codec = line.calls.get(requestId)?.codec
       if (codec === undefined) return Effect.void
-      if (response._tag === "Exit") return endEncoded(line, requestId, codec.encodeExit(response.exit))
-      const values = codec.encodeValues(response.values)
-      return Result.isSuccess(values)
-        ? line.write({ _tag: "Chunk", requestId, values: values.success })
-        : Effect.andThen(endEncoded(line, requestId, Result.fail(values.failure)), Effect.die(values.failure))
+      const isExit = response._tag === "Exit"
+      const encoded = isExit ? codec.encodeExit(response.exit) : codec.encodeValues(response.values)
+      if (Result.isFailure(encoded)) {
+        return Effect.logError("the result of a call could not be encoded", encoded.failure).pipe(
+          Effect.andThen(end(line, requestId, failed(requestId, internalFailure))),
+          // Ends a stream.
+          Effect.andThen(Effect.die(encoded.failure))
+        )
+      }
+      return isExit
+        ? end(line, requestId, { _tag: "Exit", requestId, exit: encoded.success })
+        : line.write({ _tag: "Chunk", requestId, values: encoded.success })
     }
   })
 
@@ -90,7 +91,7 @@ export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuple
       lines.delete(id)
       return Effect.andThen(
         server.disconnect(id),
-        Effect.forEach([...line.calls.values()], ({ release }) => release, { discard: true })
+        Effect.forEach([...line.calls.keys()], (call) => release(line, call), { discard: true })
       )
     })
 
