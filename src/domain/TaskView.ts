@@ -1,6 +1,6 @@
 /** The public JSON of a task. `GET /api/tasks/{uuid}` and webhooks carry the same bytes. */
 import type { Metadata } from "./Metadata.ts"
-import { join, type OpaqueJson } from "./OpaqueJson.ts"
+import { join, type OpaqueJson, toText } from "./OpaqueJson.ts"
 import type { Task, TaskId, TaskSummary } from "./Task.ts"
 import { format } from "./Timestamp.ts"
 import { waitingOn } from "./WaitingOn.ts"
@@ -39,6 +39,16 @@ export const encode = (task: TaskSummary & Pick<Task, "turn">, extras: object = 
     task.turn ?? "null",
     request === undefined ? "}" : `,"request":${request}}`
   ])
+
+const parse = (json: OpaqueJson | null) => json === null ? null : JSON.parse(toText(json))
+
+/** The Task object as a value: what `encode` writes, without `JSON.stringify`. */
+export const describe = (task: TaskSummary & Pick<Task, "turn">, extras: object = {}, request?: string) => ({
+  ...summarize(task),
+  ...extras,
+  turn: parse(task.turn),
+  ...(request === undefined ? {} : { request: JSON.parse(request) })
+})
 
 /** The field `waiting_on` of `?include=waiting_on`. */
 export const describeWaiting = (task: Task) => {

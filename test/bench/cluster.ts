@@ -1,15 +1,20 @@
 /**
- * Latency from create to completed, as a long-polling client sees it, with one, two and three nodes and with one node
- * without a cluster; and the latency from a change on one node to a long poll on another. All nodes share this
- * machine's cores, so more nodes add no capacity here: the figures are the cost of the cluster.
+ * Tasks per second from create to completed, as long-polling clients see it: on one node with and without a cluster in
+ * alternating rounds, with the CPU time of a task, then on two and three nodes; and the latency from a change on one node to a
+ * long poll on another. All nodes share this machine's cores, so more nodes add no capacity here: the figures are the cost of
+ * the cluster.
  */
 import { operate, settled } from "../kit/ClusterSystem.ts"
 import { pause } from "../kit/pause.ts"
 import { report, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
 import { freePort, mint, Service } from "../kit/Service.ts"
+import { median, quantile } from "../kit/statistics.ts"
 import { inQuantiles, numbersOf, repeat, startBench, until } from "./bench.ts"
+import { cpuOfProcess, cpuOfTree } from "./processes.ts"
 
-const { seconds, wakes } = numbersOf({ seconds: 10, wakes: 300 })
+const { maxNodes, rounds, seconds, wakes } = numbersOf({ rounds: 12, seconds: 2, maxNodes: 3, wakes: 300 })
+/** Seconds of load before the first measurement. */
+const warmUp = 3
 const clients = 64
 
 const pick = <A>(items: ReadonlyArray<A>): A => items[Math.floor(Math.random() * items.length)]!
@@ -37,17 +42,63 @@ const runTask = async (nodes: ReadonlyArray<Service>, token: string) => {
   if (task.status !== "completed") throw new Error(`${body.uuid} is ${task.status}`)
 }
 
-const measure = async (nodes: ReadonlyArray<Service>) => {
+let turn = 0
+
+const load = async (nodes: ReadonlyArray<Service>, duration: number) => {
   core.onStart = (run) => {
     setImmediate(() => void report(at(pick(nodes), run), completed))
     return 202
   }
-  let turn = 0
-  const runOne = () => runTask(nodes, tokens[turn++ % clients]!)
-  await repeat(clients, until(3000), runOne)
   const begun = performance.now()
-  const took = await repeat(clients, until(seconds * 1000), runOne)
+  const took = await repeat(clients, until(duration * 1000), () => runTask(nodes, tokens[turn++ % clients]!))
+  core.runs.length = 0
   return { perSecond: took.length / ((performance.now() - begun) / 1000), took }
+}
+
+/** Tasks per second, and CPU milliseconds of a task in the service and in the database. */
+const measure = async (node: Service) => {
+  const before = { service: cpuOfProcess(node.process.pid!), database: cpuOfTree(database.pid()) }
+  const { perSecond, took } = await load([node], seconds)
+  return {
+    perSecond,
+    service: (cpuOfProcess(node.process.pid!) - before.service) / took.length,
+    database: (cpuOfTree(database.pid()) - before.database) / took.length
+  }
+}
+
+type Result = Awaited<ReturnType<typeof measure>>
+
+/** Returns the median of the tasks per second without a cluster. */
+const measureOneNode = async () => {
+  const [off, on] = [await startNodes(1, false), await startNodes(1, true)]
+  await load(off, warmUp)
+  await load(on, warmUp)
+  const results: Array<{ readonly off: Result; readonly on: Result }> = []
+  for (let round = 0; round < rounds; round++) {
+    // The order changes, so that a drift of the machine's speed favors neither.
+    const first = round % 2 === 0 ? off : on
+    const one = await measure(first[0]!)
+    const other = await measure((first === off ? on : off)[0]!)
+    results.push(first === off ? { off: one, on: other } : { off: other, on: one })
+  }
+  for (const side of ["off", "on"] as const) {
+    const of = (field: keyof Result) => median(results.map((result) => result[side][field]))
+    console.log(
+      `1 node,  CLUSTER=${side.padEnd(3)}: ${of("perSecond").toFixed(0)} tasks/s, CPU of a task `
+        + `${of("service").toFixed(2)} ms in the service, ${of("database").toFixed(2)} ms in the database`
+    )
+  }
+  const ratio = (of: (result: Result) => number) => {
+    const ratios = results.map(({ off, on }) => of(on) / of(off))
+    const [low, middle, high] = [0.25, 0.5, 0.75].map((share) => quantile(ratios, share).toFixed(3))
+    return `${middle} (quartiles ${low} and ${high})`
+  }
+  console.log(
+    `  on to off in ${rounds} pairs of rounds: ${ratio(({ perSecond }) => perSecond)} of the tasks/s, `
+      + `${ratio(({ database, service }) => database + service)} of the CPU`
+  )
+  for (const node of [...off, ...on]) await node.stop()
+  return median(results.map(({ off }) => off.perSecond))
 }
 
 /** Measures from the core's report to one node to the response of a long poll on another node. */
@@ -67,22 +118,19 @@ const measureWake = async (teller: Service, waiter: Service) => {
   return took
 }
 
-let reference: number | undefined
-for (const [count, isClustered] of [[1, false], [1, true], [2, true], [3, true]] as const) {
-  const nodes = await startNodes(count, isClustered)
-  const { perSecond, took } = await measure(nodes)
-  reference ??= perSecond
-  const name = `${count} ${count === 1 ? "node " : "nodes"}, CLUSTER=${isClustered ? "on " : "off"}`
+const reference = await measureOneNode()
+for (let count = 2; count <= maxNodes; count++) {
+  const nodes = await startNodes(count, true)
+  await load(nodes, warmUp)
+  const { perSecond, took } = await load(nodes, 5 * seconds)
   const ratio = (perSecond / reference).toFixed(2)
-  console.log(`${name}: ${perSecond.toFixed(0)} tasks/s (${ratio}), create to completed ${inQuantiles(took)}`)
+  console.log(`${count} nodes: ${perSecond.toFixed(0)} tasks/s (${ratio}), create to completed ${inQuantiles(took)}`)
   if (count === 2) {
     console.log(`  a long poll on the same node:  ${inQuantiles(await measureWake(nodes[0]!, nodes[0]!))}`)
     console.log(`  a long poll on the other node: ${inQuantiles(await measureWake(nodes[0]!, nodes[1]!))}`)
   }
-  if (isClustered) {
-    const { members } = await operate(nodes[0]!, "Operations.cluster")
-    console.log(`  shards: ${members.map(({ shards }) => shards?.length).join(", ")}`)
-  }
+  const { members } = await operate(nodes[0]!, "Operations.cluster")
+  console.log(`  shards: ${members.map(({ shards }) => shards?.length).join(", ")}`)
   core.runs.length = 0
   for (const node of nodes) await node.stop()
 }

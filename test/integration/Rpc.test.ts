@@ -149,9 +149,19 @@ describe.each(["POST", "WebSocket"] satisfies ReadonlyArray<Transport>)("a clien
     const sub = `watcher-${transport}`
     const { uuid } = (await service.create(await mint(sub), "watched")).body
     const run = await system.runOf(uuid)
+    let seen = 0
     const watch = (options: { readonly after?: number }) =>
-      useRpc(service, (client) => Stream.runCollect(RpcClient.follow(client, { sub, uuid, ...options })), transport)
+      useRpc(
+        service,
+        (client) =>
+          RpcClient.follow(client, { sub, uuid, ...options }).pipe(
+            Stream.tap(() => Effect.sync(() => seen++)),
+            Stream.runCollect
+          ),
+        transport
+      )
     const all = watch({})
+    await eventually(async () => seen, (count) => count === 1)
     await report(run, { type: "processing" })
     await report(run, { type: "progress", turn: turnOf("half") })
     await complete(run, "whole")

@@ -1,7 +1,7 @@
 /** The client of the internal interface, over HTTP or one WebSocket. Each call carries the bearer token. */
 import { Effect, Layer, Redacted, Schedule, Stream } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
-import { RpcClient, RpcClientError, type RpcMessage, RpcSerialization } from "effect/rpc"
+import { RpcClient, RpcClientError, type RpcMessage, RpcSchema, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket"
 import * as Backoff from "../../domain/Backoff.ts"
 import { isTerminal } from "../../domain/Task.ts"
@@ -78,19 +78,43 @@ const isUnauthorized = ({ reason }: RpcClientError.RpcClientError) =>
   reason.cause instanceof HttpClientError.StatusCodeError &&
   reason.cause.response.status === 401
 
+/** Reads a response as a stream only when the call returns one: other responses are small and arrive whole. */
+const makeProtocolHttp = Effect.gen(function*() {
+  const client = yield* HttpClient.HttpClient
+  const over = (includesFraming: boolean) =>
+    Effect.provideService(RpcClient.makeProtocolHttp(client), RpcSerialization.RpcSerialization, {
+      ...RpcSerialization.ndjson,
+      includesFraming
+    })
+  const whole = yield* over(false)
+  const streamed = yield* over(true)
+  const isStream = ({ tag }: RpcMessage.RequestEncoded) => {
+    const rpc = InternalRpc.requests.get(tag)
+    return rpc !== undefined && RpcSchema.isStreamSchema(rpc.successSchema)
+  }
+  return RpcClient.Protocol.of({
+    ...whole,
+    run: (clientId, receive) => Effect.raceFirst(whole.run(clientId, receive), streamed.run(clientId, receive)),
+    send: (clientId, message, transferables) =>
+      (message._tag === "Request" && isStream(message) ? streamed : whole).send(clientId, message, transferables)
+  })
+})
+
 /** Sends each call as a `POST`; a stream is the body of its response. */
 export const layerHttp = ({ token, url }: RpcOptions) => {
   const layerClient = Layer.effect(
     HttpClient.HttpClient,
     Effect.map(HttpClient.HttpClient, (client) =>
       client.pipe(
-        HttpClient.mapRequest(HttpClientRequest.setHeader("authorization", bearer(token))),
+        HttpClient.mapRequest((request) =>
+          HttpClientRequest.setHeader(HttpClientRequest.setUrl(request, url + path), "authorization", bearer(token))
+        ),
         HttpClient.filterStatusOk
       ))
   )
   return withRefusals(isUnauthorized).pipe(
-    Layer.provide(RpcClient.layerProtocolHttp({ url: url + path })),
-    Layer.provide([RpcSerialization.layerNdjson, layerClient])
+    Layer.provide(Layer.effect(RpcClient.Protocol, makeProtocolHttp)),
+    Layer.provide(layerClient)
   )
 }
 

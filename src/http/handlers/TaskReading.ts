@@ -59,28 +59,29 @@ const lastEventId = (request: HttpServerRequest.HttpServerRequest) => {
     : Effect.fail(invalid("Last-Event-ID", "Expected the id of an event of this stream"))
 }
 
-/** Returns a function that writes a task as JSON, with the fields that `include` adds. */
-export const makeEncode = Effect.map(
-  TaskRequests,
-  (requests) =>
-    Effect.fnUntraced(function*(task: Task, included: ReadonlySet<typeof includes[number]>) {
-      const waiting = included.has("waiting_on") ? TaskView.describeWaiting(task) : {}
-      const metadata = included.has("metadata")
-        ? TaskView.describeMetadata((yield* requests.metadata(task.sub, [task.uuid])).get(task.uuid))
-        : {}
-      const request = included.has("request")
-        ? Option.match(yield* requests.storedRequest(task.uuid), { onNone: () => "null", onSome: TaskRerun.describe })
-        : undefined
-      return TaskView.encode(task, { ...waiting, ...metadata }, request)
-    })
-)
+/** Returns a function that renders a task with the fields that `include` adds. */
+export const makeRender = <A>(render: (task: Task, extras: object, request: string | undefined) => A) =>
+  Effect.map(
+    TaskRequests,
+    (requests) =>
+      Effect.fnUntraced(function*(task: Task, included: ReadonlySet<typeof includes[number]>) {
+        const waiting = included.has("waiting_on") ? TaskView.describeWaiting(task) : {}
+        const metadata = included.has("metadata")
+          ? TaskView.describeMetadata((yield* requests.metadata(task.sub, [task.uuid])).get(task.uuid))
+          : {}
+        const request = included.has("request")
+          ? Option.match(yield* requests.storedRequest(task.uuid), { onNone: () => "null", onSome: TaskRerun.describe })
+          : undefined
+        return render(task, { ...waiting, ...metadata }, request)
+      })
+  )
 
 const keepAlive = Stream.map(Stream.drop(Stream.tick(keepAliveInterval), 1), () => ": keep-alive\n\n")
 
 export const make = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const watch = yield* TaskWatch
-  const encode = yield* makeEncode
+  const encode = yield* makeRender(TaskView.encode)
 
   const get = Effect.fnUntraced(
     function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {

@@ -1,10 +1,9 @@
 /** `/rpc`: calls by POST in NDJSON, and over a WebSocket at the same path. The token is checked before anything is read. */
-import { Duration, Effect, Layer, References } from "effect"
+import { Duration, Effect, Layer } from "effect"
 import { Digest } from "effect/crypto"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { RpcServer } from "effect/rpc"
 import { WaitingRequests } from "../../services/store/WaitingRequests.ts"
-import { InternalRpc, path } from "../contract/rpc/Rpc.ts"
+import { path } from "../contract/rpc/Rpc.ts"
 import * as CoreRpc from "../handlers/rpc/CoreRpc.ts"
 import * as OperationsRpc from "../handlers/rpc/OperationsRpc.ts"
 import { RpcAccess } from "../handlers/rpc/RpcAuthorization.ts"
@@ -39,20 +38,17 @@ const addRoute = Effect.fnUntraced(function*<E, R>(
   )
 })
 
-const layerPost = Layer.effect(
-  RpcServer.Protocol,
+const layerPost = Layer.effectDiscard(
   Effect.gen(function*() {
     const connections = yield* RpcConnections.make({ isDuplex: false })
     yield* addRoute("POST", yield* RpcPost.make(connections))
-    return connections.protocol
   })
 )
 
 /** How long calls in flight may continue when the node stops; clients then reconnect to another node. */
 const drainGrace = Duration.seconds(1)
 
-const layerSocket = Layer.effect(
-  RpcServer.Protocol,
+const layerSocket = Layer.effectDiscard(
   Effect.gen(function*() {
     const connections = yield* RpcConnections.make({ isDuplex: true })
     const memory = yield* RpcMemory
@@ -67,24 +63,10 @@ const layerSocket = Layer.effect(
       ({ headers }) =>
         headers["upgrade"]?.toLowerCase() === "websocket" ? untilStop : Effect.succeed(RpcSocket.upgradeRequired)
     )
-    return connections.protocol
   })
 )
 
-export const spanPrefix = "rpc"
-
-/** A defect in one call does not end the other calls of its connection. */
-const layerGroup = Layer.fresh(Layer.unwrap(
-  Effect.map(
-    References.TracerEnabled,
-    (isTraced) => RpcServer.layer(InternalRpc, { disableFatalDefects: true, disableTracing: !isTraced, spanPrefix })
-  )
-))
-
-export const layer = Layer.mergeAll(
-  Layer.provide(layerGroup, layerPost),
-  Layer.provide(Layer.fresh(layerGroup), layerSocket)
-).pipe(
+export const layer = Layer.merge(layerPost, layerSocket).pipe(
   Layer.provide([TasksRpc.layer, CoreRpc.layer, TokensRpc.layer, OperationsRpc.layer, RpcMemory.layer]),
   Layer.provide(Digest.layerWebCrypto)
 )

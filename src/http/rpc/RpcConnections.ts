@@ -1,11 +1,15 @@
 /**
- * A protocol for the RPC server in which the routes read the messages. The protocols of `effect/rpc` read bodies and lines
+ * Connections of clients to the RPC server. The routes read the messages: the protocols of `effect/rpc` read bodies and lines
  * without a limit, and deadlock on a POST of more than 16 calls because they respond only after all calls have begun.
  */
-import { Effect, Queue } from "effect"
-import { type RpcMessage, RpcServer } from "effect/rpc"
-import type { InvalidRequest, Unavailable } from "../contract/rpc/RpcErrors.ts"
-import { type Call, codecFor, type Received } from "./RpcMessages.ts"
+import { Context, Effect, References, Result, Scope, Tracer } from "effect"
+import { Headers } from "effect/http"
+import { RpcMessage, RpcServer } from "effect/rpc"
+import { InternalRpc } from "../contract/rpc/Rpc.ts"
+import type { InternalFailure, InvalidRequest, Unavailable } from "../contract/rpc/RpcErrors.ts"
+import { internalFailure } from "../handlers/rpc/RpcAuthorization.ts"
+import type { DecodedCall } from "./RpcCodecs.ts"
+import type { Call, Received } from "./RpcMessages.ts"
 
 type CallId = Call["id"]
 
@@ -19,83 +23,113 @@ export type Connections = Effect.Success<ReturnType<typeof make>>
 export type Connection = Effect.Success<ReturnType<Connections["open"]>>
 
 interface Line {
-  readonly write: (response: RpcMessage.FromServerEncoded) => Effect.Effect<void>
+  readonly write: (response: object) => Effect.Effect<void>
   readonly end: Effect.Effect<void>
-  readonly releases: Map<CallId, Effect.Effect<void>>
+  readonly calls: Map<CallId, { readonly codec: DecodedCall["codec"]; readonly release: Effect.Effect<void> }>
 }
 
-const failed = (requestId: CallId, error: InvalidRequest | Unavailable): RpcMessage.FromServerEncoded => ({
+export const spanPrefix = "rpc"
+
+const failed = (requestId: CallId, error: InvalidRequest | Unavailable | InternalFailure) => ({
   _tag: "Exit",
   requestId,
   exit: { _tag: "Failure", cause: [{ _tag: "Fail", error }] }
 })
 
-const release = ({ releases }: Line, id: CallId) =>
+const release = ({ calls }: Line, id: CallId) =>
   Effect.suspend(() => {
-    const release = releases.get(id)
-    releases.delete(id)
-    return release ?? Effect.void
+    const call = calls.get(id)
+    calls.delete(id)
+    return call?.release ?? Effect.void
   })
+
+/** Writes the result of a call. Its id is in use until the server has ended it, which happens after the write. */
+const end = (line: Line, id: CallId, response: object) => Effect.ensuring(line.write(response), release(line, id))
 
 /** Clients on duplex connections acknowledge each chunk of a stream, and may send trace ids with their calls. */
 export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuplex: boolean }) {
   const lines = new Map<number, Line>()
-  const disconnects = yield* Queue.unbounded<number>()
   let opened = 0
-  let forward: (id: number, message: RpcMessage.FromClientEncoded) => Effect.Effect<void> = () => Effect.void
 
-  const send = (id: number, response: RpcMessage.FromServerEncoded) =>
-    Effect.suspend(() => {
-      const line = lines.get(id)
+  const server = yield* RpcServer.makeNoSerialization(InternalRpc, {
+    // A defect in one call does not end the other calls of its connection.
+    disableFatalDefects: true,
+    disableTracing: !(yield* References.TracerEnabled),
+    disableSpanPropagation: !isDuplex,
+    disableClientAcks: !isDuplex,
+    spanPrefix,
+    onFromServer: (response) => {
+      const line = lines.get(response.clientId)
       if (line === undefined) return Effect.void
-      const written = line.write(response)
-      return response._tag === "Exit" ? Effect.ensuring(written, release(line, response.requestId)) : written
-    })
-
-  const protocol = yield* RpcServer.Protocol.make((write) => {
-    forward = write
-    return Effect.succeed({
-      disconnects,
-      send,
-      end: (id: number) => lines.get(id)?.end ?? Effect.void,
-      clientIds: Effect.sync(() => new Set(lines.keys())),
-      initialMessage: Effect.succeedNone,
-      supportsAck: isDuplex,
-      supportsTransferables: false,
-      supportsSpanPropagation: isDuplex,
-      supportsNotifications: true,
-      codecFor
-    })
+      if (response._tag === "ClientEnd") return line.end
+      if (response._tag === "Defect") {
+        return Effect.andThen(
+          Effect.logError("a call failed", response.defect),
+          line.write({ _tag: "Defect", defect: { message: internalFailure.message } })
+        )
+      }
+      const { requestId } = response
+      const codec = line.calls.get(requestId)?.codec
+      if (codec === undefined) return Effect.void
+      const isExit = response._tag === "Exit"
+      const encoded = isExit ? codec.encodeExit(response.exit) : codec.encodeValues(response.values)
+      if (Result.isFailure(encoded)) {
+        return Effect.logError("the result of a call could not be encoded", encoded.failure).pipe(
+          Effect.andThen(end(line, requestId, failed(requestId, internalFailure))),
+          // Ends a stream.
+          Effect.andThen(Effect.die(encoded.failure))
+        )
+      }
+      return isExit
+        ? end(line, requestId, { _tag: "Exit", requestId, exit: encoded.success })
+        : line.write({ _tag: "Chunk", requestId, values: encoded.success })
+    }
   })
 
   const close = (id: number, line: Line) =>
     Effect.suspend(() => {
       lines.delete(id)
-      Queue.offerUnsafe(disconnects, id)
-      return Effect.forEach([...line.releases.keys()], (call) => release(line, call), { discard: true })
+      return Effect.andThen(
+        server.disconnect(id),
+        Effect.forEach([...line.calls.keys()], (call) => release(line, call), { discard: true })
+      )
     })
 
   /** Opens a connection until its scope closes, which interrupts its calls in flight. */
-  const open = Effect.fnUntraced(function*({ end, write }: ResponseWriter) {
+  const open = Effect.fnUntraced(function*(writer: ResponseWriter) {
     const id = opened++
-    const line: Line = { write: (response) => write(`${JSON.stringify(response)}\n`), end, releases: new Map() }
-    yield* Effect.acquireRelease(Effect.sync(() => lines.set(id, line)), () => close(id, line))
+    const line: Line = {
+      write: (response) => writer.write(`${JSON.stringify(response)}\n`),
+      end: writer.end,
+      calls: new Map()
+    }
+    // The server merges the context in which it is called into that of the handlers, by copying both unless one is empty.
+    const span = Context.getOrUndefined(yield* Effect.context<never>(), Tracer.ParentSpan)
+    const context = span === undefined ? Context.empty() : Context.make(Tracer.ParentSpan, span)
+    const forward = (message: Parameters<typeof server.write>[1]) =>
+      server.write(id, message).pipe(Effect.updateContext<never, never>(() => context))
+    lines.set(id, line)
+    // `Effect.acquireRelease` would copy the context of the request.
+    yield* Scope.addFinalizer(yield* Effect.scope, close(id, line))
     return {
-      isInFlight: (call: CallId) => line.releases.has(call),
-      inFlight: () => line.releases.size,
-      /** Begins a call; `release` runs once after its response or when the connection closes. */
-      begin: (call: Call, release: Effect.Effect<void>) => {
-        line.releases.set(call.id, release)
-        return forward(id, { ...call, payload: call.payload, headers: [] })
-      },
-      control: (message: Exclude<Received["message"], Call>) => forward(id, message),
+      isInFlight: (call: CallId) => line.calls.has(call),
+      inFlight: () => line.calls.size,
       fail: (call: CallId, error: InvalidRequest | Unavailable) => line.write(failed(call, error)),
+      /** Begins a call; `release` runs once after its response or when the connection closes. */
+      begin: ({ codec, id, ...call }: DecodedCall, release: Effect.Effect<void>) => {
+        line.calls.set(id, { codec, release })
+        return forward({ ...call, id: RpcMessage.RequestId(id), headers: Headers.empty })
+      },
+      control: (message: Exclude<Received["message"], Call>) =>
+        message._tag === "Ping"
+          ? line.write(RpcMessage.constPong)
+          : forward({ _tag: message._tag, requestId: RpcMessage.RequestId(message.requestId), interruptors: [] }),
       /** Reports an error that belongs to no call. */
       reportError: (message: string) => line.write({ _tag: "Defect", defect: { message } }),
       /** Signals that no more calls follow. */
-      finish: forward(id, { _tag: "Eof" })
+      finish: forward({ _tag: "Eof" })
     }
   })
 
-  return { protocol, open }
+  return { open }
 })

@@ -1,17 +1,10 @@
-/** Parses messages of RPC clients, one JSON object per line, and checks calls and payloads before the RPC server sees them. */
-import { Result, Schema } from "effect"
-import { RpcSerialization } from "effect/rpc"
+/** Parses messages of RPC clients, one JSON object per line. `RpcCodecs` decodes the payloads of calls. */
+import { Predicate, Result, Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
-import { InternalRpc } from "../contract/rpc/Rpc.ts"
-import type { InvalidRequest } from "../contract/rpc/RpcErrors.ts"
-import { collect, FieldErrors } from "../handlers/body/BodyErrors.ts"
 import { ValueCounter } from "../handlers/body/ValueCounter.ts"
-import { asInvalidRequest, invalid } from "../handlers/rpc/RpcRequests.ts"
 
-/** Every payload and response is JSON. */
-export const codecFor = RpcSerialization.ndjson.codecFor
-
-const Id = Schema.Union([Schema.String, Schema.Finite])
+/** Not a union: Effect sorts the members of a union for each value. */
+const Id = Schema.declare((value): value is string | number => typeof value === "string" || Number.isFinite(value))
 
 /** Headers and flags of a call are dropped: the connection has the token, and each call gets a response. */
 const Call = Schema.Struct({
@@ -24,8 +17,7 @@ const Call = Schema.Struct({
   sampled: Schema.optionalKey(Schema.Boolean)
 })
 
-const Message = Schema.Union([
-  Call,
+const Control = Schema.Union([
   Schema.Struct({ _tag: Schema.Literals(["Ack", "Interrupt"]), requestId: Id }),
   Schema.Struct({ _tag: Schema.tag("Ping") })
 ])
@@ -34,7 +26,7 @@ export type Call = typeof Call.Type
 
 /** `size` is in characters, which approximates the bytes in memory. */
 export interface Received {
-  readonly message: typeof Message.Type
+  readonly message: Call | typeof Control.Type
   readonly size: number
 }
 
@@ -43,7 +35,11 @@ export class Malformed extends Schema.TaggedError<Malformed>()("Malformed", {
   isTooLong: Schema.Boolean
 }) {}
 
-const decodeMessage = Schema.decodeUnknownResult(Message)
+const decodeCall = Schema.decodeUnknownResult(Call)
+const decodeControl = Schema.decodeUnknownResult(Control)
+
+const decodeMessage = (value: unknown): Result.Result<Received["message"], Schema.SchemaError> =>
+  Predicate.isTagged(value, "Request") ? decodeCall(value) : decodeControl(value)
 
 const malformed = new Malformed({ message: "Expected one RPC message in JSON on each line", isTooLong: false })
 
@@ -90,24 +86,4 @@ export const parse = (data: string | Uint8Array): Result.Result<ReadonlyArray<Re
   }
   if (hasTooManyValues(data)) return Result.fail(tooManyValues)
   return Result.flatMap(Result.try({ try: () => utf8.decode(data), catch: () => malformed }), parseText)
-}
-
-const unknownTag = invalid("tag", "There is no such call")
-
-const payloadDecoders = new Map(
-  Array.from(InternalRpc.requests, ([tag, { payloadSchema }]) => {
-    const codec: Schema.Codec<unknown, unknown> = codecFor<Schema.Codec<unknown, unknown>>(payloadSchema)
-    return [tag, Schema.decodeUnknownResult(codec)] as const
-  })
-)
-
-/** The error of an unknown call or of a payload of the wrong type, which the RPC server would report as a defect. */
-export const problemOf = ({ payload, tag }: Call): InvalidRequest | undefined => {
-  const decode = payloadDecoders.get(tag)
-  if (decode === undefined) return unknownTag
-  const decoded = decode(payload)
-  if (Result.isSuccess(decoded)) return undefined
-  const errors = new FieldErrors("payload")
-  collect(decoded.failure.issue, [], errors, payload)
-  return asInvalidRequest(errors.toError())
 }

@@ -1,12 +1,25 @@
 /** Calls by `POST /rpc`: the request is a bounded body of lines, the response has a line for each result. */
-import { ByteSize, type Cause, Deferred, Duration, Effect, Fiber, Pull, Queue, Result, Semaphore, Stream } from "effect"
+import {
+  ByteSize,
+  type Cause,
+  Deferred,
+  Duration,
+  Effect,
+  Fiber,
+  Pull,
+  Queue,
+  Result,
+  Scope,
+  Semaphore,
+  Stream
+} from "effect"
 import { HttpIncomingMessage, type HttpServerError, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { RpcSchema, RpcSerialization } from "effect/rpc"
+import { RpcSerialization } from "effect/rpc"
 import * as Limits from "../../domain/Limits.ts"
 import { Timeouts } from "../../services/timing/Timeouts.ts"
-import { InternalRpc } from "../contract/rpc/Rpc.ts"
 import { requirePlain } from "../handlers/body/BodyReader.ts"
 import * as SmallBodies from "../handlers/body/SmallBodies.ts"
+import * as RpcCodecs from "./RpcCodecs.ts"
 import type { Connections } from "./RpcConnections.ts"
 import { busy, RpcMemory } from "./RpcMemory.ts"
 import * as RpcMessages from "./RpcMessages.ts"
@@ -51,7 +64,7 @@ const makeReadBody = Effect.gen(function*() {
     const announced = Number(request.headers["content-length"] ?? Limits.rpcMessageBytes)
     if (announced > Limits.rpcMessageBytes) return yield* Effect.fail(tooLarge)
     let held = 0
-    yield* Effect.addFinalizer(() => Effect.sync(() => memory.release(held)))
+    yield* Scope.addFinalizer(yield* Effect.scope, Effect.sync(() => memory.release(held)))
     if (!memory.reserve(announced)) return yield* Effect.fail(refusal(503, busy.message))
     held = announced
     const bytes = announced <= smallBytes && request.headers["expect"] === undefined
@@ -74,25 +87,19 @@ const callsOf = Effect.fnUntraced(function*(bytes: Uint8Array) {
   return calls
 })
 
-const isStream = (tag: string) => {
-  const rpc = InternalRpc.requests.get(tag)
-  return rpc !== undefined && RpcSchema.isStreamSchema(rpc.successSchema)
-}
-
 /** Response lines that may wait for the client to read; calls block when the queue is full. */
 const maxQueuedLines = 16
 
 const { contentType } = RpcSerialization.ndjson
 
 /** The response to a single call is one line. */
-const respondOnce = Effect.fnUntraced(function*(connections: Connections, call: RpcMessages.Call) {
+const respondOnce = Effect.fnUntraced(function*(connections: Connections, call: RpcCodecs.DecodedCall) {
   const response = Deferred.makeUnsafe<string>()
   const connection = yield* connections.open({
     write: (line) => Effect.asVoid(Deferred.succeed(response, line)),
     end: Effect.void
   })
-  const problem = RpcMessages.problemOf(call)
-  yield* problem === undefined ? connection.begin(call, Effect.void) : connection.fail(call.id, problem)
+  yield* connection.begin(call, Effect.void)
   return HttpServerResponse.text(yield* Deferred.await(response), { contentType })
 })
 
@@ -104,11 +111,11 @@ const respond = Effect.fnUntraced(function*(connections: Connections, calls: Rea
   })
   const permits = yield* Semaphore.make(Limits.rpcConcurrency)
   const begin = Effect.fnUntraced(function*(call: RpcMessages.Call) {
-    const problem = RpcMessages.problemOf(call)
-    if (problem !== undefined) return yield* connection.fail(call.id, problem)
-    if (isStream(call.tag)) return yield* connection.begin(call, Effect.void)
+    const decoded = RpcCodecs.decode(call)
+    if (Result.isFailure(decoded)) return yield* connection.fail(call.id, decoded.failure)
+    if (decoded.success.codec.isStream) return yield* connection.begin(decoded.success, Effect.void)
     yield* permits.take(1)
-    yield* connection.begin(call, permits.release(1))
+    yield* connection.begin(decoded.success, permits.release(1))
   })
   yield* Effect.forEach(calls, begin, { discard: true }).pipe(
     Effect.andThen(connection.finish),
@@ -128,8 +135,9 @@ export const make = (connections: Connections) =>
       Effect.flatMap(callsOf),
       Effect.flatMap((calls) => {
         const [call] = calls
-        return calls.length === 1 && call !== undefined && !isStream(call.tag)
-          ? respondOnce(connections, call)
+        const decoded = calls.length === 1 && call !== undefined ? RpcCodecs.decode(call) : undefined
+        return decoded !== undefined && Result.isSuccess(decoded) && !decoded.success.codec.isStream
+          ? respondOnce(connections, decoded.success)
           : respond(connections, calls)
       }),
       Effect.catch(Effect.succeed)

@@ -3,6 +3,7 @@ import { Effect, Result } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Socket } from "effect/socket"
 import * as Limits from "../../domain/Limits.ts"
+import * as RpcCodecs from "./RpcCodecs.ts"
 import type { Connection, Connections } from "./RpcConnections.ts"
 import { busy, RpcMemory } from "./RpcMemory.ts"
 import * as RpcMessages from "./RpcMessages.ts"
@@ -26,11 +27,11 @@ const receive =
   ({ message, size }: RpcMessages.Received): Effect.Effect<void> => {
     if (message._tag !== "Request") return connection.control(message)
     if (connection.isInFlight(message.id)) return connection.reportError("Each call needs an id of its own")
-    const problem = RpcMessages.problemOf(message)
-    if (problem !== undefined) return connection.fail(message.id, problem)
+    const decoded = RpcCodecs.decode(message)
+    if (Result.isFailure(decoded)) return connection.fail(message.id, decoded.failure)
     // Refused instead of queued, because reading must continue: streams in flight need their acknowledgements.
     if (connection.inFlight() >= Limits.rpcCalls || !memory.reserve(size)) return connection.fail(message.id, busy)
-    return connection.begin(message, Effect.sync(() => memory.release(size)))
+    return connection.begin(decoded.success, Effect.sync(() => memory.release(size)))
   }
 
 const serve = Effect.fnUntraced(function*(connections: Connections) {

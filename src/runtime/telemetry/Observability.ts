@@ -8,7 +8,7 @@ import { HttpClient, HttpClientError, HttpMiddleware, UrlParams } from "effect/h
 import { OtlpExporter, OtlpLogger, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { randomUUID } from "node:crypto"
 import * as Routes from "../../http/Routes.ts"
-import * as Rpc from "../../http/rpc/Rpc.ts"
+import { spanPrefix } from "../../http/rpc/RpcConnections.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import * as TaskTraces from "../../services/telemetry/TaskTraces.ts"
 import { version } from "../Version.ts"
@@ -26,9 +26,9 @@ const shutdownTimeout = Duration.seconds(2)
 
 const taskSpans = new Set<string>([...Object.values(TaskTraces.names), "core stop"])
 
-/** Whether a span may start a trace: requests (named by `Routes` and `Rpc`) and task work, but not calls between nodes. */
+/** Whether a span may start a trace: requests (named by `Routes` and `RpcConnections`) and task work, but not calls between nodes. */
 const mayStartTrace = ({ kind, name }: { readonly kind: Tracer.SpanKind; readonly name: string }) =>
-  kind === "server" ? /^[A-Z]+( |$)/.test(name) || name.startsWith(`${Rpc.spanPrefix}.`) : taskSpans.has(name)
+  kind === "server" ? /^[A-Z]+( |$)/.test(name) || name.startsWith(`${spanPrefix}.`) : taskSpans.has(name)
 
 /** The HTTP client of the exporter. Logs when exports begin to fail and when they succeed again. */
 const layerClient = ({ endpoint, timeout }: Telemetry) =>

@@ -10,7 +10,7 @@ export class RpcAccess extends Context.Service<RpcAccess, {
   readonly isGranted: (request: HttpServerRequest.HttpServerRequest) => boolean
 }>()("async-task-service/http/handlers/rpc/RpcAuthorization/RpcAccess") {}
 
-const failed = new InternalFailure({ message: "Something went wrong on our side." })
+export const internalFailure = new InternalFailure({ message: "Something went wrong on our side." })
 
 const isFault = (cause: Cause.Cause<unknown>) => Cause.hasDies(cause) && !Cause.hasInterrupts(cause)
 
@@ -20,7 +20,7 @@ const layerFaults = Layer.succeed(
     Effect.catchCauseIf(
       effect,
       isFault,
-      (cause) => Effect.andThen(Effect.logError(`the call ${rpc._tag} failed`, cause), Effect.fail(failed))
+      (cause) => Effect.andThen(Effect.logError(`the call ${rpc._tag} failed`, cause), Effect.fail(internalFailure))
     )
   )
 )

@@ -1,7 +1,6 @@
 /** Handlers of `contract/rpc/RpcTasks`: REST's use cases and rules, on behalf of a user. */
 import { Effect, Layer, Record, Stream } from "effect"
 import { Digest } from "effect/crypto"
-import { toText } from "../../../domain/OpaqueJson.ts"
 import * as TaskView from "../../../domain/TaskView.ts"
 import { TaskRequests } from "../../../services/TaskRequests.ts"
 import * as Services from "../../../services/Tasks.ts"
@@ -28,11 +27,11 @@ const layerGet = TasksRpc.toLayerHandler(
   "Tasks.get",
   Effect.gen(function*() {
     const tasks = yield* Services.Tasks
-    const encode = yield* TaskReading.makeEncode
+    const describe = yield* TaskReading.makeRender(TaskView.describe)
     return Effect.fnUntraced(function*({ include, sub, uuid }) {
       const task = yield* refuseOutage(tasks.get(RpcRequests.reader(sub), uuid))
       const { included } = yield* Effect.mapError(Effect.fromResult(decodeTaskQuery({ include })), asInvalidRequest)
-      return JSON.parse(toText(yield* refuseOutage(encode(task, included))))
+      return yield* refuseOutage(describe(task, included))
     })
   })
 )
