@@ -84,12 +84,12 @@ const maxQueuedLines = 16
 
 const { contentType } = RpcSerialization.ndjson
 
-/** The response to a single call is one line. */
+/** The response to a single call is one line, or empty when the connection ends without it. */
 const respondOnce = Effect.fnUntraced(function*(connections: Connections, call: RpcMessages.Call) {
   const response = Deferred.makeUnsafe<string>()
   const connection = yield* connections.open({
     write: (line) => Effect.asVoid(Deferred.succeed(response, line)),
-    end: Effect.void
+    end: Effect.asVoid(Deferred.succeed(response, ""))
   })
   const problem = RpcMessages.problemOf(call)
   yield* problem === undefined ? connection.begin(call, Effect.void) : connection.fail(call.id, problem)
