@@ -149,8 +149,11 @@ const errorInStream = (error: Schema.Json) => {
 class Reader {
   readonly #assembly = new Assembly()
   readonly #text = new TextDecoder()
-  readonly #events = Sse.makeParser((event) => this.#found.push(event), { maxEventSize: maxEventCharacters })
-  #found: Array<Sse.AnyEvent> = []
+  readonly #events = Sse.makeParser((event) => {
+    // A response is never reconnected to, so the delay before that has no meaning.
+    if (event._tag === "Event") this.#found.push(event)
+  }, { maxEventSize: maxEventCharacters })
+  #found: Array<Sse.Event> = []
   #left = maxAnswerBytes
   /** The last parts or the failure, once the response has ended. */
   rest: Effect.Effect<Parts, AiError.AiError> | undefined
@@ -161,8 +164,8 @@ class Reader {
     this.#left -= bytes.byteLength
     const error = this.#events.feed(this.#text.decode(bytes, { stream: true }))
     for (const event of this.#found) {
-      if (event._tag === "Retry" || event.data === "[DONE]") {
-        this.rest = event._tag === "Retry" ? Effect.fail(callFailed(event._tag)) : this.#assembly.end()
+      if (event.data === "[DONE]") {
+        this.rest = this.#assembly.end()
         return parts
       }
       const added = Result.flatMap(decodeChunk(event.data), (decoded) => this.#add(decoded))
