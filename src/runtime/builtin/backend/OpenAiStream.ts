@@ -140,9 +140,15 @@ class Assembly {
   }
 }
 
+/** The codes and types that providers send with status 429 outside a stream. */
+const isOfLimit = (name: unknown) =>
+  Predicate.isString(name) && /^(insufficient_quota|billing_hard_limit|rate_limit)/.test(name)
+
 const errorInStream = (error: Schema.Json) => {
-  const code = Predicate.isObject(error) ? Number(error["code"] ?? error["status"]) : Number.NaN
-  return aiError(reasonOf(Number.isInteger(code) ? code : 500, JSON.stringify(error)))
+  const fields: Readonly<Record<string, unknown>> = Predicate.isObject(error) ? error : {}
+  const { code, status, type } = fields
+  const sent = [code, status].map(Number).find((number) => Number.isInteger(number) && number >= 400)
+  return aiError(reasonOf(isOfLimit(code) || isOfLimit(type) ? 429 : sent ?? 500, JSON.stringify(error)))
 }
 
 /** Reads the events of a body in one step for each piece, because a model sends thousands of small ones. */

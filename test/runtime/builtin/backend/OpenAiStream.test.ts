@@ -26,4 +26,25 @@ describe("the stream of a model", () => {
       const body = `retry: 10\n\n${fields}${delta({ content: "Hello" })}retry: 20\n\n${delta({ content: "." })}${end}`
       assert.deepStrictEqual(yield* contentOf(body), ["Hello", "."])
     }))
+
+  const failures: ReadonlyArray<readonly [error: unknown, reason: string]> = [
+    [{ code: "insufficient_quota", type: "insufficient_quota", message: "…" }, "QuotaExhaustedError"],
+    [{ code: null, type: "insufficient_quota" }, "QuotaExhaustedError"],
+    [{ code: "billing_hard_limit_reached", type: "invalid_request_error" }, "QuotaExhaustedError"],
+    [{ code: 402, message: "…" }, "QuotaExhaustedError"],
+    [{ code: "rate_limit_exceeded", type: "tokens", status: 500 }, "RateLimitError"],
+    [{ type: "rate_limit_error" }, "RateLimitError"],
+    [{ code: "429" }, "RateLimitError"],
+    [{ code: "overloaded", status: 429 }, "RateLimitError"],
+    [{ code: "server_error", message: "not insufficient_quota" }, "InternalProviderError"],
+    [{ code: "", message: "…" }, "InternalProviderError"],
+    ["rate_limit_exceeded", "InternalProviderError"]
+  ]
+  for (const [error, reason] of failures) {
+    it.effect(`that reports ${JSON.stringify(error)} fails with ${reason}`, () =>
+      Effect.gen(function*() {
+        const failure = yield* Effect.flip(read(delta({ content: "Hello" }) + event({ error })))
+        assert.strictEqual(failure.reason._tag, reason)
+      }))
+  }
 })
