@@ -11,12 +11,12 @@ const end = `${event({ choices: [{ delta: {}, finish_reason: "stop" }] })}data: 
 const read = (body: string) =>
   Stream.runCollect(streamParts(HttpClientResponse.fromWeb(HttpClientRequest.post("/"), new Response(body))))
 
-/** The texts and tool calls of a response. */
+/** The texts, and the ids and arguments of the tool calls, of a response. */
 const contentOf = (body: string) =>
   Effect.map(read(body), (parts) =>
     parts.flatMap((part): ReadonlyArray<unknown> => {
       if (part.type === "text-delta") return [part.delta]
-      return part.type === "tool-call" ? [[part.id, part.name, part.params]] : []
+      return part.type === "tool-call" ? [[part.id, part.params]] : []
     }))
 
 describe("the stream of a model", () => {
@@ -45,6 +45,33 @@ describe("the stream of a model", () => {
       Effect.gen(function*() {
         const failure = yield* Effect.flip(read(delta({ content: "Hello" }) + event({ error })))
         assert.strictEqual(failure.reason._tag, reason)
+      }))
+  }
+
+  const begin = (id: string, text = "") => ({ id, function: { name: "look", arguments: text } })
+  const more = (text: string) => ({ function: { arguments: text } })
+  const [ofFirst, ofSecond] = [{ index: 0 }, { index: 1 }]
+  const sentCalls: ReadonlyArray<readonly [title: string, pieces: ReadonlyArray<object>, calls: object]> = [
+    ["no index", [begin("a"), more("[1"), more("]"), begin("b"), more("[2]")], { a: [1], b: [2] }],
+    ["no index and an id in each piece", [begin("a"), { id: "a", ...more("[1]") }, begin("b", "[2]")], {
+      a: [1],
+      b: [2]
+    }],
+    ["neither index nor id", [begin("", "[1]"), begin("", "[2]")], { call_0: [1], call_1: [2] }],
+    ["an index in some pieces", [
+      { ...ofFirst, ...begin("a") },
+      { ...ofSecond, ...begin("b") },
+      more("[2]"),
+      { ...ofFirst, ...more("[1]") },
+      begin("c", "[3]")
+    ], { a: [1], b: [2], c: [3] }],
+    ["indexes that start at 1", [{ ...ofSecond, ...begin("a", "[1]") }, begin("b", "[2]")], { a: [1], b: [2] }]
+  ]
+  for (const [title, pieces, calls] of sentCalls) {
+    it.effect(`may contain tool calls with ${title}`, () =>
+      Effect.gen(function*() {
+        const content = yield* contentOf(pieces.map((piece) => delta({ tool_calls: [piece] })).join("") + end)
+        assert.deepStrictEqual(content, Object.entries(calls))
       }))
   }
 })
