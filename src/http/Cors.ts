@@ -6,6 +6,22 @@ import { isOfConsole } from "./Routes.ts"
 /** A list of origins, or `*` for all. An empty list allows none. */
 export type CorsOrigins = ReadonlyArray<string> | "*"
 
+/** The headers that the official OpenAI SDK sends from a browser. */
+const openAiHeaders = [
+  "OpenAI-Beta",
+  "OpenAI-Organization",
+  "OpenAI-Project",
+  "X-Stainless-Arch",
+  "X-Stainless-Helper-Method",
+  "X-Stainless-Lang",
+  "X-Stainless-OS",
+  "X-Stainless-Package-Version",
+  "X-Stainless-Retry-Count",
+  "X-Stainless-Runtime",
+  "X-Stainless-Runtime-Version",
+  "X-Stainless-Timeout"
+]
+
 /** Tokens are sent in a header and never in a cookie, so requests need no credentials mode. */
 const allow = (origins: CorsOrigins) =>
   HttpMiddleware.cors({
@@ -17,9 +33,10 @@ const allow = (origins: CorsOrigins) =>
       "Idempotency-Key",
       "If-None-Match",
       "Last-Event-ID",
-      "X-Request-Id"
+      "X-Request-Id",
+      ...openAiHeaders
     ],
-    exposedHeaders: ["ETag", "Idempotent-Replayed", "Location", "Retry-After", "X-Request-Id"],
+    exposedHeaders: ["ETag", "Idempotent-Replayed", "Location", "Retry-After", "X-Request-Id", "X-Should-Retry"],
     maxAge: 600
   })
 

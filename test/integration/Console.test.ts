@@ -135,8 +135,22 @@ describe("a service with a development key, open to other origins", () => {
     const browser = await use(launch(), onTestFinished)
     const opened = await ConsolePage.open(browser, development.url)
     await opened.goto("/inbox")
+    const [withToken, asAlice] = [opened.button("Log in").first(), opened.button("Log in").last()]
     await opened.page.getByRole("textbox", { name: "Log in as" }).fill("alice")
-    await opened.button("Log in").last().click()
+    const held = Promise.withResolvers<void>()
+    await opened.page.route("**/console/dev-login", (route) => held.promise.then(() => route.continue()))
+    await asAlice.click()
+    // Meanwhile a token does not log in.
+    await opened.page.locator("[aria-disabled=true]").nth(1).waitFor()
+    assert.deepStrictEqual(
+      await Promise.all([withToken, asAlice].map((button) => button.getAttribute("aria-disabled"))),
+      ["true", "true"]
+    )
+    await opened.page.getByRole("textbox", { name: "Token" }).fill("no token")
+    await opened.page.keyboard.press("Enter")
+    await opened.page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve))))
+    assert.strictEqual(await opened.page.getByText("This is not a JWT").count(), 0)
+    held.resolve()
     await opened.heading("Inbox")
     await opened.button("Account of alice").click()
     await opened.page.getByRole("radio", { name: "Dark" }).check()

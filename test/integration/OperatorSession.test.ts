@@ -2,7 +2,7 @@
 import { assert, describe, it, onTestFinished } from "vitest"
 import { operatorCalls } from "../kit/operatorCalls.ts"
 import { operatorPaths } from "../kit/operatorPaths.ts"
-import { internalToken, mint, Service } from "../kit/Service.ts"
+import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
@@ -47,6 +47,20 @@ describe("a session", () => {
     const closed = await fetchAs(cookie, "/session", { method: "DELETE", headers: { "x-console": "1" } })
     assert.strictEqual(closed.status, 204)
     assert.match(closed.headers.get("set-cookie") ?? "", /^operator=; .*Max-Age=0$/)
+  })
+
+  it("ends with the log-out on every node, also for a copy of its cookie", async () => {
+    const other = await start({})
+    const [cookie, another] = [cookieOf(await logIn(internalToken)), cookieOf(await logIn(internalToken))]
+    assert.strictEqual((await fetchAs(cookie, "/overview", {}, other)).status, 200)
+    const foreign = await fetchAs(cookie, "/session", { method: "DELETE" })
+    assert.deepStrictEqual([foreign.status, foreign.headers.get("set-cookie")], [403, null])
+    await fetchAs(cookie, "/session", { method: "DELETE", headers: { "x-console": "1" } })
+    assert.strictEqual((await fetchAs(cookie, "/overview")).status, 401)
+    await eventually(() => fetchAs(cookie, "/overview", {}, other), ({ status }) => status === 401, 5000)
+    assert.strictEqual((await fetchAs(another, "/overview")).status, 200)
+    const again = await fetchAs(cookie, "/session", { method: "DELETE", headers: { "x-console": "1" } })
+    assert.strictEqual(again.status, 204)
   })
 
   it("is for HTTPS only where the service is", async () => {

@@ -1,22 +1,30 @@
 /** Actions of the user that call the service. */
+import { type Signal, useSignal } from "@preact/signals"
 import { useState } from "preact/hooks"
 
-/** Runs an action, one at a time. Its failure is kept until the next attempt, or until `forget`. */
-export const useAction = <A extends ReadonlyArray<unknown>>(action: (...input: A) => Promise<unknown>) => {
+/**
+ * Runs an action, one at a time, and never together with others that have the same `shared`. Its failure is kept until the
+ * next attempt, or until `forget`.
+ */
+export const useAction = <A extends ReadonlyArray<unknown>>(
+  action: (...input: A) => Promise<unknown>,
+  shared?: Signal<boolean>
+) => {
   const [error, setError] = useState<unknown>()
-  const [isBusy, setBusy] = useState(false)
+  const own = useSignal(false)
+  const isBusy = shared ?? own
   const run = async (...input: A) => {
-    if (isBusy) return
-    setBusy(true)
+    if (isBusy.value) return
+    isBusy.value = true
     setError(undefined)
     try {
       await action(...input)
     } catch (failure) {
       setError(failure)
     }
-    setBusy(false)
+    isBusy.value = false
   }
-  return { error, isBusy, run: (...input: A) => void run(...input), forget: () => setError(undefined) }
+  return { error, isBusy: isBusy.value, run: (...input: A) => void run(...input), forget: () => setError(undefined) }
 }
 
 /** Handles the event of a form instead of the browser. */

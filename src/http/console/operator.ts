@@ -43,6 +43,7 @@ export const post = <A>(path: string, body?: unknown): Promise<A> => call<A>(pat
 /** Asks whether the browser has a session. */
 export const load = async () => {
   const response = await send("/session", "GET", undefined, undefined)
+  if (response.status >= 500) throw fromResponse(response.status, await response.text(), response.headers)
   operator.value = response.ok ? await response.json() : null
 }
 

@@ -30,6 +30,6 @@ export class CurrentOperator extends Context.Service<CurrentOperator, {
 export class OperatorAuthorization
   extends HttpApiMiddleware.Service<OperatorAuthorization, { provides: CurrentOperator }>()(
     "async-task-service/http/contract/Middleware/OperatorAuthorization",
-    { security: { operatorToken: HttpApiSecurity.bearer }, error: [Unauthorized, Forbidden] }
+    { security: { operatorToken: HttpApiSecurity.bearer }, error: [Unauthorized, Forbidden, ServiceUnavailable] }
   )
 {}

@@ -4,6 +4,7 @@
  */
 import { ByteSize, Context, Duration, Effect, Layer, Schema } from "effect"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { format, type Timestamp } from "../../domain/Timestamp.ts"
 import {
   type LogInRefused,
@@ -11,9 +12,9 @@ import {
   OperatorSessions,
   TooManyLogIns
 } from "../../services/tokens/OperatorSessions.ts"
-import { Forbidden, type Unauthorized } from "../contract/Errors.ts"
+import { Forbidden, ServiceUnavailable, type Unauthorized } from "../contract/Errors.ts"
 import { CurrentOperator, OperatorAuthorization } from "../contract/Middleware.ts"
-import { unauthorized } from "./Authorization.ts"
+import { refusal, unauthorized } from "./Authorization.ts"
 
 /** Whether browsers reach this service by HTTPS only. */
 export const UsesHttps = Context.Reference("async-task-service/http/handlers/UsesHttps", { defaultValue: () => false })
@@ -45,13 +46,18 @@ interface Access {
   readonly expiresAt: Timestamp | undefined
 }
 
+type AccessError = Unauthorized | Forbidden | ServiceUnavailable
+
 const makeAccess = Effect.gen(function*() {
   const sessions = yield* OperatorSessions
   const isSecure = yield* UsesHttps
 
+  const openOf = (request: HttpServerRequest.HttpServerRequest) =>
+    Effect.mapError(sessions.open(request.cookies[cookieName(isSecure)] ?? ""), refusal)
+
   const ofSession = Effect.fnUntraced(
-    function*(request: HttpServerRequest.HttpServerRequest): Effect.fn.Return<Access, Unauthorized | Forbidden> {
-      const session = yield* sessions.open(request.cookies[cookieName(isSecure)] ?? "")
+    function*(request: HttpServerRequest.HttpServerRequest): Effect.fn.Return<Access, AccessError> {
+      const session = yield* openOf(request)
       if (session === undefined) return yield* unauthorized
       yield* checkOrigin(request)
       const { expiresAt, issuedAt, operator } = session
@@ -61,7 +67,7 @@ const makeAccess = Effect.gen(function*() {
   )
 
   const ofRequest = Effect.fnUntraced(
-    function*(request: HttpServerRequest.HttpServerRequest): Effect.fn.Return<Access, Unauthorized | Forbidden> {
+    function*(request: HttpServerRequest.HttpServerRequest): Effect.fn.Return<Access, AccessError> {
       const { authorization } = request.headers
       if (authorization === undefined) return yield* ofSession(request)
       const [, token = ""] = /^bearer +(.+)$/i.exec(authorization) ?? []
@@ -70,7 +76,7 @@ const makeAccess = Effect.gen(function*() {
     }
   )
 
-  return { sessions, isSecure, ofRequest }
+  return { sessions, isSecure, openOf, ofRequest }
 })
 
 const withCookie = (cookie: string | undefined) => (response: HttpServerResponse.HttpServerResponse) =>
@@ -94,15 +100,16 @@ export const layer = Layer.effect(
 
 const LogIn = Schema.Struct({ token: Schema.String })
 
-const refuse = (error: Unauthorized | Forbidden | LogInRefused | TooManyLogIns) => {
-  const status = error instanceof Forbidden ? 403 : error instanceof TooManyLogIns ? 429 : 401
+const refuse = (error: AccessError | LogInRefused | StoreUnavailable | TooManyLogIns) => {
+  const isOutage = error instanceof ServiceUnavailable || error instanceof StoreUnavailable
+  const status = isOutage ? 503 : error instanceof Forbidden ? 403 : error instanceof TooManyLogIns ? 429 : 401
   return Effect.succeed(HttpServerResponse.jsonUnsafe({ message: error.message }, { status }))
 }
 
 /** The routes of sessions. They are for the console, so no document describes them. */
 export const layerSessions = HttpRouter.use((router) =>
   Effect.gen(function*() {
-    const { isSecure, ofRequest, sessions } = yield* makeAccess
+    const { isSecure, ofRequest, openOf, sessions } = yield* makeAccess
 
     const logIn = (request: HttpServerRequest.HttpServerRequest) =>
       Effect.gen(function*() {
@@ -131,11 +138,19 @@ export const layerSessions = HttpRouter.use((router) =>
         Effect.catch(refuse)
       )
 
+    const end = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
+      const session = yield* openOf(request)
+      if (session !== undefined) yield* sessions.end(session)
+      return HttpServerResponse.empty({ status: 204 })
+    })
+
+    /** Without the database the browser loses its cookie too. */
     const logOut = (request: HttpServerRequest.HttpServerRequest) =>
-      Effect.andThen(
-        checkOrigin(request),
-        Effect.succeed(withCookie(cookieOf("", isSecure, "; Max-Age=0"))(HttpServerResponse.empty({ status: 204 })))
-      ).pipe(Effect.catch(refuse))
+      checkOrigin(request).pipe(
+        Effect.andThen(Effect.catch(end(request), refuse)),
+        Effect.map(withCookie(cookieOf("", isSecure, "; Max-Age=0"))),
+        Effect.catch(refuse)
+      )
 
     yield* router.add("POST", path, logIn)
     yield* router.add("GET", path, show)

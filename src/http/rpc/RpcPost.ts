@@ -92,12 +92,12 @@ const maxQueuedLines = 16
 
 const { contentType } = RpcSerialization.ndjson
 
-/** The response to a single call is one line. */
+/** The response to a single call is one line, or empty when the connection ends without it. */
 const respondOnce = Effect.fnUntraced(function*(connections: Connections, call: RpcCodecs.DecodedCall) {
   const response = Deferred.makeUnsafe<string>()
   const connection = yield* connections.open({
     write: (line) => Effect.asVoid(Deferred.succeed(response, line)),
-    end: Effect.void
+    end: Effect.asVoid(Deferred.succeed(response, ""))
   })
   yield* connection.begin(call, Effect.void)
   return HttpServerResponse.text(yield* Deferred.await(response), { contentType })

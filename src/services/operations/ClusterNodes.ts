@@ -3,7 +3,7 @@ import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import * as TaskShard from "../../domain/TaskShard.ts"
-import { now, Timestamp } from "../../domain/Timestamp.ts"
+import { monotonicMillis, now, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { TaskScans } from "../store/TaskScans.ts"
@@ -22,7 +22,7 @@ export const Report = Schema.Struct({
   shards: Schema.NullOr(Schema.Array(Schema.Int)),
   /** Live tasks of the node that run, or whose deadline is near. */
   tasks: Schema.Int,
-  /** The earliest deadline of its live tasks, as of the last 10 s. */
+  /** The earliest deadline of its live tasks, as of the last 20 s, or that of its actors while the search fails. */
   nextDue: Schema.NullOr(Timestamp),
   /** Maximum milliseconds between a deadline and its enforcement, in the current and the previous minute. */
   lateness: Schema.Int
@@ -47,6 +47,8 @@ export const unownedShards = (members: ReadonlyArray<Member>): ReadonlyArray<Tas
 }
 
 const nextDeadlineInterval = Duration.seconds(10)
+/** An older deadline is not reported: the searches fail. */
+const maxDeadlineAge = Duration.times(nextDeadlineInterval, 2)
 
 /** The id of this process, and an effect that describes this node at the moment it runs. */
 export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
@@ -57,18 +59,22 @@ export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
   const instance = yield* random.uuidV7()
   const startedAt = yield* now
   let nextDeadline: Timestamp | null = null
+  let searchedAt = 0
   // Not with each report, because it may read all live tasks: those of other nodes are skipped.
   yield* Worker.make({
     name: "the search for the next deadline",
     runOnce: Effect.gen(function*() {
       const shards = ownership.shards()
       nextDeadline = shards?.length === 0 ? null : yield* scans.nextDeadline(shards)
+      searchedAt = yield* monotonicMillis
     }),
     interval: nextDeadlineInterval
   })
   const describe = Effect.gen(function*() {
     const { lateness, nextDue, tasks } = yield* actors.load
     const shards = ownership.shards()
+    const isOld = (yield* monotonicMillis) - searchedAt > Duration.toMillis(maxDeadlineAge)
+    const found = isOld ? null : nextDeadline
     const self: Member = {
       ...identity,
       instance,
@@ -78,7 +84,7 @@ export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
       isDrained: ownership.isDrained(),
       shards: shards ?? null,
       tasks,
-      nextDue: nextDue === null || (nextDeadline !== null && nextDeadline < nextDue) ? nextDeadline : nextDue,
+      nextDue: nextDue === null || (found !== null && found < nextDue) ? found : nextDue,
       lateness
     }
     return self

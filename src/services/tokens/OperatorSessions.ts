@@ -1,11 +1,15 @@
 /**
  * Operators: who has an internal token may do everything, who has a read token may change nothing. A browser exchanges the token
- * for a sealed session, which any node opens. A session ends when its token leaves the settings.
+ * for a sealed session, which any node opens. A session ends when its token leaves the settings, and at its log-out, which is
+ * stored like the revocation of a user's token.
  */
 import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { Digest, Mac } from "effect/crypto"
+import { Revocation } from "../../domain/Revocation.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { Secrets } from "./Secrets.ts"
+import { type RevocationsUnknown, TokenRevocations } from "./TokenRevocations.ts"
 
 export const Role = Schema.Literals(["full", "read"])
 
@@ -27,6 +31,8 @@ const Sealed = Schema.fromJsonString(Schema.Struct({
 }))
 
 export interface Session {
+  /** The same each time that the session is sealed. */
+  readonly id: string
   readonly operator: Operator
   readonly issuedAt: Timestamp
   readonly expiresAt: Timestamp
@@ -72,7 +78,9 @@ export class OperatorSessions extends Context.Service<OperatorSessions, {
   /** Seals a session: a new one, or one that began at `issuedAt`. */
   readonly seal: (operator: Operator, issuedAt?: Timestamp) => Effect.Effect<string>
   /** Undefined when the session has ended, or the text is none. */
-  readonly open: (sealed: string) => Effect.Effect<Session | undefined>
+  readonly open: (sealed: string) => Effect.Effect<Session | undefined, RevocationsUnknown>
+  /** Ends a session on this node, and within seconds on the others. */
+  readonly end: (session: Session) => Effect.Effect<void, StoreUnavailable>
 }>()("async-task-service/services/tokens/OperatorSessions") {
   static readonly layer = (tokens: OperatorTokens) =>
     Layer.effect(OperatorSessions, make(tokens)).pipe(Layer.provide(Digest.layerWebCrypto))
@@ -81,6 +89,7 @@ export class OperatorSessions extends Context.Service<OperatorSessions, {
 const make = Effect.fnUntraced(function*({ full, lifetime, read }: OperatorTokens) {
   const digest = yield* Digest.Digest
   const secrets = yield* Secrets
+  const revocations = yield* TokenRevocations
   const known = yield* Effect.forEach(
     [...full.map((token) => ["full", token] as const), ...read.map((token) => ["read", token] as const)],
     ([role, token]) => {
@@ -106,6 +115,20 @@ const make = Effect.fnUntraced(function*({ full, lifetime, read }: OperatorToken
     return yield* new LogInRefused()
   })
 
+  const hash = (text: string) => digest.digestHex(Digest.sha256, encoder.encode(text))
+
+  const unseal = (sealed: string): Effect.Effect<Session | undefined> =>
+    Effect.gen(function*() {
+      const text = yield* Effect.catchDefect(secrets.open(sealed), () => new LogInRefused())
+      const { issuedAt, role, seenAt, token } = yield* Schema.decodeEffect(Sealed)(Redacted.value(text))
+      const at = yield* now
+      const expiresAt = plus(issuedAt, lifetime)
+      const operator = known.find((one) => one.operator.token === token && one.operator.role === role)?.operator
+      if (operator === undefined || at >= expiresAt || at >= plus(seenAt, idleTimeout)) return undefined
+      const id = `sha256:${yield* hash(`${purpose} ${token} ${issuedAt}`)}`
+      return { id, operator, issuedAt, expiresAt, isStale: at >= plus(seenAt, resealAfter) }
+    }).pipe(Effect.orElseSucceed(() => undefined))
+
   return OperatorSessions.of({
     identify,
     logIn: Effect.fnUntraced(function*(token) {
@@ -119,15 +142,15 @@ const make = Effect.fnUntraced(function*({ full, lifetime, read }: OperatorToken
       const session = { purpose, ...operator, issuedAt: issuedAt ?? at, seenAt: at } as const
       return yield* secrets.seal(Redacted.make(yield* Effect.orDie(Schema.encodeEffect(Sealed)(session))))
     }),
-    open: (sealed) =>
-      Effect.gen(function*() {
-        const text = yield* Effect.catchDefect(secrets.open(sealed), () => new LogInRefused())
-        const { issuedAt, role, seenAt, token } = yield* Schema.decodeEffect(Sealed)(Redacted.value(text))
-        const at = yield* now
-        const expiresAt = plus(issuedAt, lifetime)
-        const operator = known.find((one) => one.operator.token === token && one.operator.role === role)?.operator
-        if (operator === undefined || at >= expiresAt || at >= plus(seenAt, idleTimeout)) return undefined
-        return { operator, issuedAt, expiresAt, isStale: at >= plus(seenAt, resealAfter) }
-      }).pipe(Effect.orElseSucceed(() => undefined))
+    open: Effect.fnUntraced(function*(sealed) {
+      const session = yield* unseal(sealed)
+      if (session === undefined) return undefined
+      const principal = { tokenId: session.id, sub: "", issuedAt: session.issuedAt / 1_000_000 }
+      return yield* revocations.check(principal).pipe(
+        Effect.as(session),
+        Effect.catchTag("TokenIsRevoked", () => Effect.succeed(undefined))
+      )
+    }),
+    end: ({ expiresAt, id }) => revocations.revoke(Revocation.cases.Token.make({ tokenId: id, expiresAt }))
   })
 })

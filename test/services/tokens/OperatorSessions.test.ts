@@ -1,14 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
+import * as RevocationRepositoryMemory from "../../../src/services/store/RevocationRepositoryMemory.ts"
 import { OperatorSessions, type OperatorTokens } from "../../../src/services/tokens/OperatorSessions.ts"
 import { Secrets } from "../../../src/services/tokens/Secrets.ts"
+import { TokenRevocations } from "../../../src/services/tokens/TokenRevocations.ts"
 
 const layerSecrets = Layer.succeed(Secrets, {
   seal: (text) => Effect.succeed(`sealed ${Redacted.value(text)}`),
   open: (sealed) =>
     sealed.startsWith("sealed ") ? Effect.succeed(Redacted.make(sealed.slice(7))) : Effect.die("of another key")
 })
+
+const layerRevocations = Layer.provide(TokenRevocations.layer, RevocationRepositoryMemory.layer)
 
 const tokens: OperatorTokens = {
   full: [Redacted.make("one"), Redacted.make("two")],
@@ -18,7 +22,7 @@ const tokens: OperatorTokens = {
 
 const sessionsOf = (tokens: OperatorTokens) =>
   Effect.map(
-    Layer.build(Layer.provide(Layer.fresh(OperatorSessions.layer(tokens)), layerSecrets)),
+    Layer.build(Layer.provide(Layer.fresh(OperatorSessions.layer(tokens)), [layerSecrets, layerRevocations])),
     (context) => Effect.provide(OperatorSessions, context)
   ).pipe(Effect.flatten)
 
@@ -51,6 +55,22 @@ describe("an operator's session", () => {
       assert.isDefined(yield* sessions.open(idle))
       yield* TestClock.adjust("1 minute")
       assert.isUndefined(yield* sessions.open(idle))
+    }))
+
+  it.effect("ends at the log-out, also where its cookie was copied or sealed again", () =>
+    Effect.gen(function*() {
+      const sessions = yield* sessionsOf(tokens)
+      const operator = yield* sessions.logIn("one")
+      const copied = yield* sessions.seal(operator)
+      yield* TestClock.adjust("10 minutes")
+      const other = yield* sessions.seal(operator)
+      const session = yield* sessions.open(copied)
+      const again = yield* sessions.seal(operator, session!.issuedAt)
+      yield* sessions.end(session!)
+      assert.isUndefined(yield* sessions.open(copied))
+      assert.isUndefined(yield* sessions.open(again))
+      assert.isDefined(yield* sessions.open(other), "another session of the same token")
+      assert.isDefined(yield* sessions.identify("one"))
     }))
 
   it.effect("ends when its token leaves the settings or loses its role", () =>

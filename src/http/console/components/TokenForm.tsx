@@ -1,4 +1,5 @@
 /** Takes a token: on the log-in screen, and in a dialog over any screen when the token ends. */
+import { type Signal, useSignal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { submitting, useAction } from "../actions.ts"
@@ -11,6 +12,8 @@ import { messageOf } from "./Screen.tsx"
 interface Entering {
   /** Returns the problem of a token, or undefined after the log-in. */
   readonly onToken: (token: string) => Promise<string | undefined>
+  /** Whether one of the log-ins on the screen is in progress. */
+  readonly isBusy?: Signal<boolean>
 }
 
 const enter = async (onToken: Entering["onToken"], token: string) => {
@@ -27,12 +30,12 @@ export interface TokenEntryProps extends Entering {
   readonly children?: ComponentChildren
 }
 
-export const TokenEntry = ({ action, children, hint, label, onToken }: TokenEntryProps) => {
+export const TokenEntry = ({ action, children, hint, isBusy, label, onToken }: TokenEntryProps) => {
   const [token, setToken] = useState("")
   const login = useAction(() => {
     paste.forget()
     return enter(onToken, token)
-  })
+  }, isBusy)
   const paste = useAction(async () => {
     login.forget()
     setToken(await navigator.clipboard.readText())
@@ -60,15 +63,15 @@ export const TokenEntry = ({ action, children, hint, label, onToken }: TokenEntr
   )
 }
 
-const Development = ({ onToken, sub }: Entering & { readonly sub: string }) => {
+const Development = ({ isBusy, onToken, sub }: Entering & { readonly sub: string }) => {
   const [name, setName] = useState(sub)
-  const { error, run } = useAction(async () => enter(onToken, await developmentToken(name)))
+  const login = useAction(async () => enter(onToken, await developmentToken(name)), isBusy)
   return (
-    <form class="development" onSubmit={submitting(() => run())}>
+    <form class="development" onSubmit={submitting(() => login.run())}>
       <TextField
         label="Log in as"
         isRequired
-        error={errorText(error)}
+        error={errorText(login.error)}
         hint="This service runs with a development key, so it can mint tokens for any user."
         name="sub"
         spellcheck={false}
@@ -76,7 +79,7 @@ const Development = ({ onToken, sub }: Entering & { readonly sub: string }) => {
         required
         value={name}
         onText={setName}
-        button={<button type="submit" class="button">Log in</button>}
+        button={<button type="submit" class="button" aria-disabled={login.isBusy}>Log in</button>}
       />
     </form>
   )
@@ -84,6 +87,7 @@ const Development = ({ onToken, sub }: Entering & { readonly sub: string }) => {
 
 export const TokenForm = ({ onDone }: { readonly onDone: () => void }) => {
   const [keep, setKeep] = useState(isKept)
+  const isBusy = useSignal(false)
   const onToken = async (token: string) => {
     const problem = await logIn(token, keep)
     if (problem === undefined) onDone()
@@ -96,13 +100,16 @@ export const TokenForm = ({ onDone }: { readonly onDone: () => void }) => {
         hint="A JWT of your account. It stays in this tab’s memory."
         action={session.value === undefined ? "Log in" : "Continue"}
         onToken={onToken}
+        isBusy={isBusy}
       >
         <label class="check">
           <input type="checkbox" checked={keep} onChange={(event) => setKeep(event.currentTarget.checked)} />
           <span>Keep in this tab, so that a reload does not log out</span>
         </label>
       </TokenEntry>
-      {config.value.dev_login ? <Development sub={session.value?.sub ?? "developer"} onToken={onToken} /> : null}
+      {config.value.dev_login
+        ? <Development sub={session.value?.sub ?? "developer"} onToken={onToken} isBusy={isBusy} />
+        : null}
     </>
   )
 }

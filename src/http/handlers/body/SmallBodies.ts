@@ -2,7 +2,7 @@
  * Reads small bodies of an announced size, which nearly every request has: without a stream, and without a fiber for the timeout of
  * each. HTTP's framing ends such a body after the announced bytes.
  */
-import { Context, Duration, Effect } from "effect"
+import { Context, Duration, Effect, Latch } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { Timeouts } from "../../../services/timing/Timeouts.ts"
 import * as Worker from "../../../services/timing/Worker.ts"
@@ -11,7 +11,7 @@ import { invalid, RequestTimeout, type ValidationFailed } from "../../contract/E
 export const tooSlow = new RequestTimeout({ message: "The request body did not arrive in time." })
 export const unreadable = invalid("body", "The body could not be read")
 
-/** Interval between the checks for bodies that are late. */
+/** Interval between the checks for bodies that are late, while any is awaited. */
 const checkInterval = Duration.millis(250)
 
 /** Calls `onEnd` with all bytes of a body, or with undefined when it was cut off. */
@@ -34,13 +34,24 @@ export const make = Effect.gen(function*() {
   const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
   const readSocket = yield* SocketBodies
   const awaited = new Set<Awaited>()
+  const wake = Latch.makeUnsafe()
+  let isIdle = false
   yield* Worker.make({
     name: "the check for late request bodies",
     runOnce: Effect.sync(() => {
       for (const body of awaited) if (--body.left < 0) body.refuse()
     }),
-    interval: checkInterval
+    interval: Effect.sync(() => {
+      isIdle = awaited.size === 0
+      return isIdle ? Duration.infinity : checkInterval
+    }),
+    wake
   })
+  const add = (body: Awaited) => {
+    awaited.add(body)
+    if (isIdle) wake.openUnsafe()
+    isIdle = false
+  }
   const checksPerSecond = 1 / Duration.toSeconds(checkInterval)
   const seconds = Duration.toSeconds(jsonBody)
   const checks = (announced: number) => Math.ceil((seconds + announced / jsonBytesPerSecond) * checksPerSecond)
@@ -52,7 +63,7 @@ export const make = Effect.gen(function*() {
         resume(result)
       }
       const body: Awaited = { left: checks(announced), refuse: () => end(Effect.fail(tooSlow)) }
-      awaited.add(body)
+      add(body)
       read((bytes) => end(bytes === undefined ? Effect.fail(unreadable) : Effect.succeed(bytes)))
       return Effect.sync(() => awaited.delete(body))
     })

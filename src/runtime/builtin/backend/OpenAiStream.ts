@@ -35,14 +35,13 @@ const textId = "0"
 
 const absentOr = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
 
-const Delta = Schema.Struct({
-  content: absentOr(Schema.String),
-  tool_calls: absentOr(Schema.Array(Schema.Struct({
-    index: absentOr(Schema.Int),
-    id: absentOr(Schema.String),
-    function: absentOr(Schema.Struct({ name: absentOr(Schema.String), arguments: absentOr(Schema.String) }))
-  })))
+const CallPiece = Schema.Struct({
+  index: absentOr(Schema.Int),
+  id: absentOr(Schema.String),
+  function: absentOr(Schema.Struct({ name: absentOr(Schema.String), arguments: absentOr(Schema.String) }))
 })
+
+const Delta = Schema.Struct({ content: absentOr(Schema.String), tool_calls: absentOr(Schema.Array(CallPiece)) })
 
 const Chunk = Schema.Struct({
   choices: absentOr(Schema.Array(Schema.Struct({ delta: absentOr(Delta), finish_reason: absentOr(Schema.String) }))),
@@ -93,6 +92,7 @@ type Parts = ReadonlyArray<Response.StreamPartEncoded>
 /** Assembles the chunks of a stream: emits text immediately, and tool calls at the end. */
 class Assembly {
   readonly #calls = new Map<number, { id: string; name: string; arguments: string }>()
+  #lastKey = 0
   #usage: typeof Chunk.Type["usage"]
   #reason: string | undefined
   #callCharacters = 0
@@ -103,8 +103,9 @@ class Assembly {
     this.#usage = usage ?? this.#usage
     const { delta, finish_reason } = choices?.[0] ?? {}
     this.#reason = finish_reason ?? this.#reason
-    for (const { function: part, id, index } of delta?.tool_calls ?? []) {
-      const key = index ?? this.#calls.size
+    for (const piece of delta?.tool_calls ?? []) {
+      const { function: part, id } = piece
+      const key = this.#lastKey = this.#keyOf(piece)
       const call = this.#calls.get(key) ?? { id: "", name: "", arguments: "" }
       this.#calls.set(key, {
         id: call.id || (id ?? ""),
@@ -115,6 +116,13 @@ class Assembly {
     }
     if (this.#callCharacters > maxCallCharacters || this.#calls.size > maxCalls) return Result.fail(tooMuch)
     return Result.succeed(delta?.content ? [{ type: "text-delta", id: textId, delta: delta.content }] : [])
+  }
+
+  /** The index of a call. A piece without one begins a call if it has another id, or only a name, and continues the last call otherwise. */
+  #keyOf({ function: part, id, index }: typeof CallPiece.Type) {
+    const last = this.#calls.get(this.#lastKey)
+    const isNew = last === undefined || (id ? id !== last.id : Boolean(part?.name))
+    return index ?? (isNew ? -1 - this.#calls.size : this.#lastKey)
   }
 
   end(): Effect.Effect<Parts, AiError.AiError> {
@@ -140,17 +148,26 @@ class Assembly {
   }
 }
 
+/** The codes and types that providers send with status 429 outside a stream. */
+const isOfLimit = (name: unknown) =>
+  Predicate.isString(name) && /^(insufficient_quota|billing_hard_limit|rate_limit)/.test(name)
+
 const errorInStream = (error: Schema.Json) => {
-  const code = Predicate.isObject(error) ? Number(error["code"] ?? error["status"]) : Number.NaN
-  return aiError(reasonOf(Number.isInteger(code) ? code : 500, JSON.stringify(error)))
+  const fields: Readonly<Record<string, unknown>> = Predicate.isObject(error) ? error : {}
+  const { code, status, type } = fields
+  const sent = [code, status].map(Number).find((number) => Number.isInteger(number) && number >= 400)
+  return aiError(reasonOf(isOfLimit(code) || isOfLimit(type) ? 429 : sent ?? 500, JSON.stringify(error)))
 }
 
 /** Reads the events of a body in one step for each piece, because a model sends thousands of small ones. */
 class Reader {
   readonly #assembly = new Assembly()
   readonly #text = new TextDecoder()
-  readonly #events = Sse.makeParser((event) => this.#found.push(event), { maxEventSize: maxEventCharacters })
-  #found: Array<Sse.AnyEvent> = []
+  readonly #events = Sse.makeParser((event) => {
+    // A response is never reconnected to, so the delay before that has no meaning.
+    if (event._tag === "Event") this.#found.push(event)
+  }, { maxEventSize: maxEventCharacters })
+  #found: Array<Sse.Event> = []
   #left = maxAnswerBytes
   /** The last parts or the failure, once the response has ended. */
   rest: Effect.Effect<Parts, AiError.AiError> | undefined
@@ -161,8 +178,8 @@ class Reader {
     this.#left -= bytes.byteLength
     const error = this.#events.feed(this.#text.decode(bytes, { stream: true }))
     for (const event of this.#found) {
-      if (event._tag === "Retry" || event.data === "[DONE]") {
-        this.rest = event._tag === "Retry" ? Effect.fail(callFailed(event._tag)) : this.#assembly.end()
+      if (event.data === "[DONE]") {
+        this.rest = this.#assembly.end()
         return parts
       }
       const added = Result.flatMap(decodeChunk(event.data), (decoded) => this.#add(decoded))

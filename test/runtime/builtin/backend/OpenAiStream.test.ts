@@ -1,0 +1,77 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Stream } from "effect"
+import { HttpClientRequest, HttpClientResponse } from "effect/http"
+import { streamParts } from "../../../../src/runtime/builtin/backend/OpenAiStream.ts"
+
+const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`
+const delta = (fields: object) => event({ choices: [{ delta: fields }] })
+const end = `${event({ choices: [{ delta: {}, finish_reason: "stop" }] })}data: [DONE]\n\n`
+
+/** The parts of a response with this body. */
+const read = (body: string) =>
+  Stream.runCollect(streamParts(HttpClientResponse.fromWeb(HttpClientRequest.post("/"), new Response(body))))
+
+/** The texts, and the ids and arguments of the tool calls, of a response. */
+const contentOf = (body: string) =>
+  Effect.map(read(body), (parts) =>
+    parts.flatMap((part): ReadonlyArray<unknown> => {
+      if (part.type === "text-delta") return [part.delta]
+      return part.type === "tool-call" ? [[part.id, part.params]] : []
+    }))
+
+describe("the stream of a model", () => {
+  it.effect("may contain fields of the SSE standard that have no meaning here, and unknown ones", () =>
+    Effect.gen(function*() {
+      const fields = ": comment\nretry: 3000\nid: 7\nevent: message\nunknown: field\nunknown\n"
+      const body = `retry: 10\n\n${fields}${delta({ content: "Hello" })}retry: 20\n\n${delta({ content: "." })}${end}`
+      assert.deepStrictEqual(yield* contentOf(body), ["Hello", "."])
+    }))
+
+  const failures: ReadonlyArray<readonly [error: unknown, reason: string]> = [
+    [{ code: "insufficient_quota", type: "insufficient_quota", message: "…" }, "QuotaExhaustedError"],
+    [{ code: null, type: "insufficient_quota" }, "QuotaExhaustedError"],
+    [{ code: "billing_hard_limit_reached", type: "invalid_request_error" }, "QuotaExhaustedError"],
+    [{ code: 402, message: "…" }, "QuotaExhaustedError"],
+    [{ code: "rate_limit_exceeded", type: "tokens", status: 500 }, "RateLimitError"],
+    [{ type: "rate_limit_error" }, "RateLimitError"],
+    [{ code: "429" }, "RateLimitError"],
+    [{ code: "overloaded", status: 429 }, "RateLimitError"],
+    [{ code: "server_error", message: "not insufficient_quota" }, "InternalProviderError"],
+    [{ code: "", message: "…" }, "InternalProviderError"],
+    ["rate_limit_exceeded", "InternalProviderError"]
+  ]
+  for (const [error, reason] of failures) {
+    it.effect(`that reports ${JSON.stringify(error)} fails with ${reason}`, () =>
+      Effect.gen(function*() {
+        const failure = yield* Effect.flip(read(delta({ content: "Hello" }) + event({ error })))
+        assert.strictEqual(failure.reason._tag, reason)
+      }))
+  }
+
+  const begin = (id: string, text = "") => ({ id, function: { name: "look", arguments: text } })
+  const more = (text: string) => ({ function: { arguments: text } })
+  const [ofFirst, ofSecond] = [{ index: 0 }, { index: 1 }]
+  const sentCalls: ReadonlyArray<readonly [title: string, pieces: ReadonlyArray<object>, calls: object]> = [
+    ["no index", [begin("a"), more("[1"), more("]"), begin("b"), more("[2]")], { a: [1], b: [2] }],
+    ["no index and an id in each piece", [begin("a"), { id: "a", ...more("[1]") }, begin("b", "[2]")], {
+      a: [1],
+      b: [2]
+    }],
+    ["neither index nor id", [begin("", "[1]"), begin("", "[2]")], { call_0: [1], call_1: [2] }],
+    ["an index in some pieces", [
+      { ...ofFirst, ...begin("a") },
+      { ...ofSecond, ...begin("b") },
+      more("[2]"),
+      { ...ofFirst, ...more("[1]") },
+      begin("c", "[3]")
+    ], { a: [1], b: [2], c: [3] }],
+    ["indexes that start at 1", [{ ...ofSecond, ...begin("a", "[1]") }, begin("b", "[2]")], { a: [1], b: [2] }]
+  ]
+  for (const [title, pieces, calls] of sentCalls) {
+    it.effect(`may contain tool calls with ${title}`, () =>
+      Effect.gen(function*() {
+        const content = yield* contentOf(pieces.map((piece) => delta({ tool_calls: [piece] })).join("") + end)
+        assert.deepStrictEqual(content, Object.entries(calls))
+      }))
+  }
+})
