@@ -5,6 +5,7 @@ import { TestClock } from "effect/testing"
 import { activeStatuses, TaskStatus } from "../../src/domain/Task.ts"
 import { listAll, listByBoth, listByMetadata, listByStatus } from "../../src/services/store/ListStatement.ts"
 import * as Migrations from "../../src/services/store/Migrations.ts"
+import { claim } from "../../src/services/store/WebhookStatements.ts"
 import * as Database from "../kit/Database.ts"
 
 const quoted = (definition: string | undefined) =>
@@ -30,6 +31,25 @@ layer(Database.layer)("the schema", (it) => {
       assert.strictEqual(yield* Migrations.current(sql), Migrations.latest)
       yield* Layer.build(Layer.fresh(Migrations.layer))
       assert.strictEqual(yield* Migrations.current(sql), Migrations.latest)
+    }))
+
+  it.effect("plans the claim of webhooks once, even while nothing is due", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        INSERT INTO webhook_deliveries (task_uuid, revision, status, url, origin, signed, created_at)
+        SELECT gen_random_uuid(), 1, 'completed', 'u', 'o', false, now() FROM generate_series(1, 20000)`
+      yield* sql`VACUUM (ANALYZE) webhook_deliveries`
+      const [plans] = yield* sql.withTransaction(Effect.gen(function*() {
+        yield* sql.unsafe(`PREPARE claim (float8, text[], int4[], int, int, float8[]) AS ${claim.text}`)
+        for (let count = 0; count < 10; count++) {
+          yield* sql.unsafe("EXECUTE claim (1e15, '{https://target.example}', '{64}', 8, 128, '{35,45,75,135,20}')")
+        }
+        return yield* sql`SELECT custom_plans::int AS custom, generic_plans::int AS generic
+          FROM pg_prepared_statements WHERE name = 'claim'`
+      }))
+      // Postgres compares five plans made for the values with one for all values.
+      assert.deepStrictEqual(plans, { custom: 5, generic: 5 })
     }))
 
   /** The generic plan of a list, without EXPLAIN (GENERIC_PLAN), which is new in Postgres 16. */

@@ -57,35 +57,42 @@ const DeliveryRow = Schema.Struct({
 /** The first parameter of the statements that change deliveries. */
 const at = moment("$1")
 
+/** A parameter whose value the planner does not see. It would plan each claim anew, which costs more than the claim. */
+const hidden = (parameter: string) => `(SELECT ${parameter})`
+
+const claimedAt = hidden(at)
+
 /**
  * Claims due deliveries. `locked` repeats the conditions on the row as it is once it is locked. `IS TRUE` keeps the
- * planner from using the index on `due_at` there: the key finds the row.
+ * planner from using the index on `due_at` there: the `ctid` finds the row.
  */
 export const claim = query(
   ClaimRow,
   `WITH spent AS (
     UPDATE webhook_deliveries SET due_at = NULL, sending = false
-    WHERE due_at IS NOT NULL AND due_at <= ${at} AND attempts >= attempts_allowed
+    WHERE due_at IS NOT NULL AND due_at <= ${claimedAt} AND attempts >= attempts_allowed
   ), room AS (
-    SELECT * FROM unnest($2::text[], $3::int4[]) AS room (origin, permits)
+    SELECT * FROM unnest(${hidden("$2::text[]")}, ${hidden("$3::int4[]")}) AS room (origin, permits)
   ), candidates AS (
-    SELECT task_uuid, revision, origin, due_at FROM webhook_deliveries
-    WHERE due_at <= ${at} AND attempts < attempts_allowed
-      AND CASE WHEN $4::int > 0 THEN origin <> ALL (ARRAY(SELECT origin FROM room WHERE permits <= 0))
+    SELECT ctid, origin, due_at FROM webhook_deliveries
+    WHERE due_at <= ${claimedAt} AND attempts < attempts_allowed
+      AND CASE WHEN ${hidden("$4::int")} > 0 THEN origin <> ALL (ARRAY(SELECT origin FROM room WHERE permits <= 0))
         ELSE origin = ANY (ARRAY(SELECT origin FROM room WHERE permits > 0)) END
-    ORDER BY due_at LIMIT $5::int * ${lookahead}
+    ORDER BY due_at LIMIT ${hidden(`$5::int * ${lookahead}`)}
   ), ranked AS (
     SELECT *, row_number() OVER (PARTITION BY origin ORDER BY due_at) AS position FROM candidates
   ), locked AS (
-    SELECT d.task_uuid, d.revision, d.due_at AS was_due_at, d.sending AS is_after_lost FROM ranked r JOIN webhook_deliveries d USING (task_uuid, revision)
-    WHERE r.position <= coalesce((SELECT permits FROM room WHERE room.origin = r.origin), $4::int)
-      AND (d.due_at <= ${at} AND d.attempts < d.attempts_allowed) IS TRUE
-    ORDER BY r.due_at LIMIT $5::int FOR UPDATE OF d SKIP LOCKED
+    SELECT d.ctid, d.due_at AS was_due_at, d.sending AS is_after_lost FROM webhook_deliveries d
+    WHERE d.ctid = ANY (ARRAY(
+      SELECT r.ctid FROM ranked r
+      WHERE r.position <= coalesce((SELECT permits FROM room WHERE room.origin = r.origin), ${hidden("$4::int")})
+    )) AND d.due_at <= ${claimedAt} AND d.attempts < d.attempts_allowed
+    ORDER BY d.due_at LIMIT ${hidden("$5::int")} FOR UPDATE SKIP LOCKED
   ), claimed AS (
     UPDATE webhook_deliveries d SET attempts = d.attempts + 1, sending = true,
       due_at = ${at}
         + make_interval(secs => ($6::float8[])[least(d.attempts + 1, array_length($6::float8[], 1))])
-    FROM locked WHERE d.task_uuid = locked.task_uuid AND d.revision = locked.revision
+    FROM locked WHERE d.ctid = locked.ctid
     RETURNING d.*, was_due_at, is_after_lost, octet_length(coalesce(d.pending_tool_calls, '')) AS calls_bytes
   ), attempt AS (
     INSERT INTO webhook_attempts (task_uuid, revision, number, started_at)
