@@ -20,9 +20,12 @@ export const standardKey = (secret: string): Uint8Array<ArrayBuffer> => {
   }
 }
 
-/** The content that `webhook-signature` signs. `second` is the Unix time in seconds. */
+/** What precedes the body in the content that `webhook-signature` signs. `second` is the Unix time in seconds. */
+export const standardPrefix = (id: string, second: string): string => `${id}.${second}.`
+
+/** The content that `webhook-signature` signs. */
 export const standardContent = (id: string, second: string, body: Uint8Array): Uint8Array<ArrayBuffer> => {
-  const head = encoder.encode(`${id}.${second}.`)
+  const head = encoder.encode(standardPrefix(id, second))
   const content = new Uint8Array(head.length + body.length)
   content.set(head)
   content.set(body, head.length)

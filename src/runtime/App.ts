@@ -1,5 +1,4 @@
 /** Composes all layers of the service, from settings to routes. */
-import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -53,6 +52,7 @@ import * as ConsoleAssets from "./ConsoleAssets.ts"
 import * as AesGcm from "./node/AesGcm.ts"
 import * as BodyWorker from "./node/BodyWorker.ts"
 import * as BufferCollector from "./node/BufferCollector.ts"
+import * as Hmac from "./node/Hmac.ts"
 import * as HttpListener from "./node/HttpListener.ts"
 import * as InProcess from "./node/InProcess.ts"
 import * as PooledRandom from "./node/PooledRandom.ts"
@@ -233,7 +233,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     Layer.provideMerge(layerRelay(database)),
     Layer.provide(layerSecrets),
     Layer.provide(WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))),
-    Layer.provide(NodeCrypto.layerMac)
+    Layer.provide(Hmac.layer)
   )
   const inProcess = InProcess.make()
   const layerRoutes = Layer.merge(Server.layer(config.corsOrigins), Console.layer(version)).pipe(

@@ -10,12 +10,10 @@ import { TaskWatch } from "./TaskWatch.ts"
 import { TokenRevocations } from "./tokens/TokenRevocations.ts"
 import { Webhooks } from "./Webhooks.ts"
 import { WebhookDispatcher } from "./webhooks/WebhookDispatcher.ts"
-import { WebhookSignatures } from "./webhooks/WebhookSignatures.ts"
 
 export const layerWith = (layerActors: typeof TaskActors.layer) =>
   Layer.mergeAll(Webhooks.layer, TaskWatch.layer, TaskRequests.layer, Retention.layer).pipe(
     Layer.provideMerge(Layer.mergeAll(Tasks.layer, WebhookDispatcher.layer)),
-    Layer.provide(WebhookSignatures.layer),
     Layer.provideMerge(TaskSweeper.layer),
     Layer.provideMerge(layerActors),
     Layer.provideMerge(CoreStops.layer),

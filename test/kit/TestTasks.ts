@@ -1,5 +1,4 @@
 /** Use cases and actors with the store in memory and a scripted core, under TestClock. */
-import { NodeCrypto } from "@effect/platform-node"
 import { Duration, Effect, identity, Layer, Queue, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { type CoreEvent, toReport } from "../../src/domain/CoreProtocol.ts"
@@ -10,6 +9,7 @@ import type { RunId, Task, TaskId } from "../../src/domain/Task.ts"
 import { type CreateTask, toCreateTask } from "../../src/domain/TaskRequest.ts"
 import { now, type Timestamp } from "../../src/domain/Timestamp.ts"
 import { type ToolResult, toToolResults } from "../../src/domain/ToolCall.ts"
+import * as Hmac from "../../src/runtime/node/Hmac.ts"
 import type { TaskActors } from "../../src/services/actors/TaskActors.ts"
 import type { TaskSweeper } from "../../src/services/actors/TaskSweeper.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
@@ -114,7 +114,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
     Layer.provideMerge(layerStore),
     Layer.provideMerge(script.layerTrials ?? RecoveryTrialsMemory.layer),
     Layer.provideMerge([RevocationRepositoryMemory.layer, script.layerOwnership ?? TaskOwnership.layerAlone]),
-    Layer.provide([layerCore, layerSender, layerSettings, layerSecrets, NodeCrypto.layerMac]),
+    Layer.provide([layerCore, layerSender, layerSettings, layerSecrets, Hmac.layer]),
     Layer.provide(SecureRandom.layerWebCrypto)
   )
   return { layer, posts, starts, stops }

@@ -3,13 +3,13 @@
  * frozen between any two calls that it makes. A killed node makes no more calls; a frozen one makes none until it
  * wakes.
  */
-import { NodeCrypto } from "@effect/platform-node"
 import { Clock, Context, Deferred, Duration, Effect, Exit, identity, Latch, Layer, Redacted, Scope } from "effect"
 import type { CoreUnavailable } from "../../src/domain/DispatchRetry.ts"
 import * as Limits from "../../src/domain/Limits.ts"
 import { concat } from "../../src/domain/OpaqueJson.ts"
 import { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import type { TaskEvent, TaskId } from "../../src/domain/Task.ts"
+import * as Hmac from "../../src/runtime/node/Hmac.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
 import { CoreClient } from "../../src/services/core/CoreClient.ts"
@@ -206,7 +206,7 @@ export const start = Effect.fnUntraced(function*(
   )
   const layer = engine.pipe(
     Layer.provide([Layer.provide(client, transport), sender, store, settings(world), plainSecrets]),
-    Layer.provide([NodeCrypto.layerMac, dice.layerSecureRandom]),
+    Layer.provide([Hmac.layer, dice.layerSecureRandom]),
     Layer.fresh
   )
   // A node that dies during its start never becomes ready.

@@ -18,7 +18,9 @@ const aes256Gcm: Aead.Implementation = {
     const decipher = createDecipheriv(algorithm, key, nonce, { authTagLength }).setAAD(additional)
     try {
       const plaintext = decipher.setAuthTag(sealed.subarray(end)).update(sealed.subarray(0, end))
-      return Buffer.concat([plaintext, decipher.final()])
+      // GCM is a stream cipher: the end only checks the tag.
+      decipher.final()
+      return plaintext
     } catch {
       // The tag is missing or does not match.
       return undefined

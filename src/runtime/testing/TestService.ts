@@ -2,7 +2,6 @@
  * The whole service in one process, with stores in memory and without a port. It runs on the caller's `Clock`, so with
  * TestClock a test decides when time limits, retry delays and retention elapse.
  */
-import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { Clock, Context, Duration, Effect, Layer, Redacted, type Scope } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { FetchHttpClient, HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
@@ -28,6 +27,7 @@ import { Settings } from "../../services/timing/Settings.ts"
 import { OperatorSessions } from "../../services/tokens/OperatorSessions.ts"
 import { Secrets } from "../../services/tokens/Secrets.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
+import * as Hmac from "../node/Hmac.ts"
 import * as TestBackend from "./TestBackend.ts"
 import { TestCore } from "./TestCore.ts"
 import { TestWebhooks } from "./TestWebhooks.ts"
@@ -92,7 +92,7 @@ const layerEngine = (options: TestServiceOptions) =>
       layerSecrets,
       layerSettings(options),
       layerIntervals,
-      NodeCrypto.layerMac,
+      Hmac.layer,
       TestWebhooks.layerSender
     ]),
     Layer.provideMerge(TestWebhooks.layer),

@@ -2,7 +2,7 @@
  * Encrypts secrets at rest with AES-256-GCM. The key id in the sealed text allows key rotation. The format is
  * `v1.<key id>.<nonce>.<ciphertext>`, with nonce and ciphertext in base64url.
  */
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Layer, Redacted, Result } from "effect"
 import { Aead, Digest, SecureRandom } from "effect/crypto"
 import { Base64Url } from "effect/encoding"
 
@@ -11,7 +11,7 @@ const nonceBytes = 12
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
-const bytesOf = (text: string | undefined) => Effect.orDie(Effect.fromResult(Base64Url.decode(text ?? "")))
+const bytesOf = (text: string | undefined) => Result.getOrThrow(Base64Url.decode(text ?? ""))
 
 export class Secrets extends Context.Service<Secrets, {
   readonly seal: (text: Redacted.Redacted) => Effect.Effect<string>
@@ -44,14 +44,13 @@ export class Secrets extends Context.Service<Secrets, {
             )
             return [version, sealing.id, Base64Url.encode(nonce), Base64Url.encode(sealed)].join(".")
           }),
-          open: Effect.fnUntraced(function*(sealed) {
-            const [, id, nonce, ciphertext] = sealed.split(".")
-            const key = byId.get(id ?? "")
-            if (key === undefined) return yield* Effect.die(new Error(`no ENCRYPTION_KEY with the id ${id}`))
-            const options = { nonce: yield* bytesOf(nonce) }
-            const opened = yield* Effect.orDie(aead.decrypt(key, yield* bytesOf(ciphertext), options))
-            return Redacted.make(decoder.decode(opened))
-          })
+          open: (sealed) =>
+            Effect.suspend(() => {
+              const [, id, nonce, ciphertext] = sealed.split(".")
+              const key = byId.get(id ?? "")
+              if (key === undefined) return Effect.die(new Error(`no ENCRYPTION_KEY with the id ${id}`))
+              return Effect.orDie(aead.decrypt(key, bytesOf(ciphertext), { nonce: bytesOf(nonce) }))
+            }).pipe(Effect.map((opened) => Redacted.make(decoder.decode(opened))))
         })
       })
     ).pipe(

@@ -19,7 +19,7 @@ import { Secrets } from "../tokens/Secrets.ts"
 import { LargeDeliveries } from "./LargeDeliveries.ts"
 import { OriginLimiter } from "./OriginLimiter.ts"
 import { WebhookSender } from "./WebhookSender.ts"
-import { WebhookSignatures } from "./WebhookSignatures.ts"
+import { headersOf, HmacSha256 } from "./WebhookSignatures.ts"
 
 /** Attempts in flight on this node. A target that hangs holds a permit for the whole timeout. */
 const bounds = { total: 1024, reserved: 256, smallest: 8, largest: 64 }
@@ -65,7 +65,7 @@ const failed = (error: AttemptError) => ({ responseStatus: null, error })
 const makeAttempts = Effect.gen(function*() {
   const store = yield* WebhookStore
   const sender = yield* WebhookSender
-  const signatures = yield* WebhookSignatures
+  const hmac = yield* HmacSha256
   const secrets = yield* Secrets
   const { webhookTimeout } = yield* Settings
 
@@ -80,7 +80,7 @@ const makeAttempts = Effect.gen(function*() {
     function*(delivery: ClaimedDelivery, startedAt: Timestamp) {
       const body = delivery.body === null ? yield* readBody(delivery) : encode(delivery.body)
       const secret = delivery.secret === null ? undefined : yield* secrets.open(delivery.secret)
-      const headers = yield* signatures.headersOf(delivery, startedAt, body, secret)
+      const headers = headersOf(hmac, delivery, startedAt, body, secret)
       return yield* sender.post(delivery.url, headers, body).pipe(
         Effect.map((status) => ({ responseStatus: status, error: errorOfStatus(status) })),
         Effect.timeoutOrElse({ duration: webhookTimeout, orElse: () => Effect.succeed(failed("timed_out")) })

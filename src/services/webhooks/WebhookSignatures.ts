@@ -1,45 +1,37 @@
 /** The headers of one attempt: `X-Task-Uuid`, `X-Signature`, and the three of Standard Webhooks. */
-import { Context, Effect, Layer, Redacted } from "effect"
-import { Mac } from "effect/crypto"
-import { Base64, Hex } from "effect/encoding"
+import { Context, Redacted } from "effect"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import { deliveryId, type DeliveryKey } from "../../domain/Webhook.ts"
-import { bodyKey, standardContent, standardKey } from "../../domain/WebhookSignature.ts"
+import { bodyKey, standardKey, standardPrefix } from "../../domain/WebhookSignature.ts"
 
-export class WebhookSignatures extends Context.Service<WebhookSignatures, {
-  readonly headersOf: (
-    key: DeliveryKey,
-    at: Timestamp,
-    body: Uint8Array,
-    secret: Redacted.Redacted | undefined
-  ) => Effect.Effect<Record<string, string>>
-}>()("async-task-service/services/webhooks/WebhookSignatures") {
-  static readonly layer = Layer.effect(
-    WebhookSignatures,
-    Effect.gen(function*() {
-      const mac = yield* Mac.Mac
-      const sign = (key: Uint8Array, content: Uint8Array) =>
-        Effect.orDie(Effect.flatMap(Mac.key(Mac.hmacSha256, key), (imported) => mac.sign(imported, content)))
+/** HMAC-SHA256, computed synchronously: each delivery needs two. */
+export class HmacSha256 extends Context.Service<
+  HmacSha256,
+  (key: Uint8Array, content: ReadonlyArray<string | Uint8Array>, encoding: "hex" | "base64") => string
+>()("async-task-service/services/webhooks/WebhookSignatures/HmacSha256") {}
 
-      return WebhookSignatures.of({
-        headersOf: Effect.fnUntraced(function*(key, at, body, secret) {
-          const id = deliveryId(key)
-          const second = String(Math.floor(at / 1_000_000))
-          const headers: Record<string, string> = {
-            "content-type": "application/json",
-            "user-agent": "async-task-service",
-            "x-task-uuid": key.taskId,
-            "webhook-id": id,
-            "webhook-timestamp": second
-          }
-          if (secret === undefined) return headers
-          const given = Redacted.value(secret)
-          headers["x-signature"] = Hex.encode(yield* sign(bodyKey(given), body))
-          const standard = yield* sign(standardKey(given), standardContent(id, second, body))
-          headers["webhook-signature"] = `v1,${Base64.encode(standard)}`
-          return headers
-        })
-      })
-    })
-  )
+export const headersOf = (
+  hmac: HmacSha256["Service"],
+  key: DeliveryKey,
+  at: Timestamp,
+  body: Uint8Array,
+  secret: Redacted.Redacted | undefined
+): Record<string, string> => {
+  const id = deliveryId(key)
+  const second = String(Math.floor(at / 1_000_000))
+  const headers = {
+    "content-type": "application/json",
+    "user-agent": "async-task-service",
+    "x-task-uuid": key.taskId,
+    "webhook-id": id,
+    "webhook-timestamp": second
+  }
+  if (secret === undefined) return headers
+  const given = Redacted.value(secret)
+  const standard = hmac(standardKey(given), [standardPrefix(id, second), body], "base64")
+  return {
+    ...headers,
+    "x-signature": hmac(bodyKey(given), [body], "hex"),
+    "webhook-signature": `v1,${standard}`
+  }
 }
