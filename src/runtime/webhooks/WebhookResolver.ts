@@ -44,12 +44,13 @@ export const make = (guard: AddressGuard, servers?: ReadonlyArray<string>): Reso
   }
 
   return {
-    resolve: Effect.fnUntraced(function*(hostname) {
+    resolve: (hostname) => {
       const name = hostname.replace(/^\[(.*)\]$/, "$1")
-      const addresses = yield* lookUp(name)
-      if (addresses.length === 0) return yield* notResolved
-      if (!guard.isListed(name) && !addresses.every(guard.allows)) return yield* refused
-      return addresses
-    })
+      return Effect.flatMap(lookUp(name), (addresses) => {
+        if (addresses.length === 0) return Effect.fail(notResolved)
+        if (!guard.isListed(name) && !addresses.every(guard.allows)) return Effect.fail(refused)
+        return Effect.succeed(addresses)
+      })
+    }
   }
 }

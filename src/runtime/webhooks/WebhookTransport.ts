@@ -129,11 +129,12 @@ export const layer = (resolver: Resolver, authority?: string) =>
         })
 
       return WebhookSender.of({
-        post: Effect.fnUntraced(function*(address, headers, body) {
-          const url = new URL(address)
-          const addresses = yield* resolver.resolve(url.hostname)
-          return yield* dispatch(url, addresses, { ...credentialsOf(url), ...headers }, body)
-        })
+        post: (address, headers, body) =>
+          Effect.suspend(() => {
+            const url = new URL(address)
+            const sent = { ...credentialsOf(url), ...headers }
+            return Effect.flatMap(resolver.resolve(url.hostname), (addresses) => dispatch(url, addresses, sent, body))
+          })
       })
     })
   )

@@ -3,8 +3,9 @@
  * it is sent. The claim is a lease: if the node dies, another node claims the delivery when the lease expires.
  * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others.
  */
-import { Context, Duration, Effect, FiberSet, Latch, Layer, Queue, Semaphore } from "effect"
+import { type Cause, Context, Duration, Effect, FiberSet, Latch, Layer, Queue, Semaphore } from "effect"
 import { encode } from "../../domain/OpaqueJson.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { type AttemptError, delays, deliveryId, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
@@ -18,7 +19,7 @@ import * as Worker from "../timing/Worker.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { LargeDeliveries } from "./LargeDeliveries.ts"
 import { OriginLimiter } from "./OriginLimiter.ts"
-import { WebhookSender } from "./WebhookSender.ts"
+import { type DeliveryError, WebhookSender } from "./WebhookSender.ts"
 import { headersOf, HmacSha256 } from "./WebhookSignatures.ts"
 
 /** Attempts in flight on this node. A target that hangs holds a permit for the whole timeout. */
@@ -59,7 +60,26 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
   static readonly layer = Layer.effect(WebhookDispatcher, Effect.suspend(() => make))
 }
 
-const failed = (error: AttemptError) => ({ responseStatus: null, error })
+type Response = Pick<AttemptOutcome, "responseStatus" | "error">
+
+const failed = (error: AttemptError): Response => ({ responseStatus: null, error })
+const timedOut = Effect.succeed(failed("timed_out"))
+
+const responseOf = (status: number): Response => ({ responseStatus: status, error: errorOfStatus(status) })
+
+const responseOfFailure = (reason: DeliveryError | StoreUnavailable | Cause.NoSuchElementError | Cause.TimeoutError) =>
+  Effect.succeed(failed(reason._tag === "DeliveryError" ? reason.error : "not_sent"))
+
+const responseOfDefect = (defect: unknown) =>
+  Effect.as(Effect.logError("webhook attempt failed by a defect", defect), failed("not_sent"))
+
+const logAttempt = ({ attempt, isLast, origin, taskId }: ClaimedDelivery, error: AttemptError | null) => {
+  const level = error === null ? "Debug" : isLast ? "Warn" : "Info"
+  return Effect.annotateLogs(Effect.logWithLevel(level)(`webhook attempt ${attempt}: ${error ?? "delivered"}`), {
+    taskId,
+    origin
+  })
+}
 
 /** Makes one attempt, and returns its outcome. Nothing but an interruption makes it fail. */
 const makeAttempts = Effect.gen(function*() {
@@ -82,22 +102,12 @@ const makeAttempts = Effect.gen(function*() {
       const secret = delivery.secret === null ? undefined : yield* secrets.open(delivery.secret)
       const headers = headersOf(hmac, delivery, startedAt, body, secret)
       return yield* sender.post(delivery.url, headers, body).pipe(
-        Effect.map((status) => ({ responseStatus: status, error: errorOfStatus(status) })),
-        Effect.timeoutOrElse({ duration: webhookTimeout, orElse: () => Effect.succeed(failed("timed_out")) })
+        Effect.map(responseOf),
+        Effect.timeoutOrElse({ duration: webhookTimeout, orElse: () => timedOut })
       )
     },
-    (attempt) =>
-      attempt.pipe(
-        Effect.catchTags({
-          DeliveryError: ({ error }) => Effect.succeed(failed(error)),
-          NoSuchElementError: () => Effect.succeed(failed("not_sent")),
-          StoreUnavailable: () => Effect.succeed(failed("not_sent")),
-          TimeoutError: () => Effect.succeed(failed("not_sent"))
-        }),
-        Effect.catchDefect((defect) =>
-          Effect.as(Effect.logError("webhook attempt failed by a defect", defect), failed("not_sent"))
-        )
-      )
+    Effect.catch(responseOfFailure),
+    Effect.catchDefect(responseOfDefect)
   )
 
   return Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
@@ -109,14 +119,9 @@ const makeAttempts = Effect.gen(function*() {
     const response = yield* respond(delivery, startedAt)
     const endedAt = yield* now
     const duration = (yield* monotonicMillis) - begun
-    const result = response.error ?? "delivered"
-    Metrics.webhookAttempts.record(duration / 1000, result)
+    Metrics.webhookAttempts.record(duration / 1000, response.error ?? "delivered")
+    yield* logAttempt(delivery, response.error)
     const delay = response.error === null || isLast ? undefined : yield* nextDelay(attempt)
-    const level = response.error === null ? "Debug" : isLast ? "Warn" : "Info"
-    yield* Effect.annotateLogs(Effect.logWithLevel(level)(`webhook attempt ${attempt}: ${result}`), {
-      taskId,
-      origin: delivery.origin
-    })
     const nextAttemptAt = delay === undefined ? null : plus(endedAt, delay)
     return { taskId, revision, attempt, endedAt, duration: Math.round(duration), ...response, nextAttemptAt }
   })
@@ -196,6 +201,7 @@ const make = Effect.gen(function*() {
   }
 
   const fibers = yield* FiberSet.make()
+  const fork = yield* FiberSet.runtime(fibers)()
 
   const start = (delivery: ClaimedDelivery) => {
     const isLarge = delivery.body === null
@@ -211,7 +217,7 @@ const make = Effect.gen(function*() {
       if (isLarge) large.leave(delivery.origin)
       release(delivery.origin, hasResponded)
     })
-    return FiberSet.run(fibers, inTrace(Effect.ensuring(attempt, end)))
+    fork(inTrace(Effect.ensuring(attempt, end)))
   }
 
   const claimSome = Effect.gen(function*() {
@@ -220,11 +226,9 @@ const make = Effect.gen(function*() {
     const permits = limiter.claimable
     const claimed = yield* store.claim({ at: yield* now, limit, leases, ...permits })
     const refused = claimed.filter(({ body, origin }) => body === null && !large.enter(origin))
-    yield* Effect.forEach(claimed, (delivery) => refused.includes(delivery) ? Effect.void : start(delivery), {
-      discard: true
-    })
+    for (const delivery of claimed) if (!refused.includes(delivery)) start(delivery)
     // In a fiber of its own, because an outage must not block the claims or the shutdown.
-    yield* FiberSet.run(fibers, Effect.forEach(refused, postpone, { concurrency: 8, discard: true }))
+    if (refused.length > 0) fork(Effect.forEach(refused, postpone, { concurrency: 8, discard: true }))
     const mayHaveMore = claimed.length === limit || hasUsedUp(claimed, permits)
     if (mayHaveMore) webhooksPending.openUnsafe()
   })
