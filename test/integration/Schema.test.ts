@@ -5,11 +5,21 @@ import { TestClock } from "effect/testing"
 import { activeStatuses, TaskStatus } from "../../src/domain/Task.ts"
 import { listAll, listByBoth, listByMetadata, listByStatus } from "../../src/services/store/ListStatement.ts"
 import * as Migrations from "../../src/services/store/Migrations.ts"
+import { headsById, withSmallTurns } from "../../src/services/store/ReadBatcher.ts"
 import { claim } from "../../src/services/store/WebhookStatements.ts"
 import * as Database from "../kit/Database.ts"
 
 const quoted = (definition: string | undefined) =>
   [...(definition ?? "").matchAll(/'([a-z]+)'/g)].map(([, word]) => word).toSorted()
+
+const insertTasks = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    INSERT INTO tasks (uuid, sub, run_id, max_execution_time, created_at, deadline_at, token_id)
+    SELECT gen_random_uuid(), 'user-' || n % 50, gen_random_uuid(), 60, now(), now(), 'token'
+    FROM generate_series(1, 5000) AS n`
+  yield* sql`VACUUM (ANALYZE) tasks`
+})
 
 layer(Database.layer)("the schema", (it) => {
   const constraint = Effect.fnUntraced(function*(name: string) {
@@ -33,23 +43,36 @@ layer(Database.layer)("the schema", (it) => {
       assert.strictEqual(yield* Migrations.current(sql), Migrations.latest)
     }))
 
-  it.effect("plans the claim of webhooks once, even while nothing is due", () =>
+  it.effect("plans the frequent statements once, whatever the statistics say", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
+      yield* insertTasks
       yield* sql`
         INSERT INTO webhook_deliveries (task_uuid, revision, status, url, origin, signed, created_at)
         SELECT gen_random_uuid(), 1, 'completed', 'u', 'o', false, now() FROM generate_series(1, 20000)`
       yield* sql`VACUUM (ANALYZE) webhook_deliveries`
-      const [plans] = yield* sql.withTransaction(Effect.gen(function*() {
-        yield* sql.unsafe(`PREPARE claim (float8, text[], int4[], int, int, float8[]) AS ${claim.text}`)
-        for (let count = 0; count < 10; count++) {
-          yield* sql.unsafe("EXECUTE claim (1e15, '{https://target.example}', '{64}', 8, 128, '{35,45,75,135,20}')")
-        }
-        return yield* sql`SELECT custom_plans::int AS custom, generic_plans::int AS generic
-          FROM pg_prepared_statements WHERE name = 'claim'`
-      }))
-      // Postgres compares five plans made for the values with one for all values.
-      assert.deepStrictEqual(plans, { custom: 5, generic: 5 })
+      const ids = "'{01920000-0000-7000-8000-000000000000,01920000-0000-7000-8000-000000000001}'"
+      for (
+        const [name, statement, types, values] of [
+          [
+            "claim",
+            claim,
+            "float8, text[], int4[], int, int, float8[]",
+            "1e15, '{https://target.example}', '{64}', 8, 128, '{35,45,75,135,20}'"
+          ],
+          ["heads", headsById, "uuid[]", ids],
+          ["tasks_with_turns", withSmallTurns, "uuid[]", ids]
+        ] as const
+      ) {
+        const [plans] = yield* sql.withTransaction(Effect.gen(function*() {
+          yield* sql.unsafe(`PREPARE ${name} (${types}) AS ${statement.text}`)
+          for (let count = 0; count < 10; count++) yield* sql.unsafe(`EXECUTE ${name} (${values})`)
+          return yield* sql`SELECT custom_plans::int AS custom, generic_plans::int AS generic
+            FROM pg_prepared_statements WHERE name = ${name}`
+        }))
+        // Postgres compares five plans made for the values with one for all values.
+        assert.deepStrictEqual(plans, { custom: 5, generic: 5 }, name)
+      }
     }))
 
   /** The generic plan of a list, without EXPLAIN (GENERIC_PLAN), which is new in Postgres 16. */
@@ -68,14 +91,11 @@ layer(Database.layer)("the schema", (it) => {
   it.effect("counts and pages a list by index-only scans, and by the index of the metadata", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      yield* sql`
-        INSERT INTO tasks (uuid, sub, run_id, max_execution_time, created_at, deadline_at, token_id)
-        SELECT gen_random_uuid(), 'user-' || n % 50, gen_random_uuid(), 60, now(), now(), 'token'
-        FROM generate_series(1, 5000) AS n`
+      yield* insertTasks
       yield* sql`
         INSERT INTO task_metadata
         SELECT uuid, jsonb_build_object(sub, jsonb_build_object('env', 'prod', 'order', uuid)) FROM tasks`
-      yield* sql`VACUUM (ANALYZE) tasks, task_metadata`
+      yield* sql`VACUUM (ANALYZE) task_metadata`
       const byMetadata = `{"user-1": {"env": "prod"}}`
       for (
         const [statement, node, count, ...values] of [

@@ -3,7 +3,7 @@ import { PgTypes } from "@effect/sql-pg"
 import { Effect, identity, Result, type Schema } from "effect"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import * as Utf8 from "../limits/Utf8.ts"
-import { moment as momentOf, query } from "./Queries.ts"
+import { hidden, moment as momentOf, query } from "./Queries.ts"
 
 /** A text that may be large: UTF-8 if its row is large. */
 export type LargeText = string | Uint8Array | null
@@ -50,7 +50,7 @@ const build = <Row>(call: string, columns: string, parameters: ReadonlyArray<Par
   // Large parameters are bound last: the driver copies its buffer when it grows for a later one.
   const bound = all.toSorted((one, other) => Number(one.oid === bytea) - Number(other.oid === bytea))
   return {
-    text: `SELECT ${columns} FROM unnest(${bound.map((_, index) => `$${index + 1}`).join(", ")})
+    text: `SELECT ${columns} FROM unnest(${bound.map((_, index) => hidden(`$${index + 1}`)).join(", ")})
   AS batch (${bound.map(({ name }) => name).join(", ")}),
   ${call}(${all.map(({ as = identity, name }) => as(name)).join(", ")}) AS called`,
     bind: (rows: ReadonlyArray<Row>) =>

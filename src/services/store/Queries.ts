@@ -70,6 +70,12 @@ export const utf8 = (text: string) => `convert_to(${text}, 'UTF8')`
 /** The `timestamptz` of a bound `Timestamp`, exact until the year 2242; null stays null. */
 export const moment = (placeholder: string) => `to_timestamp(${placeholder}::float8 / 1000000)`
 
+/**
+ * A parameter whose value the planner does not see. A plan for the values of one batch looks cheaper than one for any batch, so
+ * Postgres would plan each statement anew, which can cost more than the statement.
+ */
+export const hidden = (parameter: string) => `(SELECT ${parameter})`
+
 export const make = Effect.map(SqlClient.SqlClient, (sql) => {
   const run = (text: string, values: ReadonlyArray<unknown>) => failWhenUnavailable(sql.unsafe(text, values))
   const rows = <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>) =>

@@ -7,7 +7,7 @@ import { Timestamp } from "../../domain/Timestamp.ts"
 import * as FairPermits from "../limits/FairPermits.ts"
 import * as Batcher from "./Batcher.ts"
 import { summaryColumns, SummaryFields } from "./ListStatement.ts"
-import { make as makeQueries, micros, query, utf8 } from "./Queries.ts"
+import { hidden, make as makeQueries, micros, query, utf8 } from "./Queries.ts"
 import { headColumns } from "./TaskColumns.ts"
 
 /** Bytes. A task with a larger turn is read alone: a batch stays small, and few large turns are in memory at a time. */
@@ -17,10 +17,10 @@ const largePermits = { total: 2, perHolder: 1 }
 
 /** `LIMIT 1` makes the planner look up each id in the index, whatever it knows about the tables. */
 const select = (columns: string, tables: string) =>
-  `SELECT found.* FROM unnest($1::uuid[]) AS wanted (id)
+  `SELECT found.* FROM unnest(${hidden("$1::uuid[]")}) AS wanted (id)
   CROSS JOIN LATERAL (SELECT ${columns} FROM ${tables} WHERE uuid = wanted.id LIMIT 1) AS found`
 
-const headsById = query(TaskHead, select(headColumns, "tasks"))
+export const headsById = query(TaskHead, select(headColumns, "tasks"))
 
 const tasksById = (turn: Schema.Codec<OpaqueJson, string | Uint8Array>, selected: string) =>
   query(
@@ -41,7 +41,7 @@ const tasksById = (turn: Schema.Codec<OpaqueJson, string | Uint8Array>, selected
     )
   )
 
-const withSmallTurns = tasksById(OpaqueJson, `CASE WHEN octet_length(turn) <= ${largeTurn} THEN turn END`)
+export const withSmallTurns = tasksById(OpaqueJson, `CASE WHEN octet_length(turn) <= ${largeTurn} THEN turn END`)
 const withTurns = tasksById(FromBytes, utf8("turn"))
 
 interface Read {

@@ -5,7 +5,7 @@ import { CallbackFormat } from "../../domain/OpenAiWebhook.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { Delivery } from "../../domain/Webhook.ts"
 import { SummaryFields } from "./ListStatement.ts"
-import { countQuery, micros, moment, query, utf8 } from "./Queries.ts"
+import { countQuery, hidden, micros, moment, query, utf8 } from "./Queries.ts"
 
 /** Bytes of turn and tool calls. A larger body is read when it is sent, so that a batch of claims stays small. */
 const largeBody = 64 * 1024
@@ -56,9 +56,6 @@ const DeliveryRow = Schema.Struct({
 
 /** The first parameter of the statements that change deliveries. */
 const at = moment("$1")
-
-/** A parameter whose value the planner does not see. It would plan each claim anew, which costs more than the claim. */
-const hidden = (parameter: string) => `(SELECT ${parameter})`
 
 const claimedAt = hidden(at)
 
