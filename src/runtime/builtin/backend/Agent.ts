@@ -2,7 +2,7 @@
  * One turn of a model: rounds of calling the model and running its tool calls, until it makes none. Calls of client tools end
  * the turn. A call with invalid arguments gets an error result for the model and never reaches the client.
  */
-import { Array as Arr, Effect, Predicate, Schedule, Schema, Stream } from "effect"
+import { Array as Arr, Cause, Clock, Duration, Effect, Fiber, Latch, Predicate, Schema, Stream } from "effect"
 import { type AiError, type LanguageModel, type Response, Tool, Toolkit } from "effect/ai"
 import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
 import { JsonObject } from "../../../domain/OpaqueJson.ts"
@@ -11,7 +11,7 @@ import type { ToolCall } from "../../../domain/ToolCall.ts"
 import * as Conversation from "./Conversation.ts"
 import type { Message, Turn } from "./Conversation.ts"
 import { retry } from "./OpenAiModel.ts"
-import { tooLong } from "./OpenAiStream.ts"
+import { textInterval, tooLong } from "./OpenAiStream.ts"
 import { problemsOf } from "./ToolArguments.ts"
 
 /** The result of a tool call: `content` is for the model, `output` is added to the turn's output. */
@@ -55,8 +55,11 @@ const maxAddedCharacters = 8_000_000
 /** Maximum messages and tool calls of a conversation; each takes time in every round. */
 const maxMessages = 10_000
 
-/** Maximum characters of progress per second. Each report repeats the turn, so a larger turn is reported less often. */
+/** Maximum characters of one progress report. A larger turn is reported less often, because each report repeats it. */
 const progressCharacters = 1024 * 1024
+
+/** Milliseconds between two progress reports: less than between two texts, so that no text waits for the next one. */
+const progressInterval = 0.9 * Duration.toMillis(textInterval)
 
 /** Backend tools of one round that run concurrently. */
 const toolConcurrency = 4
@@ -125,7 +128,7 @@ const answerTo = Effect.fnUntraced(
 /** A turn that grows, starting from `messages` and, after tool results, from the turn of the previous run. */
 class GrowingTurn {
   readonly modelName: string
-  readonly startLength: number
+  readonly hasGrown = Latch.makeUnsafe()
   messages: ReadonlyArray<Message>
   images: ReadonlyArray<JsonObject>
   usage: Turn["metadata"]["usage"]
@@ -139,7 +142,6 @@ class GrowingTurn {
   constructor(modelName: string, messages: ReadonlyArray<Message>, before: Turn | undefined) {
     this.modelName = modelName
     this.messages = messages
-    this.startLength = messages.length
     this.images = before?.output.filter(({ type }) => type === "image") ?? []
     this.usage = before?.metadata.usage ?? { input_tokens: 0, output_tokens: 0, total_tokens: 0 }
     this.characters = JSON.stringify(messages).length
@@ -163,29 +165,32 @@ class GrowingTurn {
     }
   }
 
-  /** Reports the turn when it has grown, at most once a second and at most `progressCharacters` a second. */
-  get progress(): Stream.Stream<TurnLine> {
-    return Stream.fromSchedule(Schedule.spaced("1 second")).pipe(
-      Stream.filter((second) =>
-        second % Math.ceil((1 + this.characters + this.text.length) / progressCharacters) === 0
-      ),
-      Stream.map(() => `${this.messages.length} ${this.text.length}`),
-      Stream.changes,
-      Stream.filter((seen) => seen !== `${this.startLength} 0`),
-      Stream.map(() => ({ type: "progress", turn: this.value }))
-    )
+  /** Begins a response of the model. A retry discards the text of the failed attempt. */
+  startText() {
+    if (this.text !== "") this.hasGrown.openUnsafe()
+    this.text = ""
+    this.isStreaming = true
+  }
+
+  addText(delta: string) {
+    this.text += delta
+    this.hasGrown.openUnsafe()
+  }
+
+  /** Milliseconds until the next progress report. */
+  get interval() {
+    return progressInterval * Math.ceil((1 + this.characters + this.text.length) / progressCharacters)
   }
 }
 
-/** Calls the model once. A retry discards the text of the failed attempt. */
+/** Calls the model once. */
 const callModel = Effect.fnUntraced(
   function*(
     { instructions, loadImage, model }: Agent,
     toolkit: Toolkit.Toolkit<Record<string, Tool.Any>>,
     turn: GrowingTurn
   ) {
-    turn.text = ""
-    turn.isStreaming = true
+    turn.startText()
     let reason = "unknown"
     const calls: Array<ToolCall> = []
     const parts = model.streamText({
@@ -197,7 +202,7 @@ const callModel = Effect.fnUntraced(
     yield* Stream.runForEachArray(parts, (some) =>
       Effect.suspend(() => {
         for (const part of some) {
-          if (part.type === "text-delta") turn.text += part.delta
+          if (part.type === "text-delta") turn.addText(part.delta)
           if (part.type === "tool-call") calls.push(toCall(part.id, part.name, part.params))
           if (part.type === "finish") {
             turn.addUsage(part)
@@ -210,6 +215,28 @@ const callModel = Effect.fnUntraced(
   },
   retry
 )
+
+/** The turn when it has grown, at most once in its interval, and its last line. */
+const linesOf = (turn: GrowingTurn, ending: Fiber.Fiber<TurnLine>) => {
+  ending.addObserver(() => turn.hasGrown.openUnsafe())
+  const present = Effect.map(Clock.monotonicTimeNanos, (nanoseconds) => Number(nanoseconds) / 1e6)
+  let isOver = false
+  let next: number | undefined
+  const read = Effect.gen(function*(): Effect.fn.Return<[TurnLine], Cause.Done> {
+    if (isOver) return yield* Cause.done()
+    next ??= turn.interval + (yield* present)
+    yield* turn.hasGrown.await
+    const early = next - (yield* present)
+    if (early > 0) yield* Effect.timeoutOption(Fiber.await(ending), early)
+    const exit = ending.pollUnsafe()
+    isOver = exit !== undefined
+    if (exit !== undefined) return [yield* exit]
+    turn.hasGrown.closeUnsafe()
+    next = turn.interval + (yield* present)
+    return [{ type: "progress", turn: turn.value }]
+  })
+  return Stream.fromPull(Effect.succeed(read))
+}
 
 /** The lines of one turn that continues `conversation`; `before` is the turn of the previous run, after tool results. */
 export const run = (
@@ -241,6 +268,7 @@ export const run = (
       return { type: "completed", turn: turn.value }
     }
     turn.messages = [...turn.messages, { ...reply, tool_calls: calls }]
+    turn.hasGrown.openUnsafe()
     const answers = yield* Effect.forEach(calls, (call) => answerTo(call, schemas, ownTools), {
       concurrency: toolConcurrency
     })
@@ -260,8 +288,5 @@ export const run = (
     Effect.tapError((error) => Effect.logWarning("a turn failed", error)),
     Effect.catch((error) => Effect.succeed<TurnLine>({ type: "failed", ...reasonOf(error), turn: turn.value }))
   )
-  // A progress line may still wait to be emitted when the last one arrives.
-  return Stream.merge(Stream.fromEffect(last), turn.progress, { haltStrategy: "left" }).pipe(
-    Stream.takeUntil(({ type }) => type !== "progress")
-  )
+  return Stream.unwrap(Effect.map(Effect.forkScoped(last), (ending) => linesOf(turn, ending)))
 }

@@ -24,35 +24,40 @@ const imageTypes: Readonly<Record<string, string>> = {
   gif: "image/gif"
 }
 
-const ReadFile = Schema.Struct({
-  file_id: Schema.String.annotate({ description: "The file_id of an attached file." }),
-  offset: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))).annotate({
-    description: "The character at which to continue, when an earlier call did not return the whole file."
+/** Prepares a tool once: it costs more to derive the JSON Schema and the decoder of its parameters than to call it. */
+const own = <S extends Schema.Codec<any, any>>(name: string, description: string, parameters: S) => {
+  const tool = Tool.dynamic(name, { description, parameters: Tool.getJsonSchemaFromSchema(parameters) })
+  const decode = Schema.decodeEffect(parameters)
+  return (run: (parameters: S["Type"]) => ReturnType<OwnTool["run"]>): OwnTool => ({
+    tool,
+    run: (given) => Effect.flatMap(decode(given), run)
   })
-})
+}
 
-const GenerateImage = Schema.Struct({
-  prompt: Schema.NonEmptyString.annotate({ description: "A complete description of the image." })
-})
+const ownReadFile = own(
+  "read_file",
+  "Reads a file that the user attached: text, PDF, Word and Excel as text, an image as an image.",
+  Schema.Struct({
+    file_id: Schema.String.annotate({ description: "The file_id of an attached file." }),
+    offset: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))).annotate({
+      description: "The character at which to continue, when an earlier call did not return the whole file."
+    })
+  })
+)
 
-const own = <S extends Schema.Codec<any, any>>(
-  name: string,
-  description: string,
-  parameters: S,
-  run: (parameters: S["Type"]) => ReturnType<OwnTool["run"]>
-): OwnTool => ({
-  tool: Tool.make(name, { description, parameters }),
-  run: (given) => Effect.flatMap(Schema.decodeEffect(parameters)(given), run)
-})
+const ownGenerateImage = own(
+  "generate_image",
+  "Generates an image. The user sees it next to your answer.",
+  Schema.Struct({
+    prompt: Schema.NonEmptyString.annotate({ description: "A complete description of the image." })
+  })
+)
 
 /** The media type of an image that can be sent to a model; undefined for other files. */
 const imageTypeOf = ({ format = "" }: FoundFile) => imageTypes[format]
 
 export const readFile = (storage: FileStorage, reader: FileReader, user: string): OwnTool =>
-  own(
-    "read_file",
-    "Reads a file that the user attached: text, PDF, Word and Excel as text, an image as an image.",
-    ReadFile,
+  ownReadFile(
     Effect.fnUntraced(function*({ file_id: id, offset = 0 }) {
       const file = yield* storage.find(id)
       const { name, size } = file
@@ -96,10 +101,7 @@ export const generateImage = (
   http: HttpClient.HttpClient,
   endpoint: Endpoint
 ): OwnTool =>
-  own(
-    "generate_image",
-    "Generates an image. The user sees it next to your answer.",
-    GenerateImage,
+  ownGenerateImage(
     ({ prompt }) =>
       OpenAiMedia.generateImage(endpoint, prompt).pipe(
         Effect.provideService(HttpClient.HttpClient, http),

@@ -48,9 +48,14 @@ const contentType = "application/x-ndjson"
 const paymentRequired = respond(402, { message: "Payment required." })
 const noSuchAssistant = respond(404, { message: "No such assistant." })
 
+interface Backend extends BackendOptions {
+  readonly demo: ReadonlyMap<number, DemoAssistants.DemoAssistant>
+  readonly modelOf: Effect.Success<typeof OpenAiModel.makeModels>
+}
+
 /** Prepares a turn of an assistant that is configured with models. */
 const agentOf = Effect.fnUntraced(function*(
-  { reader, storage }: BackendOptions,
+  { modelOf, reader, storage }: Backend,
   user: string,
   assistant: Assistants.Assistant,
   modelId: number,
@@ -61,7 +66,7 @@ const agentOf = Effect.fnUntraced(function*(
   if (endpoint === undefined) return yield* Effect.die(`assistant ${assistant.id} has no model`)
   const http = yield* HttpClient.HttpClient
   const agent: Agent.Agent = {
-    model: yield* OpenAiModel.make(endpoint),
+    model: yield* modelOf(endpoint),
     modelName: endpoint.model,
     instructions: assistant.instructions,
     maxRounds: assistant.maxRounds,
@@ -74,21 +79,18 @@ const agentOf = Effect.fnUntraced(function*(
   return agent
 })
 
-type DemoAssistantsById = ReadonlyMap<number, DemoAssistants.DemoAssistant>
-
 /** The lines of a turn; undefined when the chat does not exist, or the results are for calls that it did not make. */
 const linesOf = Effect.fnUntraced(function*(
-  options: BackendOptions,
-  demo: DemoAssistantsById,
+  backend: Backend,
   user: string,
   chatId: string,
   request: CreateTurn
 ): Effect.fn.Return<Effect.Effect<TurnLine> | Stream.Stream<TurnLine> | undefined, never, HttpClient.HttpClient> {
-  const { assistants, chats } = options
+  const { assistants, chats, demo } = backend
   const [assistantId = 0, modelId = 0, imageId = 0] = chatPattern.exec(chatId)?.slice(1).map(Number) ?? []
   const assistant = (yield* assistants).get(assistantId)
   if (assistant === undefined || demo.has(assistantId)) return demo.get(assistantId)?.(request, user)
-  const agent = yield* agentOf(options, user, assistant, modelId, imageId)
+  const agent = yield* agentOf(backend, user, assistant, modelId, imageId)
   const results = request.tool_results ?? []
   const before = results.length === 0 ? undefined : yield* chats.load(chatId)
   const conversation = results.length === 0
@@ -126,7 +128,8 @@ export const layer = (options: BackendOptions) =>
     const { assistants, findUser, hasDemo, reader, storage, storageUrl } = options
     const random = yield* SecureRandom.SecureRandom
     const http = yield* HttpClient.HttpClient
-    const demo: DemoAssistantsById = hasDemo ? DemoAssistants.make(storage, reader) : new Map()
+    const demo: Backend["demo"] = hasDemo ? DemoAssistants.make(storage, reader) : new Map()
+    const backend = { ...options, demo, modelOf: yield* OpenAiModel.makeModels }
 
     const createChat = Effect.gen(function*() {
       const { assistant_id, image_generator_id, llm_model_id } = yield* readChat
@@ -139,7 +142,7 @@ export const layer = (options: BackendOptions) =>
 
     const createTurn = Effect.fnUntraced(function*(user: string) {
       const { chatId = "" } = yield* HttpRouter.params
-      const lines = yield* linesOf(options, demo, user, chatId, yield* readTurn)
+      const lines = yield* linesOf(backend, user, chatId, yield* readTurn)
       if (lines === undefined) return respond(404, { message: "No such chat, or no such calls in it." })
       // A single line needs no stream.
       if (Effect.isEffect(lines)) return HttpServerResponse.text(`${JSON.stringify(yield* lines)}\n`, { contentType })

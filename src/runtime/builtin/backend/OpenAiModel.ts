@@ -119,10 +119,11 @@ const joined = (parts: ReadonlyArray<Response.StreamPartEncoded>): Array<Respons
   return text === "" ? others : [{ type: "text", text }, ...others]
 }
 
-export const make = Effect.fnUntraced(function*(endpoint: Endpoint) {
-  const http = yield* HttpClient.HttpClient
+/** Returns the model of an endpoint. Each is made once, because it keeps the compiled decoder of its responses. */
+export const makeModels = Effect.map(HttpClient.HttpClient, (http) => {
+  const models = new WeakMap<Endpoint, LanguageModel.LanguageModel>()
 
-  const streamText = ({ prompt, toolChoice, tools }: LanguageModel.ProviderOptions) =>
+  const streamText = (endpoint: Endpoint) => ({ prompt, toolChoice, tools }: LanguageModel.ProviderOptions) =>
     post(
       endpoint,
       "/chat/completions",
@@ -136,8 +137,15 @@ export const make = Effect.fnUntraced(function*(endpoint: Endpoint) {
       })
     ).pipe(Effect.provideService(HttpClient.HttpClient, http), Effect.map(streamParts), Stream.unwrap)
 
-  return yield* LanguageModel.make({
-    streamText,
-    generateText: (options) => Effect.map(Stream.runCollect(streamText(options)), joined)
+  return Effect.fnUntraced(function*(endpoint: Endpoint) {
+    const known = models.get(endpoint)
+    if (known !== undefined) return known
+    const stream = streamText(endpoint)
+    const model = yield* LanguageModel.make({
+      streamText: stream,
+      generateText: (options) => Effect.map(Stream.runCollect(stream(options)), joined)
+    })
+    models.set(endpoint, model)
+    return model
   })
 })

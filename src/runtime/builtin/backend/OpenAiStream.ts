@@ -2,7 +2,7 @@
  * The response stream of `/chat/completions`: its events become the parts of `effect/ai`. A stream that ends without a finish reason is a
  * failure, not a shorter response.
  */
-import { Array as Arr, Cause, Duration, Effect, Predicate, Pull, Result, Schema, Stream } from "effect"
+import { Array as Arr, Cause, Duration, Effect, Latch, Predicate, Pull, Schema, Stream } from "effect"
 import { AiError, Response, Tool } from "effect/ai"
 import { Sse } from "effect/encoding"
 import type { HttpClientResponse } from "effect/http"
@@ -33,7 +33,7 @@ const maxRetryAfter = Duration.minutes(2)
 /** Every response has one block of text. */
 const textId = "0"
 
-const absentOr = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
+const absentOr = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 
 const CallPiece = Schema.Struct({
   index: absentOr(Schema.Int),
@@ -46,11 +46,20 @@ const Delta = Schema.Struct({ content: absentOr(Schema.String), tool_calls: abse
 const Chunk = Schema.Struct({
   choices: absentOr(Schema.Array(Schema.Struct({ delta: absentOr(Delta), finish_reason: absentOr(Schema.String) }))),
   usage: absentOr(Schema.Struct({ prompt_tokens: absentOr(Schema.Int), completion_tokens: absentOr(Schema.Int) })),
-  error: Schema.optional(Schema.Json)
+  error: Schema.optionalKey(Schema.Json)
 })
 
-const decodeUnknownChunk = Schema.decodeUnknownResult(Schema.fromJsonString(Chunk))
-const decodeChunk = (data: string) => Result.mapError(decodeUnknownChunk(data), ({ _tag }) => callFailed(_tag))
+const isChunk = Schema.is(Chunk)
+
+/** The chunk in an event; undefined if there is none. `Schema.fromJsonString` allocates three times as much for each event. */
+const parseChunk = (data: string): typeof Chunk.Type | undefined => {
+  try {
+    const value: unknown = JSON.parse(data)
+    return isChunk(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
 
 const isFinishReason = Schema.is(Response.FinishReason)
 
@@ -87,22 +96,34 @@ const paramsOf = (text: string): unknown => {
   }
 }
 
+/** The codes and types that providers send with status 429 outside a stream. */
+const isOfLimit = (name: unknown) =>
+  Predicate.isString(name) && /^(insufficient_quota|billing_hard_limit|rate_limit)/.test(name)
+
+const errorInStream = (error: Schema.Json) => {
+  const fields: Readonly<Record<string, unknown>> = Predicate.isObject(error) ? error : {}
+  const { code, status, type } = fields
+  const sent = [code, status].map(Number).find((number) => Number.isInteger(number) && number >= 400)
+  return aiError(reasonOf(isOfLimit(code) || isOfLimit(type) ? 429 : sent ?? 500, JSON.stringify(error)))
+}
+
 type Parts = ReadonlyArray<Response.StreamPartEncoded>
 
-/** Assembles the chunks of a stream: emits text immediately, and tool calls at the end. */
+/** Assembles the events of a stream: the text since the last `takeText`, and the tool calls at the end. */
 class Assembly {
   readonly #calls = new Map<number, { id: string; name: string; arguments: string }>()
   #lastKey = 0
   #usage: typeof Chunk.Type["usage"]
   #reason: string | undefined
   #callCharacters = 0
+  #text = ""
 
-  add(
-    { choices, usage }: typeof Chunk.Type
-  ): Result.Result<Parts, AiError.AiError> {
+  add({ choices, error, usage }: typeof Chunk.Type): AiError.AiError | undefined {
+    if (Predicate.isNotNullish(error)) return errorInStream(error)
     this.#usage = usage ?? this.#usage
     const { delta, finish_reason } = choices?.[0] ?? {}
     this.#reason = finish_reason ?? this.#reason
+    this.#text += delta?.content ?? ""
     for (const piece of delta?.tool_calls ?? []) {
       const { function: part, id } = piece
       const key = this.#lastKey = this.#keyOf(piece)
@@ -114,8 +135,7 @@ class Assembly {
       })
       this.#callCharacters += (id?.length ?? 0) + (part?.name?.length ?? 0) + (part?.arguments?.length ?? 0)
     }
-    if (this.#callCharacters > maxCallCharacters || this.#calls.size > maxCalls) return Result.fail(tooMuch)
-    return Result.succeed(delta?.content ? [{ type: "text-delta", id: textId, delta: delta.content }] : [])
+    return this.#callCharacters > maxCallCharacters || this.#calls.size > maxCalls ? tooMuch : undefined
   }
 
   /** The index of a call. A piece without one begins a call if it has another id, or only a name, and continues the last call otherwise. */
@@ -125,7 +145,13 @@ class Assembly {
     return index ?? (isNew ? -1 - this.#calls.size : this.#lastKey)
   }
 
-  end(): Effect.Effect<Parts, AiError.AiError> {
+  takeText(): Parts {
+    const delta = this.#text
+    this.#text = ""
+    return delta === "" ? [] : [{ type: "text-delta", id: textId, delta }]
+  }
+
+  end(): Effect.Effect<Arr.NonEmptyReadonlyArray<Response.StreamPartEncoded>, AiError.AiError> {
     if (this.#reason === undefined) return Effect.fail(callFailed("the stream broke off"))
     const reason = this.#reason.replaceAll("_", "-")
     return Effect.succeed([
@@ -148,59 +174,34 @@ class Assembly {
   }
 }
 
-/** The codes and types that providers send with status 429 outside a stream. */
-const isOfLimit = (name: unknown) =>
-  Predicate.isString(name) && /^(insufficient_quota|billing_hard_limit|rate_limit)/.test(name)
-
-const errorInStream = (error: Schema.Json) => {
-  const fields: Readonly<Record<string, unknown>> = Predicate.isObject(error) ? error : {}
-  const { code, status, type } = fields
-  const sent = [code, status].map(Number).find((number) => Number.isInteger(number) && number >= 400)
-  return aiError(reasonOf(isOfLimit(code) || isOfLimit(type) ? 429 : sent ?? 500, JSON.stringify(error)))
-}
-
-/** Reads the events of a body in one step for each piece, because a model sends thousands of small ones. */
+/** Reads the events of a body as they arrive, without an effect for each: a model sends thousands of small ones. */
 class Reader {
-  readonly #assembly = new Assembly()
+  readonly assembly = new Assembly()
   readonly #text = new TextDecoder()
   readonly #events = Sse.makeParser((event) => {
     // A response is never reconnected to, so the delay before that has no meaning.
-    if (event._tag === "Event") this.#found.push(event)
+    if (event._tag === "Event") this.#add(event.data)
   }, { maxEventSize: maxEventCharacters })
-  #found: Array<Sse.Event> = []
-  #left = maxAnswerBytes
+  bytes = 0
   /** The last parts or the failure, once the response has ended. */
-  rest: Effect.Effect<Parts, AiError.AiError> | undefined
+  rest: Effect.Effect<Arr.NonEmptyReadonlyArray<Response.StreamPartEncoded>, AiError.AiError> | undefined
 
-  /** Returns the parts that the bytes complete. */
-  read(bytes: Uint8Array): Parts {
-    const parts: Array<Response.StreamPartEncoded> = []
-    this.#left -= bytes.byteLength
-    const error = this.#events.feed(this.#text.decode(bytes, { stream: true }))
-    for (const event of this.#found) {
-      if (event.data === "[DONE]") {
-        this.rest = this.#assembly.end()
-        return parts
-      }
-      const added = Result.flatMap(decodeChunk(event.data), (decoded) => this.#add(decoded))
-      if (Result.isFailure(added)) {
-        this.rest = Effect.fail(added.failure)
-        return parts
-      }
-      parts.push(...added.success)
-    }
-    this.#found = []
-    if (this.#left < 0 || error !== undefined) this.rest = Effect.fail(tooMuch)
-    return parts
+  read(piece: Uint8Array) {
+    this.bytes += piece.byteLength
+    const error = this.#events.feed(this.#text.decode(piece, { stream: true }))
+    if (this.bytes > maxAnswerBytes || error !== undefined) this.end(tooMuch)
   }
 
-  #add({ error, ...chunk }: typeof Chunk.Type) {
-    return Predicate.isNullish(error) ? this.#assembly.add(chunk) : Result.fail(errorInStream(error))
+  #add(data: string) {
+    if (this.rest !== undefined) return
+    if (data === "[DONE]") return this.end()
+    const chunk = parseChunk(data)
+    const error = chunk === undefined ? callFailed("an event is not a chunk") : this.assembly.add(chunk)
+    if (error !== undefined) this.end(error)
   }
 
-  end(): Parts {
-    this.rest = this.#assembly.end()
-    return []
+  end(error?: AiError.AiError) {
+    this.rest ??= error === undefined ? this.assembly.end() : Effect.fail(error)
   }
 }
 
@@ -208,52 +209,63 @@ class Reader {
 const pieceBytes = 16 * 1024
 
 const piecesOf = (chunk: Uint8Array) =>
-  Array.from(
+  chunk.length <= pieceBytes ? [chunk] : Array.from(
     { length: Math.ceil(chunk.length / pieceBytes) },
     (_, index) => chunk.subarray(index * pieceBytes, (index + 1) * pieceBytes)
   )
 
-type PartsPull = Pull.Pull<Arr.NonEmptyReadonlyArray<Response.StreamPartEncoded>, AiError.AiError>
-
 const asAiError = <E extends { readonly _tag: string }>(error: E | AiError.AiError) =>
   AiError.isAiError(error) ? error : callFailed(error._tag)
 
+/** Text is emitted this often, and when `pieceBytes` have been read: an emission costs more than the events in it. */
+export const textInterval = Duration.seconds(1)
+
+type PartsPull = Pull.Pull<Arr.NonEmptyReadonlyArray<Response.StreamPartEncoded>, AiError.AiError>
+
 /** The parts of a streamed response. */
 export const streamParts = (response: HttpClientResponse.HttpClientResponse) =>
-  Stream.transformPull(response.stream, (pull) =>
-    Effect.sync(() => {
+  Stream.transformPull(response.stream, (pull, scope) =>
+    Effect.gen(function*() {
       const reader = new Reader()
-      const pullInTime = Effect.timeoutOrElse(pull, {
-        duration: maxSilence,
-        orElse: () => Effect.fail(callFailed("silence"))
-      })
-      const pieces: Array<Uint8Array> = []
-      let bytesOfTurn = 0
-      const emit = (parts: Parts): PartsPull => Arr.isReadonlyArrayNonEmpty(parts) ? Effect.succeed(parts) : next
-      const read = (piece: Uint8Array): PartsPull => {
-        bytesOfTurn += piece.length
-        const reading = Effect.suspend(() => emit(reader.read(piece)))
-        if (bytesOfTurn < pieceBytes) return reading
-        bytesOfTurn = 0
-        return Effect.andThen(Effect.yieldNow, reading)
-      }
-      const receive: PartsPull = Pull.matchEffect(pullInTime, {
-        onSuccess: (chunks) => {
-          for (const chunk of chunks) pieces.push(...piecesOf(chunk))
-          return next
-        },
-        onFailure: (cause) => Effect.failCause(Cause.map(cause, asAiError)),
-        onDone: () => emit(reader.end())
-      })
+      const isDue = Latch.makeUnsafe()
+      const hasRoom = Latch.makeUnsafe(true)
+      let emittedBytes = 0
+      let silence = Duration.zero
       let isOver = false
-      const next: PartsPull = Effect.suspend(() => {
-        if (isOver) return Cause.done()
-        if (reader.rest === undefined) {
-          const piece = pieces.shift()
-          return piece === undefined ? receive : read(piece)
+
+      const readAll = Effect.gen(function*() {
+        while (reader.rest === undefined) {
+          for (const piece of (yield* pull).flatMap(piecesOf)) {
+            reader.read(piece)
+            if (reader.bytes - emittedBytes < pieceBytes) continue
+            hasRoom.closeUnsafe()
+            isDue.openUnsafe()
+            yield* Effect.andThen(Effect.yieldNow, hasRoom.await)
+          }
         }
-        isOver = true
-        return Effect.flatMap(reader.rest, emit)
       })
+      yield* readAll.pipe(
+        Pull.catchDone(() => Effect.sync(() => reader.end())),
+        Effect.catchCause((cause) => Effect.sync(() => reader.rest = Effect.failCause(Cause.map(cause, asAiError)))),
+        Effect.andThen(isDue.open),
+        Effect.forkIn(scope)
+      )
+      yield* Effect.forkIn(Effect.forever(Effect.andThen(Effect.sleep(textInterval), isDue.open)), scope)
+
+      const emit: PartsPull = Effect.suspend(() => {
+        const text = reader.assembly.takeText()
+        if (Arr.isReadonlyArrayNonEmpty(text)) return proceed(Effect.succeed(text))
+        isOver = reader.rest !== undefined
+        return reader.rest ?? proceed(next)
+      })
+      const proceed = (result: PartsPull): PartsPull => {
+        if (reader.rest !== undefined) return result
+        silence = reader.bytes === emittedBytes ? Duration.sum(silence, textInterval) : Duration.zero
+        emittedBytes = reader.bytes
+        isDue.closeUnsafe()
+        hasRoom.openUnsafe()
+        return Duration.isLessThan(silence, maxSilence) ? result : Effect.fail(callFailed("silence"))
+      }
+      const next: PartsPull = Effect.suspend(() => isOver ? Cause.done() : Effect.andThen(isDue.await, emit))
       return next
     })).pipe((parts) => Stream.concat(Stream.make({ type: "text-start" as const, id: textId }), parts))

@@ -24,7 +24,7 @@ describe("the stream of a model", () => {
     Effect.gen(function*() {
       const fields = ": comment\nretry: 3000\nid: 7\nevent: message\nunknown: field\nunknown\n"
       const body = `retry: 10\n\n${fields}${delta({ content: "Hello" })}retry: 20\n\n${delta({ content: "." })}${end}`
-      assert.deepStrictEqual(yield* contentOf(body), ["Hello", "."])
+      assert.deepStrictEqual(yield* contentOf(body), ["Hello."])
     }))
 
   const failures: ReadonlyArray<readonly [error: unknown, reason: string]> = [
