@@ -1,10 +1,11 @@
 /**
- * The cost of a task beside job queues on the same Postgres: `npm run bench:peers -- [rounds] [seconds]` (3 and 5).
+ * The cost of a task beside job queues on the same Postgres: `npm run bench:peers -- [rounds] [seconds] [warmUp]` (3, 5 and 10).
  *
  * The contestants take turns within each round, each on a database of its own: this service as it is packaged, with the built-in
  * core and with an external core that completes each run immediately, and graphile-worker and pg-boss behind the HTTP server of
  * `queueShim.ts`, with jobs that do nothing. CPU is that of the service and of Postgres; clients and the external core are not
- * counted. Compare ratios within one run only: all share the machine's cores.
+ * counted. Each contestant first creates and polls for `warmUp` seconds, because V8 compiles for many seconds: with 0 the figures are
+ * those of a service that has just started. Compare ratios within one run only: all share the machine's cores.
  */
 import { Agent, request } from "node:http"
 import { mint, Service } from "../kit/Service.ts"
@@ -13,7 +14,7 @@ import { median, quantile } from "../kit/statistics.ts"
 import { numbersOf, startScript } from "./bench.ts"
 import { cpuOfProcess, cpuOfTree, peakMemory, resetPeakMemory } from "./processes.ts"
 
-const { rounds, seconds } = numbersOf({ rounds: 3, seconds: 5 })
+const { rounds, seconds, warmUp } = numbersOf({ rounds: 3, seconds: 5, warmUp: 10 })
 const clients = 32
 const pollInterval = 10
 const steadyRate = 20
@@ -70,20 +71,22 @@ const untilCompleted = async (url: string, token: string, uuid: string) => {
   }
 }
 
+const createAndPoll = async (url: string, seconds: number) => {
+  const took: Array<number> = []
+  const end = performance.now() + seconds * 1000
+  await Promise.all(tokens.map(async (token) => {
+    while (performance.now() < end) {
+      const startedAt = performance.now()
+      await untilCompleted(url, token, await create(url, token))
+      took.push(performance.now() - startedAt)
+    }
+  }))
+  return took
+}
+
 /** Runs a load and returns the milliseconds that each of its tasks took. */
 const run: Readonly<Record<Load, (url: string) => Promise<ReadonlyArray<number>>>> = {
-  "create and poll": async (url) => {
-    const took: Array<number> = []
-    const end = performance.now() + seconds * 1000
-    await Promise.all(tokens.map(async (token) => {
-      while (performance.now() < end) {
-        const startedAt = performance.now()
-        await untilCompleted(url, token, await create(url, token))
-        took.push(performance.now() - startedAt)
-      }
-    }))
-    return took
-  },
+  "create and poll": (url) => createAndPoll(url, seconds),
   "create only": async (url) => {
     const took: Array<number> = []
     const end = performance.now() + seconds * 1000
@@ -171,11 +174,7 @@ const results = new Map<string, Array<Result>>()
 for (let round = 1; round <= rounds; round++) {
   for (const contestant of contestants) {
     const running = await start(contestant)
-    // Code that has not run yet is slow everywhere; the first second counts for nobody.
-    const warm = performance.now() + 1000
-    while (performance.now() < warm) {
-      await untilCompleted(running.url, tokens[0]!, await create(running.url, tokens[0]!))
-    }
+    await createAndPoll(running.url, warmUp)
     for (const load of loads) {
       const result = await measure(running, load)
       const key = `${load}\n${contestant}`
