@@ -1,5 +1,5 @@
 /** A job queue behind the smallest HTTP server: `POST` returns the id of a new job, `GET` its state. Jobs do nothing. */
-import { makeWorkerUtils, run } from "graphile-worker"
+import { Logger, makeWorkerUtils, run } from "graphile-worker"
 import { createServer } from "node:http"
 import { Pool } from "pg"
 import { PgBoss } from "pg-boss"
@@ -13,10 +13,13 @@ const connectionString = String(process.env["DATABASE_URL"])
 
 const graphileWorker = async (): Promise<JobQueue> => {
   const pool = new Pool({ connectionString, max: 10 })
-  const utils = await makeWorkerUtils({ pgPool: pool })
+  // By default it logs each job.
+  const logger = new Logger(() => () => {})
+  const utils = await makeWorkerUtils({ pgPool: pool, logger })
   await utils.migrate()
   await run({
     pgPool: pool,
+    logger,
     concurrency: 24,
     noHandleSignals: true,
     taskList: { noop: () => {} },
@@ -49,7 +52,8 @@ const pgBoss = async (): Promise<JobQueue> => {
 
 const queue = await (process.env["QUEUE"] === "pg-boss" ? pgBoss() : graphileWorker())
 
-createServer(async (request, response) => {
+// Connections outlive the load of 20 tasks a second, during which most of them are idle.
+createServer({ keepAliveTimeout: 60_000 }, async (request, response) => {
   const answer = (body: object) => response.setHeader("content-type", "application/json").end(JSON.stringify(body))
   if (request.method === "POST") {
     let body = ""
