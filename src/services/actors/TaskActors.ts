@@ -145,8 +145,7 @@ const makeActors = Effect.gen(function*() {
   const table = yield* makeTable({
     expire: (head, event) => {
       const inTrace = TaskTraces.traced(TaskTraces.names.clock, head.uuid)
-      const ended = Effect.sync(() => table.expiryCommitted(head))
-      supervise(head.uuid, Effect.ensuring(inTrace(endWithRetries(head, event)), ended))
+      supervise(head.uuid, inTrace(endWithRetries(head, event)))
     },
     dispatch: (head) => void dispatch(head, undefined, false),
     recover: (head) => recovery.add(head)
@@ -160,6 +159,8 @@ const makeActors = Effect.gen(function*() {
 
   const end = Effect.fnUntraced(function*(head: TaskHead, event: TaskEvent) {
     const after = Option.getOrUndefined(yield* commit(head, event))
+    // The row may be another than the actor knew, and overdue for another reason.
+    table.expiryCommitted(head)
     if (after === undefined) table.release(head.uuid)
     else yield* wake(after)
     return after ?? head

@@ -15,10 +15,12 @@ import {
   answerTo,
   caller,
   callerOf,
+  envelope,
   interruptedTask,
   question,
   reportTo,
   statusOf,
+  toolCall,
   withCore
 } from "../../kit/TestTasks.ts"
 
@@ -96,6 +98,27 @@ describe("during a fault of the store, the service", () => {
         }))
     })
   }
+
+  it.effect("ends a task in time when it was interrupted without the actor's knowledge and both its deadlines coincide", () =>
+    withCore({
+      onStart: accepts,
+      withWrites: (writes) => ({
+        ...writes,
+        commit: (...args) =>
+          args[1]._tag === "Interrupted"
+            ? Effect.andThen(writes.commit(...args), connectionLost)
+            : writes.commit(...args)
+      })
+    }, ({ starts }) =>
+      Effect.gen(function*() {
+        const tasks = yield* Tasks
+        const { uuid } = yield* tasks.create(caller, { ...question, max_execution_time: 30 })
+        const run = yield* Queue.take(starts)
+        const interrupt = { ...envelope(run), type: "interrupted", tool_calls: [toolCall] } as const
+        assert.isTrue(Exit.isFailure(yield* Effect.exit(reportTo(tasks, interrupt))))
+        yield* TestClock.adjust("30 seconds")
+        assert.strictEqual(yield* statusOf(uuid), "failed: Task exceeded maximum execution time (30s)")
+      })))
 
   it.effect("sweeps the other tasks when one task cannot be ended, and tries that one at a steady rate", () => {
     let stuck = ""
