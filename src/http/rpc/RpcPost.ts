@@ -104,7 +104,8 @@ const respondOnce = Effect.fnUntraced(function*(connections: Connections, call: 
 })
 
 const respond = Effect.fnUntraced(function*(connections: Connections, calls: ReadonlyArray<RpcMessages.Call>) {
-  const queue = yield* Queue.bounded<string, Cause.Done>(maxQueuedLines)
+  // Writes of results cannot be interrupted, so the queue is shut down when the client has disconnected.
+  const queue = yield* Effect.acquireRelease(Queue.bounded<string, Cause.Done>(maxQueuedLines), Queue.shutdown)
   const connection = yield* connections.open({
     write: (line) => Queue.offer(queue, line),
     end: Queue.end(queue)

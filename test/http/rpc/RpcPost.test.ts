@@ -1,32 +1,57 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RpcMemory } from "../../../src/http/rpc/RpcMemory.ts"
 import * as RpcPost from "../../../src/http/rpc/RpcPost.ts"
 
-const body = `${JSON.stringify({ _tag: "Request", id: "1", tag: "Operations.stats", payload: null })}\n`
+/** A POST of calls. */
+const requestOf = (count: number) => {
+  const call = { _tag: "Request", tag: "Operations.stats", payload: null }
+  const body = Array.from({ length: count }, (_, id) => `${JSON.stringify({ ...call, id })}\n`).join("")
+  return HttpServerRequest.fromWeb(
+    new Request("http://localhost/rpc", { method: "POST", headers: { "content-length": `${body.length}` }, body })
+  )
+}
 
-const request = HttpServerRequest.fromWeb(
-  new Request("http://localhost/rpc", { method: "POST", headers: { "content-length": `${body.length}` }, body })
-)
+const connection = {
+  isInFlight: () => false,
+  inFlight: () => 0,
+  begin: () => Effect.void,
+  control: () => Effect.void,
+  fail: () => Effect.void,
+  reportError: () => Effect.void,
+  finish: Effect.void
+}
 
 describe("RpcPost", () => {
   it.effect("responds with an empty body when a connection ends without a line", () =>
     Effect.gen(function*() {
       const handle = yield* RpcPost.make({
-        open: ({ end }) =>
-          Effect.succeed({
-            isInFlight: () => false,
-            inFlight: () => 0,
-            begin: () => end,
-            control: () => Effect.void,
-            fail: () => Effect.void,
-            reportError: () => Effect.void,
-            finish: Effect.void
-          })
+        open: ({ end }) => Effect.succeed({ ...connection, begin: () => end })
       })
-      const response = HttpServerResponse.toWeb(yield* handle(request))
+      const response = HttpServerResponse.toWeb(yield* handle(requestOf(1)))
       assert.strictEqual(response.status, 200)
       assert.strictEqual(yield* Effect.promise(() => response.text()), "")
+    }).pipe(Effect.provide(RpcMemory.layer)), 5_000)
+
+  it.effect("ends the calls of a client that disconnects without reading their results", () =>
+    Effect.gen(function*() {
+      const calls: Array<Fiber.Fiber<void>> = []
+      const handle = yield* RpcPost.make({
+        open: ({ write }) =>
+          Effect.succeed({
+            ...connection,
+            // The RPC server writes a result when its call can no longer be interrupted.
+            begin: (_, release) =>
+              write("result\n").pipe(
+                Effect.ensuring(release),
+                Effect.uninterruptible,
+                Effect.forkDetach({ startImmediately: true }),
+                Effect.map((call) => void calls.push(call))
+              )
+          })
+      })
+      yield* Effect.scoped(handle(requestOf(40)))
+      yield* Fiber.awaitAll(calls)
     }).pipe(Effect.provide(RpcMemory.layer)), 5_000)
 })
