@@ -6,7 +6,14 @@
 import { Cause, Effect, Fiber, FiberMap, Option, type Redacted, Schedule, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { Ndjson } from "effect/encoding"
-import { HttpClient, HttpClientRequest, HttpClientResponse, HttpRouter, HttpServerResponse } from "effect/http"
+import {
+  HttpClient,
+  type HttpClientError,
+  HttpClientRequest,
+  HttpClientResponse,
+  HttpRouter,
+  HttpServerResponse
+} from "effect/http"
 import { Chat, Transcription, TurnLine } from "../../../domain/AssistantProtocol.ts"
 import * as Backoff from "../../../domain/Backoff.ts"
 import { type CoreEvent, FailureCode, StartRun } from "../../../domain/CoreProtocol.ts"
@@ -168,14 +175,19 @@ const sendStreamed = <E>(lines: Stream.Stream<TurnLine, E>, sendLine: SendLine) 
 const makeProcess = Effect.fnUntraced(function*({ backendUrl }: CoreOptions, send: Send) {
   const http = yield* HttpClient.HttpClient
 
-  const call = (run: StartRun, path: string, body: object, toFailure = refusalOf) =>
-    HttpClientRequest.post(backendUrl + path).pipe(
-      HttpClientRequest.bearerToken(run.user_token),
-      HttpClientRequest.bodyJsonUnsafe(body),
-      http.execute,
-      Effect.mapError(() => failed("internal")),
-      Effect.filterOrFail(({ status }) => status >= 200 && status < 300, ({ status }) => toFailure(status))
-    )
+  const callBy =
+    <R>({ execute }: HttpClient.HttpClient.With<HttpClientError.HttpClientError, R>) =>
+    (run: StartRun, path: string, body: object, toFailure = refusalOf) =>
+      HttpClientRequest.post(backendUrl + path).pipe(
+        HttpClientRequest.bearerToken(run.user_token),
+        HttpClientRequest.bodyJsonUnsafe(body),
+        execute,
+        Effect.mapError(() => failed("internal")),
+        Effect.filterOrFail(({ status }) => status >= 200 && status < 300, ({ status }) => toFailure(status))
+      )
+  const call = callBy(http)
+  /** Ends with the run: a run that is stopped, or not wanted, may not have read the response. */
+  const callForTurn = callBy(HttpClient.withScope(http))
 
   const begin = Effect.fnUntraced(function*(run: StartRun) {
     if (run.resume !== null) return yield* Schema.decodeUnknownEffect(RunState)(run.resume.state)
@@ -204,7 +216,7 @@ const makeProcess = Effect.fnUntraced(function*({ backendUrl }: CoreOptions, sen
     const transcriptions = yield* Effect.forEach(voices, ({ voice }) => transcribe(run, voice.id))
     const state = resume === null ? { ...begun, transcriptions } : begun
     const responding = yield* Effect.forkChild(
-      call(run, `/chats/${state.chat_id}/turns`, {
+      callForTurn(run, `/chats/${state.chat_id}/turns`, {
         input: voiceToText(input, state),
         turns,
         client_tools,
@@ -226,7 +238,7 @@ const makeProcess = Effect.fnUntraced(function*({ backendUrl }: CoreOptions, sen
       Ndjson.decodeSchema(TurnLine)({ ignoreEmptyLines: true, maxLineBytes })
     )
     if (!(yield* sendStreamed(lines, sendLine))) return yield* failed("internal")
-  })
+  }, Effect.scoped)
 })
 
 export const layer = (options: CoreOptions) =>

@@ -1,6 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Layer, Option, Queue, Redacted, Schema, Stream } from "effect"
-import { HttpClient, HttpClientRequest, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import {
+  HttpClient,
+  HttpClientRequest,
+  type HttpClientResponse,
+  HttpRouter,
+  HttpServerRequest,
+  HttpServerResponse
+} from "effect/http"
+import { createServer } from "node:http"
 import * as BuiltinCore from "../../../../src/runtime/builtin/core/BuiltinCore.ts"
 import * as InProcess from "../../../../src/runtime/node/InProcess.ts"
 import * as PooledRandom from "../../../../src/runtime/node/PooledRandom.ts"
@@ -15,9 +23,14 @@ const encode = (lines: ReadonlyArray<object>) => lines.map((line) => `${JSON.str
 const streamed = (lines: ReadonlyArray<object>) =>
   HttpServerResponse.stream(Stream.encodeText(Stream.make(encode(lines))))
 
-/** The events of a run, with the backend's response to its turn. */
+/** The events of a run, with the backend's response to its turn and the service's response to its events. */
 const makeEvents = Effect.fnUntraced(function*(
-  turn: HttpServerResponse.HttpServerResponse | Effect.Effect<HttpServerResponse.HttpServerResponse>
+  turn: HttpServerResponse.HttpServerResponse | Effect.Effect<HttpServerResponse.HttpServerResponse>,
+  { backendUrl = backend, onResponse = () => Effect.void, receipt = Effect.succeed(HttpServerResponse.empty()) }: {
+    readonly backendUrl?: string
+    readonly onResponse?: (response: HttpClientResponse.HttpClientResponse) => Effect.Effect<void>
+    readonly receipt?: Effect.Effect<HttpServerResponse.HttpServerResponse>
+  } = {}
 ) {
   const inProcess = InProcess.make()
   const events = yield* Queue.unbounded<typeof Event.Type>()
@@ -30,18 +43,19 @@ const makeEvents = Effect.fnUntraced(function*(
         "/events",
         Effect.orDie(HttpServerRequest.schemaBodyJson(Event)).pipe(
           Effect.flatMap((event) => Queue.offer(events, event)),
-          Effect.as(HttpServerResponse.empty())
+          Effect.andThen(receipt)
         )
       )
     ], { discard: true })
   )
-  const routes = BuiltinCore.layer({ backendUrl: backend, internalToken: token, token, eventsOrigin: service })
+  const routes = BuiltinCore.layer({ backendUrl, internalToken: token, token, eventsOrigin: service })
   yield* inProcess.serve(backend, yield* InProcess.toApp(peers))
   yield* inProcess.serve(service, yield* InProcess.toApp(peers))
-  yield* inProcess.serve(
-    core,
-    yield* InProcess.toApp(Layer.provide(routes, [inProcess.layerClient, PooledRandom.layer]))
-  )
+  const layerClient = Layer.effect(
+    HttpClient.HttpClient,
+    Effect.map(HttpClient.HttpClient, HttpClient.tap(onResponse))
+  ).pipe(Layer.provide(inProcess.layerClient))
+  yield* inProcess.serve(core, yield* InProcess.toApp(Layer.provide(routes, [layerClient, PooledRandom.layer])))
   const http = yield* Effect.provide(HttpClient.HttpClient, inProcess.layerClient)
   const started = yield* HttpClientRequest.post(`${core}/runs`).pipe(
     HttpClientRequest.bearerToken(token),
@@ -91,6 +105,30 @@ describe("BuiltinCore", () => {
       yield* Deferred.succeed(made, HttpServerResponse.text(encode([completed])))
       assert.containSubset(yield* Queue.take(events), completed)
     }))
+
+  it.effect("closes the connection to the backend when the service refuses the run", () =>
+    Effect.gen(function*() {
+      const responded = yield* Deferred.make<void>()
+      const closed = yield* Deferred.make<void>()
+      const server = createServer((request, response) => {
+        if (request.url === "/chats") return void response.writeHead(201).end("{\"id\": \"chat\"}")
+        response.once("close", () => Deferred.doneUnsafe(closed, Effect.void))
+        response.flushHeaders()
+      })
+      yield* Effect.acquireRelease(
+        Effect.promise(() => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))),
+        () => Effect.sync(() => server.closeAllConnections())
+      )
+      const { port } = Schema.decodeUnknownSync(Schema.Struct({ port: Schema.Int }))(server.address())
+      const events = yield* makeEvents(HttpServerResponse.empty(), {
+        backendUrl: `http://127.0.0.1:${port}`,
+        onResponse: ({ request }) =>
+          request.url.endsWith("/turns") ? Deferred.completeWith(responded, Effect.void) : Effect.void,
+        receipt: Effect.as(Deferred.await(responded), HttpServerResponse.empty({ status: 409 }))
+      })
+      assert.containSubset(yield* Queue.take(events), processing)
+      yield* Deferred.await(closed)
+    }), 5_000)
 
   it.effect("fails a run whose turn has no last line", () =>
     Effect.gen(function*() {
