@@ -60,8 +60,8 @@ const at = moment("$1")
 const claimedAt = hidden(at)
 
 /**
- * Claims due deliveries. `locked` repeats the conditions on the row as it is once it is locked. `IS TRUE` keeps the
- * planner from using the index on `due_at` there: the `ctid` finds the row.
+ * Claims due deliveries. `locked` finds the rows by their `ctid`, and repeats the conditions on each row as it is once it is
+ * locked. A row that another transaction has changed since the statement began is left to the next claim.
  */
 export const claim = query(
   ClaimRow,

@@ -224,7 +224,7 @@ const makeProcess = Effect.fnUntraced(function*({ backendUrl }: CoreOptions, sen
       }),
       { startImmediately: true }
     )
-    // The end of a run implies its acceptance, so a turn that is there at once needs no event of its own for that.
+    // The end of a run implies its acceptance, so a turn that arrives immediately needs no event of its own for that.
     if (responding.pollUnsafe() === undefined && (yield* announce)) return
     const response = yield* Fiber.join(responding)
     const sendLine = (line: TurnLine) => send(run, toEvent(line, state))

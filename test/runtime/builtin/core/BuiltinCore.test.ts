@@ -91,7 +91,7 @@ describe("BuiltinCore", () => {
       assert.containSubset(yield* Queue.takeN(events, 2), [processing, completed])
     }))
 
-  it.effect("reports a turn that is there at once by its last event only", () =>
+  it.effect("reports a turn that arrives immediately by its last event only", () =>
     Effect.gen(function*() {
       const events = yield* makeEvents(HttpServerResponse.text(encode([completed])))
       assert.containSubset(yield* Queue.take(events), completed)
