@@ -10,12 +10,15 @@ import * as Database from "../kit/Database.ts"
 const migrate = Effect.scoped(Layer.build(Layer.fresh(Migrations.layer)))
 
 /** Runs an effect with a function that ends the backup. */
-const duringBackup = <A, E, R>(use: (end: Effect.Effect<void>) => Effect.Effect<A, E, R>) =>
+const duringBackup = <A, E, R>(
+  use: (end: Effect.Effect<void>) => Effect.Effect<A, E, R>,
+  lock = "async_task_service_migrations IN ACCESS SHARE MODE"
+) =>
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
     const locked = yield* Deferred.make<void>()
     const ended = yield* Deferred.make<void>()
-    const backup = yield* sql`LOCK TABLE async_task_service_migrations IN ACCESS SHARE MODE`.pipe(
+    const backup = yield* sql.unsafe(`LOCK TABLE ${lock}`).pipe(
       Effect.andThen(Deferred.succeed(locked, undefined)),
       Effect.andThen(Deferred.await(ended)),
       sql.withTransaction,
@@ -52,6 +55,30 @@ layer(Database.layerLive(Layer.orDie(Layer.provideMerge(Database.layerClient, Da
 
     it.effect("a node starts without a wait when its schema is current", () =>
       TestClock.withLive(duringBackup(() => Effect.timeout(migrate, "5 seconds"))))
+
+    it.effect(
+      "the storage migration waits until an autovacuum yields, which takes a second",
+      () =>
+        TestClock.withLive(Effect.gen(function*() {
+          const sql = yield* SqlClient.SqlClient
+          yield* sql`DELETE FROM async_task_service_migrations WHERE migration_id = 17`
+          yield* duringBackup(
+            Effect.fnUntraced(function*(end) {
+              const migration = yield* Effect.forkChild(migrate)
+              yield* Effect.repeat(
+                sql`SELECT FROM pg_locks WHERE relation = 'tasks'::regclass AND NOT granted
+                AND clock_timestamp() - waitstart > interval '1 second'`,
+                { until: (rows) => rows.length > 0 }
+              )
+              yield* end
+              yield* Fiber.join(migration)
+            }),
+            "tasks IN SHARE UPDATE EXCLUSIVE MODE"
+          )
+          assert.strictEqual(yield* Migrations.current(sql), Migrations.latest)
+        })),
+      10_000
+    )
   }
 )
 

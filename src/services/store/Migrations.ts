@@ -19,9 +19,13 @@ import * as Operators from "./migrations/0016_operators.ts"
 import * as Storage from "./migrations/0017_storage.ts"
 import { query } from "./Queries.ts"
 
+/** A statement that waits for a lock blocks later ones on its table, so a migration gives up soon and is repeated. */
+const lockTimeout = "500ms"
+
 const run = (statements: ReadonlyArray<string>) =>
   Effect.gen(function*() {
     const sql = yield* SqlClient.SqlClient
+    yield* sql`SELECT set_config('lock_timeout', ${lockTimeout}, true)`
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
   })
 
@@ -66,8 +70,6 @@ const isCurrent = (sql: SqlClient.SqlClient) =>
     (rows) => rows.length === 0 ? Effect.succeed(false) : Effect.map(current(sql), (id) => id >= latest)
   )
 
-/** A statement that waits for a lock blocks later ones on its table, so a migration gives up soon and is repeated. */
-const lockTimeout = "500ms"
 const lockRetry = Schedule.spaced("2 seconds")
 
 const isLockTimeout = (error: Migrator.MigrationError | SqlError.SqlError): boolean => {
