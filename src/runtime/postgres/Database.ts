@@ -233,11 +233,17 @@ export const open = Effect.fnUntraced(function*(target: Target): Effect.fn.Retur
   }
 })
 
-/** Milliseconds, far above any healthy statement; a slow statement ends before `DatabaseSockets` closes its connection. */
+/**
+ * Times are milliseconds, far above any healthy statement; a slow statement ends before `DatabaseSockets` closes its connection.
+ * A session keeps the plans that it makes while tables are nearly empty, so these must not read tables whole. Compilation
+ * (`jit`) is off, because before Postgres 18 a plan that must read a table whole seems to cost enough for it.
+ */
 const limits = {
   statement_timeout: "10000",
   lock_timeout: "5000",
-  idle_in_transaction_session_timeout: "15000"
+  idle_in_transaction_session_timeout: "15000",
+  enable_seqscan: "off",
+  jit: "off"
 }
 
 const unlimited = { statement_timeout: "0", lock_timeout: "0", idle_in_transaction_session_timeout: "0" }

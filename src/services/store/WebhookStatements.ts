@@ -83,7 +83,7 @@ export const claim = query(
     WHERE d.ctid = ANY (ARRAY(
       SELECT r.ctid FROM ranked r
       WHERE r.position <= coalesce((SELECT permits FROM room WHERE room.origin = r.origin), ${hidden("$4::int")})
-    )) AND d.due_at <= ${claimedAt} AND d.attempts < d.attempts_allowed
+    )) AND (d.due_at <= ${claimedAt} AND d.attempts < d.attempts_allowed) IS TRUE
     ORDER BY d.due_at LIMIT ${hidden("$5::int")} FOR UPDATE SKIP LOCKED
   ), claimed AS (
     UPDATE webhook_deliveries d SET attempts = d.attempts + 1, sending = true,
