@@ -277,6 +277,7 @@ export const run = (
     const results = answered.map(({ content, id, isError }) => Conversation.answerTo(id, content, isError))
     turn.messages = [...turn.messages, ...results]
     turn.images = [...turn.images, ...answered.map(({ output }) => output).filter(Predicate.isNotUndefined)]
+    turn.hasGrown.openUnsafe()
     turn.characters += JSON.stringify([turn.text, calls, answers]).length
     if (turn.characters > maxTotal) return yield* new TurnFailed({ message: tooLong })
     if (!Arr.isArrayNonEmpty(pending)) return yield* rounds()
