@@ -32,6 +32,10 @@ const envelope = {
 
 export const wholeTurn = JsonObject.annotate({ identifier: "Turn" })
 const turn = absentOr(wholeTurn, "The turn so far.")
+const accepted = Schema.optional(Schema.Boolean).annotate({
+  description:
+    "True when the core has sent no `processing` event for this run. The service records that one first, with this event."
+})
 
 /** One event type, with its name and description in the OpenAPI document. */
 const eventOf = <Type extends string, Fields extends Schema.Struct.Fields>(
@@ -47,19 +51,21 @@ export type FailureCode = typeof FailureCode.Type
 /** Body of `POST /internal/core/events`. */
 export const CoreEvent = Schema.Union([
   eventOf("processing", "ProcessingEvent", "The core accepted the run and is working on it.", {}),
-  eventOf("progress", "ProgressEvent", "A partial turn; it replaces the last one.", { turn: wholeTurn }),
+  eventOf("progress", "ProgressEvent", "A partial turn; it replaces the last one.", { turn: wholeTurn, accepted }),
   eventOf("interrupted", "InterruptedEvent", "The model called client tools.", {
     tool_calls: Schema.NonEmptyArray(ToolCall).annotate({ description: "The calls, at least one." }),
     state: Schema.optional(JsonValue).annotate({
       description: "Opaque state of the core, sent back when the task resumes."
     }),
-    turn
+    turn,
+    accepted
   }),
-  eventOf("completed", "CompletedEvent", "The run ended well.", { turn: wholeTurn }),
+  eventOf("completed", "CompletedEvent", "The run ended well.", { turn: wholeTurn, accepted }),
   eventOf("failed", "FailedEvent", "The run failed.", {
     code: FailureCode.annotate({ description: "The cause of the failure." }),
     message: absentOr(Schema.String, "A reason that is safe to show."),
-    turn
+    turn,
+    accepted
   })
 ]).annotate({
   identifier: "CoreEvent",
@@ -87,7 +93,7 @@ const errorOf = (code: FailureCode, message: string | null | undefined): string 
 export type Unaddressed<Event = CoreEvent> = Event extends unknown ? Omit<Event, keyof typeof envelope> : never
 
 /** Translates an event of the core into an event of the task. */
-export const toTaskEvent = (event: Unaddressed): TaskEvent => {
+const toTaskEvent = (event: Unaddressed): TaskEvent => {
   switch (event.type) {
     case "processing":
       return TaskEvent.cases.Accepted.make({})
@@ -115,11 +121,14 @@ export interface CoreReport {
   readonly run_id: string
   readonly event_id: string
   readonly event: TaskEvent
+  /** Whether the acceptance of the run is recorded first. */
+  readonly recordsAcceptance: boolean
 }
 
 export const toReport = (event: CoreEvent): CoreReport => ({
   task_id: event.task_id,
   run_id: event.run_id,
   event_id: event.event_id,
-  event: toTaskEvent(event)
+  event: toTaskEvent(event),
+  recordsAcceptance: event.type !== "processing" && event.accepted === true
 })

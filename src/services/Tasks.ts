@@ -294,10 +294,12 @@ const makeReport = Effect.gen(function*() {
   const writes = yield* TaskWrites
   const actors = yield* TaskActors
 
-  return Effect.fnUntraced(function*({ event, event_id: coreEventId, run_id, task_id }: CoreReport) {
+  return Effect.fnUntraced(function*(
+    { event, event_id: coreEventId, recordsAcceptance, run_id, task_id }: CoreReport
+  ) {
     if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
     const runId = Schema.is(RunId)(run_id) ? run_id : noRun
-    const outcome = yield* writes.commit(task_id, event, yield* now, { runId, coreEventId })
+    const outcome = yield* writes.commit(task_id, event, yield* now, { runId, coreEventId, recordsAcceptance })
     if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
     if (outcome._tag === "Revoked") {
       const { status } = yield* actors.end(outcome.head, TaskEvent.cases.TokenRevoked.make({}))

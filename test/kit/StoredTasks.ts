@@ -13,7 +13,7 @@ import type { StopOutbox } from "../../src/services/store/StopOutbox.ts"
 import type { TaskReads } from "../../src/services/store/TaskReads.ts"
 import type { TaskRetention } from "../../src/services/store/TaskRetention.ts"
 import type { TaskScans } from "../../src/services/store/TaskScans.ts"
-import { type NewTask, TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { type Fence, type NewTask, TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import type { WaitingRequests } from "../../src/services/store/WaitingRequests.ts"
 import type { WebhooksPending } from "../../src/services/store/WebhooksPending.ts"
 import type { WebhookStore } from "../../src/services/store/WebhookStore.ts"
@@ -97,7 +97,7 @@ export const eventOf = Effect.fnUntraced(function*(tag: TaskEventTag) {
 export const tags = Record.keys(TaskEvent.cases)
 
 export const commit = Effect.fnUntraced(
-  function*(id: TaskId, tag: TaskEventTag, fence?: { runId: RunId; coreEventId?: string }) {
+  function*(id: TaskId, tag: TaskEventTag, fence?: Fence) {
     const writes = yield* TaskWrites
     return yield* writes.commit(id, yield* eventOf(tag), yield* now, fence)
   }

@@ -91,6 +91,37 @@ export const contract = (it: StoreTests) => {
       assert.strictEqual((yield* commit(TaskId.make(yield* uuid), "Completed", fence("e5")))._tag, "Unknown")
     }))
 
+  it.effect("records the acceptance of a run together with its first event, as a change of its own", () =>
+    Effect.gen(function*() {
+      const reads = yield* TaskReads
+      const historyOf = Effect.fnUntraced(function*(id: TaskId) {
+        const events = yield* reads.eventsAfter(id, -1, 10)
+        return events.map(({ revision, status, type }) => `${revision} ${type} ${status}`)
+      })
+      const tasks = yield* Effect.replicateEffect(stored(), 3)
+      const fenceOf = ({ runId }: (typeof tasks)[number]) => ({ runId, coreEventId: "e1", recordsAcceptance: true })
+      const first = tasks[0]!
+      yield* commit(tasks[1]!.uuid, "Accepted")
+      const outcomes = yield* Effect.forEach(
+        tasks,
+        (task) => commit(task.uuid, "Completed", fenceOf(task)),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(outcomes.map(({ _tag }) => _tag), ["Applied", "Applied", "Applied"])
+      for (const { uuid } of tasks) {
+        assert.deepStrictEqual(yield* historyOf(uuid), [
+          "0 Created pending",
+          "1 Accepted processing",
+          "2 Completed completed"
+        ])
+      }
+      assert.strictEqual((yield* commit(first.uuid, "Completed", fenceOf(first)))._tag, "NoEffect")
+      const superseded = yield* stored()
+      const other = { ...fenceOf(superseded), runId: yield* newRunId }
+      assert.strictEqual((yield* commit(superseded.uuid, "Completed", other))._tag, "Superseded")
+      assert.deepStrictEqual(yield* historyOf(superseded.uuid), ["0 Created pending"])
+    }))
+
   it.effect("applies exactly one of racing events", () =>
     Effect.gen(function*() {
       const task = yield* stored()

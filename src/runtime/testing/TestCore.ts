@@ -1,7 +1,7 @@
 /** A processing core for tests: it records its runs, and the test reports their events. */
 import { Context, Deferred, Effect, Layer, type Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
-import { type FailureCode, toTaskEvent, type Unaddressed } from "../../domain/CoreProtocol.ts"
+import { type FailureCode, toReport, type Unaddressed } from "../../domain/CoreProtocol.ts"
 import { CoreRefused, CoreUnavailable } from "../../domain/DispatchRetry.ts"
 import { type JsonObject, toText } from "../../domain/OpaqueJson.ts"
 import { TaskId } from "../../domain/Task.ts"
@@ -144,7 +144,7 @@ const make = Effect.gen(function*() {
   const send = (run: Pick<StartedRun, "taskId" | "runId">, event: Unaddressed) =>
     Effect.flatMap(
       random.uuidV4(),
-      (event_id) => tasks.report({ task_id: run.taskId, run_id: run.runId, event_id, event: toTaskEvent(event) })
+      (event_id) => tasks.report(toReport({ ...event, task_id: run.taskId, run_id: run.runId, event_id }))
     ).pipe(Effect.catchTag("StoreUnavailable", Effect.die))
 
   journal.onAccepted = (run) => Effect.ignore(send(run, { type: "processing" }))

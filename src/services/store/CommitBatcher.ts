@@ -6,7 +6,7 @@ import { PgTypes } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import { isLarge } from "../../domain/OpaqueJson.ts"
-import { needsValidToken, sourcesOf, type TaskEvent, TaskHead, type TaskId } from "../../domain/Task.ts"
+import { needsValidToken, sourcesOf, TaskEvent, TaskHead, type TaskId } from "../../domain/Task.ts"
 import { changeOf, type TaskChange } from "../../domain/TaskChange.ts"
 import { plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { sendsWebhook } from "../../domain/Webhook.ts"
@@ -87,6 +87,24 @@ const statement = makeStatement<Event, typeof Outcome>(
 /** Ids of tasks are not case-sensitive. */
 const lockOf = ({ uuid }: Event) => uuid.toLowerCase()
 
+const acceptance = TaskEvent.cases.Accepted.make({})
+const acceptanceChange = changeOf(acceptance)
+
+/** The calls for an event. Each call sees the effects of those before it in the statement. */
+const callsOf = (event: Event): ReadonlyArray<Event> =>
+  event.fence?.recordsAcceptance !== true ? [event] : [
+    {
+      ...event,
+      event: acceptance,
+      change: acceptanceChange,
+      fence: { runId: event.fence.runId },
+      pendingToolCalls: null,
+      turn: null,
+      coreState: null
+    },
+    event
+  ]
+
 /** Returns a function that commits one event as part of a batch, and publishes it if it applies. */
 export const make = Effect.gen(function*() {
   const { rows } = yield* makeQueries
@@ -95,8 +113,11 @@ export const make = Effect.gen(function*() {
 
   const run = Effect.fnUntraced(function*(events: ReadonlyArray<Event>) {
     const query = statement(events.some(isLarge))
-    const outcomes = yield* rows(query, query.bind(events))
-    return yield* Effect.forEach(outcomes, (row): Effect.Effect<Commit> => {
+    const calls = events.map(callsOf)
+    const outcomes = yield* rows(query, query.bind(calls.flat()))
+    let last = -1
+    const ofEvents = calls.flatMap(({ length }) => outcomes[last += length] ?? [])
+    return yield* Effect.forEach(ofEvents, (row): Effect.Effect<Commit> => {
       if (row.outcome === "Unknown") return Effect.succeed({ _tag: row.outcome })
       const { hasCallback, outcome, ...head } = row
       const commit: Commit = { _tag: outcome, head }

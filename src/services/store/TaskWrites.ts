@@ -50,6 +50,8 @@ export interface Created {
 export interface Fence {
   readonly runId: RunId
   readonly coreEventId?: string
+  /** Whether a pending task is accepted first, as a change of its own in the same transaction. */
+  readonly recordsAcceptance?: boolean
 }
 
 export type Commit =

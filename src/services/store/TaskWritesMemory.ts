@@ -2,7 +2,7 @@ import { Effect, Layer, Result } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import * as OpenAiWebhook from "../../domain/OpenAiWebhook.ts"
-import { isTerminal, needsValidToken, type TaskEvent, type TaskId, transition } from "../../domain/Task.ts"
+import { isTerminal, needsValidToken, TaskEvent, type TaskId, transition } from "../../domain/Task.ts"
 import { changeOf } from "../../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
@@ -111,18 +111,23 @@ export const layer = Layer.effect(
       return Effect.as(publish(row.task.uuid), headOf(row))
     }
 
+    const commit: TaskWrites["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim) {
+      const row = tables.tasks.get(uuid)
+      if (row === undefined) return { _tag: "Unknown" } satisfies Commit
+      const isRevoked = needsValidToken(event._tag) && (yield* revocations.isRevoked(row.principal))
+      if (fence?.recordsAcceptance === true && row.status === "pending") {
+        yield* commit(uuid, TaskEvent.cases.Accepted.make({}), at, { runId: fence.runId })
+      }
+      const refusal = refusalOf(row, event, fence, isRevoked)
+      if (refusal !== undefined) return { _tag: refusal, head: headOf(row) } satisfies Commit
+      if (claim !== undefined) storeClaim(tables, claim.sub, claim, uuid, at)
+      return { _tag: "Applied", head: yield* applyTo(row, event, at, fence?.coreEventId) } satisfies Commit
+    })
+
     return TaskWrites.of({
       create: (task, maxActive, claim) => create(tables, task, maxActive, claim),
 
-      commit: Effect.fnUntraced(function*(uuid, event, at, fence, claim) {
-        const row = tables.tasks.get(uuid)
-        if (row === undefined) return { _tag: "Unknown" } satisfies Commit
-        const isRevoked = needsValidToken(event._tag) && (yield* revocations.isRevoked(row.principal))
-        const refusal = refusalOf(row, event, fence, isRevoked)
-        if (refusal !== undefined) return { _tag: refusal, head: headOf(row) } satisfies Commit
-        if (claim !== undefined) storeClaim(tables, claim.sub, claim, uuid, at)
-        return { _tag: "Applied", head: yield* applyTo(row, event, at, fence?.coreEventId) } satisfies Commit
-      }),
+      commit,
 
       cancelInterrupted: (sub, at) =>
         Effect.suspend(() =>

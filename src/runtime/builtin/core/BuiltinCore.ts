@@ -90,7 +90,9 @@ const voiceToText = (input: StartRun["input"], { transcriptions }: RunState) => 
 
 type Unaddressed<Event> = Event extends unknown ? Omit<Event, "task_id" | "run_id" | "event_id"> : never
 
-const toEvent = (received: TurnLine, state: RunState): Unaddressed<CoreEvent> => {
+type LineEvent = Exclude<Unaddressed<CoreEvent>, { readonly type: "processing" }>
+
+const toEvent = (received: TurnLine, state: RunState): LineEvent => {
   const line = received.turn === undefined
     ? received
     : { ...received, turn: withTranscriptions(received.turn, state) }
@@ -224,10 +226,15 @@ const makeProcess = Effect.fnUntraced(function*({ backendUrl }: CoreOptions, sen
       }),
       { startImmediately: true }
     )
-    // The end of a run implies its acceptance, so a turn that arrives immediately needs no event of its own for that.
+    // A turn that arrives immediately needs no event of its own for the acceptance of the run.
     if (responding.pollUnsafe() === undefined && (yield* announce)) return
     const response = yield* Fiber.join(responding)
-    const sendLine = (line: TurnLine) => send(run, toEvent(line, state))
+    const sendLine = (line: TurnLine) =>
+      Effect.suspend(() => {
+        const accepted = !isAnnounced && resume === null
+        isAnnounced = true
+        return send(run, accepted ? { ...toEvent(line, state), accepted } : toEvent(line, state))
+      })
     if (BoundedBody.isSmall(response)) {
       const bytes = yield* BoundedBody.readBytes(response, maxLineBytes)
       return (yield* sendWhole(bytes, sendLine)) || (yield* failed("internal"))

@@ -17,7 +17,11 @@ const token = Redacted.make("token")
 const [core, backend, service] = ["http://core.test", "http://backend.test", "http://service.test"]
 const id = "01920000-0000-7000-8000-000000000000"
 
-const Event = Schema.Struct({ type: Schema.String, turn: Schema.optional(Schema.Json) })
+const Event = Schema.Struct({
+  type: Schema.String,
+  accepted: Schema.optional(Schema.Boolean),
+  turn: Schema.optional(Schema.Json)
+})
 
 const encode = (lines: ReadonlyArray<object>) => lines.map((line) => `${JSON.stringify(line)}\n`).join("")
 const streamed = (lines: ReadonlyArray<object>) =>
@@ -94,7 +98,7 @@ describe("BuiltinCore", () => {
   it.effect("reports a turn that arrives immediately by its last event only", () =>
     Effect.gen(function*() {
       const events = yield* makeEvents(HttpServerResponse.text(encode([completed])))
-      assert.containSubset(yield* Queue.take(events), completed)
+      assert.containSubset(yield* Queue.take(events), { ...completed, accepted: true })
     }))
 
   it.effect("reports that a run is processing while its turn is made", () =>
@@ -103,7 +107,9 @@ describe("BuiltinCore", () => {
       const events = yield* makeEvents(Deferred.await(made))
       assert.containSubset(yield* Queue.take(events), processing)
       yield* Deferred.succeed(made, HttpServerResponse.text(encode([completed])))
-      assert.containSubset(yield* Queue.take(events), completed)
+      const last = yield* Queue.take(events)
+      assert.containSubset(last, completed)
+      assert.isUndefined(last.accepted)
     }))
 
   it.effect("closes the connection to the backend when the service refuses the run", () =>
