@@ -65,12 +65,6 @@ export const maxSlewAhead = 250
 /** A jump back of at most this is slewed, so that time runs at half its speed or faster. */
 export const maxSlewBack = 5000
 
-/** A node whose time is more uncertain is not ready. */
-export const maxUncertainty = 1000
-
-/** Maximum difference between the times of two ready nodes that adjust to one change of the remote clock. */
-export const maxSkew = maxSlewAhead + maxSlewBack + 2 * maxUncertainty
-
 /**
  * The course to a new offset. Time never goes back, except by a step when the remote clock was set back by more than
  * `maxSlewBack`: a node that followed slowly would end the tasks of newly started nodes too early by that amount.

@@ -1,6 +1,5 @@
 /** Decides the next step of a task's actor: a pure function of the actor, a row and the time. `TaskActors` carries it out. */
 import { Duration } from "effect"
-import * as ClockOffset from "../../domain/ClockOffset.ts"
 import { nextDue } from "../../domain/Deadline.ts"
 import type { RunId, TaskEvent, TaskHead } from "../../domain/Task.ts"
 import { plus, Timestamp } from "../../domain/Timestamp.ts"
@@ -46,27 +45,16 @@ export const watchTime = (sweepInterval: Duration.Duration) =>
 /** The id of a task's first run is made at about the same time as its acceptance deadline. */
 const sameMoment = Duration.millis(10)
 
-/** Maximum difference between the clocks of two nodes that follow the database's. */
-const maxSkew = Duration.millis(ClockOffset.maxSkew)
-
 /** The moment in a UUID of version 7. */
 const createdAt = (id: RunId) => Timestamp.make(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) * 1000)
 
-/**
- * Whether a run without an actor is new: the core cannot have received it from another node, or before a crash. The clock of
- * the node that created the run may differ from this one's. A run from the future was created before the clock was set back.
- */
-const isUnknown = (
-  { acceptanceDeadline, runId, status }: TaskHead,
-  at: Timestamp,
-  { acceptanceTimeout, ownedSince }: Options
-) => {
+/** Whether a run without an actor is new: the core cannot have received it from another node, or before a crash. */
+const isUnknown = ({ acceptanceDeadline, runId, status }: TaskHead, { acceptanceTimeout, ownedSince }: Options) => {
   if (acceptanceDeadline === null) return status === "pending"
   const created = createdAt(runId)
   // Created after the first attempt of the task: it resumes an interrupted task.
   const attempted = plus(acceptanceDeadline, Duration.negate(acceptanceTimeout))
-  return status === "processing" && created > plus(attempted, sameMoment) &&
-    created > plus(ownedSince, maxSkew) && created < plus(at, maxSkew)
+  return status === "processing" && created > ownedSince && created > plus(attempted, sameMoment)
 }
 
 /** Whether the core needs a run. An interrupted run has ended, although its task keeps its id until the next run. */
@@ -92,7 +80,7 @@ export const decide = (
   if (head.status === "interrupted" || actor?.dispatchedRun === head.runId) return { _tag: "Park", until: due.at }
   // A pending run without an attempt is new, and so is a run that replaces one known here.
   const isNew = actor === undefined
-    ? isUnknown(head, now, options)
+    ? isUnknown(head, options)
     : head.status === "pending" || actor.head.runId !== head.runId
   return { _tag: isNew ? "Dispatch" : "Recover", until: due.at }
 }

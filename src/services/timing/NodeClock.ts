@@ -7,7 +7,6 @@ import {
   combine,
   constant,
   type Course,
-  maxUncertainty,
   offsetAt,
   type Sample,
   steer,
@@ -38,6 +37,9 @@ export interface ClockStatus {
   /** Age of the last sample that was used; infinite without a sample. */
   readonly sampleAge: number
 }
+
+/** Milliseconds. A node with a larger uncertainty is not ready. */
+const maxUncertainty = 1000
 
 /** The reason why a node with this clock is not ready; null when it is. */
 export const problemOf = ({ sampleAge, uncertainty }: ClockStatus): string | null => {
