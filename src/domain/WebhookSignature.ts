@@ -20,7 +20,7 @@ export const standardKey = (secret: string): Uint8Array<ArrayBuffer> => {
   }
 }
 
-/** What precedes the body in the content that `webhook-signature` signs. `second` is the Unix time in seconds. */
+/** The prefix of the signed content: `webhook-signature` signs it and the body. `second` is the Unix time in seconds. */
 export const standardPrefix = (id: string, second: string): string => `${id}.${second}.`
 
 /** The content that `webhook-signature` signs. */

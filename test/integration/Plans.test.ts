@@ -74,4 +74,26 @@ layer(Database.layer)("the plan of a frequent statement", (it) => {
         yield* check("with the statistics of few rows")
       }))
     })))
+
+  it.effect("is made once, although a plan for the given values seems cheaper", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        INSERT INTO tasks (uuid, sub, run_id, max_execution_time, created_at, deadline_at, token_id)
+        SELECT gen_random_uuid(), 'user', gen_random_uuid(), 60, now(), now(), 'token' FROM generate_series(1, 5000)`
+      yield* sql`
+        INSERT INTO webhook_deliveries (task_uuid, revision, status, url, origin, signed, created_at)
+        SELECT gen_random_uuid(), 1, 'completed', 'u', 'o', false, now() FROM generate_series(1, 20000)`
+      yield* sql`VACUUM (ANALYZE) tasks, webhook_deliveries`
+      for (const [name, { text }, types, values] of statements) {
+        const [plans] = yield* sql.withTransaction(Effect.gen(function*() {
+          yield* sql.unsafe(`PREPARE ${name} (${types}) AS ${text}`)
+          for (let count = 0; count < 10; count++) yield* sql.unsafe(`EXECUTE ${name} (${values})`)
+          return yield* sql`SELECT custom_plans::int AS custom, generic_plans::int AS generic
+            FROM pg_prepared_statements WHERE name = ${name}`
+        }))
+        // Postgres compares five plans made for the values with one for all values.
+        assert.deepStrictEqual(plans, { custom: 5, generic: 5 }, name)
+      }
+    }))
 })

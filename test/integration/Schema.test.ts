@@ -5,8 +5,6 @@ import { TestClock } from "effect/testing"
 import { activeStatuses, TaskStatus } from "../../src/domain/Task.ts"
 import { listAll, listByBoth, listByMetadata, listByStatus } from "../../src/services/store/ListStatement.ts"
 import * as Migrations from "../../src/services/store/Migrations.ts"
-import { headsById, withSmallTurns } from "../../src/services/store/ReadBatcher.ts"
-import { claim } from "../../src/services/store/WebhookStatements.ts"
 import * as Database from "../kit/Database.ts"
 
 const quoted = (definition: string | undefined) =>
@@ -41,38 +39,6 @@ layer(Database.layer)("the schema", (it) => {
       assert.strictEqual(yield* Migrations.current(sql), Migrations.latest)
       yield* Layer.build(Layer.fresh(Migrations.layer))
       assert.strictEqual(yield* Migrations.current(sql), Migrations.latest)
-    }))
-
-  it.effect("plans the frequent statements once, whatever the statistics say", () =>
-    Effect.gen(function*() {
-      const sql = yield* SqlClient.SqlClient
-      yield* insertTasks
-      yield* sql`
-        INSERT INTO webhook_deliveries (task_uuid, revision, status, url, origin, signed, created_at)
-        SELECT gen_random_uuid(), 1, 'completed', 'u', 'o', false, now() FROM generate_series(1, 20000)`
-      yield* sql`VACUUM (ANALYZE) webhook_deliveries`
-      const ids = "'{01920000-0000-7000-8000-000000000000,01920000-0000-7000-8000-000000000001}'"
-      for (
-        const [name, statement, types, values] of [
-          [
-            "claim",
-            claim,
-            "float8, text[], int4[], int, int, float8[]",
-            "1e15, '{https://target.example}', '{64}', 8, 128, '{35,45,75,135,20}'"
-          ],
-          ["heads", headsById, "uuid[]", ids],
-          ["tasks_with_turns", withSmallTurns, "uuid[]", ids]
-        ] as const
-      ) {
-        const [plans] = yield* sql.withTransaction(Effect.gen(function*() {
-          yield* sql.unsafe(`PREPARE ${name} (${types}) AS ${statement.text}`)
-          for (let count = 0; count < 10; count++) yield* sql.unsafe(`EXECUTE ${name} (${values})`)
-          return yield* sql`SELECT custom_plans::int AS custom, generic_plans::int AS generic
-            FROM pg_prepared_statements WHERE name = ${name}`
-        }))
-        // Postgres compares five plans made for the values with one for all values.
-        assert.deepStrictEqual(plans, { custom: 5, generic: 5 }, name)
-      }
     }))
 
   /** The generic plan of a list, without EXPLAIN (GENERIC_PLAN), which is new in Postgres 16. */

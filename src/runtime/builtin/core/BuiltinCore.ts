@@ -228,7 +228,7 @@ const makeProcess = Effect.fnUntraced(function*({ backendUrl }: CoreOptions, sen
     )
     // A turn that arrives immediately needs no event of its own for the acceptance of the run.
     if (responding.pollUnsafe() === undefined && (yield* announce)) return
-    const response = yield* Fiber.join(responding)
+    const response = yield* Effect.tapError(Fiber.join(responding), () => announce)
     const sendLine = (line: TurnLine) =>
       Effect.suspend(() => {
         const accepted = !isAnnounced && resume === null
@@ -237,7 +237,8 @@ const makeProcess = Effect.fnUntraced(function*({ backendUrl }: CoreOptions, sen
       })
     if (BoundedBody.isSmall(response)) {
       const bytes = yield* BoundedBody.readBytes(response, maxLineBytes)
-      return (yield* sendWhole(bytes, sendLine)) || (yield* failed("internal"))
+      const sendAll = Effect.flatMap(sendWhole(bytes, sendLine), (isOver) => isOver ? Effect.void : failed("internal"))
+      return yield* Effect.tapError(sendAll, () => announce)
     }
     if (yield* announce) return
     const lines = Stream.pipeThroughChannel(

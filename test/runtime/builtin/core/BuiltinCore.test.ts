@@ -101,6 +101,14 @@ describe("BuiltinCore", () => {
       assert.containSubset(yield* Queue.take(events), { ...completed, accepted: true })
     }))
 
+  it.effect("reports that a run was processing when its turn is refused or has no last line", () =>
+    Effect.gen(function*() {
+      for (const turn of [HttpServerResponse.empty({ status: 404 }), HttpServerResponse.text("no JSON")]) {
+        const events = yield* makeEvents(turn)
+        assert.containSubset(yield* Queue.takeN(events, 2), [processing, { type: "failed" }])
+      }
+    }))
+
   it.effect("reports that a run is processing while its turn is made", () =>
     Effect.gen(function*() {
       const made = yield* Deferred.make<HttpServerResponse.HttpServerResponse>()
