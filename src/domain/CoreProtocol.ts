@@ -32,10 +32,10 @@ const envelope = {
 
 export const wholeTurn = JsonObject.annotate({ identifier: "Turn" })
 const turn = absentOr(wholeTurn, "The turn so far.")
-const accepted = Schema.optional(Schema.Boolean).annotate({
-  description:
-    "True when the core has sent no `processing` event for this run. The service records that one first, with this event."
-})
+const accepted = absentOr(
+  Schema.Boolean,
+  "True when the core has sent no `processing` event for this run. The service records that one first, with this event."
+)
 
 /** One event type, with its name and description in the OpenAPI document. */
 const eventOf = <Type extends string, Fields extends Schema.Struct.Fields>(

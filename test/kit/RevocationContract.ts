@@ -13,7 +13,7 @@ import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import { makeTask, type StoreTests } from "./StoredTasks.ts"
 
 const { Token, User } = Revocation.cases
-const { Accepted, Completed, Interrupted, Progressed, TokenRevoked, ToolResultsSubmitted } = TaskEvent.cases
+const { Accepted, Completed, Failed, Interrupted, Progressed, TokenRevoked, ToolResultsSubmitted } = TaskEvent.cases
 
 /** Seconds since the epoch, as in `iat`. */
 const issuedAt = 1_700_000_000
@@ -86,6 +86,18 @@ export const contract = (it: StoreTests) => {
       yield* revocations.deleteExpired(plus(expiresAt, "24 hours"), 1000)
       assert.isFalse(yield* revocations.isRevoked(one))
       assert.isTrue(yield* revocations.isRevoked(other))
+    }))
+
+  it.effect("refuses a failure that also records the acceptance of a run, as it refuses the acceptance", () =>
+    Effect.gen(function*() {
+      const writes = yield* TaskWrites
+      const revocations = yield* RevocationRepository
+      const principal = newPrincipal()
+      const { runId, uuid } = yield* stored(principal)
+      yield* revocations.add(Token.make({ tokenId: principal.tokenId, expiresAt: null }))
+      const failed = Failed.make({ error: "no", turn: null })
+      const outcome = yield* writes.commit(uuid, failed, yield* now, { runId, recordsAcceptance: true })
+      assert.strictEqual(outcome._tag, "Revoked")
     }))
 
   it.effect("keeps the later expiry; none is the latest", () =>

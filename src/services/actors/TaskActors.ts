@@ -120,7 +120,7 @@ const makeTable = Effect.fnUntraced(function*(work: Work) {
       } else if (known.head.revision <= head.revision) known.dispatchedRun = head.runId
       apply(head, at)
     },
-    /** The commit of an expired deadline has completed. */
+    /** An end of this run was committed: its deadlines may expire again. */
     expiryCommitted: ({ runId, uuid }: TaskHead): void => {
       const actor = actors.get(uuid)
       if (actor?.ending === runId) actor.ending = undefined

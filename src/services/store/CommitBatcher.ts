@@ -66,7 +66,7 @@ const statement = makeStatement<Event, typeof Outcome>(
     { oid: text, of: ({ event }) => `{${sourcesOf(event._tag).join()}}`, as: (bound) => `${bound}::text[]` },
     { oid: text, of: ({ change }) => change.status },
     { oid: bool, of: ({ change }) => change.isTerminal },
-    { oid: bool, of: ({ event }) => needsValidToken(event._tag) },
+    { oid: bool, of: ({ event, fence }) => needsValidToken(event._tag) || fence?.recordsAcceptance === true },
     { oid: bool, of: ({ change }) => sendsWebhook(change.status) },
     { oid: text, of: ({ change }) => change.stopReason },
     { oid: text, of: ({ change }) => change.error },

@@ -114,7 +114,8 @@ export const layer = Layer.effect(
     const commit: TaskWrites["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim) {
       const row = tables.tasks.get(uuid)
       if (row === undefined) return { _tag: "Unknown" } satisfies Commit
-      const isRevoked = needsValidToken(event._tag) && (yield* revocations.isRevoked(row.principal))
+      const needsToken = needsValidToken(event._tag) || fence?.recordsAcceptance === true
+      const isRevoked = needsToken && (yield* revocations.isRevoked(row.principal))
       if (fence?.recordsAcceptance === true && row.status === "pending") {
         yield* commit(uuid, TaskEvent.cases.Accepted.make({}), at, { runId: fence.runId })
       }
