@@ -5,6 +5,7 @@ import * as App from "./App.ts"
 import * as Banner from "./Banner.ts"
 import * as AppConfig from "./config/AppConfig.ts"
 import { teardown } from "./ErrorMessages.ts"
+import * as HeapGrowth from "./node/HeapGrowth.ts"
 import * as Watchdog from "./node/Watchdog.ts"
 import * as Logs from "./telemetry/Logs.ts"
 import * as Observability from "./telemetry/Observability.ts"
@@ -23,7 +24,8 @@ const main = Effect.fnUntraced(function*(environment: NodeJS.ProcessEnv) {
 })
 
 /** Runs the service and logs why it fails. */
-export const run = (environment: NodeJS.ProcessEnv) => Logs.provide(main(environment), environment)
+export const run = (environment: NodeJS.ProcessEnv) =>
+  Effect.andThen(Effect.sync(HeapGrowth.limit), Logs.provide(main(environment), environment))
 
 if (import.meta.main) {
   if (existsSync(".env")) process.loadEnvFile()
