@@ -77,7 +77,7 @@ export const make = (): InProcess => {
     HttpClient.makeWith<never, never, HttpClientError.HttpClientError, never>(
       (prepared) =>
         Effect.flatMap(prepared, (request) => {
-          const call = calls.get(URL.parse(request.url)?.origin ?? "")
+          const call = calls.get(/^https?:\/\/[^/]*/.exec(request.url)?.[0] ?? "")
           return call === undefined ? network.execute(request) : call(request)
         }),
       (request) => Effect.succeed(request)

@@ -107,7 +107,8 @@ const toEvent = (received: TurnLine, state: RunState): LineEvent => {
   }
 }
 
-const eventRetry = Schedule.jittered(Backoff.schedule("100 millis", "2 seconds"))
+const firstDelay = "100 millis"
+const eventRetry = Schedule.jittered(Backoff.schedule(firstDelay, "2 seconds"))
 
 /** Maximum bytes of one line of a turn. */
 const maxLineBytes = 64 * 1024 * 1024
@@ -132,13 +133,16 @@ const makeSend = Effect.fnUntraced(function*({ internalToken }: CoreOptions) {
       HttpClientRequest.bearerToken(internalToken),
       HttpClientRequest.bodyJsonUnsafe({ ...event, task_id, run_id, event_id: yield* random.uuidV4() })
     )
-    const { status } = yield* http.execute(request).pipe(
+    const attempt = http.execute(request).pipe(
       // Only the status is used; reading the body frees the connection for reuse.
       Effect.tap((response) => Effect.ignore(BoundedBody.readBytes(response, maxAnswerBytes))),
       Effect.flatMap(HttpClientResponse.filterStatus((status) => status < 500 && status !== 429)),
-      Effect.timeout("10 seconds"),
-      Effect.retry(eventRetry),
-      Effect.orDie
+      Effect.timeout("10 seconds")
+    )
+    // A schedule for each event would cost more than its JSON.
+    const { status } = yield* Effect.catch(
+      attempt,
+      () => attempt.pipe(Effect.retry(eventRetry), Effect.delay(firstDelay), Effect.orDie)
     )
     if (status === 401) {
       yield* Effect.logError(`${events_url} refuses this core: INTERNAL_TOKENS has to be the same here and there`)
