@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../src/domain/Task.ts"
 import { now, Timestamp } from "../../src/domain/Timestamp.ts"
-import type { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
+import { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import * as RecoveryTrialsMemory from "../../src/services/store/RecoveryTrialsMemory.ts"
 import { RemoteChanges } from "../../src/services/store/RemoteChanges.ts"
 import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
@@ -182,13 +182,19 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
   }
 })
 
-/** While any node is up, every run is dispatched, whichever node created it. */
+/**
+ * While any node is up, every run is dispatched, whichever node created it. A suspect waits for other trials, and each loss of a
+ * node adds suspects, even while another node stays awake: its time counts from the last loss.
+ */
 const checkOffered = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<TaskHead>, present: number) {
+  const trials = Context.get(world.stores, RecoveryTrials)
   for (const { runId, status, uuid } of live) {
     if (status === "interrupted" || seenOf(world, uuid).offered.has(runId)) continue
     const since = world.unoffered.get(runId) ?? present
     world.unoffered.set(runId, since)
-    if (present > Math.max(since, world.awakeSince) + latenessAfterFault + world.sweepInterval) {
+    const isSuspect = (yield* trials.lost("", [runId])).some(({ concurrentTrials }) => concurrentTrials > 0)
+    const from = Math.max(since, world.awakeSince, isSuspect ? world.losses.at(-1) ?? 0 : 0)
+    if (present > from + latenessAfterFault + world.sweepInterval) {
       yield* world.recorder.violated(`${uuid} is ${status}, and nobody offers run ${runId}`)
     }
   }
