@@ -120,6 +120,11 @@ describe.skipIf(!hasBrowser)("the console of operators", () => {
       )
     }
     await opened.button(/^Account of/).click()
+    const session = "**/internal/operator/session"
+    await page.route(session, (route) => route.fulfill({ status: 503, json: { message: "Try again soon" } }))
+    await opened.button("Log out").click()
+    await page.getByRole("alert").getByText("Try again soon").waitFor()
+    await page.unroute(session)
     await opened.button("Log out").click()
     await opened.heading("Log in as an operator")
     await opened.goto("/ops/tasks")

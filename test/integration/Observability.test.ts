@@ -72,7 +72,7 @@ const runTask = async (system: System, headers: Record<string, string>, isPropag
     isPropagating ? { traceparent: system.core.traceparents.get(run_id) ?? "" } : {}
   await report(run, { type: "processing" }, traceOf(run))
   const tool_calls = [{ id: "c1", name: "look", arguments: { at: canaries.argument } }]
-  await interrupt(run, { tool_calls }, traceOf(run))
+  await interrupt(run, { tool_calls, accepted: true }, traceOf(run))
   const results = [{ tool_call_id: "c1", output: canaries.result }]
   await system.service.call("POST", `/api/tasks/${body.uuid}/tool-results`, token, { results }, headers)
   const resumed = await system.runOf(body.uuid, run)
@@ -295,6 +295,7 @@ describe("GET /internal/metrics", () => {
       assert.isTrue(types.get(family) === "histogram" || types.has(name!), line)
     }
     assert.includeMembers([...types.keys()], definitions.map(({ name }) => prometheusName(name)))
+    assert.include(body, `task_transitions_total{event="Accepted",status="processing"} 1`)
     assert.include(body, `task_transitions_total{event="Completed",status="completed"} 1`)
     assert.match(body, /http_server_request_duration_seconds_count\{.*http_route="unmatched",.*"404"\} 1/)
     assert.match(body, /\{http_request_method="_OTHER",http_route="unmatched",http_response_status_code="405"\} 1/)

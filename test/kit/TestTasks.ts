@@ -125,7 +125,7 @@ export const withCore = <A, E>(
   script: CoreScript,
   body: (
     core: Effect.Success<ReturnType<typeof makeTestTasks>>
-  ) => Effect.Effect<A, E, Tasks | TaskActors | TaskNotifications | TaskSweeper>
+  ) => Effect.Effect<A, E, Tasks | TaskActors | TaskNotifications | TaskSweeper | TaskWrites>
 ) => Effect.flatMap(makeTestTasks(script), (core) => body(core).pipe(Effect.provide(Layer.fresh(core.layer))))
 
 export const accepts = () => Effect.void

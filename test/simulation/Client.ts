@@ -120,7 +120,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     seenOf(world, task.uuid).cancelReasons.add(reason)
     const result = yield* ask((tasks) => tasks.cancel(task, reason))
     yield* say(`cancels ${task.uuid}: ${result === undefined ? "no answer" : result._tag}`)
-    if (result?._tag === "Success") yield* observe(world, task.uuid, "canceled")
+    if (result?._tag === "Success") yield* observe(world, task.uuid, "canceled", Infinity)
   })
 
   const withdraw = Effect.fnUntraced(function*({ uuid }: Task) {
@@ -130,7 +130,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
       Effect.flatMap(tasks.getHead(caller.principal, uuid), (head) => tasks.withdraw(head, reason))
     )
     yield* say(`withdraws ${uuid}: ${result === undefined ? "no answer" : result._tag}`)
-    if (result?._tag === "Success") yield* observe(world, uuid, "canceled")
+    if (result?._tag === "Success") yield* observe(world, uuid, "canceled", Infinity)
   })
 
   const cancelInterrupted = Effect.gen(function*() {
@@ -138,7 +138,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     const result = yield* ask((tasks) => tasks.cancelInterrupted(caller.principal))
     if (result?._tag !== "Success") return
     yield* say(`cancels all that is interrupted: ${result.success.length}`)
-    for (const uuid of result.success) yield* observe(world, uuid, "canceled")
+    for (const uuid of result.success) yield* observe(world, uuid, "canceled", Infinity)
   })
 
   /** Revokes the user's token and continues with a new one. The revoked token must not continue any task. */
@@ -171,7 +171,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     if (result === undefined) return
     if (result._tag === "Failure") return yield* recorder.violated(`${uuid} cannot be read: ${result.failure._tag}`)
     const task = result.success
-    yield* observe(world, uuid, task.status, task.error)
+    yield* observe(world, uuid, task.status, askedAt, task.error)
     yield* checkRead(world, task, askedAt)
     if (dice.chance(0.03)) return yield* withdraw(task)
     if (task.status !== "interrupted") return

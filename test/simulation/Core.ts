@@ -17,6 +17,8 @@ interface CoreRun {
   readonly runId: string
   readonly taskId: TaskId
   readonly startedAt: number
+  /** Whether every event of the run reports its acceptance too. */
+  accepted: boolean
   /** `live`: the core works on the run, or believes that it should. */
   state: "live" | "ended" | "stopped" | "lost"
   endedAt: number
@@ -69,7 +71,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
 
   /** Reports an event to random nodes until one responds. */
   const report = Effect.fnUntraced(function*(run: CoreRun, event: Report) {
-    const body = { ...event, task_id: run.taskId, run_id: run.runId } as CoreEvent
+    const body = { ...event, accepted: run.accepted, task_id: run.taskId, run_id: run.runId } as CoreEvent
     const reportedTurn = turnOf(run, event, yield* Clock.currentTimeMillis)
     for (let attempt = 0; run.state !== "lost"; attempt++) {
       const node = nodes().length === 0 ? undefined : dice.pick(nodes())
@@ -85,7 +87,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
           if (reportedTurn !== undefined && result.success.applied) {
             Object.assign(reportedTurn, { sentAt, answeredAt: yield* Clock.currentTimeMillis, isApplied: true })
           }
-          yield* observe(world, run.taskId, result.success.status)
+          yield* observe(world, run.taskId, result.success.status, sentAt)
           if (result.success.applied) yield* checkApplied(run, event, sentAt)
           return
         }
@@ -144,7 +146,10 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
     const anyTurn = () => dice.chance(0.5) ? { turn: newTurn() } : {}
     yield* pause
     if (dice.chance(0.1)) yield* Effect.sleep("35 seconds")
-    if (dice.chance(0.8)) yield* send(run, { type: "processing", event_id: eventId() })
+    const start = dice.weigh({ processing: 8, accepted: 3, both: 1, neither: 1 })
+    run.accepted = start === "accepted" || start === "both"
+    if (!run.accepted) seenOf(world, run.taskId).hasUnmarkedEvents = true
+    if (start === "processing" || start === "both") yield* send(run, { type: "processing", event_id: eventId() })
     for (let count = dice.between(0, 3); count > 0; count--) {
       yield* pause
       yield* send(run, { type: "progress", event_id: eventId(), turn: newTurn() })
@@ -204,7 +209,14 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
       yield* recorder.violated(`run ${runId} was dispatched again after its end`)
     }
     if (known !== undefined && known.state !== "lost") return
-    const run: CoreRun = { runId, taskId, startedAt: known?.startedAt ?? startedAt, state: "live", endedAt: Infinity }
+    const run: CoreRun = {
+      runId,
+      taskId,
+      startedAt: known?.startedAt ?? startedAt,
+      accepted: false,
+      state: "live",
+      endedAt: Infinity
+    }
     runs.set(runId, run)
     yield* Effect.forkIn(seenOf(world, taskId).isPoison ? strike(run, kill) : work(run), world.scope)
   })

@@ -64,6 +64,13 @@ export const mutations = {
       commit: (uuid, event, at, _fence, claim) => writes.commit(uuid, event, at, undefined, claim)
     })
   },
+  "an acceptance that is not recorded with the first event": {
+    writes: (writes) => ({
+      ...writes,
+      commit: (uuid, event, at, fence, claim) =>
+        writes.commit(uuid, event, at, fence && { ...fence, recordsAcceptance: false }, claim)
+    })
+  },
   "a skipped sweep: tasks that lost their actor are never found": {
     scans: (scans) => ({
       ...scans,

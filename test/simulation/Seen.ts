@@ -30,6 +30,8 @@ export interface Seen {
   readonly failures: Set<string>
   readonly cancelReasons: Set<string | null>
   readonly tokens: Set<string>
+  /** Whether the core may have sent events other than `processing` without `accepted: true`. */
+  hasUnmarkedEvents: boolean
   /** Whether its runs kill the node that dispatches them, and how many they have killed. */
   isPoison: boolean
   nodesLost: number
@@ -47,6 +49,7 @@ export const seenOf = ({ seen }: { readonly seen: Map<string, Seen> }, uuid: str
     failures: new Set(),
     cancelReasons: new Set(),
     tokens: new Set(),
+    hasUnmarkedEvents: false,
     isPoison: false,
     nodesLost: 0
   }

@@ -58,6 +58,9 @@ const checkTaken = ({ recorder }: World, uuid: string, { resumed, taken }: Inter
     ? Effect.void
     : recorder.violated(`${uuid} accepted ${taken} and resumed with ${resumed.results}`)
 
+/** The events that may come with the acceptance of their run. */
+const eventsOfCore = new Set(["Progressed", "Interrupted", "Completed", "Failed"])
+
 /** Checks a task that a client read with a request sent at `askedAt`. */
 export const checkRead = Effect.fnUntraced(function*(world: World, task: Task, askedAt: number) {
   yield* checkTurn(world, task, askedAt)
@@ -65,6 +68,11 @@ export const checkRead = Effect.fnUntraced(function*(world: World, task: Task, a
   const events = yield* world.reads.eventsAfter(task.uuid, -1, 1000)
   const cause = events.at(-1)?.type
   if (cause === undefined || cause === "Created") return
+  if (eventsOfCore.has(events[1]?.type ?? "") && !seenOf(world, task.uuid).hasUnmarkedEvents) {
+    yield* world.recorder.violated(
+      `${task.uuid} began with ${events[1]?.type}, without the acceptance that came with it`
+    )
+  }
   if (!isErrorOf(world, task, cause)) {
     yield* world.recorder.violated(`${task.uuid} ended by ${cause} with the error ${task.error}`)
   }

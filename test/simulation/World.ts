@@ -1,8 +1,9 @@
 /** State that outlives a node: the store, the clock, and the observations of clients and the core. */
-import { Context, Effect, Layer, Option, type Scope } from "effect"
+import { Context, Duration, Effect, Layer, Option, type Scope } from "effect"
 import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../src/domain/Task.ts"
 import { now, Timestamp } from "../../src/domain/Timestamp.ts"
-import type { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
+import { periodAfter } from "../../src/services/actors/Trials.ts"
+import { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import * as RecoveryTrialsMemory from "../../src/services/store/RecoveryTrialsMemory.ts"
 import { RemoteChanges } from "../../src/services/store/RemoteChanges.ts"
 import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
@@ -35,7 +36,7 @@ export interface Acknowledged {
   /** Milliseconds. */
   readonly limit: number
   /** The end of the task as a client or the core learned it. */
-  ended?: { readonly status: TaskStatus; readonly error: string | null | undefined }
+  ended?: { readonly status: TaskStatus; readonly error: string | null | undefined; readonly at: number }
 }
 
 export type Stores =
@@ -87,6 +88,8 @@ export interface World {
   calmSince: number | undefined
   /** The moment from which the longest awake node has been awake, in milliseconds. */
   awakeSince: number
+  /** The moment when the last trial of runs passes, in milliseconds. */
+  trialsUntil: number
   /** The moment when a run was first seen that has not been dispatched yet, in milliseconds. */
   readonly unoffered: Map<RunId, number>
 }
@@ -101,6 +104,13 @@ export const make = Effect.fnUntraced(function*(seed: number) {
       Layer.fresh
     )
   )
+  const trials = Context.get(context, RecoveryTrials)
+  const begin: typeof trials.begin = Effect.fnUntraced(function*(node, runs, concurrentTrials) {
+    yield* trials.begin(node, runs, concurrentTrials)
+    const losses = (yield* trials.lost("", runs)).map((trial) => trial.losses - 1)
+    const period = Duration.toMillis(periodAfter(Math.max(0, ...losses)))
+    world.trialsUntil = Math.max(world.trialsUntil, inMillis(yield* now) + period)
+  })
   const isClustered = dice.chance(0.6)
   const shards = isClustered ? yield* Shards.make(dice, context, () => world.isRough, scope) : undefined
   const world: World = {
@@ -108,7 +118,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     recorder,
     scope,
     sweepInterval: dice.pick(sweepIntervals),
-    stores: context,
+    stores: Context.add(context, RecoveryTrials, { ...trials, begin }),
     reads: Context.get(context, TaskReads),
     scans: Context.get(context, TaskScans),
     webhooks: Context.get(context, WebhookStore),
@@ -126,6 +136,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     isRough: true,
     calmSince: undefined,
     awakeSince: Infinity,
+    trialsUntil: 0,
     unoffered: new Map()
   }
   return world
@@ -182,13 +193,25 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
   }
 })
 
-/** While any node is up, every run is dispatched, whichever node created it. */
+/** Whether a node was lost while the run was on trial. It is dispatched after all others. */
+export const isSuspect = ({ stores }: World, runId: RunId) =>
+  Effect.map(
+    Context.get(stores, RecoveryTrials).lost("", [runId]),
+    (found) => found.some(({ concurrentTrials }) => concurrentTrials > 0)
+  )
+
+/**
+ * While any node is up, every run is dispatched, whichever node created it. A suspect waits for other trials, and each loss of a
+ * node adds suspects, even while another node stays awake: its time counts from the last loss and the last trial.
+ */
 const checkOffered = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<TaskHead>, present: number) {
   for (const { runId, status, uuid } of live) {
     if (status === "interrupted" || seenOf(world, uuid).offered.has(runId)) continue
     const since = world.unoffered.get(runId) ?? present
     world.unoffered.set(runId, since)
-    if (present > Math.max(since, world.awakeSince) + latenessAfterFault + world.sweepInterval) {
+    const others = (yield* isSuspect(world, runId)) ? [world.losses.at(-1) ?? 0, world.trialsUntil] : []
+    const from = Math.max(since, world.awakeSince, ...others)
+    if (present > from + latenessAfterFault + world.sweepInterval) {
       yield* world.recorder.violated(`${uuid} is ${status}, and nobody offers run ${runId}`)
     }
   }
@@ -203,18 +226,29 @@ const checkHistory = Effect.fnUntraced(function*({ reads, recorder }: World, uui
   if (end !== -1 && end !== events.length - 1) yield* recorder.violated(`${uuid} changed after its end`)
 })
 
-/** The end of a task that anyone has learned must never change. Not every response contains the error. */
+/**
+ * The end of a task that anyone has learned must never change. Not every response contains the error. A response may be as old as
+ * its request, sent at `askedAt`: a frozen node sends it when it wakes.
+ */
 export const observe = Effect.fnUntraced(
-  function*({ acknowledged, recorder }: World, uuid: TaskId, status: TaskStatus, error?: string | null) {
+  function*(
+    { acknowledged, recorder }: World,
+    uuid: TaskId,
+    status: TaskStatus,
+    askedAt: number,
+    error?: string | null
+  ) {
     const task = acknowledged.get(uuid)
     if (task === undefined) return
     const { ended } = task
     if (
-      ended !== undefined &&
+      ended !== undefined && (isTerminal(status) || ended.at < askedAt) &&
       (ended.status !== status || (error !== undefined && ended.error !== undefined && ended.error !== error))
     ) {
       yield* recorder.violated(`${uuid} was ${ended.status}: ${ended.error}, is now ${status}: ${error}`)
     }
-    if (isTerminal(status)) task.ended = { status, error: error ?? ended?.error }
+    if (isTerminal(status)) {
+      task.ended = { status, error: error ?? ended?.error, at: ended?.at ?? inMillis(yield* now) }
+    }
   }
 )

@@ -105,7 +105,7 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   if (up().length === 0) yield* Effect.forkIn(startNode, world.scope)
   yield* pass(dispatchTime + world.sweepInterval, never)
   for (const { runId, status, uuid } of yield* World.liveTasks(world)) {
-    if (status !== "interrupted" && !core.knows(runId)) {
+    if (status !== "interrupted" && !core.knows(runId) && !(yield* World.isSuspect(world, runId))) {
       yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
     }
   }

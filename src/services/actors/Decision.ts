@@ -45,7 +45,7 @@ export const watchTime = (sweepInterval: Duration.Duration) =>
 /** The id of a task's first run is made at about the same time as its acceptance deadline. */
 const sameMoment = Duration.millis(10)
 
-/** The moment in a UUID of version 7. */
+/** The moment in a UUID of version 7. Every node makes it with its `NodeClock`, which follows the database's clock. */
 const createdAt = (id: RunId) => Timestamp.make(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) * 1000)
 
 /** Whether a run without an actor is new: the core cannot have received it from another node, or before a crash. */

@@ -22,6 +22,8 @@ import { TaskActors } from "./TaskActors.ts"
 const grace = Duration.millis(500)
 const overdueBatch = 500
 const startPage = 5000
+/** Deadlines are watched at least this long before they are due, so that a slow sweep makes none late. */
+const watchSlack = Duration.seconds(30)
 /** Running tasks that one sweep checks for a missing actor. */
 const pageSize = 500
 
@@ -107,14 +109,14 @@ const makeWalk = Effect.gen(function*() {
     while (cursor !== undefined) cursor = yield* startMissing(find, cursor, startPage)
   })
 
-  /** Starts missing actors for deadlines after `from` that are near. Returns the moment until which all have one. */
-  const watchDeadlines = Effect.fnUntraced(function*(from: Timestamp) {
-    const to = plus(yield* now, watchTime(sweepInterval))
-    yield* startAllMissing((...page) => scans.dueWithin(from, to, ...page))
-    return to
-  })
+  /** Starts missing actors for deadlines after `from`, until `to`. Returns `to`. */
+  const watchDeadlines = (from: Timestamp, to: Timestamp) =>
+    Effect.as(startAllMissing((...page) => scans.dueWithin(from, to, ...page)), to)
 
-  const walkAll = Effect.andThen(startAllMissing(scans.running), watchDeadlines(Timestamp.make(0)))
+  const walkAll = Effect.andThen(
+    startAllMissing(scans.running),
+    Effect.flatMap(now, (at) => watchDeadlines(Timestamp.make(0), plus(at, watchTime(sweepInterval))))
+  )
 
   return {
     watchDeadlines,
@@ -171,9 +173,13 @@ const make = Effect.gen(function*() {
   const sweep = Effect.gen(function*() {
     yield* ends.overdue(Duration.negate(grace))
     yield* ends.revoked(Duration.sum(visibilityLag, Duration.millis((yield* monotonicMillis) - sweptAt)))
+    const at = yield* now
+    // Another process without a cluster may have left a task since its deadline was watched.
+    yield* watchDeadlines(at, plus(at, Duration.times(sweepInterval, 2)))
+    const watchEnd = plus(at, watchTime(sweepInterval))
     // After the clock was set back, tasks with deadlines before `watchedUntil` may have no actor.
-    const from = Math.min(watchedUntil, plus(yield* now, watchTime(sweepInterval)))
-    watchedUntil = yield* watchDeadlines(Timestamp.make(from))
+    watchedUntil = Timestamp.make(Math.min(watchedUntil, watchEnd))
+    if (watchedUntil < plus(at, watchSlack)) watchedUntil = yield* watchDeadlines(watchedUntil, watchEnd)
     position = yield* walkPage(position)
     sweptAt = yield* monotonicMillis
   })

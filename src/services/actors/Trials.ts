@@ -12,6 +12,8 @@ import { retryForever } from "../timing/Retry.ts"
 /** The node must stay responsive for this long after a dispatch. It doubles with every loss of the run. */
 const shortestTrial = Duration.millis(400)
 const longestTrial = Duration.seconds(64)
+/** The duration of a trial of runs of which one had that many losses. */
+export const periodAfter = (losses: number) => Backoff.delayAfter(losses, shortestTrial, longestTrial)
 /** After this time the attempted runs of a batch pass. The others stay on trial until their first attempt. */
 const answerTimeout = Duration.seconds(10)
 /** A crash more than this long after a trial does not count as a loss of the run. */
@@ -77,7 +79,7 @@ export const make = Effect.fnUntraced(function*({ dispatch, isWanted }: Options)
 
   /** Waits for the period of a trial, which grows with `losses`, and marks the runs as passed. */
   const pass = Effect.fnUntraced(function*(heads: ReadonlyArray<TaskHead>, losses: number) {
-    const half = Duration.divideUnsafe(Backoff.delayAfter(losses, shortestTrial, longestTrial), 2)
+    const half = Duration.divideUnsafe(periodAfter(losses), 2)
     yield* stayResponsive(half)
     // A crash from now on still makes the run a suspect, but does not count as a loss alone.
     const alone = heads.filter(({ runId }) => onTrial.has(runId) && onTrial.size === 1)

@@ -116,14 +116,14 @@ export const make = Effect.gen(function*() {
     const calls = events.map(callsOf)
     const outcomes = yield* rows(query, query.bind(calls.flat()))
     let last = -1
-    const ofEvents = calls.flatMap(({ length }) => outcomes[last += length] ?? [])
-    return yield* Effect.forEach(ofEvents, (row): Effect.Effect<Commit> => {
-      if (row.outcome === "Unknown") return Effect.succeed({ _tag: row.outcome })
+    return yield* Effect.forEach(calls, ({ length }): Effect.Effect<Commit> => {
+      const row = outcomes[last += length]
+      if (row === undefined || row.outcome === "Unknown") return Effect.succeed({ _tag: "Unknown" })
       const { hasCallback, outcome, ...head } = row
-      const commit: Commit = { _tag: outcome, head }
-      if (outcome !== "Applied") return Effect.succeed(commit)
+      if (outcome !== "Applied") return Effect.succeed({ _tag: outcome, head })
       if (hasCallback && sendsWebhook(head.status)) webhooksPending.openUnsafe()
-      return Effect.as(publish(head.uuid), commit)
+      const recordedAcceptance = length > 1 && outcomes[last - 1]?.outcome === "Applied"
+      return Effect.as(publish(head.uuid), { _tag: outcome, head, recordedAcceptance })
     })
   })
 

@@ -22,9 +22,8 @@ const measured = (writes: TaskWrites["Service"]): TaskWrites["Service"] => ({
   commit: (uuid, event, at, fence, claim) =>
     Effect.tap(writes.commit(uuid, event, at, fence, claim), (outcome) => {
       if (outcome._tag !== "Applied") return TaskTraces.join(uuid)
-      const { head } = outcome
-      // Only the first run of a task is accepted from `pending`, as its first change.
-      if (fence?.recordsAcceptance === true && head.revision === 2) count("Accepted", "processing")
+      const { head, recordedAcceptance } = outcome
+      if (recordedAcceptance) count("Accepted", "processing")
       count(event._tag, head.status)
       if (head.status === "failed") return Effect.andThen(TaskTraces.join(uuid), logFailure(uuid, event._tag))
       // A run that starts with a client's results belongs to the trace of that request.

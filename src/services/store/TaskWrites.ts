@@ -55,7 +55,8 @@ export interface Fence {
 }
 
 export type Commit =
-  | { readonly _tag: "Applied"; readonly head: TaskHead }
+  /** `recordedAcceptance`: the commit also accepted the task, as a change before the event. */
+  | { readonly _tag: "Applied"; readonly head: TaskHead; readonly recordedAcceptance: boolean }
   /** Nothing changed: the event is a repetition, or is illegal in the task's status. */
   | { readonly _tag: "NoEffect"; readonly head: TaskHead }
   /** Nothing changed: the run is not the task's current run, or the task has ended. */

@@ -116,13 +116,14 @@ export const layer = Layer.effect(
       if (row === undefined) return { _tag: "Unknown" } satisfies Commit
       const needsToken = needsValidToken(event._tag) || fence?.recordsAcceptance === true
       const isRevoked = needsToken && (yield* revocations.isRevoked(row.principal))
-      if (fence?.recordsAcceptance === true && row.status === "pending") {
-        yield* commit(uuid, TaskEvent.cases.Accepted.make({}), at, { runId: fence.runId })
-      }
+      const accepted = fence?.recordsAcceptance === true && row.status === "pending"
+        ? yield* commit(uuid, TaskEvent.cases.Accepted.make({}), at, { runId: fence.runId })
+        : undefined
       const refusal = refusalOf(row, event, fence, isRevoked)
       if (refusal !== undefined) return { _tag: refusal, head: headOf(row) } satisfies Commit
       if (claim !== undefined) storeClaim(tables, claim.sub, claim, uuid, at)
-      return { _tag: "Applied", head: yield* applyTo(row, event, at, fence?.coreEventId) } satisfies Commit
+      const head = yield* applyTo(row, event, at, fence?.coreEventId)
+      return { _tag: "Applied", head, recordedAcceptance: accepted?._tag === "Applied" } satisfies Commit
     })
 
     return TaskWrites.of({

@@ -1,15 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Queue } from "effect"
+import { SecureRandom } from "effect/crypto"
 import { TestClock } from "effect/testing"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import type { TaskId } from "../../../src/domain/Task.ts"
-import { monotonicMillis } from "../../../src/domain/Timestamp.ts"
+import { monotonicMillis, now, plus } from "../../../src/domain/Timestamp.ts"
 import { TaskSweeper } from "../../../src/services/actors/TaskSweeper.ts"
 import { TaskOwnership } from "../../../src/services/cluster/TaskOwnership.ts"
 import { RecoveryTrials } from "../../../src/services/store/RecoveryTrials.ts"
 import * as RecoveryTrialsMemory from "../../../src/services/store/RecoveryTrialsMemory.ts"
 import { TaskNotifications } from "../../../src/services/store/TaskNotifications.ts"
 import { Tasks } from "../../../src/services/Tasks.ts"
+import { commit, stored } from "../../kit/StoredTasks.ts"
 import {
   accepts,
   answerTo,
@@ -119,6 +121,16 @@ describe("during a fault of the store, the service", () => {
         yield* TestClock.adjust("30 seconds")
         assert.strictEqual(yield* statusOf(uuid), "failed: Task exceeded maximum execution time (30s)")
       })))
+
+  it.effect("ends a task in time that another process created and interrupted", () =>
+    withCore({ onStart: accepts }, () =>
+      Effect.gen(function*() {
+        const { principal } = caller
+        const { uuid } = yield* stored({ principal, maxExecutionTime: 150, deadline: plus(yield* now, "150 seconds") })
+        yield* commit(uuid, "Interrupted")
+        yield* TestClock.adjust("150 seconds")
+        assert.strictEqual(yield* statusOf(uuid), "failed: Task exceeded maximum execution time (150s)")
+      }).pipe(Effect.provide(SecureRandom.layerWebCrypto))))
 
   it.effect("sweeps the other tasks when one task cannot be ended, and tries that one at a steady rate", () => {
     let stuck = ""

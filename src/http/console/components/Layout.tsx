@@ -1,6 +1,7 @@
 /** The layout of every screen: navigation, account menu, messages and the dialogs that any screen may need. */
 import type { ComponentChildren } from "preact"
 import { useEffect } from "preact/hooks"
+import { useAction } from "../actions.ts"
 import { active, interrupted } from "../active.ts"
 import { config, failingSince } from "../api.ts"
 import { clockTime, moment, now, relative } from "../clock.ts"
@@ -12,6 +13,7 @@ import { href, isOps, path } from "../Router.ts"
 import { logOut, renewal, session } from "../session.ts"
 import { Dialog } from "./Dialog.tsx"
 import { Icon, type IconName } from "./Icon.tsx"
+import { Problem } from "./Screen.tsx"
 import { Renewal } from "./TokenForm.tsx"
 
 interface NavigationItem {
@@ -76,34 +78,38 @@ interface AccountProps {
   readonly docs: string
 }
 
-const Account = ({ docs, expiresAt, name, onLogOut, what }: AccountProps) => (
-  <div class="account">
-    <button type="button" class="account-button" popovertarget="account-menu" aria-label={`Account of ${name}`}>
-      <Icon name="user" />
-      <span class="account-name">{name}</span>
-    </button>
-    <div id="account-menu" popover="auto" class="account-menu" role="group" aria-label="Account">
-      <p class="account-who">
-        <strong>
-          <bdi>{name}</bdi>
-        </strong>
-        <span>The {what} ends {ends(expiresAt)}</span>
-      </p>
-      <Choice label="Theme" value={theme} options={[["auto", "System"], ["light", "Light"], ["dark", "Dark"]]} />
-      <Choice label="Times" value={zone} options={[["local", "Local"], ["utc", "UTC"]]} />
-      <Choice label="Shortcuts" value={keys} options={[["on", "On"], ["off", "Off"]]} />
-      <div class="account-actions">
-        <button type="button" class="button" onClick={showHelp}>
-          Keyboard shortcuts
-        </button>
-        <button type="button" class="button" onClick={() => void onLogOut()}>Log out</button>
+const Account = ({ docs, expiresAt, name, onLogOut, what }: AccountProps) => {
+  const { error, isBusy, run } = useAction(async () => await onLogOut())
+  return (
+    <div class="account">
+      <button type="button" class="account-button" popovertarget="account-menu" aria-label={`Account of ${name}`}>
+        <Icon name="user" />
+        <span class="account-name">{name}</span>
+      </button>
+      <div id="account-menu" popover="auto" class="account-menu" role="group" aria-label="Account">
+        <p class="account-who">
+          <strong>
+            <bdi>{name}</bdi>
+          </strong>
+          <span>The {what} ends {ends(expiresAt)}</span>
+        </p>
+        <Choice label="Theme" value={theme} options={[["auto", "System"], ["light", "Light"], ["dark", "Dark"]]} />
+        <Choice label="Times" value={zone} options={[["local", "Local"], ["utc", "UTC"]]} />
+        <Choice label="Shortcuts" value={keys} options={[["on", "On"], ["off", "Off"]]} />
+        <div class="account-actions">
+          <button type="button" class="button" onClick={showHelp}>
+            Keyboard shortcuts
+          </button>
+          <button type="button" class="button" aria-disabled={isBusy} onClick={() => run()}>Log out</button>
+        </div>
+        {error === undefined ? null : <Problem error={error} />}
+        <p class="hint">
+          Version {config.value.version} · <a href={docs}>API documentation</a>
+        </p>
       </div>
-      <p class="hint">
-        Version {config.value.version} · <a href={docs}>API documentation</a>
-      </p>
     </div>
-  </div>
-)
+  )
+}
 
 const Shortcuts = () => (
   <Dialog title="Keyboard shortcuts" onClose={() => isHelpOpen.value = false}>
