@@ -2,7 +2,7 @@
  * The response stream of `/chat/completions`: its events become the parts of `effect/ai`. A stream that ends without a finish reason is a
  * failure, not a shorter response.
  */
-import { Array as Arr, Cause, Duration, Effect, Latch, Predicate, Pull, Schema, Stream } from "effect"
+import { Array as Arr, Cause, Duration, Effect, Predicate, Pull, Schema, Stream } from "effect"
 import { AiError, Response, Tool } from "effect/ai"
 import { Sse } from "effect/encoding"
 import type { HttpClientResponse } from "effect/http"
@@ -10,6 +10,9 @@ import { isDeeperThan } from "./ToolArguments.ts"
 
 /** Longest pause of a provider; after it the call fails. */
 export const maxSilence = Duration.minutes(5)
+
+/** The model's client waits this long for more text, because each time that text is passed on costs more than to read it. */
+export const textInterval = Duration.seconds(1)
 
 /** Maximum bytes of one streamed response, with its framing. */
 const maxAnswerBytes = 128 * 1024 * 1024
@@ -206,7 +209,7 @@ class Reader {
 }
 
 /** Bytes that are read in one turn of the event loop. They may contain thousands of events. */
-const pieceBytes = 16 * 1024
+export const pieceBytes = 16 * 1024
 
 const piecesOf = (chunk: Uint8Array) =>
   chunk.length <= pieceBytes ? [chunk] : Array.from(
@@ -217,55 +220,34 @@ const piecesOf = (chunk: Uint8Array) =>
 const asAiError = <E extends { readonly _tag: string }>(error: E | AiError.AiError) =>
   AiError.isAiError(error) ? error : callFailed(error._tag)
 
-/** Text is emitted this often, and when `pieceBytes` have been read: an emission costs more than the events in it. */
-export const textInterval = Duration.seconds(1)
-
 type PartsPull = Pull.Pull<Arr.NonEmptyReadonlyArray<Response.StreamPartEncoded>, AiError.AiError>
 
-/** The parts of a streamed response. */
+/** The parts of a streamed response. The text of one piece of its body is one part. */
 export const streamParts = (response: HttpClientResponse.HttpClientResponse) =>
-  Stream.transformPull(response.stream, (pull, scope) =>
-    Effect.gen(function*() {
+  Stream.transformPull(response.stream, (pull) =>
+    Effect.sync(() => {
       const reader = new Reader()
-      const isDue = Latch.makeUnsafe()
-      const hasRoom = Latch.makeUnsafe(true)
-      let emittedBytes = 0
-      let silence = Duration.zero
+      const pieces: Array<Uint8Array> = []
       let isOver = false
 
-      const readAll = Effect.gen(function*() {
-        while (reader.rest === undefined) {
-          for (const piece of (yield* pull).flatMap(piecesOf)) {
-            reader.read(piece)
-            if (reader.bytes - emittedBytes < pieceBytes) continue
-            hasRoom.closeUnsafe()
-            isDue.openUnsafe()
-            yield* Effect.andThen(Effect.yieldNow, hasRoom.await)
-          }
-        }
-      })
-      yield* readAll.pipe(
+      const readMore = pull.pipe(
+        Effect.timeoutOrElse({ duration: maxSilence, orElse: () => Effect.fail(callFailed("silence")) }),
+        Effect.map((chunks) => {
+          pieces.push(...chunks.flatMap(piecesOf))
+        }),
         Pull.catchDone(() => Effect.sync(() => reader.end())),
-        Effect.catchCause((cause) => Effect.sync(() => reader.rest = Effect.failCause(Cause.map(cause, asAiError)))),
-        Effect.andThen(isDue.open),
-        Effect.forkIn(scope)
+        Effect.catchCause((cause) => Effect.sync(() => reader.rest = Effect.failCause(Cause.map(cause, asAiError))))
       )
-      yield* Effect.forkIn(Effect.forever(Effect.andThen(Effect.sleep(textInterval), isDue.open)), scope)
-
-      const emit: PartsPull = Effect.suspend(() => {
+      const next: PartsPull = Effect.suspend(() => {
+        if (isOver) return Cause.done()
         const text = reader.assembly.takeText()
-        if (Arr.isReadonlyArrayNonEmpty(text)) return proceed(Effect.succeed(text))
+        if (Arr.isReadonlyArrayNonEmpty(text)) return Effect.succeed(text)
         isOver = reader.rest !== undefined
-        return reader.rest ?? proceed(next)
+        if (reader.rest !== undefined) return reader.rest
+        const piece = pieces.shift()
+        if (piece === undefined) return Effect.andThen(readMore, next)
+        reader.read(piece)
+        return pieces.length === 0 ? next : Effect.andThen(Effect.yieldNow, next)
       })
-      const proceed = (result: PartsPull): PartsPull => {
-        if (reader.rest !== undefined) return result
-        silence = reader.bytes === emittedBytes ? Duration.sum(silence, textInterval) : Duration.zero
-        emittedBytes = reader.bytes
-        isDue.closeUnsafe()
-        hasRoom.openUnsafe()
-        return Duration.isLessThan(silence, maxSilence) ? result : Effect.fail(callFailed("silence"))
-      }
-      const next: PartsPull = Effect.suspend(() => isOver ? Cause.done() : Effect.andThen(isDue.await, emit))
       return next
     })).pipe((parts) => Stream.concat(Stream.make({ type: "text-start" as const, id: textId }), parts))
