@@ -45,6 +45,7 @@ import { Secrets } from "../services/tokens/Secrets.ts"
 import { TokenVerifier } from "../services/tokens/TokenVerifier.ts"
 import { WebhookDispatcher } from "../services/webhooks/WebhookDispatcher.ts"
 import * as Banner from "./Banner.ts"
+import * as ModelClient from "./builtin/backend/ModelClient.ts"
 import * as Builtin from "./builtin/Builtin.ts"
 import * as Cluster from "./cluster/Cluster.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
@@ -147,7 +148,7 @@ const layerStore = (database: Database.Database, config: AppConfig) =>
 const findBackend = Effect.fnUntraced(function*(config: AppConfig, inProcess: InProcess.InProcess) {
   if (config.assistantBackendUrl !== undefined) return { url: config.assistantBackendUrl, layerStorage: Layer.empty }
   const { routes, storageRoutes } = yield* Builtin.backend(config)
-  const app = yield* InProcess.toApp(Layer.provide(routes, [NodeHttpClient.layerUndici, PooledRandom.layer]))
+  const app = yield* InProcess.toApp(Layer.provide(routes, [ModelClient.layer, PooledRandom.layer]))
   yield* inProcess.serve(backendOrigin, app)
   return { url: backendOrigin, layerStorage: storageRoutes }
 })

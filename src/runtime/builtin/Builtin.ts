@@ -1,5 +1,4 @@
 /** Builds the built-in core and backend from settings, in this process or served alone. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -16,6 +15,7 @@ import * as BuiltinBackend from "./backend/BuiltinBackend.ts"
 import * as Chats from "./backend/Chats.ts"
 import * as FileReader from "./backend/FileReader.ts"
 import * as FileStorage from "./backend/FileStorage.ts"
+import * as ModelClient from "./backend/ModelClient.ts"
 import * as StorageQuota from "./backend/StorageQuota.ts"
 import * as BuiltinCore from "./core/BuiltinCore.ts"
 
@@ -74,6 +74,6 @@ export const layerAlone = (part: "core" | "backend", config: AppConfig) => {
   const { host, port } = config
   const app = HttpRouter.toHttpEffect(Layer.mergeAll(routesOf(part, config), health))
   return HttpListener.serve(app, { host, port }).pipe(
-    Layer.provide([NodeHttpClient.layerUndici, NodeHttpServer.layerHttpServices, PooledRandom.layer])
+    Layer.provide([ModelClient.layer, NodeHttpServer.layerHttpServices, PooledRandom.layer])
   )
 }

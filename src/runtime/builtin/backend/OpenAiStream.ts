@@ -2,7 +2,7 @@
  * The response stream of `/chat/completions`: its events become the parts of `effect/ai`. A stream that ends without a finish reason is a
  * failure, not a shorter response.
  */
-import { Array as Arr, Cause, Duration, Effect, Latch, Predicate, Pull, Schema, Stream } from "effect"
+import { Array as Arr, Cause, Duration, Effect, Predicate, Pull, Schema, Stream } from "effect"
 import { AiError, Response, Tool } from "effect/ai"
 import { Sse } from "effect/encoding"
 import type { HttpClientResponse } from "effect/http"
@@ -10,6 +10,9 @@ import { isDeeperThan } from "./ToolArguments.ts"
 
 /** Longest pause of a provider; after it the call fails. */
 export const maxSilence = Duration.minutes(5)
+
+/** The model's client waits this long for more text, because each time that text is passed on costs more than to read it. */
+export const textInterval = Duration.seconds(1)
 
 /** Maximum bytes of one streamed response, with its framing. */
 const maxAnswerBytes = 128 * 1024 * 1024
@@ -33,7 +36,7 @@ const maxRetryAfter = Duration.minutes(2)
 /** Every response has one block of text. */
 const textId = "0"
 
-const absentOr = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+const absentOr = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
 
 const CallPiece = Schema.Struct({
   index: absentOr(Schema.Int),
@@ -41,21 +44,29 @@ const CallPiece = Schema.Struct({
   function: absentOr(Schema.Struct({ name: absentOr(Schema.String), arguments: absentOr(Schema.String) }))
 })
 
-const Delta = Schema.Struct({ content: absentOr(Schema.String), tool_calls: absentOr(Schema.Array(CallPiece)) })
+const isCallPiece = Schema.is(CallPiece)
+
+const Delta = Schema.Struct({ content: absentOr(Schema.String), tool_calls: absentOr(Schema.Array(Schema.Unknown)) })
 
 const Chunk = Schema.Struct({
   choices: absentOr(Schema.Array(Schema.Struct({ delta: absentOr(Delta), finish_reason: absentOr(Schema.String) }))),
   usage: absentOr(Schema.Struct({ prompt_tokens: absentOr(Schema.Int), completion_tokens: absentOr(Schema.Int) })),
-  error: Schema.optionalKey(Schema.Json)
+  error: Schema.Unknown
 })
 
 const isChunk = Schema.is(Chunk)
 
-/** The chunk in an event; undefined if there is none. `Schema.fromJsonString` allocates three times as much for each event. */
+/**
+ * The chunk in an event; undefined if there is none. `Schema.fromJsonString` allocates three times as much for each event. Only what
+ * is used of it is checked: an event may have hundreds of thousands of values, each of which costs more to check than to parse.
+ */
 const parseChunk = (data: string): typeof Chunk.Type | undefined => {
   try {
     const value: unknown = JSON.parse(data)
-    return isChunk(value) ? value : undefined
+    if (!Predicate.isObject(value)) return undefined
+    const { choices, error, usage }: Readonly<Record<string, unknown>> = value
+    const chunk = { choices: Array.isArray(choices) ? choices.slice(0, 1) : choices, error, usage }
+    return isChunk(chunk) ? chunk : undefined
   } catch {
     return undefined
   }
@@ -100,49 +111,69 @@ const paramsOf = (text: string): unknown => {
 const isOfLimit = (name: unknown) =>
   Predicate.isString(name) && /^(insufficient_quota|billing_hard_limit|rate_limit)/.test(name)
 
-const errorInStream = (error: Schema.Json) => {
+const errorInStream = (error: unknown, event: string) => {
   const fields: Readonly<Record<string, unknown>> = Predicate.isObject(error) ? error : {}
   const { code, status, type } = fields
   const sent = [code, status].map(Number).find((number) => Number.isInteger(number) && number >= 400)
-  return aiError(reasonOf(isOfLimit(code) || isOfLimit(type) ? 429 : sent ?? 500, JSON.stringify(error)))
+  return aiError(reasonOf(isOfLimit(code) || isOfLimit(type) ? 429 : sent ?? 500, event))
 }
 
 type Parts = ReadonlyArray<Response.StreamPartEncoded>
 
+const notAChunk = callFailed("an event is not a chunk")
+
+interface Call {
+  id: string
+  name: string
+  arguments: string
+}
+
+/** The key of the call that the last piece belongs to; no index of a provider. */
+const latestCall = -1
+
 /** Assembles the events of a stream: the text since the last `takeText`, and the tool calls at the end. */
 class Assembly {
-  readonly #calls = new Map<number, { id: string; name: string; arguments: string }>()
-  #lastKey = 0
+  readonly #calls: Array<Call> = []
+  /** The latest call of each index. */
+  readonly #byIndex = new Map<number, Call>()
   #usage: typeof Chunk.Type["usage"]
   #reason: string | undefined
   #callCharacters = 0
   #text = ""
 
-  add({ choices, error, usage }: typeof Chunk.Type): AiError.AiError | undefined {
-    if (Predicate.isNotNullish(error)) return errorInStream(error)
+  /** Adds the chunk in an event. Returns the failure that it is or causes. */
+  add(event: string): AiError.AiError | undefined {
+    const chunk = parseChunk(event)
+    if (chunk === undefined) return notAChunk
+    const { choices, error, usage } = chunk
+    if (Predicate.isNotNullish(error)) return errorInStream(error, event)
     this.#usage = usage ?? this.#usage
     const { delta, finish_reason } = choices?.[0] ?? {}
     this.#reason = finish_reason ?? this.#reason
     this.#text += delta?.content ?? ""
-    for (const piece of delta?.tool_calls ?? []) {
+    const pieces = delta?.tool_calls ?? []
+    if (pieces.length > maxCalls) return tooMuch
+    if (!pieces.every(isCallPiece)) return notAChunk
+    for (const piece of pieces) {
       const { function: part, id } = piece
-      const key = this.#lastKey = this.#keyOf(piece)
-      const call = this.#calls.get(key) ?? { id: "", name: "", arguments: "" }
-      this.#calls.set(key, {
-        id: call.id || (id ?? ""),
-        name: call.name || (part?.name ?? ""),
-        arguments: call.arguments + (part?.arguments ?? "")
-      })
+      const call = this.#callOf(piece)
+      call.id ||= id ?? ""
+      call.name ||= part?.name ?? ""
+      call.arguments += part?.arguments ?? ""
       this.#callCharacters += (id?.length ?? 0) + (part?.name?.length ?? 0) + (part?.arguments?.length ?? 0)
     }
-    return this.#callCharacters > maxCallCharacters || this.#calls.size > maxCalls ? tooMuch : undefined
+    return this.#callCharacters > maxCallCharacters || this.#calls.length > maxCalls ? tooMuch : undefined
   }
 
-  /** The index of a call. A piece without one begins a call if it has another id, or only a name, and continues the last call otherwise. */
-  #keyOf({ function: part, id, index }: typeof CallPiece.Type) {
-    const last = this.#calls.get(this.#lastKey)
-    const isNew = last === undefined || (id ? id !== last.id : Boolean(part?.name))
-    return index ?? (isNew ? -1 - this.#calls.size : this.#lastKey)
+  /** The call that a piece continues or begins. A piece with another id begins one, and so does a name without an index and id. */
+  #callOf({ function: part, id, index }: typeof CallPiece.Type): Call {
+    const known = this.#byIndex.get(index ?? latestCall)
+    const isOther = id ? known?.id !== id && (index == null || known?.id !== "") : index == null && Boolean(part?.name)
+    const call = known === undefined || isOther ? { id: "", name: "", arguments: "" } : known
+    if (call !== known) this.#calls.push(call)
+    if (index != null) this.#byIndex.set(index, call)
+    this.#byIndex.set(latestCall, call)
+    return call
   }
 
   takeText(): Parts {
@@ -156,7 +187,7 @@ class Assembly {
     const reason = this.#reason.replaceAll("_", "-")
     return Effect.succeed([
       { type: "text-end", id: textId },
-      ...Array.from(this.#calls.values(), (call, index) => ({
+      ...this.#calls.map((call, index) => ({
         type: "tool-call" as const,
         id: call.id || `call_${index}`,
         name: call.name,
@@ -195,8 +226,7 @@ class Reader {
   #add(data: string) {
     if (this.rest !== undefined) return
     if (data === "[DONE]") return this.end()
-    const chunk = parseChunk(data)
-    const error = chunk === undefined ? callFailed("an event is not a chunk") : this.assembly.add(chunk)
+    const error = this.assembly.add(data)
     if (error !== undefined) this.end(error)
   }
 
@@ -206,7 +236,7 @@ class Reader {
 }
 
 /** Bytes that are read in one turn of the event loop. They may contain thousands of events. */
-const pieceBytes = 16 * 1024
+export const pieceBytes = 16 * 1024
 
 const piecesOf = (chunk: Uint8Array) =>
   chunk.length <= pieceBytes ? [chunk] : Array.from(
@@ -217,55 +247,34 @@ const piecesOf = (chunk: Uint8Array) =>
 const asAiError = <E extends { readonly _tag: string }>(error: E | AiError.AiError) =>
   AiError.isAiError(error) ? error : callFailed(error._tag)
 
-/** Text is emitted this often, and when `pieceBytes` have been read: an emission costs more than the events in it. */
-export const textInterval = Duration.seconds(1)
-
 type PartsPull = Pull.Pull<Arr.NonEmptyReadonlyArray<Response.StreamPartEncoded>, AiError.AiError>
 
-/** The parts of a streamed response. */
+/** The parts of a streamed response. The text of one piece of its body is one part. */
 export const streamParts = (response: HttpClientResponse.HttpClientResponse) =>
-  Stream.transformPull(response.stream, (pull, scope) =>
-    Effect.gen(function*() {
+  Stream.transformPull(response.stream, (pull) =>
+    Effect.sync(() => {
       const reader = new Reader()
-      const isDue = Latch.makeUnsafe()
-      const hasRoom = Latch.makeUnsafe(true)
-      let emittedBytes = 0
-      let silence = Duration.zero
+      const pieces: Array<Uint8Array> = []
       let isOver = false
 
-      const readAll = Effect.gen(function*() {
-        while (reader.rest === undefined) {
-          for (const piece of (yield* pull).flatMap(piecesOf)) {
-            reader.read(piece)
-            if (reader.bytes - emittedBytes < pieceBytes) continue
-            hasRoom.closeUnsafe()
-            isDue.openUnsafe()
-            yield* Effect.andThen(Effect.yieldNow, hasRoom.await)
-          }
-        }
-      })
-      yield* readAll.pipe(
+      const readMore = pull.pipe(
+        Effect.timeoutOrElse({ duration: maxSilence, orElse: () => Effect.fail(callFailed("silence")) }),
+        Effect.map((chunks) => {
+          pieces.push(...chunks.flatMap(piecesOf))
+        }),
         Pull.catchDone(() => Effect.sync(() => reader.end())),
-        Effect.catchCause((cause) => Effect.sync(() => reader.rest = Effect.failCause(Cause.map(cause, asAiError)))),
-        Effect.andThen(isDue.open),
-        Effect.forkIn(scope)
+        Effect.catchCause((cause) => Effect.sync(() => reader.rest = Effect.failCause(Cause.map(cause, asAiError))))
       )
-      yield* Effect.forkIn(Effect.forever(Effect.andThen(Effect.sleep(textInterval), isDue.open)), scope)
-
-      const emit: PartsPull = Effect.suspend(() => {
+      const next: PartsPull = Effect.suspend(() => {
+        if (isOver) return Cause.done()
         const text = reader.assembly.takeText()
-        if (Arr.isReadonlyArrayNonEmpty(text)) return proceed(Effect.succeed(text))
+        if (Arr.isReadonlyArrayNonEmpty(text)) return Effect.succeed(text)
         isOver = reader.rest !== undefined
-        return reader.rest ?? proceed(next)
+        if (reader.rest !== undefined) return reader.rest
+        const piece = pieces.shift()
+        if (piece === undefined) return Effect.andThen(readMore, next)
+        reader.read(piece)
+        return pieces.length === 0 ? next : Effect.andThen(Effect.yieldNow, next)
       })
-      const proceed = (result: PartsPull): PartsPull => {
-        if (reader.rest !== undefined) return result
-        silence = reader.bytes === emittedBytes ? Duration.sum(silence, textInterval) : Duration.zero
-        emittedBytes = reader.bytes
-        isDue.closeUnsafe()
-        hasRoom.openUnsafe()
-        return Duration.isLessThan(silence, maxSilence) ? result : Effect.fail(callFailed("silence"))
-      }
-      const next: PartsPull = Effect.suspend(() => isOver ? Cause.done() : Effect.andThen(isDue.await, emit))
       return next
     })).pipe((parts) => Stream.concat(Stream.make({ type: "text-start" as const, id: textId }), parts))

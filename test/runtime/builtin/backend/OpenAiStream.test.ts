@@ -65,6 +65,20 @@ describe("the stream of a model", () => {
       { ...ofFirst, ...more("[1]") },
       begin("c", "[3]")
     ], { a: [1], b: [2], c: [3] }],
+    ["the same index", [{ ...ofFirst, ...begin("a", "[1") }, { ...ofFirst, ...more("]") }, {
+      ...ofFirst,
+      ...begin("b")
+    }, {
+      ...ofFirst,
+      ...more("[2]")
+    }], { a: [1], b: [2] }],
+    ["the same index and an id in each piece", [{ ...ofFirst, ...begin("a", "[1") }, {
+      ...ofFirst,
+      id: "a",
+      ...more("]")
+    }], {
+      a: [1]
+    }],
     ["indexes that start at 1", [{ ...ofSecond, ...begin("a", "[1]") }, begin("b", "[2]")], { a: [1], b: [2] }]
   ]
   for (const [title, pieces, calls] of sentCalls) {
@@ -74,4 +88,17 @@ describe("the stream of a model", () => {
         assert.deepStrictEqual(content, Object.entries(calls))
       }))
   }
+
+  it.effect("is not checked where it is not used", () =>
+    Effect.gen(function*() {
+      const choices = [{ delta: { content: "Hello" } }, { delta: "unused" }]
+      assert.deepStrictEqual(yield* contentOf(event({ choices }) + end), ["Hello"])
+    }))
+
+  it.effect("fails at an event with more pieces of tool calls than a response may have calls", () =>
+    Effect.gen(function*() {
+      const pieces = Array.from({ length: 129 }, () => more("1"))
+      const failure = yield* Effect.flip(read(delta({ tool_calls: pieces }) + end))
+      assert.include(failure.message, "The answer is too long")
+    }))
 })

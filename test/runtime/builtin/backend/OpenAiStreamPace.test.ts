@@ -1,12 +1,14 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Queue, Stream } from "effect"
 import { HttpClientRequest, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
-import { maxSilence, streamParts, textInterval } from "../../../../src/runtime/builtin/backend/OpenAiStream.ts"
+import { maxSilence, streamParts } from "../../../../src/runtime/builtin/backend/OpenAiStream.ts"
 
 const event = (choice: object) => new TextEncoder().encode(`data: ${JSON.stringify({ choices: [choice] })}\n\n`)
 const word = (content: string) => event({ delta: { content } })
 const stop = event({ delta: {}, finish_reason: "stop" })
+
+const join = (...events: ReadonlyArray<Uint8Array>) => Buffer.concat(events)
 
 /** A provider's response, and the types and texts of the parts that it has become so far. */
 const respond = Effect.gen(function*() {
@@ -30,26 +32,25 @@ const respond = Effect.gen(function*() {
   }
 })
 
-describe("the text of a response", () => {
-  it.effect("arrives together once in its interval, and immediately at the end", () =>
-    Effect.gen(function*() {
-      const { end, parts, send } = yield* respond
-      yield* send(word("a "), word("b "), word("c "))
-      yield* TestClock.adjust(textInterval)
-      assert.strictEqual(yield* Queue.take(parts), "a b c ")
-      yield* send(word("d "), word("e"), stop)
-      yield* end
-      assert.deepStrictEqual(yield* Queue.takeN(parts, 3), ["d e", "text-end", "finish"])
-    }))
+it.effect("text that arrives together is one part", () =>
+  Effect.gen(function*() {
+    const { end, parts, send } = yield* respond
+    yield* send(join(word("a "), word("b "), word("c ")))
+    assert.strictEqual(yield* Queue.take(parts), "a b c ")
+    yield* send(join(word("d "), word("e"), stop))
+    yield* end
+    assert.deepStrictEqual(yield* Queue.takeN(parts, 3), ["d e", "text-end", "finish"])
+  }))
 
-  it.effect("does not wait for its interval when there is much of it", () =>
-    Effect.gen(function*() {
-      const { parts, send } = yield* respond
-      const much = "x".repeat(10_000)
-      yield* send(word(much), word(much))
-      assert.strictEqual(yield* Queue.take(parts), much + much)
-    }))
-})
+it.effect("other work runs while a large chunk is read", () =>
+  Effect.gen(function*() {
+    const { parts, send } = yield* respond
+    let turns = 0
+    yield* Effect.forkChild(Effect.forever(Effect.andThen(Effect.yieldNow, Effect.sync(() => turns++))))
+    yield* Effect.forkChild(send(join(...Array.from({ length: 2000 }, () => word("word "))), stop))
+    yield* Queue.takeN(parts, 4)
+    assert.isAtLeast(turns, 3)
+  }))
 
 it.effect("a response fails after five minutes of silence, not before", () =>
   Effect.gen(function*() {

@@ -1,0 +1,84 @@
+import type { Dispatcher } from "@effect/platform-node/Undici"
+import { once } from "node:events"
+import { assert, describe, it } from "vitest"
+import { joinChunks } from "../../../src/runtime/node/JoinedChunks.ts"
+
+const never = 3_600_000
+
+const controller: Dispatcher.DispatchController = {
+  aborted: false,
+  paused: false,
+  reason: null,
+  abort: () => {},
+  pause: () => {},
+  resume: () => {}
+}
+
+/** A response with these headers, and what has passed of it. */
+const respond = (headers: Record<string, string>, interval: number, passed: (text: string) => void = () => {}) => {
+  const texts: Array<string> = []
+  const add = (text: string) => {
+    texts.push(text)
+    passed(text)
+  }
+  let joiner: Dispatcher.DispatchHandler = {}
+  joinChunks({ interval, maxBytes: 8, urgent: ["END"] })((_, handler) => {
+    joiner = handler
+    return true
+  })({ path: "/", method: "GET" }, {
+    onResponseData: (_, chunk) => add(chunk.toString()),
+    onResponseEnd: () => add("end"),
+    onResponseError: (_, { message }) => add(message)
+  })
+  joiner.onResponseStart?.(controller, 200, headers)
+  return {
+    texts,
+    send: (...chunks: ReadonlyArray<string>) => {
+      for (const chunk of chunks) joiner.onResponseData?.(controller, Buffer.from(chunk))
+    },
+    end: () => joiner.onResponseEnd?.(controller, {}),
+    fail: () => joiner.onResponseError?.(controller, new Error("reset"))
+  }
+}
+
+describe("the chunks of a response of unknown length", () => {
+  it("pass together when they have waited", async () => {
+    const events = new EventTarget()
+    const { send, texts } = respond({}, 1, () => events.dispatchEvent(new Event("passed")))
+    for (const chunks of [["a", "b"], ["c"]]) {
+      const passed = once(events, "passed")
+      send(...chunks)
+      await passed
+    }
+    assert.deepStrictEqual(texts, ["ab", "c"])
+  })
+
+  it("pass together when there is an urgent one", () => {
+    const { send, texts } = respond({}, never)
+    send("a", "b")
+    assert.deepStrictEqual(texts, [])
+    send("END", "c")
+    assert.deepStrictEqual(texts, ["abEND"])
+  })
+
+  it("never wait in a larger number than the maximum of bytes", () => {
+    const { send, texts } = respond({}, never)
+    send("1234", "5678", "9", "a long one", "0")
+    assert.deepStrictEqual(texts, ["12345678", "9", "a long one"])
+  })
+
+  it("pass before the end and before an error", () => {
+    const [ended, failed] = [respond({}, never), respond({}, never)]
+    ended.send("a", "b")
+    ended.end()
+    failed.send("a", "b")
+    failed.fail()
+    assert.deepStrictEqual([ended.texts, failed.texts], [["ab", "end"], ["ab", "reset"]])
+  })
+})
+
+it("the chunks of other responses pass immediately", () => {
+  const { send, texts } = respond({ "content-length": "2" }, never)
+  send("a", "b")
+  assert.deepStrictEqual(texts, ["a", "b"])
+})
