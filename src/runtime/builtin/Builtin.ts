@@ -1,4 +1,5 @@
 /** Builds the built-in core and backend from settings, in this process or served alone. */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Layer } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
@@ -74,6 +75,10 @@ export const layerAlone = (part: "core" | "backend", config: AppConfig) => {
   const { host, port } = config
   const app = HttpRouter.toHttpEffect(Layer.mergeAll(routesOf(part, config), health))
   return HttpListener.serve(app, { host, port }).pipe(
-    Layer.provide([ModelClient.layer, NodeHttpServer.layerHttpServices, PooledRandom.layer])
+    Layer.provide([
+      part === "core" ? NodeHttpClient.layerUndici : ModelClient.layer,
+      NodeHttpServer.layerHttpServices,
+      PooledRandom.layer
+    ])
   )
 }
