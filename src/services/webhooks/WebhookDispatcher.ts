@@ -3,24 +3,19 @@
  * it is sent. The claim is a lease: if the node dies, another node claims the delivery when the lease expires.
  * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others.
  */
-import { type Cause, Context, Duration, Effect, FiberSet, Latch, Layer, Queue, Semaphore } from "effect"
-import { encode } from "../../domain/OpaqueJson.ts"
-import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
-import { type AttemptError, delays, deliveryId, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
+import { Context, Duration, Effect, FiberSet, Latch, Layer, Queue } from "effect"
+import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { delays, deliveryId } from "../../domain/Webhook.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
 import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookStore } from "../store/WebhookStore.ts"
-import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
 import * as TimerQueue from "../timing/TimerQueue.ts"
 import * as Worker from "../timing/Worker.ts"
-import { Secrets } from "../tokens/Secrets.ts"
 import { LargeDeliveries } from "./LargeDeliveries.ts"
 import { OriginLimiter } from "./OriginLimiter.ts"
-import { type DeliveryError, WebhookSender } from "./WebhookSender.ts"
-import { headersOf, HmacSha256 } from "./WebhookSignatures.ts"
+import * as WebhookAttempts from "./WebhookAttempts.ts"
 
 /** Attempts in flight on this node. A target that hangs holds a permit for the whole timeout. */
 const bounds = { total: 1024, reserved: 256, smallest: 8, largest: 64 }
@@ -29,8 +24,6 @@ const outcomeBatch = 256
 
 /** Added to the timeout for the node's own work, before an attempt counts as lost. */
 const grace = Duration.seconds(5)
-/** Timeout of the read of a large body, which is part of the node's own work. */
-const readTimeout = Duration.seconds(3)
 const drainTimeout = Duration.seconds(5)
 
 /** Minimum delay of a large delivery for which there is no room. */
@@ -59,73 +52,6 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
 }>()("async-task-service/services/webhooks/WebhookDispatcher") {
   static readonly layer = Layer.effect(WebhookDispatcher, Effect.suspend(() => make))
 }
-
-type Response = Pick<AttemptOutcome, "responseStatus" | "error">
-
-const failed = (error: AttemptError): Response => ({ responseStatus: null, error })
-const timedOut = Effect.succeed(failed("timed_out"))
-
-const responseOf = (status: number): Response => ({ responseStatus: status, error: errorOfStatus(status) })
-
-const responseOfFailure = (reason: DeliveryError | StoreUnavailable | Cause.NoSuchElementError | Cause.TimeoutError) =>
-  Effect.succeed(failed(reason._tag === "DeliveryError" ? reason.error : "not_sent"))
-
-const responseOfDefect = (defect: unknown) =>
-  Effect.as(Effect.logError("webhook attempt failed by a defect", defect), failed("not_sent"))
-
-const logAttempt = ({ attempt, isLast, origin, taskId }: ClaimedDelivery, error: AttemptError | null) => {
-  const level = error === null ? "Debug" : isLast ? "Warn" : "Info"
-  return Effect.annotateLogs(Effect.logWithLevel(level)(`webhook attempt ${attempt}: ${error ?? "delivered"}`), {
-    taskId,
-    origin
-  })
-}
-
-/** Makes one attempt, and returns its outcome. Nothing but an interruption makes it fail. */
-const makeAttempts = Effect.gen(function*() {
-  const store = yield* WebhookStore
-  const sender = yield* WebhookSender
-  const hmac = yield* HmacSha256
-  const secrets = yield* Secrets
-  const { webhookTimeout } = yield* Settings
-
-  /** Large bodies are read one at a time, because a body takes several times its size while it is read. */
-  const reading = yield* Semaphore.make(1)
-  const readBody = (delivery: ClaimedDelivery) =>
-    reading.withPermit(
-      store.body(delivery).pipe(Effect.flatMap(Effect.fromOption), Effect.map(encode))
-    ).pipe(Effect.timeout(readTimeout))
-
-  const respond = Effect.fnUntraced(
-    function*(delivery: ClaimedDelivery, startedAt: Timestamp) {
-      const body = delivery.body === null ? yield* readBody(delivery) : encode(delivery.body)
-      const secret = delivery.secret === null ? undefined : yield* secrets.open(delivery.secret)
-      const headers = headersOf(hmac, delivery, startedAt, body, secret)
-      return yield* sender.post(delivery.url, headers, body).pipe(
-        Effect.map(responseOf),
-        Effect.timeoutOrElse({ duration: webhookTimeout, orElse: () => timedOut })
-      )
-    },
-    Effect.catch(responseOfFailure),
-    Effect.catchDefect(responseOfDefect)
-  )
-
-  return Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
-    const { attempt, dueAt, isAfterLost, isLast, revision, taskId } = delivery
-    const startedAt = yield* now
-    const begun = yield* monotonicMillis
-    Metrics.webhookLateness.record(Math.max(0, startedAt - dueAt) / 1_000_000)
-    if (isAfterLost) Metrics.webhooksAbandoned.add(1)
-    const response = yield* respond(delivery, startedAt)
-    const endedAt = yield* now
-    const duration = (yield* monotonicMillis) - begun
-    Metrics.webhookAttempts.record(duration / 1000, response.error ?? "delivered")
-    yield* logAttempt(delivery, response.error)
-    const delay = response.error === null || isLast ? undefined : yield* nextDelay(attempt)
-    const nextAttemptAt = delay === undefined ? null : plus(endedAt, delay)
-    return { taskId, revision, attempt, endedAt, duration: Math.round(duration), ...response, nextAttemptAt }
-  })
-})
 
 /** Records outcomes in batches. `scheduled` receives each outcome that has a next attempt. */
 const makeRecorder = Effect.fnUntraced(function*(scheduled: (id: string, at: Timestamp) => void) {
@@ -188,7 +114,6 @@ const make = Effect.gen(function*() {
   const limiter = new OriginLimiter(bounds)
   const timers = yield* TimerQueue.make<string>(() => Effect.asVoid(webhooksPending.open))
   const recorder = yield* makeRecorder(timers.set)
-  const attemptOnce = yield* makeAttempts
   const large = new LargeDeliveries()
   const postpone = yield* makePostpone
 
@@ -200,24 +125,20 @@ const make = Effect.gen(function*() {
     limiter.release(origin, hasResponded)
   }
 
-  const fibers = yield* FiberSet.make()
+  const fibers = yield* FiberSet.make<unknown, unknown>()
   const fork = yield* FiberSet.runtime(fibers)()
 
+  const attempt = yield* WebhookAttempts.make((delivery, outcome) => {
+    if (outcome !== undefined) recorder.add(outcome)
+    if (delivery.body === null) large.leave(delivery.origin)
+    release(delivery.origin, typeof outcome?.responseStatus === "number")
+  })
+
   const start = (delivery: ClaimedDelivery) => {
-    const isLarge = delivery.body === null
     limiter.acquire(delivery.origin)
     const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
-    const inTrace = TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, { kind: "client", attributes })
-    let hasResponded = false
-    const attempt = Effect.map(attemptOnce(delivery), (outcome) => {
-      hasResponded = outcome.responseStatus !== null
-      recorder.add(outcome)
-    })
-    const end = Effect.sync(() => {
-      if (isLarge) large.leave(delivery.origin)
-      release(delivery.origin, hasResponded)
-    })
-    fork(inTrace(Effect.ensuring(attempt, end)))
+    const options = { kind: "client", attributes } as const
+    fork(TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, options)(attempt(delivery)))
   }
 
   const claimSome = Effect.gen(function*() {
