@@ -10,11 +10,11 @@ export type Timestamp = typeof Timestamp.Type
 /** The last second of the year 9999. */
 export const maxSeconds = 253_402_300_799
 
+/** The moment of a clock's nanoseconds since the epoch. */
+export const fromNanos = (nanos: bigint): Timestamp => Timestamp.make(Number(nanos / 1000n))
+
 /** The present moment of the running fiber's Clock, so that TestClock drives it. */
-export const now: Effect.Effect<Timestamp> = Effect.map(
-  Clock.currentTimeNanos,
-  (nanos) => Timestamp.make(Number(nanos / 1000n))
-)
+export const now: Effect.Effect<Timestamp> = Effect.map(Clock.currentTimeNanos, fromNanos)
 
 /** Milliseconds on the running fiber's monotonic clock. They measure durations and are never stored. */
 export const monotonicMillis: Effect.Effect<number> = Effect.map(

@@ -24,11 +24,11 @@ const connections = 64
 
 type Headers = Readonly<Record<string, string>>
 
-/** Basic authentication from the credentials in a URL. */
-const credentialsOf = ({ password, username }: URL): Headers => {
-  if (username === "" && password === "") return {}
+/** Adds basic authentication from the credentials in a URL. */
+const withCredentials = ({ password, username }: URL, headers: Headers): Headers => {
+  if (username === "" && password === "") return headers
   const credentials = Buffer.from(`${unescape(username)}:${unescape(password)}`)
-  return { authorization: `Basic ${credentials.toString("base64")}` }
+  return { authorization: `Basic ${credentials.toString("base64")}`, ...headers }
 }
 
 const codeOf = (error: unknown): string => {
@@ -132,7 +132,7 @@ export const layer = (resolver: Resolver, authority?: string) =>
         post: (address, headers, body) =>
           Effect.suspend(() => {
             const url = new URL(address)
-            const sent = { ...credentialsOf(url), ...headers }
+            const sent = withCredentials(url, headers)
             return Effect.flatMap(resolver.resolve(url.hostname), (addresses) => dispatch(url, addresses, sent, body))
           })
       })

@@ -1,26 +1,23 @@
 /**
  * Sends pending webhooks from a bounded set of fibers, one per attempt. Claiming a delivery counts the attempt before
  * it is sent. The claim is a lease: if the node dies, another node claims the delivery when the lease expires.
- * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others.
+ * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others. Deliveries of a fast
+ * origin are claimed ahead, in `WaitingDeliveries`.
  */
-import { type Cause, Context, Duration, Effect, FiberSet, Latch, Layer, Queue, Semaphore } from "effect"
-import { encode } from "../../domain/OpaqueJson.ts"
-import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
-import { type AttemptError, delays, deliveryId, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
+import { Context, Duration, Effect, FiberSet, Latch, Layer, Queue } from "effect"
+import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { delays, deliveryId } from "../../domain/Webhook.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
 import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookStore } from "../store/WebhookStore.ts"
-import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
 import * as TimerQueue from "../timing/TimerQueue.ts"
 import * as Worker from "../timing/Worker.ts"
-import { Secrets } from "../tokens/Secrets.ts"
 import { LargeDeliveries } from "./LargeDeliveries.ts"
 import { OriginLimiter } from "./OriginLimiter.ts"
-import { type DeliveryError, WebhookSender } from "./WebhookSender.ts"
-import { headersOf, HmacSha256 } from "./WebhookSignatures.ts"
+import { WaitingDeliveries } from "./WaitingDeliveries.ts"
+import * as WebhookAttempts from "./WebhookAttempts.ts"
 
 /** Attempts in flight on this node. A target that hangs holds a permit for the whole timeout. */
 const bounds = { total: 1024, reserved: 256, smallest: 8, largest: 64 }
@@ -29,8 +26,6 @@ const outcomeBatch = 256
 
 /** Added to the timeout for the node's own work, before an attempt counts as lost. */
 const grace = Duration.seconds(5)
-/** Timeout of the read of a large body, which is part of the node's own work. */
-const readTimeout = Duration.seconds(3)
 const drainTimeout = Duration.seconds(5)
 
 /** Minimum delay of a large delivery for which there is no room. */
@@ -41,16 +36,16 @@ const largeSpacing = Duration.millis(30)
 const longestLargeDelay = Duration.minutes(1)
 
 /**
- * Whether an origin took all the permits that the limiter left it. A claim examines a limited number of rows, so further
- * deliveries of that origin may have crowded out those of others.
+ * The origins that took all the permits that they were offered. A claim examines a limited number of rows, so further
+ * deliveries of such an origin may have crowded out those of others.
  */
-const hasUsedUp = (
+const usedUp = (
   claimed: ReadonlyArray<ClaimedDelivery>,
   { permits, permitsOfOthers }: Pick<ClaimRequest, "permits" | "permitsOfOthers">
 ) => {
   const taken = new Map<string, number>()
   for (const { origin } of claimed) taken.set(origin, (taken.get(origin) ?? 0) + 1)
-  return [...taken].some(([origin, count]) => count >= (permits.get(origin) ?? permitsOfOthers))
+  return [...taken].filter(([origin, count]) => count >= (permits.get(origin) ?? permitsOfOthers))
 }
 
 export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
@@ -59,73 +54,6 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
 }>()("async-task-service/services/webhooks/WebhookDispatcher") {
   static readonly layer = Layer.effect(WebhookDispatcher, Effect.suspend(() => make))
 }
-
-type Response = Pick<AttemptOutcome, "responseStatus" | "error">
-
-const failed = (error: AttemptError): Response => ({ responseStatus: null, error })
-const timedOut = Effect.succeed(failed("timed_out"))
-
-const responseOf = (status: number): Response => ({ responseStatus: status, error: errorOfStatus(status) })
-
-const responseOfFailure = (reason: DeliveryError | StoreUnavailable | Cause.NoSuchElementError | Cause.TimeoutError) =>
-  Effect.succeed(failed(reason._tag === "DeliveryError" ? reason.error : "not_sent"))
-
-const responseOfDefect = (defect: unknown) =>
-  Effect.as(Effect.logError("webhook attempt failed by a defect", defect), failed("not_sent"))
-
-const logAttempt = ({ attempt, isLast, origin, taskId }: ClaimedDelivery, error: AttemptError | null) => {
-  const level = error === null ? "Debug" : isLast ? "Warn" : "Info"
-  return Effect.annotateLogs(Effect.logWithLevel(level)(`webhook attempt ${attempt}: ${error ?? "delivered"}`), {
-    taskId,
-    origin
-  })
-}
-
-/** Makes one attempt, and returns its outcome. Nothing but an interruption makes it fail. */
-const makeAttempts = Effect.gen(function*() {
-  const store = yield* WebhookStore
-  const sender = yield* WebhookSender
-  const hmac = yield* HmacSha256
-  const secrets = yield* Secrets
-  const { webhookTimeout } = yield* Settings
-
-  /** Large bodies are read one at a time, because a body takes several times its size while it is read. */
-  const reading = yield* Semaphore.make(1)
-  const readBody = (delivery: ClaimedDelivery) =>
-    reading.withPermit(
-      store.body(delivery).pipe(Effect.flatMap(Effect.fromOption), Effect.map(encode))
-    ).pipe(Effect.timeout(readTimeout))
-
-  const respond = Effect.fnUntraced(
-    function*(delivery: ClaimedDelivery, startedAt: Timestamp) {
-      const body = delivery.body === null ? yield* readBody(delivery) : encode(delivery.body)
-      const secret = delivery.secret === null ? undefined : yield* secrets.open(delivery.secret)
-      const headers = headersOf(hmac, delivery, startedAt, body, secret)
-      return yield* sender.post(delivery.url, headers, body).pipe(
-        Effect.map(responseOf),
-        Effect.timeoutOrElse({ duration: webhookTimeout, orElse: () => timedOut })
-      )
-    },
-    Effect.catch(responseOfFailure),
-    Effect.catchDefect(responseOfDefect)
-  )
-
-  return Effect.fnUntraced(function*(delivery: ClaimedDelivery) {
-    const { attempt, dueAt, isAfterLost, isLast, revision, taskId } = delivery
-    const startedAt = yield* now
-    const begun = yield* monotonicMillis
-    Metrics.webhookLateness.record(Math.max(0, startedAt - dueAt) / 1_000_000)
-    if (isAfterLost) Metrics.webhooksAbandoned.add(1)
-    const response = yield* respond(delivery, startedAt)
-    const endedAt = yield* now
-    const duration = (yield* monotonicMillis) - begun
-    Metrics.webhookAttempts.record(duration / 1000, response.error ?? "delivered")
-    yield* logAttempt(delivery, response.error)
-    const delay = response.error === null || isLast ? undefined : yield* nextDelay(attempt)
-    const nextAttemptAt = delay === undefined ? null : plus(endedAt, delay)
-    return { taskId, revision, attempt, endedAt, duration: Math.round(duration), ...response, nextAttemptAt }
-  })
-})
 
 /** Records outcomes in batches. `scheduled` receives each outcome that has a next attempt. */
 const makeRecorder = Effect.fnUntraced(function*(scheduled: (id: string, at: Timestamp) => void) {
@@ -188,48 +116,78 @@ const make = Effect.gen(function*() {
   const limiter = new OriginLimiter(bounds)
   const timers = yield* TimerQueue.make<string>(() => Effect.asVoid(webhooksPending.open))
   const recorder = yield* makeRecorder(timers.set)
-  const attemptOnce = yield* makeAttempts
   const large = new LargeDeliveries()
   const postpone = yield* makePostpone
 
-  /** Returns a permit, and claims again if deliveries may have waited for it. */
-  const release = (origin: string, hasResponded: boolean) => {
-    if (limiter.permits === 0 || limiter.permitsOf(origin) === 0 || limiter.permitsOfOthers === 0) {
-      webhooksPending.openUnsafe()
-    }
-    limiter.release(origin, hasResponded)
-  }
+  const waiting = new WaitingDeliveries()
 
-  const fibers = yield* FiberSet.make()
+  const fibers = yield* FiberSet.make<unknown, unknown>()
   const fork = yield* FiberSet.runtime(fibers)()
 
+  /** Takes back claims of deliveries that have to wait for longer. */
+  const takeBack = (deliveries: ReadonlyArray<ClaimedDelivery>) => {
+    if (deliveries.length === 0) return
+    const each = Effect.flatMap(
+      now,
+      (at) =>
+        Effect.forEach(deliveries, (delivery) => retryForever(store.postpone(delivery, at)), {
+          concurrency: 8,
+          discard: true
+        })
+    )
+    fork(Effect.andThen(each, webhooksPending.open))
+  }
+
+  /** Returns a permit, starts what waited for it, and claims again if other deliveries may have waited too. */
+  const release = ({ origin }: ClaimedDelivery, outcome: AttemptOutcome | undefined) => {
+    const hasResponded = typeof outcome?.responseStatus === "number"
+    const wasSupplied = waiting.isSupplied(origin)
+    const wasFull = limiter.permits === 0 || limiter.permitsOfOthers === 0 || limiter.permitsOf(origin) === 0
+    limiter.release(origin, hasResponded)
+    takeBack(waiting.count(origin, hasResponded ? outcome.duration : undefined))
+    while (limiter.permitsOf(origin) > 0) {
+      const next = waiting.take(origin)
+      if (next === undefined) break
+      start(next)
+    }
+    if (wasSupplied ? !waiting.isSupplied(origin) : wasFull) webhooksPending.openUnsafe()
+  }
+
+  const attempt = yield* WebhookAttempts.make((delivery, outcome) => {
+    if (outcome !== undefined) recorder.add(outcome)
+    if (delivery.body === null) large.leave(delivery.origin)
+    release(delivery, outcome)
+  })
+
   const start = (delivery: ClaimedDelivery) => {
-    const isLarge = delivery.body === null
     limiter.acquire(delivery.origin)
     const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
-    const inTrace = TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, { kind: "client", attributes })
-    let hasResponded = false
-    const attempt = Effect.map(attemptOnce(delivery), (outcome) => {
-      hasResponded = outcome.responseStatus !== null
-      recorder.add(outcome)
-    })
-    const end = Effect.sync(() => {
-      if (isLarge) large.leave(delivery.origin)
-      release(delivery.origin, hasResponded)
-    })
-    fork(inTrace(Effect.ensuring(attempt, end)))
+    const options = { kind: "client", attributes } as const
+    fork(TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, options)(attempt(delivery)))
+  }
+
+  /** Returns whether a claimed delivery starts or waits; there may be no room for a large one. */
+  const startOrWait = (delivery: ClaimedDelivery): boolean => {
+    const { body, origin } = delivery
+    const isFree = limiter.permitsOf(origin) > 0 || !limiter.hasInFlight(origin)
+    if (body === null && !(isFree && large.enter(origin))) return false
+    if (isFree) start(delivery)
+    else waiting.add(delivery)
+    return true
   }
 
   const claimSome = Effect.gen(function*() {
     const limit = Math.min(claimBatch, limiter.permits)
     if (limit <= 0) return
-    const permits = limiter.claimable
-    const claimed = yield* store.claim({ at: yield* now, limit, leases, ...permits })
-    const refused = claimed.filter(({ body, origin }) => body === null && !large.enter(origin))
-    for (const delivery of claimed) if (!refused.includes(delivery)) start(delivery)
+    const { permits: free, permitsOfOthers } = limiter.claimable
+    const permits = new Map(free)
+    for (const origin of waiting.origins) permits.set(origin, limiter.permitsOf(origin) + waiting.placesOf(origin))
+    const claimed = yield* store.claim({ at: yield* now, limit, leases, permits, permitsOfOthers })
+    const refused = claimed.filter((delivery) => !startOrWait(delivery))
     // In a fiber of its own, because an outage must not block the claims or the shutdown.
     if (refused.length > 0) fork(Effect.forEach(refused, postpone, { concurrency: 8, discard: true }))
-    const mayHaveMore = claimed.length === limit || hasUsedUp(claimed, permits)
+    const mayHaveMore = claimed.length === limit ||
+      usedUp(claimed, { permits, permitsOfOthers }).some(([origin]) => !waiting.isSupplied(origin))
     if (mayHaveMore) webhooksPending.openUnsafe()
   })
   const claims = yield* Worker.make({
@@ -241,6 +199,7 @@ const make = Effect.gen(function*() {
 
   return WebhookDispatcher.of({
     drain: claims.drain.pipe(
+      Effect.andThen(Effect.sync(() => takeBack(waiting.releaseAll()))),
       Effect.andThen(FiberSet.awaitEmpty(fibers)),
       Effect.andThen(recorder.drain),
       Effect.timeoutOption(drainTimeout),

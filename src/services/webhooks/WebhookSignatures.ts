@@ -19,7 +19,7 @@ export const headersOf = (
 ): Record<string, string> => {
   const id = deliveryId(key)
   const second = String(Math.floor(at / 1_000_000))
-  const headers = {
+  const headers: Record<string, string> = {
     "content-type": "application/json",
     "user-agent": "async-task-service",
     "x-task-uuid": key.taskId,
@@ -28,10 +28,7 @@ export const headersOf = (
   }
   if (secret === undefined) return headers
   const given = Redacted.value(secret)
-  const standard = hmac(standardKey(given), [standardPrefix(id, second), body], "base64")
-  return {
-    ...headers,
-    "x-signature": hmac(bodyKey(given), [body], "hex"),
-    "webhook-signature": `v1,${standard}`
-  }
+  headers["x-signature"] = hmac(bodyKey(given), [body], "hex")
+  headers["webhook-signature"] = `v1,${hmac(standardKey(given), [standardPrefix(id, second), body], "base64")}`
+  return headers
 }

@@ -129,6 +129,97 @@ describe("a responding origin", () => {
       })))
 })
 
+/** Completes tasks of `count` users, with one webhook each. */
+const completeMany = Effect.fnUntraced(function*(core: Core, count: number) {
+  for (let n = 0; n < count; n++) yield* complete(core, {}, callerOf(`m${n}`))
+})
+
+const attemptsMade = Effect.flatMap(Webhooks, (webhooks) => webhooks.find({ limit: 1000 })).pipe(
+  Effect.map((deliveries) => deliveries.reduce((sum, { attempts }) => sum + attempts.length, 0))
+)
+
+describe("an origin that responds fast", () => {
+  it.effect("has deliveries claimed ahead, but at most 64 posts in flight", () => {
+    let inFlight = 0
+    let [mostInFlight, posted, claimed, mostAhead] = [0, 0, 0, 0]
+    const respond = Effect.suspend(() => {
+      posted += 1
+      mostInFlight = Math.max(mostInFlight, ++inFlight)
+      return Effect.delay(Effect.sync(() => inFlight-- && 200), "100 millis")
+    })
+    return withTarget(
+      () => respond,
+      (core) =>
+        Effect.gen(function*() {
+          yield* completeMany(core, 900)
+          for (let step = 0; step < 40; step++) {
+            yield* TestClock.adjust("100 millis")
+            mostAhead = Math.max(mostAhead, claimed - posted)
+          }
+          assert.deepStrictEqual([posted, yield* attemptsMade], [900, 900])
+          assert.strictEqual(mostInFlight, 64)
+          assert.isAbove(mostAhead, 64)
+          assert.isAtMost(mostAhead, 192)
+        }),
+      {
+        withWebhooks: (webhooks) => ({
+          ...webhooks,
+          claim: (request) => Effect.tap(webhooks.claim(request), ({ length }) => Effect.sync(() => claimed += length))
+        })
+      }
+    )
+  })
+
+  for (
+    const [end, response] of [["hangs", Effect.never], [
+      "is slow",
+      Effect.delay(Effect.succeed(200), "14 seconds")
+    ]] as const
+  ) {
+    it.effect(`has the claims of waiting deliveries taken back when it ${end}, which counts no attempt`, () => {
+      let posted = 0
+      let isFast = true
+      const fast = Effect.delay(Effect.succeed(200), "100 millis")
+      return withTarget(
+        () => Effect.suspend(() => ++posted <= 400 || isFast ? fast : response),
+        (core) =>
+          Effect.gen(function*() {
+            yield* completeMany(core, 900)
+            isFast = false
+            yield* TestClock.adjust("14 seconds")
+            assert.isAbove(yield* attemptsMade, posted)
+            yield* TestClock.adjust("2 seconds")
+            assert.strictEqual(yield* attemptsMade, posted)
+            isFast = true
+            yield* TestClock.adjust("10 minutes")
+            assert.strictEqual(yield* attemptsMade, posted)
+            const webhooks = yield* Webhooks
+            assert.lengthOf(yield* webhooks.find({ state: "delivered", limit: 1000 }), 900)
+          })
+      )
+    })
+  }
+
+  it.effect("has the claims of waiting deliveries taken back by a draining node", () => {
+    let posted = 0
+    return withTarget(
+      () => Effect.suspend(() => Effect.delay(Effect.succeed(200), ++posted > 400 ? "400 millis" : "100 millis")),
+      (core) =>
+        Effect.gen(function*() {
+          yield* completeMany(core, 900)
+          yield* TestClock.adjust("1900 millis")
+          assert.isAbove(yield* attemptsMade, posted)
+          const dispatcher = yield* WebhookDispatcher
+          const drained = yield* Effect.forkChild(dispatcher.drain)
+          const before = posted
+          yield* TestClock.adjust("1 second")
+          assert.isDefined(drained.pollUnsafe())
+          assert.deepStrictEqual([posted, yield* attemptsMade], [before, before])
+        })
+    )
+  })
+})
+
 describe("a hanging origin", () => {
   it.effect("does not delay the others, however many deliveries and origins hang", () => {
     const refused = new DeliveryError({ error: "connection_failed" })

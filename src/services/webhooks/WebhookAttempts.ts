@@ -1,0 +1,154 @@
+/**
+ * Makes the attempts, each in one fiber that suspends once: it signs, posts, and reports the outcome. One worker ends the posts
+ * that reach their timeout, because a timer and a race for each would cost more than the rest of the attempt.
+ */
+import { Cause, Clock, Duration, Effect, Exit, type Fiber, LogLevel, Option, type Redacted, Semaphore } from "effect"
+import { encode } from "../../domain/OpaqueJson.ts"
+import { fromNanos, plus } from "../../domain/Timestamp.ts"
+import { type AttemptError, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
+import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/WebhookStore.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import { Settings } from "../timing/Settings.ts"
+import * as Worker from "../timing/Worker.ts"
+import { Secrets } from "../tokens/Secrets.ts"
+import { DeliveryError, WebhookSender } from "./WebhookSender.ts"
+import { headersOf, HmacSha256 } from "./WebhookSignatures.ts"
+
+/** Timeout of the read of a large body, which is part of the node's own work. */
+const readTimeout = Duration.seconds(3)
+
+type Response = Pick<AttemptOutcome, "responseStatus" | "error">
+
+const failed = (error: AttemptError): Response => ({ responseStatus: null, error })
+
+const responseOf = (status: number): Response => ({ responseStatus: status, error: errorOfStatus(status) })
+
+const logAttempt = ({ attempt, isLast, origin, taskId }: ClaimedDelivery, error: AttemptError | null) => {
+  const level = error === null ? "Debug" : isLast ? "Warn" : "Info"
+  return Effect.annotateLogs(Effect.logWithLevel(level)(`webhook attempt ${attempt}: ${error ?? "delivered"}`), {
+    taskId,
+    origin
+  })
+}
+
+/** A post in flight. The deadline is in milliseconds of the monotonic clock. */
+interface Post {
+  readonly fiber: Fiber.Fiber<unknown, unknown>
+  readonly deadline: number
+  isTimedOut: boolean
+}
+
+/** The posts in flight, and a worker that interrupts those that reach the timeout. */
+const makePosts = Effect.fnUntraced(function*(timeout: Duration.Duration, millis: () => number) {
+  // In the order of their deadlines, because all have the same timeout.
+  const posts = new Set<Post>()
+  const interruptOverdue = Effect.sync(() => {
+    const present = millis()
+    for (const post of posts) {
+      if (post.deadline > present) return
+      post.isTimedOut = true
+      post.fiber.interruptUnsafe()
+    }
+  })
+  // A post that begins during the pause reaches its deadline after it.
+  const untilNext = Effect.sync(() => {
+    for (const { deadline } of posts) return Duration.millis(deadline - millis())
+    return timeout
+  })
+  yield* Worker.make({ name: "the timeout of webhooks", runOnce: interruptOverdue, interval: untilNext })
+  return {
+    begin: (fiber: Fiber.Fiber<unknown, unknown>): Post => {
+      const post = { fiber, deadline: millis() + Duration.toMillis(timeout), isTimedOut: false }
+      posts.add(post)
+      return post
+    },
+    end: (post: Post) => void posts.delete(post)
+  }
+})
+
+/**
+ * Returns the effect of one attempt, which succeeds unless it is interrupted. `onEnd` is called once, without an outcome after
+ * an interruption.
+ */
+export const make = Effect.fnUntraced(
+  function*(onEnd: (delivery: ClaimedDelivery, outcome: AttemptOutcome | undefined) => void) {
+    const store = yield* WebhookStore
+    const sender = yield* WebhookSender
+    const hmac = yield* HmacSha256
+    const secrets = yield* Secrets
+    const clock = yield* Clock.Clock
+    const isLoggingSuccess = yield* LogLevel.isEnabled("Debug")
+    const present = () => fromNanos(clock.currentTimeNanosUnsafe())
+    const millis = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+    const posts = yield* makePosts((yield* Settings).webhookTimeout, millis)
+
+    /** Large bodies are read one at a time, because a body takes several times its size while it is read. */
+    const reading = yield* Semaphore.make(1)
+    const readBody = (delivery: ClaimedDelivery) =>
+      reading.withPermit(
+        store.body(delivery).pipe(Effect.flatMap(Effect.fromOption), Effect.map(encode))
+      ).pipe(Effect.timeout(readTimeout))
+
+    const responseOfFailure = (cause: Cause.Cause<unknown>): Effect.Effect<Response> => {
+      const error = Cause.findErrorOption(cause)
+      if (Option.isNone(error)) {
+        return Effect.as(Effect.logError("webhook attempt failed by a defect", cause), failed("not_sent"))
+      }
+      return Effect.succeed(failed(error.value instanceof DeliveryError ? error.value.error : "not_sent"))
+    }
+
+    const end = (delivery: ClaimedDelivery, begun: number, response: Response): Effect.Effect<void> => {
+      const { attempt, isLast, revision, taskId } = delivery
+      const endedAt = present()
+      const duration = millis() - begun
+      Metrics.webhookAttempts.record(duration / 1000, response.error ?? "delivered")
+      const report = (delay: Duration.Duration | undefined) => {
+        const nextAttemptAt = delay === undefined ? null : plus(endedAt, delay)
+        const outcome = {
+          taskId,
+          revision,
+          attempt,
+          endedAt,
+          duration: Math.round(duration),
+          ...response,
+          nextAttemptAt
+        }
+        onEnd(delivery, outcome)
+      }
+      if (response.error !== null && !isLast) {
+        return Effect.andThen(logAttempt(delivery, response.error), Effect.map(nextDelay(attempt), report))
+      }
+      report(undefined)
+      return response.error === null && !isLoggingSuccess ? Effect.void : logAttempt(delivery, response.error)
+    }
+
+    return (delivery: ClaimedDelivery) =>
+      Effect.withFiber((fiber) => {
+        const startedAt = present()
+        const begun = millis()
+        Metrics.webhookLateness.record(Math.max(0, startedAt - delivery.dueAt) / 1_000_000)
+        if (delivery.isAfterLost) Metrics.webhooksAbandoned.add(1)
+        let post: Post | undefined
+        const send = (body: Uint8Array, secret: Redacted.Redacted | undefined) => {
+          const headers = headersOf(hmac, delivery, startedAt, body, secret)
+          post = posts.begin(fiber)
+          return sender.post(delivery.url, headers, body)
+        }
+        const secret = delivery.secret === null ? Effect.undefined : secrets.open(delivery.secret)
+        const sent = Effect.flatMap(secret, (secret) =>
+          delivery.body === null
+            ? Effect.flatMap(readBody(delivery), (body) => send(body, secret))
+            : send(encode(delivery.body), secret))
+        return Effect.onExit(sent, (exit) => {
+          if (post !== undefined) posts.end(post)
+          if (Exit.isSuccess(exit)) return end(delivery, begun, responseOf(exit.value))
+          if (post?.isTimedOut === true) return end(delivery, begun, failed("timed_out"))
+          if (!Cause.hasInterrupts(exit.cause)) {
+            return Effect.flatMap(responseOfFailure(exit.cause), (response) => end(delivery, begun, response))
+          }
+          onEnd(delivery, undefined)
+          return Effect.void
+        })
+      })
+  }
+)
