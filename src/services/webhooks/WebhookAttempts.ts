@@ -46,13 +46,15 @@ const makePosts = Effect.fnUntraced(function*(timeout: Duration.Duration, millis
     const present = millis()
     for (const post of posts) {
       if (post.deadline > present) return
+      posts.delete(post)
       post.isTimedOut = true
       post.fiber.interruptUnsafe()
     }
   })
   // A post that begins during the pause reaches its deadline after it.
   const untilNext = Effect.sync(() => {
-    for (const { deadline } of posts) return Duration.millis(deadline - millis())
+    // A timer of a fraction of a millisecond would end before the deadline.
+    for (const { deadline } of posts) return Duration.millis(Math.ceil(deadline - millis()))
     return timeout
   })
   yield* Worker.make({ name: "the timeout of webhooks", runOnce: interruptOverdue, interval: untilNext })
