@@ -160,13 +160,14 @@ const findCore = Effect.fnUntraced(function*(config: AppConfig, inProcess: InPro
     const address = { url: config.coreUrl, token: config.coreToken, eventsUrl: config.internalUrl + eventsPath }
     return CoreClient.layer(address).pipe(Layer.provide(UndiciTransport.layer))
   }
-  const url = Banner.localUrl(config)
-  const routes = Builtin.core(config, backendUrl, new URL(url).origin)
+  // An address may differ from its origin: with port 80 or capital letters. `InProcess` compares origins as they are written.
+  const { origin } = new URL(Banner.localUrl(config))
+  const routes = Builtin.core(config, backendUrl, origin)
   yield* inProcess.serve(
     coreOrigin,
     yield* InProcess.toApp(Layer.provide(routes, [inProcess.layerClient, PooledRandom.layer]))
   )
-  return CoreClient.layer({ url: coreOrigin, token: config.coreToken, eventsUrl: url + eventsPath }).pipe(
+  return CoreClient.layer({ url: coreOrigin, token: config.coreToken, eventsUrl: origin + eventsPath }).pipe(
     Layer.provide(CoreTransport.layerHttpClient),
     Layer.provide(inProcess.layerClient)
   )

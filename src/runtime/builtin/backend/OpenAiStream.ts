@@ -165,10 +165,16 @@ class Assembly {
     return this.#callCharacters > maxCallCharacters || this.#calls.length > maxCalls ? tooMuch : undefined
   }
 
-  /** The call that a piece continues or begins. A piece with another id begins one, and so does a name without an index and id. */
+  /**
+   * The call that a piece continues or begins. With an index, a piece with another id and a name begins one; some providers send a
+   * new id in each piece. Without an index, a piece with another id begins one, and so does a name without an id.
+   */
   #callOf({ function: part, id, index }: typeof CallPiece.Type): Call {
     const known = this.#byIndex.get(index ?? latestCall)
-    const isOther = id ? known?.id !== id && (index == null || known?.id !== "") : index == null && Boolean(part?.name)
+    const isNamed = Boolean(part?.name)
+    const isOther = index == null
+      ? (id ? known?.id !== id : isNamed)
+      : Boolean(id && known?.id && known.id !== id) && isNamed
     const call = known === undefined || isOther ? { id: "", name: "", arguments: "" } : known
     if (call !== known) this.#calls.push(call)
     if (index != null) this.#byIndex.set(index, call)

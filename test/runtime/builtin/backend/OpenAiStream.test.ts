@@ -79,6 +79,13 @@ describe("the stream of a model", () => {
     }], {
       a: [1]
     }],
+    ["the same index and another id in each piece", [{ ...ofFirst, ...begin("a", "[1") }, {
+      ...ofFirst,
+      id: "b",
+      ...more("]")
+    }], {
+      a: [1]
+    }],
     ["indexes that start at 1", [{ ...ofSecond, ...begin("a", "[1]") }, begin("b", "[2]")], { a: [1], b: [2] }]
   ]
   for (const [title, pieces, calls] of sentCalls) {
