@@ -51,10 +51,6 @@ export class OriginLimiter {
     return Math.max(0, window.size - window.inFlight)
   }
 
-  hasInFlight(origin: string): boolean {
-    return (this.#windows.get(origin)?.inFlight ?? 0) > 0
-  }
-
   /** Permits of an origin without a window. */
   get permitsOfOthers(): number {
     return this.#isClosedToUnproven() ? 0 : this.#bounds.smallest

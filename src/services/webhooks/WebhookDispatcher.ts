@@ -1,8 +1,7 @@
 /**
  * Sends pending webhooks from a bounded set of fibers, one per attempt. Claiming a delivery counts the attempt before
  * it is sent. The claim is a lease: if the node dies, another node claims the delivery when the lease expires.
- * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others. Deliveries of a fast
- * origin are claimed ahead, in `WaitingDeliveries`.
+ * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others.
  */
 import { Context, Duration, Effect, FiberSet, Latch, Layer, Queue } from "effect"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
@@ -16,7 +15,6 @@ import * as TimerQueue from "../timing/TimerQueue.ts"
 import * as Worker from "../timing/Worker.ts"
 import { LargeDeliveries } from "./LargeDeliveries.ts"
 import { OriginLimiter } from "./OriginLimiter.ts"
-import { WaitingDeliveries } from "./WaitingDeliveries.ts"
 import * as WebhookAttempts from "./WebhookAttempts.ts"
 
 /** Attempts in flight on this node. A target that hangs holds a permit for the whole timeout. */
@@ -36,16 +34,16 @@ const largeSpacing = Duration.millis(30)
 const longestLargeDelay = Duration.minutes(1)
 
 /**
- * The origins that took all the permits that they were offered. A claim examines a limited number of rows, so further
- * deliveries of such an origin may have crowded out those of others.
+ * Whether an origin took all the permits that the limiter left it. A claim examines a limited number of rows, so further
+ * deliveries of that origin may have crowded out those of others.
  */
-const usedUp = (
+const hasUsedUp = (
   claimed: ReadonlyArray<ClaimedDelivery>,
   { permits, permitsOfOthers }: Pick<ClaimRequest, "permits" | "permitsOfOthers">
 ) => {
   const taken = new Map<string, number>()
   for (const { origin } of claimed) taken.set(origin, (taken.get(origin) ?? 0) + 1)
-  return [...taken].filter(([origin, count]) => count >= (permits.get(origin) ?? permitsOfOthers))
+  return [...taken].some(([origin, count]) => count >= (permits.get(origin) ?? permitsOfOthers))
 }
 
 export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
@@ -119,44 +117,21 @@ const make = Effect.gen(function*() {
   const large = new LargeDeliveries()
   const postpone = yield* makePostpone
 
-  const waiting = new WaitingDeliveries()
+  /** Returns a permit, and claims again if deliveries may have waited for it. */
+  const release = (origin: string, hasResponded: boolean) => {
+    if (limiter.permits === 0 || limiter.permitsOf(origin) === 0 || limiter.permitsOfOthers === 0) {
+      webhooksPending.openUnsafe()
+    }
+    limiter.release(origin, hasResponded)
+  }
 
   const fibers = yield* FiberSet.make<unknown, unknown>()
   const fork = yield* FiberSet.runtime(fibers)()
 
-  /** Takes back claims of deliveries that have to wait for longer. */
-  const takeBack = (deliveries: ReadonlyArray<ClaimedDelivery>) => {
-    if (deliveries.length === 0) return
-    const each = Effect.flatMap(
-      now,
-      (at) =>
-        Effect.forEach(deliveries, (delivery) => retryForever(store.postpone(delivery, at)), {
-          concurrency: 8,
-          discard: true
-        })
-    )
-    fork(Effect.andThen(each, webhooksPending.open))
-  }
-
-  /** Returns a permit, starts what waited for it, and claims again if other deliveries may have waited too. */
-  const release = ({ origin }: ClaimedDelivery, outcome: AttemptOutcome | undefined) => {
-    const hasResponded = typeof outcome?.responseStatus === "number"
-    const wasSupplied = waiting.isSupplied(origin)
-    const wasFull = limiter.permits === 0 || limiter.permitsOfOthers === 0 || limiter.permitsOf(origin) === 0
-    limiter.release(origin, hasResponded)
-    takeBack(waiting.count(origin, hasResponded ? outcome.duration : undefined))
-    while (limiter.permitsOf(origin) > 0) {
-      const next = waiting.take(origin)
-      if (next === undefined) break
-      start(next)
-    }
-    if (wasSupplied ? !waiting.isSupplied(origin) : wasFull) webhooksPending.openUnsafe()
-  }
-
   const attempt = yield* WebhookAttempts.make((delivery, outcome) => {
     if (outcome !== undefined) recorder.add(outcome)
     if (delivery.body === null) large.leave(delivery.origin)
-    release(delivery, outcome)
+    release(delivery.origin, typeof outcome?.responseStatus === "number")
   })
 
   const start = (delivery: ClaimedDelivery) => {
@@ -166,28 +141,16 @@ const make = Effect.gen(function*() {
     fork(TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, options)(attempt(delivery)))
   }
 
-  /** Returns whether a claimed delivery starts or waits; there may be no room for a large one. */
-  const startOrWait = (delivery: ClaimedDelivery): boolean => {
-    const { body, origin } = delivery
-    const isFree = limiter.permitsOf(origin) > 0 || !limiter.hasInFlight(origin)
-    if (body === null && !(isFree && large.enter(origin))) return false
-    if (isFree) start(delivery)
-    else waiting.add(delivery)
-    return true
-  }
-
   const claimSome = Effect.gen(function*() {
     const limit = Math.min(claimBatch, limiter.permits)
     if (limit <= 0) return
-    const { permits: free, permitsOfOthers } = limiter.claimable
-    const permits = new Map(free)
-    for (const origin of waiting.origins) permits.set(origin, limiter.permitsOf(origin) + waiting.placesOf(origin))
-    const claimed = yield* store.claim({ at: yield* now, limit, leases, permits, permitsOfOthers })
-    const refused = claimed.filter((delivery) => !startOrWait(delivery))
+    const permits = limiter.claimable
+    const claimed = yield* store.claim({ at: yield* now, limit, leases, ...permits })
+    const refused = claimed.filter(({ body, origin }) => body === null && !large.enter(origin))
+    for (const delivery of claimed) if (!refused.includes(delivery)) start(delivery)
     // In a fiber of its own, because an outage must not block the claims or the shutdown.
     if (refused.length > 0) fork(Effect.forEach(refused, postpone, { concurrency: 8, discard: true }))
-    const mayHaveMore = claimed.length === limit ||
-      usedUp(claimed, { permits, permitsOfOthers }).some(([origin]) => !waiting.isSupplied(origin))
+    const mayHaveMore = claimed.length === limit || hasUsedUp(claimed, permits)
     if (mayHaveMore) webhooksPending.openUnsafe()
   })
   const claims = yield* Worker.make({
@@ -199,7 +162,6 @@ const make = Effect.gen(function*() {
 
   return WebhookDispatcher.of({
     drain: claims.drain.pipe(
-      Effect.andThen(Effect.sync(() => takeBack(waiting.releaseAll()))),
       Effect.andThen(FiberSet.awaitEmpty(fibers)),
       Effect.andThen(recorder.drain),
       Effect.timeoutOption(drainTimeout),
