@@ -148,7 +148,7 @@ const latenessAfterFault = 13_000
 /** The time in addition to a sweep that a started node needs to load all tasks. */
 const settling = 3000
 
-const inMillis = (moment: Timestamp) => moment / 1000
+export const inMillis = (moment: Timestamp) => moment / 1000
 
 /** The latest moment at which a deadline at `dueAt` must have ended its task. */
 const latestEnd = ({ calmSince, sweepInterval }: World, dueAt: number) => {

@@ -6,6 +6,7 @@
 import { Clock, Duration, Effect, Logger, Random, Scheduler } from "effect"
 import { TestClock } from "effect/testing"
 import type { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
+import { now } from "../../src/domain/Timestamp.ts"
 import * as Client from "./Client.ts"
 import * as Core from "./Core.ts"
 import type { Mutation } from "./Mutations.ts"
@@ -104,11 +105,25 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   yield* pass(step, never)
   if (up().length === 0) yield* Effect.forkIn(startNode, world.scope)
   yield* pass(dispatchTime + world.sweepInterval, never)
-  for (const { runId, status, uuid } of yield* World.liveTasks(world)) {
-    if (status !== "interrupted" && !core.knows(runId) && !(yield* World.isSuspect(world, runId))) {
-      yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
-    }
-  }
+  const checkKnown = (areSuspects: boolean) =>
+    Effect.gen(function*() {
+      for (const { runId, status, uuid } of yield* World.liveTasks(world)) {
+        if (status === "interrupted" || core.knows(runId)) continue
+        if ((yield* World.isSuspect(world, runId)) !== areSuspects) continue
+        yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
+      }
+    })
+  yield* checkKnown(false)
+  const areAllKnown = Effect.map(
+    World.liveTasks(world),
+    (live) => live.every(({ runId, status }) => status === "interrupted" || core.knows(runId))
+  )
+  // Suspects are tried one after the other.
+  yield* pass(
+    Math.max(0, world.trialsUntil - World.inMillis(yield* now)) + dispatchTime + world.sweepInterval,
+    () => areAllKnown
+  )
+  yield* checkKnown(true)
   yield* pass(calmTime, () => Effect.map(World.liveTasks(world), (live) => live.length === 0))
   const [left] = yield* World.liveTasks(world)
   if (left !== undefined) yield* recorder.violated(`${left.uuid} never ends: it is ${left.status}`)
