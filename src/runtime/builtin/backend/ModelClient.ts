@@ -4,11 +4,11 @@ import { Duration, Effect, Layer } from "effect"
 import { joinChunks } from "../../node/JoinedChunks.ts"
 import { pieceBytes, textInterval } from "./OpenAiStream.ts"
 
-/** The end of a stream and an error in it do not wait. */
+/** The end of a stream and an error in it do not wait; some providers send `"error": null` in every event. */
 const join = joinChunks({
   interval: Duration.toMillis(textInterval),
   maxBytes: pieceBytes,
-  urgent: ["[DONE]", "\"error\""]
+  urgent: ["[DONE]", "\"error\":{", "\"error\": {", "\"error\":\"", "\"error\": \""]
 })
 
 const layerDispatcher = Layer.effect(
