@@ -3,7 +3,7 @@ import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Layer } from "effect"
+import { Deferred, Duration, Effect, Layer } from "effect"
 import { SqlRunnerStorage } from "effect/cluster"
 import { HttpRouter } from "effect/http"
 import * as Audience from "../http/Audience.ts"
@@ -19,7 +19,6 @@ import * as RpcAuthorization from "../http/handlers/rpc/RpcAuthorization.ts"
 import * as Server from "../http/Server.ts"
 import { TaskOwnership } from "../services/cluster/TaskOwnership.ts"
 import { CoreClient } from "../services/core/CoreClient.ts"
-import { CoreTransport } from "../services/core/CoreTransport.ts"
 import { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import * as ClockSync from "../services/operations/ClockSync.ts"
 import { ClusterNodes } from "../services/operations/ClusterNodes.ts"
@@ -38,6 +37,7 @@ import { TaskNotifications } from "../services/store/TaskNotifications.ts"
 import * as TaskStoreSql from "../services/store/TaskStoreSql.ts"
 import { WaitingRequests } from "../services/store/WaitingRequests.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
+import { Tasks } from "../services/Tasks.ts"
 import { NodeClock } from "../services/timing/NodeClock.ts"
 import { Settings } from "../services/timing/Settings.ts"
 import { OperatorSessions } from "../services/tokens/OperatorSessions.ts"
@@ -45,8 +45,11 @@ import { Secrets } from "../services/tokens/Secrets.ts"
 import { TokenVerifier } from "../services/tokens/TokenVerifier.ts"
 import { WebhookDispatcher } from "../services/webhooks/WebhookDispatcher.ts"
 import * as Banner from "./Banner.ts"
+import type { Backend } from "./builtin/Backend.ts"
 import * as ModelClient from "./builtin/backend/ModelClient.ts"
 import * as Builtin from "./builtin/Builtin.ts"
+import * as BackendClient from "./builtin/core/BackendClient.ts"
+import * as DirectCore from "./builtin/core/DirectCore.ts"
 import * as Cluster from "./cluster/Cluster.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
 import * as ConsoleAssets from "./ConsoleAssets.ts"
@@ -69,8 +72,10 @@ import { version } from "./Version.ts"
 import * as WebhookResolver from "./webhooks/WebhookResolver.ts"
 import * as WebhookTransport from "./webhooks/WebhookTransport.ts"
 
-const coreOrigin = "http://core.builtin"
 const backendOrigin = "http://backend.builtin"
+
+/** How the built-in core reports its events, once the service can record them. */
+type TasksReady = Deferred.Deferred<Tasks["Service"]["report"]>
 
 /** Starts the embedded database, if there is no other, and examines it. */
 const openDatabase = Effect.fnUntraced(function*(config: AppConfig) {
@@ -144,43 +149,37 @@ const layerStore = (database: Database.Database, config: AppConfig) =>
     Layer.provide(layerMigrated(database, config.cluster !== undefined))
   )
 
-/** The URL of the assistant backend, the configured one or the built-in one, and the latter's public storage routes. */
+/** The assistant backend, the configured one or the built-in one, and the latter's public storage routes. */
 const findBackend = Effect.fnUntraced(function*(config: AppConfig, inProcess: InProcess.InProcess) {
-  if (config.assistantBackendUrl !== undefined) return { url: config.assistantBackendUrl, layerStorage: Layer.empty }
-  const { routes, storageRoutes } = yield* Builtin.backend(config)
-  const app = yield* InProcess.toApp(Layer.provide(routes, [ModelClient.layer, PooledRandom.layer]))
-  yield* inProcess.serve(backendOrigin, app)
-  return { url: backendOrigin, layerStorage: storageRoutes }
-})
-
-/** The core: the configured one, or the built-in one, which reports to this process. */
-const findCore = Effect.fnUntraced(function*(config: AppConfig, inProcess: InProcess.InProcess, backendUrl: string) {
-  const eventsPath = "/internal/core/events"
-  if (config.coreUrl !== undefined) {
-    const address = { url: config.coreUrl, token: config.coreToken, eventsUrl: config.internalUrl + eventsPath }
-    return CoreClient.layer(address).pipe(Layer.provide(UndiciTransport.layer))
+  const { assistantBackendUrl: url } = config
+  if (url !== undefined) {
+    const calls = yield* Effect.provideContext(BackendClient.make(url), yield* Layer.build(NodeHttpClient.layerUndici))
+    return { url, calls, layerStorage: Layer.empty }
   }
-  // An address may differ from its origin: with port 80 or capital letters. `InProcess` compares origins as they are written.
-  const { origin } = new URL(Banner.localUrl(config))
-  const routes = Builtin.core(config, backendUrl, origin)
-  yield* inProcess.serve(
-    coreOrigin,
-    yield* InProcess.toApp(Layer.provide(routes, [inProcess.layerClient, PooledRandom.layer]))
+  const { calls, layerFiles, layerStorage } = yield* Effect.provideContext(
+    Builtin.backend(config),
+    yield* Layer.build(ModelClient.layer)
   )
-  return CoreClient.layer({ url: coreOrigin, token: config.coreToken, eventsUrl: origin + eventsPath }).pipe(
-    Layer.provide(CoreTransport.layerHttpClient),
-    Layer.provide(inProcess.layerClient)
-  )
+  yield* inProcess.serve(backendOrigin, yield* InProcess.toApp(layerFiles))
+  return { url: backendOrigin, calls, layerStorage }
 })
 
-const layerUpstreams = (config: AppConfig, inProcess: InProcess.InProcess) =>
+/** The core: the configured one, or the built-in one, which reports to `tasks`. */
+const layerCore = ({ coreToken, coreUrl, internalUrl }: AppConfig, backend: Backend, tasks: TasksReady) =>
+  coreUrl === undefined
+    ? Layer.effect(CoreClient, Effect.map(DirectCore.make(backend, Deferred.await(tasks)), CoreClient.make))
+    : CoreClient.layer({ url: coreUrl, token: coreToken, eventsUrl: `${internalUrl}/internal/core/events` }).pipe(
+      Layer.provide(UndiciTransport.layer)
+    )
+
+const layerUpstreams = (config: AppConfig, tasks: TasksReady) =>
   Layer.unwrap(Effect.gen(function*() {
-    const { layerStorage, url } = yield* findBackend(config, inProcess)
-    const layerCoreClient = yield* findCore(config, inProcess, url)
+    const inProcess = InProcess.make()
+    const { calls, layerStorage, url } = yield* findBackend(config, inProcess)
     const layerBackendClient = AssistantBackend.layer(url).pipe(
       Layer.provide([inProcess.layerClient, BufferCollector.layer])
     )
-    return Layer.mergeAll(layerCoreClient, layerBackendClient, layerStorage)
+    return Layer.mergeAll(layerCore(config, calls, tasks), layerBackendClient, layerStorage)
   })).pipe(Layer.provide([NodeServices.layer, PooledRandom.layer]))
 
 /** Answers long polls and releases the shards before the server drains. */
@@ -237,8 +236,9 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     Layer.provide(WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))),
     Layer.provide(Hmac.layer)
   )
-  const inProcess = InProcess.make()
-  const layerRoutes = Layer.merge(Server.layer(config.corsOrigins), Console.layer(version)).pipe(
+  const tasks: TasksReady = Deferred.makeUnsafe()
+  const layerTasksReady = Layer.effectDiscard(Effect.flatMap(Tasks, ({ report }) => Deferred.succeed(tasks, report)))
+  const layerRoutes = Layer.mergeAll(layerTasksReady, Server.layer(config.corsOrigins), Console.layer(version)).pipe(
     Layer.provide([
       Authorization.layerUsers,
       Authorization.layerInternal(config.internalTokens),
@@ -249,7 +249,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     Layer.provide([ReadinessSql.layer, BodyWorker.layer, BufferCollector.layer, SocketBodies.layer]),
     Layer.provide(layerClusterNodes(config)),
     Layer.provide(layerTasks),
-    Layer.provide(layerUpstreams(config, inProcess)),
+    Layer.provide(layerUpstreams(config, tasks)),
     Layer.provide([
       layerSettings,
       layerDevelopmentToken(config),
@@ -261,13 +261,8 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       Layer.succeed(ShowsContent, config.showsContent)
     ])
   )
-  // The built-in core reports its events to this origin.
-  const { origin } = new URL(Banner.localUrl(config))
   const layerServed = Layer.provide(layerRoutes, Audience.layer)
-  const layerListening = HttpListener.serve(HttpRouter.toHttpEffect(layerServed), config, {
-    origin,
-    serve: inProcess.serve
-  }).pipe(
+  const layerListening = HttpListener.serve(HttpRouter.toHttpEffect(layerServed), config).pipe(
     Layer.provide(Layer.succeed(HttpRouter.RouterConfig, Server.routerConfig))
   )
   return layerDrain.pipe(

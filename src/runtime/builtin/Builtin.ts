@@ -10,6 +10,7 @@ import type { AppConfig } from "../config/AppConfig.ts"
 import * as HttpListener from "../node/HttpListener.ts"
 import * as PooledRandom from "../node/PooledRandom.ts"
 import * as Assistants from "./backend/Assistants.ts"
+import * as BackendRoutes from "./backend/BackendRoutes.ts"
 import * as BackendUsers from "./backend/BackendUsers.ts"
 import type { FindUser } from "./backend/BackendUsers.ts"
 import * as BuiltinBackend from "./backend/BuiltinBackend.ts"
@@ -18,7 +19,7 @@ import * as FileReader from "./backend/FileReader.ts"
 import * as FileStorage from "./backend/FileStorage.ts"
 import * as ModelClient from "./backend/ModelClient.ts"
 import * as StorageQuota from "./backend/StorageQuota.ts"
-import * as BuiltinCore from "./core/BuiltinCore.ts"
+import * as CoreRoutes from "./core/CoreRoutes.ts"
 
 /** Id of the assistant that `OPENAI_BASE_URL` adds. */
 export const generalAssistantId = 10
@@ -31,7 +32,7 @@ const assistantsOf = ({ assistantsFile, model }: AppConfig) =>
     ? Assistants.fromFile(assistantsFile, process.env)
     : Effect.succeed({ current: Effect.succeed(Assistants.general(generalAssistantId, model)) })
 
-/** The backend's routes for the gateway and the core, and its public storage routes. */
+/** The backend, its HTTP routes for files, and the public ones of its storage. */
 export const backend = Effect.fnUntraced(function*(config: AppConfig, findUser: FindUser = BackendUsers.trusted) {
   const quota = StorageQuota.make({
     directory: path.join(config.dataDir, "storage-usage"),
@@ -40,22 +41,17 @@ export const backend = Effect.fnUntraced(function*(config: AppConfig, findUser: 
   })
   const storage = yield* FileStorage.make({ root: path.join(config.dataDir, "storage"), quota })
   const maxChats = Math.max(minChats, config.maxActiveTasks)
-  const routes = BuiltinBackend.layer({
+  const calls = yield* BuiltinBackend.make({
     storage,
-    storageUrl: `${config.publicUrl}/storage`,
     reader: FileReader.make(),
     chats: yield* Chats.make({ root: path.join(config.dataDir, "chats"), maxChats, quota }),
     assistants: (yield* assistantsOf(config)).current,
     hasDemo: config.assistantsFile === undefined,
-    transcription: config.transcription,
-    findUser
+    transcription: config.transcription
   })
-  return { routes, storageRoutes: storage.publicRoutes }
+  const layerFiles = BackendRoutes.layerFiles({ findUser, storage, storageUrl: `${config.publicUrl}/storage` })
+  return { calls, layerFiles, layerStorage: storage.publicRoutes }
 })
-
-/** The core's routes. Events are sent to `eventsOrigin` only; undefined allows any port of loopback. */
-export const core = (config: AppConfig, backendUrl: string, eventsOrigin: string | undefined) =>
-  BuiltinCore.layer({ backendUrl, eventsOrigin, internalToken: config.internalTokens[0], token: config.coreToken })
 
 const health = HttpRouter.use((router) =>
   router.add("GET", "/healthz", HttpServerResponse.jsonUnsafe({ status: "ok" }))
@@ -63,11 +59,16 @@ const health = HttpRouter.use((router) =>
 
 const routesOf = (part: "core" | "backend", config: AppConfig) =>
   part === "core"
-    ? core(config, config.assistantBackendUrl ?? "", config.eventsOrigin)
+    ? CoreRoutes.layer({
+      backendUrl: config.assistantBackendUrl ?? "",
+      eventsOrigin: config.eventsOrigin,
+      internalToken: config.internalTokens[0],
+      token: config.coreToken
+    })
     : Layer.unwrap(Effect.gen(function*() {
       const findUser = BackendUsers.verified(yield* TokenVerifier)
-      const { routes, storageRoutes } = yield* backend(config, findUser)
-      return Layer.mergeAll(routes, storageRoutes)
+      const { calls, layerFiles, layerStorage } = yield* backend(config, findUser)
+      return Layer.mergeAll(BackendRoutes.layerTurns({ backend: calls, findUser }), layerFiles, layerStorage)
     })).pipe(Layer.provide(TokenVerifier.layer(config.tokenRules)))
 
 /** Serves one of the two alone on HOST and PORT: `serve --only core`, `serve --only backend`. */

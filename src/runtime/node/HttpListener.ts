@@ -14,7 +14,7 @@ import { Audience } from "../../http/Audience.ts"
 import { Timeouts } from "../../services/timing/Timeouts.ts"
 import { BoundedWebSocket } from "./BoundedWebSocket.ts"
 import { type Bounds, defaultBounds, limitConnections } from "./ConnectionLimits.ts"
-import type { App, Serve } from "./InProcess.ts"
+import type { App } from "./InProcess.ts"
 import { closeAfterResponse, LingeringResponse } from "./LingeringResponse.ts"
 import * as RequestContext from "./RequestContext.ts"
 
@@ -142,13 +142,11 @@ export const serve = <F, E, R>(
     readonly host: string
     readonly port: number
     readonly internalPort?: number | undefined
-  },
-  inProcess?: { readonly origin: string; readonly serve: Serve }
+  }
 ) =>
   Layer.unwrap(Effect.gen(function*() {
     const timeouts = yield* Timeouts
     const app = yield* routes
-    if (inProcess !== undefined) yield* inProcess.serve(inProcess.origin, app)
     const listen = (port: number, audience: typeof Audience.Service) =>
       Layer.effectDiscard(Effect.gen(function*() {
         const server = yield* HttpServer.HttpServer

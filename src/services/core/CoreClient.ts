@@ -75,61 +75,75 @@ const observed = <A>(operation: "start" | "stop", runId: RunId, call: Effect.Eff
   return Tracing.withSpan(measured, `core ${operation}`, () => ({ kind: "client", attributes: { "run.id": runId } }))
 }
 
-export class CoreClient extends Context.Service<CoreClient, {
+/** The two calls to a core. */
+export interface CoreCalls {
   /** Starts a run. Idempotent by `run_id`, so it may be retried. */
   readonly start: (run: Run) => Effect.Effect<void, CallError>
   /** Stops a run. Returns whether the core knew it. */
   readonly stop: (runId: RunId, reason: string) => Effect.Effect<boolean, CallError>
-}>()("async-task-service/services/core/CoreClient") {
+}
+
+/** The calls by HTTP. */
+const makeHttpCalls = (address: CoreAddress, transport: CoreTransport["Service"]): CoreCalls => {
+  const headers: Record<string, string> = address.token === undefined
+    ? {}
+    : { authorization: `Bearer ${Redacted.value(address.token)}` }
+
+  const post = (path: string, body: ReadonlyArray<Uint8Array>) =>
+    Effect.flatMap(
+      Effect.flatMap(Tracing.propagate(headers), (traced) => transport.post(address.url + path, traced, body)),
+      ({ retryAfter, status }): Effect.Effect<void, CallError> => {
+        if (status >= 200 && status < 300) return Effect.void
+        if (!isRetryableStatus(status)) return Effect.fail(new CoreRefused({ status }))
+        return Effect.flatMap(
+          delayOf(retryAfter),
+          (delay) => Effect.fail(new CoreUnavailable({ reason: `status ${status}`, retryAfter: delay }))
+        )
+      }
+    )
+
+  return {
+    start: (run) => post("/runs", encode(run, address.eventsUrl)),
+    stop: (runId, reason) =>
+      Effect.catchIf(
+        Effect.as(post(`/runs/${runId}/stop`, toBytes([JSON.stringify({ reason })])), true),
+        (error: CallError) => error._tag === "CoreRefused" && error.status === 404,
+        () => Effect.succeed(false)
+      )
+  }
+}
+
+export class CoreClient extends Context.Service<CoreClient, CoreCalls>()(
+  "async-task-service/services/core/CoreClient"
+) {
+  /** Measures and traces the calls, and delays the stop of a run until its start has ended. */
+  static readonly make = (calls: CoreCalls): CoreCalls => {
+    /** Starts in flight on this node. If a stop arrived first, the core would respond 404 and the run would continue. */
+    const starting = new Map<RunId, Deferred.Deferred<void>>()
+    return {
+      start: (run) =>
+        Effect.suspend(() => {
+          const answered = Deferred.makeUnsafe<void>()
+          starting.set(run.runId, answered)
+          return Effect.ensuring(
+            observed("start", run.runId, calls.start(run)),
+            Effect.sync(() => {
+              if (starting.get(run.runId) === answered) starting.delete(run.runId)
+              Deferred.doneUnsafe(answered, Effect.void)
+            })
+          )
+        }),
+      stop: Effect.fnUntraced(function*(runId: RunId, reason: string) {
+        const answered = starting.get(runId)
+        if (answered !== undefined) yield* Deferred.await(answered)
+        return yield* observed("stop", runId, calls.stop(runId, reason))
+      })
+    }
+  }
+
   static readonly layer = (address: CoreAddress) =>
     Layer.effect(
       CoreClient,
-      Effect.gen(function*() {
-        const transport = yield* CoreTransport
-        const headers: Record<string, string> = address.token === undefined
-          ? {}
-          : { authorization: `Bearer ${Redacted.value(address.token)}` }
-
-        const post = (path: string, body: ReadonlyArray<Uint8Array>) =>
-          Effect.flatMap(
-            Effect.flatMap(Tracing.propagate(headers), (traced) => transport.post(address.url + path, traced, body)),
-            ({ retryAfter, status }): Effect.Effect<void, CallError> => {
-              if (status >= 200 && status < 300) return Effect.void
-              if (!isRetryableStatus(status)) return Effect.fail(new CoreRefused({ status }))
-              return Effect.flatMap(
-                delayOf(retryAfter),
-                (delay) => Effect.fail(new CoreUnavailable({ reason: `status ${status}`, retryAfter: delay }))
-              )
-            }
-          )
-
-        /** Starts in flight on this node. A stop waits for its start: if it arrived first, the core would respond 404 and the run would continue. */
-        const starting = new Map<RunId, Deferred.Deferred<void>>()
-        const start = (run: Run) =>
-          Effect.suspend(() => {
-            const answered = Deferred.makeUnsafe<void>()
-            starting.set(run.runId, answered)
-            return Effect.ensuring(
-              observed("start", run.runId, post("/runs", encode(run, address.eventsUrl))),
-              Effect.sync(() => {
-                if (starting.get(run.runId) === answered) starting.delete(run.runId)
-                Deferred.doneUnsafe(answered, Effect.void)
-              })
-            )
-          })
-
-        const stop = Effect.fnUntraced(function*(runId: RunId, reason: string) {
-          const answered = starting.get(runId)
-          if (answered !== undefined) yield* Deferred.await(answered)
-          const call = Effect.catchIf(
-            Effect.as(post(`/runs/${runId}/stop`, toBytes([JSON.stringify({ reason })])), true),
-            (error: CallError) => error._tag === "CoreRefused" && error.status === 404,
-            () => Effect.succeed(false)
-          )
-          return yield* observed("stop", runId, call)
-        })
-
-        return CoreClient.of({ start, stop })
-      })
+      Effect.map(CoreTransport, (transport) => CoreClient.make(makeHttpCalls(address, transport)))
     )
 }

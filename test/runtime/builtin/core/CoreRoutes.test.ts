@@ -9,7 +9,7 @@ import {
   HttpServerResponse
 } from "effect/http"
 import { createServer } from "node:http"
-import * as BuiltinCore from "../../../../src/runtime/builtin/core/BuiltinCore.ts"
+import * as CoreRoutes from "../../../../src/runtime/builtin/core/CoreRoutes.ts"
 import * as InProcess from "../../../../src/runtime/node/InProcess.ts"
 import * as PooledRandom from "../../../../src/runtime/node/PooledRandom.ts"
 
@@ -52,7 +52,7 @@ const makeEvents = Effect.fnUntraced(function*(
       )
     ], { discard: true })
   )
-  const routes = BuiltinCore.layer({ backendUrl, internalToken: token, token, eventsOrigin: service })
+  const routes = CoreRoutes.layer({ backendUrl, internalToken: token, token, eventsOrigin: service })
   yield* inProcess.serve(backend, yield* InProcess.toApp(peers))
   yield* inProcess.serve(service, yield* InProcess.toApp(peers))
   const layerClient = Layer.effect(
@@ -88,7 +88,7 @@ const progress = { type: "progress", turn: { output: [] } }
 const completed = { type: "completed", turn: { output: [{ type: "text", text: "Because." }] } }
 const processing = { type: "processing" }
 
-describe("BuiltinCore", () => {
+describe("CoreRoutes", () => {
   it.effect("never drops the last line of a turn, although others follow it", () =>
     Effect.gen(function*() {
       const events = yield* makeEvents(streamed([progress, completed, progress]))

@@ -1,0 +1,44 @@
+/**
+ * The assistant backend as the built-in core uses it: the built-in backend by function calls, or any other over HTTP by
+ * `BackendClient`. The requests and lines are those of domain/AssistantProtocol.ts.
+ */
+import { type Effect, Schema, type Scope, type Stream } from "effect"
+import type { Chat, CreateChat, CreateTurn, TurnLine } from "../../domain/AssistantProtocol.ts"
+
+/** The user of a run. */
+export interface Caller {
+  readonly sub: string
+  /** The user's own token. */
+  readonly token: string
+}
+
+/** The backend refused a call. */
+export class BackendRefused extends Schema.TaggedError<BackendRefused>()("BackendRefused", {
+  /** Of the HTTP response: 402 for a user who has to pay, 404 for something that does not exist. */
+  status: Schema.Int,
+  message: Schema.String
+}) {}
+
+/** The backend did not respond, or not by the protocol. */
+export class BackendFailed extends Schema.TaggedError<BackendFailed>()("BackendFailed", { cause: Schema.Defect() }) {}
+
+type Call<A, R = never> = Effect.Effect<A, BackendRefused | BackendFailed, R>
+
+/** A line that is there already, or cannot be decoded. */
+export type ArrivedLine = Effect.Effect<TurnLine, BackendFailed>
+
+/** The lines of a turn: an array if all of them are there already. */
+export type TurnLines = ReadonlyArray<ArrivedLine> | Stream.Stream<TurnLine, BackendFailed>
+
+export interface Backend {
+  /** Returns the chat's id. */
+  readonly createChat: (caller: Caller, request: typeof CreateChat.Type) => Call<typeof Chat.Type["id"]>
+  /** The turn ends when the scope closes. */
+  readonly createTurn: (
+    caller: Caller,
+    chatId: typeof Chat.Type["id"],
+    request: CreateTurn
+  ) => Call<TurnLines, Scope.Scope>
+  /** Returns the text of a voice recording. */
+  readonly transcribe: (caller: Caller, fileId: string) => Call<string>
+}

@@ -1,0 +1,84 @@
+/** The client of an assistant backend that is another process. */
+import { Effect, Schema, Scope, Stream } from "effect"
+import { Ndjson } from "effect/encoding"
+import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { Chat, Transcription, TurnLine } from "../../../domain/AssistantProtocol.ts"
+import { type Backend, BackendFailed, BackendRefused, type Caller } from "../Backend.ts"
+import * as BoundedBody from "../BoundedBody.ts"
+
+/** Maximum bytes of one line of a turn. */
+const maxLineBytes = 64 * 1024 * 1024
+
+/** Maximum bytes of a response other than a turn. */
+const maxAnswerBytes = 1024 * 1024
+
+const readChat = BoundedBody.jsonReader(Chat, maxAnswerBytes)
+const readTranscription = BoundedBody.jsonReader(Transcription, maxAnswerBytes)
+const decodeLine = Schema.decodeUnknownEffect(Schema.fromJsonString(TurnLine))
+
+const toFailure = (cause: unknown) => new BackendFailed({ cause })
+
+const streamOf = (response: HttpClientResponse.HttpClientResponse) =>
+  response.stream.pipe(
+    Stream.pipeThroughChannel(Ndjson.decodeSchema(TurnLine)({ ignoreEmptyLines: true, maxLineBytes })),
+    Stream.mapError(toFailure)
+  )
+
+/** Reads a small turn whole. */
+const linesOf = (response: HttpClientResponse.HttpClientResponse) =>
+  BoundedBody.readBytes(response, maxLineBytes).pipe(
+    Effect.map((bytes) => bytes.toString("utf8").split(/\r?\n/).filter((text) => text !== "")),
+    Effect.map((texts) => texts.map((text) => Effect.mapError(decodeLine(text), toFailure))),
+    Effect.mapError(toFailure)
+  )
+
+/** `url` has no trailing slash. */
+export const make = (url: string): Effect.Effect<Backend, never, HttpClient.HttpClient> =>
+  Effect.map(HttpClient.HttpClient, (http) => {
+    const post = (
+      execute: (
+        request: HttpClientRequest.HttpClientRequest
+      ) => Effect.Effect<HttpClientResponse.HttpClientResponse, unknown>,
+      { token }: Caller,
+      path: string,
+      body: object
+    ) =>
+      HttpClientRequest.post(url + path).pipe(
+        HttpClientRequest.bearerToken(token),
+        HttpClientRequest.bodyJsonUnsafe(body),
+        execute,
+        Effect.mapError(toFailure),
+        Effect.filterOrFail(
+          ({ status }) => status >= 200 && status < 300,
+          ({ status }) => new BackendRefused({ status, message: `The assistant backend responded with ${status}` })
+        )
+      )
+
+    const createTurn: Backend["createTurn"] = Effect.fnUntraced(function*(caller, chatId, request) {
+      const requestScope = Scope.makeUnsafe()
+      let isRead = false
+      // Closing it would abort the request, even one that has been read, at the price of an error with a stack.
+      yield* Effect.addFinalizer((exit) => isRead ? Effect.void : Scope.close(requestScope, exit))
+      const execute = (request: HttpClientRequest.HttpClientRequest) =>
+        Effect.provideService(HttpClient.withScope(http).execute(request), Scope.Scope, requestScope)
+      const response = yield* post(execute, caller, `/chats/${chatId}/turns`, request)
+      if (!BoundedBody.isSmall(response)) return streamOf(response)
+      const lines = yield* linesOf(response)
+      isRead = true
+      return lines
+    })
+
+    return {
+      createChat: (caller, request) =>
+        post(http.execute, caller, "/chats", request).pipe(
+          Effect.flatMap((response) => Effect.mapError(readChat(response), toFailure)),
+          Effect.map(({ id }) => id)
+        ),
+      createTurn,
+      transcribe: (caller, id) =>
+        post(http.execute, caller, "/transcriptions", { file: { id } }).pipe(
+          Effect.flatMap((response) => Effect.mapError(readTranscription(response), toFailure)),
+          Effect.map(({ text }) => text)
+        )
+    }
+  })

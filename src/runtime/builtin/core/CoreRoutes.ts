@@ -1,0 +1,83 @@
+/** The HTTP routes of the built-in core, which reports its events over HTTP. */
+import { Effect, type Redacted } from "effect"
+import { HttpClient, HttpClientRequest, HttpRouter, HttpServerResponse } from "effect/http"
+import { StartRun } from "../../../domain/CoreProtocol.ts"
+import { isOneOf } from "../../../http/handlers/Authorization.ts"
+import * as BoundedBody from "../BoundedBody.ts"
+import * as HttpHelpers from "../HttpHelpers.ts"
+import * as BackendClient from "./BackendClient.ts"
+import * as BuiltinCore from "./BuiltinCore.ts"
+
+export interface CoreOptions {
+  /** Without a trailing slash. */
+  readonly backendUrl: string
+  /** Sent with every event. */
+  readonly internalToken: Redacted.Redacted
+  /** Required with every call; undefined rejects every call. */
+  readonly token: Redacted.Redacted | undefined
+  /** The only origin to which events and their token are sent; undefined allows any port of loopback. */
+  readonly eventsOrigin: string | undefined
+}
+
+const isLoopback = ({ hostname }: URL) => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
+
+/** Whether events of a run may be sent to `url`. Any other receiver would obtain the internal token. */
+const isEventsUrl = (url: string, origin: string | undefined) => {
+  const parsed = URL.parse(url)
+  return parsed !== null && /^https?:$/.test(parsed.protocol)
+    && (origin === undefined ? isLoopback(parsed) : parsed.origin === origin)
+}
+
+/** Maximum bytes of the response to an event. Only its status is used. */
+const maxAnswerBytes = 1024 * 1024
+
+const receiptOf = (status: number): BuiltinCore.Receipt => {
+  if (status < 400) return "accepted"
+  return status === 413 || status === 422 ? "invalid" : "unwanted"
+}
+
+const makeReport = ({ internalToken }: CoreOptions, http: HttpClient.HttpClient): BuiltinCore.Report<StartRun> =>
+  Effect.fnUntraced(function*({ events_url }, event) {
+    const { status } = yield* HttpClientRequest.post(events_url).pipe(
+      HttpClientRequest.bearerToken(internalToken),
+      HttpClientRequest.bodyJsonUnsafe(event),
+      http.execute,
+      // Reading the body frees the connection for reuse.
+      Effect.tap((response) => Effect.ignore(BoundedBody.readBytes(response, maxAnswerBytes))),
+      Effect.timeout("10 seconds"),
+      Effect.mapError((cause) => new BuiltinCore.NotReported({ cause }))
+    )
+    if (status >= 500 || status === 429) return yield* new BuiltinCore.NotReported({ cause: `status ${status}` })
+    if (status === 401) {
+      yield* Effect.logError(`${events_url} refuses this core: INTERNAL_TOKENS has to be the same here and there`)
+    }
+    return receiptOf(status)
+  })
+
+const readRun = HttpHelpers.read(StartRun)
+
+export const layer = (options: CoreOptions) =>
+  HttpRouter.use(Effect.fnUntraced(function*(router) {
+    const backend = yield* BackendClient.make(options.backendUrl)
+    const core = yield* BuiltinCore.make({ backend, report: makeReport(options, yield* HttpClient.HttpClient) })
+
+    const start = Effect.gen(function*() {
+      const run = yield* readRun
+      if (!isEventsUrl(run.events_url, options.eventsOrigin)) {
+        const message = "Must be a URL of the service, as the core knows it by PUBLIC_URL"
+        return HttpHelpers.respond(422, { message, errors: { events_url: [message] } })
+      }
+      yield* core.start(run)
+      return HttpServerResponse.empty({ status: 202 })
+    })
+
+    const stop = Effect.gen(function*() {
+      const { runId = "" } = yield* HttpRouter.params
+      return HttpServerResponse.empty({ status: (yield* core.stop(runId)) ? 202 : 404 })
+    })
+
+    const tokens = options.token === undefined ? [] : [options.token]
+    const handler = HttpHelpers.handler((given) => Effect.sync(() => isOneOf(tokens, given) ? true : undefined))
+    yield* router.add("POST", "/runs", handler(() => start))
+    yield* router.add("POST", "/runs/:runId/stop", handler(() => stop))
+  }))

@@ -1,0 +1,70 @@
+/** The built-in core in the process of the service: starts, stops and events are function calls. */
+import { Effect, Redacted, Result } from "effect"
+import { CoreRefused } from "../../../domain/DispatchRetry.ts"
+import { isLarge, type OpaqueJson, toText } from "../../../domain/OpaqueJson.ts"
+import type { RunRequest } from "../../../domain/TaskRequest.ts"
+import { bodies } from "../../../http/handlers/body/Bodies.ts"
+import type { CoreCalls, Run } from "../../../services/core/CoreClient.ts"
+import type { Tasks } from "../../../services/Tasks.ts"
+import type { Backend } from "../Backend.ts"
+import * as BuiltinCore from "./BuiltinCore.ts"
+
+type ReportToTasks = Tasks["Service"]["report"]
+
+const parse = (json: OpaqueJson) => JSON.parse(toText(json))
+
+const toRun = ({ principal, request, resume, runId, taskId, userToken }: Run): BuiltinCore.Run => {
+  const fields: RunRequest = parse(request)
+  return {
+    ...fields,
+    task_id: taskId,
+    run_id: runId,
+    user: { sub: principal.sub },
+    user_token: Redacted.value(userToken),
+    resume: resume === null
+      ? null
+      : { state: resume.state === null ? null : parse(resume.state), results: parse(resume.results) }
+  }
+}
+
+const unwanted = Effect.succeed<BuiltinCore.Receipt>("unwanted")
+
+/** Events are checked like those of any other core. */
+const makeReport = (tasks: Effect.Effect<ReportToTasks>): BuiltinCore.Report<BuiltinCore.Run> =>
+  Effect.fnUntraced(function*(_, event): Effect.fn.Return<BuiltinCore.Receipt, BuiltinCore.NotReported> {
+    const decoded = yield* Effect.result(bodies.coreEvent.decode(event))
+    if (Result.isFailure(decoded)) {
+      yield* Effect.logError("an event of the built-in core is not valid", decoded.failure.errors)
+      return "invalid"
+    }
+    const report = yield* tasks
+    return yield* report(decoded.success).pipe(
+      Effect.as<BuiltinCore.Receipt>("accepted"),
+      Effect.catchTags({
+        RunSuperseded: () => unwanted,
+        TaskNotFound: () => unwanted,
+        StoreUnavailable: (cause) => Effect.fail(new BuiltinCore.NotReported({ cause }))
+      }),
+      Effect.catchDefect((cause) =>
+        Effect.andThen(
+          Effect.logError("an event of the built-in core could not be recorded", cause),
+          new BuiltinCore.NotReported({ cause })
+        )
+      )
+    )
+  })
+
+/** `tasks` waits until the service can record events. */
+export const make = Effect.fnUntraced(function*(backend: Backend, tasks: Effect.Effect<ReportToTasks>) {
+  const core = yield* BuiltinCore.make({ backend, report: makeReport(tasks) })
+  const calls: CoreCalls = {
+    start: Effect.fnUntraced(function*(run) {
+      // A large request gets a turn of the event loop of its own.
+      if (isLarge(run.request)) yield* Effect.yieldNow
+      const parsed = Effect.try({ try: () => toRun(run), catch: () => new CoreRefused({ status: 422 }) })
+      yield* core.start(yield* parsed)
+    }),
+    stop: (runId) => core.stop(runId)
+  }
+  return calls
+})

@@ -1,0 +1,116 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Queue, Redacted, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import type { TurnLine } from "../../../../src/domain/AssistantProtocol.ts"
+import type { CoreReport } from "../../../../src/domain/CoreProtocol.ts"
+import { CoreRefused } from "../../../../src/domain/DispatchRetry.ts"
+import { OpaqueJson } from "../../../../src/domain/OpaqueJson.ts"
+import { StoreUnavailable } from "../../../../src/domain/StoreUnavailable.ts"
+import { RunId, TaskId } from "../../../../src/domain/Task.ts"
+import { RunSuperseded } from "../../../../src/domain/TaskErrors.ts"
+import { now } from "../../../../src/domain/Timestamp.ts"
+import type { Backend } from "../../../../src/runtime/builtin/Backend.ts"
+import * as DirectCore from "../../../../src/runtime/builtin/core/DirectCore.ts"
+import * as PooledRandom from "../../../../src/runtime/node/PooledRandom.ts"
+import type { Run } from "../../../../src/services/core/CoreClient.ts"
+import type { Tasks } from "../../../../src/services/Tasks.ts"
+
+const runId = RunId.make("019ac5d2-8001-7b10-a5f3-90b1c2d3e4f5")
+
+const request = {
+  assistant_id: 1,
+  input: [{ type: "text", text: "Why?" }],
+  turns: [],
+  client_tools: [],
+  llm_model_id: null,
+  image_generator_id: null
+}
+
+const runOf = (text: string) =>
+  Effect.map(now, (deadline): Run => ({
+    taskId: TaskId.make("019ac5d2-8000-7b10-a5f3-90b1c2d3e4f5"),
+    runId,
+    principal: { sub: "ann", tokenId: "jti:1", issuedAt: null },
+    userToken: Redacted.make("token"),
+    deadline,
+    request: OpaqueJson.make(text),
+    resume: null
+  }))
+
+const completed: TurnLine = { type: "completed", turn: { output: [{ type: "text", text: "Because." }] } }
+
+/** A core whose backend makes `turn`, and the reports that it makes. */
+const makeCore = Effect.fnUntraced(function*(
+  turn: ReturnType<Backend["createTurn"]>,
+  record: (report: CoreReport) => ReturnType<Tasks["Service"]["report"]> = () =>
+    Effect.succeed({ status: "processing", applied: true })
+) {
+  const reports = yield* Queue.unbounded<CoreReport>()
+  const backend: Backend = {
+    createChat: () => Effect.succeed("chat"),
+    createTurn: () => turn,
+    transcribe: () => Effect.succeed("")
+  }
+  const report: Tasks["Service"]["report"] = (made) => Effect.andThen(Queue.offer(reports, made), record(made))
+  return { core: yield* DirectCore.make(backend, Effect.succeed(report)), reports }
+}, Effect.provide(PooledRandom.layer))
+
+const start = Effect.fnUntraced(function*({ start }: Effect.Success<ReturnType<typeof DirectCore.make>>) {
+  yield* start(yield* runOf(JSON.stringify(request)))
+})
+
+describe("DirectCore", () => {
+  it.effect("reports an event again, with the same id, until the service has recorded it", () =>
+    Effect.gen(function*() {
+      let attempts = 0
+      const { core, reports } = yield* makeCore(Effect.succeed([Effect.succeed(completed)]), () => {
+        attempts++
+        if (attempts === 1) return Effect.fail(new StoreUnavailable({ cause: "down" }))
+        return attempts === 2 ? Effect.die("broken") : Effect.succeed({ status: "completed", applied: true })
+      })
+      yield* start(core)
+      const first = yield* Queue.take(reports)
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(yield* Queue.takeN(reports, 2), [first, first])
+      assert.isTrue(first.recordsAcceptance)
+      assert.strictEqual(first.event._tag, "Completed")
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* Queue.size(reports), 0)
+    }))
+
+  it.effect("ends a run that the service does not want, and closes its turn", () =>
+    Effect.gen(function*() {
+      const closed = yield* Deferred.make<void>()
+      const lines = Stream.concat(Stream.make<[TurnLine]>({ type: "progress", turn: {} }), Stream.never).pipe(
+        Stream.ensuring(Deferred.succeed(closed, undefined))
+      )
+      const { core, reports } = yield* makeCore(Effect.succeed(lines), ({ event }) =>
+        event._tag === "Progressed"
+          ? Effect.fail(new RunSuperseded({ status: "canceled" }))
+          : Effect.succeed({ status: "processing", applied: true }))
+      yield* start(core)
+      yield* Deferred.await(closed)
+      assert.deepStrictEqual((yield* Queue.takeAll(reports)).map(({ event }) => event._tag), ["Accepted", "Progressed"])
+    }))
+
+  it.effect("fails a run with an event that the service cannot store", () =>
+    Effect.gen(function*() {
+      const turn = { output: [{ type: "text", text: "\0" }] }
+      const { core, reports } = yield* makeCore(Effect.succeed([Effect.succeed({ type: "completed", turn })]))
+      yield* start(core)
+      const { event } = yield* Queue.take(reports)
+      assert.containSubset(event, { _tag: "Failed", error: "Task processing failed", turn: null })
+    }))
+
+  it.effect("stops a run, and refuses a request that it cannot read", () =>
+    Effect.gen(function*() {
+      const stopped = yield* Deferred.make<void>()
+      const { core } = yield* makeCore(Effect.onInterrupt(Effect.never, () => Deferred.succeed(stopped, undefined)))
+      yield* start(core)
+      assert.isTrue(yield* core.stop(runId, "canceled"))
+      yield* Deferred.await(stopped)
+      assert.isFalse(yield* core.stop(runId, "canceled"))
+      const refused = yield* Effect.flip(Effect.flatMap(runOf("{"), core.start))
+      assert.instanceOf(refused, CoreRefused)
+    }))
+})
