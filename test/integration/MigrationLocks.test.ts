@@ -61,7 +61,7 @@ layer(Database.layerLive(Layer.orDie(Layer.provideMerge(Database.layerClient, Da
       () =>
         TestClock.withLive(Effect.gen(function*() {
           const sql = yield* SqlClient.SqlClient
-          yield* sql`DELETE FROM async_task_service_migrations WHERE migration_id = 17`
+          yield* sql`DELETE FROM async_task_service_migrations WHERE migration_id >= 17`
           yield* duringBackup(
             Effect.fnUntraced(function*(end) {
               const migration = yield* Effect.forkChild(migrate)

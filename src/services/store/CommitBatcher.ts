@@ -6,7 +6,7 @@ import { PgTypes } from "@effect/sql-pg"
 import { Effect, Schema } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import { isLarge } from "../../domain/OpaqueJson.ts"
-import { needsValidToken, sourcesOf, TaskEvent, TaskHead, type TaskId } from "../../domain/Task.ts"
+import { needsValidToken, sourcesOf, targetOf, type TaskEvent, TaskHead, type TaskId } from "../../domain/Task.ts"
 import { changeOf, type TaskChange } from "../../domain/TaskChange.ts"
 import { plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { sendsWebhook } from "../../domain/Webhook.ts"
@@ -48,15 +48,21 @@ const Outcome = Schema.Union([
   Schema.Struct({
     ...TaskHead.fields,
     outcome: Schema.Literals(["Applied", "NoEffect", "Superseded", "Revoked"]),
-    hasCallback: Schema.Boolean
+    hasCallback: Schema.Boolean,
+    recordedAcceptance: Schema.Boolean
   })
 ])
+
+/** The event that may be recorded together with the next one, before it. */
+const first = "Accepted"
 
 /** The parameters are those of `commit_task`, in its order. */
 const statement = makeStatement<Event, typeof Outcome>(
   Outcome,
   "commit_task",
-  `called.outcome, (called.head).callback_url IS NOT NULL AS "hasCallback", ${headColumnsOf("(called.head)")}`,
+  `called.outcome, called.has_first AS "recordedAcceptance", (called.head).callback_url IS NOT NULL AS "hasCallback", ${
+    headColumnsOf("(called.head)")
+  }`,
   [
     { oid: uuid, of: ({ uuid }) => uuid },
     { oid: uuid, of: ({ fence }) => fence?.runId },
@@ -80,30 +86,17 @@ const statement = makeStatement<Event, typeof Outcome>(
     seconds(({ change }) => change.run?.principal.issuedAt),
     { oid: text, of: ({ claim }) => claim?.key },
     { oid: text, of: ({ claim }) => claim?.fingerprint },
-    moment(({ at, claim }) => claim === undefined ? null : plus(at, Limits.idempotencyKeyTtl))
+    moment(({ at, claim }) => claim === undefined ? null : plus(at, Limits.idempotencyKeyTtl)),
+    {
+      oid: bool,
+      of: ({ fence }) => fence?.recordsAcceptance === true,
+      as: (bound) => `CASE WHEN ${bound} THEN '${first}' END, '{${sourcesOf(first).join()}}', '${targetOf(first)}'`
+    }
   ]
 )
 
 /** Ids of tasks are not case-sensitive. */
 const lockOf = ({ uuid }: Event) => uuid.toLowerCase()
-
-const acceptance = TaskEvent.cases.Accepted.make({})
-const acceptanceChange = changeOf(acceptance)
-
-/** The calls for an event. Each call sees the effects of those before it in the statement. */
-const callsOf = (event: Event): ReadonlyArray<Event> =>
-  event.fence?.recordsAcceptance !== true ? [event] : [
-    {
-      ...event,
-      event: acceptance,
-      change: acceptanceChange,
-      fence: { runId: event.fence.runId },
-      pendingToolCalls: null,
-      turn: null,
-      coreState: null
-    },
-    event
-  ]
 
 /** Returns a function that commits one event as part of a batch, and publishes it if it applies. */
 export const make = Effect.gen(function*() {
@@ -113,16 +106,12 @@ export const make = Effect.gen(function*() {
 
   const run = Effect.fnUntraced(function*(events: ReadonlyArray<Event>) {
     const query = statement(events.some(isLarge))
-    const calls = events.map(callsOf)
-    const outcomes = yield* rows(query, query.bind(calls.flat()))
-    let last = -1
-    return yield* Effect.forEach(calls, ({ length }): Effect.Effect<Commit> => {
-      const row = outcomes[last += length]
-      if (row === undefined || row.outcome === "Unknown") return Effect.succeed({ _tag: "Unknown" })
-      const { hasCallback, outcome, ...head } = row
+    const outcomes = yield* rows(query, query.bind(events))
+    return yield* Effect.forEach(outcomes, (row): Effect.Effect<Commit> => {
+      if (row.outcome === "Unknown") return Effect.succeed({ _tag: "Unknown" })
+      const { hasCallback, outcome, recordedAcceptance, ...head } = row
       if (outcome !== "Applied") return Effect.succeed({ _tag: outcome, head })
       if (hasCallback && sendsWebhook(head.status)) webhooksPending.openUnsafe()
-      const recordedAcceptance = length > 1 && outcomes[last - 1]?.outcome === "Applied"
       return Effect.as(publish(head.uuid), { _tag: outcome, head, recordedAcceptance })
     })
   })

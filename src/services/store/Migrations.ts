@@ -17,6 +17,7 @@ import * as FacadeLegs from "./migrations/0014_facade_legs.ts"
 import * as CallbackFormats from "./migrations/0015_callback_formats.ts"
 import * as Operators from "./migrations/0016_operators.ts"
 import * as Storage from "./migrations/0017_storage.ts"
+import * as TwoEvents from "./migrations/0018_two_events.ts"
 import { query } from "./Queries.ts"
 
 /** A statement that waits for a lock blocks later ones on its table, so a migration gives up soon and is repeated. */
@@ -46,7 +47,8 @@ const migrations = {
   "0014_facade_legs": run(FacadeLegs.statements),
   "0015_callback_formats": run(CallbackFormats.statements),
   "0016_operators": run(Operators.statements),
-  "0017_storage": run(Storage.statements)
+  "0017_storage": run(Storage.statements),
+  "0018_two_events": run(TwoEvents.statements)
 }
 
 const loader = Migrator.fromRecord(migrations)
