@@ -10,6 +10,7 @@ import { Recorder } from "./Recorder.ts"
 interface Event {
   readonly event_id: string
   readonly type: string
+  readonly accepted?: true
 }
 
 const eventOf = (event: { readonly type: string } & Readonly<Record<string, unknown>>): Event => ({
@@ -22,6 +23,10 @@ const progress = () => eventOf({ type: "progress", turn: turnOf("so far") })
 const completed = (text = "done") => eventOf({ type: "completed", turn: turnOf(text) })
 const interrupted = () =>
   eventOf({ type: "interrupted", state: "kept", tool_calls: [{ id: "c", name: "look", arguments: {} }] })
+
+/** The first events of a run. Half of the runs report their acceptance together with `next`. */
+const opening = ({ number }: Plan, next: Event): ReadonlyArray<Event> =>
+  number % 2 === 0 ? [processing(), next] : [{ ...next, accepted: true }]
 
 export class Core extends ScriptedCore {
   recorder = new Recorder()
@@ -83,11 +88,11 @@ export class Core extends ScriptedCore {
     }
     if (plan.hold === "pending") await gate?.pass(run.task_id)
     if (plan.interrupts) {
-      const continues = await this.#reportAll(run, plan, [processing(), interrupted()])
+      const continues = await this.#reportAll(run, plan, opening(plan, interrupted()))
       if (continues && plan.hold === "interrupted") gate?.arrive(run.task_id)
       return
     }
-    if (plan.hold === "pending") return this.#reportAll(run, plan, [processing(), progress(), completed()])
+    if (plan.hold === "pending") return this.#reportAll(run, plan, [...opening(plan, progress()), completed()])
     if (!await this.#reportAll(run, plan, [processing()])) return
     if (plan.ends === "never") return gate?.arrive(run.task_id)
     if (plan.hold === "processing") await gate?.pass(run.task_id)
