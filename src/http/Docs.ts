@@ -70,38 +70,45 @@ const withToken = (
   return HttpServerResponse.setHeader(filled, "cache-control", "no-store")
 }
 
-const secured = HttpRouter.middleware(
-  Effect.map(DevelopmentToken, (mint) => {
-    const pages = new WeakMap<Uint8Array, ReturnType<typeof splitPage>>()
-    const partsOf = ({ body }: HttpServerResponse.HttpServerResponse) => {
-      if (body._tag !== "Uint8Array") return undefined
-      if (!pages.has(body.body)) pages.set(body.body, splitPage(body.body))
-      return pages.get(body.body)
-    }
-    return (page) =>
-      Effect.gen(function*() {
-        const response = yield* page
-        const token = yield* tokenFor(mint, yield* HttpServerRequest.HttpServerRequest)
-        const parts = token === undefined ? undefined : partsOf(response)
-        const answer = token === undefined || parts === undefined ? share(response) : withToken(response, parts, token)
-        return HttpServerResponse.setHeaders(answer, headers)
-      })
-  })
-)
+/** Scalar's script takes 12 MiB of memory, so it is loaded with the first request for the page. */
+const makePage = <Id extends string, Groups extends HttpApiGroup.Constraint>(
+  api: HttpApi.HttpApi<Id, Groups>,
+  path: `/${string}`,
+  preferredSecurityScheme: string
+) =>
+  HttpRouter.toHttpEffect(
+    HttpApiScalar.layer(api, { path, scalar: { ...scalar, authentication: { preferredSecurityScheme } } })
+  ).pipe(
+    Effect.flatten,
+    // The path of the first request may end with a slash.
+    Effect.updateService(HttpServerRequest.HttpServerRequest, (request) => request.modify({ url: path })),
+    Effect.scoped,
+    Effect.map((response) => ({
+      shared: HttpServerResponse.setHeaders(share(response), headers),
+      parts: response.body._tag === "Uint8Array" ? splitPage(response.body.body) : undefined
+    }))
+  )
 
 const documented = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
   paths: { readonly document: `/${string}`; readonly page: `/${string}` },
   preferredSecurityScheme: string
-) => {
-  let response: HttpServerResponse.HttpServerResponse | undefined
-  const document = Effect.sync(() => response ??= HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api)))
-  return Layer.merge(
-    HttpRouter.add("GET", paths.document, document),
-    HttpApiScalar.layer(api, { path: paths.page, scalar: { ...scalar, authentication: { preferredSecurityScheme } } })
-      .pipe(Layer.provide(secured.layer))
-  )
-}
+) =>
+  HttpRouter.use(Effect.fnUntraced(function*(router) {
+    const mint = yield* DevelopmentToken
+    const document = yield* Effect.cached(Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))))
+    const page = yield* Effect.cached(makePage(api, paths.page, preferredSecurityScheme))
+    yield* router.add("GET", paths.document, document)
+    yield* router.add(
+      "GET",
+      paths.page,
+      Effect.fnUntraced(function*(request) {
+        const { parts, shared } = yield* page
+        const token = yield* tokenFor(mint, request)
+        return token === undefined || parts === undefined ? shared : withToken(shared, parts, token)
+      })
+    )
+  }))
 
 export const layer = Layer.unwrap(Effect.map(DocumentedVersion, (version) =>
   Layer.merge(

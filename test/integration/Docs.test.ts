@@ -7,7 +7,7 @@ import { startSystem } from "../kit/System.ts"
 
 const { service } = await use(startSystem())
 
-describe.each(["/docs", "/internal/docs"])("%s", (path) => {
+describe.each(["/docs/", "/docs", "/internal/docs"])("%s", (path) => {
   it("has a content security policy that allows only its own origin", async () => {
     const page = await fetch(service.url + path)
     assert.strictEqual(page.status, 200)

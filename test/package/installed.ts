@@ -15,6 +15,9 @@ const memoryOf = ({ process: { pid } }: Service) =>
 
 const measuredStarts = 5
 
+/** MiB of an idle node. */
+const maxIdleMemory = 130
+
 /** Starts the package several times on a database. The first start, which migrates, is not measured. */
 export const startOften = async (cli: string, settings: Readonly<Record<string, string>>) => {
   const start = () => Service.start(settings, undefined, [cli, "serve"])
@@ -28,7 +31,9 @@ export const startOften = async (cli: string, settings: Readonly<Record<string, 
   }
   await new Promise((resolve) => setTimeout(resolve, 5000))
   const ready = `ready after ${median(times).toFixed(2)} s (median of ${measuredStarts} starts)`
-  return { service, figures: `${ready}, ${memoryOf(service).toFixed(0)} MiB when idle` }
+  const memory = memoryOf(service)
+  if (memory > maxIdleMemory) throw new Error(`an idle node has ${memory.toFixed(0)} MiB`)
+  return { service, figures: `${ready}, ${memory.toFixed(0)} MiB when idle` }
 }
 
 /** MB. */
