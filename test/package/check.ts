@@ -14,7 +14,7 @@ import { rolldown } from "rolldown"
 import { nodeProblem } from "../../src/runtime/Version.ts"
 import { internalToken, mint } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
-import { createLarge, installProduction, readDocuments, secondsOf, sizeOf, startOften } from "./installed.ts"
+import { callModel, createLarge, installProduction, readDocuments, secondsOf, sizeOf, startOften } from "./installed.ts"
 
 const root = path.resolve(import.meta.dirname, "../..")
 const modules = path.join(root, "node_modules")
@@ -166,6 +166,8 @@ try {
   const alone = path.join(folder, "alone")
   fs.cpSync(userPackage, alone, { recursive: true })
   say("command line, --help alone", secondsOf(process.execPath, [path.join(alone, "dist/bin/Cli.js"), "--help"]))
+  await callModel(cli, settings)
+  say("a model", "called")
   const { figures, service } = await startOften(cli, settings)
   stops.push(() => service.stop())
   say("installed service", figures)

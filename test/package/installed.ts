@@ -6,6 +6,7 @@ import * as path from "node:path"
 import { Worker } from "node:worker_threads"
 import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
 import { docx, pdf, workbook } from "../kit/documents.ts"
+import { ModelMock } from "../kit/ModelMock.ts"
 import { mint, Service } from "../kit/Service.ts"
 import { median } from "../kit/statistics.ts"
 
@@ -71,6 +72,18 @@ export const secondsOf = (command: string, args: ReadonlyArray<string>) => {
 export const createLarge = async (service: Service) => {
   const { body, status } = await service.create(await mint("large"), "a".repeat(2_000_000))
   if (status !== 201) throw new Error(`a large body: ${status} ${JSON.stringify(body)}`)
+}
+
+/** Runs a task with a model, which the bundled undici calls. */
+export const callModel = async (cli: string, settings: Readonly<Record<string, string>>) => {
+  const mock = await ModelMock.start([{ match: { userMessage: "model" }, response: { content: "called" } }])
+  const model = { OPENAI_BASE_URL: mock.url, OPENAI_MODEL: "mock" }
+  const service = await Service.start({ ...settings, ...model }, undefined, [cli, "serve"])
+  const token = await mint("model")
+  const { body } = await service.create(token, "model", { assistant_id: 10 })
+  await service.until(token, body.uuid, "completed")
+  await service.stop()
+  await mock.close()
 }
 
 /** Reads a document of each format with the thread `thread`. */
