@@ -247,7 +247,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
     return runs.has(runId) ? refusalOfKnown : 0.5
   }
 
-  const answer: CoreEnd["answer"] = Effect.fnUntraced(function*(path, body, kill) {
+  const answer: CoreEnd["answer"] = Effect.fnUntraced(function*(path, body, node, kill) {
     const isStart = path === "/runs"
     const { input, resume, run_id, task_id } = isStart ? JSON.parse(body) : { run_id: path.split("/")[2], task_id: "" }
     if (isStart && input[0].text === poison) {
@@ -255,7 +255,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
       seen.isPoison = true
       seen.failures.add(failures.internal)
     }
-    if (isStart) yield* checkOffer(world, task_id, run_id, resume)
+    if (isStart) yield* checkOffer(world, task_id, run_id, resume, node)
     yield* Effect.sleep(Duration.millis(dice.delay(300)))
     const fault = world.isRough
       ? dice.weigh({ ...faults, refusal: refusalOf(isStart, run_id) })

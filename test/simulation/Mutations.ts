@@ -57,6 +57,19 @@ const unheardResume = Layer.effect(
   })
 )
 
+/** A suspect whose trial changes with each read is never tried. */
+const unsettledSuspects = (store: RecoveryTrials["Service"]): RecoveryTrials["Service"] => {
+  let reads = 0
+  return {
+    ...store,
+    lost: (node, runs) =>
+      Effect.map(store.lost(node, runs), (found) => {
+        reads++
+        return found.map((trial) => trial.concurrentTrials > 0 ? { ...trial, losses: trial.losses + reads } : trial)
+      })
+  }
+}
+
 export const mutations = {
   "a missing fence: events of earlier runs are applied": {
     writes: (writes) => ({
@@ -163,6 +176,7 @@ export const mutations = {
   "a recovery that does not store its trials": {
     trials: (store) => ({ ...store, begin: () => Effect.void })
   },
+  "suspected runs that are never tried": { trials: unsettledSuspects },
   "an answer for the wrong request of a batch": {
     batches: (options) => ({
       ...options,

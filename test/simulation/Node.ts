@@ -30,6 +30,7 @@ import { TokenRevocations } from "../../src/services/tokens/TokenRevocations.ts"
 import { WebhookSender } from "../../src/services/webhooks/WebhookSender.ts"
 import * as Batches from "./Batches.ts"
 import type { Mutation } from "./Mutations.ts"
+import type { Liveness } from "./Seen.ts"
 import * as WebhookTarget from "./WebhookTarget.ts"
 import { acceptanceTimeout, checkStore, maxActiveTasks, type Stores, type World } from "./World.ts"
 
@@ -38,6 +39,7 @@ export interface CoreEnd {
   readonly answer: (
     path: string,
     body: string,
+    node: Liveness,
     kill: Effect.Effect<void>
   ) => Effect.Effect<CoreResponse, CoreUnavailable>
   /** Called when the service lost the response to a resume. The core may send an event at that moment. */
@@ -177,7 +179,7 @@ export const start = Effect.fnUntraced(function*(
 
   const transport = Layer.succeed(CoreTransport, {
     post: (url, _headers, body) =>
-      outward(core.answer(new URL(url).pathname, new TextDecoder().decode(concat(body)), kill))
+      outward(core.answer(new URL(url).pathname, new TextDecoder().decode(concat(body)), node, kill))
   })
   const sender = Layer.succeed(WebhookSender, {
     post: (_url, headers, body) => outward(WebhookTarget.receive(world, headers, body))

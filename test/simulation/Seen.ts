@@ -18,11 +18,17 @@ export interface Interrupt {
   resumed: { readonly runId: string; readonly results: string } | undefined
 }
 
+export interface Liveness {
+  readonly isUp: boolean
+  readonly isFrozen: boolean
+}
+
 export interface Seen {
   /** The first dispatch of the task, in milliseconds. */
   offeredAt: number | undefined
   firstRun: string | undefined
-  readonly offered: Set<string>
+  /** The nodes that dispatched each run. */
+  readonly offered: Map<string, Set<Liveness>>
   /** By the id of the event. */
   readonly turns: Map<string, ReportedTurn>
   readonly interrupts: Array<Interrupt>
@@ -43,7 +49,7 @@ export const seenOf = ({ seen }: { readonly seen: Map<string, Seen> }, uuid: str
   const fresh: Seen = {
     offeredAt: undefined,
     firstRun: undefined,
-    offered: new Set(),
+    offered: new Map(),
     turns: new Map(),
     interrupts: [],
     failures: new Set(),

@@ -11,17 +11,13 @@ import { RemoteChanges } from "../../src/services/store/RemoteChanges.ts"
 import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
 import { WebhooksPending } from "../../src/services/store/WebhooksPending.ts"
 import type { Dice } from "./Dice.ts"
+import type { Liveness } from "./Seen.ts"
 
 /** Milliseconds. */
 const tick = 250
 const lease = 4000
 const longestNotification = 100
 const reconnect = 3000
-
-export interface Liveness {
-  readonly isUp: boolean
-  readonly isFrozen: boolean
-}
 
 type Notifications = Layer.Success<typeof TaskNotifications.layer>
 

@@ -3,7 +3,7 @@ import { Clock, Effect, Option } from "effect"
 import { isTerminal, type Task, type TaskEventTag, type TaskId } from "../../src/domain/Task.ts"
 import type { Timestamp } from "../../src/domain/Timestamp.ts"
 import type { ToolResult } from "../../src/domain/ToolCall.ts"
-import { type Interrupt, seenOf } from "./Seen.ts"
+import { type Interrupt, type Liveness, seenOf } from "./Seen.ts"
 import { acceptanceTimeout, type World } from "./World.ts"
 
 export interface Resume {
@@ -16,12 +16,13 @@ export const interruptOf = (world: World, uuid: TaskId, callId: string | undefin
 
 /** Checks a dispatch, whether or not it reaches the core. */
 export const checkOffer = Effect.fnUntraced(
-  function*(world: World, uuid: string, runId: string, resume: Resume | null) {
+  function*(world: World, uuid: string, runId: string, resume: Resume | null, node: Liveness) {
     const { recorder } = world
     const seen = seenOf(world, uuid)
     seen.offeredAt ??= yield* Clock.currentTimeMillis
     seen.firstRun ??= runId
-    seen.offered.add(runId)
+    const offeredBy = seen.offered.get(runId) ?? new Set()
+    seen.offered.set(runId, offeredBy.add(node))
     if (runId === seen.firstRun || resume === null) {
       if ((runId === seen.firstRun) !== (resume === null)) {
         yield* recorder.violated(`run ${runId} of ${uuid} has resume ${JSON.stringify(resume)}`)

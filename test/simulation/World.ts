@@ -145,6 +145,8 @@ export const make = Effect.fnUntraced(function*(seed: number) {
 /** Maximum lateness of a deadline on a healthy node, in milliseconds. */
 const lateness = 1000
 const latenessAfterFault = 13_000
+/** Suspects are tried when none has been found for this long, in milliseconds. */
+const quietTime = 5000
 /** The time in addition to a sweep that a started node needs to load all tasks. */
 const settling = 3000
 
@@ -201,15 +203,22 @@ export const isSuspect = ({ stores }: World, runId: RunId) =>
   )
 
 /**
- * While any node is up, every run is dispatched, whichever node created it. A suspect waits for other trials, and each loss of a
- * node adds suspects, even while another node stays awake: its time counts from the last loss and the last trial.
+ * While any node is up, every run is dispatched, whichever node created it, and a suspect again when its nodes are lost. A suspect
+ * waits for other trials, and each loss of a node adds suspects, even while another node stays awake: its time counts from the last
+ * loss and the last trial.
  */
 const checkOffered = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<TaskHead>, present: number) {
   for (const { runId, status, uuid } of live) {
-    if (status === "interrupted" || seenOf(world, uuid).offered.has(runId)) continue
+    const isSuspected = yield* isSuspect(world, runId)
+    const nodes = seenOf(world, uuid).offered.get(runId)
+    const isOffered = nodes !== undefined && (!isSuspected || [...nodes].some(({ isUp }) => isUp))
+    if (status === "interrupted" || isOffered) {
+      world.unoffered.delete(runId)
+      continue
+    }
     const since = world.unoffered.get(runId) ?? present
     world.unoffered.set(runId, since)
-    const others = (yield* isSuspect(world, runId)) ? [world.losses.at(-1) ?? 0, world.trialsUntil] : []
+    const others = isSuspected ? [(world.losses.at(-1) ?? 0) + quietTime, world.trialsUntil + quietTime] : []
     const from = Math.max(since, world.awakeSince, ...others)
     if (present > from + latenessAfterFault + world.sweepInterval) {
       yield* world.recorder.violated(`${uuid} is ${status}, and nobody offers run ${runId}`)
