@@ -19,7 +19,14 @@ const readTimeout = Duration.seconds(3)
 
 type Response = Pick<AttemptOutcome, "responseStatus" | "error">
 
+const timedOut = Exit.fail(new DeliveryError({ error: "timed_out" }))
+
 const failed = (error: AttemptError): Response => ({ responseStatus: null, error })
+
+const errorOf = (cause: Cause.Cause<unknown>): AttemptError => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  return error instanceof DeliveryError ? error.error : "not_sent"
+}
 
 const responseOf = (status: number): Response => ({ responseStatus: status, error: errorOfStatus(status) })
 
@@ -69,88 +76,73 @@ const makePosts = Effect.fnUntraced(function*(timeout: Duration.Duration, millis
 })
 
 /**
- * Returns the effect of one attempt, which succeeds unless it is interrupted. `onEnd` is called once, without an outcome after
- * an interruption.
+ * Returns the effect of one attempt, for an uninterruptible fiber of its own, which only the post can be interrupted in. It fails
+ * like the post. `onOutcome` is not called after an interruption or a defect of this module.
  */
-export const make = Effect.fnUntraced(
-  function*(onEnd: (delivery: ClaimedDelivery, outcome: AttemptOutcome | undefined) => void) {
-    const store = yield* WebhookStore
-    const sender = yield* WebhookSender
-    const hmac = yield* HmacSha256
-    const secrets = yield* Secrets
-    const clock = yield* Clock.Clock
-    const isLoggingSuccess = yield* LogLevel.isEnabled("Debug")
-    const present = () => fromNanos(clock.currentTimeNanosUnsafe())
-    const millis = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
-    const posts = yield* makePosts((yield* Settings).webhookTimeout, millis)
+export const make = Effect.gen(function*() {
+  const store = yield* WebhookStore
+  const sender = yield* WebhookSender
+  const hmac = yield* HmacSha256
+  const secrets = yield* Secrets
+  const clock = yield* Clock.Clock
+  const isLoggingSuccess = yield* LogLevel.isEnabled("Debug")
+  const present = () => fromNanos(clock.currentTimeNanosUnsafe())
+  const millis = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const posts = yield* makePosts((yield* Settings).webhookTimeout, millis)
 
-    /** Large bodies are read one at a time, because a body takes several times its size while it is read. */
-    const reading = yield* Semaphore.make(1)
-    const readBody = (delivery: ClaimedDelivery) =>
-      reading.withPermit(
-        store.body(delivery).pipe(Effect.flatMap(Effect.fromOption), Effect.map(encode))
-      ).pipe(Effect.timeout(readTimeout))
+  /** Large bodies are read one at a time, because a body takes several times its size while it is read. */
+  const reading = yield* Semaphore.make(1)
+  const readBody = (delivery: ClaimedDelivery) =>
+    reading.withPermit(
+      store.body(delivery).pipe(Effect.flatMap(Effect.fromOption), Effect.map(encode))
+    ).pipe(Effect.timeout(readTimeout))
 
-    const responseOfFailure = (cause: Cause.Cause<unknown>): Effect.Effect<Response> => {
-      const error = Cause.findErrorOption(cause)
-      if (Option.isNone(error)) {
-        return Effect.as(Effect.logError("webhook attempt failed by a defect", cause), failed("not_sent"))
-      }
-      return Effect.succeed(failed(error.value instanceof DeliveryError ? error.value.error : "not_sent"))
+  const end = (
+    delivery: ClaimedDelivery,
+    begun: number,
+    response: Response,
+    onOutcome: (outcome: AttemptOutcome) => void
+  ): Effect.Effect<void> => {
+    const { attempt, isLast, revision, taskId } = delivery
+    const endedAt = present()
+    const duration = millis() - begun
+    Metrics.webhookAttempts.record(duration / 1000, response.error ?? "delivered")
+    const report = (delay: Duration.Duration | undefined) => {
+      const nextAttemptAt = delay === undefined ? null : plus(endedAt, delay)
+      onOutcome({ taskId, revision, attempt, endedAt, duration: Math.round(duration), ...response, nextAttemptAt })
     }
-
-    const end = (delivery: ClaimedDelivery, begun: number, response: Response): Effect.Effect<void> => {
-      const { attempt, isLast, revision, taskId } = delivery
-      const endedAt = present()
-      const duration = millis() - begun
-      Metrics.webhookAttempts.record(duration / 1000, response.error ?? "delivered")
-      const report = (delay: Duration.Duration | undefined) => {
-        const nextAttemptAt = delay === undefined ? null : plus(endedAt, delay)
-        const outcome = {
-          taskId,
-          revision,
-          attempt,
-          endedAt,
-          duration: Math.round(duration),
-          ...response,
-          nextAttemptAt
-        }
-        onEnd(delivery, outcome)
-      }
-      if (response.error !== null && !isLast) {
-        return Effect.andThen(logAttempt(delivery, response.error), Effect.map(nextDelay(attempt), report))
-      }
-      report(undefined)
-      return response.error === null && !isLoggingSuccess ? Effect.void : logAttempt(delivery, response.error)
+    if (response.error !== null && !isLast) {
+      return Effect.andThen(logAttempt(delivery, response.error), Effect.map(nextDelay(attempt), report))
     }
+    report(undefined)
+    return response.error === null && !isLoggingSuccess ? Effect.void : logAttempt(delivery, response.error)
+  }
 
-    return (delivery: ClaimedDelivery) =>
-      Effect.withFiber((fiber) => {
-        const startedAt = present()
-        const begun = millis()
+  return (delivery: ClaimedDelivery, onOutcome: (outcome: AttemptOutcome) => void) =>
+    Effect.withFiber((fiber) => {
+      const startedAt = present()
+      const begun = millis()
+      let post: Post | undefined
+      const send = (body: Uint8Array, secret: Redacted.Redacted | undefined) => {
+        const headers = headersOf(hmac, delivery, startedAt, body, secret)
+        post = posts.begin(fiber)
+        return sender.post(delivery.url, headers, body)
+      }
+      const sent = Effect.suspend(() => {
         Metrics.webhookLateness.record(Math.max(0, startedAt - delivery.dueAt) / 1_000_000)
         if (delivery.isAfterLost) Metrics.webhooksAbandoned.add(1)
-        let post: Post | undefined
-        const send = (body: Uint8Array, secret: Redacted.Redacted | undefined) => {
-          const headers = headersOf(hmac, delivery, startedAt, body, secret)
-          post = posts.begin(fiber)
-          return sender.post(delivery.url, headers, body)
-        }
         const secret = delivery.secret === null ? Effect.undefined : secrets.open(delivery.secret)
-        const sent = Effect.flatMap(secret, (secret) =>
+        return Effect.flatMap(secret, (secret) =>
           delivery.body === null
             ? Effect.flatMap(readBody(delivery), (body) => send(body, secret))
             : send(encode(delivery.body), secret))
-        return Effect.onExit(sent, (exit) => {
-          if (post !== undefined) posts.end(post)
-          if (Exit.isSuccess(exit)) return end(delivery, begun, responseOf(exit.value))
-          if (post?.isTimedOut === true) return end(delivery, begun, failed("timed_out"))
-          if (!Cause.hasInterrupts(exit.cause)) {
-            return Effect.flatMap(responseOfFailure(exit.cause), (response) => end(delivery, begun, response))
-          }
-          onEnd(delivery, undefined)
-          return Effect.void
-        })
       })
-  }
-)
+      return Effect.flatMap(Effect.exit(Effect.interruptible(sent)), (ended) => {
+        if (post !== undefined) posts.end(post)
+        const exit = Exit.isFailure(ended) && post?.isTimedOut === true ? timedOut : ended
+        if (Exit.hasInterrupts(exit)) return exit
+        const response = Exit.isSuccess(exit) ? responseOf(exit.value) : failed(errorOf(exit.cause))
+        return Effect.andThen(end(delivery, begun, response, onOutcome), exit)
+      })
+    })
+})

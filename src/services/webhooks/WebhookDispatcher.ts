@@ -3,7 +3,7 @@
  * it is sent. The claim is a lease: if the node dies, another node claims the delivery when the lease expires.
  * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others.
  */
-import { Context, Duration, Effect, FiberSet, Latch, Layer, Queue } from "effect"
+import { Cause, Context, Duration, Effect, Exit, FiberSet, Latch, Layer, Queue } from "effect"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { delays, deliveryId } from "../../domain/Webhook.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
@@ -128,17 +128,26 @@ const make = Effect.gen(function*() {
   const fibers = yield* FiberSet.make<unknown, unknown>()
   const fork = yield* FiberSet.runtime(fibers)()
 
-  const attempt = yield* WebhookAttempts.make((delivery, outcome) => {
-    if (outcome !== undefined) recorder.add(outcome)
-    if (delivery.body === null) large.leave(delivery.origin)
-    release(delivery.origin, typeof outcome?.responseStatus === "number")
-  })
+  const attempt = yield* WebhookAttempts.make
 
   const start = (delivery: ClaimedDelivery) => {
     limiter.acquire(delivery.origin)
     const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
     const options = { kind: "client", attributes } as const
-    fork(TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, options)(attempt(delivery)))
+    let hasResponded = false
+    const made = attempt(delivery, (outcome) => {
+      hasResponded = outcome.responseStatus !== null
+      recorder.add(outcome)
+    })
+    const traced = TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, options)(made)
+    // An observer runs however the fiber ends.
+    fork(Effect.uninterruptible(traced)).addObserver((exit) => {
+      if (delivery.body === null) large.leave(delivery.origin)
+      release(delivery.origin, hasResponded)
+      if (Exit.isFailure(exit) && Cause.hasDies(exit.cause)) {
+        fork(Effect.logError("webhook attempt failed by a defect", exit.cause))
+      }
+    })
   }
 
   const claimSome = Effect.gen(function*() {

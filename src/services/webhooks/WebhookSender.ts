@@ -3,7 +3,11 @@ import { Context, type Effect, Schema } from "effect"
 import { AttemptError } from "../../domain/Webhook.ts"
 
 /** The attempt ended without an HTTP status. */
-export class DeliveryError extends Schema.TaggedError<DeliveryError>()("DeliveryError", { error: AttemptError }) {}
+export class DeliveryError extends Schema.TaggedError<DeliveryError>()("DeliveryError", { error: AttemptError }) {
+  override get message() {
+    return this.error
+  }
+}
 
 export class WebhookSender extends Context.Service<WebhookSender, {
   /** Returns the status. Interruption aborts the request; the caller sets the timeout. */

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Layer, Queue } from "effect"
+import { Cause, Duration, Effect, Exit, Layer, Queue, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import type { TaskId } from "../../../src/domain/Task.ts"
@@ -110,6 +110,52 @@ describe("a webhook", () => {
         })
     )
   })
+})
+
+describe("an attempt that fails by a defect", () => {
+  for (const field of ["isAfterLost", "isLast"] as const) {
+    it.effect(`releases its permit when ${field} cannot be read`, () => {
+      let broken = 20
+      return withTarget(() => Effect.succeed(200), (core) =>
+        Effect.gen(function*() {
+          for (let n = 0; n < 20; n++) yield* complete(core, {}, callerOf(`u${n}`))
+          yield* TestClock.adjust("1 second")
+          const uuid = yield* complete(core)
+          yield* TestClock.adjust("1 second")
+          assert.strictEqual(yield* stateOf(uuid), "delivered")
+        }), {
+        withWebhooks: (webhooks) => ({
+          ...webhooks,
+          claim: (request) =>
+            Effect.map(webhooks.claim(request), (claimed) =>
+              claimed.map((delivery) => {
+                if (broken-- <= 0) return delivery
+                return Object.defineProperty({ ...delivery }, field, { get: () => assert.fail("broken") })
+              }))
+        })
+      })
+    })
+  }
+})
+
+it.effect("the span of an attempt that times out ends with an error that names the timeout", () => {
+  const spans: Array<Tracer.Span> = []
+  const tracer = Tracer.make({
+    span: (options) => {
+      const span = new Tracer.NativeSpan(options)
+      if (span.name === "webhook attempt") spans.push(span)
+      return span
+    }
+  })
+  return withTarget(() => Effect.never, (core) =>
+    Effect.gen(function*() {
+      yield* complete(core)
+      yield* TestClock.adjust("20 seconds")
+      const [status] = spans.map(({ status }) => status)
+      const exit = status?._tag === "Ended" ? status.exit : Exit.void
+      assert.isFalse(Exit.hasInterrupts(exit))
+      assert.include(Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "", "timed_out")
+    })).pipe(Effect.withTracer(tracer))
 })
 
 describe("a responding origin", () => {
