@@ -55,6 +55,10 @@ const mock = await use(ModelMock.start([
   on("hello", { content: "Hello there.", usage: { prompt_tokens: 7, completion_tokens: 3 } }),
   on("wrong arguments", { toolCalls: [call("get_weather", { town: 1 })] }, first),
   on("wrong arguments", { content: "Sorry." }, then),
+  on("characters", {
+    content: "NUL \0, half \ud83d, whole \u{1f600}.",
+    toolCalls: [call("get_weather", { city: "Os\0lo" })]
+  }),
   on("draw", { toolCalls: [call("generate_image", { prompt: "a cat" })] }, first),
   on("remember", { content: "Let me see.", toolCalls: [call("get_weather", { city: "Oslo" })] }, first),
   on("remember", { content: "Snow." }, { toolResultContains: "snow" }),
@@ -193,6 +197,12 @@ describe("an assistant on a model", () => {
     const answer = (await sentFor("wrong arguments"))[1]!.messages.at(-1)!
     assert.strictEqual(answer.role, "tool")
     assert.match(answer.content, /Missing key[^]*city/)
+  })
+
+  it("may send characters that cannot be stored: they are replaced", async () => {
+    const task = await ended(await create("characters", { client_tools: [weather] }))
+    assert.strictEqual(task.turn.output[0].text, "NUL \ufffd, half \ufffd, whole \u{1f600}.")
+    assert.deepStrictEqual(task.pending_tool_calls[0].arguments, { city: "Os\ufffdlo" })
   })
 
   it("fails after its maximum of rounds", async () => {

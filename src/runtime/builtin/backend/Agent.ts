@@ -12,6 +12,7 @@ import * as Conversation from "./Conversation.ts"
 import type { Message, Turn } from "./Conversation.ts"
 import { retry } from "./OpenAiModel.ts"
 import { textInterval, tooLong } from "./OpenAiStream.ts"
+import { storable, storableObject, storableText } from "./storable.ts"
 import { problemsOf } from "./ToolArguments.ts"
 
 /** The result of a tool call: `content` is for the model, `output` is added to the turn's output. */
@@ -98,9 +99,9 @@ const toTool = ({ description, name, parameters, strict }: ClientTool): Tool.Any
 const unreadable = "unreadable_arguments"
 
 const toCall = (id: string, name: string, params: unknown): ToolCall => ({
-  id,
-  name,
-  arguments: isJsonObject(params) ? params : { [unreadable]: String(params) }
+  id: storableText(id),
+  name: storableText(name),
+  arguments: storableObject(isJsonObject(params) ? params : { [unreadable]: String(params) })
 })
 
 /** The toolkit only describes the tools to the model; its handlers never run, so none are required. */
@@ -274,7 +275,7 @@ export const run = (
     })
     const pending = calls.filter((_, index) => answers[index] === undefined)
     const answered = Arr.zip(calls, answers).flatMap(([{ id }, given]) => given === undefined ? [] : [{ id, ...given }])
-    const results = answered.map(({ content, id, isError }) => Conversation.answerTo(id, content, isError))
+    const results = answered.map(({ content, id, isError }) => Conversation.answerTo(id, storable(content), isError))
     turn.messages = [...turn.messages, ...results]
     turn.images = [...turn.images, ...answered.map(({ output }) => output).filter(Predicate.isNotUndefined)]
     turn.hasGrown.openUnsafe()

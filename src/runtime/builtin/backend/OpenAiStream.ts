@@ -6,6 +6,7 @@ import { Array as Arr, Cause, Duration, Effect, Predicate, Pull, Schema, Stream 
 import { AiError, Response, Tool } from "effect/ai"
 import { Sse } from "effect/encoding"
 import type { HttpClientResponse } from "effect/http"
+import { storableText } from "./storable.ts"
 import { isDeeperThan } from "./ToolArguments.ts"
 
 /** Longest pause of a provider; after it the call fails. */
@@ -182,9 +183,12 @@ class Assembly {
     return call
   }
 
-  takeText(): Parts {
-    const delta = this.#text
-    this.#text = ""
+  /** A first half of a surrogate pair stays, unless the stream `isOver`: the second half may be in the next event. */
+  takeText(isOver: boolean): Parts {
+    const isHalf = /^[\ud800-\udbff]$/.test(this.#text.at(-1) ?? "")
+    const end = this.#text.length - (isHalf && !isOver ? 1 : 0)
+    const delta = storableText(this.#text.slice(0, end))
+    this.#text = this.#text.slice(end)
     return delta === "" ? [] : [{ type: "text-delta", id: textId, delta }]
   }
 
@@ -273,7 +277,7 @@ export const streamParts = (response: HttpClientResponse.HttpClientResponse) =>
       )
       const next: PartsPull = Effect.suspend(() => {
         if (isOver) return Cause.done()
-        const text = reader.assembly.takeText()
+        const text = reader.assembly.takeText(reader.rest !== undefined)
         if (Arr.isReadonlyArrayNonEmpty(text)) return Effect.succeed(text)
         isOver = reader.rest !== undefined
         if (reader.rest !== undefined) return reader.rest

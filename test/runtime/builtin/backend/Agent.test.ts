@@ -8,40 +8,70 @@ import * as Agent from "../../../../src/runtime/builtin/backend/Agent.ts"
 const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } }
 const image = { type: "image" }
 
+const run = Effect.fnUntraced(function*(
+  responses: Array<Stream.Stream<Response.StreamPartEncoded>>,
+  name: string,
+  tool: Agent.OwnTool["run"]
+) {
+  const model = yield* LanguageModel.make({
+    streamText: () => responses.shift() ?? Stream.empty,
+    generateText: () => Effect.die("unused")
+  })
+  const agent = {
+    model,
+    modelName: "model",
+    instructions: "",
+    maxRounds: 8,
+    tools: [{ tool: Tool.dynamic(name, { parameters: { type: "object", properties: {} } }), run: tool }],
+    loadImage: () => Effect.undefined
+  }
+  const lines = yield* Queue.unbounded<TurnLine>()
+  const request = { input: [], turns: [], client_tools: [] }
+  yield* Agent.run(agent, request, [{ role: "user", content: "Draw." }], undefined).pipe(
+    Stream.runForEach((line) => Queue.offer(lines, line)),
+    Effect.forkScoped
+  )
+  return lines
+})
+
+const callOf = (id: string, name: string, params: object) =>
+  Stream.make({ type: "tool-call" as const, id, name, params }, {
+    type: "finish" as const,
+    reason: "tool-calls" as const,
+    usage
+  })
+
 it.effect("reports what a tool returned while the model has not responded to it", () =>
   Effect.gen(function*() {
-    const responses: Array<Stream.Stream<Response.StreamPartEncoded>> = [
-      Stream.make({ type: "tool-call", id: "a", name: "draw", params: {} }, {
-        type: "finish",
-        reason: "tool-calls",
-        usage
-      }),
-      Stream.never
-    ]
-    const model = yield* LanguageModel.make({
-      streamText: () => responses.shift() ?? Stream.empty,
-      generateText: () => Effect.die("unused")
-    })
-    const draw: Agent.OwnTool = {
-      tool: Tool.dynamic("draw", { parameters: { type: "object", properties: {} } }),
-      run: () => Effect.as(Effect.sleep("1 minute"), { content: "Drawn.", output: image })
-    }
-    const agent = {
-      model,
-      modelName: "model",
-      instructions: "",
-      maxRounds: 8,
-      tools: [draw],
-      loadImage: () => Effect.undefined
-    }
-    const lines = yield* Queue.unbounded<TurnLine>()
-    const request = { input: [], turns: [], client_tools: [] }
-    yield* Agent.run(agent, request, [{ role: "user", content: "Draw." }], undefined).pipe(
-      Stream.runForEach((line) => Queue.offer(lines, line)),
-      Effect.forkScoped
-    )
+    const drawn = Effect.as(Effect.sleep("1 minute"), { content: "Drawn.", output: image })
+    const lines = yield* run([callOf("a", "draw", {}), Stream.never], "draw", () => drawn)
     yield* TestClock.adjust("1 minute")
     yield* TestClock.adjust("1 second")
     const reported = yield* Queue.clear(lines)
     assert.deepStrictEqual(reported.map(({ turn }) => turn?.["output"]), [[], [image]])
+  }))
+
+it.effect("replaces characters that cannot be stored, in tool calls and their results", () =>
+  Effect.gen(function*() {
+    const results = [{ type: "text", text: "\ude00" }]
+    const lines = yield* run(
+      [callOf("a\0", "draw", { "k\0": ["\ud83d", 1, null, { n: "\u{1f600}" }] }), Stream.never],
+      "draw",
+      () => Effect.succeed({ content: results })
+    )
+    yield* TestClock.adjust("2 seconds")
+    const { turn } = yield* Queue.take(lines)
+    assert.deepStrictEqual(turn?.["messages"], [
+      { role: "user", content: "Draw." },
+      {
+        role: "assistant",
+        content: "",
+        tool_calls: [{
+          id: "a\ufffd",
+          name: "draw",
+          arguments: { "k\ufffd": ["\ufffd", 1, null, { n: "\u{1f600}" }] }
+        }]
+      },
+      { role: "tool", tool_call_id: "a\ufffd", content: [{ type: "text", text: "\ufffd" }] }
+    ])
   }))

@@ -8,11 +8,11 @@ const delta = (fields: object) => event({ choices: [{ delta: fields }] })
 const end = `${event({ choices: [{ delta: {}, finish_reason: "stop" }] })}data: [DONE]\n\n`
 
 /** The parts of a response with this body. */
-const read = (body: string) =>
+const read = (body: BodyInit) =>
   Stream.runCollect(streamParts(HttpClientResponse.fromWeb(HttpClientRequest.post("/"), new Response(body))))
 
 /** The texts, and the ids and arguments of the tool calls, of a response. */
-const contentOf = (body: string) =>
+const contentOf = (body: BodyInit) =>
   Effect.map(read(body), (parts) =>
     parts.flatMap((part): ReadonlyArray<unknown> => {
       if (part.type === "text-delta") return [part.delta]
@@ -95,6 +95,16 @@ describe("the stream of a model", () => {
         assert.deepStrictEqual(content, Object.entries(calls))
       }))
   }
+
+  it.effect("may divide a pair of surrogates, and contain characters that cannot be stored", () =>
+    Effect.gen(function*() {
+      const texts = ["a\0b", "\ud83d", "\ude00", "\ude00", "c\ud83d"]
+      const whole = texts.map((content) => delta({ content }))
+      const chunks = Stream.encodeText(Stream.make(...whole, end))
+      const inChunks = yield* contentOf(Stream.toReadableStream(chunks))
+      assert.strictEqual(inChunks.join(""), "a\ufffdb\u{1f600}\ufffdc\ufffd")
+      assert.deepStrictEqual(yield* contentOf(whole.join("") + end), [inChunks.join("")])
+    }))
 
   it.effect("is not checked where it is not used", () =>
     Effect.gen(function*() {
