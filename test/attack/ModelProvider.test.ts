@@ -7,7 +7,7 @@ import { HostileProvider, toolCall, words } from "./kit/HostileProvider.ts"
 import { assertBounded, startVictim } from "./kit/Victim.ts"
 
 const directory = useDirectory()
-const models = ["arguments", "calls", "text", "line", "lines", "comments", "events", "error", "good", "caller"]
+const models = ["arguments", "calls", "names", "text", "line", "lines", "comments", "events", "error", "good", "caller"]
 
 const provider = await use(new HostileProvider().listen())
 const file = path.join(directory, "assistants.yaml")
@@ -49,7 +49,7 @@ const run = async (model: string, more: object = {}) => {
 const weather = { type: "function", name: "weather", parameters: { type: "object", properties: {} } }
 
 describe("an endless response of a model provider", () => {
-  it.each(["arguments", "calls", "text", "line", "lines"])(
+  it.each(["arguments", "calls", "names", "text", "line", "lines"])(
     "fails the task and is aborted when it is in %s",
     async (model) => {
       let task: { readonly status: string; readonly error: string } | undefined

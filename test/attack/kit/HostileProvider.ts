@@ -32,6 +32,10 @@ const behaviors: Readonly<Record<string, Behavior>> = {
     piece: (n) =>
       Array.from({ length: 100 }, (_, m) => event(call(n * 100 + m, `c${n}-${m}`, "weather", "{}"))).join("")
   },
+  names: {
+    head: event(call(0, "a", "weather", "[")),
+    piece: (n) => Array.from({ length: 100 }, (_, m) => event(call(0, `c${n}-${m}`, "weather", "[],"))).join("")
+  },
   text: { head: "", piece: () => event({ content: filler }) },
   line: { head: "data: ", piece: () => filler },
   lines: { head: "", piece: () => `data: ${filler}\n` },

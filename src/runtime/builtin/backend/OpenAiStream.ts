@@ -25,6 +25,9 @@ const maxEventCharacters = 1024 * 1024
 const maxCallCharacters = 1024 * 1024
 const maxCalls = 128
 
+/** Maximum characters of arguments that are parsed to see whether a call is complete. After that every call counts as incomplete. */
+const maxCheckedCharacters = 4 * maxCallCharacters
+
 /** Maximum levels of a tool call's arguments; deeper ones stay text, which no tool accepts. */
 const maxArgumentLevels = 32
 
@@ -85,9 +88,9 @@ export const callFailed = (description: string) =>
 /** Not retried, because the same call would return as much again. */
 const tooMuch = aiError(new AiError.UnknownError({ description: tooLong }))
 
-/** Classifies a provider's error by its status and the error code anywhere in its body. */
-export const reasonOf = (status: number, body: string, retryAfter?: string): AiError.AiErrorReason => {
-  const isSpent = status === 402 || (status === 429 && /insufficient_quota|billing_hard_limit/.test(body))
+/** Classifies a provider's error by its status and the error code anywhere in its text. */
+export const reasonOf = (status: number, text: string, retryAfter?: string): AiError.AiErrorReason => {
+  const isSpent = status === 402 || (status === 429 && /insufficient_quota|billing_hard_limit/.test(text))
   if (isSpent) return new AiError.QuotaExhaustedError({})
   const description = `status ${status}`
   if (status === 408 || status === 409) return new AiError.InternalProviderError({ description })
@@ -112,11 +115,12 @@ const paramsOf = (text: string): unknown => {
 const isOfLimit = (name: unknown) =>
   Predicate.isString(name) && /^(insufficient_quota|billing_hard_limit|rate_limit)/.test(name)
 
-const errorInStream = (error: unknown, event: string) => {
+const errorInStream = (error: unknown) => {
   const fields: Readonly<Record<string, unknown>> = Predicate.isObject(error) ? error : {}
-  const { code, status, type } = fields
+  const { code, message, status, type } = fields
   const sent = [code, status].map(Number).find((number) => Number.isInteger(number) && number >= 400)
-  return aiError(reasonOf(isOfLimit(code) || isOfLimit(type) ? 429 : sent ?? 500, event))
+  const text = [code, type, message].filter(Predicate.isString).join("\n")
+  return aiError(reasonOf(isOfLimit(code) || isOfLimit(type) ? 429 : sent ?? 500, text))
 }
 
 type Parts = ReadonlyArray<Response.StreamPartEncoded>
@@ -129,14 +133,14 @@ interface Call {
   arguments: string
 }
 
-/** The key of the call that the last piece belongs to; no index of a provider. */
-const latestCall = -1
-
 /** Assembles the events of a stream: the text since the last `takeText`, and the tool calls at the end. */
 class Assembly {
   readonly #calls: Array<Call> = []
   /** The latest call of each index. */
   readonly #byIndex = new Map<number, Call>()
+  /** The call of the last piece. */
+  #latest: Call | undefined
+  #checkedCharacters = 0
   #usage: typeof Chunk.Type["usage"]
   #reason: string | undefined
   #callCharacters = 0
@@ -147,7 +151,7 @@ class Assembly {
     const chunk = parseChunk(event)
     if (chunk === undefined) return notAChunk
     const { choices, error, usage } = chunk
-    if (Predicate.isNotNullish(error)) return errorInStream(error, event)
+    if (Predicate.isNotNullish(error)) return errorInStream(error)
     this.#usage = usage ?? this.#usage
     const { delta, finish_reason } = choices?.[0] ?? {}
     this.#reason = finish_reason ?? this.#reason
@@ -167,20 +171,34 @@ class Assembly {
   }
 
   /**
-   * The call that a piece continues or begins. With an index, a piece with another id and a name begins one; some providers send a
-   * new id in each piece. Without an index, a piece with another id begins one, and so does a name without an id.
+   * The call that a piece continues or begins. A piece without a name continues the call of its index, or else the latest one. A
+   * name with another id begins a call, even at the same index, because some providers give all calls the same index or none. Others
+   * send the name and a new id in each piece: a piece with the same name continues a call whose arguments are incomplete.
    */
   #callOf({ function: part, id, index }: typeof CallPiece.Type): Call {
-    const known = this.#byIndex.get(index ?? latestCall)
+    const key = index != null && index >= 0 ? index : undefined
     const isNamed = Boolean(part?.name)
-    const isOther = index == null
-      ? (id ? known?.id !== id : isNamed)
-      : Boolean(id && known?.id && known.id !== id) && isNamed
-    const call = known === undefined || isOther ? { id: "", name: "", arguments: "" } : known
-    if (call !== known) this.#calls.push(call)
-    if (index != null) this.#byIndex.set(index, call)
-    this.#byIndex.set(latestCall, call)
+    const isIndexed = key !== undefined && (this.#byIndex.has(key) || isNamed || Boolean(id))
+    const known = isIndexed ? this.#byIndex.get(key) : this.#latest
+    const isOther = isNamed && (id ? known?.id !== id : !isIndexed)
+    const isContinued = known !== undefined && (!isOther || (part?.name === known.name && this.#lacksEnd(known)))
+    const call = isContinued ? known : { id: "", name: "", arguments: "" }
+    if (!isContinued) this.#calls.push(call)
+    if (isIndexed) this.#byIndex.set(key, call)
+    this.#latest = call
     return call
+  }
+
+  /** Whether the arguments of a call are incomplete JSON. */
+  #lacksEnd({ arguments: text }: Call): boolean {
+    this.#checkedCharacters += text.length
+    if (this.#checkedCharacters > maxCheckedCharacters) return true
+    try {
+      JSON.parse(text)
+      return false
+    } catch {
+      return true
+    }
   }
 
   /** A first half of a surrogate pair stays, unless the stream `isOver`: the second half may be in the next event. */

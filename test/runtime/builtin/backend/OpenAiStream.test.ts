@@ -37,6 +37,8 @@ describe("the stream of a model", () => {
     [{ code: "429" }, "RateLimitError"],
     [{ code: "overloaded", status: 429 }, "RateLimitError"],
     [{ code: "server_error", message: "not insufficient_quota" }, "InternalProviderError"],
+    [{ code: 429, message: "insufficient_quota" }, "QuotaExhaustedError"],
+    [{ code: 429, metadata: "insufficient_quota" }, "RateLimitError"],
     [{ code: "", message: "…" }, "InternalProviderError"],
     ["rate_limit_exceeded", "InternalProviderError"]
   ]
@@ -85,6 +87,28 @@ describe("the stream of a model", () => {
       ...more("]")
     }], {
       a: [1]
+    }],
+    ["a negative index, which is none", [
+      { index: -1, ...begin("a", "[1") },
+      { index: -1, ...more("]") },
+      { index: -1, ...begin("b") },
+      { index: -2, ...more("[2]") }
+    ], { a: [1], b: [2] }],
+    ["pieces whose index is unknown", [
+      { ...ofFirst, ...begin("a", "[1]") },
+      { ...ofFirst, ...begin("b") },
+      { ...ofSecond, ...more("[2") },
+      { index: 2, ...more("]") }
+    ], { a: [1], b: [2] }],
+    ["the same index and another id and the name in each piece", [
+      { ...ofFirst, ...begin("a") },
+      { ...ofFirst, ...begin("b", "[[1]") },
+      { ...ofFirst, ...begin("c", "]") },
+      { ...ofFirst, ...begin("d", "[2]") }
+    ], { a: [[1]], d: [2] }],
+    ["no index and the name in each piece", [begin("", "[[1]"), begin("", ",2"), begin("", "]"), begin("", "[3]")], {
+      call_0: [[1], 2],
+      call_1: [3]
     }],
     ["indexes that start at 1", [{ ...ofSecond, ...begin("a", "[1]") }, begin("b", "[2]")], { a: [1], b: [2] }]
   ]
