@@ -1,6 +1,6 @@
 /**
- * Joins the small chunks of responses whose length is not announced. A model sends thousands of them, and to wake the fiber that
- * reads them costs more than to copy them. An interceptor of undici.
+ * Joins the small chunks of responses. A model sends thousands of them, and to wake the fiber that reads them costs more than to copy
+ * them. An interceptor of undici.
  */
 import type { Dispatcher } from "@effect/platform-node/Undici"
 
@@ -18,7 +18,6 @@ type Given<Name extends keyof Dispatcher.DispatchHandler> = Parameters<NonNullab
 class Joiner implements Dispatcher.DispatchHandler {
   readonly #handler: Dispatcher.DispatchHandler
   readonly #options: Options
-  #isStream = false
   #timer: NodeJS.Timeout | undefined
   /** Grows with the chunks of the response, because most are far smaller than `maxBytes`. */
   #buffer = Buffer.alloc(0)
@@ -38,15 +37,13 @@ class Joiner implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(...given: Given<"onResponseStart">) {
-    const [, , headers] = given
-    this.#isStream = headers["content-length"] === undefined
     this.#handler.onResponseStart?.(...given)
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer) {
     const { interval, maxBytes, urgent } = this.#options
     if (this.#size + chunk.length > maxBytes) this.#pass(controller)
-    if (!this.#isStream || chunk.length > maxBytes) return this.#handler.onResponseData?.(controller, chunk)
+    if (chunk.length > maxBytes) return this.#handler.onResponseData?.(controller, chunk)
     this.#reserve(this.#size + chunk.length)
     this.#size += chunk.copy(this.#buffer, this.#size)
     if (urgent.some((text) => chunk.includes(text))) return this.#pass(controller)

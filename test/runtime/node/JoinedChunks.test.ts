@@ -14,8 +14,8 @@ const controller: Dispatcher.DispatchController = {
   resume: () => {}
 }
 
-/** A response with these headers, and what has passed of it. */
-const respond = (headers: Record<string, string>, interval: number, passed: (text: string) => void = () => {}) => {
+/** A response, and what has passed of it. */
+const respond = (interval: number, passed: (text: string) => void = () => {}) => {
   const texts: Array<string> = []
   const add = (text: string) => {
     texts.push(text)
@@ -30,7 +30,7 @@ const respond = (headers: Record<string, string>, interval: number, passed: (tex
     onResponseEnd: () => add("end"),
     onResponseError: (_, { message }) => add(message)
   })
-  joiner.onResponseStart?.(controller, 200, headers)
+  joiner.onResponseStart?.(controller, 200, { "content-length": "9" })
   return {
     texts,
     send: (...chunks: ReadonlyArray<string>) => {
@@ -41,10 +41,10 @@ const respond = (headers: Record<string, string>, interval: number, passed: (tex
   }
 }
 
-describe("the chunks of a response of unknown length", () => {
+describe("the chunks of a response", () => {
   it("pass together when they have waited", async () => {
     const events = new EventTarget()
-    const { send, texts } = respond({}, 1, () => events.dispatchEvent(new Event("passed")))
+    const { send, texts } = respond(1, () => events.dispatchEvent(new Event("passed")))
     for (const chunks of [["a", "b"], ["c"]]) {
       const passed = once(events, "passed")
       send(...chunks)
@@ -54,7 +54,7 @@ describe("the chunks of a response of unknown length", () => {
   })
 
   it("pass together when there is an urgent one", () => {
-    const { send, texts } = respond({}, never)
+    const { send, texts } = respond(never)
     send("a", "b")
     assert.deepStrictEqual(texts, [])
     send("END", "c")
@@ -62,23 +62,17 @@ describe("the chunks of a response of unknown length", () => {
   })
 
   it("never wait in a larger number than the maximum of bytes", () => {
-    const { send, texts } = respond({}, never)
+    const { send, texts } = respond(never)
     send("1234", "5678", "9", "a long one", "0")
     assert.deepStrictEqual(texts, ["12345678", "9", "a long one"])
   })
 
   it("pass before the end and before an error", () => {
-    const [ended, failed] = [respond({}, never), respond({}, never)]
+    const [ended, failed] = [respond(never), respond(never)]
     ended.send("a", "b")
     ended.end()
     failed.send("a", "b")
     failed.fail()
     assert.deepStrictEqual([ended.texts, failed.texts], [["ab", "end"], ["ab", "reset"]])
   })
-})
-
-it("the chunks of other responses pass immediately", () => {
-  const { send, texts } = respond({ "content-length": "2" }, never)
-  send("a", "b")
-  assert.deepStrictEqual(texts, ["a", "b"])
 })
