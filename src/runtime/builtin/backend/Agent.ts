@@ -260,7 +260,8 @@ export const run = (
     if (Conversation.lengthOf(turn.messages) > maxMessages) {
       return yield* new TurnFailed({ message: "The conversation has too many messages" })
     }
-    const { calls, reason } = yield* callModel(agent, toolkit, turn)
+    const { calls: sent, reason } = yield* callModel(agent, toolkit, turn)
+    const calls = Conversation.withNewIds(turn.messages, sent)
     const reply = { role: "assistant", content: turn.text } as const
     turn.isStreaming = false
     if (calls.length === 0) {

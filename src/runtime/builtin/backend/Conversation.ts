@@ -112,6 +112,19 @@ const answersIn = (messages: ReadonlyArray<Message>) => {
   }).toReversed()
 }
 
+/** The calls with ids that no call before them has: providers repeat ids, or send none, and a late result must not answer a later call. */
+export const withNewIds = (
+  messages: ReadonlyArray<Message>,
+  calls: ReadonlyArray<ToolCall>
+): ReadonlyArray<ToolCall> => {
+  const known = new Set(messages.flatMap(({ tool_calls }) => tool_calls?.map(({ id }) => id) ?? []))
+  return calls.map((call, index) => {
+    const id = known.has(call.id) ? `call_${messages.length}_${index}` : call.id
+    known.add(id)
+    return { ...call, id }
+  })
+}
+
 /** The number of messages and tool calls of a conversation. */
 export const lengthOf = (messages: ReadonlyArray<Message>): number =>
   messages.reduce((sum, { tool_calls }) => sum + 1 + (tool_calls?.length ?? 0), 0)

@@ -4,6 +4,7 @@ import { LanguageModel, type Response, Tool } from "effect/ai"
 import { TestClock } from "effect/testing"
 import type { TurnLine } from "../../../../src/domain/AssistantProtocol.ts"
 import * as Agent from "../../../../src/runtime/builtin/backend/Agent.ts"
+import * as Conversation from "../../../../src/runtime/builtin/backend/Conversation.ts"
 
 const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } }
 const image = { type: "image" }
@@ -73,5 +74,29 @@ it.effect("replaces characters that cannot be stored, in tool calls and their re
         }]
       },
       { role: "tool", tool_call_id: "a\ufffd", content: [{ type: "text", text: "\ufffd" }] }
+    ])
+  }))
+
+it.effect("gives calls other ids that repeat one of the conversation, so that each has its own result", () =>
+  Effect.gen(function*() {
+    const call = (id: string) => ({ type: "tool-call" as const, id, name: "draw", params: {} })
+    const finish = { type: "finish" as const, reason: "tool-calls" as const, usage }
+    const lines = yield* run(
+      [Stream.make(call("a"), call("a"), finish), Stream.make(call("b"), call("a"), finish), Stream.never],
+      "draw",
+      () => Effect.succeed({ content: "Drawn." })
+    )
+    yield* TestClock.adjust("2 seconds")
+    const { turn } = yield* Queue.take(lines)
+    assert(Conversation.isTurn(turn))
+    const ids = turn.messages.map(({ tool_call_id, tool_calls }) => tool_call_id ?? tool_calls?.map(({ id }) => id))
+    assert.deepStrictEqual(ids, [
+      undefined,
+      ["a", "call_1_1"],
+      "a",
+      "call_1_1",
+      ["b", "call_4_1"],
+      "b",
+      "call_4_1"
     ])
   }))
