@@ -49,6 +49,11 @@ describe("a file", () => {
     }
   })
 
+  it("is downloaded whatever part of a long name remains", async () => {
+    const { body } = await send(`start.${"b".repeat(95)}.txt`, "one")
+    assert.strictEqual(await (await fetch(linkOf(body))).text(), "one")
+  })
+
   it("that is rejected during the upload leaves nothing in storage", async () => {
     const stored = () => fs.readdirSync(`${directory}/storage`).length
     const before = stored()

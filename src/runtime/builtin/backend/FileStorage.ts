@@ -40,7 +40,7 @@ const decodeId = Schema.decodeUnknownEffect(Schema.String.check(Schema.isPattern
 const pathPattern = /^\/[0-9a-f-]{36}\/[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$/
 
 const safeName = (name: string): string =>
-  name.normalize("NFKD").replace(/[^A-Za-z0-9._-]+/g, "_").replace(/^\.+/, "").slice(-100) || "file"
+  name.normalize("NFKD").replace(/[^A-Za-z0-9._-]+/g, "_").slice(-100).replace(/^\.+/, "") || "file"
 
 const invalid = (message: string) =>
   HttpServerResponse.jsonUnsafe({ message, errors: { file: [message] } }, { status: 422 })
