@@ -18,20 +18,6 @@ const httpWithoutUndici = {
   }
 }
 
-/** V8 stores two bytes for each character of a source that is not ASCII. */
-const escapeNonAscii = {
-  name: "escape-non-ascii",
-  // After the printer, which would write the characters again.
-  generateBundle: (_, bundle) => {
-    for (const chunk of Object.values(bundle)) {
-      chunk.code = chunk.code.replace(
-        /(?<!\\)[^\0-\x7f]/g,
-        (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
-      )
-    }
-  }
-}
-
 export default {
   input: {
     Cli: "src/runtime/cli/Cli.ts",
@@ -42,7 +28,7 @@ export default {
   platform: "node",
   // Bundles the console in a checkout; a package has the bundled files.
   external: ["rolldown"],
-  plugins: [httpWithoutUndici, escapeNonAscii],
+  plugins: [httpWithoutUndici],
   // rolldown loses the names that a dynamically imported module re-exports from CommonJS.
   resolve: { alias: { "./Undici.js": "undici", "@effect/platform-node/Undici": "undici" } },
   output: { dir: "dist/bin", comments: { jsdoc: false } }
