@@ -7,7 +7,7 @@
 import { setFlagsFromString } from "node:v8"
 
 /** Percent of what survived the last collection. */
-const percent = 25
+const percent = 60
 
 /** V8 reads the flag at each collection, so it may be set while the process runs. */
 export const limit = () => setFlagsFromString(`--heap-growing-percent=${percent}`)
