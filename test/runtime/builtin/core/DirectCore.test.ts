@@ -93,14 +93,18 @@ describe("DirectCore", () => {
       assert.deepStrictEqual((yield* Queue.takeAll(reports)).map(({ event }) => event._tag), ["Accepted", "Progressed"])
     }))
 
-  it.effect("fails a run with an event that the service cannot store", () =>
-    Effect.gen(function*() {
-      const turn = { output: [{ type: "text", text: "\0" }] }
-      const { core, reports } = yield* makeCore(Effect.succeed([Effect.succeed({ type: "completed", turn })]))
-      yield* start(core)
-      const { event } = yield* Queue.take(reports)
-      assert.containSubset(event, { _tag: "Failed", error: "Task processing failed", turn: null })
-    }))
+  const unstorable = { "has a NUL character": "\0" }
+  for (const [problem, text] of Object.entries(unstorable)) {
+    it.effect(`accepts and fails a run whose turn ${problem}`, () =>
+      Effect.gen(function*() {
+        const turn = { output: [{ type: "text", text }] }
+        const { core, reports } = yield* makeCore(Effect.succeed([Effect.succeed({ type: "completed", turn })]))
+        yield* start(core)
+        const [accepted, failed] = yield* Queue.takeN(reports, 2)
+        assert.strictEqual(accepted?.event._tag, "Accepted")
+        assert.containSubset(failed?.event, { _tag: "Failed", error: "Task processing failed", turn: null })
+      }))
+  }
 
   it.effect("stops a run, and refuses a request that it cannot read", () =>
     Effect.gen(function*() {
