@@ -1,6 +1,8 @@
 /** The built-in core in the process of the service: starts, stops and events are function calls. */
 import { Effect, Redacted, Result } from "effect"
+import type { CoreReport } from "../../../domain/CoreProtocol.ts"
 import { CoreRefused } from "../../../domain/DispatchRetry.ts"
+import * as Limits from "../../../domain/Limits.ts"
 import { isLarge, type OpaqueJson, toText } from "../../../domain/OpaqueJson.ts"
 import type { RunRequest } from "../../../domain/TaskRequest.ts"
 import { bodies } from "../../../http/handlers/body/Bodies.ts"
@@ -29,12 +31,19 @@ const toRun = ({ principal, request, resume, runId, taskId, userToken }: Run): B
 
 const unwanted = Effect.succeed<BuiltinCore.Receipt>("unwanted")
 
-/** Events are checked like those of any other core. */
+/** Characters, or bytes of UTF-8. */
+const lengthOf = ({ event }: CoreReport) => "turn" in event ? event.turn?.length ?? 0 : 0
+
+/** Events have the checks and bounds of those of any other core. */
 const makeReport = (tasks: Effect.Effect<ReportToTasks>): BuiltinCore.Report<BuiltinCore.Run> =>
   Effect.fnUntraced(function*(_, event): Effect.fn.Return<BuiltinCore.Receipt, BuiltinCore.NotReported> {
     const decoded = yield* Effect.result(bodies.coreEvent.decode(event))
     if (Result.isFailure(decoded)) {
       yield* Effect.logError("an event of the built-in core is not valid", decoded.failure.errors)
+      return "invalid"
+    }
+    if (lengthOf(decoded.success) > Limits.jsonBodyBytes) {
+      yield* Effect.logError(`an event of the built-in core is larger than ${Limits.jsonBodyBytes} bytes`)
       return "invalid"
     }
     const report = yield* tasks

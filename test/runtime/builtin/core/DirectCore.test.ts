@@ -4,6 +4,7 @@ import { TestClock } from "effect/testing"
 import type { TurnLine } from "../../../../src/domain/AssistantProtocol.ts"
 import type { CoreReport } from "../../../../src/domain/CoreProtocol.ts"
 import { CoreRefused } from "../../../../src/domain/DispatchRetry.ts"
+import * as Limits from "../../../../src/domain/Limits.ts"
 import { OpaqueJson } from "../../../../src/domain/OpaqueJson.ts"
 import { StoreUnavailable } from "../../../../src/domain/StoreUnavailable.ts"
 import { RunId, TaskId } from "../../../../src/domain/Task.ts"
@@ -93,7 +94,7 @@ describe("DirectCore", () => {
       assert.deepStrictEqual((yield* Queue.takeAll(reports)).map(({ event }) => event._tag), ["Accepted", "Progressed"])
     }))
 
-  const unstorable = { "has a NUL character": "\0" }
+  const unstorable = { "has a NUL character": "\0", "is too large": "x".repeat(Limits.jsonBodyBytes) }
   for (const [problem, text] of Object.entries(unstorable)) {
     it.effect(`accepts and fails a run whose turn ${problem}`, () =>
       Effect.gen(function*() {
