@@ -1,5 +1,5 @@
 /** The built-in core in the process of the service: starts, stops and events are function calls. */
-import { Effect, Redacted, Result } from "effect"
+import { Effect, Predicate, Redacted, Result } from "effect"
 import type { CoreReport } from "../../../domain/CoreProtocol.ts"
 import { CoreRefused } from "../../../domain/DispatchRetry.ts"
 import * as Limits from "../../../domain/Limits.ts"
@@ -13,9 +13,18 @@ import * as BuiltinCore from "./BuiltinCore.ts"
 
 type ReportToTasks = Tasks["Service"]["report"]
 
+interface DirectRun extends BuiltinCore.Run {
+  /** Each step with a large request gets a turn of the event loop of its own. */
+  readonly isLarge: boolean
+}
+
+const isLargeRun = ({ request, resume }: Run) =>
+  [request, resume?.state, resume?.results].some((json) => Predicate.isNotNullish(json) && isLarge(json))
+
 const parse = (json: OpaqueJson) => JSON.parse(toText(json))
 
-const toRun = ({ principal, request, resume, runId, taskId, userToken }: Run): BuiltinCore.Run => {
+const toRun = (run: Run): DirectRun => {
+  const { principal, request, resume, runId, taskId, userToken } = run
   const fields: RunRequest = parse(request)
   return {
     ...fields,
@@ -25,7 +34,8 @@ const toRun = ({ principal, request, resume, runId, taskId, userToken }: Run): B
     user_token: Redacted.value(userToken),
     resume: resume === null
       ? null
-      : { state: resume.state === null ? null : parse(resume.state), results: parse(resume.results) }
+      : { state: resume.state === null ? null : parse(resume.state), results: parse(resume.results) },
+    isLarge: isLargeRun(run)
   }
 }
 
@@ -35,8 +45,9 @@ const unwanted = Effect.succeed<BuiltinCore.Receipt>("unwanted")
 const lengthOf = ({ event }: CoreReport) => "turn" in event ? event.turn?.length ?? 0 : 0
 
 /** Events have the checks and bounds of those of any other core. */
-const makeReport = (tasks: Effect.Effect<ReportToTasks>): BuiltinCore.Report<BuiltinCore.Run> =>
-  Effect.fnUntraced(function*(_, event): Effect.fn.Return<BuiltinCore.Receipt, BuiltinCore.NotReported> {
+const makeReport = (tasks: Effect.Effect<ReportToTasks>): BuiltinCore.Report<DirectRun> =>
+  Effect.fnUntraced(function*({ isLarge }, event): Effect.fn.Return<BuiltinCore.Receipt, BuiltinCore.NotReported> {
+    if (isLarge) yield* Effect.yieldNow
     const decoded = yield* Effect.result(bodies.coreEvent.decode(event))
     if (Result.isFailure(decoded)) {
       yield* Effect.logError("an event of the built-in core is not valid", decoded.failure.errors)
@@ -68,8 +79,7 @@ export const make = Effect.fnUntraced(function*(backend: Backend, tasks: Effect.
   const core = yield* BuiltinCore.make({ backend, report: makeReport(tasks) })
   const calls: CoreCalls = {
     start: Effect.fnUntraced(function*(run) {
-      // A large request gets a turn of the event loop of its own.
-      if (isLarge(run.request)) yield* Effect.yieldNow
+      if (isLargeRun(run)) yield* Effect.yieldNow
       const parsed = Effect.try({ try: () => toRun(run), catch: () => new CoreRefused({ status: 422 }) })
       yield* core.start(yield* parsed)
     }),

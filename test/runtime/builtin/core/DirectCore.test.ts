@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Queue, Redacted, Stream } from "effect"
+import { Deferred, Effect, Queue, Redacted, type Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { TurnLine } from "../../../../src/domain/AssistantProtocol.ts"
 import type { CoreReport } from "../../../../src/domain/CoreProtocol.ts"
@@ -56,8 +56,11 @@ const makeCore = Effect.fnUntraced(function*(
   return { core: yield* DirectCore.make(backend, Effect.succeed(report)), reports }
 }, Effect.provide(PooledRandom.layer))
 
-const start = Effect.fnUntraced(function*({ start }: Effect.Success<ReturnType<typeof DirectCore.make>>) {
-  yield* start(yield* runOf(JSON.stringify(request)))
+const start = Effect.fnUntraced(function*(
+  { start }: Effect.Success<ReturnType<typeof DirectCore.make>>,
+  input: ReadonlyArray<Schema.Json> = request.input
+) {
+  yield* start(yield* runOf(JSON.stringify({ ...request, input })))
 })
 
 describe("DirectCore", () => {
@@ -106,6 +109,17 @@ describe("DirectCore", () => {
         assert.containSubset(failed?.event, { _tag: "Failed", error: "Task processing failed", turn: null })
       }))
   }
+
+  it.effect("reports the events of a large request in a later turn of the event loop", () =>
+    Effect.gen(function*() {
+      const { core, reports } = yield* makeCore(Effect.succeed([Effect.succeed(completed)]))
+      yield* start(core)
+      assert.strictEqual(yield* Queue.size(reports), 1)
+      yield* core.stop(runId, "the next run has the same id")
+      yield* start(core, [{ type: "text", text: "x".repeat(100_000) }])
+      assert.strictEqual(yield* Queue.size(reports), 1)
+      yield* Queue.takeN(reports, 2)
+    }))
 
   it.effect("stops a run, and refuses a request that it cannot read", () =>
     Effect.gen(function*() {
