@@ -1,4 +1,4 @@
-/** The client of the processing core: starts and stops runs over HTTP. */
+/** The client of the processing core: starts and stops runs, over HTTP unless the core is built in. */
 import { Cause, Context, DateTime, Deferred, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../../domain/DispatchRetry.ts"
 import { type OpaqueJson, toBytes } from "../../domain/OpaqueJson.ts"
