@@ -1,8 +1,9 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Exit, Layer, Option } from "effect"
+import { Duration, Effect, Exit, Fiber, Latch, Layer, Option } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import { now } from "../../src/domain/Timestamp.ts"
 import * as OperatorStoreSql from "../../src/services/store/OperatorStoreSql.ts"
 import { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import * as RecoveryTrialsSql from "../../src/services/store/RecoveryTrialsSql.ts"
@@ -11,9 +12,11 @@ import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
 import * as TaskStoreSql from "../../src/services/store/TaskStoreSql.ts"
 import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import * as Database from "../kit/Database.ts"
-import { makeTask, newRunId, uuid } from "../kit/StoredTasks.ts"
+import { commit, makeTask, newRunId, uuid } from "../kit/StoredTasks.ts"
 import { contract } from "../kit/TaskStoreContract.ts"
+import { called } from "../kit/WebhookStoreContract.ts"
 
 layer(
   Layer.mergeAll(
@@ -49,6 +52,36 @@ layer(
           assert.strictEqual(found.sub, task.principal.sub)
           assert.strictEqual(found.runId, task.runId)
         }
+      }))
+
+    it.effect("a claim of webhooks says that it left a delivery that another session had locked", () =>
+      Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        const store = yield* WebhookStore
+        const { origin, uuid: locked } = yield* called()
+        const { uuid: free } = yield* called(null, `${origin}/other`)
+        for (const uuid of [locked, free]) yield* commit(uuid, "Completed")
+        const leases = [Duration.seconds(20)]
+        const claim = Effect.flatMap(
+          now,
+          (at) => store.claim({ at, limit: 10, leases, permits: new Map([[origin, 2]]), permitsOfOthers: 0 })
+        )
+        const isLocked = yield* Latch.make()
+        const isClaimed = yield* Latch.make()
+        const other = yield* sql`SELECT FROM webhook_deliveries WHERE task_uuid = ${locked} FOR UPDATE`.pipe(
+          Effect.andThen(isLocked.open),
+          Effect.andThen(isClaimed.await),
+          sql.withTransaction,
+          Effect.forkChild
+        )
+        yield* isLocked.await
+        const first = yield* claim
+        assert.deepStrictEqual([first.deliveries.map(({ taskId }) => taskId), first.hasMore], [[free], true])
+        assert.deepStrictEqual(yield* claim, { deliveries: [], hasMore: false })
+        yield* isClaimed.open
+        yield* Fiber.join(other)
+        const last = yield* claim
+        assert.deepStrictEqual([last.deliveries.map(({ taskId }) => taskId), last.hasMore], [[locked], false])
       }))
 
     it.effect("begins the largest batch of trials in one statement, and deletes those older than any task", () =>

@@ -32,7 +32,7 @@ export const claim = Effect.fnUntraced(
     more: { readonly permits?: ReadonlyMap<string, number>; readonly permitsOfOthers?: number } = {}
   ) {
     const store = yield* WebhookStore
-    const claimed = yield* store.claim({
+    const { deliveries } = yield* store.claim({
       at: yield* now,
       limit: 10_000,
       permits: new Map(),
@@ -40,7 +40,7 @@ export const claim = Effect.fnUntraced(
       leases,
       ...more
     })
-    return claimed.filter((delivery) => delivery.origin === origin)
+    return deliveries.filter((delivery) => delivery.origin === origin)
   }
 )
 

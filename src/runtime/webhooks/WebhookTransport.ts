@@ -20,7 +20,7 @@ const keepAlive = 2000
 const bodyTimeout = 1000
 
 /** Maximum number of connections of one pool, including those whose response body has not ended. */
-const connections = 64
+const connections = 128
 
 type Headers = Readonly<Record<string, string>>
 

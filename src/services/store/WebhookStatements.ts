@@ -10,8 +10,8 @@ import { countQuery, hidden, micros, moment, query, utf8 } from "./Queries.ts"
 /** Bytes of turn and tool calls. A larger body is read when it is sent, so that a batch of claims stays small. */
 const largeBody = 64 * 1024
 
-/** Candidate rows examined per claimed row, because origins without free permits are skipped. */
-const lookahead = 4
+/** Candidate rows examined per row that may be claimed: more than one, so that rows are found beside those of other claims. */
+const lookahead = 2
 
 /**
  * The columns of a body. Those of a terminal task come from the task, those of an interrupted one from the delivery.
@@ -46,7 +46,8 @@ const ClaimRow = Schema.Struct({
   dueAt: Timestamp,
   isAfterLost: Schema.Boolean,
   secret: Schema.NullOr(Schema.String),
-  isLarge: Schema.Boolean
+  isLarge: Schema.Boolean,
+  hasMore: Schema.Boolean
 })
 
 const DeliveryRow = Schema.Struct({
@@ -105,7 +106,8 @@ export const claim = query(
   SELECT uuid, sub, status, "createdAt", error, "completedAt", revision, format, "happenedAt", leg, url, origin, attempt, "isLast", "dueAt",
     "isAfterLost", secret, "isLarge",
     CASE WHEN NOT "isLarge" THEN pending_tool_calls END AS "pendingToolCalls",
-    CASE WHEN NOT "isLarge" THEN turn END AS turn
+    CASE WHEN NOT "isLarge" THEN turn END AS turn,
+    (SELECT count(*) FROM candidates) > (SELECT count(*) FROM locked) AS "hasMore"
   FROM sized`
 )
 

@@ -40,6 +40,15 @@ export interface ClaimedDelivery extends DeliveryKey {
   readonly body: OpaqueJson | null
 }
 
+export interface Claim {
+  readonly deliveries: ReadonlyArray<ClaimedDelivery>
+  /**
+   * Whether this claim left due deliveries of origins that had permits: beyond the permits or the limit, or because another
+   * node was claiming them. False if it claimed nothing, so that nobody claims in a loop while another session holds locks.
+   */
+  readonly hasMore: boolean
+}
+
 export interface AttemptOutcome extends DeliveryKey {
   readonly attempt: number
   readonly endedAt: Timestamp
@@ -68,7 +77,7 @@ export interface DeliveryFilter {
 
 export class WebhookStore extends Context.Service<WebhookStore, {
   /** Claims deliveries that are due, and counts the attempt of each. */
-  readonly claim: (request: ClaimRequest) => Effect.Effect<ReadonlyArray<ClaimedDelivery>, StoreUnavailable>
+  readonly claim: (request: ClaimRequest) => Effect.Effect<Claim, StoreUnavailable>
   readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<OpaqueJson>, StoreUnavailable>
   /** Takes a claim back: its attempt does not count, and the delivery is due at `until`. */
   readonly postpone: (

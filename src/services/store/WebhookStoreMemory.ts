@@ -68,7 +68,8 @@ const claim = (rows: Rows, { at, leases, limit, permits, permitsOfOthers }: Clai
   const spent = due(rows, at).filter((row) => row.attempts.length >= row.allowed)
   for (const row of spent) Object.assign(row, { dueAt: null, isSending: false })
   const left = new Map(permits)
-  return due(rows, at).filter(({ origin }) => {
+  const candidates = due(rows, at).filter(({ origin }) => (permits.get(origin) ?? permitsOfOthers) > 0)
+  const deliveries = candidates.filter(({ origin }) => {
     const free = left.get(origin) ?? permitsOfOthers
     left.set(origin, free - 1)
     return free > 0
@@ -98,6 +99,7 @@ const claim = (rows: Rows, { at, leases, limit, permits, permitsOfOthers }: Clai
       isAfterLost
     }
   })
+  return { deliveries, hasMore: candidates.length > deliveries.length && deliveries.length > 0 }
 }
 
 const postpone = (rows: Rows, key: DeliveryKey & { readonly attempt: number }, until: Timestamp) => {

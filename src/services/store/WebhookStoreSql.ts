@@ -53,10 +53,13 @@ export const layer = Layer.effect(
       claim: (request) =>
         Effect.map(
           rows(Statements.claim, bindClaim(request)),
-          Arr.map((row) => {
-            const { attempt, dueAt, isAfterLost, isLarge, isLast, origin, revision, secret, url, uuid: taskId } = row
-            const body = isLarge ? null : encode(row)
-            return { taskId, revision, url, origin, attempt, isLast, dueAt, isAfterLost, secret, body }
+          (rows) => ({
+            deliveries: rows.map((row) => {
+              const { attempt, dueAt, isAfterLost, isLarge, isLast, origin, revision, secret, url, uuid: taskId } = row
+              const body = isLarge ? null : encode(row)
+              return { taskId, revision, url, origin, attempt, isLast, dueAt, isAfterLost, secret, body }
+            }),
+            hasMore: rows[0]?.hasMore ?? false
           })
         ),
 

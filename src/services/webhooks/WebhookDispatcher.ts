@@ -7,7 +7,7 @@ import { Cause, Context, Duration, Effect, Exit, FiberSet, Latch, Layer, Queue }
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { delays, deliveryId } from "../../domain/Webhook.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
-import { type AttemptOutcome, type ClaimedDelivery, type ClaimRequest, WebhookStore } from "../store/WebhookStore.ts"
+import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/WebhookStore.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
@@ -18,8 +18,9 @@ import { OriginLimiter } from "./OriginLimiter.ts"
 import * as WebhookAttempts from "./WebhookAttempts.ts"
 
 /** Attempts in flight on this node. A target that hangs holds a permit for the whole timeout. */
-const bounds = { total: 1024, reserved: 256, smallest: 8, largest: 64 }
-const claimBatch = 128
+const bounds = { total: 1024, reserved: 256, smallest: 8, largest: 128 }
+/** Half of the largest window, so that one half is in flight while the next deliveries are claimed. */
+const claimBatch = 64
 const outcomeBatch = 256
 
 /** Added to the timeout for the node's own work, before an attempt counts as lost. */
@@ -32,19 +33,6 @@ const largeDelay = Duration.seconds(1)
 const largeSpacing = Duration.millis(30)
 /** Maximum delay: room may be free sooner than a long backlog suggests. */
 const longestLargeDelay = Duration.minutes(1)
-
-/**
- * Whether an origin took all the permits that the limiter left it. A claim examines a limited number of rows, so further
- * deliveries of that origin may have crowded out those of others.
- */
-const hasUsedUp = (
-  claimed: ReadonlyArray<ClaimedDelivery>,
-  { permits, permitsOfOthers }: Pick<ClaimRequest, "permits" | "permitsOfOthers">
-) => {
-  const taken = new Map<string, number>()
-  for (const { origin } of claimed) taken.set(origin, (taken.get(origin) ?? 0) + 1)
-  return [...taken].some(([origin, count]) => count >= (permits.get(origin) ?? permitsOfOthers))
-}
 
 export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
   /** Begins no more attempts, and waits at most 5 s for those in flight. */
@@ -153,14 +141,12 @@ const make = Effect.gen(function*() {
   const claimSome = Effect.gen(function*() {
     const limit = Math.min(claimBatch, limiter.permits)
     if (limit <= 0) return
-    const permits = limiter.claimable
-    const claimed = yield* store.claim({ at: yield* now, limit, leases, ...permits })
-    const refused = claimed.filter(({ body, origin }) => body === null && !large.enter(origin))
-    for (const delivery of claimed) if (!refused.includes(delivery)) start(delivery)
+    const { deliveries, hasMore } = yield* store.claim({ at: yield* now, limit, leases, ...limiter.claimable })
+    const refused = deliveries.filter(({ body, origin }) => body === null && !large.enter(origin))
+    for (const delivery of deliveries) if (!refused.includes(delivery)) start(delivery)
     // In a fiber of its own, because an outage must not block the claims or the shutdown.
     if (refused.length > 0) fork(Effect.forEach(refused, postpone, { concurrency: 8, discard: true }))
-    const mayHaveMore = claimed.length === limit || hasUsedUp(claimed, permits)
-    if (mayHaveMore) webhooksPending.openUnsafe()
+    if (hasMore) webhooksPending.openUnsafe()
   })
   const claims = yield* Worker.make({
     name: "the claim of webhooks",

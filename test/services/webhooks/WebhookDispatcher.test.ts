@@ -173,6 +173,21 @@ describe("a responding origin", () => {
         for (let n = 0; n < 300; n++) yield* complete(core, {}, callerOf(`v${n}`))
         yield* Queue.takeN(core.posts, 300)
       })))
+
+  it.effect("receives at most 128 at a time, however many are due", () => {
+    let inFlight = 0
+    let most = 0
+    const respond = Effect.sync(() => {
+      most = Math.max(most, ++inFlight)
+    }).pipe(Effect.andThen(Effect.delay(Effect.sync(() => (inFlight -= 1, 200)), "1 second")))
+    return withTarget(() => respond, (core) =>
+      Effect.gen(function*() {
+        for (let n = 0; n < 600; n++) yield* complete(core, {}, callerOf(`u${n}`))
+        yield* TestClock.adjust("15 seconds")
+        assert.strictEqual(yield* Queue.size(core.posts), 600)
+        assert.strictEqual(most, 128)
+      }))
+  })
 })
 
 describe("a hanging origin", () => {
