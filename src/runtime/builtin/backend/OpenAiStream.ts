@@ -2,7 +2,7 @@
  * The response stream of `/chat/completions`: its events become the parts of `effect/ai`. A stream that ends without a finish reason is a
  * failure, not a shorter response.
  */
-import { Array as Arr, Cause, Duration, Effect, Predicate, Pull, Schema, Stream } from "effect"
+import { Array as Arr, Cause, Duration, Effect, Predicate, Pull, Record, Schema, Stream } from "effect"
 import { AiError, Response, Tool } from "effect/ai"
 import { Sse } from "effect/encoding"
 import type { HttpClientResponse } from "effect/http"
@@ -40,37 +40,49 @@ const maxRetryAfter = Duration.minutes(2)
 /** Every response has one block of text. */
 const textId = "0"
 
-const absentOr = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
+type IsType = Predicate.Refinement<unknown, unknown>
 
-const CallPiece = Schema.Struct({
-  index: absentOr(Schema.Int),
-  id: absentOr(Schema.String),
-  function: absentOr(Schema.Struct({ name: absentOr(Schema.String), arguments: absentOr(Schema.String) }))
+const orAbsent = (isType: IsType) => (value: unknown) => value === undefined || value === null || isType(value)
+
+/** An object whose fields have these types, are null or are absent. A schema takes seven times as long, and 1 kB for each event. */
+const isObjectOf = <Types extends Readonly<Record<string, IsType>>>(types: Types) => {
+  const hasFields = Predicate.Struct(Record.map(types, orAbsent))
+  return (
+    value: unknown
+  ): value is { readonly [Name in keyof Types]?: Predicate.Refinement.Out<Types[Name]> | null } =>
+    Predicate.isObject(value) && hasFields(value)
+}
+
+const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
+const isInt = (value: unknown): value is number => Number.isSafeInteger(value)
+const isText = Predicate.isString
+
+const isCallPiece = isObjectOf({
+  index: isInt,
+  id: isText,
+  function: isObjectOf({ name: isText, arguments: isText })
 })
+type CallPiece = Predicate.Refinement.Out<typeof isCallPiece>
 
-const isCallPiece = Schema.is(CallPiece)
+const isChoice = isObjectOf({ delta: isObjectOf({ content: isText, tool_calls: isList }), finish_reason: isText })
+type Choice = Predicate.Refinement.Out<typeof isChoice>
 
-const Delta = Schema.Struct({ content: absentOr(Schema.String), tool_calls: absentOr(Schema.Array(Schema.Unknown)) })
+/** Only the first is used, and checked: each of hundreds of thousands of values would cost more to check than to parse. */
+const isChoices = (value: unknown): value is readonly [Choice?, ...ReadonlyArray<unknown>] =>
+  Array.isArray(value) && (value.length === 0 || isChoice(value[0]))
 
-const Chunk = Schema.Struct({
-  choices: absentOr(Schema.Array(Schema.Struct({ delta: absentOr(Delta), finish_reason: absentOr(Schema.String) }))),
-  usage: absentOr(Schema.Struct({ prompt_tokens: absentOr(Schema.Int), completion_tokens: absentOr(Schema.Int) })),
-  error: Schema.Unknown
+const isChunk = isObjectOf({
+  choices: isChoices,
+  usage: isObjectOf({ prompt_tokens: isInt, completion_tokens: isInt }),
+  error: Predicate.isUnknown
 })
+type Chunk = Predicate.Refinement.Out<typeof isChunk>
 
-const isChunk = Schema.is(Chunk)
-
-/**
- * The chunk in an event; undefined if there is none. `Schema.fromJsonString` allocates three times as much for each event. Only what
- * is used of it is checked: an event may have hundreds of thousands of values, each of which costs more to check than to parse.
- */
-const parseChunk = (data: string): typeof Chunk.Type | undefined => {
+/** The chunk in an event; undefined if there is none. */
+const parseChunk = (data: string): Chunk | undefined => {
   try {
     const value: unknown = JSON.parse(data)
-    if (!Predicate.isObject(value)) return undefined
-    const { choices, error, usage }: Readonly<Record<string, unknown>> = value
-    const chunk = { choices: Array.isArray(choices) ? choices.slice(0, 1) : choices, error, usage }
-    return isChunk(chunk) ? chunk : undefined
+    return isChunk(value) ? value : undefined
   } catch {
     return undefined
   }
@@ -141,7 +153,7 @@ class Assembly {
   /** The call of the last piece. */
   #latest: Call | undefined
   #checkedCharacters = 0
-  #usage: typeof Chunk.Type["usage"]
+  #usage: Chunk["usage"]
   #reason: string | undefined
   #callCharacters = 0
   #text = ""
@@ -156,7 +168,11 @@ class Assembly {
     const { delta, finish_reason } = choices?.[0] ?? {}
     this.#reason = finish_reason ?? this.#reason
     this.#text += delta?.content ?? ""
-    const pieces = delta?.tool_calls ?? []
+    const pieces = delta?.tool_calls
+    return Predicate.isNotNullish(pieces) ? this.#addCalls(pieces) : undefined
+  }
+
+  #addCalls(pieces: ReadonlyArray<unknown>): AiError.AiError | undefined {
     if (pieces.length > maxCalls) return tooMuch
     if (!pieces.every(isCallPiece)) return notAChunk
     for (const piece of pieces) {
@@ -175,7 +191,7 @@ class Assembly {
    * name with another id begins a call, even at the same index, because some providers give all calls the same index or none. Others
    * send the name and a new id in each piece: a piece with the same name continues a call whose arguments are incomplete.
    */
-  #callOf({ function: part, id, index }: typeof CallPiece.Type): Call {
+  #callOf({ function: part, id, index }: CallPiece): Call {
     const key = index != null && index >= 0 ? index : undefined
     const isNamed = Boolean(part?.name)
     const isIndexed = key !== undefined && (this.#byIndex.has(key) || isNamed || Boolean(id))
