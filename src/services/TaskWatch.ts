@@ -49,7 +49,7 @@ const makeUntil = Effect.gen(function*() {
     function*(...[task, isEnough, timeout]: Parameters<TaskWatch["Service"]["until"]>) {
       yield* waiting.checkLimit(task.sub)
       // Subscribe before the first read, so that no change falls between the two.
-      const changed = yield* waiting.subscribe(task.uuid, task.sub)
+      const changed = yield* waiting.subscribe(task.uuid, task.sub, isEnough)
       const wait = Effect.gen(function*() {
         let isOpen = true
         while (isOpen) {

@@ -98,10 +98,14 @@ export const contract = (it: StoreTests) => {
       const task = yield* stored()
       const { sub } = task.principal
       const changed = yield* waiting.subscribe(task.uuid, sub)
+      const ended = yield* waiting.subscribe(task.uuid, sub, ({ status }) => status === "interrupted")
+      const interrupted = yield* Effect.forkChild(ended, { startImmediately: true })
       for (const tag of ["Accepted", "Progressed", "Interrupted"] as const) {
+        assert.isUndefined(interrupted.pollUnsafe())
         yield* commit(task.uuid, tag)
         assert.isTrue(yield* changed)
       }
+      assert.isTrue(yield* Fiber.join(interrupted))
       // A commit without a change sends no notification.
       const next = yield* Effect.forkChild(changed)
       yield* commit(task.uuid, "Accepted")

@@ -112,7 +112,7 @@ export const make = Effect.gen(function*() {
       const { hasCallback, outcome, recordedAcceptance, ...head } = row
       if (outcome !== "Applied") return Effect.succeed({ _tag: outcome, head })
       if (hasCallback && sendsWebhook(head.status)) webhooksPending.openUnsafe()
-      return Effect.as(publish(head.uuid), { _tag: outcome, head, recordedAcceptance })
+      return Effect.as(publish(head.uuid, head), { _tag: outcome, head, recordedAcceptance })
     })
   })
 

@@ -1,16 +1,16 @@
 /**
- * Notifies this node and the others that a task has changed. A notification carries no data, may be repeated, and may be
- * lost between nodes. The receiver always reads the row.
+ * Notifies this node and the others that a task has changed. A notification may be repeated, and may be lost between nodes. The
+ * receiver always reads the row, unless the head that this node has committed shows that it need not.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
-import type { TaskId } from "../../domain/Task.ts"
+import type { TaskHead, TaskId } from "../../domain/Task.ts"
 import { RemoteChanges } from "./RemoteChanges.ts"
 import { WaitingRequests } from "./WaitingRequests.ts"
 import { WebhooksPending } from "./WebhooksPending.ts"
 
 export class TaskNotifications extends Context.Service<TaskNotifications, {
   /** Notifies waiting requests on this node and the other nodes of a change that this node has committed. */
-  readonly publish: (uuid: TaskId) => Effect.Effect<void>
+  readonly publish: (uuid: TaskId, head?: TaskHead) => Effect.Effect<void>
   /** Receives a change that another node has committed, or may have committed. */
   readonly receive: (uuid: TaskId) => Effect.Effect<void>
   /** Calls `send` with every change that is published here, to forward it to other nodes. */
@@ -24,9 +24,9 @@ export class TaskNotifications extends Context.Service<TaskNotifications, {
       const remote = yield* RemoteChanges
       const relays = new Set<(uuid: TaskId) => void>()
       return TaskNotifications.of({
-        publish: (uuid) =>
+        publish: (uuid, head) =>
           Effect.sync(() => {
-            notify(uuid)
+            notify(uuid, head)
             relays.forEach((send) => send(uuid))
           }),
         receive: (uuid) =>

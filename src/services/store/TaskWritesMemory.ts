@@ -108,7 +108,8 @@ export const layer = Layer.effect(
 
     const applyTo = (row: TaskRow, event: TaskEvent, at: Timestamp, coreEventId?: string) => {
       if (apply(tables, row, event, at, coreEventId)) webhooksPending.openUnsafe()
-      return Effect.as(publish(row.task.uuid), headOf(row))
+      const head = headOf(row)
+      return Effect.as(publish(head.uuid, head), head)
     }
 
     const commit: TaskWrites["Service"]["commit"] = Effect.fnUntraced(function*(uuid, event, at, fence, claim) {

@@ -1,6 +1,6 @@
 /** Requests on this node that wait for a change of a task: long polls and event streams. */
-import { Context, Effect, Latch, Layer, Queue, type Scope } from "effect"
-import type { TaskId } from "../../domain/Task.ts"
+import { Context, Effect, Function, Latch, Layer, Queue, type Scope } from "effect"
+import type { TaskHead, TaskId } from "../../domain/Task.ts"
 import { TooManyWaiting } from "../../domain/TaskErrors.ts"
 
 /** Maximum waiting requests of one user on one node. */
@@ -9,31 +9,40 @@ const maxWaiting = 1000
 export class WaitingRequests extends Context.Service<WaitingRequests, {
   /**
    * Subscribes while the scope is open. The inner effect completes with `true` at the next notification; those since
-   * the last await count as one. When the node drains, it completes immediately with `false`.
+   * the last await count as one. When the node drains, it completes immediately with `false`. A notification with a head for
+   * which `isEnough` is false does not count.
    */
-  readonly subscribe: (uuid: TaskId, sub: string) => Effect.Effect<Effect.Effect<boolean>, never, Scope.Scope>
+  readonly subscribe: (
+    uuid: TaskId,
+    sub: string,
+    isEnough?: (head: TaskHead) => boolean
+  ) => Effect.Effect<Effect.Effect<boolean>, never, Scope.Scope>
   /** Fails when the user already has the maximum number of waiting requests on this node. */
   readonly checkLimit: (sub: string) => Effect.Effect<void, TooManyWaiting>
   /** Every task that a request on this node waits for. */
   readonly watched: Effect.Effect<ReadonlyArray<TaskId>>
-  /** Wakes the requests that wait for the task. */
-  readonly notify: (uuid: TaskId) => void
+  /** Wakes the requests that wait for the task. `head` is what a change on this node has made of it. */
+  readonly notify: (uuid: TaskId, head?: TaskHead) => void
   /** Ends all waits, present and future, because the node is about to stop. */
   readonly drain: Effect.Effect<void>
   /** Completes when the node drains. */
   readonly drained: Effect.Effect<void>
 }>()("async-task-service/services/store/WaitingRequests") {
   static readonly layer = Layer.sync(WaitingRequests, () => {
-    type Subscriber = Queue.Queue<boolean>
+    interface Subscriber {
+      readonly wakes: Queue.Queue<boolean>
+      readonly isEnough: (head: TaskHead) => boolean
+    }
     const subscribers = new Map<TaskId, Set<Subscriber>>()
     const waiting = new Map<string, number>()
     const drained = Latch.makeUnsafe()
     let isDraining = false
 
-    const wake = (subscriber: Subscriber) => Queue.offerUnsafe(subscriber, !isDraining)
+    const wake = ({ wakes }: Subscriber) => Queue.offerUnsafe(wakes, !isDraining)
 
-    const enter = (uuid: TaskId, sub: string) =>
-      Effect.map(Queue.sliding<boolean>(1), (subscriber) => {
+    const enter = (uuid: TaskId, sub: string, isEnough: Subscriber["isEnough"]) =>
+      Effect.map(Queue.sliding<boolean>(1), (wakes) => {
+        const subscriber = { wakes, isEnough }
         waiting.set(sub, (waiting.get(sub) ?? 0) + 1)
         const others = subscribers.get(uuid)
         if (others === undefined) subscribers.set(uuid, new Set([subscriber]))
@@ -52,9 +61,9 @@ export class WaitingRequests extends Context.Service<WaitingRequests, {
       })
 
     return WaitingRequests.of({
-      subscribe: (uuid, sub) =>
-        Effect.acquireRelease(enter(uuid, sub), (subscriber) => release(uuid, sub, subscriber)).pipe(
-          Effect.map((subscriber) => Effect.suspend(() => isDraining ? Effect.succeed(false) : Queue.take(subscriber)))
+      subscribe: (uuid, sub, isEnough = Function.constTrue) =>
+        Effect.acquireRelease(enter(uuid, sub, isEnough), (subscriber) => release(uuid, sub, subscriber)).pipe(
+          Effect.map(({ wakes }) => Effect.suspend(() => isDraining ? Effect.succeed(false) : Queue.take(wakes)))
         ),
       checkLimit: (sub) =>
         Effect.suspend(() =>
@@ -63,7 +72,10 @@ export class WaitingRequests extends Context.Service<WaitingRequests, {
             : Effect.fail(new TooManyWaiting({ maximum: maxWaiting }))
         ),
       watched: Effect.sync(() => [...subscribers.keys()]),
-      notify: (uuid) => subscribers.get(uuid)?.forEach(wake),
+      notify: (uuid, head) =>
+        subscribers.get(uuid)?.forEach((subscriber) => {
+          if (head === undefined || subscriber.isEnough(head)) wake(subscriber)
+        }),
       drain: Effect.suspend(() => {
         isDraining = true
         for (const waiters of subscribers.values()) waiters.forEach(wake)
