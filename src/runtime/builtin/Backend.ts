@@ -2,7 +2,7 @@
  * The assistant backend as the built-in core uses it: the built-in backend by function calls, or any other over HTTP by
  * `BackendClient`. The requests and lines are those of domain/AssistantProtocol.ts.
  */
-import { type Effect, Schema, type Scope, type Stream } from "effect"
+import { type Effect, Schema, type Scope, Stream } from "effect"
 import type { Chat, CreateChat, CreateTurn, TurnLine } from "../../domain/AssistantProtocol.ts"
 
 /** The user of a run. */
@@ -27,8 +27,15 @@ type Call<A, R = never> = Effect.Effect<A, BackendRefused | BackendFailed, R>
 /** A line that is there already, or cannot be decoded. */
 export type ArrivedLine = Effect.Effect<TurnLine, BackendFailed>
 
-/** The lines of a turn: an array if all of them are there already. */
+/** The lines of a turn: an array if all of them are there already. A stream that is read slowly skips to the latest progress. */
 export type TurnLines = ReadonlyArray<ArrivedLine> | Stream.Stream<TurnLine, BackendFailed>
+
+/** Lines that arrive at their own pace, for a slow reader. The last line is never skipped, because no line follows it. */
+export const skipToLatest = <E>(lines: Stream.Stream<TurnLine, E>): Stream.Stream<TurnLine, E> =>
+  lines.pipe(
+    Stream.takeUntil(({ type }) => type !== "progress"),
+    Stream.buffer({ capacity: 1, strategy: "sliding" })
+  )
 
 export interface Backend {
   /** Returns the chat's id. */

@@ -9,8 +9,8 @@ export interface Options {
   readonly interval: number
   /** Maximum bytes that wait. */
   readonly maxBytes: number
-  /** A chunk that contains one of these passes immediately. One that is spread over two chunks may wait. */
-  readonly urgent: ReadonlyArray<string>
+  /** Matches the Latin-1 of a chunk that passes immediately. A match that is spread over two chunks may wait. */
+  readonly urgent: RegExp
 }
 
 type Given<Name extends keyof Dispatcher.DispatchHandler> = Parameters<NonNullable<Dispatcher.DispatchHandler[Name]>>
@@ -46,7 +46,7 @@ class Joiner implements Dispatcher.DispatchHandler {
     if (chunk.length > maxBytes) return this.#handler.onResponseData?.(controller, chunk)
     this.#reserve(this.#size + chunk.length)
     this.#size += chunk.copy(this.#buffer, this.#size)
-    if (urgent.some((text) => chunk.includes(text))) return this.#pass(controller)
+    if (urgent.test(chunk.toString("latin1"))) return this.#pass(controller)
     this.#timer ??= setTimeout(() => this.#pass(controller), interval)
   }
 

@@ -22,7 +22,7 @@ const respond = (interval: number, passed: (text: string) => void = () => {}) =>
     passed(text)
   }
   let joiner: Dispatcher.DispatchHandler = {}
-  joinChunks({ interval, maxBytes: 8, urgent: ["END"] })((_, handler) => {
+  joinChunks({ interval, maxBytes: 8, urgent: /END/ })((_, handler) => {
     joiner = handler
     return true
   })({ path: "/", method: "GET" }, {

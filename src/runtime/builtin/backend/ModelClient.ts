@@ -8,7 +8,7 @@ import { pieceBytes, textInterval } from "./OpenAiStream.ts"
 const join = joinChunks({
   interval: Duration.toMillis(textInterval),
   maxBytes: pieceBytes,
-  urgent: ["[DONE]", "\"error\":{", "\"error\": {", "\"error\":\"", "\"error\": \""]
+  urgent: /\[DONE\]|"error": ?["{]/
 })
 
 const layerDispatcher = Layer.effect(

@@ -3,7 +3,7 @@ import { Effect, Schema, Scope, Stream } from "effect"
 import { Ndjson } from "effect/encoding"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { Chat, Transcription, TurnLine } from "../../../domain/AssistantProtocol.ts"
-import { type Backend, BackendFailed, BackendRefused, type Caller } from "../Backend.ts"
+import { type Backend, BackendFailed, BackendRefused, type Caller, skipToLatest } from "../Backend.ts"
 import * as BoundedBody from "../BoundedBody.ts"
 
 /** Maximum bytes of one line of a turn. */
@@ -21,7 +21,8 @@ const toFailure = (cause: unknown) => new BackendFailed({ cause })
 const streamOf = (response: HttpClientResponse.HttpClientResponse) =>
   response.stream.pipe(
     Stream.pipeThroughChannel(Ndjson.decodeSchema(TurnLine)({ ignoreEmptyLines: true, maxLineBytes })),
-    Stream.mapError(toFailure)
+    Stream.mapError(toFailure),
+    skipToLatest
   )
 
 /** Reads a small turn whole. */

@@ -118,9 +118,6 @@ const sendWhole = Effect.fnUntraced(function*(lines: ReadonlyArray<ArrivedLine>,
 /** Sends the lines of a turn as they arrive. Returns false when they ended without a last line. */
 const sendStreamed = <E>(lines: Stream.Stream<TurnLine, E>, sendLine: SendLine) =>
   lines.pipe(
-    Stream.takeUntil(({ type }) => type !== "progress"),
-    // When the service is slow, only the latest progress is sent. The last line is never dropped, because no line follows it.
-    Stream.buffer({ capacity: 1, strategy: "sliding" }),
     Stream.mapEffect((line) => Effect.map(sendLine(line), (isUnwanted) => isUnwanted || line.type !== "progress")),
     Stream.takeUntil((isLast) => isLast),
     Stream.runLast,

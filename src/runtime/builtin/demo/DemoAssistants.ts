@@ -7,6 +7,7 @@ import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
 import type { JsonObject } from "../../../domain/OpaqueJson.ts"
 import { ClientTool, FileItem, TextItem } from "../../../domain/TaskRequest.ts"
 import type { ToolCall } from "../../../domain/ToolCall.ts"
+import { skipToLatest } from "../Backend.ts"
 import { keepImage } from "../backend/AgentTools.ts"
 import * as Conversation from "../backend/Conversation.ts"
 import * as FileReader from "../backend/FileReader.ts"
@@ -235,7 +236,8 @@ const slow: DemoAssistant = (request) => {
     Stream.map((done): TurnLine => {
       const [type, finish] = done < seconds ? ["progress", "in_progress"] as const : ["completed", "stop"] as const
       return { type, turn: turnOf("demo-slow", request, `${done} of ${seconds} seconds`, finish) }
-    })
+    }),
+    skipToLatest
   )
 }
 
