@@ -127,11 +127,13 @@ describe("an attempt that fails by a defect", () => {
         withWebhooks: (webhooks) => ({
           ...webhooks,
           claim: (request) =>
-            Effect.map(webhooks.claim(request), (claimed) =>
-              claimed.map((delivery) => {
+            Effect.map(webhooks.claim(request), ({ deliveries, hasMore }) => ({
+              deliveries: deliveries.map((delivery) => {
                 if (broken-- <= 0) return delivery
                 return Object.defineProperty({ ...delivery }, field, { get: () => assert.fail("broken") })
-              }))
+              }),
+              hasMore
+            }))
         })
       })
     })
