@@ -14,7 +14,7 @@ export interface Caller {
 
 /** The backend refused a call. */
 export class BackendRefused extends Schema.TaggedError<BackendRefused>()("BackendRefused", {
-  /** Of the HTTP response: 402 for a user who has to pay, 404 for something that does not exist. */
+  /** The status of the HTTP response: 402 when the user has to pay, 404 when something does not exist. */
   status: Schema.Int,
   message: Schema.String
 }) {}

@@ -34,9 +34,11 @@ const maxVoiceBytes = 25 * 1024 * 1024
 /** `assistant.model.generator-uuid`; 0 means that the request named none. */
 const chatPattern = /^(\d+)\.(\d+)\.(\d+)-[0-9a-f-]{36}$/
 
-const paymentRequired = new BackendRefused({ status: 402, message: "Payment required." })
-const noSuchAssistant = new BackendRefused({ status: 404, message: "No such assistant." })
-const noSuchChat = new BackendRefused({ status: 404, message: "No such chat, or no such calls in it." })
+const refused = (status: number, message: string) => new BackendRefused({ status, message })
+
+const paymentRequired = refused(402, "Payment required.")
+const noSuchAssistant = refused(404, "No such assistant.")
+const noSuchChat = refused(404, "No such chat, or no such calls in it.")
 
 interface Prepared extends BackendOptions {
   readonly demo: ReadonlyMap<number, DemoAssistants.DemoAssistant>
@@ -94,22 +96,20 @@ const linesOf = Effect.fnUntraced(function*(
     )
 })
 
-const refusedTranscription = (status: number, message: string) => new BackendRefused({ status, message })
-
 const transcribe = ({ storage, transcription }: BackendOptions) =>
   Effect.fnUntraced(
     function*(id: string) {
-      if (transcription === undefined) return yield* refusedTranscription(501, "No transcription is configured.")
+      if (transcription === undefined) return yield* refused(501, "No transcription is configured.")
       const file = yield* storage.find(id)
-      if (file.size > maxVoiceBytes) return yield* refusedTranscription(413, "The recording is too large.")
+      if (file.size > maxVoiceBytes) return yield* refused(413, "The recording is too large.")
       return yield* OpenAiMedia.transcribe(transcription, file.name, yield* storage.read(file))
     },
     Effect.catchTags({
-      FileMissing: ({ message }) => refusedTranscription(404, message),
+      FileMissing: ({ message }) => refused(404, message),
       AiError: (error) =>
         Effect.andThen(
           Effect.logWarning("transcribing a recording failed", error),
-          error.reason._tag === "QuotaExhaustedError" ? paymentRequired : refusedTranscription(502, "No transcript.")
+          error.reason._tag === "QuotaExhaustedError" ? paymentRequired : refused(502, "No transcript.")
         )
     })
   )

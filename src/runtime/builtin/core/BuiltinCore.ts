@@ -15,7 +15,7 @@ import type { ArrivedLine, Backend, BackendRefused, Caller } from "../Backend.ts
 /** A run as the service starts it. */
 export type Run = Omit<StartRun, "deadline_at" | "events_url">
 
-/** What became of an event: the service may no longer want the run, or refuse the event itself. */
+/** The service's answer to an event: it recorded it, it no longer wants the run, or it refuses the event itself. */
 export type Receipt = "accepted" | "unwanted" | "invalid"
 
 /** An event did not reach the service, or the service could not record it. */
