@@ -2,7 +2,6 @@
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Context, Effect, Layer, type Scope } from "effect"
 import {
-  type HttpBody,
   HttpClient,
   type HttpClientError,
   HttpClientRequest,
@@ -29,13 +28,6 @@ class Slot extends Context.Service<Slot, { response: HttpServerResponse.HttpServ
   "async-task-service/runtime/node/InProcess/Slot"
 ) {}
 
-/** Bytes. Handling a larger body takes milliseconds. */
-const large = 64 * 1024
-
-/** Gives the handling of a large body its own turn of the event loop, as a socket would. */
-const yieldTo = (body: HttpBody.HttpBody) =>
-  body._tag === "Uint8Array" && body.contentLength > large ? Effect.yieldNow : Effect.void
-
 /** Serves the requests for an origin, such as `http://core.builtin`, until the scope closes. */
 export type Serve = <E>(origin: string, app: App<E>) => Effect.Effect<void, never, Scope.Scope>
 
@@ -50,7 +42,6 @@ const toCall = <E>(app: App<E>, context: Context.Context<never>): Call => {
     const traced = HttpClientRequest.setHeaders(request, yield* Tracing.propagate({}))
     const slot: typeof Slot.Service = { response: undefined }
     const received = HttpServerRequest.fromClientRequest(traced)
-    yield* yieldTo(request.body)
     const exit = yield* handled.pipe(
       // Not as one context, which would be merged with the application's by copying it.
       Effect.provideService(Slot, slot),
@@ -60,7 +51,6 @@ const toCall = <E>(app: App<E>, context: Context.Context<never>): Call => {
     )
     const { response } = slot
     if (response === undefined) return yield* Effect.andThen(exit, Effect.die("an application did not respond"))
-    yield* yieldTo(response.body)
     return HttpServerResponse.toClientResponse(response, { request })
   })
 }
