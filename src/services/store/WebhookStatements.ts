@@ -10,8 +10,8 @@ import { countQuery, hidden, micros, moment, query, utf8 } from "./Queries.ts"
 /** Bytes of turn and tool calls. A larger body is read when it is sent, so that a batch of claims stays small. */
 const largeBody = 64 * 1024
 
-/** Candidate rows examined per row that may be claimed: more than one, so that rows are found beside those of other claims. */
-const lookahead = 2
+/** Candidate rows examined per row that may be claimed, so that a node finds rows beside the claims of three others. */
+const lookahead = 4
 
 /**
  * The columns of a body. Those of a terminal task come from the task, those of an interrupted one from the delivery.
