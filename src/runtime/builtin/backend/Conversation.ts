@@ -119,7 +119,9 @@ export const withNewIds = (
 ): ReadonlyArray<ToolCall> => {
   const known = new Set(messages.flatMap(({ tool_calls }) => tool_calls?.map(({ id }) => id) ?? []))
   return calls.map((call, index) => {
-    const id = known.has(call.id) ? `call_${messages.length}_${index}` : call.id
+    let id = call.id
+    // A client may have sent such ids of ours, in earlier turns without their oldest messages.
+    for (let number = messages.length; known.has(id); number++) id = `call_${number}_${index}`
     known.add(id)
     return { ...call, id }
   })

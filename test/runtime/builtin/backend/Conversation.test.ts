@@ -20,6 +20,12 @@ describe("a conversation", () => {
     ])
   })
 
+  it("gives a repeated call an id that no call has, not even one of ours that a client sent back", () => {
+    const messages = [{ role: "assistant", tool_calls: [calls[0]!, { ...calls[1]!, id: "call_1_0" }] }] as const
+    const ids = Conversation.withNewIds(messages, calls).map(({ id }) => id)
+    assert.deepStrictEqual(ids, ["call_2_0", "b"])
+  })
+
   it.effect("has a result for every call, and no result without its call", () =>
     Effect.gen(function*() {
       const made = yield* prompt([
