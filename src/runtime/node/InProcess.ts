@@ -28,7 +28,7 @@ class Slot extends Context.Service<Slot, { response: HttpServerResponse.HttpServ
   "async-task-service/runtime/node/InProcess/Slot"
 ) {}
 
-/** Serves the requests for an origin, such as `http://core.builtin`, until the scope closes. */
+/** Serves the requests for an origin, such as `http://backend.builtin`, until the scope closes. */
 export type Serve = <E>(origin: string, app: App<E>) => Effect.Effect<void, never, Scope.Scope>
 
 /** Runs the application in the caller's fiber, with the context of requests. */

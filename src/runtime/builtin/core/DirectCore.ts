@@ -42,21 +42,28 @@ const toRun = (run: Run): DirectRun => {
 const unwanted = Effect.succeed<BuiltinCore.Receipt>("unwanted")
 
 /** Characters, or bytes of UTF-8. */
-const lengthOf = ({ event }: CoreReport) => "turn" in event ? event.turn?.length ?? 0 : 0
+const lengthOf = ({ event }: CoreReport) => {
+  const turn = "turn" in event ? event.turn?.length ?? 0 : 0
+  return event._tag === "Interrupted"
+    ? turn + (event.state?.length ?? 0) + JSON.stringify(event.toolCalls).length
+    : turn
+}
 
 /** Events have the checks and bounds of those of any other core. */
 const makeReport = (tasks: Effect.Effect<ReportToTasks>): BuiltinCore.Report<DirectRun> =>
-  Effect.fnUntraced(function*({ isLarge }, event): Effect.fn.Return<BuiltinCore.Receipt, BuiltinCore.NotReported> {
-    if (isLarge) yield* Effect.yieldNow
+  Effect.fnUntraced(function*(run, event): Effect.fn.Return<BuiltinCore.Receipt, BuiltinCore.NotReported> {
+    if (run.isLarge) yield* Effect.yieldNow
     const decoded = yield* Effect.result(bodies.coreEvent.decode(event))
     if (Result.isFailure(decoded)) {
       yield* Effect.logError("an event of the built-in core is not valid", decoded.failure.errors)
       return "invalid"
     }
-    if (lengthOf(decoded.success) > Limits.jsonBodyBytes) {
+    const length = lengthOf(decoded.success)
+    if (length > Limits.jsonBodyBytes) {
       yield* Effect.logError(`an event of the built-in core is larger than ${Limits.jsonBodyBytes} bytes`)
       return "invalid"
     }
+    if (isLarge({ length })) yield* Effect.yieldNow
     const report = yield* tasks
     return yield* report(decoded.success).pipe(
       Effect.as<BuiltinCore.Receipt>("accepted"),

@@ -121,6 +121,19 @@ describe("DirectCore", () => {
       yield* Queue.takeN(reports, 2)
     }))
 
+  it.effect("fails a run whose tool calls are larger than the body of an event may be", () =>
+    Effect.gen(function*() {
+      const text = "x".repeat(Limits.jsonBodyBytes)
+      const line: TurnLine = { type: "tool_calls", tool_calls: [{ id: "c", name: "look", arguments: { text } }] }
+      const { core, reports } = yield* makeCore(Effect.succeed([Effect.succeed(line)]))
+      yield* start(core)
+      const events = Stream.map(Stream.fromQueue(reports), ({ event }) => event._tag)
+      const seen = yield* Stream.runCollect(
+        Stream.takeUntil(events, (tag) => tag === "Failed" || tag === "Interrupted")
+      )
+      assert.strictEqual(seen.at(-1), "Failed")
+    }))
+
   it.effect("stops a run, and refuses a request that it cannot read", () =>
     Effect.gen(function*() {
       const stopped = yield* Deferred.make<void>()
