@@ -2,7 +2,7 @@
  * The OpenAPI documents and their pages: `/openapi.json` with `/docs`, and `/internal/openapi.json` with `/internal/docs`.
  * They contain no data and need no token. The pages are self-contained, and their policy forbids loading from other origins.
  */
-import { Context, Effect, Layer } from "effect"
+import { Context, Duration, Effect, Layer } from "effect"
 import { HttpBody, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApi, type HttpApiGroup, HttpApiScalar, OpenApi } from "effect/http-api"
 import { InternalApi, PublicApi } from "./contract/Api.ts"
@@ -97,13 +97,17 @@ const documented = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   HttpRouter.use(Effect.fnUntraced(function*(router) {
     const mint = yield* DevelopmentToken
     const document = yield* Effect.cached(Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))))
-    const page = yield* Effect.cached(makePage(api, paths.page, preferredSecurityScheme))
+    const [page, forget] = yield* Effect.cachedInvalidateWithTTL(
+      makePage(api, paths.page, preferredSecurityScheme),
+      Duration.infinity
+    )
     yield* router.add("GET", paths.document, document)
     yield* router.add(
       "GET",
       paths.page,
       Effect.fnUntraced(function*(request) {
-        const { parts, shared } = yield* page
+        // The script is a file, which may be unreadable for a moment.
+        const { parts, shared } = yield* Effect.onError(page, () => forget)
         const token = yield* tokenFor(mint, request)
         return token === undefined || parts === undefined ? shared : withToken(shared, parts, token)
       })
