@@ -12,7 +12,7 @@ export const Revocation = Schema.TaggedUnion({
 export type Revocation = typeof Revocation.Type
 
 /** Whether the token was issued before a moment. A token without `iat` counts as issued before. */
-export const isIssuedBefore = ({ issuedAt }: Principal, moment: Timestamp): boolean =>
+const isIssuedBefore = ({ issuedAt }: Principal, moment: Timestamp): boolean =>
   issuedAt === null || issuedAt * 1_000_000 < moment
 
 /** Whether the revocation applies to the token of `principal`. */

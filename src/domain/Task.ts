@@ -56,7 +56,7 @@ export type TaskEvent = typeof TaskEvent.Type
 export type TaskEventTag = TaskEvent["_tag"]
 
 /** Every legal transition: the status that an event leads to, by the status it leaves. */
-export const transitions = {
+const transitions = {
   pending: {
     Accepted: "processing",
     Progressed: "processing",

@@ -35,13 +35,13 @@ export interface Redelivered {
 }
 
 /** Deliveries that match a filter are counted up to this number. */
-export const countedDeliveries = 10_000
+const countedDeliveries = 10_000
 const listedGroups = 100
 const samples = 3
 /** Statements at a time, of the two connections of operators. */
 const concurrency = 4
 
-export const groupsOf = (failures: ReadonlyArray<Failure>): ErrorGroups => {
+const groupsOf = (failures: ReadonlyArray<Failure>): ErrorGroups => {
   const groups: Array<ErrorGroup> = []
   for (const [error, [newest, ...others]] of Map.groupBy(failures, ({ error }) => error)) {
     if (newest === undefined) continue

@@ -3,7 +3,7 @@ import { utils, write } from "@e965/xlsx"
 import { crc32, deflateRawSync, deflateSync } from "node:zlib"
 
 /** A ZIP archive with deflated entries. */
-export const zip = (entries: Readonly<Record<string, Buffer>>): Buffer => {
+const zip = (entries: Readonly<Record<string, Buffer>>): Buffer => {
   const locals: Array<Buffer> = []
   const central: Array<Buffer> = []
   let offset = 0
@@ -57,7 +57,7 @@ export const docx = (body: string | Buffer): Buffer =>
   })
 
 /** A workbook with one sheet, given as XML. */
-export const xlsx = (sheet: Buffer): Buffer =>
+const xlsx = (sheet: Buffer): Buffer =>
   zip({
     "[Content_Types].xml": xml(
       "<Types xmlns=\"http://schemas.openxmlformats.org/package/2006/content-types\">"

@@ -10,7 +10,7 @@ const maxShown = 100
 /** Milliseconds between polls of a list: with live tasks, and without. */
 export const listInterval = { live: 3000, quiet: 15_000 }
 
-export const activeStatuses: ReadonlyArray<TaskStatus> = ["pending", "processing", "interrupted"]
+const activeStatuses: ReadonlyArray<TaskStatus> = ["pending", "processing", "interrupted"]
 
 export const intervalOf = ({ data }: TaskPage): number =>
   data.some(({ status }) => activeStatuses.includes(status)) ? listInterval.live : listInterval.quiet

@@ -13,7 +13,7 @@ export interface Draft {
   readonly form: Typed
 }
 
-export const emptyDraft = (hasForm: boolean): Draft => ({
+const emptyDraft = (hasForm: boolean): Draft => ({
   kind: hasForm ? "form" : undefined,
   text: "",
   json: "",

@@ -32,7 +32,7 @@ const claimsOf = (token: string): { readonly sub?: unknown; readonly exp?: unkno
 }
 
 /** Reads a token for display. The service checks it; a string is a problem that is certain without asking it. */
-export const parse = (text: string, at: number): Session | string => {
+const parse = (text: string, at: number): Session | string => {
   const token = text.trim().replace(/^Bearer\s+/i, "")
   if (token === "") return "Paste a token first."
   if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) return "This is not a JWT: one has three parts, separated by dots."

@@ -22,7 +22,7 @@ export const maxFiles = 255
 let nextId = 1
 
 /** Why the service would refuse a file, or undefined. */
-export const refusalOf = ({ name, size }: Pick<File, "name" | "size">): string | undefined => {
+const refusalOf = ({ name, size }: Pick<File, "name" | "size">): string | undefined => {
   const { file_bytes: maxBytes, formats } = config.value.limits
   if (size > maxBytes) return `Larger than ${sizeOf(maxBytes)}`
   const extension = /\.([A-Za-z0-9]+)$/.exec(name)?.[1]?.toLowerCase().replace(/^jpeg$/, "jpg").replace(/^htm$/, "html")

@@ -21,7 +21,7 @@ const jsonErrors = [...bodyErrors, Errors.PayloadTooLarge, Errors.ServiceUnavail
 const documented = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 const values = Schema.Union([Schema.String, Schema.Array(Schema.String)])
 
-export class TasksGroup extends HttpApiGroup.make("tasks").add(
+class TasksGroup extends HttpApiGroup.make("tasks").add(
   HttpApiEndpoint.post("create", "/api/tasks", {
     payload: CreateTaskBody,
     success: Tasks.CreatedTaskView.pipe(HttpApiSchema.status(201)),
@@ -142,7 +142,7 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
   OpenApi.annotations({ description: "Tasks: create, read, submit tool results, cancel." })
 ) {}
 
-export class FilesGroup extends HttpApiGroup.make("files").add(
+class FilesGroup extends HttpApiGroup.make("files").add(
   HttpApiEndpoint.post("upload", "/api/files", {
     payload: Schema.Struct({ file: Multipart.SingleFileSchema }).pipe(HttpApiSchema.asMultipartStream()),
     success: Files.UploadedFileView.pipe(HttpApiSchema.status(201)),
@@ -163,7 +163,7 @@ export class FilesGroup extends HttpApiGroup.make("files").add(
   OpenApi.annotations({ description: "Files: upload, and the URL for downloads." })
 ) {}
 
-export class CoreGroup extends HttpApiGroup.make("core").add(
+class CoreGroup extends HttpApiGroup.make("core").add(
   HttpApiEndpoint.post("report", "/internal/core/events", {
     payload: CoreEvent,
     success: Tasks.ReportedView,
@@ -175,7 +175,7 @@ export class CoreGroup extends HttpApiGroup.make("core").add(
   OpenApi.annotations({ description: "For the processing core, with an internal token." })
 ) {}
 
-export class TokensGroup extends HttpApiGroup.make("tokens").add(
+class TokensGroup extends HttpApiGroup.make("tokens").add(
   HttpApiEndpoint.post("revoke", "/internal/tokens/revoke", {
     payload: RevokeBody,
     success: HttpApiSchema.NoContent,
@@ -191,7 +191,7 @@ export class TokensGroup extends HttpApiGroup.make("tokens").add(
   OpenApi.annotations({ description: "For token issuers, with an internal token." })
 ) {}
 
-export class OperationsGroup extends HttpApiGroup.make("operations").add(
+class OperationsGroup extends HttpApiGroup.make("operations").add(
   HttpApiEndpoint.get("metrics", "/internal/metrics", {
     success: Schema.String.pipe(HttpApiSchema.asText())
   }).annotateMerge(

@@ -42,7 +42,7 @@ const included = {
   })
 }
 
-export const TaskSummaryView = Schema.Struct({ ...summary, ...included }).annotate({
+const TaskSummaryView = Schema.Struct({ ...summary, ...included }).annotate({
   identifier: "TaskSummary",
   description: "One row of the task list; it never has a `turn`."
 })
@@ -58,7 +58,7 @@ export const WaitingOnView = Schema.Struct({
   description: "The party that has to act next, what it has to provide, and until when."
 })
 
-export const AskedTaskView = Schema.Struct({
+const AskedTaskView = Schema.Struct({
   assistant_id: RunRequest.fields.assistant_id.annotate({ description: "The assistant." }),
   input: Schema.Array(InputItem).annotate({ description: "The input items." }),
   turns: Schema.Array(JsonObject).annotate({

@@ -10,7 +10,7 @@ import { commaList } from "./SettingValues.ts"
 const minTokenLength = 32
 
 /** Printed with the names of weak secrets. */
-export const advice = "a good secret is what `openssl rand -base64 32` prints"
+const advice = "a good secret is what `openssl rand -base64 32` prints"
 
 /** Decodes a key of 32 bytes in base64. */
 export const encryptionKeyOf = (text: string): Redacted.Redacted<Uint8Array> => {

@@ -3,7 +3,7 @@ import { Effect, Schema, Stream } from "effect"
 import type { HttpClientResponse } from "effect/http"
 
 /** The response is longer than the bound. */
-export class ResponseTooLong extends Schema.TaggedError<ResponseTooLong>()("ResponseTooLong", {}) {}
+class ResponseTooLong extends Schema.TaggedError<ResponseTooLong>()("ResponseTooLong", {}) {}
 
 /** Reads the whole text of at most `maxBytes`, as a stream, so that a failure closes the response. */
 export const read = (response: HttpClientResponse.HttpClientResponse, maxBytes: number) =>

@@ -2,7 +2,7 @@
 import { Context, Effect, type Fiber, References, Tracer } from "effect"
 import { HttpTraceContext } from "effect/http"
 
-export const isOn = (fiber: Fiber.Fiber<unknown, unknown>): boolean => fiber.getRef(References.TracerEnabled)
+const isOn = (fiber: Fiber.Fiber<unknown, unknown>): boolean => fiber.getRef(References.TracerEnabled)
 
 /** The fiber's current span; undefined when tracing is off, or when the span belongs to another system. */
 export const currentSpan = (fiber: Fiber.Fiber<unknown, unknown>): Tracer.Span | undefined => {

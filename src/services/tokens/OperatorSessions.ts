@@ -11,7 +11,7 @@ import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts
 import { Secrets } from "./Secrets.ts"
 import { type RevocationsUnknown, TokenRevocations } from "./TokenRevocations.ts"
 
-export const Role = Schema.Literals(["full", "read"])
+const Role = Schema.Literals(["full", "read"])
 
 export const Operator = Schema.Struct({
   role: Role,

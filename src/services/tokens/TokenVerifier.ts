@@ -21,7 +21,7 @@ const maxTokenLength = 8192
 const cacheSize = 10_000
 
 /** Seconds that an issuer's clock may be ahead of ours. The tolerance does not extend `exp`. */
-export const maxSkew = 60
+const maxSkew = 60
 
 const isMoment = (seconds: unknown): seconds is number =>
   Predicate.isNumber(seconds) && seconds >= 0 && seconds <= maxSeconds

@@ -15,7 +15,7 @@ const cleaned = <A>(arbitrary: Arbitrary.Arbitrary<A>): Arbitrary.Arbitrary<A> =
 
 const derived = <S extends Schema.Constraint>(schema: S) => cleaned(Arbitrary.schema(schema))
 
-export const urls: ReadonlyArray<string> = [
+const urls: ReadonlyArray<string> = [
   "https://example.org/hook",
   "HTTP://user:secret@Example.ORG:8080/a?b=c#d",
   "http://[2001:db8::1]/",

@@ -119,14 +119,14 @@ export const OlderPages = ({ isComplete, next }: { readonly next: string | null;
 const isInRows = (element: Element | null) => element?.matches("[data-row], .cell-tick input") === true
 
 /** The data to show: the newest, unless the operator is in the middle of the rows, which would move. */
-export function useStill<A>(polled: Polled<A>): Polled<A> {
+function useStill<A>(polled: Polled<A>): Polled<A> {
   const shown = useRef(polled)
   if (!isInRows(document.activeElement) || shown.current.data === undefined) shown.current = polled
   return shown.current
 }
 
 /** Leaves the rows, so that the next answer is shown. */
-export const leaveRows = () => {
+const leaveRows = () => {
   const { activeElement } = document
   if (activeElement instanceof HTMLElement && isInRows(activeElement)) activeElement.blur()
 }

@@ -16,7 +16,7 @@ export interface SparklineProps {
 }
 
 /** As in `failed: 12, most 4 at 10:31`. */
-export const inWords = ({ from, isMaximum = false, name, step, values }: SparklineProps, zone: string): string => {
+const inWords = ({ from, isMaximum = false, name, step, values }: SparklineProps, zone: string): string => {
   const most = Math.max(0, ...values)
   const total = isMaximum ? most : values.reduce((sum, value) => sum + value, 0)
   if (most === 0) return `${name}: none`

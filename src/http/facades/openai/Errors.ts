@@ -138,7 +138,7 @@ const toRefused = (failure: Failure): Refused => "_tag" in failure ? ofTask(fail
 const typeOf = (status: number) =>
   status >= 500 ? "server_error" : status === 429 ? "rate_limit_error" : "invalid_request_error"
 
-export const toResponse = (failure: Failure): HttpServerResponse.HttpServerResponse => {
+const toResponse = (failure: Failure): HttpServerResponse.HttpServerResponse => {
   const { code, message, param, status } = toRefused(failure)
   return HttpServerResponse.jsonUnsafe(
     { error: { message, type: typeOf(status), param, code } },

@@ -21,7 +21,7 @@ import type { StorageFull, StorageQuota } from "./StorageQuota.ts"
 export type FileStorage = Effect.Success<ReturnType<typeof make>>
 
 /** No file with that id is in storage. */
-export class FileMissing extends Schema.TaggedError<FileMissing>()("FileMissing", { message: Schema.String }) {}
+class FileMissing extends Schema.TaggedError<FileMissing>()("FileMissing", { message: Schema.String }) {}
 
 export interface FoundFile {
   readonly path: string
