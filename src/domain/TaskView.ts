@@ -2,7 +2,7 @@
 import type { Metadata } from "./Metadata.ts"
 import { join, type OpaqueJson, toText } from "./OpaqueJson.ts"
 import type { Task, TaskId, TaskSummary } from "./Task.ts"
-import { format } from "./Timestamp.ts"
+import { format, formatOrNull } from "./Timestamp.ts"
 import { waitingOn } from "./WaitingOn.ts"
 
 /** The task summary: a row of the task list. It has no `turn`. */
@@ -11,7 +11,7 @@ export const summarize = (task: TaskSummary) => ({
   status: task.status,
   error: task.error,
   created_at: format(task.createdAt),
-  completed_at: task.completedAt === null ? null : format(task.completedAt),
+  completed_at: formatOrNull(task.completedAt),
   ...(task.pendingToolCalls === null ? {} : { pending_tool_calls: task.pendingToolCalls })
 })
 
@@ -51,7 +51,7 @@ export const describe = (task: TaskSummary & Pick<Task, "turn">, extras: object 
 })
 
 /** The field `waiting_on` of `?include=waiting_on`. */
-export const describeWaiting = (task: Task) => {
+export const describeWaiting = (task: Pick<Task, "status" | "deadline" | "acceptanceDeadline">) => {
   const waiting = waitingOn(task)
   return { waiting_on: waiting === null ? null : { ...waiting, until: format(waiting.until) } }
 }

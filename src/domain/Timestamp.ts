@@ -35,3 +35,5 @@ export const format = (moment: Timestamp): string => {
   const micros = String(moment - millis * 1000).padStart(3, "0")
   return `${DateTime.formatIso(DateTime.makeUnsafe(millis)).slice(0, -1)}${micros}Z`
 }
+
+export const formatOrNull = (moment: Timestamp | null): string | null => moment === null ? null : format(moment)

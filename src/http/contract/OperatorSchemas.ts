@@ -250,9 +250,11 @@ export const OperatorClusterView = Schema.Struct({
   unowned: described(Schema.Array(Count), "Shards without an owner.")
 }).annotate({ identifier: "Cluster", description: "The nodes and their shards." })
 
-/** A node, as RPC returns it. */
-export const MemberView = Schema.Struct(Struct.omit(Member.fields, ["instance"]))
-export const ClusterView = Schema.Struct({ ...OperatorClusterView.fields, members: Schema.Array(MemberView) })
+/** The same as RPC returns it, without the instances of the nodes. */
+export const ClusterView = Schema.Struct({
+  ...OperatorClusterView.fields,
+  members: Schema.Array(Schema.Struct(Struct.omit(Member.fields, ["instance"])))
+})
 
 export const RevocationsView = Schema.Struct({
   data: described(

@@ -1,7 +1,7 @@
 /** The delivery log of a task, and redeliveries. */
 import { Effect, Redacted } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { format } from "../../domain/Timestamp.ts"
+import { format, formatOrNull } from "../../domain/Timestamp.ts"
 import { type Delivery, deliveryId } from "../../domain/Webhook.ts"
 import { Tasks } from "../../services/Tasks.ts"
 import { Webhooks } from "../../services/Webhooks.ts"
@@ -15,7 +15,7 @@ export const view = (delivery: Delivery) => ({
   status: delivery.status,
   state: delivery.state,
   created_at: format(delivery.createdAt),
-  next_attempt_at: delivery.nextAttemptAt === null ? null : format(delivery.nextAttemptAt),
+  next_attempt_at: formatOrNull(delivery.nextAttemptAt),
   attempts: delivery.attempts.map(({ duration, error, number, responseStatus, startedAt }) => ({
     number,
     started_at: format(startedAt),

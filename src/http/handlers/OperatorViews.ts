@@ -1,8 +1,8 @@
 /** The public forms of what operators read. */
 import type { Revocation } from "../../domain/Revocation.ts"
 import * as TaskShard from "../../domain/TaskShard.ts"
-import { format, type Timestamp } from "../../domain/Timestamp.ts"
-import { waitingOn } from "../../domain/WaitingOn.ts"
+import * as TaskView from "../../domain/TaskView.ts"
+import { format, formatOrNull, type Timestamp } from "../../domain/Timestamp.ts"
 import { type Delivery, originOf } from "../../domain/Webhook.ts"
 import { type Member, unownedShards } from "../../services/operations/ClusterNodes.ts"
 import type { Overview } from "../../services/operations/Overview.ts"
@@ -12,8 +12,7 @@ import type { DueClock, DueStop, FoundTask, OriginStats, TaskDetail } from "../.
 import type { ListedRevocation } from "../../services/store/RevocationRepository.ts"
 import type { RecordedEvent } from "../../services/store/TaskReads.ts"
 import * as Deliveries from "./Deliveries.ts"
-
-const formatOrNull = (moment: Timestamp | null) => moment === null ? null : format(moment)
+import * as TaskReading from "./TaskReading.ts"
 
 const lateMillis = (dueAt: Timestamp, at: Timestamp) => Math.max(0, Math.round((at - dueAt) / 1000))
 
@@ -36,11 +35,6 @@ export const delivery = (found: Delivery) => ({
   origin: found.origin
 })
 
-const waiting = (head: TaskDetail["head"]) => {
-  const found = waitingOn(head)
-  return found === null ? null : { ...found, until: format(found.until) }
-}
-
 export const taskDetail = (
   { found, head, requestBytes, turnBytes }: TaskDetail,
   events: ReadonlyArray<RecordedEvent>,
@@ -54,15 +48,9 @@ export const taskDetail = (
     revision: head.revision,
     shard,
     owner: members.find(({ shards }) => shards === null || shards.includes(shard))?.address ?? null,
-    waiting_on: waiting(head),
+    ...TaskView.describeWaiting(head),
     bytes: { request: requestBytes, turn: turnBytes },
-    events: events.map(({ occurredAt, revision, status, type }) => ({
-      uuid: head.uuid,
-      revision,
-      type,
-      status,
-      occurred_at: format(occurredAt)
-    })),
+    events: events.map((event) => ({ ...TaskReading.describe(head.uuid, event), type: event.type })),
     deliveries: deliveries.map(delivery)
   }
 }

@@ -1,16 +1,15 @@
 /** Handlers of `contract/rpc/RpcOperations`: statistics, the delivery log, and the nodes of the cluster. */
 import { Effect } from "effect"
-import * as TaskShard from "../../../domain/TaskShard.ts"
-import { format } from "../../../domain/Timestamp.ts"
+import { formatOrNull } from "../../../domain/Timestamp.ts"
 import { TaskOwnership } from "../../../services/cluster/TaskOwnership.ts"
-import { ClusterNodes, type Member, unownedShards } from "../../../services/operations/ClusterNodes.ts"
+import { ClusterNodes } from "../../../services/operations/ClusterNodes.ts"
 import { TaskScans } from "../../../services/store/TaskScans.ts"
 import { Tasks } from "../../../services/Tasks.ts"
 import { Webhooks } from "../../../services/Webhooks.ts"
-import type { ClusterView, MemberView } from "../../contract/OperatorSchemas.ts"
 import { OperationsRpc } from "../../contract/rpc/RpcOperations.ts"
 import { bodies } from "../body/Bodies.ts"
 import * as Deliveries from "../Deliveries.ts"
+import * as OperatorViews from "../OperatorViews.ts"
 import { asInvalidRequest, invalid, refuseOutage } from "./RpcRequests.ts"
 
 const limits = { default: 100, maximum: 500 }
@@ -22,25 +21,6 @@ const checkOrigin = (origin: string | undefined) =>
     ? Effect.void
     : Effect.fail(invalid("origin", "Expected an origin, as in https://client.example"))
 
-const viewMember = (member: Member): typeof MemberView.Type => ({
-  address: member.address,
-  version: member.version,
-  is_self: member.isSelf,
-  started_at: format(member.startedAt),
-  seen_at: format(member.seenAt),
-  drained: member.isDrained,
-  shards: member.shards,
-  tasks: member.tasks,
-  next_due: member.nextDue === null ? null : format(member.nextDue),
-  lateness_ms: member.lateness
-})
-
-const viewCluster = (members: ReadonlyArray<Member>): typeof ClusterView.Type => ({
-  members: members.map(viewMember),
-  shards: TaskShard.count,
-  unowned: unownedShards(members)
-})
-
 export const layer = OperationsRpc.toLayer(
   Effect.gen(function*() {
     const scans = yield* TaskScans
@@ -48,10 +28,10 @@ export const layer = OperationsRpc.toLayer(
     const webhooks = yield* Webhooks
     const ownership = yield* TaskOwnership
     const members = yield* ClusterNodes
-    const cluster = Effect.map(members.all, viewCluster).pipe(refuseOutage)
+    const cluster = Effect.map(members.all, OperatorViews.cluster).pipe(refuseOutage)
     const stats = Effect.map(scans.stats, ({ counts, nextDeadline }) => ({
       counts,
-      next_deadline: nextDeadline === null ? null : format(nextDeadline)
+      next_deadline: formatOrNull(nextDeadline)
     })).pipe(refuseOutage)
     const drain = Effect.logInfo("draining: an operator asked for it").pipe(
       Effect.andThen(ownership.drain),
