@@ -5,7 +5,7 @@
  * Three kinds of loops are not workers: those that block on a queue or a connection, those without a scope (per socket),
  * and waits inside a request.
  */
-import { Deferred, Duration, Effect, Fiber, Latch, type Scope } from "effect"
+import { Duration, Effect, Fiber, Latch, type Scope } from "effect"
 import * as Backoff from "../../domain/Backoff.ts"
 import { logFault } from "./Retry.ts"
 
@@ -22,8 +22,6 @@ export interface Options<E> {
 }
 
 export interface Worker {
-  /** Runs a round that begins after this call. Completes when it has ended, successfully or not. */
-  readonly runNow: Effect.Effect<void>
   /** Begins no more rounds. Completes when the current one has ended. */
   readonly drain: Effect.Effect<void>
 }
@@ -40,8 +38,6 @@ export const make = Effect.fnUntraced(function*<E>(options: Options<E>): Effect.
   /** Failures in a row. */
   let failures = 0
   let isDraining = false
-  /** Completes with the round that begins next. */
-  let receipt = Deferred.makeUnsafe<void>()
 
   const attempt = Effect.matchCauseEffect(runOnce, {
     onSuccess: () => Effect.sync(() => void (failures = 0)),
@@ -52,10 +48,8 @@ export const make = Effect.fnUntraced(function*<E>(options: Options<E>): Effect.
   })
 
   const round = Effect.suspend(() => {
-    const current = receipt
-    receipt = Deferred.makeUnsafe()
     wake.closeUnsafe()
-    return Effect.ensuring(attempt, Effect.sync(() => Deferred.doneUnsafe(current, Effect.void)))
+    return attempt
   })
 
   const rest = Effect.flatMap(pause, (regular) => {
@@ -77,10 +71,6 @@ export const make = Effect.fnUntraced(function*<E>(options: Options<E>): Effect.
   const fiber = yield* Effect.forkScoped(loop, { startImmediately: true })
 
   return {
-    runNow: Effect.suspend(() => {
-      wake.openUnsafe()
-      return Effect.raceFirst(Deferred.await(receipt), Fiber.await(fiber))
-    }).pipe(Effect.asVoid),
     drain: Effect.suspend(() => {
       isDraining = true
       wake.openUnsafe()

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Latch, Logger, Scope } from "effect"
+import { Duration, Effect, Exit, Fiber, Latch, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { now } from "../../../src/domain/Timestamp.ts"
 import * as Worker from "../../../src/services/timing/Worker.ts"
@@ -80,20 +80,6 @@ describe("a worker", () => {
       assert.deepStrictEqual(rounds, [0, 0.05, 0.1, 0.15, 0.2])
     }))
 
-  it.effect("gives a receipt for a round that began after the request", () =>
-    Effect.gen(function*() {
-      const gates = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-      const { rounds, worker } = yield* start({}, (round) => Deferred.await(gates[round - 1]!))
-      yield* Effect.yieldNow
-      const receipt = yield* Effect.forkChild(worker.runNow, { startImmediately: true })
-      yield* Deferred.succeed(gates[0]!, undefined)
-      yield* TestClock.adjust("0 seconds")
-      assert.lengthOf(rounds, 2)
-      assert.isUndefined(receipt.pollUnsafe())
-      yield* Deferred.succeed(gates[1]!, undefined)
-      yield* Fiber.join(receipt)
-    }))
-
   it.effect("finishes the current round when it drains, and begins no more", () =>
     Effect.gen(function*() {
       const { rounds, worker } = yield* start({}, () => Effect.sleep("3 seconds"))
@@ -102,7 +88,6 @@ describe("a worker", () => {
       assert.isUndefined(drained.pollUnsafe())
       yield* TestClock.adjust("2 seconds")
       yield* Fiber.join(drained)
-      yield* worker.runNow
       yield* TestClock.adjust("1 hour")
       assert.lengthOf(rounds, 1)
     }))
