@@ -43,10 +43,8 @@ export class Webhooks extends Context.Service<Webhooks, {
   readonly find: (filter: DeliveryFilter) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
   /** For operators: the same for any user's delivery. */
   readonly redeliverAny: (id: string) => Effect.Effect<Delivery, Refused>
-  /** For operators: schedules one more attempt of every failed delivery that matches; returns their number. */
-  readonly redeliverFailed: (
-    filter: Pick<DeliveryFilter, "origin" | "since" | "before">
-  ) => Effect.Effect<number, StoreUnavailable>
+  /** For operators: schedules one more attempt of every failed delivery of an origin, or of all; returns their number. */
+  readonly redeliverFailed: (origin?: string) => Effect.Effect<number, StoreUnavailable>
 }>()("async-task-service/services/Webhooks") {
   static readonly layer = Layer.effect(
     Webhooks,
@@ -81,11 +79,11 @@ export class Webhooks extends Context.Service<Webhooks, {
             const key = parseDeliveryId(id)
             return key === undefined ? Effect.fail(new DeliveryNotFound({})) : redeliver(key, null, null)
           }).pipe(Effect.catchTags({ DeliveryExhausted: Effect.die, TooManyRedeliveries: Effect.die })),
-        redeliverFailed: Effect.fnUntraced(function*(filter) {
+        redeliverFailed: Effect.fnUntraced(function*(origin) {
           const at = yield* now
           let count = 0
           for (;;) {
-            const enqueued = yield* store.redeliverFailed({ ...filter, limit: batch }, at)
+            const enqueued = yield* store.redeliverFailed(origin, batch, at)
             count += enqueued
             if (enqueued > 0) yield* webhooksPending.open
             if (enqueued < batch) return count

@@ -169,17 +169,16 @@ export const deliveries = (where: string) =>
   FROM webhook_deliveries d ${where}`
   )
 
-/** Conditions that an index covers; `$1` to `$3` are origin, since and before. */
-const matching = `($1::text IS NULL OR d.origin = $1::text)
-  AND d.created_at >= coalesce(${moment("$2")}, '-infinity') AND d.created_at < coalesce(${moment("$3")}, 'infinity')`
+/** Deliveries of an origin, or of all. */
+const isOfOrigin = `($1::text IS NULL OR d.origin = $1::text)`
 
 export const deliveryOfKey = deliveries(`WHERE d.task_uuid = $1 AND d.revision = $2::int`)
 
 /** Newest first. */
 export const deliveriesOfTask = deliveries(`WHERE d.task_uuid = $1 ORDER BY d.revision DESC LIMIT $2::int`)
 
-export const matchingDeliveries = deliveries(`WHERE ${matching} AND ($5::text IS NULL OR ${state} = $5::text)
-  ORDER BY d.created_at DESC, d.task_uuid DESC, d.revision DESC LIMIT $4::int`)
+export const matchingDeliveries = deliveries(`WHERE ${isOfOrigin} AND ($3::text IS NULL OR ${state} = $3::text)
+  ORDER BY d.created_at DESC, d.task_uuid DESC, d.revision DESC LIMIT $2::int`)
 
 /** Schedules one more attempt at `$1`, or moves the next one forward; an attempt in flight is left alone. */
 const scheduleAttempt = `attempts_allowed = CASE WHEN due_at IS NULL THEN attempts + 1 ELSE attempts_allowed END,
@@ -222,10 +221,10 @@ export const redeliver = query(
 export const redeliverFailed = countQuery(
   `WITH failed AS (
     SELECT d.task_uuid, d.revision FROM webhook_deliveries d
-    WHERE ${matching} AND d.due_at IS NULL AND d.delivered_at IS NULL
-    ORDER BY d.created_at LIMIT $4::int FOR UPDATE SKIP LOCKED
+    WHERE ${isOfOrigin} AND d.due_at IS NULL AND d.delivered_at IS NULL
+    ORDER BY d.created_at LIMIT $2::int FOR UPDATE SKIP LOCKED
   ), enqueued AS (
-    UPDATE webhook_deliveries d SET attempts_allowed = d.attempts + 1, due_at = ${moment("$5")} FROM failed
+    UPDATE webhook_deliveries d SET attempts_allowed = d.attempts + 1, due_at = ${moment("$3")} FROM failed
     WHERE d.task_uuid = failed.task_uuid AND d.revision = failed.revision RETURNING 1
   ) SELECT count(*)::int AS count FROM enqueued`
 )

@@ -69,9 +69,6 @@ export type Redelivery = "enqueued" | "unknown" | "needs_secret" | "exhausted" |
 export interface DeliveryFilter {
   readonly origin?: string | undefined
   readonly state?: DeliveryState | undefined
-  /** Both bounds apply to the moment of the change that the delivery reports. */
-  readonly since?: Timestamp | undefined
-  readonly before?: Timestamp | undefined
   readonly limit: number
 }
 
@@ -101,6 +98,10 @@ export class WebhookStore extends Context.Service<WebhookStore, {
     secret: string | null,
     sub: string | null
   ) => Effect.Effect<Redelivery, StoreUnavailable>
-  /** Does the same for failed deliveries that match, oldest first; returns their number. */
-  readonly redeliverFailed: (filter: DeliveryFilter, at: Timestamp) => Effect.Effect<number, StoreUnavailable>
+  /** Does the same for failed deliveries of an origin, or of all, oldest first; returns their number. */
+  readonly redeliverFailed: (
+    origin: string | undefined,
+    limit: number,
+    at: Timestamp
+  ) => Effect.Effect<number, StoreUnavailable>
 }>()("async-task-service/services/store/WebhookStore") {}

@@ -56,12 +56,10 @@ const due = (rows: Rows, at: Timestamp) =>
     .toSorted((one, other) => (one.dueAt ?? 0) - (other.dueAt ?? 0))
 
 /** Oldest first. */
-const matching = (rows: Rows, filter: DeliveryFilter) =>
+const matching = (rows: Rows, filter: Pick<DeliveryFilter, "origin" | "state">) =>
   [...rows.values()].filter((row) =>
     (filter.origin === undefined || filter.origin === row.origin) &&
-    (filter.state === undefined || filter.state === stateOf(row)) &&
-    (filter.since === undefined || filter.since <= row.createdAt) &&
-    (filter.before === undefined || row.createdAt < filter.before)
+    (filter.state === undefined || filter.state === stateOf(row))
   ).toSorted((one, other) => one.createdAt - other.createdAt)
 
 const claim = (rows: Rows, { at, leases, limit, permits, permitsOfOthers }: ClaimRequest) => {
@@ -164,9 +162,9 @@ export const layer = Layer.effect(
         ),
       find: (filter) => Effect.sync(() => matching(rows, filter).toReversed().slice(0, filter.limit).map(view)),
       redeliver: (...call) => Effect.sync(() => redeliver(rows, usedUntil, ...call)),
-      redeliverFailed: (filter, at) =>
+      redeliverFailed: (origin, limit, at) =>
         Effect.sync(() => {
-          const failed = matching(rows, { ...filter, state: "failed" }).slice(0, filter.limit)
+          const failed = matching(rows, { origin, state: "failed" }).slice(0, limit)
           for (const row of failed) redeliver(rows, usedUntil, row, at, null, null)
           return failed.length
         })

@@ -8,7 +8,7 @@ import type { Task, TaskSummary } from "../../domain/Task.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { array, make as makeQueries } from "./Queries.ts"
 import * as Statements from "./WebhookStatements.ts"
-import { type AttemptOutcome, type ClaimRequest, type DeliveryFilter, WebhookStore } from "./WebhookStore.ts"
+import { type AttemptOutcome, type ClaimRequest, WebhookStore } from "./WebhookStore.ts"
 
 const { float8, int4, text, uuid } = PgTypes.OID
 
@@ -30,13 +30,6 @@ const bindOutcomes = (outcomes: ReadonlyArray<AttemptOutcome>) => [
   array(outcomes.map(({ responseStatus }) => responseStatus), int4),
   array(outcomes.map(({ error }) => error), text),
   array(outcomes.map(({ nextAttemptAt }) => nextAttemptAt), float8)
-]
-
-const bindFilter = ({ before, limit, origin, since }: DeliveryFilter) => [
-  origin ?? null,
-  since ?? null,
-  before ?? null,
-  limit
 ]
 
 type BodyRow = TaskSummary & Pick<Task, "turn"> & OpenAiWebhook.ReportedChange & {
@@ -74,7 +67,7 @@ export const layer = Layer.effect(
 
       ofTask: (taskId) => Effect.map(rows(Statements.deliveriesOfTask, [taskId, Limits.listedDeliveries]), Arr.reverse),
 
-      find: (filter) => rows(Statements.matchingDeliveries, [...bindFilter(filter), filter.state ?? null]),
+      find: ({ limit, origin, state }) => rows(Statements.matchingDeliveries, [origin ?? null, limit, state ?? null]),
 
       redeliver: ({ revision, taskId }, at, secret, sub) =>
         Effect.map(
@@ -91,6 +84,6 @@ export const layer = Layer.effect(
           Option.match({ onNone: () => "unknown", onSome: ({ outcome }) => outcome })
         ),
 
-      redeliverFailed: (filter, at) => count(Statements.redeliverFailed, [...bindFilter(filter), at])
+      redeliverFailed: (origin, limit, at) => count(Statements.redeliverFailed, [origin ?? null, limit, at])
     }))
 )

@@ -52,10 +52,7 @@ export const layer = OperationsRpc.toLayer(
       }, refuseOutage),
       "Operations.redeliver": ({ id }) => webhooks.redeliverAny(id).pipe(Effect.map(Deliveries.view), refuseOutage),
       "Operations.redeliverFailed": ({ origin }) =>
-        checkOrigin(origin).pipe(
-          Effect.andThen(webhooks.redeliverFailed({ origin })),
-          refuseOutage
-        ),
+        checkOrigin(origin).pipe(Effect.andThen(webhooks.redeliverFailed(origin)), refuseOutage),
       "Operations.cancel": Effect.fnUntraced(function*({ body = {}, uuid }) {
         const task = yield* refuseOutage(tasks.findHead(uuid))
         const { reason } = yield* Effect.mapError(bodies.cancel.decode(body), asInvalidRequest)
