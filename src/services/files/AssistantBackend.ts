@@ -17,7 +17,8 @@ import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import * as FileFormat from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
-import * as BoundedText from "../limits/BoundedText.ts"
+import { sizeOf } from "../../domain/OpaqueJson.ts"
+import * as BoundedBody from "../limits/BoundedBody.ts"
 import * as IdleTimeout from "../timing/IdleTimeout.ts"
 import { Timeouts } from "../timing/Timeouts.ts"
 import { PassedBytes } from "./PassedBytes.ts"
@@ -77,8 +78,6 @@ const encoder = new TextEncoder()
 /** RFC 7578: quotes and line breaks in a name are percent-encoded; everything else stays unchanged. */
 const quoted = (text: string) => text.replaceAll("\"", "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A")
 
-const sizeOf = (chunks: ReadonlyArray<Uint8Array>) => chunks.reduce((size, chunk) => size + chunk.length, 0)
-
 /** Reads the first chunks of a file, enough to check its format. Nothing is sent to the backend before this check. */
 const readHead = Effect.fnUntraced(function*<E>(
   pull: Pull.Pull<Chunks, E>,
@@ -127,7 +126,7 @@ const decodeStorageBase = Schema.decodeUnknownEffect(
 )
 
 const readText = (response: HttpClientResponse.HttpClientResponse) =>
-  Effect.mapError(BoundedText.read(response, maxAnswerBytes), () => new BackendUnavailable({}))
+  Effect.mapError(BoundedBody.readText(response, maxAnswerBytes), () => new BackendUnavailable({}))
 
 const readStored = Effect.fnUntraced(function*(
   response: HttpClientResponse.HttpClientResponse

@@ -5,7 +5,7 @@
 import { Cause, Clock, Duration, Effect, Fiber, Predicate, Result, Schema, Stream } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import * as jose from "jose"
-import * as BoundedText from "../limits/BoundedText.ts"
+import * as BoundedBody from "../limits/BoundedBody.ts"
 import { rootCauseMessage } from "../telemetry/RootCause.ts"
 import * as Worker from "../timing/Worker.ts"
 
@@ -89,7 +89,7 @@ const makeCache = Effect.fnUntraced(function*(url: string) {
 
   const fetchKeys = HttpClient.withScope(http).get(url).pipe(
     Effect.flatMap(HttpClientResponse.filterStatusOk),
-    Effect.flatMap((response) => BoundedText.read(response, maxBytes)),
+    Effect.flatMap((response) => BoundedBody.readText(response, maxBytes)),
     Effect.flatMap((text) => Effect.fromResult(parse(text))),
     Effect.timeout(timeout),
     Effect.scoped

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { AiError } from "effect/ai"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
-import * as BoundedBody from "../BoundedBody.ts"
+import * as BoundedBody from "../../../services/limits/BoundedBody.ts"
 import { type Endpoint, post, retry } from "./OpenAiModel.ts"
 import { storableText } from "./storable.ts"
 

@@ -6,7 +6,7 @@ import { AiError, LanguageModel, type Prompt, type Response, Tool } from "effect
 import { Base64 } from "effect/encoding"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import type { JsonObject } from "../../../domain/OpaqueJson.ts"
-import * as BoundedBody from "../BoundedBody.ts"
+import * as BoundedBody from "../../../services/limits/BoundedBody.ts"
 import { aiError, callFailed, maxSilence, reasonOf, streamParts } from "./OpenAiStream.ts"
 
 /** One model at one provider. */

@@ -3,8 +3,8 @@ import { Effect, Schema, Scope, Stream } from "effect"
 import { Ndjson } from "effect/encoding"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { Chat, Transcription, TurnLine } from "../../../domain/AssistantProtocol.ts"
+import * as BoundedBody from "../../../services/limits/BoundedBody.ts"
 import { type Backend, BackendFailed, BackendRefused, type Caller, skipToLatest } from "../Backend.ts"
-import * as BoundedBody from "../BoundedBody.ts"
 
 /** Maximum bytes of one line of a turn. */
 const maxLineBytes = 64 * 1024 * 1024
@@ -27,8 +27,8 @@ const streamOf = (response: HttpClientResponse.HttpClientResponse) =>
 
 /** Reads a small turn whole. */
 const linesOf = (response: HttpClientResponse.HttpClientResponse) =>
-  BoundedBody.readBytes(response, maxLineBytes).pipe(
-    Effect.map((bytes) => bytes.toString("utf8").split(/\r?\n/).filter((text) => text !== "")),
+  BoundedBody.readText(response, maxLineBytes).pipe(
+    Effect.map((body) => body.split(/\r?\n/).filter((text) => text !== "")),
     Effect.map((texts) => texts.map((text) => Effect.mapError(decodeLine(text), toFailure))),
     Effect.mapError(toFailure)
   )

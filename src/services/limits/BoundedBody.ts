@@ -1,6 +1,10 @@
-/** Reads bodies of responses as bounded streams. A body that exceeds its bound is a failure and closes the connection. */
+/**
+ * Reads bodies of HTTP responses up to a bound, so that no other system can exhaust our memory. A body that exceeds it is a failure
+ * and closes the connection.
+ */
 import { Effect, Schema, Stream } from "effect"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
+import { concat, sizeOf } from "../../domain/OpaqueJson.ts"
 
 /** The body is longer than `maxBytes`. */
 export class BodyTooLong extends Schema.TaggedError<BodyTooLong>()("BodyTooLong", { maxBytes: Schema.Int }) {}
@@ -17,26 +21,31 @@ export const isSmall = (response: HttpClientResponse.HttpClientResponse): boolea
 export const readBytes = (
   response: HttpClientResponse.HttpClientResponse,
   maxBytes: number
-): Effect.Effect<Buffer, HttpClientError.HttpClientError | BodyTooLong> =>
+): Effect.Effect<Uint8Array, HttpClientError.HttpClientError | BodyTooLong> =>
   Effect.suspend(() => {
     if (announcedSize(response) <= Math.min(small, maxBytes)) {
-      return Effect.map(response.arrayBuffer, (bytes) => Buffer.from(bytes))
+      return Effect.map(response.arrayBuffer, (bytes) => new Uint8Array(bytes))
     }
     const read: Array<Uint8Array> = []
     let size = 0
     const reading = Stream.runForEachArray(response.stream, (chunks) => {
       read.push(...chunks)
-      for (const { byteLength } of chunks) size += byteLength
+      size += sizeOf(chunks)
       return size > maxBytes ? Effect.fail(new BodyTooLong({ maxBytes })) : Effect.void
     })
-    return Effect.map(reading, () => Buffer.concat(read))
+    return Effect.map(reading, () => concat(read))
   })
+
+const decoder = new TextDecoder()
+
+/** The text of a response, at most `maxBytes`. */
+export const readText = (response: HttpClientResponse.HttpClientResponse, maxBytes: number) =>
+  Effect.map(readBytes(response, maxBytes), (bytes) => decoder.decode(bytes))
 
 /** Reads JSON of at most `maxBytes`. */
 export const jsonReader = <A, I>(schema: Schema.Codec<A, I>, maxBytes: number) => {
   const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
-  return (response: HttpClientResponse.HttpClientResponse) =>
-    Effect.flatMap(readBytes(response, maxBytes), (bytes) => decode(bytes.toString("utf8")))
+  return (response: HttpClientResponse.HttpClientResponse) => Effect.flatMap(readText(response, maxBytes), decode)
 }
 
 /** The first `maxBytes` of a response as text; does not wait for the rest. */
@@ -46,6 +55,6 @@ export const readStart = (response: HttpClientResponse.HttpClientResponse, maxBy
     return response.stream.pipe(
       Stream.takeUntil((chunk) => (size += chunk.byteLength) >= maxBytes),
       Stream.runCollect,
-      Effect.map((chunks) => Buffer.concat(chunks).subarray(0, maxBytes).toString("utf8"))
+      Effect.map((chunks) => decoder.decode(concat(chunks).subarray(0, maxBytes)))
     )
   })
