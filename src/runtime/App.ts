@@ -72,8 +72,6 @@ import { version } from "./Version.ts"
 import * as WebhookResolver from "./webhooks/WebhookResolver.ts"
 import * as WebhookTransport from "./webhooks/WebhookTransport.ts"
 
-const backendOrigin = "http://backend.builtin"
-
 /** How the built-in core reports its events, once the service can record them. */
 type TasksReady = Deferred.Deferred<Tasks["Service"]["report"]>
 
@@ -149,19 +147,23 @@ const layerStore = (database: Database.Database, config: AppConfig) =>
     Layer.provide(layerMigrated(database, config.cluster !== undefined))
   )
 
-/** The assistant backend, the configured one or the built-in one, and the latter's public storage routes. */
-const findBackend = Effect.fnUntraced(function*(config: AppConfig, inProcess: InProcess.InProcess) {
+/**
+ * The assistant backend, the configured one or the built-in one: the calls of a built-in core, the client of the gateway, and
+ * the public storage routes of the built-in one.
+ */
+const findBackend = Effect.fnUntraced(function*(config: AppConfig) {
   const { assistantBackendUrl: url } = config
   if (url !== undefined) {
-    const calls = yield* Effect.provideContext(BackendClient.make(url), yield* Layer.build(NodeHttpClient.layerUndici))
-    return { url, calls, layerStorage: Layer.empty }
+    const layerHttp = NodeHttpClient.layerUndici
+    const calls = yield* Effect.provideContext(BackendClient.make(url), yield* Layer.build(layerHttp))
+    return { url, calls, layerHttp, layerStorage: Layer.empty }
   }
   const { calls, layerFiles, layerStorage } = yield* Effect.provideContext(
     Builtin.backend(config),
     yield* Layer.build(ModelClient.layer)
   )
-  yield* inProcess.serve(backendOrigin, yield* InProcess.toApp(layerFiles))
-  return { url: backendOrigin, calls, layerStorage }
+  const layerHttp = InProcess.layerClient(yield* InProcess.toApp(layerFiles))
+  return { url: "http://backend.builtin", calls, layerHttp, layerStorage }
 })
 
 /** The core: the configured one, or the built-in one, which reports to `tasks`. */
@@ -174,11 +176,8 @@ const layerCore = ({ coreToken, coreUrl, internalUrl }: AppConfig, backend: Back
 
 const layerUpstreams = (config: AppConfig, tasks: TasksReady) =>
   Layer.unwrap(Effect.gen(function*() {
-    const inProcess = InProcess.make()
-    const { calls, layerStorage, url } = yield* findBackend(config, inProcess)
-    const layerBackendClient = AssistantBackend.layer(url).pipe(
-      Layer.provide([inProcess.layerClient, BufferCollector.layer])
-    )
+    const { calls, layerHttp, layerStorage, url } = yield* findBackend(config)
+    const layerBackendClient = AssistantBackend.layer(url).pipe(Layer.provide([layerHttp, BufferCollector.layer]))
     return Layer.mergeAll(layerCore(config, calls, tasks), layerBackendClient, layerStorage)
   })).pipe(Layer.provide([NodeServices.layer, PooledRandom.layer]))
 

@@ -1,11 +1,9 @@
-/** Calls HTTP applications of this process without a socket. Callers use a plain HTTP client and cannot tell the difference. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+/** Calls an HTTP application of this process without a socket. Callers use a plain HTTP client and cannot tell the difference. */
 import { Context, Effect, Layer, type Scope } from "effect"
 import {
   HttpClient,
   type HttpClientError,
   HttpClientRequest,
-  type HttpClientResponse,
   HttpEffect,
   HttpRouter,
   HttpServerRequest,
@@ -21,24 +19,19 @@ export type App<E> = Effect.Effect<
   HttpServerRequest.HttpServerRequest | Scope.Scope
 >
 
-type Call = (request: HttpClientRequest.HttpClientRequest) => Effect.Effect<HttpClientResponse.HttpClientResponse>
-
 /** Receives the response of one call. */
 class Slot extends Context.Service<Slot, { response: HttpServerResponse.HttpServerResponse | undefined }>()(
   "async-task-service/runtime/node/InProcess/Slot"
 ) {}
 
-/** Serves the requests for an origin, such as `http://backend.builtin`, until the scope closes. */
-export type Serve = <E>(origin: string, app: App<E>) => Effect.Effect<void, never, Scope.Scope>
-
 /** Runs the application in the caller's fiber, with the context of requests. */
-const toCall = <E>(app: App<E>, context: Context.Context<never>): Call => {
+const toCall = <E>(app: App<E>, context: Context.Context<never>) => {
   const handled = HttpEffect.toHandled(app, (_, response) =>
     Effect.map(Slot, (slot) => {
       // The request's scope stays open until a streamed body has been read.
       slot.response = HttpEffect.scopeTransferToStream(response)
     }))
-  return Effect.fnUntraced(function*(request) {
+  return Effect.fnUntraced(function*(request: HttpClientRequest.HttpClientRequest) {
     const traced = HttpClientRequest.setHeaders(request, yield* Tracing.propagate({}))
     const slot: typeof Slot.Service = { response: undefined }
     const received = HttpServerRequest.fromClientRequest(traced)
@@ -55,35 +48,18 @@ const toCall = <E>(app: App<E>, context: Context.Context<never>): Call => {
   })
 }
 
-export interface InProcess {
-  readonly serve: Serve
-  /** Sends requests for the served origins to their applications, and all others over the network. */
-  readonly layerClient: Layer.Layer<HttpClient.HttpClient>
-}
-
-export const make = (): InProcess => {
-  const calls = new Map<string, Call>()
-  const clientOver = (network: HttpClient.HttpClient) =>
-    HttpClient.makeWith<never, never, HttpClientError.HttpClientError, never>(
-      (prepared) =>
-        Effect.flatMap(prepared, (request) => {
-          const call = calls.get(/^https?:\/\/[^/]*/.exec(request.url)?.[0] ?? "")
-          return call === undefined ? network.execute(request) : call(request)
-        }),
-      (request) => Effect.succeed(request)
-    )
-  return {
-    serve: (origin, app) =>
-      Effect.flatMap(RequestContext.get, (context) =>
-        Effect.acquireRelease(
-          Effect.sync(() => calls.set(origin, toCall(app, context))),
-          () => Effect.sync(() => calls.delete(origin))
-        )),
-    layerClient: Layer.effect(HttpClient.HttpClient, Effect.map(HttpClient.HttpClient, clientOver)).pipe(
-      Layer.provide(NodeHttpClient.layerUndici)
-    )
-  }
-}
+/** A client that sends each request to the application, whatever its origin. */
+export const layerClient = <E>(app: App<E>): Layer.Layer<HttpClient.HttpClient> =>
+  Layer.effect(
+    HttpClient.HttpClient,
+    Effect.map(RequestContext.get, (context) => {
+      const call = toCall(app, context)
+      return HttpClient.makeWith<never, never, HttpClientError.HttpClientError, never>(
+        (prepared) => Effect.flatMap(prepared, call),
+        (request) => Effect.succeed(request)
+      )
+    })
+  )
 
 /** Builds routes as an application of their own. Layers that were built elsewhere, such as the router, are built again. */
 export const toApp = <A, E>(routes: Layer.Layer<A, E, HttpRouter.HttpRouter>) =>

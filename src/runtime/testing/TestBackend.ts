@@ -17,7 +17,6 @@ export interface TestBackend {
 }
 
 export const make = (serviceUrl: string): TestBackend => {
-  const inProcess = InProcess.make()
   const files = new Map<string, File>()
 
   const storeFile = (form: FormData) => {
@@ -44,8 +43,7 @@ export const make = (serviceUrl: string): TestBackend => {
 
   return {
     layer: AssistantBackend.layer(origin).pipe(
-      Layer.provide([inProcess.layerClient, SecureRandom.layerWebCrypto]),
-      Layer.provide(Layer.effectDiscard(inProcess.serve(origin, HttpEffect.fromWebHandler(respond))))
+      Layer.provide([InProcess.layerClient(HttpEffect.fromWebHandler(respond)), SecureRandom.layerWebCrypto])
     ),
     download: ({ pathname }) => {
       if (!pathname.startsWith(storagePath)) return undefined

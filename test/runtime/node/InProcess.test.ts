@@ -14,10 +14,9 @@ type Handler = Effect.Effect<
 /** A client of an application with one route. */
 const serve = (handler: Handler, method: "GET" | "POST" = "GET", path: "/" | "/echo/:name" = "/") =>
   Effect.gen(function*() {
-    const inProcess = InProcess.make()
     const routes = HttpRouter.use((router) => router.add(method, path, handler))
-    yield* inProcess.serve(origin, yield* InProcess.toApp(routes))
-    return yield* Effect.provide(HttpClient.HttpClient, inProcess.layerClient)
+    const app = yield* InProcess.toApp(routes)
+    return yield* Effect.provide(HttpClient.HttpClient, InProcess.layerClient(app))
   })
 
 describe("InProcess", () => {
@@ -84,16 +83,5 @@ describe("InProcess", () => {
       const http = yield* serve(annotations)
       const response = yield* Effect.annotateLogs(http.get(origin), "user", "ann")
       assert.deepStrictEqual(yield* response.json, {})
-    }))
-
-  it.effect("sends requests over the network when their origin is not served", () =>
-    Effect.gen(function*() {
-      const inProcess = InProcess.make()
-      const closed = "http://127.0.0.1:1"
-      const http = yield* Effect.provide(HttpClient.HttpClient, inProcess.layerClient)
-      const app = Effect.succeed(HttpServerResponse.empty())
-      yield* Effect.scoped(Effect.andThen(inProcess.serve(closed, app), http.get(closed)))
-      const error = yield* Effect.flip(http.get(closed))
-      assert.strictEqual(error.reason._tag, "TransportError")
     }))
 })

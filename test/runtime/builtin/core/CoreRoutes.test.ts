@@ -1,5 +1,6 @@
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Layer, Option, Queue, Redacted, Schema, Stream } from "effect"
+import { Context, Deferred, Effect, Layer, Option, Queue, Redacted, Schema, Stream } from "effect"
 import {
   HttpClient,
   HttpClientRequest,
@@ -36,7 +37,6 @@ const makeEvents = Effect.fnUntraced(function*(
     readonly receipt?: Effect.Effect<HttpServerResponse.HttpServerResponse>
   } = {}
 ) {
-  const inProcess = InProcess.make()
   const events = yield* Queue.unbounded<typeof Event.Type>()
   const peers = HttpRouter.use((router) =>
     Effect.all([
@@ -53,14 +53,18 @@ const makeEvents = Effect.fnUntraced(function*(
     ], { discard: true })
   )
   const routes = CoreRoutes.layer({ backendUrl, internalToken: token, token, eventsOrigin: service })
-  yield* inProcess.serve(backend, yield* InProcess.toApp(peers))
-  yield* inProcess.serve(service, yield* InProcess.toApp(peers))
-  const layerClient = Layer.effect(
-    HttpClient.HttpClient,
-    Effect.map(HttpClient.HttpClient, HttpClient.tap(onResponse))
-  ).pipe(Layer.provide(inProcess.layerClient))
-  yield* inProcess.serve(core, yield* InProcess.toApp(Layer.provide(routes, [layerClient, PooledRandom.layer])))
-  const http = yield* Effect.provide(HttpClient.HttpClient, inProcess.layerClient)
+  const app = yield* InProcess.toApp(peers)
+  const inside = yield* Effect.provide(HttpClient.HttpClient, InProcess.layerClient(app))
+  const outside = Context.get(yield* Layer.build(NodeHttpClient.layerUndici), HttpClient.HttpClient)
+  const peer = HttpClient.transform(
+    outside,
+    (sent, request) => request.url.startsWith("http://127.0.0.1") ? sent : inside.execute(request)
+  )
+  const layerClient = Layer.succeed(HttpClient.HttpClient, HttpClient.tap(peer, onResponse))
+  const layerCore = InProcess.layerClient(
+    yield* InProcess.toApp(Layer.provide(routes, [layerClient, PooledRandom.layer]))
+  )
+  const http = yield* Effect.provide(HttpClient.HttpClient, layerCore)
   const started = yield* HttpClientRequest.post(`${core}/runs`).pipe(
     HttpClientRequest.bearerToken(token),
     HttpClientRequest.bodyJsonUnsafe({
