@@ -1,7 +1,7 @@
 /** Webhooks in the format of the OpenAI API. The bytes depend on the reported change only, so that each attempt has the same. */
 import { Schema } from "effect"
 import type { TaskId, TaskStatus } from "./Task.ts"
-import type { Timestamp } from "./Timestamp.ts"
+import { type Timestamp, unixSeconds } from "./Timestamp.ts"
 import { deliveryId } from "./Webhook.ts"
 
 /** The format of a task's webhooks; null means the task itself. */
@@ -26,7 +26,7 @@ export const encode = ({ happenedAt, leg, revision, status, uuid }: ReportedChan
   JSON.stringify({
     id: deliveryId({ taskId: uuid, revision }),
     object: "event",
-    created_at: Math.floor(happenedAt / 1_000_000),
+    created_at: unixSeconds(happenedAt),
     type: types[status] ?? "response.completed",
     data: { id: responseId(uuid, leg) }
   })

@@ -16,14 +16,23 @@ export const fromNanos = (nanos: bigint): Timestamp => Timestamp.make(Number(nan
 /** The present moment of the running fiber's Clock, so that TestClock drives it. */
 export const now: Effect.Effect<Timestamp> = Effect.map(Clock.currentTimeNanos, fromNanos)
 
-/** Milliseconds on the running fiber's monotonic clock. They measure durations and are never stored. */
-export const monotonicMillis: Effect.Effect<number> = Effect.map(
-  Clock.monotonicTimeNanos,
-  (nanos) => Number(nanos) / 1e6
+/** Milliseconds on a monotonic clock. They measure durations and are never stored. */
+export const monotonicMillisOf = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+
+/** Milliseconds on the running fiber's monotonic clock. */
+export const monotonicMillis: Effect.Effect<number> = Clock.clockWith((clock) =>
+  Effect.succeed(monotonicMillisOf(clock))
 )
 
 export const plus = (moment: Timestamp, duration: Duration.Input): Timestamp =>
   Timestamp.make(moment + Math.round(Duration.toMillis(duration) * 1000))
+
+/** Whole seconds since the Unix epoch. */
+export const unixSeconds = (moment: Timestamp): number => Math.floor(moment / 1_000_000)
+
+const minute = 60_000_000
+
+export const startOfMinute = (moment: Timestamp): Timestamp => Timestamp.make(Math.floor(moment / minute) * minute)
 
 /** How long until `moment`; zero when it has passed. */
 export const until = (moment: Timestamp): Effect.Effect<Duration.Duration> =>

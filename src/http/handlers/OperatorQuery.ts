@@ -3,7 +3,7 @@ import { Duration, Effect, Option, Result, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
 import { HttpServerRequest } from "effect/http"
 import { TaskStatus } from "../../domain/Task.ts"
-import { now, plus, Timestamp } from "../../domain/Timestamp.ts"
+import { now, plus, startOfMinute, Timestamp } from "../../domain/Timestamp.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 import { orderOf, type Position, type Range } from "../../services/store/OperatorStore.ts"
 import { invalid, type ValidationFailed } from "../contract/Errors.ts"
@@ -160,14 +160,13 @@ export const range = Effect.flatMap(parametersOf(["from", "to"]), (given) => ran
 export const clockLimit = Effect.flatMap(parametersOf(["limit"]), ({ limit }) => limitOf(limit, clocks))
 
 const steps = ["60", "300", "3600"] as const
-const minute = 60_000_000
 
 /** The range begins with a whole minute, as the counts do. */
 export const history = Effect.gen(function*() {
   const given = yield* parametersOf(["from", "to", "step"])
   const step = Number((yield* oneOf("step", steps, given.step)) ?? "300")
   const { from, to } = yield* rangeOf(given)
-  const start = Timestamp.make(Math.floor(from / minute) * minute)
+  const start = startOfMinute(from)
   const periods = Math.ceil((to - start) / (step * 1_000_000))
   if (periods > maxPeriods) {
     return yield* invalid("step", `Expected at most ${maxPeriods} periods: use a longer step or a shorter range`)

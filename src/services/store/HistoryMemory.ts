@@ -1,10 +1,7 @@
 /** The history in memory: for tests. */
 import { Effect, Layer, Struct } from "effect"
-import type { Timestamp } from "../../domain/Timestamp.ts"
+import { startOfMinute } from "../../domain/Timestamp.ts"
 import { type Counts, History, type HistoryName, historyNames, type Point } from "./History.ts"
-
-const minute = 60_000_000
-const startOf = (at: Timestamp) => Math.floor(at / minute) * minute
 
 const merge = (name: HistoryName, one: number, other: number) =>
   name === "late_ms_max" ? Math.max(one, other) : one + other
@@ -18,9 +15,9 @@ export const layer = Layer.sync(History, () => {
   return History.of({
     add: (at, counts) =>
       Effect.sync(() => {
-        const known = minutes.get(startOf(at)) ?? {}
+        const known = minutes.get(startOfMinute(at)) ?? {}
         addAll(known, counts)
-        minutes.set(startOf(at), known)
+        minutes.set(startOfMinute(at), known)
       }),
     series: (from, step, periods) =>
       Effect.sync(() => {

@@ -2,13 +2,14 @@
  * An idle timeout: detects that the other end of a connection stays silent while we wait. A wait costs two assignments.
  */
 import { Clock, Duration, Effect } from "effect"
+import { monotonicMillisOf } from "../../domain/Timestamp.ts"
 
 export const make = (timeout: Duration.Duration) =>
   Clock.clockWith((clock) =>
     Effect.sync(() => {
       const bound = Duration.toMillis(timeout)
       let since: number | undefined
-      const present = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+      const present = () => monotonicMillisOf(clock)
       const exceeded: Effect.Effect<void> = Effect.suspend(() => {
         const left = since === undefined ? bound : since + bound - present()
         // A wait that begins during the sleep is noticed at most a quarter of the timeout late.

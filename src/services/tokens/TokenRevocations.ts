@@ -6,7 +6,7 @@ import { Clock, Context, Deferred, Duration, Effect, Equal, Layer, Schema } from
 import type { Principal } from "../../domain/Principal.ts"
 import * as Revocation from "../../domain/Revocation.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { monotonicMillis, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { monotonicMillis, monotonicMillisOf, now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { keptAfterExpiry, RevocationRepository } from "../store/RevocationRepository.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Intervals } from "../timing/Intervals.ts"
@@ -106,7 +106,7 @@ const make = Effect.gen(function*() {
 
   yield* sync
   const clock = yield* Clock.Clock
-  yield* Metrics.revocationAge.observe(() => Number(clock.monotonicTimeNanosUnsafe()) / 1e9 - syncedAt / 1000)
+  yield* Metrics.revocationAge.observe(() => (monotonicMillisOf(clock) - syncedAt) / 1000)
   yield* Worker.make({
     name: "the synchronization of revoked tokens",
     runOnce: Effect.timeout(sync, syncTimeout),

@@ -4,7 +4,7 @@
  */
 import { Cause, Clock, Duration, Effect, Exit, type Fiber, LogLevel, Option, type Redacted, Semaphore } from "effect"
 import { encode } from "../../domain/OpaqueJson.ts"
-import { fromNanos, plus } from "../../domain/Timestamp.ts"
+import { fromNanos, monotonicMillisOf, plus } from "../../domain/Timestamp.ts"
 import { type AttemptError, errorOfStatus, nextDelay } from "../../domain/Webhook.ts"
 import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -87,7 +87,7 @@ export const make = Effect.gen(function*() {
   const clock = yield* Clock.Clock
   const isLoggingSuccess = yield* LogLevel.isEnabled("Debug")
   const present = () => fromNanos(clock.currentTimeNanosUnsafe())
-  const millis = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const millis = () => monotonicMillisOf(clock)
   const posts = yield* makePosts((yield* Settings).webhookTimeout, millis)
 
   /** Large bodies are read one at a time, because a body takes several times its size while it is read. */

@@ -1,6 +1,6 @@
 /** The headers of one attempt: `X-Task-Uuid`, `X-Signature`, and the three of Standard Webhooks. */
 import { Context, Redacted } from "effect"
-import type { Timestamp } from "../../domain/Timestamp.ts"
+import { type Timestamp, unixSeconds } from "../../domain/Timestamp.ts"
 import { deliveryId, type DeliveryKey } from "../../domain/Webhook.ts"
 import { bodyKey, standardKey, standardPrefix } from "../../domain/WebhookSignature.ts"
 
@@ -18,7 +18,7 @@ export const headersOf = (
   secret: Redacted.Redacted | undefined
 ): Record<string, string> => {
   const id = deliveryId(key)
-  const second = String(Math.floor(at / 1_000_000))
+  const second = String(unixSeconds(at))
   const headers: Record<string, string> = {
     "content-type": "application/json",
     "user-agent": "async-task-service",

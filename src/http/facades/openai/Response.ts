@@ -3,7 +3,7 @@ import { Predicate, Schema } from "effect"
 import * as Failure from "../../../domain/Failure.ts"
 import { type JsonObject, JsonObjects } from "../../../domain/OpaqueJson.ts"
 import type { Task, TaskStatus } from "../../../domain/Task.ts"
-import type { Timestamp } from "../../../domain/Timestamp.ts"
+import { type Timestamp, unixSeconds } from "../../../domain/Timestamp.ts"
 import type { FoundLeg } from "../../../services/store/FacadeLegs.ts"
 import * as TurnReader from "../TurnReader.ts"
 import * as Ids from "./Ids.ts"
@@ -152,7 +152,7 @@ const constants = {
   user: null
 }
 
-const seconds = (moment: Timestamp | null) => moment === null ? null : Math.floor(moment / 1_000_000)
+const seconds = (moment: Timestamp | null) => moment === null ? null : unixSeconds(moment)
 
 const usageOf = ({ turn: { usage } }: Snapshot) =>
   usage === null ? null : {

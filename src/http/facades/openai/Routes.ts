@@ -4,7 +4,7 @@ import { Sse } from "effect/encoding"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Caller } from "../../../domain/Principal.ts"
 import { TaskNotFound } from "../../../domain/TaskErrors.ts"
-import { now } from "../../../domain/Timestamp.ts"
+import { now, unixSeconds } from "../../../domain/Timestamp.ts"
 import { AssistantBackend } from "../../../services/files/AssistantBackend.ts"
 import { WaitingRequests } from "../../../services/store/WaitingRequests.ts"
 import { Tasks } from "../../../services/Tasks.ts"
@@ -167,7 +167,7 @@ const makeFiles = Effect.gen(function*() {
   const post: Handler = Effect.fnUntraced(function*(caller) {
     const { bytes, file } = yield* upload(caller, yield* HttpServerRequest.HttpServerRequest)
     const { id, mime_type, name, provider_data: { path } } = file
-    const created_at = Math.floor((yield* now) / 1_000_000)
+    const created_at = unixSeconds(yield* now)
     return json(describeFile({ id, name, mime_type, path, bytes, created_at }))
   })
   const get: Handler = Effect.fnUntraced(function*(caller, [id = "", part]) {

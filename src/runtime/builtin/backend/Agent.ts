@@ -2,11 +2,12 @@
  * One turn of a model: rounds of calling the model and running its tool calls, until it makes none. Calls of client tools end
  * the turn. A call with invalid arguments gets an error result for the model and never reaches the client.
  */
-import { Array as Arr, Cause, Clock, Duration, Effect, Fiber, Latch, Predicate, Schema, Stream } from "effect"
+import { Array as Arr, Cause, Duration, Effect, Fiber, Latch, Predicate, Schema, Stream } from "effect"
 import { type AiError, type LanguageModel, type Response, Tool, Toolkit } from "effect/ai"
 import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
 import { JsonObject } from "../../../domain/OpaqueJson.ts"
 import { ClientTool } from "../../../domain/TaskRequest.ts"
+import { monotonicMillis } from "../../../domain/Timestamp.ts"
 import type { ToolCall } from "../../../domain/ToolCall.ts"
 import * as Conversation from "./Conversation.ts"
 import type { Message, Turn } from "./Conversation.ts"
@@ -220,20 +221,19 @@ const callModel = Effect.fnUntraced(
 /** The turn when it has grown, at most once in its interval, and its last line. */
 const linesOf = (turn: GrowingTurn, ending: Fiber.Fiber<TurnLine>) => {
   ending.addObserver(() => turn.hasGrown.openUnsafe())
-  const present = Effect.map(Clock.monotonicTimeNanos, (nanoseconds) => Number(nanoseconds) / 1e6)
   let isOver = false
   let next: number | undefined
   const read = Effect.gen(function*(): Effect.fn.Return<[TurnLine], Cause.Done> {
     if (isOver) return yield* Cause.done()
-    next ??= turn.interval + (yield* present)
+    next ??= turn.interval + (yield* monotonicMillis)
     yield* turn.hasGrown.await
-    const early = next - (yield* present)
+    const early = next - (yield* monotonicMillis)
     if (early > 0) yield* Effect.timeoutOption(Fiber.await(ending), early)
     const exit = ending.pollUnsafe()
     isOver = exit !== undefined
     if (exit !== undefined) return [yield* exit]
     turn.hasGrown.closeUnsafe()
-    next = turn.interval + (yield* present)
+    next = turn.interval + (yield* monotonicMillis)
     return [{ type: "progress", turn: turn.value }]
   })
   return Stream.fromPull(Effect.succeed(read))
