@@ -102,6 +102,8 @@ export const opaqueObject = <A extends object>(identifier: string) =>
 
 export const JsonObject = opaqueObject<JsonObject>("JsonObject")
 
+export const isJsonObject = (value: unknown): value is JsonObject => Predicate.isObject(value)
+
 /** Any JSON value, taken by reference and not looked into: it has been parsed from JSON text. */
 export const JsonValue = Schema.declare(
   (value): value is Schema.Json => value !== undefined,

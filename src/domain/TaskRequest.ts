@@ -6,7 +6,7 @@ import { Array as Arr, Effect, Predicate, Schema, SchemaGetter, SchemaIssue } fr
 import { absentOr, isAtMostCharacters } from "./Fields.ts"
 import * as Limits from "./Limits.ts"
 import * as Metadata from "./Metadata.ts"
-import { fromValue, JsonObject, JsonObjects, type OpaqueJson } from "./OpaqueJson.ts"
+import { fromValue, isJsonObject, JsonObject, JsonObjects, type OpaqueJson } from "./OpaqueJson.ts"
 import type { CallbackFormat } from "./OpenAiWebhook.ts"
 
 const Id = Schema.Int.check(
@@ -123,8 +123,6 @@ interface UnfoldedTool {
   /** The path of a field in the client's form. */
   readonly placeOf: (field: PropertyKey) => Path
 }
-
-const isJsonObject = Schema.is(JsonObject)
 
 /** Normalizes the nested OpenAI form, MCP's `inputSchema` and Anthropic's `input_schema` to `ClientTool`. */
 const unfoldTool = (tool: JsonObject): UnfoldedTool => {

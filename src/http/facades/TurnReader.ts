@@ -1,6 +1,6 @@
 /** Reads a turn of the usual shape. The service stores turns unread, so whatever has another shape is skipped. */
 import { Predicate } from "effect"
-import { type JsonObject, type OpaqueJson, toText } from "../../domain/OpaqueJson.ts"
+import { isJsonObject, type JsonObject, type OpaqueJson, toText } from "../../domain/OpaqueJson.ts"
 import { outputText } from "../../domain/Turn.ts"
 
 export interface ReadTurn {
@@ -14,9 +14,7 @@ export interface ReadTurn {
 
 const none: ReadTurn = { text: "", files: [], usage: null, messages: [] }
 
-const isObject = (value: unknown): value is JsonObject => Predicate.isObject(value)
-
-const field = (value: unknown, name: string): unknown => isObject(value) ? value[name] : undefined
+const field = (value: unknown, name: string): unknown => isJsonObject(value) ? value[name] : undefined
 
 const list = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
@@ -42,7 +40,7 @@ const hasRole = (message: unknown): message is JsonObject => Predicate.isString(
 export const read = (json: OpaqueJson | null): ReadTurn => {
   if (json === null) return none
   const turn: unknown = JSON.parse(toText(json))
-  if (!isObject(turn)) return none
+  if (!isJsonObject(turn)) return none
   return {
     text: list(turn["output"]).length === 0 ? "" : outputText({ turn }),
     files: list(turn["output"]).flatMap(fileOf),

@@ -7,7 +7,6 @@ import {
   Duration,
   Effect,
   Layer,
-  Predicate,
   Pull,
   type Redacted,
   Schema,
@@ -17,7 +16,7 @@ import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import * as FileFormat from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
-import { sizeOf } from "../../domain/OpaqueJson.ts"
+import { isJsonObject, sizeOf } from "../../domain/OpaqueJson.ts"
 import * as BoundedBody from "../limits/BoundedBody.ts"
 import * as IdleTimeout from "../timing/IdleTimeout.ts"
 import { Timeouts } from "../timing/Timeouts.ts"
@@ -105,8 +104,6 @@ const readHead = Effect.fnUntraced(function*<E>(
   return chunks
 })
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => Predicate.isObject(value)
-
 /** Keeps the digits of a numeric id as text, because ids above 2^53 lose digits as numbers. */
 const exactId = (key: string, value: unknown, context?: { readonly source?: string }) =>
   key === "id" && typeof value === "number" && /^-?\d+$/.test(context?.source ?? "") ? context?.source : value
@@ -142,7 +139,7 @@ const readStored = Effect.fnUntraced(function*(
     const { id, mime_type, name, provider_data: { path } } = value
     return { type: "file", file: { id, name, mime_type, provider_data: { path } } }
   }
-  const isRefusal = isObject(value) && typeof value["message"] === "string" && isObject(value["errors"])
+  const isRefusal = isJsonObject(value) && typeof value["message"] === "string" && isJsonObject(value["errors"])
   return yield* !isSuccess && isRefusal ? new BackendRefused({ body }) : new BackendUnavailable({})
 })
 

@@ -2,14 +2,12 @@
 import { Effect, Function, Predicate, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import * as Limits from "../../../domain/Limits.ts"
-import { JsonObject } from "../../../domain/OpaqueJson.ts"
+import { isJsonObject, type JsonObject } from "../../../domain/OpaqueJson.ts"
 import { invalid, type ValidationFailed } from "../../contract/Errors.ts"
 import { fingerprintOf } from "../Fingerprint.ts"
 import { collect, FieldErrors } from "./BodyErrors.ts"
 
 const whole = "body"
-
-const isJsonObject = Schema.is(JsonObject)
 
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 

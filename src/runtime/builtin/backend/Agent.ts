@@ -5,7 +5,7 @@
 import { Array as Arr, Cause, Duration, Effect, Fiber, Latch, Predicate, Schema, Stream } from "effect"
 import { type AiError, type LanguageModel, type Response, Tool, Toolkit } from "effect/ai"
 import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
-import { JsonObject } from "../../../domain/OpaqueJson.ts"
+import { isJsonObject, type JsonObject } from "../../../domain/OpaqueJson.ts"
 import { ClientTool } from "../../../domain/TaskRequest.ts"
 import { monotonicMillis } from "../../../domain/Timestamp.ts"
 import type { ToolCall } from "../../../domain/ToolCall.ts"
@@ -86,8 +86,6 @@ const reasonOf = (error: Failure): Reason => {
 }
 
 const isClientTool = Schema.is(ClientTool)
-const isJsonObject = Schema.is(JsonObject)
-
 const toTool = ({ description, name, parameters, strict }: ClientTool): Tool.Any => {
   const tool = Tool.dynamic(name, {
     ...(description ? { description } : {}),

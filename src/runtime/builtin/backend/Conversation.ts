@@ -5,7 +5,7 @@
 import { Effect, Predicate, Schema } from "effect"
 import type { Prompt } from "effect/ai"
 import type { CreateTurn } from "../../../domain/AssistantProtocol.ts"
-import { JsonObject, JsonValue } from "../../../domain/OpaqueJson.ts"
+import { isJsonObject, JsonObject, JsonValue } from "../../../domain/OpaqueJson.ts"
 import { ToolCall, type ToolResult } from "../../../domain/ToolCall.ts"
 
 /** The fields of a client's message that the backend reads; it may contain others. */
@@ -63,8 +63,6 @@ export const resume = (
   const own = messages.slice(last + 1, end < 0 ? undefined : end).filter(({ tool_call_id }) => !ids.has(tool_call_id!))
   return [...messages.slice(0, last + 1), ...own, ...results.map(toMessage)]
 }
-
-const isJsonObject = Schema.is(JsonObject)
 
 const partsOf = (content: Schema.Json | undefined): ReadonlyArray<JsonObject> =>
   (Array.isArray(content) ? content : [{ type: "text", text: content ?? "" }]).filter(isJsonObject)

@@ -3,7 +3,8 @@
  * expanded, because references make a small schema exponentially large. Validation ends with the budget. Keywords that are
  * not interpreted here accept everything; regular expressions are never run.
  */
-import { Predicate, type Schema } from "effect"
+import type { Schema } from "effect"
+import { isJsonObject } from "../../../domain/OpaqueJson.ts"
 
 /** Maximum steps; each visits one value of the schema or the arguments. */
 const maxSteps = 50_000
@@ -21,8 +22,6 @@ class OutOfBudget extends Error {}
 type Json = Schema.Json | undefined
 type Path = ReadonlyArray<string | number>
 type Keywords = Schema.JsonObject
-
-const isObject = (value: Json): value is Schema.JsonObject => Predicate.isObject(value)
 
 const typeOf = (value: Json) => value === null ? "null" : Array.isArray(value) ? "array" : typeof value
 
@@ -65,7 +64,7 @@ class Check {
       this.step()
       const key = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~")
       if (Array.isArray(found)) found = /^\d+$/.test(key) ? found[Number(key)] : undefined
-      else found = isObject(found) && Object.hasOwn(found, key) ? found[key] : undefined
+      else found = isJsonObject(found) && Object.hasOwn(found, key) ? found[key] : undefined
     }
     return found
   }
@@ -75,7 +74,7 @@ class Check {
     if (Array.isArray(one) && Array.isArray(other)) {
       return one.length === other.length && one.every((item, index) => this.isEqual(item, other[index]))
     }
-    if (!isObject(one) || !isObject(other) || Array.isArray(one) || Array.isArray(other)) return one === other
+    if (!isJsonObject(one) || !isJsonObject(other) || Array.isArray(one) || Array.isArray(other)) return one === other
     const keys = Object.keys(one)
     this.step(keys.length)
     return keys.length === Object.keys(other).length
@@ -90,7 +89,7 @@ class Check {
     this.step()
     if (depth > maxDepth) throw new OutOfBudget()
     if (schema === false) return [this.problem("Unexpected value", path)]
-    if (!isObject(schema) || Array.isArray(schema)) return []
+    if (!isJsonObject(schema) || Array.isArray(schema)) return []
     const { $ref, type } = schema
     const types = Array.isArray(type) ? type : [type]
     this.step(types.length)
@@ -103,7 +102,7 @@ class Check {
       ...this.#alternatives(schema, value, path, depth),
       ...(Array.isArray(value)
         ? this.#items(schema, value, path, depth)
-        : isObject(value)
+        : isJsonObject(value)
         ? this.#properties(schema, value, path, depth)
         : [])
     ].slice(0, maxProblems)
@@ -160,7 +159,7 @@ class Check {
 
   #properties(schema: Keywords, value: Keywords, path: Path, depth: number): ReadonlyArray<string> {
     const { additionalProperties, patternProperties, properties, required } = schema
-    const known = isObject(properties) ? properties : {}
+    const known = isJsonObject(properties) ? properties : {}
     const problems: Array<string> = []
     if (Array.isArray(required)) {
       this.step(required.length)
@@ -170,7 +169,7 @@ class Check {
       }
     }
     // Patterns are not run, so any key may match one.
-    const rest = isObject(patternProperties) ? undefined : additionalProperties
+    const rest = isJsonObject(patternProperties) ? undefined : additionalProperties
     const keys = Object.keys(value)
     this.step(keys.length)
     for (const key of keys) {

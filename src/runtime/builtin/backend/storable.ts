@@ -1,8 +1,6 @@
 /** Replaces the characters with which the service refuses an event, NUL and lone surrogates, by U+FFFD. */
 import { Predicate, type Schema } from "effect"
-import type { JsonObject } from "../../../domain/OpaqueJson.ts"
-
-const isObject = (value: Schema.Json): value is JsonObject => Predicate.isObject(value)
+import { isJsonObject, type JsonObject } from "../../../domain/OpaqueJson.ts"
 
 export const storableText = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD")
 
@@ -12,5 +10,5 @@ export const storableObject = (object: JsonObject): JsonObject =>
 export const storable = (value: Schema.Json): Schema.Json => {
   if (Predicate.isString(value)) return storableText(value)
   if (Array.isArray(value)) return value.map(storable)
-  return isObject(value) ? storableObject(value) : value
+  return isJsonObject(value) ? storableObject(value) : value
 }

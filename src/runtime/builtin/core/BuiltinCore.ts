@@ -8,7 +8,7 @@ import { SecureRandom } from "effect/crypto"
 import { Chat, type TurnLine } from "../../../domain/AssistantProtocol.ts"
 import * as Backoff from "../../../domain/Backoff.ts"
 import { type CoreEvent, FailureCode, type StartRun, type Unaddressed } from "../../../domain/CoreProtocol.ts"
-import { JsonObject } from "../../../domain/OpaqueJson.ts"
+import { isJsonObject, type JsonObject } from "../../../domain/OpaqueJson.ts"
 import { VoiceItem } from "../../../domain/TaskRequest.ts"
 import type { ArrivedLine, Backend, BackendRefused, Caller } from "../Backend.ts"
 
@@ -54,8 +54,6 @@ const RunState = Schema.Struct({
 type RunState = typeof RunState.Type
 
 const isVoice = Schema.is(VoiceItem)
-const isJsonObject = Schema.is(JsonObject)
-
 /** Adds the transcripts to a turn's metadata. */
 const withTranscriptions = (turn: JsonObject, { transcriptions }: RunState): JsonObject => {
   const { metadata } = turn
