@@ -1,5 +1,8 @@
-/** Parts of the schemas of request bodies. */
+/** Rules of the fields of requests. */
 import { Schema } from "effect"
+
+/** Whether Postgres and other systems can store the text: it has no NUL and no lone surrogate. */
+export const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed()
 
 /** A field that may be missing. `null` means the same. */
 export const absentOr = <S extends Schema.Top>(schema: S, description: string) =>

@@ -2,6 +2,7 @@
 import { Duration, Effect, Option, Result, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
 import { HttpServerRequest } from "effect/http"
+import { isStorable } from "../../domain/Fields.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import { now, plus, startOfMinute, Timestamp } from "../../domain/Timestamp.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
@@ -77,10 +78,7 @@ const parametersOf = Effect.fnUntraced(function*<const Name extends string>(name
   const isName = (name: string): name is Name => names.some((known) => known === name)
   for (const [name, value] of Object.entries(given)) {
     if (!isName(name)) errors[name.slice(0, 64)] = [`Expected one of ${names.join(", ")}`]
-    else if (
-      typeof value !== "string" || value === "" || value.length > maxText || value.includes("\0") ||
-      !value.isWellFormed()
-    ) {
+    else if (typeof value !== "string" || value === "" || value.length > maxText || !isStorable(value)) {
       errors[name] = [`Expected one text of 1 to ${maxText} characters`]
     } else found[name] = value
   }

@@ -1,5 +1,6 @@
 /** Decodes query parameters. An unknown value is an error: ignoring it would return an unfiltered list. */
 import { Duration, Result, Schema } from "effect"
+import { isStorable } from "../../domain/Fields.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as Metadata from "../../domain/Metadata.ts"
 import { TaskStatus } from "../../domain/Task.ts"
@@ -49,8 +50,7 @@ const pairRule =
   `Expected one text of 1 to ${Limits.metadataValueLength} characters, by a key of up to ${Limits.metadataKeyLength}`
 
 const isPair = (key: string, values: Values): values is string =>
-  typeof values === "string" && values !== "" && !`${key}${values}`.includes("\0") &&
-  `${key}${values}`.isWellFormed() &&
+  typeof values === "string" && values !== "" && isStorable(key) && isStorable(values) &&
   Schema.is(Metadata.Metadata)({ [key]: values })
 
 /** The pairs of `metadata[key]=value`. */

@@ -1,6 +1,7 @@
 /** Decodes a request's JSON body within the bounds of `domain/Limits`, and reports every invalid field. Runs on any thread. */
 import { Effect, Function, Predicate, Schema } from "effect"
 import { Digest } from "effect/crypto"
+import { isStorable } from "../../../domain/Fields.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/OpaqueJson.ts"
 import { invalid, type ValidationFailed } from "../../contract/Errors.ts"
@@ -19,8 +20,6 @@ const parse = (text: string) =>
   Effect.try({ try: (): unknown => JSON.parse(text), catch: () => invalid(whole, "The body is not valid JSON") })
 
 export const tooManyValues = invalid(whole, `Must not have more than ${Limits.jsonValues} values`)
-
-const isText = (text: string) => !text.includes("\0") && text.isWellFormed()
 
 /** Finds texts that Postgres or another system cannot store, and too many values or levels. */
 const checkValues = (body: object, errors: FieldErrors): void => {
@@ -41,7 +40,7 @@ const checkValues = (body: object, errors: FieldErrors): void => {
     count += values.length
     for (let index = 0; index < values.length && count <= Limits.jsonValues && !errors.isFull; index++) {
       const key = keys?.[index] ?? index
-      if (typeof key === "string" && !isText(key)) {
+      if (typeof key === "string" && !isStorable(key)) {
         errors.add(path, "Field names must be well-formed and without NUL")
       }
       path.push(key)
