@@ -1,6 +1,6 @@
 /** The rows of the stores in memory, for tests under TestClock. One contract suite runs on these stores and on Postgres. */
 import { Context, Layer } from "effect"
-import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
+import { encode, type OpaqueJson } from "../../domain/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import {
   isTerminal,
@@ -85,6 +85,9 @@ export const claimOf = ({ claims }: Tables, sub: string, key: string, at: Timest
   const found = claims.get(claimKey(sub, key))
   return found !== undefined && found.expiresAt > at ? found : undefined
 }
+
+/** Bytes of UTF-8. */
+export const bytesOf = (json: OpaqueJson) => encode(json).length
 
 export const liveRows = ({ tasks }: Tables) => [...tasks.values()].filter((row) => !isTerminal(row.status))
 

@@ -1,11 +1,10 @@
 /** Searches of operators in memory: for tests. */
 import { Effect, Layer, Option } from "effect"
-import { type OpaqueJson, sizeOf, toBytes } from "../../domain/OpaqueJson.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import { type Delivery, deliveryId } from "../../domain/Webhook.ts"
 import { History } from "./History.ts"
 import * as HistoryMemory from "./HistoryMemory.ts"
-import { headOf, liveRows, MemoryTables, type TaskRow } from "./MemoryTables.ts"
+import { bytesOf, headOf, liveRows, MemoryTables, type TaskRow } from "./MemoryTables.ts"
 import {
   type DeliverySearch,
   errorLength,
@@ -25,8 +24,6 @@ import { RevocationRepository } from "./RevocationRepository.ts"
 import { TaskReads } from "./TaskReads.ts"
 import { TaskScans } from "./TaskScans.ts"
 import { WebhookStore } from "./WebhookStore.ts"
-
-const bytesOf = (json: OpaqueJson) => sizeOf(toBytes([json]))
 
 const isIn = ({ from, to }: Range, at: Timestamp) => at >= from && at < to
 

@@ -1,11 +1,8 @@
 import { Effect, Layer, Option, Struct } from "effect"
 import * as Limits from "../../domain/Limits.ts"
-import { type OpaqueJson, sizeOf, toBytes } from "../../domain/OpaqueJson.ts"
 import type { Task } from "../../domain/Task.ts"
-import { byId, claimOf, headOf, MemoryTables, summaryOf, type TaskRow } from "./MemoryTables.ts"
+import { byId, bytesOf, claimOf, headOf, MemoryTables, summaryOf, type TaskRow } from "./MemoryTables.ts"
 import { type PendingRun, TaskReads } from "./TaskReads.ts"
-
-const bytesOf = (json: OpaqueJson) => sizeOf(toBytes([json]))
 
 const newestFirst = (a: TaskRow, b: TaskRow) => b.task.createdAt - a.task.createdAt || byId(b, a)
 
