@@ -1,6 +1,7 @@
 /** Implements the authentication of `contract/Middleware`. */
 import { Clock, Duration, Effect, Layer, Redacted } from "effect"
 import { Mac } from "effect/crypto"
+import type { HttpServerRequest } from "effect/http"
 import type { Caller } from "../../domain/Principal.ts"
 import type { TokenKeysUnavailable } from "../../services/tokens/JwksKeys.ts"
 import { type RevocationsUnknown, TokenIsRevoked, TokenRevocations } from "../../services/tokens/TokenRevocations.ts"
@@ -55,6 +56,10 @@ export const layerUsers = Layer.effect(
     (authenticate) => Authorization.of({ jwt: (handler, { credential }) => authenticate(handler, credential) })
   )
 )
+
+/** The token in the `Authorization` header; empty without one. */
+export const bearerOf = ({ headers }: Pick<HttpServerRequest.HttpServerRequest, "headers">): string =>
+  /^bearer +(.+)$/i.exec(headers["authorization"] ?? "")?.[1] ?? ""
 
 const encoder = new TextEncoder()
 

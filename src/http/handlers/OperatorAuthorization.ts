@@ -14,7 +14,7 @@ import {
 } from "../../services/tokens/OperatorSessions.ts"
 import { Forbidden, ServiceUnavailable, type Unauthorized } from "../contract/Errors.ts"
 import { CurrentOperator, OperatorAuthorization } from "../contract/Middleware.ts"
-import { refusal, unauthorized } from "./Authorization.ts"
+import { bearerOf, refusal, unauthorized } from "./Authorization.ts"
 
 /** Whether browsers reach this service by HTTPS only. */
 export const UsesHttps = Context.Reference("async-task-service/http/handlers/UsesHttps", { defaultValue: () => false })
@@ -68,10 +68,8 @@ const makeAccess = Effect.gen(function*() {
 
   const ofRequest = Effect.fnUntraced(
     function*(request: HttpServerRequest.HttpServerRequest): Effect.fn.Return<Access, AccessError> {
-      const { authorization } = request.headers
-      if (authorization === undefined) return yield* ofSession(request)
-      const [, token = ""] = /^bearer +(.+)$/i.exec(authorization) ?? []
-      const operator = yield* sessions.identify(token)
+      if (request.headers["authorization"] === undefined) return yield* ofSession(request)
+      const operator = yield* sessions.identify(bearerOf(request))
       return operator === undefined ? yield* unauthorized : { operator, cookie: undefined, expiresAt: undefined }
     }
   )

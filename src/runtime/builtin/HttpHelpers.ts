@@ -1,6 +1,7 @@
 /** Helpers of the built-in systems' HTTP handlers: bearer tokens, bounded JSON bodies, error responses. */
 import { ByteSize, Effect, Predicate, Schema } from "effect"
 import { HttpIncomingMessage, type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { bearerOf } from "../../http/handlers/Authorization.ts"
 
 /** Enough for a task with its whole conversation. */
 const maxBytes = ByteSize.mebibytes(64)
@@ -35,9 +36,9 @@ export const handler = <Caller>(authenticate: (token: string) => Effect.Effect<C
     R
   >
 ) =>
-  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => {
-    const [, token = ""] = /^bearer +([^ ]+)$/i.exec(headers["authorization"] ?? "") ?? []
-    return token === "" ? Effect.succeed(undefined) : authenticate(token)
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+    const token = bearerOf(request)
+    return token === "" ? Effect.undefined : authenticate(token)
   }).pipe(
     Effect.flatMap((caller) =>
       Predicate.isUndefined(caller) ? Effect.succeed(respond(401, { message: "No valid token." })) : answering(caller)

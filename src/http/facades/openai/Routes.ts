@@ -9,7 +9,7 @@ import { AssistantBackend } from "../../../services/files/AssistantBackend.ts"
 import { WaitingRequests } from "../../../services/store/WaitingRequests.ts"
 import { Tasks } from "../../../services/Tasks.ts"
 import { CurrentCaller } from "../../contract/Middleware.ts"
-import { makeAuthenticate } from "../../handlers/Authorization.ts"
+import { bearerOf, makeAuthenticate } from "../../handlers/Authorization.ts"
 import { BodyReader } from "../../handlers/body/BodyReader.ts"
 import { CurrentToken } from "../../handlers/CurrentToken.ts"
 import { Uploads } from "../../handlers/Uploads.ts"
@@ -196,9 +196,6 @@ const makeModels = Effect.map(Facades, ({ models }) => {
 const partsOf = (request: HttpServerRequest.HttpServerRequest) =>
   pathOf(request).split("/").slice(3).map(decodeURIComponent)
 
-const bearer = ({ headers }: HttpServerRequest.HttpServerRequest) =>
-  Redacted.make(/^bearer +(\S+)$/i.exec(headers["authorization"] ?? "")?.[1] ?? "")
-
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function*() {
     const { openai } = yield* Facades
@@ -210,7 +207,10 @@ export const layer = HttpRouter.use((router) =>
 
     const guarded = (handler: Handler) => (request: HttpServerRequest.HttpServerRequest) =>
       catchFailure(
-        authenticate(Effect.flatMap(CurrentCaller, (caller) => handler(caller, partsOf(request))), bearer(request))
+        authenticate(
+          Effect.flatMap(CurrentCaller, (caller) => handler(caller, partsOf(request))),
+          Redacted.make(bearerOf(request))
+        )
       )
     const refuse: Handler = Effect.fnUntraced(function*() {
       const request = yield* HttpServerRequest.HttpServerRequest

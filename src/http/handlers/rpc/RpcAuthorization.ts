@@ -3,7 +3,7 @@ import { Cause, Context, Effect, Layer, type Redacted } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { InternalFailure } from "../../contract/rpc/RpcErrors.ts"
 import { RpcAuthorization } from "../../contract/rpc/RpcMiddleware.ts"
-import { isOneOf } from "../Authorization.ts"
+import { bearerOf, isOneOf } from "../Authorization.ts"
 
 /** Whether a request has one of `INTERNAL_TOKENS`. The check covers all calls of the request or of its WebSocket. */
 export class RpcAccess extends Context.Service<RpcAccess, {
@@ -29,9 +29,6 @@ export const layer = (tokens: ReadonlyArray<Redacted.Redacted>) =>
   Layer.merge(
     layerFaults,
     Layer.succeed(RpcAccess, {
-      isGranted: ({ headers }) => {
-        const [, credential = ""] = /^bearer +(.+)$/i.exec(headers["authorization"] ?? "") ?? []
-        return isOneOf(tokens, credential)
-      }
+      isGranted: (request) => isOneOf(tokens, bearerOf(request))
     })
   )
