@@ -31,4 +31,4 @@ export const tokenFor = (
   mint: typeof DevelopmentToken.Service,
   request: HttpServerRequest.HttpServerRequest
 ): Effect.Effect<string | undefined> =>
-  mint === undefined || !isOfThisMachine(request) ? Effect.succeed(undefined) : mint("developer")
+  mint === undefined || !isOfThisMachine(request) ? Effect.undefined : mint("developer")

@@ -59,7 +59,7 @@ export const whileAnswering = <A, E, R>(effect: Effect.Effect<A, E, R>, received
         yield* Effect.sleep(step)
         const now = received()
         silent = now === before ? silent + 1 : 0
-        if (silent === maxSilentSteps) return yield* Effect.fail(new Silent({ message: "it does not answer" }))
+        if (silent === maxSilentSteps) return yield* new Silent({ message: "it does not answer" })
         before = now
       }
       return Option.none<A>()
@@ -98,12 +98,9 @@ const runSession = (
       const heartbeat = Effect.result(connection.value.query("SHOW transaction_read_only"))
       const answer = yield* whileAnswering(heartbeat, sockets.received)
       if (Option.isNone(answer) || Result.isFailure(answer.value)) return
-      if (answer.value.success.rows[0]?.["transaction_read_only"] === "on") return yield* Effect.fail(refusesWrites)
+      if (answer.value.success.rows[0]?.["transaction_read_only"] === "on") return yield* refusesWrites
       yield* onAnswer
-      const isClosed = yield* Effect.raceFirst(
-        Effect.as(Effect.sleep(heartbeatInterval), false),
-        Effect.as(Deferred.await(closed), true)
-      )
+      const isClosed = Option.isSome(yield* Effect.timeoutOption(Deferred.await(closed), heartbeatInterval))
       // The database may still be up: the next connection shows whether it is.
       if (isClosed) return
     }

@@ -148,7 +148,7 @@ const make = Effect.fnUntraced(function*({ full, lifetime, read }: OperatorToken
       const principal = { tokenId: session.id, sub: "", issuedAt: session.issuedAt / 1_000_000 }
       return yield* revocations.check(principal).pipe(
         Effect.as(session),
-        Effect.catchTag("TokenIsRevoked", () => Effect.succeed(undefined))
+        Effect.catchTag("TokenIsRevoked", () => Effect.undefined)
       )
     }),
     end: ({ expiresAt, id }) => revocations.revoke(Revocation.cases.Token.make({ tokenId: id, expiresAt }))

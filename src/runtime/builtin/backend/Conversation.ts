@@ -139,7 +139,7 @@ export const toPrompt = Effect.fnUntraced(function*(
   let imageCharacters = 0
   const loadWithin: LoadImage = (file) =>
     imageCharacters >= maxImageCharacters
-      ? Effect.succeed(undefined)
+      ? Effect.undefined
       : Effect.tap(loadImage(file), (image) => {
         imageCharacters += Predicate.isString(image?.data) ? image.data.length : 0
         return Effect.void
