@@ -1,4 +1,5 @@
 /** The public JSON of a task. `GET /api/tasks/{uuid}` and webhooks carry the same bytes. */
+import type { Deadlines } from "./Deadline.ts"
 import type { Metadata } from "./Metadata.ts"
 import { join, type OpaqueJson, toText } from "./OpaqueJson.ts"
 import type { Task, TaskId, TaskSummary } from "./Task.ts"
@@ -51,7 +52,7 @@ export const describe = (task: TaskSummary & Pick<Task, "turn">, extras: object 
 })
 
 /** The field `waiting_on` of `?include=waiting_on`. */
-export const describeWaiting = (task: Pick<Task, "status" | "deadline" | "acceptanceDeadline">) => {
+export const describeWaiting = (task: Deadlines) => {
   const waiting = waitingOn(task)
   return { waiting_on: waiting === null ? null : { ...waiting, until: format(waiting.until) } }
 }

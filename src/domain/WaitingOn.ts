@@ -1,5 +1,5 @@
 /** The party that has to act next on a task, and its deadline. Shown with `?include=waiting_on`. */
-import type { TaskHead } from "./Task.ts"
+import { type Deadlines, dueAt } from "./Deadline.ts"
 import type { Timestamp } from "./Timestamp.ts"
 
 export interface WaitingOn {
@@ -10,18 +10,15 @@ export interface WaitingOn {
 }
 
 /** Null for a task that has ended. */
-export const waitingOn = (
-  { acceptanceDeadline, deadline, status }: Pick<TaskHead, "status" | "deadline" | "acceptanceDeadline">
-): WaitingOn | null => {
-  switch (status) {
-    case "pending": {
-      const until = acceptanceDeadline !== null && acceptanceDeadline < deadline ? acceptanceDeadline : deadline
+export const waitingOn = (task: Deadlines): WaitingOn | null => {
+  const until = dueAt(task)
+  switch (task.status) {
+    case "pending":
       return { party: "core", for: "acceptance", until }
-    }
     case "processing":
-      return { party: "core", for: "result", until: deadline }
+      return { party: "core", for: "result", until }
     case "interrupted":
-      return { party: "client", for: "tool_results", until: deadline }
+      return { party: "client", for: "tool_results", until }
     default:
       return null
   }

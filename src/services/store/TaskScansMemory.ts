@@ -1,15 +1,14 @@
 import { Duration, Effect, Layer } from "effect"
+import { dueAt } from "../../domain/Deadline.ts"
 import * as Revocation from "../../domain/Revocation.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import * as TaskShard from "../../domain/TaskShard.ts"
-import { now, plus, Timestamp } from "../../domain/Timestamp.ts"
+import { now, plus } from "../../domain/Timestamp.ts"
 import { byId, headOf, liveRows, MemoryTables, type TaskRow } from "./MemoryTables.ts"
 import { RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
 import { type Page, sumStats, TaskScans } from "./TaskScans.ts"
 
-/** The next deadline of a live task. */
-const nextOf = ({ acceptanceDeadline, status, task }: TaskRow) =>
-  Timestamp.make(Math.min(task.deadline, status === "pending" ? acceptanceDeadline ?? Infinity : Infinity))
+const nextOf = (row: TaskRow) => dueAt(headOf(row))
 
 const isIn = (shards: Page[2], uuid: TaskId) => shards === undefined || shards.includes(TaskShard.of(uuid))
 
