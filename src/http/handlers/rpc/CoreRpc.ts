@@ -2,17 +2,11 @@
 import { Effect } from "effect"
 import { Tasks } from "../../../services/Tasks.ts"
 import { CoreRpc } from "../../contract/rpc/RpcCore.ts"
-import { bodies } from "../body/Bodies.ts"
-import { asInvalidRequest, refuseOutage } from "./RpcRequests.ts"
+import { decode, refuseOutage } from "./RpcRequests.ts"
 
 export const layer = CoreRpc.toLayer(
   Effect.map(Tasks, (tasks) =>
     CoreRpc.of({
-      "Core.report": ({ event }) =>
-        bodies.coreEvent.decode(event).pipe(
-          Effect.mapError(asInvalidRequest),
-          Effect.flatMap(tasks.report),
-          refuseOutage
-        )
+      "Core.report": ({ event }) => decode("coreEvent", event).pipe(Effect.flatMap(tasks.report), refuseOutage)
     }))
 )

@@ -7,10 +7,9 @@ import { TaskScans } from "../../../services/store/TaskScans.ts"
 import { Tasks } from "../../../services/Tasks.ts"
 import { Webhooks } from "../../../services/Webhooks.ts"
 import { OperationsRpc } from "../../contract/rpc/RpcOperations.ts"
-import { bodies } from "../body/Bodies.ts"
 import * as Deliveries from "../Deliveries.ts"
 import * as OperatorViews from "../OperatorViews.ts"
-import { asInvalidRequest, invalid, refuseOutage } from "./RpcRequests.ts"
+import { decode, invalid, refuseOutage } from "./RpcRequests.ts"
 
 const limits = { default: 100, maximum: 500 }
 
@@ -33,14 +32,11 @@ export const layer = OperationsRpc.toLayer(
       counts,
       next_deadline: formatOrNull(nextDeadline)
     })).pipe(refuseOutage)
-    const drain = Effect.logInfo("draining: an operator asked for it").pipe(
-      Effect.andThen(ownership.drain),
-      Effect.andThen(cluster)
-    )
-    const undrain = Effect.logInfo("undraining: an operator asked for it").pipe(
-      Effect.andThen(ownership.undrain),
-      Effect.andThen(cluster)
-    )
+    const move = (change: "drain" | "undrain") =>
+      Effect.logInfo(`${change}ing: an operator asked for it`).pipe(
+        Effect.andThen(ownership[change]),
+        Effect.andThen(cluster)
+      )
     return OperationsRpc.of({
       "Operations.stats": () => stats,
       "Operations.standing": () => stats,
@@ -55,7 +51,7 @@ export const layer = OperationsRpc.toLayer(
         checkOrigin(origin).pipe(Effect.andThen(webhooks.redeliverFailed(origin)), refuseOutage),
       "Operations.cancel": Effect.fnUntraced(function*({ body = {}, uuid }) {
         const task = yield* refuseOutage(tasks.findHead(uuid))
-        const { reason } = yield* Effect.mapError(bodies.cancel.decode(body), asInvalidRequest)
+        const { reason } = yield* decode("cancel", body)
         yield* refuseOutage(tasks.withdraw(task, reason))
         yield* Effect.annotateLogs(Effect.logInfo("a task was canceled: an operator asked for it"), {
           taskId: task.uuid
@@ -63,9 +59,9 @@ export const layer = OperationsRpc.toLayer(
         return { uuid: task.uuid, status: "canceled" }
       }),
       "Operations.cluster": () => cluster,
-      "Operations.drain": () => drain,
-      "Operations.undrain": () => undrain,
-      "Operations.rebalance": () => undrain
+      "Operations.drain": () => move("drain"),
+      "Operations.undrain": () => move("undrain"),
+      "Operations.rebalance": () => move("undrain")
     })
   })
 )

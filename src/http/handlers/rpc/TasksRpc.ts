@@ -8,14 +8,13 @@ import { TaskWatch } from "../../../services/TaskWatch.ts"
 import { TokenRevocations } from "../../../services/tokens/TokenRevocations.ts"
 import { TokenVerifier } from "../../../services/tokens/TokenVerifier.ts"
 import { TasksRpc } from "../../contract/rpc/RpcTasks.ts"
-import { bodies } from "../body/Bodies.ts"
 import { fingerprintOf } from "../Fingerprint.ts"
 import * as IdempotencyKey from "../IdempotencyKey.ts"
 import { decodeListQuery, decodeTaskQuery } from "../Query.ts"
 import * as TaskReading from "../TaskReading.ts"
 import * as RpcRequests from "./RpcRequests.ts"
 
-const { asInvalidRequest, refuseOutage } = RpcRequests
+const { asInvalidRequest, decode, refuseOutage } = RpcRequests
 
 const describeCreated = ({ maxExecutionTime, uuid }: Services.CreatedTask) => ({
   uuid,
@@ -95,7 +94,7 @@ const layerChanges = TaskChanges.toLayer(
     return TaskChanges.of({
       "Tasks.create": Effect.fnUntraced(function*({ idempotency_key, task, ...user }) {
         const caller = yield* RpcRequests.caller(tokens, user)
-        const body = yield* Effect.mapError(bodies.createTask.decode(task), asInvalidRequest)
+        const body = yield* decode("createTask", task)
         const created = yield* refuseOutage(
           tasks.create(caller, body, yield* claim(idempotency_key, "/api/tasks", task))
         )
@@ -104,7 +103,7 @@ const layerChanges = TaskChanges.toLayer(
       "Tasks.rerun": Effect.fnUntraced(function*({ body = {}, idempotency_key, uuid, ...user }) {
         const caller = yield* RpcRequests.caller(tokens, user)
         const task = yield* refuseOutage(tasks.getHead(caller.principal, uuid))
-        const overrides = yield* Effect.mapError(bodies.rerunTask.decode(body), asInvalidRequest)
+        const overrides = yield* decode("rerunTask", body)
         const path = `/api/tasks/${uuid}/rerun`
         return describeCreated(
           yield* refuseOutage(requests.rerun(caller, task, overrides, yield* claim(idempotency_key, path, body)))
@@ -113,7 +112,7 @@ const layerChanges = TaskChanges.toLayer(
       "Tasks.submitToolResults": Effect.fnUntraced(function*({ body, idempotency_key, uuid, ...user }) {
         const caller = yield* RpcRequests.caller(tokens, user)
         const task = yield* refuseOutage(tasks.get(caller.principal, uuid))
-        const results = yield* Effect.mapError(bodies.toolResults.decode(body), asInvalidRequest)
+        const results = yield* decode("toolResults", body)
         const path = `/api/tasks/${uuid}/tool-results`
         yield* refuseOutage(
           tasks.submitToolResults(caller, task, results, yield* claim(idempotency_key, path, body))
@@ -122,14 +121,14 @@ const layerChanges = TaskChanges.toLayer(
       }),
       "Tasks.cancel": Effect.fnUntraced(function*({ body = {}, idempotency_key, sub, uuid }) {
         const task = yield* refuseOutage(tasks.getHead(RpcRequests.reader(sub), uuid))
-        const { reason } = yield* Effect.mapError(bodies.cancel.decode(body), asInvalidRequest)
+        const { reason } = yield* decode("cancel", body)
         const path = `/api/tasks/${uuid}/cancel`
         yield* refuseOutage(tasks.cancel(task, reason, yield* claim(idempotency_key, path, body)))
         return { uuid: task.uuid, status: "canceled" }
       }),
       "Tasks.withdraw": Effect.fnUntraced(function*({ body = {}, sub, uuid }) {
         const task = yield* refuseOutage(tasks.getHead(RpcRequests.reader(sub), uuid))
-        const { reason } = yield* Effect.mapError(bodies.cancel.decode(body), asInvalidRequest)
+        const { reason } = yield* decode("cancel", body)
         yield* refuseOutage(tasks.withdraw(task, reason))
         return { uuid: task.uuid, status: "canceled" }
       }),
