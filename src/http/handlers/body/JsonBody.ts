@@ -19,7 +19,8 @@ const decodeText = (bytes: Uint8Array) =>
 const parse = (text: string) =>
   Effect.try({ try: (): unknown => JSON.parse(text), catch: () => invalid(whole, "The body is not valid JSON") })
 
-export const tooManyValues = invalid(whole, `Must not have more than ${Limits.jsonValues} values`)
+const valuesRule = `Must not have more than ${Limits.jsonValues} values`
+export const tooManyValues = invalid(whole, valuesRule)
 
 /** Finds texts that Postgres or another system cannot store, and too many values or levels. */
 const checkValues = (body: object, errors: FieldErrors): void => {
@@ -49,7 +50,7 @@ const checkValues = (body: object, errors: FieldErrors): void => {
     }
   }
   check(body)
-  if (count > Limits.jsonValues) errors.add([], tooManyValues.errors[whole]?.[0] ?? "")
+  if (count > Limits.jsonValues) errors.add([], valuesRule)
 }
 
 /** A JSON object inside a text of a body; undefined if it is none, or exceeds the bounds of a body. */
