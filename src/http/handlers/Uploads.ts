@@ -5,12 +5,9 @@ import * as Limits from "../../domain/Limits.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import {
   AssistantBackend,
-  type BackendRefused,
-  type BackendUnauthorized,
-  type BackendUnavailable,
-  type FileRefused,
   tooLarge,
-  type UploadedFile
+  type UploadedFile,
+  type UploadError
 } from "../../services/files/AssistantBackend.ts"
 import * as UserSlots from "../../services/limits/UserSlots.ts"
 import * as IdleTimeout from "../../services/timing/IdleTimeout.ts"
@@ -35,11 +32,8 @@ const endingWith = <A, E, E2>(content: Pull.Pull<A, E>, check: Effect.Effect<voi
     onDone: () => Effect.andThen(check, Cause.done())
   })
 
-type UploadError =
-  | BackendRefused
-  | BackendUnauthorized
-  | BackendUnavailable
-  | FileRefused
+type Failure =
+  | UploadError
   | RequestTimeout
   | ServiceUnavailable
   | Unauthorized
@@ -55,7 +49,7 @@ export class Uploads extends Context.Service<Uploads, {
   readonly upload: (
     caller: Caller,
     request: HttpServerRequest.HttpServerRequest
-  ) => Effect.Effect<Uploaded, UploadError>
+  ) => Effect.Effect<Uploaded, Failure>
 }>()("async-task-service/http/handlers/Uploads") {
   static readonly layer = Layer.effect(
     Uploads,

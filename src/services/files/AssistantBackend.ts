@@ -51,7 +51,7 @@ export class FileRefused extends Schema.TaggedError<FileRefused>()("FileRefused"
 }) {}
 
 /** The backend refuses the file with a body that is returned to the client unchanged. */
-export class BackendRefused extends Schema.TaggedError<BackendRefused>()("BackendRefused", { body: Schema.String }) {}
+class BackendRefused extends Schema.TaggedError<BackendRefused>()("BackendRefused", { body: Schema.String }) {}
 
 /** The backend refuses the user's token. */
 export class BackendUnauthorized extends Schema.TaggedError<BackendUnauthorized>()("BackendUnauthorized", {}) {}
@@ -60,7 +60,8 @@ export class BackendUnauthorized extends Schema.TaggedError<BackendUnauthorized>
 export class BackendUnavailable extends Schema.TaggedError<BackendUnavailable>()("BackendUnavailable", {}) {}
 
 type BackendError = BackendRefused | BackendUnauthorized | BackendUnavailable
-type UploadError = FileRefused | BackendError
+/** Why a file was not stored. */
+export type UploadError = FileRefused | BackendError
 
 export const refuseFile = (message: string) => new FileRefused({ message, errors: { file: [message] } })
 

@@ -12,21 +12,16 @@ import type {
   TooManyActiveTasks,
   TooManyWaiting
 } from "../../../domain/TaskErrors.ts"
-import type {
-  BackendRefused,
-  BackendUnauthorized,
-  BackendUnavailable,
-  FileRefused
-} from "../../../services/files/AssistantBackend.ts"
+import type { UploadError } from "../../../services/files/AssistantBackend.ts"
 import type { NoSlotLeft } from "../../../services/limits/UserSlots.ts"
 import {
   PayloadTooLarge,
   RequestTimeout,
-  type ServiceUnavailable,
   Unauthorized,
   UnsupportedMediaType,
   ValidationFailed
 } from "../../contract/Errors.ts"
+import type { BodyError } from "../../handlers/body/BodyReader.ts"
 
 export class Refused extends Schema.TaggedError<Refused>()("OpenAiRefused", {
   status: Schema.Int,
@@ -55,14 +50,6 @@ export const inputNotKept = refused(404, "The input of this response was too lar
 
 export const fileNotFound = (id: string): Refused => refused(404, `No such file: ${id}`, "not_found", "id")
 
-type RequestFailure =
-  | PayloadTooLarge
-  | RequestTimeout
-  | ServiceUnavailable
-  | Unauthorized
-  | UnsupportedMediaType
-  | ValidationFailed
-
 type TaskFailure =
   | Refused
   | StoreUnavailable
@@ -74,13 +61,10 @@ type TaskFailure =
   | TooManyActiveTasks
   | TooManyWaiting
   | IdempotencyKeyReused
-  | FileRefused
-  | BackendRefused
-  | BackendUnauthorized
-  | BackendUnavailable
+  | UploadError
   | NoSlotLeft
 
-export type Failure = RequestFailure | TaskFailure
+export type Failure = BodyError | TaskFailure
 
 type Mapping = readonly [status: number, code: string | null, param?: string]
 
@@ -121,7 +105,7 @@ const ofTask = (failure: TaskFailure): Refused => {
   return refused(status, messages[failure._tag] ?? failure.message, code, param)
 }
 
-const ofRequest = (failure: RequestFailure): Refused => {
+const ofRequest = (failure: BodyError): Refused => {
   if (failure instanceof ValidationFailed) {
     const field = Object.keys(failure.errors)[0] ?? "body"
     return invalid(field.replaceAll(/\.(\d+)/g, "[$1]"), failure.message)

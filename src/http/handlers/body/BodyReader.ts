@@ -26,7 +26,8 @@ import { decodeBytes, type Decoded, tooManyValues } from "./JsonBody.ts"
 import * as SmallBodies from "./SmallBodies.ts"
 import { ValueCounter } from "./ValueCounter.ts"
 
-type BodyError =
+/** Why a body was not read. */
+export type BodyError =
   | PayloadTooLarge
   | RequestTimeout
   | ServiceUnavailable
