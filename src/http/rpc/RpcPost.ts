@@ -29,18 +29,15 @@ const refusal = (status: number, message: string, errors?: Readonly<Record<strin
 
 const tooLarge = refusal(413, `The request body is larger than ${Limits.rpcMessageBytes} bytes.`)
 
-const unreadable = refusal(422, "body: The body could not be read", { body: ["The body could not be read"] })
+const unreadable = refusal(422, SmallBodies.unreadable.message, SmallBodies.unreadable.errors)
 
 const unreadableBody = ({ reason }: HttpServerError.HttpServerError) =>
   reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge" ? tooLarge : unreadable
 
-const tooSlow = refusal(408, "The request body did not arrive in time.")
+const tooSlow = refusal(408, SmallBodies.tooSlow.message)
 
 const malformed = ({ isTooLong, message }: RpcMessages.Malformed) =>
   isTooLong ? refusal(413, message) : refusal(422, `body: ${message}`, { body: [message] })
-
-/** Bodies of at most this many bytes are read without a stream. */
-const smallBytes = 64 * 1024
 
 const readStream = (request: HttpServerRequest.HttpServerRequest, timeout: Duration.Duration) =>
   // In a fiber of its own, because interrupting the read closes the connection before the response is sent.
@@ -67,7 +64,7 @@ const makeReadBody = Effect.gen(function*() {
     yield* Scope.addFinalizer(yield* Effect.scope, Effect.sync(() => memory.release(held)))
     if (!memory.reserve(announced)) return yield* Effect.fail(refusal(503, busy.message))
     held = announced
-    const bytes = announced <= smallBytes && request.headers["expect"] === undefined
+    const bytes = SmallBodies.isSmall(request, announced)
       ? yield* readSmall(request, announced)
       : yield* readStream(request, Duration.sum(jsonBody, Duration.seconds(announced / jsonBytesPerSecond)))
     memory.release(announced - bytes.byteLength)

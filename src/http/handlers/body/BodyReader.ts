@@ -35,7 +35,6 @@ export type BodyError =
   | UnsupportedMediaType
   | ValidationFailed
 
-const smallBytes = 64 * 1024
 /** Decoding more values than this takes several milliseconds. */
 const smallValues = 2_000
 
@@ -207,11 +206,9 @@ const makeReceive = Effect.gen(function*() {
     yield* requirePlain(request)
     const announced = Number(request.headers["content-length"] ?? Limits.jsonBodyBytes)
     if (announced > Limits.jsonBodyBytes) return yield* tooLarge
-    // The general way also answers `Expect: 100-continue`.
-    const isSmall = announced <= smallBytes && request.headers["expect"] === undefined
-    if (isSmall) return yield* receiveSmall(request, announced)
+    if (SmallBodies.isSmall(request, announced)) return yield* receiveSmall(request, announced)
     const incoming = yield* open(request, passed)
-    yield* inTime(incoming.readBeyond(smallBytes), Math.min(announced, smallBytes))
+    yield* inTime(incoming.readBeyond(SmallBodies.smallBytes), Math.min(announced, SmallBodies.smallBytes))
     if (incoming.isWhole()) return incoming.received()
     yield* take(memory, holder, announced)
     incoming.allocate(announced)
@@ -236,7 +233,7 @@ const makeDecode = Effect.gen(function*() {
     holder: string
   ) {
     const size = bytes.length
-    const isSmall = size <= smallBytes && values <= smallValues
+    const isSmall = size <= SmallBodies.smallBytes && values <= smallValues
     if (isSmall || largeBodies === undefined) {
       return yield* Effect.provideService(decodeBytes(bodies[name], bytes, operation), Digest.Digest, digest)
     }

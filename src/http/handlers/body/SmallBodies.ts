@@ -8,6 +8,12 @@ import { Timeouts } from "../../../services/timing/Timeouts.ts"
 import * as Worker from "../../../services/timing/Worker.ts"
 import { invalid, RequestTimeout, type ValidationFailed } from "../../contract/Errors.ts"
 
+export const smallBytes = 64 * 1024
+
+/** Whether a body of `announced` bytes is read here. The general way also answers `Expect: 100-continue`. */
+export const isSmall = ({ headers }: HttpServerRequest.HttpServerRequest, announced: number): boolean =>
+  announced <= smallBytes && headers["expect"] === undefined
+
 export const tooSlow = new RequestTimeout({ message: "The request body did not arrive in time." })
 export const unreadable = invalid("body", "The body could not be read")
 
