@@ -15,6 +15,9 @@ export class InvalidRequest extends Schema.TaggedError<InvalidRequest>()("Invali
 /** The database or another dependency is unavailable. It is unknown whether the call took effect. Try again soon. */
 export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", { message: Schema.String }) {}
 
+/** The failures of every call that has a body and needs the store. */
+export const refusals = Schema.Union([InvalidRequest, Unavailable])
+
 /** A fault of the service. Details are only in its log. */
 export class InternalFailure extends Schema.TaggedError<InternalFailure>()("InternalFailure", {
   message: Schema.String

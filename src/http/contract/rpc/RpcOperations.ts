@@ -5,11 +5,9 @@ import { TaskHasEnded, TaskNotFound } from "../../../domain/TaskErrors.ts"
 import { DeliveryNeedsSecret, DeliveryNotFound, DeliveryState } from "../../../domain/Webhook.ts"
 import { ClusterView } from "../OperatorSchemas.ts"
 import { type CancelBody, CanceledTaskView, DeliveryView, StatsView } from "../TaskSchemas.ts"
-import { InvalidRequest, Unavailable } from "./RpcErrors.ts"
+import { InvalidRequest, refusals, Unavailable } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
 import { bodyOf } from "./RpcTasks.ts"
-
-const refusals = Schema.Union([InvalidRequest, Unavailable])
 
 export class OperationsRpc extends RpcGroup.make(
   /** The number of tasks in each status and the next deadline. Counts every task: call it once a minute, not once a second. */

@@ -9,7 +9,7 @@ import * as TaskErrors from "../../../domain/TaskErrors.ts"
 import type { CreateTaskBody } from "../../../domain/TaskRequest.ts"
 import type { RerunBody } from "../../../domain/TaskRerun.ts"
 import * as Tasks from "../TaskSchemas.ts"
-import { InvalidRequest, Unavailable } from "./RpcErrors.ts"
+import { InvalidRequest, refusals, Unavailable } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
 
 /** JSON for the handler, which decodes it by REST's rules; clients construct it as REST's body. */
@@ -49,7 +49,6 @@ const including = {
   include: Schema.optionalKey(Schema.Array(Schema.String)).annotate({ description: "As REST's `include`." })
 }
 
-const refusals = Schema.Union([InvalidRequest, Unavailable])
 const taskErrors = [Unavailable, TaskErrors.TaskNotFound, TaskErrors.TaskBelongsToAnother] as const
 
 export class TasksRpc extends RpcGroup.make(

@@ -2,11 +2,9 @@
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import type { RevokeBody, TokenBody } from "../TokenSchemas.ts"
-import { InvalidRequest, Unavailable } from "./RpcErrors.ts"
+import { refusals } from "./RpcErrors.ts"
 import { RpcAuthorization } from "./RpcMiddleware.ts"
 import { bodyOf } from "./RpcTasks.ts"
-
-const refusals = Schema.Union([InvalidRequest, Unavailable])
 
 export class TokensRpc extends RpcGroup.make(
   /** Takes effect immediately on the node that answers and within 5 seconds on the others. */
