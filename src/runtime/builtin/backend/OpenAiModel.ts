@@ -1,8 +1,8 @@
 /**
- * A `LanguageModel` for any OpenAI-compatible `/chat/completions`. It always streams. An interrupted call closes its socket.
+ * A `LanguageModel` for any OpenAI-compatible `/chat/completions`. It can only stream. An interrupted call closes its socket.
  */
 import { Duration, Effect, identity, Predicate, Redacted, Schedule, Stream } from "effect"
-import { AiError, LanguageModel, type Prompt, type Response, Tool } from "effect/ai"
+import { AiError, LanguageModel, type Prompt, Tool } from "effect/ai"
 import { Base64 } from "effect/encoding"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import type { JsonObject } from "../../../domain/OpaqueJson.ts"
@@ -113,12 +113,6 @@ const toTool = (tool: Tool.Any) => ({
   }
 })
 
-const joined = (parts: ReadonlyArray<Response.StreamPartEncoded>): Array<Response.PartEncoded> => {
-  const text = parts.map((part) => part.type === "text-delta" ? part.delta : "").join("")
-  const others = parts.filter((part) => part.type === "tool-call" || part.type === "finish")
-  return text === "" ? others : [{ type: "text", text }, ...others]
-}
-
 /** Returns the model of an endpoint. Each is made once, because it keeps the compiled decoder of its responses. */
 export const makeModels = Effect.map(HttpClient.HttpClient, (http) => {
   const models = new WeakMap<Endpoint, LanguageModel.LanguageModel>()
@@ -140,10 +134,9 @@ export const makeModels = Effect.map(HttpClient.HttpClient, (http) => {
   return Effect.fnUntraced(function*(endpoint: Endpoint) {
     const known = models.get(endpoint)
     if (known !== undefined) return known
-    const stream = streamText(endpoint)
     const model = yield* LanguageModel.make({
-      streamText: stream,
-      generateText: (options) => Effect.map(Stream.runCollect(stream(options)), joined)
+      streamText: streamText(endpoint),
+      generateText: () => Effect.die("an agent always streams")
     })
     models.set(endpoint, model)
     return model
