@@ -89,7 +89,7 @@ const transitions = {
   canceled: {}
 } as const satisfies Record<TaskStatus, Partial<Record<TaskEventTag, TaskStatus>>>
 
-export class IllegalTransition extends Schema.TaggedError<IllegalTransition>()("IllegalTransition", {
+class IllegalTransition extends Schema.TaggedError<IllegalTransition>()("IllegalTransition", {
   from: TaskStatus,
   event: Schema.String
 }) {

@@ -22,7 +22,7 @@ import * as StorageQuota from "./backend/StorageQuota.ts"
 import * as CoreRoutes from "./core/CoreRoutes.ts"
 
 /** Id of the assistant that `OPENAI_BASE_URL` adds. */
-export const generalAssistantId = 10
+const generalAssistantId = 10
 
 /** Minimum of the chats that are kept for one user. */
 const minChats = 20

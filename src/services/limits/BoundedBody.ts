@@ -7,7 +7,7 @@ import type { HttpClientError, HttpClientResponse } from "effect/http"
 import { concat, sizeOf } from "../../domain/OpaqueJson.ts"
 
 /** The body is longer than `maxBytes`. */
-export class BodyTooLong extends Schema.TaggedError<BodyTooLong>()("BodyTooLong", { maxBytes: Schema.Int }) {}
+class BodyTooLong extends Schema.TaggedError<BodyTooLong>()("BodyTooLong", { maxBytes: Schema.Int }) {}
 
 /** Bytes. A smaller body whose size is announced needs no stream, because HTTP's framing ends it. */
 const small = 64 * 1024

@@ -7,7 +7,7 @@ import { OperatorStore, type OriginStats } from "../store/OperatorStore.ts"
 import type { TaskStats } from "../store/TaskScans.ts"
 import { ClusterNodes, type Member, unownedShards } from "./ClusterNodes.ts"
 
-export const alertIds = ["clocks_late", "not_accepted", "webhooks_failing", "shards_unowned", "node_late"] as const
+const alertIds = ["clocks_late", "not_accepted", "webhooks_failing", "shards_unowned", "node_late"] as const
 
 export interface Alert {
   readonly id: typeof alertIds[number]

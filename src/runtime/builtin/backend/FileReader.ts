@@ -10,7 +10,7 @@ import type { Extracted, Extraction } from "./extractText.ts"
 import type { FoundFile } from "./FileStorage.ts"
 
 /** The file cannot be read; the message is returned to the model. */
-export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", { message: Schema.String }) {}
+class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", { message: Schema.String }) {}
 
 export const limits = {
   fileBytes: 64 * 1024 * 1024,
