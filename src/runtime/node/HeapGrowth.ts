@@ -1,8 +1,6 @@
 /**
- * How far the heap may grow before V8 collects old objects.
- *
- * By default V8 lets a small heap grow to four times what survived the last collection: 43 MiB were in use under load, and 143 were
- * filled before they were collected. A collection takes 9 ms of the event loop, so a node collects earlier.
+ * How far the heap may grow before V8 collects old objects. By default it lets a small heap grow to four times what survived the
+ * last collection; src/domain/README.md has figures.
  */
 import { setFlagsFromString } from "node:v8"
 
