@@ -6,9 +6,7 @@ import { Timestamp } from "../../domain/Timestamp.ts"
 import { Delivery } from "../../domain/Webhook.ts"
 import { SummaryFields } from "./ListStatement.ts"
 import { countQuery, hidden, micros, moment, query, utf8 } from "./Queries.ts"
-
-/** Bytes of turn and tool calls. A larger body is read when it is sent, so that a batch of claims stays small. */
-const largeBody = 64 * 1024
+import { largeBody } from "./WebhookStore.ts"
 
 /** Candidate rows examined per row that may be claimed, so that a node finds rows beside the claims of three others. */
 const lookahead = 4

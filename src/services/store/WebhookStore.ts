@@ -11,6 +11,9 @@ import type { TaskId } from "../../domain/Task.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { AttemptError, Delivery, DeliveryKey, DeliveryState } from "../../domain/Webhook.ts"
 
+/** Bytes of turn and tool calls. A larger body is read when it is sent, so that a batch of claims stays small. */
+export const largeBody = 64 * 1024
+
 export interface ClaimRequest {
   readonly at: Timestamp
   readonly limit: number

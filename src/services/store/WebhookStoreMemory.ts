@@ -8,12 +8,10 @@ import {
   type AttemptOutcome,
   type ClaimRequest,
   type DeliveryFilter,
+  largeBody,
   type Redelivery,
   WebhookStore
 } from "./WebhookStore.ts"
-
-/** Characters, or bytes of UTF-8. As in SQL, a larger body is read when it is sent. */
-const largeBody = 64 * 1024
 
 type Rows = MemoryTables["Service"]["deliveries"]
 
