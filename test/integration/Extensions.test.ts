@@ -85,6 +85,7 @@ describe("GET /api/tasks/{uuid}", () => {
     for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
       const answer = await read(tag)
       assert.deepStrictEqual([answer.status, answer.body, answer.headers.get("etag")], [304, "", etag], tag)
+      assert.strictEqual(answer.headers.get("cache-control"), first.headers.get("cache-control"))
     }
     assert.strictEqual((await read(`"other"`)).status, 200)
     await report(await system.runOf(uuid), { type: "progress", turn: turnOf("so far") })

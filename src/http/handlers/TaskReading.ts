@@ -23,9 +23,17 @@ const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
 const matches = (ifNoneMatch: string, etag: string) =>
   ifNoneMatch.trim() === "*" || ifNoneMatch.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag)
 
+type Version = Pick<TaskHead, "revision" | "acceptanceDeadline">
+
 /** One tag per version of a task; with `waiting_on` also one per acceptance deadline, which changes without a revision. */
-const etagOf = (task: Pick<TaskHead, "revision" | "acceptanceDeadline">, includesWaitingOn: boolean) =>
+const etagOf = (task: Version, includesWaitingOn: boolean) =>
   includesWaitingOn ? `"${task.revision}-${task.acceptanceDeadline ?? 0}"` : `"${task.revision}"`
+
+/** Headers of 200 and of 304. A cache replaces its copy by those of a 304. */
+const headersOf = (task: Version, includesWaitingOn: boolean) => ({
+  etag: etagOf(task, includesWaitingOn),
+  "cache-control": "private, no-cache"
+})
 
 const keepAliveInterval = Duration.seconds(15)
 const reconnectAfter = new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined })
@@ -105,13 +113,13 @@ export const make = Effect.gen(function*() {
         current = yield* tasks.getHead(principal, uuid)
       }
       if (current !== undefined && isKnown(current)) {
-        return HttpServerResponse.empty({ status: 304, headers: { etag: etagOf(current, includesWaitingOn) } })
+        return HttpServerResponse.empty({ status: 304, headers: headersOf(current, includesWaitingOn) })
       }
       const task = yield* tasks.get(principal, uuid)
       // As bytes, because Node keeps a text and a copy of it until the client has read the response.
       return HttpServerResponse.uint8Array(OpaqueJson.encode(yield* encode(task, included)), {
         contentType: "application/json",
-        headers: { etag: etagOf(task, includesWaitingOn), "cache-control": "private, no-cache" }
+        headers: headersOf(task, includesWaitingOn)
       })
     },
     Effect.catchTags(readErrors)
