@@ -1,12 +1,12 @@
 /** An assistant backend on a real socket that records requests and responds as a test defines. */
 import { createHash } from "node:crypto"
-import type { IncomingMessage, ServerResponse } from "node:http"
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { answerJson, LoopbackServer, type Respond } from "./LoopbackServer.ts"
 
 /** One `POST /files`, complete or not. */
 export interface ReceivedUpload {
-  readonly authorization: string | undefined
+  readonly headers: IncomingHttpHeaders
   /** The header lines of the part, as soon as they have arrived. */
   head: string
   /** The bytes of the file, without those of the form around it. */
@@ -65,7 +65,7 @@ export class ScriptedBackend extends LoopbackServer {
   override respond: Respond = (request, response) => {
     if (request.url === "/storage/base") return this.onStorageBase(response)
     const upload: ReceivedUpload = {
-      authorization: request.headers.authorization,
+      headers: request.headers,
       head: "",
       size: 0,
       sha256: "",

@@ -105,9 +105,15 @@ const layerExport = (telemetry: Telemetry) => {
   )
 }
 
+/** Without propagation too: the HTTP client would send the ids of spans that do not exist. */
+const layerOff = Layer.merge(
+  Layer.succeed(References.TracerEnabled, false),
+  Layer.succeed(HttpClient.TracerPropagationEnabled, false)
+)
+
 export const layer = (telemetry: Telemetry | undefined) =>
   Layer.mergeAll(
     Layer.effectDiscard(Metrics.initialize),
     ProcessMetrics.layer,
-    telemetry === undefined ? Layer.succeed(References.TracerEnabled, false) : layerExport(telemetry)
+    telemetry === undefined ? layerOff : layerExport(telemetry)
   )
