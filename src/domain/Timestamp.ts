@@ -10,6 +10,12 @@ export type Timestamp = typeof Timestamp.Type
 /** The last second of the year 9999. */
 export const maxSeconds = 253_402_300_799
 
+/** The start of the year 2255. Postgres's arithmetic in doubles moves the last exact moments by a microsecond. */
+const last = 8_993_721_600_000_000
+
+/** The moment of microseconds since the epoch; `last` instead of a later one. */
+export const fromMicros = (micros: number): Timestamp => Timestamp.make(Math.min(Math.round(micros), last))
+
 /** The moment of a clock's nanoseconds since the epoch. */
 export const fromNanos = (nanos: bigint): Timestamp => Timestamp.make(Number(nanos / 1000n))
 
@@ -25,7 +31,7 @@ export const monotonicMillis: Effect.Effect<number> = Clock.clockWith((clock) =>
 )
 
 export const plus = (moment: Timestamp, duration: Duration.Input): Timestamp =>
-  Timestamp.make(moment + Math.round(Duration.toMillis(duration) * 1000))
+  fromMicros(moment + Duration.toMillis(duration) * 1000)
 
 /** Whole seconds since the Unix epoch. */
 export const unixSeconds = (moment: Timestamp): number => Math.floor(moment / 1_000_000)

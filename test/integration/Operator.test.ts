@@ -104,6 +104,9 @@ describe("what operators see", () => {
       assert.strictEqual(status, 422, query)
       assert.isNotEmpty(Object.keys(body.errors), query)
     }
+    for (const list of ["tasks", "deliveries", "errors", "history", "origins"]) {
+      assert.strictEqual((await get(`/${list}?to=9999-12-31T23:59:59Z`)).status, 200, list)
+    }
     for (const path of ["/tasks/nothing", "/tasks/019ac5d2-7f3e-7c41-9b1a-2f60c8a7d913"]) {
       assert.strictEqual((await get(path)).status, 404)
     }

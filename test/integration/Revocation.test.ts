@@ -76,6 +76,18 @@ describe("a revoked token", () => {
 })
 
 describe("POST /internal/tokens/revoke", () => {
+  it("revokes tokens that expire in any year that a token may name", async () => {
+    const exp = Date.parse("9999-12-31T23:59:59Z") / 1000
+    const token = await mint("eve", { exp })
+    assert.strictEqual((await revoke({ token })).status, 204)
+    assert.strictEqual(await list(service, token), 401)
+    assert.strictEqual((await revoke({ jti: "far", expires_at: exp })).status, 204)
+    assert.strictEqual((await revoke({ sub: "eve", issued_before: "9999-12-31T23:59:59Z" })).status, 204)
+    assert.strictEqual(await list(service, await mint("eve")), 401)
+    await eventually(() => list(other, token), (status) => status === 401, 5000)
+    assert.strictEqual(await list(other, await mint("gil")), 200)
+  })
+
   it("names the wrong fields of a body", async () => {
     const moments = ["yesterday", "2026-02-31", -1, 1e300, "0000-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59"]
     const cases: ReadonlyArray<readonly [unknown, string]> = [

@@ -4,7 +4,7 @@ import { Base64Url } from "effect/encoding"
 import { HttpServerRequest } from "effect/http"
 import { isStorable } from "../../domain/Fields.ts"
 import { TaskStatus } from "../../domain/Task.ts"
-import { now, plus, startOfMinute, Timestamp } from "../../domain/Timestamp.ts"
+import { fromMicros, now, plus, startOfMinute, Timestamp } from "../../domain/Timestamp.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 import { orderOf, type Position, type Range } from "../../services/store/OperatorStore.ts"
 import { invalid, type ValidationFailed } from "../contract/Errors.ts"
@@ -23,7 +23,7 @@ const momentOf = (text: string): Timestamp | undefined => {
   const [, whole, fraction = "", zone] =
     /^(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/.exec(text) ?? []
   const millis = whole === undefined ? Number.NaN : Date.parse(`${whole.replace(" ", "T")}${zone}`)
-  return millis >= 0 ? Timestamp.make(millis * 1000 + Math.floor(Number(`0.${fraction || 0}`) * 1_000_000)) : undefined
+  return millis >= 0 ? fromMicros(millis * 1000 + Math.floor(Number(`0.${fraction || 0}`) * 1_000_000)) : undefined
 }
 
 /** The range of two texts, by default the last day. `path` is in front of their names in errors. */

@@ -2,7 +2,7 @@
 import { DateTime, Effect, Predicate, Redacted } from "effect"
 import type { Principal } from "../../domain/Principal.ts"
 import { Revocation } from "../../domain/Revocation.ts"
-import { now, Timestamp } from "../../domain/Timestamp.ts"
+import { fromMicros, now, Timestamp } from "../../domain/Timestamp.ts"
 import { idOfJti, type TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { invalid } from "../contract/Errors.ts"
 import type { RevokeBody, TokenBody } from "../contract/TokenSchemas.ts"
@@ -10,9 +10,7 @@ import type { RevokeBody, TokenBody } from "../contract/TokenSchemas.ts"
 const momentOf = (given: string | number | null | undefined): Timestamp | null =>
   Predicate.isNullish(given)
     ? null
-    : Timestamp.make(
-      Math.round(Predicate.isNumber(given) ? given * 1_000_000 : DateTime.makeUnsafe(given).epochMilliseconds * 1000)
-    )
+    : fromMicros(Predicate.isNumber(given) ? given * 1_000_000 : DateTime.makeUnsafe(given).epochMilliseconds * 1000)
 
 const laterOf = (one: Timestamp | null, other: Timestamp | null) =>
   one === null || other === null ? one ?? other : Timestamp.make(Math.max(one, other))
