@@ -28,6 +28,8 @@ export class InvalidSettings extends Schema.TaggedError<InvalidSettings>()("Inva
 
 /** The highest WEBHOOK_TIMEOUT. A target that hangs occupies a slot in flight for that long. */
 const maxWebhookTimeout = Duration.minutes(5)
+/** The highest RETENTION and ACCEPTANCE_TIMEOUT, which keeps all moments within the range of `Timestamp`. */
+const maxPeriod = Duration.days(36_500)
 
 /** The systems that a process serves: the whole service, or one of the built-in systems alone. */
 export type ServedPart = "service" | "core" | "backend"
@@ -123,10 +125,17 @@ const loadLimits = Effect.fnUntraced(function*({ count, read, report }: Reader) 
   if (!Duration.between(webhookTimeout, { minimum: Duration.millis(1), maximum: maxWebhookTimeout })) {
     report("WEBHOOK_TIMEOUT", `must be positive, and ${Duration.format(maxWebhookTimeout)} at most`)
   }
+  const period = Effect.fnUntraced(function*(name: string, fallback: Duration.Duration) {
+    const given = yield* read(name, Config.Duration, fallback)
+    if (!Duration.between(given, { minimum: Duration.zero, maximum: maxPeriod })) {
+      report(name, `must not be negative, and ${Duration.format(maxPeriod)} at most`)
+    }
+    return given
+  })
   return {
     webhookTimeout,
-    retention: yield* read("RETENTION", Config.Duration, Limits.retention),
-    acceptanceTimeout: yield* read("ACCEPTANCE_TIMEOUT", Config.Duration, Limits.acceptanceTimeout),
+    retention: yield* period("RETENTION", Limits.retention),
+    acceptanceTimeout: yield* period("ACCEPTANCE_TIMEOUT", Limits.acceptanceTimeout),
     /** Undefined means no watchdog. */
     watchdogTimeout: yield* read("WATCHDOG_TIMEOUT", Watchdog.timeout, Watchdog.defaultTimeout),
     maxActiveTasks: yield* count("MAX_ACTIVE_TASKS", Limits.maxActiveTasks, 1, 1_000_000),
