@@ -55,8 +55,14 @@ const measure = ({ method }: HttpServerRequest.HttpServerRequest, status: number
   )
 }
 
-/** Node joins repeated hosts with a comma. A proxy may have checked one of them and the service would use the other. */
-const isOneHost = (host: string | undefined) => host === undefined || /^[^\s,@/\\?#]*$/.test(host)
+/**
+ * Node joins repeated hosts with a comma. A proxy may have checked one of them and the service would use the other. HTTP/1.1
+ * requires a host; HTTP/1.0 and calls within the process do not.
+ */
+const namesOneHost = ({ headers, source }: HttpServerRequest.HttpServerRequest) => {
+  const host = headers["host"]
+  return host === undefined ? Reflect.get(source, "httpVersion") !== "1.1" : /^[^\s,@/\\?#]*$/.test(host)
+}
 
 const wrongHost = error(400, "Expected one host in the Host header.", { connection: "close" })
 
@@ -73,7 +79,7 @@ export const layer = Layer.unwrap(
           const given = request.headers["x-request-id"]
           const startedAt = clock.monotonicTimeNanosUnsafe()
           return Effect.flatMap(isUsableId(given) ? Effect.succeed(given) : random.uuidV7(), (requestId) =>
-            (isOneHost(request.headers["host"]) ? handler : Effect.succeed(wrongHost)).pipe(
+            (namesOneHost(request) ? handler : Effect.succeed(wrongHost)).pipe(
               Effect.catchCauseIf(
                 (cause) =>
                   !Cause.hasInterruptsOnly(cause),
