@@ -85,7 +85,8 @@ const makeEvents = Effect.gen(function*() {
     Stream.unwrap(Effect.gen(function*() {
       const changed = yield* waiting.subscribe(task.uuid, task.sub)
       const addText = includesText ? makeAddText(task) : Effect.succeed<ReadonlyArray<WatchedEvent>>
-      let last = revision
+      // Behind the newest event nothing would be sent, not even the terminal one.
+      let last = Math.min(revision, task.revision)
       let isOpen = !(isTerminal(task.status) && task.revision <= revision)
       const next = Effect.gen(function*() {
         let isNotified = false

@@ -210,6 +210,7 @@ describe("the event stream", () => {
     const live = await open(token, uuid)
     assert.strictEqual(live.status, 200)
     assert.strictEqual(live.headers.get("content-type"), "text/event-stream")
+    const ahead = await open(token, uuid, { "last-event-id": "99" })
     await report(run, { type: "processing" })
     await report(run, { type: "progress", turn: turnOf("x".repeat(1024)) })
     await interrupt(uuid)
@@ -226,6 +227,7 @@ describe("the event stream", () => {
     )
     for (const { data } of received) assert.match(data.occurred_at, /\.\d{6}Z$/)
 
+    assert.deepStrictEqual(parse(await ahead.text()), received.slice(1))
     assert.deepStrictEqual(parse(await (await open(token, uuid)).text()), received)
     const missed = await open(token, uuid, { "last-event-id": "2" })
     assert.deepStrictEqual(parse(await missed.text()), received.slice(3))
