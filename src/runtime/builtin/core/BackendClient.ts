@@ -62,7 +62,7 @@ export const make = (url: string): Effect.Effect<Backend, never, HttpClient.Http
       yield* Effect.addFinalizer((exit) => isRead ? Effect.void : Scope.close(requestScope, exit))
       const execute = (request: HttpClientRequest.HttpClientRequest) =>
         Effect.provideService(HttpClient.withScope(http).execute(request), Scope.Scope, requestScope)
-      const response = yield* post(execute, caller, `/chats/${chatId}/turns`, request)
+      const response = yield* post(execute, caller, `/chats/${encodeURIComponent(chatId)}/turns`, request)
       if (!BoundedBody.isSmall(response)) return streamOf(response)
       const lines = yield* linesOf(response)
       isRead = true

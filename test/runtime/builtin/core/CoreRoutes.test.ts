@@ -40,8 +40,9 @@ const makeEvents = Effect.fnUntraced(function*(
   const events = yield* Queue.unbounded<typeof Event.Type>()
   const peers = HttpRouter.use((router) =>
     Effect.all([
-      router.add("POST", "/chats", HttpServerResponse.jsonUnsafe({ id: "chat" })),
-      router.add("POST", "/chats/chat/turns", turn),
+      // The id is one part of the next path, whatever it contains.
+      router.add("POST", "/chats", HttpServerResponse.jsonUnsafe({ id: "2026/chat?1" })),
+      router.add("POST", "/chats/:id/turns", turn),
       router.add(
         "POST",
         "/events",
