@@ -41,9 +41,15 @@ const plain = (bytes: Uint8Array) =>
 
 const readers: Readonly<Record<string, (bytes: Buffer) => Promise<string>>> = { pdf, docx, xls: sheets, xlsx: sheets }
 
+/** A part of a text, without the first half of a surrogate pair at its end: the next part begins with the whole pair. */
+const slice = (text: string, start: number, end: number) => {
+  const part = text.slice(start, end)
+  return end < text.length && /[\ud800-\udbff]$/.test(part) ? part.slice(0, -1) : part
+}
+
 const { characters, format, offset, path } = workerData as Extraction
 const extracted = await Promise.resolve(readFileSync(path)).then(readers[format] ?? plain).then(
-  (text): Extracted => ({ text: text.slice(offset, offset + characters), total: text.length }),
+  (text): Extracted => ({ text: slice(text, offset, offset + characters), total: text.length }),
   (error): Extracted => ({ problem: error instanceof Error ? error.message : String(error) })
 )
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a port, not a window

@@ -41,6 +41,13 @@ describe("FileReader", () => {
       assert.deepStrictEqual(yield* read("a.txt", Buffer.from("0123456789"), 4, 3), { text: "456", total: 10 })
     }))
 
+  it.live("returns no half of a surrogate pair", () =>
+    Effect.gen(function*() {
+      const emoji = Buffer.from("ab🎉cd")
+      assert.deepStrictEqual(yield* read("a.txt", emoji, 0, 3), { text: "ab", total: 6 })
+      assert.deepStrictEqual(yield* read("a.txt", emoji, 2, 3), { text: "🎉c", total: 6 })
+    }))
+
   it.live("returns an error for files that it cannot read", () =>
     Effect.gen(function*() {
       const message = (name: string, bytes: Buffer) => Effect.map(Effect.flip(read(name, bytes)), (e) => e.message)
