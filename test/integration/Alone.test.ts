@@ -111,6 +111,22 @@ describe("the core and the backend, each served alone", () => {
     assert.strictEqual(await send(`${backend.url}/chats`, "application/json; charset=utf-8", userToken), 201)
   })
 
+  it("store one file per request", async () => {
+    const upload = async (...names: ReadonlyArray<string>) => {
+      const body = new FormData()
+      for (const name of names) body.append("file", new Blob([name]), name)
+      const headers = { authorization: `Bearer ${userToken}` }
+      const response = await fetch(`${backend.url}/files`, { method: "POST", headers, body })
+      return { status: response.status, body: await response.json() as object }
+    }
+    assert.strictEqual((await upload("a.txt")).status, 201)
+    const { body, status } = await upload("a.txt", "b.txt", "c.txt")
+    assert.strictEqual(status, 422)
+    assert.containSubset(body, { errors: { file: ["Only one file may be sent at a time"] } })
+    const stored = fs.readdirSync(`${directory}/storage`, { recursive: true }).map(String)
+    assert.isFalse(stored.some((file) => /[bc]\.txt$/.test(file)), stored.join())
+  })
+
   it("send events and their token only to the service's origin", async () => {
     const elsewhere = [
       "https://evil.example/internal/core/events",

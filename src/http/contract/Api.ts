@@ -150,7 +150,8 @@ class FilesGroup extends HttpApiGroup.make("files").add(
   }).annotateMerge(
     documented(
       "Upload a file",
-      "Streams one file to the assistant backend, whose own rules apply in addition to the limits of size and format."
+      "Streams one file to the assistant backend, whose own rules apply in addition to the limits of size and format. "
+        + "A form with a second `file` is refused."
     )
   ),
   HttpApiEndpoint.get("storageBase", "/api/storage/base", {

@@ -113,6 +113,9 @@ type Store = <E>(
   content: Stream.Stream<Uint8Array, E>
 ) => Effect.Effect<object, E | StorageFull | PlatformError.PlatformError>
 
+/** The form has a second file. */
+class SecondFile extends Schema.TaggedError<SecondFile>()("SecondFile", {}) {}
+
 /** `POST /files`: one multipart field `file`, streamed to disk. */
 const makeUpload = (store: Store) =>
   Effect.fnUntraced(
@@ -121,7 +124,10 @@ const makeUpload = (store: Store) =>
       const stored = yield* request.multipartStream.pipe(
         Stream.filter((part) => Multipart.isFile(part)),
         Stream.filter(({ key }) => key === "file"),
-        Stream.mapEffect((part) => store(user, part.name, part.contentType, part.content)),
+        Stream.mapEffect(Effect.fnUntraced(function*(part, index) {
+          if (index > 0) return yield* new SecondFile()
+          return yield* store(user, part.name, part.contentType, part.content)
+        })),
         Stream.runLast
       )
       return Option.match(stored, {
@@ -135,6 +141,7 @@ const makeUpload = (store: Store) =>
     ),
     Effect.catchTags({
       MultipartError: (error) => Effect.succeed(invalid(error.reason._tag)),
+      SecondFile: () => Effect.succeed(invalid("Only one file may be sent at a time")),
       StorageFull: ({ message }) => Effect.succeed(invalid(message))
     }),
     Effect.orDie
