@@ -1,7 +1,8 @@
 /**
  * Limits the attempts in flight, in total and per origin. The window of an origin starts small, doubles with each
  * response and is reset to its initial size after an attempt without one. Origins whose window is at its smallest are unproven.
- * They share the permits that are not reserved, so that proven origins find permits however many others hang.
+ * They share the permits that are not reserved, so that proven origins find permits however many others hang. No origin holds more
+ * than two thirds of the permits that the others leave, so that proven origins that hang leave permits too.
  */
 
 interface Window {
@@ -45,15 +46,19 @@ export class OriginLimiter {
     return this.#bounds.total - this.#total
   }
 
-  permitsOf(origin: string): number {
-    const window = this.#windows.get(origin) ?? { inFlight: 0, size: this.#bounds.smallest }
+  #permitsOf(window: Window) {
     if (!this.#isProven(window) && this.#isClosedToUnproven()) return 0
-    return Math.max(0, window.size - window.inFlight)
+    const share = Math.floor((this.permits + window.inFlight) * 2 / 3)
+    return Math.max(0, Math.min(window.size, share) - window.inFlight)
+  }
+
+  permitsOf(origin: string): number {
+    return this.#permitsOf(this.#windows.get(origin) ?? { inFlight: 0, size: this.#bounds.smallest })
   }
 
   /** Permits of an origin without a window. */
   get permitsOfOthers(): number {
-    return this.#isClosedToUnproven() ? 0 : this.#bounds.smallest
+    return this.#permitsOf({ inFlight: 0, size: this.#bounds.smallest })
   }
 
   /** Permits left for each origin with a number of its own, and for all others. */

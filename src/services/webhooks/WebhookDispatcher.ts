@@ -17,7 +17,10 @@ import { LargeDeliveries } from "./LargeDeliveries.ts"
 import { OriginLimiter } from "./OriginLimiter.ts"
 import * as WebhookAttempts from "./WebhookAttempts.ts"
 
-/** Attempts in flight on this node. A target that hangs holds a permit for the whole timeout. */
+/**
+ * Attempts in flight on this node. A target that hangs holds a permit for the whole timeout. Two thirds of `reserved` less one batch
+ * are the largest window, which a proven origin therefore finds however many unproven ones hang.
+ */
 const bounds = { total: 1024, reserved: 256, smallest: 8, largest: 128 }
 /** Half of the largest window, so that one half is in flight while the next deliveries are claimed. */
 const claimBatch = 64

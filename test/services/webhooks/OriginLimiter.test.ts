@@ -4,8 +4,8 @@ import { type Bounds, OriginLimiter } from "../../../src/services/webhooks/Origi
 
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-/** As in the dispatcher, `reserved` is at least one batch and the largest window. */
-const bounds: Bounds = { total: 32, reserved: 12, smallest: 2, largest: 8 }
+/** As in the dispatcher, two thirds of `reserved` less one batch are the largest window. */
+const bounds: Bounds = { total: 36, reserved: 16, smallest: 2, largest: 8 }
 const largestBatch = 4
 
 /** Long enough to use up the permits of unproven origins, and all permits. */
@@ -25,14 +25,16 @@ const makeModel = ({ largest, reserved, smallest, total }: Bounds) => {
   const sum = (all: Iterable<{ readonly inFlight: number }>) =>
     [...all].reduce((sum, { inFlight }) => sum + inFlight, 0)
   const isClosed = () => sum([...origins.values()].filter(({ size }) => size === smallest)) >= total - reserved
+  const permitsOf = (origin: string) => {
+    const { inFlight, size } = of(origin)
+    const share = Math.floor((total - sum(origins.values()) + inFlight) * 2 / 3)
+    return size === smallest && isClosed() ? 0 : Math.max(0, Math.min(size, share) - inFlight)
+  }
   return {
     inFlight: (origin: string) => of(origin).inFlight,
     permits: () => total - sum(origins.values()),
-    permitsOf: (origin: string) => {
-      const { inFlight, size } = of(origin)
-      return size === smallest && isClosed() ? 0 : Math.max(0, size - inFlight)
-    },
-    permitsOfOthers: () => isClosed() ? 0 : smallest,
+    permitsOf,
+    permitsOfOthers: () => permitsOf("another"),
     acquire: (origin: string) => origins.set(origin, { ...of(origin), inFlight: of(origin).inFlight + 1 }),
     release: (origin: string, hasResponded: boolean) => {
       const { inFlight, size } = of(origin)

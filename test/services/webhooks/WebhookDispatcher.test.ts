@@ -222,6 +222,31 @@ describe("a hanging origin", () => {
     )
   })
 
+  it.effect("does not delay the others when eight hang that had responded before", () => {
+    let isHanging = false
+    return withTarget(
+      ({ url }) => isHanging && url.includes("hangs") ? Effect.never : Effect.succeed(200),
+      (core) =>
+        Effect.gen(function*() {
+          const completeAll = Effect.fnUntraced(function*(count: number, callback_url: string) {
+            for (let n = 0; n < count; n++) yield* complete(core, { callback_url }, callerOf(`${callback_url} ${n}`))
+          })
+          const hanging = Array.from({ length: 8 }, (_, n) => `https://hangs-${n}.example/`)
+          const well = "https://well.example/"
+          for (const url of [...hanging, well]) yield* completeAll(10, url)
+          yield* TestClock.adjust("1 second")
+          isHanging = true
+          for (const url of hanging) yield* completeAll(200, url)
+          yield* TestClock.adjust("1 second")
+          yield* Queue.clear(core.posts)
+          yield* completeAll(20, well)
+          yield* TestClock.adjust("1 second")
+          const posts = yield* Queue.clear(core.posts)
+          assert.strictEqual(posts.filter(({ url }) => url === well).length, 20)
+        })
+    )
+  })
+
   it.effect("waits while too many large ones are in memory, which does not count as an attempt", () => {
     const text = "x".repeat(100_000)
     let isHanging = true
