@@ -182,6 +182,17 @@ export const contract = (it: StoreTests) => {
         yield* TestClock.adjust("1 second")
       }
       assert.deepStrictEqual(yield* claim(origin), [])
+      const store = yield* WebhookStore
+      const endLost = Effect.flatMap(now, store.endLost).pipe(
+        Effect.map((lost) => lost.filter(({ taskId }) => taskId === uuid))
+      )
+      assert.deepStrictEqual(yield* endLost, [{
+        taskId: uuid,
+        revision: (yield* only(uuid)).revision,
+        origin,
+        attempt: 5
+      }])
+      assert.deepStrictEqual(yield* endLost, [])
       const { attempts, state } = yield* only(uuid)
       assert.strictEqual(state, "failed")
       assert.deepStrictEqual(attempts.map(({ error }) => error), ["lost", "lost", "lost", "lost", "lost"])

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { FromBytes, OpaqueJson } from "../../domain/OpaqueJson.ts"
 import { CallbackFormat } from "../../domain/OpenAiWebhook.ts"
+import { TaskId } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { Delivery } from "../../domain/Webhook.ts"
 import { SummaryFields } from "./ListStatement.ts"
@@ -64,10 +65,7 @@ const claimedAt = hidden(at)
  */
 export const claim = query(
   ClaimRow,
-  `WITH spent AS (
-    UPDATE webhook_deliveries SET due_at = NULL, sending = false
-    WHERE due_at IS NOT NULL AND due_at <= ${claimedAt} AND attempts >= attempts_allowed
-  ), room AS (
+  `WITH room AS (
     SELECT * FROM unnest(${hidden("$2::text[]")}, ${hidden("$3::int4[]")}) AS room (origin, permits)
   ), candidates AS (
     SELECT ctid, origin, due_at FROM webhook_deliveries
@@ -107,6 +105,13 @@ export const claim = query(
     CASE WHEN NOT "isLarge" THEN turn END AS turn,
     (SELECT count(*) FROM candidates) > (SELECT count(*) FROM locked) AS "hasMore"
   FROM sized`
+)
+
+export const endLost = query(
+  Schema.Struct({ taskId: TaskId, revision: Schema.Int, origin: Schema.String, attempt: Schema.Int }),
+  `UPDATE webhook_deliveries SET due_at = NULL, sending = false
+  WHERE due_at IS NOT NULL AND due_at <= ${hidden(at)} AND attempts >= attempts_allowed
+  RETURNING task_uuid AS "taskId", revision, origin, attempts AS attempt`
 )
 
 export const body = query(

@@ -63,6 +63,8 @@ export interface AttemptOutcome extends DeliveryKey {
   readonly nextAttemptAt: Timestamp | null
 }
 
+export type LostAttempt = Pick<ClaimedDelivery, keyof DeliveryKey | "origin" | "attempt">
+
 /**
  * `needs_secret`: the delivery succeeded, which deleted its secret, so it cannot be signed unless the secret is given.
  * `exhausted` and `too_many`: the user has reached a limit, of attempts of this delivery or of redeliveries at a time.
@@ -78,6 +80,8 @@ export interface DeliveryFilter {
 export class WebhookStore extends Context.Service<WebhookStore, {
   /** Claims deliveries that are due, and counts the attempt of each. */
   readonly claim: (request: ClaimRequest) => Effect.Effect<Claim, StoreUnavailable>
+  /** Ends the deliveries whose last attempt was lost: its lease has expired. Returns that attempt of each. */
+  readonly endLost: (at: Timestamp) => Effect.Effect<ReadonlyArray<LostAttempt>, StoreUnavailable>
   readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<OpaqueJson>, StoreUnavailable>
   /** Takes a claim back: its attempt does not count, and the delivery is due at `until`. */
   readonly postpone: (

@@ -61,10 +61,10 @@ const matching = (rows: Rows, filter: Pick<DeliveryFilter, "origin" | "state">) 
   ).toSorted((one, other) => one.createdAt - other.createdAt)
 
 const claim = (rows: Rows, { at, leases, limit, permits, permitsOfOthers }: ClaimRequest) => {
-  const spent = due(rows, at).filter((row) => row.attempts.length >= row.allowed)
-  for (const row of spent) Object.assign(row, { dueAt: null, isSending: false })
   const left = new Map(permits)
-  const candidates = due(rows, at).filter(({ origin }) => (permits.get(origin) ?? permitsOfOthers) > 0)
+  const candidates = due(rows, at).filter(({ allowed, attempts, origin }) =>
+    attempts.length < allowed && (permits.get(origin) ?? permitsOfOthers) > 0
+  )
   const deliveries = candidates.filter(({ origin }) => {
     const free = left.get(origin) ?? permitsOfOthers
     left.set(origin, free - 1)
@@ -97,6 +97,13 @@ const claim = (rows: Rows, { at, leases, limit, permits, permitsOfOthers }: Clai
   })
   return { deliveries, hasMore: candidates.length > deliveries.length && deliveries.length > 0 }
 }
+
+const endLost = (rows: Rows, at: Timestamp) =>
+  due(rows, at).filter(({ allowed, attempts }) => attempts.length >= allowed).map((row) => {
+    Object.assign(row, { dueAt: null, isSending: false })
+    const { attempts, origin, revision, taskId } = row
+    return { taskId, revision, origin, attempt: attempts.length }
+  })
 
 const postpone = (rows: Rows, key: DeliveryKey & { readonly attempt: number }, until: Timestamp) => {
   const row = rows.get(deliveryId(key))
@@ -149,6 +156,7 @@ export const layer = Layer.effect(
     const find = (key: DeliveryKey) => Option.fromNullishOr(rows.get(deliveryId(key)))
     return WebhookStore.of({
       claim: (request) => Effect.sync(() => claim(rows, request)),
+      endLost: (at) => Effect.sync(() => endLost(rows, at)),
       body: (key) => Effect.sync(() => Option.map(find(key), ({ body }) => body)),
       postpone: (delivery, until) => Effect.sync(() => postpone(rows, delivery, until)),
 

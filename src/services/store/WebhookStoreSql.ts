@@ -56,6 +56,8 @@ export const layer = Layer.effect(
           })
         ),
 
+      endLost: (at) => rows(Statements.endLost, [at]),
+
       body: ({ revision, taskId }) => Effect.map(first(Statements.body, [taskId, revision]), Option.map(encode)),
 
       postpone: ({ attempt, revision, taskId }, until) =>

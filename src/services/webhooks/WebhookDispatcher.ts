@@ -8,6 +8,7 @@ import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { delays, deliveryId } from "../../domain/Webhook.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
 import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/WebhookStore.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
@@ -96,6 +97,18 @@ const makePostpone = Effect.gen(function*() {
   })
 })
 
+/** Ends the deliveries whose last attempt was lost. No other attempt reports them. */
+const makeEndLost = Effect.gen(function*() {
+  const store = yield* WebhookStore
+  return Effect.gen(function*() {
+    const lost = yield* store.endLost(yield* now)
+    Metrics.webhooksAbandoned.add(lost.length)
+    for (const { attempt, origin, taskId } of lost) {
+      yield* Effect.annotateLogs(Effect.logWarning(`webhook attempt ${attempt}: lost`), { taskId, origin })
+    }
+  })
+})
+
 const make = Effect.gen(function*() {
   const store = yield* WebhookStore
   const webhooksPending = yield* WebhooksPending
@@ -156,6 +169,12 @@ const make = Effect.gen(function*() {
     runOnce: Effect.uninterruptible(claimSome),
     interval: sweepInterval,
     wake: webhooksPending
+  })
+
+  yield* Worker.make({
+    name: "the end of lost webhooks",
+    runOnce: Effect.uninterruptible(yield* makeEndLost),
+    interval: sweepInterval
   })
 
   return WebhookDispatcher.of({

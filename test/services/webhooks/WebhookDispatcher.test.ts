@@ -1,10 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Duration, Effect, Exit, Layer, Queue, Tracer } from "effect"
+import { Cause, Duration, Effect, Exit, Layer, Logger, Queue, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import type { TaskId } from "../../../src/domain/Task.ts"
 import { deliveryId } from "../../../src/domain/Webhook.ts"
 import { Tasks } from "../../../src/services/Tasks.ts"
+import * as Metrics from "../../../src/services/telemetry/Metrics.ts"
 import { Webhooks } from "../../../src/services/Webhooks.ts"
 import { WebhookDispatcher } from "../../../src/services/webhooks/WebhookDispatcher.ts"
 import { DeliveryError } from "../../../src/services/webhooks/WebhookSender.ts"
@@ -158,6 +159,22 @@ it.effect("the span of an attempt that times out ends with an error that names t
       assert.isFalse(Exit.hasInterrupts(exit))
       assert.include(Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "", "timed_out")
     })).pipe(Effect.withTracer(tracer))
+})
+
+it.effect("a delivery whose attempts are all lost fails with a warning and counts each of them", () => {
+  const logged: Array<unknown> = []
+  const logger = Logger.make(({ logLevel, message }) => logLevel === "Warn" && logged.push(message))
+  return withTarget(() => Effect.succeed(200), (core) =>
+    Effect.gen(function*() {
+      const before = Metrics.webhooksAbandoned.count()
+      const uuid = yield* complete(core)
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual(yield* stateOf(uuid), "failed")
+      assert.deepStrictEqual(logged, [["webhook attempt 5: lost"]])
+      assert.strictEqual(Metrics.webhooksAbandoned.count() - before, 5)
+    }), { withWebhooks: (webhooks) => ({ ...webhooks, recordOutcomes: () => Effect.void }) }).pipe(
+      Effect.provide(Logger.layer([logger]))
+    )
 })
 
 describe("a responding origin", () => {
