@@ -2,6 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import { randomUUID } from "node:crypto"
 import { onTestFinished } from "vitest"
 import { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
@@ -12,7 +13,7 @@ import { Readiness } from "../../src/services/operations/Readiness.ts"
 import * as ReadinessSql from "../../src/services/operations/ReadinessSql.ts"
 import { NodeClock } from "../../src/services/timing/NodeClock.ts"
 import * as Database from "../kit/Database.ts"
-import { eventually, mint, type Service } from "../kit/Service.ts"
+import { eventually, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
@@ -43,6 +44,26 @@ describe("a node", () => {
     assert.strictEqual((await service.create(await mint("someone"), "x")).status, 201)
     assert.match(service.output, /The database is unavailable: it is read-only/)
     assert.lengthOf(service.output.match(/a request failed/g) ?? [], 0)
+  })
+
+  it("reports once that the database refuses its login, answers 503 meanwhile, and works again afterwards", async () => {
+    const { database, settings } = await use(startSystem(), onTestFinished)
+    const role = `role_${randomUUID().replaceAll("-", "")}`
+    await database.query(`CREATE ROLE ${role} SUPERUSER LOGIN PASSWORD 'p'`)
+    onTestFinished(() => database.query(`DROP ROLE ${role}`).then(() => {}))
+    const url = Object.assign(new URL(database.directUrl), { username: role, password: "p" }).href
+    const service = await use(Service.start({ ...settings, DATABASE_URL: url }), onTestFinished)
+    await database.query(`ALTER ROLE ${role} NOLOGIN`)
+    await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role}'`)
+    await until(service, "refuses the login")
+    const refused = await service.create(await mint("someone"), "x")
+    assert.deepStrictEqual([refused.status, refused.headers.get("retry-after")], [503, "5"])
+    assert.strictEqual((await readinessOf(service)).status, 503)
+    await database.query(`ALTER ROLE ${role} LOGIN`)
+    await until(service, "ok")
+    assert.strictEqual((await service.create(await mint("someone"), "x")).status, 201)
+    assert.lengthOf(service.output.match(/The database is unavailable: role .* is not permitted to log in/g) ?? [], 1)
+    assert.notMatch(service.output, /WARN|a request failed/)
   })
 
   it("answers 503 and is not ready while the disk of the database is full", async () => {

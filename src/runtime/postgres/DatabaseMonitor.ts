@@ -1,7 +1,7 @@
 /**
  * Detects within a second that the database is unavailable, or available again, by a heartbeat on a separate connection.
  * The database is unavailable when
- * - no connection can be opened,
+ * - no connection can be opened, unless only connections or memory are short,
  * - it refuses writes, or
  * - a heartbeat gets no response while no other socket receives anything. While others do, only the monitor's own connection
  *   is replaced.
@@ -39,6 +39,14 @@ const shortages: ReadonlyMap<unknown, string> = new Map([
 /** Milliseconds for which a shortage counts after a statement that found it. */
 const shortageFor = 15_000
 
+/** Reasons for which the server refuses every new connection, by SQLSTATE. */
+const refusals: ReadonlyMap<unknown, string> = new Map([
+  ["28000", "refuses the login"],
+  ["28P01", "refuses the login"],
+  ["3D000", "does not exist"],
+  ["42501", "refuses the login"]
+])
+
 class ReadOnly extends Schema.TaggedError<ReadOnly>()("ReadOnly", { message: Schema.String }) {}
 
 const refusesWrites = new ReadOnly({ message: "it is read-only" })
@@ -71,8 +79,8 @@ const codeOf = (failure: unknown) =>
     ? failure.reason.cause.code
     : undefined
 
-/** Whether the server itself sent the error, which shows that it is up. 57P01 to 57P03 report that it starts or stops. */
-const isServerError = (failure: unknown) => /^(?!57P0)[0-9A-Z]{5}$/.test(String(codeOf(failure)))
+/** Whether the server refused the monitor's connection only for lack of resources. The connections of the pool may still work. */
+const isShortage = (failure: unknown) => String(codeOf(failure)).startsWith("53")
 
 /**
  * One connection with its heartbeats; `onAnswer` runs after each. Ends when the connection closes, fails when the database is
@@ -123,8 +131,10 @@ export const monitor = Effect.fnUntraced(function*(
     Effect.suspend(() => {
       const now = performance.now()
       const reason = rootCauseMessage(failure)
-      // Other failures may name the database's address.
-      unavailableReason = failure instanceof ReadOnly ? "is read-only" : "does not answer"
+      // The messages of other failures may name the database's address or the role.
+      unavailableReason = failure instanceof ReadOnly
+        ? "is read-only"
+        : refusals.get(codeOf(failure)) ?? "does not answer"
       gate.close()
       sockets.rotate()
       sockets.refuse(`The database is unavailable: ${reason}`)
@@ -151,7 +161,7 @@ export const monitor = Effect.fnUntraced(function*(
   })
   yield* Worker.make({
     name: "the database monitor",
-    runOnce: Effect.catch(session, (failure) => isServerError(failure) ? open : close(failure)),
+    runOnce: Effect.catch(session, (failure) => isShortage(failure) ? open : close(failure)),
     interval: retryInterval
   })
 

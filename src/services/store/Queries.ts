@@ -4,16 +4,21 @@ import { Array as Arr, Effect, Predicate, Result, Schema } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 
-/** SQLSTATEs of a server that shuts down, starts up, is read-only, or is short of disk, memory or connections. */
+/** SQLSTATEs of a server that shuts down, starts up, is read-only, is short of disk, memory or connections, or lacks the database. */
 const isServerState = (cause: unknown) =>
   Predicate.hasProperty(cause, "code") && Predicate.isString(cause.code) &&
-  /^(57P0[1-3]|25006|53\d{3})$/.test(cause.code)
+  /^(57P0[1-3]|25006|3D000|53\d{3})$/.test(cause.code)
 
 /**
  * The statement timeout is far above what a healthy server needs: a statement that reaches it shows that the server hangs. A
  * lock timeout shows that another session holds the row for long; the caller may succeed later.
  */
-const outages: ReadonlySet<string> = new Set(["ConnectionError", "LockTimeoutError", "StatementTimeoutError"])
+const outages: ReadonlySet<string> = new Set([
+  "AuthenticationError",
+  "ConnectionError",
+  "LockTimeoutError",
+  "StatementTimeoutError"
+])
 
 const isOutage = ({ reason }: SqlError.SqlError) => outages.has(reason._tag) || isServerState(reason.cause)
 
