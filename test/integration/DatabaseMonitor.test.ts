@@ -1,12 +1,44 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
+import { once } from "node:events"
+import { type AddressInfo, createServer } from "node:net"
 import { inject } from "vitest"
 import * as DatabaseClient from "../../src/runtime/postgres/DatabaseClient.ts"
 import { DatabaseSockets } from "../../src/runtime/postgres/DatabaseSockets.ts"
-import { optionsFor, parse } from "../../src/runtime/postgres/DatabaseUrl.ts"
+import { type DatabaseUrl, optionsFor, parse } from "../../src/runtime/postgres/DatabaseUrl.ts"
+import { StoreHealth } from "../../src/services/operations/Readiness.ts"
 import { Proxy } from "../chaos/Proxy.ts"
 import { eventually } from "../kit/Service.ts"
+
+const layerOf = (parsed: DatabaseUrl) =>
+  DatabaseClient.layer({ ...optionsFor(parsed, parsed.hosts[0], false), maxConnections: 2 }).pipe(
+    Layer.provide(DatabaseSockets.layer(parsed.hosts))
+  )
+
+/** One message of the protocol of Postgres. */
+const message = (type: string, body: string) => {
+  const length = Buffer.alloc(4)
+  length.writeInt32BE(4 + body.length)
+  return Buffer.concat([Buffer.from(type), length, Buffer.from(body, "latin1")])
+}
+
+/** A pooler whose server is away: it accepts each login, and ends the session at the first statement. */
+const poolerWithoutServer = Effect.acquireRelease(
+  Effect.promise(async () => {
+    const pooler = createServer((socket) => {
+      socket.on("error", () => {})
+      socket.once("data", () => {
+        socket.write(Buffer.concat([message("R", "\0\0\0\0"), message("K", "\0".repeat(8)), message("Z", "I")]))
+        const refusal = "SFATAL\0VFATAL\0C08P01\0Mserver login has been failing, try again later\0\0"
+        socket.once("data", () => socket.end(message("E", refusal)))
+      })
+    }).listen(0, "127.0.0.1")
+    await once(pooler, "listening")
+    return pooler
+  }),
+  (pooler) => Effect.sync(() => pooler.close())
+)
 
 /** The service's SQL client over two proxies of one database, with the live clock. */
 const connect = Effect.gen(function*() {
@@ -14,10 +46,7 @@ const connect = Effect.gen(function*() {
   const { proxy: other } = yield* Proxy.scoped(inject("postgresUrl"))
   const port = `:${proxy.port}`
   const parsed = parse(Redacted.make(Redacted.value(url).replace(port, `${port},127.0.0.1:${other.port}`)))
-  const layer = DatabaseClient.layer({ ...optionsFor(parsed, parsed.hosts[0], false), maxConnections: 2 }).pipe(
-    Layer.provide(DatabaseSockets.layer(parsed.hosts))
-  )
-  return { proxy, other, sql: Context.get(yield* Layer.build(layer), SqlClient.SqlClient) }
+  return { proxy, other, sql: Context.get(yield* Layer.build(layerOf(parsed)), SqlClient.SqlClient) }
 })
 
 /** Waits until a statement succeeds, on a new connection. */
@@ -69,5 +98,13 @@ describe("the monitor of the database", () => {
       // The heartbeat's session ends with all others, but the server accepts new ones.
       proxy.cut()
       yield* untilReplaced(sql)
+    }))
+
+  it.live("counts the database as unavailable while a pooler accepts connections and fails every statement", () =>
+    Effect.gen(function*() {
+      const { port } = (yield* poolerWithoutServer).address() as AddressInfo
+      const parsed = parse(Redacted.make(`postgres://someone@127.0.0.1:${port}/tasks`))
+      const { problem } = Context.get(yield* Layer.build(layerOf(parsed)), StoreHealth)
+      yield* Effect.promise(() => eventually(async () => problem(), (found) => found === "does not answer", 3000))
     }))
 })

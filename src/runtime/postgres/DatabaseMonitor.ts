@@ -102,10 +102,15 @@ const runSession = (
     const opening = PgConnection.make({ ...options, multiplex: true, stream: () => socket })
     const connection = yield* whileAnswering(opening, sockets.received)
     if (Option.isNone(connection)) return
-    for (;;) {
+    for (let heartbeats = 0;; heartbeats++) {
       const heartbeat = Effect.result(connection.value.query("SHOW transaction_read_only"))
       const answer = yield* whileAnswering(heartbeat, sockets.received)
-      if (Option.isNone(answer) || Result.isFailure(answer.value)) return
+      if (Option.isNone(answer)) return
+      if (Result.isFailure(answer.value)) {
+        // A pooler opens connections while its server is away: only an answer shows that the database is up.
+        if (heartbeats === 0) return yield* Effect.fail(answer.value.failure)
+        return
+      }
       if (answer.value.success.rows[0]?.["transaction_read_only"] === "on") return yield* refusesWrites
       yield* onAnswer
       const isClosed = Option.isSome(yield* Effect.timeoutOption(Deferred.await(closed), heartbeatInterval))
