@@ -119,6 +119,34 @@ describe("a database", () => {
     assert.strictEqual((await runHere(["migrate"], await settings({}))).code, 0)
   })
 
+  it("whose schema is another for DATABASE_DIRECT_URL is reported, as are the faults of that URL by its name", async () => {
+    const schema = `schema_${randomBytes(6).toString("hex")}`
+    await database.query(`CREATE SCHEMA ${schema}`)
+    onTestFinished(async () => void await database.query(`DROP SCHEMA ${schema}`))
+    assert.match(
+      await refusal({ DATABASE_DIRECT_URL: `${database.directUrl}?options=-csearch_path%3D${schema}` }),
+      new RegExp(`DATABASE_DIRECT_URL leads to the schema "${schema}", DATABASE_URL to "public"`)
+    )
+    assert.match(
+      await refusal({ DATABASE_DIRECT_URL: `${database.directUrl}_missing` }),
+      /DATABASE_DIRECT_URL: database ".*_missing" does not exist$/
+    )
+  })
+
+  it("with a cluster in another schema works, and doctor says why the nodes may own no shards", async () => {
+    const schema = `schema_${randomBytes(6).toString("hex")}`
+    await database.query(`CREATE SCHEMA ${schema}`)
+    onTestFinished(async () => void await database.query(`DROP SCHEMA ${schema} CASCADE`))
+    const clustered = await settings({ CLUSTER: "on" })
+    assert.notMatch(await diagnose(clustered, "database"), /has a cluster too/)
+    await database.query(`CREATE TABLE ${schema}.cluster_runners ()`)
+    assert.match(
+      await diagnose(clustered, "database"),
+      new RegExp(`^warn .*the schema "${schema}" of this database has a cluster too`)
+    )
+    assert.notMatch(await diagnose(await settings({}), "database"), /has a cluster too/)
+  })
+
   it("that is a standby is reported, and the primary among several hosts is used", async () => {
     const server = await startPostgres()
     onTestFinished(server.stop)

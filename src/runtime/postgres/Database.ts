@@ -55,6 +55,7 @@ const Facts = Schema.Struct({
   role: Schema.String,
   database: Schema.String,
   schema: Schema.NullOr(Schema.String),
+  otherCluster: Schema.NullOr(Schema.String),
   startedAt: Schema.String,
   hasTimeout: Schema.Boolean,
   hasSchema: Schema.Boolean,
@@ -69,7 +70,10 @@ const selectFacts = `
   SELECT current_setting('server_version_num')::int AS number, current_setting('server_version') AS version,
     pg_is_in_recovery() AS "isStandby", current_setting('transaction_read_only') = 'on' AS "isReadOnly",
     current_setting('server_encoding') AS encoding, current_user::text AS role, current_database()::text AS database,
-    current_schema()::text AS schema, pg_postmaster_start_time()::text AS "startedAt",
+    coalesce((SELECT nspname FROM pg_namespace WHERE oid = pg_class.relnamespace), current_schema())::text AS schema,
+    (SELECT min(nspname::text) FROM pg_class AS other JOIN pg_namespace ON pg_namespace.oid = other.relnamespace
+      WHERE other.relname = 'cluster_runners' AND other.oid IS DISTINCT FROM to_regclass('cluster_runners')) AS "otherCluster",
+    pg_postmaster_start_time()::text AS "startedAt",
     current_setting('statement_timeout') <> '0' AS "hasTimeout", found.oid IS NOT NULL AS "hasSchema",
     to_regclass('cluster_runners') IS NOT NULL AS "hasClusterTables",
     coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)
@@ -154,19 +158,22 @@ const problemOf = ({ facts }: Examined): string | undefined => {
   return undefined
 }
 
-/** Uses the first host that accepts writes. */
-const examine = Effect.fnUntraced(function*(url: DatabaseUrl): Effect.fn.Return<Examined, DatabaseUnusable> {
+/** Uses the first host that accepts writes. `prefix` begins each message. */
+const examine = Effect.fnUntraced(function*(
+  url: DatabaseUrl,
+  prefix: string
+): Effect.fn.Return<Examined, DatabaseUnusable> {
   const failures: Array<string> = []
   for (const host of url.hosts) {
     const result = yield* Effect.result(examineHost(url, host))
     if (result._tag === "Success") {
       const examined = { ...result.success, hosts: [host, ...url.hosts.filter((other) => other !== host)] as const }
       const problem = problemOf(examined)
-      return problem === undefined ? examined : yield* unusable(problem)
+      return problem === undefined ? examined : yield* unusable(prefix + problem)
     }
     failures.push(url.hosts.length === 1 ? result.failure : `${host.host}:${host.port}: ${result.failure}`)
   }
-  return yield* unusable(failures.join("; "))
+  return yield* unusable(prefix + failures.join("; "))
 })
 
 const migrationProblemOf = ({ facts, schemaVersion }: Examined, isClustered: boolean): string | undefined => {
@@ -190,7 +197,7 @@ export interface Target {
 }
 
 const warningsOf = (main: Examined, direct: Examined, target: Target): ReadonlyArray<string> => {
-  const { databaseDirectUrl, databaseUrl, isProduction } = target
+  const { databaseDirectUrl, databaseUrl, isClustered, isProduction } = target
   const tlsProblem = tlsProblemOf(databaseUrl, main.options, isProduction)
   const directTlsProblem = databaseDirectUrl && tlsProblemOf(databaseDirectUrl, direct.options, isProduction)
   return [
@@ -198,6 +205,11 @@ const warningsOf = (main: Examined, direct: Examined, target: Target): ReadonlyA
     ...(directTlsProblem === undefined ? [] : [`DATABASE_DIRECT_URL: ${directTlsProblem}`]),
     ...(direct.schemaVersion > Migrations.latest
       ? [`the schema is at version ${direct.schemaVersion}, newer than this release, which knows ${Migrations.latest}`]
+      : []),
+    ...(isClustered && direct.facts.otherCluster !== null
+      ? [
+        `the schema "${direct.facts.otherCluster}" of this database has a cluster too: only one of them can own the shards, so give each a database`
+      ]
       : []),
     ...(main.pooling !== "none" && !main.facts.hasTimeout
       ? [`statements have no timeout behind the pooler: ALTER ROLE "${main.facts.role}" SET statement_timeout = '10s'`]
@@ -207,13 +219,18 @@ const warningsOf = (main: Examined, direct: Examined, target: Target): ReadonlyA
 
 export const open = Effect.fnUntraced(function*(target: Target): Effect.fn.Return<Database, DatabaseUnusable> {
   const { databaseDirectUrl, databaseUrl, isClustered } = target
-  const main = yield* examine(databaseUrl)
-  const direct = databaseDirectUrl === undefined ? main : yield* examine(databaseDirectUrl)
+  const main = yield* examine(databaseUrl, "")
+  const direct = databaseDirectUrl === undefined ? main : yield* examine(databaseDirectUrl, "DATABASE_DIRECT_URL: ")
   if (databaseDirectUrl !== undefined && direct.pooling === "transaction") {
     return yield* unusable("DATABASE_DIRECT_URL leads to a transaction pooler: it has to lead to Postgres itself")
   }
   if (direct.facts.startedAt !== main.facts.startedAt || direct.facts.database !== main.facts.database) {
     return yield* unusable("DATABASE_DIRECT_URL leads to another database than DATABASE_URL")
+  }
+  if (direct.facts.schema !== main.facts.schema) {
+    return yield* unusable(
+      `DATABASE_DIRECT_URL leads to the schema "${direct.facts.schema}", DATABASE_URL to "${main.facts.schema}": both need the same search_path`
+    )
   }
   if (isClustered && direct.pooling === "transaction") {
     return yield* unusable(
