@@ -1,5 +1,5 @@
 /** The client of the processing core: starts and stops runs, over HTTP unless the core is built in. */
-import { Cause, Context, DateTime, Deferred, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { Cause, Clock, Context, DateTime, Deferred, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../../domain/DispatchRetry.ts"
 import { type OpaqueJson, toBytes } from "../../domain/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
@@ -75,6 +75,20 @@ const observed = <A>(operation: "start" | "stop", runId: RunId, call: Effect.Eff
   return Tracing.withSpan(measured, `core ${operation}`, () => ({ kind: "client", attributes: { "run.id": runId } }))
 }
 
+/** Milliseconds between log lines about a core that is unavailable. */
+const logInterval = 10_000
+
+/** Reports why runs cannot be started, but not for each of them. */
+const makeLogUnavailable = () => {
+  let loggedAt = -Infinity
+  return (error: CallError) =>
+    Effect.flatMap(Clock.currentTimeMillis, (at) => {
+      if (error._tag !== "CoreUnavailable" || at - loggedAt < logInterval) return Effect.void
+      loggedAt = at
+      return Effect.logWarning(`The core is unavailable: ${error.reason}. Runs are retried until their tasks expire`)
+    })
+}
+
 /** The two calls to a core. */
 export interface CoreCalls {
   /** Starts a run. Idempotent by `run_id`, so it may be retried. */
@@ -116,17 +130,18 @@ const makeHttpCalls = (address: CoreAddress, transport: CoreTransport["Service"]
 export class CoreClient extends Context.Service<CoreClient, CoreCalls>()(
   "async-task-service/services/core/CoreClient"
 ) {
-  /** Measures and traces the calls, and delays the stop of a run until its start has ended. */
+  /** Measures, traces and logs the calls, and delays the stop of a run until its start has ended. */
   static readonly make = (calls: CoreCalls): CoreCalls => {
     /** Starts in flight on this node. If a stop arrived first, the core would respond 404 and the run would continue. */
     const starting = new Map<RunId, Deferred.Deferred<void>>()
+    const logUnavailable = makeLogUnavailable()
     return {
       start: (run) =>
         Effect.suspend(() => {
           const answered = Deferred.makeUnsafe<void>()
           starting.set(run.runId, answered)
           return Effect.ensuring(
-            observed("start", run.runId, calls.start(run)),
+            Effect.tapError(observed("start", run.runId, calls.start(run)), logUnavailable),
             Effect.sync(() => {
               if (starting.get(run.runId) === answered) starting.delete(run.runId)
               Deferred.doneUnsafe(answered, Effect.void)

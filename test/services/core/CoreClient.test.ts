@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Redacted } from "effect"
+import { Deferred, Effect, Fiber, Layer, Logger, Redacted } from "effect"
+import { TestClock } from "effect/testing"
+import { CoreUnavailable } from "../../../src/domain/DispatchRetry.ts"
 import { OpaqueJson } from "../../../src/domain/OpaqueJson.ts"
 import { RunId, TaskId } from "../../../src/domain/Task.ts"
 import { now } from "../../../src/domain/Timestamp.ts"
@@ -50,5 +52,23 @@ describe("CoreClient", () => {
           )
         )
       )
+    }))
+
+  it.effect("logs why the core is unavailable, once in ten seconds", () =>
+    Effect.gen(function*() {
+      const lines: Array<unknown> = []
+      const logger = Logger.make(({ message }) => void lines.push(message))
+      const core = CoreClient.make({
+        start: () => Effect.fail(new CoreUnavailable({ reason: "status 503", retryAfter: null })),
+        stop: () => Effect.succeed(true)
+      })
+      const start = Effect.flip(Effect.provide(core.start(yield* run), Logger.layer([logger])))
+      yield* start
+      yield* start
+      const line = ["The core is unavailable: status 503. Runs are retried until their tasks expire"]
+      assert.deepStrictEqual(lines, [line])
+      yield* TestClock.adjust("10 seconds")
+      yield* start
+      assert.deepStrictEqual(lines, [line, line])
     }))
 })
