@@ -1,7 +1,7 @@
 /**
  * Group commit: requests made in one turn of the event loop share a statement, and so one round trip and one WAL flush. At most
  * two batches run at a time, and the next one gathers meanwhile. There is no timer: a single request is sent at the end
- * of its turn.
+ * of its turn, or of the last turn in which requests gather.
  */
 import { Array, Cause, Effect, Exit, Iterable, Order, Struct, type Tracer } from "effect"
 import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
@@ -42,6 +42,8 @@ export interface Options<Request, Answer> {
   readonly laneOf?: (request: Request) => Lane
   /** Characters of a request; without it, 0. */
   readonly lengthOf?: (request: Request) => number
+  /** Turns of the event loop in which requests gather; without it, 1. */
+  readonly turns?: number
 }
 
 interface Waiting<Request, Answer> extends Queued {
@@ -155,8 +157,9 @@ const execute = <Request, Answer>(
 /** Returns a function that executes one request as part of a batch. */
 export const make = <Request, Answer>(options: Options<Request, Answer>) =>
   Effect.map(Effect.context(), (context) => {
-    const { keyOf, laneOf, lengthOf, lockOf } = options
+    const { keyOf, laneOf, lengthOf, lockOf, turns = 1 } = options
     const fork = Effect.runForkWith(context)
+    const gather = Array.replicate(Effect.yieldNow, turns).reduce((before, turn) => Effect.andThen(before, turn))
     const queue = makeQueue<Waiting<Request, Answer>>()
     let isScheduled = false
 
@@ -177,7 +180,7 @@ export const make = <Request, Answer>(options: Options<Request, Answer>) =>
     const schedule = () => {
       if (isScheduled || !queue.isReady()) return
       isScheduled = true
-      fork(Effect.andThen(Effect.yieldNow, Effect.sync(flush)))
+      fork(Effect.andThen(gather, Effect.sync(flush)))
     }
 
     return (request: Request) =>

@@ -15,6 +15,12 @@ const largeTurn = 65_536
 /** Large turns that are read at a time, fairly between users. */
 const largePermits = { total: 2, perHolder: 1 }
 
+/**
+ * Turns of the event loop in which reads gather. Changes that arrive meanwhile are sent first, so that a client that polls
+ * often gets the new state one request earlier. On an idle node four turns take microseconds.
+ */
+const turns = 4
+
 /** `LIMIT 1` makes the planner look up each id in the index, whatever it knows about the tables. */
 const select = (columns: string, tables: string) =>
   `SELECT found.* FROM unnest(${hidden("$1::uuid[]")}) AS wanted (id)
@@ -53,6 +59,7 @@ const makeRead = <Row extends Read>(
 ) =>
   Effect.map(
     Batcher.make({
+      turns,
       run: (reads: ReadonlyArray<Read>) =>
         Effect.map(select([...new Set(reads.map(({ uuid }) => uuid))]), (rows) => {
           const found = new Map<string, Row>(rows.map((row) => [row.uuid, row]))

@@ -11,10 +11,11 @@ const faults = {
 }
 
 /** An executor that notes its statements and waits for a permission to end each of them. */
-const makeGated = Effect.fnUntraced(function*() {
+const makeGated = Effect.fnUntraced(function*(options: { readonly turns?: number } = {}) {
   const statements: Array<ReadonlyArray<number>> = []
   const ends: Array<Deferred.Deferred<void>> = []
   const ask = yield* Batcher.make({
+    ...options,
     run: (requests: ReadonlyArray<number>) => {
       const end = Deferred.makeUnsafe<void>()
       statements.push(requests)
@@ -66,6 +67,17 @@ describe("Batcher", () => {
       for (const end of ends) yield* Deferred.succeed(end, undefined)
       assert.strictEqual(yield* Fiber.join(alone!), 10)
       assert.deepStrictEqual(yield* Effect.forEach(fibers, Fiber.join), [20, 30, 40])
+    }))
+
+  it.effect("gathers the requests of as many turns as it is told", () =>
+    Effect.gen(function*() {
+      const { askAll, statements } = yield* makeGated({ turns: 3 })
+      for (const request of [1, 2, 3, 4]) {
+        yield* askAll([request])
+        yield* Effect.yieldNow
+      }
+      yield* settle
+      assert.deepStrictEqual(statements, [[1, 2, 3], [4]])
     }))
 
   it.effect("runs two statements at most, while the next one gathers up to its maximum", () =>
