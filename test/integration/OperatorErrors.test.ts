@@ -138,13 +138,13 @@ describe("a database", () => {
     await database.query(`CREATE SCHEMA ${schema}`)
     onTestFinished(async () => void await database.query(`DROP SCHEMA ${schema} CASCADE`))
     const clustered = await settings({ CLUSTER: "on" })
-    assert.notMatch(await diagnose(clustered, "database"), /has a cluster too/)
+    assert.notMatch(await diagnose(clustered, "database"), /has tables of a cluster too/)
     await database.query(`CREATE TABLE ${schema}.cluster_runners ()`)
     assert.match(
       await diagnose(clustered, "database"),
-      new RegExp(`^warn .*the schema "${schema}" of this database has a cluster too`)
+      new RegExp(`^warn .*the schema "${schema}" of this database has tables of a cluster too`)
     )
-    assert.notMatch(await diagnose(await settings({}), "database"), /has a cluster too/)
+    assert.notMatch(await diagnose(await settings({}), "database"), /has tables of a cluster too/)
   })
 
   it("that is a standby is reported, and the primary among several hosts is used", async () => {

@@ -113,7 +113,7 @@ export const make = (timeouts: typeof Timeouts.Service, bounds: Bounds = default
     maxHeaderSize: maxHeadBytes,
     // Joins duplicate headers, so that two tokens or hosts are invalid: a proxy might have checked the other one.
     joinDuplicateHeaders: true,
-    // Node's refusal has no body. `ResponseMiddleware` requires one host.
+    // Node's refusal has no body. `ResponseMiddleware` of the service requires one host; the built-in systems need none.
     requireHostHeader: false,
     // Ignores other upgrades and handles the request as a normal one.
     shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket"

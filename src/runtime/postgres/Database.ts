@@ -72,7 +72,7 @@ const selectFacts = `
     current_setting('server_encoding') AS encoding, current_user::text AS role, current_database()::text AS database,
     coalesce((SELECT nspname FROM pg_namespace WHERE oid = pg_class.relnamespace), current_schema())::text AS schema,
     (SELECT min(nspname::text) FROM pg_class AS other JOIN pg_namespace ON pg_namespace.oid = other.relnamespace
-      WHERE other.relname = 'cluster_runners' AND other.oid IS DISTINCT FROM to_regclass('cluster_runners')) AS "otherCluster",
+      WHERE other.relname = 'cluster_runners' AND other.relkind = 'r' AND other.relpersistence = 'p' AND other.oid IS DISTINCT FROM to_regclass('cluster_runners')) AS "otherCluster",
     pg_postmaster_start_time()::text AS "startedAt",
     current_setting('statement_timeout') <> '0' AS "hasTimeout", found.oid IS NOT NULL AS "hasSchema",
     to_regclass('cluster_runners') IS NOT NULL AS "hasClusterTables",
@@ -208,7 +208,7 @@ const warningsOf = (main: Examined, direct: Examined, target: Target): ReadonlyA
       : []),
     ...(isClustered && direct.facts.otherCluster !== null
       ? [
-        `the schema "${direct.facts.otherCluster}" of this database has a cluster too: only one of them can own the shards, so give each a database`
+        `the schema "${direct.facts.otherCluster}" of this database has tables of a cluster too: only one cluster can own the shards, so give each a database`
       ]
       : []),
     ...(main.pooling !== "none" && !main.facts.hasTimeout

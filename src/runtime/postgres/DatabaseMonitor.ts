@@ -1,7 +1,8 @@
 /**
  * Detects within a second that the database is unavailable, or available again, by a heartbeat on a separate connection.
  * The database is unavailable when
- * - no connection can be opened, unless only connections or memory are short,
+ * - no connection can be opened, unless the server refuses only this one, as when connections are short,
+ * - the first statement of new connections fails, twice in a row,
  * - it refuses writes, or
  * - a heartbeat gets no response while no other socket receives anything. While others do, only the monitor's own connection
  *   is replaced.
@@ -47,6 +48,9 @@ const refusals: ReadonlyMap<unknown, string> = new Map([
   ["42501", "refuses the login"]
 ])
 
+/** The first statement of new connections failed, twice in a row: a pooler opens connections while its server is away. */
+class Unanswered extends Schema.TaggedError<Unanswered>()("Unanswered", { message: Schema.String }) {}
+
 class ReadOnly extends Schema.TaggedError<ReadOnly>()("ReadOnly", { message: Schema.String }) {}
 
 const refusesWrites = new ReadOnly({ message: "it is read-only" })
@@ -79,17 +83,21 @@ const codeOf = (failure: unknown) =>
     ? failure.reason.cause.code
     : undefined
 
-/** Whether the server refused the monitor's connection only for lack of resources. The connections of the pool may still work. */
+/** Whether the server sent the error and works for others. 57P01 to 57P03 report that it starts or stops. */
+const isUp = (failure: unknown) =>
+  /^(?!57P0)[0-9A-Z]{5}$/.test(String(codeOf(failure))) && !refusals.has(codeOf(failure))
+
 const isShortage = (failure: unknown) => String(codeOf(failure)).startsWith("53")
 
 /**
- * One connection with its heartbeats; `onAnswer` runs after each. Ends when the connection closes, fails when the database is
- * unavailable. `onOpen` receives a function that ends the session with a failure.
+ * One connection with its heartbeats; `onAnswer` runs after each, `onFirstFailure` if the first one fails. Ends when the connection
+ * closes, fails when the database is unavailable. `onOpen` receives a function that ends the session with a failure.
  */
 const runSession = (
   options: PgConnection.Config,
   sockets: DatabaseSockets["Service"],
   onAnswer: Effect.Effect<void>,
+  onFirstFailure: (failure: SqlError.SqlError) => Effect.Effect<void, Unanswered>,
   onOpen: (end: (failure: ReadOnly) => void) => void
 ) =>
   Effect.scoped(Effect.gen(function*() {
@@ -107,9 +115,9 @@ const runSession = (
       const answer = yield* whileAnswering(heartbeat, sockets.received)
       if (Option.isNone(answer)) return
       if (Result.isFailure(answer.value)) {
-        // A pooler opens connections while its server is away: only an answer shows that the database is up.
-        if (heartbeats === 0) return yield* Effect.fail(answer.value.failure)
-        return
+        return heartbeats === 0
+          ? yield* onFirstFailure(answer.value.failure)
+          : undefined
       }
       if (answer.value.success.rows[0]?.["transaction_read_only"] === "on") return yield* refusesWrites
       yield* onAnswer
@@ -161,12 +169,21 @@ export const monitor = Effect.fnUntraced(function*(
     return Effect.logInfo(`The database is back after ${seconds.toFixed(1)} s`)
   })
 
-  const session = runSession(options, sockets, open, (end) => {
+  let unanswered = 0
+  const onAnswer = Effect.andThen(Effect.sync(() => void (unanswered = 0)), open)
+  const onFirstFailure = (failure: SqlError.SqlError) =>
+    Effect.suspend(() =>
+      isShortage(failure) || ++unanswered < 2
+        ? Effect.void
+        : Effect.fail(new Unanswered({ message: rootCauseMessage(failure) }))
+    )
+
+  const session = runSession(options, sockets, onAnswer, onFirstFailure, (end) => {
     endSession = end
   })
   yield* Worker.make({
     name: "the database monitor",
-    runOnce: Effect.catch(session, (failure) => isShortage(failure) ? open : close(failure)),
+    runOnce: Effect.catch(session, (failure) => isUp(failure) ? open : close(failure)),
     interval: retryInterval
   })
 

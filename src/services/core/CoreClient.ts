@@ -1,10 +1,10 @@
 /** The client of the processing core: starts and stops runs, over HTTP unless the core is built in. */
-import { Cause, Clock, Context, DateTime, Deferred, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { Cause, Context, DateTime, Deferred, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../../domain/DispatchRetry.ts"
 import { type OpaqueJson, toBytes } from "../../domain/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import type { RunId, TaskId } from "../../domain/Task.ts"
-import { format, type Timestamp } from "../../domain/Timestamp.ts"
+import { format, monotonicMillis, type Timestamp } from "../../domain/Timestamp.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
 import { CoreTransport } from "./CoreTransport.ts"
@@ -82,7 +82,7 @@ const logInterval = 10_000
 const makeLogUnavailable = () => {
   let loggedAt = -Infinity
   return (error: CallError) =>
-    Effect.flatMap(Clock.currentTimeMillis, (at) => {
+    Effect.flatMap(monotonicMillis, (at) => {
       if (error._tag !== "CoreUnavailable" || at - loggedAt < logInterval) return Effect.void
       loggedAt = at
       return Effect.logWarning(`The core is unavailable: ${error.reason}. Runs are retried until their tasks expire`)
