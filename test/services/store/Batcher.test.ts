@@ -69,7 +69,7 @@ describe("Batcher", () => {
       assert.deepStrictEqual(yield* Effect.forEach(fibers, Fiber.join), [20, 30, 40])
     }))
 
-  it.effect("gathers the requests of as many turns as it is told", () =>
+  it.effect("shares a statement among the requests of several turns", () =>
     Effect.gen(function*() {
       const { askAll, statements } = yield* makeGated({ turns: 3 })
       for (const request of [1, 2, 3, 4]) {

@@ -74,7 +74,7 @@ class Check {
     if (Array.isArray(one) && Array.isArray(other)) {
       return one.length === other.length && one.every((item, index) => this.isEqual(item, other[index]))
     }
-    if (!isJsonObject(one) || !isJsonObject(other) || Array.isArray(one) || Array.isArray(other)) return one === other
+    if (!isJsonObject(one) || !isJsonObject(other)) return one === other
     const keys = Object.keys(one)
     this.step(keys.length)
     return keys.length === Object.keys(other).length
@@ -89,7 +89,7 @@ class Check {
     this.step()
     if (depth > maxDepth) throw new OutOfBudget()
     if (schema === false) return [this.problem("Unexpected value", path)]
-    if (!isJsonObject(schema) || Array.isArray(schema)) return []
+    if (!isJsonObject(schema)) return []
     const { $ref, type } = schema
     const types = Array.isArray(type) ? type : [type]
     this.step(types.length)
