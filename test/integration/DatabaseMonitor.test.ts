@@ -23,22 +23,27 @@ const message = (type: string, body: string) => {
   return Buffer.concat([Buffer.from(type), length, Buffer.from(body, "latin1")])
 }
 
-/** A pooler whose server is away: it accepts each login, and ends the session at the first statement. */
-const poolerWithoutServer = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const pooler = createServer((socket) => {
-      socket.on("error", () => {})
-      socket.once("data", () => {
-        socket.write(Buffer.concat([message("R", "\0\0\0\0"), message("K", "\0".repeat(8)), message("Z", "I")]))
-        const refusal = "SFATAL\0VFATAL\0C08P01\0Mserver login has been failing, try again later\0\0"
-        socket.once("data", () => socket.end(message("E", refusal)))
-      })
-    }).listen(0, "127.0.0.1")
-    await once(pooler, "listening")
-    return pooler
-  }),
-  (pooler) => Effect.sync(() => pooler.close())
-)
+/**
+ * A pooler whose server is away: it accepts each login, and ends the session at the first statement. `onSession` is called before
+ * each session.
+ */
+const poolerWithoutServer = (onSession: () => void = () => {}) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const pooler = createServer((socket) => {
+        onSession()
+        socket.on("error", () => {})
+        socket.once("data", () => {
+          socket.write(Buffer.concat([message("R", "\0\0\0\0"), message("K", "\0".repeat(8)), message("Z", "I")]))
+          const refusal = "SFATAL\0VFATAL\0C08P01\0Mserver login has been failing, try again later\0\0"
+          socket.once("data", () => socket.end(message("E", refusal)))
+        })
+      }).listen(0, "127.0.0.1")
+      await once(pooler, "listening")
+      return pooler
+    }),
+    (pooler) => Effect.sync(() => pooler.close())
+  )
 
 /** The service's SQL client over two proxies of one database, with the live clock. */
 const connect = Effect.gen(function*() {
@@ -102,9 +107,21 @@ describe("the monitor of the database", () => {
 
   it.live("counts the database as unavailable while a pooler accepts connections and fails every statement", () =>
     Effect.gen(function*() {
-      const { port } = (yield* poolerWithoutServer).address() as AddressInfo
+      const { port } = (yield* poolerWithoutServer()).address() as AddressInfo
       const parsed = parse(Redacted.make(`postgres://someone@127.0.0.1:${port}/tasks`))
       const { problem } = Context.get(yield* Layer.build(layerOf(parsed)), StoreHealth)
       yield* Effect.promise(() => eventually(async () => problem(), (found) => found === "does not answer", 3000))
+    }))
+
+  it.live("does not count it as unavailable after one session that failed", () =>
+    Effect.gen(function*() {
+      let health: typeof StoreHealth.Service | undefined
+      const found: Array<string | null | undefined> = []
+      const pooler = yield* poolerWithoutServer(() => found.push(health?.problem()))
+      const { port } = pooler.address() as AddressInfo
+      const parsed = parse(Redacted.make(`postgres://someone@127.0.0.1:${port}/tasks`))
+      health = Context.get(yield* Layer.build(layerOf(parsed)), StoreHealth)
+      yield* Effect.promise(() => eventually(async () => found, ({ length }) => length >= 3, 3000))
+      assert.deepStrictEqual(found.slice(1, 3), [null, "does not answer"])
     }))
 })
