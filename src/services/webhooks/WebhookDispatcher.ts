@@ -72,7 +72,6 @@ const makeRecorder = Effect.fnUntraced(function*(scheduled: (id: string, at: Tim
       areRecorded.closeUnsafe()
       Queue.offerUnsafe(outcomes, outcome)
     },
-    isRecording: () => unrecorded > 0,
     drain: areRecorded.await
   }
 })
@@ -98,11 +97,10 @@ const makePostpone = Effect.gen(function*() {
   })
 })
 
-/** Ends the deliveries whose last attempt was lost. No other attempt reports them. After an outage, outcomes are recorded first. */
-const makeEndLost = Effect.fnUntraced(function*(isRecording: () => boolean) {
+/** Ends the deliveries whose last attempt was lost. No other attempt reports them. */
+const makeEndLost = Effect.gen(function*() {
   const store = yield* WebhookStore
   return Effect.gen(function*() {
-    if (isRecording()) return
     const lost = yield* store.endLost(yield* now)
     Metrics.webhooksAbandoned.add(lost.length)
     for (const { attempt, origin, taskId } of lost) {
@@ -175,7 +173,7 @@ const make = Effect.gen(function*() {
 
   yield* Worker.make({
     name: "the end of lost webhooks",
-    runOnce: Effect.uninterruptible(yield* makeEndLost(recorder.isRecording)),
+    runOnce: Effect.uninterruptible(yield* makeEndLost),
     interval: sweepInterval
   })
 
