@@ -20,7 +20,9 @@ export const fromMicros = (micros: number): Timestamp => Timestamp.make(Math.min
 export const fromNanos = (nanos: bigint): Timestamp => Timestamp.make(Number(nanos / 1000n))
 
 /** The present moment of the running fiber's Clock, so that TestClock drives it. */
-export const now: Effect.Effect<Timestamp> = Effect.map(Clock.currentTimeNanos, fromNanos)
+export const now: Effect.Effect<Timestamp> = Clock.clockWith((clock) =>
+  Effect.succeed(fromNanos(clock.currentTimeNanosUnsafe()))
+)
 
 /** Milliseconds on a monotonic clock. They measure durations and are never stored. */
 export const monotonicMillisOf = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6

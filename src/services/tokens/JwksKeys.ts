@@ -17,8 +17,8 @@ export type Key = jose.CryptoKey | jose.KeyObject | Uint8Array
 export interface TokenKeys {
   /** The keys that match a token header; empty when none does. */
   readonly find: (header: jose.JWSHeaderParameters) => Effect.Effect<ReadonlyArray<Key>, TokenKeysUnavailable>
-  /** Changes when cached tokens must be verified again, because the keys changed or became stale. */
-  readonly generation: Effect.Effect<number>
+  /** Changes when cached tokens must be verified again, because the keys changed or became stale. `at` is in milliseconds. */
+  readonly generation: (at: number) => number
 }
 
 const refreshInterval = Duration.minutes(1)
@@ -124,10 +124,8 @@ const makeCache = Effect.fnUntraced(function*(url: string) {
       : Fiber.join(fetching)
   )
 
-  const trusted = Effect.map(
-    Clock.currentTimeMillis,
-    (now) => known !== undefined && now - known.fetchedAt < staleAfter ? known : undefined
-  )
+  /** The keys that are trusted at a moment in milliseconds. */
+  const trusted = (at: number) => known !== undefined && at - known.fetchedAt < staleAfter ? known : undefined
 
   return { isFetching: () => fetching !== undefined, refreshed, trusted }
 })
@@ -137,7 +135,7 @@ export const make = Effect.fnUntraced(function*(url: string) {
   let lookedUpAt = Number.NEGATIVE_INFINITY
 
   const findKnown = Effect.fnUntraced(function*(header: jose.JWSHeaderParameters) {
-    const present = yield* trusted
+    const present = trusted(yield* Clock.currentTimeMillis)
     return present === undefined ? [] : yield* matching(present.keys, header)
   })
 
@@ -163,6 +161,6 @@ export const make = Effect.fnUntraced(function*(url: string) {
     interval: Effect.sync(() => isFresh ? refreshInterval : retryInterval)
   })
 
-  const keys: TokenKeys = { find, generation: Effect.map(trusted, (present) => present?.generation ?? 0) }
+  const keys: TokenKeys = { find, generation: (at) => trusted(at)?.generation ?? 0 }
   return keys
 })

@@ -99,9 +99,9 @@ const make = Effect.gen(function*() {
     )
 
   const check = (principal: Principal) =>
-    Effect.flatMap(monotonicMillis, (present): Effect.Effect<void, TokenIsRevoked | RevocationsUnknown> => {
+    Clock.clockWith((clock): Effect.Effect<void, TokenIsRevoked | RevocationsUnknown> => {
       if (isKnown(principal)) return Effect.fail(new TokenIsRevoked({}))
-      return present < syncedAt + maxAge ? Effect.void : query(principal)
+      return monotonicMillisOf(clock) < syncedAt + maxAge ? Effect.void : query(principal)
     })
 
   yield* sync

@@ -1,5 +1,5 @@
 /** Verifies bearer tokens (JWT, with jose). The kind of the key pins the accepted algorithms. */
-import { Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } from "effect"
+import { Clock, Context, DateTime, Effect, Layer, Predicate, Redacted, Schema } from "effect"
 import { Digest } from "effect/crypto"
 import * as jose from "jose"
 import { type Caller, isName } from "../../domain/Principal.ts"
@@ -109,7 +109,7 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
         const { key } = rules
         const keys: JwksKeys.TokenKeys = key instanceof URL
           ? yield* JwksKeys.make(key.href)
-          : { find: () => Effect.succeed([key]), generation: Effect.succeed(0) }
+          : { find: () => Effect.succeed([key]), generation: () => 0 }
         const verifySignature = verifierOf(rules, keys)
 
         const identify = Effect.fnUntraced(function*(token: Redacted.Redacted) {
@@ -141,17 +141,18 @@ export class TokenVerifier extends Context.Service<TokenVerifier, {
           const principal = { sub, tokenId: yield* idOf(digest, text, jti), issuedAt: iat }
           const caller: Caller = { principal, token, expiresAt: exp }
           // The keys may have changed while the signature was verified.
-          if ((yield* keys.generation) === generation) cache.set(text, caller)
+          if (keys.generation(yield* Clock.currentTimeMillis) === generation) cache.set(text, caller)
           if (cache.size > cacheSize) cache.delete(cache.keys().next().value ?? "")
           return caller
         })
 
         const verify = (token: Redacted.Redacted) =>
-          Effect.flatMap(keys.generation, (generation) =>
-            Effect.clockWith((clock) => {
-              const known = recall(Redacted.value(token), generation, clock.currentTimeMillisUnsafe() / 1000)
-              return known === undefined ? verifyNew(token, generation) : Effect.succeed(known)
-            }))
+          Clock.clockWith((clock) => {
+            const at = clock.currentTimeMillisUnsafe()
+            const generation = keys.generation(at)
+            const known = recall(Redacted.value(token), generation, at / 1000)
+            return known === undefined ? verifyNew(token, generation) : Effect.succeed(known)
+          })
 
         return TokenVerifier.of({ verify, identify })
       })
