@@ -1,8 +1,9 @@
 /**
- * The context of requests: that of the process, such as loggers, tracer and clock, without the services of the layers. Handlers
- * received these when they were built, and Effect copies the whole context several times for each request.
+ * The context of requests: the loggers, tracer and clock of the process, without its services. Handlers received these when
+ * they were built, and Effect copies the whole context twice for each request.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+import { Clock, Context, Effect, Layer, Logger, References, Tracer } from "effect"
+import { HttpClient, HttpMiddleware, UrlParams } from "effect/http"
 
 /** The context in which the layers of the service are built. */
 const ProcessContext = Context.Reference<Context.Context<never> | undefined>(
@@ -13,6 +14,18 @@ const ProcessContext = Context.Reference<Context.Context<never> | undefined>(
 /** Build it outside of all services. */
 export const layer = Layer.effect(ProcessContext, Effect.context<never>())
 
+/** What the process may have set for requests: see `telemetry/Observability` and `telemetry/Logs`. */
+const pick = Context.pick(
+  Logger.CurrentLoggers,
+  References.MinimumLogLevel,
+  References.TracerEnabled,
+  Tracer.Tracer,
+  HttpClient.TracerPropagationEnabled,
+  HttpMiddleware.SpanNameGenerator,
+  HttpMiddleware.TracerDisabledWhen,
+  UrlParams.CurrentRedactedNames
+)
+
 /** Services that may be added to the context before Effect copies all of it. A request adds about ten. */
 const maxDepth = 16
 
@@ -22,6 +35,6 @@ export const get: Effect.Effect<Context.Context<never>> = Effect.contextWith((co
   return started === undefined
     ? Effect.succeed(context)
     : Effect.clockWith((clock) =>
-      Effect.succeed(Context.makeUnsafe(Context.add(started, Clock.Clock, clock).mapUnsafe, { maxDepth }))
+      Effect.succeed(Context.makeUnsafe(Context.add(pick(started), Clock.Clock, clock).mapUnsafe, { maxDepth }))
     )
 })
