@@ -1,6 +1,5 @@
 /** Middleware of every response: a request id, JSON errors without internals, and the headers that the status requires. */
 import { Cause, Clock, Context, Effect, Fiber, Layer } from "effect"
-import { SecureRandom } from "effect/crypto"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Metrics from "../services/telemetry/Metrics.ts"
 import { Audience } from "./Audience.ts"
@@ -27,14 +26,21 @@ const failureResponse = (request: HttpServerRequest.HttpServerRequest, cause: Ca
   return Effect.as(Effect.logError("a request failed", cause), error(500, "Something went wrong on our side."))
 }
 
-const statusHeaders = (status: number): Record<string, string> => {
+/** The headers that a status requires; undefined for none. */
+const statusHeaders = (status: number): Readonly<Record<string, string>> | undefined => {
   // An unauthenticated client must not hold a connection.
   if (status === 401) return { "www-authenticate": "Bearer", connection: "close" }
   // The rest of the request has not arrived, so the connection cannot be reused.
   if (status === 408) return { connection: "close" }
   if (status === 415) return { "accept-encoding": "identity" }
   if (status === 429 || status === 503) return { "retry-after": "5" }
-  return {}
+  return undefined
+}
+
+const withHeaders = (response: HttpServerResponse.HttpServerResponse, requestId: string) => {
+  const identified = HttpServerResponse.setHeader(response, "x-request-id", requestId)
+  const headers = statusHeaders(response.status)
+  return headers === undefined ? identified : HttpServerResponse.setHeaders(identified, headers)
 }
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
@@ -71,29 +77,26 @@ const isUsableId = (id: string | undefined): id is string => id !== undefined &&
 
 export const layer = Layer.unwrap(
   Effect.gen(function*() {
-    const random = yield* SecureRandom.SecureRandom
     const clock = yield* Clock.Clock
     return HttpRouter.middleware(
       (handler) =>
         Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
           const given = request.headers["x-request-id"]
+          const requestId = isUsableId(given) ? given : crypto.randomUUID()
           const startedAt = clock.monotonicTimeNanosUnsafe()
-          return Effect.flatMap(isUsableId(given) ? Effect.succeed(given) : random.uuidV7(), (requestId) =>
-            (namesOneHost(request) ? handler : Effect.succeed(wrongHost)).pipe(
-              Effect.catchCauseIf(
-                (cause) =>
-                  !Cause.hasInterruptsOnly(cause),
-                (cause) => Effect.annotateLogs(failureResponse(request, cause), { requestId })
-              ),
-              Effect.map((result) => {
-                // The handler of static files responds 404 without a body.
-                const isBare = result.status === 404 && result.body._tag === "Empty"
-                const response = isBare ? routeNotFound(request) : result
-                const headers = { "x-request-id": requestId, ...statusHeaders(response.status) }
-                measure(request, response.status, clock.monotonicTimeNanosUnsafe() - startedAt)
-                return HttpServerResponse.setHeaders(response, headers)
-              })
-            ))
+          return (namesOneHost(request) ? handler : Effect.succeed(wrongHost)).pipe(
+            Effect.catchCauseIf(
+              (cause) => !Cause.hasInterruptsOnly(cause),
+              (cause) => Effect.annotateLogs(failureResponse(request, cause), { requestId })
+            ),
+            Effect.map((result) => {
+              // The handler of static files responds 404 without a body.
+              const isBare = result.status === 404 && result.body._tag === "Empty"
+              const response = isBare ? routeNotFound(request) : result
+              measure(request, response.status, clock.monotonicTimeNanosUnsafe() - startedAt)
+              return withHeaders(response, requestId)
+            })
+          )
         }),
       { global: true }
     )
