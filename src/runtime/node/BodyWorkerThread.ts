@@ -9,7 +9,10 @@ import { decodeBytes } from "../../http/handlers/body/JsonBody.ts"
 import type { Job, Outcome } from "./BodyWorker.ts"
 
 const decode = ({ bytes, name, operation }: Job): Promise<Outcome> =>
-  decodeBytes<unknown>(bodies[name], bytes, operation, () => void bytes.buffer.transfer(0)).pipe(
+  Digest.Digest.pipe(
+    Effect.flatMap((digest) =>
+      decodeBytes<unknown>(digest, bodies[name], bytes, operation, () => void bytes.buffer.transfer(0))
+    ),
     Effect.result,
     Effect.map(Result.match({
       onSuccess: (decoded): Outcome => ({ decoded }),

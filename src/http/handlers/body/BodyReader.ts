@@ -202,11 +202,12 @@ const makeReceive = Effect.gen(function*() {
       if (memory.isContended() && size() - before < contendedBytes) return yield* tooBusy
     }))
 
-  return Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest, holder: string) {
-    yield* requirePlain(request)
-    const announced = Number(request.headers["content-length"] ?? Limits.jsonBodyBytes)
+  const receiveAny = Effect.fnUntraced(function*(
+    request: HttpServerRequest.HttpServerRequest,
+    announced: number,
+    holder: string
+  ) {
     if (announced > Limits.jsonBodyBytes) return yield* tooLarge
-    if (SmallBodies.isSmall(request, announced)) return yield* receiveSmall(request, announced)
     const incoming = yield* open(request, passed)
     yield* inTime(incoming.readBeyond(SmallBodies.smallBytes), Math.min(announced, SmallBodies.smallBytes))
     if (incoming.isWhole()) return incoming.received()
@@ -218,6 +219,14 @@ const makeReceive = Effect.gen(function*() {
     )
     return incoming.received()
   })
+
+  return (request: HttpServerRequest.HttpServerRequest, holder: string) =>
+    Effect.flatMap(requirePlain(request), () => {
+      const announced = Number(request.headers["content-length"] ?? Limits.jsonBodyBytes)
+      return SmallBodies.isSmall(request, announced)
+        ? receiveSmall(request, announced)
+        : receiveAny(request, announced, holder)
+    })
 })
 
 const makeDecode = Effect.gen(function*() {
@@ -226,21 +235,29 @@ const makeDecode = Effect.gen(function*() {
   const passed = yield* PassedBytes
   const decoding = FairPermits.make(decodePermits)
 
-  return Effect.fnUntraced(function*<Name extends BodyName>(
+  /** Decodes a body on the other thread. */
+  const decodeThere = Effect.fnUntraced(function*<A, E, R>(
+    decoded: Effect.Effect<A, E, R>,
+    size: number,
+    holder: string
+  ) {
+    yield* take(decoding, holder, 1)
+    yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * size)))
+    return yield* decoded
+  })
+
+  return <Name extends BodyName>(
     name: Name,
     { bytes, owned, values }: Received,
     operation: string | undefined,
     holder: string
-  ) {
+  ) => {
     const size = bytes.length
     const isSmall = size <= SmallBodies.smallBytes && values <= smallValues
-    if (isSmall || largeBodies === undefined) {
-      return yield* Effect.provideService(decodeBytes(bodies[name], bytes, operation), Digest.Digest, digest)
-    }
-    yield* take(decoding, holder, 1)
-    yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * size)))
-    return yield* largeBodies.decode(name, owned(), operation)
-  })
+    return isSmall || largeBodies === undefined
+      ? decodeBytes(digest, bodies[name], bytes, operation)
+      : decodeThere(Effect.suspend(() => largeBodies.decode(name, owned(), operation)), size, holder)
+  }
 })
 
 const make = Effect.gen(function*() {

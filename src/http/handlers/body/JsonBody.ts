@@ -1,6 +1,6 @@
 /** Decodes a request's JSON body within the bounds of `domain/Limits`, and reports every invalid field. Runs on any thread. */
-import { Effect, Function, Predicate, Schema } from "effect"
-import { Digest } from "effect/crypto"
+import { Effect, Function, Predicate, Result, Schema } from "effect"
+import type { Digest } from "effect/crypto"
 import { isStorable } from "../../../domain/Fields.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/OpaqueJson.ts"
@@ -14,10 +14,10 @@ const utf8 = new TextDecoder("utf-8", { fatal: true })
 
 /** A byte order mark is dropped. Invalid UTF-8 is an error and is never replaced. */
 const decodeText = (bytes: Uint8Array) =>
-  Effect.try({ try: () => utf8.decode(bytes), catch: () => invalid(whole, "The body is not valid UTF-8") })
+  Result.try({ try: () => utf8.decode(bytes), catch: () => invalid(whole, "The body is not valid UTF-8") })
 
 const parse = (text: string) =>
-  Effect.try({ try: (): unknown => JSON.parse(text), catch: () => invalid(whole, "The body is not valid JSON") })
+  Result.try({ try: (): unknown => JSON.parse(text), catch: () => invalid(whole, "The body is not valid JSON") })
 
 const valuesRule = `Must not have more than ${Limits.jsonValues} values`
 export const tooManyValues = invalid(whole, valuesRule)
@@ -98,26 +98,22 @@ export const kind = <A, B>(
   schema: Schema.Decoder<A>,
   { maxItems = {}, to, whenEmpty }: Options<A, B>
 ): BodyKind<B> => {
-  const decode = Schema.decodeUnknownEffect(schema, { errors: "all" })
+  const decode = Schema.decodeUnknownResult(schema, { errors: "all" })
   const lengths = Object.entries(maxItems)
   return {
     schema,
     whenEmpty,
-    decode: Effect.fnUntraced(function*(value: unknown): Effect.fn.Return<B, ValidationFailed> {
-      if (!Predicate.isObject(value)) return yield* invalid(whole, "The body must be a JSON object")
+    decode: (value) => {
+      if (!Predicate.isObject(value)) return Effect.fail(invalid(whole, "The body must be a JSON object"))
       const errors = new FieldErrors()
       checkLengths(value, lengths, errors)
-      if (!errors.isEmpty) return yield* errors.toError()
+      if (!errors.isEmpty) return Effect.fail(errors.toError())
       checkValues(value, errors)
-      const decoded = yield* decode(value).pipe(
-        Effect.mapError((error) => {
-          collect(error.issue, [], errors, value)
-          return errors.toError()
-        })
-      )
-      if (!errors.isEmpty) return yield* errors.toError()
-      return to(decoded)
-    })
+      const decoded = decode(value)
+      if (Result.isSuccess(decoded) && errors.isEmpty) return Effect.succeed(to(decoded.success))
+      if (Result.isFailure(decoded)) collect(decoded.failure.issue, [], errors, value)
+      return Effect.fail(errors.toError())
+    }
   }
 }
 
@@ -131,19 +127,23 @@ export interface Decoded<A> {
  * Decodes the bytes of a body. With an `operation`, as in `POST /api/tasks`, also returns the fingerprint. Calls `free` when it needs the
  * bytes no more: parsing takes several times their memory.
  */
-export const decodeBytes = Effect.fnUntraced(function*<A>(
+export const decodeBytes = <A>(
+  digest: Digest.Digest["Service"],
   { decode, whenEmpty }: BodyKind<A>,
   bytes: Uint8Array,
   operation: string | undefined,
   free: () => void = Function.constVoid
-): Effect.fn.Return<Decoded<A>, ValidationFailed, Digest.Digest> {
+): Effect.Effect<Decoded<A>, ValidationFailed> => {
   const isEmpty = bytes.length === 0 && whenEmpty !== undefined
-  const text = isEmpty ? "" : yield* decodeText(bytes)
+  const text = isEmpty ? undefined : decodeText(bytes)
   free()
-  const parsed = isEmpty ? whenEmpty : yield* parse(text)
-  const value = yield* decode(parsed)
-  const fingerprint = operation === undefined
-    ? undefined
-    : yield* fingerprintOf(yield* Digest.Digest, operation, isEmpty ? undefined : parsed)
-  return { value, fingerprint }
-})
+  const parsed = text === undefined ? Result.succeed(whenEmpty) : Result.flatMap(text, parse)
+  if (Result.isFailure(parsed)) return Effect.fail(parsed.failure)
+  return Effect.flatMap(decode(parsed.success), (value): Effect.Effect<Decoded<A>> =>
+    operation === undefined
+      ? Effect.succeed({ value, fingerprint: undefined })
+      : Effect.map(
+        fingerprintOf(digest, operation, isEmpty ? undefined : parsed.success),
+        (fingerprint) => ({ value, fingerprint })
+      ))
+}

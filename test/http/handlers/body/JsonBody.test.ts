@@ -53,7 +53,8 @@ describe("bodies", () => {
 
 describe("decodeBytes", () => {
   const errorsOf = (text: string) =>
-    decodeBytes(bodies.createTask, encode(text), undefined).pipe(
+    Digest.Digest.pipe(
+      Effect.flatMap((digest) => decodeBytes(digest, bodies.createTask, encode(text), undefined)),
       Effect.flip,
       Effect.map(({ errors }) => errors),
       Effect.provide(Digest.layerWebCrypto)
