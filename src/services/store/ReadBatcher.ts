@@ -1,5 +1,5 @@
 /** Reads of single tasks that share a statement. Every statement reads the rows again, so that no answer is older than its request. */
-import { Effect, Option, Schema, Struct } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { FromBytes, OpaqueJson } from "../../domain/OpaqueJson.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { RunId, TaskHead, type TaskId } from "../../domain/Task.ts"
@@ -84,7 +84,10 @@ export const make = Effect.gen(function*() {
   const get = Effect.fnUntraced(function*(uuid: TaskId) {
     const small = yield* getSmall(uuid)
     const found = Option.isSome(small) && small.value.hasLargeTurn ? yield* getLarge(uuid, small.value.sub) : small
-    return Option.map(found, Struct.omit(["hasLargeTurn"]))
+    return Option.map(found, (row) => {
+      const { hasLargeTurn: _, ...task } = row
+      return task
+    })
   })
   return { get, head }
 })
