@@ -4,7 +4,7 @@
  * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others.
  */
 import { Cause, Context, Duration, Effect, Exit, FiberSet, Latch, Layer, Queue } from "effect"
-import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { delays, deliveryId } from "../../domain/Webhook.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
 import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/WebhookStore.ts"
@@ -27,7 +27,7 @@ const bounds = { total: 1024, reserved: 256, smallest: 8, largest: 128 }
 const claimBatch = 64
 const outcomeBatch = 256
 
-/** Added to the timeout for the node's own work, before an attempt counts as lost. */
+/** Added to the timeout for the node's own work, before an attempt counts as lost. Longer than a pause of `retryForever`. */
 const grace = Duration.seconds(5)
 const drainTimeout = Duration.seconds(5)
 
@@ -97,11 +97,19 @@ const makePostpone = Effect.gen(function*() {
   })
 })
 
-/** Ends the deliveries whose last attempt was lost. No other attempt reports them. */
+/**
+ * Ends the deliveries whose last attempt was lost. No other attempt reports them. Until `grace` after a failure it ends none, because
+ * outcomes from an outage are recorded only when the pause of their retry has ended.
+ */
 const makeEndLost = Effect.gen(function*() {
   const store = yield* WebhookStore
+  let failedAt = -Infinity
   return Effect.gen(function*() {
-    const lost = yield* store.endLost(yield* now)
+    const isSettled = (yield* monotonicMillis) >= failedAt + Duration.toMillis(grace)
+    // The call is made even if it ends none, to see whether the store responds.
+    const lost = yield* store.endLost(isSettled ? yield* now : Timestamp.make(0)).pipe(
+      Effect.tapCause(() => Effect.map(monotonicMillis, (at) => void (failedAt = at)))
+    )
     Metrics.webhooksAbandoned.add(lost.length)
     for (const { attempt, origin, taskId } of lost) {
       yield* Effect.annotateLogs(Effect.logWarning(`webhook attempt ${attempt}: lost`), { taskId, origin })

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Duration, Effect, Exit, Logger, Queue, Tracer } from "effect"
 import { TestClock } from "effect/testing"
+import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import { deliveryId } from "../../../src/domain/Webhook.ts"
 import * as Metrics from "../../../src/services/telemetry/Metrics.ts"
 import { Webhooks } from "../../../src/services/Webhooks.ts"
@@ -139,6 +140,46 @@ it.effect("a delivery whose attempts are all lost fails with a warning and count
     }), { withWebhooks: (webhooks) => ({ ...webhooks, recordOutcomes: () => Effect.void }) }).pipe(
       Effect.provide(Logger.layer([logger]))
     )
+})
+
+describe("an outage of the store that is longer than the lease of a last attempt", () => {
+  // The pauses of retries end at different moments after it.
+  for (const seconds of [99, 99.5, 100, 100.5]) {
+    it.effect(`of ${seconds} s does not report an attempt as lost whose outcome is recorded after it`, () => {
+      const logged: Array<unknown> = []
+      const logger = Logger.make(({ logLevel, message }) => logLevel === "Warn" && logged.push(message))
+      let status = 500
+      let isAway = false
+      const unlessAway = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
+        Effect.suspend(() => isAway ? Effect.fail(new StoreUnavailable({ cause: "connection lost" })) : effect)
+      return withTarget(() => Effect.delay(Effect.sync(() => status), "3 seconds"), (core) =>
+        Effect.gen(function*() {
+          const webhooks = yield* Webhooks
+          const uuid = yield* complete(core)
+          yield* TestClock.adjust("10 minutes")
+          assert.strictEqual(yield* stateOf(uuid), "failed")
+          logged.length = 0
+          const before = Metrics.webhooksAbandoned.count()
+          status = 200
+          yield* webhooks.redeliverFailed("https://target.example")
+          yield* TestClock.adjust("1 second")
+          isAway = true
+          yield* TestClock.adjust(Duration.seconds(seconds))
+          isAway = false
+          yield* TestClock.adjust("1 minute")
+          assert.strictEqual(yield* stateOf(uuid), "delivered")
+          assert.deepStrictEqual(logged, [])
+          assert.strictEqual(Metrics.webhooksAbandoned.count(), before)
+        }), {
+        withWebhooks: (webhooks) => ({
+          ...webhooks,
+          claim: (request) => unlessAway(webhooks.claim(request)),
+          endLost: (at) => unlessAway(webhooks.endLost(at)),
+          recordOutcomes: (outcomes) => unlessAway(webhooks.recordOutcomes(outcomes))
+        })
+      }).pipe(Effect.provide(Logger.layer([logger])))
+    })
+  }
 })
 
 describe("the delivery log", () => {
