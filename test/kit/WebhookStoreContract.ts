@@ -220,6 +220,38 @@ export const contract = (it: StoreTests) => {
       assert.deepStrictEqual(yield* claim(origin), [])
     }))
 
+  it.effect("takes back the claim of a last attempt that counts as lost, unless the delivery succeeded or the attempt ended", () =>
+    Effect.gen(function*() {
+      const store = yield* WebhookStore
+      /** Ends all attempts of a new delivery except the last one, which is claimed and counts as lost. */
+      const lost = Effect.fnUntraced(function*() {
+        const { origin, uuid } = yield* called()
+        yield* commit(uuid, "Completed")
+        const claims: Array<ClaimedDelivery> = []
+        for (const lease of leases) {
+          claims.push(...(yield* claim(origin)))
+          yield* TestClock.adjust(lease)
+        }
+        yield* store.endLost(yield* now)
+        const [earlier, last] = claims.slice(-2)
+        return { uuid, origin, earlier: earlier!, last: last! }
+      })
+      const unsent = yield* lost()
+      yield* store.postpone(unsent.last, yield* now)
+      assert.lengthOf((yield* only(unsent.uuid)).attempts, 4)
+      assert.deepStrictEqual((yield* claim(unsent.origin)).map(({ attempt }) => attempt), [5])
+
+      const delivered = yield* lost()
+      yield* record(delivered.earlier, null)
+      yield* store.postpone(delivered.last, yield* now)
+      assert.strictEqual((yield* only(delivered.uuid)).state, "delivered")
+
+      const failed = yield* lost()
+      yield* record(failed.last, "timed_out")
+      yield* store.postpone(failed.last, yield* now)
+      assert.strictEqual((yield* only(failed.uuid)).state, "failed")
+    }))
+
   it.effect("schedules the next attempt after a failure and ends the delivery at the first success", () =>
     Effect.gen(function*() {
       const { origin, uuid } = yield* called("sealed")

@@ -83,7 +83,7 @@ export class WebhookStore extends Context.Service<WebhookStore, {
   /** Ends the deliveries whose last attempt was lost: its lease has expired. Returns that attempt of each. */
   readonly endLost: (at: Timestamp) => Effect.Effect<ReadonlyArray<LostAttempt>, StoreUnavailable>
   readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<OpaqueJson>, StoreUnavailable>
-  /** Takes a claim back: its attempt does not count, and the delivery is due at `until`. */
+  /** Takes a claim back, even if it counts as lost: its attempt does not count, and the delivery is due at `until`. */
   readonly postpone: (
     delivery: DeliveryKey & { readonly attempt: number },
     until: Timestamp

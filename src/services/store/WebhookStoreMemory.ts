@@ -107,7 +107,9 @@ const endLost = (rows: Rows, at: Timestamp) =>
 
 const postpone = (rows: Rows, key: DeliveryKey & { readonly attempt: number }, until: Timestamp) => {
   const row = rows.get(deliveryId(key))
-  if (row === undefined || !row.isSending || row.attempts.length !== key.attempt) return
+  if (row === undefined || row.attempts.length !== key.attempt) return
+  const isLost = row.dueAt === null && !row.isDelivered && row.attempts.at(-1)?.duration === null
+  if (!row.isSending && !isLost) return
   row.attempts.pop()
   Object.assign(row, { dueAt: until, isSending: false })
 }
