@@ -1,5 +1,6 @@
 /** The protocol of the assistant backend: the requests that the core sends, and the lines of a streamed turn. */
 import { Schema } from "effect"
+import { isStorable } from "./Fields.ts"
 import { JsonObject } from "./OpaqueJson.ts"
 import { ToolCall, ToolResult } from "./ToolCall.ts"
 
@@ -9,7 +10,12 @@ export const CreateChat = Schema.Struct({
   image_generator_id: Schema.optional(Schema.NullOr(Schema.Int))
 })
 
-export const Chat = Schema.Struct({ id: Schema.Union([Schema.String, Schema.Int]) })
+/** The id of a chat is a segment of the path of its turns. URLs resolve `.` and `..`, and cannot encode a lone surrogate. */
+const isSegment = Schema.makeFilter((id: string) => isStorable(id) && !/^\.{0,2}$/.test(id), {
+  expected: "a segment of a path"
+})
+
+export const Chat = Schema.Struct({ id: Schema.Union([Schema.String.check(isSegment), Schema.Int]) })
 
 export const CreateTurn = Schema.Struct({
   input: Schema.Array(Schema.Json),
