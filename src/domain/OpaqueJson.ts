@@ -13,9 +13,12 @@ export const isLarge = ({ length }: { readonly length: number }): boolean => len
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
+/** The text of UTF-8. */
+export const textOf = (bytes: Uint8Array): string => decoder.decode(bytes)
+
 export const fromText = (text: string): OpaqueJson => OpaqueJson.make(isLarge(text) ? encoder.encode(text) : text)
 
-export const toText = (json: OpaqueJson): string => typeof json === "string" ? json : decoder.decode(json)
+export const toText = (json: OpaqueJson): string => typeof json === "string" ? json : textOf(json)
 
 /** Serializes a value. Fields that are undefined are left out. */
 export const fromValue = (value: Schema.Json | object): OpaqueJson => fromText(JSON.stringify(value))
@@ -23,7 +26,7 @@ export const fromValue = (value: Schema.Json | object): OpaqueJson => fromText(J
 /** Opaque JSON from UTF-8. */
 export const FromBytes = Schema.Uint8Array.pipe(
   Schema.decodeTo(OpaqueJson, {
-    decode: SchemaGetter.transform((bytes: Uint8Array) => isLarge(bytes) ? bytes : decoder.decode(bytes)),
+    decode: SchemaGetter.transform((bytes: Uint8Array) => isLarge(bytes) ? bytes : textOf(bytes)),
     encode: SchemaGetter.forbidden(() => "only decoded")
   })
 )

@@ -40,7 +40,10 @@ export const unixSeconds = (moment: Timestamp): number => Math.floor(moment / 1_
 
 const minute = 60_000_000
 
-export const startOfMinute = (moment: Timestamp): Timestamp => Timestamp.make(Math.floor(moment / minute) * minute)
+/** Whole minutes since the Unix epoch. */
+export const minuteOf = (moment: Timestamp): number => Math.floor(moment / minute)
+
+export const startOfMinute = (moment: Timestamp): Timestamp => Timestamp.make(minuteOf(moment) * minute)
 
 /** How long until `moment`; zero when it has passed. */
 export const until = (moment: Timestamp): Effect.Effect<Duration.Duration> =>

@@ -1,7 +1,5 @@
 /** The maximum lateness in the current and the previous minute. */
-import type { Timestamp } from "../../domain/Timestamp.ts"
-
-const minute = 60_000_000
+import { minuteOf, type Timestamp } from "../../domain/Timestamp.ts"
 
 export const make = () => {
   let currentMinute = -1
@@ -9,7 +7,7 @@ export const make = () => {
   let previousWorst = 0
 
   const advance = (at: Timestamp) => {
-    const number = Math.floor(at / minute)
+    const number = minuteOf(at)
     // A record for the previous minute may arrive after that minute ended.
     if (number === currentMinute || number === currentMinute - 1) return
     previousWorst = number === currentMinute + 1 ? worst : 0

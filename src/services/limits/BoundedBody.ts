@@ -4,7 +4,7 @@
  */
 import { Effect, Schema, Stream } from "effect"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
-import { concat, sizeOf } from "../../domain/OpaqueJson.ts"
+import { concat, sizeOf, textOf } from "../../domain/OpaqueJson.ts"
 
 /** The body is longer than `maxBytes`. */
 class BodyTooLong extends Schema.TaggedError<BodyTooLong>()("BodyTooLong", { maxBytes: Schema.Int }) {}
@@ -36,11 +36,9 @@ export const readBytes = (
     return Effect.map(reading, () => concat(read))
   })
 
-const decoder = new TextDecoder()
-
 /** The text of a response, at most `maxBytes`. */
 export const readText = (response: HttpClientResponse.HttpClientResponse, maxBytes: number) =>
-  Effect.map(readBytes(response, maxBytes), (bytes) => decoder.decode(bytes))
+  Effect.map(readBytes(response, maxBytes), textOf)
 
 /** Reads JSON of at most `maxBytes`. */
 export const jsonReader = <A, I>(schema: Schema.Codec<A, I>, maxBytes: number) => {
@@ -55,6 +53,6 @@ export const readStart = (response: HttpClientResponse.HttpClientResponse, maxBy
     return response.stream.pipe(
       Stream.takeUntil((chunk) => (size += chunk.byteLength) >= maxBytes),
       Stream.runCollect,
-      Effect.map((chunks) => decoder.decode(concat(chunks).subarray(0, maxBytes)))
+      Effect.map((chunks) => textOf(concat(chunks).subarray(0, maxBytes)))
     )
   })
