@@ -111,20 +111,43 @@ describe("the core and the backend, each served alone", () => {
     assert.strictEqual(await send(`${backend.url}/chats`, "application/json; charset=utf-8", userToken), 201)
   })
 
-  it("store one file per request", async () => {
-    const upload = async (...names: ReadonlyArray<string>) => {
-      const body = new FormData()
-      for (const name of names) body.append("file", new Blob([name]), name)
-      const headers = { authorization: `Bearer ${userToken}` }
-      const response = await fetch(`${backend.url}/files`, { method: "POST", headers, body })
-      return { status: response.status, body: await response.json() as object }
+  const upload = async (body: FormData | Blob) => {
+    const headers = { authorization: `Bearer ${userToken}` }
+    const response = await fetch(`${backend.url}/files`, { method: "POST", headers, body })
+    return { status: response.status, body: await response.json() as object }
+  }
+
+  const formOf = (...files: ReadonlyArray<readonly [field: string, name: string, content: string]>) => {
+    const form = new FormData()
+    for (const [field, name, content] of files) form.append(field, new Blob([content]), name)
+    return form
+  }
+
+  it("store one file per request, and nothing of a form that is refused", async () => {
+    const contentOf = (folder: string) => {
+      const entries = fs.readdirSync(`${directory}/${folder}`, { recursive: true, withFileTypes: true })
+      const files = entries.filter((entry) => entry.isFile())
+      return files.map(({ name, parentPath }) => [name, fs.readFileSync(`${parentPath}/${name}`, "utf8")])
     }
-    assert.strictEqual((await upload("a.txt")).status, 201)
-    const { body, status } = await upload("a.txt", "b.txt", "c.txt")
+    const stored = () => [contentOf("storage"), contentOf("storage-usage")]
+    assert.strictEqual((await upload(formOf(["file", "a.txt", "a"]))).status, 201)
+    const before = stored()
+    const { body, status } = await upload(
+      formOf(["file", "a.txt", "a"], ["file", "b.txt", "b"], ["file", "c.txt", "c"])
+    )
     assert.strictEqual(status, 422)
     assert.containSubset(body, { errors: { file: ["Only one file may be sent at a time"] } })
-    const stored = fs.readdirSync(`${directory}/storage`, { recursive: true }).map(String)
-    assert.isFalse(stored.some((file) => /[bc]\.txt$/.test(file)), stored.join())
+    const part = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\na\r\n"
+    const withoutEnd = new Blob([`${part}--b\r\n`], { type: "multipart/form-data; boundary=b" })
+    assert.strictEqual((await upload(withoutEnd)).status, 422)
+    assert.deepStrictEqual(stored(), before)
+  })
+
+  it("ignore large files in other fields", async () => {
+    const other = ["other", "b.txt", "b".repeat(3_000_000)] as const
+    const { body, status } = await upload(formOf(other, ["file", "a.txt", "a"], other))
+    assert.strictEqual(status, 201)
+    assert.containSubset(body, { name: "a.txt" })
   })
 
   it("send events and their token only to the service's origin", async () => {

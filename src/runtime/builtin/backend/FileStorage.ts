@@ -2,7 +2,7 @@
  * The built-in backend's files: one folder per file, named by a random id. Downloads are open to everyone who has the link,
  * and no stored file can run as a page of this origin.
  */
-import { Array as Arr, Effect, FileSystem, Option, Path, PlatformError, Predicate, Schema, Stream } from "effect"
+import { Array as Arr, Effect, FileSystem, Path, PlatformError, Predicate, Pull, Schema, Stream } from "effect"
 import { SecureRandom } from "effect/crypto"
 import {
   HttpRouter,
@@ -116,25 +116,27 @@ type Store = <E>(
 /** The form has a second file. */
 class SecondFile extends Schema.TaggedError<SecondFile>()("SecondFile", {}) {}
 
-/** `POST /files`: one multipart field `file`, streamed to disk. */
+/** `POST /files`: one multipart field `file`, streamed to disk. It is kept only if the whole form is valid. */
 const makeUpload = (store: Store) =>
   Effect.fnUntraced(
     function*(user: string) {
       const request = yield* HttpServerRequest.HttpServerRequest
-      const stored = yield* request.multipartStream.pipe(
+      const pull = yield* request.multipartStream.pipe(
         Stream.filter((part) => Multipart.isFile(part)),
-        Stream.filter(({ key }) => key === "file"),
-        Stream.mapEffect(Effect.fnUntraced(function*(part, index) {
-          if (index > 0) return yield* new SecondFile()
-          return yield* store(user, part.name, part.contentType, part.content)
-        })),
-        Stream.runLast
+        // The parser waits until the content of a part has been read.
+        Stream.filterEffect((part) =>
+          part.key === "file" ? Effect.succeed(true) : Effect.as(Stream.runDrain(part.content), false)
+        ),
+        Stream.rechunk(1),
+        Stream.toPull
       )
-      return Option.match(stored, {
-        onNone: () => invalid("The field file is required"),
-        onSome: (file) => HttpServerResponse.jsonUnsafe(file, { status: 201 })
-      })
+      const [part] = yield* Pull.catchDone(pull, () => Effect.succeed([]))
+      if (part === undefined) return invalid("The field file is required")
+      const rest = Stream.mapEffect(Stream.fromPull(Effect.succeed(pull)), () => new SecondFile())
+      const file = yield* store(user, part.name, part.contentType, Stream.concat(part.content, rest))
+      return HttpServerResponse.jsonUnsafe(file, { status: 201 })
     },
+    Effect.scoped,
     Effect.provideContext(
       // By default Effect treats parts of JSON as fields, even with a file name.
       Multipart.limitsServices({ maxParts: 10, maxFileSize: Limits.fileBytes + slackBytes, fieldMimeTypes: [] })
