@@ -132,7 +132,7 @@ class GrowingTurn {
   messages: ReadonlyArray<Message>
   images: ReadonlyArray<JsonObject>
   usage: Turn["metadata"]["usage"]
-  /** The text of the model's current response. */
+  /** The text of the model's current response; that of a failed attempt until another attempt has text. */
   text = ""
   isStreaming = false
   finish = "in_progress"
@@ -165,15 +165,15 @@ class GrowingTurn {
     }
   }
 
-  /** Begins a response of the model. A retry discards the text of the failed attempt. */
+  /** Begins a response of the model. */
   startText() {
     if (this.text !== "") this.hasGrown.openUnsafe()
     this.text = ""
     this.isStreaming = true
   }
 
-  addText(delta: string) {
-    this.text += delta
+  growText(text: string) {
+    this.text = text
     this.hasGrown.openUnsafe()
   }
 
@@ -183,14 +183,14 @@ class GrowingTurn {
   }
 }
 
-/** Calls the model once. */
+/** Calls the model until it responds. */
 const callModel = Effect.fnUntraced(
   function*(
     { instructions, loadImage, model }: Agent,
     toolkit: Toolkit.Toolkit<Record<string, Tool.Any>>,
     turn: GrowingTurn
   ) {
-    turn.startText()
+    let text = ""
     let reason = "unknown"
     const calls: Array<ToolCall> = []
     const parts = model.streamText({
@@ -202,15 +202,16 @@ const callModel = Effect.fnUntraced(
     yield* Stream.runForEachArray(parts, (some) =>
       Effect.suspend(() => {
         for (const part of some) {
-          if (part.type === "text-delta") turn.addText(part.delta)
+          if (part.type === "text-delta") turn.growText(text += part.delta)
           if (part.type === "tool-call") calls.push(toCall(part.id, part.name, part.params))
           if (part.type === "finish") {
             turn.addUsage(part)
             reason = part.reason.replaceAll("-", "_")
           }
         }
-        return turn.text.length > maxCharacters ? new TurnFailed({ message: tooLong }) : Effect.void
+        return text.length > maxCharacters ? new TurnFailed({ message: tooLong }) : Effect.void
       }))
+    turn.text = text
     return { calls, reason }
   },
   retry
@@ -258,6 +259,7 @@ export const run = (
     if (Conversation.lengthOf(turn.messages) > maxMessages) {
       return yield* new TurnFailed({ message: "The conversation has too many messages" })
     }
+    turn.startText()
     const { calls: sent, reason } = yield* callModel(agent, toolkit, turn)
     const calls = Conversation.withNewIds(turn.messages, sent)
     const reply = { role: "assistant", content: turn.text } as const

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Queue, Stream } from "effect"
-import { LanguageModel, type Response, Tool } from "effect/ai"
+import { AiError, LanguageModel, type Response, Tool } from "effect/ai"
 import { TestClock } from "effect/testing"
 import type { TurnLine } from "../../../../src/domain/AssistantProtocol.ts"
 import * as Agent from "../../../../src/runtime/builtin/backend/Agent.ts"
@@ -10,7 +10,7 @@ const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } }
 const image = { type: "image" }
 
 const run = Effect.fnUntraced(function*(
-  responses: Array<Stream.Stream<Response.StreamPartEncoded>>,
+  responses: Array<Stream.Stream<Response.StreamPartEncoded, AiError.AiError>>,
   name: string,
   tool: Agent.OwnTool["run"]
 ) {
@@ -99,4 +99,41 @@ it.effect("gives calls other ids that repeat one of the conversation, so that ea
       "b",
       "call_4_1"
     ])
+  }))
+
+const broken = AiError.make({
+  module: "test",
+  method: "streamText",
+  reason: new AiError.InternalProviderError({ description: "broken" })
+})
+
+/** A response that has text and, half a second later, fails or hangs. */
+const responseOf = (text: string, ending: Effect.Effect<never, AiError.AiError>) =>
+  Stream.make({ type: "text-start" as const, id: "1" }, { type: "text-delta" as const, id: "1", delta: text }).pipe(
+    Stream.concat(Stream.fromEffect(Effect.delay(ending, "500 millis")))
+  )
+/** The type and text of each line within a minute. */
+const textsOf = Effect.fnUntraced(function*(...responses: Parameters<typeof run>[0]) {
+  const lines = yield* run(responses, "draw", () => Effect.never)
+  yield* TestClock.adjust("1 minute")
+  return (yield* Queue.clear(lines)).map(({ turn, type }) => [
+    type,
+    Conversation.isTurn(turn) ? turn.output[0]?.["text"] : undefined
+  ])
+})
+
+it.effect("keeps the text of a response that broke off until another attempt has text or ends", () =>
+  Effect.gen(function*() {
+    const half = responseOf("Half.", Effect.fail(broken))
+    assert.deepStrictEqual(yield* textsOf(half, Stream.fail(broken), Stream.never), [["progress", "Half."]])
+    assert.deepStrictEqual(yield* textsOf(half, Stream.fail(broken), responseOf("Whole.", Effect.never)), [
+      ["progress", "Half."],
+      ["progress", "Whole."]
+    ])
+    assert.deepStrictEqual(yield* textsOf(half, callOf("a", "draw", {})), [
+      ["progress", "Half."],
+      ["progress", undefined]
+    ])
+    const failures = Array.from({ length: 4 }, () => Stream.fail(broken))
+    assert.deepStrictEqual(yield* textsOf(half, ...failures), [["progress", "Half."], ["failed", "Half."]])
   }))
