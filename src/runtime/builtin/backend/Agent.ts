@@ -86,6 +86,7 @@ const reasonOf = (error: Failure): Reason => {
 }
 
 const isClientTool = Schema.is(ClientTool)
+
 const toTool = ({ description, name, parameters, strict }: ClientTool): Tool.Any => {
   const tool = Tool.dynamic(name, {
     ...(description ? { description } : {}),

@@ -54,6 +54,7 @@ const RunState = Schema.Struct({
 type RunState = typeof RunState.Type
 
 const isVoice = Schema.is(VoiceItem)
+
 /** Adds the transcripts to a turn's metadata. */
 const withTranscriptions = (turn: JsonObject, { transcriptions }: RunState): JsonObject => {
   const { metadata } = turn
