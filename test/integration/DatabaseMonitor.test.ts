@@ -23,20 +23,24 @@ const message = (type: string, body: string) => {
   return Buffer.concat([Buffer.from(type), length, Buffer.from(body, "latin1")])
 }
 
-/**
- * A pooler whose server is away: it accepts each login, and ends the session at the first statement. `onSession` is called before
- * each session.
- */
-const poolerWithoutServer = (onSession: () => void = () => {}) =>
+const ready = Buffer.concat([message("R", "\0\0\0\0"), message("K", "\0".repeat(8)), message("Z", "I")])
+const refusal = (code: string) =>
+  message("E", `SFATAL\0VFATAL\0C${code}\0Mserver login has been failing, try again later\0\0`)
+
+/** When a pooler refuses a session: at its login, or at its first statement. */
+type RefusesAt = "login" | "statement"
+
+/** A pooler that refuses each session with an SQLSTATE. `onSession` is called before each of them. */
+const refusingPooler = (code: string, onSession: () => RefusesAt) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const pooler = createServer((socket) => {
-        onSession()
+        const refusesAt = onSession()
         socket.on("error", () => {})
         socket.once("data", () => {
-          socket.write(Buffer.concat([message("R", "\0\0\0\0"), message("K", "\0".repeat(8)), message("Z", "I")]))
-          const refusal = "SFATAL\0VFATAL\0C08P01\0Mserver login has been failing, try again later\0\0"
-          socket.once("data", () => socket.end(message("E", refusal)))
+          if (refusesAt === "login") return socket.end(refusal(code))
+          socket.write(ready)
+          socket.once("data", () => socket.end(refusal(code)))
         })
       }).listen(0, "127.0.0.1")
       await once(pooler, "listening")
@@ -44,6 +48,21 @@ const poolerWithoutServer = (onSession: () => void = () => {}) =>
     }),
     (pooler) => Effect.sync(() => pooler.close())
   )
+
+/** The problem before each of `count` sessions, which a pooler refuses as `refusals` says; the last one repeats. */
+const problemsOf = Effect.fnUntraced(function*(code: string, count: number, refusals: ReadonlyArray<RefusesAt>) {
+  let health: typeof StoreHealth.Service | undefined
+  const found: Array<string | null> = []
+  const pooler = yield* refusingPooler(code, () => {
+    found.push(health?.problem() ?? null)
+    return refusals[found.length - 1] ?? refusals.at(-1) ?? "statement"
+  })
+  const { port } = pooler.address() as AddressInfo
+  const parsed = parse(Redacted.make(`postgres://someone@127.0.0.1:${port}/tasks`))
+  health = Context.get(yield* Layer.build(layerOf(parsed)), StoreHealth)
+  yield* Effect.promise(() => eventually(async () => found, ({ length }) => length >= count, 5000))
+  return found.slice(0, count)
+})
 
 /** The service's SQL client over two proxies of one database, with the live clock. */
 const connect = Effect.gen(function*() {
@@ -105,23 +124,31 @@ describe("the monitor of the database", () => {
       yield* untilReplaced(sql)
     }))
 
-  it.live("counts the database as unavailable while a pooler accepts connections and fails every statement", () =>
+  it.live("counts the database as unavailable after two sessions whose first statement failed, not after one", () =>
     Effect.gen(function*() {
-      const { port } = (yield* poolerWithoutServer()).address() as AddressInfo
-      const parsed = parse(Redacted.make(`postgres://someone@127.0.0.1:${port}/tasks`))
-      const { problem } = Context.get(yield* Layer.build(layerOf(parsed)), StoreHealth)
-      yield* Effect.promise(() => eventually(async () => problem(), (found) => found === "does not answer", 3000))
+      assert.deepStrictEqual(yield* problemsOf("08P01", 4, ["statement"]), [
+        null,
+        null,
+        "does not answer",
+        "does not answer"
+      ])
     }))
 
-  it.live("does not count it as unavailable after one session that failed", () =>
+  it.live.each<readonly [string, string]>([
+    ["08P01", "does not answer"],
+    ["53300", "has no free connection"],
+    ["55000", "does not answer"]
+  ])(
+    "counts it as back only after a response, not when a login fails with %s",
+    ([code, problem]) =>
+      Effect.gen(function*() {
+        const found = yield* problemsOf(code, 5, ["statement", "statement", "login"])
+        assert.deepStrictEqual(found.slice(2), ["does not answer", problem, problem])
+      })
+  )
+
+  it.live("does not count it as unavailable while a pooler is full", () =>
     Effect.gen(function*() {
-      let health: typeof StoreHealth.Service | undefined
-      const found: Array<string | null | undefined> = []
-      const pooler = yield* poolerWithoutServer(() => found.push(health?.problem()))
-      const { port } = pooler.address() as AddressInfo
-      const parsed = parse(Redacted.make(`postgres://someone@127.0.0.1:${port}/tasks`))
-      health = Context.get(yield* Layer.build(layerOf(parsed)), StoreHealth)
-      yield* Effect.promise(() => eventually(async () => found, ({ length }) => length >= 3, 3000))
-      assert.deepStrictEqual(found.slice(1, 3), [null, "does not answer"])
+      assert.deepStrictEqual(yield* problemsOf("08P01", 5, ["login"]), Array(5).fill(null))
     }))
 })

@@ -7,7 +7,8 @@
  * - a heartbeat gets no response while no other socket receives anything. While others do, only the monitor's own connection
  *   is replaced.
  *
- * Then only the monitor reconnects, to one host after the other, so that a starting database is not overloaded.
+ * Then only the monitor reconnects, to one host after the other, so that a starting database is not overloaded, until a
+ * heartbeat gets a response.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Deferred, Duration, Effect, Option, Predicate, Result, Schema } from "effect"
@@ -83,7 +84,7 @@ const codeOf = (failure: unknown) =>
     ? failure.reason.cause.code
     : undefined
 
-/** Whether the server sent the error and works for others. 57P01 to 57P03 report that it starts or stops. */
+/** Whether the server sent the error and may work for others. 57P01 to 57P03 report that it starts or stops. */
 const isUp = (failure: unknown) =>
   /^(?!57P0)[0-9A-Z]{5}$/.test(String(codeOf(failure))) && !refusals.has(codeOf(failure))
 
@@ -147,7 +148,7 @@ export const monitor = Effect.fnUntraced(function*(
       // The messages of other failures may name the database's address or the role.
       unavailableReason = failure instanceof ReadOnly
         ? "is read-only"
-        : refusals.get(codeOf(failure)) ?? "does not answer"
+        : shortages.get(codeOf(failure)) ?? refusals.get(codeOf(failure)) ?? "does not answer"
       gate.close()
       sockets.rotate()
       sockets.refuse(`The database is unavailable: ${reason}`)
@@ -183,7 +184,11 @@ export const monitor = Effect.fnUntraced(function*(
   })
   yield* Worker.make({
     name: "the database monitor",
-    runOnce: Effect.catch(session, (failure) => isUp(failure) ? open : close(failure)),
+    // A login that fails never ends an outage.
+    runOnce: Effect.catch(
+      session,
+      (failure) => unavailableSince === undefined && isUp(failure) ? Effect.void : close(failure)
+    ),
     interval: retryInterval
   })
 
