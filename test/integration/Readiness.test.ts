@@ -66,6 +66,25 @@ describe("a node", () => {
     assert.notMatch(service.output, /WARN|a request failed/)
   })
 
+  it("answers 503 while the server refuses new connections and the monitor still has one", async () => {
+    const { database, settings } = await use(startSystem(), onTestFinished)
+    const [{ name } = { name: "" }] = await database.query<{ name: string }>("SELECT current_database() AS name")
+    const role = `role_${randomUUID().replaceAll("-", "")}`
+    await database.query(`CREATE ROLE ${role} LOGIN PASSWORD 'p' IN ROLE pg_read_all_data, pg_write_all_data`)
+    onTestFinished(() => database.query(`DROP ROLE ${role}`).then(() => {}))
+    const url = Object.assign(new URL(database.directUrl), { username: role, password: "p" }).href
+    const service = await use(Service.start({ ...settings, DATABASE_URL: url }), onTestFinished)
+    await database.query(`REVOKE CONNECT ON DATABASE ${name} FROM PUBLIC`)
+    await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE usename = '${role}' AND query NOT LIKE 'SHOW%'`)
+    const refused = await service.create(await mint("someone"), "x")
+    assert.deepStrictEqual([refused.status, refused.headers.get("retry-after")], [503, "5"])
+    assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "does not answer" })
+    await database.query(`GRANT CONNECT ON DATABASE ${name} TO PUBLIC`)
+    assert.strictEqual((await service.create(await mint("someone"), "x")).status, 201)
+    assert.notMatch(service.output, /a request failed|The database is unavailable/)
+  })
+
   it("answers 503 and is not ready while the disk of the database is full", async () => {
     const { database, service } = await use(startSystem(), onTestFinished)
     await database.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS

@@ -20,7 +20,9 @@ const outages: ReadonlySet<string> = new Set([
   "StatementTimeoutError"
 ])
 
-const isOutage = ({ reason }: SqlError.SqlError) => outages.has(reason._tag) || isServerState(reason.cause)
+/** A refused login is an outage whatever its SQLSTATE, which may be that of a fault in a statement. */
+const isOutage = ({ reason }: SqlError.SqlError) =>
+  outages.has(reason._tag) || reason.operation === "connect" || isServerState(reason.cause)
 
 /** Whether a statement reached its timeout. */
 export const isStatementTimeout = ({ cause }: StoreUnavailable): boolean =>
