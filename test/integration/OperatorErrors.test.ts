@@ -133,6 +133,22 @@ describe("a database", () => {
     )
   })
 
+  it("whose next migration DATABASE_DIRECT_URL would create in another schema is reported before it", async () => {
+    const own = await use(openDatabase(), onTestFinished)
+    const shadowed = {
+      DATABASE_URL: own.directUrl,
+      DATABASE_DIRECT_URL: `${own.directUrl}?options=-csearch_path%3Dapp,public`
+    }
+    assert.strictEqual((await runHere(["migrate"], await settings({ DATABASE_URL: own.directUrl }))).code, 0)
+    await own.query("CREATE SCHEMA app")
+    assert.match(await diagnose(await settings(shadowed), "database"), /^ok /)
+    await own.query("DELETE FROM async_task_service_migrations WHERE migration_id > 1")
+    assert.match(
+      await refusal(shadowed),
+      /DATABASE_DIRECT_URL leads to the schema "app", DATABASE_URL to "public": both need the same search_path$/
+    )
+  })
+
   it("with a cluster in another schema works, and doctor says why the nodes may own no shards", async () => {
     const schema = `schema_${randomBytes(6).toString("hex")}`
     await database.query(`CREATE SCHEMA ${schema}`)

@@ -54,7 +54,10 @@ const Facts = Schema.Struct({
   encoding: Schema.String,
   role: Schema.String,
   database: Schema.String,
+  /** Of the existing tables; without any, `newSchema`. */
   schema: Schema.NullOr(Schema.String),
+  /** In which a migration creates tables and functions. */
+  newSchema: Schema.NullOr(Schema.String),
   otherCluster: Schema.NullOr(Schema.String),
   startedAt: Schema.String,
   hasTimeout: Schema.Boolean,
@@ -71,6 +74,7 @@ const selectFacts = `
     pg_is_in_recovery() AS "isStandby", current_setting('transaction_read_only') = 'on' AS "isReadOnly",
     current_setting('server_encoding') AS encoding, current_user::text AS role, current_database()::text AS database,
     coalesce((SELECT nspname FROM pg_namespace WHERE oid = pg_class.relnamespace), current_schema())::text AS schema,
+    current_schema()::text AS "newSchema",
     (SELECT min(nspname::text) FROM pg_class AS other JOIN pg_namespace ON pg_namespace.oid = other.relnamespace
       WHERE other.relname = 'cluster_runners' AND other.relkind = 'r' AND other.relpersistence = 'p' AND other.oid IS DISTINCT FROM to_regclass('cluster_runners')) AS "otherCluster",
     pg_postmaster_start_time()::text AS "startedAt",
@@ -227,9 +231,14 @@ export const open = Effect.fnUntraced(function*(target: Target): Effect.fn.Retur
   if (direct.facts.startedAt !== main.facts.startedAt || direct.facts.database !== main.facts.database) {
     return yield* unusable("DATABASE_DIRECT_URL leads to another database than DATABASE_URL")
   }
-  if (direct.facts.schema !== main.facts.schema) {
+  // `main` would not see what a migration creates in another schema.
+  const schemas = direct.schemaVersion < Migrations.latest ? ["schema", "newSchema"] as const : ["schema"] as const
+  const different = schemas.find((schema) => direct.facts[schema] !== main.facts[schema])
+  if (different !== undefined) {
     return yield* unusable(
-      `DATABASE_DIRECT_URL leads to the schema "${direct.facts.schema}", DATABASE_URL to "${main.facts.schema}": both need the same search_path`
+      `DATABASE_DIRECT_URL leads to the schema "${direct.facts[different]}", DATABASE_URL to "${
+        main.facts[different]
+      }": both need the same search_path`
     )
   }
   if (isClustered && direct.pooling === "transaction") {
