@@ -1,6 +1,8 @@
 /** The messages when the service cannot start: one line and the exit code 1, and the same from `doctor`. */
 import { randomBytes } from "node:crypto"
+import { once } from "node:events"
 import * as fs from "node:fs"
+import { type AddressInfo, createServer, type Socket } from "node:net"
 import * as path from "node:path"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { openDatabase } from "../kit/databases.ts"
@@ -190,6 +192,32 @@ describe("a database", () => {
     assert.match(
       await refusal({ DATABASE_URL: `${both}?target_session_attrs=standby` }, "settings"),
       /target_session_attrs=standby/
+    )
+  })
+
+  it.each([
+    ["password", "the server requires a password, and the URL has none"],
+    ["username", "the URL names no user"]
+  ])("whose URL has no %s is reported with an example of one", async (part, problem) => {
+    const url = Object.assign(new URL(database.directUrl), { [part]: "" }).href
+    const { err } = await runHere(["migrate"], await settings({ DATABASE_URL: url }))
+    const example = "as in postgres://user:password@host:5432/database"
+    assert.strictEqual(err, `The database cannot be used: ${problem}: set DATABASE_URL ${example}`)
+  })
+
+  it.each<readonly [string, (socket: Socket) => unknown]>([
+    ["HTTP", (socket) => socket.once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"))],
+    ["SSH", (socket) => socket.write("SSH-2.0-OpenSSH_9.9\r\n")],
+    ["nothing", (socket) => socket.once("data", () => socket.end())]
+  ])("whose server speaks %s is reported with the setting to check", async (_, answer) => {
+    const server = createServer((socket) => void answer(socket.on("error", () => {}))).listen(0, "127.0.0.1")
+    onTestFinished(() => void server.close())
+    await once(server, "listening")
+    const { port } = server.address() as AddressInfo
+    const env = await settings({ DATABASE_URL: `postgres://a:b@127.0.0.1:${port}/tasks` })
+    assert.strictEqual(
+      (await runHere(["migrate"], env)).err,
+      "The database cannot be used: the server does not answer as Postgres does: check the host and port of DATABASE_URL"
     )
   })
 

@@ -133,15 +133,36 @@ const examineOptions = Effect.fnUntraced(function*(options: PgConnection.Config)
   return { facts, pooling, options, schemaVersion: version?.id ?? 0 }
 }, Effect.scoped)
 
+type Setting = "DATABASE_URL" | "DATABASE_DIRECT_URL"
+
+/** The root cause, or what to do about one that the driver reports in its own terms. */
+const explain = (error: SqlError.SqlError, setting: Setting) => {
+  const example = `set ${setting} as in postgres://user:password@host:5432/database`
+  switch (error.reason.message.replace("PgConnection: ", "")) {
+    case "No username configured":
+      return `the URL names no user: ${example}`
+    case "No password configured":
+      return `the server requires a password, and the URL has none: ${example}`
+    case "Connection closed during startup":
+    case "Failed to parse SSLRequest error response":
+    case "Failed to parse server response":
+    case "Invalid SSLRequest response":
+    case "Protocol desync":
+      return `the server does not answer as Postgres does: check the host and port of ${setting}`
+    default:
+      return rootCauseMessage(error)
+  }
+}
+
 /** As libpq, falls back to a connection without TLS when `sslmode` allows it. */
-const examineHost = (url: DatabaseUrl, host: Host) => {
+const examineHost = (url: DatabaseUrl, host: Host, setting: Setting) => {
   const attempt = (isEncrypted: boolean) => examineOptions(optionsFor(url, host, isEncrypted))
   return attempt(true).pipe(
     Effect.catchIf(
       ({ reason }: SqlError.SqlError) => isTlsOptional(url) && reason._tag === "ConnectionError",
       () => attempt(false)
     ),
-    Effect.mapError(rootCauseMessage),
+    Effect.mapError((error) => explain(error, setting)),
     Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail("it does not answer") }),
     Effect.filterOrFail(
       ({ facts }) => !facts.isStandby,
@@ -162,14 +183,15 @@ const problemOf = ({ facts }: Examined): string | undefined => {
   return undefined
 }
 
-/** Uses the first host that accepts writes. `prefix` begins each message. */
+/** Uses the first host that accepts writes. */
 const examine = Effect.fnUntraced(function*(
   url: DatabaseUrl,
-  prefix: string
+  setting: Setting
 ): Effect.fn.Return<Examined, DatabaseUnusable> {
+  const prefix = setting === "DATABASE_URL" ? "" : `${setting}: `
   const failures: Array<string> = []
   for (const host of url.hosts) {
-    const result = yield* Effect.result(examineHost(url, host))
+    const result = yield* Effect.result(examineHost(url, host, setting))
     if (result._tag === "Success") {
       const examined = { ...result.success, hosts: [host, ...url.hosts.filter((other) => other !== host)] as const }
       const problem = problemOf(examined)
@@ -223,8 +245,8 @@ const warningsOf = (main: Examined, direct: Examined, target: Target): ReadonlyA
 
 export const open = Effect.fnUntraced(function*(target: Target): Effect.fn.Return<Database, DatabaseUnusable> {
   const { databaseDirectUrl, databaseUrl, isClustered } = target
-  const main = yield* examine(databaseUrl, "")
-  const direct = databaseDirectUrl === undefined ? main : yield* examine(databaseDirectUrl, "DATABASE_DIRECT_URL: ")
+  const main = yield* examine(databaseUrl, "DATABASE_URL")
+  const direct = databaseDirectUrl === undefined ? main : yield* examine(databaseDirectUrl, "DATABASE_DIRECT_URL")
   if (databaseDirectUrl !== undefined && direct.pooling === "transaction") {
     return yield* unusable("DATABASE_DIRECT_URL leads to a transaction pooler: it has to lead to Postgres itself")
   }
