@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
 import * as fs from "node:fs"
+import * as http from "node:http"
 import { type AddressInfo, createServer, type Socket } from "node:net"
 import * as path from "node:path"
 import { assert, describe, it, onTestFinished } from "vitest"
@@ -227,6 +228,22 @@ describe("a database", () => {
       /connect ECONNREFUSED/
     )
   })
+})
+
+describe("doctor", () => {
+  it.each([["core", "CORE_URL"], ["backend", "ASSISTANT_BACKEND_URL"]])(
+    "reports a %s that is away, also behind a gateway",
+    async (check, setting) => {
+      let status = 404
+      const server = http.createServer((_, response) => response.writeHead(status).end()).listen(0, "127.0.0.1")
+      onTestFinished(() => void server.close())
+      await once(server, "listening")
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const found = async () => diagnose(await settings({ [setting]: url }), check)
+      assert.strictEqual(await found(), `ok ${url} is reachable`)
+      for (status of [502, 503, 504]) assert.strictEqual(await found(), `FAIL ${url} answers ${status}`)
+    }
+  )
 })
 
 describe("a setting", () => {

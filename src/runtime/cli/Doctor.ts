@@ -20,7 +20,6 @@ interface Finding {
 
 const timeout = Duration.seconds(5)
 
-/** Any response counts as reachable, whatever its status. */
 const reach = (url: string) => Effect.timeout(HttpClient.get(url), timeout)
 
 const finding = <E, R>(
@@ -75,8 +74,17 @@ const keys = ({ tokenRules: { key } }: AppConfig.AppConfig) =>
     ]
     : []
 
+/** The statuses of a gateway that cannot reach its server, or of a server that is not ready. */
+const isAway = (status: number) => status >= 502 && status <= 504
+
+/** Any other response counts as reachable, because the protocols define none for this URL. */
 const upstream = (url: string | undefined, builtIn: string) =>
-  url === undefined ? Effect.succeed(builtIn) : Effect.as(reach(url), `${url} is reachable`)
+  url === undefined
+    ? Effect.succeed(builtIn)
+    : Effect.flatMap(
+      reach(url),
+      ({ status }) => isAway(status) ? failed(`${url} answers ${status}`) : Effect.succeed(`${url} is reachable`)
+    )
 
 const ready = (url: string) =>
   Effect.gen(function*() {
