@@ -4,8 +4,9 @@ import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../../domain/Di
 import { type OpaqueJson, toBytes } from "../../domain/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import type { RunId, TaskId } from "../../domain/Task.ts"
-import { format, monotonicMillis, type Timestamp } from "../../domain/Timestamp.ts"
+import { format, type Timestamp } from "../../domain/Timestamp.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
+import * as OutageLog from "../telemetry/OutageLog.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
 import { CoreTransport } from "./CoreTransport.ts"
 
@@ -75,20 +76,6 @@ const observed = <A>(operation: "start" | "stop", runId: RunId, call: Effect.Eff
   return Tracing.withSpan(measured, `core ${operation}`, () => ({ kind: "client", attributes: { "run.id": runId } }))
 }
 
-/** Milliseconds between log lines about a core that is unavailable. */
-const logInterval = 10_000
-
-/** Reports why runs cannot be started, but not for each of them. */
-const makeLogUnavailable = () => {
-  let loggedAt = -Infinity
-  return (error: CallError) =>
-    Effect.flatMap(monotonicMillis, (at) => {
-      if (error._tag !== "CoreUnavailable" || at - loggedAt < logInterval) return Effect.void
-      loggedAt = at
-      return Effect.logWarning(`The core is unavailable: ${error.reason}. Runs are retried until their tasks expire`)
-    })
-}
-
 /** The two calls to a core. */
 export interface CoreCalls {
   /** Starts a run. Idempotent by `run_id`, so it may be retried. */
@@ -134,7 +121,11 @@ export class CoreClient extends Context.Service<CoreClient, CoreCalls>()(
   static readonly make = (calls: CoreCalls): CoreCalls => {
     /** Starts in flight on this node. If a stop arrived first, the core would respond 404 and the run would continue. */
     const starting = new Map<RunId, Deferred.Deferred<void>>()
-    const logUnavailable = makeLogUnavailable()
+    const logOutage = OutageLog.make()
+    const logUnavailable = (error: CallError) =>
+      error._tag === "CoreUnavailable"
+        ? logOutage(`The core is unavailable: ${error.reason}. Runs are retried until their tasks expire`)
+        : Effect.void
     return {
       start: (run) =>
         Effect.suspend(() => {

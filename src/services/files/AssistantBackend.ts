@@ -18,6 +18,8 @@ import * as FileFormat from "../../domain/FileFormat.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { isJsonObject, sizeOf } from "../../domain/OpaqueJson.ts"
 import * as BoundedBody from "../limits/BoundedBody.ts"
+import * as OutageLog from "../telemetry/OutageLog.ts"
+import { rootCauseMessage } from "../telemetry/RootCause.ts"
 import * as IdleTimeout from "../timing/IdleTimeout.ts"
 import { Timeouts } from "../timing/Timeouts.ts"
 import { PassedBytes } from "./PassedBytes.ts"
@@ -57,7 +59,15 @@ class BackendRefused extends Schema.TaggedError<BackendRefused>()("BackendRefuse
 export class BackendUnauthorized extends Schema.TaggedError<BackendUnauthorized>()("BackendUnauthorized", {}) {}
 
 /** The backend did not respond, or its response does not follow the protocol. */
-export class BackendUnavailable extends Schema.TaggedError<BackendUnavailable>()("BackendUnavailable", {}) {}
+export class BackendUnavailable extends Schema.TaggedError<BackendUnavailable>()("BackendUnavailable", {
+  /** For the log. */
+  reason: Schema.String
+}) {}
+
+const unavailable = (reason: string) => new BackendUnavailable({ reason })
+const unreadable = unavailable("its response does not follow the protocol")
+const silent = unavailable("it does not answer")
+const toUnavailable = (error: unknown) => unavailable(rootCauseMessage(error))
 
 type BackendError = BackendRefused | BackendUnauthorized | BackendUnavailable
 /** Why a file was not stored. */
@@ -124,7 +134,10 @@ const decodeStorageBase = Schema.decodeUnknownEffect(
 )
 
 const readText = (response: HttpClientResponse.HttpClientResponse) =>
-  Effect.mapError(BoundedBody.readText(response, maxAnswerBytes), () => new BackendUnavailable({}))
+  Effect.mapError(
+    BoundedBody.readText(response, maxAnswerBytes),
+    (error) => error._tag === "BodyTooLong" ? unavailable("its response is too long") : toUnavailable(error)
+  )
 
 const readStored = Effect.fnUntraced(function*(
   response: HttpClientResponse.HttpClientResponse
@@ -133,7 +146,7 @@ const readStored = Effect.fnUntraced(function*(
   if (status === 413) return yield* tooLarge
   if (status === 401 || status === 403) return yield* new BackendUnauthorized({})
   const isSuccess = status >= 200 && status < 300
-  if (!isSuccess && status !== 422) return yield* new BackendUnavailable({})
+  if (!isSuccess && status !== 422) return yield* unavailable(`status ${status}`)
   const body = yield* readText(response)
   const value = parse(body)
   if (isSuccess && isStored(value)) {
@@ -141,7 +154,7 @@ const readStored = Effect.fnUntraced(function*(
     return { type: "file", file: { id, name, mime_type, provider_data: { path } } }
   }
   const isRefusal = isJsonObject(value) && typeof value["message"] === "string" && isJsonObject(value["errors"])
-  return yield* !isSuccess && isRefusal ? new BackendRefused({ body }) : new BackendUnavailable({})
+  return yield* !isSuccess && isRefusal ? new BackendRefused({ body }) : unreadable
 })
 
 interface Client {
@@ -225,14 +238,14 @@ const upload = Effect.fnUntraced(function*<E>(client: Client, token: Redacted.Re
   )
   idle.begin()
   return yield* HttpClient.withScope(client.http).execute(request).pipe(
-    Effect.mapError(() => new BackendUnavailable({})),
+    Effect.mapError(toUnavailable),
     Effect.flatMap(readStored),
     // Success before our last byte means a truncated file: fail.
-    Effect.filterOrFail(() => state.step === "closed", () => new BackendUnavailable({})),
+    Effect.filterOrFail(() => state.step === "closed", () => unavailable("it answered before the end of a file")),
     Effect.catch((error): Effect.Effect<never, UploadError | E> =>
       state.failure === undefined ? Effect.fail(error) : Effect.failCause(state.failure)
     ),
-    Effect.raceFirst(Effect.andThen(idle.exceeded, Effect.fail(new BackendUnavailable({}))))
+    Effect.raceFirst(Effect.andThen(idle.exceeded, Effect.fail(silent)))
   )
 }, Effect.scoped)
 
@@ -241,18 +254,18 @@ const fetchStorageBase = ({ http, url }: Client, token: Redacted.Redacted) =>
     HttpClientRequest.bearerToken(token),
     HttpClientRequest.acceptJson,
     HttpClient.withScope(http).execute,
-    Effect.mapError(() => new BackendUnavailable({})),
+    Effect.mapError(toUnavailable),
     Effect.filterOrFail(
       ({ status }) => status >= 200 && status < 300,
-      ({ status }) => status === 401 || status === 403 ? new BackendUnauthorized({}) : new BackendUnavailable({})
+      ({ status }) => status === 401 || status === 403 ? new BackendUnauthorized({}) : unavailable(`status ${status}`)
     ),
     Effect.flatMap(readText),
-    Effect.flatMap((text) => Effect.mapError(decodeStorageBase(text), () => new BackendUnavailable({}))),
+    Effect.flatMap((text) => Effect.mapError(decodeStorageBase(text), () => unreadable)),
     Effect.map((base) => base.url.replace(/(?<!\/)\/+$/, "")),
     Effect.scoped,
     Effect.timeoutOrElse({
       duration: storageBaseTimeout,
-      orElse: () => Effect.fail(new BackendUnavailable({}))
+      orElse: () => Effect.fail(silent)
     })
   )
 
@@ -281,16 +294,22 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           boundary: Effect.map(random.uuidV4(), (id) => `form-${id}`),
           onPassed: yield* PassedBytes
         }
+        const logOutage = OutageLog.make()
+        const logged = <A, E>(call: Effect.Effect<A, E>) =>
+          Effect.tapError(call, (error) =>
+            error instanceof BackendUnavailable
+              ? logOutage(`The assistant backend is unavailable: ${error.reason}. Clients get 502`)
+              : Effect.void)
         // The base URL is the same for all users. Failures are not cached.
         let known: { readonly url: string; readonly until: number } | undefined
         const storageBase = Effect.fnUntraced(function*(token: Redacted.Redacted) {
           const now = yield* Clock.currentTimeMillis
           if (known !== undefined && known.until > now) return known.url
-          const base = yield* fetchStorageBase(client, token)
+          const base = yield* logged(fetchStorageBase(client, token))
           known = { url: base, until: now + Duration.toMillis(storageBaseTtl) }
           return base
         })
-        return AssistantBackend.of({ upload: (token, file) => upload(client, token, file), storageBase })
+        return AssistantBackend.of({ upload: (token, file) => logged(upload(client, token, file)), storageBase })
       })
     )
 }
