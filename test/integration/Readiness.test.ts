@@ -83,6 +83,9 @@ describe("a node", () => {
     await database.query(`GRANT CONNECT ON DATABASE ${name} TO PUBLIC`)
     assert.strictEqual((await service.create(await mint("someone"), "x")).status, 201)
     assert.notMatch(service.output, /a request failed|The database is unavailable/)
+    const line =
+      /WARN.*The database answers, but statements fail: permission denied for database .* Their requests get 503/g
+    assert.lengthOf(await eventually(async () => service.output.match(line) ?? [], ({ length }) => length > 0), 1)
   })
 
   it("answers 503 and is not ready while the disk of the database is full", async () => {
@@ -92,6 +95,7 @@ describe("a node", () => {
     await database.query("CREATE TRIGGER refuse BEFORE INSERT ON tasks EXECUTE FUNCTION refuse()")
     assert.strictEqual((await service.create(await mint("someone"), "x")).status, 503)
     assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "has a full disk" })
+    await eventually(async () => service.output, (output) => output.includes("statements fail: could not extend file."))
   })
 })
 

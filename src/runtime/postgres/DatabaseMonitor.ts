@@ -14,6 +14,7 @@ import { PgConnection } from "@effect/sql-pg"
 import { Deferred, Duration, Effect, Option, Predicate, Result, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
+import * as OutageLog from "../../services/telemetry/OutageLog.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import * as Worker from "../../services/timing/Worker.ts"
 import type { AdmissionGate } from "./AdmissionGate.ts"
@@ -128,6 +129,27 @@ const runSession = (
     }
   }))
 
+/** Logs why a statement failed that the database could not run although it answers heartbeats. */
+const makeFailureLog = () => {
+  const logOutage = OutageLog.make()
+  let noted: SqlError.SqlError | undefined
+  const discard = () => {
+    noted = undefined
+  }
+  return {
+    note: (failure: SqlError.SqlError) => {
+      noted = failure
+    },
+    discard,
+    log: Effect.suspend(() => {
+      if (noted === undefined) return Effect.void
+      const reason = rootCauseMessage(noted)
+      discard()
+      return logOutage(`The database answers, but statements fail: ${reason}. Their requests get 503`)
+    })
+  }
+}
+
 /** Starts the monitor. `options` are those of the pool's connections. Returns its view of the database, and a function that reports a failed statement. */
 export const monitor = Effect.fnUntraced(function*(
   options: PgConnection.Config,
@@ -139,6 +161,7 @@ export const monitor = Effect.fnUntraced(function*(
   let shortage: { readonly problem: string; readonly until: number } | undefined
   let endSession: (failure: ReadOnly) => void = () => {}
   let loggedAt = 0
+  const failing = makeFailureLog()
   yield* Metrics.databaseAvailable.observe(() => unavailableSince === undefined ? 1 : 0)
 
   const close = (failure: unknown) =>
@@ -165,13 +188,14 @@ export const monitor = Effect.fnUntraced(function*(
     if (unavailableSince === undefined) return Effect.void
     const seconds = (performance.now() - unavailableSince) / 1000
     unavailableSince = undefined
+    failing.discard()
     sockets.allow()
     gate.open()
     return Effect.logInfo(`The database is back after ${seconds.toFixed(1)} s`)
   })
 
   let unanswered = 0
-  const onAnswer = Effect.andThen(Effect.sync(() => void (unanswered = 0)), open)
+  const onAnswer = Effect.andThen(Effect.sync(() => void (unanswered = 0)), Effect.andThen(open, failing.log))
   const onFirstFailure = (failure: SqlError.SqlError) =>
     Effect.suspend(() =>
       isShortage(failure) || ++unanswered < 2
@@ -198,6 +222,7 @@ export const monitor = Effect.fnUntraced(function*(
       const code = codeOf(failure)
       if (code === readOnly) endSession(refusesWrites)
       const problem = shortages.get(code)
+      if (problem !== undefined || failure.reason.operation === "connect") failing.note(failure)
       if (problem !== undefined) shortage = { problem, until: performance.now() + shortageFor }
     },
     /** Why the database cannot do its work; null while it can. */
