@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Layer, Logger, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { once } from "node:events"
-import { type AddressInfo, createServer } from "node:net"
+import { type AddressInfo, createServer, type Server } from "node:net"
 import { inject } from "vitest"
 import * as DatabaseClient from "../../src/runtime/postgres/DatabaseClient.ts"
 import { DatabaseSockets } from "../../src/runtime/postgres/DatabaseSockets.ts"
@@ -49,6 +49,9 @@ const refusingPooler = (code: string, onSession: () => RefusesAt) =>
     (pooler) => Effect.sync(() => pooler.close())
   )
 
+const urlOf = (pooler: Server) =>
+  parse(Redacted.make(`postgres://someone@127.0.0.1:${(pooler.address() as AddressInfo).port}/tasks`))
+
 /** The problem before each of `count` sessions, which a pooler refuses as `refusals` says; the last one repeats. */
 const problemsOf = Effect.fnUntraced(function*(code: string, count: number, refusals: ReadonlyArray<RefusesAt>) {
   let health: typeof StoreHealth.Service | undefined
@@ -57,9 +60,7 @@ const problemsOf = Effect.fnUntraced(function*(code: string, count: number, refu
     found.push(health?.problem() ?? null)
     return refusals[found.length - 1] ?? refusals.at(-1) ?? "statement"
   })
-  const { port } = pooler.address() as AddressInfo
-  const parsed = parse(Redacted.make(`postgres://someone@127.0.0.1:${port}/tasks`))
-  health = Context.get(yield* Layer.build(layerOf(parsed)), StoreHealth)
+  health = Context.get(yield* Layer.build(layerOf(urlOf(pooler))), StoreHealth)
   yield* Effect.promise(() => eventually(async () => found, ({ length }) => length >= count, 5000))
   return found.slice(0, count)
 })
@@ -137,7 +138,7 @@ describe("the monitor of the database", () => {
   it.live.each<readonly [string, string]>([
     ["08P01", "does not answer"],
     ["53300", "has no free connection"],
-    ["55000", "does not answer"]
+    ["XX000", "does not answer"]
   ])(
     "counts it as back only after a response, not when a login fails with %s",
     ([code, problem]) =>
@@ -150,5 +151,19 @@ describe("the monitor of the database", () => {
   it.live("does not count it as unavailable while a pooler is full", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* problemsOf("08P01", 5, ["login"]), Array(5).fill(null))
+    }))
+
+  it.live("logs why statements fail while a pooler refuses every login", () =>
+    Effect.gen(function*() {
+      const lines: Array<unknown> = []
+      const logger = Logger.make(({ message }) => void lines.push(message))
+      const pooler = yield* refusingPooler("08P01", () => "login")
+      const context = yield* Effect.provide(Layer.build(layerOf(urlOf(pooler))), Logger.layer([logger]))
+      yield* Effect.flip(Context.get(context, SqlClient.SqlClient)`SELECT 1`)
+      yield* Effect.promise(() => eventually(async () => lines, ({ length }) => length > 0, 3000))
+      const reason = "server login has been failing, try again later"
+      assert.deepStrictEqual(lines, [[
+        `The database answers, but statements fail: ${reason}. Their requests get 503`
+      ]])
     }))
 })

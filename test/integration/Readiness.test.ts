@@ -13,6 +13,7 @@ import { Readiness } from "../../src/services/operations/Readiness.ts"
 import * as ReadinessSql from "../../src/services/operations/ReadinessSql.ts"
 import { NodeClock } from "../../src/services/timing/NodeClock.ts"
 import * as Database from "../kit/Database.ts"
+import { openDatabase } from "../kit/databases.ts"
 import { eventually, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
@@ -63,6 +64,20 @@ describe("a node", () => {
     await until(service, "ok")
     assert.strictEqual((await service.create(await mint("someone"), "x")).status, 201)
     assert.lengthOf(service.output.match(/The database is unavailable: role .* is not permitted to log in/g) ?? [], 1)
+    assert.notMatch(service.output, /WARN|a request failed/)
+  })
+
+  it("is not ready while its database accepts no connections", async () => {
+    const { database, service } = await use(startSystem(), onTestFinished)
+    const [{ name } = { name: "" }] = await database.query<{ name: string }>("SELECT current_database() AS name")
+    const { query } = await use(openDatabase(), onTestFinished)
+    await query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
+    await query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`)
+    await until(service, "accepts no connections")
+    assert.strictEqual((await service.create(await mint("someone"), "x")).status, 503)
+    await query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
+    await until(service, "ok")
+    assert.match(service.output, /The database is unavailable: database .* is not currently accepting connections/)
     assert.notMatch(service.output, /WARN|a request failed/)
   })
 

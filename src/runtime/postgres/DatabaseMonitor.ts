@@ -47,7 +47,8 @@ const refusals: ReadonlyMap<unknown, string> = new Map([
   ["28000", "refuses the login"],
   ["28P01", "refuses the login"],
   ["3D000", "does not exist"],
-  ["42501", "refuses the login"]
+  ["42501", "refuses the login"],
+  ["55000", "accepts no connections"]
 ])
 
 /** The first statement of new connections failed, twice in a row: a pooler opens connections while its server is away. */
@@ -211,7 +212,7 @@ export const monitor = Effect.fnUntraced(function*(
     // A login that fails never ends an outage.
     runOnce: Effect.catch(
       session,
-      (failure) => unavailableSince === undefined && isUp(failure) ? Effect.void : close(failure)
+      (failure) => unavailableSince === undefined && isUp(failure) ? failing.log : close(failure)
     ),
     interval: retryInterval
   })
