@@ -153,13 +153,14 @@ describe("the monitor of the database", () => {
       assert.deepStrictEqual(yield* problemsOf("08P01", 5, ["login"]), Array(5).fill(null))
     }))
 
-  it.live("logs why statements fail while a pooler refuses every login", () =>
+  it.live("logs and reports why statements fail while a pooler refuses every login", () =>
     Effect.gen(function*() {
       const lines: Array<unknown> = []
       const logger = Logger.make(({ message }) => void lines.push(message))
       const pooler = yield* refusingPooler("08P01", () => "login")
       const context = yield* Effect.provide(Layer.build(layerOf(urlOf(pooler))), Logger.layer([logger]))
       yield* Effect.flip(Context.get(context, SqlClient.SqlClient)`SELECT 1`)
+      assert.strictEqual(Context.get(context, StoreHealth).problem(), "does not answer")
       yield* Effect.promise(() => eventually(async () => lines, ({ length }) => length > 0, 3000))
       const reason = "server login has been failing, try again later"
       assert.deepStrictEqual(lines, [[

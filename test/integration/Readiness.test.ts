@@ -14,7 +14,7 @@ import * as ReadinessSql from "../../src/services/operations/ReadinessSql.ts"
 import { NodeClock } from "../../src/services/timing/NodeClock.ts"
 import * as Database from "../kit/Database.ts"
 import { openDatabase } from "../kit/databases.ts"
-import { eventually, mint, Service } from "../kit/Service.ts"
+import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
 
@@ -24,8 +24,18 @@ const readinessOf = async ({ url }: Service) => {
   return { status: response.status, database: checks["database"] }
 }
 
+/** The gauge that the alert about the database reads. */
+const availabilityOf = async (service: Service) => {
+  const { body } = await service.call("GET", "/internal/metrics", internalToken)
+  return /^db_client_available.* (\d)$/m.exec(body)?.[1]
+}
+
 const until = (service: Service, database: string) =>
   eventually(() => readinessOf(service), (found) => found.database === database)
+
+/** Waits until the monitor has noticed the outage, which a statement may do before it. */
+const untilLogged = (service: Service) =>
+  eventually(async () => service.output, (output) => output.includes("The database is unavailable"))
 
 describe("a node", () => {
   it("is not ready on a read-only database, and drops its connections", async () => {
@@ -57,6 +67,7 @@ describe("a node", () => {
     await database.query(`ALTER ROLE ${role} NOLOGIN`)
     await database.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role}'`)
     await until(service, "refuses the login")
+    await untilLogged(service)
     const refused = await service.create(await mint("someone"), "x")
     assert.deepStrictEqual([refused.status, refused.headers.get("retry-after")], [503, "5"])
     assert.strictEqual((await readinessOf(service)).status, 503)
@@ -74,6 +85,7 @@ describe("a node", () => {
     await query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
     await query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`)
     await until(service, "accepts no connections")
+    await untilLogged(service)
     assert.strictEqual((await service.create(await mint("someone"), "x")).status, 503)
     await query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
     await until(service, "ok")
@@ -94,9 +106,12 @@ describe("a node", () => {
       WHERE usename = '${role}' AND query NOT LIKE 'SHOW%'`)
     const refused = await service.create(await mint("someone"), "x")
     assert.deepStrictEqual([refused.status, refused.headers.get("retry-after")], [503, "5"])
-    assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "does not answer" })
+    assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "refuses the login" })
+    assert.strictEqual(await availabilityOf(service), "0")
     await database.query(`GRANT CONNECT ON DATABASE ${name} TO PUBLIC`)
     assert.strictEqual((await service.create(await mint("someone"), "x")).status, 201)
+    assert.deepStrictEqual(await readinessOf(service), { status: 200, database: "ok" })
+    assert.strictEqual(await availabilityOf(service), "1")
     assert.notMatch(service.output, /a request failed|The database is unavailable/)
     const line =
       /WARN.*The database answers, but statements fail: permission denied for database .* Their requests get 503/g
@@ -110,6 +125,7 @@ describe("a node", () => {
     await database.query("CREATE TRIGGER refuse BEFORE INSERT ON tasks EXECUTE FUNCTION refuse()")
     assert.strictEqual((await service.create(await mint("someone"), "x")).status, 503)
     assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "has a full disk" })
+    assert.strictEqual(await availabilityOf(service), "0")
     await eventually(async () => service.output, (output) => output.includes("statements fail: could not extend file."))
   })
 })

@@ -53,13 +53,15 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const sockets = yield* DatabaseSockets
   const gate = yield* AdmissionGate.make(options.maxConnections * multiplexConcurrency)
   const pool = yield* PgPool.make({ ...options, multiplex: true, multiplexConcurrency, stream: sockets.open })
-  const { observe, problem } = yield* DatabaseMonitor.monitor(options, sockets, gate)
+  const { observe, onSuccess, problem } = yield* DatabaseMonitor.monitor(options, sockets, gate)
   const client = yield* SqlClient.make({
     acquirer: Effect.map(pool.get, adapt),
     borrower: (use) =>
       gate.admit(
-        Effect.tapError(pool.use((session) => use(adapt(session))), (error) =>
-          Effect.sync(() => SqlError.isSqlError(error) && observe(error)))
+        pool.use((session) => use(adapt(session))).pipe(
+          Effect.tap(onSuccess),
+          Effect.tapError((error) => Effect.sync(() => SqlError.isSqlError(error) && observe(error)))
+        )
       ),
     transactionAcquirer: Effect.map(pool.reserve, adapt),
     compiler: PgClient.makeCompiler(),

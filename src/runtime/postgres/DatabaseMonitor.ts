@@ -92,6 +92,12 @@ const isUp = (failure: unknown) =>
 
 const isShortage = (failure: unknown) => String(codeOf(failure)).startsWith("53")
 
+/** The messages of other failures may name the database's address or the role. */
+const reasonOf = (failure: unknown) =>
+  failure instanceof ReadOnly
+    ? "is read-only"
+    : shortages.get(codeOf(failure)) ?? refusals.get(codeOf(failure)) ?? "does not answer"
+
 /**
  * One connection with its heartbeats; `onAnswer` runs after each, `onFirstFailure` if the first one fails. Ends when the connection
  * closes, fails when the database is unavailable. `onOpen` receives a function that ends the session with a failure.
@@ -151,7 +157,7 @@ const makeFailureLog = () => {
   }
 }
 
-/** Starts the monitor. `options` are those of the pool's connections. Returns its view of the database, and a function that reports a failed statement. */
+/** Starts the monitor. `options` are those of the pool's connections. Returns its view of the database, and what reports the ends of statements. */
 export const monitor = Effect.fnUntraced(function*(
   options: PgConnection.Config,
   sockets: DatabaseSockets["Service"],
@@ -160,19 +166,24 @@ export const monitor = Effect.fnUntraced(function*(
   let unavailableSince: number | undefined
   let unavailableReason = ""
   let shortage: { readonly problem: string; readonly until: number } | undefined
+  /** Why a statement got no connection, until one succeeds. */
+  let refusal: string | undefined
   let endSession: (failure: ReadOnly) => void = () => {}
   let loggedAt = 0
   const failing = makeFailureLog()
-  yield* Metrics.databaseAvailable.observe(() => unavailableSince === undefined ? 1 : 0)
+
+  /** Why the database cannot do its work; null while it can. */
+  const problem = () => {
+    if (unavailableSince !== undefined) return unavailableReason
+    return shortage !== undefined && performance.now() < shortage.until ? shortage.problem : refusal ?? null
+  }
+  yield* Metrics.databaseAvailable.observe(() => problem() === null ? 1 : 0)
 
   const close = (failure: unknown) =>
     Effect.suspend(() => {
       const now = performance.now()
       const reason = rootCauseMessage(failure)
-      // The messages of other failures may name the database's address or the role.
-      unavailableReason = failure instanceof ReadOnly
-        ? "is read-only"
-        : shortages.get(codeOf(failure)) ?? refusals.get(codeOf(failure)) ?? "does not answer"
+      unavailableReason = reasonOf(failure)
       gate.close()
       sockets.rotate()
       sockets.refuse(`The database is unavailable: ${reason}`)
@@ -189,6 +200,7 @@ export const monitor = Effect.fnUntraced(function*(
     if (unavailableSince === undefined) return Effect.void
     const seconds = (performance.now() - unavailableSince) / 1000
     unavailableSince = undefined
+    refusal = undefined
     failing.discard()
     sockets.allow()
     gate.open()
@@ -222,14 +234,15 @@ export const monitor = Effect.fnUntraced(function*(
     observe: (failure: SqlError.SqlError) => {
       const code = codeOf(failure)
       if (code === readOnly) endSession(refusesWrites)
-      const problem = shortages.get(code)
-      if (problem !== undefined || failure.reason.operation === "connect") failing.note(failure)
-      if (problem !== undefined) shortage = { problem, until: performance.now() + shortageFor }
+      const isRefused = failure.reason.operation === "connect"
+      const lack = shortages.get(code)
+      if (lack !== undefined || isRefused) failing.note(failure)
+      if (lack !== undefined) shortage = { problem: lack, until: performance.now() + shortageFor }
+      else if (isRefused) refusal = reasonOf(failure)
     },
-    /** Why the database cannot do its work; null while it can. */
-    problem: () => {
-      if (unavailableSince !== undefined) return unavailableReason
-      return shortage !== undefined && performance.now() < shortage.until ? shortage.problem : null
-    }
+    onSuccess: Effect.sync(() => {
+      refusal = undefined
+    }),
+    problem
   }
 })

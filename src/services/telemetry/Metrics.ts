@@ -163,7 +163,7 @@ export const databaseConnections = gauge({
 
 export const databaseAvailable = gauge({
   name: "db.client.available",
-  meaning: "1 while the database responds to this node, 0 during an outage",
+  meaning: "1 while the database can do its work for this node, 0 while /readyz reports a problem of the database",
   labels: []
 })
 
