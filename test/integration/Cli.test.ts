@@ -191,6 +191,7 @@ describe("the command line", () => {
     assert.deepInclude(members[0], alone)
     assert.match((await run("drain")).out, /^NODE .*\n127.0.0.1:\d+ .* self, drained$/)
     assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 503)
+    assert.match((await run("doctor")).out, / is not ready: membership: drained$/m)
     assert.deepInclude((await json("undrain")).members[0], alone)
     assert.strictEqual((await fetch(`${service.url}/readyz`)).status, 200)
     const { code, err } = await run("cluster", "--internal-token", "wrong")

@@ -244,6 +244,21 @@ describe("doctor", () => {
       for (status of [502, 503, 504]) assert.strictEqual(await found(), `FAIL ${url} answers ${status}`)
     }
   )
+
+  it("reports why the service is not ready in one line, also behind a gateway", async () => {
+    const notReady = JSON.stringify({
+      message: "Not ready: database, membership",
+      checks: { database: "has a full disk", schema: "ok", membership: "drained" }
+    })
+    let body = notReady
+    const server = http.createServer((_, response) => response.writeHead(503).end(body)).listen(0, "127.0.0.1")
+    onTestFinished(() => void server.close())
+    await once(server, "listening")
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const found = async () => diagnose(await settings({ TASK_SERVICE_URL: url }), "service")
+    assert.strictEqual(await found(), `FAIL ${url} is not ready: database: has a full disk; membership: drained`)
+    for (body of ["<html>", "{}"]) assert.strictEqual(await found(), `FAIL ${url} answers 503`)
+  })
 })
 
 describe("a setting", () => {

@@ -1,5 +1,5 @@
 /** The command `doctor`: checks the settings and, from this machine, everything that the service depends on. */
-import { Duration, Effect, type Option, type Redacted, Result } from "effect"
+import { Duration, Effect, type Option, type Redacted, Result, Schema } from "effect"
 import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
 import * as Migrations from "../../services/store/Migrations.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
@@ -86,13 +86,24 @@ const upstream = (url: string | undefined, builtIn: string) =>
       ({ status }) => isAway(status) ? failed(`${url} answers ${status}`) : Effect.succeed(`${url} is reachable`)
     )
 
+const NotReady = Schema.Struct({ checks: Schema.Record(Schema.String, Schema.String) })
+
+/** The failing checks of `/readyz`. Another server, as a gateway, answers 503 without them. */
+const notReady = (url: string, response: HttpClientResponse.HttpClientResponse) =>
+  Effect.matchEffect(HttpClientResponse.schemaBodyJson(NotReady)(response), {
+    onFailure: () => failed(`${url} answers 503`),
+    onSuccess: ({ checks }) => {
+      const failing = Object.entries(checks).filter(([, result]) => result !== "ok")
+      return failed(`${url} is not ready: ${failing.map((check) => check.join(": ")).join("; ")}`)
+    }
+  })
+
 const ready = (url: string) =>
   Effect.gen(function*() {
     const response = yield* Effect.timeout(HttpClient.get(`${url}/readyz`), timeout)
-    const body = yield* HttpClientResponse.filterStatus(response, (status) => status === 200 || status === 503).pipe(
-      Effect.flatMap((found) => found.text)
-    )
-    return response.status === 200 ? `${url} is ready` : yield* failed(body)
+    if (response.status === 503) return yield* notReady(url, response)
+    yield* HttpClientResponse.filterStatusOk(response)
+    return `${url} is ready`
   })
 
 export const examine = Effect.fnUntraced(
