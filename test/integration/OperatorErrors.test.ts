@@ -67,7 +67,7 @@ describe("a role that may not create tables", () => {
     assert.match(
       await refusal({ DATABASE_URL: url }),
       new RegExp(
-        `the role "${role}" may not create or change tables in the schema "public", and the schema is at version 0`
+        `the role "${role}" may not create tables in the schema "public", and the schema is at version 0`
       )
     )
     assert.strictEqual((await runHere(["migrate"], await settings({}))).code, 0)
@@ -86,6 +86,30 @@ describe("a role that may not create tables", () => {
     await service.until(token, uuid, "completed")
     await service.stop()
     assert.notMatch(service.output, /permission denied|ERROR/)
+  })
+})
+
+describe("a role that may not migrate tables in a later schema of its search_path", () => {
+  it("is reported with the schema in which it lacks the right", async () => {
+    const { drop, role, url } = await addRole([])
+    onTestFinished(async () => void await drop())
+    const own = await use(openDatabase(), onTestFinished)
+    assert.strictEqual((await runHere(["migrate"], await settings({ DATABASE_URL: own.url }))).code, 0)
+    await own.query("DELETE FROM async_task_service_migrations WHERE migration_id > 1")
+    await own.query("CREATE SCHEMA app")
+    await own.query(`GRANT SELECT ON ALL TABLES IN SCHEMA public TO ${role}`)
+    await own.query(`GRANT USAGE ON SCHEMA app TO ${role}`)
+    const { pathname } = new URL(own.url)
+    const { href } = Object.assign(new URL(url), { pathname, search: "?options=-csearch_path%3Dapp,public" })
+    assert.include(
+      await refusal({ DATABASE_URL: href }),
+      `the role "${role}" may not create tables in the schema "app", and the schema is at version 1`
+    )
+    await own.query(`GRANT CREATE ON SCHEMA app TO ${role}`)
+    assert.include(
+      await refusal({ DATABASE_URL: href }),
+      `the role "${role}" may not change the tables in the schema "public", and the schema is at version 1`
+    )
   })
 })
 

@@ -63,7 +63,10 @@ const Facts = Schema.Struct({
   hasTimeout: Schema.Boolean,
   hasSchema: Schema.Boolean,
   hasClusterTables: Schema.Boolean,
-  mayMigrate: Schema.Boolean,
+  /** In `newSchema`. */
+  mayCreate: Schema.Boolean,
+  /** The existing tables. */
+  mayChange: Schema.Boolean,
   pid: Schema.Int
 })
 type Facts = typeof Facts.Type
@@ -80,8 +83,8 @@ const selectFacts = `
     pg_postmaster_start_time()::text AS "startedAt",
     current_setting('statement_timeout') <> '0' AS "hasTimeout", found.oid IS NOT NULL AS "hasSchema",
     to_regclass('cluster_runners') IS NOT NULL AS "hasClusterTables",
-    coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)
-      AND coalesce(pg_has_role(pg_class.relowner, 'USAGE'), true) AS "mayMigrate",
+    coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) AS "mayCreate",
+    coalesce(pg_has_role(pg_class.relowner, 'USAGE'), true) AS "mayChange",
     pg_backend_pid() AS pid
   FROM (SELECT to_regclass('async_task_service_migrations') AS oid) AS found
   LEFT JOIN pg_class ON pg_class.oid = found.oid`
@@ -202,9 +205,14 @@ const examine = Effect.fnUntraced(function*(
   return yield* unusable(prefix + failures.join("; "))
 })
 
+const mayMigrate = ({ mayChange, mayCreate }: Facts) => mayCreate && mayChange
+
 const migrationProblemOf = ({ facts, schemaVersion }: Examined, isClustered: boolean): string | undefined => {
-  if (facts.mayMigrate) return undefined
-  const who = `the role "${facts.role}" may not create or change tables in the schema "${facts.schema}"`
+  if (mayMigrate(facts)) return undefined
+  const what = facts.mayCreate
+    ? `change the tables in the schema "${facts.schema}"`
+    : `create tables in the schema "${facts.newSchema}"`
+  const who = `the role "${facts.role}" may not ${what}`
   const advice = `run "async-task-service migrate" as a role that may`
   if (schemaVersion < Migrations.latest) {
     return `${who}, and the schema is at version ${schemaVersion} of ${Migrations.latest}: ${advice}`
@@ -273,7 +281,7 @@ export const open = Effect.fnUntraced(function*(target: Target): Effect.fn.Retur
   return {
     main,
     direct,
-    mayMigrate: direct.facts.mayMigrate,
+    mayMigrate: mayMigrate(direct.facts),
     hasClusterTables: direct.facts.hasClusterTables,
     postgresVersion: main.facts.version,
     schemaVersion: direct.schemaVersion,
