@@ -213,6 +213,10 @@ export const contract = (it: StoreTests) => {
       yield* TestClock.adjust("1 second")
       const [again] = yield* claim(origin)
       assert.strictEqual(again?.attempt, 1)
+      // Repeated after its reply was lost.
+      yield* store.postpone(first!, yield* now)
+      assert.deepStrictEqual(yield* claim(origin), [])
+      assert.lengthOf((yield* only(uuid)).attempts, 1)
       yield* TestClock.adjust("1 minute")
       const [later] = yield* claim(origin)
       assert.strictEqual(later?.attempt, 2)

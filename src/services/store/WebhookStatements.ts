@@ -120,14 +120,17 @@ export const body = query(
   FROM webhook_deliveries d ${bodyTables} WHERE d.task_uuid = $1 AND d.revision = $2::int`
 )
 
-/** Does nothing once a later attempt has been claimed. A last attempt that `endLost` ended was never sent: it is taken back too. */
+/**
+ * Does nothing once the delivery has been claimed again. A last attempt that `endLost` ended was never sent: it is taken back too.
+ */
 export const postpone = `WITH postponed AS (
     UPDATE webhook_deliveries d SET attempts = attempts - 1, sending = false, due_at = ${at}
     WHERE task_uuid = $2::uuid AND revision = $3::int AND attempts = $4::int
-      AND (sending OR due_at IS NULL AND delivered_at IS NULL AND EXISTS (
+      AND (sending OR due_at IS NULL AND delivered_at IS NULL) AND EXISTS (
         SELECT FROM webhook_attempts a
         WHERE a.task_uuid = d.task_uuid AND a.revision = d.revision AND a.number = d.attempts AND a.duration_ms IS NULL
-      ))
+          AND a.started_at = ${moment("$5")}
+      )
     RETURNING task_uuid, revision
   )
   DELETE FROM webhook_attempts a USING postponed p

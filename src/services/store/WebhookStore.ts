@@ -32,6 +32,8 @@ export interface ClaimedDelivery extends DeliveryKey {
   readonly origin: string
   /** This attempt's number, from 1. */
   readonly attempt: number
+  /** When this attempt was claimed. A claim that was taken back is followed by one with the same number, but at another time. */
+  readonly claimedAt: Timestamp
   readonly isLast: boolean
   /** The moment from which this attempt could have begun. */
   readonly dueAt: Timestamp
@@ -83,9 +85,12 @@ export class WebhookStore extends Context.Service<WebhookStore, {
   /** Ends the deliveries whose last attempt was lost: its lease has expired. Returns that attempt of each. */
   readonly endLost: (at: Timestamp) => Effect.Effect<ReadonlyArray<LostAttempt>, StoreUnavailable>
   readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<OpaqueJson>, StoreUnavailable>
-  /** Takes a claim back, even if it counts as lost: its attempt does not count, and the delivery is due at `until`. */
+  /**
+   * Takes a claim back, even if it counts as lost: its attempt does not count, and the delivery is due at `until`. Does nothing if
+   * the claim was already taken back.
+   */
   readonly postpone: (
-    delivery: DeliveryKey & { readonly attempt: number },
+    claim: Pick<ClaimedDelivery, keyof DeliveryKey | "attempt" | "claimedAt">,
     until: Timestamp
   ) => Effect.Effect<void, StoreUnavailable>
   readonly recordOutcomes: (outcomes: ReadonlyArray<AttemptOutcome>) => Effect.Effect<void, StoreUnavailable>

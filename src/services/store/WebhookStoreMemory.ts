@@ -90,6 +90,7 @@ const claim = (rows: Rows, { at, leases, limit, permits, permitsOfOthers }: Clai
       secret,
       body: body.length > largeBody ? null : body,
       attempt,
+      claimedAt: at,
       isLast,
       dueAt: dueAt ?? at,
       isAfterLost
@@ -105,11 +106,12 @@ const endLost = (rows: Rows, at: Timestamp) =>
     return { taskId, revision, origin, attempt: attempts.length }
   })
 
-const postpone = (rows: Rows, key: DeliveryKey & { readonly attempt: number }, until: Timestamp) => {
-  const row = rows.get(deliveryId(key))
-  if (row === undefined || row.attempts.length !== key.attempt) return
-  const isLost = row.dueAt === null && !row.isDelivered && row.attempts.at(-1)?.duration === null
-  if (!row.isSending && !isLost) return
+const postpone = (rows: Rows, claim: Parameters<WebhookStore["Service"]["postpone"]>[0], until: Timestamp) => {
+  const row = rows.get(deliveryId(claim))
+  if (row === undefined || row.attempts.length !== claim.attempt) return
+  const last = row.attempts.at(-1)
+  if (last?.startedAt !== claim.claimedAt || last.duration !== null) return
+  if (!row.isSending && (row.dueAt !== null || row.isDelivered)) return
   row.attempts.pop()
   Object.assign(row, { dueAt: until, isSending: false })
 }
@@ -160,7 +162,7 @@ export const layer = Layer.effect(
       claim: (request) => Effect.sync(() => claim(rows, request)),
       endLost: (at) => Effect.sync(() => endLost(rows, at)),
       body: (key) => Effect.sync(() => Option.map(find(key), ({ body }) => body)),
-      postpone: (delivery, until) => Effect.sync(() => postpone(rows, delivery, until)),
+      postpone: (claim, until) => Effect.sync(() => postpone(rows, claim, until)),
 
       recordOutcomes: (outcomes) => Effect.sync(() => outcomes.forEach((outcome) => recordOutcome(rows, outcome))),
       get: (key) => Effect.sync(() => Option.map(find(key), view)),

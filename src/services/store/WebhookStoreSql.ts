@@ -50,7 +50,19 @@ export const layer = Layer.effect(
             deliveries: rows.map((row) => {
               const { attempt, dueAt, isAfterLost, isLarge, isLast, origin, revision, secret, url, uuid: taskId } = row
               const body = isLarge ? null : encode(row)
-              return { taskId, revision, url, origin, attempt, isLast, dueAt, isAfterLost, secret, body }
+              return {
+                taskId,
+                revision,
+                url,
+                origin,
+                attempt,
+                claimedAt: request.at,
+                isLast,
+                dueAt,
+                isAfterLost,
+                secret,
+                body
+              }
             }),
             hasMore: rows[0]?.hasMore ?? false
           })
@@ -60,8 +72,8 @@ export const layer = Layer.effect(
 
       body: ({ revision, taskId }) => Effect.map(first(Statements.body, [taskId, revision]), Option.map(encode)),
 
-      postpone: ({ attempt, revision, taskId }, until) =>
-        execute(Statements.postpone, [until, taskId, revision, attempt]),
+      postpone: ({ attempt, claimedAt, revision, taskId }, until) =>
+        execute(Statements.postpone, [until, taskId, revision, attempt, claimedAt]),
 
       recordOutcomes: (outcomes) => Effect.suspend(() => execute(Statements.recordOutcomes, bindOutcomes(outcomes))),
 
