@@ -27,8 +27,11 @@ const ready = Buffer.concat([message("R", "\0\0\0\0"), message("K", "\0".repeat(
 const refusal = (code: string) =>
   message("E", `SFATAL\0VFATAL\0C${code}\0Mserver login has been failing, try again later\0\0`)
 
-/** When a pooler refuses a session: at its login, or at its first statement. */
-type RefusesAt = "login" | "statement"
+/** When a pooler refuses a session: at its login, at the end of a slow one, or at its first statement. */
+type RefusesAt = "login" | "slow login" | "statement"
+
+/** Milliseconds before each of the two messages of a slow login. */
+const messageDelay = 300
 
 /** A pooler that refuses each session with an SQLSTATE. `onSession` is called before each of them. */
 const refusingPooler = (code: string, onSession: () => RefusesAt) =>
@@ -39,6 +42,10 @@ const refusingPooler = (code: string, onSession: () => RefusesAt) =>
         socket.on("error", () => {})
         socket.once("data", () => {
           if (refusesAt === "login") return socket.end(refusal(code))
+          if (refusesAt === "slow login") {
+            setTimeout(() => socket.write(message("R", "\0\0\0\0")), messageDelay)
+            return setTimeout(() => socket.end(refusal(code)), 2 * messageDelay)
+          }
           socket.write(ready)
           socket.once("data", () => socket.end(refusal(code)))
         })
@@ -151,6 +158,11 @@ describe("the monitor of the database", () => {
   it.live("does not count it as unavailable while a pooler is full", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* problemsOf("08P01", 5, ["login"]), Array(5).fill(null))
+    }))
+
+  it.live("does not count it as unavailable while the messages of a slow login arrive", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* problemsOf("53300", 3, ["slow login"]), [null, null, null])
     }))
 
   it.live("logs and reports why statements fail while a pooler refuses every login", () =>

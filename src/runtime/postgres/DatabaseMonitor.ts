@@ -4,8 +4,8 @@
  * - no connection can be opened, unless the server refuses only this one, as when connections are short,
  * - the first statement of new connections fails, twice in a row,
  * - it refuses writes, or
- * - a heartbeat gets no response while no other socket receives anything. While others do, only the monitor's own connection
- *   is replaced.
+ * - a login or a heartbeat gets no response while no socket receives anything. While others do, only the monitor's own
+ *   connection is replaced.
  *
  * Then only the monitor reconnects, to one host after the other, so that a starting database is not overloaded, until a
  * heartbeat gets a response.
@@ -115,13 +115,15 @@ const runSession = (
     onOpen((failure) => Deferred.doneUnsafe(closed, Effect.fail(failure)))
     socket.once("close", () => Deferred.doneUnsafe(closed, Effect.void))
     yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
+    // A login takes several messages, and may be the only thing that the database does for this node.
+    const received = () => sockets.received() + socket.bytesRead
     // Multiplexed, because the driver opens another connection to cancel an interrupted statement otherwise.
     const opening = PgConnection.make({ ...options, multiplex: true, stream: () => socket })
-    const connection = yield* whileAnswering(opening, sockets.received)
+    const connection = yield* whileAnswering(opening, received)
     if (Option.isNone(connection)) return
     for (let heartbeats = 0;; heartbeats++) {
       const heartbeat = Effect.result(connection.value.query("SHOW transaction_read_only"))
-      const answer = yield* whileAnswering(heartbeat, sockets.received)
+      const answer = yield* whileAnswering(heartbeat, received)
       if (Option.isNone(answer)) return
       if (Result.isFailure(answer.value)) {
         return heartbeats === 0
