@@ -8,6 +8,7 @@ import { Readable } from "node:stream"
 import { CoreUnavailable } from "../../domain/DispatchRetry.ts"
 import { sizeOf } from "../../domain/OpaqueJson.ts"
 import { type CoreResponse, CoreTransport } from "../../services/core/CoreTransport.ts"
+import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import { exchange } from "./UndiciExchange.ts"
 
 /** Bytes of a response body after which the call is aborted. The body is not used. */
@@ -65,7 +66,7 @@ export const layer = Layer.effect(
             },
             onEnd: (error) => {
               clearTimeout(timer)
-              if (error !== undefined) return resume(unavailable(error.message))
+              if (error !== undefined) return resume(unavailable(rootCauseMessage(error)))
               resume(answer === undefined ? unavailable("no response") : Effect.succeed(answer))
             }
           })
