@@ -5,6 +5,7 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import { ValidationError } from "../../http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.ts"
+import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import * as Banner from "../Banner.ts"
 import { boolean, text } from "./Flags.ts"
 import * as Output from "./Output.ts"
@@ -57,6 +58,7 @@ export const failed = (message: string) => new CommandFailed({ message })
 /** The message of an error, followed by the messages of its causes. */
 const messagesOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
+  if (error instanceof AggregateError) return rootCauseMessage(error)
   const cause = error.cause instanceof Error ? messagesOf(error.cause) : undefined
   return cause === undefined || cause === "" ? error.message : `${error.message}: ${cause}`
 }
