@@ -1,11 +1,11 @@
 /**
- * The cost of a task beside job queues on the same Postgres: `npm run bench:peers -- [rounds] [seconds] [warmUp]` (3, 5 and 10).
+ * The cost of a task beside job queues on the same Postgres: `npm run bench:peers -- [rounds] [seconds] [warmUp]` (3, 5 and 25).
  *
  * The contestants take turns within each round, each on a database of its own: this service as it is packaged, with the built-in
  * core and with an external core that completes each run immediately, and graphile-worker and pg-boss behind the HTTP server of
  * `queueShim.ts`, with jobs that do nothing. CPU is that of the service and of Postgres; clients and the external core are not
- * counted. Each contestant first creates and polls for `warmUp` seconds, because V8 compiles for many seconds: with 0 the figures are
- * those of a service that has just started. Compare ratios within one run only: all share the machine's cores.
+ * counted. Each contestant first creates and polls for `warmUp` seconds, because V8 compiles for twenty seconds under this load: with 0
+ * the figures are those of a service that has just started. Compare ratios within one run only: all share the machine's cores.
  */
 import { Agent, request } from "node:http"
 import { mint, Service } from "../kit/Service.ts"
@@ -14,7 +14,7 @@ import { median, quantile } from "../kit/statistics.ts"
 import { numbersOf, startScript } from "./bench.ts"
 import { cpuOfProcess, cpuOfTree, peakMemory, resetPeakMemory } from "./processes.ts"
 
-const { rounds, seconds, warmUp } = numbersOf({ rounds: 3, seconds: 5, warmUp: 10 })
+const { rounds, seconds, warmUp } = numbersOf({ rounds: 3, seconds: 5, warmUp: 25 })
 const clients = 32
 const pollInterval = 10
 const steadyRate = 20
