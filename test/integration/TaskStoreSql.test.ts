@@ -15,8 +15,8 @@ import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import * as Database from "../kit/Database.ts"
 import { commit, makeTask, newRunId, uuid } from "../kit/StoredTasks.ts"
+import { called } from "../kit/StoredWebhooks.ts"
 import { contract } from "../kit/TaskStoreContract.ts"
-import { called } from "../kit/WebhookStoreContract.ts"
 
 layer(
   Layer.mergeAll(

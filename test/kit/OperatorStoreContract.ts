@@ -17,7 +17,7 @@ import {
 } from "../../src/services/store/OperatorStore.ts"
 import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import { commit, stored, type StoreTests } from "./StoredTasks.ts"
-import { called, claim, record } from "./WebhookStoreContract.ts"
+import { called, claim, record } from "./StoredWebhooks.ts"
 
 const { Accepted, Completed, Failed, Interrupted } = TaskEvent.cases
 

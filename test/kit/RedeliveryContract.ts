@@ -8,7 +8,7 @@ import { now } from "../../src/domain/Timestamp.ts"
 import type { DeliveryKey } from "../../src/domain/Webhook.ts"
 import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import { commit, type StoreTests } from "./StoredTasks.ts"
-import { called, claim, only, record } from "./WebhookStoreContract.ts"
+import { called, claim, only, record } from "./StoredWebhooks.ts"
 
 export const redeliveryContract = (it: StoreTests) => {
   it.effect("redelivers with one more attempt, after an attempt in flight, or earlier than a scheduled one", () =>

@@ -7,7 +7,7 @@ import { TaskRetention } from "../../src/services/store/TaskRetention.ts"
 import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import { commit, makeTask, stored, type StoreTests } from "./StoredTasks.ts"
-import { called, claim, record } from "./WebhookStoreContract.ts"
+import { called, claim, record } from "./StoredWebhooks.ts"
 
 export const contract = (it: StoreTests) => {
   it.effect("deletes tasks that ended long enough ago, with all their rows, in batches", () =>

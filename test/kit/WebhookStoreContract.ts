@@ -8,69 +8,17 @@ import type { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import { TaskEvent, type TaskId } from "../../src/domain/Task.ts"
 import * as TaskView from "../../src/domain/TaskView.ts"
 import { now, plus } from "../../src/domain/Timestamp.ts"
-import { type AttemptError, delays } from "../../src/domain/Webhook.ts"
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
 import { TaskRetention } from "../../src/services/store/TaskRetention.ts"
 import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import { WebhooksPending } from "../../src/services/store/WebhooksPending.ts"
 import { type ClaimedDelivery, WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import { commit, stored, type StoreTests } from "./StoredTasks.ts"
-
-const leases = [40, 60, 90, 150, 20].map((seconds) => Duration.seconds(seconds))
-let origins = 0
-
-/** Creates a task with a unique callback origin, so that tests do not claim each other's deliveries. */
-export const called = Effect.fnUntraced(function*(callbackSecret: string | null = null, url?: string) {
-  origins += 1
-  const callbackUrl = url ?? `http://target-${origins}.example:8080/hook?x=1`
-  return { ...(yield* stored({ callbackUrl, callbackSecret })), origin: new URL(callbackUrl).origin }
-})
-
-export const claim = Effect.fnUntraced(
-  function*(
-    origin: string,
-    more: { readonly permits?: ReadonlyMap<string, number>; readonly permitsOfOthers?: number } = {}
-  ) {
-    const store = yield* WebhookStore
-    const { deliveries } = yield* store.claim({
-      at: yield* now,
-      limit: 10_000,
-      permits: new Map(),
-      permitsOfOthers: 100,
-      leases,
-      ...more
-    })
-    return deliveries.filter((delivery) => delivery.origin === origin)
-  }
-)
-
-export const record = Effect.fnUntraced(
-  function*({ attempt, isLast, revision, taskId }: ClaimedDelivery, error: AttemptError | null) {
-    const store = yield* WebhookStore
-    const endedAt = yield* now
-    yield* store.recordOutcomes([{
-      taskId,
-      revision,
-      attempt,
-      endedAt,
-      duration: 12,
-      responseStatus: error === "not_2xx" ? 500 : error === null ? 204 : null,
-      error,
-      nextAttemptAt: error === null || isLast ? null : plus(endedAt, (yield* delays)[attempt - 1]!)
-    }])
-  }
-)
+import { called, claim, leases, only, record } from "./StoredWebhooks.ts"
 
 const answerOf = Effect.fnUntraced(function*(uuid: TaskId) {
   const reads = yield* TaskReads
   return toText(TaskView.encode(Option.getOrThrow(yield* reads.get(uuid))))
-})
-
-export const only = Effect.fnUntraced(function*(uuid: TaskId) {
-  const store = yield* WebhookStore
-  const [delivery, ...others] = yield* store.ofTask(uuid)
-  assert.deepStrictEqual(others, [])
-  return delivery!
 })
 
 export const contract = (it: StoreTests) => {
