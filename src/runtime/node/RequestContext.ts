@@ -14,7 +14,7 @@ const ProcessContext = Context.Reference<Context.Context<never> | undefined>(
 /** Build it outside of all services. */
 export const layer = Layer.effect(ProcessContext, Effect.context<never>())
 
-/** What the process may have set for requests: see `telemetry/Observability` and `telemetry/Logs`. */
+/** Keeps the references that the process sets for requests in `telemetry/Observability`, `telemetry/Logs` and `Main`. */
 const pick = Context.pick(
   Logger.CurrentLoggers,
   References.MinimumLogLevel,

@@ -54,18 +54,18 @@ const Facts = Schema.Struct({
   encoding: Schema.String,
   role: Schema.String,
   database: Schema.String,
-  /** Of the existing tables; without any, `newSchema`. */
+  /** Schema of the existing tables. Equals `newSchema` before the first migration. */
   schema: Schema.NullOr(Schema.String),
-  /** In which a migration creates tables and functions. */
+  /** Schema in which a migration creates tables and functions. */
   newSchema: Schema.NullOr(Schema.String),
   otherCluster: Schema.NullOr(Schema.String),
   startedAt: Schema.String,
   hasTimeout: Schema.Boolean,
   hasSchema: Schema.Boolean,
   hasClusterTables: Schema.Boolean,
-  /** In `newSchema`. */
+  /** Whether the role may create tables in `newSchema`. */
   mayCreate: Schema.Boolean,
-  /** The existing tables. */
+  /** Whether the role may change the existing tables. */
   mayChange: Schema.Boolean,
   pid: Schema.Int
 })
