@@ -248,6 +248,33 @@ export const contract = (it: StoreTests) => {
       assert.strictEqual((yield* only(uuid)).state, "delivered")
     }))
 
+  for (const isLate of [false, true]) {
+    it.effect(`ends a delivery at a success that is recorded together with, ${isLate ? "after" : "before"}, a later failure`, () =>
+      Effect.gen(function*() {
+        const store = yield* WebhookStore
+        const { origin, uuid } = yield* called()
+        yield* commit(uuid, "Completed")
+        const [first] = yield* claim(origin)
+        yield* TestClock.adjust(leases[0]!)
+        const [second] = yield* claim(origin)
+        const endedAt = yield* now
+        const success = { ...first!, endedAt, duration: 12, responseStatus: 204, error: null, nextAttemptAt: null }
+        const failure = {
+          ...second!,
+          endedAt,
+          duration: 12,
+          responseStatus: 409,
+          error: "not_2xx" as const,
+          nextAttemptAt: endedAt
+        }
+        yield* store.recordOutcomes(isLate ? [failure, success] : [success, failure])
+        assert.deepStrictEqual(yield* claim(origin), [])
+        const { attempts, state } = yield* only(uuid)
+        assert.strictEqual(state, "delivered")
+        assert.deepStrictEqual(attempts.map(({ responseStatus }) => responseStatus), [204, 409])
+      }))
+  }
+
   it.effect("claims at most the permits of each origin, and no delivery twice when nodes race", () =>
     Effect.gen(function*() {
       const first = yield* called()

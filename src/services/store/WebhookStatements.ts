@@ -136,7 +136,10 @@ export const postpone = `WITH postponed AS (
   DELETE FROM webhook_attempts a USING postponed p
   WHERE a.task_uuid = p.task_uuid AND a.revision = p.revision AND a.number = $4::int`
 
-/** A success counts whenever it arrives; a failure only while no later attempt has been claimed. */
+/**
+ * A success counts whenever it arrives; a failure only while no later attempt has been claimed. An update applies one row of `FROM`
+ * to each delivery, so `decisive` has its success, if any, or its latest failure.
+ */
 export const recordOutcomes = `WITH outcome AS (
     SELECT * FROM unnest(
       $1::uuid[], $2::int4[], $3::int4[], $4::float8[], $5::int4[], $6::int4[], $7::text[], $8::float8[]
@@ -145,13 +148,16 @@ export const recordOutcomes = `WITH outcome AS (
     UPDATE webhook_attempts a
     SET duration_ms = o.duration, response_status = o.response_status, error = o.error
     FROM outcome o WHERE a.task_uuid = o.task_uuid AND a.revision = o.revision AND a.number = o.attempt
+  ), decisive AS (
+    SELECT DISTINCT ON (task_uuid, revision) * FROM outcome
+    ORDER BY task_uuid, revision, error IS NULL DESC, attempt DESC
   )
   UPDATE webhook_deliveries d SET
     delivered_at = CASE WHEN o.error IS NULL THEN ${moment("o.ended")} ELSE d.delivered_at END,
     callback_secret = CASE WHEN o.error IS NOT NULL THEN d.callback_secret END,
     due_at = CASE WHEN o.error IS NOT NULL THEN ${moment("o.next")} END,
     sending = false
-  FROM outcome o
+  FROM decisive o
   WHERE d.task_uuid = o.task_uuid AND d.revision = o.revision
     AND (o.error IS NULL OR (d.sending AND d.attempts = o.attempt))`
 
