@@ -1,7 +1,7 @@
 /**
  * Detects within a second that the database is unavailable, or available again, by a heartbeat on a separate connection.
  * The database is unavailable when
- * - no connection can be opened, unless the server refuses only this one, as when connections are short,
+ * - no connection can be opened, unless the server sends an error that may pass, as when connections are short,
  * - the first statement of new connections fails, twice in a row,
  * - it refuses writes, or
  * - a login or a heartbeat gets no response while no socket receives anything. While others do, only the monitor's own
@@ -86,9 +86,12 @@ const codeOf = (failure: unknown) =>
     ? failure.reason.cause.code
     : undefined
 
-/** Whether the server sent the error and may work for others. 57P01 to 57P03 report that it starts or stops. */
+/**
+ * Whether the server sent the error and may work for others. 57P01 to 57P03 report that it starts or stops. Every SQLSTATE has a
+ * digit; Node's codes, such as EPERM, have none.
+ */
 const isUp = (failure: unknown) =>
-  /^(?!57P0)[0-9A-Z]{5}$/.test(String(codeOf(failure))) && !refusals.has(codeOf(failure))
+  /^(?!57P0)(?=.*\d)[0-9A-Z]{5}$/.test(String(codeOf(failure))) && !refusals.has(codeOf(failure))
 
 const isShortage = (failure: unknown) => String(codeOf(failure)).startsWith("53")
 

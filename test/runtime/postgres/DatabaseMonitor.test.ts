@@ -1,7 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Option } from "effect"
+import { Effect, Fiber, Option, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import { whileAnswering } from "../../../src/runtime/postgres/DatabaseMonitor.ts"
+import { Socket } from "node:net"
+import * as AdmissionGate from "../../../src/runtime/postgres/AdmissionGate.ts"
+import { monitor, whileAnswering } from "../../../src/runtime/postgres/DatabaseMonitor.ts"
+import { eventually } from "../../kit/Service.ts"
 
 /** Starts a statement that never ends, beside connections whose received bytes the test sets. */
 const start = Effect.gen(function*() {
@@ -41,4 +44,33 @@ describe("a statement to a database", () => {
       }
       assert.deepStrictEqual(yield* Effect.flatten(Fiber.join(fiber)), Option.none())
     }))
+})
+
+describe("a connection that fails before the server has sent anything", () => {
+  it.live.each(["ECONNREFUSED", "EPERM", "EPIPE"])(
+    "makes the database unavailable: %s",
+    (code) =>
+      Effect.gen(function*() {
+        let rotations = 0
+        const open = () => {
+          const socket = new Socket()
+          process.nextTick(() => socket.destroy(Object.assign(new Error(`connect ${code}`), { code })))
+          return socket
+        }
+        const gate = yield* AdmissionGate.make(1)
+        const sockets = {
+          open,
+          openUnguarded: open,
+          refuse: () => {},
+          allow: () => {},
+          rotate: () => void rotations++,
+          received: () => 0
+        }
+        const options = { host: "unused", username: "a", password: Redacted.make("a"), database: "a" }
+        const { problem } = yield* monitor(options, sockets, gate)
+        yield* Effect.promise(() => eventually(async () => problem(), (found) => found !== null, 3000))
+        assert.strictEqual(problem(), "does not answer")
+        assert.isAbove(rotations, 0)
+      })
+  )
 })
