@@ -106,7 +106,7 @@ export const webhookLateness = histogram({
 export const webhooksAbandoned = counter({
   name: "webhook.attempts.abandoned",
   former: { name: "webhook.attempts.lost" },
-  meaning: "attempts whose node stopped before it knew the outcome, counted after their lease has expired",
+  meaning: "attempts without a recorded outcome when their lease expired: the node stopped, or the database was away",
   labels: [],
   initial: [[]]
 })
