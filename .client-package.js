@@ -20,3 +20,14 @@ const manifest = {
 
 fs.writeFileSync(`${directory}/package.json`, `${JSON.stringify(manifest, null, 2)}\n`)
 fs.copyFileSync("src/http/client/promise/README.md", `${directory}/README.md`)
+
+/** The receivers that the tests run, as examples. */
+const receivers = "test/http/client/receivers"
+fs.mkdirSync(`${directory}/examples`, { recursive: true })
+for (const name of fs.readdirSync(receivers)) {
+  const code = fs.readFileSync(`${receivers}/${name}`, "utf8").replaceAll(
+    /"[./]+\/src\/http\/client\/Webhooks.ts"/g,
+    `"${manifest.name}/webhooks"`
+  )
+  fs.writeFileSync(`${directory}/examples/${name}`, code)
+}

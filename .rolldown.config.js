@@ -1,7 +1,7 @@
 /**
- * Bundles the command line and its worker threads with all libraries, so that the service starts fast and needs no
- * node_modules. The directory has the depth of `src/runtime`, from which `Version.ts` finds package.json; threads are next to
- * the chunks that start them.
+ * Bundles the command line and its worker thread with all libraries, so that the service starts fast and needs no
+ * node_modules. The directory has the depth of `src/runtime`, from which `Version.ts` finds package.json; the thread is next to
+ * the chunk that starts it.
  */
 import * as http from "node:http"
 
@@ -21,8 +21,6 @@ const httpWithoutUndici = {
 export default {
   input: {
     Cli: "src/runtime/cli/Cli.ts",
-    BodyWorkerThread: "src/runtime/node/BodyWorkerThread.ts",
-    watchdogThread: "src/runtime/node/watchdogThread.ts",
     extractText: "src/runtime/builtin/backend/extractText.ts"
   },
   platform: "node",

@@ -4,12 +4,15 @@ import { defineConfig } from "vitest/config"
 // Saves 0.4 s of CPU time in each worker and in each process that a test starts.
 process.env["NODE_COMPILE_CACHE"] ??= `${import.meta.dirname}/node_modules/.cache/node`
 
-/** Most suites wait for processes and the database, so that two run well on two cores. */
-const maxWorkers = Math.max(2, availableParallelism() - 1)
+/** Most suites wait for processes and the database, so that three run well on two cores. */
+const maxWorkers = Math.max(3, availableParallelism() - 1)
+
+/** Suites that take half a minute, and those that measure a service under load. They run alone. */
+const long = ["test/**/*.long.test.ts", "test/attack/**/*.test.ts"]
 
 /**
- * `unit` runs in memory under TestClock; `integration` runs on a real Postgres that `test/kit/globalSetup.ts` starts once;
- * `attack` measures a service under load, so its suites run alone.
+ * `unit` runs in memory under TestClock; `integration` runs on a real Postgres that `test/kit/globalSetup.ts` starts once, and so
+ * does `long`, which is not part of `npm test`.
  */
 export default defineConfig({
   test: {
@@ -19,7 +22,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.{ts,tsx}"],
-          exclude: ["test/integration/**", "test/attack/**"],
+          exclude: ["test/integration/**", ...long],
           // Modules are loaded once per worker.
           isolate: false,
           testTimeout: 60_000
@@ -29,6 +32,7 @@ export default defineConfig({
         test: {
           name: "integration",
           include: ["test/integration/**/*.test.ts"],
+          exclude: long,
           globalSetup: ["test/kit/globalSetup.ts"],
           testTimeout: 60_000,
           hookTimeout: 60_000
@@ -36,8 +40,8 @@ export default defineConfig({
       },
       {
         test: {
-          name: "attack",
-          include: ["test/attack/**/*.test.ts"],
+          name: "long",
+          include: long,
           globalSetup: ["test/kit/globalSetup.ts"],
           fileParallelism: false,
           testTimeout: 60_000,

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { isStorable } from "./Fields.ts"
 import { JsonObject } from "./OpaqueJson.ts"
+import { RunOptions } from "./TaskRequest.ts"
 import { ToolCall, ToolResult } from "./ToolCall.ts"
 
 export const CreateChat = Schema.Struct({
@@ -21,7 +22,8 @@ export const CreateTurn = Schema.Struct({
   input: Schema.Array(Schema.Json),
   turns: Schema.Array(Schema.Json),
   client_tools: Schema.Array(Schema.Json),
-  tool_results: Schema.optional(Schema.Array(ToolResult))
+  tool_results: Schema.optional(Schema.Array(ToolResult)),
+  options: Schema.optional(RunOptions)
 })
 export type CreateTurn = typeof CreateTurn.Type
 

@@ -2,10 +2,13 @@
 import { Schema } from "effect"
 import * as Failure from "./Failure.ts"
 import { absentOr } from "./Fields.ts"
-import { fromValue, JsonObject, JsonValue } from "./OpaqueJson.ts"
+import { fromValue, type OpaqueJson } from "./OpaqueJson.ts"
+import * as RawJson from "./RawJson.ts"
+import * as Silence from "./Silence.ts"
 import { RunId, TaskEvent, TaskId } from "./Task.ts"
 import { RunRequest } from "./TaskRequest.ts"
-import { ToolCall, ToolResult } from "./ToolCall.ts"
+import { PassedCall, ToolResult } from "./ToolCall.ts"
+import * as Usage from "./Usage.ts"
 
 /** Body of `POST {CORE_URL}/runs`. Idempotent by `run_id`. */
 export const StartRun = Schema.Struct({
@@ -20,17 +23,27 @@ export const StartRun = Schema.Struct({
 })
 export type StartRun = typeof StartRun.Type
 
+/** What a core may answer when it accepts a run. */
+export const RunAccepted = Schema.Struct({
+  silence_seconds: absentOr(
+    Silence.Declared,
+    "Declares that the core is idempotent by `run_id` over all its instances. A run that reports nothing for that long while its task is processing is handed over again with the same `run_id`."
+  )
+})
+export type RunAccepted = typeof RunAccepted.Type
+
 const envelope = {
   task_id: Schema.String.annotate({ description: "The task." }),
   run_id: Schema.String.annotate({
     description: "The run that the event belongs to. Events of a run that is not the task's current one are refused."
   }),
   event_id: Schema.NonEmptyString.check(Schema.isMaxLength(255, { expected: "at most 255 characters" })).annotate({
-    description: "Identifies the event within the task. An event whose id was seen before changes nothing."
+    description:
+      "Identifies the event within its run. A `processing` or `progress` whose id was seen before changes nothing."
   })
 }
 
-export const wholeTurn = JsonObject.annotate({ identifier: "Turn" })
+const wholeTurn = RawJson.AnyObject.annotate({ identifier: "Turn" })
 const turn = absentOr(wholeTurn, "The turn so far.")
 const accepted = absentOr(
   Schema.Boolean,
@@ -51,10 +64,15 @@ export type FailureCode = typeof FailureCode.Type
 /** Body of `POST /internal/core/events`. */
 export const CoreEvent = Schema.Union([
   eventOf("processing", "ProcessingEvent", "The core accepted the run and is working on it.", {}),
-  eventOf("progress", "ProgressEvent", "A partial turn; it replaces the last one.", { turn: wholeTurn, accepted }),
+  eventOf(
+    "progress",
+    "ProgressEvent",
+    "A partial turn; it replaces the last one. Without `turn` it is a sign of life and changes nothing else.",
+    { turn, accepted }
+  ),
   eventOf("interrupted", "InterruptedEvent", "The model called client tools.", {
-    tool_calls: Schema.NonEmptyArray(ToolCall).annotate({ description: "The calls, at least one." }),
-    state: Schema.optional(JsonValue).annotate({
+    tool_calls: Schema.NonEmptyArray(PassedCall).annotate({ description: "The calls, at least one." }),
+    state: Schema.optional(RawJson.Any).annotate({
       description: "Opaque state of the core, sent back when the task resumes."
     }),
     turn,
@@ -92,25 +110,34 @@ const errorOf = (code: FailureCode, message: string | null | undefined): string 
 /** A core event without the ids. */
 export type Unaddressed<Event = CoreEvent> = Event extends unknown ? Omit<Event, keyof typeof envelope> : never
 
+/** Reads what a turn reports of usage. */
+type ReadUsage = (turn: OpaqueJson) => Usage.Reported | null
+
 /** Translates an event of the core into an event of the task. */
-const toTaskEvent = (event: Unaddressed): TaskEvent => {
+const toTaskEvent = (event: Unaddressed, readUsage: ReadUsage): TaskEvent => {
+  const given = "turn" in event && event.turn ? fromValue(event.turn) : null
+  const usage = given === null ? null : readUsage(given)
   switch (event.type) {
     case "processing":
       return TaskEvent.cases.Accepted.make({})
     case "progress":
-      return TaskEvent.cases.Progressed.make({ turn: fromValue(event.turn) })
+      return given === null
+        ? TaskEvent.cases.Accepted.make({})
+        : TaskEvent.cases.Progressed.make({ turn: given, usage })
     case "interrupted":
       return TaskEvent.cases.Interrupted.make({
-        toolCalls: event.tool_calls,
+        toolCalls: fromValue(event.tool_calls),
         state: event.state === undefined ? null : fromValue(event.state),
-        turn: event.turn ? fromValue(event.turn) : null
+        turn: given,
+        usage
       })
     case "completed":
-      return TaskEvent.cases.Completed.make({ turn: fromValue(event.turn) })
+      return TaskEvent.cases.Completed.make({ turn: given ?? fromValue(event.turn), usage })
     case "failed":
       return TaskEvent.cases.Failed.make({
         error: errorOf(event.code, event.message),
-        turn: event.turn ? fromValue(event.turn) : null
+        turn: given,
+        usage
       })
   }
 }
@@ -125,10 +152,36 @@ export interface CoreReport {
   readonly recordsAcceptance: boolean
 }
 
-export const toReport = (event: CoreEvent): CoreReport => ({
-  task_id: event.task_id,
-  run_id: event.run_id,
-  event_id: event.event_id,
-  event: toTaskEvent(event),
-  recordsAcceptance: event.type !== "processing" && event.accepted === true
-})
+/** `readUsage` spares a second scan of a turn in which the usage was found already. */
+export const toReport = (reported: CoreEvent, readUsage: ReadUsage = Usage.ofTurn): CoreReport => {
+  const event = toTaskEvent(reported, readUsage)
+  return {
+    task_id: reported.task_id,
+    run_id: reported.run_id,
+    event_id: reported.event_id,
+    event,
+    recordsAcceptance: event._tag !== "Accepted" && "accepted" in reported && reported.accepted === true
+  }
+}
+
+const finalTypes: ReadonlySet<string> = new Set(["interrupted", "completed", "failed"])
+
+/** Whether an event of this type is the last one of its run. */
+export const isFinal = (type: string | undefined): boolean => type !== undefined && finalTypes.has(type)
+
+/** What is known of an event that is refused. */
+export interface RefusedEvent {
+  readonly task_id: string | undefined
+  readonly run_id: string | undefined
+  readonly type: string | undefined
+}
+
+/** The failure of the task whose run ended with an event that is refused; undefined if it is not known, or goes on. */
+export const toFailure = ({ run_id, task_id, type }: RefusedEvent, error: string): CoreReport | undefined =>
+  task_id === undefined || run_id === undefined || !isFinal(type) ? undefined : {
+    task_id,
+    run_id,
+    event_id: "",
+    event: TaskEvent.cases.Failed.make({ error, turn: null }),
+    recordsAcceptance: false
+  }

@@ -1,13 +1,8 @@
-/** All limits of the interface, and their defaults where `AppConfig` has a setting. */
-import { ByteSize, Duration } from "effect"
+/** All limits of the interface that no setting changes. */
+import { Duration } from "effect"
 
-export const maxActiveTasks = 5
 /** Seconds; both the default and the maximum of `max_execution_time`. */
 export const maxExecutionTime = 86_400
-export const acceptanceTimeout = Duration.seconds(30)
-
-/** Timeout of a whole attempt to deliver a webhook; the default of `WEBHOOK_TIMEOUT`. */
-export const webhookTimeout = Duration.seconds(15)
 /** Automatic attempts of a delivery: one more than `Webhook.delays`, and the default of `attempts_allowed` in the schema. */
 export const webhookAttempts = 5
 /** Maximum burst of redeliveries of a user; one more becomes available every `redeliveryInterval`. */
@@ -20,20 +15,17 @@ export const listedDeliveries = 1000
 /** Maximum bytes that are read of a webhook's response, and discarded. */
 export const webhookAnswerBytes = 16 * 1024
 
-/** Ended tasks are deleted after this time. */
-export const retention = Duration.days(30)
-
 export const callbackUrlLength = 2048
 /** Characters of its host name, the limit of DNS (RFC 1035). */
 export const hostLength = 253
 export const callbackSecretLength = 255
 export const cancelReasonLength = 1000
 
-export const inputItems = 256
-export const turns = 1000
+export const inputItems = 10_000
+export const turns = 10_000
 export const clientTools = 128
 /** Maximum tool calls of one interrupt, and so results of one request. */
-export const toolCalls = 1000
+export const toolCalls = 10_000
 
 /** Maximum pairs in the `metadata` of a task, and in the filter of one list. */
 export const metadataPairs = 16
@@ -56,25 +48,30 @@ export const waitSeconds = 60
 
 /** Characters of the text in a progress event; a longer one is cut. */
 export const eventTextLength = 64 * 1024
-/** Characters of a turn's JSON; progress events carry no text of a longer one. */
-export const eventTurnLength = 256 * 1024
+/** Bytes of a turn's JSON; progress events carry no text of a longer one. */
+export const eventTurnBytes = 256 * 1024
+
+/** Tokens of one kind that a core may report of a task; with more, the turn counts as unmetered. */
+export const usageTokens = 1_000_000_000_000
+/** Characters of the name of a model, by which usage is grouped; a longer name counts as none. */
+export const modelLength = 200
 
 /** Bytes of a JSON request body; a longer one is 413. */
 export const jsonBodyBytes = 16 * 1024 * 1024
-/** Values in a JSON request body: array items and object members at any depth. More are 422. */
-export const jsonValues = 250_000
+/** Bytes of an event of the core; a longer one is 413, and ends its task if it is the last one of a run. */
+export const coreEventBytes = 32 * 1024 * 1024
 /** Levels of nesting of a JSON request body; a deeper one is 422. */
-export const jsonDepth = 64
+export const jsonDepth = 1000
 
 /** Bytes of one uploaded file: 1 024 000 KB. */
 export const fileBytes = 1_024_000 * 1024
 
-/** Bytes of one RPC call: a REST body and the other parameters. The same limit applies to a whole POST. */
-export const rpcMessageBytes = jsonBodyBytes + 64 * 1024
+/** Bytes of one RPC call: an event of the core and the other parameters. The same limit applies to a whole POST. */
+export const rpcMessageBytes = coreEventBytes + 64 * 1024
 /** Maximum calls in one POST to `/rpc`, and calls in flight on one WebSocket. */
 export const rpcCalls = 1000
-/** Values in one POST to `/rpc` or one WebSocket message: a REST body, and the other parameters of all calls. */
-export const rpcValues = jsonValues + 20 * rpcCalls
+/** Values in one POST to `/rpc` or one WebSocket message. They are read as objects, which takes a second for ten times as many. */
+export const rpcValues = 400_000
 /** Calls of one POST that run concurrently, not counting streams. */
 export const rpcConcurrency = 32
 /** Bytes of calls that a node holds in memory, over all connections to `/rpc`. */
@@ -85,7 +82,5 @@ export const rpcSockets = 100
 /** Maximum concurrent uploads of one user per node. */
 export const uploads = 100
 
-/** Maximum bytes of all files of one user in the built-in storage. */
-export const storageQuota = ByteSize.gibibytes(10)
 /** Bytes of disk that the built-in storage leaves free. */
 export const freeDiskBytes = 512 * 1024 * 1024

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { isAtMostCharacters } from "./Fields.ts"
 import * as Limits from "./Limits.ts"
+import { fromJsonText } from "./OpaqueJson.ts"
 
 const isValue = isAtMostCharacters(Limits.metadataValueLength)
 const isKey = Schema.is(Schema.NonEmptyString.check(isAtMostCharacters(Limits.metadataKeyLength)))
@@ -22,5 +23,9 @@ export type Metadata = typeof Metadata.Type
 export const orNull = (metadata: Metadata | null | undefined): Metadata | null =>
   metadata && Object.keys(metadata).length > 0 ? metadata : null
 
+/** Whether metadata has all wanted pairs. */
+export const hasAll = (metadata: Metadata | null | undefined, wanted: Metadata): boolean =>
+  Object.entries(wanted).every(([key, value]) => metadata?.[key] === value)
+
 /** JSON as it is stored and returned. */
-export const FromJson = Schema.fromJsonString(Schema.Record(Schema.String, Schema.String))
+export const FromJson = fromJsonText(Schema.Record(Schema.String, Schema.String))

@@ -1,5 +1,7 @@
 /** JSON that the gateway stores and returns without reading it: turns, and the state of the core. */
-import { Predicate, Schema, SchemaGetter, SchemaTransformation } from "effect"
+import { Effect, Predicate, Result, Schema, SchemaGetter, SchemaIssue, SchemaTransformation } from "effect"
+import { read } from "./JsonReader.ts"
+import { type Writable, write } from "./JsonWriter.ts"
 
 /** Opaque JSON, as it is stored and sent: text, or UTF-8 if it is large, because every conversion copies it. */
 export const OpaqueJson = Schema.Union([Schema.String, Schema.Uint8Array]).pipe(Schema.brand("OpaqueJson"))
@@ -20,13 +22,21 @@ export const fromText = (text: string): OpaqueJson => OpaqueJson.make(isLarge(te
 
 export const toText = (json: OpaqueJson): string => typeof json === "string" ? json : textOf(json)
 
-/** Serializes a value. Fields that are undefined are left out. */
-export const fromValue = (value: Schema.Json | object): OpaqueJson => fromText(JSON.stringify(value))
-
 /** Opaque JSON from UTF-8. */
+const fromBytes = (bytes: Uint8Array): OpaqueJson => OpaqueJson.make(isLarge(bytes) ? bytes : textOf(bytes))
+
+/** Writes a value: the bytes of raw leaves are spliced. Fields that are undefined are left out. */
+export const fromValue = (value: Writable): OpaqueJson => {
+  const pieces = write(value)
+  // Arrays of bytes cost more than strings while they are small: each is memory outside of V8's heap.
+  return isLarge({ length: sizeOf(pieces) })
+    ? OpaqueJson.make(concat(toBytes(pieces)))
+    : OpaqueJson.make(pieces.map((piece) => typeof piece === "string" ? piece : textOf(piece)).join(""))
+}
+
 export const FromBytes = Schema.Uint8Array.pipe(
   Schema.decodeTo(OpaqueJson, {
-    decode: SchemaGetter.transform((bytes: Uint8Array) => isLarge(bytes) ? bytes : textOf(bytes)),
+    decode: SchemaGetter.transform(fromBytes),
     encode: SchemaGetter.forbidden(() => "only decoded")
   })
 )
@@ -50,8 +60,8 @@ export const toBytes = (pieces: ReadonlyArray<string | Uint8Array>): ReadonlyArr
   return bytes
 }
 
-/** Bytes of all pieces. */
-export const sizeOf = (pieces: ReadonlyArray<Uint8Array>): number =>
+/** Bytes of all pieces, or characters of those that are text. */
+export const sizeOf = (pieces: ReadonlyArray<string | Uint8Array>): number =>
   pieces.reduce((size, piece) => size + piece.length, 0)
 
 /** One array of all pieces. */
@@ -74,21 +84,34 @@ export const encode = (json: string | Uint8Array): Uint8Array => typeof json ===
 export const join = (pieces: ReadonlyArray<string | Uint8Array>): OpaqueJson =>
   OpaqueJson.make(pieces.every(Predicate.isString) ? pieces.join("") : concat(toBytes(pieces)))
 
+/** Room for the UTF-8 of every text that is not large. */
+const scratch = new Uint8Array(3 * large)
+
+/** The JavaScript value of JSON, whose type is not checked. Throws if it is not valid. Digits beyond 2^53 are not kept. */
+export const toValue = <A = Schema.Json>(json: OpaqueJson): A => {
+  const isText = typeof json === "string" && !isLarge(json)
+  const bytes = isText ? scratch.subarray(0, encoder.encodeInto(json, scratch).written) : encode(json)
+  return Result.getOrThrow(read(bytes)) as A
+}
+
+const Text = Schema.String.pipe(
+  Schema.decodeTo(Schema.Unknown, {
+    decode: SchemaGetter.transformEffect((text, options) =>
+      Result.match(read(encode(text)), {
+        onSuccess: (value): Effect.Effect<unknown, SchemaIssue.Issue> => Effect.succeed(value),
+        onFailure: () => Effect.fail(new SchemaIssue.InvalidValue({ expected: "a valid JSON string" }, text, options))
+      })
+    ),
+    encode: SchemaGetter.transform((value) => JSON.stringify(value))
+  })
+)
+
+/** Like `Schema.fromJsonString`, whose `JSON.parse` may give a document the keys of another one. */
+export const fromJsonText = <S extends Schema.Top>(schema: S) => Text.pipe(Schema.decodeTo(schema))
+
 export type JsonObject = { readonly [key: string]: Schema.Json }
 
 const AnyObject = Schema.Record(Schema.String, Schema.Json)
-
-/** An array of JSON objects, kept by reference. An invalid array is one error, so that its length does not matter. */
-export const JsonObjects = Schema.declare(
-  (value): value is ReadonlyArray<JsonObject> => Array.isArray(value) && value.every(Predicate.isObject),
-  {
-    identifier: "JsonObjects",
-    expected: "an array of objects",
-    toCodecJson: () => undefined,
-    toCodecArbitrary: () =>
-      Schema.link<ReadonlyArray<JsonObject>>()(Schema.Array(AnyObject), SchemaTransformation.passthrough())
-  }
-)
 
 /** A JSON object, kept by reference so that every key survives, `__proto__` included. `A` is its expected shape, which is not checked. */
 export const opaqueObject = <A extends object>(identifier: string) =>

@@ -6,7 +6,7 @@ import { Result, Schema } from "effect"
 import { OpaqueJson } from "./OpaqueJson.ts"
 import { Principal } from "./Principal.ts"
 import { Timestamp } from "./Timestamp.ts"
-import { ToolCall } from "./ToolCall.ts"
+import { Reported } from "./Usage.ts"
 
 export const TaskId = Schema.String.check(Schema.isUUID()).pipe(Schema.brand("TaskId"))
 export type TaskId = typeof TaskId.Type
@@ -21,21 +21,25 @@ export type RunId = typeof RunId.Type
 export const TaskStatus = Schema.Literals(["pending", "processing", "interrupted", "completed", "failed", "canceled"])
 export type TaskStatus = typeof TaskStatus.Type
 
+/** What the turn of an event reports of usage, if it does. */
+const usage = Schema.optional(Schema.NullOr(Reported))
+
 /** Everything that can happen to a task after its creation. */
 export const TaskEvent = Schema.TaggedUnion({
   /** The core's processing notification. */
   Accepted: {},
   /** A partial turn; it replaces the last one. */
-  Progressed: { turn: OpaqueJson },
-  /** The model called client tools. `state` is opaque state of the core, sent back when the task resumes. */
+  Progressed: { turn: OpaqueJson, usage },
+  /** The model called client tools: `toolCalls` is an array of `PassedCall`. `state` is opaque state of the core, sent back when the task resumes. */
   Interrupted: {
-    toolCalls: Schema.NonEmptyArray(ToolCall),
+    toolCalls: OpaqueJson,
     state: Schema.NullOr(OpaqueJson),
-    turn: Schema.NullOr(OpaqueJson)
+    turn: Schema.NullOr(OpaqueJson),
+    usage
   },
-  Completed: { turn: OpaqueJson },
+  Completed: { turn: OpaqueJson, usage },
   /** The core reported an error. */
-  Failed: { error: Schema.String, turn: Schema.NullOr(OpaqueJson) },
+  Failed: { error: Schema.String, turn: Schema.NullOr(OpaqueJson), usage },
   /** The core refused the run. It may have accepted it in an earlier attempt whose response was lost. */
   Refused: { error: Schema.String },
   AcceptanceExpired: { error: Schema.String },
@@ -155,32 +159,34 @@ export const TaskSummary = Schema.Struct({
   error: Schema.NullOr(Schema.String),
   createdAt: Timestamp,
   completedAt: Schema.NullOr(Timestamp),
-  pendingToolCalls: Schema.NullOr(Schema.Array(ToolCall))
+  /** An array of `PassedCall`. */
+  pendingToolCalls: Schema.NullOr(OpaqueJson)
 })
-export type TaskSummary = typeof TaskSummary.Type
-
-export interface Task extends TaskSummary {
-  /** The core's result, unchanged. It is partial until the task is completed. */
-  readonly turn: OpaqueJson | null
-  /** Counts the changes of the task, and so identifies a version of it. */
-  readonly revision: number
-  readonly runId: RunId
-  readonly deadline: Timestamp
-  /** The acceptance deadline; null until the task is sent to the core for the first time. */
-  readonly acceptanceDeadline: Timestamp | null
-}
+export interface TaskSummary extends Schema.Schema.Type<typeof TaskSummary> {}
 
 /** The part of a live task that its actor needs: status, current run and deadlines. */
 export const TaskHead = Schema.Struct({
   uuid: TaskId,
   sub: Schema.String,
   status: TaskStatus,
+  /** Counts the changes of the task, and so identifies a version of it. */
   revision: Schema.Int,
   runId: RunId,
   /** Seconds, counted from creation. */
   maxExecutionTime: Schema.Int,
   deadline: Timestamp,
   /** The acceptance deadline; null until the task is sent to the core for the first time. */
-  acceptanceDeadline: Schema.NullOr(Timestamp)
+  acceptanceDeadline: Schema.NullOr(Timestamp),
+  /** When tool results began the current run; null for a first run, and once the core has reported of the run. */
+  resumedAt: Schema.NullOr(Timestamp),
+  /** The last sign of life of a run that was handed over again because it was silent, and still is. */
+  silentSince: Schema.NullOr(Timestamp),
+  /** How often it was handed over again since then. */
+  handOvers: Schema.NullOr(Schema.Int)
 })
-export type TaskHead = typeof TaskHead.Type
+export interface TaskHead extends Schema.Schema.Type<typeof TaskHead> {}
+
+export interface Task extends TaskSummary, TaskHead {
+  /** The core's result, unchanged. It is partial until the task is completed. */
+  readonly turn: OpaqueJson | null
+}

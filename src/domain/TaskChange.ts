@@ -3,15 +3,17 @@ import * as Failure from "./Failure.ts"
 import type { OpaqueJson } from "./OpaqueJson.ts"
 import type { Principal } from "./Principal.ts"
 import { isTerminal, type RunId, stopReasonOf, targetOf, type TaskEvent, type TaskStatus } from "./Task.ts"
-import type { ToolCall } from "./ToolCall.ts"
+import type { Reported } from "./Usage.ts"
 
 export interface TaskChange {
   readonly status: TaskStatus
   readonly isTerminal: boolean
   readonly error: string | null
-  readonly pendingToolCalls: ReadonlyArray<ToolCall> | null
+  readonly pendingToolCalls: OpaqueJson | null
   /** The new turn; null keeps the present one, so that partial output survives. */
   readonly turn: OpaqueJson | null
+  /** What the turn reports of usage; null keeps what was reported before. */
+  readonly usage: Reported | null
   /** The core's state, sent back on resume; undefined keeps the present one. */
   readonly coreState: OpaqueJson | null | undefined
   /** The run that begins; undefined when the event begins none. */
@@ -52,6 +54,7 @@ export const changeOf = (event: TaskEvent): TaskChange => {
     error: errorOf(event),
     pendingToolCalls: event._tag === "Interrupted" ? event.toolCalls : null,
     turn: "turn" in event ? event.turn : null,
+    usage: "usage" in event ? event.usage ?? null : null,
     coreState: event._tag === "Interrupted" ? event.state : undefined,
     run: event._tag === "ToolResultsSubmitted"
       ? {

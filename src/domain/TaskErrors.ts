@@ -31,10 +31,11 @@ export class TaskHasEnded extends Schema.TaggedError<TaskHasEnded>()("TaskHasEnd
   }
 }
 
-/** The request was too large to keep, or the task ended before the service kept requests. */
+/** The request was too large to keep, or refers to a task that was deleted. */
 export class RequestNotKept extends Schema.TaggedError<RequestNotKept>()("RequestNotKept", {}) {
   override get message() {
-    return `The request of this task is not kept, as one of more than ${Limits.keptRequestBytes} bytes is not. Create a new task.`
+    return `The request of this task is not kept: it has more than ${Limits.keptRequestBytes} bytes, or the task that it repeats or `
+      + "continues was deleted. Create a new task."
   }
 }
 
@@ -61,6 +62,14 @@ export class ToolResultsMismatch extends Schema.TaggedError<ToolResultsMismatch>
 }
 
 /** The user already has the maximum number of active tasks. */
+export class TooManyStoredBytes extends Schema.TaggedError<TooManyStoredBytes>()("TooManyStoredBytes", {
+  maximum: Schema.Finite
+}) {
+  override get message() {
+    return `Your tasks hold more than ${this.maximum} bytes. Delete ended tasks that you no longer need, and try again in a few seconds.`
+  }
+}
+
 export class TooManyActiveTasks extends Schema.TaggedError<TooManyActiveTasks>()("TooManyActiveTasks", {
   maximum: Schema.Int
 }) {

@@ -2,16 +2,24 @@
  * The body of `POST /api/tasks`, and `RunRequest`: the part of it that the core receives, with accepted variants
  * normalized to one form. Absent and `null` mean the same.
  */
-import { Array as Arr, Effect, Predicate, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { Array as Arr, Effect, Predicate, Schema, SchemaGetter, SchemaIssue, Struct } from "effect"
 import { absentOr, isAtMostCharacters } from "./Fields.ts"
+import type { Writable } from "./JsonWriter.ts"
 import * as Limits from "./Limits.ts"
 import * as Metadata from "./Metadata.ts"
-import { fromValue, isJsonObject, JsonObject, JsonObjects, type OpaqueJson } from "./OpaqueJson.ts"
-import type { CallbackFormat } from "./OpenAiWebhook.ts"
+import { fromValue, JsonObject, type OpaqueJson } from "./OpaqueJson.ts"
+import * as RawJson from "./RawJson.ts"
 
 const Id = Schema.Int.check(
   Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }, {
     expected: `an integer between 1 and ${Number.MAX_SAFE_INTEGER}`
+  })
+)
+
+/** An unknown id means the default. */
+const AnyId = Schema.Int.check(
+  Schema.isBetween({ minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }, {
+    expected: `an integer between ${Number.MIN_SAFE_INTEGER} and ${Number.MAX_SAFE_INTEGER}`
   })
 )
 
@@ -29,15 +37,15 @@ const hasPossibleHost = Schema.makeFilter(
 
 const ProviderData = Schema.Struct({ path: absentOr(Schema.String, "Storage-relative path of the file.") })
 
-const uploadedId = Schema.String.annotate({
+const uploadedId = Schema.String.annotateKey({
   description: "Always a string, even when the upload returned a number."
 })
-const fileName = Schema.String.annotate({ description: "File name." })
-const mediaType = Schema.String.annotate({ description: "Media type, as in `application/pdf`." })
+const fileName = Schema.String.annotateKey({ description: "File name." })
+const mediaType = Schema.String.annotateKey({ description: "Media type, as in `application/pdf`." })
 
 export const TextItem = Schema.Struct({
   type: Schema.Literal("text"),
-  text: Schema.String.annotate({ description: "The user's text." })
+  text: RawJson.Text.annotateKey({ description: "The user's text." })
 }).annotate({ identifier: "TextItem", description: "A piece of text." })
 
 export const FileItem = Schema.Struct({
@@ -74,31 +82,47 @@ export const InputItem = Schema.Union([TextItem, FileItem, VoiceItem]).annotate(
 })
 export type InputItem = typeof InputItem.Type
 
+/** A message of the conversation. Fields besides these are dropped. */
 export const Message = Schema.Struct({
   role: Schema.Literals(["user", "assistant", "system"]),
-  content: Schema.Union([Schema.String, JsonObjects]).annotate({
+  content: Schema.Union([RawJson.Text, RawJson.Objects]).annotate({
     expected: "a string or an array of parts"
-  })
+  }),
+  name: Schema.optional(RawJson.Any),
+  tool_calls: Schema.optional(RawJson.Any),
+  tool_call_id: Schema.optional(RawJson.Any),
+  is_error: Schema.optional(RawJson.Any)
 }).annotate({ identifier: "Message" })
 
-export const PreviousTurn = Schema.Struct({ messages: JsonObjects }).annotate({ identifier: "PreviousTurn" })
+export const PreviousTurn = Schema.Struct({ messages: RawJson.Objects }).annotate({ identifier: "PreviousTurn" })
 
 const decodeMessage = Schema.decodeUnknownEffect(Message, { errors: "all" })
 const decodePreviousTurn = Schema.decodeUnknownEffect(PreviousTurn)
 
+/** A message, or the messages of an earlier turn. */
+type Messages = typeof Message.Type | typeof PreviousTurn.Type
+
 /** One item of `turns`: a message, or the whole turn of an earlier task, which is replaced by its messages. */
-const TurnsItem = JsonObject.annotate({ identifier: "ConversationItem" }).pipe(
-  Schema.decodeTo(Schema.Array(JsonObject), {
-    decode: SchemaGetter.transformEffect((item: JsonObject) => {
-      const isPreviousTurn = "messages" in item && !("role" in item)
-      const decoded = isPreviousTurn
-        ? Effect.map(decodePreviousTurn(item), ({ messages }) => messages)
-        : Effect.as(decodeMessage(item), [item])
+const TurnsItem = Schema.Struct({
+  role: Schema.optionalKey(Schema.Unknown),
+  content: Schema.optionalKey(Schema.Union([RawJson.Text, RawJson.Objects, Schema.Unknown])),
+  name: Message.fields.name,
+  tool_calls: Message.fields.tool_calls,
+  tool_call_id: Message.fields.tool_call_id,
+  is_error: Message.fields.is_error,
+  messages: Schema.optionalKey(Schema.Union([RawJson.Objects, Schema.Unknown]))
+}).annotate({ identifier: "ConversationItem" }).pipe(
+  Schema.decodeTo(Schema.declare((value): value is Messages => value !== undefined), {
+    decode: SchemaGetter.transformEffect((item): Effect.Effect<Messages, SchemaIssue.Issue> => {
+      const isPreviousTurn = item.messages !== undefined && item.role === undefined
+      const decoded: Effect.Effect<Messages, Schema.SchemaError> = isPreviousTurn
+        ? decodePreviousTurn(item)
+        : decodeMessage(item)
       return Effect.mapError(decoded, (error) => error.issue)
     }),
-    encode: SchemaGetter.transform((messages) => ({ messages }))
+    encode: SchemaGetter.passthrough({ strict: false })
   })
-)
+) as unknown as Schema.Codec<Messages, JsonObject>
 
 /** One item of `client_tools`, in the normalized form that the core receives. */
 export const ClientTool = Schema.Struct({
@@ -106,28 +130,52 @@ export const ClientTool = Schema.Struct({
   name: Schema.String.check(
     Schema.isPattern(/^[A-Za-z0-9_-]{1,64}$/, { expected: "1 to 64 letters, digits, _ or -" })
   ),
-  description: absentOr(Schema.String, "When and how the model should call the tool."),
-  parameters: absentOr(JsonObject, "JSON Schema of the tool's arguments, an object."),
+  description: absentOr(RawJson.Text, "When and how the model should call the tool."),
+  parameters: absentOr(RawJson.AnyObject, "JSON Schema of the tool's arguments, an object."),
   strict: absentOr(Schema.Boolean, "Whether the model must follow `parameters` exactly."),
-  output_schema: Schema.optional(JsonObject).annotate({
+  output_schema: Schema.optional(RawJson.AnyObject).annotate({
     description:
       "JSON Schema of the tool's output, from which the console makes a form. Anything but an object is ignored."
   })
 }).annotate({ identifier: "ClientTool", description: "A function that the client runs for the model." })
 export type ClientTool = typeof ClientTool.Type
 
+/** A tool as an object that was parsed. */
+export type PlainTool = typeof ClientTool.Encoded
+export const isPlainTool = Schema.is(ClientTool) as <I>(value: I) => value is I & PlainTool
+
 type Path = ReadonlyArray<PropertyKey>
 
+/** Every field of the accepted forms. */
+const toolFields = {
+  type: Schema.optionalKey(Schema.Unknown),
+  name: Schema.optionalKey(Schema.Unknown),
+  description: Schema.optional(RawJson.Any),
+  parameters: Schema.optional(RawJson.Any),
+  strict: Schema.optionalKey(Schema.Unknown),
+  output_schema: Schema.optional(RawJson.Any),
+  outputSchema: Schema.optional(RawJson.Any)
+}
+
+const AnyTool = Schema.Struct({
+  ...toolFields,
+  inputSchema: Schema.optional(RawJson.Any),
+  input_schema: Schema.optional(RawJson.Any),
+  function: Schema.optionalKey(Schema.Union([Schema.Struct(toolFields), Schema.Unknown]))
+})
+
+type ToolFields = { readonly [field: string]: unknown }
+
 interface UnfoldedTool {
-  readonly tool: JsonObject
+  readonly tool: ToolFields
   /** The path of a field in the client's form. */
   readonly placeOf: (field: PropertyKey) => Path
 }
 
 /** Normalizes the nested OpenAI form, MCP's `inputSchema` and Anthropic's `input_schema` to `ClientTool`. */
-const unfoldTool = (tool: JsonObject): UnfoldedTool => {
-  const nested: unknown = tool["function"]
-  if (isJsonObject(nested)) {
+const unfoldTool = (tool: ToolFields): UnfoldedTool => {
+  const nested = tool["function"]
+  if (Predicate.isObject(nested)) {
     return {
       tool: { ...nested, type: tool["type"] ?? "function" },
       placeOf: (field) => field === "type" ? [field] : ["function", field]
@@ -145,9 +193,11 @@ const unfoldTool = (tool: JsonObject): UnfoldedTool => {
     : { tool: { ...tool, type }, placeOf: (field) => [field] }
 }
 
+const isAnyObject = Schema.is(RawJson.AnyObject)
+
 /** Keeps the schema of the output, in our or MCP's spelling. Clients may have sent anything there before it had a meaning. */
-const keepOutputSchema = ({ output_schema, outputSchema, ...tool }: JsonObject): JsonObject => {
-  const schema = [output_schema, outputSchema].find(isJsonObject)
+const keepOutputSchema = ({ output_schema, outputSchema, ...tool }: ToolFields): ToolFields => {
+  const schema = [output_schema, outputSchema].find(isAnyObject)
   return schema === undefined ? tool : { ...tool, output_schema: schema }
 }
 
@@ -165,17 +215,17 @@ const relocate = (issue: SchemaIssue.Issue, placeOf: UnfoldedTool["placeOf"]): S
   }
 }
 
-const decodeClientTool = Schema.decodeUnknownEffect(ClientTool, { errors: "all" })
+const decodeClientTool = Schema.decodeUnknownEffect(Schema.toType(ClientTool), { errors: "all" })
 
-const ClientToolsItem = JsonObject.annotate({ identifier: "ClientToolDefinition" }).pipe(
-  Schema.decodeTo(ClientTool, {
-    decode: SchemaGetter.transformEffect((item: JsonObject) => {
+const ClientToolsItem = AnyTool.annotate({ identifier: "ClientToolDefinition" }).pipe(
+  Schema.decodeTo(Schema.toType(ClientTool), {
+    decode: SchemaGetter.transformEffect((item) => {
       const { placeOf, tool } = unfoldTool(item)
       return Effect.mapError(decodeClientTool(keepOutputSchema(tool)), ({ issue }) => relocate(issue, placeOf))
     }),
     encode: SchemaGetter.passthrough({ strict: false })
   })
-)
+) as unknown as Schema.Codec<ClientTool, JsonObject>
 
 const isUniqueByName = Schema.makeFilter((tools: ReadonlyArray<ClientTool>) => {
   const seen = new Set<string>()
@@ -200,11 +250,11 @@ export const CreateTaskBody = Schema.Struct({
     `Conversation so far, oldest first: up to ${Limits.turns} items. An item may be the whole \`turn\` of an earlier task.`
   ),
   llm_model_id: absentOr(
-    Id,
+    AnyId,
     "Id of an LLM configuration of the assistant, not a model's name. An unknown id silently means the default."
   ),
   image_generator_id: absentOr(
-    Id,
+    AnyId,
     "Id of an image generator configuration of the assistant. An unknown id silently means the default."
   ),
   callback_url: absentOr(
@@ -238,6 +288,13 @@ export const CreateTaskBody = Schema.Struct({
 }).annotate({ identifier: "CreateTask", description: "A task to run. `null` means the same as absent." })
 export type CreateTaskBody = typeof CreateTaskBody.Type
 
+/** What a client of another protocol asks of the model. Only extensions add it, and a core may ignore it. */
+export const RunOptions = Schema.Struct({
+  max_output_tokens: Schema.optional(Schema.Int),
+  response_format: Schema.optional(JsonObject)
+})
+export type RunOptions = typeof RunOptions.Type
+
 /** The part of a request that the core receives. */
 export const RunRequest = Schema.Struct({
   assistant_id: Schema.Int,
@@ -245,43 +302,82 @@ export const RunRequest = Schema.Struct({
   turns: Schema.Array(Schema.Json),
   client_tools: Schema.Array(Schema.Json),
   llm_model_id: Schema.NullOr(Schema.Int),
-  image_generator_id: Schema.NullOr(Schema.Int)
+  image_generator_id: Schema.NullOr(Schema.Int),
+  options: Schema.optional(RunOptions)
 })
 export type RunRequest = typeof RunRequest.Type
 
-/** A task to create. The part that the gateway only stores and forwards is one JSON text, so that its size costs little. */
-export interface CreateTask {
-  readonly callback_url: string | null
-  readonly callback_secret: string | null
-  /** The task itself, if absent. */
-  readonly callback_format?: CallbackFormat
+/** What the gateway itself keeps of a request. A rerun copies it. */
+export const KeptFields = Schema.Struct({
+  assistantId: Schema.Int,
+  callbackUrl: Schema.NullOr(Schema.String),
   /** Seconds. */
-  readonly max_execution_time: number
-  readonly metadata: Metadata.Metadata | null
-  /** The `RunRequest`. */
+  maxExecutionTime: Schema.Int,
+  metadata: Schema.NullOr(Metadata.Metadata)
+})
+export interface KeptFields extends Schema.Schema.Type<typeof KeptFields> {}
+
+/** A task to create. The part that the gateway only stores and forwards is one JSON text, so that its size costs little. */
+export interface CreateTask extends KeptFields {
+  readonly callbackSecret: string | null
+  /** The name of the format of the webhooks, which an extension adds. If absent, they have the task itself. */
+  readonly callbackFormat?: string
+  /** See `StoredRequest`. */
   readonly request: OpaqueJson
+  /** The `RunRequest` of a request that refers to other tasks, unless it is large. */
+  readonly whole?: OpaqueJson | undefined
 }
 
-/** The fields of the `RunRequest`. */
+/** The messages of `turns`, with those of earlier turns in their place. */
+const messagesOf = (turns: ReadonlyArray<Messages>): ReadonlyArray<Writable> =>
+  turns.flatMap((item): ReadonlyArray<Writable> => "messages" in item ? RawJson.itemsOf(item.messages) : [item])
+
+/** The fields of the `RunRequest` that a body has. */
 export const runFieldsOf = (body: Partial<CreateTaskBody>) =>
   ({
     assistant_id: body.assistant_id,
     input: body.input,
-    turns: (body.turns ?? []).flat(),
+    turns: messagesOf(body.turns ?? []),
     client_tools: body.client_tools ?? [],
     llm_model_id: body.llm_model_id ?? null,
     image_generator_id: body.image_generator_id ?? null
-  }) satisfies Record<keyof RunRequest, unknown>
+  }) satisfies Record<Exclude<keyof RunRequest, "options">, Writable | undefined>
+
+type Body = Partial<CreateTaskBody>
 
 /** The fields that only the gateway uses. */
-export const taskFieldsOf = (body: Partial<CreateTaskBody>): Omit<CreateTask, "request" | "callback_format"> => ({
-  callback_url: body.callback_url ? new URL(body.callback_url).href : null,
-  callback_secret: body.callback_secret || null,
-  max_execution_time: body.max_execution_time ?? Limits.maxExecutionTime,
+export const ownFieldsOf = (body: Body) => ({
+  callbackUrl: body.callback_url ? new URL(body.callback_url).href : null,
+  callbackSecret: body.callback_secret || null,
+  maxExecutionTime: body.max_execution_time ?? Limits.maxExecutionTime,
   metadata: Metadata.orNull(body.metadata)
+})
+type OwnFields = ReturnType<typeof ownFieldsOf>
+
+/** Their names in the body. */
+const names = {
+  callbackUrl: "callback_url",
+  callbackSecret: "callback_secret",
+  maxExecutionTime: "max_execution_time",
+  metadata: "metadata"
+} as const satisfies Record<keyof OwnFields, keyof CreateTaskBody>
+
+/** The kept fields as `?include=request` shows them. The `RunRequest` has the assistant's id. */
+export const shownFieldsOf = ({ callbackUrl, maxExecutionTime, metadata }: KeptFields) =>
+  ({
+    max_execution_time: maxExecutionTime,
+    callback_url: callbackUrl,
+    metadata: metadata ?? {}
+  }) satisfies Record<Exclude<(typeof names)[keyof typeof names], "callback_secret">, unknown>
+
+/** The fields that the body has, also if they are null. */
+export const givenFieldsOf = (body: Body): Partial<OwnFields & Pick<KeptFields, "assistantId">> => ({
+  ...Struct.pick(ownFieldsOf(body), Struct.keys(names).filter((field) => body[names[field]] !== undefined)),
+  ...(body.assistant_id === undefined ? {} : { assistantId: body.assistant_id })
 })
 
 export const toCreateTask = (body: CreateTaskBody): CreateTask => ({
-  ...taskFieldsOf(body),
+  ...ownFieldsOf(body),
+  assistantId: body.assistant_id,
   request: fromValue(runFieldsOf(body))
 })

@@ -1,7 +1,9 @@
 /** The public JSON of a task. `GET /api/tasks/{uuid}` and webhooks carry the same bytes. */
-import type { Deadlines } from "./Deadline.ts"
+import { Kind } from "./JsonBytes.ts"
+import { type Writable, write } from "./JsonWriter.ts"
 import type { Metadata } from "./Metadata.ts"
-import { join, type OpaqueJson, toText } from "./OpaqueJson.ts"
+import { encode, join, type OpaqueJson } from "./OpaqueJson.ts"
+import { RawJson } from "./RawJson.ts"
 import type { Task, TaskId, TaskSummary } from "./Task.ts"
 import { format, formatOrNull } from "./Timestamp.ts"
 import { waitingOn } from "./WaitingOn.ts"
@@ -13,7 +15,9 @@ export const summarize = (task: TaskSummary) => ({
   error: task.error,
   created_at: format(task.createdAt),
   completed_at: formatOrNull(task.completedAt),
-  ...(task.pendingToolCalls === null ? {} : { pending_tool_calls: task.pendingToolCalls })
+  ...(task.pendingToolCalls === null
+    ? {}
+    : { pending_tool_calls: new RawJson(Kind.array, encode(task.pendingToolCalls)) })
 })
 
 /** The field `metadata` of `?include=metadata`. */
@@ -33,26 +37,37 @@ export const paginate = (
   meta: { current_page: page, per_page: perPage, last_page: Math.max(1, Math.ceil(total / perPage)), total }
 })
 
-/** The Task object as JSON. The turn and the request are inserted without parsing: they may be large. */
-export const encode = (task: TaskSummary & Pick<Task, "turn">, extras: object = {}, request?: string): OpaqueJson =>
-  join([
-    `${JSON.stringify({ ...summarize(task), ...extras }).slice(0, -1)},"turn":`,
-    task.turn ?? "null",
-    request === undefined ? "}" : `,"request":${request}}`
-  ])
+type Fields = { readonly [field: string]: Writable }
 
-const parse = (json: OpaqueJson | null) => json === null ? null : JSON.parse(toText(json))
+/** JSON of an object that has fields, without its closing brace. */
+const open = (fields: Fields): ReadonlyArray<string | Uint8Array> => {
+  const pieces = write(fields)
+  const last = pieces.at(-1)
+  return typeof last === "string" ? [...pieces.slice(0, -1), last.slice(0, -1)] : pieces
+}
 
-/** The Task object as a value: what `encode` writes, without `JSON.stringify`. */
-export const describe = (task: TaskSummary & Pick<Task, "turn">, extras: object = {}, request?: string) => ({
-  ...summarize(task),
-  ...extras,
-  turn: parse(task.turn),
-  ...(request === undefined ? {} : { request: JSON.parse(request) })
-})
+/** The Task object as JSON in pieces. The turn and the request are inserted without parsing: they may be large. */
+export const toPieces = (
+  task: TaskSummary & Pick<Task, "turn">,
+  extras: Fields = {},
+  request?: string
+): ReadonlyArray<string | Uint8Array> => [
+  ...open({ ...summarize(task), ...extras }),
+  `,"turn":`,
+  task.turn ?? "null",
+  request === undefined ? "}" : `,"request":${request}}`
+]
+
+/** The same in one. */
+export const toJson = (...given: Parameters<typeof toPieces>): OpaqueJson => join(toPieces(...given))
 
 /** The field `waiting_on` of `?include=waiting_on`. */
-export const describeWaiting = (task: Deadlines) => {
+export const describeWaiting = (task: Parameters<typeof waitingOn>[0]) => {
   const waiting = waitingOn(task)
-  return { waiting_on: waiting === null ? null : { ...waiting, until: format(waiting.until) } }
+  if (waiting === null) return { waiting_on: null }
+  const { silence, until, ...rest } = waiting
+  const silent = silence === undefined
+    ? {}
+    : { silent_since: format(silence.since), hand_overs: silence.handOvers }
+  return { waiting_on: { ...rest, until: format(until), ...silent } }
 }

@@ -49,6 +49,14 @@ export const startOfMinute = (moment: Timestamp): Timestamp => Timestamp.make(mi
 export const until = (moment: Timestamp): Effect.Effect<Duration.Duration> =>
   Effect.map(now, (present) => Duration.millis(Math.max(0, (moment - present) / 1000)))
 
+/** A moment in ISO 8601 with its offset, in microseconds; undefined for another text, and before 1970. */
+export const parse = (text: string): Timestamp | undefined => {
+  const [, whole, fraction = "", zone] =
+    /^(\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)$/.exec(text) ?? []
+  const millis = whole === undefined ? Number.NaN : Date.parse(`${whole.replace(" ", "T")}${zone}`)
+  return millis >= 0 ? fromMicros(millis * 1000 + Math.floor(Number(`0.${fraction || 0}`) * 1_000_000)) : undefined
+}
+
 /** ISO 8601 with exactly six fractional digits and `Z`, as in `2026-11-21T08:30:00.123456Z`. */
 export const format = (moment: Timestamp): string => {
   const millis = Math.floor(moment / 1000)

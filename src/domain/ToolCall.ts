@@ -1,7 +1,10 @@
 /** Calls of client tools, and their results. */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { absentOr } from "./Fields.ts"
-import { fromValue, JsonObject, JsonValue, OpaqueJson } from "./OpaqueJson.ts"
+import * as JsonShape from "./JsonShape.ts"
+import type { Writable } from "./JsonWriter.ts"
+import { encode, fromValue, JsonObject, JsonValue, OpaqueJson } from "./OpaqueJson.ts"
+import * as RawJson from "./RawJson.ts"
 
 export const ToolCall = Schema.Struct({
   id: Schema.NonEmptyString.annotate({ description: "Identifies the call. Its result carries it as `tool_call_id`." }),
@@ -9,6 +12,26 @@ export const ToolCall = Schema.Struct({
   arguments: JsonObject
 }).annotate({ identifier: "PendingToolCall", description: "A call of a client tool that awaits its result." })
 export type ToolCall = typeof ToolCall.Type
+
+/** A call as the gateway passes it on. */
+export const PassedCall = Schema.Struct({ ...ToolCall.fields, arguments: RawJson.AnyObject }).annotate({
+  identifier: "ToolCall",
+  description: "A call of a client tool."
+})
+export type PassedCall = typeof PassedCall.Type
+
+const callsShape = JsonShape.shapeOf(Schema.Array(PassedCall))
+
+/** The calls of stored JSON, read with pauses if it is long. */
+export const readCalls = (json: OpaqueJson | null): Effect.Effect<ReadonlyArray<PassedCall>> =>
+  Effect.suspend(() => {
+    if (json === null) return Effect.succeed([])
+    const bytes = encode(json)
+    return Effect.map(
+      RawJson.find(callsShape, bytes),
+      (found) => RawJson.decodable(found, bytes).value as ReadonlyArray<PassedCall>
+    )
+  })
 
 export const ToolResult = Schema.Struct({
   tool_call_id: Schema.NonEmptyString.annotate({ description: "The `id` of a pending call." }),
@@ -26,7 +49,19 @@ export const ToolResults = Schema.Struct({
 })
 export type ToolResults = typeof ToolResults.Type
 
-export const toToolResults = (results: ReadonlyArray<ToolResult>): ToolResults => ({
+/** A result as the gateway passes it on. */
+export const PassedResult = Schema.Struct({
+  ...ToolResult.fields,
+  output: RawJson.Any.annotate({ description: "The output of the tool: any JSON." })
+}).annotate({ identifier: "ToolResult", description: "The result of one pending call." })
+
+interface Result {
+  readonly tool_call_id: string
+  readonly output: Writable
+  readonly is_error?: boolean | null | undefined
+}
+
+export const toToolResults = (results: ReadonlyArray<Result>): ToolResults => ({
   ids: results.map(({ tool_call_id }) => tool_call_id),
-  text: fromValue(results)
+  text: fromValue(results.map((result) => ({ ...result })))
 })

@@ -21,10 +21,8 @@ export type TextOutput = { readonly type: "text"; readonly text: string }
 export type ImageOutput = { readonly type: "image"; readonly file: OutputFile }
 export type FileOutput = { readonly type: "file"; readonly file: OutputFile }
 
-/** An item of another type: handle it like any type that your code does not know. */
-export type UnknownOutput = { readonly type: string; readonly text?: string; readonly file?: OutputFile }
-
-export type OutputItem = TextOutput | ImageOutput | FileOutput | UnknownOutput
+/** By `type`. Items of other types may be added later: skip an item whose type your code does not know. */
+export type OutputItem = TextOutput | ImageOutput | FileOutput
 
 /** The assistant's answer. */
 export type Turn = {

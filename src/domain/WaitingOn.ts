@@ -1,5 +1,6 @@
 /** The party that has to act next on a task, and its deadline. Shown with `?include=waiting_on`. */
 import { type Deadlines, dueAt } from "./Deadline.ts"
+import type { TaskHead } from "./Task.ts"
 import type { Timestamp } from "./Timestamp.ts"
 
 export interface WaitingOn {
@@ -7,16 +8,27 @@ export interface WaitingOn {
   readonly for: "acceptance" | "result" | "tool_results"
   /** The task fails at this moment unless the party acts. */
   readonly until: Timestamp
+  /** Only of a silent run that was handed to the core again: its last sign of life, and how often. */
+  readonly silence?: { readonly since: Timestamp; readonly handOvers: number }
 }
 
+type Waiting = Deadlines & Pick<TaskHead, "silentSince" | "handOvers">
+
 /** Null for a task that has ended. */
-export const waitingOn = (task: Deadlines): WaitingOn | null => {
+export const waitingOn = (task: Waiting): WaitingOn | null => {
   const until = dueAt(task)
   switch (task.status) {
     case "pending":
       return { party: "core", for: "acceptance", until }
     case "processing":
-      return { party: "core", for: "result", until }
+      return {
+        party: "core",
+        for: "result",
+        until,
+        ...(task.silentSince === null || task.handOvers === null
+          ? {}
+          : { silence: { since: task.silentSince, handOvers: task.handOvers } })
+      }
     case "interrupted":
       return { party: "client", for: "tool_results", until }
     default:

@@ -2,6 +2,7 @@
 import { Context, Effect } from "effect"
 import { HttpRouter, HttpServerResponse } from "effect/http"
 import { path as rpcPath } from "./contract/rpc/Rpc.ts"
+import { type ExtensionRoutes, Extensions } from "./ExtensionRoutes.ts"
 
 /** The routes that the listener of a request serves. */
 export const Audience = Context.Reference<"all" | "public" | "internal">("async-task-service/http/Audience", {
@@ -9,9 +10,15 @@ export const Audience = Context.Reference<"all" | "public" | "internal">("async-
 })
 
 /** Whether the listener serves a route, given by its path in the contract. */
-export const isServed = (audience: typeof Audience.Service, route: string): boolean => {
-  // The page serves users on the public listener and operators on the internal one.
-  if (audience === "all" || route === "/healthz" || route === "/readyz" || route.startsWith("/console/")) return true
+export const isServed = (
+  extensions: ReadonlyArray<ExtensionRoutes>,
+  audience: typeof Audience.Service,
+  route: string
+): boolean => {
+  if (audience === "all" || route === "/healthz" || route === "/readyz") return true
+  if (extensions.some(({ ofBothListeners = [] }) => ofBothListeners.some((start) => route.startsWith(start)))) {
+    return true
+  }
   const isInternal = route === rpcPath || route.startsWith("/internal/")
   return isInternal === (audience === "internal")
 }
@@ -19,11 +26,11 @@ export const isServed = (audience: typeof Audience.Service, route: string): bool
 const notFound = HttpServerResponse.empty({ status: 404 })
 
 /** Provide it to all routes. It compares the matched route, because a path has several spellings. */
-export const layer = HttpRouter.middleware((handler) =>
-  Effect.withFiber((fiber) => {
-    const matched = Context.getOrUndefined(fiber.context, HttpRouter.RouteContext)
-    return matched === undefined || isServed(fiber.getRef(Audience), matched.route.path)
-      ? handler
-      : Effect.succeed(notFound)
-  })
-).layer
+export const layer =
+  HttpRouter.middleware(Effect.map(Extensions, (extensions) => (handler) =>
+    Effect.withFiber((fiber) => {
+      const matched = Context.getOrUndefined(fiber.context, HttpRouter.RouteContext)
+      return matched === undefined || isServed(extensions, fiber.getRef(Audience), matched.route.path)
+        ? handler
+        : Effect.succeed(notFound)
+    }))).layer

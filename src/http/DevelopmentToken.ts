@@ -11,8 +11,14 @@ export const DevelopmentToken = Context.Reference<((sub: string) => Effect.Effec
 /** Whether a host name without a port is this machine's own by definition, whatever DNS says. */
 export const isLoopback = (host: string): boolean => /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host)
 
-/** Headers that proxies add. */
-const ofProxy = /^(forwarded$|via$|x-forwarded-|x-original-|x-real-ip$|true-client-ip$|cf-)/
+/** Headers that proxies add: those that name the client in any way, and those of particular products. */
+const ofProxy = new RegExp(
+  "(^|-)(client|real|remote|originating|socket)-?(ip|addr|address)$"
+    + "|^(via|(x-)?(forwarded|original|envoy|amzn|azure|appengine|arr|akamai|proxy)|cf|cdn|cloudfront|fastly|fly)(-|$)"
+)
+
+/** `Connection` is a list, whose names have no case. */
+const closes = (connection = "") => connection.split(",").some((token) => token.trim().toLowerCase() === "close")
 
 /**
  * Pages of other origins get no token: neither with CORS (they send another `Origin`) nor with a name of their own that resolves to
@@ -23,7 +29,7 @@ const ofProxy = /^(forwarded$|via$|x-forwarded-|x-original-|x-real-ip$|true-clie
 export const isOfThisMachine = ({ headers }: HttpServerRequest.HttpServerRequest): boolean =>
   isLoopback((headers["host"] ?? "").replace(/:\d+$/, ""))
   && [undefined, `http://${headers["host"]}`].includes(headers["origin"])
-  && headers["connection"] !== "close"
+  && !closes(headers["connection"])
   && !Object.keys(headers).some((name) => ofProxy.test(name))
 
 /** The token for a request, if its client may receive one. */

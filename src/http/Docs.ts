@@ -2,11 +2,15 @@
  * The OpenAPI documents and their pages: `/openapi.json` with `/docs`, and `/internal/openapi.json` with `/internal/docs`.
  * They contain no data and need no token. The pages are self-contained, and their policy forbids loading from other origins.
  */
-import { Context, Duration, Effect, Layer } from "effect"
-import { HttpBody, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type HttpApi, type HttpApiGroup, HttpApiScalar, OpenApi } from "effect/http-api"
+import { Context, Effect, Layer } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { type HttpApi, type HttpApiGroup, OpenApi } from "effect/http-api"
 import { InternalApi, PublicApi } from "./contract/Api.ts"
+import { coreCalls } from "./contract/CoreCalls.ts"
+import { finish } from "./contract/OpenApiTransform.ts"
 import { DevelopmentToken, tokenFor } from "./DevelopmentToken.ts"
+import * as DocsPage from "./DocsPage.ts"
+import { type ExtensionRoutes, Extensions } from "./ExtensionRoutes.ts"
 
 /** The version of the service, which the documents state. */
 export const DocumentedVersion = Context.Reference("async-task-service/http/DocumentedVersion", {
@@ -22,31 +26,12 @@ const headers = {
   "x-content-type-options": "nosniff"
 }
 
-/** Disables what needs the internet: fonts, telemetry, sharing. Effect's type lacks the last three options. */
-const scalar = {
-  withDefaultFonts: false,
-  favicon: "data:,",
-  telemetry: false,
-  showDeveloperTools: "never",
-  hideClientButton: true,
-  // Without servers Scalar uses the page's origin; joined with a path, "/" of the document becomes a double slash.
-  servers: []
-}
-
-/** Answers every connection with the same bytes: Node would copy the 3 MB of text for each. */
-const share = (response: HttpServerResponse.HttpServerResponse) =>
-  response.body._tag === "Uint8Array"
-    ? HttpServerResponse.setBody(response, HttpBody.uint8Array(response.body.body, response.body.contentType))
-    : response
-
 const encoder = new TextEncoder()
 
-/** The bytes before and after the place of a token in a page. Undefined if the page takes none. */
-const splitPage = (page: Uint8Array) => {
-  const scheme = `"preferredSecurityScheme":"jwt"`
-  const index = new TextDecoder("latin1").decode(page).indexOf(scheme)
-  const end = index + scheme.length
-  return index < 0 ? undefined : [page.subarray(0, end), page.subarray(end)] as const
+/** The bytes before and after the place of a token in a page. */
+const splitPage = (page: string) => {
+  const end = page.indexOf(DocsPage.tokenField) + DocsPage.tokenField.length
+  return [page.slice(0, end), page.slice(end)].map((part) => encoder.encode(part))
 }
 
 const join = (parts: ReadonlyArray<Uint8Array>) => {
@@ -59,71 +44,79 @@ const join = (parts: ReadonlyArray<Uint8Array>) => {
   return bytes
 }
 
-/** The page with a token filled in, for this request only. */
-const withToken = (
-  response: HttpServerResponse.HttpServerResponse,
-  [before, after]: readonly [Uint8Array, Uint8Array],
-  token: string
-) => {
-  const bytes = join([before, encoder.encode(`,"securitySchemes":{"jwt":{"token":"${token}"}}`), after])
-  const filled = HttpServerResponse.setBody(response, HttpBody.uint8Array(bytes, "text/html"))
-  return HttpServerResponse.setHeader(filled, "cache-control", "no-store")
-}
-
-/** Scalar's script takes 12 MiB of memory, so it is loaded with the first request for the page. */
-const makePage = <Id extends string, Groups extends HttpApiGroup.Constraint>(
-  api: HttpApi.HttpApi<Id, Groups>,
-  path: `/${string}`,
-  preferredSecurityScheme: string
-) =>
-  HttpRouter.toHttpEffect(
-    HttpApiScalar.layer(api, { path, scalar: { ...scalar, authentication: { preferredSecurityScheme } } })
-  ).pipe(
-    Effect.flatten,
-    // The path of the first request may end with a slash.
-    Effect.updateService(HttpServerRequest.HttpServerRequest, (request) => request.modify({ url: path })),
-    Effect.scoped,
-    Effect.map((response) => ({
-      shared: HttpServerResponse.setHeaders(share(response), headers),
-      parts: response.body._tag === "Uint8Array" ? splitPage(response.body.body) : undefined
-    }))
-  )
+const html = (bytes: Uint8Array) =>
+  HttpServerResponse.uint8Array(bytes, { contentType: "text/html; charset=utf-8", headers })
 
 const documented = <Id extends string, Groups extends HttpApiGroup.Constraint>(
   api: HttpApi.HttpApi<Id, Groups>,
   paths: { readonly document: `/${string}`; readonly page: `/${string}` },
-  preferredSecurityScheme: string
+  links: Links = []
 ) =>
   HttpRouter.use(Effect.fnUntraced(function*(router) {
     const mint = yield* DevelopmentToken
-    const document = yield* Effect.cached(Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))))
-    const [page, forget] = yield* Effect.cachedInvalidateWithTTL(
-      makePage(api, paths.page, preferredSecurityScheme),
-      Duration.infinity
-    )
+    const found = yield* Effect.cached(Effect.sync(() => withLinks(links)(OpenApi.fromApi(api))))
+    const document = yield* Effect.cached(Effect.map(found, (value) => HttpServerResponse.jsonUnsafe(value)))
+    const page = yield* Effect.cached(Effect.map(found, (value) => {
+      const parts = splitPage(DocsPage.render(value, paths.document))
+      return { parts, shared: html(join(parts)) }
+    }))
     yield* router.add("GET", paths.document, document)
     yield* router.add(
       "GET",
       paths.page,
       Effect.fnUntraced(function*(request) {
-        // The script is a file, which may be unreadable for a moment.
-        const { parts, shared } = yield* Effect.onError(page, () => forget)
+        const { parts: [before, after], shared } = yield* page
         const token = yield* tokenFor(mint, request)
-        return token === undefined || parts === undefined ? shared : withToken(shared, parts, token)
+        if (token === undefined || before === undefined || after === undefined) return shared
+        // The token is that of this request.
+        const filled = html(join([before, encoder.encode(token), after]))
+        return HttpServerResponse.setHeader(filled, "cache-control", "no-store")
       })
     )
   }))
 
-export const layer = Layer.unwrap(Effect.map(DocumentedVersion, (version) =>
-  Layer.merge(
-    documented(
-      PublicApi.annotate(OpenApi.Version, version),
-      { document: "/openapi.json", page: "/docs" },
-      "jwt"
-    ),
-    documented(
-      InternalApi.annotate(OpenApi.Version, version),
-      { document: "/internal/openapi.json", page: "/internal/docs" },
-      "internalToken"
-    )
-  )))
+type Links = ReadonlyArray<NonNullable<ExtensionRoutes["linkParameter"]>>
+
+/** Adds to a copy: the parameters are those of the contract. */
+const withLinks = (links: Links) => (given: OpenApi.OpenAPISpec): OpenApi.OpenAPISpec => {
+  if (links.length === 0) return given
+  const document = structuredClone(given)
+  const { "/api/tasks": tasks, "/api/tasks/{uuid}": task } = document.paths
+  for (const { includes, name, schema, selects } of links) {
+    tasks?.get?.parameters.push({ name, in: "query", description: selects, required: false, schema })
+    const include = task?.get?.parameters.find((parameter) => parameter.name === "include")
+    if (include !== undefined) {
+      include.description = `${include.description ?? ""} ${includes}`.trim()
+      const items = (include.schema as { readonly items: { readonly enum: Array<string> } }).items
+      items.enum.push(name)
+    }
+  }
+  return document
+}
+
+/** The document of clients, with the groups of extensions. */
+const layerPublic = (version: string) =>
+  Layer.unwrap(Effect.map(Extensions, (extensions) => {
+    const paths = { document: "/openapi.json", page: "/docs" } as const
+    const api = PublicApi.annotate(OpenApi.Version, version)
+    const [first, ...others] = extensions.flatMap(({ publicGroup }) => publicGroup ?? [])
+    const links = extensions.flatMap(({ linkParameter }) => linkParameter ?? [])
+    return first === undefined ? documented(api, paths, links) : documented(api.add(first, ...others), paths, links)
+  }))
+
+/** The internal document, with the groups of extensions. */
+const layerInternal = (version: string) =>
+  Layer.unwrap(Effect.map(Extensions, (extensions) => {
+    const paths = { document: "/internal/openapi.json", page: "/internal/docs" } as const
+    const added = extensions.flatMap((extension) => extension.documented ?? [])
+    const schemes = Object.assign({}, ...added.map(({ securitySchemes }) => securitySchemes))
+    const api = InternalApi.annotate(OpenApi.Version, version).annotate(OpenApi.Transform, finish(coreCalls, schemes))
+    const [first, ...others] = added.map(({ group }) => group)
+    return first === undefined
+      ? documented(api, paths)
+      : documented(api.add(first, ...others), paths)
+  }))
+
+export const layer = Layer.unwrap(
+  Effect.map(DocumentedVersion, (version) => Layer.merge(layerPublic(version), layerInternal(version)))
+)

@@ -1,13 +1,12 @@
 /**
- * `GET /` for browsers: a description of the service, its health and links. Without `Accept: text/html` the address
- * answers 404, as before there was a page. The page runs no script and loads nothing.
+ * `GET /`: a description of the service, its health and links, as a page for browsers, and as text for `curl` and the like. A request
+ * that accepts neither gets 404. The page runs no script and loads nothing.
  */
-import { Effect } from "effect"
+import { Context, Effect } from "effect"
 import { Digest } from "effect/crypto"
 import { Base64 } from "effect/encoding"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Readiness } from "../services/operations/Readiness.ts"
-import { ConsoleAudiences } from "./ConsoleAssets.ts"
 import { DevelopmentToken, tokenFor } from "./DevelopmentToken.ts"
 
 const styles = `
@@ -43,38 +42,41 @@ const headersWith = (styleHash: string) => ({
   "x-content-type-options": "nosniff"
 })
 
-interface Link {
+export interface Link {
   readonly path: string
   readonly name: string
   readonly description: string
 }
 
+/** Links of extensions. */
+export const HomeLinks = Context.Reference<ReadonlyArray<Link>>("async-task-service/http/Home/HomeLinks", {
+  defaultValue: () => []
+})
+
 const links: ReadonlyArray<Link> = [
   { path: "/docs", name: "API reference", description: "Every call, with examples to send" },
   { path: "/openapi.json", name: "OpenAPI document", description: "For generated clients" },
+  { path: "/llms.txt", name: "Reference as text", description: "For models that write code" },
   { path: "/readyz", name: "Health", description: "The checks of this node" }
 ]
 
 /** Both values are checked before: a loopback host, and a JWT. Neither needs escaping. */
-const firstTask = (host: string, token: string) => `
-<h2 id="try">Create your first task</h2>
-<p>The token belongs to the user “developer” and works on this machine for 30 days. The <a href="/docs">API reference</a> already has it.</p>
-<pre tabindex="0" aria-labelledby="try">TOKEN=${token}
+const commands = (host: string, token: string) =>
+  `TOKEN=${token}
 UUID=$(curl -s http://${host}/api/tasks -H "Authorization: Bearer $TOKEN" \\
   -H 'Content-Type: application/json' \\
   -d '{"assistant_id": 1, "input": [{"type": "text", "text": "What is 6 * 7?"}]}' \\
   | sed 's/.*"uuid":"\\([^"]*\\)".*/\\1/')
-curl -s "http://${host}/api/tasks/$UUID?wait=10" -H "Authorization: Bearer $TOKEN"</pre>`
+curl -s "http://${host}/api/tasks/$UUID?wait=10" -H "Authorization: Bearer $TOKEN"`
+
+const firstTask = (host: string, token: string) => `
+<h2 id="try">Create your first task</h2>
+<p>The token belongs to the user “developer” and works on this machine for 30 days. The <a href="/docs">API reference</a> already has it.</p>
+<pre tabindex="0" aria-labelledby="try">${commands(host, token)}</pre>`
 
 const access = `
 <h2>Access</h2>
 <p>Every call of the API carries <code>Authorization: Bearer &lt;JWT&gt;</code>. The operator of this service issues the tokens.</p>`
-
-const consoleLink: Link = {
-  path: "/console",
-  name: "Console",
-  description: "Your tasks, their results and their questions"
-}
 
 const page = (failing: ReadonlyArray<string>, rest: string, links: ReadonlyArray<Link>) =>
   `<!doctype html>
@@ -108,25 +110,53 @@ ${rest}
 </html>
 `
 
+const isPlainHost = (host: string) => /^[A-Za-z0-9.:[\]-]{1,255}$/.test(host)
+
+/** The same for a terminal. */
+const textOf = (
+  failing: ReadonlyArray<string>,
+  host: string,
+  token: string | undefined,
+  links: ReadonlyArray<Link>
+) => {
+  const width = Math.max(...links.map(({ name }) => name.length)) + 2
+  const state = failing.length === 0 ? "Ready" : `Not ready: ${failing.join(", ")}`
+  return [
+    `Asynchronous Task Service. ${state}.`,
+    "",
+    ...links.map(({ name, path }) => `${name.padEnd(width)}${isPlainHost(host) ? host : ""}${path}`),
+    "",
+    token === undefined
+      ? "Every call of the API carries \"Authorization: Bearer <JWT>\". The operator of this service issues the tokens."
+      : `Create your first task:\n\n${commands(host, token)}`,
+    ""
+  ].join("\n")
+}
+
 const notFound = HttpServerResponse.empty({ status: 404 })
 
-const acceptsHtml = (accept: string | undefined) => /(^|[\s,])text\/html\b/i.test(accept ?? "")
+const acceptsHtml = (accept: string) => /(^|[\s,])text\/html\b/i.test(accept)
+const acceptsText = (accept: string) => /(^|[\s,])(\*|text)\/(\*|plain)/i.test(accept)
 
 export const layer = HttpRouter.use((router) =>
   Effect.gen(function*() {
     const readiness = yield* Readiness
     const mint = yield* DevelopmentToken
-    const shown = (yield* ConsoleAudiences).length === 0 ? links : [consoleLink, ...links]
+    const shown = [...yield* HomeLinks, ...links]
     const digest = yield* Digest.Digest
     const headers = headersWith(Base64.encode(yield* digest.digest(Digest.sha256, new TextEncoder().encode(styles))))
     yield* router.add(
       "GET",
       "/",
       Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
-        const { accept, host = "" } = request.headers
-        if (!acceptsHtml(accept)) return Effect.succeed(notFound)
+        const { accept = "", host = "" } = request.headers
+        const isPage = acceptsHtml(accept)
+        if (!isPage && !acceptsText(accept)) return Effect.succeed(notFound)
         return Effect.map(Effect.all([readiness.checks, tokenFor(mint, request)]), ([checks, token]) => {
           const failing = checks.flatMap(({ name, problem }) => problem === null ? [] : [name])
+          if (!isPage) {
+            return HttpServerResponse.setHeaders(HttpServerResponse.text(textOf(failing, host, token, shown)), headers)
+          }
           const rest = token === undefined ? access : firstTask(host, token)
           return HttpServerResponse.setHeaders(HttpServerResponse.html(page(failing, rest, shown)), headers)
         })

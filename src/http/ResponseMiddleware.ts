@@ -3,26 +3,32 @@ import { Cause, Clock, Context, Effect, Fiber, Layer } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import * as Metrics from "../services/telemetry/Metrics.ts"
 import { Audience } from "./Audience.ts"
-import { allowedMethods, pathOf } from "./Routes.ts"
+import { type ExtensionRoutes, Extensions } from "./ExtensionRoutes.ts"
+import { allowedMethods, isMisspelled, pathOf } from "./Routes.ts"
 
 const error = (status: number, message: string, headers?: Record<string, string>) =>
   HttpServerResponse.jsonUnsafe({ message }, { status, ...(headers === undefined ? {} : { headers }) })
 
-const routeNotFound = (request: HttpServerRequest.HttpServerRequest) => {
+const nothingHere = error(404, "There is nothing at this address.")
+
+const routeNotFound = (
+  extensions: ReadonlyArray<ExtensionRoutes>,
+  request: HttpServerRequest.HttpServerRequest
+) => {
   const path = pathOf(request)
-  const allowed = allowedMethods(path, Fiber.getCurrent()?.getRef(Audience) ?? "all")
+  const allowed = allowedMethods(extensions, path, Fiber.getCurrent()?.getRef(Audience) ?? "all")
   // With an allowed method, the router refused the path itself, as with an invalid percent encoding.
   return allowed.length === 0 || allowed.includes(request.method)
-    ? error(404, "There is nothing at this address.")
+    ? nothingHere
     : error(405, `${request.method} is not allowed here.`, { allow: allowed.join(", ") })
 }
 
 const isRouteNotFound = (failure: unknown) =>
   HttpServerError.isHttpServerError(failure) && failure.reason._tag === "RouteNotFound"
 
-const failureResponse = (request: HttpServerRequest.HttpServerRequest, cause: Cause.Cause<unknown>) => {
+const failureResponse = (cause: Cause.Cause<unknown>, notFound: () => HttpServerResponse.HttpServerResponse) => {
   const failure = Cause.squash(cause)
-  if (isRouteNotFound(failure)) return Effect.succeed(routeNotFound(request))
+  if (isRouteNotFound(failure)) return Effect.succeed(notFound())
   return Effect.as(Effect.logError("a request failed", cause), error(500, "Something went wrong on our side."))
 }
 
@@ -78,21 +84,24 @@ const isUsableId = (id: string | undefined): id is string => id !== undefined &&
 export const layer = Layer.unwrap(
   Effect.gen(function*() {
     const clock = yield* Clock.Clock
+    const extensions = yield* Extensions
     return HttpRouter.middleware(
       (handler) =>
         Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
           const given = request.headers["x-request-id"]
+          const notFound = () => routeNotFound(extensions, request)
           const requestId = isUsableId(given) ? given : crypto.randomUUID()
           const startedAt = clock.monotonicTimeNanosUnsafe()
-          return (namesOneHost(request) ? handler : Effect.succeed(wrongHost)).pipe(
+          const handled = isMisspelled(extensions, request) ? Effect.succeed(nothingHere) : handler
+          return (namesOneHost(request) ? handled : Effect.succeed(wrongHost)).pipe(
             Effect.catchCauseIf(
               (cause) => !Cause.hasInterruptsOnly(cause),
-              (cause) => Effect.annotateLogs(failureResponse(request, cause), { requestId })
+              (cause) => Effect.annotateLogs(failureResponse(cause, notFound), { requestId })
             ),
             Effect.map((result) => {
               // The handler of static files responds 404 without a body.
               const isBare = result.status === 404 && result.body._tag === "Empty"
-              const response = isBare ? routeNotFound(request) : result
+              const response = isBare ? notFound() : result
               measure(request, response.status, clock.monotonicTimeNanosUnsafe() - startedAt)
               return withHeaders(response, requestId)
             })

@@ -3,84 +3,83 @@ import type { HttpServerRequest } from "effect/http"
 import { type Audience, isServed } from "./Audience.ts"
 import { Api } from "./contract/Api.ts"
 import { path as rpcPath } from "./contract/rpc/Rpc.ts"
-import * as OpenAiPaths from "./facades/openai/Paths.ts"
+import type { ExtensionRoutes, Route } from "./ExtensionRoutes.ts"
 
-interface KnownRoute {
-  readonly path: string
+interface KnownRoute extends Route {
   readonly pattern: RegExp
-  readonly method: string
 }
 
-const pages: ReadonlyArray<KnownRoute> = [
-  "/healthz",
-  "/readyz",
-  "/openapi.json",
-  "/docs",
-  "/internal/openapi.json",
-  "/internal/docs"
-].map((path) => ({
-  method: "GET",
-  path,
-  pattern: new RegExp(`^${path}/?$`)
-}))
+/** A path with parameters has any text in their places, and may end with a slash. */
+const patternOf = (path: string) => new RegExp(`^${path.replace(/\/\*$/, "(/.*)?").replace(/:[^/]+/g, "[^/]+")}/?$`)
 
-const consolePattern = /^\/console(\/|$)/
-const sessionPath = "/internal/operator/session"
-
-const consoleRoutes: ReadonlyArray<KnownRoute> = [
-  { method: "GET", path: "/console", pattern: consolePattern },
-  { method: "POST", path: "/console/dev-login", pattern: /^\/console\/dev-login$/ },
-  ...["GET", "POST", "DELETE"].map((method) => ({
-    method,
-    path: sessionPath,
-    pattern: new RegExp(`^${sessionPath}$`)
-  }))
-]
-
-const rpc: ReadonlyArray<KnownRoute> = ["GET", "POST"].map((method) => ({
+const withPattern = ({ method, path }: Route): KnownRoute => ({
   method,
-  path: rpcPath,
-  pattern: new RegExp(`^${rpcPath}/?$`)
-}))
+  path: path.replace(/\/\*$/, ""),
+  pattern: patternOf(path)
+})
 
-const patternOf = (path: string) => new RegExp(`^${path.replace(/:[^/]+/g, "[^/]+")}/?$`)
+const pages = ["/healthz", "/readyz", "/openapi.json", "/docs", "/llms.txt", "/internal/openapi.json", "/internal/docs"]
 
-const knownRoutes: ReadonlyArray<KnownRoute> = [...pages, ...consoleRoutes, ...rpc].concat(
-  Object.values(Api.groups).flatMap((group) =>
-    Object.values(group.endpoints).map(({ method, path }) => ({
-      method,
-      path,
-      pattern: patternOf(path)
-    }))
-  )
-)
+const coreRoutes: ReadonlyArray<KnownRoute> = [
+  ...pages.map((path) => ({ method: "GET", path })),
+  ...["GET", "POST"].map((method) => ({ method, path: rpcPath })),
+  ...Object.values(Api.groups).flatMap((group) => Object.values(group.endpoints))
+].map(withPattern)
 
-/** The routes that name spans. Façades answer unknown methods themselves. */
-const namedRoutes: ReadonlyArray<KnownRoute> = knownRoutes.concat(
-  Object.entries(OpenAiPaths.routes).map(([path, method]) => ({ method, path, pattern: patternOf(path) }))
-)
-
-export const allowedMethods = (path: string, audience: typeof Audience.Service): ReadonlyArray<string> => [
-  ...new Set(
-    knownRoutes.filter(({ path: route, pattern }) => pattern.test(path) && isServed(audience, route)).flatMap((
-      { method }
-    ) => method === "GET" ? [method, "HEAD"] : [method])
-  )
-]
+export const allowedMethods = (
+  extensions: ReadonlyArray<ExtensionRoutes>,
+  path: string,
+  audience: typeof Audience.Service
+): ReadonlyArray<string> => {
+  const added = extensions.filter(({ answersAllMethods }) => answersAllMethods !== true)
+  const known = [...coreRoutes, ...added.flatMap(({ routes }) => routes.map(withPattern))]
+  const matching = known.filter((route) => route.pattern.test(path) && isServed(extensions, audience, route.path))
+  return [...new Set(matching.flatMap(({ method }) => method === "GET" ? [method, "HEAD"] : [method]))]
+}
 
 /** The path of a request without its query. */
 export const pathOf = (request: HttpServerRequest.HttpServerRequest): string => request.url.split("?", 1)[0] ?? "/"
 
-/** Routes of the console, and those that its sessions may call: no other origin may read or change anything there. */
-export const isOfConsole = (request: HttpServerRequest.HttpServerRequest): boolean =>
-  /^\/(console|internal\/operator)(\/|$)/.test(pathOf(request))
+/** Letters, digits, `-`, `.`, `_` and `~`, which no client has to encode. */
+const needlesslyEncoded = /%(2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/i
 
-/** The span name of a request by OpenTelemetry's convention: the method and the route. */
-export const spanName = (request: HttpServerRequest.HttpServerRequest): string => {
+const isWithin = (path: string, start: string) => path === start || path.startsWith(`${start}/`)
+
+/**
+ * Whether the path of a request is another spelling of one for operators or other services. The router would decode it, after a
+ * rule of a proxy for its prefix did not match.
+ */
+export const isMisspelled = (
+  extensions: ReadonlyArray<ExtensionRoutes>,
+  request: HttpServerRequest.HttpServerRequest
+): boolean => {
+  if (!request.url.includes("%")) return false
   const path = pathOf(request)
-  const method = request.method === "HEAD" ? "GET" : request.method
-  const route = namedRoutes.find((known) => known.method === method && known.pattern.test(path))
-  return route === undefined ? request.method : `${request.method} ${route.path}`
+  if (!needlesslyEncoded.test(path)) return false
+  const decoded = path.replace(/%[\da-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
+  return ["/internal", rpcPath, ...extensions.flatMap(({ sameOrigin = [] }) => sameOrigin)].some((start) =>
+    isWithin(decoded, start)
+  )
+}
+
+/** Whether no web page of another origin may call the path of a request. */
+export const isSameOriginOnly = (
+  extensions: ReadonlyArray<ExtensionRoutes>,
+  request: HttpServerRequest.HttpServerRequest
+): boolean => {
+  const path = pathOf(request)
+  return extensions.some(({ sameOrigin = [] }) => sameOrigin.some((own) => isWithin(path, own)))
+}
+
+/** Returns the span name of a request by OpenTelemetry's convention: the method and the route. */
+export const spanNames = (extensions: ReadonlyArray<ExtensionRoutes>) => {
+  const known = [...coreRoutes, ...extensions.flatMap(({ routes }) => routes.map(withPattern))]
+  return (request: HttpServerRequest.HttpServerRequest): string => {
+    const path = pathOf(request)
+    const method = request.method === "HEAD" ? "GET" : request.method
+    const route = known.find((known) => known.method === method && known.pattern.test(path))
+    return route === undefined ? request.method : `${request.method} ${route.path}`
+  }
 }
 
 /** False for probes and scrapes, which machines send continuously. */

@@ -7,15 +7,14 @@ import { Deferred, Duration, Effect, Layer } from "effect"
 import { SqlRunnerStorage } from "effect/cluster"
 import { HttpRouter } from "effect/http"
 import * as Audience from "../http/Audience.ts"
-import * as Console from "../http/Console.ts"
-import { ConsoleAudiences } from "../http/ConsoleAssets.ts"
 import { DevelopmentToken, isLoopback } from "../http/DevelopmentToken.ts"
 import { DocumentedVersion } from "../http/Docs.ts"
-import { Facades } from "../http/facades/Facades.ts"
+import { Extensions } from "../http/ExtensionRoutes.ts"
 import * as Authorization from "../http/handlers/Authorization.ts"
-import { ShowsContent } from "../http/handlers/Operator.ts"
-import { UsesHttps } from "../http/handlers/OperatorAuthorization.ts"
 import * as RpcAuthorization from "../http/handlers/rpc/RpcAuthorization.ts"
+import { HomeLinks } from "../http/Home.ts"
+import { ReferenceText } from "../http/Llms.ts"
+import { OperatorReads } from "../http/OperatorReads.ts"
 import * as Server from "../http/Server.ts"
 import { TaskOwnership } from "../services/cluster/TaskOwnership.ts"
 import { CoreClient } from "../services/core/CoreClient.ts"
@@ -23,16 +22,17 @@ import { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import * as ClockSync from "../services/operations/ClockSync.ts"
 import { ClusterNodes } from "../services/operations/ClusterNodes.ts"
 import * as ClusterNodesSql from "../services/operations/ClusterNodesSql.ts"
-import * as HistoryRecorder from "../services/operations/HistoryRecorder.ts"
 import * as ReadinessSql from "../services/operations/ReadinessSql.ts"
+import * as StoredBytes from "../services/operations/StoredBytes.ts"
 import { TaskCensus } from "../services/operations/TaskCensus.ts"
-import * as HistorySql from "../services/store/HistorySql.ts"
+import { CallbackFormats } from "../services/store/CallbackFormats.ts"
 import * as MeasuredTaskWrites from "../services/store/MeasuredTaskWrites.ts"
 import * as Migrations from "../services/store/Migrations.ts"
 import * as NotificationRelay from "../services/store/NotificationRelay.ts"
-import * as OperatorStoreSql from "../services/store/OperatorStoreSql.ts"
-import * as RecoveryTrialsSql from "../services/store/RecoveryTrialsSql.ts"
+import { RevocationHooks } from "../services/store/RevocationHooks.ts"
 import * as RevocationRepositorySql from "../services/store/RevocationRepositorySql.ts"
+import * as StoredBytesSql from "../services/store/StoredBytesSql.ts"
+import { TaskLinks } from "../services/store/TaskLinks.ts"
 import { TaskNotifications } from "../services/store/TaskNotifications.ts"
 import * as TaskStoreSql from "../services/store/TaskStoreSql.ts"
 import { WaitingRequests } from "../services/store/WaitingRequests.ts"
@@ -40,11 +40,9 @@ import * as TaskEngine from "../services/TaskEngine.ts"
 import { Tasks } from "../services/Tasks.ts"
 import { NodeClock } from "../services/timing/NodeClock.ts"
 import { Settings } from "../services/timing/Settings.ts"
-import { OperatorSessions } from "../services/tokens/OperatorSessions.ts"
 import { Secrets } from "../services/tokens/Secrets.ts"
 import { TokenVerifier } from "../services/tokens/TokenVerifier.ts"
 import { WebhookDispatcher } from "../services/webhooks/WebhookDispatcher.ts"
-import * as Banner from "./Banner.ts"
 import type { Backend } from "./builtin/Backend.ts"
 import * as ModelClient from "./builtin/backend/ModelClient.ts"
 import * as Builtin from "./builtin/Builtin.ts"
@@ -52,14 +50,13 @@ import * as BackendClient from "./builtin/core/BackendClient.ts"
 import * as DirectCore from "./builtin/core/DirectCore.ts"
 import * as Cluster from "./cluster/Cluster.ts"
 import type { AppConfig } from "./config/AppConfig.ts"
-import * as ConsoleAssets from "./ConsoleAssets.ts"
-import * as AesGcm from "./node/AesGcm.ts"
-import * as BodyWorker from "./node/BodyWorker.ts"
+import * as TokenKeys from "./config/TokenKeys.ts"
+import { CoreSettings, OwnConnections } from "./Extension.ts"
+import { extensions, extensionTables } from "./loadedExtensions.ts"
 import * as BufferCollector from "./node/BufferCollector.ts"
-import * as Hmac from "./node/Hmac.ts"
 import * as HttpListener from "./node/HttpListener.ts"
 import * as InProcess from "./node/InProcess.ts"
-import * as PooledRandom from "./node/PooledRandom.ts"
+import * as NodeCrypto from "./node/NodeCrypto.ts"
 import * as RequestContext from "./node/RequestContext.ts"
 import * as SocketBodies from "./node/SocketBodies.ts"
 import * as UndiciTransport from "./node/UndiciTransport.ts"
@@ -68,6 +65,7 @@ import * as DatabaseClient from "./postgres/DatabaseClient.ts"
 import { DatabaseSockets } from "./postgres/DatabaseSockets.ts"
 import { parse as parseDatabaseUrl } from "./postgres/DatabaseUrl.ts"
 import * as EmbeddedPostgres from "./postgres/EmbeddedPostgres.ts"
+import { reference } from "./Reference.ts"
 import { version } from "./Version.ts"
 import * as WebhookResolver from "./webhooks/WebhookResolver.ts"
 import * as WebhookTransport from "./webhooks/WebhookTransport.ts"
@@ -79,10 +77,10 @@ type TasksReady = Deferred.Deferred<Tasks["Service"]["report"]>
 const openDatabase = Effect.fnUntraced(function*(config: AppConfig) {
   const { cluster, dataDir, databaseDirectUrl, databaseUrl, isProduction } = config
   const options = { databaseDirectUrl, isClustered: cluster !== undefined, isProduction }
-  if (databaseUrl !== undefined) return yield* Database.open({ databaseUrl, ...options })
+  if (databaseUrl !== undefined) return yield* Database.openWhenReachable({ databaseUrl, ...options })
   const { directory, url } = yield* EmbeddedPostgres.start(dataDir)
   yield* Effect.logInfo(`Embedded Postgres on ${directory}`)
-  return yield* Database.open({ databaseUrl: parseDatabaseUrl(url), ...options })
+  return yield* Database.openWhenReachable({ databaseUrl: parseDatabaseUrl(url), ...options })
 })
 
 /**
@@ -93,7 +91,7 @@ const layerMigrated = ({ direct, hasClusterTables, mayMigrate }: Database.Databa
   if (!mayMigrate) return Layer.empty
   // Its lock of the table of its migrations would wait for a backup.
   const layerCluster = isClustered && !hasClusterTables ? SqlRunnerStorage.layerMigrations({}) : Layer.empty
-  return Layer.merge(Migrations.layer, layerCluster).pipe(
+  return Layer.merge(Migrations.layer(extensionTables), layerCluster).pipe(
     Layer.provide(PgClient.layer({ ...Database.patient(direct), maxConnections: 2 }))
   )
 }
@@ -126,14 +124,13 @@ const layerOwnership = ({ direct, main }: Database.Database, { cluster }: AppCon
   return Cluster.layer(cluster).pipe(Layer.provide(layerLocks))
 }
 
-/** Searches of operators have connections of their own, so that they never delay requests of clients. */
-const layerOperatorStore = ({ main }: Database.Database) => {
-  const options = { ...Database.brief(main), maxConnections: 2 }
-  const layerSearches = Layer.unwrap(
-    Effect.map(DatabaseSockets, ({ openUnguarded }) => PgClient.layer({ ...options, stream: openUnguarded }))
+const layerOwnConnections = ({ main }: Database.Database) =>
+  Layer.effect(
+    OwnConnections,
+    Effect.map(DatabaseSockets, ({ openUnguarded }) => ({
+      layer: (count) => PgClient.layer({ ...Database.brief(main), maxConnections: count, stream: openUnguarded })
+    }))
   )
-  return OperatorStoreSql.layer.pipe(Layer.provide(layerSearches))
-}
 
 /** Carries notifications, if a connection can receive them. Otherwise waiting requests of other processes poll the rows. */
 const layerRelay = ({ direct }: Database.Database) =>
@@ -141,7 +138,7 @@ const layerRelay = ({ direct }: Database.Database) =>
 
 /** The database with an up-to-date schema, its clock, and the ownership of its tasks. */
 const layerStore = (database: Database.Database, config: AppConfig) =>
-  Layer.mergeAll(ClockSync.layer, layerOwnership(database, config), layerOperatorStore(database)).pipe(
+  Layer.mergeAll(ClockSync.layer, layerOwnership(database, config), layerOwnConnections(database)).pipe(
     Layer.provideMerge(layerClient(database, config)),
     Layer.provide(DatabaseSockets.layer(database.main.hosts)),
     Layer.provide(layerMigrated(database, config.cluster !== undefined))
@@ -179,7 +176,7 @@ const layerUpstreams = (config: AppConfig, tasks: TasksReady) =>
     const { calls, layerHttp, layerStorage, url } = yield* findBackend(config)
     const layerBackendClient = AssistantBackend.layer(url).pipe(Layer.provide([layerHttp, BufferCollector.layer]))
     return Layer.mergeAll(layerCore(config, calls, tasks), layerBackendClient, layerStorage)
-  })).pipe(Layer.provide([NodeServices.layer, PooledRandom.layer]))
+  })).pipe(Layer.provide([NodeServices.layer, NodeCrypto.layerRandom]))
 
 /** Answers long polls and releases the shards before the server drains. */
 const layerDrain = Layer.effectDiscard(Effect.gen(function*() {
@@ -207,60 +204,86 @@ const layerClusterNodes = ({ cluster, host, port }: AppConfig) =>
 const layerDevelopmentToken = ({ developmentSecret, host, publicUrl }: AppConfig) =>
   developmentSecret === undefined || ![host, new URL(publicUrl).hostname].every(isLoopback)
     ? Layer.empty
-    : Layer.succeed(DevelopmentToken, (sub) => Banner.mint(developmentSecret, { sub }))
+    : Layer.succeed(DevelopmentToken, (sub) => TokenKeys.mint(developmentSecret, { sub }))
 
-const layerOperatorSessions = ({ internalTokens, operatorReadTokens, operatorSession }: AppConfig) =>
-  OperatorSessions.layer({ full: internalTokens, read: operatorReadTokens, lifetime: operatorSession })
+const layerCallbackFormats = Layer.effect(
+  CallbackFormats,
+  Effect.map(
+    Effect.forEach(extensions, ({ callbackFormats = Effect.succeed({}) }) => callbackFormats),
+    (formats): typeof CallbackFormats.Service => Object.assign({}, ...formats)
+  )
+)
+
+const layerTaskLinks = (config: AppConfig) =>
+  Layer.effect(TaskLinks, Effect.all(config.extensions.flatMap(({ taskLink = [] }) => taskLink)))
+
+const layerRevocationHooks = Layer.succeed(RevocationHooks, extensions.flatMap(({ onRevoked = [] }) => onRevoked))
+
+const layerCoreSettings = (config: AppConfig) => {
+  const { signingSecret } = config
+  return Layer.succeed(CoreSettings, {
+    ...config,
+    mintToken: signingSecret === undefined
+      ? undefined
+      : (sub) => TokenKeys.mint(signingSecret, { sub, validFor: Duration.hours(1), rules: config.tokenRules })
+  })
+}
 
 const layerOn = (database: Database.Database, config: AppConfig) => {
-  const layerSettings = Layer.succeed(Settings, {
-    maxActiveTasks: config.maxActiveTasks,
-    acceptanceTimeout: config.acceptanceTimeout,
-    retention: config.retention,
-    webhookTimeout: config.webhookTimeout,
-    sweepInterval: Duration.seconds(1)
-  })
-  const layerSecrets = Layer.provide(Secrets.layer(config.encryptionKeys), AesGcm.layer)
-  const layerTasks = Layer.merge(layerDrainWebhooks, HistoryRecorder.layer).pipe(
+  const layerSecrets = Layer.provide(Secrets.layer(config.encryptionKeys), NodeCrypto.layerAead)
+  const layerTasks = layerDrainWebhooks.pipe(
     Layer.provideMerge(TaskEngine.layer),
+    Layer.provide(Layer.provide(StoredBytes.layer, StoredBytesSql.layer)),
     Layer.provideMerge(config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated),
     Layer.provideMerge([
-      Layer.provideMerge(MeasuredTaskWrites.layer, TaskStoreSql.layer),
-      RevocationRepositorySql.layer,
-      RecoveryTrialsSql.layer
+      Layer.provideMerge(MeasuredTaskWrites.layer, Layer.provide(TaskStoreSql.layer, layerCallbackFormats)),
+      Layer.provide(RevocationRepositorySql.layer, layerRevocationHooks)
     ]),
-    Layer.provide(HistorySql.layer),
     Layer.provideMerge(layerRelay(database)),
     Layer.provide(layerSecrets),
     Layer.provide(WebhookTransport.layer(WebhookResolver.make(config.webhookGuard))),
-    Layer.provide(Hmac.layer)
+    Layer.provide(NodeCrypto.layerHmac)
   )
   const tasks: TasksReady = Deferred.makeUnsafe()
   const layerTasksReady = Layer.effectDiscard(Effect.flatMap(Tasks, ({ report }) => Deferred.succeed(tasks, report)))
-  const layerRoutes = Layer.mergeAll(layerTasksReady, Server.layer(config.corsOrigins), Console.layer(version)).pipe(
+  const layersForOperators = config.extensions.flatMap(({ operators = [] }) => operators).map((operators) =>
+    Layer.provide(
+      Layer.mergeAll(Layer.empty, ...config.extensions.flatMap(({ forOperators = [] }) => forOperators)),
+      operators
+    )
+  )
+  const layerServer = Server.layer(
+    config.corsOrigins,
+    Layer.mergeAll(Layer.empty, ...config.extensions.map(({ layer }) => layer), ...layersForOperators),
+    Layer.mergeAll(Layer.empty, ...config.extensions.flatMap(({ rpc = [] }) => rpc))
+  )
+  const layerRoutes = Layer.mergeAll(layerTasksReady, layerServer).pipe(
     Layer.provide([
       Authorization.layerUsers,
-      Authorization.layerInternal(config.internalTokens),
-      RpcAuthorization.layer(config.internalTokens),
-      layerOperatorSessions(config).pipe(Layer.provide(layerSecrets))
+      Authorization.layerInternal(config),
+      RpcAuthorization.layer(config),
+      layerSecrets
     ]),
     Layer.provide(TokenVerifier.layer(config.tokenRules).pipe(Layer.provide(NodeHttpClient.layerUndici))),
-    Layer.provide([ReadinessSql.layer, BodyWorker.layer, BufferCollector.layer, SocketBodies.layer]),
+    Layer.provide([ReadinessSql.layer, BufferCollector.layer, SocketBodies.layer]),
     Layer.provide(layerClusterNodes(config)),
     Layer.provide(layerTasks),
     Layer.provide(layerUpstreams(config, tasks)),
     Layer.provide([
-      layerSettings,
+      Settings.layer(config),
       layerDevelopmentToken(config),
-      ConsoleAssets.layer,
-      Layer.succeed(ConsoleAudiences, config.consoleAudiences),
+      Layer.succeed(HomeLinks, config.extensions.flatMap(({ links = [] }) => links)),
+      layerCoreSettings(config),
+      layerTaskLinks(config),
+      Layer.succeed(OperatorReads, extensions.flatMap(({ operatorRead = [] }) => operatorRead)),
       Layer.succeed(DocumentedVersion, version),
-      Layer.succeed(Facades, config.facades),
-      Layer.succeed(UsesHttps, config.publicUrl.startsWith("https:")),
-      Layer.succeed(ShowsContent, config.showsContent)
+      Layer.sync(ReferenceText, reference)
     ])
   )
-  const layerServed = Layer.provide(layerRoutes, Audience.layer)
+  const layerServed = layerRoutes.pipe(
+    Layer.provide(Audience.layer),
+    Layer.provide(Layer.succeed(Extensions, extensions.map(({ routes }) => routes)))
+  )
   const layerListening = HttpListener.serve(HttpRouter.toHttpEffect(layerServed), config).pipe(
     Layer.provide(Layer.succeed(HttpRouter.RouterConfig, Server.routerConfig))
   )
@@ -269,7 +292,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     Layer.provide([
       NodeHttpServer.layerHttpServices,
       layerStore(database, config),
-      PooledRandom.layer,
+      NodeCrypto.layerRandom,
       TaskNotifications.layer
     ]),
     Layer.provideMerge(NodeClock.layer())

@@ -1,34 +1,13 @@
 /** Prints the URLs, a development token and commands to try when the service starts. */
-import { Console, DateTime, Duration, Effect, Redacted } from "effect"
+import { Console, Effect } from "effect"
 import type { AppConfig } from "./config/AppConfig.ts"
+import * as TokenKeys from "./config/TokenKeys.ts"
 import { version } from "./Version.ts"
 
 export const localUrl = ({ host, port }: AppConfig): string => {
   const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host
   return `http://${reachable}:${port}`
 }
-
-/** Mints a token with the development key. */
-export const mint = Effect.fnUntraced(function*(
-  secret: Redacted.Redacted,
-  { jti, sub = "developer", validFor = Duration.days(30) }: {
-    readonly sub?: string
-    readonly jti?: string | undefined
-    readonly validFor?: Duration.Duration
-  } = {}
-) {
-  // Imported here so that the command line starts quickly.
-  const jose = yield* Effect.promise(() => import("jose"))
-  const now = yield* DateTime.now
-  const expires = DateTime.addDuration(now, validFor)
-  return yield* Effect.promise(() =>
-    new jose.SignJWT({ sub, ...(jti === undefined ? {} : { jti }) })
-      .setProtectedHeader({ alg: "HS256", typ: "JWT" })
-      .setIssuedAt(DateTime.toDate(now))
-      .setExpirationTime(DateTime.toDate(expires))
-      .sign(new TextEncoder().encode(Redacted.value(secret)))
-  )
-})
 
 export const logLifetime = <A, E, R>(process: Effect.Effect<A, E, R>, { cluster, isProduction }: AppConfig) =>
   Effect.logInfo("starting").pipe(
@@ -42,12 +21,14 @@ export const print = Effect.fnUntraced(function*(config: AppConfig) {
   const url = config.publicUrl
   yield* Effect.annotateLogs(Effect.logInfo("ready"), { address: localUrl(config), publicUrl: url })
   if (config.isProduction) return
-  const pages = config.consoleAudiences.length === 0 ? "" : `\n  Console   ${url}/console`
+  const pages = config.extensions.flatMap(({ links = [] }) => links).map(({ name, path }) =>
+    `\n  ${name.padEnd(9)} ${url}${path}`
+  ).join("")
   yield* Console.log(
     `\nAsynchronous Task Service\n\n  Base URL  ${url}\n  Start     ${url}/${pages}\n  API docs  ${url}/docs`
   )
   if (config.developmentSecret === undefined) return
-  const token = yield* mint(config.developmentSecret)
+  const token = yield* TokenKeys.mint(config.developmentSecret)
   yield* Console.log(`  Token     ${token}\n            (development, user "developer", 30 days)\n\nTry it:\n`)
   yield* Console.log(
     `  TOKEN=${token}\n`

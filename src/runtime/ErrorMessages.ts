@@ -20,7 +20,7 @@ export const cannotListen = (failure: unknown, settings = "PORT or INTERNAL_PORT
 const explain = (failure: unknown): string | undefined => {
   if (readable.some((tag) => Predicate.isTagged(failure, tag))) return rootCauseMessage(failure)
   if (Predicate.isTagged(failure, "ServeError")) return `The service cannot listen: ${cannotListen(failure)}`
-  if (Predicate.isTagged(failure, "SocketServerError")) {
+  if (Predicate.isTagged(failure, "ClusterPortError")) {
     return `The service cannot listen for other nodes: ${cannotListen(failure, "CLUSTER_PORT")}`
   }
   if (Predicate.isTagged(failure, "MigrationError")) {

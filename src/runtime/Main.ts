@@ -6,7 +6,6 @@ import * as Banner from "./Banner.ts"
 import * as AppConfig from "./config/AppConfig.ts"
 import { teardown } from "./ErrorMessages.ts"
 import * as HeapGrowth from "./node/HeapGrowth.ts"
-import * as Watchdog from "./node/Watchdog.ts"
 import * as Logs from "./telemetry/Logs.ts"
 import * as Observability from "./telemetry/Observability.ts"
 
@@ -15,10 +14,7 @@ const main = Effect.fnUntraced(function*(environment: NodeJS.ProcessEnv) {
   const warn = Effect.forEach(config.warnings, (warning) => Effect.logWarning(warning), { discard: true })
   const launch = Layer.effectDiscard(Banner.print(config)).pipe(Layer.provideMerge(App.layer(config)), Layer.launch)
   return yield* Banner.logLifetime(Effect.andThen(warn, launch), config).pipe(
-    Effect.provide([
-      Observability.layer(config.telemetry),
-      Watchdog.layer(config.watchdogTimeout, config.isProduction)
-    ]),
+    Effect.provide(Observability.layer(config.telemetry)),
     Effect.provideService(References.MinimumLogLevel, config.logLevel)
   )
 })

@@ -4,6 +4,7 @@ import { TaskActors } from "./actors/TaskActors.ts"
 import { TaskSweeper } from "./actors/TaskSweeper.ts"
 import { CoreStops } from "./core/CoreStops.ts"
 import * as Retention from "./operations/Retention.ts"
+import { SentTurns } from "./SentTurns.ts"
 import { TaskRequests } from "./TaskRequests.ts"
 import { Tasks } from "./Tasks.ts"
 import { TaskWatch } from "./TaskWatch.ts"
@@ -12,7 +13,7 @@ import { Webhooks } from "./Webhooks.ts"
 import { WebhookDispatcher } from "./webhooks/WebhookDispatcher.ts"
 
 export const layerWith = (layerActors: typeof TaskActors.layer) =>
-  Layer.mergeAll(Webhooks.layer, TaskWatch.layer, TaskRequests.layer, Retention.layer).pipe(
+  Layer.mergeAll(Webhooks.layer, TaskWatch.layer, TaskRequests.layer, SentTurns.layer, Retention.layer).pipe(
     Layer.provideMerge(Layer.mergeAll(Tasks.layer, WebhookDispatcher.layer)),
     Layer.provideMerge(TaskSweeper.layer),
     Layer.provideMerge(layerActors),

@@ -1,26 +1,42 @@
-/** Metadata, stored requests, and tasks that run a stored request again. */
+/** Metadata, stored requests and turns, and tasks that run a stored request again. */
 import { Context, Effect, Layer, Option } from "effect"
 import type { Caller } from "../domain/Principal.ts"
+import * as StoredRequest from "../domain/StoredRequest.ts"
 import type { StoreUnavailable } from "../domain/StoreUnavailable.ts"
-import type { TaskHead } from "../domain/Task.ts"
-import { IdempotencyKeyReused, RequestNotKept, type TooManyActiveTasks } from "../domain/TaskErrors.ts"
-import { override, type Overrides } from "../domain/TaskRerun.ts"
+import type { TaskHead, TaskId } from "../domain/Task.ts"
+import {
+  IdempotencyKeyReused,
+  RequestNotKept,
+  type TooManyActiveTasks,
+  type TooManyStoredBytes
+} from "../domain/TaskErrors.ts"
+import type { Overrides } from "../domain/TaskRerun.ts"
 import { now } from "../domain/Timestamp.ts"
+import * as RunRequests from "./core/RunRequests.ts"
 import { TaskReads } from "./store/TaskReads.ts"
 import type { IdempotencyClaim } from "./store/TaskWrites.ts"
+import * as StoredTurns from "./StoredTurns.ts"
 import { type CreatedTask, Tasks } from "./Tasks.ts"
 
 export class TaskRequests extends Context.Service<TaskRequests, {
   /** The metadata of those tasks that are the user's and have metadata. */
   readonly metadata: TaskReads["Service"]["metadata"]
-  readonly storedRequest: TaskReads["Service"]["storedRequest"]
+  /** The field `request` of `?include=request` as JSON; null if the request is not kept. */
+  readonly describe: (uuid: TaskId) => Effect.Effect<string, StoreUnavailable>
+  /** See `RunRequests`. */
+  readonly resolve: RunRequests.RunRequests["resolve"]
+  /** See `StoredTurns`. */
+  readonly readTurn: StoredTurns.ReadTurn
   /** Creates a task with the request of `task`, some fields of it replaced. */
   readonly rerun: (
     caller: Caller,
     task: TaskHead,
     overrides: Overrides,
     claim?: IdempotencyClaim
-  ) => Effect.Effect<CreatedTask, RequestNotKept | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
+  ) => Effect.Effect<
+    CreatedTask,
+    RequestNotKept | TooManyStoredBytes | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable
+  >
 }>()("async-task-service/services/TaskRequests") {
   static readonly layer = Layer.effect(TaskRequests, Effect.suspend(() => make))
 }
@@ -28,6 +44,7 @@ export class TaskRequests extends Context.Service<TaskRequests, {
 const make = Effect.gen(function*() {
   const reads = yield* TaskReads
   const tasks = yield* Tasks
+  const runRequests = yield* RunRequests.make
 
   /** The outcome of a repeated request, which does not need the original's request. */
   const replay = Effect.fnUntraced(function*(task: TaskHead, { task: fields }: Overrides, claim: IdempotencyClaim) {
@@ -36,18 +53,41 @@ const make = Effect.gen(function*() {
     if (claimed.fingerprint !== claim.fingerprint) return yield* new IdempotencyKeyReused({})
     return {
       uuid: claimed.taskId,
-      maxExecutionTime: fields.max_execution_time ?? task.maxExecutionTime,
+      maxExecutionTime: fields.maxExecutionTime ?? task.maxExecutionTime,
       isReplay: true
     }
   })
 
+  /** The request of a task that repeats another one; undefined if it is not kept, or refers to a task that was deleted. */
+  const repeat = Effect.fnUntraced(function*(uuid: TaskId, overrides: Overrides) {
+    const stored = Option.getOrUndefined(yield* reads.storedRequest(uuid))
+    if (stored === undefined) return undefined
+    const request = StoredRequest.repeat(uuid, yield* StoredRequest.read(stored.request), overrides.request)
+    const resolved = yield* runRequests.resolve(request, false)
+    if (resolved._tag === "Deleted") return undefined
+    const whole = resolved._tag === "Whole" ? resolved.request : undefined
+    return { ...stored, callbackSecret: null, ...overrides.task, request, whole }
+  })
+
   const rerun = Effect.fnUntraced(
     function*(...[caller, task, overrides, claim]: Parameters<TaskRequests["Service"]["rerun"]>) {
-      const stored = Option.getOrUndefined(yield* reads.storedRequest(task.uuid))
-      if (stored !== undefined) return yield* tasks.create(caller, override(stored, overrides), claim)
+      const repeated = yield* repeat(task.uuid, overrides)
+      if (repeated !== undefined) return yield* tasks.create(caller, repeated, claim)
       return claim === undefined ? yield* new RequestNotKept({}) : yield* replay(task, overrides, claim)
     }
   )
 
-  return TaskRequests.of({ metadata: reads.metadata, storedRequest: reads.storedRequest, rerun })
+  const describe = Effect.fnUntraced(function*(uuid: TaskId) {
+    const stored = Option.getOrUndefined(yield* reads.storedRequest(uuid))
+    const fields = stored && (yield* runRequests.read(stored.request))
+    return stored === undefined || fields === undefined ? "null" : StoredRequest.describe(fields, stored)
+  })
+
+  return TaskRequests.of({
+    metadata: reads.metadata,
+    describe,
+    resolve: runRequests.resolve,
+    readTurn: yield* StoredTurns.make,
+    rerun
+  })
 })

@@ -23,7 +23,7 @@ export const make = Effect.gen(function*() {
   const sealToken = (caller: Caller) => {
     const known = sealedTokens.get(caller)
     if (known !== undefined) return Effect.succeed(known)
-    return Effect.map(secrets.seal(caller.token), (sealed) => {
+    return Effect.map(secrets.seal("user-token", caller.token), (sealed) => {
       sealedTokens.set(caller, sealed)
       return sealed
     })

@@ -5,7 +5,15 @@ import type { CoreReport } from "../domain/CoreProtocol.ts"
 import type { Caller, Principal } from "../domain/Principal.ts"
 import type { Revocation } from "../domain/Revocation.ts"
 import type { StoreUnavailable } from "../domain/StoreUnavailable.ts"
-import { RunId, type Task, TaskEvent, type TaskHead, TaskId, type TaskStatus } from "../domain/Task.ts"
+import {
+  RunId,
+  type Task,
+  TaskEvent,
+  type TaskEventTag,
+  type TaskHead,
+  TaskId,
+  type TaskStatus
+} from "../domain/Task.ts"
 import {
   IdempotencyKeyReused,
   RunSuperseded,
@@ -13,18 +21,20 @@ import {
   TaskNotFound,
   TaskNotInterrupted,
   ToolResultsMismatch,
-  type TooManyActiveTasks
+  type TooManyActiveTasks,
+  TooManyStoredBytes
 } from "../domain/TaskErrors.ts"
 import type { CreateTask } from "../domain/TaskRequest.ts"
 import * as TaskShard from "../domain/TaskShard.ts"
 import { now, plus } from "../domain/Timestamp.ts"
-import type { ToolResults } from "../domain/ToolCall.ts"
+import { type PassedCall, readCalls, type ToolResults } from "../domain/ToolCall.ts"
 import { TaskActors } from "./actors/TaskActors.ts"
 import { TaskSweeper } from "./actors/TaskSweeper.ts"
 import { TaskOwnership } from "./cluster/TaskOwnership.ts"
 import type { Run } from "./core/CoreClient.ts"
 import { CoreStops } from "./core/CoreStops.ts"
-import { type TaskFilter, type TaskPage, TaskReads } from "./store/TaskReads.ts"
+import { StoredBytes } from "./operations/StoredBytes.ts"
+import { type TaskFilter, type TaskOutline, type TaskPage, TaskReads } from "./store/TaskReads.ts"
 import { type IdempotencyClaim, type NewTask, TaskWrites } from "./store/TaskWrites.ts"
 import * as TaskEnds from "./TaskEnds.ts"
 import * as TaskRuns from "./TaskRuns.ts"
@@ -51,23 +61,26 @@ export class Tasks extends Context.Service<
       caller: Caller,
       body: CreateTask,
       claim?: IdempotencyClaim
-    ) => Effect.Effect<CreatedTask, TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
+    ) => Effect.Effect<CreatedTask, TooManyStoredBytes | TooManyActiveTasks | IdempotencyKeyReused | StoreUnavailable>
     /** A task that the caller owns. A malformed id fails with `TaskNotFound`. */
     readonly get: (
       principal: Principal,
       uuid: string
     ) => Effect.Effect<Task, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
+    /** The same, without a turn that is large. */
+    readonly getOutline: (
+      principal: Principal,
+      uuid: string
+    ) => Effect.Effect<TaskOutline, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
     /** The head of a task that the caller owns, without the turn. */
     readonly getHead: (
       principal: Principal,
       uuid: string
     ) => Effect.Effect<TaskHead, TaskNotFound | TaskBelongsToAnother | StoreUnavailable>
-    /** The head of any user's task, for operators. */
-    readonly findHead: (uuid: string) => Effect.Effect<TaskHead, TaskNotFound | StoreUnavailable>
     readonly list: (filter: TaskFilter) => Effect.Effect<TaskPage, StoreUnavailable>
     readonly submitToolResults: (
       caller: Caller,
-      task: Task,
+      task: Omit<Task, "turn">,
       results: ToolResults,
       claim?: IdempotencyClaim
     ) => Effect.Effect<Done, TaskNotInterrupted | ToolResultsMismatch | IdempotencyKeyReused | StoreUnavailable>
@@ -105,10 +118,13 @@ const headOf = ({ acceptanceDeadline, deadline, maxExecutionTime, principal, run
   runId,
   maxExecutionTime,
   deadline,
-  acceptanceDeadline
+  acceptanceDeadline,
+  resumedAt: null,
+  silentSince: null,
+  handOvers: null
 })
 
-const runOf = ({ deadline, principal, request, runId, uuid }: NewTask, caller: Caller): Run => ({
+const runOf = ({ deadline, principal, runId, uuid }: NewTask, request: Run["request"], caller: Caller): Run => ({
   taskId: uuid,
   runId,
   principal,
@@ -119,8 +135,8 @@ const runOf = ({ deadline, principal, request, runId, uuid }: NewTask, caller: C
 })
 
 /** The positions of results that answer no pending call, or one twice, and the calls without a result. */
-const mismatches = (task: Task, results: ToolResults) => {
-  const open = new Set((task.pendingToolCalls ?? []).map(({ id }) => id))
+const mismatches = (calls: ReadonlyArray<PassedCall>, results: ToolResults) => {
+  const open = new Set(calls.map(({ id }) => id))
   const answered = new Set<string>()
   const problems = results.ids.flatMap((id, index) => {
     const name = id.slice(0, quotedLength)
@@ -142,6 +158,8 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
   const settings = yield* Settings
   const ownership = yield* TaskOwnership
   const random = yield* SecureRandom.SecureRandom
+  const reads = yield* TaskReads
+  const storedBytes = yield* StoredBytes
 
   /** The id is in a shard of this node, if it has one, so that the node that has the request also runs the task. */
   const newTaskId = Effect.map(random.uuidV7(), (id) => {
@@ -156,26 +174,25 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
     claim: IdempotencyClaim | undefined,
     isImmediate: boolean
   ) {
-    const { max_execution_time: maxExecutionTime, request } = body
+    const { callbackFormat = null, callbackSecret, maxExecutionTime } = body
     const runId = yield* newRunId
     const createdAt = yield* now
     const task: NewTask = {
+      ...body,
       uuid,
       principal: caller.principal,
       runId,
-      callbackUrl: body.callback_url,
-      callbackFormat: body.callback_format ?? null,
-      maxExecutionTime,
-      metadata: body.metadata,
+      callbackFormat,
       createdAt,
       deadline: plus(createdAt, Duration.seconds(maxExecutionTime)),
       acceptanceDeadline: isImmediate ? plus(createdAt, settings.acceptanceTimeout) : null,
-      request,
       userToken: yield* sealToken(caller),
-      callbackSecret: body.callback_secret === null ? null : yield* secrets.seal(Redacted.make(body.callback_secret))
+      callbackSecret: callbackSecret === null
+        ? null
+        : yield* secrets.seal("callback-secret", Redacted.make(callbackSecret))
     }
     const insert = writes.create(task, settings.maxActiveTasks, claim)
-    const begin = Effect.suspend(() => actors.begin(headOf(task), runOf(task, caller)))
+    const begin = Effect.suspend(() => actors.begin(headOf(task), runOf(task, body.whole ?? body.request, caller)))
     // A client that disconnects must not leave a created task without an actor until the next sweep.
     const { isReplay, taskId } = yield* Effect.uninterruptible(
       Effect.tap(insert, ({ isReplay, taskId }) => isReplay ? ensureActor(taskId) : begin)
@@ -183,39 +200,46 @@ const makeCreate = Effect.fnUntraced(function*({ ensureActor, newRunId, sealToke
     return { uuid: taskId, maxExecutionTime, isReplay }
   })
 
+  /** A request that was carried out before is answered again. */
+  const refuseAboveLimit = Effect.fnUntraced(function*({ principal: { sub } }: Caller, claim?: IdempotencyClaim) {
+    const claimed = claim === undefined ? Option.none() : yield* reads.claimed(sub, claim.key, yield* now)
+    if (Option.isNone(claimed)) return yield* new TooManyStoredBytes({ maximum: settings.storedBytes ?? 0 })
+  })
+
   return (caller: Caller, body: CreateTask, claim?: IdempotencyClaim) =>
-    Effect.flatMap(newTaskId, (uuid) =>
-      actors.withDispatchSlot(
-        uuid,
-        body.request,
-        (isImmediate) => createNow(uuid, caller, body, claim, isImmediate)
-      ))
+    Effect.flatMap(
+      storedBytes.isAbove(caller.principal.sub)
+        ? Effect.andThen(refuseAboveLimit(caller, claim), newTaskId)
+        : newTaskId,
+      (uuid) =>
+        actors.withDispatchSlot(
+          uuid,
+          body.whole ?? body.request,
+          (isImmediate) => createNow(uuid, caller, body, claim, isImmediate)
+        )
+    )
 })
 
 const makeReads = Effect.gen(function*() {
   const reads = yield* TaskReads
 
-  const get = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
-    if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
-    const task = Option.getOrUndefined(yield* reads.get(uuid))
-    if (task === undefined) return yield* new TaskNotFound({})
-    if (task.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
-    return task
-  })
-
-  const findHead = Effect.fnUntraced(function*(uuid: string) {
-    if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
-    const [head] = yield* reads.heads([uuid])
-    return head ?? (yield* new TaskNotFound({}))
-  })
+  const makeGet = <A extends Task>(read: (uuid: TaskId) => Effect.Effect<Option.Option<A>, StoreUnavailable>) =>
+    Effect.fnUntraced(function*(principal: Principal, uuid: string) {
+      if (!Schema.is(TaskId)(uuid)) return yield* new TaskNotFound({})
+      const task = Option.getOrUndefined(yield* read(uuid))
+      if (task === undefined) return yield* new TaskNotFound({})
+      if (task.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
+      return task
+    })
 
   const getHead = Effect.fnUntraced(function*(principal: Principal, uuid: string) {
-    const head = yield* findHead(uuid)
+    const [head] = Schema.is(TaskId)(uuid) ? yield* reads.heads([uuid]) : []
+    if (head === undefined) return yield* new TaskNotFound({})
     if (head.sub !== principal.sub) return yield* new TaskBelongsToAnother({})
     return head
   })
 
-  return { get, findHead, getHead, list: reads.list }
+  return { get: makeGet(reads.get), getOutline: makeGet(reads.outline), getHead, list: reads.list }
 })
 
 /** Changes of interrupted tasks, each once per idempotency key. */
@@ -252,10 +276,10 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   )
 
   const submitToolResults = Effect.fnUntraced(
-    function*(caller: Caller, task: Task, results: ToolResults, claim?: IdempotencyClaim) {
+    function*(caller: Caller, task: Omit<Task, "turn">, results: ToolResults, claim?: IdempotencyClaim) {
       if (yield* isReplayed(task.sub, claim)) return yield* Effect.as(ensureActor(task.uuid), { isReplay: true })
       if (task.status !== "interrupted") return yield* new TaskNotInterrupted({ status: task.status })
-      const problems = mismatches(task, results)
+      const problems = mismatches(yield* readCalls(task.pendingToolCalls), results)
       if (problems.length > 0) return yield* new ToolResultsMismatch({ problems })
       const event = TaskEvent.cases.ToolResultsSubmitted.make({
         results: results.text,
@@ -290,22 +314,28 @@ const makeChanges = Effect.fnUntraced(function*({ ensureActor, newRunId, sealTok
   return { submitToolResults, cancel, cancelInterrupted }
 })
 
+/** Events that are deduplicated by their id, within their run. */
+const repeatable: ReadonlySet<TaskEventTag> = new Set(["Accepted", "Progressed"])
+
 const makeReport = Effect.gen(function*() {
   const writes = yield* TaskWrites
   const actors = yield* TaskActors
 
   return Effect.fnUntraced(function*(
-    { event, event_id: coreEventId, recordsAcceptance, run_id, task_id }: CoreReport
+    { event, event_id, recordsAcceptance, run_id, task_id }: CoreReport
   ) {
     if (!Schema.is(TaskId)(task_id)) return yield* new TaskNotFound({})
     const runId = Schema.is(RunId)(run_id) ? run_id : noRun
+    // The last event of a run repeats only itself: a core that begins a run again may reuse its ids.
+    const coreEventId = `${runId}/${repeatable.has(event._tag) ? "" : event._tag}/${event_id}`
     const outcome = yield* writes.commit(task_id, event, yield* now, { runId, coreEventId, recordsAcceptance })
     if (outcome._tag === "Unknown") return yield* new TaskNotFound({})
     if (outcome._tag === "Revoked") {
       const { status } = yield* actors.end(outcome.head, TaskEvent.cases.TokenRevoked.make({}))
       return yield* new RunSuperseded({ status })
     }
-    yield* actors.wake(outcome.head)
+    const isSignOfLife = outcome._tag !== "Superseded" && outcome.head.runId === runId
+    yield* isSignOfLife ? actors.hear(outcome.head) : actors.wake(outcome.head)
     const { status } = outcome.head
     if (outcome._tag === "Superseded") return yield* new RunSuperseded({ status })
     return { status, applied: outcome._tag === "Applied" }

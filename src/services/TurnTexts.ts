@@ -1,11 +1,14 @@
 /** The texts of partial turns, for event streams. Streams of one task share the read and the parse of each version. */
 import { Effect, Option } from "effect"
+import { textOfToken } from "../domain/JsonBytes.ts"
+import type { Found } from "../domain/JsonPaths.ts"
+import { object } from "../domain/JsonShape.ts"
 import * as Limits from "../domain/Limits.ts"
-import { type OpaqueJson, toText } from "../domain/OpaqueJson.ts"
 import type { TaskHead, TaskId } from "../domain/Task.ts"
-import { outputText } from "../domain/Turn.ts"
+import * as TurnParts from "../domain/TurnParts.ts"
 import * as FairPermits from "./limits/FairPermits.ts"
 import { TaskReads } from "./store/TaskReads.ts"
+import * as StoredTurns from "./StoredTurns.ts"
 
 const maxTexts = 128
 /** Concurrent reads. A waiting stream of the same task finds the text that the first one has read. */
@@ -14,14 +17,16 @@ const readPermits = { total: 16, perHolder: 2 }
 /** A character outside the basic plane is not cut in half. */
 const cut = (text: string) => text.slice(0, Limits.eventTextLength).replace(/[\uD800-\uDBFF]$/, "")
 
-const textOf = (turn: OpaqueJson | null): string | undefined => {
-  // A character takes at most three bytes.
-  if (turn === null || turn.length > 3 * Limits.eventTurnLength) return undefined
-  const text = toText(turn)
-  return text.length > Limits.eventTurnLength ? undefined : cut(outputText({ turn: JSON.parse(text) }))
+const shape = object({ output: TurnParts.output })
+
+const textOf = (turn: Found, bytes: Uint8Array): string => {
+  const text = TurnParts.textOf(turn, bytes)
+  return text === undefined ? "" : cut(textOfToken(text.bytes, 0, text.bytes.length, true))
 }
 
-export const make = Effect.map(TaskReads, (reads) => {
+export const make = Effect.gen(function*() {
+  const reads = yield* TaskReads
+  const readTurn = yield* StoredTurns.make
   const permits = FairPermits.make(readPermits)
   const texts = new Map<TaskId, { readonly revision: number; readonly text: string | undefined }>()
   const known = (uuid: TaskId, revision: number) => {
@@ -33,9 +38,11 @@ export const make = Effect.map(TaskReads, (reads) => {
     yield* permits.take(sub, 1)
     const found = known(uuid, revision)
     if (found !== undefined) return found.text
-    const task = Option.getOrUndefined(yield* reads.get(uuid))
+    const task = Option.getOrUndefined(yield* reads.outline(uuid))
     if (task === undefined) return undefined
-    const text = known(uuid, task.revision)?.text ?? textOf(task.turn)
+    const isShort = task.turnBytes <= Limits.eventTurnBytes
+    const text = known(uuid, task.revision)?.text ??
+      (isShort ? (yield* readTurn(task, shape, textOf)) ?? "" : undefined)
     texts.delete(uuid)
     for (const [oldest] of texts) {
       if (texts.size < maxTexts) break

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { assert, describe, it } from "vitest"
 import * as Limits from "../../src/domain/Limits.ts"
-import { Api } from "../../src/http/contract/Api.ts"
+import { type Operation, operationsOf, pathFor } from "../kit/operations.ts"
 import { interrupt } from "../kit/ScriptedCore.ts"
 import { internalToken, mint } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
@@ -30,92 +30,53 @@ const crowd = Number(process.env["ATTACK_BODIES"] ?? 16)
 interface Target {
   readonly uuid: string
   readonly runId: string
-  readonly deliveryId: string
   readonly token: string
 }
 
-interface Place {
-  readonly path: (target: Target) => string
-  /** The user whose token is sent. A new user, if the call may create a task, which counts against the user's maximum. */
-  readonly as: "owner" | "newcomer" | "internal"
-  /** Bodies with `?` in place of the value. */
-  readonly bodies: (target: Target) => ReadonlyArray<string>
+/** Stands for the value in a body. */
+const hole = "HERE"
+
+const task = { assistant_id: 1, input: [{ type: "text", text: "x" }] }
+const partOf = (part: object) => [{ role: "user", content: [{ type: "text", ...part }] }]
+const eventOf = ({ runId, uuid }: Target, more: object) => ({
+  task_id: uuid,
+  run_id: runId,
+  event_id: randomUUID(),
+  ...more
+})
+
+/** Bodies with the value at places that no example has. */
+const deeper: Readonly<Record<string, (target: Target) => ReadonlyArray<object>>> = {
+  createTask: () => [
+    { ...task, input: [{ type: "text", text: hole }] },
+    { ...task, turns: partOf({ x: hole }) },
+    { ...task, client_tools: [{ type: "function", name: "x", parameters: hole }] }
+  ],
+  rerunTask: () => [{ turns: partOf({ x: hole }) }, { metadata: { x: hole } }],
+  submitToolResults: () => [{ results: [{ tool_call_id: "other", output: hole }] }],
+  reportCoreEvent: (target) => [
+    eventOf(target, { type: "interrupted", tool_calls: hole }),
+    eventOf(target, { type: "interrupted", tool_calls: [{ id: "c", name: "n", arguments: hole }], state: 1 }),
+    eventOf(target, { type: "interrupted", tool_calls: [{ id: "c", name: "n", arguments: {} }], state: hole }),
+    eventOf(target, { type: "progress", turn: { output: hole } })
+  ]
 }
 
-const task = `"assistant_id":1,"input":[{"type":"text","text":"x"}]`
-
-const event = ({ runId, uuid }: Target, more: string) =>
-  `{"task_id":"${uuid}","run_id":"${runId}","event_id":"${randomUUID()}",${more}}`
-
-/** Every endpoint that accepts JSON, with bodies that place the value in each field; a missing endpoint fails a test. */
-const places: Readonly<Record<string, Place>> = {
-  "tasks.create": {
-    path: () => "/api/tasks",
-    as: "newcomer",
-    bodies: () => [
-      `?`,
-      `{"assistant_id":1,"input":?}`,
-      `{"assistant_id":1,"input":[{"type":"text","text":?}]}`,
-      `{${task},"turns":?}`,
-      `{${task},"turns":[{"role":"user","content":[{"type":"text","x":?}]}]}`,
-      `{${task},"client_tools":[{"type":"function","name":"x","parameters":?}]}`,
-      `{${task},"callback_url":?}`,
-      `{${task},"metadata":?}`
-    ]
-  },
-  "tasks.rerun": {
-    path: ({ uuid }) => `/api/tasks/${uuid}/rerun`,
-    as: "owner",
-    bodies: () => [`{"turns":[{"role":"user","content":[{"type":"text","x":?}]}]}`, `{"metadata":{"x":?}}`]
-  },
-  "tasks.submitToolResults": {
-    path: ({ uuid }) => `/api/tasks/${uuid}/tool-results`,
-    as: "owner",
-    bodies: () => [`{"results":?}`, `{"results":[{"tool_call_id":"other","output":?}]}`]
-  },
-  "tasks.cancel": {
-    path: ({ uuid }) => `/api/tasks/${uuid}/cancel`,
-    as: "owner",
-    bodies: () => [`{"reason":?}`]
-  },
-  "tasks.cancelInterrupted": { path: () => "/api/tasks/cancel-interrupted", as: "newcomer", bodies: () => [`?`] },
-  "tasks.redeliver": {
-    path: ({ deliveryId, uuid }) => `/api/tasks/${uuid}/deliveries/${deliveryId}/redeliver`,
-    as: "owner",
-    bodies: () => [`{"callback_secret":"x","more":?}`]
-  },
-  "core.report": {
-    path: () => "/internal/core/events",
-    as: "internal",
-    bodies: (target) => [
-      event(target, `"type":"interrupted","tool_calls":?`),
-      event(target, `"type":"interrupted","tool_calls":[{"id":"c","name":"n","arguments":?}],"state":1`),
-      event(target, `"type":"interrupted","tool_calls":[{"id":"c","name":"n","arguments":{}}],"state":?`),
-      event(target, `"type":"progress","turn":{"output":?}`)
-    ]
-  },
-  "tokens.revoke": { path: () => "/internal/tokens/revoke", as: "internal", bodies: () => [`{"jti":"x","more":?}`] },
-  "operator.cancel": {
-    path: ({ uuid }) => `/internal/operator/tasks/${uuid}/cancel`,
-    as: "internal",
-    bodies: () => [`{"reason":?}`]
-  },
-  "operator.redeliver": {
-    path: () => "/internal/operator/deliveries/redeliver",
-    as: "internal",
-    bodies: () => [`{"ids":?}`, `{"dry_run":true,"filter":?}`]
-  },
-  "operator.revoke": {
-    path: () => "/internal/operator/revocations",
-    as: "internal",
-    bodies: () => [`{"jti":"x","more":?}`]
-  }
-}
-
-/** Other tests cover multipart forms; deletions and moves of nodes read no body. */
-const withoutJson = new Set(["files.upload", "tasks.delete", "operator.drain", "operator.takeIn"])
+/** The value as the body, in place of each of its fields, and in an unknown one. */
+const bodiesOf = ({ body, fields, id }: Operation, target: Target): ReadonlyArray<unknown> => [
+  hole,
+  ...fields.map((field) => ({ ...Object(body), [field]: hole })),
+  ...(fields.length === 0 ? [] : [{ ...Object(body), more: hole }]),
+  ...(deeper[id]?.(target) ?? [])
+]
 
 const victim = await use(startVictim({ WEBHOOK_ALLOW_PRIVATE: "true" }))
+victim.core.largest = 1024 * 1024
+const documentAt = async (path: string) => (await fetch(victim.service.url + path)).json()
+/** The operations of the core and of all extensions. */
+const operations = (await Promise.all(["/openapi.json", "/internal/openapi.json"].map(documentAt))).flatMap(
+  operationsOf
+)
 // Long turns during its start are reported late.
 await victim.observe(() => new Promise((resolve) => setTimeout(resolve, 1000)))
 
@@ -125,28 +86,29 @@ const makeTarget = async (): Promise<Target> => {
   const { body: { uuid } } = await victim.service.create(token, "Why?", { callback_url: "http://127.0.0.1:9/" })
   const run = await victim.runOf(uuid)
   await interrupt(run)
-  return { uuid, runId: run.run_id, deliveryId: `${uuid}-1`, token }
+  return { uuid, runId: run.run_id, token }
 }
 
-const tokensOf = (place: Place, target: Target, count: number) =>
+/** A new user may create a task, which counts against the user's maximum. */
+const tokensOf = ({ isInternal, path }: Operation, target: Target, count: number) =>
   Promise.all(Array.from({ length: count }, () =>
-    place.as === "owner"
-      ? target.token
-      : place.as === "internal"
+    isInternal
       ? internalToken
+      : path.includes("{uuid}")
+      ? target.token
       : mint(randomUUID())))
 
 const volleyOf = async (
-  place: Place,
+  operation: Operation,
   target: Target,
-  template: string,
+  body: unknown,
   shape: Shape,
   bytes: number,
   count = 1
 ): Promise<Volley> => {
-  const [before = "", after = ""] = template.split("?")
-  const tokens = await tokensOf(place, target, count)
-  return { path: place.path(target), tokens, shape, around: [before, after], bytes }
+  const [before = "", after = ""] = JSON.stringify(body).split(`"${hole}"`)
+  const tokens = await tokensOf(operation, target, count)
+  return { path: pathFor(operation, target.uuid), tokens, shape, around: [before, after], bytes }
 }
 
 /**
@@ -164,7 +126,7 @@ const costOf = async (
   })
   for (const [index, { around, shape }] of volleys.entries()) {
     const unexpected = statuses[index]?.filter((status) => !expected.includes(status))
-    assert.deepStrictEqual(unexpected, [], `${shape} in ${around.join("?")}`)
+    assert.deepStrictEqual(unexpected, [], `${shape} in ${around.join("…")}`)
   }
   const isExcessive = observed.longestTurn >= longestTurn || observed.peakMemory >= memory
   return isExcessive && tries > 1 ? costOf(volleys, expected, tries - 1) : observed
@@ -181,36 +143,29 @@ const names = Object.keys(shapes) as ReadonlyArray<Shape>
 const answers = [200, 201, 202, 204, 404, 409, 413, 422, 429]
 
 describe("expensive JSON", () => {
-  it("is sent to every endpoint that takes JSON", () => {
-    const endpoints = Object.entries(Api.groups).flatMap(([group, { endpoints }]) =>
-      Object.entries(endpoints).flatMap(([name, { method }]) => method === "GET" ? [] : [`${group}.${name}`])
-    )
-    assert.deepStrictEqual(
-      Object.keys(places).toSorted(),
-      endpoints.filter((id) => !withoutJson.has(id)).toSorted()
-    )
-  })
+  const posts = operations.filter(({ method, takesForm }) => method === "POST" && !takesForm)
 
-  it.each(Object.entries(places))("does not delay other requests at %s", async (_, place) => {
+  it.each(posts)("does not delay other requests at $path", async (operation) => {
     const target = await makeTarget()
     const volleys = await Promise.all(
-      place.bodies(target).flatMap((template) => names.map((shape) => volleyOf(place, target, template, shape, small)))
+      bodiesOf(operation, target).flatMap((body) =>
+        names.map((shape) => volleyOf(operation, target, body, shape, small))
+      )
     )
     assert.deepStrictEqual(excessOf(await costOf(volleys, answers)), none)
   })
 })
 
 describe(`${crowd} concurrent bodies of 16 MiB`, () => {
-  const create = places["tasks.create"]!
-  const inTurns = `{${task},"turns":[{"role":"user","content":[{"type":"text","x":?}]}]}`
+  const create = operations.find(({ id }) => id === "createTask")!
+  const inTurns = { ...task, turns: partOf({ x: hole }) }
 
-  it.each(["numbers", "small objects", "many keys"] as const)("do not delay other requests: %s", async (shape) => {
-    const volley = await volleyOf(create, await makeTarget(), inTurns, shape, largest, crowd)
-    assert.deepStrictEqual(excessOf(await costOf([volley], [422])), none)
-  })
-
-  it.each(["one long text", "text of escapes", "text of two bytes"] as const)("are accepted: %s", async (shape) => {
-    const volley = await volleyOf(create, await makeTarget(), inTurns, shape, largest, crowd)
-    assert.deepStrictEqual(excessOf(await costOf([volley], [201])), none)
-  }, 180_000)
+  it.each(["numbers", "small objects", "many keys", "one long text", "text of escapes", "text of two bytes"] as const)(
+    "are accepted: %s",
+    async (shape) => {
+      const volley = await volleyOf(create, await makeTarget(), inTurns, shape, largest, crowd)
+      assert.deepStrictEqual(excessOf(await costOf([volley], [201])), none)
+    },
+    180_000
+  )
 })

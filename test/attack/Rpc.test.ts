@@ -128,7 +128,7 @@ describe("many calls in one POST", () => {
   })
 
   it("are read only up to the byte limit", async () => {
-    const limit = 16 * mebibyte + 64 * 1024
+    const limit = 32 * mebibyte + 64 * 1024
     const padded = (size: number) => JSON.stringify(call("a")).padEnd(size)
     assert.strictEqual((await post(padded(limit))).status, 200)
     assert.strictEqual((await post(padded(limit + 1))).status, 413)
@@ -234,10 +234,11 @@ describe("a WebSocket", () => {
     assert.isBelow(health.at(-1) ?? 0, 2000)
   })
 
-  it("is closed when a message is too long", async () => {
+  it("is closed with an error that names the limit when a message is too long", async () => {
     const line = await new Line().open()
-    line.socket.send("x".repeat(17 * mebibyte))
-    assert.isNumber(await eventually(async () => line.closed, (code) => code !== undefined))
+    line.socket.send("x".repeat(33 * mebibyte))
+    assert.strictEqual(await eventually(async () => line.closed, (code) => code !== undefined), 1009)
+    assert.match(line.answers[0]?.defect.message, /longer than 33619968 bytes/)
   })
 
   it("rejects concurrent calls above its limit and answers the others", async () => {

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "vitest"
+import { pause } from "../kit/pause.ts"
 import { RawClient, requestHead } from "../kit/RawClient.ts"
 import { ScriptedBackend } from "../kit/ScriptedBackend.ts"
 import { eventually, mint } from "../kit/Service.ts"
@@ -8,6 +9,36 @@ import { startVictim } from "./kit/Victim.ts"
 const begun = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n" + "x".repeat(100_000)
 
 const form = "Content-Type: multipart/form-data; boundary=x"
+
+describe("uploads of 1 GB to a backend that reads slowly", async () => {
+  const backend = await use(new ScriptedBackend().listen())
+  backend.onUpload = (request) => {
+    const timer = setInterval(() => request.read(65_536), 100)
+    request.on("readable", () => {}).on("close", () => clearInterval(timer))
+  }
+  const victim = await use(startVictim({ ASSISTANT_BACKEND_URL: backend.url }))
+
+  it("hold their clients back, and cost constant memory", async () => {
+    const token = await mint("sender")
+    const chunk = Buffer.alloc(1024 * 1024, "x")
+    const observed = await victim.observe(async () => {
+      for (let count = 0; count < 20; count++) {
+        const client = await RawClient.open(victim.service.url)
+        const length = `Content-Length: ${1_024_000_000}`
+        client.send(requestHead("POST /api/files", `Authorization: Bearer ${token}`, length, form) + begun)
+        const feed = () => {
+          while (client.socket.write(chunk));
+        }
+        client.socket.on("drain", feed)
+        feed()
+      }
+      await eventually(async () => backend.uploads.length, (count) => count === 20)
+      await pause(5000)
+    })
+    assert.isBelow(observed.peakMemory - observed.baseMemory, 150)
+    assert.isBelow(observed.longestTurn, 150)
+  })
+})
 
 describe("uploads that never end", async () => {
   const backend = await use(new ScriptedBackend().listen())

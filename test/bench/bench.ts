@@ -36,6 +36,7 @@ export const startBench = async (settings: Readonly<Record<string, string>> = {}
     database,
     core,
     sql,
+    settings: all,
     start: (port?: number) => Service.start(all, port),
     close: async () => {
       await sql.end()

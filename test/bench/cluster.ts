@@ -4,7 +4,7 @@
  * long poll on another. All nodes share this machine's cores, so more nodes add no capacity here: the figures are the cost of
  * the cluster.
  */
-import { operate, settled } from "../kit/ClusterSystem.ts"
+import { settled, shardsOf } from "../kit/ClusterSystem.ts"
 import { pause } from "../kit/pause.ts"
 import { report, type StartedRun, turnOf } from "../kit/ScriptedCore.ts"
 import { freePort, mint, Service } from "../kit/Service.ts"
@@ -32,7 +32,7 @@ const startNodes = async (count: number, isClustered: boolean) => {
   for (let node = 0; node < count; node++) {
     nodes.push(await Service.start({ ...settings, CLUSTER_PORT: String(await freePort()) }))
   }
-  if (isClustered) await settled(nodes[0]!, count)
+  if (isClustered) await settled(nodes)
   return nodes
 }
 
@@ -129,8 +129,7 @@ for (let count = 2; count <= maxNodes; count++) {
     console.log(`  a long poll on the same node:  ${inQuantiles(await measureWake(nodes[0]!, nodes[0]!))}`)
     console.log(`  a long poll on the other node: ${inQuantiles(await measureWake(nodes[0]!, nodes[1]!))}`)
   }
-  const { members } = await operate(nodes[0]!, "Operations.cluster")
-  console.log(`  shards: ${members.map(({ shards }) => shards?.length).join(", ")}`)
+  console.log(`  shards: ${(await Promise.all(nodes.map(shardsOf))).join(", ")}`)
   core.runs.length = 0
   for (const node of nodes) await node.stop()
 }

@@ -20,14 +20,14 @@ export const fill = async (sql: postgres.Sql, rows: number, ofUser: number) => {
   await sql.unsafe(`
     INSERT INTO tasks (
       uuid, sub, status, revision, run_id, error, pending_tool_calls, max_execution_time,
-      created_at, completed_at, deadline_at, token_id, token_issued_at
+      created_at, completed_at, deadline_at, token_id, token_issued_at, assistant_id
     )
     SELECT
       uuidv7(created_at - clock_timestamp()), md5(owner::text)::uuid::text, status, 2, gen_random_uuid(),
       CASE status WHEN 'failed' THEN 'Task processing failed' WHEN 'canceled' THEN 'No longer needed' END,
       CASE status WHEN 'interrupted' THEN '[{"id":"call-1","name":"look_up","arguments":{"key":"value"}}]' END,
       86400, created_at, CASE WHEN status <> 'interrupted' THEN created_at + interval '20 seconds' END,
-      created_at + interval '1 day', 'token', created_at
+      created_at + interval '1 day', 'token', created_at, 1
     FROM (
       SELECT
         CASE WHEN n % ${step} = 0 THEN 0 ELSE 1 + abs(hashint4(n)::bigint) % ${others} END AS owner,

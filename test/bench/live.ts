@@ -39,12 +39,12 @@ const fill = (status: "interrupted" | "processing", count: number) =>
     WITH made AS (
       INSERT INTO tasks (
         uuid, sub, status, revision, run_id, pending_tool_calls, max_execution_time,
-        created_at, deadline_at, token_id, token_issued_at
+        created_at, deadline_at, token_id, token_issued_at, assistant_id
       )
       SELECT
         gen_random_uuid(), 'user-' || n / 5, '${status}', 2, gen_random_uuid(),
         CASE '${status}' WHEN 'interrupted' THEN '[{"id":"call-1","name":"look_up","arguments":{}}]' END,
-        86400, now(), now() + interval '1 day', 'token', now()
+        86400, now(), now() + interval '1 day', 'token', now(), 1
       FROM generate_series(1, ${count}) AS n RETURNING uuid
     )
     INSERT INTO task_requests (task_uuid, request, user_token)

@@ -29,21 +29,31 @@ const body = {
   }
 } as const
 
-app.post<{ Body: { max_execution_time?: number } }>("/api/tasks", { schema: { body } }, async (request, reply) => {
-  const { iat, sub } = await request.jwtVerify<{ sub: string; iat: number }>()
-  const uuid = randomUUID()
-  const seconds = request.body.max_execution_time ?? 86_400
-  const now = Date.now()
-  const at = (after: number) => new Date(now + after * 1000).toISOString()
-  const [row] = await sql`
-    SELECT create_task(${uuid}, ${sub}, ${randomUUID()}, null, ${seconds}, ${at(0)}, ${at(seconds)}, ${at(30)},
-      ${"token"}, to_timestamp(${iat}), ${JSON.stringify(request.body)}, ${"sealed"}, null, ${1_000_000}) AS outcome`
-  if (row?.["outcome"] !== "created") return reply.code(429).send({ message: "Too many active tasks." })
-  return reply.code(201).header("location", `/api/tasks/${uuid}`).send({
-    uuid,
-    status: "pending",
-    max_execution_time: seconds
-  })
-})
+app.post<{ Body: { assistant_id: number; max_execution_time?: number } }>(
+  "/api/tasks",
+  { schema: { body } },
+  async (request, reply) => {
+    const { iat, sub } = await request.jwtVerify<{ sub: string; iat: number }>()
+    const uuid = randomUUID()
+    const seconds = request.body.max_execution_time ?? 86_400
+    const now = Date.now()
+    const at = (after: number) => new Date(now + after * 1000).toISOString()
+    const [row] = await sql`
+    SELECT outcome FROM create_task(
+      p_uuid => ${uuid}, p_sub => ${sub}, p_run_id => ${randomUUID()}, p_assistant_id => ${request.body.assistant_id},
+      p_max_execution_time => ${seconds}, p_created_at => ${at(0)}, p_deadline_at => ${at(seconds)},
+      p_acceptance_deadline_at => ${at(30)}, p_token_id => ${"token"}, p_token_issued_at => to_timestamp(${iat}),
+      p_request => ${
+      JSON.stringify(request.body)
+    }, p_user_token => ${"sealed"}, p_callback_secret => null, p_metadata => null,
+      p_max_active => ${1_000_000}, p_key => null, p_fingerprint => null, p_key_expires_at => null)`
+    if (row?.["outcome"] !== "created") return reply.code(429).send({ message: "Too many active tasks." })
+    return reply.code(201).header("location", `/api/tasks/${uuid}`).send({
+      uuid,
+      status: "pending",
+      max_execution_time: seconds
+    })
+  }
+)
 
 await app.listen({ port: Number(process.env["PORT"]), host: "127.0.0.1" })

@@ -3,8 +3,7 @@ import { randomUUID } from "node:crypto"
 import { eventually, mint } from "../kit/Service.ts"
 import type { Clients, Created } from "./Clients.ts"
 import { Gate } from "./Gate.ts"
-import type { Plan, Stage } from "./Plan.ts"
-import type { Batch } from "./States.ts"
+import type { Batch, Plan, Stage } from "./Plan.ts"
 import type { World } from "./World.ts"
 
 const users = 4

@@ -1,8 +1,7 @@
 /** A mixed load of all actions of users, core and target, without held tasks, for a soak test. */
 import { randomUUID } from "node:crypto"
 import { pause, upTo } from "../kit/pause.ts"
-import type { Plan } from "./Plan.ts"
-import type { Batch } from "./States.ts"
+import type { Batch, Plan } from "./Plan.ts"
 import type { World } from "./World.ts"
 
 const users = 20

@@ -1,4 +1,4 @@
-/** Instructions for the core and the webhook target, carried by the task's input and its callback URL. */
+/** Instructions for the core and the webhook target, carried by the input of a task and its callback URL. */
 import type { StartedRun } from "../kit/ScriptedCore.ts"
 
 export const stages = ["pending", "dispatching", "processing", "interrupted", "resuming", "delivering"] as const
@@ -16,6 +16,14 @@ export interface Plan {
   readonly ends: "well" | "never"
   /** Maximum milliseconds of one step of the core. */
   readonly pace: number
+}
+
+/** The tasks that a state holds. */
+export interface Batch {
+  /** Releases all tasks after the fault has happened. */
+  readonly release: () => void
+  /** The moment when all held tasks had reached their required end, as seen from outside. */
+  readonly moved: Promise<number>
 }
 
 export const textOf = (plan: Plan) => JSON.stringify(plan)

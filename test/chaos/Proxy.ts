@@ -1,5 +1,6 @@
 /**
- * A TCP proxy between a node and its database. It can cut or refuse connections, drop all bytes, or lose a response.
+ * A TCP proxy between a node and its database. It can cut or refuse connections, drop all bytes, lose a response, or be a
+ * distant or narrow link.
  */
 import { Effect, Redacted } from "effect"
 import { once } from "node:events"
@@ -7,6 +8,55 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 
 /** `black hole`: connections are accepted, but no byte arrives on any of them. */
 export type Weather = "fair" | "losing replies" | "black hole"
+
+/** Bytes on their way to `target`. */
+interface Parcel {
+  readonly chunk: Buffer
+  readonly target: Socket
+  /** In milliseconds of `performance.now`. */
+  readonly arrivesAt: number
+}
+
+/** Passes the chunks of one direction: all connections share the bandwidth, and each chunk arrives after the latency. */
+class Direction {
+  readonly #link: Link
+  readonly #parcels: Array<Parcel> = []
+  #freeAt = 0
+
+  constructor(link: Link) {
+    this.#link = link
+  }
+
+  /** Writes the chunk to `target` when it has crossed the link. `extra` milliseconds are added to the latency. */
+  pass(chunk: Buffer, target: Socket, extra = 0) {
+    const { bytesPerSecond, latency } = this.#link
+    const present = performance.now()
+    this.#freeAt = Math.max(this.#freeAt, present) + chunk.length / bytesPerSecond * 1000
+    const arrivesAt = this.#freeAt + latency + extra
+    if (this.#parcels.length === 0 && arrivesAt - present < 1) return void target.write(chunk)
+    const before = this.#parcels.findLastIndex((parcel) => parcel.arrivesAt <= arrivesAt)
+    this.#parcels.splice(before + 1, 0, { chunk, target, arrivesAt })
+    setTimeout(() => this.#deliver(), arrivesAt - present)
+  }
+
+  /** Timers may fire a millisecond early, in another order than the chunks. */
+  #deliver() {
+    for (let first = this.#parcels[0]; first !== undefined; first = this.#parcels[0]) {
+      if (first.arrivesAt > performance.now() + 1) return
+      this.#parcels.shift()
+      if (first.target.writable) first.target.write(first.chunk)
+    }
+  }
+}
+
+interface Link {
+  /** Milliseconds from one end to the other: half of the round trip. */
+  latency: number
+  /** In each direction, shared by all connections. */
+  bytesPerSecond: number
+  /** Milliseconds that the server takes for a login. */
+  login: number
+}
 
 export class Proxy {
   /** A proxy in front of a database, and the URL of the database through it. Closed with the scope. */
@@ -30,8 +80,9 @@ export class Proxy {
   }
 
   weather: Weather = "fair"
-  /** Delay of a response in milliseconds. When it shrinks, later responses may overtake delayed ones. */
-  delay = 0
+  readonly link: Link = { latency: 0, bytesPerSecond: Infinity, login: 0 }
+  readonly #toServer = new Direction(this.link)
+  readonly #toClient = new Direction(this.link)
   readonly #pairs = new Set<readonly [Socket, Socket]>()
   /** No byte passes any more, not even the end of the connection, so each side considers the other alive. */
   readonly #silent = new Set<readonly [Socket, Socket]>()
@@ -50,13 +101,14 @@ export class Proxy {
         server.destroy()
       }
       for (const socket of pair) socket.on("error", close).on("close", close)
-      client.on("data", (chunk) => this.#silent.has(pair) || server.write(chunk))
-      server.on("data", (chunk) => {
+      client.on("data", (chunk: Buffer) => this.#silent.has(pair) || this.#toServer.pass(chunk, server))
+      let isLoggedIn = false
+      server.on("data", (chunk: Buffer) => {
         if (this.#silent.has(pair)) return
         // Postgres has executed the statement, but the node never learns that.
-        if (this.weather === "losing replies") close()
-        else if (this.delay === 0) client.write(chunk)
-        else setTimeout(() => client.write(chunk), this.delay)
+        if (this.weather === "losing replies") return close()
+        this.#toClient.pass(chunk, client, isLoggedIn ? 0 : this.link.login)
+        isLoggedIn = true
       })
     })
   }

@@ -1,30 +1,21 @@
-/** The table of a run in test/README.md: a line for each fault, and the worst recovery of each state. */
-import { table } from "../docs/markdown.ts"
+/** The list of a run in test/README.md: a line for each fault. */
+import { list } from "../docs/markdown.ts"
 import type { Outcome } from "./cell.ts"
 import { titles } from "./Faults.ts"
-import { stages } from "./Plan.ts"
-import { type Promised, promises } from "./Recorder.ts"
-
-const own: ReadonlyArray<Promised> = ["lost", "twice terminal", "over limit"]
+import { promises } from "./Recorder.ts"
 
 const inSeconds = (seconds: number) => `${seconds.toFixed(1)} s`
 const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, number) => total + number, 0)
 
 export const tableOf = (outcomes: ReadonlyArray<Outcome>) => {
   const byFault = Map.groupBy(outcomes, ({ fault }) => fault)
-  return table(
-    ["fault", "rounds", "acknowledged", ...own, "otherwise broken", "time limit late by", ...stages],
-    [...byFault].map(([fault, cells]) => {
-      const broken = (promise: Promised) => sum(cells.map((cell) => cell.broken[promise]))
-      return [
-        titles[fault],
-        String(sum(cells.map(({ rounds }) => rounds))),
-        String(sum(cells.map(({ acknowledged }) => acknowledged))),
-        ...own.map((promise) => String(broken(promise))),
-        String(sum(promises.filter((promise) => !own.includes(promise)).map(broken))),
-        inSeconds(Math.max(...cells.map(({ worstLateness }) => worstLateness))),
-        ...stages.map((stage) => inSeconds(cells.find(({ state }) => state === stage)!.worstRecovery))
-      ]
-    })
-  )
+  return list([...byFault].map(([fault, cells]) => {
+    const broken = sum(cells.flatMap(({ broken }) => promises.map((promise) => broken[promise])))
+    const late = Math.max(...cells.map(({ worstLateness }) => worstLateness))
+    // A second attempt of a webhook waits for its retry anyway.
+    const recovered = Math.max(
+      ...cells.map(({ state, worstRecovery }) => state === "delivering" ? 0 : worstRecovery)
+    )
+    return `${titles[fault]}: ${broken}, ${inSeconds(late)}, ${inSeconds(recovered)}`
+  }))
 }

@@ -9,7 +9,7 @@ const read = (address: string) => fs.readFileSync(new URL(address, root), "utf8"
 describe("the simulation of growth", () => {
   it("uses the settings of the cluster", () => {
     const source = read("runtime/cluster/Cluster.ts")
-    assert.include(source, "lease = Duration.seconds(4)")
+    assert.include(source, "minLease = Duration.seconds(4)")
     assert.include(source, "shardLockRefreshInterval: Duration.divideUnsafe(lease, 4)")
     assert.include(source, `refreshAssignmentsInterval: Duration.millis(${cluster.poll * 1000})`)
     assert.include(source, `pingInterval = Duration.millis(${cluster.ping * 1000})`)

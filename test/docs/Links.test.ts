@@ -35,13 +35,20 @@ const problemOf = (page: string, link: string): string | undefined => {
   return target.endsWith(".md") && anchorsOf(target).has(anchor) ? undefined : `${link}: ${target} has no such heading`
 }
 
-describe("relative links and anchors", () => {
-  it("finds the pages", () => {
+describe("the pages", () => {
+  it("are found", () => {
     assert.includeMembers(pages, ["README.md", "src/http/README.md", ".github/CONTRIBUTING.md"])
   })
 
+  it("have at most 21,400 words in all", () => {
+    const words = [...new Set(pages)].flatMap((page) =>
+      fs.readFileSync(path.join(root, page), "utf8").match(/\S+/g) ?? []
+    )
+    assert.isAtMost(words.length, 21_400)
+  })
+
   for (const page of new Set(pages)) {
-    it(`every link of ${page} leads somewhere`, () => {
+    it(`have links and anchors in ${page} that lead somewhere`, () => {
       assert.deepStrictEqual(linksOf(page).flatMap((link) => problemOf(page, link) ?? []), [])
     })
   }

@@ -22,3 +22,12 @@ describe("opaque JSON", () => {
     assert.lengthOf(OpaqueJson.toBytes([json]), 1)
   })
 })
+
+describe("a schema of JSON text", () => {
+  it("reads the keys of each document, whatever was read before", () => {
+    const read = Schema.decodeUnknownSync(OpaqueJson.fromJsonText(Schema.Record(Schema.String, Schema.Int)))
+    assert.deepStrictEqual(read(String.raw`{"a":0,"\\":1}`), { "a": 0, "\\": 1 })
+    assert.deepStrictEqual(read(String.raw`{"a":0,"\n":1}`), { "a": 0, "\n": 1 })
+    assert.throws(() => read("{"))
+  })
+})

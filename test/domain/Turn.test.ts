@@ -5,8 +5,9 @@ const file = { id: "1", name: "a.png", mime_type: "image/png", provider_data: { 
 
 describe("outputText", () => {
   it("joins the text items of the output by blank lines", () => {
+    const chart = { type: "chart" } as never
     const turn: Turn = {
-      output: [{ type: "text", text: "One." }, { type: "image", file }, { type: "chart" }, {
+      output: [{ type: "text", text: "One." }, { type: "image", file }, chart, {
         type: "text",
         text: "Two."
       }]

@@ -23,12 +23,13 @@ const program = Effect.gen(function*() {
   yield* Console.log(task.status)
 
   // A refused request is a typed error with the broken fields.
-  yield* tasks.create({ payload: { assistant_id: 1, input: [{ type: "text", text: "\0" }] } }).pipe(
-    Effect.catchIf(
-      (error) => error instanceof ValidationFailed,
-      ({ errors }) => Console.log("refused:", Object.keys(errors).join())
+  yield* tasks.create({ payload: { assistant_id: 1, input: [{ type: "text", text: "?" }], metadata: { a: "\0" } } })
+    .pipe(
+      Effect.catchIf(
+        (error) => error instanceof ValidationFailed,
+        ({ errors }) => Console.log("refused:", Object.keys(errors).join())
+      )
     )
-  )
 })
 
 const layer = TaskService.layer({

@@ -40,7 +40,14 @@ const start = async (part: "core" | "backend", settings: Readonly<Record<string,
 const backend = await use(
   start("backend", { OPENAI_BASE_URL: provider.url, OPENAI_API_KEY: "key-of-the-provider", OPENAI_MODEL: "talker" })
 )
-const core = await use(start("core", { ASSISTANT_BACKEND_URL: backend.url, CORE_TOKEN: "token-of-the-core" }))
+const core = await use(
+  start("core", {
+    ASSISTANT_BACKEND_URL: backend.url,
+    CORE_TOKEN: "token-of-the-core",
+    CORE_EVENT_TOKENS: `${internalToken},next`,
+    INTERNAL_TOKENS: "another"
+  })
+)
 
 const post = (url: string, body: object, token = "token-of-the-core") =>
   fetch(url, {
@@ -171,7 +178,10 @@ describe("the core and the backend, each served alone", () => {
     const events_url = refusing.url
     await run(1, "hello", { events_url })
     const said = await eventually(async () => core.output, (output) => output.includes(events_url))
-    assert.include(said, `${events_url} refuses this core: INTERNAL_TOKENS has to be the same here and there`)
+    assert.include(
+      said,
+      `${events_url} refuses this core: CORE_EVENT_TOKENS, or else INTERNAL_TOKENS, has to be the same here and there`
+    )
     await refusing.close()
   })
 
@@ -210,7 +220,7 @@ describe("the core and the backend, each served alone", () => {
       start(part, { NODE_ENV: "production", ...settings }).then(() => "started", (error: Error) => error.message)
     assert.match(
       await failureOf("core", { INTERNAL_TOKENS: "" }),
-      /production: ASSISTANT_BACKEND_URL, INTERNAL_TOKENS, CORE_TOKEN, PUBLIC_URL["\\]/
+      /production: PUBLIC_URL, CORE_TOKEN, CORE_EVENT_TOKENS or INTERNAL_TOKENS, ASSISTANT_BACKEND_URL["\\]/
     )
     assert.match(
       await failureOf("backend", { JWT_SECRET: "" }),

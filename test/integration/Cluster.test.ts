@@ -1,7 +1,7 @@
-/** Many nodes on one database (CLUSTER=on), as clients, the core and an operator see them. */
+/** Many nodes on one database (CLUSTER=on), as clients and the core see them. */
 import { afterEach, assert, describe, it, onTestFinished } from "vitest"
 import { Proxy } from "../chaos/Proxy.ts"
-import { operate, selectShardCounts, settled, startCluster } from "../kit/ClusterSystem.ts"
+import { selectShardCounts, settled, shardsOf, startCluster } from "../kit/ClusterSystem.ts"
 import { complete as completeRun, interrupt } from "../kit/ScriptedCore.ts"
 import { eventually, freePort, internalToken, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
@@ -21,7 +21,7 @@ afterEach(async () => {
   system.core.onStart = () => 202
   for (const node of others) await node.stop()
   others = []
-  await settled(first, 1)
+  await settled([first])
 })
 
 const createOn = async (node: Service, count: number) => {
@@ -59,12 +59,11 @@ describe("nodes on one database", () => {
     await areOffered(uuids, 2)
     await complete(uuids, other)
     assert.deepStrictEqual(uuids.map(offersOf), uuids.map(() => 2))
-    const { members } = await settled(first, 2)
-    assert.deepStrictEqual(members.flatMap(({ shards }) => shards?.length || []), [30, 30])
-    await eventually(
-      () => operate(other, "Operations.cluster"),
-      (cluster) => cluster.members.every(({ tasks }) => tasks === 0)
-    )
+    assert.deepStrictEqual(await settled([first, other]), [30, 30])
+    for (const node of [first, other]) {
+      const { body: metrics } = await node.call("GET", "/internal/metrics", internalToken)
+      assert.match(metrics, /^task_active(\{.*\})? 0$/m)
+    }
   })
 
   it("wake long polls and event streams on other nodes", async () => {
@@ -82,7 +81,7 @@ describe("nodes on one database", () => {
 
   it("take over the shards of a killed process before its lease of 4 s ends", async () => {
     const other = await join()
-    await settled(first, 2)
+    await settled([first, other])
     await other.stop("SIGKILL")
     const counts = () => system.database.query<{ count: number }>(selectShardCounts)
     const found = await eventually(counts, ([{ count } = { count: 0 }]) => count === 60, 2500)
@@ -107,59 +106,19 @@ describe("nodes on one database", () => {
     await eventually(held, (count) => count === 60, 3500)
   })
 
-  it("are drained and undrained by an operator; a drained node still serves requests", async () => {
-    const other = await join()
-    const [running = ""] = await createOn(other, 1)
-    await areOffered([running], 1)
-    await operate(other, "Operations.drain")
-    const { members } = await settled(first, 1)
-    assert.deepStrictEqual(members.map(({ drained }) => drained).filter((drained) => drained), [true])
-    const readiness = await fetch(`${other.url}/readyz`)
-    assert.strictEqual(readiness.status, 503)
-    assert.match(await readiness.text(), /drained/)
-    await areOffered([running], 2)
-    const [created = ""] = await createOn(other, 1)
-    await areOffered([created], 1)
-    await complete([running, created], other)
-    await eventually(
-      () => operate(other, "Operations.cluster"),
-      (cluster) => cluster.members.every(({ tasks }) => tasks === 0)
-    )
-    await operate(other, "Operations.rebalance")
-    await settled(first, 2)
-    assert.strictEqual((await fetch(`${other.url}/readyz`)).status, 200)
-  })
-
-  it("receive through any node what an operator wants them to be", async () => {
-    const other = await join()
-    const { body } = await first.call("GET", "/internal/operator/cluster", internalToken)
-    // Nodes of earlier tests are still listed for a while, without shards.
-    const { instance } = body.members.find(({ is_self, shards }: { is_self: boolean; shards: Array<unknown> }) =>
-      !is_self && shards.length > 0
-    )
-    const ask = (path: string) => first.call("POST", `/internal/operator/nodes/${instance}/${path}`, internalToken)
-    assert.deepStrictEqual((await ask("drain")).body, { instance, wanted: "drained" })
-    await settled(first, 1)
-    assert.strictEqual((await fetch(`${other.url}/readyz`)).status, 503)
-    assert.strictEqual((await ask("take-in")).status, 202)
-    await settled(first, 2)
-    assert.deepStrictEqual(await system.database.query("SELECT FROM nodes WHERE wanted IS NOT NULL"), [])
-  })
-
   it("reassign shards although the database is slow for one node", async () => {
     const proxy = await Proxy.before(system.database.url)
     others.push(await system.startNode({ DATABASE_URL: proxy.urlOf(system.database.url) }))
-    await settled(first, 2)
-    proxy.delay = 100
+    await settled([first, ...others])
+    proxy.link.latency = 50
     await join()
-    // Nodes of earlier tests are still listed for a while, without shards.
     const counts = await eventually(
-      async () => (await operate(first, "Operations.cluster")).members.flatMap(({ shards }) => shards?.length || []),
+      () => Promise.all([first, ...others].map(shardsOf)),
       (owned) => owned.join() === "20,20,20",
       20_000
     )
     assert.deepStrictEqual(counts, [20, 20, 20])
-    proxy.delay = 0
+    proxy.link.latency = 0
     await Promise.all(others.map((node) => node.stop()))
     await proxy.close()
   })

@@ -1,10 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Layer, Logger, Redacted } from "effect"
+import { Context, Effect, Exit, Layer, Logger, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { once } from "node:events"
-import { type AddressInfo, createServer, type Server } from "node:net"
+import { type AddressInfo, connect as connectTo, createServer, type Server, type Socket } from "node:net"
+import { pipeline } from "node:stream"
 import { inject } from "vitest"
+import * as AdmissionGate from "../../src/runtime/postgres/AdmissionGate.ts"
 import * as DatabaseClient from "../../src/runtime/postgres/DatabaseClient.ts"
+import * as DatabaseMonitor from "../../src/runtime/postgres/DatabaseMonitor.ts"
+import * as DatabaseSession from "../../src/runtime/postgres/DatabaseSession.ts"
 import { DatabaseSockets } from "../../src/runtime/postgres/DatabaseSockets.ts"
 import { type DatabaseUrl, optionsFor, parse } from "../../src/runtime/postgres/DatabaseUrl.ts"
 import { StoreHealth } from "../../src/services/operations/Readiness.ts"
@@ -33,13 +37,21 @@ type RefusesAt = "login" | "slow login" | "statement"
 /** Milliseconds before each of the two messages of a slow login. */
 const messageDelay = 300
 
-/** A pooler that refuses each session with an SQLSTATE. `onSession` is called before each of them. */
-const refusingPooler = (code: string, onSession: () => RefusesAt) =>
+/**
+ * A pooler that refuses each session with an SQLSTATE. `onSession` is called before each of them. Sessions go to the `server`, if it
+ * returns a URL.
+ */
+const refusingPooler = (code: string, onSession: () => RefusesAt, server: () => string | undefined = () => undefined) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const pooler = createServer((socket) => {
-        const refusesAt = onSession()
         socket.on("error", () => {})
+        const accepting = server()
+        if (accepting !== undefined) {
+          const passed = connectTo(Number(new URL(accepting).port), "127.0.0.1")
+          return void pipeline(socket, passed, socket, () => {})
+        }
+        const refusesAt = onSession()
         socket.once("data", () => {
           if (refusesAt === "login") return socket.end(refusal(code))
           if (refusesAt === "slow login") {
@@ -56,8 +68,8 @@ const refusingPooler = (code: string, onSession: () => RefusesAt) =>
     (pooler) => Effect.sync(() => pooler.close())
   )
 
-const urlOf = (pooler: Server) =>
-  parse(Redacted.make(`postgres://someone@127.0.0.1:${(pooler.address() as AddressInfo).port}/tasks`))
+const portOf = (pooler: Server) => (pooler.address() as AddressInfo).port
+const urlOf = (pooler: Server) => parse(Redacted.make(`postgres://someone@127.0.0.1:${portOf(pooler)}/tasks`))
 
 /** The problem before each of `count` sessions, which a pooler refuses as `refusals` says; the last one repeats. */
 const problemsOf = Effect.fnUntraced(function*(code: string, count: number, refusals: ReadonlyArray<RefusesAt>) {
@@ -123,6 +135,39 @@ describe("the monitor of the database", () => {
       yield* untilReplaced(sql)
     }))
 
+  it.live("leaves a host that refuses logins for the next one", () =>
+    Effect.gen(function*() {
+      let isFull = false
+      const pooler = yield* refusingPooler("53300", () => "login", () => isFull ? undefined : inject("postgresUrl"))
+      const { proxy } = yield* Proxy.scoped(inject("postgresUrl"))
+      const url = inject("postgresUrl").replace(/:\d+\//, `:${portOf(pooler)},127.0.0.1:${proxy.port}/`)
+      const sql = Context.get(yield* Layer.build(layerOf(parse(Redacted.make(url)))), SqlClient.SqlClient)
+      yield* sql`SELECT 1`
+      isFull = true
+      // Ends the connections that the first host has accepted.
+      yield* Effect.exit(sql`SELECT pg_terminate_backend(pg_backend_pid())`)
+      const { milliseconds } = yield* elapsed(untilReplaced(sql))
+      assert.isBelow(milliseconds, 2000)
+    }))
+
+  it.live("reports that no connection is free for two seconds at most after statements get one", () =>
+    Effect.gen(function*() {
+      let isFull = false
+      const pooler = yield* refusingPooler("53300", () => "login", () => isFull ? undefined : inject("postgresUrl"))
+      const url = inject("postgresUrl").replace(/:\d+\//, `:${portOf(pooler)}/`)
+      const context = yield* Layer.build(layerOf(parse(Redacted.make(url))))
+      const sql = Context.get(context, SqlClient.SqlClient)
+      const { problem } = Context.get(context, StoreHealth)
+      yield* sql`SELECT 1`
+      isFull = true
+      yield* Effect.exit(sql`SELECT pg_terminate_backend(pg_backend_pid())`)
+      yield* Effect.exit(sql`SELECT 2`)
+      assert.strictEqual(problem(), "has no free connection")
+      isFull = false
+      yield* untilReplaced(sql)
+      yield* Effect.promise(() => eventually(async () => problem(), (found) => found === null, 2000))
+    }))
+
   it.live("replaces connections that were cut while the server is up", () =>
     Effect.gen(function*() {
       const { proxy, sql } = yield* connect
@@ -163,6 +208,63 @@ describe("the monitor of the database", () => {
   it.live("does not count it as unavailable while the messages of a slow login arrive", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* problemsOf("53300", 3, ["slow login"]), [null, null, null])
+    }))
+
+  it.live("does not count it as unavailable when another login fails in the moment in which one succeeds", () =>
+    Effect.gen(function*() {
+      const { proxy, url } = yield* Proxy.scoped(inject("postgresUrl"))
+      proxy.link.login = 400
+      const { hosts, ...parsed } = parse(url)
+      const others: Array<Socket> = []
+      let hasAnswered = false
+      /** The first login succeeds while the others, which began because it is slow, fail. */
+      const openTo = () => {
+        const socket = connectTo({ port: proxy.port, host: "127.0.0.1" })
+        if (others.push(socket) > 1) return socket
+        const emit = socket.emit.bind(socket)
+        socket.emit = (event: string, ...values: ReadonlyArray<unknown>) => {
+          if (event !== "data" || hasAnswered || !String(values[0]).includes("SHOW")) return emit(event, ...values)
+          hasAnswered = true
+          for (const other of others.slice(1)) other.destroy(new Error("reset"))
+          process.nextTick(emit, event, ...values)
+          return true
+        }
+        return socket
+      }
+      const sockets = {
+        hosts,
+        host: () => hosts[0],
+        open: openTo,
+        openUnguarded: openTo,
+        openTo,
+        refuse: () => {},
+        allow: () => {},
+        patience: { observe: () => {}, silence: () => 100 },
+        traffic: { received: () => 0, unanswered: () => 0 }
+      }
+      const options = optionsFor({ hosts, ...parsed }, hosts[0], false)
+      const { problem } = yield* DatabaseMonitor.monitor(options, sockets, yield* AdmissionGate.make(1))
+      yield* Effect.promise(() => eventually(async () => hasAnswered, (found) => found, 5000))
+      yield* Effect.sleep("500 millis")
+      assert.isNull(problem())
+    }))
+
+  it.live("ends its session with a defect of the session's fiber, so that another one begins", () =>
+    Effect.gen(function*() {
+      const { hosts, ...parsed } = parse(Redacted.make(inject("postgresUrl")))
+      const session = DatabaseSession.make(
+        optionsFor({ hosts, ...parsed }, hosts[0], false),
+        yield* DatabaseSockets.make(hosts),
+        {
+          nextHost: () => hosts[0],
+          onFailed: () => Effect.void,
+          onSilent: () => Effect.void,
+          onOpen: () => Effect.void,
+          onAnswer: () => Effect.die(new Error("broken"))
+        }
+      )
+      const exit = yield* Effect.timeout(Effect.exit(session), "5 seconds")
+      assert.isTrue(Exit.hasDies(exit))
     }))
 
   it.live("logs and reports why statements fail while a pooler refuses every login", () =>

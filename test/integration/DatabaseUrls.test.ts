@@ -2,8 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
+import { once } from "node:events"
 import * as fs from "node:fs"
+import { type AddressInfo, connect as connectTo, createServer } from "node:net"
 import * as path from "node:path"
+import { pipeline } from "node:stream"
 import * as tls from "node:tls"
 import { inject, onTestFinished } from "vitest"
 import * as Database from "../../src/runtime/postgres/Database.ts"
@@ -45,10 +48,14 @@ const server = await startPostgres([
 await use({ close: server.stop })
 const { password, port } = new URL(server.url)
 
-const open = (url: string) => {
-  const databaseUrl = parse(Redacted.make(url))
-  return Database.open({ databaseUrl, databaseDirectUrl: undefined, isClustered: false, isProduction: false })
-}
+const targetOf = (url: string) => ({
+  databaseUrl: parse(Redacted.make(url)),
+  databaseDirectUrl: undefined,
+  isClustered: false,
+  isProduction: false
+})
+
+const open = (url: string) => Database.open(targetOf(url))
 
 /** The service's client, connected as the examination decided. */
 const connect = Effect.fnUntraced(function*(url: string) {
@@ -124,6 +131,21 @@ describe("hosts", () => {
     Effect.gen(function*() {
       const url = `postgres://postgres:${password}@/postgres?host=${sockets}&port=${port}&sslmode=require`
       assert.strictEqual(yield* connection(url), "socket")
+    }))
+
+  it.live("that close each connection, as a load balancer without a server does, are waited for", () =>
+    Effect.gen(function*() {
+      let connections = 0
+      const balancer = createServer((socket) => {
+        socket.on("error", () => {})
+        if (++connections < 5) return void socket.end()
+        pipeline(socket, connectTo(Number(port), "127.0.0.1"), socket, () => {})
+      }).listen(0, "127.0.0.1")
+      yield* Effect.promise(() => once(balancer, "listening"))
+      yield* Effect.addFinalizer(() => Effect.sync(() => balancer.close()))
+      const url = Object.assign(new URL(server.url), { port: (balancer.address() as AddressInfo).port }).href
+      yield* Database.openWhenReachable(targetOf(url))
+      assert.isAtLeast(connections, 5)
     }))
 
   it.live("may begin with one that is down", () =>

@@ -1,4 +1,5 @@
 /** The documentation page in a real browser. */
+import axe from "axe-core"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { hasBrowser, launch } from "../kit/Browser.ts"
 import { mint } from "../kit/Service.ts"
@@ -20,6 +21,24 @@ describe.each(["/docs/", "/docs", "/internal/docs"])("%s", (path) => {
 })
 
 describe.skipIf(!hasBrowser)("/docs in a browser", () => {
+  it.each(["/docs", "/internal/docs"])("%s is small, in a language, accessible, and fits a phone", async (path) => {
+    assert.isBelow((await (await fetch(service.url + path)).bytes()).length, 1_000_000)
+    const browser = await use(launch(), onTestFinished)
+    const page = await browser.newPage({ viewport: { width: 390, height: 844 } })
+    await page.goto(service.url + path)
+    assert.strictEqual(await page.evaluate(() => document.documentElement.lang), "en")
+    assert.strictEqual(await page.evaluate(() => document.documentElement.scrollWidth), 390)
+    await page.evaluate(`(() => { ${axe.source} })(); undefined`)
+    const problems = () =>
+      page.evaluate<ReadonlyArray<string>>(
+        `axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => id + ": " + nodes[0].html.slice(0, 200)))`
+      )
+    assert.deepStrictEqual(await problems(), [])
+    await page.getByRole("button", { name: /Test Request/ }).first().click()
+    assert.deepStrictEqual(await problems(), [])
+    assert.strictEqual(await page.evaluate(() => document.documentElement.scrollWidth), 390)
+  })
+
   it("shows operations and examples without internet access, and calls the service with a token", async () => {
     const browser = await use(launch(), onTestFinished)
     const page = await browser.newPage()

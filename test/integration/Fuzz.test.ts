@@ -26,21 +26,40 @@ const runsOf = ({ weight = 1 }: Rule) => Math.max(1, Math.round(cases * weight /
 
 const world = await use(World.open())
 
+/** Milliseconds for the search for a smaller request. Without it 40 timeouts of a service that hangs would take eleven minutes. */
+const shrinkTime = 20_000
+
+/** Limits the time of shrinking: from `shrinkTime` after the first failure on nothing is tried, and the smallest failure so far stands. */
+const makeLimit = () => {
+  let end = Infinity
+  return (tried: () => Promise<string | undefined>) =>
+    Effect.suspend(() =>
+      performance.now() > end ? Effect.succeed(true) : Effect.flatMap(Effect.promise(tried), (problem) => {
+        if (problem === undefined) return Effect.succeed(true)
+        end = Math.min(end, performance.now() + shrinkTime)
+        return Effect.fail(problem)
+      })
+    )
+}
+
+/** The failure, and the coordinates of its request, which a long request must not cut off. */
+const describeFailure = <A, E>(result: Arbitrary.CheckResult<A, E>): string | undefined => {
+  const failure = Arbitrary.formatCheckFailure(result)
+  const replay = result._tag === "Falsified" ? `Replay: ${result.replay}\n` : ""
+  return failure === undefined ? undefined : replay + failure.slice(0, 2000)
+}
+
 /** Checks a rule with requests of growing size. Returns the problem with the smallest request that shows it, if any. */
-const check = (rule: Rule) =>
+const check = (limited: ReturnType<typeof makeLimit>) => (rule: Rule) =>
   Effect.map(
     Arbitrary.checkEffect(
       rule.attempts,
-      (attempt) =>
-        Effect.flatMap(
-          Effect.promise(() => world.try(rule.group, attempt)),
-          (problem) => problem === undefined ? Effect.succeed(true) : Effect.fail(problem)
-        ),
+      (attempt) => limited(() => world.try(rule.group, attempt)),
       { runs: runsOf(rule), seed: `${seed} ${rule.name}`, size: 6, maxShrinks: 40 }
     ),
     (result) => {
-      const failure = Arbitrary.formatCheckFailure(result)
-      return failure === undefined ? [] : [`${rule.group}: ${rule.name}\n${failure.slice(0, 2000)}`]
+      const failure = describeFailure(result)
+      return failure === undefined ? [] : [`${rule.group}: ${rule.name}\n${failure}`]
     }
   )
 
@@ -64,7 +83,7 @@ const explain = (problems: ReadonlyArray<string>) =>
 
 describe(`fuzzing with FUZZ_SEED=${seed}`, () => {
   it("accepts valid requests, and refuses an invalid one for the rule that it breaks", async () => {
-    const problems = (await Effect.runPromise(Effect.forEach(rules, check, { concurrency: 16 }))).flat()
+    const problems = (await Effect.runPromise(Effect.forEach(rules, check(makeLimit()), { concurrency: 16 }))).flat()
     assert.strictEqual(problems.length, 0, explain(problems))
     assert.strictEqual(await world.tasksTakenByRefusedCreates(), 0)
     // oxlint-disable-next-line no-console -- the result of a long run
@@ -72,15 +91,15 @@ describe(`fuzzing with FUZZ_SEED=${seed}`, () => {
   }, 3_600_000)
 
   it("passes input, tool results, state and turns on unchanged", async () => {
+    const limited = makeLimit()
     const result = await Effect.runPromise(
       Arbitrary.checkEffect(
         stories,
-        (story) =>
-          Effect.as(Effect.tryPromise({ try: () => runStory(world, story), catch: (error) => String(error) }), true),
+        (story) => limited(() => runStory(world, story).then(() => undefined, String)),
         { runs: Math.ceil(cases / 50), seed, size: 8, concurrency: 8, maxShrinks: 40 }
       )
     )
-    const failure = Arbitrary.formatCheckFailure(result)
+    const failure = describeFailure(result)
     assert.isUndefined(failure, explain([failure ?? ""]))
   }, 3_600_000)
 

@@ -1,6 +1,5 @@
 import { get } from "node:http"
 import { assert, describe, it, onTestFinished } from "vitest"
-import { runHere } from "../kit/runToEnd.ts"
 import { complete, report } from "../kit/ScriptedCore.ts"
 import { freePort, internalToken, mint, Service } from "../kit/Service.ts"
 import { expectQuiet, use } from "../kit/suite.ts"
@@ -65,16 +64,6 @@ describe("INTERNAL_PORT", () => {
     assert.deepStrictEqual(await Promise.all([service.url, internalUrl].map(upgrade)), [404, 101])
   })
 
-  it("serves the half of the console for operators, and PORT that for users", async () => {
-    const audiencesOf = async (url: string) => (await (await fetch(`${url}/console/config.json`)).json()).audiences
-    assert.deepStrictEqual(await audiencesOf(service.url), ["users"])
-    assert.deepStrictEqual(await audiencesOf(internalUrl), ["operators"])
-    assert.strictEqual(await statusOf(`${service.url}/internal/operator/overview`, internalToken), 404)
-    assert.strictEqual(await statusOf(`${internalUrl}/internal/operator/overview`, internalToken), 200)
-    assert.strictEqual(await statusOf(`${internalUrl}/internal/operator/session`, internalToken), 200)
-    assert.strictEqual(await statusOf(`${service.url}/internal/operator/session`, internalToken), 404)
-  })
-
   it("does not serve the public routes", async () => {
     for (const path of ["/api/tasks", "/docs", "/openapi.json"]) {
       assert.strictEqual(await statusOf(internalUrl + path, user), 404, path)
@@ -102,14 +91,5 @@ describe("INTERNAL_PORT", () => {
     const { body } = await own.create(user, "What is 6 * 7?")
     const { body: task } = await own.until(user, body.uuid, "completed")
     assert.include(JSON.stringify(task), "42")
-  })
-
-  it("is the one that operator commands use", async () => {
-    const { out } = await runHere(["cluster", "--json"], {
-      PORT: new URL(service.url).port,
-      INTERNAL_PORT: String(internalPort),
-      INTERNAL_TOKENS: internalToken
-    })
-    assert.lengthOf(JSON.parse(out).members, 1)
   })
 })

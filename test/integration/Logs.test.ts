@@ -28,7 +28,8 @@ const collector = await use(new Collector().listen())
 afterAll(() => core.close())
 
 const token = "an internal token of 32 characters or more"
-const authorization = { authorization: `Bearer ${token}` }
+const eventToken = "a token for events of 32 characters or more"
+const authorization = { authorization: `Bearer ${eventToken}` }
 
 const production = {
   NODE_ENV: "production",
@@ -36,6 +37,7 @@ const production = {
   CORE_URL: core.url,
   ASSISTANT_BACKEND_URL: core.url,
   INTERNAL_TOKENS: token,
+  CORE_EVENT_TOKENS: eventToken,
   ENCRYPTION_KEY: "1ufm9JqSlCnW7a7VYjGQDPBlEOWLJ5wA8gZ0vqvSjeE="
 }
 
@@ -52,19 +54,13 @@ const failureLines = async (settings: Readonly<Record<string, string>>, main?: R
 }
 
 describe("the log in production", () => {
-  it("has JSON lines for the start, readiness, drain and stop", async () => {
+  it("has JSON lines for the start, readiness and stop", async () => {
     const service = await start()
-    await fetch(`${service.url}/rpc`, {
-      method: "POST",
-      headers: { ...authorization, "content-type": "application/ndjson" },
-      body: `${JSON.stringify({ _tag: "Request", id: "1", tag: "Operations.drain", payload: null, headers: [] })}\n`
-    }).then((response) => response.text())
     await service.stop()
     const lines = linesOf(service.output)
     assert.deepStrictEqual(lines.map(({ message }) => message), [
       "starting",
       "ready",
-      "draining: an operator asked for it",
       "draining: the process stops",
       "stopped"
     ])
@@ -115,13 +111,14 @@ describe("the log in production", () => {
     assert.include(fatal?.cause, "Error: bad\n    at ")
   })
 
-  it("has one JSON line for a failed start", async () => {
+  it("has one JSON line for a failed start, after one for the wait", async () => {
     const [settings] = await failureLines({ CORE_URL: "" })
     assert.strictEqual(settings?.level, "FATAL")
     assert.match(settings?.message ?? "", /CORE_URL/)
     const unreachable = `postgres://nobody@127.0.0.1:${await freePort()}/tasks`
-    const [starting, refused, ...others] = await failureLines({ DATABASE_URL: unreachable }, [cli, "serve"])
+    const [starting, waiting, refused, ...others] = await failureLines({ DATABASE_URL: unreachable }, [cli, "serve"])
     assert.strictEqual(starting?.message, "starting")
+    assert.strictEqual(waiting?.message, "The database cannot be reached: waiting for it up to 20 s")
     assert.strictEqual(refused?.level, "FATAL")
     assert.match(refused?.message ?? "", /ECONNREFUSED/)
     assert.isEmpty(others)

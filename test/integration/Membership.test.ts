@@ -1,4 +1,4 @@
-/** Concurrent operators drain and undrain one node, and disconnect. */
+/** Concurrent operators drain one node and take it in, and disconnect. */
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Logger, Option, Redacted } from "effect"
@@ -22,11 +22,11 @@ const untilOwner = Effect.fnUntraced(function*(ownership: TaskOwnership["Service
 })
 
 layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership of a node", (it) => {
-  it.effect("is restored by an undrain although the operator disconnects", () =>
+  it.effect("is restored by being taken in although the operator disconnects", () =>
     Effect.gen(function*() {
       const ownership = yield* TaskOwnership
       yield* untilOwner(ownership)
-      const rejoining = yield* Effect.forkChild(ownership.undrain, { startImmediately: true })
+      const rejoining = yield* Effect.forkChild(ownership.takeIn, { startImmediately: true })
       yield* Fiber.interrupt(rejoining)
       yield* untilOwner(ownership)
     }))
@@ -36,7 +36,7 @@ layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership
       const ownership = yield* TaskOwnership
       yield* untilOwner(ownership)
       const left = yield* Deferred.make<void>()
-      const first = yield* Effect.forkChild(ownership.undrain, { startImmediately: true })
+      const first = yield* Effect.forkChild(ownership.takeIn, { startImmediately: true })
       const second = yield* Effect.forkChild(Effect.andThen(ownership.drain, Deferred.succeed(left, undefined)), {
         startImmediately: true
       })
@@ -44,7 +44,7 @@ layer(layerNode, { excludeTestServices: true, timeout: 20_000 })("the membership
       assert.isTrue(ownership.isDrained())
       yield* Fiber.joinAll([first, second])
       assert.isTrue(ownership.isDrained())
-      yield* ownership.undrain
+      yield* ownership.takeIn
       yield* untilOwner(ownership)
     }))
 })
@@ -70,7 +70,7 @@ layer(Database.layerUrl, { excludeTestServices: true, timeout: 20_000 })("a node
       yield* untilOwner(ownership)
       proxy.weather = "losing replies"
       proxy.cut()
-      const rejoining = yield* Effect.forkChild(ownership.undrain, { startImmediately: true })
+      const rejoining = yield* Effect.forkChild(ownership.takeIn, { startImmediately: true })
       assert.isTrue(Option.isNone(yield* Effect.timeoutOption(Fiber.join(rejoining), "5 seconds")))
       proxy.weather = "fair"
       yield* untilOwner(ownership)

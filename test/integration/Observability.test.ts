@@ -13,6 +13,9 @@ import { use } from "../kit/suite.ts"
 import { startSystem, type System } from "../kit/System.ts"
 import { expressionsOf, metricsOf } from "../runtime/deployment/alerts.ts"
 
+// Extensions define metrics of their own.
+await import("../../src/runtime/loadedExtensions.ts")
+
 const prometheus = new URL("../../src/runtime/deployment/prometheus/", import.meta.url)
 const alerts = fs.readFileSync(new URL("alerts.yaml", prometheus), "utf8")
 
@@ -323,7 +326,7 @@ describe("GET /internal/metrics", () => {
     const scraped = (await scrape(system)).body
     assert.include(scraped, `task_deadline_lateness_seconds_count{event="AcceptanceExpired"} 1`)
     assert.include(scraped, `task_deadline_lateness_seconds_bucket{event="AcceptanceExpired",le="1"} 1`)
+    assert.match(scraped, /task_active 1\n/)
     assert.match(scraped, /task_live\{status="pending"\} 1\n/)
-    assert.match(scraped, /task_actors 1\n/)
   })
 })

@@ -8,7 +8,7 @@ import * as DatabaseClient from "../../src/runtime/postgres/DatabaseClient.ts"
 import { DatabaseSockets } from "../../src/runtime/postgres/DatabaseSockets.ts"
 import { parse } from "../../src/runtime/postgres/DatabaseUrl.ts"
 import { headsById, withSmallTurns } from "../../src/services/store/ReadBatcher.ts"
-import { claim } from "../../src/services/store/WebhookStatements.ts"
+import { claim } from "../../src/services/store/WebhookClaim.ts"
 import * as Database from "../kit/Database.ts"
 
 /** The service's own client. */
@@ -27,8 +27,8 @@ const statements = [
   [
     "claim",
     claim,
-    "float8, text[], int4[], int, int, float8[]",
-    "1e15, '{https://target.example}', '{64}', 8, 128, '{35,45,75,135,20}'"
+    "float8, float8, int, text[], int4[], bool[], text[], int4[], int4[], int, int, int, int, int, float8[]",
+    "1e15, 1e15, 128, '{https://target.example}', '{64}', '{t}', '{user}', '{64}', '{64}', 16, 8, 600, 100, 700, '{35,45,75,135,20}'"
   ],
   ["heads", headsById, "uuid[]", ids],
   ["tasks_with_turns", withSmallTurns, "uuid[]", ids]
@@ -64,12 +64,12 @@ layer(Database.layer)("the plan of a frequent statement", (it) => {
         for (const [name, { text }, types] of statements) yield* sql.unsafe(`PREPARE ${name} (${types}) AS ${text}`)
         yield* check("without statistics")
         yield* sql`
-          INSERT INTO tasks (uuid, sub, run_id, max_execution_time, created_at, deadline_at, token_id)
-          SELECT gen_random_uuid(), 'user', gen_random_uuid(), 60, now(), now(), 'token' FROM generate_series(1, 40)`
+          INSERT INTO tasks (uuid, sub, run_id, max_execution_time, created_at, deadline_at, token_id, assistant_id)
+          SELECT gen_random_uuid(), 'user', gen_random_uuid(), 60, now(), now(), 'token', 1 FROM generate_series(1, 40)`
         yield* sql`INSERT INTO task_turns SELECT uuid, '{}' FROM tasks`
         yield* sql`
-          INSERT INTO webhook_deliveries (task_uuid, revision, status, url, origin, signed, created_at)
-          SELECT uuid, 1, 'completed', 'u', 'o', false, now() FROM tasks`
+          INSERT INTO webhook_deliveries (task_uuid, revision, status, url, origin, sub, signed, created_at)
+          SELECT uuid, 1, 'completed', 'u', 'o', 'user', false, now() FROM tasks`
         yield* sql`ANALYZE tasks, task_turns, webhook_deliveries`
         yield* check("with the statistics of few rows")
       }))
@@ -79,11 +79,11 @@ layer(Database.layer)("the plan of a frequent statement", (it) => {
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       yield* sql`
-        INSERT INTO tasks (uuid, sub, run_id, max_execution_time, created_at, deadline_at, token_id)
-        SELECT gen_random_uuid(), 'user', gen_random_uuid(), 60, now(), now(), 'token' FROM generate_series(1, 5000)`
+        INSERT INTO tasks (uuid, sub, run_id, max_execution_time, created_at, deadline_at, token_id, assistant_id)
+        SELECT gen_random_uuid(), 'user', gen_random_uuid(), 60, now(), now(), 'token', 1 FROM generate_series(1, 5000)`
       yield* sql`
-        INSERT INTO webhook_deliveries (task_uuid, revision, status, url, origin, signed, created_at)
-        SELECT gen_random_uuid(), 1, 'completed', 'u', 'o', false, now() FROM generate_series(1, 20000)`
+        INSERT INTO webhook_deliveries (task_uuid, revision, status, url, origin, sub, signed, created_at)
+        SELECT gen_random_uuid(), 1, 'completed', 'u', 'o', 'user', false, now() FROM generate_series(1, 20000)`
       yield* sql`VACUUM (ANALYZE) tasks, webhook_deliveries`
       for (const [name, { text }, types, values] of statements) {
         const [plans] = yield* sql.withTransaction(Effect.gen(function*() {

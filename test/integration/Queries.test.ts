@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
-import { Cause, Effect, Exit, Schema } from "effect"
+import { Cause, Effect, Exit, Schedule, Schema } from "effect"
+import { TestClock } from "effect/testing"
 import { make as makeQueries, micros, moment, query } from "../../src/services/store/Queries.ts"
 import * as Database from "../kit/Database.ts"
 
@@ -43,6 +44,34 @@ layer(Database.layer)("a statement", (it) => {
         assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
       }))
   }
+
+  it.effect(
+    "that runs alone ends with its request, and leaves its connection to others",
+    () =>
+      TestClock.withLive(Effect.gen(function*() {
+        const { alone, rows } = yield* makeQueries
+        const sleep = query(Row, "SELECT 1 AS value FROM pg_sleep(20)")
+        for (let count = 0; count < 12; count++) {
+          yield* Effect.timeoutOption(alone(sleep, []), "50 millis")
+        }
+        const one = query(Row, "SELECT 2 AS value")
+        const found = yield* Effect.forEach(Array.from({ length: 40 }), () => rows(one, []), {
+          concurrency: "unbounded"
+        })
+        assert.deepStrictEqual(found.flat(), Array.from({ length: 40 }, () => ({ value: 2 })))
+        const active = query(
+          Row,
+          "SELECT count(*)::int AS value FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'"
+        )
+        yield* Effect.repeat(rows(active, []), {
+          schedule: Schedule.spaced("50 millis"),
+          until: ([row]) => row?.value === 0,
+          times: 60
+        })
+        assert.deepStrictEqual(yield* rows(active, []), [{ value: 0 }])
+      })),
+    15_000
+  )
 
   it.effect("binds and returns moments to the microsecond", () =>
     Effect.gen(function*() {

@@ -18,25 +18,6 @@ const rerun = (token: string, uuid: string, body?: unknown, headers = {}) =>
 const cancelAll = (token: string) => service.call("POST", "/api/tasks/cancel-interrupted", token)
 const faults = ({ body, status }: Answer) => [status, Object.keys(body.errors ?? {})]
 
-describe("metadata", () => {
-  it("is returned only on request, on one task and on the list", async () => {
-    const token = await mint("labels")
-    const metadata = { customer: "é 😀", "a]b": "1, 2", ["__proto__"]: "" }
-    const labelled = await create(token, { metadata })
-    const plain = await create(token, { metadata: {} })
-    assert.notProperty(await get(token, `/${labelled}`), "metadata")
-    assert.notProperty((await get(token, "")).data[0], "metadata")
-    const expected = JSON.parse(JSON.stringify(metadata))
-    assert.deepStrictEqual((await get(token, `/${labelled}?include=metadata`)).metadata, expected)
-    assert.deepStrictEqual((await get(token, `/${plain}?include=turn,metadata`)).metadata, {})
-    const { data } = await get(token, "?include=metadata")
-    assert.deepStrictEqual(data.map((row: { metadata: object }) => row.metadata), [{}, expected])
-    const query = `?status=pending&metadata[customer]=${encodeURIComponent(metadata.customer)}&metadata[a]b]=1,%202`
-    assert.deepStrictEqual((await get(token, query)).data.map(({ uuid }: { uuid: string }) => uuid), [labelled])
-    assert.notProperty(await runOf(labelled), "metadata")
-  })
-})
-
 describe("?include=request", () => {
   it("returns the request without secrets, while the task lives and after its end", async () => {
     const token = await mint("asked")
@@ -55,6 +36,7 @@ describe("?include=request", () => {
     const read = () => get(token, `/${uuid}?include=request,metadata,waiting_on`)
     assert.deepStrictEqual((await read()).request, request)
     const run = await runOf(uuid)
+    assert.notProperty(run, "metadata")
     await interrupt(run, { state: { secret: 1 } })
     await cancelAll(token)
     const ended = await read()

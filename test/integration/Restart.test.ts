@@ -137,7 +137,7 @@ describe("retention", () => {
     assert.strictEqual((await service.call("GET", `/api/tasks/${ended}/events`, token)).status, 404)
     const { body } = await service.call("GET", "/api/tasks", token)
     assert.deepStrictEqual([body.meta.total, body.data[0].uuid], [1, living])
-    for (const table of ["task_turns", "task_events", "task_requests", "task_metadata"]) {
+    for (const table of ["task_turns", "task_events", "task_requests", "task_metadata", "task_labels"]) {
       const left = await own.query(`SELECT FROM ${table} WHERE task_uuid = '${ended}'`)
       assert.isEmpty(left, table)
     }

@@ -1,5 +1,6 @@
 /** Revoked tokens, from the view of clients of two nodes on one database. */
 import { assert, describe, it } from "vitest"
+import { operations, pathFor } from "../kit/operations.ts"
 import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
 import { startSystem } from "../kit/System.ts"
@@ -16,23 +17,9 @@ describe("a revoked token", () => {
     const token = await mint("ann", { jti: "ann-1" })
     const [unaffected, { body: { uuid } }] = [await mint("ann", { jti: "ann-2" }), await service.create(token, "one")]
     assert.strictEqual((await revoke({ jti: "ann-1" })).status, 204)
-    const requests = [
-      ["GET", "/api/tasks"],
-      ["POST", "/api/tasks"],
-      ["GET", `/api/tasks/${uuid}`],
-      ["GET", `/api/tasks/${uuid}/events`],
-      ["GET", `/api/tasks/${uuid}/deliveries`],
-      ["POST", `/api/tasks/${uuid}/cancel`],
-      ["POST", `/api/tasks/${uuid}/rerun`],
-      ["DELETE", `/api/tasks/${uuid}`],
-      ["POST", `/api/tasks/${uuid}/deliveries/${uuid}-1/redeliver`],
-      ["POST", `/api/tasks/${uuid}/tool-results`],
-      ["POST", "/api/tasks/cancel-interrupted"],
-      ["POST", "/api/files"],
-      ["GET", "/api/storage/base"]
-    ] as const
-    for (const [method, address] of requests) {
-      const { body, headers, status } = await service.call(method, address, token)
+    for (const operation of operations.filter(({ isInternal }) => !isInternal)) {
+      const address = pathFor(operation, uuid)
+      const { body, headers, status } = await service.call(operation.method, address, token)
       assert.strictEqual(status, 401, address)
       assert.strictEqual(headers.get("www-authenticate"), "Bearer", address)
       assert.isString(body.message, address)

@@ -3,6 +3,8 @@ import { Effect, Stream } from "effect"
 import { assert, describe, it } from "vitest"
 import * as RpcClient from "../../src/http/client/RpcClient.ts"
 import { callRpc, type Transport, useRpc } from "../kit/callRpc.ts"
+import { calls } from "../kit/calls.ts"
+import { pathFor } from "../kit/operations.ts"
 import { complete, report, type StartedRun, toolCall, turnOf } from "../kit/ScriptedCore.ts"
 import { eventually, internalToken, mint, Service } from "../kit/Service.ts"
 import { use } from "../kit/suite.ts"
@@ -71,6 +73,17 @@ describe("the operations of users and of the core", () => {
     assert.deepStrictEqual(await failure("Tasks.delete", { sub, uuid }), ["TaskNotFound"])
   })
 
+  it("read what REST reads", async () => {
+    const { uuid } = await create({ sub: "reader" })
+    const token = await mint("reader")
+    const reads = calls.filter(({ operation }) => operation?.method === "GET")
+    for (const { operation, payloadFor, tag } of reads) {
+      const { body } = await service.call("GET", pathFor(operation!, uuid), token)
+      assert.deepStrictEqual(await call(tag, payloadFor({ sub: "reader", uuid })), body, tag)
+    }
+    assert.includeMembers(reads.map(({ tag }) => tag), ["Tasks.get", "Tasks.list"])
+  })
+
   it("fail with the kind of failure and its fields", async () => {
     const owner = { sub: "owner" }
     const { uuid } = await create(owner)
@@ -99,17 +112,10 @@ describe("the operations of users and of the core", () => {
       ["Tasks.cancel", { uuid, body: {} }, "TaskNotInterrupted"],
       ["Tasks.cancel", { uuid, body: { reason: "x".repeat(1001) } }, "InvalidRequest", "reason"],
       ["Tasks.delete", { uuid }, "TaskNotEnded"],
-      ["Core.report", { event: { type: "progress", event_id: "e", task_id, run_id } }, "InvalidRequest", "turn"],
+      ["Core.report", { event: { type: "completed", event_id: "e", task_id, run_id } }, "InvalidRequest", "turn"],
       ["Tokens.revoke", { revocation: {} }, "InvalidRequest", "jti"],
       ["Tokens.revoke", { revocation: { jti: "a", sub: "b" } }, "InvalidRequest", "sub"],
-      ["Tokens.revoke", { revocation: { token: "no token" } }, "InvalidRequest", "token"],
-      ["Operations.redeliver", { id: "none" }, "DeliveryNotFound"],
-      ["Operations.deliveries", { limit: 501 }, "InvalidRequest", "limit"],
-      ...["a\0b", "https://client.example/hook", ""].flatMap((origin) =>
-        ["Operations.deliveries", "Operations.redeliverFailed"].map((tag) =>
-          [tag, { origin }, "InvalidRequest", "origin"] as const
-        )
-      )
+      ["Tokens.revoke", { revocation: { token: "no token" } }, "InvalidRequest", "token"]
     ]
     for (const [tag, payload, ...expected] of cases) {
       assert.deepStrictEqual(
@@ -198,22 +204,6 @@ describe("the internal interface", () => {
     await call("Tokens.revoke", { revocation: { sub: "rita", issued_before: "2099-01-01T00:00:00Z" } })
     const users = await areRevoked({ token: other }, { jti: "x", sub: "rita" }, { jti: "x" })
     assert.deepStrictEqual(users, [true, true, false])
-  })
-
-  it("reports statistics to operators, and sends webhooks again", async () => {
-    const completed = () =>
-      useRpc(service, (client) => Effect.map(client["Operations.standing"](), ({ counts }) => counts.completed))
-    const before = await completed()
-    assert.deepStrictEqual(await call("Operations.stats"), await call("Operations.standing"))
-    const callback_url = "http://127.0.0.1:1/nobody"
-    const { uuid } = (await service.create(await mint("olga"), "unwanted", { callback_url })).body
-    await complete(await system.runOf(uuid))
-    assert.strictEqual(await completed(), before + 1)
-    const { origin } = new URL(callback_url)
-    const [delivery] = await call("Operations.deliveries", { origin })
-    assert.deepStrictEqual([delivery.id.includes(uuid), delivery.status], [true, "completed"])
-    assert.strictEqual((await call("Operations.redeliver", { id: delivery.id })).id, delivery.id)
-    assert.isNumber(await call("Operations.redeliverFailed", { origin }))
   })
 
   it("is not available to other methods", async () => {

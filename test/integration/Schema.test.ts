@@ -3,8 +3,9 @@ import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { activeStatuses, TaskStatus } from "../../src/domain/Task.ts"
-import { listAll, listByBoth, listByMetadata, listByStatus } from "../../src/services/store/ListStatement.ts"
+import { labelOf, statements } from "../../src/services/store/ListStatement.ts"
 import * as Migrations from "../../src/services/store/Migrations.ts"
+import { columns } from "../../src/services/store/TaskColumns.ts"
 import * as Database from "../kit/Database.ts"
 
 const quoted = (definition: string | undefined) =>
@@ -13,9 +14,10 @@ const quoted = (definition: string | undefined) =>
 const insertTasks = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
-    INSERT INTO tasks (uuid, sub, run_id, max_execution_time, created_at, deadline_at, token_id)
-    SELECT gen_random_uuid(), 'user-' || n % 50, gen_random_uuid(), 60, now(), now(), 'token'
-    FROM generate_series(1, 5000) AS n`
+    INSERT INTO tasks (uuid, sub, status, completed_at, run_id, max_execution_time, created_at, deadline_at, token_id, assistant_id)
+    SELECT gen_random_uuid(), 'user-' || n % 5, status, CASE status WHEN 'completed' THEN now() END, gen_random_uuid(), 60, now(),
+      now(), 'token', 1
+    FROM (SELECT n, CASE n % 100 WHEN 1 THEN 'pending' ELSE 'completed' END AS status FROM generate_series(1, 5000) AS n) AS drawn`
   yield* sql`VACUUM (ANALYZE) tasks`
 })
 
@@ -33,12 +35,22 @@ layer(Database.layer)("the schema", (it) => {
       assert.deepStrictEqual(yield* constraint("tasks_completed_at"), [...activeStatuses].toSorted())
     }))
 
+  it.effect("has the columns that the service knows of a task, with their types", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const found = yield* sql<{ readonly column: string }>`
+        SELECT attname || ' ' || replace(format_type(atttypid, NULL), 'timestamp with time zone', 'timestamptz') AS column
+        FROM pg_attribute WHERE attrelid = 'tasks'::regclass AND attnum > 0 ORDER BY attnum`
+      const known = Object.values(columns).map(({ name, type }) => `${name} ${type}`)
+      assert.deepStrictEqual(found.map(({ column }) => column).toSorted(), known.toSorted())
+    }))
+
   it.effect("is at the latest migration, and another migration changes nothing", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
-      assert.strictEqual(yield* Migrations.current(sql), Migrations.latest)
-      yield* Layer.build(Layer.fresh(Migrations.layer))
-      assert.strictEqual(yield* Migrations.current(sql), Migrations.latest)
+      assert.strictEqual(Migrations.coreVersion(yield* Migrations.current(sql)), Migrations.latest)
+      yield* Layer.build(Database.layerMigrations)
+      assert.strictEqual(Migrations.coreVersion(yield* Migrations.current(sql)), Migrations.latest)
     }))
 
   /** The generic plan of a list, without EXPLAIN (GENERIC_PLAN), which is new in Postgres 16. */
@@ -54,21 +66,30 @@ layer(Database.layer)("the schema", (it) => {
     return plan.flatMap((row) => Object.values(row).map(String))
   })
 
-  it.effect("counts and pages a list by index-only scans, and by the index of the metadata", () =>
+  it.effect("counts and pages a list by index-only scans, and by that of the metadata", () =>
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       yield* insertTasks
-      yield* sql`
-        INSERT INTO task_metadata
-        SELECT uuid, jsonb_build_object(sub, jsonb_build_object('env', 'prod', 'order', uuid)) FROM tasks`
-      yield* sql`VACUUM (ANALYZE) task_metadata`
-      const byMetadata = `{"user-1": {"env": "prod"}}`
+      yield* sql.unsafe(`
+        INSERT INTO task_labels
+        SELECT ${
+        labelOf("sub", "key", "value")
+      }, created_at, uuid FROM tasks, (VALUES ('env', 'prod')) AS pair (key, value)`)
+      yield* sql`VACUUM (ANALYZE) task_labels`
+      const { active, all, labeled } = statements
+      const key = ["1e15", "00000000-0000-0000-0000-000000000000"]
+      const pair = `{"env": "prod"}`
       for (
         const [statement, node, count, ...values] of [
-          [listAll, "Index Only Scan using tasks_list", 2, "user-1", "25", "0"],
-          [listByStatus, "Index Only Scan using tasks_list", 2, "user-1", "25", "0", "{failed}"],
-          [listByMetadata, "Bitmap Index Scan on task_metadata_by_user", 1, byMetadata, "25", "0"],
-          [listByBoth, "Bitmap Index Scan on task_metadata_by_user", 1, byMetadata, "25", "0", "{failed}"]
+          [all.first, "Index Only Scan using tasks_list", 1, "user-1", "{failed}", "25", "0"],
+          [all.marks, "Index Only Scan using tasks_list", 3, "user-1", "{failed}"],
+          [all.newer, "Index Only Scan using tasks_list", 1, "user-1", "{failed}", ...key],
+          [all.page, "Index Only Scan using tasks_list", 1, "user-1", "{failed}", "25", "0", ...key],
+          [active.first, "using tasks_list", 0, "user-1", "{pending}", "25", "0"],
+          [labeled.first, "Index Only Scan using task_labels_list", 3, "user-1", "{failed}", pair, "25", "0"],
+          [labeled.marks, "Index Only Scan using task_labels_list", 7, "user-1", "{failed}", pair],
+          [labeled.newer, "Index Only Scan using task_labels_list", 3, "user-1", "{failed}", pair, ...key],
+          [labeled.page, "Index Only Scan using task_labels_list", 3, "user-1", "{failed}", pair, "25", "0", ...key]
         ] as const
       ) {
         const lines = yield* planOf(statement.text, values)
@@ -85,11 +106,11 @@ layer(Database.layerLive(Layer.orDie(Layer.provideMerge(Database.layerClient, Da
       Effect.gen(function*() {
         const sql = yield* SqlClient.SqlClient
         yield* Effect.forEach(Array.from({ length: 6 }), () =>
-          TestClock.withLive(Layer.build(Layer.fresh(Migrations.layer))), {
+          TestClock.withLive(Layer.build(Database.layerMigrations)), {
           concurrency: "unbounded",
           discard: true
         })
-        assert.strictEqual(yield* Migrations.current(sql), Migrations.latest)
+        assert.strictEqual(Migrations.coreVersion(yield* Migrations.current(sql)), Migrations.latest)
       }))
   }
 )

@@ -4,9 +4,6 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import { now } from "../../src/domain/Timestamp.ts"
-import * as OperatorStoreSql from "../../src/services/store/OperatorStoreSql.ts"
-import { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
-import * as RecoveryTrialsSql from "../../src/services/store/RecoveryTrialsSql.ts"
 import * as RevocationRepositorySql from "../../src/services/store/RevocationRepositorySql.ts"
 import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
@@ -14,14 +11,16 @@ import * as TaskStoreSql from "../../src/services/store/TaskStoreSql.ts"
 import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
 import * as Database from "../kit/Database.ts"
-import { commit, makeTask, newRunId, uuid } from "../kit/StoredTasks.ts"
-import { called } from "../kit/StoredWebhooks.ts"
+import { commit, makeTask } from "../kit/StoredTasks.ts"
+import { called, unlimited } from "../kit/StoredWebhooks.ts"
 import { contract } from "../kit/TaskStoreContract.ts"
+import { layerFormats } from "../kit/WebhookStoreContract.ts"
 
 layer(
   Layer.mergeAll(
-    Layer.mergeAll(TaskStoreSql.layer, RevocationRepositorySql.layer, OperatorStoreSql.layer, RecoveryTrialsSql.layer)
+    Layer.mergeAll(TaskStoreSql.layer, RevocationRepositorySql.layer)
       .pipe(
+        Layer.provide(layerFormats),
         Layer.provideMerge(Database.layer),
         Layer.provideMerge(TaskNotifications.layer)
       ),
@@ -64,7 +63,19 @@ layer(
         const leases = [Duration.seconds(20)]
         const claim = Effect.flatMap(
           now,
-          (at) => store.claim({ at, limit: 10, leases, permits: new Map([[origin, 2]]), permitsOfOthers: 0 })
+          (at) =>
+            store.claim({
+              at,
+              lostBefore: at,
+              limit: 10,
+              leases,
+              permits: {
+                ...unlimited,
+                byOrigin: new Map([[origin, { permits: 2, isProven: true }]]),
+                ofProven: 0,
+                ofUnproven: 0
+              }
+            })
         )
         const isLocked = yield* Latch.make()
         const isClaimed = yield* Latch.make()
@@ -82,20 +93,6 @@ layer(
         yield* Fiber.join(other)
         const last = yield* claim
         assert.deepStrictEqual([last.deliveries.map(({ taskId }) => taskId), last.hasMore], [[locked], false])
-      }))
-
-    it.effect("begins the largest batch of trials in one statement, and deletes those older than any task", () =>
-      Effect.gen(function*() {
-        const trials = yield* RecoveryTrials
-        const sql = yield* SqlClient.SqlClient
-        const node = yield* uuid
-        const runs = yield* Effect.forEach(Array.from({ length: 1024 }), () => newRunId)
-        yield* trials.begin(node, runs, 1024)
-        const lost = Effect.flatMap(uuid, (other) => trials.lost(other, runs))
-        assert.lengthOf(yield* lost, 1024)
-        yield* sql`UPDATE recovery_trials SET began_at = began_at - interval '25 hours' WHERE node = ${node}::uuid`
-        yield* trials.end(yield* uuid, [])
-        assert.lengthOf(yield* lost, 0)
       }))
   }
 )

@@ -1,4 +1,4 @@
-/** Cancellation of pending and processing tasks, by internal services and operators. */
+/** Cancellation of pending and processing tasks by internal services. */
 import { assert, describe, it, onTestFinished } from "vitest"
 import { callRpc } from "../kit/callRpc.ts"
 import { complete, interrupt, report, turnOf } from "../kit/ScriptedCore.ts"
@@ -57,9 +57,6 @@ describe("Tasks.withdraw", () => {
     assert.strictEqual(await fails({ sub: "stranger", uuid }), "TaskBelongsToAnother")
     assert.strictEqual(await fails({ sub, uuid: "nonsense" }), "TaskNotFound")
     assert.strictEqual(await fails({ sub, uuid, body: { reason: "x".repeat(1001) } }), "InvalidRequest")
-    assert.strictEqual((await callRpc(service, "Operations.cancel", { uuid: "nonsense" }))._tag, "TaskNotFound")
-    assert.deepStrictEqual(await callRpc(service, "Operations.cancel", { uuid }), canceled(uuid))
-    assert.strictEqual((await callRpc(service, "Operations.cancel", { uuid }))._tag, "TaskHasEnded")
   })
 
   it("races with the end of the run: exactly one wins, and the other gets a conflict", async () => {

@@ -1,6 +1,6 @@
-/** A cluster of any number of nodes on one database, with the nodes' view of each other. */
-import { useRpc } from "./callRpc.ts"
-import { eventually, freePort, Service } from "./Service.ts"
+/** A cluster of any number of nodes on one database. */
+import * as TaskShard from "../../src/domain/TaskShard.ts"
+import { eventually, freePort, internalToken, Service } from "./Service.ts"
 import { startSystem, type System } from "./System.ts"
 
 export interface ClusterSystem extends System {
@@ -8,33 +8,31 @@ export interface ClusterSystem extends System {
   readonly startNode: (more?: Readonly<Record<string, string>>) => Promise<Service>
 }
 
-/** Calls a node by RPC. */
-export const operate = (
-  node: Service,
-  operation: "Operations.cluster" | "Operations.drain" | "Operations.rebalance"
-) => useRpc(node, (client) => client[operation]())
+/** The number of shards that a node owns, from its own metrics. */
+export const shardsOf = async (node: Service): Promise<number> => {
+  const { body } = await node.call("GET", "/internal/metrics", internalToken)
+  const total = (direction: string) =>
+    Number(
+      new RegExp(`^cluster_shard_reassignments_total\\{[^}]*"${direction}"[^}]*\\} (\\d+)`, "m").exec(body)?.[1] ?? 0
+    )
+  return total("gained") - total("lost")
+}
 
 /** Selects the number of shards of each node, from the locks that its process holds now. The embedded Postgres locks 0. */
 export const selectShardCounts = `SELECT count(*)::int AS count FROM pg_locks WHERE locktype = 'advisory' AND objid > 0
   AND objsubid = 2 AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) GROUP BY pid`
 
-type Cluster = Awaited<ReturnType<typeof operate>>
-
-/** Waits until all shards are owned by exactly `owners` nodes. */
-export const settled = (node: Service, owners: number, timeout = 20_000): Promise<Cluster> =>
+/** Waits until these nodes, and no others, own all shards. */
+export const settled = (nodes: ReadonlyArray<Service>, timeout = 20_000): Promise<ReadonlyArray<number>> =>
   eventually(
-    () => operate(node, "Operations.cluster"),
-    ({ members, unowned }) =>
-      unowned.length === 0 && members.filter(({ shards }) => (shards ?? []).length > 0).length === owners
-      && members.flatMap(({ shards }) => shards ?? []).length === 60,
+    () => Promise.all(nodes.map(shardsOf)),
+    (counts) => !counts.includes(0) && counts.reduce((sum, count) => sum + count, 0) === TaskShard.count,
     timeout
   )
 
 export const startCluster = async (more: Readonly<Record<string, string>> = {}): Promise<ClusterSystem> => {
   const system = await startSystem({ CLUSTER: "on", CLUSTER_PORT: String(await freePort()), ...more })
-  await settled(system.service, 1)
-  const isOwner = async (node: Service) =>
-    (await operate(node, "Operations.cluster")).members.some(({ is_self, shards }) => is_self && shards!.length > 0)
+  await settled([system.service])
   return {
     ...system,
     startNode: async (settings = {}) => {
@@ -43,7 +41,7 @@ export const startCluster = async (more: Readonly<Record<string, string>> = {}):
         CLUSTER_PORT: String(await freePort()),
         ...settings
       })
-      await eventually(() => isOwner(node), (owner) => owner)
+      await eventually(() => shardsOf(node), (count) => count > 0)
       return node
     }
   }

@@ -6,6 +6,7 @@ import type { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { randomUUID } from "node:crypto"
 import { inject } from "vitest"
+import { extensionTables } from "../../src/runtime/loadedExtensions.ts"
 import * as Migrations from "../../src/services/store/Migrations.ts"
 
 export class DatabaseUrl
@@ -56,6 +57,9 @@ export const layerClient = Layer.unwrap(
 export const layerLive = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
   Layer.effectContext(Effect.flatMap(Effect.scope, (scope) => TestClock.withLive(Layer.buildWithScope(layer, scope))))
 
+/** Migrates anew each time that it is built. */
+export const layerMigrations = Layer.fresh(Migrations.layer(extensionTables))
+
 export const layer: Layer.Layer<SqlClient.SqlClient | PgClient.PgClient | DatabaseUrl> = layerLive(
-  Migrations.layer.pipe(Layer.provideMerge(layerClient), Layer.provideMerge(layerUrl), Layer.orDie)
+  layerMigrations.pipe(Layer.provideMerge(layerClient), Layer.provideMerge(layerUrl), Layer.orDie)
 )

@@ -19,7 +19,8 @@ const { Accepted, Completed, Failed, Interrupted, Progressed, TokenRevoked, Tool
 const issuedAt = 1_700_000_000
 const at = (seconds: number) => Timestamp.make(seconds * 1_000_000)
 const turn = OpaqueJson.make(`{"output":[]}`)
-const interrupted = Interrupted.make({ toolCalls: [{ id: "c", name: "look", arguments: {} }], state: null, turn: null })
+const toolCalls = fromValue([{ id: "c", name: "look", arguments: {} }])
+const interrupted = Interrupted.make({ toolCalls, state: null, turn: null })
 
 let number = 0
 const newPrincipal = (overrides: Partial<Principal> = {}): Principal => ({

@@ -1,7 +1,7 @@
 /** A processing core on a real socket that records requests and responds as a test defines. */
 import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
-import { json } from "node:stream/consumers"
+import { buffer } from "node:stream/consumers"
 import { LoopbackServer, type Respond } from "./LoopbackServer.ts"
 import { eventually, internalToken } from "./Service.ts"
 
@@ -40,11 +40,17 @@ export class ScriptedCore extends LoopbackServer {
   readonly stops: Array<{ readonly runId: string; readonly reason: string }> = []
   /** Returns the status of the response to a start. */
   onStart: (run: StartedRun, response: ServerResponse) => Promise<number> | number = () => 202
+  /** The body with which the core accepts a run. */
+  declaration: object | undefined
   onStop: (runId: string) => number = () => 202
+  /** Bytes of a request. A larger run is accepted and forgotten, because parsed JSON takes many times its size. */
+  largest = Infinity
 
   override respond: Respond = async (request, response) => {
+    const bytes = await buffer(request)
+    if (bytes.length > this.largest) return response.writeHead(202).end()
     // oxlint-disable-next-line typescript/no-explicit-any -- a run or the reason of a stop
-    const body: any = await json(request)
+    const body: any = JSON.parse(bytes.toString())
     const [, , runId = "", action] = (request.url ?? "").split("/")
     if (action === "stop") {
       this.stops.push({ runId, reason: body.reason })
@@ -52,7 +58,9 @@ export class ScriptedCore extends LoopbackServer {
     }
     this.runs.push(body)
     this.traceparents.set(body.run_id, request.headers["traceparent"] as string | undefined)
-    return response.writeHead(await this.onStart(body, response)).end()
+    return response.writeHead(await this.onStart(body, response)).end(
+      this.declaration && JSON.stringify(this.declaration)
+    )
   }
 
   /** The latest run of a task, if any. */

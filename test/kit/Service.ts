@@ -18,11 +18,16 @@ export const mint = (sub: string, claims: jose.JWTPayload = {}) =>
     .setExpirationTime(claims.exp ?? "1 hour")
     .sign(new TextEncoder().encode(jwtSecret))
 
-/** Below the ports that Linux gives to outgoing connections: one of those could take the port before the service listens. */
-const portRange = { from: 20_000, to: 32_000 }
+/**
+ * Ports below those that Linux gives to outgoing connections, which could take one before the service listens. Each worker of
+ * the tests has its own: two services that got the same port would be one to their tests.
+ */
+const ports = { from: 20_000, ofWorker: 1000 }
+const firstPort = ports.from + (Number(process.env["VITEST_POOL_ID"] ?? 0) % 12) * ports.ofWorker
+let nextPort = Math.floor(Math.random() * ports.ofWorker)
 
 export const freePort = async (): Promise<number> => {
-  const port = portRange.from + Math.floor(Math.random() * (portRange.to - portRange.from))
+  const port = firstPort + nextPort++ % ports.ofWorker
   const server = createServer().listen(port, "127.0.0.1")
   // `once` rejects when the server emits an error.
   const isFree = await once(server, "listening").then(() => true, () => false)
@@ -79,7 +84,8 @@ export class Service {
     settings: Readonly<Record<string, string>>,
     port?: number,
     main: string | ReadonlyArray<string> = "src/runtime/Main.ts",
-    readiness = "/readyz"
+    readiness = "/readyz",
+    timeout = 30_000
   ): Promise<Service> {
     const chosen = port ?? await freePort()
     const child = spawn(process.execPath, [main].flat(), {
@@ -100,7 +106,9 @@ export class Service {
     })
     const service = new Service(child, `http://127.0.0.1:${chosen}`)
     const isReady = () => fetch(service.url + readiness).then(({ status }) => status === 200, () => false)
-    await eventually(isReady, (ready) => ready || child.exitCode !== null, 30_000)
+    await eventually(isReady, (ready) => ready || child.exitCode !== null, timeout).catch((error) => {
+      throw new Error(`${error.message}:\n${service.output}`)
+    })
     if (child.exitCode !== null) throw new Error(`exited with ${child.exitCode}:\n${service.output}`)
     return service
   }

@@ -4,10 +4,8 @@ import { Effect, Record } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { fromValue, OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import { RunId, TaskEvent, type TaskEventTag, TaskId } from "../../src/domain/Task.ts"
+import { ownFieldsOf } from "../../src/domain/TaskRequest.ts"
 import { now, plus } from "../../src/domain/Timestamp.ts"
-import type { FacadeLegs } from "../../src/services/store/FacadeLegs.ts"
-import type { OperatorStore } from "../../src/services/store/OperatorStore.ts"
-import type { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
 import type { StopOutbox } from "../../src/services/store/StopOutbox.ts"
 import type { TaskReads } from "../../src/services/store/TaskReads.ts"
@@ -24,11 +22,8 @@ export type StoreTests = Vitest.MethodsNonLive<
   | TaskScans
   | TaskRetention
   | StopOutbox
-  | FacadeLegs
   | WebhookStore
   | RevocationRepository
-  | RecoveryTrials
-  | OperatorStore
   | WaitingRequests
   | WebhooksPending
   | SecureRandom.SecureRandom
@@ -43,16 +38,14 @@ export const makeTask = Effect.fnUntraced(function*(overrides: Partial<NewTask> 
     uuid: TaskId.make(yield* uuid),
     principal: { sub: `user-${yield* uuid}`, tokenId: "token", issuedAt: 1_700_000_000 },
     runId: yield* newRunId,
-    callbackUrl: null,
+    ...ownFieldsOf({ max_execution_time: 60 }),
+    assistantId: 1,
     callbackFormat: null,
-    maxExecutionTime: 60,
-    metadata: null,
     createdAt,
     deadline: plus(createdAt, "60 seconds"),
     acceptanceDeadline: plus(createdAt, "30 seconds"),
     request: OpaqueJson.make(`{"assistant_id":1}`),
     userToken: "sealed-token",
-    callbackSecret: null,
     ...overrides
   }
   return task
@@ -75,7 +68,11 @@ export const eventOf = Effect.fnUntraced(function*(tag: TaskEventTag) {
   const events: { readonly [Tag in TaskEventTag]: TaskEvent } = {
     Accepted: cases.Accepted.make({}),
     Progressed: cases.Progressed.make({ turn }),
-    Interrupted: cases.Interrupted.make({ toolCalls: [call], state: OpaqueJson.make(`{"at":1}`), turn: null }),
+    Interrupted: cases.Interrupted.make({
+      toolCalls: fromValue([call]),
+      state: OpaqueJson.make(`{"at":1}`),
+      turn: null
+    }),
     Completed: cases.Completed.make({ turn }),
     Failed: cases.Failed.make({ error: "no", turn: null }),
     Refused: cases.Refused.make({ error: "no" }),

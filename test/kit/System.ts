@@ -27,7 +27,10 @@ export const startSystem = async (
     core,
     service,
     settings,
-    runOf: (uuid, earlier) => core.run(uuid, earlier),
+    runOf: (uuid, earlier) =>
+      core.run(uuid, earlier).catch((error) => {
+        throw new Error(`no run of the task ${uuid}: ${error.message}\n${service.output}`)
+      }),
     close: async () => {
       await service.stop()
       await core.close()

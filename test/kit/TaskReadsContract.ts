@@ -1,7 +1,7 @@
 /** The contract of `TaskReads`, run on memory and on Postgres. */
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Option } from "effect"
-import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import { fromValue, OpaqueJson } from "../../src/domain/OpaqueJson.ts"
 import { TaskId } from "../../src/domain/Task.ts"
 import { summarize } from "../../src/domain/TaskView.ts"
 import { now, Timestamp } from "../../src/domain/Timestamp.ts"
@@ -29,7 +29,7 @@ export const contract = (it: StoreTests) => {
       assert.strictEqual(Option.getOrThrow(yield* reads.pendingRun(task.uuid)).resume, null)
       yield* commit(task.uuid, "Interrupted")
       const found = Option.getOrThrow(yield* reads.get(task.uuid))
-      assert.deepStrictEqual(found.pendingToolCalls, [call])
+      assert.strictEqual(found.pendingToolCalls, fromValue([call]))
       assert.isTrue(Option.isNone(yield* reads.pendingRun(task.uuid)))
       yield* commit(task.uuid, "ToolResultsSubmitted", { runId: task.runId })
       const run = Option.getOrThrow(yield* reads.pendingRun(task.uuid))

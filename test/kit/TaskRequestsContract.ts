@@ -1,8 +1,9 @@
 /** The contract of what `TaskReads` keeps of requests, run on memory and on Postgres. */
 import { assert } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Effect, Option, Struct } from "effect"
 import * as Limits from "../../src/domain/Limits.ts"
 import { OpaqueJson } from "../../src/domain/OpaqueJson.ts"
+import { KeptFields } from "../../src/domain/TaskRequest.ts"
 import { Timestamp } from "../../src/domain/Timestamp.ts"
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
 import { commit, makeTask, stored, type StoreTests } from "./StoredTasks.ts"
@@ -22,9 +23,7 @@ export const contract = (it: StoreTests) => {
       for (const tag of ["Accepted", "Interrupted", "Canceled"] as const) {
         for (const { uuid } of [kept, larger]) yield* commit(uuid, tag)
         assert.deepStrictEqual(Option.getOrThrow(yield* reads.storedRequest(kept.uuid)), {
-          callbackUrl,
-          maxExecutionTime: kept.maxExecutionTime,
-          metadata,
+          ...Struct.pick(kept, Struct.keys(KeptFields.fields)),
           request
         })
         assert.isTrue(Option.isNone(yield* reads.storedRequest(larger.uuid)))

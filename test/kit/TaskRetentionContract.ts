@@ -15,8 +15,9 @@ export const contract = (it: StoreTests) => {
       const retention = yield* TaskRetention
       const reads = yield* TaskReads
       const { principal } = yield* makeTask()
-      const ended = yield* Effect.forEach([1, 2, 3], () => stored({ principal }))
-      const live = yield* stored({ principal })
+      const metadata = { env: "prod", order: "1" }
+      const ended = yield* Effect.forEach([1, 2, 3], () => stored({ principal, metadata }))
+      const live = yield* stored({ principal, metadata })
       for (const { uuid } of ended) yield* commit(uuid, "Completed")
       const at = yield* now
       assert.strictEqual(yield* retention.deleteEnded(plus(at, "-1 second"), 10_000), 0)
@@ -28,10 +29,28 @@ export const contract = (it: StoreTests) => {
       // Tasks of other suites may have ended earlier than these.
       yield* Effect.repeat(retention.deleteEnded(plus(at, "1 second"), 2), { while: (deleted) => deleted === 2 })
       assert.deepStrictEqual(yield* remaining, [live.uuid])
+      const labeled = yield* reads.list({ sub: principal.sub, statuses: [], metadata, page: 1, perPage: 100 })
+      assert.deepStrictEqual([labeled.tasks.length, labeled.total], [1, 1])
       for (const { uuid } of ended) {
         assert.isTrue(Option.isNone(yield* reads.get(uuid)))
         assert.deepStrictEqual(yield* reads.eventsAfter(uuid, -1, 10), [])
       }
+    }))
+
+  it.effect("deletes old proofs of webhook origins in batches", () =>
+    Effect.gen(function*() {
+      const retention = yield* TaskRetention
+      const { origin, uuid } = yield* called()
+      yield* commit(uuid, "Interrupted")
+      for (const delivery of yield* claim(origin)) yield* record(delivery, null)
+      const at = yield* now
+      yield* Effect.repeat(retention.deleteOrigins(plus(at, "-1 second"), 2), { while: (deleted) => deleted === 2 })
+      yield* commit(uuid, "ToolResultsSubmitted")
+      yield* commit(uuid, "Interrupted")
+      assert.lengthOf(yield* claim(origin, { unproven: 0 }), 1)
+      yield* Effect.repeat(retention.deleteOrigins(at, 2), { while: (deleted) => deleted === 2 })
+      yield* commit(uuid, "Canceled")
+      assert.lengthOf(yield* claim(origin, { unproven: 0 }), 0)
     }))
 
   it.effect("deletes one ended task with its pending webhooks, also while one is sent, and keeps its idempotency key", () =>

@@ -1,7 +1,4 @@
 /** The contracts of every store of tasks and of webhooks, which run on memory and on Postgres. */
-import * as FacadeLegsContract from "./FacadeLegsContract.ts"
-import * as OperatorStoreContract from "./OperatorStoreContract.ts"
-import * as RecoveryTrialsContract from "./RecoveryTrialsContract.ts"
 import { redeliveryContract } from "./RedeliveryContract.ts"
 import * as RevocationContract from "./RevocationContract.ts"
 import * as StopOutboxContract from "./StopOutboxContract.ts"
@@ -11,6 +8,7 @@ import * as TaskRequestsContract from "./TaskRequestsContract.ts"
 import * as TaskRetentionContract from "./TaskRetentionContract.ts"
 import * as TaskScansContract from "./TaskScansContract.ts"
 import * as TaskWritesContract from "./TaskWritesContract.ts"
+import { claimContract } from "./WebhookClaimContract.ts"
 import * as WebhookStoreContract from "./WebhookStoreContract.ts"
 
 export const contract = (it: StoreTests) => {
@@ -20,10 +18,8 @@ export const contract = (it: StoreTests) => {
   TaskScansContract.contract(it)
   TaskRetentionContract.contract(it)
   StopOutboxContract.contract(it)
-  FacadeLegsContract.contract(it)
   RevocationContract.contract(it)
-  RecoveryTrialsContract.contract(it)
   WebhookStoreContract.contract(it)
+  claimContract(it)
   redeliveryContract(it)
-  OperatorStoreContract.contract(it)
 }

@@ -5,7 +5,7 @@ import { isTerminal, sourcesOf, type TaskEventTag, TaskId } from "../../src/doma
 import { now, plus, Timestamp } from "../../src/domain/Timestamp.ts"
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
 import { TaskRetention } from "../../src/services/store/TaskRetention.ts"
-import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
+import { type NewTask, TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import { commit, eventOf, makeTask, newRunId, pathTo, stored, type StoreTests, tags, uuid } from "./StoredTasks.ts"
 
 export const contract = (it: StoreTests) => {
@@ -26,8 +26,12 @@ export const contract = (it: StoreTests) => {
         turn: null,
         revision: 0,
         runId: task.runId,
+        maxExecutionTime: task.maxExecutionTime,
         deadline: task.deadline,
-        acceptanceDeadline: task.acceptanceDeadline
+        acceptanceDeadline: task.acceptanceDeadline,
+        resumedAt: null,
+        silentSince: null,
+        handOvers: null
       })
       assert.isTrue(Option.isNone(yield* reads.get(TaskId.make(yield* uuid))))
     }))
@@ -89,6 +93,61 @@ export const contract = (it: StoreTests) => {
       assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e3")))._tag, "NoEffect")
       assert.strictEqual((yield* commit(task.uuid, "Completed", fence("e4")))._tag, "Superseded")
       assert.strictEqual((yield* commit(TaskId.make(yield* uuid), "Completed", fence("e5")))._tag, "Unknown")
+    }))
+
+  it.effect("records when tool results began a run, until an event of the run changes the task", () =>
+    Effect.gen(function*() {
+      const { uuid } = yield* stored()
+      const resumedAfter = Effect.fnUntraced(function*(tag: TaskEventTag) {
+        const outcome = yield* commit(uuid, tag)
+        return outcome._tag === "Applied" ? outcome.head.resumedAt : undefined
+      })
+      assert.isNull(yield* resumedAfter("Interrupted"))
+      const before = yield* now
+      const resumedAt = yield* resumedAfter("ToolResultsSubmitted")
+      assert.isTrue(typeof resumedAt === "number" && resumedAt >= before && resumedAt <= (yield* now))
+      assert.isNull(yield* resumedAfter("Progressed"))
+    }))
+
+  it.effect("claims a silent run once, and none that was heard of, has changed or is another one", () =>
+    Effect.gen(function*() {
+      const writes = yield* TaskWrites
+      const tasks = yield* Effect.all(Array.from({ length: 6 }, () => stored()))
+      for (const { uuid } of tasks) yield* commit(uuid, "Accepted")
+      const [silent, alive, repeated, changed, other, ended] = tasks
+      const since = yield* now
+      const at = plus(since, "1 minute")
+      const lifeOf = (task: NewTask, tag: TaskEventTag, id: string) =>
+        Effect.flatMap(
+          eventOf(tag),
+          (event) => writes.commit(task.uuid, event, at, { runId: task.runId, coreEventId: id })
+        )
+      assert.strictEqual((yield* lifeOf(alive!, "Accepted", "sign"))._tag, "NoEffect")
+      yield* lifeOf(changed!, "Progressed", "e1")
+      yield* commit(ended!.uuid, "Completed")
+      const runOf = ({ runId, uuid }: NewTask, revision = 1) => ({ uuid, runId, revision, since })
+      const asked = [
+        ...[silent!, alive!, repeated!, changed!, ended!].map((task) => runOf(task)),
+        { ...runOf(other!), runId: yield* newRunId }
+      ]
+      const claim = (runs: typeof asked) =>
+        Effect.map(writes.claimSilent(runs, at), (claims) => new Map(claims.map(({ uuid, ...claim }) => [uuid, claim])))
+      // Two nodes at once.
+      const both = yield* Effect.all([claim(asked), claim(asked)], { concurrency: "unbounded" })
+      const claimedBy = (task: NewTask) => both.filter((claims) => claims.get(task.uuid)?.isClaimed === true).length
+      assert.deepStrictEqual(tasks.map(claimedBy), [1, 0, 1, 0, 0, 0])
+      const later = yield* claim(asked)
+      assert.deepStrictEqual(later.get(alive!.uuid), { isClaimed: false, since: at, handOvers: 0 })
+      assert.deepStrictEqual(later.get(silent!.uuid), { isClaimed: false, since: at, handOvers: 1 })
+      assert.isFalse(later.has(ended!.uuid))
+      const reads = yield* TaskReads
+      const [head] = yield* reads.heads([silent!.uuid])
+      assert.deepInclude(head, { silentSince: since, handOvers: 1, revision: 1, status: "processing" })
+      assert.strictEqual((yield* lifeOf(repeated!, "Accepted", "again"))._tag, "NoEffect")
+      const [heard] = yield* reads.heads([repeated!.uuid])
+      assert.deepInclude(heard, { silentSince: null, handOvers: null })
+      assert.isTrue((yield* writes.claimSilent([{ ...runOf(silent!), since: at }], plus(at, "1 minute")))[0]?.isClaimed)
+      assert.deepInclude((yield* reads.heads([silent!.uuid]))[0], { silentSince: since, handOvers: 2 })
     }))
 
   it.effect("records the acceptance of a run together with its first event, as a change of its own", () =>

@@ -1,24 +1,23 @@
 /** Use cases and actors with the store in memory and a scripted core, under TestClock. */
+import { assert } from "@effect/vitest"
 import { Duration, Effect, identity, Layer, Queue, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { type CoreEvent, toReport } from "../../src/domain/CoreProtocol.ts"
 import { type CoreRefused, CoreUnavailable } from "../../src/domain/DispatchRetry.ts"
-import * as Limits from "../../src/domain/Limits.ts"
 import type { Caller } from "../../src/domain/Principal.ts"
 import type { RunId, Task, TaskId } from "../../src/domain/Task.ts"
 import { type CreateTask, toCreateTask } from "../../src/domain/TaskRequest.ts"
 import { now, type Timestamp } from "../../src/domain/Timestamp.ts"
 import { type ToolResult, toToolResults } from "../../src/domain/ToolCall.ts"
-import * as Hmac from "../../src/runtime/node/Hmac.ts"
+import * as NodeCrypto from "../../src/runtime/node/NodeCrypto.ts"
 import type { TaskActors } from "../../src/services/actors/TaskActors.ts"
 import type { TaskSweeper } from "../../src/services/actors/TaskSweeper.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
 import { CoreClient, type Run } from "../../src/services/core/CoreClient.ts"
-import type { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
-import * as RecoveryTrialsMemory from "../../src/services/store/RecoveryTrialsMemory.ts"
 import * as RevocationRepositoryMemory from "../../src/services/store/RevocationRepositoryMemory.ts"
 import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
+import { TaskScans } from "../../src/services/store/TaskScans.ts"
 import * as TaskStoreMemory from "../../src/services/store/TaskStoreMemory.ts"
 import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
 import { WebhookStore } from "../../src/services/store/WebhookStore.ts"
@@ -38,22 +37,31 @@ export interface Post {
 
 export interface CoreScript {
   readonly onStart: (run: Run, attempt: number) => Effect.Effect<void, CoreUnavailable | CoreRefused>
+  /** The seconds of silence that the core declares. */
+  readonly silence?: number | undefined
+  /** Long by default, so that no sweep repairs what an actor should do. */
+  readonly sweepInterval?: Duration.Duration
   /** Whether the core knows the run that it is told to stop; it does by default. */
   readonly onStop?: (runId: RunId) => Effect.Effect<boolean, CoreUnavailable | CoreRefused>
   /** The status with which the webhook target responds. */
   readonly onPost?: (post: Post) => Effect.Effect<number, DeliveryError>
   /** Wrap the store, to inject faults. */
   readonly withWrites?: (writes: TaskWrites["Service"]) => TaskWrites["Service"]
+  readonly withScans?: (scans: TaskScans["Service"]) => TaskScans["Service"]
   readonly withReads?: (reads: TaskReads["Service"]) => TaskReads["Service"]
   readonly withWebhooks?: (webhooks: WebhookStore["Service"]) => WebhookStore["Service"]
   readonly layerOwnership?: Layer.Layer<TaskOwnership>
-  readonly layerTrials?: Layer.Layer<RecoveryTrials>
 }
 
 /** Without the thread pool, because TestClock does not wait for its results. */
 const layerSecrets = Layer.succeed(Secrets, {
-  seal: (text) => Effect.sync(() => `sealed:${Redacted.value(text)}`),
-  open: (sealed) => Effect.sync(() => Redacted.make(sealed.replace(/^sealed:/, "")))
+  seal: (purpose, text) => Effect.sync(() => `${purpose}:${Redacted.value(text)}`),
+  open: (purpose, sealed) =>
+    Effect.sync(() => {
+      const prefix = `${purpose}:`
+      assert.isTrue(sealed.startsWith(prefix), sealed)
+      return Redacted.make(sealed.slice(prefix.length))
+    })
 })
 
 export const callerOf = (sub: string): Caller => ({
@@ -83,7 +91,7 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
       Effect.suspend(() => {
         const attempt = (attempts.get(run.runId) ?? 0) + 1
         attempts.set(run.runId, attempt)
-        return Effect.andThen(Queue.offer(starts, run), script.onStart(run, attempt))
+        return Effect.andThen(Queue.offer(starts, run), Effect.as(script.onStart(run, attempt), script.silence))
       }),
     stop: (runId, reason) =>
       Effect.andThen(Queue.offer(stops, { runId, reason }), script.onStop?.(runId) ?? Effect.succeed(true))
@@ -95,26 +103,20 @@ export const makeTestTasks = Effect.fnUntraced(function*(script: CoreScript) {
       return yield* script.onPost?.(post) ?? Effect.succeed(204)
     })
   })
-  const layerSettings = Layer.succeed(Settings, {
-    maxActiveTasks: Limits.maxActiveTasks,
-    acceptanceTimeout: Limits.acceptanceTimeout,
-    retention: Limits.retention,
-    webhookTimeout: Limits.webhookTimeout,
-    sweepInterval: Duration.minutes(1)
-  })
+  const layerSettings = Settings.layer({ sweepInterval: script.sweepInterval ?? Duration.minutes(1) })
   const layerStore = Layer.mergeAll(
     Layer.effect(WebhookStore, Effect.map(WebhookStore, script.withWebhooks ?? identity)),
     Layer.effect(TaskWrites, Effect.map(TaskWrites, script.withWrites ?? identity)),
-    Layer.effect(TaskReads, Effect.map(TaskReads, script.withReads ?? identity))
+    Layer.effect(TaskReads, Effect.map(TaskReads, script.withReads ?? identity)),
+    Layer.effect(TaskScans, Effect.map(TaskScans, script.withScans ?? identity))
   ).pipe(
     Layer.provideMerge(TaskStoreMemory.layer),
     Layer.provideMerge(TaskNotifications.layer)
   )
   const layer = TaskEngine.layer.pipe(
     Layer.provideMerge(layerStore),
-    Layer.provideMerge(script.layerTrials ?? RecoveryTrialsMemory.layer),
     Layer.provideMerge([RevocationRepositoryMemory.layer, script.layerOwnership ?? TaskOwnership.layerAlone]),
-    Layer.provide([layerCore, layerSender, layerSettings, layerSecrets, Hmac.layer]),
+    Layer.provide([layerCore, layerSender, layerSettings, layerSecrets, NodeCrypto.layerHmac]),
     Layer.provide(SecureRandom.layerWebCrypto)
   )
   return { layer, posts, starts, stops }

@@ -1,13 +1,14 @@
 /** The contract of a delivery store and the task store that inserts deliveries, run on memory and on Postgres. */
 import { assert } from "@effect/vitest"
-import { Duration, Effect, Option } from "effect"
+import { Duration, Effect, Layer, Option } from "effect"
 import type { SecureRandom } from "effect/crypto"
 import { TestClock } from "effect/testing"
-import { OpaqueJson, toText } from "../../src/domain/OpaqueJson.ts"
+import { fromValue, OpaqueJson, toText } from "../../src/domain/OpaqueJson.ts"
 import type { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import { TaskEvent, type TaskId } from "../../src/domain/Task.ts"
 import * as TaskView from "../../src/domain/TaskView.ts"
 import { now, plus } from "../../src/domain/Timestamp.ts"
+import { CallbackFormats } from "../../src/services/store/CallbackFormats.ts"
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
 import { TaskRetention } from "../../src/services/store/TaskRetention.ts"
 import { TaskWrites } from "../../src/services/store/TaskWrites.ts"
@@ -18,7 +19,16 @@ import { called, claim, leases, only, record } from "./StoredWebhooks.ts"
 
 const answerOf = Effect.fnUntraced(function*(uuid: TaskId) {
   const reads = yield* TaskReads
-  return toText(TaskView.encode(Option.getOrThrow(yield* reads.get(uuid))))
+  return toText(TaskView.toJson(Option.getOrThrow(yield* reads.get(uuid))))
+})
+
+/** The formats of the tasks that the contract creates. */
+export const layerFormats = Layer.succeed(CallbackFormats, {
+  brief: (changes) =>
+    Effect.succeed(
+      changes.map(({ happenedAt, status }) => OpaqueJson.make(JSON.stringify({ status, at: happenedAt })))
+    ),
+  broken: () => Effect.die(new Error("a defect of a format"))
 })
 
 export const contract = (it: StoreTests) => {
@@ -30,7 +40,7 @@ export const contract = (it: StoreTests) => {
       const text = (turn: string) => OpaqueJson.make(turn)
       const interrupt = (id: string, turn: string | null) =>
         TaskEvent.cases.Interrupted.make({
-          toolCalls: [{ id, name: "look", arguments: { z: 1, a: [null, "é"] } }],
+          toolCalls: fromValue([{ id, name: "look", arguments: { z: 1, a: [null, "é"] } }]),
           state: null,
           turn: turn === null ? null : text(turn)
         })
@@ -59,7 +69,7 @@ export const contract = (it: StoreTests) => {
       const claimed = yield* claim(origin)
       assert.deepStrictEqual(claimed.map(({ revision }) => revision).toSorted(), [1, 4, 6, 7])
       for (const [index, delivery] of claimed.toSorted((a, b) => a.revision - b.revision).entries()) {
-        assert.strictEqual<unknown>(delivery.body, expected[index])
+        assert.strictEqual(delivery.body === null ? null : toText(delivery.body), expected[index])
         assert.strictEqual(toText(Option.getOrThrow(yield* store.body(delivery))), expected[index])
       }
     }))
@@ -94,6 +104,35 @@ export const contract = (it: StoreTests) => {
       const [delivery] = yield* claim(origin)
       assert.isTrue(delivery!.body === null || delivery!.body.length > 300_000)
       assert.strictEqual(toText(Option.getOrThrow(yield* store.body(delivery!))), yield* answerOf(uuid))
+    }))
+
+  it.effect("builds the body in the format of the task, with the same bytes at each attempt", () =>
+    Effect.gen(function*() {
+      const store = yield* WebhookStore
+      const { origin, uuid } = yield* called(null, undefined, "brief")
+      yield* commit(uuid, "Interrupted")
+      const at = yield* now
+      const expected = `{"status":"interrupted","at":${at}}`
+      for (const attempt of [1, 2]) {
+        const [delivery] = yield* claim(origin)
+        assert.strictEqual(delivery?.attempt, attempt)
+        assert.strictEqual(toText(delivery!.body ?? Option.getOrThrow(yield* store.body(delivery!))), expected)
+        assert.strictEqual(toText(Option.getOrThrow(yield* store.body(delivery!))), expected)
+        yield* commit(uuid, "ToolResultsSubmitted")
+        yield* TestClock.adjust(leases[0]!)
+      }
+    }))
+
+  it.effect("has no body in a format that is unknown or has a defect", () =>
+    Effect.gen(function*() {
+      const store = yield* WebhookStore
+      for (const format of ["unknown", "broken"]) {
+        const { origin, uuid } = yield* called(null, undefined, format)
+        yield* commit(uuid, "Completed")
+        const [delivery] = yield* claim(origin)
+        assert.isNull(delivery?.body)
+        assert.isTrue(Option.isNone(yield* store.body(delivery!)))
+      }
     }))
 
   it.effect("inserts a delivery for each task of a bulk cancel and wakes the dispatcher", () =>
@@ -282,41 +321,18 @@ export const contract = (it: StoreTests) => {
       for (const { uuid } of tasks) yield* commit(uuid, "Completed")
       const other = yield* called()
       yield* commit(other.uuid, "Completed")
-      const claimWith = (permits: number, permitsOfOthers: number) =>
-        claim(first.origin, { permits: new Map([[first.origin, permits]]), permitsOfOthers })
+      const claimWith = (permits: number, ofUnproven: number) =>
+        claim(first.origin, { byOrigin: new Map([[first.origin, { permits, isProven: false }]]), ofUnproven })
       assert.deepStrictEqual(yield* claimWith(0, 0), [])
-      assert.deepStrictEqual(yield* claim(first.origin, { permitsOfOthers: 0 }), [])
+      assert.deepStrictEqual(yield* claim(first.origin, { ofUnproven: 0 }), [])
       assert.strictEqual((yield* claimWith(1, 0)).length, 1)
       assert.strictEqual((yield* claimWith(2, 100)).length, 2)
-      const racing = yield* Effect.forEach([1, 2, 3, 4], () => claim(first.origin, { permitsOfOthers: 3 }), {
+      const racing = yield* Effect.forEach([1, 2, 3, 4], () => claim(first.origin, { ofUnproven: 3 }), {
         concurrency: "unbounded"
       })
       const claimed = racing.flat().map(({ taskId }) => taskId)
       assert.strictEqual(new Set(claimed).size, claimed.length)
       assert.isAtLeast(claimed.length, 3)
-    }))
-
-  it.effect("finds deliveries by origin and state, and redelivers all failed ones", () =>
-    Effect.gen(function*() {
-      const store = yield* WebhookStore
-      const first = yield* called()
-      const other = yield* called(null, `${first.origin}/other`)
-      yield* commit(first.uuid, "Completed")
-      yield* TestClock.adjust("1 minute")
-      yield* commit(other.uuid, "Completed")
-      const { origin } = first
-      for (const delivery of yield* claim(origin)) yield* record({ ...delivery, isLast: true }, "not_2xx")
-      const find = (filter: object) =>
-        Effect.map(store.find({ origin, limit: 10, ...filter }), (found) => found.map(({ taskId }) => taskId))
-      assert.deepStrictEqual(yield* find({}), [other.uuid, first.uuid])
-      assert.deepStrictEqual(yield* find({ limit: 1 }), [other.uuid])
-      assert.deepStrictEqual(yield* find({ state: "failed" }), [other.uuid, first.uuid])
-      assert.deepStrictEqual(yield* find({ state: "pending" }), [])
-      const again = Effect.flatMap(now, (at) => store.redeliverFailed(origin, 1, at))
-      assert.deepStrictEqual([yield* again, yield* again, yield* again], [1, 1, 0])
-      assert.deepStrictEqual((yield* find({ state: "pending" })).length, 2)
-      const claimed = yield* claim(origin)
-      assert.deepStrictEqual(claimed.map(({ attempt, isLast }) => [attempt, isLast]), [[2, true], [2, true]])
     }))
 
   it.effect("deletes deliveries with their task, but no task whose delivery is pending", () =>

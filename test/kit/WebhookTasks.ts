@@ -27,7 +27,7 @@ let eventNumber = 0
 /** Creates a task and lets the core complete it. */
 export const complete = Effect.fnUntraced(function*(core: Core, more: object = {}, caller = ann, text = "é") {
   const tasks = yield* Tasks
-  const { uuid } = yield* tasks.create(caller, { ...question, callback_url: url, callback_secret: secret, ...more })
+  const { uuid } = yield* tasks.create(caller, { ...question, callbackUrl: url, callbackSecret: secret, ...more })
   const run = yield* Queue.take(core.starts)
   const turn = { output: [{ type: "text", text }], messages: [], metadata: {} }
   yield* reportTo(tasks, { task_id: uuid, run_id: run.runId, event_id: `e${++eventNumber}`, type: "completed", turn })

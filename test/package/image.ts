@@ -1,8 +1,8 @@
 /**
- * Carries out the Containerfile without an engine: each stage is a folder. Then runs the image's own command as core, backend
+ * Builds the image with docker or buildah, if there is one, and carries out the Containerfile without an engine: each stage is a folder. Then runs the image's own command as core, backend
  * and service, as its user and with no environment but its own, and has a task done. `node test/package/image.ts`.
  */
-import { type ChildProcess, execFileSync, spawn } from "node:child_process"
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import * as fs from "node:fs"
 import * as os from "node:os"
@@ -98,7 +98,7 @@ const build = () => {
         break
       }
       case "ENV": {
-        for (const word of words) Object.assign(stage.env, Object.fromEntries([word.split("=")]))
+        for (const word of words) Object.assign(stage.env, Object.fromEntries([word.split(/=(.*)/s)]))
         break
       }
       case "WORKDIR": {
@@ -147,6 +147,15 @@ const build = () => {
   return stage
 }
 
+/** An engine builds the same image, where there is one that works. In OCI format it would lose its health check. */
+const engine = ["docker", "buildah"].find((name) => spawnSync(name, ["info"]).status === 0)
+if (engine !== undefined) {
+  const format = engine === "buildah" ? ["--format", "docker"] : []
+  const args = ["build", ...format, "-f", "src/runtime/deployment/Containerfile", "-t", "async-task-service:test", "."]
+  execFileSync(engine, args, { cwd: root, stdio: "inherit" })
+}
+say("built by", engine ?? "no engine: there is none here")
+
 const image = build()
 const size = execFileSync("du", ["-sm", image.inside(".")], { encoding: "utf8" }).split("\t")[0]
 say("the image, beside its base", `${size} MB`)
@@ -168,6 +177,7 @@ const url = (at: number) => `http://127.0.0.1:${at}`
 const shared = {
   HOST: "127.0.0.1",
   INTERNAL_TOKENS: "an-internal-token-of-32-characters-or-more",
+  CORE_EVENT_TOKENS: "a-token-for-events-of-32-characters-or-more",
   CORE_TOKEN: "a-token-of-the-core",
   JWT_SECRET: jwtSecret,
   PUBLIC_URL: url(internalPort)
@@ -224,10 +234,10 @@ try {
   say("user", /Uid:\s+(\d+)/.exec(about)?.[1] ?? "")
   say("memory", `${Math.round(Number(/VmRSS:\s+(\d+)/.exec(about)?.[1]) / 1024)} MB`)
 
-  const [drained] = await once(image.start(shared, ["--url", url(internalPort), "drain"]), "exit")
+  const [drained] = await once(image.start(shared, ["--url", url(internalPort), "nodes", "drain"]), "exit")
   const { status: readiness } = await fetch(`${url(port)}/readyz`)
   if (drained !== 0 || readiness !== 503) throw new Error(`drained with ${drained}, and then ready with ${readiness}`)
-  say("the command drain", "takes it out of /readyz")
+  say("the command nodes drain", "takes it out of /readyz")
 } finally {
   const stoppedAt = performance.now()
   for (const container of containers) container.kill("SIGTERM")

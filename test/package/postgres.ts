@@ -107,7 +107,7 @@ const pooledSuites = [
   "CommitBatches",
   "Queries",
   "Schema",
-  "Indexes",
+  "ConvertDatabase",
   "integration/Service.test",
   "integration/Webhooks",
   "integration/Tokens"

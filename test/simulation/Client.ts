@@ -4,7 +4,7 @@ import type { Caller, Principal } from "../../src/domain/Principal.ts"
 import { Revocation } from "../../src/domain/Revocation.ts"
 import type { Task, TaskId } from "../../src/domain/Task.ts"
 import { toCreateTask } from "../../src/domain/TaskRequest.ts"
-import { toToolResults } from "../../src/domain/ToolCall.ts"
+import { readCalls, toToolResults } from "../../src/domain/ToolCall.ts"
 import { RevocationsUnknown, TokenIsRevoked } from "../../src/services/tokens/TokenRevocations.ts"
 import { DeliveryError, type Node } from "./Node.ts"
 import { seenOf } from "./Seen.ts"
@@ -13,9 +13,6 @@ import { observe, type World } from "./World.ts"
 
 /** Seconds. */
 const limits = [1, 5, 20, 29, 30, 31, 60, 120, 200, 200, 200]
-
-/** The input of a task whose runs kill the node that dispatches them. */
-export const poison = "poison"
 
 /** Acts until the calm phase begins. */
 export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node>) => {
@@ -70,7 +67,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
     const startedAt = yield* Clock.currentTimeMillis
     const body = {
       assistant_id: 1,
-      input: [{ type: "text", text: world.hasPoison && dice.chance(0.1) ? poison : "Why?" }],
+      input: [{ type: "text", text: "Why?" }],
       max_execution_time: seconds,
       callback_url: dice.chance(0.5) ? "https://target.example/" : null,
       callback_secret: "secret"
@@ -96,7 +93,7 @@ export const live = (world: World, user: string, nodes: () => ReadonlyArray<Node
   })
 
   const answer = Effect.fnUntraced(function*(task: Task) {
-    const calls = task.pendingToolCalls ?? []
+    const calls = yield* readCalls(task.pendingToolCalls)
     const good = calls.map(({ id }) => ({ tool_call_id: id, output: dice.between(0, 1e9) }))
     const isGood = dice.chance(0.8)
     const results = isGood ? good : dice.pick([[], [...good, ...good], [{ tool_call_id: "other", output: 1 }]])

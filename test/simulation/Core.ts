@@ -1,17 +1,16 @@
 /**
- * A simulated processing core that acts at random: it delays, refuses, loses responses and whole runs, falls silent,
- * and repeats and reorders its events. It works on a run until it ends the run, receives a stop request, or receives a
+ * A simulated processing core that acts at random: it delays, refuses, loses responses and whole runs, restarts without them, falls
+ * silent, and repeats and reorders its events. It works on a run until it ends the run, receives a stop request, or receives a
  * 409.
  */
-import { Clock, Duration, Effect, type Result } from "effect"
+import { Clock, Duration, Effect, Fiber, type Result } from "effect"
 import { type CoreEvent, toReport } from "../../src/domain/CoreProtocol.ts"
 import { CoreUnavailable } from "../../src/domain/DispatchRetry.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
-import { poison } from "./Client.ts"
 import type { CoreEnd, Node } from "./Node.ts"
 import { seenOf } from "./Seen.ts"
 import { checkOffer } from "./Witness.ts"
-import { observe, type World } from "./World.ts"
+import { dispatchTime, observe, type World } from "./World.ts"
 
 interface CoreRun {
   readonly runId: string
@@ -22,6 +21,8 @@ interface CoreRun {
   /** `live`: the core works on the run, or believes that it should. */
   state: "live" | "ended" | "stopped" | "lost"
   endedAt: number
+  /** When the service last answered an event of the run. */
+  heardAt: number
 }
 
 type Report = CoreEvent extends infer Event ? Event extends CoreEvent ? Omit<Event, "task_id" | "run_id"> : never
@@ -32,6 +33,8 @@ export interface Core {
   /** Whether the core ever received the run. */
   readonly knows: (runId: string) => boolean
   readonly liveRuns: () => ReadonlyArray<CoreRun>
+  /** The core dies silently and starts again: it has lost its runs. */
+  readonly restart: Effect.Effect<void>
 }
 
 const turn = (text: string) => ({ output: [{ type: "text", text }], messages: [], metadata: {} })
@@ -56,18 +59,16 @@ const refusalOfKnown = 3
 /** Milliseconds after which no repeated start of an ended run can still be in flight. */
 const inFlight = 15_000
 
-/** Nodes that one task may kill: each kill makes its next trial longer, until a trial lasts until the kill. */
-const mostNodesLost = 12
-/** Milliseconds. */
-const longestStrike = 1000
+/** Milliseconds between two signs of life of a run. */
+const signInterval = 8000
 
-/** `lost` runs whenever a run has killed a node. */
-export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effect.Effect<void>): Core => {
+export const make = (world: World, nodes: () => ReadonlyArray<Node>): Core => {
   const { dice, recorder } = world
   const runs = new Map<string, CoreRun>()
   /** The last interrupt of each task. */
   const interrupts = new Map<TaskId, CoreEvent>()
   let eventNumber = 0
+  const declaration = JSON.stringify(world.silence === undefined ? {} : { silence_seconds: world.silence })
 
   /** Reports an event to random nodes until one responds. */
   const report = Effect.fnUntraced(function*(run: CoreRun, event: Report) {
@@ -84,6 +85,7 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
           reportedTurn.answeredAt = Math.min(reportedTurn.answeredAt, yield* Clock.currentTimeMillis)
         }
         if (result._tag === "Success") {
+          run.heardAt = yield* Clock.currentTimeMillis
           if (reportedTurn !== undefined && result.success.applied) {
             Object.assign(reportedTurn, { sentAt, answeredAt: yield* Clock.currentTimeMillis, isApplied: true })
           }
@@ -139,6 +141,19 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
     else yield* sending
   })
 
+  const lose = (run: CoreRun) =>
+    Effect.map(Clock.currentTimeMillis, (at) => {
+      run.state = "lost"
+      world.lost.set(run.runId, at)
+    })
+
+  const giveSigns = Effect.fnUntraced(function*(run: CoreRun) {
+    while (run.state === "live") {
+      yield* Effect.sleep(Duration.millis(signInterval))
+      yield* send(run, { type: "progress", event_id: `e${++eventNumber}` })
+    }
+  })
+
   const work = Effect.fnUntraced(function*(run: CoreRun) {
     const pause = Effect.suspend(() => Effect.sleep(Duration.millis(dice.delay(15_000))))
     const eventId = () => `e${++eventNumber}`
@@ -150,6 +165,8 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
     run.accepted = start === "accepted" || start === "both"
     if (!run.accepted) seenOf(world, run.taskId).hasUnmarkedEvents = true
     if (start === "processing" || start === "both") yield* send(run, { type: "processing", event_id: eventId() })
+    const gives = world.silence !== undefined && start !== "neither"
+    const signs = gives ? yield* Effect.forkIn(giveSigns(run), world.scope) : undefined
     for (let count = dice.between(0, 3); count > 0; count--) {
       yield* pause
       yield* send(run, { type: "progress", event_id: eventId(), turn: newTurn() })
@@ -183,42 +200,43 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
       }
       case "loss":
         yield* recorder.note("core", `loses run ${run.runId}`)
-        run.state = "lost"
-        return
+        return yield* lose(run)
       case "silence":
+        if (signs !== undefined && dice.chance(0.5)) return
+        if (signs !== undefined) yield* Fiber.interrupt(signs)
         return yield* recorder.note("core", `goes silent about run ${run.runId}`)
     }
   })
 
-  /** The core was part of the node and dies with it. */
-  const strike = Effect.fnUntraced(function*(run: CoreRun, kill: Effect.Effect<void>) {
-    const seen = seenOf(world, run.taskId)
-    yield* Effect.sleep(Duration.millis(dice.delay(longestStrike)))
-    yield* report(run, { type: "processing", event_id: `e${++eventNumber}` })
-    if (run.state !== "live") return
-    run.state = "lost"
-    yield* recorder.note("core", `run ${run.runId} takes its node down`)
-    yield* Effect.andThen(kill, lost)
-    if (++seen.nodesLost > mostNodesLost) yield* recorder.violated(`${run.taskId} took down ${seen.nodesLost} nodes`)
-  })
+  /** Long after the last fault, and within the silence that the core declares, nobody hands a run over again. */
+  const checkDisturbed = ({ heardAt, runId }: CoreRun, at: number) => {
+    const { calmFrom, calmSince = Infinity, silence = 0, sweepInterval } = world
+    const isCalm = at > Math.max(calmFrom, calmSince) + dispatchTime + sweepInterval
+    return isCalm && at < heardAt + (silence - 1) * 1000
+      ? recorder.violated(`run ${runId} was dispatched again although it lives`)
+      : Effect.void
+  }
 
-  const accept = Effect.fnUntraced(function*(taskId: TaskId, runId: string, kill: Effect.Effect<void>) {
+  const accept = Effect.fnUntraced(function*(taskId: TaskId, runId: string) {
     const startedAt = yield* Clock.currentTimeMillis
     const known = runs.get(runId)
     if (known?.state === "ended" && startedAt > known.endedAt + inFlight) {
       yield* recorder.violated(`run ${runId} was dispatched again after its end`)
     }
+    if (known?.state === "live" && !world.isRough) yield* checkDisturbed(known, startedAt)
     if (known !== undefined && known.state !== "lost") return
+    world.lost.delete(runId)
     const run: CoreRun = {
       runId,
       taskId,
       startedAt: known?.startedAt ?? startedAt,
       accepted: false,
       state: "live",
-      endedAt: Infinity
+      endedAt: Infinity,
+      heardAt: -Infinity
     }
     runs.set(runId, run)
-    yield* Effect.forkIn(seenOf(world, taskId).isPoison ? strike(run, kill) : work(run), world.scope)
+    yield* Effect.forkIn(work(run), world.scope)
   })
 
   const stop = Effect.fnUntraced(function*(runId: string) {
@@ -247,15 +265,10 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
     return runs.has(runId) ? refusalOfKnown : 0.5
   }
 
-  const answer: CoreEnd["answer"] = Effect.fnUntraced(function*(path, body, node, kill) {
+  const answer: CoreEnd["answer"] = Effect.fnUntraced(function*(path, body) {
     const isStart = path === "/runs"
-    const { input, resume, run_id, task_id } = isStart ? JSON.parse(body) : { run_id: path.split("/")[2], task_id: "" }
-    if (isStart && input[0].text === poison) {
-      const seen = seenOf(world, task_id)
-      seen.isPoison = true
-      seen.failures.add(failures.internal)
-    }
-    if (isStart) yield* checkOffer(world, task_id, run_id, resume, node)
+    const { resume, run_id, task_id } = isStart ? JSON.parse(body) : { run_id: path.split("/")[2], task_id: "" }
+    if (isStart) yield* checkOffer(world, task_id, run_id, resume)
     yield* Effect.sleep(Duration.millis(dice.delay(300)))
     const fault = world.isRough
       ? dice.weigh({ ...faults, refusal: refusalOf(isStart, run_id) })
@@ -268,14 +281,22 @@ export const make = (world: World, nodes: () => ReadonlyArray<Node>, lost: Effec
     if (fault === "lost request") return yield* unreachable("lost request")
     if (isStart) yield* recorder.note("core", `receives run ${run_id} of task ${task_id}`)
     const reply = isStart
-      ? yield* Effect.as(accept(task_id, run_id, kill), { status: 202, retryAfter: undefined })
+      ? yield* Effect.as(accept(task_id, run_id), { status: 202, retryAfter: undefined, body: declaration })
       : yield* stop(run_id)
     if (fault === "lost reply") return yield* unreachable("lost reply")
     if (fault === "slow") yield* Effect.sleep("4 seconds")
     return reply
   })
 
+  const restart = Effect.suspend(() =>
+    Effect.andThen(
+      recorder.note("core", "restarts without its runs"),
+      Effect.forEach([...runs.values()].filter(({ state }) => state === "live"), lose, { discard: true })
+    )
+  )
+
   return {
+    restart,
     end: { answer, resumeReplyLost },
     knows: (runId) => runs.has(runId),
     liveRuns: () => [...runs.values()].filter(({ state }) => state === "live")

@@ -4,7 +4,6 @@ import { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import type { TaskId } from "../../src/domain/Task.ts"
 import { plus } from "../../src/domain/Timestamp.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
-import type { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
 import type { StopOutbox } from "../../src/services/store/StopOutbox.ts"
 import type { TaskReads } from "../../src/services/store/TaskReads.ts"
@@ -21,7 +20,6 @@ export interface Mutation {
   readonly reads?: (reads: TaskReads["Service"]) => TaskReads["Service"]
   readonly scans?: (scans: TaskScans["Service"]) => TaskScans["Service"]
   readonly stops?: (stops: StopOutbox["Service"]) => StopOutbox["Service"]
-  readonly trials?: (store: RecoveryTrials["Service"]) => RecoveryTrials["Service"]
   readonly batches?: (options: CommitOptions) => CommitOptions
   readonly actors?: Layer.Layer<TaskActors, never, TaskActors>
 }
@@ -57,20 +55,20 @@ const unheardResume = Layer.effect(
   })
 )
 
-/** A suspect whose trial changes with each read is never tried. */
-const unsettledSuspects = (store: RecoveryTrials["Service"]): RecoveryTrials["Service"] => {
-  let reads = 0
-  return {
-    ...store,
-    lost: (node, runs) =>
-      Effect.map(store.lost(node, runs), (found) => {
-        reads++
-        return found.map((trial) => trial.concurrentTrials > 0 ? { ...trial, losses: trial.losses + reads } : trial)
-      })
-  }
-}
+/** No event without effect counts, neither here nor in the row. */
+const deafActors = Layer.effect(TaskActors, Effect.map(TaskActors, (actors) => ({ ...actors, hear: actors.wake })))
 
 export const mutations = {
+  "a run that the core has lost is never handed over again": {
+    writes: (writes) => ({ ...writes, claimSilent: () => Effect.succeed([]) })
+  },
+  "a sign of life that does not count": {
+    actors: deafActors,
+    writes: (writes) => ({
+      ...writes,
+      claimSilent: (runs, at) => writes.claimSilent(runs.map((run) => ({ ...run, since: at })), at)
+    })
+  },
   "a missing fence: events of earlier runs are applied": {
     writes: (writes) => ({
       ...writes,
@@ -173,10 +171,6 @@ export const mutations = {
   "a revocation that ends no task": {
     scans: (scans) => ({ ...scans, revoked: () => Effect.succeed([]) })
   },
-  "a recovery that does not store its trials": {
-    trials: (store) => ({ ...store, begin: () => Effect.void })
-  },
-  "suspected runs that are never tried": { trials: unsettledSuspects },
   "an answer for the wrong request of a batch": {
     batches: (options) => ({
       ...options,

@@ -5,16 +5,14 @@
  */
 import { Clock, Context, Deferred, Duration, Effect, Exit, identity, Latch, Layer, Redacted, Scope } from "effect"
 import type { CoreUnavailable } from "../../src/domain/DispatchRetry.ts"
-import * as Limits from "../../src/domain/Limits.ts"
 import { concat } from "../../src/domain/OpaqueJson.ts"
 import { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
 import type { TaskEvent, TaskId } from "../../src/domain/Task.ts"
-import * as Hmac from "../../src/runtime/node/Hmac.ts"
+import * as NodeCrypto from "../../src/runtime/node/NodeCrypto.ts"
 import { TaskActors } from "../../src/services/actors/TaskActors.ts"
 import { TaskOwnership } from "../../src/services/cluster/TaskOwnership.ts"
 import { CoreClient } from "../../src/services/core/CoreClient.ts"
 import { type CoreResponse, CoreTransport } from "../../src/services/core/CoreTransport.ts"
-import { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
 import { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
 import { StopOutbox } from "../../src/services/store/StopOutbox.ts"
 import { TaskReads } from "../../src/services/store/TaskReads.ts"
@@ -30,18 +28,12 @@ import { TokenRevocations } from "../../src/services/tokens/TokenRevocations.ts"
 import { WebhookSender } from "../../src/services/webhooks/WebhookSender.ts"
 import * as Batches from "./Batches.ts"
 import type { Mutation } from "./Mutations.ts"
-import type { Liveness } from "./Seen.ts"
 import * as WebhookTarget from "./WebhookTarget.ts"
 import { acceptanceTimeout, checkStore, maxActiveTasks, type Stores, type World } from "./World.ts"
 
 export interface CoreEnd {
-  /** Fails when the connection fails. `kill` kills the calling node. */
-  readonly answer: (
-    path: string,
-    body: string,
-    node: Liveness,
-    kill: Effect.Effect<void>
-  ) => Effect.Effect<CoreResponse, CoreUnavailable>
+  /** Fails when the connection fails. */
+  readonly answer: (path: string, body: string) => Effect.Effect<CoreResponse, CoreUnavailable>
   /** Called when the service lost the response to a resume. The core may send an event at that moment. */
   readonly resumeReplyLost: (taskId: TaskId) => Effect.Effect<void>
 }
@@ -68,17 +60,15 @@ export class DeliveryError {
 }
 
 const plainSecrets = Layer.succeed(Secrets, {
-  seal: (text) => Effect.succeed(Redacted.value(text)),
-  open: (sealed) => Effect.succeed(Redacted.make(sealed))
+  seal: (_, text) => Effect.succeed(Redacted.value(text)),
+  open: (_, sealed) => Effect.succeed(Redacted.make(sealed))
 })
 
 const settings = ({ sweepInterval }: World) =>
-  Layer.succeed(Settings, {
+  Settings.layer({
     maxActiveTasks,
     acceptanceTimeout: Duration.millis(acceptanceTimeout),
-    retention: Duration.days(30),
-    sweepInterval: Duration.millis(sweepInterval),
-    webhookTimeout: Limits.webhookTimeout
+    sweepInterval: Duration.millis(sweepInterval)
   })
 
 type Method = (...args: ReadonlyArray<never>) => Effect.Effect<unknown, unknown>
@@ -116,8 +106,6 @@ export const start = Effect.fnUntraced(function*(
     node.faultedAt = at
   })
 
-  const noteLoss = Effect.map(Clock.currentTimeMillis, (at) => void world.losses.push(at))
-
   /** Makes a call if the node is up and awake. A response to a node that has died is dropped. */
   const outward = <A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E> => {
     const whenUp = awake.await.pipe(
@@ -134,7 +122,7 @@ export const start = Effect.fnUntraced(function*(
     if (!node.isUp) return Effect.void
     node.isUp = false
     return Effect.andThen(
-      Effect.andThen(recorder.note(name, "is killed"), Effect.andThen(noteLoss, changed)),
+      Effect.andThen(recorder.note(name, "is killed"), changed),
       Effect.andThen(Deferred.succeed(died, undefined), Effect.forkDetach(Scope.close(scope, Exit.void)))
     )
   })
@@ -178,8 +166,7 @@ export const start = Effect.fnUntraced(function*(
   const checkStoreAfter = (method: string) => method === "create" ? checkStore(world) : Effect.void
 
   const transport = Layer.succeed(CoreTransport, {
-    post: (url, _headers, body) =>
-      outward(core.answer(new URL(url).pathname, new TextDecoder().decode(concat(body)), node, kill))
+    post: (url, _headers, body) => outward(core.answer(new URL(url).pathname, new TextDecoder().decode(concat(body))))
   })
   const sender = Layer.succeed(WebhookSender, {
     post: (_url, headers, body) => outward(WebhookTarget.receive(world, headers, body))
@@ -196,7 +183,6 @@ export const start = Effect.fnUntraced(function*(
     withMutation(TaskRetention),
     withMutation(StopOutbox, mutation.stops),
     withMutation(WebhookStore),
-    withMutation(RecoveryTrials, mutation.trials),
     withMutation(RevocationRepository, mutation.revocations),
     world.shards === undefined
       ? Layer.merge(Layer.succeedContext(world.notifications), TaskOwnership.layerAlone)
@@ -208,7 +194,7 @@ export const start = Effect.fnUntraced(function*(
   )
   const layer = engine.pipe(
     Layer.provide([Layer.provide(client, transport), sender, store, settings(world), plainSecrets]),
-    Layer.provide([Hmac.layer, dice.layerSecureRandom]),
+    Layer.provide([NodeCrypto.layerHmac, dice.layerSecureRandom]),
     Layer.fresh
   )
   // A node that dies during its start never becomes ready.
@@ -255,7 +241,6 @@ export const start = Effect.fnUntraced(function*(
         node.isFrozen = true
         yield* recorder.note(name, `is frozen for ${millis} ms`)
         yield* awake.close
-        yield* noteLoss
         yield* noteFault
         yield* changed
         yield* Effect.sleep(millis)

@@ -18,17 +18,12 @@ export interface Interrupt {
   resumed: { readonly runId: string; readonly results: string } | undefined
 }
 
-export interface Liveness {
-  readonly isUp: boolean
-  readonly isFrozen: boolean
-}
-
 export interface Seen {
   /** The first dispatch of the task, in milliseconds. */
   offeredAt: number | undefined
   firstRun: string | undefined
-  /** The nodes that dispatched each run. */
-  readonly offered: Map<string, Set<Liveness>>
+  /** The runs that were dispatched. */
+  readonly offered: Set<string>
   /** By the id of the event. */
   readonly turns: Map<string, ReportedTurn>
   readonly interrupts: Array<Interrupt>
@@ -38,9 +33,6 @@ export interface Seen {
   readonly tokens: Set<string>
   /** Whether the core may have sent events other than `processing` without `accepted: true`. */
   hasUnmarkedEvents: boolean
-  /** Whether its runs kill the node that dispatches them, and how many they have killed. */
-  isPoison: boolean
-  nodesLost: number
 }
 
 export const seenOf = ({ seen }: { readonly seen: Map<string, Seen> }, uuid: string): Seen => {
@@ -49,15 +41,13 @@ export const seenOf = ({ seen }: { readonly seen: Map<string, Seen> }, uuid: str
   const fresh: Seen = {
     offeredAt: undefined,
     firstRun: undefined,
-    offered: new Map(),
+    offered: new Set(),
     turns: new Map(),
     interrupts: [],
     failures: new Set(),
     cancelReasons: new Set(),
     tokens: new Set(),
-    hasUnmarkedEvents: false,
-    isPoison: false,
-    nodesLost: 0
+    hasUnmarkedEvents: false
   }
   seen.set(uuid, fresh)
   return fresh

@@ -11,7 +11,6 @@ import { RemoteChanges } from "../../src/services/store/RemoteChanges.ts"
 import { TaskNotifications } from "../../src/services/store/TaskNotifications.ts"
 import { WebhooksPending } from "../../src/services/store/WebhooksPending.ts"
 import type { Dice } from "./Dice.ts"
-import type { Liveness } from "./Seen.ts"
 
 /** Milliseconds. */
 const tick = 250
@@ -20,6 +19,11 @@ const longestNotification = 100
 const reconnect = 3000
 
 type Notifications = Layer.Success<typeof TaskNotifications.layer>
+
+interface Liveness {
+  readonly isUp: boolean
+  readonly isFrozen: boolean
+}
 
 interface Seat {
   readonly name: string
@@ -104,7 +108,7 @@ export const make = Effect.fnUntraced(function*(
         shards: () => seat.believed,
         changed: Effect.andThen(changed.await, changed.close),
         drain: Effect.void,
-        undrain: Effect.void,
+        takeIn: Effect.void,
         isDrained: () => false
       })
       return Layer.succeedContext(Context.add(notifications, TaskOwnership, ownership))

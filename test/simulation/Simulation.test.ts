@@ -8,13 +8,10 @@ const maxSeeds = 150
 
 describe("simulation", () => {
   it(`finds no violation in ${slice} seeds`, async () => {
-    let failedByChance = 0
     for (let seed = 1; seed <= slice; seed++) {
-      const { timeline, unlucky, violation } = await simulate(seed)
+      const { timeline, violation } = await simulate(seed)
       assert.isUndefined(violation, `seed ${seed}\n${violation && timeline()}`)
-      failedByChance += unlucky
     }
-    assert.isAtMost(failedByChance, 1)
   })
 
   it("produces the same timeline for the same seed", async () => {

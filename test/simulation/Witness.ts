@@ -3,7 +3,7 @@ import { Clock, Effect, Option } from "effect"
 import { isTerminal, type Task, type TaskEventTag, type TaskId } from "../../src/domain/Task.ts"
 import type { Timestamp } from "../../src/domain/Timestamp.ts"
 import type { ToolResult } from "../../src/domain/ToolCall.ts"
-import { type Interrupt, type Liveness, seenOf } from "./Seen.ts"
+import { type Interrupt, seenOf } from "./Seen.ts"
 import { acceptanceTimeout, type World } from "./World.ts"
 
 export interface Resume {
@@ -16,13 +16,12 @@ export const interruptOf = (world: World, uuid: TaskId, callId: string | undefin
 
 /** Checks a dispatch, whether or not it reaches the core. */
 export const checkOffer = Effect.fnUntraced(
-  function*(world: World, uuid: string, runId: string, resume: Resume | null, node: Liveness) {
+  function*(world: World, uuid: string, runId: string, resume: Resume | null) {
     const { recorder } = world
     const seen = seenOf(world, uuid)
     seen.offeredAt ??= yield* Clock.currentTimeMillis
     seen.firstRun ??= runId
-    const offeredBy = seen.offered.get(runId) ?? new Set()
-    seen.offered.set(runId, offeredBy.add(node))
+    seen.offered.add(runId)
     if (runId === seen.firstRun || resume === null) {
       if ((runId === seen.firstRun) !== (resume === null)) {
         yield* recorder.violated(`run ${runId} of ${uuid} has resume ${JSON.stringify(resume)}`)
@@ -93,19 +92,6 @@ const checkTurn = Effect.fnUntraced(function*(world: World, { turn, uuid }: Task
   if (!isPossible) yield* world.recorder.violated(`${uuid} reads ${turn}; applied was ${sure.at(-1)?.text}`)
 })
 
-/** Nodes that have to be lost during separate trials of a run before it fails. */
-const fatalLosses = 2
-
-/**
- * Two nodes may be lost by chance during separate trials of a harmless run. Such runs are counted, because they are
- * rare.
- */
-const isUnlucky = ({ acknowledged, losses, unlucky }: World, uuid: TaskId): boolean => {
-  const createdAt = (acknowledged.get(uuid)?.createdAt ?? Infinity) / 1000
-  unlucky.add(uuid)
-  return losses.filter((at) => at > createdAt).length >= fatalLosses
-}
-
 const isErrorOf = (world: World, { error, sub, uuid }: Task, cause: TaskEventTag): boolean => {
   const { cancelReasons, failures, tokens } = seenOf(world, uuid)
   switch (cause) {
@@ -114,7 +100,7 @@ const isErrorOf = (world: World, { error, sub, uuid }: Task, cause: TaskEventTag
     case "Failed":
       return error !== null && failures.has(error)
     case "Refused":
-      return error === "Task processing failed" && (failures.has(error) || isUnlucky(world, uuid))
+      return error === "Task processing failed" && failures.has(error)
     case "TimeLimitExceeded":
       return error === `Task exceeded maximum execution time (${(world.acknowledged.get(uuid)?.limit ?? NaN) / 1000}s)`
     case "AcceptanceExpired":

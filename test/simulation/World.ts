@@ -1,10 +1,9 @@
 /** State that outlives a node: the store, the clock, and the observations of clients and the core. */
-import { Context, Duration, Effect, Layer, Option, type Scope } from "effect"
+import { Context, Effect, Layer, Option, type Scope } from "effect"
+import { pauseAfter } from "../../src/domain/Silence.ts"
 import { isTerminal, type RunId, type TaskHead, type TaskId, type TaskStatus } from "../../src/domain/Task.ts"
 import { now, Timestamp } from "../../src/domain/Timestamp.ts"
-import { periodAfter } from "../../src/services/actors/Trials.ts"
-import { RecoveryTrials } from "../../src/services/store/RecoveryTrials.ts"
-import * as RecoveryTrialsMemory from "../../src/services/store/RecoveryTrialsMemory.ts"
+import { MemoryTables } from "../../src/services/store/MemoryTables.ts"
 import { RemoteChanges } from "../../src/services/store/RemoteChanges.ts"
 import type { RevocationRepository } from "../../src/services/store/RevocationRepository.ts"
 import * as RevocationRepositoryMemory from "../../src/services/store/RevocationRepositoryMemory.ts"
@@ -27,6 +26,8 @@ export const maxActiveTasks = 5
 /** Settings of the service. */
 export const acceptanceTimeout = 30_000
 const sweepIntervals = [2000, 20_000]
+/** Seconds. */
+const declaredSilence = 20
 
 /** A task whose create was acknowledged to a client. */
 export interface Acknowledged {
@@ -47,7 +48,6 @@ export type Stores =
   | StopOutbox
   | WebhookStore
   | RevocationRepository
-  | RecoveryTrials
 
 export interface World {
   readonly dice: Dice
@@ -60,6 +60,7 @@ export interface World {
   readonly reads: TaskReads["Service"]
   readonly scans: TaskScans["Service"]
   readonly webhooks: WebhookStore["Service"]
+  readonly tables: MemoryTables["Service"]
   /** The bodies that the target received, by `webhook-id`. */
   readonly posts: Map<string, Array<string>>
   /** Undefined when each node owns every task. */
@@ -71,14 +72,8 @@ export interface World {
   /** Tokens whose revocation was requested, and users who requested to cancel all their interrupted tasks. */
   readonly revoking: Set<string>
   readonly cancelingAll: Set<string>
-  /** The moments when nodes were killed or frozen, in milliseconds. */
-  readonly losses: Array<number>
-  /** Harmless tasks that failed because nodes were lost during their separate trials. */
-  readonly unlucky: Set<TaskId>
   /** The moments of faults of nodes, in milliseconds. */
   readonly faults: Array<number>
-  /** Whether clients create tasks whose runs kill the node that dispatches them. */
-  readonly hasPoison: boolean
   /** Whether faults happen. After them every task has to end properly. */
   isRough: boolean
   /**
@@ -88,8 +83,12 @@ export interface World {
   calmSince: number | undefined
   /** The moment from which the longest awake node has been awake, in milliseconds. */
   awakeSince: number
-  /** The moment when the last trial of runs passes, in milliseconds. */
-  trialsUntil: number
+  /** The seconds of silence that the core declares, if it does. */
+  readonly silence: number | undefined
+  /** When the core lost a run that it has not received again, in milliseconds. */
+  readonly lost: Map<string, number>
+  /** The end of the rough phase, in milliseconds. */
+  calmFrom: number
   /** The moment when a run was first seen that has not been dispatched yet, in milliseconds. */
   readonly unoffered: Map<RunId, number>
 }
@@ -99,18 +98,11 @@ export const make = Effect.fnUntraced(function*(seed: number) {
   const recorder = new Recorder()
   const scope = yield* Effect.scope
   const context = yield* Layer.build(
-    Layer.merge(TaskStoreMemory.layer, RecoveryTrialsMemory.layer).pipe(
+    TaskStoreMemory.layer.pipe(
       Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer]),
       Layer.fresh
     )
   )
-  const trials = Context.get(context, RecoveryTrials)
-  const begin: typeof trials.begin = Effect.fnUntraced(function*(node, runs, concurrentTrials) {
-    yield* trials.begin(node, runs, concurrentTrials)
-    const losses = (yield* trials.lost("", runs)).map((trial) => trial.losses - 1)
-    const period = Duration.toMillis(periodAfter(Math.max(0, ...losses)))
-    world.trialsUntil = Math.max(world.trialsUntil, inMillis(yield* now) + period)
-  })
   const isClustered = dice.chance(0.6)
   const shards = isClustered ? yield* Shards.make(dice, context, () => world.isRough, scope) : undefined
   const world: World = {
@@ -118,25 +110,25 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     recorder,
     scope,
     sweepInterval: dice.pick(sweepIntervals),
-    stores: Context.add(context, RecoveryTrials, { ...trials, begin }),
+    stores: context,
     reads: Context.get(context, TaskReads),
     scans: Context.get(context, TaskScans),
     webhooks: Context.get(context, WebhookStore),
+    tables: Context.get(context, MemoryTables),
     posts: new Map(),
-    hasPoison: dice.chance(0.3),
     shards,
     notifications: Context.pick(TaskNotifications, WaitingRequests, RemoteChanges, WebhooksPending)(context),
     acknowledged: new Map(),
     seen: new Map(),
     revoking: new Set(),
     cancelingAll: new Set(),
-    losses: [],
-    unlucky: new Set(),
     faults: [],
     isRough: true,
     calmSince: undefined,
     awakeSince: Infinity,
-    trialsUntil: 0,
+    silence: dice.chance(0.7) ? declaredSilence : undefined,
+    lost: new Map(),
+    calmFrom: Infinity,
     unoffered: new Map()
   }
   return world
@@ -145,12 +137,12 @@ export const make = Effect.fnUntraced(function*(seed: number) {
 /** Maximum lateness of a deadline on a healthy node, in milliseconds. */
 const lateness = 1000
 const latenessAfterFault = 13_000
-/** Suspects are tried when none has been found for this long, in milliseconds. */
-const quietTime = 5000
+/** A margin above the longest `Retry-After`. */
+export const dispatchTime = 30_000
 /** The time in addition to a sweep that a started node needs to load all tasks. */
 const settling = 3000
 
-export const inMillis = (moment: Timestamp) => moment / 1000
+const inMillis = (moment: Timestamp) => moment / 1000
 
 /** The latest moment at which a deadline at `dueAt` must have ended its task. */
 const latestEnd = ({ calmSince, sweepInterval }: World, dueAt: number) => {
@@ -172,6 +164,7 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
     if (heads.length > maxActiveTasks) yield* recorder.violated(`${user} has ${heads.length} active tasks`)
   }
   yield* checkOffered(world, live, present)
+  yield* checkLost(world, live, present)
   for (const { createdAt, limit, uuid } of acknowledged.values()) {
     const task = Option.getOrUndefined(yield* reads.get(uuid))
     if (task === undefined) {
@@ -195,31 +188,30 @@ export const checkStore = Effect.fnUntraced(function*(world: World) {
   }
 })
 
-/** Whether a node was lost while the run was on trial. It is dispatched after all others. */
-export const isSuspect = ({ stores }: World, runId: RunId) =>
-  Effect.map(
-    Context.get(stores, RecoveryTrials).lost("", [runId]),
-    (found) => found.some(({ concurrentTrials }) => concurrentTrials > 0)
-  )
+/** After the last fault, a run that the core has lost is dispatched again when it has been silent for long enough. */
+const checkLost = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<TaskHead>, present: number) {
+  const { calmFrom, calmSince, lost, recorder, silence, sweepInterval } = world
+  if (silence === undefined || calmSince === undefined) return
+  for (const { handOvers, runId, status, uuid } of live) {
+    const lostAt = status === "processing" ? lost.get(runId) : undefined
+    if (lostAt === undefined) continue
+    const silentFor = present - Math.max(lostAt, calmFrom, calmSince) - pauseAfter(silence, handOvers ?? 0) * 1000
+    if (silentFor > 2 * sweepInterval + latenessAfterFault + dispatchTime) {
+      yield* recorder.violated(`${uuid} is processing, the core has lost run ${runId}, and nobody hands it over again`)
+    }
+  }
+})
 
-/**
- * While any node is up, every run is dispatched, whichever node created it, and a suspect again when its nodes are lost. A suspect
- * waits for other trials, and each loss of a node adds suspects, even while another node stays awake: its time counts from the last
- * loss and the last trial.
- */
+/** While any node is up, every run is dispatched, whichever node created it. */
 const checkOffered = Effect.fnUntraced(function*(world: World, live: ReadonlyArray<TaskHead>, present: number) {
   for (const { runId, status, uuid } of live) {
-    const isSuspected = yield* isSuspect(world, runId)
-    const nodes = seenOf(world, uuid).offered.get(runId)
-    const isOffered = nodes !== undefined && (!isSuspected || [...nodes].some(({ isUp }) => isUp))
-    if (status === "interrupted" || isOffered) {
+    if (status === "interrupted" || seenOf(world, uuid).offered.has(runId)) {
       world.unoffered.delete(runId)
       continue
     }
     const since = world.unoffered.get(runId) ?? present
     world.unoffered.set(runId, since)
-    const others = isSuspected ? [(world.losses.at(-1) ?? 0) + quietTime, world.trialsUntil + quietTime] : []
-    const from = Math.max(since, world.awakeSince, ...others)
+    const from = Math.max(since, world.awakeSince)
     if (present > from + latenessAfterFault + world.sweepInterval) {
       yield* world.recorder.violated(`${uuid} is ${status}, and nobody offers run ${runId}`)
     }

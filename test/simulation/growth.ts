@@ -1,12 +1,12 @@
 /**
- * Computes the tables of Growth.md: how shards, connections and rows grow with nodes and load. Effect Cluster's own
+ * Computes the figures of Growth.md: how shards, connections and rows grow with nodes and load. Effect Cluster's own
  * hash ring assigns the shards; the rest is computed from settings and from the measurements of `npm run
- * bench:database`. `npm run simulate:growth` prints the tables.
+ * bench:database`. `npm run simulate:growth` prints them.
  */
 import { HashRing } from "effect"
 import { RunnerAddress } from "effect/cluster"
 import * as TaskShard from "../../src/domain/TaskShard.ts"
-import { table } from "../docs/markdown.ts"
+import { list } from "../docs/markdown.ts"
 
 /** Settings of `Cluster.ts` and `App.ts` that cost database work; a test compares them with the source. */
 export const cluster = {
@@ -26,12 +26,9 @@ export const cluster = {
  * The larger values of two runs of `npm run bench:database` on two cores that node, core, client and Postgres share.
  */
 const measured = {
-  /** Memory of an idle connection, in megabytes. */
-  connection: 1.6,
-  /** For a task with 1 kB of input and of output: bytes in tables and indexes, bytes of WAL, rows and statements. */
+  /** For a task with 1 kB of input and of output: bytes in tables and indexes, bytes of WAL, and statements. */
   taskBytes: 3224,
   taskLog: 5038,
-  taskRows: 4,
   taskStatements: 2.1
 }
 
@@ -77,94 +74,48 @@ const most = (owners: ReadonlyArray<string>) => {
   return Math.max(...counts.values())
 }
 
-const moved = (before: ReadonlyArray<string>, after: ReadonlyArray<string>) =>
-  before.filter((owner, shard) => owner !== after[shard]).length / before.length
-
-const percent = (share: number) => `${(share * 100).toFixed(0)} %`
-
 const grouped = (value: number) => Math.round(value).toLocaleString("en")
 
-/** The load of the fullest node relative to an even share, and the number of nodes without a shard. */
-const balance = table(
-  ["nodes", ...shardCounts.map((shards) => `${shards} shards`)],
-  [2, 3, 5, 10, 20, 30, 60, 100, 300].map((nodes) => [
-    String(nodes),
-    ...shardCounts.map((shards) => {
-      const fullest = overSamples((sample) => most(assigned(sample, nodes, shards)) / (shards / nodes))
-      const idle = overSamples((sample) => nodes - new Set(assigned(sample, nodes, shards)).size)
-      return `${fullest.toFixed(2)}${idle === 0 ? "" : `, ${idle.toFixed(0)} idle`}`
-    })
-  ])
-)
-
-const moves = table(
-  ["nodes", "fair", ...shardCounts.map((shards) => `${shards} shards`)],
-  [[1, 2], [2, 3], [3, 4], [3, 2], [5, 6], [10, 11], [10, 9], [30, 31], [100, 101]].map(([from = 0, to = 0]) => [
-    `${from} → ${to}`,
-    percent(1 / Math.max(from, to)),
-    ...shardCounts.map((shards) =>
-      percent(overSamples((sample) => moved(assigned(sample, from, shards), assigned(sample, to, shards))))
-    )
-  ])
-)
+/** For 60, 300 and 1,000 shards: the load of the fullest node relative to an even share, and the number of nodes without a shard. */
+const balance = list([20, 60, 100, 300].map((nodes) => {
+  const cells = shardCounts.map((shards) => {
+    const fullest = overSamples((sample) => most(assigned(sample, nodes, shards)) / (shards / nodes))
+    const idle = overSamples((sample) => nodes - new Set(assigned(sample, nodes, shards)).size)
+    return `${fullest.toFixed(2)}${idle === 0 ? "" : ` (${idle.toFixed(0)} idle)`}`
+  })
+  return `${nodes} nodes: ${cells.join(", ")}`
+}))
 
 /** The connections of a node: its pool, the renewal of its locks, and the monitor. The two of a migration come before the others. */
 export const connectionsOf = (size: number) => size + cluster.connections + 1
 
-const connections = table(
-  ["`DATABASE_CONNECTIONS`", "of a node", "max_connections 100", "500", "1,000"],
-  [5, pool, 20].map((size) => [
-    String(size),
-    String(connectionsOf(size)),
-    ...[100, 500, 1000].map((maximum) => `${Math.floor((maximum - reserved) / connectionsOf(size))} nodes`)
-  ])
-)
+const connections = list([5, pool, 20].map((size) => {
+  const nodes = [100, 500, 1000].map((maximum) => Math.floor((maximum - reserved) / connectionsOf(size)))
+  return `${size}: ${nodes.join(", ")} nodes`
+}))
 
-const chatter = table(
-  ["nodes", "connections", "their memory", "statements/s", "pings/s", "announcements received/s"],
-  [1, 3, 10, 30, 100, 300, 1000].map((nodes) => [
-    grouped(nodes),
-    grouped(nodes * connectionsOf(pool)),
-    `${(nodes * connectionsOf(pool) * measured.connection / 1024).toFixed(1)} GB`,
-    grouped(nodes * (1 / cluster.poll + 2 / cluster.renewal + 1 / cluster.report)),
-    grouped(nodes * Math.min((nodes - 1) / cluster.ping, 1 / cluster.pingSpacing)),
-    grouped(nodes * nodes / cluster.announcement)
-  ])
-)
+const chatter = list([3, 10, 100, 1000].map((nodes) => {
+  const statements = nodes * (1 / cluster.poll + 2 / cluster.renewal + 1 / cluster.report)
+  const pings = nodes * Math.min((nodes - 1) / cluster.ping, 1 / cluster.pingSpacing)
+  const figures = [statements, pings, nodes * nodes / cluster.announcement].map(grouped)
+  return `${grouped(nodes)} nodes: ${figures.join("; ")}`
+}))
 
 const day = 86_400
 
-const load = table(
-  [
-    "load",
-    "tasks/s",
-    "nodes",
-    "connections",
-    "statements/s",
-    "changes received/s",
-    "log",
-    "rows a day",
-    "kept 30 days"
-  ],
-  [1, 10, 100, 1000].map((factor) => {
-    const rate = factor * rateOfNode
-    const nodes = factor
-    return [
-      `${grouped(factor)} ×`,
-      grouped(rate),
-      grouped(nodes),
-      grouped(nodes * connectionsOf(pool)),
-      grouped(rate * measured.taskStatements),
-      // Each node receives the changes of all other nodes.
-      grouped(rate * changesOfTask * (nodes - 1)),
-      `${(rate * measured.taskLog / 1e6).toFixed(1)} MB/s`,
-      `${grouped(rate * day * measured.taskRows / 1e6)} million`,
-      `${(rate * day * retentionDays * measured.taskBytes / 1e12).toFixed(1)} TB`
-    ]
-  })
-)
+const load = list([1, 10, 100, 1000].map((nodes) => {
+  const rate = nodes * rateOfNode
+  const figures = [
+    grouped(rate * measured.taskStatements),
+    // Each node receives the changes of all other nodes.
+    grouped(rate * changesOfTask * (nodes - 1)),
+    `${(rate * measured.taskLog / 1e6).toFixed(1)} MB/s`,
+    `${(rate * day * retentionDays * measured.taskBytes / 1e12).toFixed(1)} TB`
+  ]
+  return `${grouped(rate)}/s, ${grouped(nodes)} nodes: ${figures.join("; ")}`
+}))
 
-export const tables: Readonly<Record<string, string>> = { balance, moves, connections, chatter, load }
+export const tables: Readonly<Record<string, string>> = { balance, connections, chatter, load }
 
 if (import.meta.main) {
   for (const [name, text] of Object.entries(tables)) console.log(`${name}\n\n${text}\n`)

@@ -6,7 +6,6 @@
 import { Clock, Duration, Effect, Logger, Random, Scheduler } from "effect"
 import { TestClock } from "effect/testing"
 import type { StoreUnavailable } from "../../src/domain/StoreUnavailable.ts"
-import { now } from "../../src/domain/Timestamp.ts"
 import * as Client from "./Client.ts"
 import * as Core from "./Core.ts"
 import type { Mutation } from "./Mutations.ts"
@@ -21,15 +20,11 @@ export interface Outcome {
   readonly violation: Violation | undefined
   readonly tasks: number
   readonly kills: number
-  /** Tasks that failed by chance, as `Witness` defines it. */
-  readonly unlucky: number
   readonly timeline: () => string
 }
 
 /** Milliseconds. */
 const roughTime = 90_000
-/** A margin above the longest `Retry-After`, in addition to a sweep. */
-const dispatchTime = 30_000
 /** The longest time limit plus the longest delay between two attempts of a stop request. */
 const calmTime = 200_000 + 15_000
 const stopTime = 100_000
@@ -57,16 +52,14 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
     yield* noteHealth
   })
 
-  const core = Core.make(
-    world,
-    up,
-    Effect.suspend(() => Effect.forkIn(Effect.delay(startNode, Duration.millis(dice.between(500, 5000))), world.scope))
-  )
+  const core = Core.make(world, up)
 
   const disturb = Effect.gen(function*() {
     const node = up().length === 0 ? undefined : dice.pick(up())
     if (node === undefined || (up().length < 2 && dice.chance(0.2))) return yield* startNode
-    switch (dice.weigh({ kill: 3, stop: 1, freeze: 2, nothing: 2 })) {
+    switch (dice.weigh({ kill: 3, stop: 1, freeze: 2, "core restart": 1, nothing: 2 })) {
+      case "core restart":
+        return yield* core.restart
       case "kill":
         kills++
         return yield* node.kill
@@ -99,31 +92,17 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
   yield* pass(roughTime, never)
 
   world.isRough = false
+  world.calmFrom = yield* Clock.currentTimeMillis
   yield* recorder.note("world", "is calm")
   yield* pass(30_000, () => Effect.sync(() => nodes.every(({ isFrozen }) => !isFrozen)))
   // A fault that began before the calm may still kill a node.
   yield* pass(step, never)
   if (up().length === 0) yield* Effect.forkIn(startNode, world.scope)
-  yield* pass(dispatchTime + world.sweepInterval, never)
-  const checkKnown = (areSuspects: boolean) =>
-    Effect.gen(function*() {
-      for (const { runId, status, uuid } of yield* World.liveTasks(world)) {
-        if (status === "interrupted" || core.knows(runId)) continue
-        if ((yield* World.isSuspect(world, runId)) !== areSuspects) continue
-        yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
-      }
-    })
-  yield* checkKnown(false)
-  const areAllKnown = Effect.map(
-    World.liveTasks(world),
-    (live) => live.every(({ runId, status }) => status === "interrupted" || core.knows(runId))
-  )
-  // Suspects are tried one after the other.
-  yield* pass(
-    Math.max(0, world.trialsUntil - World.inMillis(yield* now)) + dispatchTime + world.sweepInterval,
-    () => areAllKnown
-  )
-  yield* checkKnown(true)
+  yield* pass(World.dispatchTime + world.sweepInterval, never)
+  for (const { runId, status, uuid } of yield* World.liveTasks(world)) {
+    if (status === "interrupted" || core.knows(runId)) continue
+    yield* recorder.violated(`${uuid} is ${status}, and no core has it`)
+  }
   yield* pass(calmTime, () => Effect.map(World.liveTasks(world), (live) => live.length === 0))
   const [left] = yield* World.liveTasks(world)
   if (left !== undefined) yield* recorder.violated(`${left.uuid} never ends: it is ${left.status}`)
@@ -146,7 +125,6 @@ const program = Effect.fnUntraced(function*(seed: number, mutation: Mutation) {
     violation: recorder.violation,
     tasks: world.acknowledged.size,
     kills,
-    unlucky: world.unlucky.size,
     timeline: () => recorder.timeline()
   }
   return outcome

@@ -1,7 +1,19 @@
 /** Exports of `async-task-service/client`: the Promise client, its errors and its types. */
 export { outputText } from "../../domain/Turn.ts"
 export * from "./promise/ApiErrors.ts"
-export type { FilesResource, StoredFile } from "./promise/FilesResource.ts"
+export type { FileContent, FilesResource, StoredFile, UploadOptions } from "./promise/FilesResource.ts"
+export type {
+  CreateSchedule,
+  ListSchedulesOptions,
+  PageOf,
+  PageOptions,
+  PreviewSchedule,
+  Schedule,
+  ScheduleRun,
+  SchedulesResource,
+  ScheduleState,
+  UpdateSchedule
+} from "./promise/SchedulesResource.ts"
 export type { TaskPage, TaskPages } from "./promise/TaskPages.ts"
 export { TaskServiceClient } from "./promise/TaskServiceClient.ts"
 export {
@@ -13,6 +25,13 @@ export {
   type TasksResource
 } from "./promise/TasksResource.ts"
 export type { ToolContext, ToolDefinition, ToolFunction, Tools } from "./promise/Tools.ts"
-export type { CallOptions, ClientOptions } from "./promise/Transport.ts"
+export type { CallOptions, ClientOptions, Retry } from "./promise/Transport.ts"
 export type * from "./promise/Types.ts"
-export type { FileContent, UploadOptions } from "./promise/Upload.ts"
+export type {
+  Usage,
+  UsageBucket,
+  UsageOptions,
+  UsageResource,
+  UsageStep,
+  UsageTotals
+} from "./promise/UsageResource.ts"

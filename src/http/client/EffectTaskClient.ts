@@ -13,6 +13,7 @@ import { Api } from "../contract/Api.ts"
 import { Conflict, Forbidden, NotFound, Unauthorized } from "../contract/Errors.ts"
 import type { UploadedFileView } from "../contract/FileSchemas.ts"
 import { TaskEventView, type TaskView, type WatchedEventView } from "../contract/TaskSchemas.ts"
+import { UsageApi } from "../contract/UsageApi.ts"
 import { textChanges } from "./promise/TextChanges.ts"
 
 export interface TaskServiceOptions {
@@ -42,13 +43,13 @@ const reconnectSchedule = Schedule.jittered(Backoff.schedule("1 second", "30 sec
 
 /** Whether the service accepts an `Idempotency-Key` on this request, so that a retry is safe. */
 const isIdempotent = ({ method, url }: HttpClientRequest.HttpClientRequest) =>
-  method === "POST" && /\/api\/tasks(\/[^/]+\/(tool-results|cancel|rerun))?$/.test(url)
+  method === "POST" && /\/api\/(tasks(\/[^/]+\/(tool-results|cancel|rerun))?|schedules(\/[^/]+\/trigger)?)$/.test(url)
 
 const messageOf = (error: unknown): string =>
   Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
 
 /** Sends the token, adds an `Idempotency-Key` where the service accepts one, and retries. */
-const makeHttp = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions) {
+export const makeHttp = Effect.fnUntraced(function*({ baseUrl, token }: TaskServiceOptions) {
   const random = yield* SecureRandom.SecureRandom
   return (yield* HttpClient.HttpClient).pipe(
     HttpClient.mapRequest(HttpClientRequest.prependUrl(baseUrl)),
@@ -140,6 +141,14 @@ const connectWith = <E, R>(http: HttpClient.HttpClient, get: (uuid: string) => E
     return { isOver: isLast && isTerminal(task.status), events: isLast ? Stream.empty : eventsOf(response) }
   })
 
+const makeUsage = Effect.fnUntraced(function*(httpClient: HttpClient.HttpClient) {
+  const { usage } = yield* HttpApiClient.makeWith(UsageApi, { httpClient })
+  return {
+    /** What the caller's tasks consumed, by period and group. */
+    get: (query: Parameters<typeof usage.read>[0]["query"] = {}) => usage.read({ query })
+  }
+})
+
 const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
   const http = yield* makeHttp(options)
   const { files, tasks } = yield* HttpApiClient.makeWith(Api, { httpClient: http })
@@ -204,7 +213,8 @@ const make = Effect.fnUntraced(function*(options: TaskServiceOptions) {
 
   return {
     files: { ...files, url },
-    tasks: { ...tasks, get, list, waitFor, run, events }
+    tasks: { ...tasks, get, list, waitFor, run, events },
+    usage: yield* makeUsage(http)
   }
 })
 

@@ -1,11 +1,7 @@
 /** Exports of `async-task-service/rpc`: the RPC groups of the internal interface, their errors, and the client. */
 export * from "../../domain/TaskErrors.ts"
 export { DeliveryNeedsSecret, DeliveryNotFound } from "../../domain/Webhook.ts"
-export { InternalRpc, path } from "../contract/rpc/Rpc.ts"
-export { CoreRpc } from "../contract/rpc/RpcCore.ts"
+export { CoreRpc, InternalRpc, path, TokensRpc } from "../contract/rpc/Rpc.ts"
 export * from "../contract/rpc/RpcErrors.ts"
-export { RpcAuthorization } from "../contract/rpc/RpcMiddleware.ts"
-export { OperationsRpc } from "../contract/rpc/RpcOperations.ts"
 export { TasksRpc } from "../contract/rpc/RpcTasks.ts"
-export { TokensRpc } from "../contract/rpc/RpcTokens.ts"
 export { follow, type InternalClient, layerHttp, layerWebSocket, make, type RpcOptions } from "./RpcClient.ts"

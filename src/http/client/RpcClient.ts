@@ -10,7 +10,7 @@ import { InternalRpc, path } from "../contract/rpc/Rpc.ts"
 export interface RpcOptions {
   /** Base URL of the service, as in `http://127.0.0.1:3000`. */
   readonly url: string
-  /** One of the service's `INTERNAL_TOKENS`. */
+  /** One of the service's `INTERNAL_TOKENS`; for `Core.report` one of its `CORE_EVENT_TOKENS`, if it has any. */
   readonly token: Redacted.Redacted
 }
 
@@ -22,7 +22,7 @@ const reconnectSchedule = Schedule.jittered(Backoff.schedule("200 millis", "5 se
 const bearer = (token: Redacted.Redacted) => `Bearer ${Redacted.value(token)}`
 
 /** `RpcUnauthorized`, as the service would encode it. */
-const unauthorized = { _tag: "Unauthorized", message: "The token is missing or not one of INTERNAL_TOKENS." }
+const unauthorized = { _tag: "Unauthorized", message: "The token is missing or does not grant this call." }
 
 interface Client {
   readonly receive: (message: RpcMessage.FromServerEncoded) => Effect.Effect<void>

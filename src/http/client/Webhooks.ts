@@ -57,8 +57,20 @@ export interface VerifiedWebhook {
   readonly task: { readonly uuid: string; readonly status: string; readonly [field: string]: unknown }
 }
 
-const bytesOf = (body: ReceivedWebhook["body"]): Uint8Array<ArrayBuffer> =>
-  typeof body === "string" ? new TextEncoder().encode(body) : new Uint8Array(body)
+const parsedBody =
+  "verifyWebhook needs the raw bytes that were signed, and the body is missing or parsed already: pass the raw body. Express: "
+  + "express.raw({ type: \"application/json\" }). Fastify: addContentTypeParser with parseAs: \"buffer\". Hono: await "
+  + "context.req.arrayBuffer(). Next.js: await request.arrayBuffer()."
+
+/** Also of another realm, as in test runners. */
+const isBytes = (body: unknown) =>
+  ArrayBuffer.isView(body) || Object.prototype.toString.call(body) === "[object ArrayBuffer]"
+
+const bytesOf = (body: ReceivedWebhook["body"]): Uint8Array<ArrayBuffer> => {
+  if (typeof body === "string") return new TextEncoder().encode(body)
+  if (!isBytes(body)) throw new TypeError(parsedBody)
+  return new Uint8Array(body)
+}
 
 const isWebHeaders = (headers: WebhookHeaders): headers is { readonly get: (name: string) => string | null } =>
   typeof headers["get"] === "function"
@@ -101,7 +113,7 @@ const parse = (bytes: Uint8Array): unknown => {
 }
 
 /**
- * Checks both signatures and the timestamp; rejects with a `WebhookVerificationError`. `X-Signature` alone is not enough,
+ * Checks both signatures and the timestamp; rejects with a `WebhookVerificationError`, or a `TypeError` for a parsed body. `X-Signature` alone is not enough,
  * because only `webhook-signature` covers the timestamp.
  */
 export const verifyWebhook = (received: ReceivedWebhook): Promise<VerifiedWebhook> => {

@@ -57,7 +57,8 @@ export const readTask = async (
   etag: string | null,
   signal: AbortSignal
 ): Promise<TaskVersion | undefined> => {
-  const response = await fetchAsUser(`/api/tasks/${encodeURIComponent(uuid)}?include=waiting_on,request,metadata`, {
+  const include = `waiting_on,request,metadata${config.value.usage ? ",usage" : ""}`
+  const response = await fetchAsUser(`/api/tasks/${encodeURIComponent(uuid)}?include=${include}`, {
     headers: { accept: "application/json", ...(etag === null ? {} : { "if-none-match": etag }) },
     signal
   })
@@ -70,6 +71,10 @@ export interface ConsoleConfig {
   readonly version: string
   readonly audiences: ReadonlyArray<"users" | "operators">
   readonly dev_login: boolean
+  /** Whether the service has schedules. */
+  readonly schedules: boolean
+  /** Whether the service counts usage. */
+  readonly usage: boolean
   readonly limits: {
     readonly max_active_tasks: number
     readonly file_bytes: number
@@ -81,6 +86,8 @@ export const config = signal<ConsoleConfig>({
   version: "",
   audiences: [],
   dev_login: false,
+  schedules: false,
+  usage: false,
   limits: { max_active_tasks: 0, file_bytes: 0, formats: [] }
 })
 

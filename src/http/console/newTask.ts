@@ -83,13 +83,12 @@ const problemsOf = (form: TaskForm, items: number): FieldErrors => {
   return problems
 }
 
-/** The parts of an earlier request that the form only carries along. */
-export interface Carried {
-  readonly turns: CreateTask["turns"]
-  readonly metadata: CreateTask["metadata"]
-}
+/** The fields of an earlier request that the form does not show, as they were. */
+export type Carried = Partial<Omit<CreateTask, "input" | keyof TaskForm>>
 
-export const nothingCarried: Carried = { turns: undefined, metadata: undefined }
+export const nothingCarried: Carried = {}
+
+const isEmpty = (value: unknown) => typeof value === "object" && Object.keys(value ?? {}).length === 0
 
 type StoredRequest = NonNullable<Task["request"]>
 
@@ -107,10 +106,8 @@ export const formOf = ({ input, ...stored }: StoredRequest) => {
     callback_url: stored.callback_url ?? "",
     max_execution_time: number(stored.max_execution_time)
   }
-  const carried: Carried = {
-    turns: stored.turns.length === 0 ? undefined : stored.turns,
-    metadata: Object.keys(stored.metadata).length === 0 ? undefined : stored.metadata
-  }
+  const others = Object.entries(stored).filter(([name, value]) => !(name in emptyForm) && !isEmpty(value))
+  const carried: Carried = Object.fromEntries(others)
   return { form, carried, items: input.filter(({ type }) => type !== "text") }
 }
 
@@ -126,14 +123,14 @@ export const bodyOf = (
   const text: ReadonlyArray<InputItem> = form.text.trim() === "" ? [] : [{ type: "text", text: form.text }]
   const tools = form.client_tools.trim() === "" ? undefined : toolsOf(form.client_tools)
   const optional = {
+    ...carried,
     llm_model_id: integer(form.llm_model_id),
     image_generator_id: integer(form.image_generator_id),
     max_execution_time: integer(form.max_execution_time),
     client_tools: typeof tools === "string" ? undefined : tools,
     callback_url: form.callback_url.trim() || undefined,
     callback_secret: form.callback_secret || undefined,
-    turns: turn === undefined || turn === null ? carried.turns : [turn],
-    metadata: carried.metadata
+    turns: turn === undefined || turn === null ? carried.turns : [turn]
   }
   const given = Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined))
   return { body: { assistant_id: integer(form.assistant_id) ?? 0, input: [...text, ...uploaded], ...given } }

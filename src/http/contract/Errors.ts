@@ -46,3 +46,7 @@ export class RunConflict extends Schema.Error<RunConflict>("RunConflict")({
 /** A 422 for one field. */
 export const invalid = (field: string, message: string): ValidationFailed =>
   new ValidationFailed({ message: `${field}: ${message}`, errors: { [field]: [message] } })
+
+/** The errors of operations with a body. */
+export const bodyErrors = [RequestTimeout, UnsupportedMediaType, ValidationFailed] as const
+export const jsonErrors = [...bodyErrors, PayloadTooLarge, ServiceUnavailable] as const

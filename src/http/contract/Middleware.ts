@@ -1,4 +1,4 @@
-/** Authentication: users by their JWT, other services by an internal token. */
+/** Authentication: users by their JWT, the core by a token for its events, other services by an internal token, and operators. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import type { Caller } from "../../domain/Principal.ts"
@@ -20,16 +20,25 @@ export class InternalAuthorization extends HttpApiMiddleware.Service<InternalAut
   { security: { internalToken: HttpApiSecurity.bearer }, error: Unauthorized }
 ) {}
 
+/** `Authorization: Bearer` with one of `CORE_EVENT_TOKENS`. */
+export class CoreAuthorization extends HttpApiMiddleware.Service<CoreAuthorization>()(
+  "async-task-service/http/contract/Middleware/CoreAuthorization",
+  { security: { coreEventToken: HttpApiSecurity.bearer }, error: Unauthorized }
+) {}
+
 export class CurrentOperator extends Context.Service<CurrentOperator, {
   readonly role: "full" | "read"
   /** Identifies the token in logs. */
   readonly token: string
 }>()("async-task-service/http/contract/Middleware/CurrentOperator") {}
 
-/** `Authorization: Bearer` with a token of an operator, or the cookie of a session. A read token may only read: 403. */
+/** `Authorization: Bearer` with a token of an operator, or the cookie of a session. An extension implements it, and others use it. A read token may only read: 403. */
 export class OperatorAuthorization
   extends HttpApiMiddleware.Service<OperatorAuthorization, { provides: CurrentOperator }>()(
     "async-task-service/http/contract/Middleware/OperatorAuthorization",
-    { security: { operatorToken: HttpApiSecurity.bearer }, error: [Unauthorized, Forbidden, ServiceUnavailable] }
+    {
+      security: { operatorToken: HttpApiSecurity.bearer },
+      error: [Unauthorized, Forbidden, ServiceUnavailable]
+    }
   )
 {}

@@ -5,7 +5,7 @@ import * as Limits from "../../domain/Limits.ts"
 import { JsonObject, opaqueObject } from "../../domain/OpaqueJson.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import { InputItem, RunRequest } from "../../domain/TaskRequest.ts"
-import { ToolCall, ToolResult } from "../../domain/ToolCall.ts"
+import { PassedResult, ToolCall } from "../../domain/ToolCall.ts"
 import type { Turn } from "../../domain/Turn.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 
@@ -52,7 +52,14 @@ export const WaitingOnView = Schema.Struct({
   for: Schema.Literals(["acceptance", "result", "tool_results"]).annotate({
     description: "What the party has to provide."
   }),
-  until: Moment.annotateKey({ description: "Deadline; the task fails when it passes." })
+  until: Moment.annotateKey({ description: "Deadline; the task fails when it passes." }),
+  silent_since: Schema.optionalKey(Moment).annotateKey({
+    description:
+      "Present only while the core reports nothing of the run and it was handed over again: the last sign of life."
+  }),
+  hand_overs: Schema.optionalKey(Schema.Int).annotateKey({
+    description: "Present with `silent_since`: how often the run was handed over again since then."
+  })
 }).annotate({
   identifier: "WaitingOn",
   description: "The party that has to act next, what it has to provide, and until when."
@@ -60,14 +67,22 @@ export const WaitingOnView = Schema.Struct({
 
 const AskedTaskView = Schema.Struct({
   assistant_id: RunRequest.fields.assistant_id.annotate({ description: "The assistant." }),
-  input: Schema.Array(InputItem).annotate({ description: "The input items." }),
+  input: Schema.Array(InputItem as unknown as Schema.Codec<typeof InputItem.Encoded>).annotate({
+    description: "The input items."
+  }),
   turns: Schema.Array(JsonObject).annotate({
     description: "The conversation, earlier turns replaced by their messages."
+  }),
+  continues: Schema.optionalKey(Schema.String).annotate({
+    description: "The task whose messages come in front of `turns`, behind instructions. Absent without one."
   }),
   client_tools: Schema.Array(JsonObject).annotate({ description: "The client tools, in one form." }),
   llm_model_id: RunRequest.fields.llm_model_id.annotate({ description: "The LLM configuration." }),
   image_generator_id: RunRequest.fields.image_generator_id.annotate({
     description: "The image generator configuration."
+  }),
+  options: Schema.optionalKey(JsonObject).annotateKey({
+    description: "What a client of another protocol asked of the model. Absent without it."
   }),
   max_execution_time: Count.annotate({ description: "The limit in seconds." }),
   callback_url: Schema.NullOr(Schema.String).annotate({ description: "The URL that receives webhooks." }),
@@ -77,6 +92,23 @@ const AskedTaskView = Schema.Struct({
   description:
     `The request of a task, without secrets. Requests of more than ${Limits.keptRequestBytes} bytes are not kept.`
 })
+
+/** Tokens of a task or of a period. */
+export const tokenCounts = {
+  input_tokens: Count.annotate({ description: "Tokens that models read, cached ones included." }),
+  output_tokens: Count.annotate({ description: "Tokens that models wrote, reasoning included." }),
+  total_tokens: Count.annotate({ description: "Input and output, as the core added them." }),
+  cached_input_tokens: Count.annotate({ description: "The part of the input that the provider had cached." }),
+  reasoning_tokens: Count.annotate({ description: "The part of the output that is reasoning." })
+}
+
+const TaskUsageView = Schema.Struct({
+  ...tokenCounts,
+  active_seconds: Count.annotate({ description: "Time in `processing`, without waiting." }),
+  cost: Schema.NullOr(Schema.String).annotate({ description: "Plain decimal; null when nothing has a price." }),
+  source: Schema.Literals(["reported", "none"]).annotate({ description: "`none`: the core reported no usage." }),
+  is_final: Schema.Boolean.annotate({ description: "Whether the task has ended." })
+}).annotate({ identifier: "TaskUsage", description: "What a task consumed, as the core reported it." })
 
 export const TaskView = Schema.Struct({
   ...summary,
@@ -89,6 +121,9 @@ export const TaskView = Schema.Struct({
   ...included,
   request: Schema.optionalKey(Schema.NullOr(AskedTaskView)).annotate({
     description: "Present only with `?include=request`: the request. Null when it is not kept."
+  }),
+  usage: Schema.optionalKey(Schema.NullOr(TaskUsageView)).annotate({
+    description: "Present only with `?include=usage`: null until an interrupt or the end of the task."
   })
 }).annotate({ identifier: "Task", description: "A task. A webhook carries the same object." })
 
@@ -101,7 +136,7 @@ export const TaskEventView = Schema.Struct({
     description:
       "Only with `?include=turn`, in a progress event: the text parts of the partial turn's `output`, joined by a blank "
       + `line and cut after ${Limits.eventTextLength} characters. Absent when it has not changed, when a later event has it, and when the `
-      + `JSON of the turn is longer than ${Limits.eventTurnLength} characters.`
+      + `JSON of the turn is longer than ${Limits.eventTurnBytes} bytes.`
   })
 }).annotate({
   identifier: "TaskEvent",
@@ -159,7 +194,7 @@ export const CreatedTaskView = Schema.Struct({
 }).annotate({ identifier: "CreatedTask", description: "The task that was created." })
 
 export const ToolResultsBody = Schema.Struct({
-  results: Schema.Array(ToolResult).annotate({
+  results: Schema.Array(PassedResult).annotate({
     description: "One result for every pending call, in any order."
   })
 }).annotate({ identifier: "ToolResults", description: "The results of all pending calls." })
@@ -192,14 +227,6 @@ export const CanceledTasksView = Schema.Struct({
   canceled: Count.annotate({ description: "Number of canceled tasks." }),
   uuids: Schema.Array(Uuid).annotate({ description: "Their identifiers." })
 }).annotate({ identifier: "CanceledTasks", description: "The tasks that were canceled." })
-
-/** Statistics of all tasks, for operators; only RPC has them. */
-export const StatsView = Schema.Struct({
-  /** Number of tasks in each status. */
-  counts: Schema.Record(TaskStatus, Count),
-  /** Earliest deadline of a live task. */
-  next_deadline: Schema.NullOr(Moment)
-})
 
 export const ReportedView = Schema.Struct({
   status: Status,

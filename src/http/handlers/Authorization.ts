@@ -7,7 +7,7 @@ import type { TokenKeysUnavailable } from "../../services/tokens/JwksKeys.ts"
 import { type RevocationsUnknown, TokenIsRevoked, TokenRevocations } from "../../services/tokens/TokenRevocations.ts"
 import { InvalidToken, TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import { ServiceUnavailable, Unauthorized } from "../contract/Errors.ts"
-import { Authorization, CurrentCaller, InternalAuthorization } from "../contract/Middleware.ts"
+import { Authorization, CoreAuthorization, CurrentCaller, InternalAuthorization } from "../contract/Middleware.ts"
 import { CurrentToken } from "./CurrentToken.ts"
 
 const longestSleep = Duration.toMillis(Duration.days(1))
@@ -67,11 +67,21 @@ const encoder = new TextEncoder()
 export const isOneOf = (tokens: ReadonlyArray<Redacted.Redacted>, credential: string): boolean =>
   tokens.some((token) => Mac.timingSafeEqual(encoder.encode(Redacted.value(token)), encoder.encode(credential)))
 
-export const layerInternal = (tokens: ReadonlyArray<Redacted.Redacted>) =>
-  Layer.succeed(
-    InternalAuthorization,
-    InternalAuthorization.of({
-      internalToken: (handler, { credential }) =>
-        isOneOf(tokens, Redacted.value(credential)) ? handler : Effect.fail(unauthorized)
-    })
+/** The tokens of other services. */
+export interface ServiceTokens {
+  /** Accepted on the whole internal interface but the events of runs. */
+  readonly internalTokens: ReadonlyArray<Redacted.Redacted>
+  /** Accepted for the events of runs and nothing else. */
+  readonly coreEventTokens: ReadonlyArray<Redacted.Redacted>
+}
+
+export const layerInternal = ({ coreEventTokens, internalTokens }: ServiceTokens) => {
+  const only =
+    (tokens: ReadonlyArray<Redacted.Redacted>) =>
+    <A, E, R>(handler: Effect.Effect<A, E, R>, { credential }: { readonly credential: Redacted.Redacted }) =>
+      isOneOf(tokens, Redacted.value(credential)) ? handler : Effect.fail(unauthorized)
+  return Layer.merge(
+    Layer.succeed(InternalAuthorization, { internalToken: only(internalTokens) }),
+    Layer.succeed(CoreAuthorization, { coreEventToken: only(coreEventTokens) })
   )
+}

@@ -7,6 +7,7 @@ import { Tasks } from "../../services/Tasks.ts"
 import { Webhooks } from "../../services/Webhooks.ts"
 import { Conflict, NotFound, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
+import * as Bodies from "./body/Bodies.ts"
 import { BodyReader } from "./body/BodyReader.ts"
 import { failWith, taskErrors } from "./ErrorResponses.ts"
 
@@ -43,7 +44,7 @@ export const make = Effect.gen(function*() {
       const { principal } = yield* CurrentCaller
       // 403 and 404 have precedence over 422.
       yield* tasks.getHead(principal, uuid)
-      const { body } = yield* read("redeliver", request)
+      const { body } = yield* read(Bodies.redeliver, request)
       const secret = body.callback_secret ? Redacted.make(body.callback_secret) : undefined
       const delivery = yield* webhooks.redeliver(principal, uuid, id, secret)
       return HttpServerResponse.jsonUnsafe(view(delivery), { status: 202 })

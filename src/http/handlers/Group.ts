@@ -3,17 +3,18 @@
  * each request, and the services of the node would be the largest part of a poll's memory.
  */
 import { Context, Effect, Layer, Scope } from "effect"
-import { Authorization, InternalAuthorization } from "../contract/Middleware.ts"
+import { Authorization, CoreAuthorization, InternalAuthorization } from "../contract/Middleware.ts"
 
-type Needed = Scope.Scope | Authorization | InternalAuthorization
+type Access = Authorization | CoreAuthorization | InternalAuthorization
+type Needed = Scope.Scope | Access
 
 /** `group` takes the services of the handlers; its layer is built with those of the middleware only. */
 export const layer = <A, E, R>(
-  group: Effect.Effect<Layer.Layer<A, never, Authorization | InternalAuthorization>, E, R>
+  group: Effect.Effect<Layer.Layer<A, never, Access>, E, R>
 ) =>
   Layer.effectContext(Effect.flatMap(group, (built) =>
     Effect.updateContext(
       Layer.build(built),
       (context: Context.Context<Needed>): Context.Context<Needed> =>
-        Context.pick(Scope.Scope, Authorization, InternalAuthorization)(context)
+        Context.pick(Scope.Scope, Authorization, CoreAuthorization, InternalAuthorization)(context)
     )))

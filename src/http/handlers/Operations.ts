@@ -1,16 +1,41 @@
-/** The metrics endpoint of a node. */
+/** The endpoints for who watches a node: its health and its metrics. */
 import { Effect, Layer } from "effect"
-import { HttpServerResponse } from "effect/http"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { PrometheusMetrics } from "effect/observability"
+import { Readiness } from "../../services/operations/Readiness.ts"
 import { TaskCensus } from "../../services/operations/TaskCensus.ts"
 import { prometheusName } from "../../services/telemetry/Metrics.ts"
 import { Api } from "../contract/Api.ts"
 
+const alive = HttpServerResponse.jsonUnsafe({ status: "ok" })
+
+/** `/healthz` answers 200 while the process lives, `/readyz` while it can do its work. */
+export const layerHealth = HttpRouter.use((router) =>
+  Effect.gen(function*() {
+    const readiness = yield* Readiness
+    yield* router.add("GET", "/healthz", alive)
+    yield* router.add(
+      "GET",
+      "/readyz",
+      Effect.map(readiness.checks, (found) => {
+        const failing = found.filter(({ problem }) => problem !== null)
+        const checks = Object.fromEntries(found.map(({ name, problem }) => [name, problem ?? "ok"]))
+        return failing.length === 0
+          ? HttpServerResponse.jsonUnsafe({ status: "ok", checks })
+          : HttpServerResponse.jsonUnsafe(
+            { message: `Not ready: ${failing.map(({ name }) => name).join(", ")}`, checks },
+            { status: 503 }
+          )
+      })
+    )
+  })
+)
+
 /** Prometheus's text format. */
 const contentType = "text/plain; version=0.0.4; charset=utf-8"
 
-export const layer = HttpApiBuilder.group(
+export const layerMetrics = HttpApiBuilder.group(
   Api,
   "operations",
   Effect.fn(function*(handlers) {

@@ -1,28 +1,45 @@
 /** Decodes query parameters. An unknown value is an error: ignoring it would return an unfiltered list. */
-import { Duration, Result, Schema } from "effect"
+import { Duration, Effect, Result, Schema } from "effect"
 import { isStorable } from "../../domain/Fields.ts"
 import * as Limits from "../../domain/Limits.ts"
 import * as Metadata from "../../domain/Metadata.ts"
 import { TaskStatus } from "../../domain/Task.ts"
+import type { TaskLink } from "../../services/store/TaskLinks.ts"
 import type { ValidationFailed } from "../contract/Errors.ts"
 import { validationFailed } from "./body/BodyErrors.ts"
 
 type Values = string | ReadonlyArray<string> | undefined
 
-type Query = { readonly [name: string]: Values }
+export type Query = { readonly [name: string]: Values }
 
-interface ListQuery {
+type Selection = NonNullable<TaskLink["selection"]>
+
+export interface ListQuery {
   readonly statuses: ReadonlyArray<TaskStatus>
   readonly page: number
   readonly perPage: number
   /** Pairs that a task must have. */
   readonly metadata: Metadata.Metadata | null
   readonly includesMetadata: boolean
+  /** Parameters of extensions that select tasks. */
+  readonly selections: ReadonlyArray<{ readonly selection: Selection; readonly value: string }>
 }
+
+const selectionsOf = (query: Query, links: ReadonlyArray<TaskLink>, errors: Errors) =>
+  links.flatMap(({ name, selection }) => {
+    if (selection === undefined) return []
+    const { expected, isValue } = selection
+    const value = query[name]
+    if (Object.keys(query).some((given) => given.startsWith(`${name}[`))) errors[name] = [`Expected ${expected}`]
+    if (value === undefined) return []
+    if (typeof value === "string" && isValue(value)) return [{ selection, value }]
+    errors[name] = [`Expected ${expected}`]
+    return []
+  })
 
 type Errors = Record<string, ReadonlyArray<string>>
 
-const listOf = (values: Values): ReadonlyArray<string> =>
+export const listOf = (values: Values): ReadonlyArray<string> =>
   values === undefined ? [] : typeof values === "string" ? [values] : values
 
 const isStatus = (text: string): text is TaskStatus => TaskStatus.literals.some((status) => status === text)
@@ -67,9 +84,31 @@ const metadataOf = (query: Query, errors: Errors): Metadata.Metadata | null => {
   return Metadata.orNull(Object.fromEntries(pairs))
 }
 
+/** The page that a query asks for. Adds what is wrong with it to `errors`. */
+const pageOf = (query: Query, errors: Errors) => {
+  for (const name of Object.keys(query)) {
+    const [, field] = /^(page|per_page)\[/.exec(name) ?? []
+    // An unknown bracket form is an error; ignoring it would return another page.
+    if (field !== undefined) errors[field] = [`${name} is not a form of this parameter`]
+  }
+  const page = integer(query["page"], Number.MAX_SAFE_INTEGER, 1)
+  if (page === undefined) errors["page"] = [`Expected an integer between 1 and ${Number.MAX_SAFE_INTEGER}`]
+  const perPage = integer(query["per_page"], Limits.perPage.maximum, Limits.perPage.default)
+  if (perPage === undefined) errors["per_page"] = [`Expected an integer between 1 and ${Limits.perPage.maximum}`]
+  return { page: page ?? 1, perPage: perPage ?? Limits.perPage.default }
+}
+
+/** The page of a list that has no other parameters. */
+export const decodePage = (query: Query): Result.Result<ReturnType<typeof pageOf>, ValidationFailed> => {
+  const errors: Errors = {}
+  const page = pageOf(query, errors)
+  return Object.keys(errors).length > 0 ? Result.fail(validationFailed(errors)) : Result.succeed(page)
+}
+
 /** The query of `GET /api/tasks`. `status` is one value, comma-separated values, or an array (`status[]`). */
 export const decodeListQuery = (
-  query: Query
+  query: Query,
+  links: ReadonlyArray<TaskLink> = []
 ): Result.Result<ListQuery, ValidationFailed> => {
   const errors: Errors = {}
   const given = Object.entries(query)
@@ -78,38 +117,46 @@ export const decodeListQuery = (
   if (!given.every(isStatus)) errors["status"] = [`Expected one or more of ${TaskStatus.literals.join(", ")}`]
   // An unknown bracket form is an error; ignoring it would drop the filter.
   for (const name of Object.keys(query)) {
-    const [, field] = /^(status)\[(?!\d*\]$)/.exec(name) ?? /^(page|per_page)\[/.exec(name) ?? []
-    if (field !== undefined) errors[field] = [`${name} is not a form of this parameter`]
+    if (/^status\[(?!\d*\]$)/.test(name)) errors["status"] = [`${name} is not a form of this parameter`]
   }
-  const page = integer(query["page"], Number.MAX_SAFE_INTEGER, 1)
-  if (page === undefined) errors["page"] = [`Expected an integer between 1 and ${Number.MAX_SAFE_INTEGER}`]
-  const perPage = integer(query["per_page"], Limits.perPage.maximum, Limits.perPage.default)
-  if (perPage === undefined) errors["per_page"] = [`Expected an integer between 1 and ${Limits.perPage.maximum}`]
+  const { page, perPage } = pageOf(query, errors)
   const metadata = metadataOf(query, errors)
   const includesMetadata = includedOf(query, ["metadata"], errors).size > 0
-  if (page === undefined || perPage === undefined || Object.keys(errors).length > 0) {
-    return Result.fail(validationFailed(errors))
-  }
-  return Result.succeed({ statuses: [...new Set(given.filter(isStatus))], page, perPage, metadata, includesMetadata })
+  const selections = selectionsOf(query, links, errors)
+  if (Object.keys(errors).length > 0) return Result.fail(validationFailed(errors))
+  const statuses = [...new Set(given.filter(isStatus))]
+  return Result.succeed({ statuses, page, perPage, metadata, includesMetadata, selections })
 }
 
-/** The values of `include`. A task always has its turn. */
-export const includes = ["waiting_on", "request", "turn", "metadata"] as const
+/** The tasks of a user that all selections have in common; null without a selection. */
+export const selected = Effect.fnUntraced(function*(sub: string, selections: ListQuery["selections"]) {
+  const [first, ...others] = yield* Effect.forEach(selections, ({ selection, value }) => selection.select(sub, value))
+  return first === undefined ? null : first.filter((uuid) => others.every((found) => found.includes(uuid)))
+})
 
-interface TaskQuery {
+/** The values of `include`. A task always has its turn. */
+const includes = ["waiting_on", "request", "turn", "metadata"] as const
+
+export interface TaskQuery {
   /** Zero for an immediate response. */
   readonly wait: Duration.Duration
   readonly included: ReadonlySet<typeof includes[number]>
+  /** Those of extensions. */
+  readonly links: ReadonlyArray<TaskLink>
 }
 
 /** The query of `GET /api/tasks/{uuid}`. */
-export const decodeTaskQuery = (query: Query): Result.Result<TaskQuery, ValidationFailed> => {
+export const decodeTaskQuery = (
+  query: Query,
+  known: ReadonlyArray<TaskLink> = []
+): Result.Result<TaskQuery, ValidationFailed> => {
   const errors: Errors = {}
   const wait = integer(query["wait"], Limits.waitSeconds, 0)
   if (wait === undefined) errors["wait"] = [`Expected an integer between 1 and ${Limits.waitSeconds}`]
-  const included = includedOf(query, includes, errors)
+  const all = includedOf<string>(query, [...includes, ...known.map(({ name }) => name)], errors)
   if (wait === undefined || Object.keys(errors).length > 0) return Result.fail(validationFailed(errors))
-  return Result.succeed({ wait: Duration.seconds(wait), included })
+  const included = new Set(includes.filter((name) => all.has(name)))
+  return Result.succeed({ wait: Duration.seconds(wait), included, links: known.filter(({ name }) => all.has(name)) })
 }
 
 /** The query of `GET /api/tasks/{uuid}/events`. */

@@ -1,21 +1,29 @@
-/** Reads one task: immediately, when it has changed (long poll), or as a stream of its events. */
-import { Duration, Effect, Option, Stream } from "effect"
+/** Reads one task, by REST and by RPC: immediately, when it has changed (long poll), or as a stream of its events. */
+import { Duration, Effect, Layer, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { Writable } from "../../domain/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
+import type { Principal } from "../../domain/Principal.ts"
 import { isTerminal, type Task, type TaskHead, type TaskStatus } from "../../domain/Task.ts"
-import * as TaskRerun from "../../domain/TaskRerun.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { format } from "../../domain/Timestamp.ts"
+import { type Client, makeClient, SentTurns, slicesOf } from "../../services/SentTurns.ts"
+import { TaskLinks } from "../../services/store/TaskLinks.ts"
 import type { RecordedEvent } from "../../services/store/TaskReads.ts"
 import { TaskRequests } from "../../services/TaskRequests.ts"
 import * as Services from "../../services/Tasks.ts"
 import { TaskWatch, type WatchedEvent } from "../../services/TaskWatch.ts"
 import { invalid, TooManyRequests } from "../contract/Errors.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
+import { TasksRpc } from "../contract/rpc/RpcTasks.ts"
+import type { TaskView as TaskObject } from "../contract/TaskSchemas.ts"
 import { CurrentToken } from "./CurrentToken.ts"
 import { failWith, taskErrors } from "./ErrorResponses.ts"
-import { decodeEventsQuery, decodeTaskQuery, type includes } from "./Query.ts"
+import { decodeEventsQuery, decodeTaskQuery, type TaskQuery } from "./Query.ts"
+import * as RpcRequests from "./rpc/RpcRequests.ts"
+
+const { asInvalidRequest, refuseOutage } = RpcRequests
 
 const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
 
@@ -23,11 +31,11 @@ const readErrors = { ...taskErrors, TooManyWaiting: failWith(TooManyRequests) }
 const matches = (ifNoneMatch: string, etag: string) =>
   ifNoneMatch.trim() === "*" || ifNoneMatch.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag)
 
-type Version = Pick<TaskHead, "revision" | "acceptanceDeadline">
+type Version = Pick<TaskHead, "revision" | "acceptanceDeadline" | "handOvers">
 
-/** One tag per version of a task; with `waiting_on` also one per acceptance deadline, which changes without a revision. */
-const etagOf = (task: Version, includesWaitingOn: boolean) =>
-  includesWaitingOn ? `"${task.revision}-${task.acceptanceDeadline ?? 0}"` : `"${task.revision}"`
+/** One tag per version of a task; with `waiting_on` also one per acceptance deadline and hand-over, which change without a revision. */
+const etagOf = ({ acceptanceDeadline, handOvers, revision }: Version, includesWaitingOn: boolean) =>
+  includesWaitingOn ? `"${revision}-${acceptanceDeadline ?? 0}-${handOvers ?? 0}"` : `"${revision}"`
 
 /** Headers of 200 and of 304. A cache replaces its copy by those of a 304. */
 const headersOf = (task: Version, includesWaitingOn: boolean) => ({
@@ -39,8 +47,7 @@ const keepAliveInterval = Duration.seconds(15)
 const reconnectAfter = new Sse.Retry({ duration: Duration.seconds(2), lastEventId: undefined })
 
 /** A progress note does not change the status; every other event is named after its new status. */
-export const nameOf = ({ status, type }: RecordedEvent): TaskStatus | "progress" =>
-  type === "Progressed" ? "progress" : status
+const nameOf = ({ status, type }: RecordedEvent): TaskStatus | "progress" => type === "Progressed" ? "progress" : status
 
 export const describe = (uuid: string, { occurredAt, revision, status, text }: WatchedEvent) => ({
   uuid,
@@ -68,28 +75,58 @@ const lastEventId = (request: HttpServerRequest.HttpServerRequest) => {
 }
 
 /** Returns a function that renders a task with the fields that `include` adds. */
-export const makeRender = <A>(render: (task: Task, extras: object, request: string | undefined) => A) =>
+const makeRender = <A>(
+  render: (task: Task, extras: { readonly [field: string]: Writable }, request: string | undefined) => A
+) =>
   Effect.map(
     TaskRequests,
     (requests) =>
-      Effect.fnUntraced(function*(task: Task, included: ReadonlySet<typeof includes[number]>) {
+      Effect.fnUntraced(function*(task: Task, { included, links }: Pick<TaskQuery, "included" | "links">) {
         const waiting = included.has("waiting_on") ? TaskView.describeWaiting(task) : {}
         const metadata = included.has("metadata")
           ? TaskView.describeMetadata((yield* requests.metadata(task.sub, [task.uuid])).get(task.uuid))
           : {}
-        const request = included.has("request")
-          ? Option.match(yield* requests.storedRequest(task.uuid), { onNone: () => "null", onSome: TaskRerun.describe })
-          : undefined
-        return render(task, { ...waiting, ...metadata }, request)
+        const linked: Record<string, Writable> = {}
+        for (const { describe, name } of links) linked[name] = yield* describe(task.uuid)
+        const request = included.has("request") ? yield* requests.describe(task.uuid) : undefined
+        return render(task, { ...waiting, ...metadata, ...linked }, request)
       })
   )
 
 const keepAlive = Stream.map(Stream.drop(Stream.tick(keepAliveInterval), 1), () => ": keep-alive\n\n")
 
+/** A response of JSON in pieces. The client receives large ones as fast as it takes them. */
+export const makeSend = Effect.map(
+  SentTurns,
+  (sent) =>
+  (client: Client, pieces: ReadonlyArray<string | Uint8Array>, headers: Readonly<Record<string, string>> = {}) => {
+    const bytes = OpaqueJson.toBytes(pieces)
+    const options = { contentType: "application/json", headers }
+    // As bytes, because Node keeps a text and a copy of it until the client has read the response.
+    if (bytes.length === 1) return HttpServerResponse.uint8Array(OpaqueJson.concat(bytes), options)
+    const contentLength = OpaqueJson.sizeOf(bytes)
+    return HttpServerResponse.stream(sent.send(client, slicesOf(bytes)), { ...options, contentLength })
+  }
+)
+
+/** Reads a task that the caller owns. A large turn is shared with others who read it at the same time. */
+const makeRead = Effect.gen(function*() {
+  const tasks = yield* Services.Tasks
+  const sent = yield* SentTurns
+  const readLarge = yield* sent.share(({ sub, uuid }) => tasks.get(RpcRequests.reader(sub), uuid))
+  return Effect.fnUntraced(function*(client: Client, principal: Principal, uuid: string) {
+    const task = yield* tasks.getOutline(principal, uuid)
+    return task.turn === null && task.turnBytes > 0 ? yield* readLarge(client, task) : task
+  })
+})
+
 export const make = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const watch = yield* TaskWatch
-  const encode = yield* makeRender(TaskView.encode)
+  const toPieces = yield* makeRender(TaskView.toPieces)
+  const links = yield* TaskLinks
+  const read = yield* makeRead
+  const send = yield* makeSend
 
   const get = Effect.fnUntraced(
     function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
@@ -98,7 +135,8 @@ export const make = Effect.gen(function*() {
       const ifNoneMatch = request.headers["if-none-match"]
       const isPlain = Object.keys(query).length === 0 && ifNoneMatch === undefined
       const head = isPlain ? undefined : yield* tasks.getHead(principal, uuid)
-      const { included, wait } = yield* Effect.fromResult(decodeTaskQuery(query))
+      const wanted = yield* Effect.fromResult(decodeTaskQuery(query, links))
+      const { included, wait } = wanted
       const includesWaitingOn = included.has("waiting_on")
       const isKnown = (task: TaskHead) =>
         ifNoneMatch !== undefined && matches(ifNoneMatch, etagOf(task, includesWaitingOn))
@@ -115,12 +153,9 @@ export const make = Effect.gen(function*() {
       if (current !== undefined && isKnown(current)) {
         return HttpServerResponse.empty({ status: 304, headers: headersOf(current, includesWaitingOn) })
       }
-      const task = yield* tasks.get(principal, uuid)
-      // As bytes, because Node keeps a text and a copy of it until the client has read the response.
-      return HttpServerResponse.uint8Array(OpaqueJson.encode(yield* encode(task, included)), {
-        contentType: "application/json",
-        headers: headersOf(task, includesWaitingOn)
-      })
+      const client = makeClient()
+      const task = yield* read(client, principal, uuid)
+      return send(client, yield* toPieces(task, wanted), headersOf(task, includesWaitingOn))
     },
     Effect.catchTags(readErrors)
   )
@@ -152,3 +187,40 @@ export const make = Effect.gen(function*() {
 
   return { get, events }
 })
+
+/** The task as an object: digits beyond 2^53 are not kept. */
+const describeTask = (...given: Parameters<typeof TaskView.toJson>) =>
+  OpaqueJson.toValue<typeof TaskObject.Type>(TaskView.toJson(...given))
+
+const layerGet = TasksRpc.toLayerHandler(
+  "Tasks.get",
+  Effect.gen(function*() {
+    const tasks = yield* Services.Tasks
+    const describe = yield* makeRender(describeTask)
+    const links = yield* TaskLinks
+    return Effect.fnUntraced(function*({ include, sub, uuid }) {
+      const task = yield* refuseOutage(tasks.get(RpcRequests.reader(sub), uuid))
+      const wanted = yield* Effect.mapError(Effect.fromResult(decodeTaskQuery({ include }, links)), asInvalidRequest)
+      return yield* refuseOutage(describe(task, wanted))
+    })
+  })
+)
+
+const layerWatch = TasksRpc.toLayerHandler(
+  "Tasks.watch",
+  Effect.gen(function*() {
+    const tasks = yield* Services.Tasks
+    const watch = yield* TaskWatch
+    return ({ after = -1, include = [], sub, uuid }) =>
+      Stream.unwrap(
+        tasks.getHead(RpcRequests.reader(sub), uuid).pipe(
+          Effect.flatMap((task) => watch.events(task, after, include.includes("turn"))),
+          Effect.map(
+            Stream.map((event) => ({ ...describe(uuid, event), event: nameOf(event) }))
+          )
+        )
+      ).pipe(Stream.catchTag("StoreUnavailable", (error) => Stream.fromEffect(refuseOutage(Effect.fail(error)))))
+  })
+)
+
+export const layerRpc = Layer.merge(layerGet, layerWatch)

@@ -1,15 +1,16 @@
 /** Streams the file of a multipart request to the assistant backend. */
-import { Cause, Channel, Context, Effect, Layer, Pull, Stream } from "effect"
+import { Cause, Channel, Context, Effect, Layer, Pull, Schema, Stream } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import * as Limits from "../../domain/Limits.ts"
 import type { Caller } from "../../domain/Principal.ts"
 import {
   AssistantBackend,
+  type IncomingFile,
   tooLarge,
   type UploadedFile,
   type UploadError
 } from "../../services/files/AssistantBackend.ts"
-import * as UserSlots from "../../services/limits/UserSlots.ts"
+import { Counts } from "../../services/limits/Counts.ts"
 import * as IdleTimeout from "../../services/timing/IdleTimeout.ts"
 import { Timeouts } from "../../services/timing/Timeouts.ts"
 import {
@@ -32,13 +33,31 @@ const endingWith = <A, E, E2>(content: Pull.Pull<A, E>, check: Effect.Effect<voi
     onDone: () => Effect.andThen(check, Cause.done())
   })
 
+/** The user has the maximum number of uploads in progress. */
+export class NoSlotLeft extends Schema.TaggedError<NoSlotLeft>()("NoSlotLeft", { maximum: Schema.Int }) {}
+
+/** Runs an effect of a user while fewer than `maximum` of the user's are in progress, and fails otherwise. */
+const limitOfUser = (maximum: number) => {
+  const held = new Counts()
+  const acquire = (sub: string) =>
+    Effect.suspend(() => {
+      if (held.of(sub) >= maximum) return Effect.fail(new NoSlotLeft({ maximum }))
+      held.add(sub)
+      return Effect.void
+    })
+  return (sub: string) => <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | NoSlotLeft, R> =>
+    Effect.acquireUseRelease(acquire(sub), () => effect, () => Effect.sync(() => held.remove(sub)))
+}
+
 type Failure =
   | UploadError
   | RequestTimeout
   | ServiceUnavailable
   | Unauthorized
   | UnsupportedMediaType
-  | UserSlots.NoSlotLeft
+  | NoSlotLeft
+
+type StoreFailure = UploadError | ServiceUnavailable | Unauthorized | NoSlotLeft
 
 interface Uploaded extends UploadedFile {
   readonly bytes: number
@@ -50,12 +69,14 @@ export class Uploads extends Context.Service<Uploads, {
     caller: Caller,
     request: HttpServerRequest.HttpServerRequest
   ) => Effect.Effect<Uploaded, Failure>
+  /** Stores a file that came in another way. */
+  readonly store: <E>(caller: Caller, file: IncomingFile<E>) => Effect.Effect<UploadedFile, StoreFailure | E>
 }>()("async-task-service/http/handlers/Uploads") {
   static readonly layer = Layer.effect(
     Uploads,
     Effect.gen(function*() {
       const backend = yield* AssistantBackend
-      const slotOf = UserSlots.make(Limits.uploads)
+      const slotOf = limitOfUser(Limits.uploads)
 
       const upload = Effect.fnUntraced(function*({ token }: Caller, request: HttpServerRequest.HttpServerRequest) {
         const { check } = yield* CurrentToken
@@ -82,7 +103,15 @@ export class Uploads extends Context.Service<Uploads, {
         )
       }, Effect.scoped)
 
-      return Uploads.of({ upload: (caller, request) => slotOf(caller.principal.sub)(upload(caller, request)) })
+      const store = Effect.fnUntraced(function*<E>({ token }: Caller, file: IncomingFile<E>) {
+        const { check } = yield* CurrentToken
+        return yield* backend.upload(token, { ...file, content: endingWith(file.content, check) })
+      })
+
+      return Uploads.of({
+        upload: (caller, request) => slotOf(caller.principal.sub)(upload(caller, request)),
+        store: (caller, file) => slotOf(caller.principal.sub)(store(caller, file))
+      })
     })
   )
 }

@@ -5,10 +5,10 @@
 import { Context, Effect, References, Result, Scope, Tracer } from "effect"
 import { Headers } from "effect/http"
 import { RpcMessage, RpcServer } from "effect/rpc"
-import { InternalRpc } from "../contract/rpc/Rpc.ts"
-import type { InternalFailure, InvalidRequest, Unavailable } from "../contract/rpc/RpcErrors.ts"
+import type { InternalFailure, InvalidRequest, RpcUnauthorized, Unavailable } from "../contract/rpc/RpcErrors.ts"
+import { Extensions } from "../ExtensionRoutes.ts"
 import { internalFailure } from "../handlers/rpc/RpcAuthorization.ts"
-import type { DecodedCall } from "./RpcCodecs.ts"
+import { type DecodedCall, withExtensions } from "./RpcCodecs.ts"
 import type { Call, Received } from "./RpcMessages.ts"
 
 type CallId = Call["id"]
@@ -30,7 +30,7 @@ interface Line {
 
 export const spanPrefix = "rpc"
 
-const failed = (requestId: CallId, error: InvalidRequest | Unavailable | InternalFailure) => ({
+const failed = (requestId: CallId, error: InvalidRequest | Unavailable | RpcUnauthorized | InternalFailure) => ({
   _tag: "Exit",
   requestId,
   exit: { _tag: "Failure", cause: [{ _tag: "Fail", error }] }
@@ -46,12 +46,41 @@ const release = ({ calls }: Line, id: CallId) =>
 /** Writes the result of a call. Its id is in use until the server has ended it, which happens after the write. */
 const end = (line: Line, id: CallId, response: object) => Effect.ensuring(line.write(response), release(line, id))
 
+/** What the server passes to a connection. */
+type FromServer = Parameters<Parameters<typeof RpcServer.makeNoSerialization>[1]["onFromServer"]>[0]
+
+/** Writes what the server answers. */
+const respond = (line: Line, response: FromServer): Effect.Effect<void> => {
+  if (response._tag === "ClientEnd") return line.end
+  if (response._tag === "Defect") {
+    return Effect.andThen(
+      Effect.logError("a call failed", response.defect),
+      line.write({ _tag: "Defect", defect: { message: internalFailure.message } })
+    )
+  }
+  const { requestId } = response
+  const codec = line.calls.get(requestId)?.codec
+  if (codec === undefined) return Effect.void
+  const isExit = response._tag === "Exit"
+  const encoded = isExit ? codec.encodeExit(response.exit) : codec.encodeValues(response.values)
+  if (Result.isFailure(encoded)) {
+    return Effect.logError("the result of a call could not be encoded", encoded.failure).pipe(
+      Effect.andThen(end(line, requestId, failed(requestId, internalFailure))),
+      // Ends a stream.
+      Effect.andThen(Effect.die(encoded.failure))
+    )
+  }
+  return isExit
+    ? end(line, requestId, { _tag: "Exit", requestId, exit: encoded.success })
+    : line.write({ _tag: "Chunk", requestId, values: encoded.success })
+}
+
 /** Clients on duplex connections acknowledge each chunk of a stream, and may send trace ids with their calls. */
 export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuplex: boolean }) {
   const lines = new Map<number, Line>()
   let opened = 0
 
-  const server = yield* RpcServer.makeNoSerialization(InternalRpc, {
+  const server = yield* RpcServer.makeNoSerialization(withExtensions(yield* Extensions), {
     // A defect in one call does not end the other calls of its connection.
     disableFatalDefects: true,
     disableTracing: !(yield* References.TracerEnabled),
@@ -60,29 +89,7 @@ export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuple
     spanPrefix,
     onFromServer: (response) => {
       const line = lines.get(response.clientId)
-      if (line === undefined) return Effect.void
-      if (response._tag === "ClientEnd") return line.end
-      if (response._tag === "Defect") {
-        return Effect.andThen(
-          Effect.logError("a call failed", response.defect),
-          line.write({ _tag: "Defect", defect: { message: internalFailure.message } })
-        )
-      }
-      const { requestId } = response
-      const codec = line.calls.get(requestId)?.codec
-      if (codec === undefined) return Effect.void
-      const isExit = response._tag === "Exit"
-      const encoded = isExit ? codec.encodeExit(response.exit) : codec.encodeValues(response.values)
-      if (Result.isFailure(encoded)) {
-        return Effect.logError("the result of a call could not be encoded", encoded.failure).pipe(
-          Effect.andThen(end(line, requestId, failed(requestId, internalFailure))),
-          // Ends a stream.
-          Effect.andThen(Effect.die(encoded.failure))
-        )
-      }
-      return isExit
-        ? end(line, requestId, { _tag: "Exit", requestId, exit: encoded.success })
-        : line.write({ _tag: "Chunk", requestId, values: encoded.success })
+      return line === undefined ? Effect.void : respond(line, response)
     }
   })
 
@@ -114,7 +121,7 @@ export const make = Effect.fnUntraced(function*({ isDuplex }: { readonly isDuple
     return {
       isInFlight: (call: CallId) => line.calls.has(call),
       inFlight: () => line.calls.size,
-      fail: (call: CallId, error: InvalidRequest | Unavailable) => line.write(failed(call, error)),
+      fail: (call: CallId, error: InvalidRequest | Unavailable | RpcUnauthorized) => line.write(failed(call, error)),
       /** Begins a call; `release` runs once after its response or when the connection closes. */
       begin: ({ codec, id, ...call }: DecodedCall, release: Effect.Effect<void>) => {
         line.calls.set(id, { codec, release })

@@ -19,9 +19,10 @@ import * as Limits from "../../domain/Limits.ts"
 import { Timeouts } from "../../services/timing/Timeouts.ts"
 import { requirePlain } from "../handlers/body/BodyReader.ts"
 import * as SmallBodies from "../handlers/body/SmallBodies.ts"
+import type { Grants } from "../handlers/rpc/RpcAuthorization.ts"
 import * as RpcCodecs from "./RpcCodecs.ts"
 import type { Connections } from "./RpcConnections.ts"
-import { busy, RpcMemory } from "./RpcMemory.ts"
+import { busy, type RpcMemory } from "./RpcMemory.ts"
 import * as RpcMessages from "./RpcMessages.ts"
 
 const refusal = (status: number, message: string, errors?: Readonly<Record<string, ReadonlyArray<string>>>) =>
@@ -49,8 +50,7 @@ const readStream = (request: HttpServerRequest.HttpServerRequest, timeout: Durat
     Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(tooSlow) })
   )
 
-const makeReadBody = Effect.gen(function*() {
-  const memory = yield* RpcMemory
+const makeReadBody = Effect.fnUntraced(function*(memory: RpcMemory) {
   const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
   const small = yield* SmallBodies.make
   const readSmall = (request: HttpServerRequest.HttpServerRequest, announced: number) =>
@@ -100,7 +100,11 @@ const respondOnce = Effect.fnUntraced(function*(connections: Connections, call: 
   return HttpServerResponse.text(yield* Deferred.await(response), { contentType })
 })
 
-const respond = Effect.fnUntraced(function*(connections: Connections, calls: ReadonlyArray<RpcMessages.Call>) {
+const respond = Effect.fnUntraced(function*(
+  connections: Connections,
+  calls: ReadonlyArray<RpcMessages.Call>,
+  grants: Grants
+) {
   // Writes of results cannot be interrupted, so the queue is shut down when the client has disconnected.
   const queue = yield* Effect.acquireRelease(Queue.bounded<string, Cause.Done>(maxQueuedLines), Queue.shutdown)
   const connection = yield* connections.open({
@@ -109,7 +113,7 @@ const respond = Effect.fnUntraced(function*(connections: Connections, calls: Rea
   })
   const permits = yield* Semaphore.make(Limits.rpcConcurrency)
   const begin = Effect.fnUntraced(function*(call: RpcMessages.Call) {
-    const decoded = RpcCodecs.decode(call)
+    const decoded = RpcCodecs.decode(call, grants)
     if (Result.isFailure(decoded)) return yield* connection.fail(call.id, decoded.failure)
     if (decoded.success.codec.isStream) return yield* connection.begin(decoded.success, Effect.void)
     yield* permits.take(1)
@@ -127,16 +131,19 @@ const respond = Effect.fnUntraced(function*(connections: Connections, calls: Rea
 })
 
 /** Returns the handler of a request. */
-export const make = (connections: Connections) =>
-  Effect.map(makeReadBody, (readBody) => (request: HttpServerRequest.HttpServerRequest) =>
-    readBody(request).pipe(
-      Effect.flatMap(callsOf),
-      Effect.flatMap((calls) => {
-        const [call] = calls
-        const decoded = calls.length === 1 && call !== undefined ? RpcCodecs.decode(call) : undefined
-        return decoded !== undefined && Result.isSuccess(decoded) && !decoded.success.codec.isStream
-          ? respondOnce(connections, decoded.success)
-          : respond(connections, calls)
-      }),
-      Effect.catch(Effect.succeed)
-    ))
+export const make = (connections: Connections, memory: RpcMemory) =>
+  Effect.map(
+    makeReadBody(memory),
+    (readBody) => (request: HttpServerRequest.HttpServerRequest, grants: Grants) =>
+      readBody(request).pipe(
+        Effect.flatMap(callsOf),
+        Effect.flatMap((calls) => {
+          const [call] = calls
+          const decoded = calls.length === 1 && call !== undefined ? RpcCodecs.decode(call, grants) : undefined
+          return decoded !== undefined && Result.isSuccess(decoded) && !decoded.success.codec.isStream
+            ? respondOnce(connections, decoded.success)
+            : respond(connections, calls, grants)
+        }),
+        Effect.catch(Effect.succeed)
+      )
+  )

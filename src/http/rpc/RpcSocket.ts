@@ -3,9 +3,10 @@ import { Effect, Result } from "effect"
 import { HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { Socket } from "effect/socket"
 import * as Limits from "../../domain/Limits.ts"
+import type { Grants } from "../handlers/rpc/RpcAuthorization.ts"
 import * as RpcCodecs from "./RpcCodecs.ts"
 import type { Connection, Connections } from "./RpcConnections.ts"
-import { busy, RpcMemory } from "./RpcMemory.ts"
+import { busy, type RpcMemory } from "./RpcMemory.ts"
 import * as RpcMessages from "./RpcMessages.ts"
 
 export const upgradeRequired = HttpServerResponse.jsonUnsafe(
@@ -23,27 +24,26 @@ const isHandshakeError = (error: Socket.SocketError | HttpServerError.HttpServer
   HttpServerError.isHttpServerError(error) || error.reason._tag === "SocketOpenError"
 
 const receive =
-  (connection: Connection, memory: RpcMemory["Service"]) =>
+  (connection: Connection, memory: RpcMemory, grants: Grants) =>
   ({ message, size }: RpcMessages.Received): Effect.Effect<void> => {
     if (message._tag !== "Request") return connection.control(message)
     if (connection.isInFlight(message.id)) return connection.reportError("Each call needs an id of its own")
-    const decoded = RpcCodecs.decode(message)
+    const decoded = RpcCodecs.decode(message, grants)
     if (Result.isFailure(decoded)) return connection.fail(message.id, decoded.failure)
     // Refused instead of queued, because reading must continue: streams in flight need their acknowledgements.
     if (connection.inFlight() >= Limits.rpcCalls || !memory.reserve(size)) return connection.fail(message.id, busy)
     return connection.begin(decoded.success, Effect.sync(() => memory.release(size)))
   }
 
-const serve = Effect.fnUntraced(function*(connections: Connections) {
+const serve = Effect.fnUntraced(function*(connections: Connections, memory: RpcMemory, grants: Grants) {
   const request = yield* HttpServerRequest.HttpServerRequest
-  const memory = yield* RpcMemory
   const socket = yield* request.upgrade
   const writer = yield* socket.writer
   const connection = yield* connections.open({
     write: (line) => Effect.ignore(writer.write(line)),
     end: Effect.void
   })
-  const receiveMessage = receive(connection, memory)
+  const receiveMessage = receive(connection, memory, grants)
   const receiveFrame = (frame: string | Uint8Array) => {
     const received = RpcMessages.parse(frame)
     return Result.isFailure(received)
@@ -58,14 +58,16 @@ const serve = Effect.fnUntraced(function*(connections: Connections) {
   )
 })
 
-export const handle = (connections: Connections) => {
+export const handle = (connections: Connections, memory: RpcMemory) => {
   let open = 0
   const countOpen = Effect.acquireRelease(Effect.sync(() => ++open), () => Effect.sync(() => --open))
-  const serveAndClose = serve(connections).pipe(
-    Effect.catch((error) => Effect.succeed(isHandshakeError(error) ? upgradeRequired : HttpServerResponse.empty()))
-  )
-  return Effect.flatMap(
-    countOpen,
-    (count) => count > Limits.rpcSockets ? Effect.succeed(tooManySockets) : serveAndClose
-  )
+  const serveAndClose = (grants: Grants) =>
+    serve(connections, memory, grants).pipe(
+      Effect.catch((error) => Effect.succeed(isHandshakeError(error) ? upgradeRequired : HttpServerResponse.empty()))
+    )
+  return (grants: Grants) =>
+    Effect.flatMap(
+      countOpen,
+      (count) => count > Limits.rpcSockets ? Effect.succeed(tooManySockets) : serveAndClose(grants)
+    )
 }

@@ -8,7 +8,7 @@ import * as Limits from "../../domain/Limits.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
 import type { AppConfig } from "../config/AppConfig.ts"
 import * as HttpListener from "../node/HttpListener.ts"
-import * as PooledRandom from "../node/PooledRandom.ts"
+import * as NodeCrypto from "../node/NodeCrypto.ts"
 import * as Assistants from "./backend/Assistants.ts"
 import * as BackendRoutes from "./backend/BackendRoutes.ts"
 import * as BackendUsers from "./backend/BackendUsers.ts"
@@ -41,15 +41,22 @@ export const backend = Effect.fnUntraced(function*(config: AppConfig, findUser: 
   })
   const storage = yield* FileStorage.make({ root: path.join(config.dataDir, "storage"), quota })
   const maxChats = Math.max(minChats, config.maxActiveTasks)
+  const assistants = (yield* assistantsOf(config)).current
+  const hasDemo = config.assistantsFile === undefined
   const calls = yield* BuiltinBackend.make({
     storage,
     reader: FileReader.make(),
     chats: yield* Chats.make({ root: path.join(config.dataDir, "chats"), maxChats, quota }),
-    assistants: (yield* assistantsOf(config)).current,
-    hasDemo: config.assistantsFile === undefined,
+    assistants,
+    hasDemo,
     transcription: config.transcription
   })
-  const layerFiles = BackendRoutes.layerFiles({ findUser, storage, storageUrl: `${config.publicUrl}/storage` })
+  const layerFiles = BackendRoutes.layerFiles({
+    findUser,
+    storage,
+    storageUrl: `${config.publicUrl}/storage`,
+    assistants: BuiltinBackend.list({ assistants, hasDemo })
+  })
   return { calls, layerFiles, layerStorage: storage.publicRoutes }
 })
 
@@ -62,7 +69,7 @@ const routesOf = (part: "core" | "backend", config: AppConfig) =>
     ? CoreRoutes.layer({
       backendUrl: config.assistantBackendUrl ?? "",
       eventsOrigin: config.eventsOrigin,
-      internalToken: config.internalTokens[0],
+      eventToken: config.coreEventTokens[0],
       token: config.coreToken
     })
     : Layer.unwrap(Effect.gen(function*() {
@@ -79,7 +86,7 @@ export const layerAlone = (part: "core" | "backend", config: AppConfig) => {
     Layer.provide([
       part === "core" ? NodeHttpClient.layerUndici : ModelClient.layer,
       NodeHttpServer.layerHttpServices,
-      PooledRandom.layer
+      NodeCrypto.layerRandom
     ])
   )
 }

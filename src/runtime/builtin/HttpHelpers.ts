@@ -1,6 +1,7 @@
 /** Helpers of the built-in systems' HTTP handlers: bearer tokens, bounded JSON bodies, error responses. */
 import { ByteSize, Effect, Predicate, Schema } from "effect"
 import { HttpIncomingMessage, type HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { fromJsonText } from "../../domain/OpaqueJson.ts"
 import { bearerOf } from "../../http/handlers/Authorization.ts"
 
 /** Enough for a task with its whole conversation. */
@@ -12,15 +13,18 @@ class NotJson extends Schema.TaggedError<NotJson>()("NotJson", {}) {}
 export const respond = (status: number, body: object) => HttpServerResponse.jsonUnsafe(body, { status })
 
 /** The JSON body of a call, within `maxBytes`. Use it once for each schema, which it compiles. */
-export const read = <A, I>(schema: Schema.Codec<A, I>) =>
-  HttpServerRequest.HttpServerRequest.pipe(
+export const read = <A, I>(schema: Schema.Codec<A, I>) => {
+  const decode = Schema.decodeUnknownEffect(fromJsonText(schema))
+  return HttpServerRequest.HttpServerRequest.pipe(
     Effect.filterOrFail(
       ({ headers }) => /^application\/json *(;|$)/i.test(headers["content-type"] ?? ""),
       () => new NotJson()
     ),
-    Effect.andThen(HttpServerRequest.schemaBodyJson(schema)),
+    Effect.flatMap(({ text }) => text),
+    Effect.flatMap(decode),
     Effect.provideService(HttpIncomingMessage.MaxBodySize, maxBytes)
   )
+}
 
 /**
  * The handler of a call. `authenticate` finds the caller by the bearer token. Without a token or a caller the response is 401

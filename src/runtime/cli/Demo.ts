@@ -9,8 +9,8 @@ import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.t
 import type { Task } from "../../http/client/promise/Types.ts"
 import { verifyWebhook } from "../../http/client/Webhooks.ts"
 import * as App from "../App.ts"
-import * as Banner from "../Banner.ts"
 import * as AppConfig from "../config/AppConfig.ts"
+import * as TokenKeys from "../config/TokenKeys.ts"
 import { freePort, portOf } from "../node/LocalPort.ts"
 import { asFailure, failed, textOf } from "./Root.ts"
 
@@ -38,7 +38,7 @@ const start = Effect.gen(function*() {
     Effect.provide(Logger.layer([Logger.consolePretty()]))
   )
   if (config.developmentSecret === undefined) return yield* failed("The demo requires a development key")
-  return { url: config.publicUrl, token: yield* Banner.mint(config.developmentSecret) }
+  return { url: config.publicUrl, token: yield* TokenKeys.mint(config.developmentSecret) }
 })
 
 /** The storage path of the first image in a turn. */

@@ -1,14 +1,17 @@
 /** The command `doctor`: checks the settings and, from this machine, everything that the service depends on. */
-import { Duration, Effect, type Option, type Redacted, Result, Schema } from "effect"
-import { FetchHttpClient, HttpClient, HttpClientResponse } from "effect/http"
-import * as Migrations from "../../services/store/Migrations.ts"
+import { PgClient } from "@effect/sql-pg"
+import { Clock, Duration, Effect, Option, type Redacted, Result, Schema } from "effect"
+import { FetchHttpClient, HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
+import { SqlClient } from "effect/sql"
+import * as ClockSync from "../../services/operations/ClockSync.ts"
+import { prometheusName } from "../../services/telemetry/Metrics.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
+import { machineClocks } from "../../services/timing/NodeClock.ts"
 import * as Assistants from "../builtin/backend/Assistants.ts"
 import * as AppConfig from "../config/AppConfig.ts"
 import * as Database from "../postgres/Database.ts"
-import * as DoctorClock from "./DoctorClock.ts"
-import * as InternalToken from "./InternalToken.ts"
-import { failed, internalUrl, print } from "./Root.ts"
+import type { DatabaseUnusable } from "../postgres/DatabaseExamination.ts"
+import { failed, findInternalToken, internalUrl, print } from "./Root.ts"
 
 interface Finding {
   readonly check: string
@@ -43,15 +46,12 @@ const withWarnings = (says: string, warnings: ReadonlyArray<string>) => ({
   isWarning: warnings.length > 0
 })
 
-const database = (opened: Effect.Effect<Database.Database, Database.DatabaseUnusable> | undefined) =>
+const database = (opened: Effect.Effect<Database.Database, DatabaseUnusable> | undefined) =>
   opened === undefined
     ? Effect.succeed("embedded, starts with the service")
-    : Effect.map(opened, ({ main, postgresVersion, schemaVersion, warnings }) => {
+    : Effect.map(opened, ({ behind, main, postgresVersion, warnings }) => {
       const pooler = main.pooling === "none" ? "" : ` behind a ${main.pooling} pooler`
-      const schema = schemaVersion === Migrations.latest
-        ? "schema is current"
-        : `schema is at version ${schemaVersion} of ${Migrations.latest}`
-          + (schemaVersion < Migrations.latest ? `, run "async-task-service migrate"` : "")
+      const schema = behind === undefined ? "schema is current" : `${behind}, run "async-task-service migrate"`
       return withWarnings(`Postgres ${postgresVersion}${pooler}, ${schema}`, warnings)
     })
 
@@ -106,10 +106,99 @@ const ready = (url: string) =>
     return `${url} is ready`
   })
 
+/** How far a wall clock is ahead of another clock, in seconds. */
+interface Offset {
+  readonly of: string
+  readonly from: string
+  readonly ahead: number
+  readonly uncertainty: number
+  /** Seconds since it was found. */
+  readonly age?: number
+}
+
+/** Seconds. The service works with any offset, but its logs and tokens that are minted here have wrong times. */
+const maxOffset = 1
+
+const machine = "this machine's clock"
+const theDatabase = "the database's"
+
+const againstDatabase = ({ main }: Database.Database) =>
+  Effect.gen(function*() {
+    const { offset, uncertainty } = yield* ClockSync.sample(yield* SqlClient.SqlClient, machineClocks)
+    const ahead = machineClocks.wall() - (machineClocks.monotonic() + offset)
+    const found: Offset = { of: machine, from: theDatabase, ahead: ahead / 1000, uncertainty: uncertainty / 1000 }
+    return found
+  }).pipe(Effect.provide(PgClient.layer({ ...Database.limited(main), maxConnections: 1 })))
+
+/** Reads the `Date` of a response, which has no fractions of a second. */
+const againstService = Effect.fnUntraced(function*(url: string) {
+  const { headers } = yield* HttpClient.get(`${url}/healthz`)
+  if (headers["date"] === undefined) return yield* failed("the service's responses have no date")
+  const ahead = (yield* Clock.currentTimeMillis) - Date.parse(headers["date"]) - 500
+  const found: Offset = { of: machine, from: "the service's", ahead: ahead / 1000, uncertainty: 0.5 }
+  return found
+})
+
+/** Reads the gauges of the running node. One that it does not report is `NaN`. */
+const gaugesOf = Effect.fnUntraced(function*(url: string, token: Redacted.Redacted) {
+  const request = HttpClientRequest.bearerToken(HttpClientRequest.get(`${url}/internal/metrics`), token)
+  const response = yield* Effect.flatMap(HttpClient.execute(request), HttpClientResponse.filterStatusOk)
+  const metrics = yield* response.text
+  return (name: string) => Number(new RegExp(`^${prometheusName(name)} (\\S+)$`, "m").exec(metrics)?.[1])
+})
+
+/** What happens to runs that the core loses. */
+const silentRuns = Effect.fnUntraced(
+  function*(url: string, token: Redacted.Redacted) {
+    const gauge = yield* gaugesOf(url, token)
+    const [declared, silent] = [gauge("core.silence"), gauge("core.runs.silent")]
+    if (Number.isNaN(declared)) return { says: "no run was started yet", isWarning: false }
+    const rule = declared === 0
+      ? "the core declares no silence_seconds: a run that it loses stays processing until its task's time limit"
+      : `runs that are silent for ${declared} s are handed over again`
+    return {
+      says: silent > 0 ? `${rule}; ${silent} of this node are silent` : rule,
+      isWarning: declared === 0 || silent > 0
+    }
+  },
+  Effect.timeout(timeout),
+  Effect.orElseSucceed(() => ({ says: "unknown, the service does not answer", isWarning: false }))
+)
+
+/** Reads the clock of the running node. */
+const ofNode = Effect.fnUntraced(function*(url: string, token: Redacted.Redacted) {
+  const gauge = yield* gaugesOf(url, token)
+  const [ahead, uncertainty, age] = [gauge("clock.offset"), gauge("clock.uncertainty"), gauge("clock.sample.age")]
+  const found: Offset = { of: "the node's clock", from: theDatabase, ahead, uncertainty, age }
+  return Number.isNaN(ahead) ? yield* failed("the service does not report its clock") : found
+})
+
+const describeOffset = ({ age, ahead, from, of, uncertainty }: Offset) => {
+  const direction = ahead < 0 ? "behind" : "ahead of"
+  const sampled = age === undefined ? "" : `, sampled ${age.toFixed(0)} s ago`
+  return `${of} is ${Math.abs(ahead).toFixed(3)} s ${direction} ${from} (± ${uncertainty.toFixed(3)} s${sampled})`
+}
+
+/** Compares the clocks of this machine and of the service with the database's, which decides. Fails when the service does not respond. */
+const clocks = Effect.fnUntraced(function*(
+  url: string,
+  opened: Effect.Effect<Database.Database, DatabaseUnusable> | undefined,
+  token: Option.Option<Redacted.Redacted>
+) {
+  const service = yield* againstService(url)
+  const own = opened === undefined ? service : yield* Effect.flatMap(opened, againstDatabase)
+  const node = Option.isNone(token) ? Option.none() : yield* Effect.option(ofNode(url, token.value))
+  const offsets = [own, ...Option.toArray(node)]
+  return {
+    says: offsets.map(describeOffset).join("; "),
+    isWarning: offsets.some(({ ahead, uncertainty }) => Math.abs(ahead) > maxOffset + uncertainty)
+  }
+}, Effect.timeout(timeout))
+
 export const examine = Effect.fnUntraced(
   function*(internalToken: Option.Option<Redacted.Redacted>) {
     const url = yield* internalUrl
-    const token = yield* Effect.option(InternalToken.find(internalToken))
+    const token = yield* Effect.option(findInternalToken(internalToken))
     const loaded = yield* Effect.result(AppConfig.load(process.env))
     const config = Result.getOrUndefined(loaded)
     const settings = yield* finding(
@@ -129,10 +218,16 @@ export const examine = Effect.fnUntraced(
       ...assistants(config),
       ...keys(config),
       finding("core", upstream(config.coreUrl, "built in")),
-      finding("backend", upstream(config.assistantBackendUrl, "built in"))
+      finding("backend", upstream(config.assistantBackendUrl, "built in")),
+      ...config.extensions.flatMap(({ upstreams = [] }) => upstreams).map(({ name, url }) =>
+        finding(name, upstream(url, ""))
+      )
     ]
-    const clock = finding("clock", DoctorClock.examine(url, opened, token))
-    const others = yield* Effect.all([...own, finding("service", ready(url)), clock], { concurrency: "unbounded" })
+    const clock = finding("clock", clocks(url, opened, token))
+    const silence = Option.isNone(token) ? [] : [finding("silent runs", silentRuns(url, token.value))]
+    const others = yield* Effect.all([...own, finding("service", ready(url)), ...silence, clock], {
+      concurrency: "unbounded"
+    })
     const findings = [settings, ...others]
     yield* print(
       findings,

@@ -1,13 +1,28 @@
-/** Commands for operators: serve, migrate, token, revoke, doctor. */
+/** Commands for who runs the service: serve, migrate, token, revoke, doctor, conformance, demo. */
 import { Config, Duration, Effect, Layer, Option, Redacted, References, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
+import { SecureRandom } from "effect/crypto"
 import { Transport } from "../../http/client/promise/Transport.ts"
 import * as Banner from "../Banner.ts"
+import * as TokenKeys from "../config/TokenKeys.ts"
+import type { CaseReport } from "../conformance/Conformance.ts"
+
 import * as ErrorMessages from "../ErrorMessages.ts"
 import { nodeProblem } from "../Version.ts"
-import { boolean, optionalText, text } from "./Flags.ts"
-import * as InternalToken from "./InternalToken.ts"
-import { asFailure, described, failed, internalUrl, print, signingSecret } from "./Root.ts"
+import { boolean, int, optionalInt, optionalText, text } from "./Flags.ts"
+import {
+  asFailure,
+  described,
+  failed,
+  findInternalToken,
+  findToken,
+  internalToken,
+  internalUrl,
+  note,
+  print,
+  root,
+  signingSecret
+} from "./Root.ts"
 
 /** Imports a module that only one command needs, so that the other commands start quickly. An old Node cannot import some. */
 const load = <A>(module: () => Promise<A>) => {
@@ -19,14 +34,12 @@ const serveAlone = Effect.fnUntraced(function*(part: "core" | "backend", environ
   const AppConfig = yield* load(() => import("../config/AppConfig.ts"))
   const Builtin = yield* load(() => import("../builtin/Builtin.ts"))
   const Logs = yield* load(() => import("../telemetry/Logs.ts"))
-  const Watchdog = yield* load(() => import("../node/Watchdog.ts"))
   const launch = Effect.flatMap(AppConfig.load(environment, part), (config) => {
     const layerReady = Effect.annotateLogs(Effect.logInfo("ready"), { part, address: Banner.localUrl(config) }).pipe(
       Layer.effectDiscard,
       Layer.provide(Builtin.layerAlone(part, config))
     )
-    const layerWatchdog = Watchdog.layer(config.watchdogTimeout, config.isProduction)
-    return Banner.logLifetime(Layer.launch(Layer.merge(layerReady, layerWatchdog)), config).pipe(
+    return Banner.logLifetime(Layer.launch(layerReady), config).pipe(
       Effect.provideService(References.MinimumLogLevel, config.logLevel)
     )
   })
@@ -40,6 +53,10 @@ const serve = Command.make(
       Flag.withDescription("Run only the built-in processing core or assistant backend"),
       Flag.optional
     ),
+    embedded: boolean(
+      "embedded",
+      "Run everything in one process to try it, as in development, also in the image: data and secrets in DATA_DIR"
+    ),
     testClock: boolean("test-clock", "Run in memory, with a clock and a core that client tests control over HTTP"),
     host: text("host", "Address to listen on (HOST; default: 127.0.0.1)").pipe(
       Flag.withFallbackConfig(Config.String("HOST")),
@@ -51,8 +68,11 @@ const serve = Command.make(
       Flag.withDefault(3000)
     )
   },
-  Effect.fnUntraced(function*({ host, only, port, testClock }) {
-    const environment = { ...process.env, HOST: host, PORT: String(port) }
+  Effect.fnUntraced(function*({ embedded, host, only, port, testClock }) {
+    const own = { ...process.env, HOST: host, PORT: String(port) }
+    const environment = embedded
+      ? { ...own, NODE_ENV: "development", PUBLIC_URL: process.env["PUBLIC_URL"] ?? `http://localhost:${port}` }
+      : own
     if (Option.isSome(only)) return yield* serveAlone(only.value, environment)
     if (!testClock) return yield* (yield* load(() => import("../Main.ts"))).run(environment)
     const TestClockServer = yield* load(() => import("../testing/TestClockServer.ts"))
@@ -92,7 +112,7 @@ const token = Command.make(
     if (Option.isNone(secret)) {
       return yield* failed("No signing key: set JWT_SECRET, or start the service once to generate a development key")
     }
-    const minted = yield* Banner.mint(secret.value, { sub, validFor, jti: Option.getOrUndefined(jti) })
+    const minted = yield* TokenKeys.mint(secret.value, { sub, validFor, jti: Option.getOrUndefined(jti) })
     return yield* print({ token: minted, sub }, ({ token }) => token)
   })
 ).pipe(described("Mint a development JWT", "token --sub alice --valid-for '1 hour'"))
@@ -107,11 +127,11 @@ const revoke = Command.make(
       "issued-before",
       "With --sub: revoke only tokens issued before this ISO 8601 timestamp (default: now)"
     ),
-    internalToken: InternalToken.flag
+    internalToken
   },
   Effect.fnUntraced(function*({ internalToken, issuedBefore, jti, jwt, sub }) {
     const url = yield* internalUrl
-    const credential = yield* InternalToken.find(internalToken)
+    const credential = yield* findInternalToken(internalToken)
     const body = {
       jti: Option.getOrUndefined(jti),
       token: Option.getOrUndefined(Option.map(jwt, Redacted.value)),
@@ -141,8 +161,119 @@ const revoke = Command.make(
 
 const doctor = Command.make(
   "doctor",
-  { internalToken: InternalToken.flag },
+  { internalToken },
   ({ internalToken }) => Effect.flatMap(load(() => import("./Doctor.ts")), ({ examine }) => examine(internalToken))
 ).pipe(described("Check settings, database, keys, core, backend, service and clocks", "doctor"))
 
-export const commands = [serve, migrate, token, revoke, doctor] as const
+/** Prints the result of a case of a suite, unless the whole report is JSON. */
+const reporter = Effect.map(root, ({ json }) => ({ message, milliseconds, name, outcome, section }: CaseReport) =>
+  json
+    ? Effect.void
+    : note(`${outcome.padEnd(7)}  ${section}: ${name}${message === null ? "" : `: ${message}`}  (${milliseconds} ms)`))
+
+const summarize = Effect.fnUntraced(function*(url: string, reports: ReadonlyArray<CaseReport>) {
+  const count = (outcome: string) => reports.filter((report) => report.outcome === outcome).length
+  const summary = { url, passed: count("passed"), failed: count("failed"), skipped: count("skipped") }
+  yield* print(
+    { ...summary, cases: reports },
+    () => `${summary.passed} passed, ${summary.failed} failed, ${summary.skipped} skipped`
+  )
+  if (summary.failed > 0) return yield* failed(`${summary.failed} of ${reports.length} cases failed`)
+})
+
+const secret = (name: string, description: string) =>
+  Flag.Redacted(name).pipe(Flag.withDescription(description), Flag.withDefault(Redacted.make("")))
+
+const conformanceOfCore = Command.make(
+  "core",
+  {
+    coreToken: secret("core-token", "CORE_TOKEN, which the core requires"),
+    eventToken: secret("event-token", "The token that the core sends with its events"),
+    userToken: secret("user-token", "Sent to the core as user_token"),
+    assistant: int("assistant", "Id of an assistant that completes its runs", 1),
+    toolsAssistant: optionalInt("tools-assistant", "Id of an assistant that calls the client tools it is given"),
+    port: int("events-port", "Port on which events are received; 0 takes a free one", 0),
+    host: Flag.String("events-host").pipe(
+      Flag.withDescription("Name of this machine for the core"),
+      Flag.withDefault("127.0.0.1")
+    )
+  },
+  Effect.fnUntraced(function*({ coreToken, eventToken, toolsAssistant, userToken, ...given }) {
+    const { url } = yield* root
+    const CoreConformance = yield* Effect.promise(() => import("../conformance/CoreConformance.ts"))
+    const core = {
+      ...given,
+      url: url.replace(/(?<!\/)\/+$/, ""),
+      coreToken: Redacted.value(coreToken),
+      eventToken: Redacted.value(eventToken),
+      userToken: Redacted.value(userToken),
+      toolsAssistant: Option.getOrUndefined(toolsAssistant)
+    }
+    const { FetchHttpClient } = yield* Effect.promise(() => import("effect/http"))
+    const running = Effect.provide(CoreConformance.run(core, yield* reporter), [
+      FetchHttpClient.layer,
+      SecureRandom.layerWebCrypto
+    ])
+    yield* summarize(core.url, yield* running)
+  })
+).pipe(
+  described(
+    "Test whether a processing core conforms to the protocol, as the service would call it",
+    "conformance core --url http://127.0.0.1:3001 --core-token $A --event-token $B"
+  )
+)
+
+const conformance = Command.make(
+  "conformance",
+  {
+    otherToken: Flag.Redacted("other-token").pipe(
+      Flag.withDescription("JWT of a second user, for the tests of isolation between users"),
+      Flag.optional
+    ),
+    assistant: int("assistant", "Id of an assistant that completes its tasks", 1),
+    toolsAssistant: optionalInt(
+      "tools-assistant",
+      "Id of an assistant that calls the client tools it is given (2 in the demo backend)"
+    )
+  },
+  Effect.fnUntraced(function*({ assistant, otherToken, toolsAssistant }) {
+    const { token, url } = yield* root
+    const Conformance = yield* Effect.promise(() => import("../conformance/Conformance.ts"))
+    const { FetchHttpClient } = yield* Effect.promise(() => import("effect/http"))
+    const deployment = {
+      url: url.replace(/(?<!\/)\/+$/, ""),
+      token: yield* findToken(token),
+      otherToken: Option.getOrUndefined(Option.map(otherToken, Redacted.value)),
+      assistant,
+      toolsAssistant: Option.getOrUndefined(toolsAssistant)
+    }
+    const reports = yield* Conformance.run(deployment, yield* reporter).pipe(Effect.provide(FetchHttpClient.layer))
+    yield* summarize(deployment.url, reports)
+  })
+).pipe(
+  described(
+    "Test whether a deployment conforms to the public interface",
+    "conformance --url https://tasks.example.com --token $A --other-token $B --tools-assistant 2 --json"
+  ),
+  Command.withSubcommands([conformanceOfCore])
+)
+
+const demo = Command.make(
+  "demo",
+  {
+    running: boolean(
+      "running",
+      "Use the service at --url instead of a temporary one; it must be able to send webhooks to this machine"
+    )
+  },
+  Effect.fnUntraced(function*({ running }) {
+    const { token, url } = yield* root
+    const Demo = yield* Effect.promise(() => import("./Demo.ts"))
+    yield* Demo.run(running ? { url, token: yield* findToken(token) } : undefined)
+  })
+).pipe(
+  Command.withDescription("Demonstrate upload, create, progress, tool calls, webhooks and cancel"),
+  Command.withExamples([{ command: "async-task-service demo", description: "With a temporary service" }])
+)
+
+export const commands = [serve, migrate, token, revoke, doctor, conformance, demo] as const

@@ -6,9 +6,14 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Config, Console, Effect, Exit, Logger, Predicate, type Runtime } from "effect"
 import { CliError, CliOutput, Command, TerminalCapabilities } from "effect/cli"
 import * as ErrorMessages from "../ErrorMessages.ts"
+import { modules } from "../extensions.ts"
 import { version } from "../Version.ts"
-import { commands } from "./Commands.ts"
+import * as DeliveryCommands from "./DeliveryCommands.ts"
+import * as InitCommand from "./InitCommand.ts"
+import * as OperatorCommands from "./OperatorCommands.ts"
 import { CommandFailed, root } from "./Root.ts"
+import * as TaskCommands from "./TaskCommands.ts"
+import * as UploadCommand from "./UploadCommand.ts"
 
 type Failure = Pick<CommandFailed, "errors" | "message">
 
@@ -72,11 +77,24 @@ export const teardown: Runtime.Teardown = (result, onExit) => {
   else ErrorMessages.teardown(result, onExit)
 }
 
-const parse = Command.runWith(Command.withSubcommands(root, commands), { version })
+/** The commands of the core, in the order of the help text. */
+export const commands = [
+  ...OperatorCommands.commands,
+  InitCommand.command,
+  ...TaskCommands.commands,
+  UploadCommand.command,
+  ...DeliveryCommands.commands
+] as const
+
+const loadCommands = Effect.map(
+  Effect.promise(() => Promise.all(modules.flatMap((module) => module.commands?.() ?? []))),
+  (loaded) => [...commands, ...loaded.flatMap((module) => module.commands)]
+)
 
 /** Runs one command; `args` start with its name. */
 export const run = (args: ReadonlyArray<string>) =>
-  parse(args).pipe(
+  loadCommands.pipe(
+    Effect.flatMap((all) => Command.runWith(Command.withSubcommands(root, all), { version })(args)),
     Effect.tapCause((cause) => report(args, cause)),
     Effect.updateService(TerminalCapabilities.TerminalCapabilities, (terminal) => ({
       ...terminal,

@@ -1,4 +1,4 @@
-/** Shared by all commands: the service's address, the user's token, and the output format. */
+/** Shared by all commands: the service's address, the tokens, and the output format. */
 import { Config, Console, Effect, Option, Predicate, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import * as fs from "node:fs"
@@ -6,7 +6,7 @@ import * as path from "node:path"
 import { ValidationError } from "../../http/client/promise/ApiErrors.ts"
 import { TaskServiceClient } from "../../http/client/promise/TaskServiceClient.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
-import * as Banner from "../Banner.ts"
+import * as TokenKeys from "../config/TokenKeys.ts"
 import { boolean, text } from "./Flags.ts"
 import * as Output from "./Output.ts"
 
@@ -69,7 +69,7 @@ export const asFailure = (error: unknown) =>
     : failed(messagesOf(error))
 
 /** A secret that the service generated into DATA_DIR in development mode, if it has run on this machine. */
-export const generatedSecret = (name: string): Effect.Effect<Option.Option<Redacted.Redacted>> =>
+const generatedSecret = (name: string): Effect.Effect<Option.Option<Redacted.Redacted>> =>
   Effect.sync(() => {
     const file = path.join(process.env["DATA_DIR"] || ".data", name)
     return fs.existsSync(file) ? Option.some(Redacted.make(fs.readFileSync(file, "utf8").trim())) : Option.none()
@@ -85,7 +85,21 @@ export const findToken = Effect.fnUntraced(function*(given: Option.Option<Redact
   if (Option.isSome(given)) return Redacted.value(given.value)
   const secret = yield* signingSecret
   if (Option.isNone(secret)) return yield* failed("No token: pass --token or set TASK_SERVICE_TOKEN")
-  return yield* Banner.mint(secret.value)
+  return yield* TokenKeys.mint(secret.value)
+})
+
+/** The flag of commands of the internal interface. */
+export const internalToken = Flag.Redacted("internal-token").pipe(
+  Flag.withDescription("Bearer token of the internal interface (default: the first of INTERNAL_TOKENS)"),
+  Flag.withFallbackConfig(Config.Redacted("INTERNAL_TOKENS")),
+  Flag.optional
+)
+
+/** The first token of the given list, or the one that the service generated in development mode. */
+export const findInternalToken = Effect.fnUntraced(function*(given: Option.Option<Redacted.Redacted>) {
+  const found = Option.isSome(given) ? given : yield* generatedSecret("internal-token")
+  if (Option.isNone(found)) return yield* failed("No internal token: pass --internal-token or set INTERNAL_TOKENS")
+  return Redacted.make(Redacted.value(found.value).split(",")[0]?.trim() ?? "")
 })
 
 /** Prints progress to stderr, so that stdout contains only the result. */

@@ -209,27 +209,29 @@ const resultOf = (text: string) => {
   return output === undefined ? undefined : { tool_call_id, output }
 }
 
-const submitResults = (name: "submit-results" | "results") =>
-  Command.make(
-    name,
-    {
-      uuid,
-      result: Argument.String("call=result").pipe(
-        Argument.withDescription("Call id and its result as JSON, or call=!text to report a tool failure"),
-        Argument.variadic({ min: 1 }),
-        Argument.mapEffect(Flags.parseEach(
-          { option: "call=result", expected: "a call id, = and JSON, or call=!text", kind: "argument" },
-          resultOf
-        ))
-      )
-    },
-    Effect.fnUntraced(function*({ result, uuid }) {
-      const resumed = yield* call((client, signal) => client.tasks.submitToolResults(uuid, result, { signal }))
-      yield* print(resumed, ({ status }) => status)
-    })
-  ).pipe(
-    described("Submit the results of the pending tool calls of a task", `${name} $UUID call_look='{"found": true}'`)
+const submitResults = Command.make(
+  "submit-results",
+  {
+    uuid,
+    result: Argument.String("call=result").pipe(
+      Argument.withDescription("Call id and its result as JSON, or call=!text to report a tool failure"),
+      Argument.variadic({ min: 1 }),
+      Argument.mapEffect(Flags.parseEach(
+        { option: "call=result", expected: "a call id, = and JSON, or call=!text", kind: "argument" },
+        resultOf
+      ))
+    )
+  },
+  Effect.fnUntraced(function*({ result, uuid }) {
+    const resumed = yield* call((client, signal) => client.tasks.submitToolResults(uuid, result, { signal }))
+    yield* print(resumed, ({ status }) => status)
+  })
+).pipe(
+  described(
+    "Submit the results of the pending tool calls of a task",
+    `submit-results $UUID call_look='{"found": true}'`
   )
+)
 
 const cancel = Command.make(
   "cancel",
@@ -244,7 +246,7 @@ const cancel = Command.make(
       const canceled = yield* call((client, signal) => client.tasks.cancel(uuid.value, { ...options, signal })).pipe(
         Effect.mapError((error) =>
           /^The task is (pending|processing)/.test(error.message)
-            ? failed(`${error.message} An operator can cancel it: async-task-service withdraw ${uuid.value}`)
+            ? failed(`${error.message} An operator can cancel it: async-task-service tasks cancel ${uuid.value}`)
             : error
         )
       )
@@ -277,9 +279,7 @@ export const commands = [
   get,
   list,
   watch,
-  submitResults("submit-results"),
-  // The former name.
-  Command.unlisted(submitResults("results")),
+  submitResults,
   cancel,
   remove
 ] as const

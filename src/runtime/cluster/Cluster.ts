@@ -1,9 +1,8 @@
 /**
  * Ownership by the shards of Effect Cluster. Nodes find each other, detect failed nodes and assign the shards through
- * the database. They exchange only health-check pings: all other information is in the rows, and `TaskNotifications`
+ * the database. They exchange only pings: all other information is in the rows, and `TaskNotifications`
  * makes the nodes read it sooner.
  */
-import * as NodeClusterSocket from "@effect/platform-node/NodeClusterSocket"
 import type { PgClient } from "@effect/sql-pg"
 import {
   Context,
@@ -31,10 +30,8 @@ import {
   ShardId,
   Sharding,
   ShardingConfig,
-  SocketRunner,
   SqlRunnerStorage
 } from "effect/cluster"
-import { RpcSerialization } from "effect/rpc"
 import { SqlClient } from "effect/sql"
 import * as TaskShard from "../../domain/TaskShard.ts"
 import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
@@ -42,6 +39,7 @@ import * as Metrics from "../../services/telemetry/Metrics.ts"
 import { retryForever } from "../../services/timing/Retry.ts"
 import * as Worker from "../../services/timing/Worker.ts"
 import * as ClusterLog from "./ClusterLog.ts"
+import * as ClusterPort from "./ClusterPort.ts"
 
 /** The address of this node for the other nodes. */
 export interface Address {
@@ -50,11 +48,29 @@ export interface Address {
 }
 
 /**
- * The lease of a node. When it expires without a refresh, the database ends the node's session and releases its locks.
+ * The lease of a node. When it expires without a refresh, the database ends the node's session and releases its locks. A distant database
+ * needs a longer one: a change of locks takes two round trips, waits for others, and is given up after a quarter of the lease.
  */
-const lease = Duration.seconds(4)
+const minLease = Duration.seconds(4)
+const leaseOf = (roundTrip: Duration.Duration) => Duration.max(minLease, Duration.times(roundTrip, 24))
 
-const shardingConfig = (address: RunnerAddress.RunnerAddress) =>
+/** The shorter of two round trips on one connection, where the first one also prepares the statement. */
+const measureRoundTrip = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const [[first], [second]] = yield* sql.withTransaction(
+    Effect.all([Effect.timed(sql`SELECT 1`), Effect.timed(sql`SELECT 1`)])
+  )
+  return Duration.min(first, second)
+})
+
+/** How often a node checks whether its lease is still long enough. */
+const leaseCheckInterval = Duration.seconds(5)
+/** How many checks in a row must find it too short before a node gives up shards for a longer one. */
+const shortLeases = 3
+/** A lease is too short if the database needs one that is this many times as long. */
+const leaseTolerance = 2
+
+const shardingConfig = (address: RunnerAddress.RunnerAddress, lease: Duration.Duration) =>
   ShardingConfig.layer({
     runnerAddress: Option.some(address),
     runnerListenAddress: Option.some(address),
@@ -83,13 +99,11 @@ const silentSince = "now() - interval '1500 milliseconds'"
  * another must not leave it out alone, because nodes that know different nodes may leave shards without an owner.
  */
 const makeRunning = Effect.fnUntraced(function*(self: RunnerAddress.RunnerAddress) {
-  const { ping } = yield* Runners.Runners
   const sql = yield* SqlClient.SqlClient
   let known: ReadonlyArray<Runner.Runner> = []
   let ended: ReadonlyArray<Runner.Runner> = []
-  // The first ping may fail because an idle connection was closed.
   const hasEnded = ({ address }: Runner.Runner) =>
-    Effect.isFailure(Effect.timeoutOption(Effect.retry(ping(address), { times: 1 }), pingTimeout))
+    Effect.isFailure(Effect.timeoutOption(Effect.retry(ClusterPort.ping(address), { times: 1 }), pingTimeout))
   const findSilent = Effect.map(
     sql.unsafe(`SELECT address FROM cluster_runners WHERE last_heartbeat < ${silentSince}`),
     (rows) => new Set(decodeAddresses(rows).map(({ address }) => address))
@@ -130,15 +144,14 @@ const layerRunnerStorage = (self: RunnerAddress.RunnerAddress) =>
         unregister: (address) => Effect.andThen(storage.releaseAll(address), storage.unregister(address))
       })
     })
-  ).pipe(Layer.provide([SqlRunnerStorage.layerStorage({}), Runners.layerRpc]))
+  ).pipe(Layer.provide(SqlRunnerStorage.layerStorage({})))
 
-const layerSharding = (address: RunnerAddress.RunnerAddress) =>
-  SocketRunner.layer.pipe(
-    Layer.provide(NodeClusterSocket.layerSocketServer),
-    Layer.provide([RunnerHealth.layerNoop, layerRunnerStorage(address)]),
-    Layer.provide(NodeClusterSocket.layerClientProtocol),
-    Layer.provide([MessageStorage.layerNoop, RpcSerialization.layerSchemaBinary()]),
-    Layer.provide(shardingConfig(address)),
+const layerSharding = (address: RunnerAddress.RunnerAddress, lease: Duration.Duration) =>
+  Sharding.layer.pipe(
+    Layer.provide(ClusterPort.layer(address)),
+    Layer.provide([RunnerHealth.layerNoop, Runners.layerNoop, layerRunnerStorage(address)]),
+    Layer.provide(MessageStorage.layerNoop),
+    Layer.provide(shardingConfig(address, lease)),
     Layer.fresh
   )
 
@@ -150,6 +163,12 @@ const drainTimeout = Duration.seconds(3)
 const shardIds = Array.from({ length: TaskShard.count }, (_, shard) => ShardId.make("default", shard + 1))
 
 type Sharded = Sharding.Sharding["Service"]
+
+interface Membership {
+  readonly scope: Scope.Closeable
+  readonly sharding: Sharded
+  readonly lease: Duration.Duration
+}
 
 /** The shards of this node as of the last poll. `poll` returns whether they have changed. */
 const makeHeldShards = () => {
@@ -176,6 +195,30 @@ const close = (scope: Scope.Closeable) =>
     (closed) => Effect.timeoutOption(Fiber.await(closed), drainTimeout)
   )
 
+/** Joins again with a longer lease when the database has become more distant. An outage says nothing about the distance. */
+const makeLeaseCheck = Effect.fnUntraced(
+  function*(current: () => Duration.Duration | undefined, ownsShards: () => boolean, rejoin: Effect.Effect<void>) {
+    const services = yield* Effect.context<SqlClient.SqlClient>()
+    let short = 0
+    const check = Effect.gen(function*() {
+      const needed = leaseOf(yield* Effect.provideContext(measureRoundTrip, services))
+      const lease = current()
+      const isShort = lease !== undefined && Duration.isGreaterThan(needed, Duration.times(lease, leaseTolerance))
+      short = isShort ? short + 1 : 0
+      if (short < (ownsShards() ? shortLeases : 1)) return
+      short = 0
+      yield* Effect.logWarning(`The database is far away now: shards get a lease of ${Duration.format(needed)}`)
+      yield* rejoin
+    })
+    yield* Worker.make({
+      name: "the check of the lease",
+      runOnce: Effect.catchTag(check, "SqlError", () => Effect.void),
+      interval: leaseCheckInterval,
+      isDelayed: true
+    })
+  }
+)
+
 export const layer = ({ host, port }: Address) =>
   Layer.effect(
     TaskOwnership,
@@ -184,7 +227,7 @@ export const layer = ({ host, port }: Address) =>
       const services = yield* Effect.context<SqlClient.SqlClient | PgClient.PgClient>()
       const changed = Latch.makeUnsafe()
       const shards = makeHeldShards()
-      let membership: { readonly scope: Scope.Closeable; readonly sharding: Sharded } | undefined
+      let membership: Membership | undefined
 
       const poll = Effect.sync(() => {
         if (shards.poll(membership?.sharding)) changed.openUnsafe()
@@ -193,12 +236,13 @@ export const layer = ({ host, port }: Address) =>
       const join = Effect.gen(function*() {
         if (membership !== undefined) return
         const ownScope = yield* Scope.make()
-        yield* Layer.buildWithScope(layerSharding(address), ownScope).pipe(
+        const lease = leaseOf(yield* Effect.provideContext(measureRoundTrip, services))
+        yield* Layer.buildWithScope(layerSharding(address, lease), ownScope).pipe(
           Effect.updateService(Logger.CurrentLoggers, ClusterLog.throttle),
           Effect.provideContext(services),
           Effect.onExit((exit) => {
             if (Exit.isFailure(exit)) return close(ownScope)
-            membership = { scope: ownScope, sharding: Context.get(exit.value, Sharding.Sharding) }
+            membership = { scope: ownScope, sharding: Context.get(exit.value, Sharding.Sharding), lease }
             return Effect.void
           })
         )
@@ -222,12 +266,15 @@ export const layer = ({ host, port }: Address) =>
       const change = (effect: Effect.Effect<void>) =>
         Effect.asVoid(Effect.flatMap(FiberHandle.run(changes, mutex.withPermit(effect)), Fiber.await))
 
+      const rejoin = change(Effect.andThen(leave, retryForever(Effect.orDie(join))))
+      yield* makeLeaseCheck(() => membership?.lease, () => shards.mine().length > 0, rejoin)
+
       return TaskOwnership.of({
         isMine: (id) => shards.isHeld(TaskShard.of(id)),
         shards: shards.mine,
         changed: Effect.andThen(changed.await, changed.close),
         drain: change(leave),
-        undrain: change(Effect.andThen(leave, retryForever(Effect.orDie(join)))),
+        takeIn: rejoin,
         isDrained: () => membership === undefined
       })
     })

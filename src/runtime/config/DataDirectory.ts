@@ -28,7 +28,7 @@ export const make = (dataDir: string) => {
   fs.accessSync(dataDir, fs.constants.W_OK)
 }
 
-/** Creates a private directory in DATA_DIR, or makes an existing one private: earlier versions gave others access. */
+/** Creates a private directory in DATA_DIR, or makes an existing one private. */
 export const makePrivate = (directory: string) => {
   create(directory, privateDirectory)
   fs.chmodSync(directory, privateDirectory)

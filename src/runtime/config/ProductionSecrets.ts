@@ -4,9 +4,9 @@
  */
 import { Redacted, Result } from "effect"
 import { Base64 } from "effect/encoding"
-import { commaList } from "./SettingValues.ts"
+import { commaList, type Environment, type Setting } from "../../services/timing/Setting.ts"
 
-/** Minimum characters of each of INTERNAL_TOKENS and OPERATOR_READ_TOKENS. */
+/** Minimum characters of each of INTERNAL_TOKENS, CORE_EVENT_TOKENS and OPERATOR_READ_TOKENS. */
 const minTokenLength = 32
 
 /** Printed with the names of weak secrets. */
@@ -46,21 +46,31 @@ const isTrivialText = (text: string) => isTrivial(encoder.encode(text))
 
 const trivial = "is trivial to guess"
 
+/** Undefined when the secret is good. */
+const problemOf = (kind: Setting<unknown>["secret"], text: string): string | undefined => {
+  switch (kind) {
+    case "text":
+      return isTrivialText(text) ? trivial : undefined
+    case "tokens": {
+      const tokens = commaList(text)
+      if (tokens.some((token) => token.length < minTokenLength)) {
+        return `each must have ${minTokenLength} characters or more in production`
+      }
+      return tokens.some(isTrivialText) ? `one of them ${trivial}` : undefined
+    }
+    case "keys": {
+      // Only the first key encrypts. The others decrypt old values until none are left.
+      const bytes = Result.getOrUndefined(Base64.decode(commaList(text)[0] ?? ""))
+      return bytes?.length === 32 && isTrivial(bytes) ? trivial : undefined
+    }
+  }
+}
+
 /** Problems of the configured secrets, for the operator. No message contains a secret. */
-export const problemsOf = (env: Readonly<Record<string, string | undefined>>): ReadonlyArray<string> => {
-  const problems: Array<string> = []
-  for (const name of ["JWT_SECRET", "CORE_TOKEN"]) {
-    if (env[name] !== undefined && isTrivialText(env[name])) problems.push(`${name}: ${trivial}`)
-  }
-  for (const name of ["INTERNAL_TOKENS", "OPERATOR_READ_TOKENS"]) {
-    const tokens = commaList(env[name] ?? "")
-    if (tokens.some((token) => token.length < minTokenLength)) {
-      problems.push(`${name}: each must have ${minTokenLength} characters or more in production`)
-    } else if (tokens.some(isTrivialText)) problems.push(`${name}: one of them ${trivial}`)
-  }
-  // Only the first key encrypts. The others decrypt old values until none are left.
-  const [key = ""] = commaList(env["ENCRYPTION_KEY"] ?? "")
-  const bytes = Result.getOrUndefined(Base64.decode(key))
-  if (bytes?.length === 32 && isTrivial(bytes)) problems.push(`ENCRYPTION_KEY: ${trivial}`)
+export const problemsOf = (settings: ReadonlyArray<Setting<unknown>>, env: Environment): ReadonlyArray<string> => {
+  const problems = settings.flatMap(({ name, secret }) => {
+    const problem = env[name] === undefined ? undefined : problemOf(secret, env[name])
+    return problem === undefined ? [] : [`${name}: ${problem}`]
+  })
   return problems.length === 0 ? [] : [...problems, advice]
 }

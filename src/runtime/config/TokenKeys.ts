@@ -1,10 +1,33 @@
-/** The key that verifies users' tokens, and the algorithms that its type allows. */
+/** The key that verifies users' tokens, the algorithms that its type allows, and tokens of the development key. */
+import { Config, DateTime, Duration, Effect, Predicate, Record, Redacted } from "effect"
 import { createPublicKey, createSecretKey, type KeyObject } from "node:crypto"
+import * as Setting from "../../services/timing/Setting.ts"
 import type { TokenRules } from "../../services/tokens/TokenVerifier.ts"
 
 export const names = ["JWT_SECRET", "JWT_PUBLIC_KEY", "JWT_JWKS_URL"] as const
 
-type Environment = Readonly<Record<string, string | undefined>>
+/** `rulesOf` reads all of them together, because each is valid or not with the others. */
+export const settings = {
+  jwtSecret: Setting.optional(Setting.secret, {
+    name: names[0],
+    unset: "a development key",
+    meaning: "HS256 secret of 32 bytes or more; exactly one of this and the next two",
+    requiredBy: ["service", "backend"],
+    alternatives: names.slice(1),
+    secret: "text"
+  }),
+  jwtPublicKey: Setting.optional(Config.String, { name: names[1], unset: "unset", meaning: "PEM or JWK public key" }),
+  jwksUrl: Setting.optional(Config.String, { name: names[2], unset: "unset", meaning: "JWKS URL" }),
+  jwtAlgorithms: Setting.optional(Config.String, {
+    name: "JWT_ALGORITHMS",
+    unset: "by key type",
+    meaning: "accepted algorithms as a comma-separated list"
+  }),
+  jwtIssuer: Setting.optional(Config.String, { name: "JWT_ISSUER", unset: "unset", meaning: "required issuer" }),
+  jwtAudience: Setting.optional(Config.String, { name: "JWT_AUDIENCE", unset: "unset", meaning: "required audience" })
+}
+
+type Environment = Setting.Environment
 
 const rsa = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"]
 const byCurve: Readonly<Record<string, string>> = { prime256v1: "ES256", secp384r1: "ES384", secp521r1: "ES512" }
@@ -77,3 +100,28 @@ export const rulesOf = (env: Environment, developmentSecret: string | undefined)
     audience: env["JWT_AUDIENCE"]
   }
 }
+
+/** Mints a token with the development key. */
+export const mint = Effect.fnUntraced(function*(
+  secret: Redacted.Redacted,
+  { jti, rules, sub = "developer", validFor = Duration.days(30) }: {
+    /** What the token must have to be accepted; HS256 only by default. */
+    readonly rules?: Pick<TokenRules, "algorithms" | "audience" | "issuer">
+    readonly sub?: string
+    readonly jti?: string | undefined
+    readonly validFor?: Duration.Duration
+  } = {}
+) {
+  // Imported here so that the command line starts quickly.
+  const jose = yield* Effect.promise(() => import("jose"))
+  const now = yield* DateTime.now
+  const expires = DateTime.addDuration(now, validFor)
+  const claims = { jti, iss: rules?.issuer, aud: rules?.audience }
+  return yield* Effect.promise(() =>
+    new jose.SignJWT({ sub, ...Record.filter(claims, Predicate.isNotUndefined) })
+      .setProtectedHeader({ alg: rules?.algorithms[0] ?? "HS256", typ: "JWT" })
+      .setIssuedAt(DateTime.toDate(now))
+      .setExpirationTime(DateTime.toDate(expires))
+      .sign(new TextEncoder().encode(Redacted.value(secret)))
+  )
+})

@@ -1,174 +1,202 @@
-/** The names, defaults and meanings of all settings. `npm run docs` writes the table in src/runtime/README.md from them. */
-import * as Watchdog from "../node/Watchdog.ts"
+/** The settings of the process. `npm run docs` writes the table in src/runtime/README.md from all settings. */
+import { Config, Redacted } from "effect"
+import * as path from "node:path"
+import type { CorsOrigins } from "../../http/Cors.ts"
+import {
+  commaList,
+  type Group,
+  integer,
+  list,
+  optional,
+  parsed,
+  secret,
+  setting,
+  text,
+  url
+} from "../../services/timing/Setting.ts"
+import * as Settings from "../../services/timing/Settings.ts"
+import { extensions } from "../loadedExtensions.ts"
+import * as DatabaseUrl from "../postgres/DatabaseUrl.ts"
 import * as TelemetrySettings from "../telemetry/TelemetrySettings.ts"
+import * as AddressGuard from "../webhooks/AddressGuard.ts"
+import { encryptionKeyOf } from "./ProductionSecrets.ts"
+import * as TokenKeys from "./TokenKeys.ts"
 
-interface Setting {
-  readonly names: ReadonlyArray<string>
-  readonly default: string
-  readonly meaning: string
+const originsOf = (text: string): CorsOrigins => {
+  if (text.trim() === "*") return "*"
+  const origins = commaList(text)
+  const wrong = origins.filter((origin) => !URL.canParse(origin) || new URL(origin).origin !== origin)
+  if (wrong.length > 0) throw new Error(`${wrong.join(", ")} is no origin as in https://app.example`)
+  return origins
 }
 
-export const settings: ReadonlyArray<Setting> = [
-  { names: ["HOST", "PORT"], default: "`127.0.0.1`, `3000`", meaning: "where REST, RPC, docs and health listen" },
-  {
-    names: ["INTERNAL_PORT"],
-    default: "unset: `PORT`",
+const databaseUrl = parsed((text) => DatabaseUrl.parse(Redacted.make(text)))
+
+/** The longest name in DNS. */
+const maxHost = 253
+
+export const settings = {
+  host: text(maxHost, {
+    name: "HOST",
+    default: "127.0.0.1",
+    meaning: "where REST, RPC, docs and health listen"
+  }),
+  port: setting(Config.Port, { name: "PORT", default: "3000", meaning: "the port of `HOST`" }),
+  internalPort: optional(Config.Port, {
+    name: "INTERNAL_PORT",
+    unset: "`PORT`",
     meaning: "port of `/internal/*` and `/rpc`, which `PORT` then no longer serves; both serve `/healthz` and `/readyz`"
-  },
-  {
-    names: ["PUBLIC_URL"],
-    default: "`http://HOST:PORT`",
+  }),
+  publicUrl: optional(url, {
+    name: "PUBLIC_URL",
+    unset: "`http://HOST:PORT`",
     meaning:
-      "the external base URL, to which the core reports (with `INTERNAL_PORT` it has to reach that port); a core served alone sends events to its origin only"
-  },
-  {
-    names: ["CORS_ORIGINS"],
-    default: "none",
+      "the external base URL, to which the core reports (with `INTERNAL_PORT` it has to reach that port); a core served alone sends events to its origin only",
+    requiredBy: ["core"]
+  }),
+  corsOrigins: setting(parsed(originsOf), {
+    name: "CORS_ORIGINS",
+    default: "",
     meaning: "comma-separated list of the origins of web pages that may call the service, or `*`"
-  },
-  {
-    names: ["CONSOLE"],
-    default: "`users,operators`; in production `off`",
-    meaning: "audiences of the page at `/console`; `off`: there is no such page"
-  },
-  {
-    names: ["FACADES"],
-    default: "`openai`; in production `off`",
-    meaning: "protocols of other systems that are served: `openai` (the Responses API at `/v1`), or `off`"
-  },
-  {
-    names: ["FACADE_MODELS"],
-    default: "none",
-    meaning:
-      "comma-separated list of models as `name=assistant[:llm_model[:image_generator]]`, by their ids; `assistant-7` and `7` always mean assistant 7"
-  },
-  {
-    names: ["FACADE_LENIENT"],
-    default: "`false`",
-    meaning: "`true`: a façade ignores request fields that it does not support and that would change the result"
-  },
-  {
-    names: ["FACADE_TIME_LIMIT"],
-    default: "`1 hour`",
-    meaning: "default time limit of tasks that a façade creates"
-  },
-  {
-    names: ["DATABASE_URL"],
-    default: "embedded Postgres",
-    meaning: "URL of a Postgres 14 or later, or of a pooler; parameters as in libpq, see deployment/README.md"
-  },
-  {
-    names: ["DATABASE_DIRECT_URL"],
-    default: "`DATABASE_URL`",
+  }),
+  databaseUrl: optional(databaseUrl, {
+    name: "DATABASE_URL",
+    unset: "embedded Postgres",
+    meaning: "URL of a Postgres 14 or later, or of a pooler; parameters as in libpq, see deployment/README.md",
+    requiredBy: ["service"]
+  }),
+  databaseDirectUrl: optional(databaseUrl, {
+    name: "DATABASE_DIRECT_URL",
+    unset: "`DATABASE_URL`",
     meaning:
       "URL of the same database without a pooler, for locks, LISTEN and migrations; a cluster behind a transaction pooler requires it"
-  },
-  {
-    names: ["DATA_DIR"],
-    default: "`.data`",
+  }),
+  dataDir: setting(parsed((directory) => path.resolve(directory)), {
+    name: "DATA_DIR",
+    default: ".data",
     meaning: "directory of the embedded database, demo storage and development keys"
-  },
-  {
-    names: ["JWT_SECRET", "JWT_PUBLIC_KEY", "JWT_JWKS_URL"],
-    default: "a development key",
-    meaning: "exactly one of: HS256 secret of 32 bytes or more, PEM or JWK public key, JWKS URL"
-  },
-  {
-    names: ["JWT_ALGORITHMS", "JWT_ISSUER", "JWT_AUDIENCE"],
-    default: "by key type, unset, unset",
-    meaning: "accepted algorithms as a comma-separated list; required issuer; required audience"
-  },
-  { names: ["CORE_URL"], default: "built-in core", meaning: "base URL of the processing core" },
-  {
-    names: ["CORE_TOKEN"],
-    default: "generated; in production unset",
-    meaning: "bearer token sent to the core; a core served alone accepts no other"
-  },
-  {
-    names: ["INTERNAL_TOKENS"],
-    default: "generated",
+  }),
+  ...TokenKeys.settings,
+  coreUrl: optional(url, {
+    name: "CORE_URL",
+    unset: "built-in core",
+    meaning: "base URL of the processing core",
+    requiredBy: ["service"]
+  }),
+  coreToken: optional(secret, {
+    name: "CORE_TOKEN",
+    unset: "generated; in production unset",
+    meaning: "bearer token sent to the core; a core served alone accepts no other",
+    requiredBy: ["core"],
+    secret: "text"
+  }),
+  internalTokens: optional(list((token) => Redacted.make(token)), {
+    name: "INTERNAL_TOKENS",
+    unset: "generated",
     meaning:
-      "comma-separated list of bearer tokens accepted on `/internal/*` and `/rpc`, for rotation; 32 characters or more in production"
-  },
-  {
-    names: ["OPERATOR_READ_TOKENS"],
-    default: "none",
-    meaning: "comma-separated list of bearer tokens that may read the operator interface and change nothing"
-  },
-  {
-    names: ["OPERATOR_CONTENT"],
-    default: "`off`; with the embedded Postgres `on`",
-    meaning: "whether operators may see what tasks say: turns and tool arguments"
-  },
-  {
-    names: ["OPERATOR_SESSION"],
-    default: "`8 hours`",
-    meaning: "longest life of an operator's session in the console; it also ends after an hour without a request"
-  },
-  { names: ["ASSISTANT_BACKEND_URL"], default: "built-in demo backend", meaning: "base URL of the assistant backend" },
-  {
-    names: ["ENCRYPTION_KEY"],
-    default: "generated",
+      "comma-separated list of bearer tokens accepted on `/internal/*` and `/rpc`, for rotation; 32 characters or more in production",
+    requiredBy: ["service"],
+    secret: "tokens"
+  }),
+  coreEventTokens: optional(list((token) => Redacted.make(token)), {
+    name: "CORE_EVENT_TOKENS",
+    unset: "`INTERNAL_TOKENS`",
     meaning:
-      "32 bytes in base64 that encrypt secrets at rest; a comma-separated list for rotation, the first one encrypts"
-  },
-  {
-    names: ["WEBHOOK_ALLOW_PRIVATE"],
-    default: "`false`; with the embedded Postgres `true`",
+      "comma-separated list of bearer tokens accepted for the events of runs and nothing else, where `INTERNAL_TOKENS` are then refused; a core served alone sends the first",
+    requiredBy: ["core"],
+    alternatives: ["INTERNAL_TOKENS"],
+    secret: "tokens"
+  }),
+  assistantBackendUrl: optional(url, {
+    name: "ASSISTANT_BACKEND_URL",
+    unset: "built-in demo backend",
+    meaning: "base URL of the assistant backend",
+    requiredBy: ["service", "core"]
+  }),
+  encryptionKeys: optional(list(encryptionKeyOf), {
+    name: "ENCRYPTION_KEY",
+    unset: "generated",
+    meaning:
+      "32 bytes in base64 that encrypt secrets at rest; a comma-separated list for rotation, the first one encrypts",
+    requiredBy: ["service"],
+    secret: "keys"
+  }),
+  webhookGuard: setting(parsed(AddressGuard.parse), {
+    name: "WEBHOOK_ALLOW_PRIVATE",
+    default: "false",
+    embedded: "true",
     meaning: "comma-separated list of private hosts and CIDRs that webhooks may reach; `true` allows loopback"
-  },
-  {
-    names: ["WEBHOOK_TIMEOUT"],
-    default: "`15 seconds`",
-    meaning: "timeout of one webhook attempt: DNS, connect, TLS and response together"
-  },
-  {
-    names: ["ASSISTANTS_FILE"],
-    default: "the demo assistants",
+  }),
+  ...Settings.settings,
+  assistantsFile: optional(parsed((file) => path.resolve(file)), {
+    name: "ASSISTANTS_FILE",
+    unset: "the demo assistants",
     meaning: "YAML or JSON file of the built-in backend's assistants; reloaded when it changes"
-  },
-  {
-    names: ["OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL"],
-    default: "unset",
+  }),
+  modelUrl: optional(url, {
+    name: "OPENAI_BASE_URL",
+    unset: "unset",
     meaning: "model of the built-in backend's assistant 10; ignored with `ASSISTANTS_FILE`"
-  },
-  {
-    names: ["TRANSCRIPTION_URL", "TRANSCRIPTION_API_KEY", "TRANSCRIPTION_MODEL"],
-    default: "unset, unset, `whisper-1`",
-    meaning: "speech-to-text service of the built-in backend: base URL without `/audio/transcriptions`, key, model"
-  },
-  {
-    names: ["STORAGE_QUOTA"],
-    default: "`10 GiB`",
+  }),
+  modelKey: optional(secret, { name: "OPENAI_API_KEY", unset: "unset", meaning: "its key" }),
+  modelName: optional(Config.String, { name: "OPENAI_MODEL", unset: "unset", meaning: "its name, which it requires" }),
+  transcriptionUrl: optional(
+    (name) => Config.map(url(name), (given) => given.replace(/\/audio\/transcriptions$/, "")),
+    {
+      name: "TRANSCRIPTION_URL",
+      unset: "unset",
+      meaning: "speech-to-text service of the built-in backend: base URL without `/audio/transcriptions`"
+    }
+  ),
+  transcriptionKey: optional(secret, { name: "TRANSCRIPTION_API_KEY", unset: "unset", meaning: "its key" }),
+  transcriptionModel: setting(Config.String, {
+    name: "TRANSCRIPTION_MODEL",
+    default: "whisper-1",
+    meaning: "its model"
+  }),
+  /** Bytes that one user may keep in the built-in storage. */
+  storageQuota: setting((name) => Config.map(Config.ByteSize(name), Number), {
+    name: "STORAGE_QUOTA",
+    default: "10 GiB",
     meaning: "maximum total size of one user's files in the built-in backend"
-  },
-  { names: ["ACCEPTANCE_TIMEOUT"], default: "`30 seconds`", meaning: "how long the core may take to accept a task" },
-  { names: ["MAX_ACTIVE_TASKS"], default: "`5`", meaning: "maximum active tasks of one user" },
-  { names: ["RETENTION"], default: "`30 days`", meaning: "how long ended tasks are kept" },
-  {
-    names: ["CLUSTER"],
-    default: "`off`",
+  }),
+  isClustered: setting(Config.Boolean, {
+    name: "CLUSTER",
+    default: "off",
     meaning:
       "`on`: this process is a node of a cluster on the same Postgres, whose nodes divide the tasks among themselves"
-  },
-  {
-    names: ["CLUSTER_HOST", "CLUSTER_PORT"],
-    default: "`127.0.0.1`, `34431`",
-    meaning: "address where this node listens for the others; it has no authentication, so keep it on a private network"
-  },
-  { names: ["DATABASE_CONNECTIONS"], default: "`10`", meaning: "size of the connection pool" },
-  ...Watchdog.settings,
+  }),
+  clusterHost: text(maxHost, {
+    name: "CLUSTER_HOST",
+    default: "127.0.0.1",
+    meaning: "address where this node listens for the others, who only see there whether its process runs"
+  }),
+  clusterPort: setting(Config.Port, { name: "CLUSTER_PORT", default: "34431", meaning: "the port of `CLUSTER_HOST`" }),
+  databaseConnections: integer(2, 1000, {
+    name: "DATABASE_CONNECTIONS",
+    default: "10",
+    meaning: "size of the connection pool"
+  }),
   ...TelemetrySettings.settings,
-  { names: ["LOG_LEVEL"], default: "`Info`", meaning: "`Debug`, `Info`, `Warn` or `Error`" },
-  {
-    names: ["NODE_ENV"],
-    default: "unset",
+  logLevel: setting(Config.LogLevel, {
+    name: "LOG_LEVEL",
+    default: "Info",
+    meaning: "`Debug`, `Info`, `Warn` or `Error`"
+  }),
+  environment: optional(Config.String, {
+    name: "NODE_ENV",
+    unset: "unset",
     meaning:
       "`production`: nothing is embedded or generated, secrets that are easy to guess are refused, and logs are JSON lines"
-  }
-]
+  })
+}
 
-const known = new Set([...settings.flatMap(({ names }) => names), "TASK_SERVICE_URL", "TASK_SERVICE_TOKEN"])
+const groups: ReadonlyArray<Group> = [settings, ...extensions.map((extension) => extension.settings)]
+
+/** The settings of the process and of all extensions. */
+export const all = groups.flatMap((group) => Object.values(group))
+
+const known = new Set([...all.map(({ name }) => name), "TASK_SERVICE_URL", "TASK_SERVICE_TOKEN"])
 
 /** The number of inserted, removed and replaced characters between two texts (Levenshtein). */
 const distance = (one: string, other: string): number => {

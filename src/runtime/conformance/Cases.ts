@@ -23,21 +23,6 @@ const file = (name: string, type: string, content = "hello") => {
   return form
 }
 
-const invalidBodies: Readonly<Record<string, readonly [object, string]>> = {
-  "no assistant_id": [{ assistant_id: undefined }, "assistant_id"],
-  "an assistant_id that is a string": [{ assistant_id: "1" }, "assistant_id"],
-  "no input": [{ input: [] }, "input"],
-  "an unknown input type": [{ input: [{ type: "smell" }] }, "input.0.type"],
-  "a file id that is a number": [
-    { input: [{ type: "file", file: { id: 1, name: "a.txt", mime_type: "text/plain" } }] },
-    "input.0.file.id"
-  ],
-  "a max_execution_time above 86400": [{ max_execution_time: 86_401 }, "max_execution_time"],
-  "an invalid callback_url": [{ callback_url: "nowhere" }, "callback_url"],
-  "a callback_url of 2049 characters": [{ callback_url: `https://a.example/${"x".repeat(2031)}` }, "callback_url"],
-  "a callback_secret of 256 characters": [{ callback_secret: "x".repeat(256) }, "callback_secret"]
-}
-
 /** Creates a task and returns it when it is interrupted. */
 const createInterrupted = (probe: Probe) =>
   Effect.flatMap(
@@ -93,26 +78,6 @@ export const cases: ReadonlyArray<Case> = [
       yield* waitForStatus(uuid, terminal)
     })
   },
-  ...Object.entries(invalidBodies).map(([name, [more, field]]): Case => ({
-    section: "Errors",
-    name: `returns 422 and names the field for ${name}`,
-    run: Effect.fnUntraced(function*({ expectStatus, assistant }) {
-      const body = { assistant_id: assistant, input: [{ type: "text", text: "?" }], ...more }
-      const answer = yield* expectStatus(422, "POST", "/api/tasks", { body })
-      yield* expect(typeof answer.body.message === "string", "the body has no message")
-      yield* expect(
-        Array.isArray(answer.body.errors?.[field]),
-        `errors has no ${field}: ${JSON.stringify(answer.body.errors)}`
-      )
-    })
-  })),
-  {
-    section: "Errors",
-    name: "returns 422 for a body that is not a JSON object",
-    run: Effect.fnUntraced(function*({ expectStatus }) {
-      for (const text of ["", "{", "[]", "null", "1"]) yield* expectStatus(422, "POST", "/api/tasks", { text })
-    })
-  },
   {
     section: "GET /api/tasks",
     name: "lists newest first with meta and without turn, and accepts all forms of the status filter",
@@ -126,6 +91,11 @@ export const cases: ReadonlyArray<Case> = [
       yield* expect(!("turn" in page.body.data[0]), "a row has a turn")
       const { current_page, last_page, per_page, total } = page.body.meta
       yield* expectEqual("meta", [current_page, per_page, last_page], [1, 2, Math.max(1, Math.ceil(total / 2))])
+      const far = yield* expectStatus(200, "GET", "/api/tasks?page=1000000000&per_page=2")
+      yield* expectEqual("page beyond the last one", far.body, {
+        data: [],
+        meta: { ...page.body.meta, current_page: 1e9 }
+      })
       for (const query of ["status=completed", "status=completed,failed", "status[]=completed&status[]=failed"]) {
         const { body } = yield* expectStatus(200, "GET", `/api/tasks?${query}`)
         const uuids = body.data.map(({ uuid }: { uuid: string }) => uuid)
@@ -172,9 +142,14 @@ export const cases: ReadonlyArray<Case> = [
     run: Effect.fnUntraced(function*({ expectStatus, create, otherToken, waitForStatus }) {
       const token = otherToken ?? null
       const { uuid } = yield* create()
-      yield* expectStatus(403, "GET", `/api/tasks/${uuid}`, { token })
-      yield* expectStatus(403, "POST", `/api/tasks/${uuid}/cancel`, { token, body: {} })
-      yield* expectStatus(403, "POST", `/api/tasks/${uuid}/tool-results`, { token, body: { results: [] } })
+      // The owner is checked before the rest of the request.
+      for (const query of ["", "?wait=x", "?include=x"]) {
+        yield* expectStatus(403, "GET", `/api/tasks/${uuid}${query}`, { token })
+      }
+      for (const path of ["cancel", "tool-results"]) {
+        yield* expectStatus(403, "POST", `/api/tasks/${uuid}/${path}`, { token, text: "not json" })
+      }
+      yield* expectStatus(403, "DELETE", `/api/tasks/${uuid}`, { token })
       const { body } = yield* expectStatus(200, "GET", "/api/tasks?per_page=100", { token })
       yield* expect(
         body.data.every((row: { uuid: string }) => row.uuid !== uuid),
@@ -255,6 +230,7 @@ export const cases: ReadonlyArray<Case> = [
       yield* expectStatus(404, "GET", `/api/tasks/${uuid}`)
       const replayed = yield* expectStatus(201, "POST", "/api/tasks", { body, headers })
       yield* expectEqual("uuid", replayed.body.uuid, uuid)
+      yield* expectEqual("Idempotent-Replayed", replayed.headers["idempotent-replayed"], "true")
       yield* expectStatus(404, "GET", `/api/tasks/${uuid}`)
     })
   },
@@ -264,7 +240,8 @@ export const cases: ReadonlyArray<Case> = [
     needs: "toolsAssistant",
     run: Effect.fnUntraced(function*(probe) {
       const { uuid } = yield* createInterrupted(probe)
-      yield* probe.expectStatus(409, "DELETE", `/api/tasks/${uuid}`)
+      const { body } = yield* probe.expectStatus(409, "DELETE", `/api/tasks/${uuid}`)
+      yield* expectEqual("message", body.message, "The task is interrupted. Only a task that has ended can be deleted.")
       yield* probe.expectStatus(200, "POST", `/api/tasks/${uuid}/cancel`, { body: {} })
       yield* probe.expectStatus(204, "DELETE", `/api/tasks/${uuid}`)
     })
@@ -286,7 +263,8 @@ export const cases: ReadonlyArray<Case> = [
       const created = answers.filter(({ status }) => status === 201)
       const refused = answers.filter(({ status }) => status === 429)
       yield* expectEqual("created and refused", [created.length, refused.length], [5, 7])
-      yield* expectMatch("message", refused[0]?.body.message, /5/)
+      yield* expectMatch("message", refused[0]?.body.message, /too many active tasks.*maximum is 5 concurrent tasks/i)
+      yield* expectMatch("Retry-After", refused[0]?.headers["retry-after"], /^\d+$/)
       yield* Effect.forEach(created, ({ body }) => probe.waitForStatus(body.uuid, [...terminal, "interrupted"]), {
         concurrency: "unbounded",
         discard: true
@@ -300,9 +278,11 @@ export const cases: ReadonlyArray<Case> = [
     section: "POST /api/files",
     name: "uploads a file that is a valid input item and can be downloaded without a token",
     run: Effect.fnUntraced(function*({ expectStatus, create, send, waitForStatus, url }) {
-      const { body } = yield* expectStatus(201, "POST", "/api/files", { form: file("notes.txt", "text/plain") })
-      yield* expectEqual("type and name", [body.type, body.file.name], ["file", "notes.txt"])
-      yield* expect(typeof body.file.id === "string", "file.id is not a string")
+      const { body } = yield* expectStatus(201, "POST", "/api/files", { form: file("Größe 1.txt", "text/plain") })
+      const { id, provider_data } = body.file
+      const expected = { id, name: "Größe 1.txt", mime_type: "text/plain", provider_data }
+      yield* expectEqual("body", body, { type: "file", file: expected })
+      yield* expect(typeof id === "string", "file.id is not a string")
       const { uuid } = yield* create({ input: [body] })
       yield* waitForStatus(uuid, terminal)
       const base = (yield* expectStatus(200, "GET", "/api/storage/base")).body.url

@@ -1,6 +1,7 @@
-/** A WebSocket of the server that terminates peers that do not answer pings or do not read. */
+/** A WebSocket to `/rpc` that terminates peers that do not answer pings or do not read, and refuses messages that are too long. */
 import { WebSocket } from "@effect/platform-node/NodeWS"
 import { Duration, Effect, Schedule } from "effect"
+import * as Limits from "../../domain/Limits.ts"
 
 /** Unsent bytes after which the connection is terminated. */
 const maxBacklogBytes = 64 * 1024 * 1024
@@ -12,6 +13,12 @@ const pingInterval = Duration.seconds(30)
  * longest message takes 5 minutes at 64 KiB/s.
  */
 const maxMissed = 10
+
+/** The code with which `ws` closes when a message is longer than `maxPayload`. */
+const messageTooBig = 1009
+const tooLong = `A message is longer than ${Limits.rpcMessageBytes} bytes.`
+/** The error of the RPC protocol that belongs to no call. */
+const refusal = `${JSON.stringify({ _tag: "Defect", defect: { message: tooLong } })}\n`
 
 export class BoundedWebSocket extends WebSocket {
   #missed = this.#watch()
@@ -36,5 +43,11 @@ export class BoundedWebSocket extends WebSocket {
   override send(data: string | ArrayBufferLike | ArrayBufferView, ...rest: ReadonlyArray<never>) {
     if (this.bufferedAmount > maxBacklogBytes) this.terminate()
     else super.send(data, ...rest)
+  }
+
+  override close(code?: number, reason?: string | Buffer) {
+    if (code !== messageTooBig) return super.close(code, reason)
+    super.send(refusal)
+    super.close(code, tooLong)
   }
 }

@@ -1,6 +1,6 @@
 /**
  * How far the heap may grow before V8 collects old objects. By default it lets a small heap grow to four times what survived the
- * last collection; src/domain/README.md has figures.
+ * last collection; test/bench/README.md has figures.
  */
 import { setFlagsFromString } from "node:v8"
 

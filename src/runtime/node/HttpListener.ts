@@ -7,15 +7,14 @@ import { Context, Duration, Effect, Layer, Scope } from "effect"
 import { HttpServer } from "effect/http"
 import { randomUUID } from "node:crypto"
 import { createServer, type Server, STATUS_CODES } from "node:http"
-import { Server as NetServer } from "node:net"
 import type { Duplex } from "node:stream"
 import * as Limits from "../../domain/Limits.ts"
 import { Audience } from "../../http/Audience.ts"
 import { Timeouts } from "../../services/timing/Timeouts.ts"
 import { BoundedWebSocket } from "./BoundedWebSocket.ts"
+import { closeAfterResponse, closeGently, LingeringResponse } from "./Closing.ts"
 import { type Bounds, defaultBounds, limitConnections } from "./ConnectionLimits.ts"
 import type { App } from "./InProcess.ts"
-import { closeAfterResponse, LingeringResponse } from "./LingeringResponse.ts"
 import * as RequestContext from "./RequestContext.ts"
 
 /** Bytes of a request's headers; more are answered with 431. */
@@ -23,9 +22,6 @@ const maxHeadBytes = 16 * 1024
 
 /** Interval between checks for requests whose headers take too long. */
 const checkInterval = Duration.seconds(5)
-
-/** Time for the first request to arrive on a connection that was accepted just before a shutdown. */
-const firstRequestTimeout = Duration.millis(200)
 
 const statusOf: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
@@ -56,47 +52,6 @@ const refuse = (socket: Duplex, status: number) => {
   const body = messageOf(status)
   const headers = Object.entries(headersOf(body)).map(([name, value]) => `${name}: ${value}\r\n`).join("")
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers}\r\n${body}`)
-}
-
-const nextTurn = (then: () => void) => setImmediate(() => setImmediate(then))
-
-/**
- * Makes a shutdown reset no request. Node's own `close` resets connections that wait in the accept queue, and new ones whose
- * first request has not arrived yet, and a proxy must not retry a POST after a reset. Responses during the shutdown close
- * their connection, so that busy clients reconnect to another node.
- */
-const closeGently = (server: Server) => {
-  let isStopping = false
-  let isTimeOver = false
-  let accepted = 0
-  const closeIdle = () => setImmediate(() => server.closeIdleConnections())
-  /** Each turn of the event loop accepts one connection, so after a turn without any the accept queue is empty. */
-  const stopListening = (done?: (error?: Error) => void): void => {
-    const before = accepted
-    nextTurn(() => {
-      if (accepted === before || isTimeOver) NetServer.prototype.close.call(server, done)
-      else stopListening(done)
-    })
-  }
-  server.on("connection", () => accepted++)
-  server.on("request", (_, response) => {
-    if (isStopping) response.shouldKeepAlive = false
-    response.once("close", () => {
-      if (isTimeOver) closeIdle()
-    })
-  })
-  server.close = (done) => {
-    isStopping = true
-    stopListening(done)
-    Effect.runFork(Effect.delay(
-      Effect.sync(() => {
-        isTimeOver = true
-        closeIdle()
-      }),
-      firstRequestTimeout
-    ))
-    return server
-  }
 }
 
 export const make = (timeouts: typeof Timeouts.Service, bounds: Bounds = defaultBounds): Server => {

@@ -26,7 +26,7 @@ const pick = Context.pick(
   UrlParams.CurrentRedactedNames
 )
 
-/** Services that may be added to the context before Effect copies all of it. A request adds about ten. */
+/** Services that may be added before Effect copies the context, instead of 8 (Effect-TS/effect#6828). A request adds about ten. */
 const maxDepth = 16
 
 /** Without `layer`, requests have the context in which their server was started. */

@@ -1,4 +1,4 @@
-/** One HTTP request over undici whose response body is discarded. */
+/** One HTTP request over undici whose response body is discarded, unless the caller wants it. */
 import type { Dispatcher } from "@effect/platform-node/Undici"
 
 interface Handlers {
@@ -7,19 +7,20 @@ interface Handlers {
     status: number,
     headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
   ) => void
+  readonly onData?: (chunk: Uint8Array) => void
   /** Called once, after the last byte or with the error that ended the exchange. */
   readonly onEnd: (error: Error | undefined) => void
 }
 
 /**
- * Sends the request and discards the response body, which frees the connection for reuse. A body of more than
+ * Sends the request and reads the response body, which frees the connection for reuse. A body of more than
  * `maxBodyBytes` aborts the exchange. Returns a function that aborts it, at any time.
  */
 export const exchange = (
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
   maxBodyBytes: number,
-  { onEnd, onHead }: Handlers
+  { onData, onEnd, onHead }: Handlers
 ) => {
   let controller: Dispatcher.DispatchController | undefined
   let abortReason: Error | undefined
@@ -39,6 +40,7 @@ export const exchange = (
     onResponseData: (_, chunk) => {
       received += chunk.length
       if (received > maxBodyBytes) abort("the response is too long")
+      else onData?.(chunk)
     },
     onResponseEnd: () => onEnd(undefined),
     onResponseError: (_, error) => onEnd(error)

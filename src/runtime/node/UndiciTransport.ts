@@ -1,6 +1,6 @@
 /**
- * The core's transport on undici's dispatcher. Every task needs one such call, and it takes a quarter of the CPU time of
- * Effect's general HTTP client (`npm run bench`).
+ * The transport of calls that every task needs, on undici's dispatcher. It takes a quarter of the CPU time of Effect's general HTTP
+ * client (`npm run bench`).
  */
 import { Agent } from "@effect/platform-node/Undici"
 import { Duration, Effect, Layer } from "effect"
@@ -11,8 +11,11 @@ import { type CoreResponse, CoreTransport } from "../../services/core/CoreTransp
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import { exchange } from "./UndiciExchange.ts"
 
-/** Bytes of a response body after which the call is aborted. The body is not used. */
+/** Bytes of a response body after which the call is aborted. */
 const maxAnswerBytes = 64 * 1024
+
+/** Bytes of a response body that is read: a declaration, or a token. Of a longer one nothing is used. */
+const maxReadBytes = 16 * 1024
 
 const connections = 256
 
@@ -47,7 +50,9 @@ export const layer = Layer.effect(
         Effect.callback<CoreResponse, CoreUnavailable>((resume) => {
           const { origin, pathname, search } = parse(url)
           const [start, ...more] = body
-          let answer: CoreResponse | undefined
+          let answer: { readonly status: number; readonly retryAfter: string | undefined } | undefined
+          let text = ""
+          let received = 0
           const request = {
             origin,
             path: pathname + search,
@@ -64,10 +69,14 @@ export const layer = Layer.effect(
             onHead: (status, received) => {
               answer = { status, retryAfter: first(received["retry-after"]) }
             },
+            onData: (chunk) => {
+              received += chunk.length
+              text = received > maxReadBytes ? "" : text + Buffer.from(chunk).toString("latin1")
+            },
             onEnd: (error) => {
               clearTimeout(timer)
               if (error !== undefined) return resume(unavailable(rootCauseMessage(error)))
-              resume(answer === undefined ? unavailable("no response") : Effect.succeed(answer))
+              resume(answer === undefined ? unavailable("no response") : Effect.succeed({ ...answer, body: text }))
             }
           })
           return Effect.sync(() => {

@@ -6,7 +6,7 @@
 import { Deferred, Duration, Effect } from "effect"
 import { SqlError } from "effect/sql"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
-import * as Worker from "../../services/timing/Worker.ts"
+import * as Expiry from "../../services/timing/Expiry.ts"
 
 const unavailable = (message: string) =>
   Effect.fail(
@@ -22,10 +22,8 @@ const tooManyWaiting = unavailable("Too many statements wait for a database conn
 
 const maxWait = Duration.toMillis("5 seconds")
 const maxWaiting = 10_000
-const expiryInterval = Duration.millis(250)
 
 interface Waiter {
-  readonly since: number
   readonly admission: Deferred.Deferred<void, SqlError.SqlError>
   /** Whether it holds a permit. */
   isAdmitted: boolean
@@ -35,6 +33,7 @@ export type AdmissionGate = Effect.Success<ReturnType<typeof make>>
 
 /** Makes a gate for `permits` concurrent statements. */
 export const make = Effect.fnUntraced(function*(permits: number) {
+  const expiry = yield* Expiry.make("the expiry of waiting statements")
   let free = permits
   let isOpen = true
   /** Oldest first. */
@@ -58,11 +57,12 @@ export const make = Effect.fnUntraced(function*(permits: number) {
   }
 
   const wait = Effect.suspend(() => {
-    const waiter: Waiter = { since: performance.now(), admission: Deferred.makeUnsafe(), isAdmitted: false }
+    const waiter: Waiter = { admission: Deferred.makeUnsafe(), isAdmitted: false }
     waiters.add(waiter)
-    return Effect.onInterrupt(
-      Deferred.await(waiter.admission),
-      () => waiter.isAdmitted ? release : Effect.sync(() => waiters.delete(waiter))
+    const end = expiry.begin(maxWait, () => refuse(waiter, waitedTooLong))
+    return Deferred.await(waiter.admission).pipe(
+      Effect.onInterrupt(() => waiter.isAdmitted ? release : Effect.sync(() => waiters.delete(waiter))),
+      Effect.ensuring(Effect.sync(end))
     )
   })
 
@@ -78,15 +78,7 @@ export const make = Effect.fnUntraced(function*(permits: number) {
       return waiters.size < maxWaiting ? Effect.andThen(restore(wait), held) : tooManyWaiting
     })
 
-  const expire = Effect.sync(() => {
-    const before = performance.now() - maxWait
-    for (const waiter of waiters) {
-      if (waiter.since > before) return
-      refuse(waiter, waitedTooLong)
-    }
-  })
   yield* Metrics.databaseWaiting.observe(() => waiters.size)
-  yield* Worker.make({ name: "the expiry of waiting statements", runOnce: expire, interval: expiryInterval })
 
   return {
     admit,

@@ -23,10 +23,21 @@ const multiplexConcurrency = 5
 
 type TransformRows = Parameters<SqlConnection.Connection["execute"]>[2]
 
-/** Adapts the driver's session to `effect/sql`; the driver does not export its own adapter. */
-const adapt = (session: PgConnection.PgConnection): SqlConnection.Connection => {
+type Monitor = Effect.Success<ReturnType<typeof DatabaseMonitor.monitor>>
+
+/** Adapts the driver's session to `effect/sql`; the driver does not export its own adapter. The monitor sees how statements end. */
+const adapt = (session: PgConnection.PgConnection, { observe, onSuccess }: Monitor): SqlConnection.Connection => {
   const run = (text: string, values: ReadonlyArray<unknown>, transform: TransformRows, prepare?: boolean) =>
-    Effect.map(session.query(text, values, prepare), ({ rows }) => transform === undefined ? rows : transform(rows))
+    Effect.matchEffect(session.query(text, values, prepare), {
+      onSuccess: ({ rows }) => {
+        onSuccess(text)
+        return Effect.succeed(transform === undefined ? rows : transform(rows))
+      },
+      onFailure: (failure) => {
+        observe(failure, text)
+        return Effect.fail(failure)
+      }
+    })
   return {
     execute: (text, values, transform) => run(text, values, transform),
     executeUnprepared: (text, values, transform) => run(text, values, transform, false),
@@ -53,17 +64,22 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const sockets = yield* DatabaseSockets
   const gate = yield* AdmissionGate.make(options.maxConnections * multiplexConcurrency)
   const pool = yield* PgPool.make({ ...options, multiplex: true, multiplexConcurrency, stream: sockets.open })
-  const { observe, onSuccess, problem } = yield* DatabaseMonitor.monitor(options, sockets, gate)
+  const monitor = yield* DatabaseMonitor.monitor(options, sockets, gate)
+  const adapted = (session: PgConnection.PgConnection) => adapt(session, monitor)
   const client = yield* SqlClient.make({
-    acquirer: Effect.map(pool.get, adapt),
+    acquirer: Effect.map(pool.get, adapted),
     borrower: (use) =>
       gate.admit(
-        pool.use((session) => use(adapt(session))).pipe(
-          Effect.tap(onSuccess),
-          Effect.tapError((error) => Effect.sync(() => SqlError.isSqlError(error) && observe(error)))
+        Effect.tapError(
+          pool.use((session) => use(adapted(session))),
+          (error) =>
+            Effect.sync(() => {
+              // The pool opened no connection.
+              if (SqlError.isSqlError(error) && error.reason.operation === "connect") monitor.observe(error, "")
+            })
         )
       ),
-    transactionAcquirer: Effect.map(pool.reserve, adapt),
+    transactionAcquirer: Effect.map(pool.reserve, adapted),
     compiler: PgClient.makeCompiler(),
     driver: "pg",
     spanAttributes: spanAttributesOf(options)
@@ -73,7 +89,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
     : yield* PgPool.make({ ...options.listener, maxConnections: 1 })
   return Context.make(SqlClient.SqlClient, client).pipe(
     Context.add(PgPool.PgPool, listeners),
-    Context.add(StoreHealth, { problem })
+    Context.add(StoreHealth, { problem: monitor.problem })
   )
 })
 

@@ -1,33 +1,33 @@
 /**
- * Detects within a second that the database is unavailable, or available again, by a heartbeat on a separate connection.
+ * Detects within two seconds, or three round trips of a distant database, that the database is unavailable, and soon after the
+ * first login that succeeds that it is back. It keeps a session of its own with heartbeats: `DatabaseSession`.
  * The database is unavailable when
  * - no connection can be opened, unless the server sends an error that may pass, as when connections are short,
  * - the first statement of new connections fails, twice in a row,
  * - it refuses writes, or
- * - a login or a heartbeat gets no response while no socket receives anything. While others do, only the monitor's own
- *   connection is replaced.
+ * - a heartbeat, or a login after the first one, gets no response while no socket receives anything, for as long as `Patience` says. While others do,
+ *   only the monitor's own connection is replaced.
  *
- * Then only the monitor reconnects, to one host after the other, so that a starting database is not overloaded, until a
- * heartbeat gets a response.
+ * Then only the monitor connects, so that a starting database is not overloaded, until a heartbeat gets a response. With several
+ * hosts it also leaves one that refuses logins, for one that accepts writes.
  */
-import { PgConnection } from "@effect/sql-pg"
-import { Deferred, Duration, Effect, Option, Predicate, Result, Schema } from "effect"
+import type { PgConnection } from "@effect/sql-pg"
+import { Effect, Predicate, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import * as OutageLog from "../../services/telemetry/OutageLog.ts"
 import { rootCauseMessage } from "../../services/telemetry/RootCause.ts"
 import * as Worker from "../../services/timing/Worker.ts"
 import type { AdmissionGate } from "./AdmissionGate.ts"
+import * as DatabaseSession from "./DatabaseSession.ts"
+import { type FailedLogin, ReadOnly, refusesWrites } from "./DatabaseSession.ts"
 import type { DatabaseSockets } from "./DatabaseSockets.ts"
+import type { Host } from "./DatabaseUrl.ts"
 
-const heartbeatInterval = Duration.millis(200)
-const retryInterval = Duration.millis(100)
-const logInterval = Duration.toMillis("10 seconds")
-const step = Duration.millis(100)
-/** Steps without a byte from the database after which it is unavailable. */
-const maxSilentSteps = 5
-/** Steps after which the monitor replaces its connection although other connections receive something. */
-const maxSteps = 20
+const retryInterval = "100 millis"
+
+/** Logins in a row that a host may refuse before the next one is tried. */
+const maxRefused = 3
 
 /** The SQLSTATE of a write that a read-only database refused. */
 const readOnly = "25006"
@@ -39,8 +39,10 @@ const shortages: ReadonlyMap<unknown, string> = new Map([
   ["53300", "has no free connection"]
 ])
 
-/** Milliseconds for which a shortage counts after a statement that found it. */
+/** Milliseconds for which a shortage counts, unless the statement that found it succeeds before. */
 const shortageFor = 15_000
+/** The same when the pool opened no connection, which statements on the other ones say nothing about. */
+const refusalFor = 1500
 
 /** Reasons for which the server refuses every new connection, by SQLSTATE. */
 const refusals: ReadonlyMap<unknown, string> = new Map([
@@ -53,33 +55,6 @@ const refusals: ReadonlyMap<unknown, string> = new Map([
 
 /** The first statement of new connections failed, twice in a row: a pooler opens connections while its server is away. */
 class Unanswered extends Schema.TaggedError<Unanswered>()("Unanswered", { message: Schema.String }) {}
-
-class ReadOnly extends Schema.TaggedError<ReadOnly>()("ReadOnly", { message: Schema.String }) {}
-
-const refusesWrites = new ReadOnly({ message: "it is read-only" })
-
-class Silent extends Schema.TaggedError<Silent>()("Silent", { message: Schema.String }) {}
-
-/**
- * Runs `effect` until the database has been silent for half a second, which is an error, or for at most two seconds. Silence
- * is counted in short sleeps: when a suspended process continues, the first sleep has expired, but a response that arrived
- * meanwhile is read before the second one.
- */
-export const whileAnswering = <A, E, R>(effect: Effect.Effect<A, E, R>, received: () => number) =>
-  Effect.raceFirst(
-    Effect.asSome(effect),
-    Effect.gen(function*() {
-      let before = received()
-      for (let steps = 0, silent = 0; steps < maxSteps; steps++) {
-        yield* Effect.sleep(step)
-        const now = received()
-        silent = now === before ? silent + 1 : 0
-        if (silent === maxSilentSteps) return yield* new Silent({ message: "it does not answer" })
-        before = now
-      }
-      return Option.none<A>()
-    })
-  )
 
 const codeOf = (failure: unknown) =>
   SqlError.isSqlError(failure) && Predicate.hasProperty(failure.reason.cause, "code")
@@ -101,49 +76,9 @@ const reasonOf = (failure: unknown) =>
     ? "is read-only"
     : shortages.get(codeOf(failure)) ?? refusals.get(codeOf(failure)) ?? "does not answer"
 
-/**
- * One connection with its heartbeats; `onAnswer` runs after each, `onFirstFailure` if the first one fails. Ends when the connection
- * closes, fails when the database is unavailable. `onOpen` receives a function that ends the session with a failure.
- */
-const runSession = (
-  options: PgConnection.Config,
-  sockets: DatabaseSockets["Service"],
-  onAnswer: Effect.Effect<void>,
-  onFirstFailure: (failure: SqlError.SqlError) => Effect.Effect<void, Unanswered>,
-  onOpen: (end: (failure: ReadOnly) => void) => void
-) =>
-  Effect.scoped(Effect.gen(function*() {
-    const socket = sockets.openUnguarded()
-    const closed = Deferred.makeUnsafe<void, ReadOnly>()
-    onOpen((failure) => Deferred.doneUnsafe(closed, Effect.fail(failure)))
-    socket.once("close", () => Deferred.doneUnsafe(closed, Effect.void))
-    yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
-    // A login takes several messages, and may be the only thing that the database does for this node.
-    const received = () => sockets.received() + socket.bytesRead
-    // Multiplexed, because the driver opens another connection to cancel an interrupted statement otherwise.
-    const opening = PgConnection.make({ ...options, multiplex: true, stream: () => socket })
-    const connection = yield* whileAnswering(opening, received)
-    if (Option.isNone(connection)) return
-    for (let heartbeats = 0;; heartbeats++) {
-      const heartbeat = Effect.result(connection.value.query("SHOW transaction_read_only"))
-      const answer = yield* whileAnswering(heartbeat, received)
-      if (Option.isNone(answer)) return
-      if (Result.isFailure(answer.value)) {
-        return heartbeats === 0
-          ? yield* onFirstFailure(answer.value.failure)
-          : undefined
-      }
-      if (answer.value.success.rows[0]?.["transaction_read_only"] === "on") return yield* refusesWrites
-      yield* onAnswer
-      const isClosed = Option.isSome(yield* Effect.timeoutOption(Deferred.await(closed), heartbeatInterval))
-      // The database may still be up: the next connection shows whether it is.
-      if (isClosed) return
-    }
-  }))
-
 /** Logs why a statement failed that the database could not run although it answers heartbeats. */
 const makeFailureLog = () => {
-  const logOutage = OutageLog.make()
+  const outageLog = OutageLog.make()
   let noted: SqlError.SqlError | undefined
   const discard = () => {
     noted = undefined
@@ -157,8 +92,123 @@ const makeFailureLog = () => {
       if (noted === undefined) return Effect.void
       const reason = rootCauseMessage(noted)
       discard()
-      return logOutage(`The database answers, but statements fail: ${reason}. Their requests get 503`)
+      return outageLog.log(`The database answers, but statements fail: ${reason}. Their requests get 503`)
     })
+  }
+}
+
+/** Which host the next login goes to: the chosen one, and others once it fails or has refused `maxRefused` logins in a row. */
+const makeHosts = ({ host, hosts }: DatabaseSockets["Service"]) => {
+  let skipped = 0
+  let refused = 0
+  return {
+    isChosen: (other: Host) => other === host(),
+    next: () => hosts[(hosts.indexOf(host()) + skipped) % hosts.length] ?? host(),
+    skip: () => {
+      skipped++
+    },
+    /** Returns whether the next host is to be tried. */
+    countRefusal: () => {
+      refused++
+      if (hosts.length === 1 || refused % maxRefused > 0) return false
+      skipped++
+      return true
+    },
+    reset: () => {
+      skipped = refused = 0
+    },
+    forgive: () => {
+      refused = 0
+    }
+  }
+}
+
+type Hosts = ReturnType<typeof makeHosts>
+
+/** The outage, or the shortage, that requests meet. */
+const makeState = (sockets: DatabaseSockets["Service"], gate: AdmissionGate) => {
+  let outage: { readonly since: number; readonly problem: string } | undefined
+  let shortage: { readonly problem: string; readonly statement: string; readonly until: number } | undefined
+  /** Why a statement got no connection, until one succeeds. */
+  let refusal: string | undefined
+  const outageLog = OutageLog.make("Error")
+
+  return {
+    isUnavailable: () => outage !== undefined,
+    /** Why the database cannot do its work; null while it can. */
+    problem: () => {
+      if (outage !== undefined) return outage.problem
+      return shortage !== undefined && performance.now() < shortage.until ? shortage.problem : refusal ?? null
+    },
+    close: (failure: unknown) =>
+      Effect.suspend(() => {
+        const now = performance.now()
+        const reason = rootCauseMessage(failure)
+        const isFirst = outage === undefined
+        const since = outage?.since ?? now
+        outage = { since, problem: reasonOf(failure) }
+        gate.close()
+        sockets.refuse(`The database is unavailable: ${reason}`)
+        return outageLog.log(
+          isFirst
+            ? `The database is unavailable: ${reason}. Requests get 503 until it is back`
+            : `The database is still unavailable after ${Math.round((now - since) / 1000)} s: ${reason}`
+        )
+      }),
+    /** Uses `host` from now on. */
+    open: (host: Host) =>
+      Effect.suspend(() => {
+        const isMoved = host !== sockets.host()
+        if (outage === undefined && !isMoved) return Effect.void
+        // Connections to the other host must not remain beside those to this one.
+        if (isMoved) sockets.refuse("The database is used at another host")
+        const ended = outage
+        outage = refusal = undefined
+        outageLog.end()
+        sockets.allow(host)
+        gate.open()
+        return ended === undefined
+          ? Effect.logInfo(`The database is used at the host ${host.host}:${host.port} now`)
+          : Effect.logInfo(`The database is back after ${((performance.now() - ended.since) / 1000).toFixed(1)} s`)
+      }),
+    lack: (problem: string, statement: string) => {
+      shortage = { problem, statement, until: performance.now() + (statement === "" ? refusalFor : shortageFor) }
+    },
+    refuse: (problem: string) => {
+      refusal = problem
+    },
+    succeed: (statement: string) => {
+      refusal = undefined
+      if (shortage?.statement === statement) shortage = undefined
+    }
+  }
+}
+
+type State = ReturnType<typeof makeState>
+
+/** Decides what a failed login means. */
+const makeOnFailed = (hosts: Hosts, state: State, log: Effect.Effect<void>) => {
+  /** Sessions in a row whose first statement failed. */
+  let unanswered = 0
+  return {
+    forgive: () => {
+      unanswered = 0
+    },
+    onFailed: ({ at, failure, host }: FailedLogin): Effect.Effect<void> => {
+      if (at === "statement" && !(failure instanceof ReadOnly)) {
+        if (isShortage(failure) || ++unanswered < 2) return Effect.void
+        hosts.skip()
+        return state.close(new Unanswered({ message: rootCauseMessage(failure) }))
+      }
+      if (isUp(failure)) {
+        hosts.countRefusal()
+        // A login that fails never ends an outage.
+        return state.isUnavailable() ? state.close(failure) : log
+      }
+      hosts.skip()
+      // Another host may be a standby, or away, while the chosen one works.
+      return state.isUnavailable() || hosts.isChosen(host) ? state.close(failure) : Effect.void
+    }
   }
 }
 
@@ -168,86 +218,55 @@ export const monitor = Effect.fnUntraced(function*(
   sockets: DatabaseSockets["Service"],
   gate: AdmissionGate
 ) {
-  let unavailableSince: number | undefined
-  let unavailableReason = ""
-  let shortage: { readonly problem: string; readonly until: number } | undefined
-  /** Why a statement got no connection, until one succeeds. */
-  let refusal: string | undefined
-  let endSession: (failure: ReadOnly) => void = () => {}
-  let loggedAt = 0
+  const hosts = makeHosts(sockets)
+  const state = makeState(sockets, gate)
   const failing = makeFailureLog()
+  let endSession: ((failure?: ReadOnly) => void) | undefined
+  const { forgive, onFailed } = makeOnFailed(hosts, state, failing.log)
+  yield* Metrics.databaseAvailable.observe(() => state.problem() === null ? 1 : 0)
 
-  /** Why the database cannot do its work; null while it can. */
-  const problem = () => {
-    if (unavailableSince !== undefined) return unavailableReason
-    return shortage !== undefined && performance.now() < shortage.until ? shortage.problem : refusal ?? null
-  }
-  yield* Metrics.databaseAvailable.observe(() => problem() === null ? 1 : 0)
-
-  const close = (failure: unknown) =>
-    Effect.suspend(() => {
-      const now = performance.now()
-      const reason = rootCauseMessage(failure)
-      unavailableReason = reasonOf(failure)
-      gate.close()
-      sockets.rotate()
-      sockets.refuse(`The database is unavailable: ${reason}`)
-      const isFirst = unavailableSince === undefined
-      const since = unavailableSince ??= now
-      if (!isFirst && now - loggedAt < logInterval) return Effect.void
-      loggedAt = now
-      return isFirst
-        ? Effect.logError(`The database is unavailable: ${reason}. Requests get 503 until it is back`)
-        : Effect.logError(`The database is still unavailable after ${Math.round((now - since) / 1000)} s: ${reason}`)
-    })
-
-  const open = Effect.suspend(() => {
-    if (unavailableSince === undefined) return Effect.void
-    const seconds = (performance.now() - unavailableSince) / 1000
-    unavailableSince = undefined
-    refusal = undefined
-    failing.discard()
-    sockets.allow()
-    gate.open()
-    return Effect.logInfo(`The database is back after ${seconds.toFixed(1)} s`)
-  })
-
-  let unanswered = 0
-  const onAnswer = Effect.andThen(Effect.sync(() => void (unanswered = 0)), Effect.andThen(open, failing.log))
-  const onFirstFailure = (failure: SqlError.SqlError) =>
-    Effect.suspend(() =>
-      isShortage(failure) || ++unanswered < 2
-        ? Effect.void
-        : Effect.fail(new Unanswered({ message: rootCauseMessage(failure) }))
-    )
-
-  const session = runSession(options, sockets, onAnswer, onFirstFailure, (end) => {
-    endSession = end
+  const session = DatabaseSession.make(options, sockets, {
+    nextHost: hosts.next,
+    onFailed,
+    onSilent: (failure) => {
+      hosts.skip()
+      // The first login may be slow: only its failure is an outage.
+      return endSession === undefined ? Effect.void : state.close(failure)
+    },
+    onOpen: (host, end) =>
+      Effect.suspend(() => {
+        endSession = end
+        forgive()
+        hosts.reset()
+        failing.discard()
+        return state.open(host)
+      }),
+    // Each answer ends an outage, whatever began it.
+    onAnswer: (host) => Effect.andThen(state.open(host), failing.log)
   })
   yield* Worker.make({
     name: "the database monitor",
-    // A login that fails never ends an outage.
-    runOnce: Effect.catch(
-      session,
-      (failure) => unavailableSince === undefined && isUp(failure) ? failing.log : close(failure)
-    ),
+    runOnce: Effect.catch(session, state.close),
     interval: retryInterval
   })
 
   return {
-    /** Notes the failure of a statement. One that was refused as a write ends all connections. */
-    observe: (failure: SqlError.SqlError) => {
+    /** Notes the failure of a statement, or of the connection for one. A refused write ends all connections. */
+    observe: (failure: SqlError.SqlError, statement: string) => {
       const code = codeOf(failure)
-      if (code === readOnly) endSession(refusesWrites)
+      if (code === readOnly) endSession?.(refusesWrites)
       const isRefused = failure.reason.operation === "connect"
       const lack = shortages.get(code)
       if (lack !== undefined || isRefused) failing.note(failure)
-      if (lack !== undefined) shortage = { problem: lack, until: performance.now() + shortageFor }
-      else if (isRefused) refusal = reasonOf(failure)
+      if (lack !== undefined) state.lack(lack, statement)
+      else if (isRefused) state.refuse(reasonOf(failure))
+      // The monitor's own session may be one of the last that this host accepted.
+      if (isRefused && !state.isUnavailable() && isUp(failure) && hosts.countRefusal()) endSession?.()
     },
-    onSuccess: Effect.sync(() => {
-      refusal = undefined
-    }),
-    problem
+    onSuccess: (statement: string) => {
+      hosts.forgive()
+      state.succeed(statement)
+    },
+    problem: state.problem
   }
 })

@@ -7,12 +7,16 @@ import { Context, Duration, Effect, Layer } from "effect"
 import { connect, Socket } from "node:net"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import * as Worker from "../../services/timing/Worker.ts"
-import { addressOf, type Hosts } from "./DatabaseUrl.ts"
+import { addressOf, type Host, type Hosts } from "./DatabaseUrl.ts"
+import * as Patience from "./Patience.ts"
 
 const checkInterval = Duration.seconds(1)
 
-/** Counts checks, not seconds: a suspended process receives nothing. More than the statement timeout of 10 s. */
-const maxSilentChecks = 12
+/**
+ * Seconds, as counted by checks: a suspended process receives nothing. More than the statement timeout of 10 s. Statements that take
+ * long to send get as much more as `Patience` gives them.
+ */
+const maxSilence = 12
 
 class Watch {
   readonly socket: Socket
@@ -22,6 +26,8 @@ class Watch {
   waiting = 0
   #read = 0
   #written = 0
+  /** The bytes that had been written and read when a byte was last received. */
+  #answered = { read: 0, written: 0 }
 
   constructor(socket: Socket) {
     this.socket = socket
@@ -37,13 +43,23 @@ class Watch {
     this.#read = bytesRead
     this.#written = bytesWritten
   }
+
+  /** Bytes written since the last received one, to the precision of the interval of its calls. */
+  unanswered() {
+    const { bytesRead, bytesWritten } = this.socket
+    if (bytesRead !== this.#answered.read) this.#answered = { read: bytesRead, written: bytesWritten }
+    return bytesWritten - this.#answered.written
+  }
 }
 
-const closeSilent = (watches: Iterable<Watch>) => {
+const closeSilent = (watches: Iterable<Watch>, { silence }: Patience.Patience) => {
   for (const watch of watches) {
     watch.check()
-    const silence = watch.waiting > 0 ? watch.waiting : watch.idle
-    if (silence >= maxSilentChecks) watch.socket.destroy(new Error(`Postgres has been silent for ${silence} s`))
+    const seconds = watch.waiting > 0 ? watch.waiting : watch.idle
+    const extra = Math.floor((silence(watch.unanswered()) - silence(0)) / 1000)
+    if (seconds >= maxSilence + extra) {
+      watch.socket.destroy(new Error(`Postgres has been silent for ${seconds} s`))
+    }
   }
 }
 
@@ -54,33 +70,43 @@ const refusedSocket = (reason: Error) => {
 }
 
 export class DatabaseSockets extends Context.Service<DatabaseSockets, {
+  readonly hosts: Hosts
+  /** The host to which `open` and `openUnguarded` connect. */
+  readonly host: () => Host
   /** The driver's `stream` option: connects, or fails while sockets are refused. */
   readonly open: () => Socket
-  /** A socket of the monitor, which `refuse` does not affect. */
+  /** A socket that `refuse` does not affect. */
   readonly openUnguarded: () => Socket
+  /** A socket of the monitor to any host. */
+  readonly openTo: (host: Host) => Socket
   /** Closes every socket and refuses new ones until `allow`. */
   readonly refuse: (reason: string) => void
-  readonly allow: () => void
-  /** Connects to the next host from now on. */
-  readonly rotate: () => void
-  /** Total bytes received; an increase shows that the database responds. */
-  readonly received: () => number
+  /** Connects to `host` from now on. */
+  readonly allow: (host: Host) => void
+  readonly patience: Patience.Patience
+  /** Of all sockets of `open`. */
+  readonly traffic: Patience.Traffic
 }>()("async-task-service/runtime/postgres/DatabaseSockets") {
   static readonly make = Effect.fnUntraced(function*(hosts: Hosts) {
-    let attempts = 0
+    let host: Host = hosts[0]
     const watches = new Set<Watch>()
     let received = 0
     let refusal: Error | undefined
+    const patience = Patience.make()
     yield* Metrics.databaseConnections.observe(() => watches.size)
     // Reads the socket's own counters, because TLS consumes its data events.
     yield* Worker.make({
       name: "the check of database connections",
-      runOnce: Effect.sync(() => closeSilent(watches)),
+      runOnce: Effect.sync(() => closeSilent(watches, patience)),
       interval: checkInterval
     })
-    const openUnguarded = () => connect(addressOf(hosts[attempts % hosts.length] ?? hosts[0]))
+    const openTo = (to: Host) => connect(addressOf(to))
+    const openUnguarded = () => openTo(host)
     return DatabaseSockets.of({
+      hosts,
+      host: () => host,
       openUnguarded,
+      openTo,
       open: () => {
         if (refusal !== undefined) return refusedSocket(refusal)
         const socket = openUnguarded()
@@ -95,16 +121,22 @@ export class DatabaseSockets extends Context.Service<DatabaseSockets, {
         refusal = new Error(reason)
         for (const { socket } of watches) socket.destroy(refusal)
       },
-      allow: () => {
+      allow: (found) => {
+        host = found
         refusal = undefined
       },
-      rotate: () => {
-        attempts++
-      },
-      received: () => {
-        let sum = received
-        for (const { socket } of watches) sum += socket.bytesRead
-        return sum
+      patience,
+      traffic: {
+        received: () => {
+          let sum = received
+          for (const { socket } of watches) sum += socket.bytesRead
+          return sum
+        },
+        unanswered: () => {
+          let sum = 0
+          for (const watch of watches) sum += watch.unanswered()
+          return sum
+        }
       }
     })
   })

@@ -4,6 +4,7 @@ import { Duration, Redacted } from "effect"
 import * as fs from "node:fs"
 import type { NetConnectOpts } from "node:net"
 import * as tls from "node:tls"
+import { encodingHint } from "../../services/timing/Setting.ts"
 
 export interface Host {
   /** A name, an address, or the directory of a Unix socket, which begins with "/". */
@@ -118,12 +119,12 @@ const timeoutOf = (text: string | undefined) => {
   return Duration.seconds(seconds || defaultConnectTimeout)
 }
 
-/** Throws an error that names the wrong parameter. No message contains the URL, which may have a password. */
-export const parse = (url: Redacted.Redacted): DatabaseUrl => {
+const parseText = (text: string): DatabaseUrl => {
   const [, authority = "", path = "", query = ""] =
-    /^postgres(?:ql)?:\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(Redacted.value(url)) ??
+    /^postgres(?:ql)?:\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(text) ??
       refuse("must be a URL as in postgres://user:password@host:5432/database")
   const at = authority.lastIndexOf("@")
+  if (at < 0 && path.includes("@")) refuse("the name of the database contains @")
   const [, user = "", secret] = /^([^:]*)(?::(.*))?$/s.exec(authority.slice(0, Math.max(at, 0))) ?? []
   const parameters = new Map(new URLSearchParams(query))
   const take = (name: string) => {
@@ -154,6 +155,16 @@ export const parse = (url: Redacted.Redacted): DatabaseUrl => {
     }
   }
   return parsed
+}
+
+/** Throws an error that names the wrong parameter. No message contains the URL, which may have a password. */
+export const parse = (url: Redacted.Redacted): DatabaseUrl => {
+  const text = Redacted.value(url)
+  try {
+    return parseText(text)
+  } catch (error) {
+    return refuse(`${error instanceof Error ? error.message : error}${encodingHint(text)}`)
+  }
 }
 
 /** Whether a server without TLS is accepted. */

@@ -3,7 +3,7 @@
  * service leaves no lock behind, and the next service takes over a Postgres that is still running.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Duration, Effect, Redacted, Schedule, Schema, type Scope } from "effect"
+import { Clock, Duration, Effect, Redacted, Schedule, Schema, type Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { spawn, spawnSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
@@ -42,14 +42,23 @@ const mayBePostgres = (pid: number) => {
   return isAlive(pid) && (!fs.existsSync(name) || fs.readFileSync(name, "utf8").startsWith("postgres"))
 }
 
-/** The Postgres that runs on `database`, by its lock file. Removes a stale file. */
-const findRunning = (database: string): Running | undefined => {
+/** Milliseconds after which a lock file without a process id is what a crash left, and not one that Postgres is writing. */
+const maxWriting = 5000
+
+/**
+ * The Postgres that runs on `database`, by its lock file. Postgres replaces the file of a process that is gone. Only files for
+ * which it would refuse to start are removed: one with the id of another program, and one that stays empty. `now` is in milliseconds.
+ */
+export const findRunning = (database: string, now: number): Running | undefined => {
   const file = path.join(database, "postmaster.pid")
-  if (!fs.existsSync(file)) return undefined
+  const written = fs.statSync(file, { throwIfNoEntry: false })?.mtimeMs
+  if (written === undefined) return undefined
   const lines = fs.readFileSync(file, "utf8").split("\n")
   const running = { pid: Number(lines[0]), port: Number(lines[3]) }
-  if (running.pid > 0 && mayBePostgres(running.pid)) return running
-  fs.rmSync(file, { force: true })
+  const hasPid = running.pid > 0
+  if (hasPid && mayBePostgres(running.pid)) return running
+  const isStale = hasPid ? isAlive(running.pid) : now - written > maxWriting
+  if (isStale) fs.rmSync(file, { force: true })
   return undefined
 }
 
@@ -132,9 +141,10 @@ const connect = (url: Redacted.Redacted) =>
 
 /** Starts Postgres or finds the running one. Fails, to be retried, after a lost race and during crash recovery. */
 const reach = Effect.fnUntraced(function*(place: PostgresPaths, extra: ReadonlyArray<string>) {
-  const before = yield* attempt(() => findRunning(place.database))
+  const look = Effect.flatMap(Clock.currentTimeMillis, (now) => attempt(() => findRunning(place.database, now)))
+  const before = yield* look
   if (before === undefined) yield* launch(place, extra)
-  const running = yield* attempt(() => findRunning(place.database)).pipe(
+  const running = yield* look.pipe(
     Effect.filterOrFail(
       (found): found is Running => found !== undefined && found.port > 0,
       () => new EmbeddedPostgresError({ message: "not up yet" })

@@ -5,6 +5,7 @@
 import { createHash, randomBytes } from "node:crypto"
 import * as fs from "node:fs"
 import { createRequire } from "node:module"
+import * as os from "node:os"
 import * as path from "node:path"
 import * as DataDirectory from "../config/DataDirectory.ts"
 
@@ -83,10 +84,23 @@ const outside = (dataDir: string): string => {
   return home
 }
 
+/** Postgres looks up the name of its user. */
+const checkName = () => {
+  try {
+    os.userInfo()
+  } catch {
+    throw new Error(
+      `The user ${process.getuid?.()} has no entry in /etc/passwd, which Postgres needs. Add one, run as another user, or set `
+        + "DATABASE_URL to a Postgres 14 or later."
+    )
+  }
+}
+
 /** `native` is a directory of Postgres binaries; by default that of the installed package. */
 export const find = (dataDir: string, native = findNative()): PostgresPaths => {
   DataDirectory.make(dataDir)
   if (process.getuid?.() !== 0) {
+    checkName()
     return { bin: path.join(native, "bin"), database: path.join(dataDir, "postgres"), user: undefined }
   }
   const user = unprivilegedUser()

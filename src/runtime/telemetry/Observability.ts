@@ -11,6 +11,7 @@ import * as Routes from "../../http/Routes.ts"
 import { spanPrefix } from "../../http/rpc/RpcConnections.ts"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import * as TaskTraces from "../../services/telemetry/TaskTraces.ts"
+import { extensions } from "../loadedExtensions.ts"
 import { version } from "../Version.ts"
 import * as ProcessMetrics from "./ProcessMetrics.ts"
 import { sampled } from "./Sampler.ts"
@@ -94,7 +95,7 @@ const layerExport = (telemetry: Telemetry) => {
     layerTracer,
     Layer.effectDiscard(OtlpMetrics.make({ ...options("metrics"), exportInterval: metricsInterval })),
     Logger.layer([OtlpLogger.make(options("logs"))], { mergeWithExisting: true }),
-    Layer.succeed(HttpMiddleware.SpanNameGenerator, Routes.spanName),
+    Layer.succeed(HttpMiddleware.SpanNameGenerator, Routes.spanNames(extensions.map(({ routes }) => routes))),
     Layer.succeed(HttpMiddleware.TracerDisabledWhen, (request) => !Routes.isWorthATrace(request)),
     // Redact all query parameters: clients may put secrets into them.
     Layer.succeed(UrlParams.CurrentRedactedNames, [/^/])

@@ -1,6 +1,6 @@
 /** The supported OpenTelemetry variables: endpoint, resource and sampling. */
-import { Config, Duration, Effect, Redacted, Schema } from "effect"
-import type { SettingsReader } from "../config/SettingsReader.ts"
+import { Config, Duration, Redacted, Schema } from "effect"
+import * as Setting from "../../services/timing/Setting.ts"
 import { type Sampler, samplers } from "./Sampler.ts"
 
 export interface Telemetry {
@@ -16,36 +16,6 @@ export interface Telemetry {
   readonly metricsInterval: Duration.Duration
 }
 
-export const settings = [
-  {
-    names: ["OTEL_EXPORTER_OTLP_ENDPOINT"],
-    default: "unset",
-    meaning: "base URL of the collector that receives traces, metrics and logs by OTLP over HTTP"
-  },
-  {
-    names: ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TIMEOUT"],
-    default: "`http/protobuf`, none, `10000`",
-    meaning:
-      "`http/protobuf` or `http/json`; comma-separated `name=value` headers of each export; timeout of an export in milliseconds"
-  },
-  {
-    names: ["OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"],
-    default: "`async-task-service`, none",
-    meaning: "service name; resource attributes as comma-separated `name=value`"
-  },
-  {
-    names: ["OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"],
-    default: "`parentbased_always_on`, `1`",
-    meaning:
-      "sampler: `always_on`, `always_off` or `traceidratio`, optionally with the prefix `parentbased_`; the ratio from 0 to 1"
-  },
-  {
-    names: ["OTEL_METRIC_EXPORT_INTERVAL"],
-    default: "`10000`",
-    meaning: "interval between exports of metrics in milliseconds"
-  }
-]
-
 const Ratio = Schema.FiniteFromString.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
 
 /** Parses percent-encoded `name=value` pairs. Values may be secret, so errors do not contain them. */
@@ -58,33 +28,65 @@ const pairsOf = (text: string): Readonly<Record<string, string>> =>
     })
   )
 
-/** Undefined when no endpoint is set. */
-export const load = Effect.fnUntraced(function*({ count, derive, env, read, url }: SettingsReader) {
-  const pairs = (name: string) => derive(name, () => pairsOf(env[name] ?? ""), {})
+export const settings = {
+  otlpEndpoint: Setting.optional(Setting.url, {
+    name: "OTEL_EXPORTER_OTLP_ENDPOINT",
+    unset: "unset",
+    meaning: "base URL of the collector that receives traces, metrics and logs by OTLP over HTTP"
+  }),
+  otlpProtocol: Setting.setting((name) => Config.Literals(["http/protobuf", "http/json"], name), {
+    name: "OTEL_EXPORTER_OTLP_PROTOCOL",
+    default: "http/protobuf",
+    meaning: "`http/protobuf` or `http/json`"
+  }),
+  otlpHeaders: Setting.setting(Setting.parsed((text) => Redacted.make(pairsOf(text))), {
+    name: "OTEL_EXPORTER_OTLP_HEADERS",
+    default: "",
+    meaning: "comma-separated `name=value` headers of each export"
+  }),
+  otlpTimeout: Setting.integer(1, 60_000, {
+    name: "OTEL_EXPORTER_OTLP_TIMEOUT",
+    default: "10000",
+    meaning: "timeout of an export in milliseconds"
+  }),
+  serviceName: Setting.optional(Config.String, {
+    name: "OTEL_SERVICE_NAME",
+    unset: "`async-task-service`",
+    meaning: "service name"
+  }),
+  resourceAttributes: Setting.setting(Setting.parsed(pairsOf), {
+    name: "OTEL_RESOURCE_ATTRIBUTES",
+    default: "",
+    meaning: "resource attributes as comma-separated `name=value`"
+  }),
+  tracesSampler: Setting.setting((name) => Config.Literals(samplers, name), {
+    name: "OTEL_TRACES_SAMPLER",
+    default: "parentbased_always_on",
+    meaning: "sampler: `always_on`, `always_off` or `traceidratio`, optionally with the prefix `parentbased_`"
+  }),
+  tracesRatio: Setting.setting((name) => Config.schema(Ratio, name), {
+    name: "OTEL_TRACES_SAMPLER_ARG",
+    default: "1",
+    meaning: "the ratio of `traceidratio`",
+    bounds: ["0", "1"]
+  }),
+  metricsInterval: Setting.integer(100, 3_600_000, {
+    name: "OTEL_METRIC_EXPORT_INTERVAL",
+    default: "10000",
+    meaning: "interval between exports of metrics in milliseconds"
+  })
+}
 
-  const endpoint = url("OTEL_EXPORTER_OTLP_ENDPOINT")
-  const serviceName = env["OTEL_SERVICE_NAME"]
-  const telemetry: Omit<Telemetry, "endpoint"> = {
-    protocol: yield* read(
-      "OTEL_EXPORTER_OTLP_PROTOCOL",
-      (name) => Config.Literals(["http/protobuf", "http/json"], name),
-      "http/protobuf"
-    ),
-    headers: Redacted.make(pairs("OTEL_EXPORTER_OTLP_HEADERS")),
-    attributes: {
-      ...pairs("OTEL_RESOURCE_ATTRIBUTES"),
-      ...(serviceName === undefined ? {} : { "service.name": serviceName })
-    },
-    sampler: {
-      name: yield* read(
-        "OTEL_TRACES_SAMPLER",
-        (name) => Config.Literals(samplers, name),
-        "parentbased_always_on"
-      ),
-      ratio: yield* read("OTEL_TRACES_SAMPLER_ARG", (name) => Config.schema(Ratio, name), 1)
-    },
-    timeout: Duration.millis(yield* count("OTEL_EXPORTER_OTLP_TIMEOUT", 10_000, 1, 60_000)),
-    metricsInterval: Duration.millis(yield* count("OTEL_METRIC_EXPORT_INTERVAL", 10_000, 100, 3_600_000))
+/** Undefined when no endpoint is set. */
+export const telemetryOf = (values: Setting.Values<typeof settings>): Telemetry | undefined => {
+  const { otlpEndpoint: endpoint, serviceName } = values
+  return endpoint === undefined ? undefined : {
+    endpoint,
+    protocol: values.otlpProtocol,
+    headers: values.otlpHeaders,
+    attributes: { ...values.resourceAttributes, ...(serviceName === undefined ? {} : { "service.name": serviceName }) },
+    sampler: { name: values.tracesSampler, ratio: values.tracesRatio },
+    timeout: Duration.millis(values.otlpTimeout),
+    metricsInterval: Duration.millis(values.metricsInterval)
   }
-  return endpoint === undefined ? undefined : { ...telemetry, endpoint }
-})
+}

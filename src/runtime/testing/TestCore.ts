@@ -3,12 +3,12 @@ import { Context, Deferred, Effect, Layer, type Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { type FailureCode, toReport, type Unaddressed } from "../../domain/CoreProtocol.ts"
 import { CoreRefused, CoreUnavailable } from "../../domain/DispatchRetry.ts"
-import { type JsonObject, toText } from "../../domain/OpaqueJson.ts"
+import { type JsonObject, toValue } from "../../domain/OpaqueJson.ts"
 import { TaskId } from "../../domain/Task.ts"
 import type { RunRequest } from "../../domain/TaskRequest.ts"
 import { CoreClient, type Run } from "../../services/core/CoreClient.ts"
+import { MemoryTables } from "../../services/store/MemoryTables.ts"
 import { TaskReads } from "../../services/store/TaskReads.ts"
-import { WebhookStore } from "../../services/store/WebhookStore.ts"
 import { Tasks } from "../../services/Tasks.ts"
 import { webhooksSent } from "./webhooksSent.ts"
 
@@ -57,8 +57,8 @@ const describe = (run: Run): StartedRun => ({
   taskId: run.taskId,
   runId: run.runId,
   sub: run.principal.sub,
-  request: JSON.parse(toText(run.request)),
-  results: run.resume === null ? null : JSON.parse(toText(run.resume.results))
+  request: toValue<RunRequest>(run.request),
+  results: run.resume === null ? null : toValue<ReadonlyArray<Schema.Json>>(run.resume.results)
 })
 
 /** The service's client for this core. */
@@ -139,7 +139,7 @@ const make = Effect.gen(function*() {
   const journal = yield* CoreJournal
   const tasks = yield* Tasks
   const random = yield* SecureRandom.SecureRandom
-  const settled = Effect.provideService(webhooksSent, WebhookStore, yield* WebhookStore)
+  const settled = Effect.provideService(webhooksSent, MemoryTables, yield* MemoryTables)
 
   const send = (run: Pick<StartedRun, "taskId" | "runId">, event: Unaddressed) =>
     Effect.flatMap(

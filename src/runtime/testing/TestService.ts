@@ -7,27 +7,26 @@ import { SecureRandom } from "effect/crypto"
 import { FetchHttpClient, HttpEffect, HttpRouter, HttpServer, type HttpServerRequest } from "effect/http"
 import * as jose from "jose"
 import { createSecretKey } from "node:crypto"
-import * as Limits from "../../domain/Limits.ts"
 import { TaskService } from "../../http/client/EffectTaskClient.ts"
+import { Extensions } from "../../http/ExtensionRoutes.ts"
 import * as Authorization from "../../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../../http/handlers/rpc/RpcAuthorization.ts"
 import * as Server from "../../http/Server.ts"
 import { TaskOwnership } from "../../services/cluster/TaskOwnership.ts"
-import { ClusterNodes } from "../../services/operations/ClusterNodes.ts"
 import { Readiness } from "../../services/operations/Readiness.ts"
-import * as RecoveryTrialsMemory from "../../services/store/RecoveryTrialsMemory.ts"
+import { MemoryTables } from "../../services/store/MemoryTables.ts"
 import * as RevocationRepositoryMemory from "../../services/store/RevocationRepositoryMemory.ts"
+import { TaskLinks } from "../../services/store/TaskLinks.ts"
 import { TaskNotifications } from "../../services/store/TaskNotifications.ts"
 import * as TaskStoreMemory from "../../services/store/TaskStoreMemory.ts"
 import { WaitingRequests } from "../../services/store/WaitingRequests.ts"
-import { WebhookStore } from "../../services/store/WebhookStore.ts"
 import * as TaskEngine from "../../services/TaskEngine.ts"
 import { Intervals } from "../../services/timing/Intervals.ts"
 import { Settings } from "../../services/timing/Settings.ts"
-import { OperatorSessions } from "../../services/tokens/OperatorSessions.ts"
 import { Secrets } from "../../services/tokens/Secrets.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
-import * as Hmac from "../node/Hmac.ts"
+import { modules } from "../extensions.ts"
+import * as NodeCrypto from "../node/NodeCrypto.ts"
 import * as TestBackend from "./TestBackend.ts"
 import { TestCore } from "./TestCore.ts"
 import { TestWebhooks } from "./TestWebhooks.ts"
@@ -51,26 +50,25 @@ export interface TestServiceOptions {
 }
 
 const layerSettings = ({ acceptanceTimeout, maxActiveTasks, retention }: TestServiceOptions) =>
-  Layer.succeed(Settings, {
-    maxActiveTasks: maxActiveTasks ?? Limits.maxActiveTasks,
-    acceptanceTimeout: Duration.fromInputUnsafe(acceptanceTimeout ?? Limits.acceptanceTimeout),
-    retention: Duration.fromInputUnsafe(retention ?? Limits.retention),
-    webhookTimeout: Limits.webhookTimeout,
-    sweepInterval: Duration.hours(1)
+  Settings.layer({
+    maxActiveTasks: maxActiveTasks ?? Settings.defaults.maxActiveTasks,
+    acceptanceTimeout: Duration.fromInputUnsafe(acceptanceTimeout ?? Settings.defaults.acceptanceTimeout),
+    retention: Duration.fromInputUnsafe(retention ?? Settings.defaults.retention),
+    sweepInterval: Duration.days(1)
   })
 
-/** Long intervals: there are no other nodes to poll for, and a test has little to clean up. */
+/** Long intervals, as of the sweep: there are no other nodes to poll for, and a test has little to clean up. */
 const layerIntervals = Layer.succeed(Intervals, {
-  watchRepair: Duration.hours(1),
-  revocationSync: Duration.hours(1),
-  revocationPrune: Duration.hours(1),
+  watchRepair: Duration.days(1),
+  revocationSync: Duration.days(1),
+  revocationPrune: Duration.days(1),
   retention: Duration.hours(1)
 })
 
 /** No encryption: nothing is stored outside of memory. */
 const layerSecrets = Layer.succeed(Secrets, {
-  seal: (text) => Effect.succeed(Redacted.value(text)),
-  open: (sealed) => Effect.succeed(Redacted.make(sealed))
+  seal: (_, text) => Effect.succeed(Redacted.value(text)),
+  open: (_, sealed) => Effect.succeed(Redacted.make(sealed))
 })
 
 const layerTokens = TokenVerifier.layer({
@@ -86,30 +84,44 @@ const layerEngine = (options: TestServiceOptions) =>
     Layer.provideMerge(Layer.orDie(TaskEngine.layer)),
     Layer.provide(TestCore.layerClient),
     Layer.provide(TestCore.layerJournal),
-    Layer.provideMerge([TaskStoreMemory.layer, RecoveryTrialsMemory.layer]),
+    Layer.provideMerge(TaskStoreMemory.layer),
     Layer.provideMerge([RevocationRepositoryMemory.layer, TaskNotifications.layer, TaskOwnership.layerAlone]),
     Layer.provide([
       layerSecrets,
       layerSettings(options),
       layerIntervals,
-      Hmac.layer,
+      NodeCrypto.layerHmac,
       TestWebhooks.layerSender
     ]),
     Layer.provideMerge(TestWebhooks.layer),
     Layer.provideMerge(SecureRandom.layerWebCrypto)
   )
 
-const layerRoutes = Server.layer([]).pipe(
-  Layer.provide([Authorization.layerUsers, RpcAuthorization.layer([Redacted.make(internalToken)])]),
-  Layer.provide(Authorization.layerInternal([Redacted.make(internalToken)])),
-  Layer.provide([layerTokens, Layer.succeed(Readiness, { checks: Effect.succeed([]) })]),
-  Layer.provide(ClusterNodes.layerAlone({ address: unusedUrl, version: "test" })),
-  Layer.provide(
-    OperatorSessions.layer({ full: [Redacted.make(internalToken)], read: [], lifetime: Duration.hours(8) })
-  ),
-  Layer.provide(layerSecrets),
-  Layer.provideMerge(HttpServer.layerServices)
+const serviceTokens = {
+  internalTokens: [Redacted.make(internalToken)],
+  coreEventTokens: [Redacted.make(internalToken)]
+}
+
+const loadExtensions = Effect.promise(() =>
+  Promise.all(modules.flatMap(({ testing }) => testing === undefined ? [] : [testing()]))
 )
+
+const layerRoutes = (options: TestServiceOptions) =>
+  Layer.unwrap(Effect.map(loadExtensions, (loaded) => {
+    const extensions = loaded.map(({ extension }) => extension)
+    return Server.layer([], Layer.mergeAll(Layer.empty, ...extensions.map(({ layer }) => layer))).pipe(
+      Layer.provide([layerSecrets, layerSettings(options), layerIntervals]),
+      Layer.provide([
+        Layer.effect(TaskLinks, Effect.all(extensions.map(({ taskLink }) => taskLink))),
+        Layer.succeed(Extensions, extensions.map(({ routes }) => routes))
+      ])
+    )
+  })).pipe(
+    Layer.provide([Authorization.layerUsers, RpcAuthorization.layer(serviceTokens)]),
+    Layer.provide(Authorization.layerInternal(serviceTokens)),
+    Layer.provide([layerTokens, Layer.succeed(Readiness, { checks: Effect.succeed([]) })]),
+    Layer.provideMerge(HttpServer.layerServices)
+  )
 
 /** Mints a JWT of a user, valid for ten years from the clock's current time. */
 const token = (sub: string, claims: Readonly<Record<string, unknown>> = {}) =>
@@ -122,20 +134,21 @@ const token = (sub: string, claims: Readonly<Record<string, unknown>> = {}) =>
     )
   })
 
-const make = Effect.fnUntraced(function*({ listensAt: url = unusedUrl }: TestServiceOptions) {
+const make = Effect.fnUntraced(function*(options: TestServiceOptions) {
+  const { listensAt: url = unusedUrl } = options
   const core = yield* TestCore
   const webhooks = yield* TestWebhooks
   const waiting = yield* WaitingRequests
   const backend = TestBackend.make(url)
   // Ends long polls and event streams: the clock for which they wait stops.
   yield* Effect.addFinalizer(() => waiting.drain)
-  const app = yield* HttpRouter.toHttpEffect(Layer.provide(layerRoutes, backend.layer)).pipe(
+  const app = yield* HttpRouter.toHttpEffect(Layer.provide(layerRoutes(options), backend.layer)).pipe(
     Effect.provideService(HttpRouter.RouterConfig, Server.routerConfig)
   )
   const handler = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
     yield* Effect.context()
   )(app)
-  const settled = Effect.provideService(webhooksSent, WebhookStore, yield* WebhookStore)
+  const settled = Effect.provideService(webhooksSent, MemoryTables, yield* MemoryTables)
   const settle = Effect.runPromiseWith(yield* Effect.context())
   /** A `POST` resolves after the first attempts of its webhooks, as the events of the core do. */
   const fetch: typeof globalThis.fetch = (input, init) => {

@@ -1,8 +1,9 @@
 /** Decides the next step of a task's actor: a pure function of the actor, a row and the time. `TaskActors` carries it out. */
 import { Duration } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
+import { pauseAfter } from "../../domain/Silence.ts"
 import type { RunId, TaskEvent, TaskHead } from "../../domain/Task.ts"
-import { plus, Timestamp } from "../../domain/Timestamp.ts"
+import { plus, type Timestamp } from "../../domain/Timestamp.ts"
 
 export interface Actor {
   /** The newest row that this node has seen. */
@@ -11,7 +12,25 @@ export interface Actor {
   readonly dispatchedRun: RunId | undefined
   /** The run whose expired deadline is being committed. */
   readonly ending: RunId | undefined
+  /** The seconds that the core declared when it accepted the dispatched run; undefined if it declared none. */
+  readonly silence: number | undefined
+  /** The silence of the run counts from here; in the future while it is being handed over. */
+  readonly quietSince: Timestamp
+  /** Hand-overs since the run's last sign of life. */
+  readonly handOvers: number
 }
+
+export type MutableActor = { -readonly [Key in keyof Actor]: Actor[Key] }
+
+/** An actor that has done nothing yet. */
+export const newActor = (head: TaskHead, at: Timestamp): MutableActor => ({
+  head,
+  dispatchedRun: undefined,
+  ending: undefined,
+  silence: undefined,
+  quietSince: at,
+  handOvers: 0
+})
 
 /** `until` is the task's next deadline. */
 export type Decision =
@@ -42,24 +61,22 @@ export interface Options {
 export const watchTime = (sweepInterval: Duration.Duration) =>
   Duration.sum(Duration.minutes(1), Duration.times(sweepInterval, 2))
 
-/** The id of a task's first run is made at about the same time as its acceptance deadline. */
-const sameMoment = Duration.millis(10)
-
-/** The moment in a UUID of version 7. Every node makes it with its `NodeClock`, which follows the database's clock. */
-const createdAt = (id: RunId) => Timestamp.make(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16) * 1000)
-
 /** Whether a run without an actor is new: the core cannot have received it from another node, or before a crash. */
-const isUnknown = ({ acceptanceDeadline, runId, status }: TaskHead, { acceptanceTimeout, ownedSince }: Options) => {
-  if (acceptanceDeadline === null) return status === "pending"
-  const created = createdAt(runId)
-  // Created after the first attempt of the task: it resumes an interrupted task.
-  const attempted = plus(acceptanceDeadline, Duration.negate(acceptanceTimeout))
-  return status === "processing" && created > ownedSince && created > plus(attempted, sameMoment)
-}
+const isUnknown = ({ acceptanceDeadline, resumedAt, status }: TaskHead, { ownedSince }: Options) =>
+  status === "pending" ? acceptanceDeadline === null : resumedAt !== null && resumedAt > ownedSince
 
 /** Whether the core needs a run. An interrupted run has ended, although its task keeps its id until the next run. */
 export const isWanted = (actor: Actor | undefined, runId: RunId): boolean =>
   actor !== undefined && actor.head.runId === runId && actor.head.status !== "interrupted"
+
+/** Whether the run has been silent for longer than its core declared. */
+export const isSilent = ({ dispatchedRun, handOvers, head, quietSince, silence }: Actor, now: Timestamp): boolean =>
+  silence !== undefined && head.status === "processing" && dispatchedRun === head.runId &&
+  now - quietSince >= pauseAfter(silence, handOvers) * 1_000_000
+
+/** Whether the core has accepted the run or reported of it, so that a later refusal does not end the task. */
+export const isAccepted = ({ handOvers, head }: Actor): boolean =>
+  head.status === "processing" && (handOvers > 0 || head.resumedAt === null)
 
 /**
  * Decides for a row that was read, or for the actor's own one when its timer is due. A run that this node has not dispatched

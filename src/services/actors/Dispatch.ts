@@ -2,14 +2,16 @@
  * Dispatches a run to the core, with retries until the core accepts or refuses it or the task needs it no longer. The row is
  * read before each retry, because another node may have changed the task.
  */
-import { Deferred, Duration, Effect, Option } from "effect"
+import { Data, Deferred, Duration, Effect, Option, Pull, Schedule } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
 import { CoreUnavailable, schedule } from "../../domain/DispatchRetry.ts"
 import * as Failure from "../../domain/Failure.ts"
+import { refersToOthers } from "../../domain/StoredRequest.ts"
 import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
 import { now, plus, until } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { CoreClient, type Run } from "../core/CoreClient.ts"
+import * as RunRequests from "../core/RunRequests.ts"
 import { TaskReads } from "../store/TaskReads.ts"
 import { TaskWrites } from "../store/TaskWrites.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
@@ -17,7 +19,7 @@ import { retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { TokenRevocations } from "../tokens/TokenRevocations.ts"
-import { type Actor, isWanted } from "./Decision.ts"
+import { type Actor, isAccepted, isWanted } from "./Decision.ts"
 import * as DispatchSlots from "./DispatchSlots.ts"
 
 /** A retry comes at least this long after a deadline, so that retry and expiry do not race. */
@@ -31,6 +33,10 @@ interface Options {
   /** Applies a row to its actor. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
   readonly release: (id: TaskId) => void
+  /** The core has accepted the run, and declares so many seconds of silence, if any. */
+  readonly accepted: (run: Run, declared: number | undefined) => Effect.Effect<void>
+  /** The core has refused a run that it has accepted before. */
+  readonly refusedAgain: (id: TaskId) => Effect.Effect<void>
   /** Commits an event that ends the task, with retries. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<void>
 }
@@ -38,6 +44,12 @@ interface Options {
 const cannotCheck = Effect.fail(
   new CoreUnavailable({ reason: "the token's revocation cannot be checked", retryAfter: null })
 )
+
+/** The run turned out to be large when it was read: it has to wait for the slot of large runs. */
+class IsLarge extends Data.TaggedError("IsLarge") {}
+
+/** A task that the request refers to was deleted. */
+class PredecessorDeleted extends Data.TaggedError("PredecessorDeleted") {}
 
 /** Caps `Retry-After` just after the task's next deadline, so that no dispatch outlives its task by much. */
 const limitRetryAfter = (head: TaskHead, acceptanceTimeout: Duration.Duration, error: CoreUnavailable) =>
@@ -51,25 +63,24 @@ const limitRetryAfter = (head: TaskHead, acceptanceTimeout: Duration.Duration, e
       )
   )
 
-/** Retries with the schedule, which is created only after a failure; its first step receives that failure. */
-const retryAfter = <A>(first: CoreUnavailable, attempt: Effect.Effect<A, CoreUnavailable>) => {
-  let known: CoreUnavailable | undefined = first
-  const again = Effect.suspend(() => {
-    const failure = known
-    known = undefined
-    return failure === undefined ? attempt : Effect.fail(failure)
-  })
-  return Effect.ignore(Effect.retry(again, schedule))
-}
+/** Repeats an attempt that failed until it succeeds. The schedule never ends; it is created here, because few dispatches need it. */
+const repeatAfter = Effect.fnUntraced(function*(first: CoreUnavailable, attempt: Effect.Effect<void, CoreUnavailable>) {
+  const sleepAfter = yield* Schedule.toStepWithSleep(schedule)
+  let failure: CoreUnavailable | undefined = first
+  while (failure !== undefined) {
+    yield* sleepAfter(failure)
+    failure = yield* Effect.match(attempt, { onFailure: (error) => error, onSuccess: () => undefined })
+  }
+}, Pull.catchDone(() => Effect.void))
 
 /** Starts a run at the core, but never one whose token is revoked or cannot be checked. */
-const makeStart = Effect.gen(function*() {
+const makeStart = Effect.fnUntraced(function*({ accepted }: Pick<Options, "accepted">) {
   const core = yield* CoreClient
   const revocations = yield* TokenRevocations
   return (run: Run) =>
     Effect.andThen(
       Effect.catchTag(revocations.check(run.principal), "RevocationsUnknown", () => cannotCheck),
-      core.start(run)
+      Effect.flatMap(core.start(run), (declared) => accepted(run, declared))
     )
 })
 
@@ -85,25 +96,75 @@ const makeStartAcceptance = Effect.fnUntraced(function*({ actorOf, wake }: Pick<
   })
 })
 
-const makeAttempts = Effect.fnUntraced(function*({ actorOf, end, release, slots, wake }: Options) {
-  const reads = yield* TaskReads
-  const secrets = yield* Secrets
-  const start = yield* makeStart
+/** Reads the run of a task, and puts its request together. */
+const makeReadRun = Effect.fnUntraced(
+  function*({ actorOf, release, slots }: Pick<Options, "actorOf" | "release" | "slots">) {
+    const reads = yield* TaskReads
+    const secrets = yield* Secrets
+    const { resolve } = yield* RunRequests.make
+
+    return Effect.fnUntraced(function*(head: TaskHead) {
+      const found = Option.getOrUndefined(yield* retryForever(reads.pendingRun(head.uuid)))
+      if (found !== undefined && found.runId === head.runId) {
+        if (refersToOthers(found.request) && !slots.isNoted(found.runId)) {
+          slots.note(found)
+          return yield* new IsLarge()
+        }
+        const whole = yield* retryForever(resolve(found.request, true))
+        if (whole._tag !== "Whole") return yield* new PredecessorDeleted()
+        const { request } = whole
+        const run: Run = {
+          ...found,
+          request,
+          taskId: head.uuid,
+          userToken: yield* secrets.open("user-token", found.userToken)
+        }
+        slots.note(run)
+        return run
+      }
+      // No pending run: the task has ended and our head is stale.
+      if (actorOf(head.uuid)?.head === head) release(head.uuid)
+      return undefined
+    })
+  }
+)
+
+type Start = Effect.Success<ReturnType<typeof makeStart>>
+
+/** Returns what follows a failed attempt: another one, or the end of the task. */
+const makeRecordFailure = Effect.fnUntraced(function*({ actorOf, end, refusedAgain }: Options) {
   const { acceptanceTimeout } = yield* Settings
+  return (head: TaskHead, isRecovery: boolean, error: Effect.Error<ReturnType<Start>> | PredecessorDeleted) => {
+    const actor = actorOf(head.uuid)
+    switch (error._tag) {
+      case "PredecessorDeleted":
+        return end(head, TaskEvent.cases.Refused.make({ error: Failure.predecessorDeleted }))
+      case "CoreUnavailable":
+        return limitRetryAfter(actor?.head ?? head, acceptanceTimeout, error)
+      case "CoreRefused":
+        if (isRecovery && actor !== undefined && isAccepted(actor)) {
+          return Effect.andThen(
+            Effect.logDebug(`the core answered ${error.status} to a run that it has accepted before`),
+            refusedAgain(head.uuid)
+          )
+        }
+        return Effect.andThen(
+          Effect.logWarning(`the core refused the run with status ${error.status}`),
+          end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed }))
+        )
+      case "TokenIsRevoked":
+        return end(head, TaskEvent.cases.TokenRevoked.make({}))
+    }
+  }
+})
+
+const makeAttempts = Effect.fnUntraced(function*(options: Options) {
+  const { actorOf, release, slots, wake } = options
+  const reads = yield* TaskReads
+  const start = yield* makeStart(options)
 
   const startAcceptance = yield* makeStartAcceptance({ actorOf, wake })
-
-  const readRun = Effect.fnUntraced(function*(head: TaskHead) {
-    const found = Option.getOrUndefined(yield* retryForever(reads.pendingRun(head.uuid)))
-    if (found !== undefined && found.runId === head.runId) {
-      const run: Run = { ...found, taskId: head.uuid, userToken: yield* secrets.open(found.userToken) }
-      slots.note(run)
-      return run
-    }
-    // No pending run: the task has ended and our head is stale.
-    if (actorOf(head.uuid)?.head === head) release(head.uuid)
-    return undefined
-  })
+  const readRun = yield* makeReadRun({ actorOf, release, slots })
 
   const refresh = Effect.fnUntraced(function*({ uuid }: TaskHead) {
     const [present] = yield* retryForever(reads.heads([uuid]))
@@ -120,34 +181,33 @@ const makeAttempts = Effect.fnUntraced(function*({ actorOf, end, release, slots,
     yield* start(found)
   })
 
-  const recordFailure = (head: TaskHead, error: Effect.Error<ReturnType<typeof start>>) => {
-    switch (error._tag) {
-      case "CoreUnavailable":
-        return limitRetryAfter(actorOf(head.uuid)?.head ?? head, acceptanceTimeout, error)
-      case "CoreRefused":
-        return Effect.andThen(
-          Effect.logWarning(`the core refused the run with status ${error.status}`),
-          end(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed }))
-        )
-      case "TokenIsRevoked":
-        return end(head, TaskEvent.cases.TokenRevoked.make({}))
-    }
-  }
+  const recordFailure = yield* makeRecordFailure(options)
 
   /** `attempted` completes after the first attempt, successful or not. */
-  return (head: TaskHead, run: Run | undefined, attempted: Deferred.Deferred<void>): Effect.Effect<void> => {
+  return (
+    head: TaskHead,
+    run: Run | undefined,
+    isRecovery: boolean,
+    attempted: Deferred.Deferred<void>
+  ): Effect.Effect<void> => {
     const known = { run }
+    const isSilent = (actorOf(head.uuid)?.handOvers ?? 0) > 0
     const once = Effect.suspend(() => {
       const actor = actorOf(head.uuid)
       if (actor === undefined || !isWanted(actor, head.runId)) return Effect.void
+      // The run has given a sign of life since it was found silent.
+      if (isSilent && actor.handOvers === 0) return Effect.void
       return known.run !== undefined && actor.head.acceptanceDeadline !== null
         ? start(known.run)
         : readAndStart(actor.head, known)
     })
-    const attempt = Effect.catch(slots.withSlot(head.runId, once), (error) => recordFailure(head, error))
+    const attempt: Effect.Effect<void, CoreUnavailable> = Effect.catch(
+      slots.withSlot(head.runId, once),
+      (error) => error._tag === "IsLarge" ? attempt : recordFailure(head, isRecovery, error)
+    )
     return Effect.catch(
       Effect.ensuring(attempt, Effect.sync(() => Deferred.doneUnsafe(attempted, Effect.void))),
-      (first) => retryAfter(first, Effect.andThen(refresh(head), attempt))
+      (first) => repeatAfter(first, Effect.andThen(refresh(head), attempt))
     )
   }
 })
@@ -170,7 +230,7 @@ export const make = Effect.fnUntraced(function*(options: Options) {
     supervise(
       head.uuid,
       Effect.ensuring(
-        inTrace(attemptsOf(head, run, attempted)),
+        inTrace(attemptsOf(head, run, isRecovery, attempted)),
         Effect.sync(() => {
           slots.leave(head.runId)
           // This node dispatched the run on behalf of the owner.

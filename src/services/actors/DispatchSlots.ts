@@ -1,5 +1,6 @@
 /** The dispatches in progress, and the limits of their concurrency: separate for new, recovered and large runs. */
 import { Effect } from "effect"
+import { refersToOthers } from "../../domain/StoredRequest.ts"
 import type { RunId, TaskId } from "../../domain/Task.ts"
 import type { Run } from "../core/CoreClient.ts"
 import * as FifoPermits from "../limits/FifoPermits.ts"
@@ -13,7 +14,8 @@ const largeConcurrency = 1
 /** Characters. A run with a longer request is large. */
 const largeRequest = 1024 * 1024
 
-export const isLarge = (request: Run["request"]) => request.length > largeRequest
+/** A request that refers to other tasks may be large when it has been put together. */
+export const isLarge = (request: Run["request"]) => request.length > largeRequest || refersToOthers(request)
 
 export type DispatchSlots = ReturnType<typeof make>
 
@@ -30,17 +32,18 @@ export const make = () => {
   let recoveries = 0
 
   /** Notes the size of a run. */
-  const note = ({ request, runId }: Run) => {
+  const note = ({ request, runId }: Pick<Run, "request" | "runId">) => {
     if (isLarge(request)) large.add(runId)
   }
 
   return {
     note,
+    isNoted: (runId: RunId): boolean => large.has(runId),
     /** Notes the size of a new run. Returns whether to keep it in memory until its slot is free, instead of reading it then. */
     mayKeep: (run: Run): boolean => {
       const isFree = large.size < largeConcurrency
       note(run)
-      return isFree || !isLarge(run.request)
+      return !isLarge(run.request) || (isFree && !refersToOthers(run.request))
     },
     /** Registers a dispatch. Returns false if the run has one already. */
     enter: (runId: RunId, isRecovery: boolean): boolean => {

@@ -2,18 +2,46 @@
 import { Effect, Option } from "effect"
 import { nextDue } from "../../domain/Deadline.ts"
 import type { TaskEvent, TaskHead } from "../../domain/Task.ts"
-import { now } from "../../domain/Timestamp.ts"
+import { minuteOf, now, type Timestamp } from "../../domain/Timestamp.ts"
 import { CoreStops } from "../core/CoreStops.ts"
 import { TaskWrites } from "../store/TaskWrites.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Settings } from "../timing/Settings.ts"
-import * as Lateness from "./Lateness.ts"
+
+/** The maximum lateness in the current and the previous minute. */
+export const makeLateness = () => {
+  let currentMinute = -1
+  let worst = 0
+  let previousWorst = 0
+
+  const advance = (at: Timestamp) => {
+    const number = minuteOf(at)
+    // A record for the previous minute may arrive after that minute ended.
+    if (number === currentMinute || number === currentMinute - 1) return
+    previousWorst = number === currentMinute + 1 ? worst : 0
+    worst = 0
+    currentMinute = number
+  }
+
+  return {
+    /** Records that something due at `due` happened at `at`. */
+    note: (due: Timestamp, at: Timestamp) => {
+      advance(at)
+      worst = Math.max(worst, at - due)
+    },
+    /** Milliseconds. */
+    worst: (at: Timestamp) => {
+      advance(at)
+      return Math.round(Math.max(worst, previousWorst) / 1000)
+    }
+  }
+}
 
 export const make = Effect.gen(function*() {
   const writes = yield* TaskWrites
   const stops = yield* CoreStops
   const { acceptanceTimeout } = yield* Settings
-  const lateness = Lateness.make()
+  const lateness = makeLateness()
 
   const noteLateness = (head: TaskHead, event: TaskEvent) =>
     Effect.map(now, (at) => {

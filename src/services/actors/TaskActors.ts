@@ -11,23 +11,22 @@
  * 5. An actor changes a row only by a guarded statement, so an actor on two nodes, or a stale one, does no harm.
  */
 import { Cause, Context, Deferred, Effect, FiberSet, Layer, Option } from "effect"
-import * as Failure from "../../domain/Failure.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { TaskEvent, type TaskHead, type TaskId } from "../../domain/Task.ts"
-import { now, type Timestamp } from "../../domain/Timestamp.ts"
+import type { TaskEvent, TaskHead, TaskId } from "../../domain/Task.ts"
+import { fromMicros, now, type Timestamp } from "../../domain/Timestamp.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import type { Run } from "../core/CoreClient.ts"
+import { maxBatch } from "../store/Batcher.ts"
 import { TaskNotifications } from "../store/TaskNotifications.ts"
-import * as Metrics from "../telemetry/Metrics.ts"
 import * as TaskTraces from "../telemetry/TaskTraces.ts"
 import { retryForever } from "../timing/Retry.ts"
-import { Settings } from "../timing/Settings.ts"
-import * as TimerQueue from "../timing/TimerQueue.ts"
-import { type Actor, decide, isWanted } from "./Decision.ts"
+import * as ActorTable from "./ActorTable.ts"
+import { type Actor, isWanted } from "./Decision.ts"
 import * as Dispatch from "./Dispatch.ts"
 import * as DispatchSlots from "./DispatchSlots.ts"
 import * as EndCommit from "./EndCommit.ts"
 import * as Recovery from "./Recovery.ts"
+import * as SilentRuns from "./SilentRuns.ts"
 
 export class TaskActors extends Context.Service<TaskActors, {
   /**
@@ -43,6 +42,10 @@ export class TaskActors extends Context.Service<TaskActors, {
   readonly distrustRuns: Effect.Effect<void>
   /** Applies a row to the actor of its task, if this node has one. */
   readonly wake: (head: TaskHead) => Effect.Effect<void>
+  /** The same for the row after an event of its current run, which is a sign of life even if it changed nothing. */
+  readonly hear: (head: TaskHead) => Effect.Effect<void>
+  /** Hands runs over again that are silent. */
+  readonly handOverSilent: Effect.Effect<void, StoreUnavailable>
   /** Commits an event that ends the task and notifies actor and core. Returns the head after the commit. */
   readonly end: (head: TaskHead, event: TaskEvent) => Effect.Effect<TaskHead, StoreUnavailable>
   /**
@@ -62,70 +65,79 @@ export class TaskActors extends Context.Service<TaskActors, {
   static readonly layer = Layer.effect(TaskActors, Effect.suspend(() => make))
 }
 
-/** Carries out the decisions that take a fiber. */
-interface Work {
-  readonly expire: (head: TaskHead, event: TaskEvent) => void
-  readonly dispatch: (head: TaskHead) => void
-  readonly recover: (head: TaskHead) => void
+/** Expired deadlines that are committed at a time: two full statements. Thousands may expire in one moment. */
+const maxExpiring = 2 * maxBatch
+
+/** Ends tasks whose deadline has expired in the order in which they expired, and leaves room for the commits of others. */
+const makeExpiry = (
+  isWanted: (head: TaskHead) => boolean,
+  start: (head: TaskHead, event: TaskEvent, onEnd: () => void) => void
+) => {
+  const waiting = new Map<TaskId, readonly [TaskHead, TaskEvent]>()
+  let expiring = 0
+  let isStarting = false
+  const startNext = (): void => {
+    // A commit in memory ends before `start` returns: the loop goes on with the next one.
+    if (isStarting) return
+    isStarting = true
+    for (const [id, [head, event]] of waiting) {
+      if (expiring === maxExpiring) break
+      waiting.delete(id)
+      if (!isWanted(head)) continue
+      expiring++
+      start(head, event, () => {
+        expiring--
+        startNext()
+      })
+    }
+    isStarting = false
+  }
+  return (head: TaskHead, event: TaskEvent): void => {
+    waiting.set(head.uuid, [head, event])
+    startNext()
+  }
 }
 
-/** The actors of this node with their timers. */
-const makeTable = Effect.fnUntraced(function*(work: Work) {
-  const { acceptanceTimeout, sweepInterval } = yield* Settings
-  let ownedSince = yield* now
-  const actors = new Map<TaskId, { -readonly [Key in keyof Actor]: Actor[Key] }>()
-  yield* Metrics.actors.observe(() => actors.size)
-  const timers = yield* TimerQueue.make((id: TaskId) =>
+/** After every deadline. */
+const never = fromMicros(Infinity)
+
+interface Repeats {
+  readonly table: ActorTable.ActorTable
+  readonly wake: (head: TaskHead) => Effect.Effect<void>
+  readonly isMine: (id: TaskId) => boolean
+  readonly dispatch: (head: TaskHead) => Effect.Effect<void>
+}
+
+/** Dispatches runs again that the core may have lost: with their node, or silently. */
+const makeRepeats = Effect.fnUntraced(function*({ dispatch, isMine, table, wake }: Repeats) {
+  const recover = yield* Recovery.make({
+    isWanted: ({ runId, uuid }) => isWanted(table.actors.get(uuid), runId) && isMine(uuid),
+    dispatch,
+    drop: ({ runId, uuid }) => {
+      if (table.actors.get(uuid)?.dispatchedRun === runId && !isMine(uuid)) table.release(uuid)
+    }
+  })
+
+  const hear = (head: TaskHead) =>
     Effect.map(now, (at) => {
-      const actor = actors.get(id)
-      if (actor !== undefined) apply(actor.head, at)
+      if (!table.actors.has(head.uuid)) return
+      table.apply(head, at)
+      table.countFrom(head.uuid, at, 0)
     })
-  )
 
-  const release = (id: TaskId): void => {
-    actors.delete(id)
-    timers.clear(id)
-  }
-
-  const apply = (head: TaskHead, at: Timestamp): void => {
-    const known = actors.get(head.uuid)
-    const decision = decide(known, head, at, { acceptanceTimeout, sweepInterval, ownedSince })
-    if (decision._tag === "Ignore") return
-    if (decision._tag === "Release") return release(head.uuid)
-    const actor = known ?? { head, dispatchedRun: undefined, ending: undefined }
-    actor.head = head
-    if (known === undefined) actors.set(head.uuid, actor)
-    if (decision._tag === "Expire") {
-      actor.ending = head.runId
-      return work.expire(head, decision.event)
-    }
-    timers.set(head.uuid, decision.until)
-    if (decision._tag === "Park") return
-    actor.dispatchedRun = head.runId
-    return decision._tag === "Dispatch" ? work.dispatch(head) : work.recover(head)
-  }
-
-  return {
-    actors,
-    apply,
-    release,
-    nextDue: () => timers.next() ?? null,
-    /** Other nodes may have dispatched runs until then. */
-    setOwnedSince: (at: Timestamp): void => void (ownedSince = at),
-    /** Applies a row whose run the caller dispatches. */
-    applyDispatched: (head: TaskHead, at: Timestamp): void => {
-      const known = actors.get(head.uuid)
-      if (known === undefined) {
-        actors.set(head.uuid, { head, dispatchedRun: head.runId, ending: undefined })
-      } else if (known.head.revision <= head.revision) known.dispatchedRun = head.runId
-      apply(head, at)
+  const handOverSilent = yield* SilentRuns.make({
+    actors: table.actors,
+    isMine,
+    countFrom: table.countFrom,
+    handOver: (head, handOvers) => {
+      // Its silence counts again from the core's answer.
+      table.countFrom(head.uuid, never, handOvers)
+      recover(head)
     },
-    /** An end of this run was committed: its deadlines may expire again. */
-    expiryCommitted: ({ runId, uuid }: TaskHead): void => {
-      const actor = actors.get(uuid)
-      if (actor?.ending === runId) actor.ending = undefined
-    }
-  }
+    wake
+  })
+
+  return { handOverSilent, hear, recover }
 })
 
 /** The table, with the fibers that carry out its decisions. */
@@ -142,13 +154,18 @@ const makeActors = Effect.gen(function*() {
     }))
   }
 
-  const table = yield* makeTable({
-    expire: (head, event) => {
+  const expire = makeExpiry(
+    ({ runId, uuid }) => actorOf(uuid)?.ending === runId,
+    (head, event, onEnd) => {
       const inTrace = TaskTraces.traced(TaskTraces.names.clock, head.uuid)
-      supervise(head.uuid, inTrace(endWithRetries(head, event)))
-    },
+      supervise(head.uuid, Effect.ensuring(inTrace(endWithRetries(head, event)), Effect.sync(onEnd)))
+    }
+  )
+
+  const table = yield* ActorTable.make({
+    expire,
     dispatch: (head) => void dispatch(head, undefined, false),
-    recover: (head) => recovery.add(head)
+    recover: (head) => recover(head)
   })
   const actorOf = (id: TaskId): Actor | undefined => table.actors.get(id)
 
@@ -168,26 +185,33 @@ const makeActors = Effect.gen(function*() {
   const endWithRetries = (head: TaskHead, event: TaskEvent) => Effect.asVoid(retryForever(end(head, event)))
 
   const { release } = table
-  const dispatch = yield* Dispatch.make({ slots, supervise, actorOf, wake, release, end: endWithRetries })
-
-  const recovery = yield* Recovery.make({
-    isWanted: ({ runId, uuid }) => isWanted(actorOf(uuid), runId) && ownership.isMine(uuid),
-    // A pending run uses the slots of new runs, because its acceptance deadline is as near.
-    dispatch: (head) =>
-      Effect.suspend(() => Deferred.await(dispatch(head, undefined, actorOf(head.uuid)?.head.status !== "pending"))),
-    fail: (head) => endWithRetries(head, TaskEvent.cases.Refused.make({ error: Failure.processingFailed })),
-    drop: ({ runId, uuid }) => {
-      if (actorOf(uuid)?.dispatchedRun === runId && !ownership.isMine(uuid)) table.release(uuid)
-    }
+  const dispatch = yield* Dispatch.make({
+    slots,
+    supervise,
+    actorOf,
+    wake,
+    release,
+    accepted: (run, declared) => Effect.map(now, (at) => table.accepted(run, declared, at)),
+    refusedAgain: (id) => Effect.map(now, (at) => table.refusedAgain(id, at)),
+    end: endWithRetries
   })
 
-  return { dispatch, end, lateness, releaseTrials: recovery.release, slots, table, wake }
+  const { handOverSilent, hear, recover } = yield* makeRepeats({
+    table,
+    wake,
+    isMine: ownership.isMine,
+    dispatch: (head) =>
+      // A pending run uses the slots of new runs, because its acceptance deadline is as near.
+      Effect.suspend(() => Deferred.await(dispatch(head, undefined, actorOf(head.uuid)?.head.status !== "pending")))
+  })
+
+  return { dispatch, end, handOverSilent, hear, lateness, slots, table, wake }
 })
 
 const make = Effect.gen(function*() {
   const ownership = yield* TaskOwnership
   const notifications = yield* TaskNotifications
-  const { dispatch, end, lateness, releaseTrials, slots, table, wake } = yield* makeActors
+  const { dispatch, end, handOverSilent, hear, lateness, slots, table, wake } = yield* makeActors
 
   return TaskActors.of({
     begin: (head, run) =>
@@ -209,13 +233,12 @@ const make = Effect.gen(function*() {
       const gone = [...table.actors.values()].flatMap(({ head }) => ownership.isMine(head.uuid) ? [] : [head])
       for (const { uuid } of gone) table.release(uuid)
       const pending = gone.filter(({ status }) => status === "pending")
-      return Effect.andThen(
-        Effect.forEach(pending, ({ uuid }) => notifications.publish(uuid), { discard: true }),
-        releaseTrials(ownership.isMine)
-      )
+      return Effect.forEach(pending, ({ uuid }) => notifications.publish(uuid), { discard: true })
     }),
     distrustRuns: Effect.map(now, table.setOwnedSince),
     wake,
+    hear,
+    handOverSilent,
     end,
     withDispatchSlot: slots.reserve,
     load: Effect.map(now, (at) => ({

@@ -21,6 +21,8 @@ import { TaskActors } from "./TaskActors.ts"
 /** Actors end their tasks first: a sweep ends tasks that have been overdue for longer than this. */
 const grace = Duration.millis(500)
 const overdueBatch = 500
+/** Batches of one sweep, so that a backlog does not hold up the rest of it. */
+const maxBatches = 10
 const startPage = 5000
 /** Deadlines are watched at least this long before they are due, so that a slow sweep makes none late. */
 const watchSlack = Duration.seconds(30)
@@ -62,7 +64,8 @@ const makeEnds = Effect.gen(function*() {
   const endBatches = (
     batch: number,
     find: Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>,
-    eventOf: (head: TaskHead) => TaskEvent | undefined
+    eventOf: (head: TaskHead) => TaskEvent | undefined,
+    times = Infinity
   ) =>
     find.pipe(
       Effect.flatMap((heads) =>
@@ -71,16 +74,16 @@ const makeEnds = Effect.gen(function*() {
           (ended) => heads.length === batch && ended.includes(true)
         )
       ),
-      Effect.repeat({ while: (mayHaveMore) => mayHaveMore })
+      Effect.repeat({ while: (mayHaveMore) => mayHaveMore, times })
     )
 
   return {
-    overdue: (before: Duration.Duration) =>
-      endBatches(
-        overdueBatch,
-        Effect.flatMap(now, (at) => scans.overdue(plus(at, before), overdueBatch)),
-        (head) => nextDue(head, acceptanceTimeout)?.event()
-      ),
+    overdue: endBatches(
+      overdueBatch,
+      Effect.flatMap(now, (at) => scans.overdue(plus(at, Duration.negate(grace)), overdueBatch)),
+      (head) => nextDue(head, acceptanceTimeout)?.event(),
+      maxBatches - 1
+    ),
     revoked: (within?: Duration.Duration) =>
       endBatches(revokedBatch, scans.revoked(within, revokedBatch), () => TaskEvent.cases.TokenRevoked.make({}))
   }
@@ -161,8 +164,6 @@ const make = Effect.gen(function*() {
   const ends = yield* makeEnds
   const { walkAll, walkPage, watchDeadlines } = yield* makeWalk
 
-  // Tasks that expired while no node was up end before any dispatch.
-  yield* ends.overdue(Duration.zero)
   yield* ends.revoked()
   yield* actors.distrustRuns
   let watchedUntil = yield* walkAll
@@ -171,7 +172,7 @@ const make = Effect.gen(function*() {
   let sweptAt = yield* monotonicMillis
   let position: TaskId | undefined
   const sweep = Effect.gen(function*() {
-    yield* ends.overdue(Duration.negate(grace))
+    yield* ends.overdue
     yield* ends.revoked(Duration.sum(visibilityLag, Duration.millis((yield* monotonicMillis) - sweptAt)))
     const at = yield* now
     // Another process without a cluster may have left a task since its deadline was watched.
@@ -181,6 +182,7 @@ const make = Effect.gen(function*() {
     watchedUntil = Timestamp.make(Math.min(watchedUntil, watchEnd))
     if (watchedUntil < plus(at, watchSlack)) watchedUntil = yield* watchDeadlines(watchedUntil, watchEnd)
     position = yield* walkPage(position)
+    yield* actors.handOverSilent
     sweptAt = yield* monotonicMillis
   })
   yield* Worker.make({ name: "the task sweep", runOnce: sweep, interval: sweepInterval })

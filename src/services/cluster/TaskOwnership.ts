@@ -15,10 +15,10 @@ export class TaskOwnership extends Context.Service<TaskOwnership, {
   /** Drains the node: it releases all shards to the other nodes and acquires no more. */
   readonly drain: Effect.Effect<void>
   /**
-   * Undrains the node, or leaves and rejoins if it was not drained. Shards are reassigned. A later call cancels this
-   * one.
+   * Takes a drained node in again; one that was not drained leaves and rejoins. Shards are reassigned. A later call cancels
+   * this one.
    */
-  readonly undrain: Effect.Effect<void>
+  readonly takeIn: Effect.Effect<void>
   readonly isDrained: () => boolean
 }>()("async-task-service/services/cluster/TaskOwnership") {
   /** A single process, which owns every task. */
@@ -33,7 +33,7 @@ export class TaskOwnership extends Context.Service<TaskOwnership, {
       shards: () => undefined,
       changed: Effect.never,
       drain: setDrained(true),
-      undrain: setDrained(false),
+      takeIn: setDrained(false),
       isDrained: () => isDrained
     })
   })

@@ -1,5 +1,19 @@
 /** The client of the processing core: starts and stops runs, over HTTP unless the core is built in. */
-import { Cause, Context, DateTime, Deferred, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
+import {
+  Cause,
+  Context,
+  DateTime,
+  Deferred,
+  Duration,
+  Effect,
+  Exit,
+  Layer,
+  Option,
+  Redacted,
+  Result,
+  Schema
+} from "effect"
+import { RunAccepted } from "../../domain/CoreProtocol.ts"
 import { CoreRefused, CoreUnavailable, isRetryableStatus } from "../../domain/DispatchRetry.ts"
 import { type OpaqueJson, toBytes } from "../../domain/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
@@ -8,7 +22,7 @@ import { format, type Timestamp } from "../../domain/Timestamp.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as OutageLog from "../telemetry/OutageLog.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
-import { CoreTransport } from "./CoreTransport.ts"
+import { type CoreResponse, CoreTransport } from "./CoreTransport.ts"
 
 export interface Run {
   readonly taskId: TaskId
@@ -61,7 +75,7 @@ const delayOf = (value: string | undefined) =>
 type CallError = CoreUnavailable | CoreRefused
 
 /** The outcome label of a call; undefined when it was interrupted. */
-const outcomeOf = (exit: Exit.Exit<void, CallError>): string | undefined => {
+const outcomeOf = (exit: Exit.Exit<unknown, CallError>): string | undefined => {
   if (Exit.isSuccess(exit)) return "accepted"
   const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
   return error && (error._tag === "CoreRefused" ? "refused" : "unavailable")
@@ -70,7 +84,7 @@ const outcomeOf = (exit: Exit.Exit<void, CallError>): string | undefined => {
 /** Measures a call and adds a client span. */
 const observed = <A>(operation: "start" | "stop", runId: RunId, call: Effect.Effect<A, CallError>) => {
   const measured = Metrics.timed(call, (seconds, exit) => {
-    const outcome = outcomeOf(Exit.asVoid(exit))
+    const outcome = outcomeOf(exit)
     if (outcome !== undefined) Metrics.coreCalls.record(seconds, operation, outcome)
   })
   return Tracing.withSpan(measured, `core ${operation}`, () => ({ kind: "client", attributes: { "run.id": runId } }))
@@ -78,14 +92,29 @@ const observed = <A>(operation: "start" | "stop", runId: RunId, call: Effect.Eff
 
 /** The two calls to a core. */
 export interface CoreCalls {
-  /** Starts a run. Idempotent by `run_id`, so it may be retried. */
-  readonly start: (run: Run) => Effect.Effect<void, CallError>
+  /** Starts a run. Idempotent by `run_id`, so it may be retried. Returns the seconds of silence that the core declares, if any. */
+  readonly start: (run: Run) => Effect.Effect<number | undefined, CallError>
   /** Stops a run. Returns whether the core knew it. */
   readonly stop: (runId: RunId, reason: string) => Effect.Effect<boolean, CallError>
 }
 
+const decodeAccepted = Schema.decodeUnknownResult(Schema.fromJsonString(RunAccepted))
+
+/** Returns a function that reads what an answer declares. An answer without a valid declaration declares nothing. */
+const makeDeclared = () => {
+  const { log } = OutageLog.make()
+  return ({ body = "" }: CoreResponse): Effect.Effect<number | undefined> => {
+    if (!body.includes("silence_seconds")) return Effect.succeed(undefined)
+    const decoded = decodeAccepted(body)
+    return Result.isSuccess(decoded)
+      ? Effect.succeed(decoded.success.silence_seconds ?? undefined)
+      : Effect.as(log(`The core's declaration of silent runs is ignored: ${decoded.failure.message}`), undefined)
+  }
+}
+
 /** The calls by HTTP. */
 const makeHttpCalls = (address: CoreAddress, transport: CoreTransport["Service"]): CoreCalls => {
+  const declaredBy = makeDeclared()
   const headers: Record<string, string> = address.token === undefined
     ? {}
     : { authorization: `Bearer ${Redacted.value(address.token)}` }
@@ -93,8 +122,9 @@ const makeHttpCalls = (address: CoreAddress, transport: CoreTransport["Service"]
   const post = (path: string, body: ReadonlyArray<Uint8Array>) =>
     Effect.flatMap(
       Effect.flatMap(Tracing.propagate(headers), (traced) => transport.post(address.url + path, traced, body)),
-      ({ retryAfter, status }): Effect.Effect<void, CallError> => {
-        if (status >= 200 && status < 300) return Effect.void
+      (response): Effect.Effect<CoreResponse, CallError> => {
+        const { retryAfter, status } = response
+        if (status >= 200 && status < 300) return Effect.succeed(response)
         if (!isRetryableStatus(status)) return Effect.fail(new CoreRefused({ status }))
         return Effect.flatMap(
           delayOf(retryAfter),
@@ -104,7 +134,7 @@ const makeHttpCalls = (address: CoreAddress, transport: CoreTransport["Service"]
     )
 
   return {
-    start: (run) => post("/runs", encode(run, address.eventsUrl)),
+    start: (run) => Effect.flatMap(post("/runs", encode(run, address.eventsUrl)), declaredBy),
     stop: (runId, reason) =>
       Effect.catchIf(
         Effect.as(post(`/runs/${runId}/stop`, toBytes([JSON.stringify({ reason })])), true),
@@ -121,18 +151,24 @@ export class CoreClient extends Context.Service<CoreClient, CoreCalls>()(
   static readonly make = (calls: CoreCalls): CoreCalls => {
     /** Starts in flight on this node. If a stop arrived first, the core would respond 404 and the run would continue. */
     const starting = new Map<RunId, Deferred.Deferred<void>>()
-    const logOutage = OutageLog.make()
+    const outage = OutageLog.make()
     const logUnavailable = (error: CallError) =>
       error._tag === "CoreUnavailable"
-        ? logOutage(`The core is unavailable: ${error.reason}. Runs are retried until their tasks expire`)
+        ? outage.log(`The core is unavailable: ${error.reason}. Runs are retried until their tasks expire`)
         : Effect.void
+    let declared: number | undefined | null = null
+    const noteDeclared = (seconds: number | undefined) => {
+      if (seconds !== declared) Metrics.coreSilence.set(seconds ?? 0)
+      declared = seconds
+      return Effect.void
+    }
     return {
       start: (run) =>
         Effect.suspend(() => {
           const answered = Deferred.makeUnsafe<void>()
           starting.set(run.runId, answered)
           return Effect.ensuring(
-            Effect.tapError(observed("start", run.runId, calls.start(run)), logUnavailable),
+            Effect.tapError(Effect.tap(observed("start", run.runId, calls.start(run)), noteDeclared), logUnavailable),
             Effect.sync(() => {
               if (starting.get(run.runId) === answered) starting.delete(run.runId)
               Deferred.doneUnsafe(answered, Effect.void)

@@ -1,4 +1,4 @@
-/** One POST to the core, as `CoreClient` needs it. */
+/** One POST to the core, or to another system of the operator that answers shortly. */
 import { Context, type Effect } from "effect"
 import type { CoreUnavailable } from "../../domain/DispatchRetry.ts"
 
@@ -6,6 +6,8 @@ export interface CoreResponse {
   readonly status: number
   /** The `Retry-After` header. */
   readonly retryAfter: string | undefined
+  /** The text of a short body. */
+  readonly body?: string
 }
 
 export class CoreTransport extends Context.Service<CoreTransport, {

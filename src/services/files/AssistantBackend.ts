@@ -1,11 +1,13 @@
 /** The service's calls to the assistant backend: uploads and the storage's base URL, with the user's own token. */
 import {
   Array as Arr,
+  Cache,
   Cause,
   Clock,
   Context,
   Duration,
   Effect,
+  Exit,
   Layer,
   Pull,
   type Redacted,
@@ -77,8 +79,8 @@ export const refuseFile = (message: string) => new FileRefused({ message, errors
 
 export const tooLarge = refuseFile(`The file is larger than ${Limits.fileBytes / 1024} KB`)
 
-const storageBaseTtl = Duration.minutes(1)
-const storageBaseTimeout = Duration.seconds(10)
+const answerTtl = Duration.minutes(1)
+const readTimeout = Duration.seconds(10)
 
 /** Bytes of a response; a longer one counts as a failure of the backend. */
 const maxAnswerBytes = 1024 * 1024
@@ -128,6 +130,23 @@ const parse = (text: string): unknown => {
 }
 
 const isStored = Schema.is(StoredFile)
+
+/** The list may be long; only its first assistants are kept. */
+const maxAssistants = 1000
+/** Users whose lists are kept. */
+const assistantLists = 100
+
+const Assistants = Schema.Struct({
+  data: Schema.Array(Schema.Struct({
+    id: Schema.Int,
+    name: Schema.String,
+    description: Schema.optional(Schema.NullOr(Schema.String))
+  }))
+})
+const decodeAssistants = Schema.decodeUnknownEffect(Schema.fromJsonString(Assistants))
+
+/** An assistant as the backend lists it. */
+export type ListedAssistant = typeof Assistants.Type["data"][number]
 
 const decodeStorageBase = Schema.decodeUnknownEffect(
   Schema.fromJsonString(Schema.Struct({ url: Schema.String }))
@@ -249,25 +268,39 @@ const upload = Effect.fnUntraced(function*<E>(client: Client, token: Redacted.Re
   )
 }, Effect.scoped)
 
-const fetchStorageBase = ({ http, url }: Client, token: Redacted.Redacted) =>
-  HttpClientRequest.get(`${url}/storage/base`).pipe(
+/** The text at a path; undefined when the backend answers with one of the statuses in `absent`. */
+const fetchText = ({ http, url }: Client, token: Redacted.Redacted, path: string, absent: ReadonlyArray<number> = []) =>
+  HttpClientRequest.get(url + path).pipe(
     HttpClientRequest.bearerToken(token),
     HttpClientRequest.acceptJson,
     HttpClient.withScope(http).execute,
     Effect.mapError(toUnavailable),
     Effect.filterOrFail(
-      ({ status }) => status >= 200 && status < 300,
+      ({ status }) => status >= 200 && status < 300 || absent.includes(status),
       ({ status }) => status === 401 || status === 403 ? new BackendUnauthorized({}) : unavailable(`status ${status}`)
     ),
-    Effect.flatMap(readText),
-    Effect.flatMap((text) => Effect.mapError(decodeStorageBase(text), () => unreadable)),
-    Effect.map((base) => base.url.replace(/(?<!\/)\/+$/, "")),
+    Effect.flatMap((response) => absent.includes(response.status) ? Effect.undefined : readText(response)),
     Effect.scoped,
     Effect.timeoutOrElse({
-      duration: storageBaseTimeout,
+      duration: readTimeout,
       orElse: () => Effect.fail(silent)
     })
   )
+
+const fetchStorageBase = (client: Client, token: Redacted.Redacted) =>
+  fetchText(client, token, "/storage/base").pipe(
+    Effect.flatMap((text) => Effect.mapError(decodeStorageBase(text), () => unreadable)),
+    Effect.map((base) => base.url.replace(/(?<!\/)\/+$/, ""))
+  )
+
+const fetchAssistants = (client: Client, token: Redacted.Redacted) =>
+  Effect.flatMap(fetchText(client, token, "/assistants", [404, 405]), (text) =>
+    text === undefined
+      ? Effect.succeed([])
+      : Effect.mapBoth(decodeAssistants(text), {
+        onSuccess: ({ data }) => data.slice(0, maxAssistants),
+        onFailure: () => unreadable
+      }))
 
 export class AssistantBackend extends Context.Service<AssistantBackend, {
   /**
@@ -281,6 +314,10 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
   readonly storageBase: (
     token: Redacted.Redacted
   ) => Effect.Effect<string, BackendUnauthorized | BackendUnavailable>
+  /** The assistants that the backend lists for the user, at most 1000; empty when it lists none. Cached for a minute. */
+  readonly assistants: (
+    token: Redacted.Redacted
+  ) => Effect.Effect<ReadonlyArray<ListedAssistant>, BackendUnauthorized | BackendUnavailable>
 }>()("async-task-service/services/files/AssistantBackend") {
   /** `url` is without a trailing slash. */
   static readonly layer = (url: string) =>
@@ -294,11 +331,11 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           boundary: Effect.map(random.uuidV4(), (id) => `form-${id}`),
           onPassed: yield* PassedBytes
         }
-        const logOutage = OutageLog.make()
+        const outage = OutageLog.make()
         const logged = <A, E>(call: Effect.Effect<A, E>) =>
           Effect.tapError(call, (error) =>
             error instanceof BackendUnavailable
-              ? logOutage(`The assistant backend is unavailable: ${error.reason}. Clients get 502`)
+              ? outage.log(`The assistant backend is unavailable: ${error.reason}. Clients get 502`)
               : Effect.void)
         // The base URL is the same for all users. Failures are not cached.
         let known: { readonly url: string; readonly until: number } | undefined
@@ -306,10 +343,18 @@ export class AssistantBackend extends Context.Service<AssistantBackend, {
           const now = yield* Clock.currentTimeMillis
           if (known !== undefined && known.until > now) return known.url
           const base = yield* logged(fetchStorageBase(client, token))
-          known = { url: base, until: now + Duration.toMillis(storageBaseTtl) }
+          known = { url: base, until: now + Duration.toMillis(answerTtl) }
           return base
         })
-        return AssistantBackend.of({ upload: (token, file) => logged(upload(client, token, file)), storageBase })
+        const assistants = yield* Cache.makeWith(
+          (token: Redacted.Redacted) => logged(fetchAssistants(client, token)),
+          { capacity: assistantLists, timeToLive: (exit) => Exit.isSuccess(exit) ? answerTtl : Duration.zero }
+        )
+        return AssistantBackend.of({
+          upload: (token, file) => logged(upload(client, token, file)),
+          storageBase,
+          assistants: (token) => Cache.get(assistants, token)
+        })
       })
     )
 }

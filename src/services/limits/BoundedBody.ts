@@ -4,7 +4,7 @@
  */
 import { Effect, Schema, Stream } from "effect"
 import type { HttpClientError, HttpClientResponse } from "effect/http"
-import { concat, sizeOf, textOf } from "../../domain/OpaqueJson.ts"
+import { concat, fromJsonText, sizeOf, textOf } from "../../domain/OpaqueJson.ts"
 
 /** The body is longer than `maxBytes`. */
 class BodyTooLong extends Schema.TaggedError<BodyTooLong>()("BodyTooLong", { maxBytes: Schema.Int }) {}
@@ -42,7 +42,7 @@ export const readText = (response: HttpClientResponse.HttpClientResponse, maxByt
 
 /** Reads JSON of at most `maxBytes`. */
 export const jsonReader = <A, I>(schema: Schema.Codec<A, I>, maxBytes: number) => {
-  const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(schema))
+  const decode = Schema.decodeUnknownEffect(fromJsonText(schema))
   return (response: HttpClientResponse.HttpClientResponse) => Effect.flatMap(readText(response, maxBytes), decode)
 }
 

@@ -1,5 +1,5 @@
 /** The nodes of the service as they describe themselves, for operators. No decision depends on it. */
-import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { Context, Duration, Effect, Fiber, FiberHandle, Layer, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import * as TaskShard from "../../domain/TaskShard.ts"
@@ -7,7 +7,7 @@ import { monotonicMillis, now, Timestamp } from "../../domain/Timestamp.ts"
 import { TaskActors } from "../actors/TaskActors.ts"
 import { TaskOwnership } from "../cluster/TaskOwnership.ts"
 import { TaskScans } from "../store/TaskScans.ts"
-import * as Worker from "../timing/Worker.ts"
+import { logFault } from "../timing/Retry.ts"
 
 export const Report = Schema.Struct({
   address: Schema.String,
@@ -49,32 +49,42 @@ export const unownedShards = (members: ReadonlyArray<Member>): ReadonlyArray<Tas
 const nextDeadlineInterval = Duration.seconds(10)
 /** An older deadline is not reported: the searches fail. */
 const maxDeadlineAge = Duration.times(nextDeadlineInterval, 2)
+/** A description waits no longer for a search, because it may read all live tasks: those of other nodes are skipped. */
+const searchPatience = Duration.seconds(1)
+
+/** The earliest deadline of this node's live tasks. It is searched for when it is asked for, at most once per interval. */
+const makeNextDeadline = Effect.gen(function*() {
+  const scans = yield* TaskScans
+  const ownership = yield* TaskOwnership
+  const searching = yield* FiberHandle.make<void, never>()
+  let found: Timestamp | null = null
+  let searchedAt = -Infinity
+  const search = Effect.gen(function*() {
+    const shards = ownership.shards()
+    found = shards?.length === 0 ? null : yield* scans.nextDeadline(shards)
+    searchedAt = yield* monotonicMillis
+  }).pipe(Effect.catchCause(logFault("the search for the next deadline failed")))
+  return Effect.gen(function*() {
+    if ((yield* monotonicMillis) - searchedAt >= Duration.toMillis(nextDeadlineInterval)) {
+      const fiber = yield* FiberHandle.run(searching, search, { onlyIfMissing: true })
+      yield* Effect.timeoutOption(Fiber.await(fiber), searchPatience)
+    }
+    return (yield* monotonicMillis) - searchedAt > Duration.toMillis(maxDeadlineAge) ? null : found
+  })
+})
 
 /** The id of this process, and an effect that describes this node at the moment it runs. */
 export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
   const actors = yield* TaskActors
   const ownership = yield* TaskOwnership
-  const scans = yield* TaskScans
   const random = yield* SecureRandom.SecureRandom
   const instance = yield* random.uuidV7()
   const startedAt = yield* now
-  let nextDeadline: Timestamp | null = null
-  let searchedAt = 0
-  // Not with each report, because it may read all live tasks: those of other nodes are skipped.
-  yield* Worker.make({
-    name: "the search for the next deadline",
-    runOnce: Effect.gen(function*() {
-      const shards = ownership.shards()
-      nextDeadline = shards?.length === 0 ? null : yield* scans.nextDeadline(shards)
-      searchedAt = yield* monotonicMillis
-    }),
-    interval: nextDeadlineInterval
-  })
+  const nextDeadline = yield* makeNextDeadline
   const describe = Effect.gen(function*() {
     const { lateness, nextDue, tasks } = yield* actors.load
     const shards = ownership.shards()
-    const isOld = (yield* monotonicMillis) - searchedAt > Duration.toMillis(maxDeadlineAge)
-    const found = isOld ? null : nextDeadline
+    const found = yield* nextDeadline
     const self: Member = {
       ...identity,
       instance,
@@ -95,12 +105,12 @@ export const makeSelf = Effect.fnUntraced(function*(identity: Identity) {
 /** Makes this node what an operator wants it to be, unless it is. */
 export const makeComply = Effect.map(
   TaskOwnership,
-  ({ drain, isDrained, undrain }) => (wanted: Wanted | null) =>
+  ({ drain, isDrained, takeIn }) => (wanted: Wanted | null) =>
     wanted === null || isDrained() === (wanted === "drained")
       ? Effect.void
       : Effect.andThen(
-        Effect.logInfo(`${wanted === "drained" ? "draining" : "undraining"}: an operator asked for it`),
-        wanted === "drained" ? drain : undrain
+        Effect.logInfo(`${wanted === "drained" ? "draining" : "taking in"}: an operator asked for it`),
+        wanted === "drained" ? drain : takeIn
       )
 )
 

@@ -2,7 +2,7 @@
  * Ready means: the database responds and accepts writes, its schema is current, this node's sweeps make progress, its time
  * is that of the database, the node is not drained, and the shards of the cluster have owners.
  */
-import { Duration, Effect, Layer, Ref } from "effect"
+import { Duration, Effect, Fiber, Layer, Option, Ref } from "effect"
 import { SqlClient } from "effect/sql"
 import type { TaskShard } from "../../domain/TaskShard.ts"
 import { monotonicMillis } from "../../domain/Timestamp.ts"
@@ -69,24 +69,38 @@ export const layer = Layer.effect(
     const shards = yield* makeOwnersCheck
 
     const isCurrent = yield* Ref.make(false)
+    const scope = yield* Effect.scope
 
     /**
      * Queried only until the schema is current, because it stays so. A newer node that migrates would block the query
      * with its lock.
      */
-    const schema = Effect.gen(function*() {
-      if (yield* Ref.get(isCurrent)) return yield* Effect.as(sql`SELECT`, null)
-      const migration = yield* Migrations.current(sql)
-      if (migration < Migrations.latest) return `at migration ${migration}, needs ${Migrations.latest}`
+    const search = Effect.gen(function*() {
+      const version = Migrations.coreVersion(yield* Migrations.current(sql))
+      if (version < Migrations.latest) return `at migration ${version}, needs ${Migrations.latest}`
       yield* Ref.set(isCurrent, true)
       return null
     })
+    // A search outlives the request that began it, so that a distant database does not need to answer within its timeout.
+    const schema = Effect.flatMap(
+      Ref.get(isCurrent),
+      (current) => current ? Effect.as(sql`SELECT`, null) : Effect.flatMap(Effect.forkIn(search, scope), Fiber.join)
+    )
 
     const database = Effect.map(schema, (problem): ReadonlyArray<Check> => [
       { name: "database", problem: null },
       { name: "schema", problem }
     ]).pipe(
-      Effect.timeout(timeout),
+      // A slow statement is no outage: the heartbeats notice one.
+      Effect.timeoutOption(timeout),
+      Effect.flatMap((found) =>
+        Option.isSome(found)
+          ? Effect.succeed(found.value)
+          : Effect.map(Ref.get(isCurrent), (current): ReadonlyArray<Check> => [
+            { name: "database", problem: current ? null : "does not answer" },
+            { name: "schema", problem: null }
+          ])
+      ),
       Effect.orElseSucceed(() => [{ name: "database", problem: "does not answer" }]),
       Effect.map(([first, ...others]): ReadonlyArray<Check> => [
         { name: "database", problem: health.problem() ?? first?.problem ?? null },

@@ -1,6 +1,6 @@
 /**
- * Deletes expired rows: terminal tasks after the retention period with all that belongs to them, idempotency keys, and
- * revocations of expired tokens. Batches are small, so that no delete holds its locks for long.
+ * Deletes expired rows: terminal tasks after the retention period with all that belongs to them, proofs of webhook origins after the
+ * same period, idempotency keys, and revocations of expired tokens. Batches are small, so that no delete holds its locks for long.
  */
 import { Duration, Effect, Layer } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
@@ -27,13 +27,12 @@ export const layer = Layer.effectDiscard(
       Effect.repeat(deletion, { while: (deleted) => deleted === batch })
     const deleteExpiredKeys = Effect.flatMap(now, (at) => tasks.deleteExpiredKeys(at, batch))
     const deleteExpiredRevocations = Effect.flatMap(now, (at) => revocations.deleteExpired(at, batch))
-    const deleteEnded = Effect.flatMap(
-      now,
-      (at) => tasks.deleteEnded(plus(at, Duration.negate(retention)), batch)
-    )
+    const before = Effect.map(now, (at) => plus(at, Duration.negate(retention)))
+    const deleteEnded = Effect.flatMap(before, (at) => tasks.deleteEnded(at, batch))
+    const deleteOrigins = Effect.flatMap(before, (at) => tasks.deleteOrigins(at, batch))
     yield* Worker.make({
       name: "the deletion of expired rows",
-      runOnce: Effect.forEach([deleteExpiredKeys, deleteExpiredRevocations, deleteEnded], whileFull),
+      runOnce: Effect.forEach([deleteExpiredKeys, deleteExpiredRevocations, deleteEnded, deleteOrigins], whileFull),
       interval: intervalOf(retention, (yield* Intervals).retention)
     })
   })

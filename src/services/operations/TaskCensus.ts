@@ -1,11 +1,12 @@
 /**
- * Gauges of the live tasks in the database and of the most overdue deadline. A refresh queries the database at most
- * once in 30 s, however many callers there are.
+ * Gauges of the live tasks in the database, of the most overdue deadline and of the most overdue webhook. A refresh queries the
+ * database at most once in 30 s, however many callers there are.
  */
 import { Context, Duration, Effect, Layer } from "effect"
 import { activeStatuses } from "../../domain/Task.ts"
-import { now } from "../../domain/Timestamp.ts"
+import { now, type Timestamp } from "../../domain/Timestamp.ts"
 import { TaskScans } from "../store/TaskScans.ts"
+import { WebhookStore } from "../store/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import * as Worker from "../timing/Worker.ts"
 
@@ -20,11 +21,14 @@ export class TaskCensus extends Context.Service<TaskCensus, {
     TaskCensus,
     Effect.gen(function*() {
       const scans = yield* TaskScans
+      const webhooks = yield* WebhookStore
       const take = Effect.gen(function*() {
+        const at = yield* now
         const { counts, nextDeadline } = yield* scans.liveStats
         for (const status of activeStatuses) Metrics.liveTasks.set(counts[status], status)
-        const overdue = nextDeadline === null ? 0 : Math.max(0, (yield* now) - nextDeadline)
-        Metrics.deadlineOverdue.set(overdue / 1_000_000)
+        const secondsSince = (moment: Timestamp | null) => moment === null ? 0 : Math.max(0, at - moment) / 1_000_000
+        Metrics.deadlineOverdue.set(secondsSince(nextDeadline))
+        Metrics.webhookOverdue.set(secondsSince(yield* webhooks.oldestDue(at)))
       }).pipe(
         Effect.timeout(timeout),
         Effect.catchCause((cause) => Effect.logDebug("live tasks could not be counted", cause))

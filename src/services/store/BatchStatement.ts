@@ -2,7 +2,6 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, identity, Result, type Schema } from "effect"
 import type { Timestamp } from "../../domain/Timestamp.ts"
-import * as Utf8 from "../limits/Utf8.ts"
 import { hidden, moment as momentOf, query } from "./Queries.ts"
 
 /** A text that may be large: UTF-8 if its row is large. */
@@ -24,9 +23,19 @@ export const lengthOf = (texts: ReadonlyArray<LargeText | undefined>): number =>
   return length
 }
 
+const encoder = new TextEncoder()
+
+/** Characters of a text that gets its own turn of the event loop: 16 MiB take about ten milliseconds. */
+const longText = 1024 * 1024
+
+const toUtf8 = (text: string): Effect.Effect<Uint8Array> => {
+  const encoding = Effect.sync(() => encoder.encode(text))
+  return text.length < longText ? encoding : Effect.ensuring(Effect.andThen(Effect.yieldNow, encoding), Effect.yieldNow)
+}
+
 /** Encodes the text of a large row, which spares the driver a copy; the text of a small row stays as it is. */
 export const encode = (text: LargeText | undefined, isLargeRow: boolean): Effect.Effect<LargeText> =>
-  isLargeRow && typeof text === "string" ? Utf8.encode(text) : Effect.succeed(text ?? null)
+  isLargeRow && typeof text === "string" ? toUtf8(text) : Effect.succeed(text ?? null)
 
 /** A `LargeText`: bound as text in a batch of small rows, and as bytes in the statement of a large row. */
 export const largeText = <Row>(of: (row: Row) => LargeText): Parameter<Row> => ({ oid: bytea, of })
@@ -40,19 +49,22 @@ export const seconds = <Row>(of: (row: Row) => number | null | undefined): Param
   as: (bound) => `to_timestamp(${bound})`
 })
 
-const build = <Row>(call: string, columns: string, parameters: ReadonlyArray<Parameter<Row>>, isBytes: boolean) => {
-  const all = parameters.map((parameter, index) => ({
-    oid: parameter.oid === bytea && !isBytes ? text : parameter.oid,
-    of: parameter.of,
-    as: parameter.oid === bytea && isBytes ? (bound: string) => `convert_from(${bound}, 'UTF8')` : parameter.as,
-    name: `p${index}`
+/** The parameters of a function, by their names there without `p_`. A release may add some: they have defaults. */
+export type Parameters<Row> = Readonly<Record<string, Parameter<Row>>>
+
+const build = <Row>(call: string, columns: string, parameters: Parameters<Row>, isBytes: boolean) => {
+  const all = Object.entries(parameters).map(([name, { as, of, oid }]) => ({
+    name: `p_${name}`,
+    of,
+    oid: oid === bytea && !isBytes ? text : oid,
+    as: oid === bytea && isBytes ? (bound: string) => `convert_from(${bound}, 'UTF8')` : as
   }))
   // Large parameters are bound last: the driver copies its buffer when it grows for a later one.
   const bound = all.toSorted((one, other) => Number(one.oid === bytea) - Number(other.oid === bytea))
   return {
     text: `SELECT ${columns} FROM unnest(${bound.map((_, index) => hidden(`$${index + 1}`)).join(", ")})
   AS batch (${bound.map(({ name }) => name).join(", ")}),
-  ${call}(${all.map(({ as = identity, name }) => as(name)).join(", ")}) AS called`,
+  ${call}(${all.map(({ as = identity, name }) => `${name} => ${as(name)}`).join(", ")}) AS called`,
     bind: (rows: ReadonlyArray<Row>) =>
       bound.map(({ of, oid }) => Result.getOrThrow(PgTypes.array(rows.map((row) => of(row) ?? null), oid)))
   }
@@ -63,7 +75,7 @@ export const make = <Row, Outcome extends Schema.ConstraintDecoder<unknown>>(
   outcome: Outcome,
   call: string,
   columns: string,
-  parameters: ReadonlyArray<Parameter<Row>>
+  parameters: Parameters<Row>
 ) => {
   const statement = (isLarge: boolean) => {
     const { bind, text } = build(call, columns, parameters, isLarge)

@@ -56,43 +56,56 @@ const Outcome = Schema.Union([
 /** The event that may be recorded together with the next one, before it. */
 const first = "Accepted"
 
-/** The parameters are those of `commit_task`, in its order. */
+const recordsFirst = ({ fence }: Event) => fence?.recordsAcceptance === true
+
+const array = (values: ReadonlyArray<string>) => `{${values.join()}}`
+
+const tokensOf = ({ usage }: TaskChange) => {
+  if (usage === null || usage.tokens === null) return null
+  const { cached, input, output, reasoning, total } = usage.tokens
+  return `{${input},${output},${total},${cached},${reasoning}}`
+}
+
 const statement = makeStatement<Event, typeof Outcome>(
   Outcome,
   "commit_task",
   `called.outcome, called.has_first AS "recordedAcceptance", (called.head).callback_url IS NOT NULL AS "hasCallback", ${
     headColumnsOf("(called.head)")
   }`,
-  [
-    { oid: uuid, of: ({ uuid }) => uuid },
-    { oid: uuid, of: ({ fence }) => fence?.runId },
-    { oid: text, of: ({ fence }) => fence?.coreEventId },
-    moment(({ at }) => at),
-    { oid: text, of: ({ event }) => event._tag },
-    { oid: text, of: ({ event }) => `{${sourcesOf(event._tag).join()}}`, as: (bound) => `${bound}::text[]` },
-    { oid: text, of: ({ change }) => change.status },
-    { oid: bool, of: ({ change }) => change.isTerminal },
-    { oid: bool, of: ({ event, fence }) => needsValidToken(event._tag) || fence?.recordsAcceptance === true },
-    { oid: bool, of: ({ change }) => sendsWebhook(change.status) },
-    { oid: text, of: ({ change }) => change.stopReason },
-    { oid: text, of: ({ change }) => change.error },
-    largeText(({ pendingToolCalls }) => pendingToolCalls),
-    largeText(({ turn }) => turn),
-    largeText(({ coreState }) => coreState),
-    { oid: uuid, of: ({ change }) => change.run?.runId },
-    largeText(({ toolResults }) => toolResults),
-    { oid: text, of: ({ change }) => change.run?.userToken },
-    { oid: text, of: ({ change }) => change.run?.principal.tokenId },
-    seconds(({ change }) => change.run?.principal.issuedAt),
-    { oid: text, of: ({ claim }) => claim?.key },
-    { oid: text, of: ({ claim }) => claim?.fingerprint },
-    moment(({ at, claim }) => claim === undefined ? null : plus(at, Limits.idempotencyKeyTtl)),
-    {
-      oid: bool,
-      of: ({ fence }) => fence?.recordsAcceptance === true,
-      as: (bound) => `CASE WHEN ${bound} THEN '${first}' END, '{${sourcesOf(first).join()}}', '${targetOf(first)}'`
-    }
-  ]
+  {
+    uuid: { oid: uuid, of: ({ uuid }) => uuid },
+    run_id: { oid: uuid, of: ({ fence }) => fence?.runId },
+    core_event_id: { oid: text, of: ({ fence }) => fence?.coreEventId },
+    at: moment(({ at }) => at),
+    type: { oid: text, of: ({ event }) => event._tag },
+    sources: { oid: text, of: ({ event }) => array(sourcesOf(event._tag)), as: (bound) => `${bound}::text[]` },
+    target: { oid: text, of: ({ change }) => change.status },
+    is_terminal: { oid: bool, of: ({ change }) => change.isTerminal },
+    needs_token: { oid: bool, of: (event) => needsValidToken(event.event._tag) || recordsFirst(event) },
+    sends_webhook: { oid: bool, of: ({ change }) => sendsWebhook(change.status) },
+    stop_reason: { oid: text, of: ({ change }) => change.stopReason },
+    error: { oid: text, of: ({ change }) => change.error },
+    pending_tool_calls: largeText(({ pendingToolCalls }) => pendingToolCalls),
+    turn: largeText(({ turn }) => turn),
+    core_state: largeText(({ coreState }) => coreState),
+    new_run_id: { oid: uuid, of: ({ change }) => change.run?.runId },
+    tool_results: largeText(({ toolResults }) => toolResults),
+    user_token: { oid: text, of: ({ change }) => change.run?.userToken },
+    token_id: { oid: text, of: ({ change }) => change.run?.principal.tokenId },
+    token_issued_at: seconds(({ change }) => change.run?.principal.issuedAt),
+    key: { oid: text, of: ({ claim }) => claim?.key },
+    fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint },
+    key_expires_at: moment(({ at, claim }) => claim === undefined ? null : plus(at, Limits.idempotencyKeyTtl)),
+    first_type: { oid: text, of: (event) => recordsFirst(event) ? first : null },
+    first_sources: {
+      oid: text,
+      of: (event) => recordsFirst(event) ? array(sourcesOf(first)) : null,
+      as: (bound) => `${bound}::text[]`
+    },
+    first_target: { oid: text, of: (event) => recordsFirst(event) ? targetOf(first) : null },
+    model: { oid: text, of: ({ change }) => change.usage?.model },
+    tokens: { oid: text, of: ({ change }) => tokensOf(change), as: (bound) => `${bound}::bigint[]` }
+  }
 )
 
 /** Ids of tasks are not case-sensitive. */
@@ -127,8 +140,7 @@ export const make = Effect.gen(function*() {
 
   return Effect.fnUntraced(function*(...[uuid, event, at, fence, claim]: Parameters<TaskWrites["Service"]["commit"]>) {
     const change = changeOf(event)
-    const { coreState, error, run, turn } = change
-    const pendingToolCalls = change.pendingToolCalls === null ? null : JSON.stringify(change.pendingToolCalls)
+    const { coreState, error, pendingToolCalls, run, turn } = change
     const length = lengthOf([turn, coreState, pendingToolCalls, error, run?.results])
     const isLargeEvent = isLarge({ length })
     return yield* commit({

@@ -6,8 +6,9 @@ import { isLarge } from "../../domain/OpaqueJson.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { plus } from "../../domain/Timestamp.ts"
 import * as Batcher from "./Batcher.ts"
-import { encode, type LargeText, largeText, make as makeStatement, moment, seconds } from "./BatchStatement.ts"
+import { encode, type LargeText, largeText, make as makeStatement, moment } from "./BatchStatement.ts"
 import { make as makeQueries } from "./Queries.ts"
+import { given } from "./TaskColumns.ts"
 import type { IdempotencyClaim, NewTask } from "./TaskWrites.ts"
 
 const Outcome = Schema.Struct({
@@ -24,38 +25,29 @@ interface Insert {
   readonly claim: IdempotencyClaim | undefined
 }
 
-const { int4, text, uuid } = PgTypes.OID
+const { int4, text } = PgTypes.OID
 
-/** The parameters are those of `create_task`, in its order. */
 const statement = makeStatement<Insert, typeof Outcome>(
   Outcome,
   "create_task",
   `called.outcome, called.task_uuid AS "taskId"`,
-  [
-    { oid: uuid, of: ({ task }) => task.uuid },
-    { oid: text, of: ({ task }) => task.principal.sub },
-    { oid: uuid, of: ({ task }) => task.runId },
-    { oid: text, of: ({ task }) => task.callbackUrl },
-    { oid: int4, of: ({ task }) => task.maxExecutionTime },
-    moment(({ task }) => task.createdAt),
-    moment(({ task }) => task.deadline),
-    moment(({ task }) => task.acceptanceDeadline),
-    { oid: text, of: ({ task }) => task.principal.tokenId },
-    seconds(({ task }) => task.principal.issuedAt),
-    largeText(({ request }) => request),
-    { oid: text, of: ({ task }) => task.userToken },
-    { oid: text, of: ({ task }) => task.callbackSecret },
-    { oid: int4, of: ({ maxActive }) => maxActive },
-    { oid: text, of: ({ claim }) => claim?.key },
-    { oid: text, of: ({ claim }) => claim?.fingerprint },
-    moment(({ claim, task }) => claim === undefined ? null : plus(task.createdAt, Limits.idempotencyKeyTtl)),
-    {
+  {
+    ...Object.fromEntries(given.map(({ name, of, ...type }) => [name, { ...type, of: ({ task }) => of(task) }])),
+    request: largeText(({ request }) => request),
+    user_token: { oid: text, of: ({ task }) => task.userToken },
+    callback_secret: { oid: text, of: ({ task }) => task.callbackSecret },
+    metadata: {
       oid: text,
       of: ({ task }) => task.metadata === null ? null : JSON.stringify(task.metadata),
       as: (bound) => `${bound}::jsonb`
     },
-    { oid: text, of: ({ task }) => task.callbackFormat }
-  ]
+    max_active: { oid: int4, of: ({ maxActive }) => maxActive },
+    key: { oid: text, of: ({ claim }) => claim?.key },
+    fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint },
+    key_expires_at: moment(({ claim, task }) =>
+      claim === undefined ? null : plus(task.createdAt, claim.keptFor ?? Limits.idempotencyKeyTtl)
+    )
+  }
 )
 
 /** Returns a function that inserts one task as part of a batch and returns its outcome. */

@@ -1,38 +1,53 @@
 /** The rows of the stores in memory, for tests under TestClock. One contract suite runs on these stores and on Postgres. */
-import { Context, Layer } from "effect"
+import { Context, Layer, Struct } from "effect"
 import { encode, type OpaqueJson } from "../../domain/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import {
   isTerminal,
   type RunId,
-  type TaskHead,
+  type Task,
+  TaskHead,
   type TaskId,
   type TaskStatus,
-  type TaskSummary
+  TaskSummary
 } from "../../domain/Task.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
-import type { ToolCall } from "../../domain/ToolCall.ts"
+import type * as Usage from "../../domain/Usage.ts"
 import type { DeliveryAttempt, DeliveryKey } from "../../domain/Webhook.ts"
-import type { NewLeg } from "./FacadeLegs.ts"
 import type { Claimed, RecordedEvent } from "./TaskReads.ts"
 import type { NewTask } from "./TaskWrites.ts"
 
-export interface TaskRow {
+type Mutable<A> = { -readonly [Field in keyof A]: A[Field] }
+
+export interface TaskRow extends Mutable<Task> {
   readonly task: NewTask
   principal: Principal
-  status: TaskStatus
-  revision: number
-  runId: RunId
-  error: string | null
-  completedAt: Timestamp | null
-  acceptanceDeadline: Timestamp | null
-  pendingToolCalls: ReadonlyArray<ToolCall> | null
-  turn: OpaqueJson | null
   coreState: OpaqueJson | null
   toolResults: OpaqueJson | null
   userToken: string
+  silenceFrom: Timestamp | null
+  /** `tasks.active_us`. */
+  activeMicros: number | null
+  usage: Usage.Tokens | null
+  bookedUsage: Usage.Tokens
+  /** Null before the first booking. */
+  bookedSeconds: number | null
+  model: string | null
   readonly coreEventIds: Set<string>
   readonly events: Array<RecordedEvent>
+}
+
+/** One row of `usage_outbox`. */
+export interface UsageRow {
+  readonly taskId: TaskId
+  readonly sub: string
+  readonly assistantId: number
+  readonly model: string | null
+  readonly bookedAt: Timestamp
+  readonly ended: TaskStatus | null
+  readonly isMetered: boolean
+  readonly tokens: Usage.Tokens
+  readonly activeSeconds: number
 }
 
 interface StopRow {
@@ -43,10 +58,13 @@ interface StopRow {
 }
 
 export interface NewDelivery extends DeliveryKey {
+  readonly sub: string
   readonly status: TaskStatus
   readonly url: string
   readonly secret: string | null
+  /** The task itself, when `format` is null. */
   readonly body: OpaqueJson
+  readonly format: string | null
   readonly createdAt: Timestamp
 }
 
@@ -58,7 +76,7 @@ export interface DeliveryRow extends NewDelivery {
   isSending: boolean
   isDelivered: boolean
   dueAt: Timestamp | null
-  readonly attempts: Array<{ -readonly [Field in keyof DeliveryAttempt]: DeliveryAttempt[Field] }>
+  readonly attempts: Array<Mutable<DeliveryAttempt>>
 }
 
 export class MemoryTables extends Context.Service<MemoryTables, {
@@ -68,11 +86,20 @@ export class MemoryTables extends Context.Service<MemoryTables, {
   readonly claims: Map<string, Claimed & { readonly expiresAt: Timestamp }>
   /** By `deliveryId`. */
   readonly deliveries: Map<string, DeliveryRow>
-  readonly legs: Array<NewLeg & { output: string | null }>
+  /** Origins whose last attempt had a response, and when. */
+  readonly provenOrigins: Map<string, Timestamp>
+  readonly usage: Array<UsageRow>
 }>()("async-task-service/services/store/MemoryTables") {
   static readonly layer = Layer.sync(
     MemoryTables,
-    () => ({ tasks: new Map(), stops: new Map(), claims: new Map(), deliveries: new Map(), legs: [] })
+    () => ({
+      tasks: new Map(),
+      stops: new Map(),
+      claims: new Map(),
+      deliveries: new Map(),
+      provenOrigins: new Map(),
+      usage: []
+    })
   )
 }
 
@@ -93,23 +120,11 @@ export const liveRows = ({ tasks }: Tables) => [...tasks.values()].filter((row) 
 
 export const byId = (a: TaskRow, b: TaskRow) => a.task.uuid < b.task.uuid ? -1 : 1
 
-export const headOf = ({ acceptanceDeadline, revision, runId, status, task }: TaskRow): TaskHead => ({
-  uuid: task.uuid,
-  sub: task.principal.sub,
-  status,
-  revision,
-  runId,
-  maxExecutionTime: task.maxExecutionTime,
-  deadline: task.deadline,
-  acceptanceDeadline
-})
+const headFields = Struct.keys(TaskHead.fields)
+const summaryFields = Struct.keys(TaskSummary.fields)
 
-export const summaryOf = ({ completedAt, error, pendingToolCalls, status, task }: TaskRow): TaskSummary => ({
-  uuid: task.uuid,
-  sub: task.principal.sub,
-  status,
-  error,
-  createdAt: task.createdAt,
-  completedAt,
-  pendingToolCalls
-})
+export const headOf = (row: TaskRow): TaskHead => Struct.pick(row, headFields)
+
+export const summaryOf = (row: TaskRow): TaskSummary => Struct.pick(row, summaryFields)
+
+export const taskOf = (row: TaskRow): Task => ({ ...summaryOf(row), ...headOf(row), turn: row.turn })

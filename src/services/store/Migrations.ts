@@ -1,87 +1,82 @@
 /**
- * Migrates the schema at start. An advisory lock serializes nodes that start together. A migration must not rewrite a large table,
- * nor build an index on one: see `Indexes`.
+ * Migrates the schema at start. The core and each extension that has tables number their migrations apart; one ledger records all. An
+ * advisory lock serializes nodes that start together, and one transaction migrates or changes nothing.
  */
 import { Effect, Layer, Schedule, Schema } from "effect"
-import { Migrator, SqlClient, SqlError } from "effect/sql"
-import * as Indexes from "./Indexes.ts"
-import * as Tasks from "./migrations/0001_tasks.ts"
-import * as IdempotencyKeys from "./migrations/0002_idempotency_keys.ts"
-import * as TokenRevocations from "./migrations/0005_token_revocations.ts"
-import * as Webhooks from "./migrations/0006_webhooks.ts"
-import * as Nodes from "./migrations/0007_nodes.ts"
-import * as WebhookRedeliveries from "./migrations/0008_webhook_redeliveries.ts"
-import * as RecoveryTrials from "./migrations/0009_recovery_trials.ts"
-import * as Requests from "./migrations/0012_requests.ts"
-import * as FacadeLegs from "./migrations/0014_facade_legs.ts"
-import * as CallbackFormats from "./migrations/0015_callback_formats.ts"
-import * as Operators from "./migrations/0016_operators.ts"
-import * as Storage from "./migrations/0017_storage.ts"
-import * as TwoEvents from "./migrations/0018_two_events.ts"
+import { SqlClient, SqlError } from "effect/sql"
+import * as ConvertDatabase from "./ConvertDatabase.ts"
+import { functions } from "./Functions.ts"
+import * as First from "./migrations/0001_schema.ts"
 import { query } from "./Queries.ts"
+
+/** The tables of the core or of an extension. */
+export interface Tables {
+  readonly name: string
+  /** Statements by migration. A migration is only added, at the end: its place is the version that it makes. */
+  readonly migrations: ReadonlyArray<ReadonlyArray<string>>
+  /** Run after the migrations, whenever there was one. */
+  readonly functions?: ReadonlyArray<string>
+}
+
+/** A small migration is a list of statements here, a long one a file. */
+const core: Tables = { name: "core", migrations: [First.statements], functions }
+
+/** The version of the core's tables that `/readyz` requires. */
+export const latest = core.migrations.length
+
+/** The table with one row for each migration. */
+export const ledger = "async_task_service_schema"
+
+const createLedger = `CREATE TABLE IF NOT EXISTS ${ledger} (
+  owner text NOT NULL,
+  version integer NOT NULL,
+  migrated_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (owner, version)
+)`
+
+const Version = Schema.Struct({ owner: Schema.String, version: Schema.Int })
+export const selectVersions = query(Version, `SELECT owner, max(version) AS version FROM ${ledger} GROUP BY owner`)
+
+export type Versions = ReadonlyMap<string, number>
+export const toVersions = (rows: ReadonlyArray<typeof Version.Type>): Versions =>
+  new Map(rows.map(({ owner, version }) => [owner, version]))
+
+const versionOf = (versions: Versions, { name }: Tables) => versions.get(name) ?? 0
+
+/** The first tables of the core and `extensions` that lack a migration: what they are and their version; undefined if none do. */
+export const behind = (versions: Versions, extensions: ReadonlyArray<Tables>): string | undefined => {
+  const tables = [core, ...extensions].find((tables) => versionOf(versions, tables) < tables.migrations.length)
+  if (tables === undefined) return undefined
+  const what = tables === core ? "the schema is" : `the tables of ${tables.name} are`
+  return `${what} at version ${versionOf(versions, tables)} of ${tables.migrations.length}`
+}
+
+export const coreVersion = (versions: Versions) => versionOf(versions, core)
+
+/** Without `to_regclass`: the session would remember that the table is absent, although another node creates it next. */
+export const current = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
+  const found = yield* sql`SELECT FROM pg_class WHERE relname = ${ledger} AND pg_table_is_visible(oid)`
+  return toVersions(found.length === 0 ? [] : selectVersions.decode(yield* sql.unsafe(selectVersions.text)))
+})
 
 /** A statement that waits for a lock blocks later ones on its table, so a migration gives up soon and is repeated. */
 const lockTimeout = "500ms"
-
-const run = (statements: ReadonlyArray<string>) =>
-  Effect.gen(function*() {
-    const sql = yield* SqlClient.SqlClient
-    yield* sql`SELECT set_config('lock_timeout', ${lockTimeout}, true)`
-    yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
-  })
-
-const migrations = {
-  "0001_tasks": run(Tasks.statements),
-  "0002_idempotency_keys": run(IdempotencyKeys.statements),
-  // Their indexes are built by `Indexes`.
-  "0003_list": Effect.void,
-  "0004_retention": Effect.void,
-  "0005_token_revocations": run(TokenRevocations.statements),
-  "0006_webhooks": run(Webhooks.statements),
-  "0007_nodes": run(Nodes.statements),
-  "0008_webhook_redeliveries": run(WebhookRedeliveries.statements),
-  "0009_recovery_trials": run(RecoveryTrials.statements),
-  // The function is created by 0012.
-  "0010_commit_task": Effect.void,
-  "0012_requests": run(Requests.statements),
-  "0014_facade_legs": run(FacadeLegs.statements),
-  "0015_callback_formats": run(CallbackFormats.statements),
-  "0016_operators": run(Operators.statements),
-  "0017_storage": run(Storage.statements),
-  "0018_two_events": run(TwoEvents.statements)
-}
-
-const loader = Migrator.fromRecord(migrations)
-
-/** The id of the newest migration, which `/readyz` requires. */
-export const latest = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
-
-const newest = query(
-  Schema.Struct({ id: Schema.Int }),
-  `SELECT coalesce(max(migration_id), 0)::int AS id FROM async_task_service_migrations`
-)
-
-/** The id of the newest migration in the database. */
-export const current = (sql: SqlClient.SqlClient) =>
-  Effect.map(sql.unsafe(newest.text), (rows) => newest.decode(rows)[0]?.id ?? 0)
-
-/** Without `to_regclass`: the session would remember that the table is absent, although another node creates it next. */
-const isCurrent = (sql: SqlClient.SqlClient) =>
-  Effect.flatMap(
-    sql`SELECT FROM pg_class WHERE relname = 'async_task_service_migrations' AND pg_table_is_visible(oid)`,
-    (rows) => rows.length === 0 ? Effect.succeed(false) : Effect.map(current(sql), (id) => id >= latest)
-  )
-
 const lockRetry = Schedule.spaced("2 seconds")
 
-const isLockTimeout = (error: Migrator.MigrationError | SqlError.SqlError): boolean => {
-  const cause = error._tag === "MigrationError" ? error.cause : error
-  return SqlError.isSqlError(cause) && cause.reason._tag === "LockTimeoutError"
-}
+const isLockTimeout = (error: unknown): boolean =>
+  SqlError.isSqlError(error) && error.reason._tag === "LockTimeoutError"
 
-const migrate = Effect.gen(function*() {
+/** The statements that bring tables from version `from` to the newest one. */
+const upgradeOf = ({ functions = [], migrations, name }: Tables, from: number) =>
+  from >= migrations.length ? [] : [
+    ...migrations.slice(from).flat(),
+    `INSERT INTO ${ledger} (owner, version) SELECT '${name}', generate_series(${from + 1}, ${migrations.length})`,
+    ...functions
+  ]
+
+const migrate = Effect.fnUntraced(function*(extensions: ReadonlyArray<Tables>) {
   const sql = yield* SqlClient.SqlClient
-  if (yield* isCurrent(sql)) return
+  if (behind(yield* current(sql), extensions) === undefined) return
   const announce = yield* Effect.cached(
     Effect.logWarning("the migration waits for a lock of another session, such as a backup")
   )
@@ -89,12 +84,23 @@ const migrate = Effect.gen(function*() {
     // The duration of a migration, and of the wait for another node's, grows with the tables: no statement timeout.
     yield* sql`SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`
     yield* sql`SELECT pg_advisory_xact_lock(hashtextextended('async-task-service:migrations', 0))`
-    yield* sql`SELECT set_config('lock_timeout', ${lockTimeout}, true)`
-    yield* Migrator.make({})({ loader, table: "async_task_service_migrations" })
+    // Many statements in one round trip, because the database may be far away.
+    const run = (statements: ReadonlyArray<string>) =>
+      sql.unsafe(`DO $migration$ BEGIN\n${[...statements, "NULL"].join(";\n")};\nEND $migration$`)
+    yield* run([`PERFORM set_config('lock_timeout', '${lockTimeout}', true)`, createLedger])
+    const versions = toVersions(selectVersions.decode(yield* sql.unsafe(selectVersions.text)))
+    const isOld = versions.size === 0 && (yield* ConvertDatabase.isNeeded(sql))
+    const first: Tables = isOld
+      ? { ...core, migrations: [ConvertDatabase.statements, ...core.migrations.slice(1)] }
+      : core
+    yield* run([first, ...extensions].flatMap((tables) => upgradeOf(tables, versionOf(versions, tables))))
   })).pipe(
     Effect.tapError((error) => isLockTimeout(error) ? announce : Effect.void),
     Effect.retry({ while: isLockTimeout, schedule: lockRetry })
   )
 })
 
-export const layer = Layer.effectDiscard(Effect.andThen(migrate, Indexes.build))
+export const layer = (
+  extensions: ReadonlyArray<Tables> = []
+): Layer.Layer<never, ConvertDatabase.NotConvertible | SqlError.SqlError, SqlClient.SqlClient> =>
+  Layer.effectDiscard(migrate(extensions))

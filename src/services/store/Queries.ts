@@ -89,6 +89,14 @@ export const make = Effect.map(SqlClient.SqlClient, (sql) => {
     Effect.map(run(text, values), decode)
   return {
     rows,
+    /** On a connection that no other statement shares meanwhile, for one that may take long. */
+    alone: <Row>({ decode, text }: Query<Row>, values: ReadonlyArray<unknown>) =>
+      Effect.map(
+        failWhenUnavailable(
+          Effect.scoped(Effect.flatMap(sql.reserve, (connection) => connection.execute(text, values, undefined)))
+        ),
+        decode
+      ),
     first: <Row>(query: Query<Row>, values: ReadonlyArray<unknown>) => Effect.map(rows(query, values), Arr.head),
     count: (query: Query<typeof Count.Type>, values: ReadonlyArray<unknown>) =>
       Effect.map(rows(query, values), ([row]) => row?.count ?? 0),

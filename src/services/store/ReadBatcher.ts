@@ -2,13 +2,11 @@
 import { Effect, Option, Schema } from "effect"
 import { FromBytes, OpaqueJson } from "../../domain/OpaqueJson.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { RunId, TaskHead, type TaskId } from "../../domain/Task.ts"
-import { Timestamp } from "../../domain/Timestamp.ts"
+import { TaskHead, type TaskId, TaskSummary } from "../../domain/Task.ts"
 import * as FairPermits from "../limits/FairPermits.ts"
 import * as Batcher from "./Batcher.ts"
-import { summaryColumns, SummaryFields } from "./ListStatement.ts"
-import { hidden, make as makeQueries, micros, query, utf8 } from "./Queries.ts"
-import { headColumns } from "./TaskColumns.ts"
+import { hidden, make as makeQueries, query, utf8 } from "./Queries.ts"
+import { headColumns, taskColumns } from "./TaskColumns.ts"
 
 /** Bytes. A task with a larger turn is read alone: a batch stays small, and few large turns are in memory at a time. */
 const largeTurn = 65_536
@@ -31,18 +29,14 @@ export const headsById = query(TaskHead, select(headColumns, "tasks"))
 const tasksById = (turn: Schema.Codec<OpaqueJson, string | Uint8Array>, selected: string) =>
   query(
     Schema.Struct({
-      ...SummaryFields,
+      ...TaskSummary.fields,
+      ...TaskHead.fields,
       turn: Schema.NullOr(turn),
-      hasLargeTurn: Schema.Boolean,
-      revision: Schema.Int,
-      runId: RunId,
-      deadline: Timestamp,
-      acceptanceDeadline: Schema.NullOr(Timestamp)
+      turnBytes: Schema.Int
     }),
     select(
-      `${summaryColumns}, revision, run_id AS "runId", ${micros("deadline_at")} AS deadline,
-      ${micros("acceptance_deadline_at")} AS "acceptanceDeadline", ${selected} AS turn,
-      coalesce(octet_length(turn) > ${largeTurn}, false) AS "hasLargeTurn"`,
+      `${taskColumns}, ${selected} AS turn,
+      coalesce(octet_length(turn), 0) AS "turnBytes"`,
       "tasks LEFT JOIN task_turns ON task_uuid = uuid"
     )
   )
@@ -73,7 +67,7 @@ const makeRead = <Row extends Read>(
 export const make = Effect.gen(function*() {
   const { first, rows } = yield* makeQueries
   const head = yield* makeRead((uuids) => rows(headsById, [uuids]))
-  const getSmall = yield* makeRead((uuids) => rows(withSmallTurns, [uuids]))
+  const outline = yield* makeRead((uuids) => rows(withSmallTurns, [uuids]))
 
   const reading = FairPermits.make(largePermits)
   const getLarge = Effect.fnUntraced(function*(uuid: TaskId, sub: string) {
@@ -82,12 +76,14 @@ export const make = Effect.gen(function*() {
   }, Effect.scoped)
 
   const get = Effect.fnUntraced(function*(uuid: TaskId) {
-    const small = yield* getSmall(uuid)
-    const found = Option.isSome(small) && small.value.hasLargeTurn ? yield* getLarge(uuid, small.value.sub) : small
+    const small = yield* outline(uuid)
+    const found = Option.isSome(small) && small.value.turnBytes > largeTurn
+      ? yield* getLarge(uuid, small.value.sub)
+      : small
     return Option.map(found, (row) => {
-      const { hasLargeTurn: _, ...task } = row
+      const { turnBytes: _, ...task } = row
       return task
     })
   })
-  return { get, head }
+  return { get, head, outline }
 })

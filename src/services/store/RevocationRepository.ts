@@ -15,13 +15,6 @@ export interface Recorded {
   readonly readAt: Timestamp
 }
 
-/** A revocation as operators list it: by the moment of its last change, then by its id. */
-export interface ListedRevocation {
-  readonly revocation: Revocation
-  readonly at: Timestamp
-  readonly id: string
-}
-
 /** A task created in the token's last second may run for its whole time limit. */
 export const keptAfterExpiry = Duration.seconds(Limits.maxExecutionTime)
 
@@ -33,11 +26,6 @@ export class RevocationRepository extends Context.Service<RevocationRepository, 
   readonly add: (revocation: Revocation) => Effect.Effect<void, StoreUnavailable>
   /** Revocations since the read at `moment`, and some earlier ones (`visibilityLag`). All without a moment. */
   readonly since: (moment: Timestamp | undefined) => Effect.Effect<Recorded, StoreUnavailable>
-  /** Newest first, after a listed one. */
-  readonly list: (
-    after: Pick<ListedRevocation, "at" | "id"> | null,
-    limit: number
-  ) => Effect.Effect<ReadonlyArray<ListedRevocation>, StoreUnavailable>
   readonly isRevoked: (principal: Principal) => Effect.Effect<boolean, StoreUnavailable>
   /** Deletes revocations of tokens that expired `keptAfterExpiry` before `at`; returns their number. */
   readonly deleteExpired: (at: Timestamp, limit: number) => Effect.Effect<number, StoreUnavailable>

@@ -2,7 +2,6 @@
 import { Duration, Effect, Layer } from "effect"
 import * as Revocation from "../../domain/Revocation.ts"
 import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
-import { newestFirst } from "./OperatorStore.ts"
 import { keptAfterExpiry, RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
 
 interface Row {
@@ -27,13 +26,6 @@ export const layer = Layer.sync(RevocationRepository, () => {
         const rows = [...recorded.values()].filter(({ revokedAt }) => revokedAt >= from)
         return { revocations: rows.map(({ revocation }) => revocation), readAt }
       }),
-    list: (after, limit) =>
-      Effect.sync(() =>
-        [...recorded].map(([id, { revocation, revokedAt: at }]) => ({ id, revocation, at }))
-          .toSorted(newestFirst)
-          .filter((listed) => after === null || newestFirst(after, listed) < 0)
-          .slice(0, limit)
-      ),
     isRevoked: (principal) =>
       Effect.sync(() => [...recorded.values()].some(({ revocation }) => Revocation.covers(revocation, principal))),
     deleteExpired: (at, limit) =>

@@ -1,8 +1,10 @@
 /** The store of revoked tokens in Postgres. `commit_task` checks it for every event that continues a run. */
 import { Duration, Effect, Layer, Option, Schema } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
 import { Revocation } from "../../domain/Revocation.ts"
 import { plus, Timestamp } from "../../domain/Timestamp.ts"
-import { deletionQuery, make as makeQueries, micros, moment, query } from "./Queries.ts"
+import { deletionQuery, failWhenUnavailable, make as makeQueries, micros, moment, query } from "./Queries.ts"
+import { RevocationHooks } from "./RevocationHooks.ts"
 import { keptAfterExpiry, RevocationRepository, visibilityLag } from "./RevocationRepository.ts"
 
 /** The later of two expiries; null means never and is the latest. */
@@ -17,7 +19,7 @@ const addUser = `INSERT INTO token_revocations AS old (sub, issued_before, expir
   ON CONFLICT (sub) DO UPDATE SET issued_before = greatest(old.issued_before, EXCLUDED.issued_before),
     expires_at = ${laterExpiry}, revoked_at = clock_timestamp()`
 
-const fields = {
+export const fields = {
   tokenId: Schema.NullOr(Schema.String),
   sub: Schema.NullOr(Schema.String),
   issuedBefore: Schema.NullOr(Timestamp),
@@ -25,7 +27,7 @@ const fields = {
 }
 const Row = Schema.Struct(fields)
 
-const columns = `token_id AS "tokenId", sub, ${micros("issued_before")} AS "issuedBefore",
+export const columns = `token_id AS "tokenId", sub, ${micros("issued_before")} AS "issuedBefore",
   ${micros("expires_at")} AS "expiresAt"`
 
 /** Returns at least one row; without revocations its columns are null, except `readAt`. */
@@ -36,20 +38,10 @@ const since = query(
   LEFT JOIN token_revocations ON revoked_at >= coalesce(${moment("$1")}, '-infinity')`
 )
 
-const revocationOf = ({ expiresAt, issuedBefore, sub, tokenId }: typeof Row.Type): ReadonlyArray<Revocation> => {
+export const revocationOf = ({ expiresAt, issuedBefore, sub, tokenId }: typeof Row.Type): ReadonlyArray<Revocation> => {
   if (sub !== null && issuedBefore !== null) return [Revocation.cases.User.make({ sub, issuedBefore, expiresAt })]
   return tokenId === null ? [] : [Revocation.cases.Token.make({ tokenId, expiresAt })]
 }
-
-/** Binds moment and id of the row before, both null for the first page, and the number of rows. */
-const list = query(
-  Schema.Struct({ ...fields, at: Timestamp, id: Schema.String }),
-  `SELECT ${columns}, ${micros("revoked_at")} AS at, id FROM token_revocations,
-    LATERAL (SELECT CASE WHEN sub IS NULL THEN 'token ' || token_id ELSE 'user ' || sub END AS id) AS key
-  WHERE revoked_at <= coalesce(${moment("$1")}, 'infinity')
-    AND ($1::float8 IS NULL OR (revoked_at, id) < (${moment("$1")}, $2::text))
-  ORDER BY revoked_at DESC, id DESC LIMIT $3::int`
-)
 
 const isRevoked = query(
   Schema.Struct({ revoked: Schema.Boolean }),
@@ -63,12 +55,27 @@ const deleteExpired = deletionQuery("token_revocations", `expires_at <= ${moment
 
 export const layer = Layer.effect(
   RevocationRepository,
-  Effect.map(makeQueries, ({ count, execute, first, rows }) =>
-    RevocationRepository.of({
-      add: (revocation) =>
-        revocation._tag === "Token"
-          ? execute(addToken, [revocation.tokenId, revocation.expiresAt])
-          : execute(addUser, [revocation.sub, revocation.issuedBefore, revocation.expiresAt]),
+  Effect.gen(function*() {
+    const { count, execute, first, rows } = yield* makeQueries
+    const sql = yield* SqlClient.SqlClient
+    const hooks = yield* RevocationHooks
+
+    const add = (revocation: Revocation) =>
+      revocation._tag === "Token"
+        ? execute(addToken, [revocation.tokenId, revocation.expiresAt])
+        : execute(addUser, [revocation.sub, revocation.issuedBefore, revocation.expiresAt])
+
+    return RevocationRepository.of({
+      add: (revocation) => {
+        const statements = hooks.flatMap((hook) => hook(revocation))
+        if (statements.length === 0) return add(revocation)
+        const all = Effect.forEach(statements, ({ text, values }) => execute(text, values), { discard: true })
+        return Effect.catchIf(
+          sql.withTransaction(Effect.andThen(add(revocation), all)),
+          SqlError.isSqlError,
+          (error) => failWhenUnavailable(Effect.fail(error))
+        )
+      },
 
       since: (moment) =>
         Effect.map(
@@ -76,16 +83,10 @@ export const layer = Layer.effect(
           (found) => ({ revocations: found.flatMap(revocationOf), readAt: found[0]?.readAt ?? Timestamp.make(0) })
         ),
 
-      list: (after, limit) =>
-        Effect.map(
-          rows(list, [after?.at ?? null, after?.id ?? null, limit]),
-          (found) =>
-            found.flatMap((row) => revocationOf(row).map((revocation) => ({ revocation, at: row.at, id: row.id })))
-        ),
-
       isRevoked: ({ issuedAt, sub, tokenId }) =>
         Effect.map(first(isRevoked, [tokenId, sub, issuedAt]), Option.exists(({ revoked }) => revoked)),
 
       deleteExpired: (at, limit) => count(deleteExpired, [plus(at, Duration.negate(keptAfterExpiry)), limit])
-    }))
+    })
+  })
 )

@@ -3,6 +3,7 @@ import { Context, type Effect, type Option, Record, Schema } from "effect"
 import type { Metadata } from "../../domain/Metadata.ts"
 import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import type { Principal } from "../../domain/Principal.ts"
+import type { StoredRequest } from "../../domain/StoredRequest.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import {
   type RunId,
@@ -13,7 +14,6 @@ import {
   TaskStatus,
   type TaskSummary
 } from "../../domain/Task.ts"
-import type { StoredRequest } from "../../domain/TaskRerun.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 
 export interface TaskFilter {
@@ -22,6 +22,8 @@ export interface TaskFilter {
   readonly statuses: ReadonlyArray<TaskStatus>
   /** Pairs that a task must have. */
   readonly metadata?: Metadata | null
+  /** Only these of the user's tasks; null for all. */
+  readonly uuids?: ReadonlyArray<TaskId> | null
   readonly page: number
   readonly perPage: number
 }
@@ -43,6 +45,12 @@ export interface PendingRun {
   readonly resume: { readonly state: OpaqueJson | null; readonly results: OpaqueJson } | null
 }
 
+/** A task whose turn was read only if it is small. */
+export interface TaskOutline extends Task {
+  /** Bytes of the turn, also of a large one, for which `turn` is null. */
+  readonly turnBytes: number
+}
+
 /** One change of a task, for its event stream. */
 export const RecordedEvent = Schema.Struct({
   revision: Schema.Int,
@@ -59,6 +67,9 @@ export type Claimed = typeof Claimed.Type
 
 export class TaskReads extends Context.Service<TaskReads, {
   readonly get: (uuid: TaskId) => Effect.Effect<Option.Option<Task>, StoreUnavailable>
+  readonly outline: (uuid: TaskId) => Effect.Effect<Option.Option<TaskOutline>, StoreUnavailable>
+  /** The turn of a task that has one. The caller bounds the memory of large ones. */
+  readonly turn: (uuid: TaskId) => Effect.Effect<Option.Option<OpaqueJson>, StoreUnavailable>
   /** The heads of those `uuids` that exist. */
   readonly heads: (uuids: ReadonlyArray<TaskId>) => Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
   /** Newest first. */

@@ -1,19 +1,11 @@
 import { Effect, Layer, Option, Struct } from "effect"
 import * as Limits from "../../domain/Limits.ts"
-import type { Task } from "../../domain/Task.ts"
-import { byId, bytesOf, claimOf, headOf, MemoryTables, summaryOf, type TaskRow } from "./MemoryTables.ts"
+import { hasAll } from "../../domain/Metadata.ts"
+import { KeptFields } from "../../domain/TaskRequest.ts"
+import { byId, bytesOf, claimOf, headOf, MemoryTables, summaryOf, taskOf, type TaskRow } from "./MemoryTables.ts"
 import { type PendingRun, TaskReads } from "./TaskReads.ts"
 
 const newestFirst = (a: TaskRow, b: TaskRow) => b.task.createdAt - a.task.createdAt || byId(b, a)
-
-const taskOf = (row: TaskRow): Task => ({
-  ...summaryOf(row),
-  turn: row.turn,
-  revision: row.revision,
-  runId: row.runId,
-  deadline: row.task.deadline,
-  acceptanceDeadline: row.acceptanceDeadline
-})
 
 const runOf = ({ coreState, principal, runId, task, toolResults, userToken }: TaskRow): PendingRun => ({
   principal,
@@ -31,15 +23,23 @@ export const layer = Layer.effect(
     return TaskReads.of({
       get: (uuid) => Effect.sync(() => Option.map(Option.fromNullishOr(rows.get(uuid)), taskOf)),
 
+      outline: (uuid) =>
+        Effect.sync(() =>
+          Option.map(Option.fromNullishOr(rows.get(uuid)), (row) => ({
+            ...taskOf(row),
+            turnBytes: row.turn === null ? 0 : bytesOf(row.turn)
+          }))
+        ),
+
+      turn: (uuid) => Effect.sync(() => Option.fromNullishOr(rows.get(uuid)?.turn)),
+
       heads: (uuids) => Effect.sync(() => uuids.flatMap((uuid) => rows.get(uuid) ?? []).map(headOf)),
 
-      list: ({ metadata, page, perPage, statuses, sub }) =>
+      list: ({ metadata, page, perPage, statuses, sub, uuids }) =>
         Effect.sync(() => {
           const matching = [...rows.values()]
             .filter((row) => row.task.principal.sub === sub && (statuses.length === 0 || statuses.includes(row.status)))
-            .filter(({ task }) =>
-              Object.entries(metadata ?? {}).every(([key, value]) => task.metadata?.[key] === value)
-            )
+            .filter(({ task, uuid }) => hasAll(task.metadata, metadata ?? {}) && (uuids?.includes(uuid) ?? true))
             .toSorted(newestFirst)
           const start = (page - 1) * perPage
           return { tasks: matching.slice(start, start + perPage).map(summaryOf), total: matching.length }
@@ -57,7 +57,7 @@ export const layer = Layer.effect(
         Effect.sync(() =>
           Option.fromNullishOr(rows.get(uuid)?.task).pipe(
             Option.filter(({ request }) => bytesOf(request) <= Limits.keptRequestBytes),
-            Option.map(Struct.pick(["callbackUrl", "maxExecutionTime", "metadata", "request"]))
+            Option.map(Struct.pick([...Struct.keys(KeptFields.fields), "request"]))
           )
         ),
 

@@ -4,11 +4,12 @@ import * as Limits from "../../domain/Limits.ts"
 import * as Metadata from "../../domain/Metadata.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
 import { RunId, TaskHead, TaskId } from "../../domain/Task.ts"
+import { KeptFields } from "../../domain/TaskRequest.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import * as ListStatement from "./ListStatement.ts"
+import * as ListReader from "./ListReader.ts"
 import { make as makeQueries, micros, moment, query, utf8 } from "./Queries.ts"
 import * as ReadBatcher from "./ReadBatcher.ts"
-import { headColumns } from "./TaskColumns.ts"
+import { headColumns, keptColumns } from "./TaskColumns.ts"
 import { Claimed, type PendingRun, RecordedEvent, TaskReads } from "./TaskReads.ts"
 
 const headsById = query(TaskHead, `SELECT ${headColumns} FROM tasks WHERE uuid = ANY($1::uuid[])`)
@@ -49,21 +50,25 @@ const runOf = ({ issuedAt, results, state, sub, tokenId, ...run }: typeof Pendin
   resume: results === null ? null : { state, results }
 })
 
+const turnById = query(
+  Schema.Struct({ turn: OpaqueJson.FromBytes }),
+  `SELECT ${utf8("turn")} AS turn FROM task_turns WHERE task_uuid = $1`
+)
+
 const metadataById = query(
   Schema.Struct({ uuid: TaskId, metadata: Metadata.FromJson }),
-  `SELECT task_uuid AS uuid, (by_user -> $1)::text AS metadata FROM task_metadata
-  WHERE task_uuid = ANY($2::uuid[]) AND by_user ? $1`
+  `SELECT uuid, metadata::text AS metadata FROM task_metadata JOIN tasks ON uuid = task_uuid
+  WHERE task_uuid = ANY($2::uuid[]) AND sub = $1`
 )
 
 const storedRequest = query(
   Schema.Struct({
-    callbackUrl: Schema.NullOr(Schema.String),
-    maxExecutionTime: Schema.Int,
+    ...KeptFields.fields,
     metadata: Schema.NullOr(Metadata.FromJson),
     request: OpaqueJson.OpaqueJson
   }),
-  `SELECT callback_url AS "callbackUrl", max_execution_time AS "maxExecutionTime", request,
-    (SELECT by_user -> sub FROM task_metadata WHERE task_uuid = uuid)::text AS metadata
+  `SELECT ${keptColumns}, request,
+    (SELECT metadata FROM task_metadata WHERE task_uuid = uuid)::text AS metadata
   FROM tasks JOIN task_requests ON task_uuid = uuid
   WHERE uuid = $1 AND octet_length(request) <= ${Limits.keptRequestBytes}`
 )
@@ -78,18 +83,17 @@ export const layer = Layer.effect(
   TaskReads,
   Effect.gen(function*() {
     const { first, rows } = yield* makeQueries
-    const { get, head } = yield* ReadBatcher.make
+    const { get, head, outline } = yield* ReadBatcher.make
+    const list = yield* ListReader.make
     return TaskReads.of({
       get,
+      outline,
+      turn: (uuid) => Effect.map(first(turnById, [uuid]), Option.map(({ turn }) => turn)),
       heads: ([uuid, ...others]) => {
         if (uuid === undefined) return Effect.succeed([])
         return others.length === 0 ? Effect.map(head(uuid), Option.toArray) : rows(headsById, [[uuid, ...others]])
       },
-      list: Effect.fnUntraced(function*(filter) {
-        const found = yield* rows(ListStatement.of(filter), ListStatement.bind(filter))
-        const tasks = found.flatMap((row) => row.uuid === null ? [] : [row])
-        return { tasks, total: found[0]?.total ?? 0 }
-      }),
+      list,
       metadata: (sub, uuids) =>
         Effect.map(
           rows(metadataById, [sub, uuids]),

@@ -1,5 +1,7 @@
 /** Deletes expired rows in Postgres. Rows that another node is deleting are skipped. */
 import { Effect, Layer } from "effect"
+import * as Limits from "../../domain/Limits.ts"
+import { labelOf } from "./ListStatement.ts"
 import { countQuery, deletionQuery, make as makeQueries, moment } from "./Queries.ts"
 import { TaskRetention } from "./TaskRetention.ts"
 
@@ -17,9 +19,15 @@ const deletion = (selected: string) =>
   ), requests AS (
     DELETE FROM task_requests USING ended WHERE task_uuid = ended.uuid
   ), metadata AS (
-    DELETE FROM task_metadata USING ended WHERE task_uuid = ended.uuid
-  ), legs AS (
-    DELETE FROM facade_legs USING ended WHERE task_uuid = ended.uuid
+    DELETE FROM task_metadata USING ended WHERE task_uuid = ended.uuid RETURNING ended.*, metadata
+  ), labels AS (
+    DELETE FROM task_labels USING (
+      SELECT ${labelOf("sub", "key", "value")} AS label, created_at, uuid
+      FROM metadata CROSS JOIN LATERAL (
+        SELECT * FROM jsonb_each_text(metadata.metadata) LIMIT ${Limits.metadataPairs}
+      ) AS pair
+    ) AS old
+    WHERE task_labels.label = old.label AND task_labels.created_at = old.created_at AND task_uuid = old.uuid
   ), events AS (
     DELETE FROM task_events USING ended WHERE task_uuid = ended.uuid
   ), deleted AS (
@@ -28,15 +36,19 @@ const deletion = (selected: string) =>
   )
 
 const deleteEnded = deletion(
-  `SELECT uuid FROM tasks WHERE completed_at <= ${moment("$1")}
+  `SELECT uuid, sub, created_at FROM tasks WHERE completed_at <= ${moment("$1")}
       AND NOT EXISTS (SELECT FROM webhook_deliveries WHERE task_uuid = uuid AND due_at IS NOT NULL)
     ORDER BY completed_at LIMIT $2::int FOR UPDATE SKIP LOCKED`
 )
 
-const deleteTask = deletion(`SELECT uuid FROM tasks WHERE uuid = $1 AND completed_at IS NOT NULL FOR UPDATE`)
+const deleteTask = deletion(
+  `SELECT uuid, sub, created_at FROM tasks WHERE uuid = $1 AND completed_at IS NOT NULL FOR UPDATE`
+)
 
 /** Attempts that were claimed while their delivery was deleted: that statement did not see them. */
 const deleteLateAttempts = `DELETE FROM webhook_attempts WHERE task_uuid = $1`
+
+const deleteOrigins = deletionQuery("webhook_origins", `proven_at <= ${moment("$1")}`)
 
 const deleteExpiredKeys = deletionQuery("idempotency_keys", `expires_at <= ${moment("$1")}`)
 
@@ -51,6 +63,7 @@ export const layer = Layer.effect(
         return isDeleted
       }),
       deleteEnded: (before, limit) => count(deleteEnded, [before, limit]),
+      deleteOrigins: (before, limit) => count(deleteOrigins, [before, limit]),
       deleteExpiredKeys: (at, limit) => count(deleteExpiredKeys, [at, limit])
     }))
 )

@@ -40,8 +40,6 @@ export class TaskScans extends Context.Service<TaskScans, {
   readonly overdue: (at: Timestamp, limit: number) => Heads
   /** Processing tasks whose token was revoked in the last `within`, or at any time without it. */
   readonly revoked: (within: Duration.Duration | undefined, limit: number) => Heads
-  /** Scans all tasks. */
-  readonly stats: Effect.Effect<TaskStats, StoreUnavailable>
   /** Scans live tasks only; the other counts are zero. */
   readonly liveStats: Effect.Effect<TaskStats, StoreUnavailable>
 }>()("async-task-service/services/store/TaskScans") {}

@@ -12,13 +12,6 @@ const nextOf = (row: TaskRow) => dueAt(headOf(row))
 
 const isIn = (shards: Page[2], uuid: TaskId) => shards === undefined || shards.includes(TaskShard.of(uuid))
 
-const statsOf = (rows: Iterable<TaskRow>) =>
-  sumStats([...rows].map((row) => ({
-    status: row.status,
-    count: 1,
-    next: row.completedAt === null ? nextOf(row) : null
-  })))
-
 export const layer = Layer.effect(
   TaskScans,
   Effect.gen(function*() {
@@ -55,8 +48,9 @@ export const layer = Layer.effect(
           .map(headOf)
       }),
 
-      stats: Effect.sync(() => statsOf(tables.tasks.values())),
-      liveStats: Effect.sync(() => statsOf(liveRows(tables)))
+      liveStats: Effect.sync(() =>
+        sumStats(liveRows(tables).map((row) => ({ status: row.status, count: 1, next: nextOf(row) })))
+      )
     })
   })
 )

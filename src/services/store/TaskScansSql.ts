@@ -49,18 +49,13 @@ const revoked = query(
   ) AND status = 'processing'`
 )
 
-const statsQuery = (condition: string) =>
-  query(
-    StatusStats,
-    `SELECT status, count(*)::int AS count, ${micros("min(next)")} AS next FROM (
-      SELECT status, CASE WHEN ${isLive} THEN
-        least(deadline_at, CASE WHEN status = 'pending' THEN acceptance_deadline_at END) END AS next
-      FROM tasks WHERE ${condition}
-    ) AS every GROUP BY status`
-  )
-
-const allStats = statsQuery("true")
-const liveStats = statsQuery(isLive)
+const liveStats = query(
+  StatusStats,
+  `SELECT status, count(*)::int AS count, ${micros("min(next)")} AS next FROM (
+    SELECT status, least(deadline_at, CASE WHEN status = 'pending' THEN acceptance_deadline_at END) AS next
+    FROM tasks WHERE ${isLive}
+  ) AS live GROUP BY status`
+)
 
 const bindShards = (shards: Page[2]) => shards === undefined ? null : `{${shards.join(",")}}`
 const bindPage = ([after, limit, shards]: Page) => [after ?? null, limit, bindShards(shards)]
@@ -75,7 +70,6 @@ export const layer = Layer.effect(
         Effect.map(rows(nextDeadline, [bindShards(shards)]), ([next]) => next?.deadline ?? null),
       overdue: (at, limit) => rows(overdue, [at, limit]),
       revoked: (within, limit) => rows(revoked, [within === undefined ? null : Duration.toSeconds(within), limit]),
-      stats: Effect.map(rows(allStats, []), sumStats),
       liveStats: Effect.map(rows(liveStats, []), sumStats)
     }))
 )

@@ -1,10 +1,8 @@
-/** Every store of tasks and of webhooks in memory, over one set of rows. */
+/** Every store of tasks and of webhooks in memory, and the one set of rows that they share. */
 import { Effect, Layer } from "effect"
 import type { TaskId } from "../../domain/Task.ts"
 import { plus } from "../../domain/Timestamp.ts"
-import { FacadeLegs, turnEvents } from "./FacadeLegs.ts"
 import { MemoryTables } from "./MemoryTables.ts"
-import * as OperatorStoreMemory from "./OperatorStoreMemory.ts"
 import { StopOutbox } from "./StopOutbox.ts"
 import * as TaskReadsMemory from "./TaskReadsMemory.ts"
 import { TaskRetention } from "./TaskRetention.ts"
@@ -14,10 +12,9 @@ import * as WebhookStoreMemory from "./WebhookStoreMemory.ts"
 
 const layerRetention = Layer.effect(
   TaskRetention,
-  Effect.map(MemoryTables, ({ claims, deliveries, legs, tasks }) => {
+  Effect.map(MemoryTables, ({ claims, deliveries, provenOrigins, tasks }) => {
     const deleteRows = (uuid: TaskId) => {
       for (const [id, { taskId }] of deliveries) if (taskId === uuid) deliveries.delete(id)
-      legs.splice(0, legs.length, ...legs.filter(({ taskId }) => taskId !== uuid))
       return tasks.delete(uuid)
     }
     return TaskRetention.of({
@@ -30,6 +27,13 @@ const layerRetention = Layer.effect(
           ).slice(0, limit)
           for (const { task } of ended) deleteRows(task.uuid)
           return ended.length
+        }),
+
+      deleteOrigins: (before, limit) =>
+        Effect.sync(() => {
+          const old = [...provenOrigins].filter(([, provenAt]) => provenAt <= before).slice(0, limit)
+          for (const [origin] of old) provenOrigins.delete(origin)
+          return old.length
         }),
 
       deleteExpiredKeys: (at, limit) =>
@@ -64,46 +68,11 @@ const layerStops = Layer.effect(
     }))
 )
 
-const isTurn = (type: string) => turnEvents.some((name) => name === type)
-
-const layerLegs = Layer.effect(
-  FacadeLegs,
-  Effect.map(MemoryTables, ({ legs, tasks }) => {
-    const rowsOf = (taskId: string) => legs.filter((row) => row.taskId === taskId)
-    return FacadeLegs.of({
-      add: (leg) =>
-        Effect.sync(() => {
-          if (!rowsOf(leg.taskId).some((row) => row.leg === leg.leg)) legs.push({ ...leg, output: null })
-        }),
-      freeze: (taskId, leg, output) =>
-        Effect.sync(() => {
-          for (const row of rowsOf(taskId)) if (row.leg === leg) row.output = output
-        }),
-      find: (taskId, leg) =>
-        Effect.sync(() => {
-          const row = rowsOf(taskId).filter((row) => row.leg <= leg).toSorted((a, b) => b.leg - a.leg)[0]
-          if (row === undefined) return undefined
-          const types = (tasks.get(row.taskId)?.events ?? []).map(({ type }) => type)
-          const { createdAt, output, request } = row
-          return {
-            leg: row.leg,
-            request,
-            output,
-            createdAt,
-            current: types.filter((type) => type === "ToolResultsSubmitted").length,
-            hasTurn: types.slice(types.lastIndexOf("ToolResultsSubmitted") + 1).some(isTurn)
-          }
-        })
-    })
-  })
-)
-
 export const layer = Layer.mergeAll(
   TaskWritesMemory.layer,
   TaskReadsMemory.layer,
   TaskScansMemory.layer,
   layerRetention,
   layerStops,
-  layerLegs,
   WebhookStoreMemory.layer
-).pipe((stores) => Layer.provideMerge(OperatorStoreMemory.layer, stores), Layer.provide(MemoryTables.layer))
+).pipe(Layer.provideMerge(MemoryTables.layer))

@@ -1,7 +1,6 @@
 /** Every store of tasks and of webhooks in Postgres. */
-import { Effect, Layer, Option } from "effect"
+import { Effect, Layer } from "effect"
 import { plus } from "../../domain/Timestamp.ts"
-import { FacadeLegs, FoundLeg, turnEvents } from "./FacadeLegs.ts"
 import { make as makeQueries, micros, moment, query } from "./Queries.ts"
 import { PendingStop, StopOutbox } from "./StopOutbox.ts"
 import * as TaskReadsSql from "./TaskReadsSql.ts"
@@ -31,40 +30,11 @@ const layerStops = Layer.effect(
     }))
 )
 
-const addLeg = `INSERT INTO facade_legs (task_uuid, leg, request, created_at)
-  VALUES ($1::uuid, $2::int, $3::text, ${moment("$4")}) ON CONFLICT DO NOTHING`
-
-const freezeLeg = `UPDATE facade_legs SET output = $3::text WHERE task_uuid = $1::uuid AND leg = $2::int`
-
-const findLeg = query(
-  FoundLeg,
-  `WITH progress AS (
-    SELECT count(*) FILTER (WHERE type = 'ToolResultsSubmitted')::int AS current,
-      coalesce(max(revision) FILTER (WHERE type IN (${turnEvents.map((type) => `'${type}'`).join(", ")})), -1)
-        > coalesce(max(revision) FILTER (WHERE type = 'ToolResultsSubmitted'), -1) AS "hasTurn"
-    FROM task_events WHERE task_uuid = $1::uuid
-  )
-  SELECT leg, request, output, ${micros("created_at")} AS "createdAt", current, "hasTurn"
-  FROM facade_legs CROSS JOIN progress
-  WHERE task_uuid = $1::uuid AND leg <= $2::int ORDER BY leg DESC LIMIT 1`
-)
-
-const layerLegs = Layer.effect(
-  FacadeLegs,
-  Effect.map(makeQueries, ({ execute, first }) =>
-    FacadeLegs.of({
-      add: ({ createdAt, leg, request, taskId }) => execute(addLeg, [taskId, leg, request, createdAt]),
-      freeze: (taskId, leg, output) => execute(freezeLeg, [taskId, leg, output]),
-      find: (taskId, leg) => Effect.map(first(findLeg, [taskId, leg]), Option.getOrUndefined)
-    }))
-)
-
 export const layer = Layer.mergeAll(
   TaskWritesSql.layer,
   TaskReadsSql.layer,
   TaskScansSql.layer,
   TaskRetentionSql.layer,
   layerStops,
-  layerLegs,
   WebhookStoreSql.layer
 )

@@ -3,31 +3,30 @@
  * a value. The same statement inserts the event row and the outbox rows (stop, webhook). `TaskNotifications` are
  * published after it.
  */
-import { Context, type Effect } from "effect"
-import type { Metadata } from "../../domain/Metadata.ts"
+import { Context, type Duration, type Effect, Schema } from "effect"
 import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
-import type { CallbackFormat } from "../../domain/OpenAiWebhook.ts"
 import type { Principal } from "../../domain/Principal.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import type { RunId, TaskEvent, TaskHead, TaskId } from "../../domain/Task.ts"
+import { type RunId, type TaskEvent, type TaskHead, TaskId } from "../../domain/Task.ts"
 import type { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
-import type { Timestamp } from "../../domain/Timestamp.ts"
+import type { KeptFields } from "../../domain/TaskRequest.ts"
+import { Timestamp } from "../../domain/Timestamp.ts"
 
 /** A user's idempotency key for one request. The statement of the change also claims it. */
 export interface IdempotencyClaim {
   readonly key: string
   /** Distinguishes requests: it covers operation, task and body. */
   readonly fingerprint: string
+  /** How long a new task keeps the key; `Limits.idempotencyKeyTtl` if absent. */
+  readonly keptFor?: Duration.Duration
 }
 
-export interface NewTask {
+export interface NewTask extends KeptFields {
   readonly uuid: TaskId
   readonly principal: Principal
   readonly runId: RunId
-  readonly callbackUrl: string | null
-  readonly callbackFormat: CallbackFormat
-  readonly maxExecutionTime: number
-  readonly metadata: Metadata | null
+  /** See `CallbackFormats`. */
+  readonly callbackFormat: string | null
   readonly createdAt: Timestamp
   readonly deadline: Timestamp
   /** Null when the dispatch waits for a slot: the deadline is set at the first attempt. */
@@ -46,7 +45,7 @@ export interface Created {
   readonly isReplay: boolean
 }
 
-/** Fences an event to its run and deduplicates it by the core's event id. Absent for events that do not come from a run. */
+/** Fences an event to its run and deduplicates it by an id, if it has one. Absent for events that do not come from a run. */
 export interface Fence {
   readonly runId: RunId
   readonly coreEventId?: string
@@ -64,6 +63,24 @@ export type Commit =
   /** Nothing changed: the run's token is revoked. */
   | { readonly _tag: "Revoked"; readonly head: TaskHead }
   | { readonly _tag: "Unknown" }
+
+/** A run that has been silent since `since`, as its node knows it. */
+export interface SilentRun {
+  readonly uuid: TaskId
+  readonly runId: RunId
+  readonly revision: number
+  readonly since: Timestamp
+}
+
+/** The outcome of a claim: with `isClaimed` false, the silence counts from `since`. */
+export const SilenceClaim = Schema.Struct({
+  uuid: TaskId,
+  isClaimed: Schema.Boolean,
+  since: Timestamp,
+  /** Hand-overs since the run's last sign of life. */
+  handOvers: Schema.Int
+})
+export type SilenceClaim = typeof SilenceClaim.Type
 
 export class TaskWrites extends Context.Service<TaskWrites, {
   /** Checks the claim and the active limit and inserts, atomically per user and in one round trip. */
@@ -85,6 +102,14 @@ export class TaskWrites extends Context.Service<TaskWrites, {
     sub: string,
     at: Timestamp
   ) => Effect.Effect<ReadonlyArray<TaskHead>, StoreUnavailable>
+  /**
+   * Claims processing runs in order to hand them over again, for this node alone. A run is not claimed when its task has changed
+   * since `revision`, or when any node has heard of it or claimed it after `since`. Rows of ended tasks are left out.
+   */
+  readonly claimSilent: (
+    runs: ReadonlyArray<SilentRun>,
+    at: Timestamp
+  ) => Effect.Effect<ReadonlyArray<SilenceClaim>, StoreUnavailable>
   /** Sets the acceptance deadline of a pending run whose dispatch had to wait. */
   readonly startAcceptance: (
     uuid: TaskId,

@@ -1,17 +1,24 @@
 import { Effect, Layer, Result } from "effect"
 import * as Limits from "../../domain/Limits.ts"
-import { OpaqueJson } from "../../domain/OpaqueJson.ts"
-import * as OpenAiWebhook from "../../domain/OpenAiWebhook.ts"
-import { isTerminal, needsValidToken, TaskEvent, type TaskId, transition } from "../../domain/Task.ts"
-import { changeOf } from "../../domain/TaskChange.ts"
+import { isTerminal, needsValidToken, type RunId, TaskEvent, type TaskId, transition } from "../../domain/Task.ts"
+import { changeOf, type TaskChange } from "../../domain/TaskChange.ts"
 import { IdempotencyKeyReused, TooManyActiveTasks } from "../../domain/TaskErrors.ts"
 import * as TaskView from "../../domain/TaskView.ts"
 import { plus, type Timestamp } from "../../domain/Timestamp.ts"
+import * as Usage from "../../domain/Usage.ts"
 import { sendsWebhook } from "../../domain/Webhook.ts"
 import { claimKey, claimOf, headOf, liveRows, MemoryTables, summaryOf, type TaskRow } from "./MemoryTables.ts"
 import { RevocationRepository } from "./RevocationRepository.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
-import { type Commit, type Fence, type IdempotencyClaim, type NewTask, TaskWrites } from "./TaskWrites.ts"
+import {
+  type Commit,
+  type Fence,
+  type IdempotencyClaim,
+  type NewTask,
+  type SilenceClaim,
+  type SilentRun,
+  TaskWrites
+} from "./TaskWrites.ts"
 import { WebhooksPending } from "./WebhooksPending.ts"
 import * as WebhookStoreMemory from "./WebhookStoreMemory.ts"
 
@@ -21,23 +28,30 @@ const storeClaim = ({ claims }: Tables, sub: string, claim: IdempotencyClaim, ta
   claims.set(claimKey(sub, claim.key), {
     fingerprint: claim.fingerprint,
     taskId,
-    expiresAt: plus(at, Limits.idempotencyKeyTtl)
+    expiresAt: plus(at, claim.keptFor ?? Limits.idempotencyKeyTtl)
   })
 
 const insert = (task: NewTask): TaskRow => ({
+  ...task,
   task,
-  principal: task.principal,
+  sub: task.principal.sub,
   status: "pending",
   revision: 0,
-  runId: task.runId,
   error: null,
   completedAt: null,
-  acceptanceDeadline: task.acceptanceDeadline,
+  resumedAt: null,
+  silenceFrom: null,
+  silentSince: null,
+  handOvers: null,
   pendingToolCalls: null,
+  activeMicros: null,
+  usage: null,
+  bookedUsage: Usage.none,
+  bookedSeconds: null,
+  model: null,
   turn: null,
   coreState: null,
   toolResults: null,
-  userToken: task.userToken,
   coreEventIds: new Set(),
   events: [{ revision: 0, type: "Created", status: "pending", occurredAt: task.createdAt }]
 })
@@ -58,18 +72,72 @@ const create = Effect.fnUntraced(
   }
 )
 
+/** An event that changes nothing is still a sign of life of its run. */
+const noteLife = (row: TaskRow, runId: RunId, at: Timestamp) => {
+  if (row.status !== "processing" || row.runId !== runId) return
+  Object.assign(row, { resumedAt: null, silenceFrom: at, silentSince: null, handOvers: null })
+}
+
+const claimSilent = (
+  tables: Tables,
+  { revision, runId, since, uuid }: SilentRun,
+  at: Timestamp
+): Array<SilenceClaim> => {
+  const row = tables.tasks.get(uuid)
+  if (row === undefined || isTerminal(row.status)) return []
+  const { handOvers, silenceFrom } = row
+  const isCurrent = row.status === "processing" && row.runId === runId && row.revision === revision
+  const isClaimed = isCurrent && (silenceFrom ?? 0) <= since
+  if (isClaimed) {
+    Object.assign(row, { silenceFrom: at, silentSince: row.silentSince ?? since, handOvers: (handOvers ?? 0) + 1 })
+  }
+  return [{ uuid, isClaimed, since: isCurrent ? row.silenceFrom ?? since : at, handOvers: row.handOvers ?? 0 }]
+}
+
+/** Keeps what an event reports of usage, and writes what was not booked when a run is interrupted or the task ends. */
+const book = ({ usage: outbox }: Tables, row: TaskRow, change: TaskChange, at: Timestamp) => {
+  const { assistantId, principal: { sub }, uuid: taskId } = row.task
+  const { isTerminal: isEnd, status, usage } = change
+  if (row.status !== "processing" && status === "processing") row.activeMicros = (row.activeMicros ?? 0) - at
+  else if (row.status === "processing" && status !== "processing") row.activeMicros = (row.activeMicros ?? -at) + at
+  if (usage !== null) row.model = usage.model
+  row.usage = usage?.tokens ?? row.usage
+  if (!isEnd && (status !== "interrupted" || row.usage === null)) return
+  const tokens = Usage.difference(row.usage ?? Usage.none, row.bookedUsage)
+  const activeSeconds = Math.max(0, Math.trunc((row.activeMicros ?? 0) / 1_000_000) - (row.bookedSeconds ?? 0))
+  row.bookedUsage = Usage.sum(row.bookedUsage, tokens)
+  row.bookedSeconds = (row.bookedSeconds ?? 0) + activeSeconds
+  const { model, usage: reported } = row
+  const ended = isEnd ? status : null
+  outbox.push({
+    taskId,
+    sub,
+    assistantId,
+    model,
+    bookedAt: at,
+    ended,
+    isMetered: reported !== null,
+    tokens,
+    activeSeconds
+  })
+}
+
 /** Applies an event. Returns whether it inserted a webhook. */
-const apply = ({ deliveries, stops }: Tables, row: TaskRow, event: TaskEvent, at: Timestamp, coreEventId?: string) => {
-  const { callbackSecret: secret, callbackUrl: url, uuid: taskId } = row.task
+const apply = (tables: Tables, row: TaskRow, event: TaskEvent, at: Timestamp, coreEventId?: string) => {
+  const { deliveries, stops } = tables
+  const { callbackFormat: format, callbackSecret: secret, callbackUrl: url, uuid: taskId } = row.task
   const change = changeOf(event)
   if (change.stopReason !== undefined) {
     stops.set(row.runId, { taskId, reason: change.stopReason, attempts: 0, dueAt: at })
   }
+  book(tables, row, change, at)
   row.status = change.status
   row.revision += 1
   row.error = change.error
   row.pendingToolCalls = change.pendingToolCalls
   row.turn = change.turn ?? row.turn
+  row.resumedAt = change.run === undefined ? null : at
+  Object.assign(row, { silenceFrom: null, silentSince: null, handOvers: null })
   if (change.isTerminal) row.completedAt = at
   if (change.coreState !== undefined) row.coreState = change.coreState
   if (change.run !== undefined) {
@@ -82,11 +150,18 @@ const apply = ({ deliveries, stops }: Tables, row: TaskRow, event: TaskEvent, at
   row.events.push({ revision, type: event._tag, status, occurredAt: at })
   if (coreEventId !== undefined) row.coreEventIds.add(coreEventId)
   if (url === null || !sendsWebhook(status)) return false
-  const leg = row.events.filter(({ type }) => type === "ToolResultsSubmitted").length
-  const body = row.task.callbackFormat === "openai"
-    ? OpaqueJson.make(OpenAiWebhook.encode({ uuid: taskId, revision, status, leg, happenedAt: at }))
-    : TaskView.encode({ ...summaryOf(row), turn: row.turn })
-  WebhookStoreMemory.enqueue(deliveries, { taskId, revision, status, url, secret, body, createdAt: at })
+  const body = TaskView.toJson({ ...summaryOf(row), turn: row.turn })
+  WebhookStoreMemory.enqueue(deliveries, {
+    sub: row.principal.sub,
+    taskId,
+    revision,
+    status,
+    url,
+    secret,
+    body,
+    format,
+    createdAt: at
+  })
   return true
 }
 
@@ -121,6 +196,7 @@ export const layer = Layer.effect(
         ? yield* commit(uuid, TaskEvent.cases.Accepted.make({}), at, { runId: fence.runId })
         : undefined
       const refusal = refusalOf(row, event, fence, isRevoked)
+      if (refusal === "NoEffect" && fence?.coreEventId !== undefined) noteLife(row, fence.runId, at)
       if (refusal !== undefined) return { _tag: refusal, head: headOf(row) } satisfies Commit
       if (claim !== undefined) storeClaim(tables, claim.sub, claim, uuid, at)
       const head = yield* applyTo(row, event, at, fence?.coreEventId)
@@ -141,6 +217,8 @@ export const layer = Layer.effect(
             (row) => applyTo(row, { _tag: "Canceled", reason: null }, at)
           )
         ),
+
+      claimSilent: (runs, at) => Effect.sync(() => runs.flatMap((run) => claimSilent(tables, run, at))),
 
       startAcceptance: (uuid, runId, deadline) =>
         Effect.sync(() => {

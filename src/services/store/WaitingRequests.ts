@@ -2,6 +2,7 @@
 import { Context, Effect, Function, Latch, Layer, Queue, type Scope } from "effect"
 import type { TaskHead, TaskId } from "../../domain/Task.ts"
 import { TooManyWaiting } from "../../domain/TaskErrors.ts"
+import { Counts } from "../limits/Counts.ts"
 
 /** Maximum waiting requests of one user on one node. */
 const maxWaiting = 1000
@@ -34,7 +35,7 @@ export class WaitingRequests extends Context.Service<WaitingRequests, {
       readonly isEnough: (head: TaskHead) => boolean
     }
     const subscribers = new Map<TaskId, Set<Subscriber>>()
-    const waiting = new Map<string, number>()
+    const waiting = new Counts()
     const drained = Latch.makeUnsafe()
     let isDraining = false
 
@@ -43,7 +44,7 @@ export class WaitingRequests extends Context.Service<WaitingRequests, {
     const enter = (uuid: TaskId, sub: string, isEnough: Subscriber["isEnough"]) =>
       Effect.map(Queue.sliding<boolean>(1), (wakes) => {
         const subscriber = { wakes, isEnough }
-        waiting.set(sub, (waiting.get(sub) ?? 0) + 1)
+        waiting.add(sub)
         const others = subscribers.get(uuid)
         if (others === undefined) subscribers.set(uuid, new Set([subscriber]))
         else others.add(subscriber)
@@ -55,9 +56,7 @@ export class WaitingRequests extends Context.Service<WaitingRequests, {
         const others = subscribers.get(uuid)
         others?.delete(subscriber)
         if (others?.size === 0) subscribers.delete(uuid)
-        const count = waiting.get(sub) ?? 1
-        if (count === 1) waiting.delete(sub)
-        else waiting.set(sub, count - 1)
+        waiting.remove(sub)
       })
 
     return WaitingRequests.of({
@@ -67,7 +66,7 @@ export class WaitingRequests extends Context.Service<WaitingRequests, {
         ),
       checkLimit: (sub) =>
         Effect.suspend(() =>
-          (waiting.get(sub) ?? 0) < maxWaiting
+          waiting.of(sub) < maxWaiting
             ? Effect.void
             : Effect.fail(new TooManyWaiting({ maximum: maxWaiting }))
         ),

@@ -1,53 +1,35 @@
-/** The statements of webhook deliveries. A claim skips rows that other claims have locked; a guard refuses late outcomes. */
+/** The statements of webhook deliveries, except the claim. A guard refuses late outcomes. */
 import { Schema } from "effect"
 import { FromBytes, OpaqueJson } from "../../domain/OpaqueJson.ts"
-import { CallbackFormat } from "../../domain/OpenAiWebhook.ts"
-import { TaskId } from "../../domain/Task.ts"
+import { TaskId, TaskSummary } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import { Delivery } from "../../domain/Webhook.ts"
-import { SummaryFields } from "./ListStatement.ts"
-import { countQuery, hidden, micros, moment, query, utf8 } from "./Queries.ts"
-import { largeBody } from "./WebhookStore.ts"
+import { hidden, micros, moment, query, utf8 } from "./Queries.ts"
+import { summaryColumnsOf } from "./TaskColumns.ts"
 
-/** Candidate rows examined per row that may be claimed, so that a node finds rows beside the claims of three others. */
-const lookahead = 4
-
-/**
- * The columns of a body. Those of a terminal task come from the task, those of an interrupted one from the delivery.
- */
-const bodyColumns = `t.uuid, t.sub, d.status, ${micros("t.created_at")} AS "createdAt",
-  CASE WHEN d.status <> 'interrupted' THEN t.error END AS error,
-  CASE WHEN d.status <> 'interrupted' THEN ${micros("t.completed_at")} END AS "completedAt",
-  d.revision, t.callback_format AS format, ${micros("d.created_at")} AS "happenedAt",
-  CASE WHEN t.callback_format IS NOT NULL THEN (
-    SELECT count(*)::int FROM task_events e
-    WHERE e.task_uuid = d.task_uuid AND e.type = 'ToolResultsSubmitted' AND e.revision < d.revision
-  ) ELSE 0 END AS leg`
-const turnOf = `coalesce(d.turn, u.turn)`
-const bodyTables = `JOIN tasks t ON t.uuid = d.task_uuid LEFT JOIN task_turns u ON u.task_uuid = d.task_uuid`
+/** The columns of a body, which is that of a `TaskSummary` at the moment of the change. `calls` is the row with the tool calls. */
+export const bodyColumnsOf = (calls: string) =>
+  `${
+    summaryColumnsOf((field) => {
+      if (field === "pendingToolCalls") return calls
+      if (field === "status") return "d"
+      return field === "error" || field === "completedAt" ? "ended" : "t"
+    })
+  }, d.revision, t.callback_format AS format, ${micros("d.created_at")} AS "happenedAt"`
+export const turnOf = `coalesce(d.turn, u.turn)`
+/** An interrupted task may have ended since. */
+export const bodyTables = `JOIN tasks t ON t.uuid = d.task_uuid
+  LEFT JOIN LATERAL (SELECT t.error, t.completed_at WHERE d.status <> 'interrupted') AS ended ON true
+  LEFT JOIN task_turns u ON u.task_uuid = d.task_uuid`
 
 /** The fields of a webhook's body. */
-const BodyFields = {
-  ...SummaryFields,
+export const BodyFields = {
+  ...TaskSummary.fields,
   turn: Schema.NullOr(OpaqueJson),
   revision: Schema.Int,
-  format: CallbackFormat,
-  happenedAt: Timestamp,
-  leg: Schema.Int
+  format: Schema.NullOr(Schema.String),
+  happenedAt: Timestamp
 }
-
-const ClaimRow = Schema.Struct({
-  ...BodyFields,
-  url: Schema.String,
-  origin: Schema.String,
-  attempt: Schema.Int,
-  isLast: Schema.Boolean,
-  dueAt: Timestamp,
-  isAfterLost: Schema.Boolean,
-  secret: Schema.NullOr(Schema.String),
-  isLarge: Schema.Boolean,
-  hasMore: Schema.Boolean
-})
 
 const DeliveryRow = Schema.Struct({
   ...Delivery.fields,
@@ -57,54 +39,16 @@ const DeliveryRow = Schema.Struct({
 /** The first parameter of the statements that change deliveries. */
 const at = moment("$1")
 
-const claimedAt = hidden(at)
-
-/**
- * Claims due deliveries. `locked` finds the rows by their `ctid`, and repeats the conditions on each row as it is once it is
- * locked. A row that another transaction has changed since the statement began is left to the next claim.
- */
-export const claim = query(
-  ClaimRow,
-  `WITH room AS (
-    SELECT * FROM unnest(${hidden("$2::text[]")}, ${hidden("$3::int4[]")}) AS room (origin, permits)
-  ), candidates AS (
-    SELECT ctid, origin, due_at FROM webhook_deliveries
-    WHERE due_at <= ${claimedAt} AND attempts < attempts_allowed
-      AND CASE WHEN ${hidden("$4::int")} > 0 THEN origin <> ALL (ARRAY(SELECT origin FROM room WHERE permits <= 0))
-        ELSE origin = ANY (ARRAY(SELECT origin FROM room WHERE permits > 0)) END
-    ORDER BY due_at LIMIT ${hidden(`$5::int * ${lookahead}`)}
-  ), ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY origin ORDER BY due_at) AS position FROM candidates
-  ), locked AS (
-    SELECT d.ctid, d.due_at AS was_due_at, d.sending AS is_after_lost FROM webhook_deliveries d
-    WHERE d.ctid = ANY (ARRAY(
-      SELECT r.ctid FROM ranked r
-      WHERE r.position <= coalesce((SELECT permits FROM room WHERE room.origin = r.origin), ${hidden("$4::int")})
-    )) AND (d.due_at <= ${claimedAt} AND d.attempts < d.attempts_allowed) IS TRUE
-    ORDER BY d.due_at LIMIT ${hidden("$5::int")} FOR UPDATE SKIP LOCKED
-  ), claimed AS (
-    UPDATE webhook_deliveries d SET attempts = d.attempts + 1, sending = true,
-      due_at = ${at}
-        + make_interval(secs => ($6::float8[])[least(d.attempts + 1, array_length($6::float8[], 1))])
-    FROM locked WHERE d.ctid = locked.ctid
-    RETURNING d.*, was_due_at, is_after_lost, octet_length(coalesce(d.pending_tool_calls, '')) AS calls_bytes
-  ), attempt AS (
-    INSERT INTO webhook_attempts (task_uuid, revision, number, started_at)
-    SELECT task_uuid, revision, attempts, ${at} FROM claimed
-  ), sized AS (
-    SELECT ${bodyColumns}, d.url, d.origin, d.attempts AS attempt,
-      d.attempts >= d.attempts_allowed AS "isLast", d.callback_secret AS secret,
-      ${micros("was_due_at")} AS "dueAt", is_after_lost AS "isAfterLost",
-      d.pending_tool_calls, ${turnOf} AS turn,
-      calls_bytes + coalesce(octet_length(${turnOf}), 0) > ${largeBody} AS "isLarge"
-    FROM claimed d ${bodyTables}
-  )
-  SELECT uuid, sub, status, "createdAt", error, "completedAt", revision, format, "happenedAt", leg, url, origin, attempt, "isLast", "dueAt",
-    "isAfterLost", secret, "isLarge",
-    CASE WHEN NOT "isLarge" THEN pending_tool_calls END AS "pendingToolCalls",
-    CASE WHEN NOT "isLarge" THEN turn END AS turn,
-    (SELECT count(*) FROM candidates) > (SELECT count(*) FROM locked) AS "hasMore"
-  FROM sized`
+/** The moment of the oldest delivery that is due at `$1`. */
+export const oldestDue = query(
+  Schema.Struct({ dueAt: Schema.NullOr(Timestamp) }),
+  `SELECT ${
+    micros("min(oldest.due_at)")
+  } AS "dueAt" FROM (VALUES (true), (false)) AS part (is_proven) CROSS JOIN LATERAL (
+    SELECT d.due_at FROM webhook_deliveries d
+    WHERE d.is_proven = part.is_proven AND d.due_at <= ${hidden(at)} AND d.attempts < d.attempts_allowed
+    ORDER BY d.due_at LIMIT 1
+  ) AS oldest`
 )
 
 export const endLost = query(
@@ -116,7 +60,7 @@ export const endLost = query(
 
 export const body = query(
   Schema.Struct({ ...BodyFields, turn: Schema.NullOr(FromBytes) }),
-  `SELECT ${bodyColumns}, d.pending_tool_calls AS "pendingToolCalls", ${utf8(turnOf)} AS turn
+  `SELECT ${bodyColumnsOf("d")}, ${utf8(turnOf)} AS turn
   FROM webhook_deliveries d ${bodyTables} WHERE d.task_uuid = $1 AND d.revision = $2::int`
 )
 
@@ -136,9 +80,14 @@ export const postpone = `WITH postponed AS (
   DELETE FROM webhook_attempts a USING postponed p
   WHERE a.task_uuid = p.task_uuid AND a.revision = p.revision AND a.number = $4::int`
 
+/** A proof that is younger is not stored again. */
+const freshProof = "1 day"
+
 /**
  * A success counts whenever it arrives; a failure only while no later attempt has been claimed. An update applies one row of `FROM`
- * to each delivery, so `decisive` has its success, if any, or its latest failure.
+ * to each delivery, so `decisive` has its success, if any, or its latest failure. An origin is proven by a response, unless its proof is
+ * recent, and no longer proven after attempts without one. Rows of origins are locked in their order, and those to be deleted last and only
+ * if they are free, so that two nodes never wait for each other.
  */
 export const recordOutcomes = `WITH outcome AS (
     SELECT * FROM unnest(
@@ -151,11 +100,29 @@ export const recordOutcomes = `WITH outcome AS (
   ), decisive AS (
     SELECT DISTINCT ON (task_uuid, revision) * FROM outcome
     ORDER BY task_uuid, revision, error IS NULL DESC, attempt DESC
+  ), reached AS (
+    SELECT d.origin, bool_or(o.response_status IS NOT NULL) AS has_responded, max(o.ended) AS ended
+    FROM outcome o JOIN webhook_deliveries d USING (task_uuid, revision)
+    WHERE o.error IS DISTINCT FROM 'not_sent' GROUP BY d.origin
+  ), proven AS (
+    INSERT INTO webhook_origins AS w (origin, proven_at)
+    SELECT origin, ${moment("ended")} FROM reached r WHERE has_responded AND NOT EXISTS (
+      SELECT FROM webhook_origins w WHERE w.origin = r.origin AND w.proven_at > ${
+  moment("ended")
+} - interval '${freshProof}'
+    ) ORDER BY origin
+    ON CONFLICT (origin) DO UPDATE SET proven_at = EXCLUDED.proven_at RETURNING 1
+  ), unproven AS (
+    DELETE FROM webhook_origins WHERE origin IN (
+      SELECT w.origin FROM webhook_origins w JOIN reached r USING (origin)
+      WHERE NOT has_responded AND (SELECT count(*) FROM proven) >= 0 FOR UPDATE OF w SKIP LOCKED
+    )
   )
   UPDATE webhook_deliveries d SET
     delivered_at = CASE WHEN o.error IS NULL THEN ${moment("o.ended")} ELSE d.delivered_at END,
     callback_secret = CASE WHEN o.error IS NOT NULL THEN d.callback_secret END,
     due_at = CASE WHEN o.error IS NOT NULL THEN ${moment("o.next")} END,
+    is_proven = d.is_proven AND o.error IS NULL,
     sending = false
   FROM decisive o
   WHERE d.task_uuid = o.task_uuid AND d.revision = o.revision
@@ -185,16 +152,10 @@ export const deliveries = (where: string) =>
   FROM webhook_deliveries d ${where}`
   )
 
-/** Deliveries of an origin, or of all. */
-const isOfOrigin = `($1::text IS NULL OR d.origin = $1::text)`
-
 export const deliveryOfKey = deliveries(`WHERE d.task_uuid = $1 AND d.revision = $2::int`)
 
 /** Newest first. */
 export const deliveriesOfTask = deliveries(`WHERE d.task_uuid = $1 ORDER BY d.revision DESC LIMIT $2::int`)
-
-export const matchingDeliveries = deliveries(`WHERE ${isOfOrigin} AND ($3::text IS NULL OR ${state} = $3::text)
-  ORDER BY d.created_at DESC, d.task_uuid DESC, d.revision DESC LIMIT $2::int`)
 
 /** Schedules one more attempt at `$1`, or moves the next one forward; an attempt in flight is left alone. */
 const scheduleAttempt = `attempts_allowed = CASE WHEN due_at IS NULL THEN attempts + 1 ELSE attempts_allowed END,
@@ -232,15 +193,4 @@ export const redeliver = query(
   ) SELECT CASE WHEN EXISTS (SELECT FROM enqueued) THEN 'enqueued'
       WHEN NOT EXISTS (SELECT FROM found) THEN 'unknown'
       ELSE coalesce((SELECT refusal FROM found), 'too_many') END AS outcome`
-)
-
-export const redeliverFailed = countQuery(
-  `WITH failed AS (
-    SELECT d.task_uuid, d.revision FROM webhook_deliveries d
-    WHERE ${isOfOrigin} AND d.due_at IS NULL AND d.delivered_at IS NULL
-    ORDER BY d.created_at LIMIT $2::int FOR UPDATE SKIP LOCKED
-  ), enqueued AS (
-    UPDATE webhook_deliveries d SET attempts_allowed = d.attempts + 1, due_at = ${moment("$3")} FROM failed
-    WHERE d.task_uuid = failed.task_uuid AND d.revision = failed.revision RETURNING 1
-  ) SELECT count(*)::int AS count FROM enqueued`
 )

@@ -9,18 +9,42 @@ import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
-import type { AttemptError, Delivery, DeliveryKey, DeliveryState } from "../../domain/Webhook.ts"
+import type { AttemptError, Delivery, DeliveryKey } from "../../domain/Webhook.ts"
 
 /** Bytes of turn and tool calls. A larger body is read when it is sent, so that a batch of claims stays small. */
 export const largeBody = 64 * 1024
 
+/** Deliveries to proven origins that are claimed for each to another, if there are as many. */
+export const provenShare = 3
+
+/**
+ * How many deliveries may be claimed. An origin is proven if it has responded to its last attempt, as far as the node knows that
+ * claims, or else as stored.
+ */
+export interface ClaimPermits {
+  readonly byOrigin: ReadonlyMap<string, { readonly permits: number; readonly isProven: boolean }>
+  /** For each origin that is not in `byOrigin`. */
+  readonly ofProven: number
+  readonly ofUnproven: number
+  readonly byUser: ReadonlyMap<string, UserPermits>
+  /** For each user who is not in `byUser`. */
+  readonly ofUser: UserPermits
+  /** For unproven origins in total. */
+  readonly unproven: number
+}
+
+export interface UserPermits {
+  readonly total: number
+  /** The part of `total` that unproven origins may use. */
+  readonly unproven: number
+}
+
 export interface ClaimRequest {
   readonly at: Timestamp
+  /** Attempts whose lease expired after this moment are not claimed again yet. */
+  readonly lostBefore: Timestamp
   readonly limit: number
-  /** How many deliveries may be claimed per origin. */
-  readonly permits: ReadonlyMap<string, number>
-  /** How many may be claimed for each origin that is not in `permits`. */
-  readonly permitsOfOthers: number
+  readonly permits: ClaimPermits
   /**
    * Leases by attempt number, from 1: after this time a claimed attempt counts as lost and may be claimed again.
    */
@@ -28,8 +52,11 @@ export interface ClaimRequest {
 }
 
 export interface ClaimedDelivery extends DeliveryKey {
+  readonly sub: string
   readonly url: string
   readonly origin: string
+  /** Whether the stored outcome of the origin's last attempt was a response. */
+  readonly isProven: boolean
   /** This attempt's number, from 1. */
   readonly attempt: number
   /** When this attempt was claimed. A claim that was taken back is followed by one with the same number, but at another time. */
@@ -73,15 +100,13 @@ export type LostAttempt = Pick<ClaimedDelivery, keyof DeliveryKey | "origin" | "
  */
 export type Redelivery = "enqueued" | "unknown" | "needs_secret" | "exhausted" | "too_many"
 
-export interface DeliveryFilter {
-  readonly origin?: string | undefined
-  readonly state?: DeliveryState | undefined
-  readonly limit: number
-}
-
 export class WebhookStore extends Context.Service<WebhookStore, {
-  /** Claims deliveries that are due, and counts the attempt of each. */
+  /**
+   * Claims deliveries that are due, and counts the attempt of each. Users take turns, and so do the origins of a user.
+   */
   readonly claim: (request: ClaimRequest) => Effect.Effect<Claim, StoreUnavailable>
+  /** The moment from which the oldest due delivery has been due; null if none is due. */
+  readonly oldestDue: (at: Timestamp) => Effect.Effect<Timestamp | null, StoreUnavailable>
   /** Ends the deliveries whose last attempt was lost: its lease has expired. Returns that attempt of each. */
   readonly endLost: (at: Timestamp) => Effect.Effect<ReadonlyArray<LostAttempt>, StoreUnavailable>
   readonly body: (key: DeliveryKey) => Effect.Effect<Option.Option<OpaqueJson>, StoreUnavailable>
@@ -93,12 +118,11 @@ export class WebhookStore extends Context.Service<WebhookStore, {
     claim: Pick<ClaimedDelivery, keyof DeliveryKey | "attempt" | "claimedAt">,
     until: Timestamp
   ) => Effect.Effect<void, StoreUnavailable>
+  /** Also stores which origins are proven. */
   readonly recordOutcomes: (outcomes: ReadonlyArray<AttemptOutcome>) => Effect.Effect<void, StoreUnavailable>
   readonly get: (key: DeliveryKey) => Effect.Effect<Option.Option<Delivery>, StoreUnavailable>
   /** The newest `Limits.listedDeliveries`, oldest first. */
   readonly ofTask: (taskId: TaskId) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
-  /** Newest first. */
-  readonly find: (filter: DeliveryFilter) => Effect.Effect<ReadonlyArray<Delivery>, StoreUnavailable>
   /**
    * Schedules one more attempt, due immediately. For a pending delivery it moves the next attempt forward instead, and
    * while an attempt is in flight it changes nothing. `secret` (encrypted) replaces one that a success deleted. The
@@ -110,10 +134,4 @@ export class WebhookStore extends Context.Service<WebhookStore, {
     secret: string | null,
     sub: string | null
   ) => Effect.Effect<Redelivery, StoreUnavailable>
-  /** Does the same for failed deliveries of an origin, or of all, oldest first; returns their number. */
-  readonly redeliverFailed: (
-    origin: string | undefined,
-    limit: number,
-    at: Timestamp
-  ) => Effect.Effect<number, StoreUnavailable>
 }>()("async-task-service/services/store/WebhookStore") {}

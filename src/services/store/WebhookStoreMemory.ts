@@ -3,12 +3,13 @@ import * as Limits from "../../domain/Limits.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import { plus, type Timestamp } from "../../domain/Timestamp.ts"
 import { type Delivery, deliveryId, type DeliveryKey, originOf } from "../../domain/Webhook.ts"
+import { makeFormatted } from "./CallbackFormats.ts"
 import { type DeliveryRow, MemoryTables, type NewDelivery } from "./MemoryTables.ts"
 import {
   type AttemptOutcome,
   type ClaimRequest,
-  type DeliveryFilter,
   largeBody,
+  provenShare,
   type Redelivery,
   WebhookStore
 } from "./WebhookStore.ts"
@@ -53,23 +54,58 @@ const due = (rows: Rows, at: Timestamp) =>
     .filter((row) => row.dueAt !== null && row.dueAt <= at)
     .toSorted((one, other) => (one.dueAt ?? 0) - (other.dueAt ?? 0))
 
-/** Oldest first. */
-const matching = (rows: Rows, filter: Pick<DeliveryFilter, "origin" | "state">) =>
-  [...rows.values()].filter((row) =>
-    (filter.origin === undefined || filter.origin === row.origin) &&
-    (filter.state === undefined || filter.state === stateOf(row))
-  ).toSorted((one, other) => one.createdAt - other.createdAt)
+/** Numbers the items of each key from 1, in their order. */
+const numbered = <Item, Field extends string>(
+  items: ReadonlyArray<Item>,
+  field: Field,
+  keyOf: (item: Item) => unknown
+) => {
+  const counts = new Map<unknown, number>()
+  return items.map((item): Item & { readonly [Name in Field]: number } => {
+    const count = (counts.get(keyOf(item)) ?? 0) + 1
+    counts.set(keyOf(item), count)
+    return Object.assign({}, item, { [field]: count } as { readonly [Name in Field]: number })
+  })
+}
 
-const claim = (rows: Rows, { at, leases, limit, permits, permitsOfOthers }: ClaimRequest) => {
-  const left = new Map(permits)
-  const candidates = due(rows, at).filter(({ allowed, attempts, origin }) =>
-    attempts.length < allowed && (permits.get(origin) ?? permitsOfOthers) > 0
-  )
-  const deliveries = candidates.filter(({ origin }) => {
-    const free = left.get(origin) ?? permitsOfOthers
-    left.set(origin, free - 1)
-    return free > 0
-  }).slice(0, limit).map((row) => {
+/** The due deliveries whose origin and user have permits, and those that have one, in the order in which they are claimed. */
+const rank = (
+  { deliveries, provenOrigins }: MemoryTables["Service"],
+  { at, lostBefore, permits }: ClaimRequest
+): { readonly permitted: number; readonly ranked: ReadonlyArray<DeliveryRow> } => {
+  const { byOrigin, byUser, ofProven, ofUnproven, ofUser, unproven } = permits
+  const permitted = due(deliveries, at)
+    .filter(({ allowed, attempts, dueAt, isSending }) =>
+      attempts.length < allowed && (!isSending || (dueAt ?? 0) <= lostBefore)
+    )
+    .map((row) => {
+      const isProven = byOrigin.get(row.origin)?.isProven ?? provenOrigins.has(row.origin)
+      const ofThis = byUser.get(row.sub) ?? ofUser
+      const ofOrigin = byOrigin.get(row.origin)?.permits ?? (isProven ? ofProven : ofUnproven)
+      const ofLane = isProven ? Infinity : Math.min(unproven, ofThis.unproven)
+      return { row, isProven, ofOrigin, ofUser: ofThis.total, ofLane }
+    })
+    .filter(({ ofLane, ofOrigin, ofUser }) => Math.min(ofOrigin, ofUser, ofLane) > 0)
+  const ofOrigins = numbered(permitted, "inOrigin", ({ row }) => row.origin)
+    .filter(({ inOrigin, ofOrigin }) => inOrigin <= ofOrigin)
+    .toSorted((one, other) => one.inOrigin - other.inOrigin)
+  const inTurns = numbered(ofOrigins, "turn", ({ isProven, row }) => JSON.stringify([row.sub, isProven]))
+    .toSorted((one, other) => Number(other.isProven) - Number(one.isProven))
+  const inOrder = numbered(inTurns, "inUser", ({ row }) => row.sub)
+    .filter(({ inUser, ofLane, ofUser, turn }) => inUser <= ofUser && turn <= ofLane)
+    .toSorted((one, other) => one.turn - other.turn)
+  const ranked = numbered(inOrder, "position", ({ isProven }) => isProven)
+    .filter(({ isProven, position }) => isProven || position <= unproven)
+    .map(({ isProven, position, row }) => ({ row, position: isProven ? position : position * provenShare }))
+    .toSorted((one, other) => one.position - other.position)
+    .map(({ row }) => row)
+  return { permitted: permitted.length, ranked }
+}
+
+const claim = (tables: MemoryTables["Service"], request: ClaimRequest) => {
+  const { at, leases, limit, permits: { byOrigin } } = request
+  const { permitted, ranked } = rank(tables, request)
+  const deliveries = ranked.slice(0, limit).map((row) => {
     row.attempts.push({
       number: row.attempts.length + 1,
       startedAt: at,
@@ -78,17 +114,19 @@ const claim = (rows: Rows, { at, leases, limit, permits, permitsOfOthers }: Clai
       error: null
     })
     const attempt = row.attempts.length
-    const { body, dueAt, isSending: isAfterLost, origin, revision, secret, taskId, url } = row
+    const { body, dueAt, format, isSending: isAfterLost, origin, revision, secret, sub, taskId, url } = row
     row.dueAt = plus(at, leases[Math.min(attempt, leases.length) - 1] ?? Duration.zero)
     row.isSending = true
     const isLast = attempt >= row.allowed
     return {
       taskId,
       revision,
+      sub,
       url,
       origin,
+      isProven: byOrigin.get(origin)?.isProven ?? tables.provenOrigins.has(origin),
       secret,
-      body: body.length > largeBody ? null : body,
+      body: format !== null || body.length > largeBody ? null : body,
       attempt,
       claimedAt: at,
       isLast,
@@ -96,7 +134,7 @@ const claim = (rows: Rows, { at, leases, limit, permits, permitsOfOthers }: Clai
       isAfterLost
     }
   })
-  return { deliveries, hasMore: candidates.length > deliveries.length && deliveries.length > 0 }
+  return { deliveries, hasMore: permitted > deliveries.length && deliveries.length > 0 }
 }
 
 const endLost = (rows: Rows, at: Timestamp) =>
@@ -116,7 +154,7 @@ const postpone = (rows: Rows, claim: Parameters<WebhookStore["Service"]["postpon
   Object.assign(row, { dueAt: until, isSending: false })
 }
 
-const recordOutcome = (rows: Rows, outcome: AttemptOutcome) => {
+const recordOutcome = ({ deliveries: rows }: MemoryTables["Service"], outcome: AttemptOutcome) => {
   const row = rows.get(deliveryId(outcome))
   if (row === undefined) return
   const { duration, error, responseStatus } = outcome
@@ -124,6 +162,22 @@ const recordOutcome = (rows: Rows, outcome: AttemptOutcome) => {
   const isLatest = row.attempts.length === outcome.attempt && row.isSending
   if (error === null) Object.assign(row, { isDelivered: true, secret: null, dueAt: null, isSending: false })
   else if (isLatest) Object.assign(row, { dueAt: outcome.nextAttemptAt, isSending: false })
+}
+
+/** An origin is proven if one of the attempts had a response. */
+const prove = (
+  { deliveries: rows, provenOrigins }: MemoryTables["Service"],
+  outcomes: ReadonlyArray<AttemptOutcome>
+) => {
+  const made = outcomes.filter(({ error }) => error !== "not_sent")
+  for (const isProven of [false, true]) {
+    for (const outcome of made.filter(({ responseStatus }) => (responseStatus !== null) === isProven)) {
+      const origin = rows.get(deliveryId(outcome))?.origin
+      if (origin === undefined) continue
+      if (isProven) provenOrigins.set(origin, outcome.endedAt)
+      else provenOrigins.delete(origin)
+    }
+  }
 }
 
 /** By user: the moment until which the redelivery limit is used up. */
@@ -155,29 +209,40 @@ const redeliver = (
 
 export const layer = Layer.effect(
   WebhookStore,
-  Effect.map(MemoryTables, ({ deliveries: rows }) => {
+  Effect.map(Effect.all([MemoryTables, makeFormatted]), ([tables, formatted]) => {
+    const { deliveries: rows } = tables
     const usedUntil: Usage = new Map()
     const find = (key: DeliveryKey) => Option.fromNullishOr(rows.get(deliveryId(key)))
     return WebhookStore.of({
-      claim: (request) => Effect.sync(() => claim(rows, request)),
+      claim: (request) => Effect.sync(() => claim(tables, request)),
+      oldestDue: (at) =>
+        Effect.sync(() => due(rows, at).find(({ allowed, attempts }) => attempts.length < allowed)?.dueAt ?? null),
       endLost: (at) => Effect.sync(() => endLost(rows, at)),
-      body: (key) => Effect.sync(() => Option.map(find(key), ({ body }) => body)),
+      body: (key) =>
+        Effect.suspend(() => {
+          const row = Option.getOrUndefined(find(key))
+          if (row === undefined) return Effect.succeedNone
+          const { body, createdAt, format, revision, status, taskId } = row
+          return format === null
+            ? Effect.succeedSome(body)
+            : Effect.map(
+              formatted(format, [{ uuid: taskId, revision, status, happenedAt: createdAt }]),
+              ([formattedBody = Option.none()]) => formattedBody
+            )
+        }),
       postpone: (claim, until) => Effect.sync(() => postpone(rows, claim, until)),
 
-      recordOutcomes: (outcomes) => Effect.sync(() => outcomes.forEach((outcome) => recordOutcome(rows, outcome))),
+      recordOutcomes: (outcomes) =>
+        Effect.sync(() => {
+          for (const outcome of outcomes) recordOutcome(tables, outcome)
+          prove(tables, outcomes)
+        }),
       get: (key) => Effect.sync(() => Option.map(find(key), view)),
       ofTask: (taskId) =>
         Effect.sync(() =>
           [...rows.values()].filter((row) => row.taskId === taskId).slice(-Limits.listedDeliveries).map(view)
         ),
-      find: (filter) => Effect.sync(() => matching(rows, filter).toReversed().slice(0, filter.limit).map(view)),
-      redeliver: (...call) => Effect.sync(() => redeliver(rows, usedUntil, ...call)),
-      redeliverFailed: (origin, limit, at) =>
-        Effect.sync(() => {
-          const failed = matching(rows, { origin, state: "failed" }).slice(0, limit)
-          for (const row of failed) redeliver(rows, usedUntil, row, at, null, null)
-          return failed.length
-        })
+      redeliver: (...call) => Effect.sync(() => redeliver(rows, usedUntil, ...call))
     })
   })
 )

@@ -2,24 +2,15 @@
 import { PgTypes } from "@effect/sql-pg"
 import { Array as Arr, Duration, Effect, Layer, Option } from "effect"
 import * as Limits from "../../domain/Limits.ts"
-import { OpaqueJson } from "../../domain/OpaqueJson.ts"
-import * as OpenAiWebhook from "../../domain/OpenAiWebhook.ts"
-import type { Task, TaskSummary } from "../../domain/Task.ts"
+import type { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import * as TaskView from "../../domain/TaskView.ts"
+import { makeFormatted } from "./CallbackFormats.ts"
 import { array, make as makeQueries } from "./Queries.ts"
+import * as WebhookClaim from "./WebhookClaim.ts"
 import * as Statements from "./WebhookStatements.ts"
-import { type AttemptOutcome, type ClaimRequest, WebhookStore } from "./WebhookStore.ts"
+import { type AttemptOutcome, WebhookStore } from "./WebhookStore.ts"
 
 const { float8, int4, text, uuid } = PgTypes.OID
-
-const bindClaim = ({ at, leases, limit, permits, permitsOfOthers }: ClaimRequest) => [
-  at,
-  array([...permits.keys()], text),
-  array([...permits.values()], int4),
-  permitsOfOthers,
-  limit,
-  array(leases.map((lease) => Duration.toSeconds(lease)), float8)
-]
 
 const bindOutcomes = (outcomes: ReadonlyArray<AttemptOutcome>) => [
   array(outcomes.map(({ taskId }) => taskId), uuid),
@@ -32,45 +23,42 @@ const bindOutcomes = (outcomes: ReadonlyArray<AttemptOutcome>) => [
   array(outcomes.map(({ nextAttemptAt }) => nextAttemptAt), float8)
 ]
 
-type BodyRow = TaskSummary & Pick<Task, "turn"> & OpenAiWebhook.ReportedChange & {
-  readonly format: OpenAiWebhook.CallbackFormat
-}
-
-const encode = (row: BodyRow): OpaqueJson =>
-  row.format === "openai" ? OpaqueJson.make(OpenAiWebhook.encode(row)) : TaskView.encode(row)
-
 export const layer = Layer.effect(
   WebhookStore,
-  Effect.map(makeQueries, ({ count, execute, first, rows }) =>
+  Effect.map(Effect.all([makeQueries, makeFormatted]), ([{ execute, first, rows }, formatted]) =>
     WebhookStore.of({
-      claim: (request) =>
-        Effect.map(
-          rows(Statements.claim, bindClaim(request)),
-          (rows) => ({
-            deliveries: rows.map((row) => {
-              const { attempt, dueAt, isAfterLost, isLarge, isLast, origin, revision, secret, url, uuid: taskId } = row
-              const body = isLarge ? null : encode(row)
-              return {
-                taskId,
-                revision,
-                url,
-                origin,
-                attempt,
-                claimedAt: request.at,
-                isLast,
-                dueAt,
-                isAfterLost,
-                secret,
-                body
-              }
-            }),
-            hasMore: rows[0]?.hasMore ?? false
-          })
-        ),
+      claim: Effect.fnUntraced(function*(request) {
+        const claimed = yield* rows(WebhookClaim.claim, WebhookClaim.bind(request))
+        const bodies = new Map<unknown, OpaqueJson>()
+        for (const [format, changes] of Map.groupBy(claimed, (row) => row.format)) {
+          if (format === null) continue
+          // One that cannot be built now is built again before it is sent: the claim has already counted the attempt.
+          const found = yield* Effect.orElseSucceed(formatted(format, changes), () => [])
+          for (const [row, body] of Arr.zip(changes, found)) if (Option.isSome(body)) bodies.set(row, body.value)
+        }
+        const deliveries = claimed.map((row) => {
+          const { attempt, dueAt, isAfterLost, isLast, isProven, origin, revision, secret, sub, url, uuid: taskId } =
+            row
+          const body = row.format === null && !row.isLarge ? TaskView.toJson(row) : bodies.get(row) ?? null
+          const claimedAt = request.at
+          const target = { sub, url, origin, isProven }
+          return { taskId, revision, ...target, attempt, claimedAt, isLast, dueAt, isAfterLost, secret, body }
+        })
+        return { deliveries, hasMore: claimed[0]?.hasMore ?? false }
+      }),
+
+      oldestDue: (at) =>
+        Effect.map(first(Statements.oldestDue, [at]), (found) => Option.getOrUndefined(found)?.dueAt ?? null),
 
       endLost: (at) => rows(Statements.endLost, [at]),
 
-      body: ({ revision, taskId }) => Effect.map(first(Statements.body, [taskId, revision]), Option.map(encode)),
+      body: Effect.fnUntraced(function*({ revision, taskId }) {
+        const found = Option.getOrUndefined(yield* first(Statements.body, [taskId, revision]))
+        if (found === undefined) return Option.none()
+        if (found.format === null) return Option.some(TaskView.toJson(found))
+        const [body = Option.none()] = yield* formatted(found.format, [found])
+        return body
+      }),
 
       postpone: ({ attempt, claimedAt, revision, taskId }, until) =>
         execute(Statements.postpone, [until, taskId, revision, attempt, claimedAt]),
@@ -80,8 +68,6 @@ export const layer = Layer.effect(
       get: ({ revision, taskId }) => first(Statements.deliveryOfKey, [taskId, revision]),
 
       ofTask: (taskId) => Effect.map(rows(Statements.deliveriesOfTask, [taskId, Limits.listedDeliveries]), Arr.reverse),
-
-      find: ({ limit, origin, state }) => rows(Statements.matchingDeliveries, [origin ?? null, limit, state ?? null]),
 
       redeliver: ({ revision, taskId }, at, secret, sub) =>
         Effect.map(
@@ -96,8 +82,6 @@ export const layer = Layer.effect(
             Duration.toSeconds(Limits.redeliveryInterval)
           ]),
           Option.match({ onNone: () => "unknown", onSome: ({ outcome }) => outcome })
-        ),
-
-      redeliverFailed: (origin, limit, at) => count(Statements.redeliverFailed, [origin ?? null, limit, at])
+        )
     }))
 )

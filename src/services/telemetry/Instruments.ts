@@ -15,14 +15,6 @@ export interface Definition<Labels extends ReadonlyArray<string>> {
   readonly labels: Labels
   /** Label values of the series that exist from the start, so that the first event of an alert is an increase from zero. */
   readonly initial?: ReadonlyArray<Values<Labels>>
-  readonly former?: Former
-}
-
-/** The name before a rename. It is exported as well for one version, and described as deprecated. */
-interface Former {
-  readonly name: string
-  /** Former label values by their present ones, where they differ. */
-  readonly values?: Readonly<Record<string, string>>
 }
 
 type Values<Labels extends ReadonlyArray<string>> = { readonly [Index in keyof Labels]: string }
@@ -37,10 +29,7 @@ const initializers: Array<() => void> = []
 /** Creates the series that exist from the start. */
 export const initialize = Effect.sync(() => initializers.forEach((initializer) => initializer()))
 
-/**
- * A metric with one series for each set of label values, created at its first use; two series while it has a former
- * name.
- */
+/** A metric with one series for each set of label values, created at its first use. */
 const family = <const Labels extends ReadonlyArray<string>, State>(
   definition: Definition<Labels>,
   make: (
@@ -49,46 +38,32 @@ const family = <const Labels extends ReadonlyArray<string>, State>(
   ) => Metric.Metric<number, State>
 ) => {
   const { initial = [], ...described } = definition
-  const { former, ...own } = described
-  const { labels, meaning, name, unit } = own
-  const deprecation = `deprecated, removed in the next version: use ${name}`
+  const { labels, meaning, name, unit } = described
   definitions.push(described)
-  if (former !== undefined) definitions.push({ ...own, name: former.name, meaning: deprecation })
   const isPlain = unit === undefined || unit === "ratio"
-  const known = new Map<string, readonly [Metric.Metric<number, State>, ...Array<Metric.Metric<number, State>>]>()
+  const known = new Map<string, Metric.Metric<number, State>>()
 
   const attributesOf = (values: ReadonlyArray<string>): Record<string, string> => ({
     ...Object.fromEntries(labels.map((label, index) => [label, values[index] ?? ""])),
     ...(isPlain ? {} : { unit })
   })
-  const makeAll = (values: ReadonlyArray<string>) => {
-    const present = make(name, { description: meaning, attributes: attributesOf(values) })
-    if (former === undefined) return [present] as const
-    const formerValues = values.map((value) => former.values?.[value] ?? value)
-    return [present, make(former.name, { description: deprecation, attributes: attributesOf(formerValues) })] as const
-  }
 
   const seriesOf = (values: Values<Labels>) => {
     const key = values.join("\n")
     let series = known.get(key)
     if (series === undefined) {
-      series = makeAll(values)
+      series = make(name, { description: meaning, attributes: attributesOf(values) })
       known.set(key, series)
     }
     return series
   }
   initializers.push(() => {
     // Reading a series creates it.
-    for (const values of initial) for (const one of seriesOf(values)) one.valueUnsafe(context)
+    for (const values of initial) seriesOf(values).valueUnsafe(context)
   })
   /** Does not create the series, unlike a read of its value. */
-  const find = (values: Values<Labels>) => known.get(values.join("\n"))?.[0]
+  const find = (values: Values<Labels>) => known.get(values.join("\n"))
   return Object.assign(seriesOf, { find })
-}
-
-/** Updates each series: one, or two while the metric has a former name. */
-const updateAll = (series: ReadonlyArray<Metric.Metric<number, unknown>>, value: number): void => {
-  for (const one of series) one.updateUnsafe(value, context)
 }
 
 export const counter = <const Labels extends ReadonlyArray<string>>(definition: Omit<Definition<Labels>, "kind">) => {
@@ -97,7 +72,7 @@ export const counter = <const Labels extends ReadonlyArray<string>>(definition: 
     (name, options) => Metric.counter(name, { ...options, incremental: true })
   )
   return {
-    add: (count: number, ...values: Values<Labels>): void => updateAll(of(values), count),
+    add: (count: number, ...values: Values<Labels>): void => of(values).updateUnsafe(count, context),
     /** The count of this process. */
     count: (...values: Values<Labels>): number => Number(of.find(values)?.valueUnsafe(context).count ?? 0)
   }
@@ -112,7 +87,7 @@ export const histogram = <const Labels extends ReadonlyArray<string>>(
     (name, options) => Metric.histogram(name, { ...options, boundaries })
   )
   return {
-    record: (seconds: number, ...values: Values<Labels>): void => updateAll(of(values), seconds),
+    record: (seconds: number, ...values: Values<Labels>): void => of(values).updateUnsafe(seconds, context),
     /** The number of records of this process. */
     count: (...values: Values<Labels>): number => of.find(values)?.valueUnsafe(context).count ?? 0
   }
@@ -120,19 +95,18 @@ export const histogram = <const Labels extends ReadonlyArray<string>>(
 
 /** Reads a value whenever metrics are collected, while the scope is open. */
 const observed = (
-  series: ReadonlyArray<Metric.Metric<number, unknown>>,
+  series: Metric.Metric<number, unknown>,
   state: () => unknown
 ): Effect.Effect<void, never, Scope.Scope> =>
-  Effect.forEach(series, (one) =>
-    Effect.acquireRelease(
-      Effect.sync(() => Metric.registerUnsafe(one, context, { get: state, update: () => {}, modify: () => {} })),
-      (registration) => Effect.sync(registration.remove)
-    ), { discard: true })
+  Effect.asVoid(Effect.acquireRelease(
+    Effect.sync(() => Metric.registerUnsafe(series, context, { get: state, update: () => {}, modify: () => {} })),
+    (registration) => Effect.sync(registration.remove)
+  ))
 
 export const gauge = <const Labels extends ReadonlyArray<string>>(definition: Omit<Definition<Labels>, "kind">) => {
   const of = family({ ...definition, kind: "gauge" }, (name, options) => Metric.gauge(name, options))
   return {
-    set: (value: number, ...values: Values<Labels>): void => updateAll(of(values), value),
+    set: (value: number, ...values: Values<Labels>): void => of(values).updateUnsafe(value, context),
     observe: (read: () => number, ...values: Values<Labels>) => observed(of(values), () => ({ value: read() }))
   }
 }

@@ -57,14 +57,7 @@ export const deadlineLateness = histogram({
 
 export const actors = gauge({
   name: "task.active",
-  former: { name: "task.actors" },
   meaning: "live tasks of this node that run, or whose deadline is near",
-  labels: []
-})
-
-export const suspectedTasks = gauge({
-  name: "task.suspected",
-  meaning: "tasks that wait for a separate retry, because a node stopped soon after it dispatched them",
   labels: []
 })
 
@@ -76,9 +69,15 @@ export const liveTasks = gauge({
 
 export const deadlineOverdue = gauge({
   name: "task.deadline.overdue",
-  former: { name: "task.oldest_due" },
   unit: "seconds",
   meaning: "time since the earliest deadline of all live tasks passed, 0 when none has; refreshed at most every 30 s",
+  labels: []
+})
+
+export const largestUser = gauge({
+  name: "task.storage.largest_user",
+  unit: "bytes",
+  meaning: "bytes of requests and turns that the largest user keeps, counted in the background",
   labels: []
 })
 
@@ -88,6 +87,26 @@ export const coreCalls = histogram({
   labels: ["operation", "outcome"],
   initial: ["accepted", "refused", "unavailable"].map((outcome) => ["start", outcome] as const)
 }, httpSeconds)
+
+export const coreSilence = gauge({
+  name: "core.silence",
+  unit: "seconds",
+  meaning: "`silence_seconds` that the core declared last, 0 when it declares none",
+  labels: []
+})
+
+export const silentRuns = gauge({
+  name: "core.runs.silent",
+  meaning: "runs of this node that were handed over again because they were silent, and still are",
+  labels: []
+})
+
+export const handOvers = counter({
+  name: "core.runs.handed_over",
+  meaning: "hand-overs of silent runs: the core lost them, or reports nothing",
+  labels: [],
+  initial: [[]]
+})
 
 export const webhookAttempts = histogram({
   name: "webhook.attempt.duration",
@@ -103,9 +122,15 @@ export const webhookLateness = histogram({
   initial: [[]]
 }, latenessSeconds)
 
+export const webhookOverdue = gauge({
+  name: "webhook.overdue",
+  unit: "seconds",
+  meaning: "time since the oldest webhook that no node attempts was due, 0 when none is; refreshed at most every 30 s",
+  labels: []
+})
+
 export const webhooksAbandoned = counter({
   name: "webhook.attempts.abandoned",
-  former: { name: "webhook.attempts.lost" },
   meaning: "attempts without a recorded outcome when their lease expired: the node stopped, or the database was away",
   labels: [],
   initial: [[]]
@@ -113,7 +138,6 @@ export const webhooksAbandoned = counter({
 
 export const clusterNotifications = counter({
   name: "cluster.notifications",
-  former: { name: "node.hints", values: { sent: "told", received: "heard" } },
   meaning: "task changes sent to other nodes and received from them, by direction (sent, received)",
   labels: ["direction"],
   initial: [["sent"], ["received"]]
@@ -121,7 +145,6 @@ export const clusterNotifications = counter({
 
 export const shardReassignments = counter({
   name: "cluster.shard.reassignments",
-  former: { name: "cluster.shard.moves" },
   meaning: "shards that this node gained or lost, by direction (gained, lost)",
   labels: ["direction"],
   initial: [["gained"], ["lost"]]

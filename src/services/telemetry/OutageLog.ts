@@ -5,13 +5,19 @@ import { monotonicMillis } from "../../domain/Timestamp.ts"
 /** Milliseconds. */
 const logInterval = 10_000
 
-/** Returns a function that logs a message as a warning, unless it did so shortly before. */
-export const make = () => {
+export const make = (level: "Warn" | "Error" = "Warn") => {
   let loggedAt = -Infinity
-  return (message: string) =>
-    Effect.flatMap(monotonicMillis, (at) => {
-      if (at - loggedAt < logInterval) return Effect.void
-      loggedAt = at
-      return Effect.logWarning(message)
-    })
+  return {
+    /** Logs a message, unless it did so shortly before. */
+    log: (message: string) =>
+      Effect.flatMap(monotonicMillis, (at) => {
+        if (at - loggedAt < logInterval) return Effect.void
+        loggedAt = at
+        return Effect.logWithLevel(level)(message)
+      }),
+    /** Logs the next message in any case, because the outage has ended. */
+    end: () => {
+      loggedAt = -Infinity
+    }
+  }
 }

@@ -1,6 +1,7 @@
 /**
  * The keys of a JWKS URL, refreshed every minute, so that a withdrawn key is rejected within a minute. While the URL does
- * not respond, known keys stay valid for a day. Unknown keys cause at most one request per cooldown over all callers.
+ * not respond, known keys stay valid for a day. Unknown keys cause at most one request per cooldown over all callers. Their tokens
+ * are invalid while the last response was a key set; otherwise there is no verdict, because the next one may have the key.
  */
 import { Cause, Clock, Duration, Effect, Fiber, Predicate, Result, Schema, Stream } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
@@ -86,6 +87,7 @@ const makeCache = Effect.fnUntraced(function*(url: string) {
   const scope = yield* Effect.scope
   let known: Known | undefined
   let fetching: Fiber.Fiber<boolean> | undefined
+  let hasResponded = false
 
   const fetchKeys = HttpClient.withScope(http).get(url).pipe(
     Effect.flatMap(HttpClientResponse.filterStatusOk),
@@ -111,6 +113,7 @@ const makeCache = Effect.fnUntraced(function*(url: string) {
         false
       )
     ),
+    Effect.tap((isDone) => Effect.sync(() => hasResponded = isDone)),
     Effect.ensuring(Effect.sync(() => fetching = undefined))
   )
 
@@ -127,11 +130,11 @@ const makeCache = Effect.fnUntraced(function*(url: string) {
   /** The keys that are trusted at a moment in milliseconds. */
   const trusted = (at: number) => known !== undefined && at - known.fetchedAt < staleAfter ? known : undefined
 
-  return { isFetching: () => fetching !== undefined, refreshed, trusted }
+  return { isFetching: () => fetching !== undefined, hasResponded: () => hasResponded, refreshed, trusted }
 })
 
 export const make = Effect.fnUntraced(function*(url: string) {
-  const { isFetching, refreshed, trusted } = yield* makeCache(url)
+  const { hasResponded, isFetching, refreshed, trusted } = yield* makeCache(url)
   let lookedUpAt = Number.NEGATIVE_INFINITY
 
   const findKnown = Effect.fnUntraced(function*(header: jose.JWSHeaderParameters) {
@@ -148,10 +151,11 @@ export const make = Effect.fnUntraced(function*(url: string) {
       if (foundNow.length > 0) return foundNow
     }
     const now = yield* Clock.currentTimeMillis
-    if (now - lookedUpAt < cooldown) return yield* new TokenKeysUnavailable({})
-    lookedUpAt = now
-    if (!(yield* refreshed)) return yield* new TokenKeysUnavailable({})
-    return yield* findKnown(header)
+    if (now - lookedUpAt >= cooldown) {
+      lookedUpAt = now
+      yield* refreshed
+    }
+    return hasResponded() ? yield* findKnown(header) : yield* new TokenKeysUnavailable({})
   })
 
   let isFresh = false

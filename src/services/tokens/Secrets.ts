@@ -1,12 +1,17 @@
 /**
  * Encrypts secrets at rest with AES-256-GCM. The key id in the sealed text allows key rotation. The format is
- * `v1.<key id>.<nonce>.<ciphertext>`, with nonce and ciphertext in base64url.
+ * `v2.<key id>.<nonce>.<ciphertext>`, with nonce and ciphertext in base64url. The purpose is associated data, so that no text that a
+ * user gives opens as another kind. Texts of a task in the format `v1` were sealed without it, before a database was converted.
  */
 import { Context, Effect, Layer, Redacted, Result } from "effect"
 import { Aead, Digest, SecureRandom } from "effect/crypto"
 import { Base64Url } from "effect/encoding"
 
-const version = "v1"
+type Purpose = "callback-secret" | "user-token" | "operator-session"
+
+const version = "v2"
+/** What may have been sealed as `v1`. */
+const converted: ReadonlySet<Purpose> = new Set(["callback-secret", "user-token"])
 const nonceBytes = 12
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -14,9 +19,9 @@ const decoder = new TextDecoder()
 const bytesOf = (text: string | undefined) => Result.getOrThrow(Base64Url.decode(text ?? ""))
 
 export class Secrets extends Context.Service<Secrets, {
-  readonly seal: (text: Redacted.Redacted) => Effect.Effect<string>
-  /** Dies when the key that sealed the text is not configured any more. */
-  readonly open: (sealed: string) => Effect.Effect<Redacted.Redacted>
+  readonly seal: (purpose: Purpose, text: Redacted.Redacted) => Effect.Effect<string>
+  /** Dies when the text was sealed for another purpose, or its key is not configured any more. */
+  readonly open: (purpose: Purpose, sealed: string) => Effect.Effect<Redacted.Redacted>
 }>()("async-task-service/services/tokens/Secrets") {
   /** The first key seals, all keys open. Each has 32 bytes. */
   static readonly layer = (keys: readonly [Redacted.Redacted<Uint8Array>, ...Array<Redacted.Redacted<Uint8Array>>]) =>
@@ -37,19 +42,20 @@ export class Secrets extends Context.Service<Secrets, {
         const byId = new Map([sealing, ...(yield* Effect.forEach(rest, load))].map(({ id, key }) => [id, key]))
 
         return Secrets.of({
-          seal: Effect.fnUntraced(function*(text) {
+          seal: Effect.fnUntraced(function*(purpose, text) {
             const nonce = yield* random.randomBytes(nonceBytes)
             const sealed = yield* Effect.orDie(
-              aead.encrypt(sealing.key, encoder.encode(Redacted.value(text)), { nonce })
+              aead.encrypt(sealing.key, encoder.encode(Redacted.value(text)), { nonce, aad: encoder.encode(purpose) })
             )
             return [version, sealing.id, Base64Url.encode(nonce), Base64Url.encode(sealed)].join(".")
           }),
-          open: (sealed) =>
+          open: (purpose, sealed) =>
             Effect.suspend(() => {
-              const [, id, nonce, ciphertext] = sealed.split(".")
+              const [format, id, nonce, ciphertext] = sealed.split(".")
+              const aad = format === "v1" && converted.has(purpose) ? undefined : encoder.encode(purpose)
               const key = byId.get(id ?? "")
               if (key === undefined) return Effect.die(new Error(`no ENCRYPTION_KEY with the id ${id}`))
-              return Effect.orDie(aead.decrypt(key, bytesOf(ciphertext), { nonce: bytesOf(nonce) }))
+              return Effect.orDie(aead.decrypt(key, bytesOf(ciphertext), { nonce: bytesOf(nonce), aad }))
             }).pipe(Effect.map((opened) => Redacted.make(decoder.decode(opened))))
         })
       })

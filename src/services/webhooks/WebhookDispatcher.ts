@@ -1,11 +1,12 @@
 /**
  * Sends pending webhooks from a bounded set of fibers, one per attempt. Claiming a delivery counts the attempt before
  * it is sent. The claim is a lease: if the node dies, another node claims the delivery when the lease expires.
- * `OriginLimiter` limits the attempts in flight per origin, so that a slow origin does not delay the others.
+ * `AttemptLimiter` limits the attempts in flight per origin and user, so that a slow origin does not delay the others.
  */
-import { Cause, Context, Duration, Effect, Exit, FiberSet, Latch, Layer, Queue } from "effect"
+import { Cause, Context, Duration, Effect, Exit, type Fiber, FiberSet, Latch, Layer, Queue } from "effect"
 import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { delays, deliveryId } from "../../domain/Webhook.ts"
+import { Counts } from "../limits/Counts.ts"
 import { WebhooksPending } from "../store/WebhooksPending.ts"
 import { type AttemptOutcome, type ClaimedDelivery, WebhookStore } from "../store/WebhookStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -14,8 +15,7 @@ import { logFault, retryForever } from "../timing/Retry.ts"
 import { Settings } from "../timing/Settings.ts"
 import * as TimerQueue from "../timing/TimerQueue.ts"
 import * as Worker from "../timing/Worker.ts"
-import { LargeDeliveries } from "./LargeDeliveries.ts"
-import { OriginLimiter } from "./OriginLimiter.ts"
+import { AttemptLimiter } from "./AttemptLimiter.ts"
 import * as WebhookAttempts from "./WebhookAttempts.ts"
 
 /**
@@ -31,6 +31,9 @@ const outcomeBatch = 256
 const grace = Duration.seconds(5)
 const drainTimeout = Duration.seconds(5)
 
+/** Large bodies in memory: each takes its size until its target has responded. An origin that hangs leaves room for others. */
+const maxLarge = 6
+const maxLargePerOrigin = 2
 /** Minimum delay of a large delivery for which there is no room. */
 const largeDelay = Duration.seconds(1)
 /** Time between two of them, so that a long backlog is not claimed again every second. */
@@ -45,36 +48,57 @@ export class WebhookDispatcher extends Context.Service<WebhookDispatcher, {
   static readonly layer = Layer.effect(WebhookDispatcher, Effect.suspend(() => make))
 }
 
-/** Records outcomes in batches. `scheduled` receives each outcome that has a next attempt. */
-const makeRecorder = Effect.fnUntraced(function*(scheduled: (id: string, at: Timestamp) => void) {
-  const store = yield* WebhookStore
-  const outcomes = yield* Queue.unbounded<AttemptOutcome>()
-  let unrecorded = 0
-  const areRecorded = Latch.makeUnsafe(true)
-  yield* Effect.addFinalizer(() =>
-    Effect.flatMap(Queue.clear(outcomes), (left) => left.length === 0 ? Effect.void : store.recordOutcomes(left)).pipe(
-      Effect.catchCause(logFault("the outcomes of webhook attempts could not be recorded"))
-    )
-  )
-  const recordSome = Effect.gen(function*() {
-    const batch = yield* Queue.takeBetween(outcomes, 1, outcomeBatch)
-    yield* retryForever(Effect.uninterruptible(store.recordOutcomes(batch)))
-    unrecorded -= batch.length
-    if (unrecorded === 0) areRecorded.openUnsafe()
-    for (const outcome of batch) {
-      if (outcome.nextAttemptAt !== null) scheduled(deliveryId(outcome), outcome.nextAttemptAt)
-    }
-  })
-  yield* Effect.forkScoped(Effect.forever(recordSome))
+/**
+ * The moment until which attempts may count as lost. Until `grace` after a failure of the store it is long ago, because outcomes from an
+ * outage are recorded only when the pause of their retry has ended.
+ */
+const makeLostBefore = () => {
+  let failedAt = -Infinity
   return {
-    add: (outcome: AttemptOutcome) => {
-      unrecorded += 1
-      areRecorded.closeUnsafe()
-      Queue.offerUnsafe(outcomes, outcome)
-    },
-    drain: areRecorded.await
+    observe: <A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+      Effect.tapCause(call, () => Effect.map(monotonicMillis, (at) => void (failedAt = at))),
+    moment: Effect.flatMap(
+      monotonicMillis,
+      (at) => at >= failedAt + Duration.toMillis(grace) ? now : Effect.succeed(Timestamp.make(0))
+    )
   }
-})
+}
+
+type LostBefore = ReturnType<typeof makeLostBefore>
+
+/** Records outcomes in batches. `scheduled` receives each outcome that has a next attempt. */
+const makeRecorder = Effect.fnUntraced(
+  function*(lostBefore: LostBefore, scheduled: (id: string, at: Timestamp) => void) {
+    const store = yield* WebhookStore
+    const outcomes = yield* Queue.unbounded<AttemptOutcome>()
+    let unrecorded = 0
+    const areRecorded = Latch.makeUnsafe(true)
+    yield* Effect.addFinalizer(() =>
+      Effect.flatMap(Queue.clear(outcomes), (left) => left.length === 0 ? Effect.void : store.recordOutcomes(left))
+        .pipe(
+          Effect.catchCause(logFault("the outcomes of webhook attempts could not be recorded"))
+        )
+    )
+    const recordSome = Effect.gen(function*() {
+      const batch = yield* Queue.takeBetween(outcomes, 1, outcomeBatch)
+      yield* retryForever(lostBefore.observe(Effect.uninterruptible(store.recordOutcomes(batch))))
+      unrecorded -= batch.length
+      if (unrecorded === 0) areRecorded.openUnsafe()
+      for (const outcome of batch) {
+        if (outcome.nextAttemptAt !== null) scheduled(deliveryId(outcome), outcome.nextAttemptAt)
+      }
+    })
+    yield* Effect.forkScoped(Effect.forever(recordSome))
+    return {
+      add: (outcome: AttemptOutcome) => {
+        unrecorded += 1
+        areRecorded.closeUnsafe()
+        Queue.offerUnsafe(outcomes, outcome)
+      },
+      drain: areRecorded.await
+    }
+  }
+)
 
 /** Releases claims without counting an attempt. The deliveries become due later, spaced for each origin. */
 const makePostpone = Effect.gen(function*() {
@@ -97,19 +121,12 @@ const makePostpone = Effect.gen(function*() {
   })
 })
 
-/**
- * Ends the deliveries whose last attempt was lost. No other attempt reports them. Until `grace` after a failure it ends none, because
- * outcomes from an outage are recorded only when the pause of their retry has ended.
- */
-const makeEndLost = Effect.gen(function*() {
+/** Ends the deliveries whose last attempt was lost. No other attempt reports them. */
+const makeEndLost = Effect.fnUntraced(function*(lostBefore: LostBefore) {
   const store = yield* WebhookStore
-  let failedAt = -Infinity
   return Effect.gen(function*() {
-    const isSettled = (yield* monotonicMillis) >= failedAt + Duration.toMillis(grace)
     // The call is made even if it ends none, to see whether the store responds.
-    const lost = yield* store.endLost(isSettled ? yield* now : Timestamp.make(0)).pipe(
-      Effect.tapCause(() => Effect.map(monotonicMillis, (at) => void (failedAt = at)))
-    )
+    const lost = yield* lostBefore.observe(store.endLost(yield* lostBefore.moment))
     Metrics.webhooksAbandoned.add(lost.length)
     for (const { attempt, origin, taskId } of lost) {
       yield* Effect.annotateLogs(Effect.logWarning(`webhook attempt ${attempt}: lost`), { taskId, origin })
@@ -117,57 +134,80 @@ const makeEndLost = Effect.gen(function*() {
   })
 })
 
+/** The large bodies in memory. */
+const makeLarge = () => {
+  const byOrigin = new Counts()
+  let total = 0
+  return {
+    /** Returns whether there is room for one more. */
+    enter: (origin: string): boolean => {
+      if (total >= maxLarge || byOrigin.of(origin) >= maxLargePerOrigin) return false
+      byOrigin.add(origin)
+      total++
+      return true
+    },
+    leave: (origin: string): void => {
+      byOrigin.remove(origin)
+      total--
+    }
+  }
+}
+
+type Fork = (effect: Effect.Effect<unknown, unknown>) => Fiber.Fiber<unknown, unknown>
+
+/** Makes the attempts in fibers of their own, within the limits of origins and of large bodies. */
+const makeAttempts = Effect.fnUntraced(
+  function*(fork: Fork, limiter: AttemptLimiter, large: ReturnType<typeof makeLarge>, lostBefore: LostBefore) {
+    const webhooksPending = yield* WebhooksPending
+    const timers = yield* TimerQueue.make<string>(() => Effect.asVoid(webhooksPending.open))
+    const recorder = yield* makeRecorder(lostBefore, timers.set)
+    const attempt = yield* WebhookAttempts.make
+
+    const start = (delivery: ClaimedDelivery) => {
+      const release = limiter.acquire(delivery)
+      const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
+      const options = { kind: "client", attributes } as const
+      let hasResponded = false
+      const made = attempt(delivery, (outcome) => {
+        hasResponded = outcome.responseStatus !== null
+        recorder.add(outcome)
+      })
+      const traced = TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, options)(made)
+      // An observer runs however the fiber ends.
+      fork(Effect.uninterruptible(traced)).addObserver((exit) => {
+        if (delivery.body === null) large.leave(delivery.origin)
+        if (release(hasResponded)) webhooksPending.openUnsafe()
+        if (Exit.isFailure(exit) && Cause.hasDies(exit.cause)) {
+          fork(Effect.logError("webhook attempt failed by a defect", exit.cause))
+        }
+      })
+    }
+
+    return { start, drain: recorder.drain }
+  }
+)
+
 const make = Effect.gen(function*() {
   const store = yield* WebhookStore
   const webhooksPending = yield* WebhooksPending
   const { sweepInterval, webhookTimeout } = yield* Settings
   const attemptTime = Duration.sum(webhookTimeout, grace)
   const leases = [...(yield* delays), Duration.zero].map((delay) => Duration.sum(attemptTime, delay))
-  const limiter = new OriginLimiter(bounds)
-  const timers = yield* TimerQueue.make<string>(() => Effect.asVoid(webhooksPending.open))
-  const recorder = yield* makeRecorder(timers.set)
-  const large = new LargeDeliveries()
+  const limiter = new AttemptLimiter(bounds)
+  const large = makeLarge()
   const postpone = yield* makePostpone
-
-  /** Returns a permit, and claims again if deliveries may have waited for it. */
-  const release = (origin: string, hasResponded: boolean) => {
-    if (limiter.permits === 0 || limiter.permitsOf(origin) === 0 || limiter.permitsOfOthers === 0) {
-      webhooksPending.openUnsafe()
-    }
-    limiter.release(origin, hasResponded)
-  }
-
   const fibers = yield* FiberSet.make<unknown, unknown>()
   const fork = yield* FiberSet.runtime(fibers)()
-
-  const attempt = yield* WebhookAttempts.make
-
-  const start = (delivery: ClaimedDelivery) => {
-    limiter.acquire(delivery.origin)
-    const attributes = { "webhook.attempt": delivery.attempt, "webhook.origin": delivery.origin }
-    const options = { kind: "client", attributes } as const
-    let hasResponded = false
-    const made = attempt(delivery, (outcome) => {
-      hasResponded = outcome.responseStatus !== null
-      recorder.add(outcome)
-    })
-    const traced = TaskTraces.traced(TaskTraces.names.webhook, delivery.taskId, options)(made)
-    // An observer runs however the fiber ends.
-    fork(Effect.uninterruptible(traced)).addObserver((exit) => {
-      if (delivery.body === null) large.leave(delivery.origin)
-      release(delivery.origin, hasResponded)
-      if (Exit.isFailure(exit) && Cause.hasDies(exit.cause)) {
-        fork(Effect.logError("webhook attempt failed by a defect", exit.cause))
-      }
-    })
-  }
+  const lostBefore = makeLostBefore()
+  const attempts = yield* makeAttempts(fork, limiter, large, lostBefore)
 
   const claimSome = Effect.gen(function*() {
     const limit = Math.min(claimBatch, limiter.permits)
     if (limit <= 0) return
-    const { deliveries, hasMore } = yield* store.claim({ at: yield* now, limit, leases, ...limiter.claimable })
+    const request = { at: yield* now, lostBefore: yield* lostBefore.moment, limit, leases, permits: limiter.claimable }
+    const { deliveries, hasMore } = yield* lostBefore.observe(store.claim(request))
     const refused = deliveries.filter(({ body, origin }) => body === null && !large.enter(origin))
-    for (const delivery of deliveries) if (!refused.includes(delivery)) start(delivery)
+    for (const delivery of deliveries) if (!refused.includes(delivery)) attempts.start(delivery)
     // In a fiber of its own, because an outage must not block the claims or the shutdown.
     if (refused.length > 0) fork(Effect.forEach(refused, postpone, { concurrency: 8, discard: true }))
     if (hasMore) webhooksPending.openUnsafe()
@@ -181,14 +221,14 @@ const make = Effect.gen(function*() {
 
   yield* Worker.make({
     name: "the end of lost webhooks",
-    runOnce: Effect.uninterruptible(yield* makeEndLost),
+    runOnce: Effect.uninterruptible(yield* makeEndLost(lostBefore)),
     interval: sweepInterval
   })
 
   return WebhookDispatcher.of({
     drain: claims.drain.pipe(
       Effect.andThen(FiberSet.awaitEmpty(fibers)),
-      Effect.andThen(recorder.drain),
+      Effect.andThen(attempts.drain),
       Effect.timeoutOption(drainTimeout),
       Effect.asVoid
     )

@@ -27,8 +27,15 @@ export interface Report {
   readonly health: { readonly p99: number; readonly worst: number }
   /** Maximum response time before the outage in milliseconds, which shows how busy the machine is. */
   readonly slowestBefore: number
-  /** Calls that began during the outage: their statuses, and the maximum response time in milliseconds. */
-  readonly away: { readonly statuses: Readonly<Record<number, number>>; readonly slowest: number }
+  /**
+   * Calls that ended after the outage began and started before its end: their statuses, and the maximum response time in
+   * milliseconds, of all and of those that started two seconds after its beginning or later.
+   */
+  readonly away: {
+    readonly statuses: Readonly<Record<number, number>>
+    readonly slowest: number
+    readonly slowestLater: number
+  }
   /** Successful responses per second before the outage, and from one second after its end. */
   readonly before: number
   readonly after: number
@@ -37,6 +44,9 @@ export interface Report {
   /** Bytes of the node's log. */
   readonly logged: number
 }
+
+/** Milliseconds in which a node notices that a near database is gone. */
+export const noticed = 2000
 
 type Postgres = Awaited<ReturnType<typeof startPostgres>>
 
@@ -117,7 +127,11 @@ export const measureOutage = async (kind: Kind, options: Options): Promise<Repor
       kind,
       health: { p99: quantile(healthTimes, 0.99), worst: healthTimes.at(-1) ?? Infinity },
       slowestBefore: longest(earlier),
-      away: { statuses, slowest: longest(away) },
+      away: {
+        statuses,
+        slowest: longest(away),
+        slowestLater: longest(away.filter(({ startedAt }) => startedAt > from + noticed))
+      },
       before: rate(from - options.before, from),
       after: rate(until + 1000, stopped),
       firstAnswer: firstGood - until,

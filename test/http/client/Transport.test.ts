@@ -1,9 +1,11 @@
 /** The Promise client against a failing service or network, on real sockets. */
 import { getEventListeners } from "node:events"
-import { afterEach, assert, beforeEach, describe, it } from "vitest"
+import { afterEach, assert, beforeEach, describe, it, vi } from "vitest"
 import * as ApiErrors from "../../../src/http/client/promise/ApiErrors.ts"
 import { read } from "../../../src/http/client/promise/EventStream.ts"
+import type { TaskPage } from "../../../src/http/client/promise/TaskPages.ts"
 import { TaskServiceClient } from "../../../src/http/client/promise/TaskServiceClient.ts"
+import type { Retry } from "../../../src/http/client/promise/Transport.ts"
 import { answerJson as answer } from "../../kit/LoopbackServer.ts"
 import { ScriptedService } from "../../kit/ScriptedService.ts"
 
@@ -72,6 +74,25 @@ describe("errors", () => {
     assert.notInstanceOf(await rejection(lost.tasks.get("u"), ApiErrors.ConnectionError), ApiErrors.TimeoutError)
   })
 
+  it("says in a browser what to check when another origin may have been refused", async () => {
+    vi.stubGlobal("location", { origin: "https://app.example" })
+    const lost = new TaskServiceClient({ baseUrl: "http://127.0.0.1:1", token: "t", maxRetries: 0 })
+    const { message } = await rejection(lost.tasks.get("u"), ApiErrors.ConnectionError)
+    vi.unstubAllGlobals()
+    assert.match(message, /CORS_ORIGINS .* https:\/\/app\.example/)
+  })
+
+  it("is a promise of the first page, too", async () => {
+    service.script = (_, response) => answer(response, 200, { data: [], meta: { current_page: 1, last_page: 1 } })
+    const list: Promise<TaskPage> = client.tasks.list()
+    assert.deepStrictEqual((await Promise.all([list, client.tasks.list()])).map(({ data }) => data), [[], []])
+    let isOver = false
+    await client.tasks.list().finally(() => isOver = true)
+    assert.isTrue(isOver)
+    service.script = (_, response) => answer(response, 404, {})
+    assert.instanceOf(await client.tasks.list().catch((error: unknown) => error), ApiErrors.NotFoundError)
+  })
+
   it("rejects with a TimeoutError after the last retry has timed out", async () => {
     service.script = () => {}
     await rejection(client.tasks.get("u", { timeout: 40, maxRetries: 1 }), ApiErrors.TimeoutError)
@@ -85,6 +106,18 @@ describe("errors", () => {
     }
     const error = await rejection(client.tasks.get("u", { maxRetries: 0 }), ApiErrors.ConnectionError)
     assert.notInstanceOf(error, ApiErrors.TimeoutError)
+  })
+})
+
+describe("uploads", () => {
+  it("declare the media type of the name, unless the caller or the content has one", async () => {
+    service.script = (_, response) => answer(response, 201, {})
+    await client.files.upload(new Uint8Array(1), { name: "a.PDF" })
+    await client.files.upload(new Uint8Array(1), { name: "a.pdf", type: "text/plain" })
+    await client.files.upload(new Blob(["x"], { type: "text/css" }), { name: "a.pdf" })
+    await client.files.upload(new Uint8Array(1), { name: "a" })
+    const types = service.received.map(({ body }) => /Content-Type: (\S+)/.exec(body)?.[1])
+    assert.deepStrictEqual(types, ["application/pdf", "text/plain", "text/css", "application/octet-stream"])
   })
 })
 
@@ -102,6 +135,24 @@ describe("retries", () => {
       assert.strictEqual(service.received[2]?.body, JSON.stringify(body))
     })
   }
+
+  it("are reported to the caller, with the seconds of a 429", async () => {
+    service.script = (_, response) => answer(response, 429, { message: "Too many." }, { "retry-after": "0" })
+    const retries: Array<Retry> = []
+    const reporting = new TaskServiceClient({
+      baseUrl: service.url,
+      token: "t",
+      onRetry: (retry) => retries.push(retry)
+    })
+    const { retryAfter } = await rejection(reporting.tasks.create(body), ApiErrors.RateLimitError)
+    assert.strictEqual(retryAfter, 0)
+    assert.deepStrictEqual(retries.map(({ delay, number }) => [number, delay]), [[1, 0], [2, 0]])
+    assert.instanceOf(retries[0]?.error, ApiErrors.RateLimitError)
+    const warned = vi.spyOn(console, "warn").mockImplementation(() => {})
+    await rejection(client.tasks.create(body), ApiErrors.RateLimitError)
+    assert.deepStrictEqual(warned.mock.calls, [["The task service refuses the request: Too many. Retry 2 in 0 s"]])
+    warned.mockRestore()
+  })
 
   it("rejects after the maximum number of retries", async () => {
     service.script = (_, response) => answer(response, 503, { message: "down" }, { "retry-after": "0" })

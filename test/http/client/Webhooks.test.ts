@@ -1,3 +1,4 @@
+import { createAdaptorServer } from "@hono/node-server"
 import { createHmac } from "node:crypto"
 import { once } from "node:events"
 import type { AddressInfo, Server } from "node:net"
@@ -5,7 +6,9 @@ import { Webhook } from "standardwebhooks"
 import { assert, describe, it } from "vitest"
 import { type ReceivedWebhook, verifyWebhook, WebhookVerificationError } from "../../../src/http/client/Webhooks.ts"
 import * as express from "./receivers/express.ts"
+import * as fastify from "./receivers/fastify.ts"
 import * as hono from "./receivers/hono.ts"
+import * as next from "./receivers/next.ts"
 import * as node from "./receivers/node.ts"
 
 const secret = "the secret of the tests, é"
@@ -92,6 +95,14 @@ describe("verifyWebhook", () => {
     assert.strictEqual(await problemOf({ headers, now: now + 11, tolerance: 10 }), "too_old")
   })
 
+  it("says that it needs the raw body when it gets a parsed one, or none", async () => {
+    for (const parsed of [JSON.parse(body), undefined, null, 1]) {
+      const error = await verifyWebhook({ body: parsed, headers: signed(), secret }).catch((error: unknown) => error)
+      assert.instanceOf(error, TypeError)
+      assert.match((error as Error).message, /pass the raw body/)
+    }
+  })
+
   it("rejects a signed body that is not a task", async () => {
     for (const text of ["", "{", "[]", "null", `{"uuid":1}`]) {
       const headers = signed(new Date(), secret, text)
@@ -100,9 +111,23 @@ describe("verifyWebhook", () => {
   })
 })
 
-describe.each([["plain Node", node], ["Express", express], ["Hono", hono]] as const)(
+type MakeServer = (...given: Parameters<typeof node.makeReceiver>) => Server | Promise<Server>
+
+const makeServers: Readonly<Record<string, MakeServer>> = {
+  "plain Node": node.makeReceiver,
+  Express: express.makeReceiver,
+  Fastify: async (...given) => {
+    const app = fastify.makeReceiver(...given)
+    await app.ready()
+    return app.server
+  },
+  Hono: (...given) => hono.makeReceiver(...given) as Server,
+  "Next.js": (...given) => createAdaptorServer({ fetch: next.makeReceiver(...given) }) as Server
+}
+
+describe.each(Object.entries(makeServers))(
   "a receiver on %s",
-  (_, receiver) => {
+  (_, makeServer) => {
     it("accepts a genuine webhook and rejects all others", async () => {
       const tasks: Array<object> = []
       let isHealthy = false
@@ -110,7 +135,7 @@ describe.each([["plain Node", node], ["Express", express], ["Hono", hono]] as co
         if (!isHealthy) throw new Error("the handler failed")
         tasks.push(task)
       }
-      const server = receiver.makeReceiver(secret, onTask) as Server
+      const server = await makeServer(secret, onTask)
       server.listen(0, "127.0.0.1")
       await once(server, "listening")
       const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`

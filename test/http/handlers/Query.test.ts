@@ -18,7 +18,7 @@ describe("the query of a list", () => {
     const page = Number.MAX_SAFE_INTEGER
     assert.deepStrictEqual(
       decodeListQuery({ page: String(page) }),
-      Result.succeed({ statuses: [], page, perPage: 25, metadata: null, includesMetadata: false })
+      Result.succeed({ statuses: [], page, perPage: 25, metadata: null, includesMetadata: false, selections: [] })
     )
   })
 })

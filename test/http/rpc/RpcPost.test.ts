@@ -6,7 +6,7 @@ import * as RpcPost from "../../../src/http/rpc/RpcPost.ts"
 
 /** A POST of calls. */
 const requestOf = (count: number) => {
-  const call = { _tag: "Request", tag: "Operations.stats", payload: null }
+  const call = { _tag: "Request", tag: "Tasks.list", payload: { sub: "ann" } }
   const body = Array.from({ length: count }, (_, id) => `${JSON.stringify({ ...call, id })}\n`).join("")
   return HttpServerRequest.fromWeb(
     new Request("http://localhost/rpc", { method: "POST", headers: { "content-length": `${body.length}` }, body })
@@ -28,11 +28,11 @@ describe("RpcPost", () => {
     Effect.gen(function*() {
       const handle = yield* RpcPost.make({
         open: ({ end }) => Effect.succeed({ ...connection, begin: () => end })
-      })
-      const response = HttpServerResponse.toWeb(yield* handle(requestOf(1)))
+      }, new RpcMemory())
+      const response = HttpServerResponse.toWeb(yield* handle(requestOf(1), () => true))
       assert.strictEqual(response.status, 200)
       assert.strictEqual(yield* Effect.promise(() => response.text()), "")
-    }).pipe(Effect.provide(RpcMemory.layer)), 5_000)
+    }), 5_000)
 
   it.effect("ends the calls of a client that disconnects without reading their results", () =>
     Effect.gen(function*() {
@@ -50,8 +50,8 @@ describe("RpcPost", () => {
                 Effect.map((call) => void calls.push(call))
               )
           })
-      })
-      yield* Effect.scoped(handle(requestOf(40)))
+      }, new RpcMemory())
+      yield* Effect.scoped(handle(requestOf(40), () => true))
       yield* Fiber.awaitAll(calls)
-    }).pipe(Effect.provide(RpcMemory.layer)), 5_000)
+    }), 5_000)
 })

@@ -40,6 +40,15 @@ const rerun = { method: "POST", path: `${task}/rerun` } as const
 const results = Arbitrary.map(resultsOf(["c1", "c2", "c3"]), (items) => ({ results: items }))
 const ofOwner = { state: "interrupted", caller: "owner" } as const
 
+const event = doorOf("core event", [coreEvents, Fields.eventFields], {
+  state: "processing",
+  caller: "core",
+  path: "/internal/core/events"
+})
+
+/** A last event of a run that is refused ends the task too. */
+const coreEvent: Door = { ...event, refused: { ...event.refused, target: "fresh processing" } }
+
 const doors: ReadonlyArray<Door> = [
   {
     group: "create",
@@ -60,11 +69,7 @@ const doors: ReadonlyArray<Door> = [
     keepsItems: true
   },
   doorOf("cancel", [cancelBodies, Fields.cancelFields], { ...ofOwner, path: `${task}/cancel` }),
-  doorOf("core event", [coreEvents, Fields.eventFields], {
-    state: "processing",
-    caller: "core",
-    path: "/internal/core/events"
-  })
+  coreEvent
 ]
 
 /** Puts the field's host into the body. Returns the body with the path of the field. */

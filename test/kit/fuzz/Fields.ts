@@ -49,15 +49,15 @@ const unknownFields = (prefix: string, host?: object) => [
 
 export const createFields: ReadonlyArray<Field> = [
   field("assistant_id", Kinds.id, "required"),
-  field("llm_model_id", Kinds.id, "optional"),
-  field("image_generator_id", Kinds.id, "optional"),
+  field("llm_model_id", Kinds.anyId, "optional"),
+  field("image_generator_id", Kinds.anyId, "optional"),
   field("max_execution_time", Kinds.seconds, "optional"),
   field("callback_url", Kinds.url, "optional"),
-  field("callback_secret", Kinds.secret, "optional"),
+  field("callback_secret", Kinds.textOf(Limits.callbackSecretLength), "optional"),
   field("input", Kinds.list(Limits.inputItems, text, false), "required"),
   field("input.*", Kinds.item, "required", text),
   field("input.*.type", Kinds.inputType, "required", text),
-  field("input.*.text", Kinds.anyText, "required", text),
+  field("input.*.text", Kinds.passedText, "required", text),
   field("input.*.file", Kinds.object, "required", fileItem),
   field("input.*.file.id", Kinds.anyText, "required", fileItem),
   field("input.*.file.name", Kinds.anyText, "required", fileItem),
@@ -82,17 +82,21 @@ export const createFields: ReadonlyArray<Field> = [
   field("client_tools.*", Kinds.item, "required", tool),
   field("client_tools.*.type", Kinds.toolType, "required", tool),
   field("client_tools.*.name", Kinds.toolName, "required", tool),
-  field("client_tools.*.description", Kinds.anyText, "optional", tool),
+  field("client_tools.*.description", Kinds.passedText, "optional", tool),
   field("client_tools.*.parameters", Kinds.opaqueObject, "optional", tool),
   field("client_tools.*.strict", Kinds.boolean, "optional", tool),
   field("client_tools.*.function.name", Kinds.toolName, "required", nestedTool),
-  field("client_tools.*.function.description", Kinds.anyText, "optional", nestedTool),
+  field("client_tools.*.function.description", Kinds.passedText, "optional", nestedTool),
   field("client_tools.*.function.parameters", Kinds.opaqueObject, "optional", nestedTool),
   field("client_tools.*.function.strict", Kinds.boolean, "optional", nestedTool),
   field("client_tools.*.inputSchema", Kinds.opaqueObject, "optional", mcpTool),
   field("client_tools.*.input_schema", Kinds.opaqueObject, "optional", anthropicTool),
   field("metadata", Kinds.metadata, "optional"),
-  field("metadata.key", Kinds.label, "not null", { assistant_id: 1, input: [text], metadata: { other: "x" } }),
+  field("metadata.key", Kinds.textOf(Limits.metadataValueLength), "not null", {
+    assistant_id: 1,
+    input: [text],
+    metadata: { other: "x" }
+  }),
   ...unknownFields(""),
   ...unknownFields("input.*.", text),
   ...unknownFields("client_tools.*.", tool)
@@ -115,7 +119,10 @@ export const resultFields: ReadonlyArray<Field> = [
   ...unknownFields("results.*.")
 ]
 
-export const cancelFields: ReadonlyArray<Field> = [field("reason", Kinds.reason, "optional"), ...unknownFields("")]
+export const cancelFields: ReadonlyArray<Field> = [
+  field("reason", Kinds.textOf(Limits.cancelReasonLength), "optional"),
+  ...unknownFields("")
+]
 
 const call = { id: "host_call", name: "look", arguments: {} }
 const event = (type: string, more: object = {}) => ({
@@ -134,7 +141,7 @@ export const eventFields: ReadonlyArray<Field> = [
   field("run_id", Kinds.anyText, "required"),
   field("event_id", Kinds.eventId, "required"),
   field("type", Kinds.eventType, "required"),
-  field("turn", Kinds.opaqueObject, "required", event("progress")),
+  field("turn", Kinds.opaqueObject, "optional", event("progress")),
   field("turn", Kinds.opaqueObject, "required", event("completed")),
   field("turn", Kinds.opaqueObject, "optional", interrupted),
   field("turn", Kinds.opaqueObject, "optional", failed),

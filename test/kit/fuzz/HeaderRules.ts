@@ -1,5 +1,6 @@
 /** Headers that the service interprets, and invalid tokens. */
 import { Arbitrary, Schema } from "effect"
+import { operations } from "../operations.ts"
 import { answered, blaming, oneOf, type Rule } from "./Attempt.ts"
 import { each, get, post, small, task } from "./Requests.ts"
 
@@ -17,12 +18,14 @@ const meaningRules: ReadonlyArray<Rule> = [
     "header broken",
     ["", "a b", "é", "tab\there", "x".repeat(256), "ÿ"],
     (key) =>
-      [
-        { ...get, method: "POST", path: "/api/tasks", body: small },
-        { ...post, path: `${task}/cancel` },
-        { ...post, path: `${task}/rerun` },
-        { ...post, path: `${task}/tool-results`, body: `{"results":[]}` }
-      ].map((attempt) => ({ ...attempt, headers: { "Idempotency-Key": key }, expected: blaming("Idempotency-Key") }))
+      operations.filter(({ takesIdempotencyKey }) => takesIdempotencyKey).map(({ body, method, path }) => ({
+        ...post,
+        method,
+        path,
+        body: JSON.stringify(body),
+        headers: { "Idempotency-Key": key },
+        expected: blaming("Idempotency-Key")
+      }))
   ),
   ...each("header broken", ["two keys"], () => ({
     ...get,

@@ -43,19 +43,26 @@ const integer = (maximum: number) =>
   }, { one: 1, "one with an exponent": raw("10e-1"), "one with a fraction": raw("1.0"), "the most": maximum })
 
 export const id = integer(Number.MAX_SAFE_INTEGER)
+const { "a tiny number": _, "minus one": __, "minus zero": ___, zero: ____, ...unsafe } = id.broken
+/** An unknown id means the default. */
+export const anyId: Kind = {
+  broken: unsafe,
+  valid: { ...id.valid, ...constants({ zero: 0, "minus one": -1, "the least": Number.MIN_SAFE_INTEGER }) }
+}
 export const seconds = integer(Limits.maxExecutionTime)
 
 const notText = { "a number": 1, true: true, "an array": ["x"], "an object": { toString: "x" } }
 const notObject = { "a number": 1, true: true, text: "{}", "an array": [] }
 const notArray = { "a number": 1, true: true, text: "[]", "an object": { length: 0 } }
 
-const text = kind({
+const unusual = {
   NUL: "a\0b",
   "a lone high surrogate": "a\ud800",
   "a lone low surrogate": "\udc00b",
-  "surrogates the wrong way round": "\ude00\ud83d",
-  ...notText
-}, {
+  "surrogates the wrong way round": "\ude00\ud83d"
+}
+
+const text = kind({ ...unusual, ...notText }, {
   "an empty text": "",
   "all kinds of characters": "\u0001\u007f\u0085\u2028\ufeff\uffff é 😀 '\"\\ $1 %00 </script>"
 })
@@ -68,12 +75,12 @@ const atMost = (maximum: number) =>
   })
 
 export const anyText = text
+/** A text that the gateway does not read. */
+export const passedText = kind(notText, { ...unusual, "an empty text": "" })
 export const name = kind({}, {}, text, nonEmpty)
 export const eventId = kind({ "too long": "x".repeat(256) }, { "as long as can be": "x".repeat(255) }, text, nonEmpty)
-export const secret = kind({}, {}, text, atMost(Limits.callbackSecretLength))
-export const reason = kind({}, {}, text, atMost(Limits.cancelReasonLength))
-
-export const label = kind({}, {}, text, atMost(Limits.metadataValueLength))
+/** A text of at most `maximum` characters. */
+export const textOf = (maximum: number) => kind({}, {}, text, atMost(maximum))
 
 const pairs = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`key ${n}`, "x"]))
 const longKey = "k".repeat(Limits.metadataKeyLength)
@@ -169,18 +176,12 @@ const levelsBelow = (path: Path, levels: number) => nested(levels - path.length)
 /** Objects and arrays that the gateway passes on unchanged. `wrap` puts them into a value that the field accepts. */
 const opaque = (wrap: (value: unknown) => unknown, inside: Path): Kind => {
   const within = (value: unknown): Value => ({ at: () => wrap({ x: [value] }) })
-  const at = (...more: Path) => (path: Path) => dotted([...path, ...inside, ...more])
   return {
     broken: {
-      "NUL deep inside": { ...within("\0"), blamed: at("x", 0) },
-      "a lone surrogate deep inside": { ...within("\udfff"), blamed: at("x", 0) },
-      "NUL in a name deep inside": { ...within({ "a\0b": 1 }), blamed: at("x", 0) },
-      "a lone surrogate in a name": { at: () => wrap({ "a\ud800": 1 }), blamed: at() },
-      "NUL below the name of a property": {
-        at: () => wrap(JSON.parse(`{"__proto__": "\\u0000"}`)),
-        blamed: at("__proto__")
+      "1,001 levels": {
+        at: (path) => wrap({ x: levelsBelow([...path, ...inside, "x"], 1001) }),
+        blamed: () => "body"
       },
-      "65 levels": { at: (path) => wrap({ x: levelsBelow([...path, ...inside, "x"], 65) }), blamed: () => "body" },
       "100,000 levels": { at: () => wrap({ x: raw("[".repeat(100_000) + "]".repeat(100_000)) }), blamed: () => "body" },
       "100,000 objects in one another": {
         at: () => wrap({ x: raw(`{"a":`.repeat(100_000) + "1" + "}".repeat(100_000)) }),
@@ -188,7 +189,11 @@ const opaque = (wrap: (value: unknown) => unknown, inside: Path): Kind => {
       }
     },
     valid: {
-      "64 levels": { at: (path) => wrap({ x: levelsBelow([...path, ...inside, "x"], 64) }) },
+      "1,000 levels": { at: (path) => wrap({ x: levelsBelow([...path, ...inside, "x"], 1000) }) },
+      "NUL deep inside": within("\0"),
+      "a lone surrogate deep inside": within("\udfff"),
+      "NUL in a name deep inside": within({ "a\0b": 1 }),
+      "a lone surrogate in a name": { at: () => wrap({ "a\ud800": 1 }) },
       "names of properties": {
         at: () => wrap(JSON.parse(`{"__proto__": {"polluted": 1}, "constructor": {"prototype": 1}, "toString": null}`))
       },

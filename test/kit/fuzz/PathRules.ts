@@ -1,4 +1,5 @@
 /** Paths that do not exist, and methods that a path does not allow. */
+import { methodsOf, operations } from "../operations.ts"
 import { answered, type Rule } from "./Attempt.ts"
 import { each, get, post, task } from "./Requests.ts"
 
@@ -19,17 +20,17 @@ const oddPaths = [
 
 const methods = "GET HEAD POST PUT PATCH DELETE OPTIONS TRACE PROPFIND QUERY M-SEARCH".split(" ")
 
+const ofTask = operations.filter(({ path }) => path.includes("{uuid}"))
+
 const nowhereRules: ReadonlyArray<Rule> = [
   ...each("path odd", oddUuids, (uuid) => [
-    { ...get, path: `/api/tasks/${uuid}`, expected: answered(404) },
-    { ...get, path: `/api/tasks/${uuid}/events`, expected: answered(404) },
-    { ...get, path: `/api/tasks/${uuid}/deliveries`, expected: answered(404) },
     { ...get, path: `/api/tasks/${uuid}?wait=x`, expected: answered(404) },
-    { ...post, path: `/api/tasks/${uuid}/deliveries/x/redeliver`, expected: answered(404) },
-    { ...post, path: `/api/tasks/${uuid}/tool-results`, body: "{", expected: answered(404) },
-    { ...post, path: `/api/tasks/${uuid}/cancel`, body: "{", expected: answered(404) },
-    { ...post, path: `/api/tasks/${uuid}/rerun`, body: "{", expected: answered(404) },
-    { ...post, method: "DELETE", path: `/api/tasks/${uuid}`, expected: answered(404) }
+    ...ofTask.map((operation) => ({
+      ...(operation.method === "GET" ? get : { ...post, body: "{" }),
+      method: operation.method,
+      path: operation.path.replace("{uuid}", uuid).replace("{id}", "x"),
+      expected: answered(404)
+    }))
   ]),
   ...each("path odd", oddPaths, (path) => ({ ...get, path, expected: answered(404) })),
   ...each("path odd", oddUuids.filter((id) => !["..", "%2e%2e", "%2F"].includes(id)), (id) => ({
@@ -40,30 +41,15 @@ const nowhereRules: ReadonlyArray<Rule> = [
 ]
 
 const read = ["GET", "HEAD"]
-const allowed: Readonly<Record<string, ReadonlyArray<string>>> = {
-  "/api/tasks": [...read, "POST"],
-  "/api/tasks/cancel-interrupted": [...read, "POST", "DELETE"],
-  [task]: [...read, "DELETE"],
-  [`${task}/events`]: read,
-  [`${task}/deliveries`]: read,
-  [`${task}/tool-results`]: ["POST"],
-  [`${task}/cancel`]: ["POST"],
-  [`${task}/rerun`]: ["POST"],
-  [`${task}/deliveries/1/redeliver`]: ["POST"],
-  "/api/files": ["POST"],
-  "/api/storage/base": read,
-  "/internal/core/events": ["POST"],
-  "/internal/tokens/revoke": ["POST"],
-  "/healthz": read,
-  "/readyz": read,
-  "/openapi.json": read,
-  "/docs": read,
-  "/internal/openapi.json": read,
-  "/internal/docs": read
-}
+const allowed = new Map([
+  ...operations.map(({ path }) => path.replace("{id}", "1")).map((path) => [path, methodsOf(path)] as const),
+  ...["/healthz", "/readyz", "/openapi.json", "/docs", "/internal/openapi.json", "/internal/docs"].map((path) =>
+    [path, read] as const
+  )
+])
 
 const methodRules: ReadonlyArray<Rule> = [
-  ...Object.entries(allowed).flatMap(([path, own]) =>
+  ...[...allowed].flatMap(([path, own]) =>
     each(
       "method odd",
       methods.filter((method) => !own.includes(method)).map((method) => `${method} ${path}`),

@@ -42,6 +42,9 @@ const fieldsOf = (text: string): ReadonlyArray<string> | undefined => {
   }
 }
 
+/** Milliseconds. */
+const requestTimeout = 30_000
+
 /** Statuses of responses by Node itself, before our handlers run. */
 const isOfNode = (status: number) => status === 400 || status === 431
 
@@ -136,6 +139,7 @@ export class World {
     return new Promise<Reply>((resolve, reject) => {
       const request = http.request(this.service.url, {
         agent: this.#agent,
+        signal: AbortSignal.timeout(requestTimeout),
         method: attempt.method,
         path: fill(attempt.path),
         headers: {

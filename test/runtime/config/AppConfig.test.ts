@@ -13,9 +13,9 @@ it.effect("reports every wrong setting in one message", () =>
     assert.deepStrictEqual(message.split("\n"), [
       "The settings cannot be used:",
       "  PORT: Expected a string representing a finite number",
-      "  JWT: JWT_SECRET must have 32 bytes or more",
       "  RETENTION: Expected a valid Duration string",
-      "  CLUSTER: Expected \"true\" | \"yes\" | \"on\" | \"1\" | \"y\" | \"false\" | \"no\" | \"off\" | \"0\" | \"n\""
+      "  CLUSTER: Expected \"true\" | \"yes\" | \"on\" | \"1\" | \"y\" | \"false\" | \"no\" | \"off\" | \"0\" | \"n\"",
+      "  JWT: JWT_SECRET must have 32 bytes or more"
     ])
   }))
 
@@ -42,8 +42,8 @@ describe("in production", () => {
         AppConfig.load({ ...good, INTERNAL_TOKENS: ",", JWT_JWKS_URL: "http://keys.internal" })
       )
       assert.deepStrictEqual(keys.message.split("\n").slice(1), [
-        "  JWT: set only one of JWT_SECRET, JWT_JWKS_URL",
-        "  INTERNAL_TOKENS: must not be empty"
+        "  INTERNAL_TOKENS: must not be empty",
+        "  JWT: set only one of JWT_SECRET, JWT_JWKS_URL"
       ])
     }))
 
@@ -69,6 +69,21 @@ describe("in production", () => {
       }
       const { isProduction } = yield* AppConfig.load({ ...good, ...bad, NODE_ENV: "" })
       assert.isFalse(isProduction)
+    }))
+
+  it.effect("warns of a core with an internal token, and refuses a token for both", () =>
+    Effect.gen(function*() {
+      const [warning, ...others] = (yield* AppConfig.load(good)).warnings
+      assert.match(warning ?? "", /^CORE_EVENT_TOKENS is not set/)
+      assert.isEmpty(others)
+      const CORE_EVENT_TOKENS = "a token for the events of runs with 32 characters or more"
+      assert.isEmpty((yield* AppConfig.load({ ...good, CORE_EVENT_TOKENS })).warnings)
+      const { message } = yield* Effect.flip(
+        AppConfig.load({ ...good, CORE_EVENT_TOKENS: `${CORE_EVENT_TOKENS},${good.INTERNAL_TOKENS}` })
+      )
+      assert.include(message, "CORE_EVENT_TOKENS: must not contain one of INTERNAL_TOKENS")
+      const short = yield* Effect.flip(AppConfig.load({ ...good, CORE_EVENT_TOKENS: "short" }))
+      assert.include(short.message, "CORE_EVENT_TOKENS: each must have 32 characters or more in production")
     }))
 
   it.effect("accepts a weak key for decryption only", () =>

@@ -1,6 +1,10 @@
 import { randomBytes } from "node:crypto"
 import { assert, describe, it } from "vitest"
-import { problemsOf } from "../../../src/runtime/config/ProductionSecrets.ts"
+import * as ProductionSecrets from "../../../src/runtime/config/ProductionSecrets.ts"
+import { all } from "../../../src/runtime/config/settings.ts"
+import type { Environment } from "../../../src/services/timing/Setting.ts"
+
+const problemsOf = (env: Environment) => ProductionSecrets.problemsOf(all, env)
 
 const base64 = (bytes: string | Uint8Array) => Buffer.from(bytes).toString("base64")
 
@@ -15,7 +19,7 @@ describe("a secret in production", () => {
     ]
     for (const secret of Array.from({ length: 60 }, () => tokens.map((make) => make())).flat()) {
       for (const ENCRYPTION_KEY of [base64(randomBytes(32)), base64(randomBytes(16).toString("hex"))]) {
-        const given = { JWT_SECRET: secret, CORE_TOKEN: secret.slice(0, 12), INTERNAL_TOKENS: secret, ENCRYPTION_KEY }
+        const given = { JWT_SECRET: secret, CORE_TOKEN: secret.slice(0, 20), INTERNAL_TOKENS: secret, ENCRYPTION_KEY }
         assert.deepStrictEqual(problemsOf(given), [])
       }
     }

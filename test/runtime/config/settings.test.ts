@@ -1,9 +1,9 @@
-/** Every setting: its default, a value that it accepts, and one that it refuses. */
+/** The bounds of every setting. One with a parser of ours, or for which a field is derived, has a case. */
 import { assert, it } from "@effect/vitest"
-import { Duration, Effect, Redacted } from "effect"
+import { Duration, Effect, Redacted, Result } from "effect"
 import { generateKeyPairSync } from "node:crypto"
 import * as AppConfig from "../../../src/runtime/config/AppConfig.ts"
-import { settings } from "../../../src/runtime/config/settings.ts"
+import { all } from "../../../src/runtime/config/settings.ts"
 import { useDirectory } from "../../kit/suite.ts"
 
 const DATA_DIR = useDirectory()
@@ -49,19 +49,6 @@ const cases: Readonly<Record<string, Case>> = {
     ["http://a.example, http://b", ["http://a.example", "http://b"]],
     "http://a/"
   ],
-  CONSOLE: [(c) => c.consoleAudiences, ["users", "operators"], ["off", []], "users,everyone"],
-  FACADES: [(c) => c.facades.openai, true, ["off", false], "openai,everything"],
-  FACADE_MODELS: [
-    (c) => [...c.facades.models],
-    [],
-    ["gpt-5=1, analyst=20:2:3", [
-      ["gpt-5", { assistantId: 1, llmModelId: null, imageGeneratorId: null }],
-      ["analyst", { assistantId: 20, llmModelId: 2, imageGeneratorId: 3 }]
-    ]],
-    "gpt-5"
-  ],
-  FACADE_LENIENT: [(c) => c.facades.isLenient, false, ["true", true], "maybe"],
-  FACADE_TIME_LIMIT: [(c) => c.facades.timeLimit, 3600, ["2 minutes", 120], "2 days"],
   DATABASE_URL: [
     (c) => c.databaseUrl?.options.database,
     undefined,
@@ -90,9 +77,7 @@ const cases: Readonly<Record<string, Case>> = {
   CORE_URL: [(c) => c.coreUrl, undefined, ["http://c/", "http://c"], "c"],
   CORE_TOKEN: [(c) => reveal(c.coreToken)?.length, 44, ["12345", 5]],
   INTERNAL_TOKENS: [(c) => c.internalTokens.map((token) => reveal(token)?.length), [44], ["123, 1", [3, 1]], ","],
-  OPERATOR_READ_TOKENS: [(c) => c.operatorReadTokens.map(Redacted.value), [], ["a, b", ["a", "b"]]],
-  OPERATOR_CONTENT: [(c) => c.showsContent, true, ["off", false], "perhaps"],
-  OPERATOR_SESSION: [(c) => c.operatorSession, Duration.hours(8), ["1 hour", Duration.hours(1)], "1 second"],
+  CORE_EVENT_TOKENS: [(c) => c.coreEventTokens.map((token) => reveal(token)?.length), [44], ["123, 1", [3, 1]], ","],
   ASSISTANT_BACKEND_URL: [(c) => c.assistantBackendUrl, undefined, ["http://b/a", "http://b/a"], "b"],
   ENCRYPTION_KEY: [
     (c) => c.encryptionKeys.map((found) => Redacted.value(found).length),
@@ -127,7 +112,6 @@ const cases: Readonly<Record<string, Case>> = {
   CLUSTER_HOST: [(c) => c.cluster?.host, "127.0.0.1", ["10.0.0.1", "10.0.0.1"], undefined, { CLUSTER: "on" }],
   CLUSTER_PORT: [(c) => c.cluster?.port, 34431, ["1", 1], "-1", { CLUSTER: "on" }],
   DATABASE_CONNECTIONS: [(c) => c.databaseConnections, 10, ["2", 2], "1"],
-  WATCHDOG_TIMEOUT: [(c) => millis(c.watchdogTimeout), 30_000, ["off", undefined], "never"],
   OTEL_EXPORTER_OTLP_ENDPOINT: [(c) => c.telemetry?.endpoint, undefined, ["http://c/o/", "http://c/o"], "ftp://c"],
   OTEL_EXPORTER_OTLP_PROTOCOL: [
     (c) => c.telemetry?.protocol,
@@ -165,8 +149,25 @@ const cases: Readonly<Record<string, Case>> = {
   NODE_ENV: [(c) => c.isProduction, false, ["test", false], "production"]
 }
 
-it("are all tested", () => {
-  assert.deepStrictEqual(Object.keys(cases), settings.flatMap(({ names }) => names))
+const bounded = all.flatMap(({ bounds, name, read }) => bounds === undefined ? [] : [{ name, read, bounds }])
+
+it.each(bounded)("$name accepts its bounds and nothing beyond them", ({ bounds: [lowest, highest], name, read }) => {
+  const isAccepted = (text: string) => Result.isSuccess(read({ [name]: text }))
+  const moved = (text: string, by: number) => text.replace(/\d+/, (number) => String(Number(number) + by))
+  assert.deepStrictEqual([lowest, highest].filter(isAccepted), [lowest, highest])
+  assert.deepStrictEqual([moved(lowest, -1), moved(highest, 1)].filter(isAccepted), [])
+})
+
+const texts = all.flatMap(({ longest, name, read }) => longest === undefined ? [] : [{ name, read, longest }])
+
+it.each(texts)("$name accepts $longest characters and no more", ({ longest, name, read }) => {
+  const isAccepted = (length: number) => Result.isSuccess(read({ [name]: "x".repeat(length) }))
+  assert.deepStrictEqual([longest, longest + 1].map(isAccepted), [true, false])
+})
+
+it("name each variable once", () => {
+  assert.lengthOf(new Set(all.map(({ name }) => name)), all.length)
+  assert.isEmpty(Object.keys(cases).filter((name) => !all.some((setting) => setting.name === name)))
 })
 
 it.effect.each(Object.entries(cases))(

@@ -1,5 +1,6 @@
 import { DCLinter } from "dclint"
 import { Result } from "effect"
+import { execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -18,19 +19,20 @@ interface Service {
   readonly environment?: Readonly<Record<string, string>>
   readonly command?: ReadonlyArray<string>
   readonly stop_grace_period?: string
+  readonly healthcheck?: object
 }
 
 const { services } = parse(text, { merge: true }) as { readonly services: Readonly<Record<string, Service>> }
 const ours = Object.entries(services).filter(([, { image }]) => image === "async-task-service")
 const nodes = ours.filter(([, { command }]) => command === undefined).map(([name]) => name)
 
-const environmentOf = ({ environment = {} }: Service) =>
+const environmentOf = ({ environment = {} }: Service, values: Readonly<Record<string, string>> = secrets) =>
   Object.fromEntries(
     Object.entries(environment).map(([name, value]) => [
       name,
       value.replaceAll(/\$\{(\w+)(:\?[^}]*)?\}/g, (_, variable: string) => {
-        assert.property(secrets, variable)
-        return secrets[variable] ?? ""
+        assert.property(values, variable)
+        return values[variable] ?? ""
       })
     ])
   )
@@ -73,6 +75,31 @@ describe("compose.yaml", () => {
     }
   })
 
+  it("needs what the command init prints, and no more", () => {
+    const cli = path.resolve(deployment, "../cli/Cli.ts")
+    const printed = execFileSync(process.execPath, [cli, "init"], {
+      encoding: "utf8",
+      env: { PATH: process.env["PATH"] }
+    })
+    const entries = printed.trim().split("\n").filter((line) => !line.startsWith("#")).map((line) =>
+      line.split(/=(.*)/s)
+    )
+    const found = Object.fromEntries(entries.map(([name = "", value = ""]) => [name, value]))
+    const needed = new Set([...text.matchAll(/\$\{(\w+):\?/g)].map(([, name = ""]) => name))
+    assert.deepStrictEqual(Object.keys(found).toSorted(), [...needed].toSorted())
+    for (const value of Object.values(found)) assert.match(value, /^[A-Za-z0-9_-]{32,}=?$/)
+    for (const [name, service] of ours) {
+      const part = service.command?.at(-1) as ServedPart | undefined
+      assert.isTrue(Result.isSuccess(load(environmentOf(service, found), part)), name)
+    }
+  })
+
+  it("checks the health of every process", () => {
+    for (const [name, { healthcheck }] of Object.entries(services)) {
+      assert.strictEqual(healthcheck !== undefined, name !== "load-balancer", name)
+    }
+  })
+
   it("has a stop grace period of at least 20 s", () => {
     for (const [, service] of ours) assert.isAtLeast(Number.parseInt(service.stop_grace_period ?? "0", 10), 20)
   })
@@ -81,7 +108,7 @@ describe("compose.yaml", () => {
     assert.include(balancer, `reverse_proxy ${nodes.map((name) => `${name}:{args[0]}`).join(" ")} {`)
     assert.include(balancer, "health_uri /readyz")
     const [, publicSite = "", internalSite = ""] = balancer.split(/^:808\d \{$/m)
-    assert.include(publicSite, "@public path /api/* /docs /openapi.json\n")
+    assert.include(publicSite, "@public path / /api/* /v1/* /console /console/* /docs /openapi.json /llms.txt\n")
     assert.match(
       publicSite,
       /handle @public \{\s+import nodes 3000\s+\}\s+handle \/storage\/\* \{[^}]+\}\s+respond 404\s+\}\s+$/

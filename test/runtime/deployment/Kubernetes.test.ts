@@ -101,7 +101,7 @@ describe("kubernetes.yaml", () => {
     assert.strictEqual(ports["internal"], Number(manifestOf("ConfigMap").data.INTERNAL_PORT))
     const user = instructionsOf().find(({ keyword }) => keyword === "USER")?.text
     assert.strictEqual(user, `${pod.securityContext?.runAsUser}:${pod.securityContext?.runAsGroup}`)
-    const health = fs.readFileSync(path.join(root, "src/http/handlers/Health.ts"), "utf8")
+    const health = fs.readFileSync(path.join(root, "src/http/handlers/Operations.ts"), "utf8")
     for (const probe of [container.startupProbe, container.livenessProbe, container.readinessProbe]) {
       assert.strictEqual(probe?.httpGet?.port, "http")
       assert.include(health, `"${probe?.httpGet?.path}"`)

@@ -27,7 +27,7 @@ describe("the systemd unit", () => {
     assert.strictEqual(valueOf("ExecStart"), "/usr/bin/node dist/bin/Cli.js serve")
     assert.match(
       valueOf("ExecStop") ?? "",
-      / dist\/bin\/Cli\.js --url "http:\/\/127\.0\.0\.1:\$\$\{INTERNAL_PORT:-\$PORT\}" drain /
+      / dist\/bin\/Cli\.js --url "http:\/\/127\.0\.0\.1:\$\$\{INTERNAL_PORT:-\$PORT\}" nodes drain /
     )
     assert.isAtLeast(Number(valueOf("TimeoutStopSec")), 20)
     assert.strictEqual(valueOf("KillMode"), "mixed")

@@ -2,11 +2,11 @@
 import { Effect, Result } from "effect"
 import { assert } from "vitest"
 import * as AppConfig from "../../../src/runtime/config/AppConfig.ts"
-import { settings } from "../../../src/runtime/config/settings.ts"
+import { all } from "../../../src/runtime/config/settings.ts"
 
 export type Environment = Readonly<Record<string, string>>
 
-const names: ReadonlySet<string> = new Set(settings.flatMap((setting) => setting.names))
+const names: ReadonlySet<string> = new Set(all.map(({ name }) => name))
 
 export const assertKnown = (environment: Environment) => {
   for (const name of Object.keys(environment)) assert.isTrue(names.has(name), `${name} is not a setting`)
@@ -27,5 +27,6 @@ export const secrets: Environment = {
   JWT_SECRET: "a secret of 32 bytes or more, for HS256",
   CORE_TOKEN: "a token of the core",
   INTERNAL_TOKENS: "an internal token of 32 characters or more",
+  CORE_EVENT_TOKENS: "a token for the events of runs with 32 characters or more",
   ENCRYPTION_KEY: "1ufm9JqSlCnW7a7VYjGQDPBlEOWLJ5wA8gZ0vqvSjeE="
 }

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Schema } from "effect"
+import { TestClock } from "effect/testing"
 import * as AdmissionGate from "../../../src/runtime/postgres/AdmissionGate.ts"
 
 /** A statement that ends when the test ends it. */
@@ -46,6 +47,17 @@ describe("AdmissionGate", () => {
       assert.isTrue(Exit.isSuccess(yield* Fiber.await(first)))
       gate.open()
       yield* gate.admit(Effect.void)
+    }).pipe(Effect.scoped))
+
+  it.effect("fails a statement that has waited for 5 seconds", () =>
+    Effect.gen(function*() {
+      const gate = yield* AdmissionGate.make(1)
+      yield* fork(gate.admit(Effect.never))
+      const waiting = yield* fork(gate.admit(Effect.void))
+      yield* TestClock.adjust("4999 millis")
+      assert.isUndefined(waiting.pollUnsafe())
+      yield* TestClock.adjust("1 millis")
+      assert.isTrue(Exit.isFailure(yield* Fiber.await(waiting)))
     }).pipe(Effect.scoped))
 
   it.effect.prop(

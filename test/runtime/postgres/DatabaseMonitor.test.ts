@@ -1,76 +1,74 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Option, Redacted } from "effect"
-import { TestClock } from "effect/testing"
-import { Socket } from "node:net"
+import { Effect, Redacted } from "effect"
+import { once } from "node:events"
+import { type AddressInfo, connect, createServer, Socket } from "node:net"
 import * as AdmissionGate from "../../../src/runtime/postgres/AdmissionGate.ts"
-import { monitor, whileAnswering } from "../../../src/runtime/postgres/DatabaseMonitor.ts"
+import { monitor } from "../../../src/runtime/postgres/DatabaseMonitor.ts"
+import * as Patience from "../../../src/runtime/postgres/Patience.ts"
 import { eventually } from "../../kit/Service.ts"
-
-/** Starts a statement that never ends, beside connections whose received bytes the test sets. */
-const start = Effect.gen(function*() {
-  const bytes = { received: 0 }
-  const fiber = yield* Effect.forkChild(Effect.exit(whileAnswering(Effect.never, () => bytes.received)))
-  return { bytes, fiber }
-})
-
-describe("a statement to a database", () => {
-  it.effect("fails after half a second of silence", () =>
-    Effect.gen(function*() {
-      const { fiber } = yield* start
-      yield* TestClock.adjust("499 millis")
-      assert.isUndefined(fiber.pollUnsafe())
-      yield* TestClock.adjust("1 millis")
-      assert.strictEqual((yield* Fiber.join(fiber))._tag, "Failure")
-    }))
-
-  it.effect("fails half a second after the last byte that another connection received", () =>
-    Effect.gen(function*() {
-      const { bytes, fiber } = yield* start
-      yield* TestClock.adjust("150 millis")
-      bytes.received++
-      yield* TestClock.adjust("500 millis")
-      assert.isUndefined(fiber.pollUnsafe())
-      yield* TestClock.adjust("50 millis")
-      assert.strictEqual((yield* Fiber.join(fiber))._tag, "Failure")
-    }))
-
-  it.effect("ends without a result after two seconds while other connections receive something", () =>
-    Effect.gen(function*() {
-      const { bytes, fiber } = yield* start
-      for (let step = 0; step < 20; step++) {
-        assert.isUndefined(fiber.pollUnsafe())
-        bytes.received++
-        yield* TestClock.adjust("100 millis")
-      }
-      assert.deepStrictEqual(yield* Effect.flatten(Fiber.join(fiber)), Option.none())
-    }))
-})
 
 describe("a connection that fails before the server has sent anything", () => {
   it.live.each(["ECONNREFUSED", "EPERM", "EPIPE"])(
     "makes the database unavailable: %s",
     (code) =>
       Effect.gen(function*() {
-        let rotations = 0
-        const open = () => {
+        const hosts = [{ host: "first", port: 1 }, { host: "second", port: 2 }] as const
+        const tried = new Set<string>()
+        const openTo = ({ host }: { readonly host: string }) => {
+          tried.add(host)
           const socket = new Socket()
           process.nextTick(() => socket.destroy(Object.assign(new Error(`connect ${code}`), { code })))
           return socket
         }
         const gate = yield* AdmissionGate.make(1)
         const sockets = {
-          open,
-          openUnguarded: open,
+          hosts,
+          host: () => hosts[0],
+          open: () => openTo(hosts[0]),
+          openUnguarded: () => openTo(hosts[0]),
+          openTo,
           refuse: () => {},
           allow: () => {},
-          rotate: () => void rotations++,
-          received: () => 0
+          patience: Patience.make(),
+          traffic: { received: () => 0, unanswered: () => 0 }
         }
         const options = { host: "unused", username: "a", password: Redacted.make("a"), database: "a" }
         const { problem } = yield* monitor(options, sockets, gate)
         yield* Effect.promise(() => eventually(async () => problem(), (found) => found !== null, 3000))
         assert.strictEqual(problem(), "does not answer")
-        assert.isAbove(rotations, 0)
+        yield* Effect.promise(() => eventually(async () => tried.size, (size) => size === 2, 3000))
       })
   )
+})
+
+describe("a pooler that accepts each login and never answers its first statement", () => {
+  it.live("gets new logins after many, since one of them may be answered", () =>
+    Effect.gen(function*() {
+      let logins = 0
+      const pooler = createServer((socket) => {
+        socket.on("error", () => {})
+        logins++
+        // Authentication succeeded; the session's key; ready for a statement.
+        socket.once("data", () => socket.write("R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\0\0\0\0\0Z\0\0\0\x05I"))
+      }).listen(0, "127.0.0.1")
+      yield* Effect.addFinalizer(() => Effect.sync(() => pooler.close()))
+      yield* Effect.promise(() => once(pooler, "listening"))
+      const host = { host: "127.0.0.1", port: (pooler.address() as AddressInfo).port }
+      const openTo = () => connect(host)
+      const sockets = {
+        hosts: [host] as const,
+        host: () => host,
+        open: openTo,
+        openUnguarded: openTo,
+        openTo,
+        refuse: () => {},
+        allow: () => {},
+        patience: { observe: () => {}, silence: () => 100 },
+        traffic: { received: () => 0, unanswered: () => 0 }
+      }
+      const options = { ...host, username: "a", password: Redacted.make("a"), database: "a", connectTimeout: 500 }
+      const { problem } = yield* monitor(options, sockets, yield* AdmissionGate.make(1))
+      yield* Effect.promise(() => eventually(async () => logins, (count) => count > 12, 5000))
+      assert.strictEqual(problem(), "does not answer")
+    }))
 })

@@ -1,6 +1,6 @@
 /** The test kit through its public interface. The first tests of each kind are the examples of src/runtime/testing/README.md. */
 import { assert, describe, it, onTestFinished, vi } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Clock, type Duration, Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { TaskService } from "../../../src/http/client/EffectTaskClient.ts"
 import { ConflictError, RateLimitError } from "../../../src/http/client/promise/ApiErrors.ts"
@@ -201,4 +201,44 @@ describe("TestService", () => {
       const events = yield* Stream.runCollect(tasks.events(uuid))
       assert.deepStrictEqual(events.map(({ event }) => event), ["pending", "processing", "completed"])
     }).pipe(Effect.provide(layer)))
+})
+
+/** A copy of the current clock that counts the sleeps that begin, of which a worker begins one in each round. */
+const countSleeps = Effect.map(Clock.Clock, (clock) => {
+  let count = 0
+  const counting = Object.create(clock, {
+    sleep: {
+      value: (duration: Duration.Duration) =>
+        Effect.andThen(Effect.sync(() => void (count += 1)), clock.sleep(duration))
+    }
+  })
+  return { clock: Layer.succeed(Clock.Clock, counting), count: () => count }
+})
+
+describe("an idle service", () => {
+  for (const [duration, hours] of [["24 hours", 24], ["29 days", 29 * 24]] as const) {
+    it.effect(`begins hardly more than one round an hour in ${duration}`, () =>
+      Effect.gen(function*() {
+        const sleeps = yield* countSleeps
+        yield* Effect.gen(function*() {
+          const { core, webhooks } = yield* TestService
+          const { tasks } = yield* TaskService
+          // Workers are idle again after they had something to do.
+          const { uuid } = yield* tasks.create({ payload: { ...question, callback_url: "https://client.example" } })
+          yield* core.complete(uuid, "done")
+          assert.lengthOf(yield* webhooks.received, 1)
+          yield* TestClock.adjust("1 minute")
+          const before = sleeps.count()
+          yield* TestClock.adjust(duration)
+          assert.isAtMost(sleeps.count() - before, 1.5 * hours + 10)
+        }).pipe(
+          Effect.provide(
+            TestService.layerClient("ann").pipe(
+              Layer.provideMerge(TestService.layer()),
+              Layer.provide(sleeps.clock)
+            )
+          )
+        )
+      }))
+  }
 })

@@ -1,19 +1,24 @@
-/** A tool loop of `@openai/agents`. */
+/** `@openai/agents`: text, `outputType`, a tool loop. */
 import { Agent, OpenAIProvider, Runner, tool } from "@openai/agents"
 import { z } from "zod"
+import { apiKey, baseURL, print, question, request, weather } from "./found.ts"
 
-const modelProvider = new OpenAIProvider({
-  baseURL: `${process.env["SERVICE_URL"]}/v1`,
-  apiKey: process.env["TOKEN"]!,
-  useResponses: true
+const runner = new Runner({
+  modelProvider: new OpenAIProvider({ baseURL, apiKey, useResponses: true }),
+  tracingDisabled: true
 })
-const weather = tool({
-  name: "weather",
-  description: "The weather of a city",
-  parameters: z.object({ city: z.string() }),
-  execute: ({ city }) => `clear in ${city}`
-})
-const agent = new Agent({ name: "demo", model: "2", tools: [weather] })
-const runner = new Runner({ modelProvider, tracingDisabled: true })
-const result = await runner.run(agent, "call weather")
-process.stdout.write(`${result.finalOutput}`)
+const tools = [
+  tool({
+    name: "weather",
+    description: "The weather of a city",
+    parameters: z.object({ city: z.string() }),
+    execute: weather
+  })
+]
+const plain = new Agent({ name: "plain", model: "assistant-1", modelSettings: { maxTokens: 500 } })
+const shaped = new Agent({ name: "shaped", model: "assistant-1", outputType: z.object({ answer: z.string() }) })
+const caller = new Agent({ name: "caller", model: "assistant-2", tools })
+const { finalOutput: text = "" } = await runner.run(plain, question)
+const { finalOutput: object } = await runner.run(shaped, question)
+const { finalOutput: called = "" } = await runner.run(caller, request)
+print({ text, object, called })

@@ -3,12 +3,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration, Result, Schema } from "effect"
 import { isTerminal, RunId, type TaskHead, TaskId, TaskStatus, transition } from "../../../src/domain/Task.ts"
 import { Timestamp } from "../../../src/domain/Timestamp.ts"
-import { type Actor, decide, type Decision } from "../../../src/services/actors/Decision.ts"
+import { type Actor, decide, type Decision, isSilent, newActor } from "../../../src/services/actors/Decision.ts"
 
 const idOf = (number: number) => `00000000-0000-7000-8000-${String(number).padStart(12, "0")}`
 const uuid = TaskId.make(idOf(0))
-/** Created at 0 s and at 50 s. */
-const runs = [RunId.make(idOf(1)), RunId.make(idOf(2).replace("0000-7", "c350-7"))]
+const runs = [RunId.make(idOf(1)), RunId.make(idOf(2))]
 
 const between = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 /** Few values, so that times and revisions are often equal. */
@@ -20,10 +19,14 @@ const Row = Schema.Struct({
   revision: between(0, 3),
   run: Run,
   deadline: Time,
-  acceptanceDeadline: Schema.NullOr(Time)
+  acceptanceDeadline: Schema.NullOr(Time),
+  resumedAt: Schema.NullOr(Time)
 })
 const Known = Schema.Struct({
   row: Row,
+  silence: Schema.NullOr(between(10, 60)),
+  quietSince: Time,
+  handOvers: between(0, 2),
   dispatchedRun: Schema.NullOr(Run),
   ending: Schema.NullOr(Run)
 })
@@ -31,7 +34,7 @@ const Known = Schema.Struct({
 const at = (time: number) => Timestamp.make(time * 20_000_000)
 const runOf = (number: number | null) => number === null ? undefined : runs[number]
 
-const headOf = ({ acceptanceDeadline, deadline, revision, run, status }: typeof Row.Type): TaskHead => ({
+const headOf = ({ acceptanceDeadline, deadline, resumedAt, revision, run, status }: typeof Row.Type): TaskHead => ({
   uuid,
   sub: "ann",
   status,
@@ -39,10 +42,16 @@ const headOf = ({ acceptanceDeadline, deadline, revision, run, status }: typeof 
   runId: runs[run] ?? RunId.make(idOf(3)),
   maxExecutionTime: 1,
   deadline: at(deadline),
-  acceptanceDeadline: acceptanceDeadline === null ? null : at(acceptanceDeadline)
+  acceptanceDeadline: acceptanceDeadline === null ? null : at(acceptanceDeadline),
+  resumedAt: resumedAt === null ? null : at(resumedAt),
+  silentSince: null,
+  handOvers: null
 })
 
-const actorOf = ({ ending, dispatchedRun, row }: typeof Known.Type): Actor => ({
+const actorOf = ({ ending, dispatchedRun, handOvers, quietSince, row, silence }: typeof Known.Type): Actor => ({
+  silence: silence ?? undefined,
+  quietSince: at(quietSince),
+  handOvers,
   head: headOf(row),
   dispatchedRun: runOf(dispatchedRun),
   ending: runOf(ending)
@@ -50,7 +59,7 @@ const actorOf = ({ ending, dispatchedRun, row }: typeof Known.Type): Actor => ({
 
 /** The actor after a decision, as `TaskActors` carries it out. */
 const carryOut = (actor: Actor | undefined, head: TaskHead, decision: Decision): Actor | undefined => {
-  const before = actor ?? { head, dispatchedRun: undefined, ending: undefined }
+  const before = actor ?? newActor(head, at(0))
   switch (decision._tag) {
     case "Ignore":
       return actor
@@ -68,9 +77,8 @@ const carryOut = (actor: Actor | undefined, head: TaskHead, decision: Decision):
 
 const options = { acceptanceTimeout: Duration.seconds(30), sweepInterval: Duration.zero, ownedSince: at(2) }
 const isRunning = ({ status }: TaskHead) => status === "pending" || status === "processing"
-/** Whether the run was created since this node owns the task, and after the task's first attempt. */
-const isResumed = ({ acceptanceDeadline, runId, status }: TaskHead) =>
-  status === "processing" && runId === runs[1] && (acceptanceDeadline ?? Infinity) < at(4)
+/** Whether the run resumed its task since this node owns it. */
+const isResumed = ({ resumedAt }: TaskHead) => resumedAt !== null && resumedAt > options.ownedSince
 const hasRow = ({ head }: Actor, row: TaskHead) => head.revision <= row.revision
 
 const cases = (
@@ -82,6 +90,34 @@ const cases = (
     const head = headOf(row)
     check(actor, head, at(time), decide(actor, head, at(time), options))
   }, { arbitrary: { runs: 2000 } })
+
+const quiet = {
+  ...newActor(
+    headOf({ status: "processing", revision: 1, run: 0, deadline: 6, acceptanceDeadline: 0, resumedAt: null }),
+    at(0)
+  ),
+  dispatchedRun: runs[0],
+  silence: 60
+}
+
+describe("a run is silent", () => {
+  it("for as long as its core declared, then after twice that time, and so on, at most 10 min apart", () => {
+    for (const [handOvers, seconds] of [[0, 60], [1, 120], [2, 240], [3, 480], [4, 600], [50, 600]] as const) {
+      const actor = { ...quiet, handOvers }
+      assert.isFalse(isSilent(actor, Timestamp.make(seconds * 1_000_000 - 1)))
+      assert.isTrue(isSilent(actor, Timestamp.make(seconds * 1_000_000)))
+    }
+  })
+
+  it("only while its task is processing, and only if its core declared it and this node has dispatched it", () => {
+    const late = Timestamp.make(1e12)
+    assert.isFalse(isSilent({ ...quiet, silence: undefined }, late))
+    assert.isFalse(isSilent({ ...quiet, dispatchedRun: runs[1] }, late))
+    for (const status of TaskStatus.literals) {
+      assert.strictEqual(isSilent({ ...quiet, head: { ...quiet.head, status } }, late), status === "processing")
+    }
+  })
+})
 
 describe("an actor decides", () => {
   cases(
@@ -135,7 +171,7 @@ describe("an actor decides", () => {
 
   cases("to recover, not to dispatch, a run that the core may know", (actor, head, _, { _tag }) => {
     const mayBeKnown = actor === undefined
-      ? head.acceptanceDeadline === null ? head.status === "processing" : !isResumed(head)
+      ? head.status === "pending" ? head.acceptanceDeadline !== null : !isResumed(head)
       : head.status === "processing" && actor.head.runId === head.runId
     if (_tag === "Dispatch") assert.isFalse(mayBeKnown)
     if (_tag === "Recover") assert.isTrue(mayBeKnown)

@@ -111,7 +111,7 @@ describe("stop", () => {
       ({ starts, stops }) =>
         Effect.gen(function*() {
           const tasks = yield* Tasks
-          yield* tasks.create(caller, { ...question, max_execution_time: 10 })
+          yield* tasks.create(caller, { ...question, maxExecutionTime: 10 })
           yield* Queue.take(starts)
           yield* TestClock.adjust("1 hour")
           assert.isAbove((yield* Queue.takeAll(stops)).length, 10)
@@ -131,9 +131,9 @@ describe("stop", () => {
       ({ starts, stops }) =>
         Effect.gen(function*() {
           const tasks = yield* Tasks
-          yield* tasks.create(caller, { ...question, max_execution_time: 10 })
+          yield* tasks.create(caller, { ...question, maxExecutionTime: 10 })
           // Its end wakes the outbox three seconds after the first one's.
-          yield* tasks.create(caller, { ...question, max_execution_time: 13 })
+          yield* tasks.create(caller, { ...question, maxExecutionTime: 13 })
           const { runId } = yield* Queue.take(starts)
           yield* TestClock.adjust("1 hour")
           assert.lengthOf((yield* Queue.takeAll(stops)).filter((stop) => stop.runId === runId), 3)
@@ -145,7 +145,7 @@ describe("stop", () => {
     withCore({ onStart: accepts, onStop: () => Effect.succeed(false) }, ({ starts, stops }) =>
       Effect.gen(function*() {
         const tasks = yield* Tasks
-        yield* tasks.create(caller, { ...question, max_execution_time: 10 })
+        yield* tasks.create(caller, { ...question, maxExecutionTime: 10 })
         yield* Queue.take(starts)
         yield* TestClock.adjust("11 seconds")
         assert.strictEqual((yield* Queue.takeAll(stops)).length, 1)

@@ -73,7 +73,7 @@ describe("a JWKS URL", () => {
       assert.strictEqual(requests(), 1)
     }))
 
-  it.effect("is requested once per cooldown for unknown keys; meanwhile their tokens get no verdict", () =>
+  it.effect("is requested once per cooldown for unknown keys, whose tokens are invalid while its last response was a key set", () =>
     Effect.gen(function*() {
       const [one, two, garbage] = [yield* makeKey("1"), yield* makeKey("2"), yield* makeKey("garbage")]
       const { publish, requests, verify } = yield* makeKit({ keys: [one.jwk] })
@@ -85,14 +85,31 @@ describe("a JWKS URL", () => {
       publish({ keys: [one.jwk, two.jwk] })
       const token = yield* two.sign("cat")
       for (let count = 0; count < 20; count++) {
-        assert.strictEqual(yield* verify(yield* garbage.sign(`eve-${count}`)), "TokenKeysUnavailable")
-        assert.strictEqual(yield* verify(token), "TokenKeysUnavailable")
+        assert.strictEqual(yield* verify(yield* garbage.sign(`eve-${count}`)), "InvalidToken")
+        assert.strictEqual(yield* verify(token), "InvalidToken")
       }
       assert.strictEqual(yield* verify(yield* one.sign("dan")), "dan")
       assert.strictEqual(requests(), 2)
       yield* TestClock.adjust("30 seconds")
       assert.strictEqual(yield* verify(token), "cat")
       assert.strictEqual(requests(), 3)
+    }))
+
+  it.effect("finds a rotated key within a cooldown, even with a forged token at the end of each", () =>
+    Effect.gen(function*() {
+      const [one, two, garbage] = [yield* makeKey("1"), yield* makeKey("2"), yield* makeKey("garbage")]
+      const { publish, requests, verify } = yield* makeKit({ keys: [one.jwk] })
+      assert.strictEqual(yield* verify(yield* one.sign("ann")), "ann")
+      for (let count = 0; count < 3; count++) {
+        assert.strictEqual(yield* verify(yield* garbage.sign(`eve-${count}`)), "InvalidToken")
+        // The regular refresh, each minute, may have come first.
+        yield* TestClock.adjust("30 seconds")
+      }
+      publish({ keys: [one.jwk, two.jwk] })
+      const before = requests()
+      assert.strictEqual(yield* verify(yield* garbage.sign("eve")), "InvalidToken")
+      assert.strictEqual(requests(), before + 1)
+      assert.strictEqual(yield* verify(yield* two.sign("cat")), "cat")
     }))
 
   it.effect("invalidates all tokens of a withdrawn key within a minute, cached tokens included", () =>

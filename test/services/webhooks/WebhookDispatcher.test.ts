@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, Duration, Effect, Exit, Logger, Queue, Tracer } from "effect"
 import { TestClock } from "effect/testing"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
+import type { TaskId } from "../../../src/domain/Task.ts"
 import { deliveryId } from "../../../src/domain/Webhook.ts"
 import * as Metrics from "../../../src/services/telemetry/Metrics.ts"
 import { Webhooks } from "../../../src/services/Webhooks.ts"
@@ -9,12 +10,19 @@ import { WebhookDispatcher } from "../../../src/services/webhooks/WebhookDispatc
 import { callerOf, type Post } from "../../kit/TestTasks.ts"
 import { ann, complete, stateOf, withTarget } from "../../kit/WebhookTasks.ts"
 
+const redeliver = (uuid: TaskId) =>
+  Effect.gen(function*() {
+    const webhooks = yield* Webhooks
+    const [delivery] = yield* webhooks.ofTask(ann.principal, uuid)
+    return yield* webhooks.redeliver(ann.principal, uuid, deliveryId(delivery!), undefined)
+  })
+
 describe("a webhook", () => {
   it.effect("is unsigned without a secret and not sent without a callback URL", () =>
     withTarget(() => Effect.succeed(200), (core) =>
       Effect.gen(function*() {
-        yield* complete(core, { callback_url: null })
-        yield* complete(core, { callback_secret: null })
+        yield* complete(core, { callbackUrl: null })
+        yield* complete(core, { callbackSecret: null })
         const post = yield* Queue.take(core.posts)
         assert.notProperty(post.headers, "x-signature")
         assert.notProperty(post.headers, "webhook-signature")
@@ -76,6 +84,22 @@ describe("a webhook", () => {
         })
     )
   })
+})
+
+describe("a webhook in an unknown format", () => {
+  it.effect("fails after its attempts, without a request", () =>
+    withTarget(
+      () => assert.fail("sent"),
+      (core) =>
+        Effect.gen(function*() {
+          const uuid = yield* complete(core, { callbackFormat: "unknown" })
+          yield* TestClock.adjust("12 hours")
+          const [delivery] = yield* (yield* Webhooks).ofTask(ann.principal, uuid)
+          assert.strictEqual(delivery?.state, "failed")
+          assert.lengthOf(delivery!.attempts, 5)
+          for (const { error } of delivery!.attempts) assert.strictEqual(error, "not_sent")
+        })
+    ))
 })
 
 describe("an attempt that fails by a defect", () => {
@@ -154,14 +178,13 @@ describe("an outage of the store that is longer than the lease of a last attempt
         Effect.suspend(() => isAway ? Effect.fail(new StoreUnavailable({ cause: "connection lost" })) : effect)
       return withTarget(() => Effect.delay(Effect.sync(() => status), "3 seconds"), (core) =>
         Effect.gen(function*() {
-          const webhooks = yield* Webhooks
           const uuid = yield* complete(core)
           yield* TestClock.adjust("10 minutes")
           assert.strictEqual(yield* stateOf(uuid), "failed")
           logged.length = 0
           const before = Metrics.webhooksAbandoned.count()
           status = 200
-          yield* webhooks.redeliverFailed("https://target.example")
+          yield* redeliver(uuid)
           yield* TestClock.adjust("1 second")
           isAway = true
           yield* TestClock.adjust(Duration.seconds(seconds))
@@ -182,22 +205,47 @@ describe("an outage of the store that is longer than the lease of a last attempt
   }
 })
 
-describe("the delivery log", () => {
-  it.effect("lets an operator redeliver all failed webhooks", () => {
-    let made = 0
-    return withTarget(() => Effect.sync(() => made++ < 15 ? 500 : 204), (core) =>
-      Effect.gen(function*() {
-        const webhooks = yield* Webhooks
-        for (let n = 0; n < 3; n++) yield* complete(core)
-        yield* TestClock.adjust(Duration.minutes(10))
-        assert.strictEqual((yield* webhooks.find({ state: "failed", limit: 10 })).length, 3)
-        assert.strictEqual(yield* webhooks.redeliverFailed("https://other.example"), 0)
-        assert.strictEqual(yield* webhooks.redeliverFailed("https://target.example"), 3)
-        yield* Queue.takeN(core.posts, 18)
+it.effect("an outage of the store that is longer than a lease repeats no attempt whose outcome is recorded after it", () => {
+  let isAway = false
+  const unlessAway = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
+    Effect.suspend(() => isAway ? Effect.fail(new StoreUnavailable({ cause: "connection lost" })) : effect)
+  return withTarget(() => Effect.delay(Effect.succeed(200), "3 seconds"), (core) =>
+    Effect.gen(function*() {
+      for (const seconds of [50, 50.5, 51, 51.5]) {
+        const before = Metrics.webhooksAbandoned.count()
+        const uuid = yield* complete(core)
         yield* TestClock.adjust("1 second")
-        assert.strictEqual((yield* webhooks.find({ state: "delivered", limit: 10 })).length, 3)
-        const [one] = yield* webhooks.find({ limit: 1 })
-        assert.strictEqual((yield* Effect.flip(webhooks.redeliverAny(deliveryId(one!))))._tag, "DeliveryNeedsSecret")
+        isAway = true
+        yield* TestClock.adjust(Duration.seconds(seconds))
+        isAway = false
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual(yield* stateOf(uuid), "delivered")
+        assert.lengthOf(yield* Queue.clear(core.posts), 1)
+        assert.strictEqual(Metrics.webhooksAbandoned.count(), before)
+      }
+    }), {
+    withWebhooks: (webhooks) => ({
+      ...webhooks,
+      claim: (request) => unlessAway(webhooks.claim(request)),
+      endLost: (at) => unlessAway(webhooks.endLost(at)),
+      recordOutcomes: (outcomes) => unlessAway(webhooks.recordOutcomes(outcomes))
+    })
+  })
+})
+
+describe("the delivery log", () => {
+  it.effect("lets the user redeliver a failed webhook, and a delivered one only with its secret", () => {
+    let made = 0
+    return withTarget(() => Effect.sync(() => made++ < 5 ? 500 : 204), (core) =>
+      Effect.gen(function*() {
+        const uuid = yield* complete(core)
+        yield* TestClock.adjust(Duration.minutes(10))
+        assert.strictEqual(yield* stateOf(uuid), "failed")
+        yield* redeliver(uuid)
+        yield* Queue.takeN(core.posts, 6)
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual(yield* stateOf(uuid), "delivered")
+        assert.strictEqual((yield* Effect.flip(redeliver(uuid)))._tag, "DeliveryNeedsSecret")
       }))
   })
 })

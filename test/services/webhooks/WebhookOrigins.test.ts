@@ -3,7 +3,6 @@ import { Effect, Queue } from "effect"
 import { TestClock } from "effect/testing"
 import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
 import type { TaskId } from "../../../src/domain/Task.ts"
-import { deliveryId } from "../../../src/domain/Webhook.ts"
 import { Webhooks } from "../../../src/services/Webhooks.ts"
 import { DeliveryError } from "../../../src/services/webhooks/WebhookSender.ts"
 import { callerOf } from "../../kit/TestTasks.ts"
@@ -14,12 +13,14 @@ describe("a responding origin", () => {
     withTarget(() => Effect.succeed(200), (core) =>
       Effect.gen(function*() {
         const webhooks = yield* Webhooks
-        for (let n = 0; n < 300; n++) yield* complete(core, {}, callerOf(`u${n}`))
+        const uuids: Array<TaskId> = []
+        for (let n = 0; n < 300; n++) uuids.push(yield* complete(core, {}, callerOf(`u${n}`)))
         yield* TestClock.adjust("1 second")
         yield* Queue.takeN(core.posts, 300)
         // The origin is proven now, and idle.
-        for (const delivery of yield* webhooks.find({ limit: 300 })) {
-          yield* webhooks.redeliverAny(deliveryId(delivery)).pipe(Effect.flip)
+        for (const [n, uuid] of uuids.entries()) {
+          const [delivery] = yield* webhooks.ofTask(callerOf(`u${n}`).principal, uuid)
+          assert.strictEqual(delivery?.state, "delivered")
         }
         for (let n = 0; n < 300; n++) yield* complete(core, {}, callerOf(`v${n}`))
         yield* Queue.takeN(core.posts, 300)
@@ -50,19 +51,19 @@ describe("a hanging origin", () => {
       (core) =>
         Effect.gen(function*() {
           for (let n = 0; n < 1500; n++) {
-            yield* complete(core, { callback_url: `https://hangs-${n % 300}.example/` }, callerOf(`u${n}`))
+            yield* complete(core, { callbackUrl: `https://hangs-${n % 300}.example/` }, callerOf(`u${n}`))
           }
           for (let n = 0; n < 50; n++) {
-            yield* complete(core, { callback_url: "https://dead.example" }, callerOf(`d${n}`))
+            yield* complete(core, { callbackUrl: "https://dead.example" }, callerOf(`d${n}`))
           }
           yield* TestClock.adjust("1 second")
           yield* Queue.takeAll(core.posts)
-          yield* complete(core, { callback_url: "https://well.example/" })
+          yield* complete(core, { callbackUrl: "https://well.example/" })
           // An unknown origin waits at most for the first timeouts.
           yield* TestClock.adjust("16 seconds")
           yield* Queue.takeAll(core.posts)
           for (let n = 0; n < 20; n++) {
-            yield* complete(core, { callback_url: "https://well.example/" }, callerOf(`w${n}`))
+            yield* complete(core, { callbackUrl: "https://well.example/" }, callerOf(`w${n}`))
             yield* TestClock.adjust("1 millis")
           }
           const posts = yield* Queue.takeAll(core.posts)
@@ -71,14 +72,33 @@ describe("a hanging origin", () => {
     )
   })
 
+  it.effect("does not delay new origins of other users, when 150 of one user hang", () =>
+    withTarget(
+      ({ url }) => url.includes("hangs") ? Effect.never : Effect.succeed(200),
+      (core) =>
+        Effect.gen(function*() {
+          for (let n = 0; n < 1500; n++) {
+            yield* complete(core, { callbackUrl: `https://hangs-${n % 150}.example/` }, callerOf("eve"))
+          }
+          yield* TestClock.adjust("1 second")
+          yield* Queue.clear(core.posts)
+          for (let n = 0; n < 30; n++) {
+            yield* complete(core, { callbackUrl: `https://well-${n}.example/` }, callerOf(`u${n % 3}`))
+            yield* TestClock.adjust("100 millis")
+          }
+          const posts = yield* Queue.clear(core.posts)
+          assert.lengthOf(posts.filter(({ url }) => url.includes("well")), 30)
+        })
+    ))
+
   it.effect("does not delay the others when eight hang that had responded before", () => {
     let isHanging = false
     return withTarget(
       ({ url }) => isHanging && url.includes("hangs") ? Effect.never : Effect.succeed(200),
       (core) =>
         Effect.gen(function*() {
-          const completeAll = Effect.fnUntraced(function*(count: number, callback_url: string) {
-            for (let n = 0; n < count; n++) yield* complete(core, { callback_url }, callerOf(`${callback_url} ${n}`))
+          const completeAll = Effect.fnUntraced(function*(count: number, callbackUrl: string) {
+            for (let n = 0; n < count; n++) yield* complete(core, { callbackUrl }, callerOf(`${callbackUrl} ${n}`))
           })
           const hanging = Array.from({ length: 8 }, (_, n) => `https://hangs-${n}.example/`)
           const well = "https://well.example/"
@@ -103,8 +123,8 @@ describe("a hanging origin", () => {
       ({ url }) => isHanging && url.includes("hangs") ? Effect.never : Effect.succeed(200),
       (core) =>
         Effect.gen(function*() {
-          const completeLarge = (callback_url: string, user: string) =>
-            complete(core, { callback_url }, callerOf(user), text)
+          const completeLarge = (callbackUrl: string, user: string) =>
+            complete(core, { callbackUrl }, callerOf(user), text)
           for (let n = 0; n < 4; n++) yield* completeLarge("https://hangs.example/", `h${n}`)
           for (let n = 0; n < 10; n++) yield* completeLarge(`https://hangs-${n}.example/`, `o${n}`)
           yield* TestClock.adjust("10 seconds")
@@ -130,7 +150,7 @@ describe("a hanging origin", () => {
         Effect.gen(function*() {
           const uuids: Array<TaskId> = []
           for (let n = 0; n < 8; n++) {
-            uuids.push(yield* complete(core, { callback_url: `https://large-${n}.example/` }, ann, "x".repeat(100_000)))
+            uuids.push(yield* complete(core, { callbackUrl: `https://large-${n}.example/` }, ann, "x".repeat(100_000)))
             yield* TestClock.adjust("1 second")
           }
           assert.strictEqual(yield* Queue.size(core.posts), 0)

@@ -57,9 +57,23 @@ export class ValidationError extends ApiError {
   }
 }
 
+/** Seconds of a `Retry-After` header, which may be an HTTP date; null without one. */
+export const retryAfterOf = (headers: Headers): number | null => {
+  const given = headers.get("retry-after") ?? ""
+  const seconds = /^\d+$/.test(given) ? Number(given) : (Date.parse(given) - Date.now()) / 1000
+  return Number.isNaN(seconds) ? null : Math.max(0, seconds)
+}
+
 /** 429: the user has the maximum number of active tasks, or too many long polls. */
 export class RateLimitError extends ApiError {
   override readonly name = "RateLimitError"
+  /** Seconds after which another attempt may succeed; null when the service said none. */
+  readonly retryAfter: number | null
+
+  constructor(status: number, message: string, headers: Headers) {
+    super(status, message, headers)
+    this.retryAfter = retryAfterOf(headers)
+  }
 }
 
 /** 5xx: the service or its assistant backend failed. */

@@ -36,7 +36,8 @@ export class TaskPage implements AsyncIterable<TaskSummary> {
 }
 
 /** The result of `list`: await it for the first page, or iterate over it for all tasks. */
-export class TaskPages implements PromiseLike<TaskPage>, AsyncIterable<TaskSummary> {
+export class TaskPages implements Promise<TaskPage>, AsyncIterable<TaskSummary> {
+  readonly [Symbol.toStringTag] = "TaskPages"
   readonly #first: () => Promise<TaskPage>
   #loading: Promise<TaskPage> | undefined
 
@@ -51,6 +52,14 @@ export class TaskPages implements PromiseLike<TaskPage>, AsyncIterable<TaskSumma
   ): Promise<A | B> {
     this.#loading ??= this.#first()
     return this.#loading.then(onFulfilled, onRejected)
+  }
+
+  catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<TaskPage | B> {
+    return this.then(undefined, onRejected)
+  }
+
+  finally(onFinally?: (() => void) | null): Promise<TaskPage> {
+    return this.then().finally(onFinally)
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<TaskSummary, void, undefined> {

@@ -36,7 +36,7 @@ export interface ListOptions extends CallOptions {
 
 export interface GetOptions extends CallOptions {
   /** Fields to add to the task. */
-  readonly include?: ReadonlyArray<"waiting_on" | "request" | "metadata"> | undefined
+  readonly include?: ReadonlyArray<"waiting_on" | "request" | "metadata" | "usage"> | undefined
 }
 
 export interface EventsOptions extends CallOptions {

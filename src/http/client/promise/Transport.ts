@@ -1,5 +1,24 @@
 /** Sends one call to the service with token, timeout, cancellation and retries. */
-import { AbortError, ApiError, ConnectionError, fromResponse, TaskServiceError, TimeoutError } from "./ApiErrors.ts"
+import {
+  AbortError,
+  ApiError,
+  ConnectionError,
+  fromResponse,
+  RateLimitError,
+  retryAfterOf,
+  TaskServiceError,
+  TimeoutError
+} from "./ApiErrors.ts"
+
+/** A retry that is about to happen. */
+export interface Retry {
+  /** Why the attempt failed. */
+  readonly error: TaskServiceError
+  /** From 1. */
+  readonly number: number
+  /** Milliseconds until the retry. */
+  readonly delay: number
+}
 
 export interface ClientOptions {
   /** Base URL of the service, as in `https://tasks.example.com`. */
@@ -10,6 +29,11 @@ export interface ClientOptions {
   readonly maxRetries?: number
   /** Timeout of each attempt in milliseconds. Default: 60,000. Not for uploads; for `events` until its first byte. */
   readonly timeout?: number
+  /**
+   * Called before each retry. Without it, a warning is logged when a request waits for a second time because of a 429: the user may
+   * have to end a task.
+   */
+  readonly onRetry?: (retry: Retry) => void
   readonly headers?: Readonly<Record<string, string>>
   readonly fetch?: typeof globalThis.fetch
 }
@@ -24,7 +48,7 @@ export interface CallOptions {
 }
 
 export interface Call extends CallOptions {
-  readonly method: "GET" | "POST" | "DELETE"
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
   readonly path: string
   readonly body?: string | ReadableStream<Uint8Array> | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
@@ -46,12 +70,18 @@ const retryDelay = { first: 500, maximum: 8000 }
 /** Milliseconds: a longer `Retry-After` is ignored. */
 const maxRetryAfter = 60_000
 
-/** The delay of a `Retry-After` header, in seconds or as an HTTP date, converted to milliseconds. */
+/** The delay of a `Retry-After` header in milliseconds. */
 const retryAfter = (headers: Headers): number | undefined => {
-  const given = headers.get("retry-after")
-  if (given === null) return undefined
-  const delay = /^\d+$/.test(given) ? Number(given) * 1000 : Date.parse(given) - Date.now()
-  return delay >= 0 && delay <= maxRetryAfter ? delay : undefined
+  const seconds = retryAfterOf(headers)
+  return seconds === null || seconds * 1000 > maxRetryAfter ? undefined : seconds * 1000
+}
+
+const warn = ({ delay, error, number }: Retry) => {
+  if (number < 2 || !(error instanceof RateLimitError)) return
+  const text = `The task service refuses the request: ${error.message} Retry ${number} in ${Math.round(delay / 1000)} s`
+  // A request that waits for long without a word looks as if it hangs.
+  // @effect-diagnostics-next-line globalConsole:off
+  console.warn(text) // oxlint-disable-line eslint/no-console
 }
 
 /** Capped exponential backoff in milliseconds. Jitter of ± 25 % keeps clients from retrying in lockstep. */
@@ -129,7 +159,10 @@ export interface OpenResponse {
   readonly close: () => void
 }
 
-export const connectionFailed = "The service could not be reached or closed the connection"
+const connectionFailed = "The service could not be reached or closed the connection"
+
+/** The origin of the page; undefined outside of browsers. */
+const pageOrigin = () => typeof location === "object" ? location?.origin : undefined
 
 export class Transport {
   readonly #options: ClientOptions
@@ -143,6 +176,15 @@ export class Transport {
 
   url(path: string) {
     return this.#options.baseUrl.replace(/(?<!\/)\/+$/, "") + path
+  }
+
+  /** A browser does not say why it refuses a response of another origin. */
+  connectionError(cause?: unknown): ConnectionError {
+    const origin = pageOrigin()
+    const isForeign = origin !== undefined && origin !== new URL(this.#options.baseUrl).origin
+    const check =
+      `. If it is reachable, check that CORS_ORIGINS of the service contains ${origin}, the origin of this page`
+    return new ConnectionError(connectionFailed + (isForeign ? check : ""), { cause })
   }
 
   async headers(more: Readonly<Record<string, string>> = {}): Promise<Record<string, string>> {
@@ -181,6 +223,8 @@ export class Transport {
       } catch (error) {
         const delay = attempt < maxRetries ? delayAfter(error, attempt) : undefined
         if (delay === undefined) throw error
+        const report = this.#options.onRetry ?? warn
+        report({ error: error as TaskServiceError, number: attempt + 1, delay })
         await sleep(delay, call.signal)
       }
     }
@@ -214,7 +258,7 @@ export class Transport {
       if (call.signal?.aborted === true) throw aborted(call.signal)
       if (error instanceof TaskServiceError) throw error
       if (exchange.hasTimedOut) throw new TimeoutError(`No response within ${timeout} ms`, { cause: error })
-      throw new ConnectionError(connectionFailed, { cause: error })
+      throw this.connectionError(error)
     }
   }
 }

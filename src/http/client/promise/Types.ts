@@ -58,7 +58,7 @@ export interface ClientTool {
 export interface CreateTask {
   /** The assistant, by its id in the assistant backend. */
   readonly assistant_id: number
-  /** 1 to 256 items. */
+  /** 1 to 10,000 items. */
   readonly input: ReadonlyArray<InputItem>
   /** Conversation so far, oldest first: messages, or the whole `turn` of an earlier task. */
   readonly turns?: ReadonlyArray<JsonObject> | null | undefined
@@ -118,6 +118,10 @@ export interface WaitingOn {
   readonly party: "core" | "client"
   readonly for: "acceptance" | "result" | "tool_results"
   readonly until: string
+  /** Present only while the core reports nothing of the run and it was handed over again: the last sign of life. */
+  readonly silent_since?: string
+  /** How often it was handed over again since then. */
+  readonly hand_overs?: number
 }
 
 export interface Task extends TaskSummary {
@@ -127,6 +131,30 @@ export interface Task extends TaskSummary {
   readonly waiting_on?: WaitingOn | null
   /** Present only with `?include=request`; null when it is not kept. */
   readonly request?: AskedTask | null
+  /** Present only with `?include=usage`; null until an interrupt or the end. */
+  readonly usage?: TaskUsage | null
+}
+
+/** Tokens, as the core reported them. */
+export interface TokenCounts {
+  /** Cached tokens included. */
+  readonly input_tokens: number
+  /** Reasoning included. */
+  readonly output_tokens: number
+  readonly total_tokens: number
+  readonly cached_input_tokens: number
+  readonly reasoning_tokens: number
+  /** Time in `processing`, without waiting. */
+  readonly active_seconds: number
+  /** Plain decimal; null when nothing has a price. */
+  readonly cost: string | null
+}
+
+/** What a task consumed. */
+export interface TaskUsage extends TokenCounts {
+  /** `none`: the core reported no usage. */
+  readonly source: "reported" | "none"
+  readonly is_final: boolean
 }
 
 /** The request of a task, without secrets: earlier turns as their messages, client tools in one form. */
@@ -134,9 +162,13 @@ export interface AskedTask {
   readonly assistant_id: number
   readonly input: ReadonlyArray<InputItem>
   readonly turns: ReadonlyArray<JsonObject>
+  /** The task whose messages come in front of `turns`. */
+  readonly continues?: string
   readonly client_tools: ReadonlyArray<JsonObject>
   readonly llm_model_id: number | null
   readonly image_generator_id: number | null
+  /** What a client of another protocol asked of the model. */
+  readonly options?: JsonObject
   /** Seconds. */
   readonly max_execution_time: number
   readonly callback_url: string | null

@@ -1,14 +1,23 @@
 /** Items of a task's output and of its messages: text, files, and JSON of any other shape. */
+import { signal } from "@preact/signals"
 import { useEffect } from "preact/hooks"
+import { client } from "../api.ts"
 import { field, textField } from "../json.ts"
 import { linkOf } from "../links.ts"
-import { base, loadBase } from "../storage.ts"
 import { Icon } from "./Icon.tsx"
 import { JsonTree } from "./JsonTree.tsx"
 import { Markdown } from "./Text.tsx"
 
 /** Characters of a file's name or type that are shown. */
 const maxName = 200
+
+/** The base URL of download links; undefined until it is known. */
+const storageBase = signal<URL | undefined>(undefined)
+
+/** Reads the base URL: the link of a file without a path is the URL with a slash. */
+const loadBase = async () => {
+  if (storageBase.value === undefined) storageBase.value = URL.parse(await client.files.url("")) ?? undefined
+}
 
 /** A link to a stored file. The policy of the page allows images of its own origin only. */
 const StoredFile = ({ isImage, name, path, type }: {
@@ -18,7 +27,7 @@ const StoredFile = ({ isImage, name, path, type }: {
   readonly type: string
 }) => {
   useEffect(() => void loadBase().catch(() => {}), [])
-  const storage = base.value
+  const storage = storageBase.value
   const link = storage === undefined ? undefined : linkOf(storage, path)
   const label = (
     <>

@@ -185,6 +185,8 @@ export const Layout = ({ children }: { readonly children: ComponentChildren }) =
       items={[
         { to: "/tasks", query: taskFilter.value, label: "Tasks", icon: "tasks" },
         { to: "/inbox", label: "Inbox", icon: "inbox", count: interrupted().length },
+        ...config.value.schedules ? [{ to: "/schedules", label: "Schedules", icon: "pending" } as const] : [],
+        ...config.value.usage ? [{ to: "/usage", label: "Usage", icon: "overview" } as const] : [],
         { to: "/new", label: "New task", icon: "add" }
       ]}
     >
@@ -200,6 +202,8 @@ const operatorItems: ReadonlyArray<NavigationItem> = [
   { to: "/ops/errors", label: "Errors", icon: "failed" },
   { to: "/ops/clocks", label: "Clocks", icon: "pending" },
   { to: "/ops/webhooks", label: "Webhooks", icon: "link" },
+  { to: "/ops/schedules", label: "Schedules", icon: "again" },
+  { to: "/ops/usage", label: "Usage", icon: "completed" },
   { to: "/ops/cluster", label: "Cluster", icon: "cluster" },
   { to: "/ops/revocations", label: "Revocations", icon: "canceled" }
 ]
@@ -209,5 +213,8 @@ export const OperatorLayout = ({ children }: { readonly children: ComponentChild
   if (current === undefined || current === null) return null
   const name = current.role === "full" ? "Operator" : "Operator, read only"
   const account = { name, what: "session", expiresAt: Date.parse(current.expires_at), docs: "/internal/docs" }
-  return <Frame account={{ ...account, onLogOut: operatorLogOut }} items={operatorItems}>{children}</Frame>
+  const items = operatorItems.filter(({ to }) =>
+    (config.value.schedules || to !== "/ops/schedules") && (config.value.usage || to !== "/ops/usage")
+  )
+  return <Frame account={{ ...account, onLogOut: operatorLogOut }} items={items}>{children}</Frame>
 }

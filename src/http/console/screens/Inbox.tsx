@@ -8,7 +8,7 @@ import { Empty, Loaded, Screen } from "../components/Screen.tsx"
 import { useKeys } from "../keys.ts"
 import { usePoll } from "../poll.ts"
 import { href } from "../Router.ts"
-import { schemasOf } from "../taskRequest.ts"
+import { schemasOf } from "../schemaForm.ts"
 
 /** Tasks that are read with their deadlines; more are in the task list. */
 const maxShown = 25

@@ -11,7 +11,7 @@ import { Age, Field, IconButton, shortId, Status } from "../components/Basics.ts
 import { Icon } from "../components/Icon.tsx"
 import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
 import { type Editing, More, Text } from "../components/TaskFields.tsx"
-import { addFiles, Uploads } from "../components/Uploads.tsx"
+import { addFiles, asVoice, itemsOf, type Upload, Uploads } from "../components/Uploads.tsx"
 import { isFields, parse } from "../json.ts"
 import { notify } from "../messages.ts"
 import {
@@ -29,7 +29,6 @@ import {
 import { usePoll } from "../poll.ts"
 import * as preferences from "../preferences.ts"
 import { href, navigate, query } from "../Router.ts"
-import { asVoice, itemsOf, type Upload } from "../uploads.ts"
 
 const draftName = "draft.new"
 

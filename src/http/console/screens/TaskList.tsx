@@ -6,13 +6,14 @@ import { active, interrupted, intervalOf } from "../active.ts"
 import { client, config } from "../api.ts"
 import { Age, CopyButton, Status, Took, wordOf } from "../components/Basics.tsx"
 import { Confirm } from "../components/Dialog.tsx"
+import { chosenPage, Pages } from "../components/Pages.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
 import { Rows, TaskCell } from "../components/Table.tsx"
 import { useKeys } from "../keys.ts"
 import { announce, notify } from "../messages.ts"
 import { usePoll } from "../poll.ts"
 import { taskFilter } from "../preferences.ts"
-import { href, query, setQuery } from "../Router.ts"
+import { href, query } from "../Router.ts"
 
 const statuses: ReadonlyArray<TaskStatus> = ["pending", "processing", "interrupted", "completed", "failed", "canceled"]
 
@@ -20,7 +21,6 @@ const perPage = 25
 
 /** The chosen status; undefined shows all. */
 const chosenStatus = () => statuses.find((status) => status === query.value.get("status"))
-const chosenPage = () => Math.max(1, Math.trunc(Number(query.value.get("page") ?? 1)) || 1)
 
 const Filter = ({ status: chosen }: { readonly status: TaskStatus | undefined }) => (
   <nav class="filter" aria-label="Status">
@@ -64,34 +64,6 @@ const Row = ({ task }: { readonly task: TaskSummary }) => (
       <Took from={task.created_at} to={task.completed_at} />
     </td>
   </tr>
-)
-
-const Pages = ({ meta: { current_page: page, last_page: last, total } }: Pick<TaskPage, "meta">) => (
-  <nav class="pages" aria-label="Pages">
-    <span>{total === 1 ? "1 task" : `${total.toLocaleString("en")} tasks`}</span>
-    {last <= 1 ? null : (
-      <>
-        <button
-          type="button"
-          class="button"
-          disabled={page <= 1}
-          onClick={() => setQuery("page", page <= 2 ? undefined : String(page - 1))}
-        >
-          Newer
-        </button>
-        <span>Page {page} of {last}</span>
-        <button
-          type="button"
-          class="button"
-          disabled={page >= last}
-          onClick={() =>
-            setQuery("page", String(page + 1))}
-        >
-          Older
-        </button>
-      </>
-    )}
-  </nav>
 )
 
 const CancelAll = ({ onClose }: { readonly onClose: () => void }) => {
@@ -170,7 +142,7 @@ const List = ({ page, refresh, status }: {
       <Rows caption="Tasks, newest first" columns={["Status", "Task", "Detail", "Created", "Took"]}>
         {shown.data.map((task) => <Row key={task.uuid} task={task} />)}
       </Rows>
-      <Pages meta={shown.meta} />
+      <Pages meta={shown.meta} one="task" many="tasks" />
     </div>
   )
 }

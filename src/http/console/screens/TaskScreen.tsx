@@ -17,7 +17,7 @@ import { useKeys } from "../keys.ts"
 import { followTask, type LiveTask } from "../live.ts"
 import { announce, copy, notify } from "../messages.ts"
 import { href, navigate } from "../Router.ts"
-import { schemasOf } from "../taskRequest.ts"
+import { schemasOf } from "../schemaForm.ts"
 import { Conversation } from "./task/Conversation.tsx"
 import { Result } from "./task/Result.tsx"
 import { Timeline } from "./task/Timeline.tsx"
@@ -61,7 +61,7 @@ const needs = {
 }
 
 const Facts = ({ task }: { readonly task: Task }) => {
-  const { completed_at: end, created_at: start, metadata = {}, waiting_on: waiting } = task
+  const { completed_at: end, created_at: start, metadata = {}, usage, waiting_on: waiting } = task
   return (
     <dl class="facts">
       <Fact term="Status">
@@ -78,6 +78,12 @@ const Facts = ({ task }: { readonly task: Task }) => {
           {waiting.party === "client" ? "you" : "the core"} {needs[waiting.for]}, until <Moment at={waiting.until} />
           {" "}
           (<Age at={waiting.until} />)
+        </Fact>
+      )}
+      {usage == null || usage.source === "none" ? null : (
+        <Fact term="Tokens">
+          {usage.input_tokens.toLocaleString("en")} in, {usage.output_tokens.toLocaleString("en")} out
+          {usage.cost === null ? "" : `, cost ${usage.cost}`}
         </Fact>
       )}
       {Object.keys(metadata).length === 0 ? null : (

@@ -1,7 +1,8 @@
 /** Failures of the internal interface, distinguished by `_tag`. Those about a task are in `domain/TaskErrors`. */
 import { Schema } from "effect"
+import { RpcMiddleware } from "effect/rpc"
 
-/** The bearer token is not one of `INTERNAL_TOKENS`. */
+/** The bearer token is not one of `INTERNAL_TOKENS`, or for `Core` not one of `CORE_EVENT_TOKENS`. */
 export class RpcUnauthorized extends Schema.TaggedError<RpcUnauthorized>()("Unauthorized", {
   message: Schema.String
 }) {}
@@ -22,3 +23,12 @@ export const refusals = Schema.Union([InvalidRequest, Unavailable])
 export class InternalFailure extends Schema.TaggedError<InternalFailure>()("InternalFailure", {
   message: Schema.String
 }) {}
+
+/**
+ * Middleware of every call: requires a token that grants it as `Authorization: Bearer …` in the headers of the POST or of the
+ * WebSocket's handshake, and makes faults typed errors. A wrong payload is an `InvalidRequest`.
+ */
+export class RpcAuthorization extends RpcMiddleware.Service<RpcAuthorization>()(
+  "async-task-service/http/contract/rpc/RpcErrors/RpcAuthorization",
+  { error: Schema.Union([RpcUnauthorized, InvalidRequest, Unavailable, InternalFailure]) }
+) {}

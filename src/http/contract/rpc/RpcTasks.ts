@@ -9,8 +9,7 @@ import * as TaskErrors from "../../../domain/TaskErrors.ts"
 import type { CreateTaskBody } from "../../../domain/TaskRequest.ts"
 import type { RerunBody } from "../../../domain/TaskRerun.ts"
 import * as Tasks from "../TaskSchemas.ts"
-import { InvalidRequest, refusals, Unavailable } from "./RpcErrors.ts"
-import { RpcAuthorization } from "./RpcMiddleware.ts"
+import { InvalidRequest, refusals, RpcAuthorization, Unavailable } from "./RpcErrors.ts"
 
 /** JSON for the handler, which decodes it by REST's rules; clients construct it as REST's body. */
 export interface BodyOf<S extends Schema.Top> extends

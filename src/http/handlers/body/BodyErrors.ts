@@ -14,6 +14,8 @@ export class FieldErrors {
   readonly #byField = new Map<string, Array<string>>()
   readonly #whole: string
   #count = 0
+  /** The items of a list that are in front of the ones whose errors are added. */
+  offset: { readonly list: string; readonly items: number } | undefined
 
   /** `whole` is the field of messages about the whole value. */
   constructor(whole = "body") {
@@ -29,8 +31,13 @@ export class FieldErrors {
     return this.#count >= maxMessages
   }
 
-  add(path: Path, message: string): void {
+  add(given: Path, message: string): void {
     if (this.isFull) return
+    const [list, index, ...rest] = given
+    const { offset } = this
+    const path = offset !== undefined && list === offset.list && typeof index === "number"
+      ? [list, index + offset.items, ...rest]
+      : given
     const field = path.map((key) => String(key).slice(0, maxLength)).join(".").slice(0, maxLength) || this.#whole
     const messages = this.#byField.get(field) ?? []
     const text = message.slice(0, maxLength)

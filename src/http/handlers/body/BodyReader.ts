@@ -1,17 +1,19 @@
 /**
  * Reads the JSON bodies of requests within bounds of size, time, memory and work. The first `smallBytes` of a body are read
- * immediately. The rest of a larger body is read when memory permits, and decoded on another thread. A body that announces
- * that it is small takes a shorter way: `SmallBodies`.
+ * immediately, and the rest of a larger body when memory permits. It is validated as it arrives. A body that announces that
+ * it is small takes a shorter way: `SmallBodies`.
  */
-import { Channel, Context, Duration, Effect, Layer, Pull, type Scope, Stream } from "effect"
+import { Channel, Context, Duration, Effect, Layer, Pull, type Result, type Scope, Stream } from "effect"
 import { Digest } from "effect/crypto"
 import type { HttpServerRequest } from "effect/http"
+import type { Found } from "../../../domain/JsonPaths.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { PassedBytes } from "../../../services/files/PassedBytes.ts"
 import * as FairPermits from "../../../services/limits/FairPermits.ts"
 import type { IdempotencyClaim } from "../../../services/store/TaskWrites.ts"
 import { Timeouts } from "../../../services/timing/Timeouts.ts"
 import {
+  invalid,
   PayloadTooLarge,
   type RequestTimeout,
   ServiceUnavailable,
@@ -20,11 +22,10 @@ import {
   type ValidationFailed
 } from "../../contract/Errors.ts"
 import { CurrentToken } from "../CurrentToken.ts"
+import { fingerprintOf } from "../Fingerprint.ts"
 import * as IdempotencyKey from "../IdempotencyKey.ts"
-import { bodies, type BodyName, type BodyOf } from "./Bodies.ts"
-import { decodeBytes, type Decoded, tooManyValues } from "./JsonBody.ts"
+import { type BodyKind, BodyScanner } from "./JsonBody.ts"
 import * as SmallBodies from "./SmallBodies.ts"
-import { ValueCounter } from "./ValueCounter.ts"
 
 /** Why a body was not read. */
 export type BodyError =
@@ -35,28 +36,23 @@ export type BodyError =
   | UnsupportedMediaType
   | ValidationFailed
 
-/** Decoding more values than this takes several milliseconds. */
-const smallValues = 2_000
-
-/** Memory for large bodies in bytes; one user may use it for one body of the maximum size. */
-const memoryPermits = { total: 2 * Limits.jsonBodyBytes, perHolder: Limits.jsonBodyBytes }
-/** From decoding to the response a large body takes several times its size, so the node handles one at a time. */
-const decodePermits = { total: 1, perHolder: 1 }
-
+/** Memory for large bodies in bytes, half of it for one holder. Until its response a body takes several times as much. */
+const bodyPermits = { total: 2 * Limits.jsonBodyBytes, perHolder: Limits.jsonBodyBytes }
+/** The same for longer bodies: events of the core. */
+const eventPermits = { total: Limits.coreEventBytes, perHolder: Limits.coreEventBytes }
 /** Copies that the database's driver makes of an accepted body. */
 const copies = 2
 
-/** Maximum wait for memory, and again for decoding. */
+/** Maximum wait for memory. */
 const permitTimeout = Duration.seconds(60)
 
 /** A body that holds memory while others wait for it must receive this many bytes in each interval. */
 const contendedBytes = 2 * 1024 * 1024
 const contendedInterval = Duration.seconds(2)
 
-/** Maximum overcount of `ValueCounter`: open arrays and objects that may turn out empty. */
-const maxOvercount = Limits.jsonDepth
-
-const tooLarge = new PayloadTooLarge({ message: `The request body is larger than ${Limits.jsonBodyBytes} bytes.` })
+const tooLargeOf = (maxBytes: number) =>
+  new PayloadTooLarge({ message: `The request body is larger than ${maxBytes} bytes.` })
+const noBody = invalid("body", "The body is not valid JSON: it is empty")
 const tooBusy = new ServiceUnavailable({ message: "Too many large requests are under way. Try again soon." })
 const notPlain = new UnsupportedMediaType({ message: "The request body must come without a Content-Encoding." })
 
@@ -66,67 +62,92 @@ export const requirePlain = ({ headers }: HttpServerRequest.HttpServerRequest) =
   return encoding === undefined || encoding === "" || encoding === "identity" ? Effect.void : Effect.fail(notPlain)
 }
 
-/** Decodes a body on another thread, to which the buffer of the bytes is transferred. Without it bodies are decoded here. */
-export const LargeBodies = Context.Reference<
-  {
-    readonly decode: <Name extends BodyName>(
-      name: Name,
-      bytes: Uint8Array<ArrayBuffer>,
-      operation: string | undefined
-    ) => Effect.Effect<Decoded<BodyOf<Name>>, ValidationFailed>
-  } | undefined
->("async-task-service/http/handlers/LargeBodies", { defaultValue: () => undefined })
-
 /** The stream of a web `Request` without a body would fail. */
 const contentOf = ({ source, stream }: HttpServerRequest.HttpServerRequest) =>
   "body" in source && source.body === null ? Stream.empty : stream
 
-/** A body that has arrived. */
+/** A body that has arrived, or as much of it as was needed to refuse it. */
 interface Received {
   readonly bytes: Uint8Array
-  /** The bytes with a buffer that no one else uses. */
-  readonly owned: () => Uint8Array<ArrayBuffer>
-  /** See `ValueCounter`. */
-  readonly values: number
+  readonly refusal: PayloadTooLarge | ValidationFailed | undefined
+  /** The fields, of a refused body those in front of the fault. Undefined if the body is empty. */
+  readonly found: Found | undefined
 }
+
+/** What has arrived, after its last byte or its refusal. */
+const toReceived = (scanner: BodyScanner, bytes: Uint8Array, refusal?: Received["refusal"]): Effect.Effect<Received> =>
+  Effect.match(refusal === undefined ? scanner.end() : Effect.fail(refusal), {
+    onSuccess: (found) => ({ bytes, found, refusal: undefined }),
+    onFailure: (refusal) => ({ bytes, found: scanner.found, refusal })
+  })
+
+/** A longer body is not scanned further. That of an event says in front of this whose event it is. */
+const scannedBytes = ({ maxBytes }: BodyKind<unknown>) => maxBytes > Limits.jsonBodyBytes ? 2 * maxBytes : maxBytes
 
 type Incoming = Effect.Success<ReturnType<typeof open>>
 
+/** The bytes of a body that arrives. Keeps nothing of one that is too large. */
+class BodyBuffer {
+  received = 0
+  #bytes = new Uint8Array(0)
+  readonly #maxBytes: number
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** Resizes once, for a body of an announced size. */
+  allocate(size: number): void {
+    if (size <= this.#bytes.length || this.received > this.#maxBytes) return
+    const larger = new Uint8Array(Math.min(size, this.#maxBytes))
+    larger.set(this.bytes())
+    this.#bytes = larger
+  }
+
+  add(chunk: Uint8Array): void {
+    const end = this.received + chunk.length
+    if (end > this.#maxBytes) this.#bytes = new Uint8Array(0)
+    else {
+      if (end > this.#bytes.length) this.allocate(Math.max(end, 2 * this.#bytes.length))
+      this.#bytes.set(chunk, this.received)
+    }
+    this.received = end
+  }
+
+  bytes(): Uint8Array {
+    return this.#bytes.subarray(0, this.received)
+  }
+}
+
 const open = Effect.fnUntraced(function*(
   request: HttpServerRequest.HttpServerRequest,
+  kind: BodyKind<unknown>,
   passed: (count: number) => void
 ) {
+  const { maxBytes, shape } = kind
   const pull = yield* Channel.toPullScoped(Stream.toChannel(contentOf(request)), yield* Effect.scope)
-  const values = new ValueCounter()
-  let buffer = new Uint8Array(0)
-  let received = 0
+  const scanner = new BodyScanner(shape)
+  const buffer = new BodyBuffer(maxBytes)
   let isWhole = false
+  let refusal: Received["refusal"]
 
-  const resize = (size: number) => {
-    const larger = new Uint8Array(size)
-    larger.set(buffer.subarray(0, received))
-    buffer = larger
-  }
+  /** Stops reading. */
+  const refuse = (error: ValidationFailed) =>
+    Effect.sync(() => {
+      refusal = error
+      isWhole = true
+    })
 
-  const take = (chunk: Uint8Array): PayloadTooLarge | ValidationFailed | undefined => {
-    const end = received + chunk.length
-    if (end > Limits.jsonBodyBytes) return tooLarge
-    if (end > buffer.length) resize(Math.max(end, 2 * buffer.length))
-    buffer.set(chunk, received)
-    received = end
+  const take = (chunk: Uint8Array): Effect.Effect<void> => {
+    if (isWhole) return Effect.void
+    buffer.add(chunk)
     passed(chunk.length)
-    values.add(chunk)
-    return values.count > Limits.jsonValues + maxOvercount ? tooManyValues : undefined
+    isWhole = buffer.received > scannedBytes(kind)
+    return isWhole ? Effect.void : Effect.catch(scanner.push(chunk), refuse)
   }
 
-  const advance: Effect.Effect<void, PayloadTooLarge | ValidationFailed> = Pull.matchEffect(pull, {
-    onSuccess: (chunks) => {
-      for (const chunk of chunks) {
-        const problem = take(chunk)
-        if (problem !== undefined) return Effect.fail(problem)
-      }
-      return Effect.void
-    },
+  const advance: Effect.Effect<void, ValidationFailed> = Pull.matchEffect(pull, {
+    onSuccess: (chunks) => Effect.forEach(chunks, take, { discard: true }),
     onFailure: () => Effect.fail(SmallBodies.unreadable),
     onDone: () => {
       isWhole = true
@@ -134,36 +155,50 @@ const open = Effect.fnUntraced(function*(
     }
   })
 
-  /** Reads until the body has ended or more than `bytes` bytes have arrived. */
-  const readBeyond = (bytes: number): Effect.Effect<void, PayloadTooLarge | ValidationFailed> =>
-    Effect.suspend(() => isWhole || received > bytes ? Effect.void : Effect.flatMap(advance, () => readBeyond(bytes)))
+  /** Reads until the body has ended or is refused, or more than `bytes` bytes have arrived. */
+  const readBeyond = (bytes: number): Effect.Effect<void, ValidationFailed> =>
+    Effect.suspend(() =>
+      isWhole || buffer.received > bytes ? Effect.void : Effect.flatMap(advance, () => readBeyond(bytes))
+    )
 
   return {
     readBeyond,
-    /** Resizes the buffer once, for a body of an announced size. */
-    allocate: resize,
+    buffer,
     isWhole: () => isWhole,
-    size: () => received,
-    received: (): Received => {
-      const bytes = buffer.subarray(0, received)
-      return { bytes, owned: () => bytes, values: values.count }
-    }
+    received: Effect.suspend(() =>
+      buffer.received === 0
+        ? Effect.succeed(noBytes)
+        : toReceived(scanner, buffer.bytes(), buffer.received > maxBytes ? tooLargeOf(maxBytes) : refusal)
+    )
   }
 })
+
+const noBytes: Received = { bytes: new Uint8Array(0), refusal: undefined, found: undefined }
+
+/** A body, or why it is none. `found` has the fields, also of a body that is refused. */
+interface Attempt<A> {
+  readonly outcome: Result.Result<A, BodyError>
+  readonly found: Found | undefined
+}
 
 export class BodyReader extends Context.Service<BodyReader, {
   /**
    * The body of a request, and its claim if it has an `Idempotency-Key`. The token is checked again after the body has
    * arrived. Permits of a large body are released when the request's scope closes.
    */
-  readonly read: <Name extends BodyName>(
-    name: Name,
+  readonly read: <A>(
+    kind: BodyKind<A>,
     request: HttpServerRequest.HttpServerRequest
   ) => Effect.Effect<
-    { readonly body: BodyOf<Name>; readonly claim: IdempotencyClaim | undefined },
+    { readonly body: A; readonly claim: IdempotencyClaim | undefined },
     BodyError,
     Scope.Scope
   >
+  /** The same of a body without a claim, with what was found in one that is refused. */
+  readonly attempt: <A>(
+    kind: BodyKind<A>,
+    request: HttpServerRequest.HttpServerRequest
+  ) => Effect.Effect<Attempt<A>, BodyError, Scope.Scope>
 }>()("async-task-service/http/handlers/body/BodyReader") {
   static readonly layer = Layer.effect(BodyReader, Effect.suspend(() => make))
 }
@@ -177,16 +212,22 @@ const take = (permits: FairPermits.FairPermits, holder: string, count: number) =
 const makeReceive = Effect.gen(function*() {
   const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
   const passed = yield* PassedBytes
-  const memory = FairPermits.make(memoryPermits)
+  const bodies = FairPermits.make(bodyPermits)
+  const events = FairPermits.make(eventPermits)
   const readSmall = yield* SmallBodies.make
 
-  const receiveSmall = (request: HttpServerRequest.HttpServerRequest, announced: number) =>
-    Effect.map(readSmall(request, announced), (bytes): Received => {
-      const values = new ValueCounter()
-      values.add(bytes)
-      passed(bytes.length)
-      return { bytes, owned: () => new Uint8Array(bytes), values: values.count }
-    })
+  const receiveSmall = Effect.fnUntraced(function*(
+    { shape }: BodyKind<unknown>,
+    request: HttpServerRequest.HttpServerRequest,
+    announced: number
+  ) {
+    const bytes = yield* readSmall(request, announced)
+    passed(bytes.length)
+    if (bytes.length === 0) return noBytes
+    const scanner = new BodyScanner(shape)
+    yield* Effect.ignore(scanner.push(bytes))
+    return yield* toReceived(scanner, bytes)
+  })
 
   const inTime = <A, E, R>(reading: Effect.Effect<A, E, R>, bytes: number) =>
     Effect.timeoutOrElse(reading, {
@@ -195,88 +236,89 @@ const makeReceive = Effect.gen(function*() {
     })
 
   /** Fails when a body arrives slowly while others wait for memory, so that slow senders cannot keep others out. */
-  const yieldToOthers = ({ size }: Incoming) =>
+  const yieldToOthers = ({ buffer }: Incoming, memory: FairPermits.FairPermits) =>
     Effect.forever(Effect.gen(function*() {
-      const before = size()
+      const before = buffer.received
       yield* Effect.sleep(contendedInterval)
-      if (memory.isContended() && size() - before < contendedBytes) return yield* tooBusy
+      if (memory.isContended() && buffer.received - before < contendedBytes) return yield* tooBusy
     }))
 
   const receiveAny = Effect.fnUntraced(function*(
+    kind: BodyKind<unknown>,
     request: HttpServerRequest.HttpServerRequest,
     announced: number,
     holder: string
   ) {
-    if (announced > Limits.jsonBodyBytes) return yield* tooLarge
-    const incoming = yield* open(request, passed)
+    const { maxBytes } = kind
+    const memory = maxBytes > Limits.jsonBodyBytes ? events : bodies
+    const most = scannedBytes(kind)
+    if (announced > maxBytes && most === maxBytes) return yield* tooLargeOf(maxBytes)
+    const incoming = yield* open(request, kind, passed)
     yield* inTime(incoming.readBeyond(SmallBodies.smallBytes), Math.min(announced, SmallBodies.smallBytes))
-    if (incoming.isWhole()) return incoming.received()
-    yield* take(memory, holder, announced)
-    incoming.allocate(announced)
+    if (incoming.isWhole()) return yield* incoming.received
+    const size = Math.min(announced, maxBytes)
+    yield* take(memory, holder, size)
+    incoming.buffer.allocate(size)
     yield* Effect.raceFirst(
-      inTime(incoming.readBeyond(Limits.jsonBodyBytes), announced),
-      yieldToOthers(incoming)
+      inTime(incoming.readBeyond(most), Math.min(announced, most)),
+      yieldToOthers(incoming, memory)
     )
-    return incoming.received()
+    // The database's driver copies an accepted body. The finalizer keeps none of its bytes.
+    const { received } = incoming.buffer
+    yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * received)))
+    return yield* incoming.received
   })
 
-  return (request: HttpServerRequest.HttpServerRequest, holder: string) =>
+  return (kind: BodyKind<unknown>, request: HttpServerRequest.HttpServerRequest, holder: string) =>
     Effect.flatMap(requirePlain(request), () => {
-      const announced = Number(request.headers["content-length"] ?? Limits.jsonBodyBytes)
+      const announced = Number(request.headers["content-length"] ?? kind.maxBytes)
       return SmallBodies.isSmall(request, announced)
-        ? receiveSmall(request, announced)
-        : receiveAny(request, announced, holder)
+        ? receiveSmall(kind, request, announced)
+        : receiveAny(kind, request, announced, holder)
     })
 })
 
-const makeDecode = Effect.gen(function*() {
-  const digest = yield* Digest.Digest
-  const largeBodies = yield* LargeBodies
-  const passed = yield* PassedBytes
-  const decoding = FairPermits.make(decodePermits)
-
-  /** Decodes a body on the other thread. */
-  const decodeThere = Effect.fnUntraced(function*<A, E, R>(
-    decoded: Effect.Effect<A, E, R>,
-    size: number,
-    holder: string
-  ) {
-    yield* take(decoding, holder, 1)
-    yield* Effect.addFinalizer(() => Effect.sync(() => passed(copies * size)))
-    return yield* decoded
-  })
-
-  return <Name extends BodyName>(
-    name: Name,
-    { bytes, owned, values }: Received,
-    operation: string | undefined,
-    holder: string
-  ) => {
-    const size = bytes.length
-    const isSmall = size <= SmallBodies.smallBytes && values <= smallValues
-    return isSmall || largeBodies === undefined
-      ? decodeBytes(digest, bodies[name], bytes, operation)
-      : decodeThere(Effect.suspend(() => largeBodies.decode(name, owned(), operation)), size, holder)
-  }
-})
+const decode = <A>(
+  kind: BodyKind<A>,
+  { bytes, found, refusal }: Received
+): Effect.Effect<A, PayloadTooLarge | ValidationFailed> => {
+  if (refusal !== undefined) return Effect.fail(refusal)
+  if (found === undefined) return kind.whenEmpty ?? Effect.fail(noBody)
+  return kind.decode(found, bytes)
+}
 
 const make = Effect.gen(function*() {
   const receive = yield* makeReceive
-  const decode = yield* makeDecode
+  const digest = yield* Digest.Digest
 
-  const read = Effect.fnUntraced(function*<Name extends BodyName>(
-    name: Name,
+  const read = Effect.fnUntraced(function*<A>(
+    kind: BodyKind<A>,
     request: HttpServerRequest.HttpServerRequest
   ) {
     const { check, holder } = yield* CurrentToken
-    const operation = IdempotencyKey.isGiven(request) ? IdempotencyKey.operationOf(request) : undefined
-    const outcome = yield* Effect.result(
-      Effect.flatMap(receive(request, holder), (received) => decode(name, received, operation, holder))
-    )
+    const outcome = yield* Effect.result(Effect.gen(function*() {
+      const received = yield* receive(kind, request, holder)
+      const body = yield* decode(kind, received)
+      const fingerprint = IdempotencyKey.isGiven(request)
+        ? yield* fingerprintOf(digest, IdempotencyKey.operationOf(request), received.bytes)
+        : undefined
+      return { body, fingerprint }
+    }))
     yield* check
-    const { fingerprint, value } = yield* Effect.fromResult(outcome)
-    return { body: value, claim: yield* IdempotencyKey.claimOfRequest(request, fingerprint) }
+    const { body, fingerprint } = yield* Effect.fromResult(outcome)
+    return { body, claim: yield* IdempotencyKey.claimOfRequest(request, fingerprint) }
   })
 
-  return BodyReader.of({ read })
+  const attempt = Effect.fnUntraced(function*<A>(
+    kind: BodyKind<A>,
+    request: HttpServerRequest.HttpServerRequest
+  ) {
+    const { check, holder } = yield* CurrentToken
+    const received = yield* Effect.result(receive(kind, request, holder))
+    yield* check
+    const present = yield* Effect.fromResult(received)
+    return { outcome: yield* Effect.result(decode(kind, present)), found: present.found }
+  })
+
+  return BodyReader.of({ read, attempt })
 })

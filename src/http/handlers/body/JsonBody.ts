@@ -1,79 +1,76 @@
-/** Decodes a request's JSON body within the bounds of `domain/Limits`, and reports every invalid field. Runs on any thread. */
-import { Effect, Function, Predicate, Result, Schema } from "effect"
-import type { Digest } from "effect/crypto"
+/** Decodes a request's JSON body within the bounds of `domain/Limits`, and reports every invalid field. */
+import { Effect, Predicate, Result, Schema } from "effect"
 import { isStorable } from "../../../domain/Fields.ts"
+import { describe, type JsonProblem } from "../../../domain/JsonBytes.ts"
+import type { Found } from "../../../domain/JsonPaths.ts"
+import { JsonScanner } from "../../../domain/JsonScanner.ts"
+import { type Shape, shapeOf } from "../../../domain/JsonShape.ts"
 import * as Limits from "../../../domain/Limits.ts"
-import { isJsonObject, type JsonObject } from "../../../domain/OpaqueJson.ts"
+import * as RawJson from "../../../domain/RawJson.ts"
 import { invalid, type ValidationFailed } from "../../contract/Errors.ts"
-import { fingerprintOf } from "../Fingerprint.ts"
 import { collect, FieldErrors } from "./BodyErrors.ts"
 
 const whole = "body"
 
-const utf8 = new TextDecoder("utf-8", { fatal: true })
+const notJson = (problem: JsonProblem): ValidationFailed =>
+  invalid(
+    whole,
+    problem.reason.endsWith("levels")
+      ? `Must not be nested deeper than ${Limits.jsonDepth} levels`
+      : `The body is not valid JSON: ${describe(problem)}`
+  )
 
-/** A byte order mark is dropped. Invalid UTF-8 is an error and is never replaced. */
-const decodeText = (bytes: Uint8Array) =>
-  Result.try({ try: () => utf8.decode(bytes), catch: () => invalid(whole, "The body is not valid UTF-8") })
-
-const parse = (text: string) =>
-  Result.try({ try: (): unknown => JSON.parse(text), catch: () => invalid(whole, "The body is not valid JSON") })
-
-const valuesRule = `Must not have more than ${Limits.jsonValues} values`
-export const tooManyValues = invalid(whole, valuesRule)
-
-/** Finds texts that Postgres or another system cannot store, and too many values or levels. */
-const checkValues = (body: object, errors: FieldErrors): void => {
-  let count = 0
+/** Finds texts that Postgres or another system cannot store. Raw JSON is only passed on. */
+const checkTexts = (body: object, errors: FieldErrors): void => {
   const path: Array<PropertyKey> = []
+  const enter = (key: PropertyKey, member: unknown): void => {
+    path.push(key)
+    check(member)
+    path.pop()
+  }
   const check = (value: unknown): void => {
+    if (errors.isFull || value instanceof RawJson.RawJson) return
     if (typeof value === "string") {
       if (value.includes("\0")) errors.add(path, "Must not contain a NUL character")
       if (!value.isWellFormed()) errors.add(path, "Must be well-formed Unicode")
-      return
-    }
-    if (typeof value !== "object" || value === null) return
-    if (path.length >= Limits.jsonDepth) {
-      return errors.add([], `Must not be nested deeper than ${Limits.jsonDepth} levels`)
-    }
-    const keys = Array.isArray(value) ? undefined : Object.keys(value)
-    const values: ReadonlyArray<unknown> = Array.isArray(value) ? value : Object.values(value)
-    count += values.length
-    for (let index = 0; index < values.length && count <= Limits.jsonValues && !errors.isFull; index++) {
-      const key = keys?.[index] ?? index
-      if (typeof key === "string" && !isStorable(key)) {
-        errors.add(path, "Field names must be well-formed and without NUL")
+    } else if (Array.isArray(value)) {
+      for (let index = 0; index < value.length; index++) enter(index, value[index])
+    } else if (Predicate.isObject(value)) {
+      for (const key of Object.keys(value)) {
+        if (!isStorable(key)) errors.add(path, "Field names must be well-formed and without NUL")
+        enter(key, value[key])
       }
-      path.push(key)
-      check(values[index])
-      path.pop()
     }
   }
   check(body)
-  if (count > Limits.jsonValues) errors.add([], valuesRule)
 }
 
-/** A JSON object inside a text of a body; undefined if it is none, or exceeds the bounds of a body. */
-export const parseObject = (text: string): JsonObject | undefined => {
-  const errors = new FieldErrors()
-  try {
-    const value: unknown = JSON.parse(text)
-    if (!isJsonObject(value)) return undefined
-    checkValues(value, errors)
-    return errors.isEmpty ? value : undefined
-  } catch {
-    return undefined
+/** Validates JSON as it arrives, and remembers where its fields are. */
+export class BodyScanner {
+  readonly #scanner: JsonScanner
+
+  constructor(shape: Shape) {
+    this.#scanner = new JsonScanner(shape, Limits.jsonDepth)
   }
-}
 
-const checkLengths = (
-  body: { readonly [field: PropertyKey]: unknown },
-  maxItems: ReadonlyArray<readonly [field: string, maximum: number]>,
-  errors: FieldErrors
-) => {
-  for (const [field, maximum] of maxItems) {
-    const value = body[field]
-    if (Array.isArray(value) && value.length > maximum) errors.add([field], `Expected at most ${maximum} items`)
+  /** Takes the next bytes, with pauses if they are many. */
+  push(bytes: Uint8Array): Effect.Effect<void, ValidationFailed> {
+    return Effect.flatMap(
+      RawJson.push(this.#scanner, bytes),
+      (problem) => problem === undefined ? Effect.void : Effect.fail(notJson(problem))
+    )
+  }
+
+  /** What was found so far. */
+  get found(): Found | undefined {
+    return this.#scanner.found
+  }
+
+  end(): Effect.Effect<Found, ValidationFailed> {
+    const problem = this.#scanner.end()
+    const { root } = this.#scanner
+    if (problem !== undefined) return Effect.fail(notJson(problem))
+    return root === undefined ? Effect.die("a valid document has a value") : Effect.succeed(root)
   }
 }
 
@@ -81,69 +78,121 @@ const checkLengths = (
 export interface BodyKind<A> {
   /** The schema that the contract declares. */
   readonly schema: Schema.Top
-  readonly decode: (value: unknown) => Effect.Effect<A, ValidationFailed>
-  /** The value of an empty body; undefined makes an empty body an error. */
-  readonly whenEmpty: object | undefined
+  readonly shape: Shape
+  /** A longer body is refused. */
+  readonly maxBytes: number
+  /** Decodes a document whose fields have been found. */
+  readonly decode: (found: Found, bytes: Uint8Array) => Effect.Effect<A, ValidationFailed>
+  /** Decodes an empty body; undefined makes an empty body an error. */
+  readonly whenEmpty: Effect.Effect<A, ValidationFailed> | undefined
 }
 
 interface Options<A, B> {
-  readonly whenEmpty?: object
-  /** Maximum items of a field's array, checked before the items are. */
-  readonly maxItems?: Readonly<Record<string, number>>
-  /** Converts to the argument of the use case. It crosses threads, so each large part should be one `OpaqueJson` or text. */
-  readonly to: (decoded: A) => B
+  readonly whenEmpty?: A
+  readonly shape?: (shape: Shape) => Shape
+  readonly maxBytes?: number
+  /** Converts to the argument of the use case. `body` is absent for an empty one. It has more than the schema if the shape has. */
+  readonly to: (decoded: A, body?: { readonly found: Found; readonly bytes: Uint8Array }) => B
+}
+
+/** Items of a list that are decoded without a pause: a few milliseconds, also for the first body of a process. */
+const sliceItems = 1000
+
+type Decode<A> = (value: unknown) => Result.Result<A, Schema.SchemaError>
+type Fields = Readonly<Record<string, unknown>>
+
+const report = (error: Schema.SchemaError, errors: FieldErrors, value: unknown) =>
+  collect(error.issue, [], errors, value)
+
+/** Decodes a body by a slice of one of its lists at a time, beside one item of the others. */
+const decodeInSlices = Effect.fnUntraced(function*<A>(
+  decode: Decode<A>,
+  body: Fields,
+  lists: Lists,
+  errors: FieldErrors
+) {
+  const rest: Fields = { ...body, ...Object.fromEntries(lists.map(([name, items]) => [name, items.slice(0, 1)])) }
+  const decoded: Record<string, Array<unknown>> = {}
+  let last: A | undefined
+  yield* Effect.yieldNow
+  for (const [name, items] of lists) {
+    const all: Array<unknown> = decoded[name] = []
+    for (let from = 0; from < items.length && !errors.isFull; from += sliceItems) {
+      const part = { ...rest, [name]: items.slice(from, from + sliceItems) }
+      const result = decode(part)
+      if (Result.isSuccess(result)) {
+        last = result.success
+        all.push(...(result.success as Record<string, ReadonlyArray<unknown>>)[name]!)
+      } else {
+        errors.offset = { list: name, items: from }
+        report(result.failure, errors, part)
+        errors.offset = undefined
+      }
+      yield* Effect.yieldNow
+    }
+  }
+  return { ...last, ...decoded } as A
+})
+
+type Lists = ReadonlyArray<readonly [name: string, items: ReadonlyArray<unknown>]>
+
+/** The lists of a body that are decoded in slices; undefined without any. */
+const longListsOf = (body: Fields): Lists | undefined => {
+  for (const name in body) {
+    const value = body[name]
+    if (Array.isArray(value) && value.length > sliceItems) {
+      return Object.entries(body).filter((field): field is [string, Array<unknown>] =>
+        Array.isArray(field[1]) && field[1].length > sliceItems
+      )
+    }
+  }
+  return undefined
 }
 
 export const kind = <A, B>(
   schema: Schema.Decoder<A>,
-  { maxItems = {}, to, whenEmpty }: Options<A, B>
+  { maxBytes = Limits.jsonBodyBytes, shape = (one) => one, to, whenEmpty }: Options<A, B>
 ): BodyKind<B> => {
   const decode = Schema.decodeUnknownResult(schema, { errors: "all" })
-  const lengths = Object.entries(maxItems)
+  const inSlices = (body: Fields, lists: Lists, errors: FieldErrors) =>
+    Effect.flatMap(
+      decodeInSlices(decode, body, lists, errors),
+      (decoded) => errors.isEmpty ? Effect.succeed(to(decoded)) : Effect.fail(errors.toError())
+    )
   return {
     schema,
-    whenEmpty,
-    decode: (value) => {
-      if (!Predicate.isObject(value)) return Effect.fail(invalid(whole, "The body must be a JSON object"))
-      const errors = new FieldErrors()
-      checkLengths(value, lengths, errors)
-      if (!errors.isEmpty) return Effect.fail(errors.toError())
-      checkValues(value, errors)
-      const decoded = decode(value)
-      if (Result.isSuccess(decoded) && errors.isEmpty) return Effect.succeed(to(decoded.success))
-      if (Result.isFailure(decoded)) collect(decoded.failure.issue, [], errors, value)
-      return Effect.fail(errors.toError())
-    }
+    shape: shape(shapeOf(schema)),
+    maxBytes,
+    whenEmpty: whenEmpty === undefined ? undefined : Effect.sync(() => to(whenEmpty)),
+    decode: (found, bytes) =>
+      Effect.suspend(() => {
+        const { excess, value } = RawJson.decodable(found, bytes)
+        if (!Predicate.isObject(value) || value instanceof RawJson.RawJson) {
+          return Effect.fail(invalid(whole, "The body must be a JSON object"))
+        }
+        const errors = new FieldErrors()
+        for (const { maximum, path, unit } of excess) errors.add(path, `Expected at most ${maximum} ${unit}`)
+        if (!errors.isEmpty) return Effect.fail(errors.toError())
+        checkTexts(value, errors)
+        const lists = longListsOf(value as Fields)
+        if (lists !== undefined) return inSlices(value as Fields, lists, errors)
+        const decoded = decode(value)
+        if (Result.isSuccess(decoded) && errors.isEmpty) return Effect.succeed(to(decoded.success, { found, bytes }))
+        if (Result.isFailure(decoded)) report(decoded.failure, errors, value)
+        return Effect.fail(errors.toError())
+      })
   }
 }
 
-export interface Decoded<A> {
-  readonly value: A
-  /** See `Fingerprint`; undefined without an operation. */
-  readonly fingerprint: string | undefined
-}
+/** Decodes a whole document. */
+export const decodeBytes = <A>({ decode, shape }: BodyKind<A>, bytes: Uint8Array): Effect.Effect<A, ValidationFailed> =>
+  Effect.suspend(() => {
+    const scanner = new BodyScanner(shape)
+    return Effect.flatMap(
+      Effect.andThen(scanner.push(bytes), Effect.suspend(() => scanner.end())),
+      (found) => decode(found, bytes)
+    )
+  })
 
-/**
- * Decodes the bytes of a body. With an `operation`, as in `POST /api/tasks`, also returns the fingerprint. Calls `free` when it needs the
- * bytes no more: parsing takes several times their memory.
- */
-export const decodeBytes = <A>(
-  digest: Digest.Digest["Service"],
-  { decode, whenEmpty }: BodyKind<A>,
-  bytes: Uint8Array,
-  operation: string | undefined,
-  free: () => void = Function.constVoid
-): Effect.Effect<Decoded<A>, ValidationFailed> => {
-  const isEmpty = bytes.length === 0 && whenEmpty !== undefined
-  const text = isEmpty ? undefined : decodeText(bytes)
-  free()
-  const parsed = text === undefined ? Result.succeed(whenEmpty) : Result.flatMap(text, parse)
-  if (Result.isFailure(parsed)) return Effect.fail(parsed.failure)
-  return Effect.flatMap(decode(parsed.success), (value): Effect.Effect<Decoded<A>> =>
-    operation === undefined
-      ? Effect.succeed({ value, fingerprint: undefined })
-      : Effect.map(
-        fingerprintOf(digest, operation, isEmpty ? undefined : parsed.success),
-        (fingerprint) => ({ value, fingerprint })
-      ))
-}
+/** UTF-8 of a value that callers in this process have as an object. Digits beyond 2^53 are lost already. */
+export const bytesOf = (value: unknown): Uint8Array => Buffer.from(JSON.stringify(value ?? null))

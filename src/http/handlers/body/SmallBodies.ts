@@ -2,10 +2,10 @@
  * Reads small bodies of an announced size, which nearly every request has: without a stream, and without a fiber for the timeout of
  * each. HTTP's framing ends such a body after the announced bytes.
  */
-import { Context, Duration, Effect, Latch } from "effect"
+import { Context, Duration, Effect } from "effect"
 import type { HttpServerRequest } from "effect/http"
+import * as Expiry from "../../../services/timing/Expiry.ts"
 import { Timeouts } from "../../../services/timing/Timeouts.ts"
-import * as Worker from "../../../services/timing/Worker.ts"
 import { invalid, RequestTimeout, type ValidationFailed } from "../../contract/Errors.ts"
 
 export const smallBytes = 64 * 1024
@@ -17,9 +17,6 @@ export const isSmall = ({ headers }: HttpServerRequest.HttpServerRequest, announ
 export const tooSlow = new RequestTimeout({ message: "The request body did not arrive in time." })
 export const unreadable = invalid("body", "The body could not be read")
 
-/** Interval between the checks for bodies that are late, while any is awaited. */
-const checkInterval = Duration.millis(250)
-
 /** Calls `onEnd` with all bytes of a body, or with undefined when it was cut off. */
 type Read = (onEnd: (bytes: Uint8Array | undefined) => void) => void
 
@@ -29,49 +26,21 @@ export const SocketBodies = Context.Reference<(source: object) => Read | undefin
   { defaultValue: () => () => undefined }
 )
 
-interface Awaited {
-  /** Checks until the body is late. */
-  left: number
-  readonly refuse: () => void
-}
-
 /** Returns a function that reads a body of `announced` bytes. Others may use the buffer of the bytes too. */
 export const make = Effect.gen(function*() {
   const { jsonBody, jsonBytesPerSecond } = yield* Timeouts
   const readSocket = yield* SocketBodies
-  const awaited = new Set<Awaited>()
-  const wake = Latch.makeUnsafe()
-  let isIdle = false
-  yield* Worker.make({
-    name: "the check for late request bodies",
-    runOnce: Effect.sync(() => {
-      for (const body of awaited) if (--body.left < 0) body.refuse()
-    }),
-    interval: Effect.sync(() => {
-      isIdle = awaited.size === 0
-      return isIdle ? Duration.infinity : checkInterval
-    }),
-    wake
-  })
-  const add = (body: Awaited) => {
-    awaited.add(body)
-    if (isIdle) wake.openUnsafe()
-    isIdle = false
-  }
-  const checksPerSecond = 1 / Duration.toSeconds(checkInterval)
-  const seconds = Duration.toSeconds(jsonBody)
-  const checks = (announced: number) => Math.ceil((seconds + announced / jsonBytesPerSecond) * checksPerSecond)
+  const awaited = yield* Expiry.make("the timeout of request bodies")
+  const timeout = (announced: number) => Duration.toMillis(jsonBody) + 1000 * announced / jsonBytesPerSecond
 
   const readInTime = (read: Read, announced: number) =>
     Effect.callback<Uint8Array, RequestTimeout | ValidationFailed>((resume) => {
-      const end = (result: Effect.Effect<Uint8Array, RequestTimeout | ValidationFailed>) => {
-        awaited.delete(body)
-        resume(result)
-      }
-      const body: Awaited = { left: checks(announced), refuse: () => end(Effect.fail(tooSlow)) }
-      add(body)
-      read((bytes) => end(bytes === undefined ? Effect.fail(unreadable) : Effect.succeed(bytes)))
-      return Effect.sync(() => awaited.delete(body))
+      const end = awaited.begin(timeout(announced), () => resume(Effect.fail(tooSlow)))
+      read((bytes) => {
+        end()
+        resume(bytes === undefined ? Effect.fail(unreadable) : Effect.succeed(bytes))
+      })
+      return Effect.sync(end)
     })
 
   return (request: HttpServerRequest.HttpServerRequest, announced: number) => {

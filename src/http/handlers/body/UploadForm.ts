@@ -4,7 +4,6 @@
  */
 import { Array as Arr, Cause, Effect, Pull } from "effect"
 import { MultipartParser } from "effect/http"
-import { baseName } from "../../../domain/FileName.ts"
 import * as Limits from "../../../domain/Limits.ts"
 import { type FileRefused, type IncomingFile, refuseFile, tooLarge } from "../../../services/files/AssistantBackend.ts"
 
@@ -20,6 +19,12 @@ const missing = refuseFile("This field is required")
 const unnamed = refuseFile("The field must be a file with a name")
 const broken = refuseFile("The form is broken or was cut off")
 const notAForm = refuseFile("The request must be multipart/form-data with one field, file")
+
+// oxlint-disable-next-line eslint/no-control-regex -- the expression matches control characters
+const controls = /[\0-\u001f\u007f]/g
+
+/** The last segment of a path. RFC 7578, 4.2 forbids receivers to use folders. Both `/` and `\` separate, on any system. */
+const baseName = (name: string): string => name.replaceAll(controls, "").replace(/^.*[/\\]/s, "")
 
 const refusalOf = (error: MultipartParser.MultipartError): FileRefused => {
   if (error._tag === "InvalidBoundary") return notAForm

@@ -1,13 +1,17 @@
 /** Checks the token of `/rpc`. Logs faults of its calls and returns errors without internals. */
-import { Cause, Context, Effect, Layer, type Redacted } from "effect"
+import { Cause, Context, Effect, Layer } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { InternalFailure } from "../../contract/rpc/RpcErrors.ts"
-import { RpcAuthorization } from "../../contract/rpc/RpcMiddleware.ts"
-import { bearerOf, isOneOf } from "../Authorization.ts"
+import { CoreRpc } from "../../contract/rpc/Rpc.ts"
+import { InternalFailure, RpcAuthorization } from "../../contract/rpc/RpcErrors.ts"
+import { bearerOf, isOneOf, type ServiceTokens } from "../Authorization.ts"
 
-/** Whether a request has one of `INTERNAL_TOKENS`. The check covers all calls of the request or of its WebSocket. */
+/** Whether the token of a request grants a call, given by its tag. */
+export type Grants = (tag: string) => boolean
+
+/** The token of a request holds for all its calls, or for those of its WebSocket. */
 export class RpcAccess extends Context.Service<RpcAccess, {
-  readonly isGranted: (request: HttpServerRequest.HttpServerRequest) => boolean
+  /** Undefined for a token that grants no call. */
+  readonly grantsOf: (request: HttpServerRequest.HttpServerRequest) => Grants | undefined
 }>()("async-task-service/http/handlers/rpc/RpcAuthorization/RpcAccess") {}
 
 export const internalFailure = new InternalFailure({ message: "Something went wrong on our side." })
@@ -25,10 +29,15 @@ const layerFaults = Layer.succeed(
   )
 )
 
-export const layer = (tokens: ReadonlyArray<Redacted.Redacted>) =>
+export const layer = ({ coreEventTokens, internalTokens }: ServiceTokens) =>
   Layer.merge(
     layerFaults,
     Layer.succeed(RpcAccess, {
-      isGranted: (request) => isOneOf(tokens, bearerOf(request))
+      grantsOf: (request) => {
+        const credential = bearerOf(request)
+        const isOfCore = isOneOf(coreEventTokens, credential)
+        const isInternal = isOneOf(internalTokens, credential)
+        return isOfCore || isInternal ? (tag) => CoreRpc.requests.has(tag) ? isOfCore : isInternal : undefined
+      }
     })
   )

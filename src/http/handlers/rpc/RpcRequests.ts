@@ -6,14 +6,14 @@ import type { TokenRevocations } from "../../../services/tokens/TokenRevocations
 import type { TokenVerifier } from "../../../services/tokens/TokenVerifier.ts"
 import * as Errors from "../../contract/Errors.ts"
 import { InvalidRequest, Unavailable } from "../../contract/rpc/RpcErrors.ts"
-import { bodies, type BodyName, type BodyOf } from "../body/Bodies.ts"
+import { type BodyKind, bytesOf, decodeBytes } from "../body/JsonBody.ts"
 
 export const asInvalidRequest = ({ errors, message }: Errors.ValidationFailed) =>
   new InvalidRequest({ message, errors })
 
 /** Decodes a body by the rules of REST. */
-export const decode = <Name extends BodyName>(name: Name, body: unknown): Effect.Effect<BodyOf<Name>, InvalidRequest> =>
-  Effect.mapError(bodies[name].decode(body), asInvalidRequest)
+export const decode = <A>(kind: BodyKind<A>, body: unknown): Effect.Effect<A, InvalidRequest> =>
+  Effect.suspend(() => Effect.mapError(decodeBytes(kind, bytesOf(body)), asInvalidRequest))
 
 export const invalid = (field: string, message: string) => asInvalidRequest(Errors.invalid(field, message))
 

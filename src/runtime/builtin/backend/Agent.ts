@@ -6,14 +6,13 @@ import { Array as Arr, Cause, Duration, Effect, Fiber, Latch, Predicate, Schema,
 import { type AiError, type LanguageModel, type Response, Tool, Toolkit } from "effect/ai"
 import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/OpaqueJson.ts"
-import { ClientTool } from "../../../domain/TaskRequest.ts"
+import { isPlainTool, type PlainTool } from "../../../domain/TaskRequest.ts"
 import { monotonicMillis } from "../../../domain/Timestamp.ts"
 import type { ToolCall } from "../../../domain/ToolCall.ts"
 import * as Conversation from "./Conversation.ts"
 import type { Message, Turn } from "./Conversation.ts"
 import { retry } from "./OpenAiModel.ts"
 import { textInterval, tooLong } from "./OpenAiStream.ts"
-import { storable, storableObject, storableText } from "./storable.ts"
 import { problemsOf } from "./ToolArguments.ts"
 
 /** The result of a tool call: `content` is for the model, `output` is added to the turn's output. */
@@ -85,9 +84,7 @@ const reasonOf = (error: Failure): Reason => {
     : reasons[reason._tag] ?? {}
 }
 
-const isClientTool = Schema.is(ClientTool)
-
-const toTool = ({ description, name, parameters, strict }: ClientTool): Tool.Any => {
+const toTool = ({ description, name, parameters, strict }: PlainTool): Tool.Any => {
   const tool = Tool.dynamic(name, {
     ...(description ? { description } : {}),
     parameters: parameters ?? { type: "object", properties: {} }
@@ -98,10 +95,13 @@ const toTool = ({ description, name, parameters, strict }: ClientTool): Tool.Any
 /** Key for arguments that are not a JSON object, so that the model sees what it sent. */
 const unreadable = "unreadable_arguments"
 
+/** The service reads ids and names, and refuses NUL and lone surrogates in them. */
+const readable = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD")
+
 const toCall = (id: string, name: string, params: unknown): ToolCall => ({
-  id: storableText(id),
-  name: storableText(name),
-  arguments: storableObject(isJsonObject(params) ? params : { [unreadable]: String(params) })
+  id: readable(id),
+  name: readable(name),
+  arguments: isJsonObject(params) ? params : { [unreadable]: String(params) }
 })
 
 /** The toolkit only describes the tools to the model; its handlers never run, so none are required. */
@@ -159,10 +159,18 @@ class GrowingTurn {
 
   addUsage({ usage: { inputTokens, outputTokens } }: Response.FinishPart) {
     const [input, output] = [inputTokens.total ?? 0, outputTokens.total ?? 0]
+    const { input_tokens_details: cached, output_tokens_details: reasoning } = this.usage
     this.usage = {
+      ...this.usage,
       input_tokens: this.usage.input_tokens + input,
       output_tokens: this.usage.output_tokens + output,
-      total_tokens: this.usage.total_tokens + input + output
+      total_tokens: this.usage.total_tokens + input + output,
+      ...(inputTokens.cacheRead === undefined ? {} : {
+        input_tokens_details: { cached_tokens: (cached?.cached_tokens ?? 0) + inputTokens.cacheRead }
+      }),
+      ...(outputTokens.reasoning === undefined ? {} : {
+        output_tokens_details: { reasoning_tokens: (reasoning?.reasoning_tokens ?? 0) + outputTokens.reasoning }
+      })
     }
   }
 
@@ -246,7 +254,7 @@ export const run = (
   conversation: ReadonlyArray<Message>,
   before: Turn | undefined
 ) => {
-  const clientTools = request.client_tools.filter(isClientTool)
+  const clientTools = request.client_tools.filter(isPlainTool)
   const schemas = new Map(clientTools.map(({ name, parameters }) => [name, parameters ?? {}]))
   const ownTools = new Map(agent.tools.flatMap((own) => schemas.has(own.tool.name) ? [] : [[own.tool.name, own]]))
   const toolkit = Toolkit.make(...clientTools.map(toTool), ...Array.from(ownTools.values(), ({ tool }) => tool))
@@ -277,7 +285,7 @@ export const run = (
     })
     const pending = calls.filter((_, index) => answers[index] === undefined)
     const answered = Arr.zip(calls, answers).flatMap(([{ id }, given]) => given === undefined ? [] : [{ id, ...given }])
-    const results = answered.map(({ content, id, isError }) => Conversation.answerTo(id, storable(content), isError))
+    const results = answered.map(({ content, id, isError }) => Conversation.answerTo(id, content, isError))
     turn.messages = [...turn.messages, ...results]
     turn.images = [...turn.images, ...answered.map(({ output }) => output).filter(Predicate.isNotUndefined)]
     turn.hasGrown.openUnsafe()

@@ -21,9 +21,10 @@ const refusals = {
   BackendFailed: (error: BackendFailed) => Effect.die(error)
 }
 
-/** The calls of a gateway: files. `storageUrl` is the public base of downloads. */
+/** The calls of a gateway: files, and the list of assistants. `storageUrl` is the public base of downloads. */
 export const layerFiles = (
-  { findUser, storage, storageUrl }: {
+  { assistants, findUser, storage, storageUrl }: {
+    readonly assistants: Effect.Effect<ReadonlyArray<object>>
     readonly findUser: FindUser
     readonly storage: FileStorage
     readonly storageUrl: string
@@ -33,6 +34,7 @@ export const layerFiles = (
     const handler = HttpHelpers.handler(findUser)
     yield* router.add("GET", "/storage/base", handler(() => Effect.succeed(respond(200, { url: storageUrl }))))
     yield* router.add("POST", "/files", handler(storage.upload))
+    yield* router.add("GET", "/assistants", handler(() => Effect.map(assistants, (data) => respond(200, { data }))))
   }))
 
 /** The calls of a core: chats, turns and transcriptions. */

@@ -32,7 +32,7 @@ export interface BackendOptions {
 const maxVoiceBytes = 25 * 1024 * 1024
 
 /** `assistant.model.generator-uuid`; 0 means that the request named none. */
-const chatPattern = /^(\d+)\.(\d+)\.(\d+)-[0-9a-f-]{36}$/
+const chatPattern = /^(\d+)\.(-?\d+)\.(-?\d+)-[0-9a-f-]{36}$/
 
 const refused = (status: number, message: string) => new BackendRefused({ status, message })
 
@@ -51,14 +51,15 @@ const agentOf = Effect.fnUntraced(function*(
   user: string,
   assistant: Assistants.Assistant,
   modelId: number,
-  imageId: number
+  imageId: number,
+  options: CreateTurn["options"]
 ) {
   const endpoint = Assistants.pick(assistant.models, modelId)
   const generator = Assistants.pick(assistant.imageGenerators, imageId)
   if (endpoint === undefined) return yield* Effect.die(`assistant ${assistant.id} has no model`)
   const http = yield* HttpClient.HttpClient
   const agent: Agent.Agent = {
-    model: yield* modelOf(endpoint),
+    model: yield* modelOf(OpenAiModel.withOptions(endpoint, options)),
     modelName: endpoint.model,
     instructions: assistant.instructions,
     maxRounds: assistant.maxRounds,
@@ -82,7 +83,7 @@ const linesOf = Effect.fnUntraced(function*(
   const [assistantId = 0, modelId = 0, imageId = 0] = chatPattern.exec(chatId)?.slice(1).map(Number) ?? []
   const assistant = (yield* assistants).get(assistantId)
   if (assistant === undefined || demo.has(assistantId)) return demo.get(assistantId)?.(request, user)
-  const agent = yield* agentOf(backend, user, assistant, modelId, imageId)
+  const agent = yield* agentOf(backend, user, assistant, modelId, imageId, request.options)
   const results = request.tool_results ?? []
   const before = results.length === 0 ? undefined : yield* chats.load(chatId)
   const conversation = results.length === 0
@@ -113,6 +114,13 @@ const transcribe = ({ storage, transcription }: BackendOptions) =>
         )
     })
   )
+
+/** The assistants as `GET /assistants` lists them. */
+export const list = ({ assistants, hasDemo }: Pick<BackendOptions, "assistants" | "hasDemo">) =>
+  Effect.map(assistants, (configured): ReadonlyArray<object> => [
+    ...(hasDemo ? DemoAssistants.described : []),
+    ...Array.from(configured.values(), ({ id, name }) => ({ id, name }))
+  ])
 
 export const make = Effect.fnUntraced(function*(options: BackendOptions) {
   const { assistants, hasDemo, reader, storage } = options

@@ -4,7 +4,7 @@
  */
 import { Clock, Duration, Effect, FileSystem, Option, Path } from "effect"
 import * as Limits from "../../../domain/Limits.ts"
-import type { JsonObject } from "../../../domain/OpaqueJson.ts"
+import { fromText, type JsonObject, toValue } from "../../../domain/OpaqueJson.ts"
 import * as Worker from "../../../services/timing/Worker.ts"
 import * as DataDirectory from "../../config/DataDirectory.ts"
 import { isTurn, type Turn } from "./Conversation.ts"
@@ -63,7 +63,7 @@ export const make = Effect.fnUntraced(function*({ maxChats, quota, root }: Chats
     }, Effect.orDie),
     load: (chatId: string): Effect.Effect<Turn | undefined> =>
       files.readFileString(fileOf(chatId)).pipe(
-        Effect.map((text): unknown => JSON.parse(text)),
+        Effect.map((text): unknown => toValue(fromText(text))),
         Effect.filterOrFail(isTurn),
         Effect.orElseSucceed(() => undefined)
       )

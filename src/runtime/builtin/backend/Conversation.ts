@@ -18,13 +18,22 @@ const Message = Schema.Struct({
 })
 export type Message = typeof Message.Type
 
+/** Cumulative for the task. The details are those of the provider, if it reports them. */
+const Usage = Schema.Struct({
+  input_tokens: Schema.Int,
+  output_tokens: Schema.Int,
+  total_tokens: Schema.Int,
+  input_tokens_details: Schema.optionalKey(Schema.Struct({ cached_tokens: Schema.Int })),
+  output_tokens_details: Schema.optionalKey(Schema.Struct({ reasoning_tokens: Schema.Int }))
+})
+
 const Turn = Schema.Struct({
   output: Schema.Array(JsonObject),
   messages: Schema.Array(Message),
   metadata: Schema.Struct({
     model: Schema.String,
     finish_reason: Schema.String,
-    usage: Schema.Struct({ input_tokens: Schema.Int, output_tokens: Schema.Int, total_tokens: Schema.Int })
+    usage: Usage
   })
 })
 export type Turn = typeof Turn.Type

@@ -4,7 +4,6 @@ import { AiError } from "effect/ai"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "effect/http"
 import * as BoundedBody from "../../../services/limits/BoundedBody.ts"
 import { type Endpoint, post, retry } from "./OpenAiModel.ts"
-import { storableText } from "./storable.ts"
 
 const timeout = "5 minutes"
 const maxImageBytes = 16 * 1024 * 1024
@@ -41,7 +40,7 @@ export const transcribe = Effect.fnUntraced(function*(endpoint: Endpoint, name: 
   form.set("response_format", "json")
   form.set("file", new Blob([new Uint8Array(bytes)]), name)
   const response = yield* post(endpoint, "/audio/transcriptions", HttpClientRequest.bodyFormData(form))
-  return storableText((yield* readTranscript(response)).text)
+  return (yield* readTranscript(response)).text
 }, bounded)
 
 /** Generates one image and returns its bytes. */

@@ -1,11 +1,12 @@
 /**
  * A `LanguageModel` for any OpenAI-compatible `/chat/completions`. It can only stream. An interrupted call closes its socket.
  */
-import { Duration, Effect, identity, Predicate, Redacted, Schedule, Stream } from "effect"
+import { Duration, Effect, identity, Predicate, Redacted, Schedule, Stream, Struct } from "effect"
 import { AiError, LanguageModel, type Prompt, Tool } from "effect/ai"
 import { Base64 } from "effect/encoding"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import type { JsonObject } from "../../../domain/OpaqueJson.ts"
+import type { RunOptions } from "../../../domain/TaskRequest.ts"
 import * as BoundedBody from "../../../services/limits/BoundedBody.ts"
 import { aiError, callFailed, maxSilence, reasonOf, streamParts } from "./OpenAiStream.ts"
 
@@ -17,6 +18,24 @@ export interface Endpoint {
   readonly model: string
   /** Additional fields of the request body, such as `temperature`. */
   readonly parameters: JsonObject
+}
+
+/** The parameters that mean the options: they replace the endpoint's own. */
+const parametersOf = ({ max_output_tokens, response_format: format }: RunOptions): JsonObject => {
+  const { type, ...schema } = format ?? {}
+  return {
+    ...(max_output_tokens === undefined ? {} : { max_completion_tokens: max_output_tokens }),
+    ...(type === undefined ? {} : {
+      response_format: type === "json_schema" ? { type, json_schema: schema } : { type }
+    })
+  }
+}
+
+export const withOptions = (endpoint: Endpoint, options: RunOptions | undefined): Endpoint => {
+  if (options === undefined) return endpoint
+  const { parameters } = endpoint
+  const kept = options.max_output_tokens === undefined ? parameters : Struct.omit(parameters, ["max_tokens"])
+  return { ...endpoint, parameters: { ...kept, ...parametersOf(options) } }
 }
 
 const maxErrorBytes = 4096

@@ -6,7 +6,6 @@ import { Array as Arr, Cause, Duration, Effect, Predicate, Pull, Record, Schema,
 import { AiError, Response, Tool } from "effect/ai"
 import { Sse } from "effect/encoding"
 import type { HttpClientResponse } from "effect/http"
-import { storableText } from "./storable.ts"
 import { isDeeperThan } from "./ToolArguments.ts"
 
 /** Longest pause of a provider; after it the call fails. */
@@ -73,10 +72,21 @@ const isChoices = (value: unknown): value is readonly [Choice?, ...ReadonlyArray
 
 const isChunk = isObjectOf({
   choices: isChoices,
-  usage: isObjectOf({ prompt_tokens: isInt, completion_tokens: isInt }),
+  usage: isObjectOf({
+    prompt_tokens: isInt,
+    completion_tokens: isInt,
+    prompt_tokens_details: Predicate.isUnknown,
+    completion_tokens_details: Predicate.isUnknown
+  }),
   error: Predicate.isUnknown
 })
 type Chunk = Predicate.Refinement.Out<typeof isChunk>
+
+/** A detail that the provider reports; undefined without one. */
+const countIn = (details: unknown, name: string): number | undefined => {
+  const count = Predicate.hasProperty(details, name) ? details[name] : undefined
+  return isInt(count) && count >= 0 ? count : undefined
+}
 
 /** The chunk in an event; undefined if there is none. */
 const parseChunk = (data: string): Chunk | undefined => {
@@ -186,23 +196,31 @@ class Assembly {
     return this.#callCharacters > maxCallCharacters || this.#calls.length > maxCalls ? tooMuch : undefined
   }
 
-  /**
-   * The call that a piece continues or begins. A piece without a name continues the call of its index, or else the latest one. A
-   * name with another id begins a call, even at the same index, because some providers give all calls the same index or none. Others
-   * send the name and a new id in each piece: a piece with the same name continues a call whose arguments are incomplete.
-   */
-  #callOf({ function: part, id, index }: CallPiece): Call {
+  /** The call that a piece continues or begins: of its index, or else the latest one. An index that nothing else names is ignored. */
+  #callOf(piece: CallPiece): Call {
+    const { function: part, id, index } = piece
     const key = index != null && index >= 0 ? index : undefined
-    const isNamed = Boolean(part?.name)
-    const isIndexed = key !== undefined && (this.#byIndex.has(key) || isNamed || Boolean(id))
+    const isIndexed = key !== undefined && (this.#byIndex.has(key) || Boolean(part?.name) || Boolean(id))
     const known = isIndexed ? this.#byIndex.get(key) : this.#latest
-    const isOther = isNamed && (id ? known?.id !== id : !isIndexed)
-    const isContinued = known !== undefined && (!isOther || (part?.name === known.name && this.#lacksEnd(known)))
-    const call = isContinued ? known : { id: "", name: "", arguments: "" }
-    if (!isContinued) this.#calls.push(call)
+    const call = known !== undefined && this.#continues(known, piece, isIndexed) ? known : this.#begin()
     if (isIndexed) this.#byIndex.set(key, call)
     this.#latest = call
     return call
+  }
+
+  #begin(): Call {
+    const call = { id: "", name: "", arguments: "" }
+    this.#calls.push(call)
+    return call
+  }
+
+  #continues(call: Call, { function: part, id }: CallPiece, isIndexed: boolean): boolean {
+    // Only the first piece of a call has a name, unless the provider repeats it.
+    if (!part?.name) return true
+    // Some providers give all calls the same index or none, so an id says more than an index.
+    if (id ? id === call.id : isIndexed) return true
+    // Others send the name and a new id in each piece.
+    return part.name === call.name && this.#lacksEnd(call)
   }
 
   /** Whether the arguments of a call are incomplete JSON. */
@@ -221,7 +239,7 @@ class Assembly {
   takeText(isOver: boolean): Parts {
     const isHalf = /^[\ud800-\udbff]$/.test(this.#text.at(-1) ?? "")
     const end = this.#text.length - (isHalf && !isOver ? 1 : 0)
-    const delta = storableText(this.#text.slice(0, end))
+    const delta = this.#text.slice(0, end)
     this.#text = this.#text.slice(end)
     return delta === "" ? [] : [{ type: "text-delta", id: textId, delta }]
   }
@@ -241,8 +259,14 @@ class Assembly {
         type: "finish",
         reason: isFinishReason(reason) ? reason : "unknown",
         usage: {
-          inputTokens: { total: this.#usage?.prompt_tokens ?? 0 },
-          outputTokens: { total: this.#usage?.completion_tokens ?? 0 }
+          inputTokens: {
+            total: this.#usage?.prompt_tokens ?? 0,
+            cacheRead: countIn(this.#usage?.prompt_tokens_details, "cached_tokens")
+          },
+          outputTokens: {
+            total: this.#usage?.completion_tokens ?? 0,
+            reasoning: countIn(this.#usage?.completion_tokens_details, "reasoning_tokens")
+          }
         }
       }
     ])

@@ -1,29 +1,66 @@
 /** The client of an assistant backend that is another process. */
 import { Effect, Schema, Scope, Stream } from "effect"
-import { Ndjson } from "effect/encoding"
 import { HttpClient, HttpClientRequest, type HttpClientResponse } from "effect/http"
 import { Chat, Transcription, TurnLine } from "../../../domain/AssistantProtocol.ts"
+import { concat, fromJsonText, textOf } from "../../../domain/OpaqueJson.ts"
 import * as BoundedBody from "../../../services/limits/BoundedBody.ts"
 import { type Backend, BackendFailed, BackendRefused, type Caller, skipToLatest } from "../Backend.ts"
 
 /** Maximum bytes of one line of a turn. */
 const maxLineBytes = 64 * 1024 * 1024
 
+const newline = 0x0a
+
 /** Maximum bytes of a response other than a turn. */
 const maxAnswerBytes = 1024 * 1024
 
 const readChat = BoundedBody.jsonReader(Chat, maxAnswerBytes)
 const readTranscription = BoundedBody.jsonReader(Transcription, maxAnswerBytes)
-const decodeLine = Schema.decodeUnknownEffect(Schema.fromJsonString(TurnLine))
+const decodeLine = Schema.decodeUnknownEffect(fromJsonText(TurnLine))
 
 const toFailure = (cause: unknown) => new BackendFailed({ cause })
 
+class LineTooLong extends Schema.TaggedError<LineTooLong>()("LineTooLong", {}) {}
+
+/** Splits chunks into their lines, each without its end. */
+const makeLines = () => {
+  let pieces: Array<Uint8Array> = []
+  let size = 0
+  const endLine = (piece: Uint8Array) => {
+    const line = textOf(concat([...pieces, piece])).trim()
+    pieces = []
+    size = 0
+    return line === "" ? [] : [line]
+  }
+  return {
+    take: (chunk: Uint8Array): Effect.Effect<ReadonlyArray<string>, LineTooLong> => {
+      const lines: Array<string> = []
+      let from = 0
+      for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, from)) {
+        lines.push(...endLine(chunk.subarray(from, end)))
+        from = end + 1
+      }
+      const rest = chunk.subarray(from)
+      pieces.push(rest)
+      size += rest.length
+      return size > maxLineBytes ? Effect.fail(new LineTooLong()) : Effect.succeed(lines)
+    },
+    end: () => endLine(new Uint8Array(0))
+  }
+}
+
 const streamOf = (response: HttpClientResponse.HttpClientResponse) =>
-  response.stream.pipe(
-    Stream.pipeThroughChannel(Ndjson.decodeSchema(TurnLine)({ ignoreEmptyLines: true, maxLineBytes })),
-    Stream.mapError(toFailure),
-    skipToLatest
-  )
+  Stream.suspend(() => {
+    const { end, take } = makeLines()
+    return response.stream.pipe(
+      Stream.mapEffect(take),
+      Stream.concat(Stream.suspend(() => Stream.make(end()))),
+      Stream.flattenIterable,
+      Stream.mapEffect((line) => decodeLine(line)),
+      Stream.mapError(toFailure),
+      skipToLatest
+    )
+  })
 
 /** Reads a small turn whole. */
 const linesOf = (response: HttpClientResponse.HttpClientResponse) =>

@@ -11,6 +11,7 @@ import { type CoreEvent, FailureCode, type StartRun, type Unaddressed } from "..
 import { isJsonObject, type JsonObject } from "../../../domain/OpaqueJson.ts"
 import { VoiceItem } from "../../../domain/TaskRequest.ts"
 import type { ArrivedLine, Backend, BackendRefused, Caller } from "../Backend.ts"
+import * as SignsOfLife from "./SignsOfLife.ts"
 
 /** A run as the service starts it. */
 export type Run = Omit<StartRun, "deadline_at" | "events_url">
@@ -53,7 +54,7 @@ const RunState = Schema.Struct({
 })
 type RunState = typeof RunState.Type
 
-const isVoice = Schema.is(VoiceItem)
+const isVoice = Schema.is(VoiceItem) as <I>(value: I) => value is I & typeof VoiceItem.Encoded
 
 /** Adds the transcripts to a turn's metadata. */
 const withTranscriptions = (turn: JsonObject, { transcriptions }: RunState): JsonObject => {
@@ -90,7 +91,11 @@ const firstDelay = "100 millis"
 const eventRetry = Schedule.jittered(Backoff.schedule(firstDelay, "2 seconds"))
 
 /** Reports events with unlimited retries. The result is true when the service no longer accepts events of the run. */
-const makeSend = <R extends Run>(report: Report<R>, random: typeof SecureRandom.SecureRandom.Service) =>
+const makeSend = <R extends Run>(
+  report: Report<R>,
+  random: typeof SecureRandom.SecureRandom.Service,
+  signs: SignsOfLife.SignsOfLife<R>
+) =>
   Effect.fnUntraced(function*(run: R, event: Unaddressed) {
     const { run_id, task_id } = run
     const attempt = report(run, { ...event, task_id, run_id, event_id: yield* random.uuidV4() })
@@ -99,6 +104,7 @@ const makeSend = <R extends Run>(report: Report<R>, random: typeof SecureRandom.
       attempt,
       () => attempt.pipe(Effect.retry(eventRetry), Effect.delay(firstDelay), Effect.orDie)
     )
+    if (receipt === "accepted") signs.note(run, event.type)
     return receipt === "invalid" ? yield* failed("internal") : receipt === "unwanted"
   })
 
@@ -155,7 +161,7 @@ const makeProcess = <R extends Run>(
       isAnnounced = true
       return send(run, { type: "processing" })
     })
-    const { client_tools, input, resume, turns } = run
+    const { client_tools, input, options, resume, turns } = run
     const voices = resume === null ? input.filter(isVoice) : []
     if (voices.length > 0 && (yield* announce)) return
     const transcriptions = yield* Effect.forEach(voices, ({ voice }) => transcribe(caller, voice.id))
@@ -165,7 +171,8 @@ const makeProcess = <R extends Run>(
         input: voiceToText(input, state),
         turns,
         client_tools,
-        ...(resume === null ? {} : { tool_results: resume.results })
+        ...(resume === null ? {} : { tool_results: resume.results }),
+        ...(options === undefined ? {} : { options })
       }).pipe(Effect.catchTag("BackendRefused", refusalOf)),
       { startImmediately: true }
     )
@@ -201,9 +208,19 @@ export interface BuiltinCore<R extends Run> {
 export const make = Effect.fnUntraced(function*<R extends Run>(
   { backend, report }: { readonly backend: Backend; readonly report: Report<R> }
 ) {
-  const send = makeSend(report, yield* SecureRandom.SecureRandom)
-  const process = makeProcess(backend, send)
+  const random = yield* SecureRandom.SecureRandom
   const runs = yield* FiberMap.make<string>()
+  const signs = yield* SignsOfLife.make({
+    report: (run: R, event_id) =>
+      Effect.map(
+        report(run, { type: "progress", task_id: run.task_id, run_id: run.run_id, event_id }),
+        (receipt) => receipt === "accepted"
+      ),
+    isRunning: (runId) => FiberMap.hasUnsafe(runs, runId),
+    stop: (runId) => FiberMap.remove(runs, runId)
+  })
+  const send = makeSend(report, random, signs)
+  const process = makeProcess(backend, send)
 
   const fail = (run: R, { code, message }: RunFailed) => Effect.ignore(send(run, { type: "failed", code, message }))
   const supervise = (run: R) =>

@@ -7,12 +7,13 @@ import * as BoundedBody from "../../../services/limits/BoundedBody.ts"
 import * as HttpHelpers from "../HttpHelpers.ts"
 import * as BackendClient from "./BackendClient.ts"
 import * as BuiltinCore from "./BuiltinCore.ts"
+import { silenceSeconds } from "./SignsOfLife.ts"
 
 export interface CoreOptions {
   /** Without a trailing slash. */
   readonly backendUrl: string
   /** Sent with every event. */
-  readonly internalToken: Redacted.Redacted
+  readonly eventToken: Redacted.Redacted
   /** Required with every call; undefined rejects every call. */
   readonly token: Redacted.Redacted | undefined
   /** The only origin to which events and their token are sent; undefined allows any port of loopback. */
@@ -21,7 +22,7 @@ export interface CoreOptions {
 
 const isLoopback = ({ hostname }: URL) => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname)
 
-/** Whether events of a run may be sent to `url`. Any other receiver would obtain the internal token. */
+/** Whether events of a run may be sent to `url`. Any other receiver would obtain the token. */
 const isEventsUrl = (url: string, origin: string | undefined) => {
   const parsed = URL.parse(url)
   return parsed !== null && /^https?:$/.test(parsed.protocol)
@@ -36,10 +37,10 @@ const receiptOf = (status: number): BuiltinCore.Receipt => {
   return status === 413 || status === 422 ? "invalid" : "unwanted"
 }
 
-const makeReport = ({ internalToken }: CoreOptions, http: HttpClient.HttpClient): BuiltinCore.Report<StartRun> =>
+const makeReport = ({ eventToken }: CoreOptions, http: HttpClient.HttpClient): BuiltinCore.Report<StartRun> =>
   Effect.fnUntraced(function*({ events_url }, event) {
     const { status } = yield* HttpClientRequest.post(events_url).pipe(
-      HttpClientRequest.bearerToken(internalToken),
+      HttpClientRequest.bearerToken(eventToken),
       HttpClientRequest.bodyJsonUnsafe(event),
       http.execute,
       // Reading the body frees the connection for reuse.
@@ -49,7 +50,9 @@ const makeReport = ({ internalToken }: CoreOptions, http: HttpClient.HttpClient)
     )
     if (status >= 500 || status === 429) return yield* new BuiltinCore.NotReported({ cause: `status ${status}` })
     if (status === 401) {
-      yield* Effect.logError(`${events_url} refuses this core: INTERNAL_TOKENS has to be the same here and there`)
+      yield* Effect.logError(
+        `${events_url} refuses this core: CORE_EVENT_TOKENS, or else INTERNAL_TOKENS, has to be the same here and there`
+      )
     }
     return receiptOf(status)
   })
@@ -68,7 +71,7 @@ export const layer = (options: CoreOptions) =>
         return HttpHelpers.respond(422, { message, errors: { events_url: [message] } })
       }
       yield* core.start(run)
-      return HttpServerResponse.empty({ status: 202 })
+      return HttpHelpers.respond(202, { silence_seconds: silenceSeconds })
     })
 
     const stop = Effect.gen(function*() {

@@ -1,15 +1,18 @@
 /** The built-in core in the process of the service: starts, stops and events are function calls. */
 import { Effect, Predicate, Redacted, Result } from "effect"
-import type { CoreReport } from "../../../domain/CoreProtocol.ts"
+import { toFailure } from "../../../domain/CoreProtocol.ts"
 import { CoreRefused } from "../../../domain/DispatchRetry.ts"
+import * as Failure from "../../../domain/Failure.ts"
 import * as Limits from "../../../domain/Limits.ts"
-import { isLarge, type OpaqueJson, toText } from "../../../domain/OpaqueJson.ts"
+import { isLarge, type OpaqueJson, toValue } from "../../../domain/OpaqueJson.ts"
 import type { RunRequest } from "../../../domain/TaskRequest.ts"
-import { bodies } from "../../../http/handlers/body/Bodies.ts"
+import * as Bodies from "../../../http/handlers/body/Bodies.ts"
+import { bytesOf, decodeBytes } from "../../../http/handlers/body/JsonBody.ts"
 import type { CoreCalls, Run } from "../../../services/core/CoreClient.ts"
 import type { Tasks } from "../../../services/Tasks.ts"
 import type { Backend } from "../Backend.ts"
 import * as BuiltinCore from "./BuiltinCore.ts"
+import { silenceSeconds } from "./SignsOfLife.ts"
 
 type ReportToTasks = Tasks["Service"]["report"]
 
@@ -21,7 +24,7 @@ interface DirectRun extends BuiltinCore.Run {
 const isLargeRun = ({ request, resume }: Run) =>
   [request, resume?.state, resume?.results].some((json) => Predicate.isNotNullish(json) && isLarge(json))
 
-const parse = (json: OpaqueJson) => JSON.parse(toText(json))
+const parse = (json: OpaqueJson) => toValue<any>(json)
 
 const toRun = (run: Run): DirectRun => {
   const { principal, request, resume, runId, taskId, userToken } = run
@@ -41,31 +44,25 @@ const toRun = (run: Run): DirectRun => {
 
 const unwanted = Effect.succeed<BuiltinCore.Receipt>("unwanted")
 
-/** Characters, or bytes of UTF-8. */
-const lengthOf = ({ event }: CoreReport) => {
-  const turn = "turn" in event ? event.turn?.length ?? 0 : 0
-  return event._tag === "Interrupted"
-    ? turn + (event.state?.length ?? 0) + JSON.stringify(event.toolCalls).length
-    : turn
-}
-
 /** Events have the checks and bounds of those of any other core. */
 const makeReport = (tasks: Effect.Effect<ReportToTasks>): BuiltinCore.Report<DirectRun> =>
   Effect.fnUntraced(function*(run, event): Effect.fn.Return<BuiltinCore.Receipt, BuiltinCore.NotReported> {
     if (run.isLarge) yield* Effect.yieldNow
-    const decoded = yield* Effect.result(bodies.coreEvent.decode(event))
-    if (Result.isFailure(decoded)) {
+    const bytes = bytesOf(event)
+    const isTooLarge = bytes.length > Limits.coreEventBytes
+    if (isLarge(bytes)) yield* Effect.yieldNow
+    const decoded = isTooLarge ? undefined : yield* Effect.result(decodeBytes(Bodies.coreEvent, bytes))
+    if (decoded !== undefined && Result.isFailure(decoded)) {
       yield* Effect.logError("an event of the built-in core is not valid", decoded.failure.errors)
       return "invalid"
     }
-    const length = lengthOf(decoded.success)
-    if (length > Limits.jsonBodyBytes) {
-      yield* Effect.logError(`an event of the built-in core is larger than ${Limits.jsonBodyBytes} bytes`)
+    const reported = decoded === undefined ? toFailure(event, Failure.resultTooLarge) : decoded.success
+    if (reported === undefined) {
+      yield* Effect.logError(`an event of the built-in core is larger than ${Limits.coreEventBytes} bytes`)
       return "invalid"
     }
-    if (isLarge({ length })) yield* Effect.yieldNow
     const report = yield* tasks
-    return yield* report(decoded.success).pipe(
+    return yield* report(reported).pipe(
       Effect.as<BuiltinCore.Receipt>("accepted"),
       Effect.catchTags({
         RunSuperseded: () => unwanted,
@@ -89,6 +86,7 @@ export const make = Effect.fnUntraced(function*(backend: Backend, tasks: Effect.
       if (isLargeRun(run)) yield* Effect.yieldNow
       const parsed = Effect.try({ try: () => toRun(run), catch: () => new CoreRefused({ status: 422 }) })
       yield* core.start(yield* parsed)
+      return silenceSeconds
     }),
     stop: (runId) => core.stop(runId)
   }

@@ -5,7 +5,7 @@
 import { Array as Arr, Effect, Predicate, Schema, Stream } from "effect"
 import type { CreateTurn, TurnLine } from "../../../domain/AssistantProtocol.ts"
 import type { JsonObject } from "../../../domain/OpaqueJson.ts"
-import { ClientTool, FileItem, TextItem } from "../../../domain/TaskRequest.ts"
+import { FileItem, isPlainTool, TextItem } from "../../../domain/TaskRequest.ts"
 import type { ToolCall } from "../../../domain/ToolCall.ts"
 import { skipToLatest } from "../Backend.ts"
 import { keepImage } from "../backend/AgentTools.ts"
@@ -14,6 +14,7 @@ import * as FileReader from "../backend/FileReader.ts"
 import type { FileStorage } from "../backend/FileStorage.ts"
 import * as Arithmetic from "./Arithmetic.ts"
 import * as PngImage from "./PngImage.ts"
+import * as Sample from "./Sample.ts"
 
 export const ids = {
   rules: 1,
@@ -26,6 +27,14 @@ export const ids = {
   neverAccepts: 504
 } as const
 
+/** Those that do some work, for lists. */
+export const described = [
+  { id: ids.rules, name: "Rules", description: "Arithmetic, echo, summaries, facts about files." },
+  { id: ids.tools, name: "Tools", description: "Calls client tools, and reports their results." },
+  { id: ids.slow, name: "Slow", description: "Counts seconds, with progress." },
+  { id: ids.painter, name: "Painter", description: "Draws a picture." }
+]
+
 /** The only line of a turn, or all of them. */
 export type DemoAssistant = (request: CreateTurn, user: string) => Effect.Effect<TurnLine> | Stream.Stream<TurnLine>
 
@@ -34,6 +43,9 @@ const charactersSearched = 100_000
 
 /** Characters of a file whose lines and words are counted. */
 const charactersCounted = 1_000_000
+
+/** Answers are cut to fewer words only. */
+const wordsCut = 10_000
 
 /** Maximum characters of one argument of a tool call, and maximum arguments of one call. */
 const argumentCharacters = 1000
@@ -45,9 +57,8 @@ const maxFiles = 20
 /** Maximum characters of the conversation that progress repeats per second. */
 const progressCharacters = 1024 * 1024
 
-const isText = Schema.is(TextItem)
-const isFile = Schema.is(FileItem)
-const isClientTool = Schema.is(ClientTool)
+const isText = Schema.is(TextItem) as <I>(value: I) => value is I & typeof TextItem.Encoded
+const isFile = Schema.is(FileItem) as <I>(value: I) => value is I & typeof FileItem.Encoded
 
 const textOf = ({ input }: CreateTurn): string => input.filter(isText).map(({ text }) => text).join("\n").trim()
 
@@ -83,7 +94,9 @@ const turnOf = (
   finish_reason: string,
   made: ReadonlyArray<ToolCall> = []
 ): Conversation.Turn => {
-  const [input_tokens, output_tokens] = [wordsIn(textOf(request)), wordsIn(answer)]
+  // After tool results, the call before them counts too: it read the same input, and wrote no text.
+  const input_tokens = wordsIn(textOf(request)) * (request.tool_results === undefined ? 1 : 2)
+  const output_tokens = wordsIn(answer)
   return {
     output: answer === "" ? [] : [{ type: "text", text: answer }],
     messages: [
@@ -100,15 +113,25 @@ const turnOf = (
   }
 }
 
+/** The first words of a text, which count as tokens here. */
+const firstWords = (text: string, count: number): string =>
+  new RegExp(`^\\s*(?:\\S+\\s*){0,${Math.min(count, wordsCut)}}`).exec(text)?.[0].trimEnd() ?? ""
+
+/** The answer in the requested form, within the requested length. */
 const completed = (
   model: string,
   request: CreateTurn,
-  answer: string,
+  text: string,
   made?: ReadonlyArray<ToolCall>
-): TurnLine => ({
-  type: "completed",
-  turn: turnOf(model, request, answer, "stop", made)
-})
+): TurnLine => {
+  const { max_output_tokens: maximum = Infinity, response_format: format } = request.options ?? {}
+  const answer = format === undefined ? text : JSON.stringify(Sample.of(format["schema"], text))
+  const isCut = maximum < wordsCut && wordsIn(answer) > maximum
+  return {
+    type: "completed",
+    turn: turnOf(model, request, isCut ? firstWords(answer, maximum) : answer, isCut ? "length" : "stop", made)
+  }
+}
 
 const help = [
   "I am a demo assistant: rules, no model. Try",
@@ -151,7 +174,7 @@ const answerText = (prompt: string): string => {
 /** Describes a file by its type, size, lines, words and digest, or answers a question with the closest passage of the file. */
 const describe = (storage: FileStorage, reader: FileReader.FileReader) =>
   Effect.fnUntraced(
-    function*({ id, mime_type }: typeof FileItem.Type["file"], question: string, user: string) {
+    function*({ id, mime_type }: (typeof FileItem.Encoded)["file"], question: string, user: string) {
       const file = yield* storage.find(id)
       const content = Effect.map(reader.read(file, 0, charactersCounted, user), ({ text }) => text)
       if (question !== "") return closest(sentencesOf(yield* content), question) ?? "is empty"
@@ -197,7 +220,7 @@ const argumentsFor = (parameters: JsonObject | null | undefined, prompt: string)
 /** Calls each client tool that the text names, or the first one, and then returns their results. */
 const tools: DemoAssistant = (request) => {
   const prompt = textOf(request)
-  const available = request.client_tools.filter(isClientTool)
+  const available = request.client_tools.filter(isPlainTool)
   // Providers refuse a conversation in which two calls have the same id.
   const rounds = Conversation.start(request).filter(({ tool_calls }) => (tool_calls ?? []).length > 0).length
   const suffix = rounds === 0 ? "" : `_${rounds + 1}`

@@ -20,6 +20,11 @@ describe("the types of the Promise client", () => {
     expectTypeOf<Client.ToolResult>().toEqualTypeOf<typeof ToolResult.Encoded>()
   })
 
+  it("tell the items of an output apart by their type", () => {
+    const textOf = (item: Client.OutputItem) => item.type === "text" ? item.text : item.file
+    expectTypeOf(textOf).returns.toEqualTypeOf<string | Client.OutputFile>()
+  })
+
   it("equal those of responses", () => {
     expectTypeOf<Client.Task>().toEqualTypeOf<typeof Schemas.TaskView.Type>()
     expectTypeOf<Client.ToolCall>().toEqualTypeOf<ToolCall>()

@@ -1,79 +1,102 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { Digest } from "effect/crypto"
-import * as Limits from "../../../../src/domain/Limits.ts"
+import * as OpaqueJson from "../../../../src/domain/OpaqueJson.ts"
 import { Api } from "../../../../src/http/contract/Api.ts"
-import { bodies } from "../../../../src/http/handlers/body/Bodies.ts"
+import * as Bodies from "../../../../src/http/handlers/body/Bodies.ts"
 import { decodeBytes } from "../../../../src/http/handlers/body/JsonBody.ts"
-import { ValueCounter } from "../../../../src/http/handlers/body/ValueCounter.ts"
 
 const encode = (text: string) => new TextEncoder().encode(text)
-
-/** The number of items and members at any depth. */
-const valuesOf = (value: unknown): number =>
-  typeof value === "object" && value !== null
-    ? Object.values(value).reduce((sum: number, item) => sum + 1 + valuesOf(item), 0)
-    : 0
-
-describe("ValueCounter", () => {
-  const samples = [
-    `[]`,
-    `{}`,
-    `[ ]`,
-    `[[],[ ],{},{ "a" : [] }]`,
-    `[1,2,3]`,
-    `{"a":1,"b":{"c":[null,true]},"d":"x"}`,
-    `["[,]","\\"[,","\\\\",{"{,":"\\\\\\",["}]`,
-    ` [ "я" , [ [ [ 0 ] ] ] ] `
-  ]
-
-  it("counts the same values as JSON.parse, at every cut between two chunks", () => {
-    for (const sample of samples) {
-      const bytes = encode(sample)
-      for (let cut = 0; cut <= bytes.length; cut++) {
-        const counter = new ValueCounter()
-        counter.add(bytes.subarray(0, cut))
-        counter.add(bytes.subarray(cut))
-        assert.strictEqual(counter.count, valuesOf(JSON.parse(sample)), `${sample} cut at ${cut}`)
-      }
-    }
-  })
-})
 
 describe("bodies", () => {
   it("are decoded by the schemas that the contract declares", () => {
     const declared = Object.values(Api.groups).flatMap(({ endpoints }) => Object.values(endpoints)).flatMap((
       { payload }
     ) => payload.get("application/json")?.schemas ?? [])
-    assert.lengthOf(declared, 10)
-    const decoding = new Set(Object.values(bodies).map(({ schema }) => Schema.toCodecJson(schema).ast))
+    assert.lengthOf(declared, 7)
+    const decoding = new Set(Object.values(Bodies).map(({ schema }) => Schema.toCodecJson(schema).ast))
     for (const { ast } of declared) assert.isTrue(decoding.has(ast), String(ast.annotations?.["identifier"]))
   })
 })
 
 describe("decodeBytes", () => {
   const errorsOf = (text: string) =>
-    Digest.Digest.pipe(
-      Effect.flatMap((digest) => decodeBytes(digest, bodies.createTask, encode(text), undefined)),
-      Effect.flip,
-      Effect.map(({ errors }) => errors),
-      Effect.provide(Digest.layerWebCrypto)
-    )
-
-  it.effect("accepts the maximum number of values and rejects one more", () =>
-    Effect.gen(function*() {
-      const withItems = (count: number) => `{"assistant_id":0,"x":[${"0,".repeat(count - 1)}0]}`
-      assert.deepStrictEqual(Object.keys(yield* errorsOf(withItems(Limits.jsonValues - 2))), ["assistant_id", "input"])
-      assert.deepStrictEqual((yield* errorsOf(withItems(Limits.jsonValues - 1)))["body"], [
-        "Must not have more than 250000 values"
-      ])
-    }))
+    decodeBytes(Bodies.createTask, encode(text)).pipe(Effect.flip, Effect.map(({ errors }) => errors))
 
   it.effect("bounds the size of its errors for bodies with long field names and many invalid texts", () =>
     Effect.gen(function*() {
       const key = "k".repeat(1_000_000)
       const texts = `${"\"\\u0000\",".repeat(1000)}""`
-      const errors = yield* errorsOf(`{"${key}":{"${key}":[${texts}]}}`)
+      const errors = yield* errorsOf(
+        `{"${key}":{"${key}":[${texts}]},"metadata":{"${key}":"\\u0000"},"turns":[${texts}]}`
+      )
       assert.isBelow(JSON.stringify(errors).length, 200_000)
+    }))
+
+  it.effect("allows 1,000 levels in what it passes on", () =>
+    Effect.gen(function*() {
+      const withLevels = (count: number) =>
+        `{"assistant_id":1,"input":[{"type":"text","text":"x"}],"turns":[{"role":"user","content":[{"x":${
+          "[".repeat(count - 5)
+        }${"]".repeat(count - 5)}}]}]}`
+      yield* decodeBytes(Bodies.createTask, encode(withLevels(1000)))
+      assert.deepStrictEqual(yield* errorsOf(withLevels(1001)), {
+        body: ["Must not be nested deeper than 1000 levels"]
+      })
+    }))
+
+  it.effect("names the fields that it reads and that have NUL or half a surrogate pair", () =>
+    Effect.gen(function*() {
+      const input = `"assistant_id":1,"input":[{"type":"text","text":"\\u0000\\ud800"}]`
+      yield* decodeBytes(Bodies.createTask, encode(`{${input}}`))
+      const errors = yield* errorsOf(
+        `{${input},"callback_secret":"\\u0000","metadata":{"a":"\\ud800"},"client_tools":[{"type":"function","name":"\\u0000"}]}`
+      )
+      assert.sameMembers(Object.keys(errors), ["callback_secret", "metadata.a", "client_tools.0.name"])
+    }))
+
+  it.effect("builds the request of allowed fields, whose bytes it keeps", () =>
+    Effect.gen(function*() {
+      const odd = String.raw`{"b":1234567890123456789,"a":-0,"a":[1.0, 1E400],"\ud800":"\/"}`
+      const { metadata, request } = yield* decodeBytes(
+        Bodies.createTask,
+        encode(
+          String
+            .raw`{"assistant_id":"no","\u0061ssistant_id":7,"user_token":"mine","resume":{},"input":[{"type":"text","text":"\u00e9","x":1}],`
+            + `"turns":[{"messages":[ ${odd} ],"output":[]},{"messages":[]},{"content":[${odd}],"role":"user","x":1}],`
+            + `"client_tools":[{"name":"f","inputSchema":${odd},"outputSchema":${odd}}],`
+            + String.raw`"metadata":{"a":"1","\u0061":"2"}}`
+        )
+      )
+      assert.deepStrictEqual(metadata, { a: "2" })
+      const [built] = String(request).split(`,"llm_model_id"`)
+      assert.strictEqual(
+        built,
+        String
+          .raw`{"assistant_id":7,"input":[{"type":"text","text":"\u00e9"}],"turns":[ ${odd} ,{"role":"user","content":[${odd}]}],`
+          + `"client_tools":[{"type":"function","name":"f","parameters":${odd},"output_schema":${odd}}]`
+      )
+    }))
+
+  it.effect("decodes long lists in slices, with the errors of each item", () =>
+    Effect.gen(function*() {
+      const items = (wrong: ReadonlyArray<number>) =>
+        Array.from({ length: 2500 }, (_, n) => wrong.includes(n) ? { type: "text" } : { type: "text", text: String(n) })
+      const turns = Array.from({ length: 1500 }, (_, n) => ({ role: "user", content: String(n) }))
+      const body = { assistant_id: 1, input: items([]), turns, metadata: { a: "1" } }
+      const { metadata, request } = yield* decodeBytes(Bodies.createTask, encode(JSON.stringify(body)))
+      assert.deepStrictEqual(metadata, body.metadata)
+      const built = JSON.parse(OpaqueJson.toText(request))
+      assert.deepStrictEqual({ input: built.input, turns: built.turns }, { input: body.input, turns })
+      const errors = yield* errorsOf(
+        JSON.stringify({ ...body, assistant_id: 0, input: items([7, 1000, 2499]), turns: [...turns, { role: "x" }] })
+      )
+      assert.sameMembers(Object.keys(errors), [
+        "assistant_id",
+        "input.7.text",
+        "input.1000.text",
+        "input.2499.text",
+        "turns.1500.content",
+        "turns.1500.role"
+      ])
     }))
 })

@@ -52,7 +52,29 @@ it.effect("reports what a tool returned while the model has not responded to it"
     assert.deepStrictEqual(reported.map(({ turn }) => turn?.["output"]), [[], [image]])
   }))
 
-it.effect("replaces characters that cannot be stored, in tool calls and their results", () =>
+it.effect("adds up usage over the rounds, with the details that the provider reports", () =>
+  Effect.gen(function*() {
+    const finish = (cacheRead?: number) => ({
+      type: "finish" as const,
+      reason: "tool-calls" as const,
+      usage: { inputTokens: { total: 10, cacheRead }, outputTokens: { total: 4, reasoning: 3 } }
+    })
+    const round = (cacheRead?: number) =>
+      Stream.make({ type: "tool-call" as const, id: "a", name: "draw", params: {} }, finish(cacheRead))
+    const lines = yield* run([round(6), round(), Stream.never], "draw", () => Effect.succeed({ content: "Drawn." }))
+    yield* TestClock.adjust("2 seconds")
+    const { turn } = yield* Queue.take(lines)
+    assert(Conversation.isTurn(turn))
+    assert.deepStrictEqual(turn.metadata.usage, {
+      input_tokens: 20,
+      output_tokens: 8,
+      total_tokens: 28,
+      input_tokens_details: { cached_tokens: 6 },
+      output_tokens_details: { reasoning_tokens: 6 }
+    })
+  }))
+
+it.effect("replaces characters that the service refuses in ids, and keeps those of arguments and results", () =>
   Effect.gen(function*() {
     const results = [{ type: "text", text: "\ude00" }]
     const lines = yield* run(
@@ -70,10 +92,10 @@ it.effect("replaces characters that cannot be stored, in tool calls and their re
         tool_calls: [{
           id: "a\ufffd",
           name: "draw",
-          arguments: { "k\ufffd": ["\ufffd", 1, null, { n: "\u{1f600}" }] }
+          arguments: { "k\0": ["\ud83d", 1, null, { n: "\u{1f600}" }] }
         }]
       },
-      { role: "tool", tool_call_id: "a\ufffd", content: [{ type: "text", text: "\ufffd" }] }
+      { role: "tool", tool_call_id: "a\ufffd", content: [{ type: "text", text: "\ude00" }] }
     ])
   }))
 

@@ -12,7 +12,7 @@ import {
 import { createServer } from "node:http"
 import * as CoreRoutes from "../../../../src/runtime/builtin/core/CoreRoutes.ts"
 import * as InProcess from "../../../../src/runtime/node/InProcess.ts"
-import * as PooledRandom from "../../../../src/runtime/node/PooledRandom.ts"
+import * as NodeCrypto from "../../../../src/runtime/node/NodeCrypto.ts"
 
 const token = Redacted.make("token")
 const [core, backend, service] = ["http://core.test", "http://backend.test", "http://service.test"]
@@ -53,7 +53,7 @@ const makeEvents = Effect.fnUntraced(function*(
       )
     ], { discard: true })
   )
-  const routes = CoreRoutes.layer({ backendUrl, internalToken: token, token, eventsOrigin: service })
+  const routes = CoreRoutes.layer({ backendUrl, eventToken: token, token, eventsOrigin: service })
   const app = yield* InProcess.toApp(peers)
   const inside = yield* Effect.provide(HttpClient.HttpClient, InProcess.layerClient(app))
   const outside = Context.get(yield* Layer.build(NodeHttpClient.layerUndici), HttpClient.HttpClient)
@@ -63,7 +63,7 @@ const makeEvents = Effect.fnUntraced(function*(
   )
   const layerClient = Layer.succeed(HttpClient.HttpClient, HttpClient.tap(peer, onResponse))
   const layerCore = InProcess.layerClient(
-    yield* InProcess.toApp(Layer.provide(routes, [layerClient, PooledRandom.layer]))
+    yield* InProcess.toApp(Layer.provide(routes, [layerClient, NodeCrypto.layerRandom]))
   )
   const http = yield* Effect.provide(HttpClient.HttpClient, layerCore)
   const started = yield* HttpClientRequest.post(`${core}/runs`).pipe(

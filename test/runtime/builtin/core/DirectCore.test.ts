@@ -12,7 +12,7 @@ import { RunSuperseded } from "../../../../src/domain/TaskErrors.ts"
 import { now } from "../../../../src/domain/Timestamp.ts"
 import type { Backend } from "../../../../src/runtime/builtin/Backend.ts"
 import * as DirectCore from "../../../../src/runtime/builtin/core/DirectCore.ts"
-import * as PooledRandom from "../../../../src/runtime/node/PooledRandom.ts"
+import * as NodeCrypto from "../../../../src/runtime/node/NodeCrypto.ts"
 import type { Run } from "../../../../src/services/core/CoreClient.ts"
 import type { Tasks } from "../../../../src/services/Tasks.ts"
 
@@ -54,7 +54,7 @@ const makeCore = Effect.fnUntraced(function*(
   }
   const report: Tasks["Service"]["report"] = (made) => Effect.andThen(Queue.offer(reports, made), record(made))
   return { core: yield* DirectCore.make(backend, Effect.succeed(report)), reports }
-}, Effect.provide(PooledRandom.layer))
+}, Effect.provide(NodeCrypto.layerRandom))
 
 const start = Effect.fnUntraced(function*(
   { start }: Effect.Success<ReturnType<typeof DirectCore.make>>,
@@ -97,18 +97,26 @@ describe("DirectCore", () => {
       assert.deepStrictEqual((yield* Queue.takeAll(reports)).map(({ event }) => event._tag), ["Accepted", "Progressed"])
     }))
 
-  const unstorable = { "has a NUL character": "\0", "is too large": "x".repeat(Limits.jsonBodyBytes) }
-  for (const [problem, text] of Object.entries(unstorable)) {
-    it.effect(`accepts and fails a run whose turn ${problem}`, () =>
-      Effect.gen(function*() {
+  it.effect("completes a run whose turn has NUL and half a surrogate pair, and fails one whose turn is too large", () =>
+    Effect.gen(function*() {
+      const reportOf = Effect.fnUntraced(function*(text: string) {
         const turn = { output: [{ type: "text", text }] }
         const { core, reports } = yield* makeCore(Effect.succeed([Effect.succeed({ type: "completed", turn })]))
         yield* start(core)
-        const [accepted, failed] = yield* Queue.takeN(reports, 2)
-        assert.strictEqual(accepted?.event._tag, "Accepted")
-        assert.containSubset(failed?.event, { _tag: "Failed", error: "Task processing failed", turn: null })
-      }))
-  }
+        return (yield* Queue.take(reports)).event
+      })
+      const turn = String.raw`{"output":[{"type":"text","text":"\u0000\ud83d"}]}`
+      assert.deepStrictEqual(yield* reportOf("\0\ud83d"), {
+        _tag: "Completed",
+        turn: OpaqueJson.make(turn),
+        usage: null
+      })
+      assert.containSubset(yield* reportOf("x".repeat(Limits.coreEventBytes)), {
+        _tag: "Failed",
+        error: "The result of the task is too large.",
+        turn: null
+      })
+    }))
 
   it.effect("reports the events of a large request in a later turn of the event loop", () =>
     Effect.gen(function*() {
@@ -123,7 +131,7 @@ describe("DirectCore", () => {
 
   it.effect("fails a run whose tool calls are larger than the body of an event may be", () =>
     Effect.gen(function*() {
-      const text = "x".repeat(Limits.jsonBodyBytes)
+      const text = "x".repeat(Limits.coreEventBytes)
       const line: TurnLine = { type: "tool_calls", tool_calls: [{ id: "c", name: "look", arguments: { text } }] }
       const { core, reports } = yield* makeCore(Effect.succeed([Effect.succeed(line)]))
       yield* start(core)

@@ -7,12 +7,12 @@ import * as FileReader from "../../../../src/runtime/builtin/backend/FileReader.
 import * as FileStorage from "../../../../src/runtime/builtin/backend/FileStorage.ts"
 import * as StorageQuota from "../../../../src/runtime/builtin/backend/StorageQuota.ts"
 import * as DemoAssistants from "../../../../src/runtime/builtin/demo/DemoAssistants.ts"
-import * as PooledRandom from "../../../../src/runtime/node/PooledRandom.ts"
+import * as NodeCrypto from "../../../../src/runtime/node/NodeCrypto.ts"
 import { useDirectory } from "../../../kit/suite.ts"
 
 const directory = useDirectory()
 
-const platform = Layer.mergeAll(NodeServices.layer, PooledRandom.layer)
+const platform = Layer.mergeAll(NodeServices.layer, NodeCrypto.layerRandom)
 
 const makeAssistants = Effect.gen(function*() {
   const quota = StorageQuota.make({ directory: path.join(directory, "usage"), userBytes: 2 ** 40, freeBytes: 0 })

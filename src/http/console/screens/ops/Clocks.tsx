@@ -1,17 +1,17 @@
 /** The next deadlines of live tasks, and stops that the core has not confirmed. */
-import type * as Views from "../../../contract/OperatorSchemas.ts"
 import { duration } from "../../clock.ts"
 import { Status } from "../../components/Basics.tsx"
 import { useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
+import type * as Views from "../../operatorTypes.ts"
 
 const Late = ({ ms }: { readonly ms: number }) => (
   <Cell label="Late">{ms === 0 ? "–" : <strong class="late">{duration(ms)}</strong>}</Cell>
 )
 
 export const OpsClocks = () => {
-  const { polled, refresh } = useRows<typeof Views.ClocksView.Type>(() => "/clocks")
+  const { polled, refresh } = useRows<Views.Clocks>(() => "/clocks")
   return (
     <Screen title="Clocks">
       <Loaded polled={polled} refresh={refresh}>

@@ -1,6 +1,5 @@
 /** The nodes with their shards. Any node can be drained through this one. */
 import { useState } from "preact/hooks"
-import type * as Views from "../../../contract/OperatorSchemas.ts"
 import { duration } from "../../clock.ts"
 import { Confirm } from "../../components/Dialog.tsx"
 import { Icon } from "../../components/Icon.tsx"
@@ -9,8 +8,9 @@ import { Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows } from "../../components/Table.tsx"
 import { notify } from "../../messages.ts"
 import { intervals, mayChange, post } from "../../operator.ts"
+import type * as Views from "../../operatorTypes.ts"
 
-type Cluster = typeof Views.OperatorClusterView.Type
+type Cluster = Views.Cluster
 type Node = Cluster["members"][number]
 
 /** One cell for each shard of the cluster, filled if the node owns it. */

@@ -1,15 +1,15 @@
 /** Webhooks with their last attempt. Operators redeliver one, or those that they ticked. */
 import { useState } from "preact/hooks"
-import type * as Views from "../../../contract/OperatorSchemas.ts"
 import { useAction } from "../../actions.ts"
 import { DeliveryState, Status } from "../../components/Basics.tsx"
 import { Problem } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
 import { notify } from "../../messages.ts"
 import { mayChange, post } from "../../operator.ts"
+import type * as Views from "../../operatorTypes.ts"
 
-type Delivery = typeof Views.OperatorDeliveryView.Type
-export type Redelivered = typeof Views.RedeliveredView.Type
+type Delivery = Views.Delivery
+export type Redelivered = Views.Redelivered
 
 const attemptOf = ({ attempts }: Delivery) => {
   const last = attempts.at(-1)

@@ -1,13 +1,13 @@
 /** The newest failures by their error. */
-import type * as Views from "../../../contract/OperatorSchemas.ts"
 import { shortId } from "../../components/Basics.tsx"
 import { chosen, chosenRange, RangeSelect, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows } from "../../components/Table.tsx"
 import { queryOf } from "../../operator.ts"
+import type * as Views from "../../operatorTypes.ts"
 import { href } from "../../Router.ts"
 
-type Errors = typeof Views.ErrorsView.Type
+type Errors = Views.Errors
 
 const Group = ({ group }: { readonly group: Errors["groups"][number] }) => {
   const list = href(`/ops/tasks${queryOf({ status: "failed", error: group.error, range: chosenRange() })}`)

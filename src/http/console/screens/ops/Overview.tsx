@@ -1,6 +1,5 @@
 /** What runs, what is late, what failed in the last hour or day, and the alerts that hold now. */
 import { useState } from "preact/hooks"
-import type * as Views from "../../../contract/OperatorSchemas.ts"
 import { duration } from "../../clock.ts"
 import { Age, Segments } from "../../components/Basics.tsx"
 import { Icon } from "../../components/Icon.tsx"
@@ -10,19 +9,22 @@ import { Sparkline } from "../../components/Sparkline.tsx"
 import { DataTable } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"
 import { get, intervals, queryOf } from "../../operator.ts"
+import type * as Views from "../../operatorTypes.ts"
 import { usePoll } from "../../poll.ts"
 import { href } from "../../Router.ts"
 
-type Overview = typeof Views.OverviewView.Type
-type History = typeof Views.HistoryView.Type
+type Overview = Views.Overview
+type History = Views.History
 
 /** Where an alert is explained. */
 const alertScreens: Readonly<Record<string, string>> = {
   clocks_late: "/ops/clocks",
   not_accepted: "/ops/errors",
   webhooks_failing: "/ops/webhooks?state=failed",
+  webhooks_late: "/ops/webhooks?state=pending",
   shards_unowned: "/ops/cluster",
-  node_late: "/ops/cluster"
+  node_late: "/ops/cluster",
+  user_stores_much: "/ops"
 }
 
 const Alerts = ({ alerts }: Pick<Overview, "alerts">) =>
@@ -44,6 +46,34 @@ const Alerts = ({ alerts }: Pick<Overview, "alerts">) =>
         ))}
       </ul>
     )
+
+const LargestUsers = ({ users }: { readonly users: Overview["largest_users"] }) =>
+  users.length === 0 ? null : (
+    <details class="more">
+      <summary>Users who keep the most</summary>
+      <DataTable
+        region="Users who keep the most"
+        caption="Users who keep the most, the largest first"
+        columns={["User", "Bytes", "Tasks", "Counted"]}
+        numbers={["Bytes", "Tasks"]}
+      >
+        {users.map(({ bytes, counted_at: at, sub, tasks }) => (
+          <tr key={sub}>
+            <th scope="row">
+              <a href={href(`/ops/tasks${queryOf({ sub })}`)}>
+                <bdi>{sub}</bdi>
+              </a>
+            </th>
+            <td class="number">{bytes.toLocaleString("en")}</td>
+            <td class="number">{tasks.toLocaleString("en")}</td>
+            <td>
+              <Age at={at} />
+            </td>
+          </tr>
+        ))}
+      </DataTable>
+    </details>
+  )
 
 const Numbers = ({ overview }: { readonly overview: Overview }) => {
   const { deliveries, last_hour: hour, live, next_deadline: next, nodes, overdue_ms: overdue, unowned } = overview
@@ -165,6 +195,7 @@ export const Overview = () => {
           <>
             <Alerts alerts={found.alerts} />
             <Numbers overview={found} />
+            <LargestUsers users={found.largest_users} />
           </>
         )}
       </Loaded>

@@ -1,6 +1,5 @@
 /** Revoked tokens, newest first, and a form that revokes more. */
 import { useState } from "preact/hooks"
-import type * as Views from "../../../contract/OperatorSchemas.ts"
 import { Moment, Segments, TextField } from "../../components/Basics.tsx"
 import { Confirm } from "../../components/Dialog.tsx"
 import { OlderPages, useRows } from "../../components/Operators.tsx"
@@ -8,9 +7,10 @@ import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
 import { notify } from "../../messages.ts"
 import { mayChange, post, queryOf } from "../../operator.ts"
+import type * as Views from "../../operatorTypes.ts"
 import { query } from "../../Router.ts"
 
-type Page = typeof Views.RevocationsView.Type
+type Page = Views.Revocations
 type Revoked = Page["data"][number]
 
 const kinds = [["sub", "All tokens of a user"], ["jti", "One token by its id"], ["token", "One token"]] as const

@@ -1,6 +1,5 @@
 /** One task of any user: what it waits for, where it runs, its history and its webhooks. Its content is shown on request. */
 import { useState } from "preact/hooks"
-import type * as Views from "../../../contract/OperatorSchemas.ts"
 import { useAction } from "../../actions.ts"
 import { Age, CopyButton, Fact, Moment, Status } from "../../components/Basics.tsx"
 import { CancelTask } from "../../components/Dialog.tsx"
@@ -10,12 +9,13 @@ import { DataTable, Text } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"
 import { notify } from "../../messages.ts"
 import { get, intervals, mayChange, post } from "../../operator.ts"
+import type * as Views from "../../operatorTypes.ts"
 import { usePoll } from "../../poll.ts"
 import { href } from "../../Router.ts"
 import { DeliveryTable } from "./Deliveries.tsx"
 
-type Detail = typeof Views.OperatorTaskDetailView.Type
-type Content = typeof Views.ContentView.Type
+type Detail = Views.TaskDetail
+type Content = Views.Content
 
 const bytes = (count: number | null) => count === null ? "not stored" : `${count.toLocaleString("en")} bytes`
 
@@ -37,6 +37,14 @@ const Facts = ({ task }: { readonly task: Detail }) => (
       : (
         <Fact term={`Waits for the ${task.waiting_on.party}`}>
           {task.waiting_on.for.replaceAll("_", " ")}, due <Age at={task.waiting_on.until} />
+          {task.waiting_on.silent_since === undefined
+            ? null
+            : (
+              <>
+                , silent since <Age at={task.waiting_on.silent_since} />, handed over again{" "}
+                {task.waiting_on.hand_overs}×
+              </>
+            )}
         </Fact>
       )}
     <Fact term="Shard">{task.shard}, {task.owner ?? "no owner"}</Fact>

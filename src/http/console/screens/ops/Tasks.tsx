@@ -1,5 +1,4 @@
 /** The tasks of all users, by user, status, error and time. A uuid leads straight to its task. */
-import type * as Views from "../../../contract/OperatorSchemas.ts"
 import { Status } from "../../components/Basics.tsx"
 import {
   chosen,
@@ -13,10 +12,11 @@ import {
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
 import { queryOf } from "../../operator.ts"
+import type * as Views from "../../operatorTypes.ts"
 import { href, navigate, query } from "../../Router.ts"
 
-type Task = typeof Views.OperatorTaskView.Type
-type Page = typeof Views.OperatorTasksView.Type
+type Task = Views.Task
+type Page = Views.Tasks
 
 const isUuid = (text: string) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 

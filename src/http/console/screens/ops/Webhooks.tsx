@@ -1,6 +1,5 @@
 /** The targets of webhooks with their failures, and the webhooks themselves. All that match a filter are redelivered at once. */
 import { useState } from "preact/hooks"
-import type * as Views from "../../../contract/OperatorSchemas.ts"
 import { useAction } from "../../actions.ts"
 import { Confirm } from "../../components/Dialog.tsx"
 import { chosen, ClearFilters, OlderPages, RangeSelect, Select, useRead, useRows } from "../../components/Operators.tsx"
@@ -9,11 +8,12 @@ import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"
 import { notify } from "../../messages.ts"
 import { mayChange, post, queryOf } from "../../operator.ts"
+import type * as Views from "../../operatorTypes.ts"
 import { href, query } from "../../Router.ts"
 import { DeliveryTable, inWords, type Redelivered } from "./Deliveries.tsx"
 
-type Origins = typeof Views.OriginsView.Type
-type Page = typeof Views.OperatorDeliveriesView.Type
+type Origins = Views.Origins
+type Page = Views.Deliveries
 
 type AttemptError = NonNullable<Page["data"][number]["attempts"][number]["error"]>
 

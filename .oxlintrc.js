@@ -1,0 +1,139 @@
+/** The rules of the linter: its own categories, and which folder may import which. */
+
+const extensions = ["openai", "operator", "schedules", "usage", "console"]
+
+/** Which folders of `src/services` the folders there import, besides the domain and themselves. */
+const services = {
+  timing: [],
+  telemetry: [],
+  limits: [],
+  cluster: [],
+  store: ["telemetry", "timing", "limits"],
+  core: ["store", "telemetry", "timing", "limits"],
+  files: ["telemetry", "timing", "limits"],
+  tokens: ["store", "telemetry", "timing", "limits"],
+  webhooks: ["store", "telemetry", "timing", "tokens", "limits"],
+  actors: ["cluster", "core", "store", "telemetry", "timing", "tokens", "limits"],
+  operations: ["actors", "cluster", "store", "telemetry", "timing"]
+}
+
+const effectOnly = { regex: "^([a-df-z@]|e[^f])", message: "only effect comes in from outside here" }
+const effectAndPostgres = {
+  regex: "^([a-df-z]|e[^f]|@[^e]|@effect/[^s])",
+  message: "only effect and sql-pg come in from outside here"
+}
+const effectAndJose = {
+  regex: "^([a-df-ik-z@]|e[^f]|j[^o])",
+  message: "only effect and jose come in from outside here"
+}
+
+/** Forbids imports of ours through any of the folders. */
+const without = (folders, message, more) => ({
+  regex: `^\\.{1,2}/(.*/)?(${folders.join("|")})/`,
+  message,
+  ...more
+})
+
+const noExtension = without(["extensions", ...extensions], "the core imports no extension")
+const noOther = (name) => ({
+  regex: `^\\.{1,2}/(.*/)?(${extensions.filter((other) => other !== name).join("|")})(/|\\.ts$)`,
+  message: "an extension imports the core and itself only"
+})
+
+const noHttp = without(["http", "runtime"], "services import domain only")
+const noRuntime = without(["runtime"], "runtime wires http, not the reverse")
+
+const imports = (files, patterns, rules) => ({
+  files,
+  rules: { "eslint/no-restricted-imports": ["error", { patterns }], ...rules }
+})
+
+const outsideOf = (folder) => folder === "store" ? effectAndPostgres : folder === "tokens" ? effectAndJose : effectOnly
+
+const neverHtml = (member) => ({ ...member, message: "text becomes elements, never HTML" })
+
+const consoleRules = {
+  "eslint/no-await-in-loop": "off",
+  "eslint/no-restricted-globals": ["error", "eval", "Function"],
+  "eslint/no-restricted-properties": [
+    "error",
+    ...["innerHTML", "outerHTML", "insertAdjacentHTML"].map((property) => neverHtml({ property })),
+    neverHtml({ object: "document", property: "write" })
+  ]
+}
+
+/** Where a file has several entries, the last one with a rule counts. */
+const overrides = [
+  imports(["src/domain/**"], [
+    without(["services", "http", "runtime"], "domain imports nothing of ours"),
+    effectOnly
+  ]),
+  imports(["src/services/**"], [noHttp, noExtension, effectOnly]),
+  ...Object.entries(services).map(([folder, others]) => {
+    const forbidden = Object.keys(services).filter((other) => other !== folder && !others.includes(other))
+    const message = `services/${folder} imports ${["domain", ...others].join(", ")} and itself`
+    const noOthers = { regex: `^(\\.\\./)+([A-Z]|(${forbidden.join("|")})/)`, message }
+    return imports([`src/services/${folder}/**`], [noHttp, noExtension, outsideOf(folder), noOthers])
+  }),
+  imports(["src/services/store/migrations/**"], [noHttp, noExtension, effectAndPostgres]),
+  imports(["src/http/contract/**", "src/http/client/**"], [
+    without(["services", "handlers", "runtime"], "what ships to clients imports contract and domain only"),
+    noExtension,
+    effectOnly
+  ]),
+  imports(["src/http/handlers/**", "src/http/rpc/**", "src/http/*.ts"], [noRuntime, noExtension, effectOnly]),
+  imports(["src/runtime/**"], [noExtension]),
+  imports(["src/runtime/extensions.ts"], []),
+  imports(["test/**"], [noExtension]),
+  ...extensions.flatMap((name) => [
+    imports([`src/services/${name}/**`], [noHttp, noOther(name), effectAndPostgres]),
+    imports([`src/http/${name}/**`], [noRuntime, noOther(name), effectOnly]),
+    imports([`src/runtime/extensions/${name}/**`], [noOther(name)]),
+    imports([`test/**/${name}/**`, `test/**/${name}.ts`], [])
+  ]),
+  imports(["src/http/console/**"], [
+    without(
+      ["openai", "operator", "contract", "domain", "services", "handlers", "rpc", "runtime"],
+      "the console imports the Promise client and itself"
+    ),
+    {
+      regex: "^([a-lnoq-z]|m[^a]|p[^r]|@[^p])",
+      message: "the console's bundle has preact, signals and the lexer of marked only"
+    }
+  ], consoleRules),
+  { files: ["src/**"], rules: { "eslint/max-lines-per-function": ["error", { max: 70 }] } },
+  { files: ["test/**"], rules: { "eslint/no-await-in-loop": "off" } },
+  {
+    files: [
+      "test/{bench,package,generators,sdks,docs,examples}/**",
+      "test/chaos/{main,webhooks}.ts",
+      "test/simulation/{growth,main}.ts"
+    ],
+    rules: { "eslint/no-console": "off" }
+  },
+  {
+    files: ["src/http/client/promise/**"],
+    rules: { "eslint/no-await-in-loop": "off", "unicorn/prefer-add-event-listener": "off" }
+  }
+]
+
+export default {
+  plugins: ["typescript", "import", "oxc", "eslint", "unicorn", "node", "vitest"],
+  categories: { correctness: "error", suspicious: "error", perf: "error" },
+  rules: {
+    "eslint/no-console": "error",
+    "import/no-cycle": ["error", { ignoreTypes: false }],
+    "import/no-self-import": "error",
+    "import/no-duplicates": "error",
+    "typescript/consistent-type-imports": ["error", { fixStyle: "inline-type-imports" }],
+    "typescript/array-type": ["error", { default: "generic", readonly: "generic" }],
+    "eslint/no-underscore-dangle": "off",
+    "eslint/no-shadow": "off",
+    "eslint/require-yield": "off",
+    "unicorn/consistent-function-scoping": "off",
+    "unicorn/no-array-callback-reference": "off",
+    "unicorn/no-array-method-this-argument": "off",
+    "oxc/no-map-spread": "off"
+  },
+  overrides
+}

@@ -1,0 +1,40 @@
+/** What extensions add to the routes of the service, besides their handlers. */
+import { Context } from "effect"
+import type { HttpApiGroup } from "effect/http-api"
+import type { Node } from "./contract/OpaqueSchemas.ts"
+
+export interface Route {
+  readonly method: string
+  /** As the router has it, such as `/v1/responses/:id`. One that ends with `/*` is also the address without the end. */
+  readonly path: string
+}
+
+export interface ExtensionRoutes {
+  readonly routes: ReadonlyArray<Route>
+  /** Whether the extension itself answers other methods of its paths. */
+  readonly answersAllMethods?: boolean
+  /** Headers of requests that web pages of other origins may send. */
+  readonly corsHeaders?: ReadonlyArray<string>
+  /** Paths that web pages of other origins may not call, with those below them. */
+  readonly sameOrigin?: ReadonlyArray<string>
+  /** The beginnings of the routes that both the public and the internal listener serve. */
+  readonly ofBothListeners?: ReadonlyArray<string>
+  /** What it adds to the document of the internal interface. */
+  readonly documented?: { readonly group: HttpApiGroup.Constraint; readonly securitySchemes: Node }
+  /** Its calls of the internal interface: an `RpcGroup`, whose type only its handlers and clients know. */
+  readonly rpc?: { readonly requests: ReadonlyMap<string, unknown> }
+  /** What it adds to the document of clients. */
+  readonly publicGroup?: HttpApiGroup.Constraint
+  /** Its `TaskLink` in that document: the parameter that selects tasks, and the value of `include` that adds a field to a task. */
+  readonly linkParameter?: {
+    readonly name: string
+    readonly selects: string
+    readonly includes: string
+    readonly schema: { readonly type: "string"; readonly format?: string }
+  }
+}
+
+export const Extensions = Context.Reference<ReadonlyArray<ExtensionRoutes>>(
+  "async-task-service/http/ExtensionRoutes/Extensions",
+  { defaultValue: () => [] }
+)

@@ -1,0 +1,157 @@
+/** What the calls of operators return. A test compares the types with the schemas of the service. */
+import type {
+  Delivery as OwnDelivery,
+  TaskEvent,
+  TaskStatus,
+  ToolCall,
+  Turn,
+  WaitingOn
+} from "../client/promise/Types.ts"
+
+interface Page<Row> {
+  readonly data: ReadonlyArray<Row>
+  readonly next: string | null
+  readonly complete: boolean
+}
+
+export interface Task {
+  readonly uuid: string
+  readonly sub: string
+  readonly status: TaskStatus
+  readonly error: string | null
+  readonly created_at: string
+  readonly completed_at: string | null
+  readonly deadline_at: string
+  readonly acceptance_deadline_at: string | null
+  readonly callback_origin: string | null
+  readonly pending_tools: ReadonlyArray<string>
+}
+export type Tasks = Page<Task>
+
+export interface Delivery extends OwnDelivery {
+  readonly task_uuid: string
+  readonly origin: string
+}
+export type Deliveries = Page<Delivery>
+
+export interface TaskDetail extends Task {
+  readonly run_id: string
+  readonly revision: number
+  readonly shard: number
+  readonly owner: string | null
+  readonly waiting_on: WaitingOn | null
+  readonly bytes: { readonly request: number | null; readonly turn: number | null }
+  readonly events: ReadonlyArray<
+    Pick<TaskEvent, "uuid" | "revision" | "status" | "occurred_at"> & { readonly type: string }
+  >
+  readonly deliveries: ReadonlyArray<Delivery>
+}
+
+export interface Content {
+  readonly turn: Turn | null
+  readonly pending_tool_calls: ReadonlyArray<ToolCall>
+}
+
+export interface Overview {
+  readonly at: string
+  readonly live: { readonly pending: number; readonly processing: number; readonly interrupted: number }
+  readonly next_deadline: string | null
+  readonly overdue_ms: number
+  readonly last_hour: {
+    readonly created: number
+    readonly completed: number
+    readonly failed: number
+    readonly canceled: number
+  }
+  readonly deliveries: { readonly pending: number; readonly failed: number }
+  readonly nodes: number
+  readonly unowned: number
+  readonly largest_users: ReadonlyArray<{
+    readonly sub: string
+    readonly bytes: number
+    readonly tasks: number
+    readonly counted_at: string
+  }>
+  readonly alerts: ReadonlyArray<{ readonly id: string; readonly message: string }>
+}
+
+export interface Errors {
+  readonly window: { readonly failures: number; readonly complete: boolean }
+  readonly groups: ReadonlyArray<{
+    readonly error: string
+    readonly count: number
+    readonly first_at: string
+    readonly last_at: string
+    readonly samples: ReadonlyArray<string>
+  }>
+}
+
+export interface Clocks {
+  readonly tasks: ReadonlyArray<{
+    readonly uuid: string
+    readonly sub: string
+    readonly status: TaskStatus
+    readonly clock: "acceptance" | "time_limit"
+    readonly due_at: string
+    readonly late_ms: number
+  }>
+  readonly stops: ReadonlyArray<{
+    readonly run_id: string
+    readonly task_uuid: string
+    readonly reason: string
+    readonly attempts: number
+    readonly due_at: string
+    readonly late_ms: number
+  }>
+}
+
+export interface History {
+  readonly step: number
+  readonly from: string
+  readonly series: Readonly<Record<string, ReadonlyArray<number>>>
+}
+
+export interface Origins {
+  readonly data: ReadonlyArray<{
+    readonly origin: string
+    readonly pending: number
+    readonly failed: number
+    readonly last_error: string | null
+    readonly oldest_failed_at: string | null
+  }>
+  readonly complete: boolean
+}
+
+export interface Redelivered {
+  readonly matched: number
+  readonly owed: number
+  readonly needs_secret: number
+  readonly left: number
+}
+
+export interface Cluster {
+  readonly members: ReadonlyArray<{
+    readonly instance: string
+    readonly address: string
+    readonly version: string
+    readonly is_self: boolean
+    readonly started_at: string
+    readonly seen_at: string
+    readonly drained: boolean
+    readonly shards: ReadonlyArray<number> | null
+    readonly tasks: number
+    readonly next_due: string | null
+    readonly lateness_ms: number
+  }>
+  readonly shards: number
+  readonly unowned: ReadonlyArray<number>
+}
+
+export type Revocations = Page<{
+  readonly jti: string | null
+  readonly token_hash: string | null
+  readonly sub: string | null
+  readonly issued_before: string | null
+  readonly expires_at: string | null
+  readonly revoked_at: string
+}>

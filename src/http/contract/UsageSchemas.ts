@@ -1,0 +1,50 @@
+/** Views of usage. */
+import { Schema } from "effect"
+import { usageSteps } from "../../domain/Usage.ts"
+import { Count, Moment, tokenCounts } from "./TaskSchemas.ts"
+
+const amounts = {
+  tasks: Count.annotate({ description: "Tasks that ended in the period." }),
+  ended: Schema.Struct({
+    completed: Count.annotate({ description: "Completed tasks." }),
+    failed: Count.annotate({ description: "Failed tasks." }),
+    canceled: Count.annotate({ description: "Canceled tasks." })
+  }).annotate({ description: "These tasks by their last status." }),
+  ...tokenCounts,
+  active_seconds: Count.annotate({ description: "Time in `processing`, without waiting." }),
+  cost: Schema.NullOr(Schema.String).annotate({
+    description: "Plain decimal: the sum of what has a price. Null when nothing has."
+  }),
+  unpriced_tokens: Count.annotate({ description: "Tokens that have no price." }),
+  unmetered_tasks: Count.annotate({ description: "Tasks that ended without reported usage." })
+}
+
+const UsageTotals = Schema.Struct(amounts).annotate({
+  identifier: "UsageTotals",
+  description: "The sums over all buckets."
+})
+
+const UsageBucket = Schema.Struct({
+  from: Moment,
+  to: Moment.annotateKey({ description: "Exclusive." }),
+  group: Schema.Struct({
+    assistant: Schema.optionalKey(Schema.Finite).annotate({ description: "The assistant." }),
+    model: Schema.optionalKey(Schema.NullOr(Schema.String)).annotate({
+      description: "The model; null where the core named none."
+    }),
+    sub: Schema.optionalKey(Schema.String).annotate({ description: "The user; for operators only." })
+  }).annotate({ description: "The keys of `group_by`." }),
+  ...amounts
+}).annotate({ identifier: "UsageBucket", description: "Usage of one period in UTC and one group." })
+
+export const UsageView = Schema.Struct({
+  data: Schema.Array(UsageBucket).annotate({ description: "By period, the largest groups first; without empty ones." }),
+  totals: UsageTotals,
+  meta: Schema.Struct({
+    from: Moment,
+    to: Moment,
+    step: Schema.Literals(usageSteps).annotate({ description: "The length of a bucket." }),
+    currency: Schema.NullOr(Schema.String).annotate({ description: "The currency of all costs; null without prices." }),
+    complete_until: Moment.annotateKey({ description: "Everything before this moment is final." })
+  }).annotate({ description: "What was asked." })
+}).annotate({ identifier: "Usage", description: "Usage by period and group." })

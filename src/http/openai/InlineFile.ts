@@ -1,0 +1,68 @@
+/** Files that a request contains as data URLs. They are uploaded before the task is created. */
+import { Array as Arr, Cause, Effect, Predicate, type Pull, Result } from "effect"
+import { Base64 } from "effect/encoding"
+import { Kind, textOfToken } from "../../domain/JsonBytes.ts"
+import { extensionOf } from "../../domain/MediaTypes.ts"
+import { RawJson } from "../../domain/RawJson.ts"
+import { invalid, type Refused } from "./Errors.ts"
+
+export type InlineFile = {
+  readonly type: "inline"
+  /** The field of the request. */
+  readonly param: string
+  readonly name: string
+  readonly mimeType: string
+  readonly base64: string
+}
+
+/** Maximum files of one request, because each is an upload. */
+export const maxFiles = 20
+
+/** Characters that are decoded at a time, so that no large file blocks the event loop. */
+const step = 256 * 1024
+
+const backslash = 0x5c
+
+const stringOf = (value: unknown): string | undefined =>
+  value instanceof RawJson && value.kind === Kind.string
+    ? textOfToken(value.bytes, 0, value.bytes.length, value.bytes.includes(backslash))
+    : Predicate.isString(value)
+    ? value
+    : undefined
+
+const way =
+  "Send a data URL, as in data:application/pdf;base64,…, or upload the file to /v1/files and pass its file_id."
+
+/** The file of a part; `data` is its data URL in the field `field`. */
+export const parse = (
+  data: unknown,
+  filename: unknown,
+  part: string,
+  field: string
+): Effect.Effect<InlineFile, Refused> => {
+  const url = stringOf(data) ?? ""
+  const comma = url.indexOf(",")
+  const [, mimeType] = /^data:([^;,]{1,255})(?:;[^;,]{1,255})*;base64$/i.exec(url.slice(0, Math.min(comma, 1024))) ?? []
+  if (mimeType === undefined) {
+    return Effect.fail(invalid(part, `Only data URLs in base64 are read here. ${way}`, "unsupported_parameter"))
+  }
+  const name = Predicate.isString(filename) && filename !== ""
+    ? filename.slice(0, 255)
+    : `file.${extensionOf(mimeType) ?? "bin"}`
+  return Effect.succeed({ type: "inline", param: `${part}.${field}`, name, mimeType, base64: url.slice(comma + 1) })
+}
+
+/** The file's bytes as an upload pulls them. */
+export const contentOf = ({ base64, param }: InlineFile) => {
+  const characters = base64.replaceAll(/\s/g, "").replace(/={1,2}$/, "")
+  let at = 0
+  return Effect.suspend((): Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>, Refused> => {
+    if (at >= characters.length) return Cause.done()
+    const piece = characters.slice(at, at + step)
+    at += step
+    const decoded = Base64.decode(piece.padEnd(Math.ceil(piece.length / 4) * 4, "="))
+    return Result.isSuccess(decoded)
+      ? Effect.succeed(Arr.of(decoded.success))
+      : Effect.fail(invalid(param, `The data URL is not valid base64. ${way}`))
+  })
+}

@@ -1,0 +1,147 @@
+/** Reads responses: as they are, when they have ended, or as a stream of events. */
+import { Duration, Effect, Stream } from "effect"
+import * as Limits from "../../domain/Limits.ts"
+import type { Caller, Principal } from "../../domain/Principal.ts"
+import type { RawJson } from "../../domain/RawJson.ts"
+import type { TaskId } from "../../domain/Task.ts"
+import { TaskNotFound } from "../../domain/TaskErrors.ts"
+import { readCalls } from "../../domain/ToolCall.ts"
+import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
+import { FacadeLegs } from "../../services/openai/FacadeLegs.ts"
+import { type Client, SentTurns } from "../../services/SentTurns.ts"
+import type { TaskOutline } from "../../services/store/TaskReads.ts"
+import type { TurnOf } from "../../services/StoredTurns.ts"
+import { TaskRequests } from "../../services/TaskRequests.ts"
+import { Tasks } from "../../services/Tasks.ts"
+import { TaskWatch } from "../../services/TaskWatch.ts"
+import * as Events from "./Events.ts"
+import type * as Ids from "./Ids.ts"
+import * as Response from "./Response.ts"
+import * as TurnReader from "./TurnReader.ts"
+
+const maxLeg = 2 ** 31 - 1
+
+/** The longest wait of a request for the end of a response. */
+const maxWait = Duration.minutes(10)
+
+/** Slices of the text, each with a pause. */
+const slicesOf = (text: RawJson | undefined) => text === undefined ? [] : Response.slicesOf(text)
+
+const makeReads = Effect.gen(function*() {
+  const tasks = yield* Tasks
+  const legs = yield* FacadeLegs
+  const backend = yield* AssistantBackend
+  const { readTurn } = yield* TaskRequests
+  const sent = yield* SentTurns
+
+  /** A leg without its turn, which may be large. */
+  const find = Effect.fnUntraced(function*(principal: Principal, id: Ids.LegId) {
+    // The task first: a leg that is answered in between is then read as answered.
+    const task = yield* tasks.getOutline(principal, id.uuid)
+    const found = yield* legs.find(id.uuid, id.leg)
+    if (found === undefined || id.leg > found.current) return yield* new TaskNotFound({})
+    const calls = yield* readCalls(task.pendingToolCalls)
+    return { task, found, snapshot: Response.snapshotOf(task, calls, id.leg, found) }
+  })
+
+  /** The current leg of a task; undefined unless the task was created here. */
+  const latest = (uuid: TaskId) =>
+    Effect.map(legs.find(uuid, maxLeg), (found) => found === undefined ? undefined : { uuid, leg: found.current })
+
+  const read = (task: TurnOf) => readTurn(task, TurnReader.shape, TurnReader.read)
+
+  const loadWith = <E, R>(read: (task: TaskOutline) => Effect.Effect<TurnReader.ReadTurn | undefined, E, R>) =>
+    Effect.fnUntraced(function*(principal: Principal, id: Ids.LegId) {
+      const { snapshot, task } = yield* find(principal, id)
+      const turn = snapshot.hasTurn ? yield* read(task) : undefined
+      return turn === undefined ? snapshot : { ...snapshot, turn }
+    })
+  /** The same with its turn. */
+  const load = loadWith(read)
+
+  const render = Effect.fnUntraced(function*(caller: Caller, snapshot: Response.Snapshot) {
+    const storageBase = Response.hasLinks(snapshot) ? yield* backend.storageBase(caller.token) : ""
+    return Response.responseOf(snapshot, Response.outputOf(snapshot, storageBase))
+  })
+  const get = (caller: Caller, id: Ids.LegId) =>
+    Effect.flatMap(load(caller.principal, id), (snapshot) => render(caller, snapshot))
+
+  const share = yield* sent.share((version) => read({ ...version, turn: null }))
+  /** The same for a client. A large turn is shared with others who read it at the same time. */
+  const show = (client: Client, caller: Caller, id: Ids.LegId) =>
+    Effect.flatMap(
+      loadWith((task) => task.turn === null && task.turnBytes > 0 ? share(client, task) : read(task))(
+        caller.principal,
+        id
+      ),
+      (snapshot) => render(caller, snapshot)
+    )
+
+  return { find, get, latest, load, show }
+})
+
+export const make = Effect.gen(function*() {
+  const tasks = yield* Tasks
+  const watch = yield* TaskWatch
+  const reads = yield* makeReads
+  const { find, load, show } = reads
+
+  /** The leg, and the events of its task that follow. Fails when the user has too many waiting requests. */
+  const follow = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId, includesText: boolean) {
+    const head = yield* tasks.getHead(caller.principal, id.uuid)
+    const events = yield* watch.events(head, head.revision, includesText)
+    const { snapshot } = yield* find(caller.principal, id)
+    const changes = Stream.takeUntil(events, (event) => !Response.isActive(event))
+    return { snapshot, changes: Response.isActive(snapshot) ? changes : Stream.empty }
+  })
+
+  /** Returns an effect that returns the response at its end, or as it is after `maxWait` or when the node drains. */
+  const wait = Effect.fnUntraced(function*(client: Client, caller: Caller, id: Ids.LegId) {
+    const { changes } = yield* follow(caller, id, false)
+    return Stream.runDrain(changes).pipe(
+      Effect.timeoutOption(maxWait),
+      Effect.andThen(show(client, caller, id))
+    )
+  })
+
+  /** The text of a turn that is not large. */
+  const present = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId) {
+    const { snapshot, task } = yield* find(caller.principal, id)
+    if (task.turnBytes > Limits.eventTurnBytes) return ""
+    const loaded = snapshot.hasTurn ? yield* load(caller.principal, id) : snapshot
+    return [...slicesOf(loaded.turn.text)].join("")
+  })
+
+  /** The events with a number above `after`. A stream that the node's drain cuts off lacks `Events.done`. */
+  const events = Effect.fnUntraced(function*(client: Client, caller: Caller, id: Ids.LegId, after: number) {
+    const { changes, snapshot } = yield* follow(caller, id, true)
+    const deltas = Events.makeDeltas(id, after)
+    const finish = Stream.unwrap(
+      Effect.map(
+        show(client, caller, id),
+        (response) =>
+          Stream.fromIterable(deltas.ofSlices(slicesOf(Response.messageText(response.items))), { chunkSize: 1 }).pipe(
+            Stream.tap(() => Effect.yieldNow),
+            Stream.concat(Stream.make([...Events.closing(response), Events.done]))
+          )
+      )
+    )
+    const first = Response.isActive(snapshot)
+      ? Stream.fromEffect(Effect.map(present(caller, id), deltas.ofText))
+      : finish
+    const rest = Stream.flatMap(
+      changes,
+      (event) => Response.isActive(event) ? Stream.sync(() => deltas.ofText(event.text ?? "")) : finish
+    )
+    return Stream.make(Events.opening(Response.responseOf(snapshot, []))).pipe(
+      Stream.concat(first),
+      Stream.concat(rest),
+      Stream.flattenIterable,
+      Stream.filter(({ sequence_number }) => sequence_number > after)
+    )
+  })
+
+  return { ...reads, wait, events }
+})
+
+export interface Responses extends Effect.Success<typeof make> {}

@@ -1,0 +1,263 @@
+/** Handlers of the group `operator`. Every change is logged with the operator's token, by its hash. */
+import { Cause, Context, Duration, Effect, Exit, identity, Option, Schema } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { encode, join } from "../../domain/OpaqueJson.ts"
+import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import { TaskId } from "../../domain/Task.ts"
+import { TaskNotFound } from "../../domain/TaskErrors.ts"
+import { now } from "../../domain/Timestamp.ts"
+import { ClusterNodes, type Wanted } from "../../services/operations/ClusterNodes.ts"
+import { Operators, type Redelivered } from "../../services/operator/Operators.ts"
+import { OperatorStore, type Page, pageOf } from "../../services/operator/OperatorStore.ts"
+import * as Overview from "../../services/operator/Overview.ts"
+import { isStatementTimeout } from "../../services/store/Queries.ts"
+import { Tasks } from "../../services/Tasks.ts"
+import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
+import { Conflict, Forbidden, NotFound, ServiceUnavailable } from "../contract/Errors.ts"
+import { CurrentOperator } from "../contract/Middleware.ts"
+import * as Bodies from "../handlers/body/Bodies.ts"
+import { BodyReader } from "../handlers/body/BodyReader.ts"
+import { kind } from "../handlers/body/JsonBody.ts"
+import { failWith } from "../handlers/ErrorResponses.ts"
+import { revocationOf } from "../handlers/Tokens.ts"
+import { OperatorApi } from "./OperatorApi.ts"
+import * as Query from "./OperatorQuery.ts"
+import { redeliveries, RedeliverManyBody } from "./OperatorSchemas.ts"
+import * as Views from "./OperatorViews.ts"
+
+/** Whether operators may read what tasks say. */
+export const ShowsContent = Context.Reference("async-task-service/http/operator/Operator/ShowsContent", {
+  defaultValue: () => false
+})
+
+const redeliverMany = kind(RedeliverManyBody, { to: identity })
+
+/** Events that a task shows: the newest. */
+const listedEvents = 200
+
+const outageOf = (error: StoreUnavailable) =>
+  new ServiceUnavailable({
+    message: isStatementTimeout(error)
+      ? "The search took longer than 2 seconds. Narrow the filter or the range."
+      : error.message
+  })
+
+/** A search that waits for a connection longer than this ends: other operators use both. */
+const patience = Duration.seconds(10)
+const tooBusy = new ServiceUnavailable({ message: "Other operators use all connections. Try again soon." })
+
+const isOutage = <E>(error: E): error is Extract<E, StoreUnavailable> => error instanceof StoreUnavailable
+
+/** Bounds a read in time, and says what an outage means. */
+export const orRefuse = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.mapError(effect, (error) => isOutage(error) ? outageOf(error) : error).pipe(
+    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(tooBusy) })
+  )
+
+const taskErrors = { TaskNotFound: failWith(NotFound) }
+
+const pageView = <Row, View>({ isComplete, next, rows }: Page<Row>, order: string, view: (row: Row) => View) => ({
+  data: rows.map(view),
+  next: Query.cursorOf(order, next),
+  complete: isComplete
+})
+
+const viewRedelivered = ({ enqueued, left, matched, needsSecret }: Redelivered) => ({
+  matched,
+  owed: enqueued,
+  needs_secret: needsSecret,
+  left
+})
+
+type Details = Readonly<Record<string, unknown>>
+
+/** Logs what an operator did. */
+const audit = (message: string, details: Details = {}) =>
+  Effect.flatMap(
+    CurrentOperator,
+    ({ token }) => Effect.annotateLogs(Effect.logInfo(message), { operator: token, ...details })
+  )
+
+/**
+ * Carries out a change and logs it, unless it was refused. A change that is interrupted, at its time limit for example, or that
+ * fails may have been carried out, in part or whole.
+ */
+const audited = <A, E, R>(
+  message: string,
+  details: (value?: A) => Details | undefined,
+  change: Effect.Effect<A, E, R>
+) =>
+  Effect.onExit(change, (exit) => {
+    const found = Exit.isSuccess(exit) ? details(exit.value) : undefined
+    if (Exit.isSuccess(exit)) return found === undefined ? Effect.void : audit(message, found)
+    const isRefused = !Cause.hasInterrupts(exit.cause) && !Cause.hasDies(exit.cause) &&
+      !Option.exists(Cause.findErrorOption(exit.cause), isOutage)
+    return isRefused ? Effect.void : audit(`${message}, which did not end as it should`, details())
+  })
+
+const find = <A>(uuid: string, read: (uuid: TaskId) => Effect.Effect<Option.Option<A>, StoreUnavailable>) =>
+  Schema.is(TaskId)(uuid)
+    ? Effect.flatMap(read(uuid), Option.match({ onNone: () => new TaskNotFound({}), onSome: Effect.succeed }))
+    : Effect.fail(new TaskNotFound({}))
+
+const makeTaskReads = Effect.gen(function*() {
+  const store = yield* OperatorStore
+  const nodes = yield* ClusterNodes
+  const showsContent = yield* ShowsContent
+
+  return {
+    task: Effect.fnUntraced(function*(uuid: string) {
+      const detail = yield* find(uuid, store.task)
+      const { revision, uuid: id } = detail.head
+      const events = yield* store.reads.eventsAfter(id, Math.max(-1, revision - listedEvents), listedEvents)
+      return Views.taskDetail(detail, events, yield* store.webhooks.ofTask(id), yield* nodes.all)
+    }, Effect.catchTags(taskErrors)),
+    content: Effect.fnUntraced(function*(uuid: string) {
+      const { role } = yield* CurrentOperator
+      if (role !== "full" || !showsContent) {
+        return yield* new Forbidden({
+          message: "The content is shown only with OPERATOR_CONTENT=on and an internal token."
+        })
+      }
+      const task = yield* find(uuid, store.reads.get)
+      yield* audit("an operator read the content of a task", { taskId: task.uuid, sub: task.sub })
+      // The turn is JSON already, and may be large.
+      const calls = task.pendingToolCalls ?? "[]"
+      const content = join([`{"turn":`, task.turn ?? "null", `,"pending_tool_calls":`, calls, "}"])
+      return HttpServerResponse.uint8Array(encode(content), { contentType: "application/json" })
+    }, Effect.catchTags(taskErrors))
+  }
+})
+
+const makeReads = Effect.gen(function*() {
+  const store = yield* OperatorStore
+  const nodes = yield* ClusterNodes
+  const operators = yield* Operators
+  const readOverview = yield* Overview.make
+
+  return {
+    overview: Effect.map(readOverview, Views.overview),
+    tasks: Effect.gen(function*() {
+      const { order, search } = yield* Query.tasks
+      return pageView(yield* store.tasks(search), order, Views.task)
+    }),
+    ...(yield* makeTaskReads),
+    errors: Effect.gen(function*() {
+      const { failures, groups, isComplete } = yield* operators.errors(yield* Query.range)
+      return {
+        window: { failures, complete: isComplete },
+        groups: groups.map(Views.errorGroup)
+      }
+    }),
+    clocks: Effect.gen(function*() {
+      const limit = yield* Query.clockLimit
+      const at = yield* now
+      const [tasks, stops] = yield* Effect.all([store.clocks(limit), store.stops(limit)])
+      return { tasks: tasks.map((due) => Views.clock(due, at)), stops: stops.map((due) => Views.stop(due, at)) }
+    }),
+    history: Effect.gen(function*() {
+      const { from, periods, step } = yield* Query.history
+      return Views.history(yield* store.history.series(from, step, periods), from, step, periods)
+    }),
+    origins: Effect.gen(function*() {
+      const { isComplete, origins } = yield* store.origins(yield* Query.range)
+      return { data: origins.map(Views.origin), complete: isComplete }
+    }),
+    deliveries: Effect.gen(function*() {
+      const { order, search } = yield* Query.deliveries
+      return pageView(yield* store.deliveries(search), order, Views.delivery)
+    }),
+    cluster: Effect.map(nodes.all, Views.cluster),
+    revocations: Effect.gen(function*() {
+      const { after, limit, order } = yield* Query.revocations
+      const found = pageOf(yield* store.revocations(after, limit + 1), limit, undefined)
+      return pageView(found, order, Views.revocation)
+    })
+  }
+})
+
+const makeChanges = Effect.gen(function*() {
+  const tasks = yield* Tasks
+  const store = yield* OperatorStore
+  const operators = yield* Operators
+  const nodes = yield* ClusterNodes
+  const verifier = yield* TokenVerifier
+  const { read } = yield* BodyReader
+
+  const redeliver = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
+    const { body: { dry_run: isDry, filter, ids, limit } } = yield* read(redeliverMany, request)
+    const auditedRedelivery = <E, R>(change: Effect.Effect<Redelivered, E, R>) =>
+      audited(
+        "an operator redelivered webhooks",
+        (outcome) => outcome === undefined ? {} : outcome.enqueued > 0 ? { count: outcome.enqueued } : undefined,
+        change
+      )
+    if (ids) return yield* auditedRedelivery(operators.redeliver(ids))
+    const { error, origin, ...moments } = filter ?? {}
+    const range = yield* Query.rangeOf(moments, "filter.")
+    const redeliverUpTo = (limit: number) =>
+      operators.redeliverFailed({ ...range, origin: origin ?? null, error: error ?? null }, limit)
+    return yield* isDry === true ? redeliverUpTo(0) : auditedRedelivery(redeliverUpTo(limit ?? redeliveries.matching))
+  })
+
+  return {
+    cancel: Effect.fnUntraced(function*(uuid: string, request: HttpServerRequest.HttpServerRequest) {
+      const task = yield* find(
+        uuid,
+        (id) => Effect.map(store.reads.heads([id]), ([head]) => Option.fromUndefinedOr(head))
+      )
+      const { body: { reason } } = yield* read(Bodies.cancel, request)
+      yield* audited("an operator canceled a task", () => ({ taskId: task.uuid }), tasks.withdraw(task, reason))
+      return HttpServerResponse.jsonUnsafe({ uuid: task.uuid, status: "canceled" })
+    }, Effect.catchTags({ ...taskErrors, TaskHasEnded: failWith(Conflict) })),
+    redeliver: Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
+      return HttpServerResponse.jsonUnsafe(viewRedelivered(yield* redeliver(request)))
+    }),
+    move: Effect.fnUntraced(function*(instance: string, wanted: Wanted) {
+      const isKnown = yield* audited(
+        `an operator wants a node to be ${wanted === "drained" ? "drained" : "taken in"}`,
+        (isKnown = true) => isKnown ? { instance } : undefined,
+        nodes.request(instance, wanted)
+      )
+      if (!isKnown) return yield* new NotFound({ message: "No node that reports has this instance." })
+      return { instance, wanted }
+    }),
+    revoke: Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
+      const { body } = yield* read(Bodies.revokeTokens, request)
+      const revocation = yield* revocationOf(verifier, body)
+      yield* audited(
+        "an operator revoked tokens",
+        () => ({ sub: body.sub ?? null, jti: body.jti ?? null }),
+        tasks.revoke(revocation)
+      )
+      return HttpServerResponse.empty({ status: 204 })
+    })
+  }
+})
+
+export const layer = HttpApiBuilder.group(
+  OperatorApi,
+  "operator",
+  Effect.fn(function*(handlers) {
+    const reads = yield* makeReads
+    const changes = yield* makeChanges
+    return handlers
+      .handle("overview", () => orRefuse(reads.overview))
+      .handle("tasks", () => orRefuse(reads.tasks))
+      .handle("task", ({ params }) => orRefuse(reads.task(params.uuid)))
+      .handleRaw("content", ({ params }) => orRefuse(reads.content(params.uuid)))
+      .handleRaw("cancel", ({ params, request }) => orRefuse(changes.cancel(params.uuid, request)))
+      .handle("errors", () => orRefuse(reads.errors))
+      .handle("clocks", () => orRefuse(reads.clocks))
+      .handle("history", () => orRefuse(reads.history))
+      .handle("origins", () => orRefuse(reads.origins))
+      .handle("deliveries", () => orRefuse(reads.deliveries))
+      .handleRaw("redeliver", ({ request }) => orRefuse(changes.redeliver(request)))
+      .handle("cluster", () => orRefuse(reads.cluster))
+      .handle("drain", ({ params }) => orRefuse(changes.move(params.instance, "drained")))
+      .handle("takeIn", ({ params }) => orRefuse(changes.move(params.instance, "taken_in")))
+      .handle("revocations", () => orRefuse(reads.revocations))
+      .handleRaw("revoke", ({ request }) => orRefuse(changes.revoke(request)))
+  })
+)

@@ -1,0 +1,134 @@
+/** The interface of operators: what the console's half for operators shows and does, for scripts too. */
+import { Schema } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import * as Errors from "../contract/Errors.ts"
+import { OperatorAuthorization } from "../contract/Middleware.ts"
+import { CancelBody, CanceledTaskView } from "../contract/TaskSchemas.ts"
+import { RevokeBody } from "../contract/TokenSchemas.ts"
+import { documented } from "./OperatorDocs.ts"
+import * as Views from "./OperatorSchemas.ts"
+
+const uuid = { uuid: Schema.String }
+const instance = { instance: Schema.String }
+const readErrors = [Errors.ValidationFailed, Errors.ServiceUnavailable] as const
+const bodyErrors = [
+  ...readErrors,
+  Errors.RequestTimeout,
+  Errors.UnsupportedMediaType,
+  Errors.PayloadTooLarge
+] as const
+
+const base = "/internal/operator"
+
+const move = (name: "drain" | "takeIn", path: "drain" | "take-in", summary: string, description: string) =>
+  HttpApiEndpoint.post(name, `${base}/nodes/:instance/${path}`, {
+    params: instance,
+    success: Views.WantedView.pipe(HttpApiSchema.status(202)),
+    error: [Errors.NotFound, Errors.ServiceUnavailable]
+  }).annotateMerge(documented(name, summary, description))
+
+export class OperatorGroup extends HttpApiGroup.make("operator").add(
+  HttpApiEndpoint.get("overview", `${base}/overview`, {
+    success: Views.OverviewView,
+    error: Errors.ServiceUnavailable
+  }).annotateMerge(
+    documented(
+      "overview",
+      "Read the overview",
+      "The state of the service and the alerts that hold now. At most 2 s old."
+    )
+  ),
+  HttpApiEndpoint.get("tasks", `${base}/tasks`, { success: Views.OperatorTasksView, error: readErrors }).annotateMerge(
+    documented(
+      "tasks",
+      "Search tasks",
+      "Tasks of all users, newest first. Failed tasks of all users are ordered and selected by their end, others by their creation."
+    )
+  ),
+  HttpApiEndpoint.get("task", `${base}/tasks/:uuid`, {
+    params: uuid,
+    success: Views.OperatorTaskDetailView,
+    error: [Errors.NotFound, Errors.ServiceUnavailable]
+  }).annotateMerge(
+    documented("task", "Read a task of any user", "The row, its history and webhooks, without its content.")
+  ),
+  HttpApiEndpoint.get("content", `${base}/tasks/:uuid/content`, {
+    params: uuid,
+    success: Views.ContentView,
+    error: [Errors.NotFound, Errors.ServiceUnavailable]
+  }).annotateMerge(
+    documented(
+      "content",
+      "Read what a task says",
+      "Only with `OPERATOR_CONTENT=on` and an internal token. Each read is logged."
+    )
+  ),
+  HttpApiEndpoint.post("cancel", `${base}/tasks/:uuid/cancel`, {
+    params: uuid,
+    payload: CancelBody,
+    success: CanceledTaskView,
+    error: [...bodyErrors, Errors.NotFound, Errors.Conflict]
+  }).annotateMerge(
+    documented(
+      "cancel",
+      "Cancel a task of any user",
+      "Cancels a task in any status that is not final; the core stops its run. The body is optional."
+    )
+  ),
+  HttpApiEndpoint.get("errors", `${base}/errors`, { success: Views.ErrorsView, error: readErrors }).annotateMerge(
+    documented("errors", "Group failures", "The newest 1,000 failures of the range by their error.")
+  ),
+  HttpApiEndpoint.get("clocks", `${base}/clocks`, { success: Views.ClocksView, error: readErrors }).annotateMerge(
+    documented("clocks", "List deadlines", "The next deadlines of live tasks and the pending stop requests.")
+  ),
+  HttpApiEndpoint.get("history", `${base}/history`, { success: Views.HistoryView, error: readErrors }).annotateMerge(
+    documented("history", "Read the history", "Counts of all nodes over time: at most 1,500 periods, kept for 31 days.")
+  ),
+  HttpApiEndpoint.get("origins", `${base}/origins`, { success: Views.OriginsView, error: readErrors }).annotateMerge(
+    documented("origins", "List webhook targets", "Origins with pending webhooks, or failed ones in the range.")
+  ),
+  HttpApiEndpoint.get("deliveries", `${base}/deliveries`, {
+    success: Views.OperatorDeliveriesView,
+    error: readErrors
+  }).annotateMerge(
+    documented("deliveries", "Search webhooks", "Webhooks of all users with their attempts, newest first.")
+  ),
+  HttpApiEndpoint.post("redeliver", `${base}/deliveries/redeliver`, {
+    payload: Views.RedeliverManyBody,
+    success: Views.RedeliveredView,
+    error: bodyErrors
+  }).annotateMerge(
+    documented(
+      "redeliver",
+      "Send webhooks again",
+      "Makes one more attempt of each given delivery, or of the newest failed ones that match a filter."
+    )
+  ),
+  HttpApiEndpoint.get("cluster", `${base}/cluster`, {
+    success: Views.OperatorClusterView,
+    error: Errors.ServiceUnavailable
+  }).annotateMerge(documented("cluster", "List nodes", "The nodes with their shards, tasks and lateness.")),
+  move(
+    "drain",
+    "drain",
+    "Drain a node",
+    "Asks a node to give its shards to the others. It receives the request with its next report, within 2 s, whichever node was asked."
+  ),
+  move("takeIn", "take-in", "Take a node in", "Asks a drained node to own shards again."),
+  HttpApiEndpoint.get("revocations", `${base}/revocations`, {
+    success: Views.RevocationsView,
+    error: readErrors
+  }).annotateMerge(documented("revocations", "List revocations", "Revoked tokens, newest first.")),
+  HttpApiEndpoint.post("revoke", `${base}/revocations`, {
+    payload: RevokeBody,
+    success: HttpApiSchema.NoContent,
+    error: bodyErrors
+  }).annotateMerge(documented("revoke", "Revoke tokens as an operator", "The same as `POST /internal/tokens/revoke`."))
+).middleware(OperatorAuthorization).annotateMerge(
+  OpenApi.annotations({
+    description:
+      "For operators, with an internal token, or with one of `OPERATOR_READ_TOKENS`, which can change nothing."
+  })
+) {}
+
+export class OperatorApi extends HttpApi.make("async-task-service-operator").add(OperatorGroup) {}

@@ -1,0 +1,221 @@
+/** Documents the operator interface in OpenAPI: names, parameters, examples and responses. */
+import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
+import { completedAt, deliveryId, uuid } from "../contract/Examples.ts"
+import { type Node, schemaRef } from "../contract/OpaqueSchemas.ts"
+import { integer, operation, query } from "../contract/Operation.ts"
+import { clocks, pages } from "./OperatorSchemas.ts"
+
+const names = {
+  overview: "getOverview",
+  tasks: "searchTasks",
+  task: "getAnyTask",
+  content: "getTaskContent",
+  cancel: "cancelAnyTask",
+  errors: "listErrors",
+  clocks: "listClocks",
+  history: "getHistory",
+  origins: "listOrigins",
+  deliveries: "searchDeliveries",
+  redeliver: "redeliverWebhooks",
+  cluster: "getCluster",
+  drain: "drainNode",
+  takeIn: "takeInNode",
+  revocations: "listRevocations",
+  revoke: "revokeAsOperator"
+}
+
+const text = { type: "string" }
+const moment = { type: "string", format: "date-time" }
+const range = [
+  query("from", "Begin of the range, a moment in ISO 8601; by default 24 hours before its end.", moment),
+  query("to", "End of the range, at most 31 days after its begin; now by default.", moment)
+]
+const paging = [
+  query("cursor", "`next` of the page before, with the same filter.", text),
+  query("limit", "Page size.", integer(1, pages.maximum, pages.default))
+]
+const error = (description: string, schema: Node = text) => query("error", description, schema)
+
+const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
+  tasks: [
+    query("sub", "Only tasks of this user.", text),
+    query("status", "Only tasks of this status.", schemaRef("TaskStatus")),
+    error("Only tasks that failed with this error; its first 500 characters decide."),
+    ...range,
+    ...paging
+  ],
+  errors: range,
+  clocks: [query("limit", "Items of each list.", integer(1, clocks.maximum, clocks.default))],
+  history: [
+    ...range,
+    query("step", "Seconds of a period.", { type: "integer", enum: [60, 300, 3600], default: 300 })
+  ],
+  origins: range,
+  deliveries: [
+    query("origin", "Only of this origin.", text),
+    query("state", "Only of this state.", { type: "string", enum: DeliveryState.literals }),
+    error("Only those whose last attempt failed like this.", { type: "string", enum: AttemptError.literals }),
+    ...range,
+    ...paging
+  ],
+  revocations: paging
+}
+
+const at = "2026-11-21T08:30:04.654321Z"
+const origin = "https://client.example.com"
+const end = { next: null, complete: true }
+const task = {
+  uuid,
+  sub: "user-1",
+  status: "failed",
+  error: "The model did not answer.",
+  created_at: at,
+  completed_at: at,
+  deadline_at: at,
+  acceptance_deadline_at: null,
+  callback_origin: origin,
+  pending_tools: []
+}
+const delivery = {
+  id: deliveryId,
+  task_uuid: uuid,
+  origin,
+  status: "failed",
+  state: "failed",
+  created_at: at,
+  next_attempt_at: null,
+  attempts: [{ number: 1, started_at: at, duration_ms: 15_000, response_status: null, error: "timed_out" }]
+}
+const runId = "019ac5d2-8001-7b10-a5f3-90b1c2d3e4f5"
+const node = {
+  instance: uuid,
+  address: "10.0.0.1:34431",
+  version: "0.1.0",
+  is_self: true,
+  started_at: at,
+  seen_at: at,
+  drained: false,
+  shards: [0, 1, 2],
+  tasks: 17,
+  next_due: at,
+  lateness_ms: 3
+}
+
+const examples: Readonly<Record<string, { readonly request?: unknown; readonly response?: unknown }>> = {
+  overview: {
+    response: {
+      at,
+      live: { pending: 1, processing: 12, interrupted: 4 },
+      next_deadline: at,
+      overdue_ms: 0,
+      last_hour: { created: 120, completed: 110, failed: 3, canceled: 1 },
+      deliveries: { pending: 2, failed: 1 },
+      nodes: 3,
+      unowned: 0,
+      largest_users: [{ sub: "user-1", bytes: 1_048_576, tasks: 120, counted_at: at }],
+      alerts: [{ id: "webhooks_failing", message: `Webhooks failed in the last hour: 1 to ${origin}.` }]
+    }
+  },
+  tasks: { response: { data: [task], ...end } },
+  task: {
+    response: {
+      ...task,
+      run_id: runId,
+      revision: 2,
+      shard: 19,
+      owner: node.address,
+      waiting_on: null,
+      bytes: { request: 412, turn: null },
+      events: [{ uuid, revision: 2, type: "Failed", status: "failed", occurred_at: at }],
+      deliveries: [delivery]
+    }
+  },
+  content: { response: { turn: null, pending_tool_calls: [] } },
+  cancel: { request: { reason: "Stuck." }, response: { uuid, status: "canceled" } },
+  errors: {
+    response: {
+      window: { failures: 3, complete: true },
+      groups: [{ error: task.error, count: 3, first_at: at, last_at: at, samples: [uuid] }]
+    }
+  },
+  clocks: {
+    response: {
+      tasks: [{ uuid, sub: "user-1", status: "processing", clock: "time_limit", due_at: at, late_ms: 0 }],
+      stops: [{ run_id: runId, task_uuid: uuid, reason: "canceled", attempts: 1, due_at: at, late_ms: 0 }]
+    }
+  },
+  history: { response: { step: 300, from: at, series: { created: [4, 7], failed: [0, 1] } } },
+  origins: {
+    response: {
+      data: [{ origin, pending: 2, failed: 1, last_error: "timed_out", oldest_failed_at: at }],
+      complete: true
+    }
+  },
+  deliveries: { response: { data: [delivery], ...end } },
+  redeliver: {
+    request: { filter: { origin, error: "timed_out" }, limit: 100, dry_run: true },
+    response: { matched: 12, owed: 0, needs_secret: 0, left: 12 }
+  },
+  cluster: { response: { members: [node], shards: 60, unowned: [] } },
+  drain: { response: { instance: uuid, wanted: "drained" } },
+  takeIn: { response: { instance: uuid, wanted: "taken_in" } },
+  revocations: {
+    response: {
+      data: [{ jti: null, token_hash: null, sub: "user-1", issued_before: at, expires_at: null, revoked_at: at }],
+      ...end
+    }
+  },
+  revoke: { request: { sub: "user-1", issued_before: completedAt } }
+}
+
+const unknownNode = { 404: "No node that reports has this instance." }
+
+const responses: Readonly<Record<keyof typeof names, Readonly<Record<number, string>>>> = {
+  overview: { 200: "The state of the service at most two seconds ago." },
+  tasks: { 200: "One page of the tasks that match." },
+  task: { 200: "The task with its history and webhooks." },
+  content: {
+    200: "The turn and the pending tool calls.",
+    403: "The token may only read, or `OPERATOR_CONTENT` is off."
+  },
+  cancel: { 200: "The task was canceled by the operator.", 409: "The task has ended." },
+  errors: { 200: "The failures of the range by their error." },
+  clocks: { 200: "The next deadlines and stop requests." },
+  history: { 200: "The counts of each period of the range." },
+  origins: { 200: "The targets of webhooks with their failures." },
+  deliveries: { 200: "One page of the webhooks that match." },
+  redeliver: { 200: "How many webhooks match and are sent again." },
+  cluster: { 200: "The nodes that report, with their shards." },
+  drain: { 202: "The node will give its shards to the others.", ...unknownNode },
+  takeIn: { 202: "The node will own shards again.", ...unknownNode },
+  revocations: { 200: "One page of the revocations." },
+  revoke: {
+    204: "The revocation of the operator is stored, and takes effect within 5 seconds on every node."
+  }
+}
+
+/** Errors that mean the same for all of them. */
+const errors = {
+  403: "The token may only read, or a web page of another origin sent the request with a session.",
+  503: "The database is unavailable, or the search took longer than 2 seconds."
+}
+
+/** The description of an operation of the group. */
+export const documented = (id: keyof typeof names, summary: string, description: string) =>
+  operation({
+    name: names[id],
+    summary,
+    description,
+    parameters: parameters[id] ?? [],
+    isBodyOptional: id === "cancel",
+    ...examples[id],
+    responses: { ...errors, ...responses[id] }
+  })
+
+export const securitySchemes = {
+  operatorToken: {
+    type: "http",
+    scheme: "bearer",
+    description: "One of the operator's `INTERNAL_TOKENS`, or of `OPERATOR_READ_TOKENS` for calls that change nothing."
+  }
+}

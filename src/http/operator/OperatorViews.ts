@@ -1,0 +1,167 @@
+/** The public forms of what operators read. */
+import type { Revocation } from "../../domain/Revocation.ts"
+import * as TaskShard from "../../domain/TaskShard.ts"
+import * as TaskView from "../../domain/TaskView.ts"
+import { format, formatOrNull, type Timestamp } from "../../domain/Timestamp.ts"
+import { type Delivery, originOf } from "../../domain/Webhook.ts"
+import { type Member, unownedShards } from "../../services/operations/ClusterNodes.ts"
+import { historyNames, type Point } from "../../services/operator/History.ts"
+import type { ErrorGroup } from "../../services/operator/Operators.ts"
+import type {
+  DueClock,
+  DueStop,
+  FoundTask,
+  ListedRevocation,
+  OriginStats,
+  TaskDetail
+} from "../../services/operator/OperatorStore.ts"
+import type { Overview } from "../../services/operator/Overview.ts"
+import type { RecordedEvent } from "../../services/store/TaskReads.ts"
+import * as Deliveries from "../handlers/Deliveries.ts"
+import * as TaskReading from "../handlers/TaskReading.ts"
+
+const lateMillis = (dueAt: Timestamp, at: Timestamp) => Math.max(0, Math.round((at - dueAt) / 1000))
+
+export const task = (found: FoundTask) => ({
+  uuid: found.uuid,
+  sub: found.sub,
+  status: found.status,
+  error: found.error,
+  created_at: format(found.createdAt),
+  completed_at: formatOrNull(found.completedAt),
+  deadline_at: format(found.deadline),
+  acceptance_deadline_at: formatOrNull(found.acceptanceDeadline),
+  callback_origin: found.callbackUrl === null ? null : originOf(found.callbackUrl),
+  pending_tools: found.pendingTools
+})
+
+export const delivery = (found: Delivery) => ({
+  ...Deliveries.view(found),
+  task_uuid: found.taskId,
+  origin: found.origin
+})
+
+export const taskDetail = (
+  { found, head, requestBytes, turnBytes }: TaskDetail,
+  events: ReadonlyArray<RecordedEvent>,
+  deliveries: ReadonlyArray<Delivery>,
+  members: ReadonlyArray<Member>
+) => {
+  const shard = TaskShard.of(head.uuid)
+  return {
+    ...task(found),
+    run_id: head.runId,
+    revision: head.revision,
+    shard,
+    owner: members.find(({ shards }) => shards === null || shards.includes(shard))?.address ?? null,
+    ...TaskView.describeWaiting(head),
+    bytes: { request: requestBytes, turn: turnBytes },
+    events: events.map((event) => ({ ...TaskReading.describe(head.uuid, event), type: event.type })),
+    deliveries: deliveries.map(delivery)
+  }
+}
+
+export const overview = (
+  { alerts, at, largestUsers, lastHour, live, members, origins, overdue, unowned }: Overview
+) => ({
+  at: format(at),
+  live: { pending: live.counts.pending, processing: live.counts.processing, interrupted: live.counts.interrupted },
+  next_deadline: formatOrNull(live.nextDeadline),
+  overdue_ms: overdue,
+  last_hour: {
+    created: lastHour("created"),
+    completed: lastHour("completed"),
+    failed: lastHour("failed"),
+    canceled: lastHour("canceled")
+  },
+  deliveries: {
+    pending: origins.reduce((sum, { pending }) => sum + pending, 0),
+    failed: origins.reduce((sum, { failed }) => sum + failed, 0)
+  },
+  nodes: members.length,
+  unowned,
+  largest_users: largestUsers.map(({ bytes, countedAt, sub, tasks }) => ({
+    sub,
+    bytes,
+    tasks,
+    counted_at: format(countedAt)
+  })),
+  alerts
+})
+
+export const clock = ({ clock, dueAt, status, sub, uuid }: DueClock, at: Timestamp) => ({
+  uuid,
+  sub,
+  status,
+  clock,
+  due_at: format(dueAt),
+  late_ms: lateMillis(dueAt, at)
+})
+
+export const stop = ({ attempts, dueAt, reason, runId, taskId }: DueStop, at: Timestamp) => ({
+  run_id: runId,
+  task_uuid: taskId,
+  reason,
+  attempts,
+  due_at: format(dueAt),
+  late_ms: lateMillis(dueAt, at)
+})
+
+/** Every name has a number for each period. */
+export const history = (points: ReadonlyArray<Point>, from: Timestamp, step: number, periods: number) => {
+  const zeros = () => Array.from({ length: periods }, () => 0)
+  const series: Record<string, Array<number>> = Object.fromEntries(historyNames.map((name) => [name, zeros()]))
+  for (const { name, period, value } of points) series[name]?.splice(period, 1, value)
+  return { step, from: format(from), series }
+}
+
+export const errorGroup = ({ count, error, firstAt, lastAt, samples }: ErrorGroup) => ({
+  error,
+  count,
+  first_at: format(firstAt),
+  last_at: format(lastAt),
+  samples
+})
+
+export const origin = ({ failed, lastError, oldestFailedAt, origin, pending }: OriginStats) => ({
+  origin,
+  pending,
+  failed,
+  last_error: lastError,
+  oldest_failed_at: formatOrNull(oldestFailedAt)
+})
+
+export const cluster = (members: ReadonlyArray<Member>) => ({
+  members: members.map((member) => ({
+    instance: member.instance,
+    address: member.address,
+    version: member.version,
+    is_self: member.isSelf,
+    started_at: format(member.startedAt),
+    seen_at: format(member.seenAt),
+    drained: member.isDrained,
+    shards: member.shards,
+    tasks: member.tasks,
+    next_due: formatOrNull(member.nextDue),
+    lateness_ms: member.lateness
+  })),
+  shards: TaskShard.count,
+  unowned: unownedShards(members)
+})
+
+const nobody = { jti: null, token_hash: null, sub: null, issued_before: null }
+
+/** The id of a token is its `jti`, or a hash of the token. */
+const subjectOf = (revocation: Revocation) => {
+  if (revocation._tag === "User") {
+    return { ...nobody, sub: revocation.sub, issued_before: format(revocation.issuedBefore) }
+  }
+  const [, kind, id = null] = /^(jti|sha256):(.*)$/s.exec(revocation.tokenId) ?? []
+  return kind === "jti" ? { ...nobody, jti: id } : { ...nobody, token_hash: id }
+}
+
+export const revocation = ({ at, revocation }: ListedRevocation) => ({
+  ...subjectOf(revocation),
+  expires_at: formatOrNull(revocation.expiresAt),
+  revoked_at: format(at)
+})

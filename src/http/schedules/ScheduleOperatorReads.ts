@@ -1,0 +1,88 @@
+/** `GET /internal/operator/schedules`: schedules of all users, or what became late or was missed in the last day. */
+import { Duration, Effect, Schema } from "effect"
+import { isStorable } from "../../domain/Fields.ts"
+import { encode, fromValue } from "../../domain/OpaqueJson.ts"
+import { format, formatOrNull, now, plus } from "../../domain/Timestamp.ts"
+import { State } from "../../services/schedules/Schedule.ts"
+import * as ScheduleSearch from "../../services/schedules/ScheduleSearch.ts"
+import { invalid } from "../contract/Errors.ts"
+import type { Query } from "../handlers/Query.ts"
+import type { OperatorRead } from "../OperatorReads.ts"
+
+export const path = "/internal/operator/schedules"
+
+/** Characters of a search. */
+const maxSearch = 255
+const searched = Duration.days(1)
+
+const problems = ScheduleSearch.Problem.literals
+const shows = ["problems", ...problems, "all", ...State.literals] as const
+const isShow = Schema.is(Schema.Literals(shows))
+const isState = Schema.is(State)
+const isProblem = Schema.is(ScheduleSearch.Problem)
+
+const decode = Effect.fnUntraced(function*(query: Query) {
+  const { search = "", show = "problems", ...others } = query
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined) return yield* invalid(unknown, "Unknown parameter")
+  if (!isShow(show)) return yield* invalid("show", `Expected one of ${shows.join(", ")}`)
+  if (typeof search !== "string" || search.length > maxSearch || !isStorable(search)) {
+    return yield* invalid("search", `Expected at most ${maxSearch} characters`)
+  }
+  return { show, search: search === "" ? null : search }
+})
+
+const ownerOf = ({ key, name, scheduleId, sub }: ScheduleSearch.FoundRun | ScheduleSearch.FoundSchedule) => ({
+  id: scheduleId,
+  sub,
+  key,
+  name
+})
+
+const runView = (found: ScheduleSearch.FoundRun) => ({
+  ...ownerOf(found),
+  scheduled_for: format(found.scheduledFor),
+  started_at: formatOrNull(found.startedAt),
+  outcome: found.outcome,
+  count: found.count,
+  task_uuid: found.taskId,
+  error: found.error
+})
+
+const scheduleView = (found: ScheduleSearch.FoundSchedule) => ({
+  ...ownerOf(found),
+  state: found.state,
+  paused_reason: found.state === "paused" && found.pausedReason !== null ? { ...found.pausedReason } : null,
+  cron: found.cron,
+  timezone: found.timezone,
+  next_at: formatOrNull(found.nextAt),
+  last_at: formatOrNull(found.lastAt),
+  created_at: format(found.createdAt)
+})
+
+const pageOf = <Row, View>(found: ReadonlyArray<Row>, view: (row: Row) => View) => ({
+  rows: found.slice(0, ScheduleSearch.listed).map(view),
+  complete: found.length <= ScheduleSearch.listed
+})
+
+export const make = Effect.map(ScheduleSearch.make, ({ present, runs, schedules }): OperatorRead => ({
+  path,
+  read: Effect.fnUntraced(function*(query) {
+    const { search, show } = yield* decode(query)
+    const at = yield* now
+    const { late, oldest, waiting } = yield* present(at)
+    const isOfRuns = show === "problems" || isProblem(show)
+    const foundRuns = isOfRuns
+      ? yield* runs(search, show === "problems" ? problems : [show], plus(at, Duration.negate(searched)))
+      : []
+    const foundSchedules = isOfRuns ? [] : yield* schedules(search, isState(show) ? show : null)
+    const ofRuns = pageOf(foundRuns, runView)
+    const ofSchedules = pageOf(foundSchedules, scheduleView)
+    return encode(fromValue({
+      now: { late, waiting, oldest_late_ms: oldest === null ? null : Math.round(oldest) },
+      runs: ofRuns.rows,
+      schedules: ofSchedules.rows,
+      complete: ofRuns.complete && ofSchedules.complete
+    }))
+  })
+}))

@@ -1,0 +1,40 @@
+/** Usage of all users, for operators. */
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
+import { usageKeys } from "../../domain/Usage.ts"
+import { Forbidden, ServiceUnavailable, ValidationFailed } from "../contract/Errors.ts"
+import { OperatorAuthorization } from "../contract/Middleware.ts"
+import { operation, query } from "../contract/Operation.ts"
+import { counted, parametersOf, response } from "../contract/UsageApi.ts"
+import { UsageView } from "../contract/UsageSchemas.ts"
+
+const path = "/internal/operator/usage"
+const ofUser = query("sub", "Only of this user.", { type: "string" })
+const refused = { 403: "A read token may not erase." }
+
+export class OperatorUsageGroup extends HttpApiGroup.make("operatorUsage").add(
+  HttpApiEndpoint.get("readAll", path, {
+    success: UsageView,
+    error: [ValidationFailed, ServiceUnavailable]
+  }).annotateMerge(operation({
+    name: "getAnyUsage",
+    summary: "Read usage of all users",
+    description: counted,
+    parameters: [...parametersOf(usageKeys), ofUser],
+    response: response({ sub: "user-1" }),
+    responses: { 200: "Sums by period and group.", 403: "The token may not read." }
+  })),
+  HttpApiEndpoint.delete("erase", path, {
+    success: HttpApiSchema.NoContent,
+    error: [ValidationFailed, Forbidden, ServiceUnavailable]
+  }).annotateMerge(operation({
+    name: "eraseUsage",
+    summary: "Erase the usage of a user",
+    description: "Deletes what is kept of a user. Tasks of the user that have not ended may be counted again.",
+    parameters: [{ ...ofUser, required: true }],
+    responses: { 204: "Nothing is kept of the user.", ...refused }
+  }))
+).middleware(OperatorAuthorization).annotateMerge(
+  OpenApi.annotations({ description: "What tasks of all users consumed." })
+) {}
+
+export class OperatorUsageApi extends HttpApi.make("async-task-service-operator-usage").add(OperatorUsageGroup) {}

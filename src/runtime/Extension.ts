@@ -1,0 +1,152 @@
+/** What an extension gives to the service. Nothing else imports it: without its folders and its line in `extensions.ts` it is gone. */
+import { Context, type Effect, type FileSystem, type Layer, type Path, type Redacted } from "effect"
+import type { Command } from "effect/cli"
+import type { Digest, SecureRandom } from "effect/crypto"
+import type { Etag, HttpPlatform, HttpRouter } from "effect/http"
+import type { SqlClient, SqlError } from "effect/sql"
+import type { Authorization, OperatorAuthorization } from "../http/contract/Middleware.ts"
+import type { ExtensionRoutes } from "../http/ExtensionRoutes.ts"
+import type { BodyReader } from "../http/handlers/body/BodyReader.ts"
+import type { Uploads } from "../http/handlers/Uploads.ts"
+import type { Link } from "../http/Home.ts"
+import type { OperatorReads } from "../http/OperatorReads.ts"
+import type { TaskActors } from "../services/actors/TaskActors.ts"
+import type { AssistantBackend } from "../services/files/AssistantBackend.ts"
+import type { ClusterNodes } from "../services/operations/ClusterNodes.ts"
+import type { SentTurns } from "../services/SentTurns.ts"
+import type { CallbackFormat } from "../services/store/CallbackFormats.ts"
+import type { MemoryTables } from "../services/store/MemoryTables.ts"
+import type { Tables } from "../services/store/Migrations.ts"
+import type { RevocationHooks } from "../services/store/RevocationHooks.ts"
+import type { TaskLink } from "../services/store/TaskLinks.ts"
+import type { TaskReads } from "../services/store/TaskReads.ts"
+import type { TaskRetention } from "../services/store/TaskRetention.ts"
+import type { WaitingRequests } from "../services/store/WaitingRequests.ts"
+import type { WebhooksPending } from "../services/store/WebhooksPending.ts"
+import type { TaskRequests } from "../services/TaskRequests.ts"
+import type { Tasks } from "../services/Tasks.ts"
+import type { TaskWatch } from "../services/TaskWatch.ts"
+import type { Group, Values } from "../services/timing/Setting.ts"
+import type { Settings } from "../services/timing/Settings.ts"
+import type { Secrets } from "../services/tokens/Secrets.ts"
+import type { TokenRevocations } from "../services/tokens/TokenRevocations.ts"
+import type { TokenVerifier } from "../services/tokens/TokenVerifier.ts"
+import type { CommandFailed } from "./cli/Root.ts"
+
+/** The services of the core that extensions use. */
+type CoreServices =
+  | AssistantBackend
+  | Authorization
+  | BodyReader
+  | ClusterNodes
+  | CoreSettings
+  | Digest.Digest
+  | Etag.Generator
+  | FileSystem.FileSystem
+  | HttpPlatform.HttpPlatform
+  | HttpRouter.HttpRouter
+  | OwnConnections
+  | Path.Path
+  | Secrets
+  | SecureRandom.SecureRandom
+  | Settings
+  | SqlClient.SqlClient
+  | TaskActors
+  | TaskReads
+  | TaskRequests
+  | TaskRetention
+  | Tasks
+  | SentTurns
+  | TaskWatch
+  | TokenRevocations
+  | TokenVerifier
+  | Uploads
+  | WaitingRequests
+  | WebhooksPending
+
+/** The routes and services of an extension. */
+export type ExtensionLayer = Layer.Layer<never, SqlError.SqlError, CoreServices>
+
+/** Connections of an extension's own, so that its searches never delay requests of clients. A statement ends after 2 s. */
+export class OwnConnections extends Context.Service<OwnConnections, {
+  readonly layer: (count: number) => Layer.Layer<SqlClient.SqlClient, SqlError.SqlError>
+}>()("async-task-service/runtime/Extension/OwnConnections") {}
+
+/** Settings of the core that extensions need. */
+export class CoreSettings extends Context.Service<CoreSettings, {
+  readonly internalTokens: ReadonlyArray<Redacted.Redacted>
+  readonly isProduction: boolean
+  readonly publicUrl: string
+  /** Mints a token of a user with the key of the service itself, which only an embedded development service has. */
+  readonly mintToken: ((sub: string) => Effect.Effect<string>) | undefined
+}>()("async-task-service/runtime/Extension/CoreSettings") {}
+
+/** An extension as its settings made it. */
+interface LoadedExtension {
+  /** Empty when the settings turn the extension off. */
+  readonly layer: ExtensionLayer
+  /** The handlers of the calls in its `routes`, which its type does not name. */
+  readonly rpc?: ExtensionLayer
+  /** How operators are known. */
+  readonly operators?: Layer.Layer<OperatorAuthorization, SqlError.SqlError, CoreServices>
+  /** Its routes for operators, which exist if another extension knows operators. */
+  readonly forOperators?: Layer.Layer<never, SqlError.SqlError, CoreServices | OperatorAuthorization>
+  /** What it knows of tasks. */
+  readonly taskLink?: Effect.Effect<TaskLink, never, SqlClient.SqlClient>
+  /** Other systems that it calls, for `doctor`. */
+  readonly upstreams?: ReadonlyArray<{ readonly name: string; readonly url: string }>
+  /** Links of the page at `/`, and of the start-up message. */
+  readonly links?: ReadonlyArray<Link>
+}
+
+export interface Extension {
+  readonly settings: Group
+  readonly load: (read: <G extends Group>(group: G) => Values<G>) => LoadedExtension
+  readonly routes: ExtensionRoutes
+  /** Its tables, which exist also while its settings turn it off. */
+  readonly tables?: Tables
+  /** The formats of webhooks that its tasks name, also while its settings turn it off. */
+  readonly callbackFormats?: Effect.Effect<Readonly<Record<string, CallbackFormat>>, never, SqlClient.SqlClient>
+  /** What it changes in the transaction of a revocation, also while its settings turn it off. */
+  readonly onRevoked?: (typeof RevocationHooks.Service)[number]
+  /** What it shows to operators, in addition to its `routes`. */
+  readonly operatorRead?: (typeof OperatorReads.Service)[number]
+}
+
+/** An extension in the test kit, over stores in memory. */
+export interface TestExtension {
+  readonly layer: Layer.Layer<
+    never,
+    never,
+    | Authorization
+    | BodyReader
+    | Digest.Digest
+    | Etag.Generator
+    | FileSystem.FileSystem
+    | HttpPlatform.HttpPlatform
+    | HttpRouter.HttpRouter
+    | MemoryTables
+    | Path.Path
+    | Secrets
+    | SecureRandom.SecureRandom
+    | Settings
+    | TaskReads
+    | Tasks
+    | TokenRevocations
+  >
+  /** What it knows of tasks. */
+  readonly taskLink: Effect.Effect<TaskLink, never, MemoryTables>
+  readonly routes: ExtensionRoutes
+}
+
+// oxlint-disable-next-line typescript/no-explicit-any -- the name and the input of a command concern only itself
+type ExtensionCommand = Command.Command<any, any, any, CommandFailed, Command.CommandContext<"async-task-service">>
+
+/** The modules of an extension. */
+export interface ExtensionModules {
+  readonly server: () => Promise<{ readonly extension: Extension }>
+  /** Absent for an extension that the test kit lacks. */
+  readonly testing?: () => Promise<{ readonly extension: TestExtension }>
+  /** Each command of the command line imports all commands, so this module imports no more than they need. */
+  readonly commands?: () => Promise<{ readonly commands: ReadonlyArray<ExtensionCommand> }>
+}

@@ -1,0 +1,157 @@
+/** The web page at `/console`, its assets and its configuration. The policy allows no other origin and no text as HTML. */
+import { ByteSize, Duration, Effect, Fiber, Layer, Option, Schema } from "effect"
+import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { isAtMostCharacters } from "../../../domain/Fields.ts"
+import * as FileFormat from "../../../domain/FileFormat.ts"
+import * as Limits from "../../../domain/Limits.ts"
+import { Audience } from "../../../http/Audience.ts"
+import { DevelopmentToken, isOfThisMachine } from "../../../http/DevelopmentToken.ts"
+import { Extensions, type Route } from "../../../http/ExtensionRoutes.ts"
+import { pathOf } from "../../../http/Routes.ts"
+import { commaList, parsed, setting } from "../../../services/timing/Setting.ts"
+import { Settings } from "../../../services/timing/Settings.ts"
+import type { Extension } from "../../Extension.ts"
+import { version } from "../../Version.ts"
+import * as ConsoleAssets from "./ConsoleAssets.ts"
+import type { Asset } from "./ConsoleBundle.ts"
+
+const headers = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "permissions-policy": "camera=(), microphone=(), geolocation=()",
+  "cache-control": "no-cache"
+}
+
+const prefix = "/console"
+const page = "index.html"
+
+const json = (body: unknown, status = 200) => HttpServerResponse.jsonUnsafe(body, { status, headers })
+
+/** The response middleware describes it. */
+const notFound = HttpServerResponse.empty({ status: 404, headers })
+
+const notBuilt = json({ message: "The console is not built: npm run build" }, 503)
+
+const send = (name: string, request: HttpServerRequest.HttpServerRequest) => ({ bytes, contentType, gzip }: Asset) => {
+  const isZipped = /\bgzip\b/.test(request.headers["accept-encoding"] ?? "")
+  return HttpServerResponse.uint8Array(isZipped ? gzip : bytes, {
+    contentType,
+    headers: {
+      ...headers,
+      vary: "accept-encoding",
+      ...(isZipped ? { "content-encoding": "gzip" } : {}),
+      ...(name === page ? {} : { "cache-control": "public, max-age=31536000, immutable" })
+    }
+  })
+}
+
+/** A path without a dot is a route of the page itself. */
+const nameOf = (request: HttpServerRequest.HttpServerRequest) => {
+  const path = pathOf(request).slice(prefix.length + 1)
+  return path.includes(".") ? path : page
+}
+
+const allAudiences = ["users", "operators"] as const
+type ConsoleAudience = typeof allAudiences[number]
+
+/** The audiences that the listener of the current request can serve: the calls of operators are internal. */
+const audiencesNow = (configured: ReadonlyArray<ConsoleAudience>) => {
+  const listener = Fiber.getCurrent()?.getRef(Audience) ?? "all"
+  return configured.filter((audience) => listener === "all" || (audience === "operators") === (listener === "internal"))
+}
+
+const DevLogin = Schema.Struct({ sub: Schema.NonEmptyString.check(isAtMostCharacters(255)) })
+
+const login = (
+  mint: NonNullable<typeof DevelopmentToken.Service>,
+  request: HttpServerRequest.HttpServerRequest
+) =>
+  isOfThisMachine(request)
+    ? HttpServerRequest.schemaBodyJson(DevLogin).pipe(
+      Effect.flatMap(({ sub }) => mint(sub)),
+      Effect.map((token) => json({ token })),
+      Effect.orElseSucceed(() => json({ message: "sub: Expected a name", errors: { sub: ["Expected a name"] } }, 422)),
+      Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.kibibytes(4)),
+      Effect.timeoutOrElse({
+        duration: Duration.seconds(5),
+        orElse: () => Effect.succeed(json({ message: "The request did not arrive in time." }, 408))
+      })
+    )
+    : Effect.succeed(notFound)
+
+const layer = (wanted: ReadonlyArray<ConsoleAudience>) =>
+  HttpRouter.use((router) =>
+    Effect.gen(function*() {
+      const extensions = yield* Extensions
+      const isServed = (prefix: string) =>
+        extensions.some(({ routes }) => routes.some(({ path }: Route) => path.startsWith(prefix)))
+      const hasOperators = isServed("/internal/operator/session")
+      const configured = wanted.filter((audience) => hasOperators || audience !== "operators")
+      const find = yield* ConsoleAssets.current
+      const mint = yield* DevelopmentToken
+      const { maxActiveTasks } = yield* Settings
+      const serve = Effect.fnUntraced(function*(request: HttpServerRequest.HttpServerRequest) {
+        if (audiencesNow(configured).length === 0) return notFound
+        const name = nameOf(request)
+        return yield* find(name).pipe(
+          Effect.map(Option.match({ onNone: () => notFound, onSome: send(name, request) })),
+          Effect.catchTag("ConsoleNotBuilt", () => Effect.succeed(notBuilt))
+        )
+      })
+      const limits = { max_active_tasks: maxActiveTasks, file_bytes: Limits.fileBytes, formats: FileFormat.extensions }
+      const describe = (request: HttpServerRequest.HttpServerRequest) =>
+        json({
+          version,
+          audiences: audiencesNow(configured),
+          dev_login: mint !== undefined && isOfThisMachine(request),
+          schedules: isServed("/api/schedules"),
+          usage: isServed("/api/usage"),
+          limits
+        })
+      yield* router.add("GET", `${prefix}/*`, serve)
+      yield* router.add("GET", `${prefix}/config.json`, (request) => Effect.sync(() => describe(request)))
+      if (mint !== undefined) yield* router.add("POST", `${prefix}/dev-login`, (request) => login(mint, request))
+    })
+  )
+
+const audiencesIn = (text: string) => {
+  const names = commaList(text)
+  if (names.join() === "off") return []
+  const known = allAudiences.filter((audience) => names.includes(audience))
+  if (known.length === 0 || known.length < new Set(names).size) {
+    throw new Error("must be users, operators or both, or off")
+  }
+  return known
+}
+
+export const settings = {
+  audiences: setting(parsed(audiencesIn), {
+    name: "CONSOLE",
+    default: "users,operators",
+    inProduction: "off",
+    meaning: "audiences of the page at `/console`; `off`: there is no such page"
+  })
+}
+
+export const extension: Extension = {
+  settings,
+  load: (read) => {
+    const { audiences } = read(settings)
+    if (audiences.length === 0) return { layer: Layer.empty }
+    return {
+      layer: layer(audiences),
+      links: [{ path: "/console", name: "Console", description: "Your tasks, their results and their questions" }]
+    }
+  },
+  routes: {
+    routes: [{ method: "GET", path: "/console/*" }, { method: "POST", path: "/console/dev-login" }],
+    // The page is for users on the public listener and for operators on the internal one.
+    ofBothListeners: ["/console/"],
+    sameOrigin: ["/console"]
+  }
+}

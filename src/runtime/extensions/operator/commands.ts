@@ -1,0 +1,100 @@
+/** Commands for operators: overview, errors, clocks, revocations, and the groups of commands. */
+import { Command } from "effect/cli"
+import * as Views from "../../../http/operator/OperatorSchemas.ts"
+import { described, internalToken, printResult } from "../../cli/Root.ts"
+import { get, limit, page, range, withNext } from "./OperatorCall.ts"
+import { groups } from "./OperatorGroups.ts"
+
+const overview = Command.make(
+  "overview",
+  { internalToken },
+  ({ internalToken }) =>
+    printResult(
+      get(internalToken, Views.OverviewView, "/overview"),
+      ({ alerts, deliveries, last_hour: lastHour, live, next_deadline: next, nodes, unowned }, { age, fields, text }) =>
+        [
+          fields([
+            ["live tasks", `${live.pending} pending, ${live.processing} processing, ${live.interrupted} interrupted`],
+            ["next deadline", age(next)],
+            [
+              "last hour",
+              `${lastHour.created} created, ${lastHour.completed} completed, ${lastHour.failed} failed, ${lastHour.canceled} canceled`
+            ],
+            ["webhooks", `${deliveries.pending} pending, ${deliveries.failed} failed in the last hour`],
+            ["nodes", String(nodes)],
+            ["shards", unowned === 0 ? null : `${unowned} have no owner`]
+          ]),
+          ...alerts.map(({ message }) => text(`Alert: ${message}`))
+        ].join("\n")
+    )
+)
+
+const errors = Command.make(
+  "errors",
+  { internalToken, ...range },
+  ({ internalToken, ...parameters }) =>
+    printResult(
+      get(internalToken, Views.ErrorsView, "/errors", parameters),
+      ({ groups: failures }, { age, table }) =>
+        table(
+          ["FAILURES", "FIRST", "LAST", "SAMPLE", "ERROR"],
+          failures.map(({ count, error, first_at, last_at, samples }) => [
+            String(count),
+            age(first_at),
+            age(last_at),
+            samples[0] ?? "",
+            error
+          ]),
+          "No failures."
+        )
+    )
+)
+
+const clocks = Command.make(
+  "clocks",
+  { internalToken, limit },
+  ({ internalToken, limit }) =>
+    printResult(
+      get(internalToken, Views.ClocksView, "/clocks", { limit }),
+      ({ stops, tasks }, { age, table }) =>
+        table(["DUE", "CLOCK", "TASK", "USER OR REASON"], [
+          ...tasks.map(({ clock, due_at, sub, uuid }) => [age(due_at), clock, uuid, sub]),
+          ...stops.map(({ due_at, reason, task_uuid }) => [age(due_at), "stop", task_uuid, reason])
+        ], "Nothing is due.")
+    )
+)
+
+const revocations = Command.make(
+  "revocations",
+  { internalToken, ...page },
+  ({ internalToken, ...parameters }) =>
+    printResult(
+      get(internalToken, Views.RevocationsView, "/revocations", parameters),
+      (shown, { age, table }) =>
+        withNext(
+          table(
+            ["REVOKED", "TOKEN OR USER", "ISSUED BEFORE", "EXPIRES"],
+            shown.data.map(({ expires_at, issued_before, jti, revoked_at, sub, token_hash }) => [
+              age(revoked_at),
+              sub ?? jti ?? `sha256:${token_hash}`,
+              age(issued_before),
+              age(expires_at)
+            ]),
+            "No revocations."
+          ),
+          shown
+        )
+    )
+)
+
+export const commands = [
+  overview.pipe(
+    described("Show live tasks, the last hour, webhooks, nodes and alerts (for operators)", "overview")
+  ),
+  errors.pipe(
+    described("Group the newest failures by their error (for operators)", "errors --from 2026-11-21T00:00:00Z")
+  ),
+  clocks.pipe(described("List the next deadlines and unconfirmed stops (for operators)", "clocks --limit 20")),
+  revocations.pipe(described("List the revoked tokens, newest first (for operators)", "revocations")),
+  ...groups
+] as const

@@ -1,0 +1,89 @@
+/** The operators' REST interface, its sessions and its history. */
+import { Config, Duration, Effect, Layer, Redacted } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import * as Operator from "../../../http/operator/Operator.ts"
+import { OperatorApi, OperatorGroup } from "../../../http/operator/OperatorApi.ts"
+import * as OperatorAuthorization from "../../../http/operator/OperatorAuthorization.ts"
+import { securitySchemes } from "../../../http/operator/OperatorDocs.ts"
+import * as OperatorExtensions from "../../../http/operator/OperatorExtensions.ts"
+import * as History from "../../../services/operator/History.ts"
+import * as HistorySql from "../../../services/operator/HistorySql.ts"
+import { Operators } from "../../../services/operator/Operators.ts"
+import { OperatorSessions } from "../../../services/operator/OperatorSessions.ts"
+import * as OperatorStoreSql from "../../../services/operator/OperatorStoreSql.ts"
+import { commaList, duration, optional, parsed, setting, type Values } from "../../../services/timing/Setting.ts"
+import { CoreSettings, type Extension, OwnConnections } from "../../Extension.ts"
+
+export const settings = {
+  readTokens: setting(parsed((text) => commaList(text).map((token) => Redacted.make(token))), {
+    name: "OPERATOR_READ_TOKENS",
+    default: "",
+    meaning: "comma-separated list of bearer tokens that may read the operator interface and change nothing",
+    secret: "tokens"
+  }),
+  // The content is what users wrote, so by default only a development service shows it.
+  showsContent: setting(Config.Boolean, {
+    name: "OPERATOR_CONTENT",
+    default: "off",
+    embedded: "on",
+    meaning: "whether operators may see what tasks say: turns and tool arguments"
+  }),
+  session: duration(Duration.minutes(1), Duration.days(30), "must be between 1 minute and 30 days", {
+    name: "OPERATOR_SESSION",
+    default: "8 hours",
+    meaning: "longest life of an operator's session in the console; it also ends after an hour without a request"
+  }),
+  secureCookie: optional(Config.Boolean, {
+    name: "OPERATOR_SECURE_COOKIE",
+    unset: "`on` in production and with an https `PUBLIC_URL`, else `off`",
+    meaning:
+      "whether browsers send an operator's session by HTTPS only; `off` is for a console on plain HTTP at an address other than loopback"
+  })
+}
+
+/** The tokens and sessions of operators. */
+const layerTokens = ({ readTokens, secureCookie, session }: Values<typeof settings>) =>
+  Layer.unwrap(
+    Effect.map(CoreSettings, ({ internalTokens, isProduction, publicUrl }) =>
+      Layer.merge(
+        OperatorSessions.layer({ full: internalTokens, read: readTokens, lifetime: session }),
+        Layer.succeed(
+          OperatorAuthorization.HasSecureCookie,
+          secureCookie ?? (isProduction || publicUrl.startsWith("https:"))
+        )
+      ))
+  )
+
+const layer = ({ showsContent }: Values<typeof settings>, tokens: ReturnType<typeof layerTokens>) =>
+  Layer.unwrap(Effect.gen(function*() {
+    const connections = (yield* OwnConnections).layer(2)
+    return Layer.mergeAll(
+      Layer.provide(HttpApiBuilder.layer(OperatorApi), Operator.layer),
+      OperatorAuthorization.layerSessions,
+      Layer.provide(OperatorExtensions.layer, connections),
+      Layer.provide(History.layerRecorder, HistorySql.layer)
+    ).pipe(
+      Layer.provide([Operators.layer, OperatorAuthorization.layer]),
+      Layer.provide([
+        Layer.provide(OperatorStoreSql.layer, connections),
+        tokens,
+        Layer.succeed(Operator.ShowsContent, showsContent)
+      ])
+    )
+  }))
+
+export const extension: Extension = {
+  settings,
+  load: (read) => {
+    const values = read(settings)
+    const tokens = layerTokens(values)
+    return { layer: layer(values, tokens), operators: Layer.provide(OperatorAuthorization.layer, tokens) }
+  },
+  routes: {
+    routes: [...Object.values(OperatorGroup.endpoints), ...OperatorAuthorization.sessionRoutes],
+    // Browsers have the cookie of a session.
+    sameOrigin: ["/internal/operator"],
+    documented: { group: OperatorGroup, securitySchemes }
+  },
+  tables: HistorySql.tables
+}

@@ -1,0 +1,88 @@
+/** Schedules, and how they join the service. */
+import { Effect, Layer, Redacted } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import * as ScheduleBodies from "../../../http/schedules/ScheduleBodies.ts"
+import * as ScheduleOperatorReads from "../../../http/schedules/ScheduleOperatorReads.ts"
+import { SchedulesApi, SchedulesGroup } from "../../../http/schedules/SchedulesApi.ts"
+import * as Handlers from "../../../http/schedules/SchedulesHandlers.ts"
+import { SchedulesRpc } from "../../../http/schedules/SchedulesRpc.ts"
+import * as RpcHandlers from "../../../http/schedules/SchedulesRpcHandlers.ts"
+import { Firing } from "../../../services/schedules/Firing.ts"
+import * as RunTokens from "../../../services/schedules/RunTokens.ts"
+import * as ScheduleLink from "../../../services/schedules/ScheduleLink.ts"
+import { Schedules } from "../../../services/schedules/Schedules.ts"
+import * as SchedulesSql from "../../../services/schedules/SchedulesSql.ts"
+import * as ScheduleTables from "../../../services/schedules/ScheduleTables.ts"
+import { ScheduleWake } from "../../../services/schedules/ScheduleWake.ts"
+import { TaskBodies } from "../../../services/schedules/TaskBodies.ts"
+import { optional, secret, url, type Values } from "../../../services/timing/Setting.ts"
+import { CoreSettings, type Extension } from "../../Extension.ts"
+import * as UndiciTransport from "../../node/UndiciTransport.ts"
+
+export const settings = {
+  tokenUrl: optional(url, {
+    name: "TOKEN_URL",
+    unset: "unset; an embedded service with its own key mints tokens",
+    meaning: "where schedules get a fresh token of their user: `POST {sub, schedule_id}` answers `{token}`"
+  }),
+  tokenUrlToken: optional(secret, {
+    name: "TOKEN_URL_TOKEN",
+    unset: "unset",
+    meaning: "bearer token sent to `TOKEN_URL`",
+    secret: "text"
+  })
+}
+
+const sourceOf = Effect.fnUntraced(function*({ tokenUrl, tokenUrlToken }: Values<typeof settings>) {
+  if (tokenUrl !== undefined) return yield* RunTokens.fromUrl(tokenUrl, tokenUrlToken)
+  const { mintToken } = yield* CoreSettings
+  if (mintToken === undefined) return undefined
+  const mint: RunTokens.Source = (sub) => Effect.map(mintToken(sub), Redacted.make)
+  return mint
+})
+
+/** One instance for REST and RPC, which also fires. The connections to `TOKEN_URL` are its own. */
+const layerServices = (values: Values<typeof settings>) =>
+  Layer.unwrap(Effect.map(
+    sourceOf(values),
+    (source) =>
+      Layer.merge(Schedules.layer, Layer.effectDiscard(Firing)).pipe(
+        Layer.provide(Firing.layer),
+        Layer.provideMerge(SchedulesSql.layer),
+        Layer.provide([
+          ScheduleWake.layer,
+          RunTokens.RunTokens.layer(source),
+          Layer.succeed(TaskBodies, ScheduleBodies.taskBodies)
+        ])
+      )
+  )).pipe(Layer.provide(Layer.fresh(UndiciTransport.layer)))
+
+const load = (values: Values<typeof settings>) => {
+  const services = layerServices(values)
+  return {
+    upstreams: values.tokenUrl === undefined ? [] : [{ name: "tokens of schedules", url: values.tokenUrl }],
+    layer: HttpApiBuilder.layer(SchedulesApi).pipe(Layer.provide(Handlers.layer), Layer.provide(services)),
+    taskLink: Effect.provide(ScheduleLink.make, SchedulesSql.layer),
+    // The server finds the handlers in its context by the tags of the calls.
+    rpc: Layer.provide(RpcHandlers.layer, services)
+  }
+}
+
+export const extension: Extension = {
+  settings,
+  load: (read) => load(read(settings)),
+  routes: {
+    routes: [...Object.values(SchedulesGroup.endpoints), { method: "GET", path: ScheduleOperatorReads.path }],
+    publicGroup: SchedulesGroup,
+    linkParameter: {
+      name: "schedule",
+      selects: "Only tasks of the schedule with this id: its newest 1,000.",
+      includes: "`schedule`: `id` and `scheduled_for` of the schedule that made the task, or null.",
+      schema: { type: "string", format: "uuid" }
+    },
+    rpc: SchedulesRpc
+  },
+  tables: ScheduleTables.tables,
+  onRevoked: ScheduleTables.onRevoked,
+  operatorRead: ScheduleOperatorReads.make
+}

@@ -1,0 +1,69 @@
+/** Usage, and how it joins the service. */
+import { Duration, Effect, Layer, Schema } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { readFileSync } from "node:fs"
+import { UsageApi, UsageGroup } from "../../../http/contract/UsageApi.ts"
+import { OperatorUsageApi, OperatorUsageGroup } from "../../../http/usage/OperatorUsageApi.ts"
+import * as Handlers from "../../../http/usage/UsageHandlers.ts"
+import * as UsageRpc from "../../../http/usage/UsageRpc.ts"
+import { duration, optional, parsed, type Values } from "../../../services/timing/Setting.ts"
+import { CurrentPrices, Prices } from "../../../services/usage/Prices.ts"
+import * as UsageBooking from "../../../services/usage/UsageBooking.ts"
+import * as UsageLink from "../../../services/usage/UsageLink.ts"
+import * as UsageSql from "../../../services/usage/UsageSql.ts"
+import { type Extension, type ExtensionLayer, OwnConnections } from "../../Extension.ts"
+
+const decodePrices = Schema.decodeUnknownSync(Schema.fromJsonString(Prices), { errors: "all" })
+
+/** Connections for reads of users and operators. */
+const connections = 2
+
+export const settings = {
+  retention: duration(Duration.seconds(1), Duration.days(36_500), "must be between 1 second and 36500 days", {
+    name: "USAGE_RETENTION",
+    default: "400 days",
+    meaning: "how long usage by hour is kept, whatever becomes of its tasks"
+  }),
+  prices: optional(parsed((path) => decodePrices(readFileSync(path, "utf8"))), {
+    name: "PRICES_FILE",
+    unset: "unset: nothing has a cost",
+    meaning:
+      "JSON file with what models cost per million tokens: `{\"currency\": \"USD\", \"models\": {\"name\": {\"input\": 2.5, \"output\": 10, \"cached_input\": 1.25}}}`. A change applies to later usage, after a restart"
+  })
+}
+
+const load = ({ prices, retention }: Values<typeof settings>) => {
+  const layerPrices = Layer.succeed(CurrentPrices, prices)
+  const layerStore = Layer.provide(UsageSql.layer, layerPrices)
+  const layerReads = Handlers.UsageReads.layer.pipe(
+    Layer.provide(
+      Layer.unwrap(Effect.map(OwnConnections, ({ layer }) => Layer.provide(layerStore, layer(connections))))
+    ),
+    Layer.provide(layerPrices)
+  )
+  return {
+    layer: Layer.merge(
+      HttpApiBuilder.layer(UsageApi).pipe(Layer.provide(Handlers.layer), Layer.provide(layerReads)),
+      Layer.provide(UsageBooking.layer(retention), layerStore)
+    ),
+    forOperators: HttpApiBuilder.layer(OperatorUsageApi).pipe(
+      Layer.provide(Handlers.layerOperators),
+      Layer.provide([layerReads, layerStore])
+    ),
+    taskLink: Effect.provide(UsageLink.make, layerStore),
+    // The server finds the handlers in its context by the tags of the calls.
+    rpc: Layer.provide(UsageRpc.layer, layerReads) as unknown as ExtensionLayer
+  }
+}
+
+export const extension: Extension = {
+  settings,
+  load: (read) => load(read(settings)),
+  routes: {
+    routes: [...Object.values(UsageGroup.endpoints), ...Object.values(OperatorUsageGroup.endpoints)],
+    publicGroup: UsageGroup,
+    documented: { group: OperatorUsageGroup, securitySchemes: {} },
+    rpc: UsageRpc.UsageRpc
+  },
+  tables: UsageSql.tables
+}

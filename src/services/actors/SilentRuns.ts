@@ -1,0 +1,96 @@
+/**
+ * Finds the runs of this node that were silent for longer than their core declared, claims them in the store, so that one node alone
+ * hands a run over, and queues them for recovery. The sweep calls it, so that time without the database does not count.
+ */
+import { Duration, Effect } from "effect"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import type { TaskHead, TaskId } from "../../domain/Task.ts"
+import { fromMicros, now, type Timestamp } from "../../domain/Timestamp.ts"
+import { TaskReads } from "../store/TaskReads.ts"
+import { TaskWrites } from "../store/TaskWrites.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import { Settings } from "../timing/Settings.ts"
+import { type Actor, isSilent } from "./Decision.ts"
+
+/** Runs of one check: the rest waits for the next sweep. */
+const batch = 1000
+/** A sweep takes at most this long, unless the database or this node hangs. */
+const sweepTime = Duration.seconds(1)
+/** After a gap of this length the core has to reach the service again: its silence counts from the start. */
+const longGap = Duration.seconds(5)
+
+const micros = (duration: Duration.Duration) => Duration.toMillis(duration) * 1000
+
+interface Options {
+  readonly actors: ReadonlyMap<TaskId, Actor>
+  readonly isMine: (id: TaskId) => boolean
+  /** Counts the silence of a run from a moment on. */
+  readonly countFrom: (id: TaskId, at: Timestamp, handOvers: number) => void
+  /** The run was claimed: it is handed over. */
+  readonly handOver: (head: TaskHead, handOvers: number) => void
+  readonly wake: (head: TaskHead) => Effect.Effect<void>
+}
+
+export const make = Effect.fnUntraced(function*({ actors, countFrom, handOver, isMine, wake }: Options) {
+  const writes = yield* TaskWrites
+  const reads = yield* TaskReads
+  const { sweepInterval } = yield* Settings
+  let checkedAt = yield* now
+
+  /** Leaves out the time in which this node could not have recorded an event. */
+  const discountGap = (at: Timestamp) => {
+    const lost = at - checkedAt - micros(Duration.sum(sweepInterval, sweepTime))
+    checkedAt = at
+    if (lost <= 0) return
+    for (const [id, { handOvers, quietSince }] of actors) {
+      if (quietSince > at) continue
+      countFrom(id, lost > micros(longGap) ? at : fromMicros(Math.min(quietSince + lost, at)), handOvers)
+    }
+  }
+
+  const findSilent = (at: Timestamp) => {
+    const silent: Array<Actor> = []
+    let handedOver = 0
+    for (const actor of actors.values()) {
+      if (actor.handOvers > 0) handedOver++
+      if (silent.length < batch && isSilent(actor, at) && isMine(actor.head.uuid)) silent.push(actor)
+    }
+    Metrics.silentRuns.set(handedOver)
+    return silent
+  }
+
+  const claim = Effect.fnUntraced(function*(silent: ReadonlyArray<Actor>, at: Timestamp) {
+    const heads = new Map(silent.map(({ head }) => [head.uuid, head]))
+    const asked = silent.map(({ head: { revision, runId, uuid }, quietSince }) => ({
+      uuid,
+      runId,
+      revision,
+      since: quietSince
+    }))
+    let claimed = 0
+    for (const { handOvers, isClaimed, since, uuid } of yield* writes.claimSilent(asked, at)) {
+      const head = heads.get(uuid)
+      if (head === undefined) continue
+      if (!isClaimed) {
+        countFrom(uuid, since, handOvers)
+        continue
+      }
+      heads.delete(uuid)
+      claimed++
+      handOver(head, handOvers)
+    }
+    if (claimed > 0) {
+      Metrics.handOvers.add(claimed)
+      yield* Effect.annotateLogs(Effect.logWarning("silent runs are handed over to the core again"), { runs: claimed })
+    }
+    // Another node has changed these tasks, or heard of their runs.
+    if (heads.size > 0) yield* Effect.forEach(yield* reads.heads([...heads.keys()]), wake, { discard: true })
+  })
+
+  return Effect.gen(function*() {
+    const at = yield* now
+    discountGap(at)
+    const silent = findSilent(at)
+    if (silent.length > 0) yield* claim(silent, at)
+  }) satisfies Effect.Effect<void, StoreUnavailable>
+})

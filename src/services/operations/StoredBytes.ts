@@ -1,0 +1,68 @@
+/**
+ * Counts in the background what users keep, those first who created tasks lately, so that no request pays for it. With STORED_BYTES, a
+ * user who keeps more creates no task until the next count, within seconds of a deletion.
+ */
+import { Context, Duration, Effect, Layer } from "effect"
+import { now, plus } from "../../domain/Timestamp.ts"
+import { StoredBytesStore } from "../store/StoredBytesStore.ts"
+import * as Metrics from "../telemetry/Metrics.ts"
+import { Settings } from "../timing/Settings.ts"
+import * as Worker from "../timing/Worker.ts"
+
+const interval = Duration.seconds(5)
+/** Activity that the first round looks for. Later rounds overlap, because clocks and commits differ. */
+const firstWindow = Duration.days(1)
+const overlap = Duration.seconds(30)
+/** A count that takes longer is lost to another node. */
+const lease = Duration.minutes(10)
+/** Finds what retention deleted of users who create nothing. */
+const recount = Duration.days(1)
+const claimed = 100
+/** Maximum users over the limit that a node refuses. */
+const refused = 100_000
+
+/** Users who keep more than STORED_BYTES. */
+export const StoredBytes = Context.Reference<{ readonly isAbove: (sub: string) => boolean }>(
+  "async-task-service/services/operations/StoredBytes",
+  { defaultValue: () => ({ isAbove: () => false }) }
+)
+
+const make = Effect.gen(function*() {
+  const store = yield* StoredBytesStore
+  const { storedBytes: maximum } = yield* Settings
+  let above: ReadonlySet<string> = new Set()
+  let since = plus(yield* now, Duration.negate(firstWindow))
+
+  const recountOne = Effect.fnUntraced(function*(sub: string, leasedUntil: typeof since) {
+    const counted = yield* store.count(sub)
+    const countedAt = yield* now
+    const isOver = maximum !== undefined && counted.bytes > maximum
+    const next = plus(countedAt, isOver ? Duration.millis(Math.max(5000, counted.tasks)) : recount)
+    yield* store.record({ sub, ...counted, countedAt }, { lease: leasedUntil, next })
+  })
+
+  const recountDue = Effect.gen(function*() {
+    const at = yield* now
+    const leasedUntil = plus(at, lease)
+    const due = yield* store.claim(at, leasedUntil, claimed)
+    yield* Effect.forEach(due, (sub) => recountOne(sub, leasedUntil), { discard: true })
+    return due.length
+  })
+
+  yield* Worker.make({
+    name: "the count of stored bytes",
+    interval,
+    runOnce: Effect.gen(function*() {
+      const at = yield* now
+      yield* store.noteActive(since, at)
+      since = plus(at, Duration.negate(overlap))
+      yield* Effect.repeat(recountDue, { while: (count) => count === claimed })
+      if (maximum !== undefined) above = new Set(yield* store.above(maximum, refused))
+      const [largest] = yield* store.largest(1)
+      Metrics.largestUser.set(largest?.bytes ?? 0)
+    })
+  })
+  return { isAbove: (sub: string) => above.has(sub) }
+})
+
+export const layer = Layer.effect(StoredBytes, make)

@@ -1,0 +1,185 @@
+/**
+ * The statements of operators. The keys of a page are read along one index, newest first, from the position of the page before;
+ * filters that the index lacks apply to the rows examined. The last of them is returned as well, when there may be more.
+ */
+import { Schema } from "effect"
+import { TaskHead } from "../../domain/Task.ts"
+import { Timestamp } from "../../domain/Timestamp.ts"
+import { micros, moment, type Query, query } from "../store/Queries.ts"
+import { columns as revocationColumns, fields as revocationFields } from "../store/RevocationRepositorySql.ts"
+import { columnsOf, headColumns, isLive } from "../store/TaskColumns.ts"
+import { attemptError, deliveries, state } from "../store/WebhookStatements.ts"
+import {
+  type DeliverySearch,
+  DueClock,
+  DueStop,
+  errorLength,
+  Failure,
+  FoundTask,
+  orderOf,
+  OriginStats,
+  type TaskDetail,
+  type TaskSearch
+} from "./OperatorStore.ts"
+
+export const lowestUuid = "00000000-0000-0000-0000-000000000000"
+export const highestUuid = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+/** Bytes of tool calls above which their names are not read: Postgres would parse the arguments too. */
+const readToolCalls = 64 * 1024
+const shownTools = 20
+
+const Key = Schema.Struct({ at: Timestamp, id: Schema.String, isEdge: Schema.Boolean })
+export const decodeKeys = Schema.decodeUnknownSync(Schema.Array(Key))
+
+/** `$5` rows are examined and `$6` returned. */
+const keysOf = (scanned: string, order: string, id: string, filter: string) =>
+  `WITH scanned AS (${scanned} ORDER BY ${order} LIMIT $5::int)
+  (SELECT ${
+    micros("at")
+  } AS at, ${id} AS id, false AS "isEdge" FROM scanned WHERE ${filter} ORDER BY ${order} LIMIT $6::int)
+  UNION ALL
+  (SELECT ${micros("at")}, ${id}, true FROM scanned ORDER BY ${order} OFFSET $5::int - 1)`
+
+const shortError = `left(error, ${errorLength})`
+
+/** Binds from, to, moment and id of the position, rows examined, rows returned, status, error, and the user if there is one. */
+export const taskKeys = (search: TaskSearch) => {
+  const order = orderOf(search)
+  const at = order === "failed" ? "completed_at" : "created_at"
+  const before = order === "live"
+    ? `${isLive} AND uuid < $4::uuid AND $3::float8 IS NOT NULL`
+    : `(${at}, uuid) < (${moment("$3")}, $4::uuid)`
+  const source = [before, search.sub === null ? "true" : "sub = $9", order === "failed" ? "status = 'failed'" : "true"]
+  const isRanged = `${at} >= ${moment("$1")} AND ${at} < ${moment("$2")}`
+  const conditions = [...source, ...(order === "live" ? [] : [isRanged])].join(" AND ")
+  // Only the index covers a search that does not read the error.
+  const error = search.error === null ? "NULL::text" : shortError
+  return keysOf(
+    `SELECT uuid, ${at} AS at, status, ${error} AS error FROM tasks WHERE ${conditions}`,
+    order === "live" ? "uuid DESC" : "at DESC, uuid DESC",
+    "uuid::text",
+    `($7::text IS NULL OR status = $7::text) AND ($8::text IS NULL OR error = $8::text)
+      AND (${order !== "live"} OR at >= ${moment("$1")} AND at < ${moment("$2")})`
+  )
+}
+
+/** What a `FoundTask` has besides the head. */
+const foundColumns = `${columnsOf(["createdAt", "completedAt", "callbackUrl"])}, ${shortError} AS error, coalesce((
+    SELECT json_agg(name) FROM (
+      SELECT call ->> 'name' AS name
+      FROM json_array_elements(CASE WHEN octet_length(pending_tool_calls) <= ${readToolCalls} THEN pending_tool_calls::json END) call
+      LIMIT ${shownTools}
+    ) named
+  ), '[]')::text AS "pendingTools"`
+
+export const tasksById = query(
+  FoundTask,
+  `SELECT ${headColumns}, ${foundColumns} FROM tasks WHERE uuid = ANY($1::uuid[])`
+)
+
+const Bytes = Schema.NullOr(Schema.Int)
+const detailRows = query(
+  Schema.Struct({ ...FoundTask.fields, ...TaskHead.fields, requestBytes: Bytes, turnBytes: Bytes }),
+  `SELECT ${headColumns}, ${foundColumns},
+    (SELECT octet_length(request) FROM task_requests WHERE task_uuid = uuid) AS "requestBytes",
+    (SELECT octet_length(turn) FROM task_turns WHERE task_uuid = uuid) AS "turnBytes"
+  FROM tasks WHERE uuid = $1`
+)
+export const taskDetail: Query<TaskDetail> = {
+  text: detailRows.text,
+  decode: (rows) =>
+    detailRows.decode(rows).map(({ requestBytes, turnBytes, ...row }) => ({
+      found: row,
+      head: row,
+      requestBytes,
+      turnBytes
+    }))
+}
+
+export const failures = query(
+  Failure,
+  `SELECT uuid, coalesce(${shortError}, '') AS error, ${micros("completed_at")} AS at FROM tasks
+  WHERE status = 'failed' AND completed_at >= ${moment("$1")} AND completed_at < ${moment("$2")}
+  ORDER BY completed_at DESC, uuid DESC LIMIT $3::int`
+)
+
+const clock = (name: string, column: string, which: string) =>
+  `(SELECT uuid, sub, status, '${name}' AS clock, ${micros(column)} AS "dueAt" FROM tasks
+    WHERE ${which} AND ${column} IS NOT NULL ORDER BY ${column} LIMIT $1::int)`
+
+export const clocks = query(
+  DueClock,
+  `SELECT * FROM (
+    ${clock("acceptance", "acceptance_deadline_at", "status = 'pending'")}
+    UNION ALL ${clock("time_limit", "deadline_at", isLive)}
+  ) AS clocks ORDER BY "dueAt", uuid LIMIT $1::int`
+)
+
+export const stops = query(
+  DueStop,
+  `SELECT run_id AS "runId", task_uuid AS "taskId", reason, attempts, ${micros("due_at")} AS "dueAt"
+  FROM core_stops ORDER BY due_at LIMIT $1::int`
+)
+
+const isFailed = "d.due_at IS NULL AND d.delivered_at IS NULL"
+
+const lastError = `(
+  SELECT ${attemptError} FROM webhook_attempts a
+  WHERE a.task_uuid = d.task_uuid AND a.revision = d.revision ORDER BY a.number DESC LIMIT 1)`
+
+/** Binds from, to, rows examined, and origins returned. */
+export const origins = query(
+  Schema.Struct({ ...OriginStats.fields, examined: Schema.Int }),
+  `WITH failed AS (
+    SELECT d.* FROM webhook_deliveries d WHERE ${isFailed}
+      AND d.created_at >= ${moment("$1")} AND d.created_at < ${moment("$2")} ORDER BY d.created_at DESC LIMIT $3::int
+  ), pending AS (
+    (SELECT origin FROM webhook_deliveries WHERE due_at IS NOT NULL AND attempts < attempts_allowed LIMIT $3::int)
+    UNION ALL
+    (SELECT origin FROM webhook_deliveries WHERE due_at IS NOT NULL AND attempts >= attempts_allowed LIMIT $3::int)
+  ), counted AS (
+    SELECT origin, sum(pending)::int AS pending, sum(failed)::int AS failed, min(at) AS oldest, max(at) AS newest FROM (
+      SELECT origin, 0 AS pending, 1 AS failed, created_at AS at FROM failed
+      UNION ALL SELECT origin, 1, 0, NULL FROM pending
+    ) AS every GROUP BY origin ORDER BY failed DESC, pending DESC, origin LIMIT $4::int
+  )
+  SELECT origin, pending, failed, ${micros("oldest")} AS "oldestFailedAt",
+    (SELECT ${lastError} FROM failed d WHERE d.origin = counted.origin AND d.created_at = counted.newest LIMIT 1) AS "lastError",
+    greatest((SELECT count(*) FROM failed), (SELECT count(*) FROM pending))::int AS examined
+  FROM counted ORDER BY failed DESC, pending DESC, origin`
+)
+
+/** Binds from, moment, task and revision of the position, rows examined, rows returned, state, error, and the origin if given. */
+export const deliveryKeys = ({ error, origin, state: wanted }: DeliverySearch) => {
+  const conditions = [
+    `d.created_at >= ${moment("$1")}`,
+    // Implied by the next condition, and the part that an index on the moment alone can use.
+    `d.created_at <= ${moment("$2")}`,
+    `(d.created_at, d.task_uuid, d.revision) < (${moment("$2")}, $3::uuid, $4::int)`,
+    ...(origin === null ? [] : ["d.origin = $9"]),
+    ...(wanted === "failed" ? [isFailed] : [])
+  ]
+  return keysOf(
+    `SELECT d.created_at AS at, d.task_uuid, d.revision, ${state} AS state, ${
+      error === null ? "NULL" : lastError
+    } AS error
+    FROM webhook_deliveries d WHERE ${conditions.join(" AND ")}`,
+    "at DESC, task_uuid DESC, revision DESC",
+    "concat(task_uuid, '-', revision)",
+    `($7::text IS NULL OR state = $7::text) AND ($8::text IS NULL OR error = $8::text)`
+  )
+}
+
+export const deliveriesById = deliveries(
+  `JOIN unnest($1::uuid[], $2::int[]) AS wanted (task_uuid, revision) USING (task_uuid, revision)`
+)
+
+/** Binds moment and id of the row before, both null for the first page, and the number of rows. */
+export const revocations = query(
+  Schema.Struct({ ...revocationFields, at: Timestamp, id: Schema.String }),
+  `SELECT ${revocationColumns}, ${micros("revoked_at")} AS at, id FROM token_revocations,
+    LATERAL (SELECT CASE WHEN sub IS NULL THEN 'token ' || token_id ELSE 'user ' || sub END AS id) AS key
+  WHERE revoked_at <= coalesce(${moment("$1")}, 'infinity')
+    AND ($1::float8 IS NULL OR (revoked_at, id) < (${moment("$1")}, $2::text))
+  ORDER BY revoked_at DESC, id DESC LIMIT $3::int`
+)

@@ -1,0 +1,168 @@
+/**
+ * Searches of operators over all users. Every statement reads a bounded number of rows, so that a search costs the same however
+ * large the tables are: a page that reaches the bound says so, and its `next` continues behind the last row that was read.
+ */
+import { Context, type Effect, type Option, Schema, Struct } from "effect"
+import type { Revocation } from "../../domain/Revocation.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import { RunId, type TaskHead, TaskId, TaskStatus, TaskSummary } from "../../domain/Task.ts"
+import { Timestamp } from "../../domain/Timestamp.ts"
+import type { Delivery, DeliveryState } from "../../domain/Webhook.ts"
+import type { UserStorage } from "../store/StoredBytesStore.ts"
+import type { TaskReads } from "../store/TaskReads.ts"
+import type { TaskScans } from "../store/TaskScans.ts"
+import type { WebhookStore } from "../store/WebhookStore.ts"
+import type { History } from "./History.ts"
+
+/** Characters of an error that operators see, and by which failures are grouped and found. */
+export const errorLength = 500
+/** Rows that one statement examines when an index cannot answer the whole filter. */
+export const scannedRows = 20_000
+/** The newest failures that are grouped. */
+export const groupedFailures = 1000
+export const listedOrigins = 200
+
+/** The key of a row: its moment, and its id among rows of the same moment. */
+export interface Position {
+  readonly at: Timestamp
+  readonly id: string
+}
+
+export interface Page<Row> {
+  readonly rows: ReadonlyArray<Row>
+  /** The position of the last row that was read; null when no further row can match. */
+  readonly next: Position | null
+  /** False when the bound of examined rows ended the search before the page was full. */
+  readonly isComplete: boolean
+}
+
+export interface Range {
+  readonly from: Timestamp
+  readonly to: Timestamp
+}
+
+interface Paged extends Range {
+  readonly after: Position | null
+  readonly limit: number
+}
+
+export interface TaskSearch extends Paged {
+  readonly sub: string | null
+  readonly status: TaskStatus | null
+  /** The first `errorLength` characters; only with the status failed. */
+  readonly error: string | null
+}
+
+/** Live tasks by id, which is their creation; failed ones of all users by their end; others by creation. Newest first. */
+export const orderOf = ({ status, sub }: Pick<TaskSearch, "status" | "sub">): "live" | "failed" | "created" => {
+  if (sub !== null || status === null || status === "completed" || status === "canceled") return "created"
+  return status === "failed" ? "failed" : "live"
+}
+
+export const FoundTask = Schema.Struct({
+  ...Struct.omit(TaskSummary.fields, ["pendingToolCalls"]),
+  deadline: Timestamp,
+  acceptanceDeadline: Schema.NullOr(Timestamp),
+  callbackUrl: Schema.NullOr(Schema.String),
+  /** Names of the first pending client tools. */
+  pendingTools: Schema.fromJsonString(Schema.Array(Schema.String))
+})
+export type FoundTask = typeof FoundTask.Type
+
+export interface TaskDetail {
+  readonly found: FoundTask
+  readonly head: TaskHead
+  /** Null when it is not stored. */
+  readonly requestBytes: number | null
+  readonly turnBytes: number | null
+}
+
+export const Failure = Schema.Struct({ uuid: TaskId, error: Schema.String, at: Timestamp })
+export type Failure = typeof Failure.Type
+
+export const DueClock = Schema.Struct({
+  uuid: TaskId,
+  sub: Schema.String,
+  status: TaskStatus,
+  clock: Schema.Literals(["acceptance", "time_limit"]),
+  dueAt: Timestamp
+})
+export type DueClock = typeof DueClock.Type
+
+export const DueStop = Schema.Struct({
+  runId: RunId,
+  taskId: TaskId,
+  reason: Schema.String,
+  attempts: Schema.Int,
+  dueAt: Timestamp
+})
+export type DueStop = typeof DueStop.Type
+
+export interface DeliverySearch extends Paged {
+  readonly origin: string | null
+  readonly state: DeliveryState | null
+  /** Error of the last attempt. */
+  readonly error: string | null
+}
+
+export const OriginStats = Schema.Struct({
+  origin: Schema.String,
+  pending: Schema.Int,
+  failed: Schema.Int,
+  /** Error of the newest failed delivery's last attempt. */
+  lastError: Schema.NullOr(Schema.String),
+  oldestFailedAt: Schema.NullOr(Timestamp)
+})
+export type OriginStats = typeof OriginStats.Type
+
+/** A revocation with the moment of its last change. */
+export interface ListedRevocation extends Position {
+  readonly revocation: Revocation
+}
+
+type Read<A> = Effect.Effect<A, StoreUnavailable>
+
+export class OperatorStore extends Context.Service<OperatorStore, {
+  readonly tasks: (search: TaskSearch) => Read<Page<FoundTask>>
+  readonly task: (uuid: TaskId) => Read<Option.Option<TaskDetail>>
+  /** The newest `groupedFailures`, newest first. */
+  readonly failures: (range: Range) => Read<ReadonlyArray<Failure>>
+  /** The next deadlines of live tasks, earliest first. */
+  readonly clocks: (limit: number) => Read<ReadonlyArray<DueClock>>
+  /** Pending stop requests, earliest first. */
+  readonly stops: (limit: number) => Read<ReadonlyArray<DueStop>>
+  /** Origins with pending or failed deliveries, most failures first. The range applies to failures. */
+  readonly origins: (
+    range: Range
+  ) => Read<{ readonly origins: ReadonlyArray<OriginStats>; readonly isComplete: boolean }>
+  /** Newest first. */
+  readonly deliveries: (search: DeliverySearch) => Read<Page<Delivery>>
+  /** The ids of the same. */
+  readonly deliveryIds: (search: DeliverySearch) => Read<Page<Position>>
+  /** Newest first, after a listed one. */
+  readonly revocations: (after: Position | null, limit: number) => Read<ReadonlyArray<ListedRevocation>>
+  /** Users who keep the most, the largest first. */
+  readonly largestUsers: (limit: number) => Read<ReadonlyArray<UserStorage>>
+  /** The stores of other requests, on the connections of operators. */
+  readonly scans: TaskScans["Service"]
+  readonly reads: TaskReads["Service"]
+  readonly webhooks: WebhookStore["Service"]
+  readonly history: History["Service"]
+}>()("async-task-service/services/operator/OperatorStore") {}
+
+/** Makes a page of the matching keys, of which one more than `limit` was read, and of the last key that was examined. */
+export const pageOf = <Key extends Position>(
+  matches: ReadonlyArray<Key>,
+  limit: number,
+  edge: Position | undefined
+): Page<Key> => {
+  const last = matches[limit - 1]
+  if (matches.length > limit && last !== undefined) {
+    return { rows: matches.slice(0, limit), next: { at: last.at, id: last.id }, isComplete: true }
+  }
+  return {
+    rows: matches,
+    next: edge === undefined ? null : { at: edge.at, id: edge.id },
+    isComplete: edge === undefined
+  }
+}

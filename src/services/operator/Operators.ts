@@ -1,0 +1,106 @@
+/** The use cases of operators for the tasks and webhooks of all users. */
+import { Context, Effect, Layer } from "effect"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import type { TaskId } from "../../domain/Task.ts"
+import { now, type Timestamp } from "../../domain/Timestamp.ts"
+import { parseDeliveryId } from "../../domain/Webhook.ts"
+import { WebhooksPending } from "../store/WebhooksPending.ts"
+import { type DeliverySearch, type Failure, groupedFailures, OperatorStore, type Range } from "./OperatorStore.ts"
+
+export interface ErrorGroup {
+  readonly error: string
+  readonly count: number
+  readonly firstAt: Timestamp
+  readonly lastAt: Timestamp
+  readonly samples: ReadonlyArray<TaskId>
+}
+
+interface ErrorGroups {
+  /** The number of failures in the groups. */
+  readonly failures: number
+  /** False when there are more failures in the range, or more groups. */
+  readonly isComplete: boolean
+  /** The largest first. */
+  readonly groups: ReadonlyArray<ErrorGroup>
+}
+
+export interface Redelivered {
+  readonly matched: number
+  /** Those that are due now. */
+  readonly enqueued: number
+  /** Those that were delivered, which deleted their secret. */
+  readonly needsSecret: number
+  /** Those that match but were not redelivered, because of the limit. */
+  readonly left: number
+}
+
+/** Deliveries that match a filter are counted up to this number. */
+const countedDeliveries = 10_000
+const listedGroups = 100
+const samples = 3
+/** Statements at a time, of the two connections of operators. */
+const concurrency = 4
+
+const groupsOf = (failures: ReadonlyArray<Failure>): ErrorGroups => {
+  const groups: Array<ErrorGroup> = []
+  for (const [error, [newest, ...others]] of Map.groupBy(failures, ({ error }) => error)) {
+    if (newest === undefined) continue
+    groups.push({
+      error,
+      count: 1 + others.length,
+      firstAt: (others.at(-1) ?? newest).at,
+      lastAt: newest.at,
+      samples: [newest, ...others].slice(0, samples).map(({ uuid }) => uuid)
+    })
+  }
+  return {
+    failures: failures.length,
+    isComplete: failures.length < groupedFailures && groups.length <= listedGroups,
+    groups: groups.toSorted((one, other) => other.count - one.count || other.lastAt - one.lastAt).slice(0, listedGroups)
+  }
+}
+
+export class Operators extends Context.Service<Operators, {
+  readonly errors: (range: Range) => Effect.Effect<ErrorGroups, StoreUnavailable>
+  readonly redeliver: (ids: ReadonlyArray<string>) => Effect.Effect<Redelivered, StoreUnavailable>
+  /** Redelivers the newest failed deliveries that match, `limit` at most: 0 only counts them. */
+  readonly redeliverFailed: (
+    filter: Pick<DeliverySearch, "origin" | "error" | "from" | "to">,
+    limit: number
+  ) => Effect.Effect<Redelivered, StoreUnavailable>
+}>()("async-task-service/services/operator/Operators") {
+  static readonly layer = Layer.effect(
+    Operators,
+    Effect.gen(function*() {
+      const store = yield* OperatorStore
+      const webhooksPending = yield* WebhooksPending
+
+      const redeliver = Effect.fnUntraced(function*(ids: ReadonlyArray<string>, matched: number | undefined) {
+        const at = yield* now
+        const keys = ids.flatMap((id) => parseDeliveryId(id) ?? [])
+        const outcomes = yield* Effect.forEach(keys, (key) => store.webhooks.redeliver(key, at, null, null), {
+          concurrency
+        })
+        const count = (wanted: typeof outcomes[number]) => outcomes.filter((outcome) => outcome === wanted).length
+        const [enqueued, needsSecret] = [count("enqueued"), count("needs_secret")]
+        if (enqueued > 0) yield* webhooksPending.open
+        const all = matched ?? enqueued + needsSecret
+        return { matched: all, enqueued, needsSecret, left: all - enqueued - needsSecret }
+      })
+
+      return Operators.of({
+        errors: (range) => Effect.map(store.failures(range), groupsOf),
+        redeliver: (ids) => redeliver([...new Set(ids)], undefined),
+        redeliverFailed: Effect.fnUntraced(function*(filter, limit) {
+          const { rows } = yield* store.deliveryIds({
+            ...filter,
+            state: "failed",
+            after: null,
+            limit: countedDeliveries
+          })
+          return yield* redeliver(rows.slice(0, limit).map(({ id }) => id), rows.length)
+        })
+      })
+    })
+  )
+}

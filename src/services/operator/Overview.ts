@@ -1,0 +1,127 @@
+/** The state of the service in one answer, and the alerts that hold now. All operators together cause one reading in 2 s. */
+import { Duration, Effect } from "effect"
+import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { ClusterNodes, type Member, unownedShards } from "../operations/ClusterNodes.ts"
+import type { UserStorage } from "../store/StoredBytesStore.ts"
+import type { TaskStats } from "../store/TaskScans.ts"
+import { Settings } from "../timing/Settings.ts"
+import type { HistoryName } from "./History.ts"
+import { OperatorStore, type OriginStats } from "./OperatorStore.ts"
+
+const alertIds = [
+  "clocks_late",
+  "not_accepted",
+  "webhooks_failing",
+  "webhooks_late",
+  "shards_unowned",
+  "node_late",
+  "user_stores_much"
+] as const
+
+export interface Alert {
+  readonly id: typeof alertIds[number]
+  readonly message: string
+}
+
+interface Facts {
+  readonly at: Timestamp
+  readonly live: TaskStats
+  /** Milliseconds since the earliest deadline of a live task passed. */
+  readonly overdue: number
+  /** Milliseconds since the oldest due webhook was due. */
+  readonly webhooksOverdue: number
+  /** About: a lost answer of the database counts 10 s twice. */
+  readonly lastHour: (name: HistoryName) => number
+  /** Those with pending deliveries, or failed ones in the last hour. */
+  readonly origins: ReadonlyArray<OriginStats>
+  readonly members: ReadonlyArray<Member>
+  readonly unowned: number
+  /** The largest first. */
+  readonly largestUsers: ReadonlyArray<UserStorage>
+}
+
+export interface Overview extends Facts {
+  readonly alerts: ReadonlyArray<Alert>
+}
+
+const maxAge = Duration.seconds(2)
+/** Milliseconds. */
+const lateClock = 15_000
+const lateWebhook = 60_000
+const lateNode = 1000
+const listedUsers = 10
+/** Bytes that are much for one user where STORED_BYTES sets no limit; the alert rule of Prometheus has the same. */
+const muchStored = 10 * 1024 ** 3
+const maxUnowned = Duration.seconds(10)
+/** Names in a message. */
+const named = 3
+
+const alertsOf = (
+  facts: Facts,
+  notAccepted: number,
+  unownedSince: Timestamp | undefined,
+  muchStored: number
+): ReadonlyArray<Alert> => {
+  const large = facts.largestUsers.filter(({ bytes }) => bytes > muchStored)
+  const failing = facts.origins.filter(({ failed }) => failed > 0)
+  const late = facts.members.filter(({ lateness }) => lateness > lateNode)
+  const found: Record<Alert["id"], string | false> = {
+    clocks_late: facts.overdue > lateClock
+      && `A deadline passed ${Math.round(facts.overdue / 1000)} s ago, and its task is still live.`,
+    not_accepted: notAccepted > 0 && `${notAccepted} tasks were not accepted in time in the last 10 minutes.`,
+    webhooks_failing: failing.length > 0
+      && `Webhooks failed in the last hour: ${
+        failing.slice(0, named).map(({ failed, origin }) => `${failed} to ${origin}`).join(", ")
+      }${failing.length > named ? " and others" : ""}.`,
+    webhooks_late: facts.webhooksOverdue > lateWebhook
+      && `A webhook has waited for its attempt for ${Math.round(facts.webhooksOverdue / 1000)} s.`,
+    shards_unowned: unownedSince !== undefined && facts.at >= plus(unownedSince, maxUnowned)
+      && `${facts.unowned} shards have no owner.`,
+    user_stores_much: large.length > 0
+      && `Users with more than ${muchStored} stored bytes: ${large.slice(0, named).map(({ sub }) => sub).join(", ")}${
+        large.length > named ? " and others" : ""
+      }.`,
+    node_late: late.length > 0
+      && `Late by more than a second: ${late.slice(0, named).map(({ address }) => address).join(", ")}.`
+  }
+  return alertIds.flatMap((id) => found[id] === false ? [] : [{ id, message: found[id] }])
+}
+
+const makeReading = Effect.gen(function*() {
+  const store = yield* OperatorStore
+  const nodes = yield* ClusterNodes
+  const { storedBytes } = yield* Settings
+  let unownedSince: Timestamp | undefined
+
+  const sumsOf = Effect.fnUntraced(function*(at: Timestamp, minutes: number) {
+    const points = yield* store.history.series(plus(at, Duration.minutes(-minutes)), minutes * 60, 1)
+    const values = new Map(points.map(({ name, value }) => [name, value]))
+    return (name: HistoryName) => values.get(name) ?? 0
+  })
+
+  return Effect.gen(function*() {
+    const at = yield* now
+    const live = yield* store.scans.liveStats
+    const { origins } = yield* store.origins({ from: plus(at, Duration.hours(-1)), to: at })
+    const members = yield* nodes.all
+    const millisSince = (moment: Timestamp | null) =>
+      moment === null ? 0 : Math.max(0, Math.round((at - moment) / 1000))
+    const facts: Facts = {
+      at,
+      live,
+      overdue: millisSince(live.nextDeadline),
+      webhooksOverdue: millisSince(yield* store.webhooks.oldestDue(at)),
+      lastHour: yield* sumsOf(at, 60),
+      origins,
+      members,
+      unowned: unownedShards(members).length,
+      largestUsers: yield* store.largestUsers(listedUsers)
+    }
+    unownedSince = facts.unowned === 0 ? undefined : unownedSince ?? at
+    const notAccepted = (yield* sumsOf(at, 10))("acceptance_expired")
+    return { ...facts, alerts: alertsOf(facts, notAccepted, unownedSince, storedBytes ?? muchStored) }
+  })
+})
+
+/** Reads the overview; the answer is at most 2 s old. */
+export const make = Effect.flatMap(makeReading, (read) => Effect.cachedWithTTL(read, maxAge))

@@ -1,0 +1,242 @@
+/** Frozen once released. It does not import the domain, so that later changes of the domain cannot alter it. A test compares the two. */
+/**
+ * One row for each pair of the metadata; `label` is a hash of user and pair (`ListStatement`). The index alone counts and pages the
+ * tasks with a pair, newest first. The rows never change, so each pair is indexed once.
+ */
+export const taskLabels = [
+  `CREATE TABLE task_labels (label uuid NOT NULL, created_at timestamptz NOT NULL, task_uuid uuid NOT NULL)`,
+  `CREATE INDEX task_labels_list ON task_labels (label, created_at DESC, task_uuid DESC)`
+]
+
+/** What users keep, counted in the background; `due_at` is the moment of the next count. */
+export const storedBytes = [
+  `CREATE TABLE stored_bytes (
+    sub text PRIMARY KEY,
+    bytes bigint NOT NULL DEFAULT 0,
+    tasks integer NOT NULL DEFAULT 0,
+    counted_at timestamptz,
+    due_at timestamptz NOT NULL
+  )`,
+  `CREATE INDEX stored_bytes_due ON stored_bytes (due_at)`,
+  `CREATE INDEX stored_bytes_largest ON stored_bytes (bytes)`
+]
+
+/** What a claim of webhooks needs to be fair among users and origins. */
+export const webhookQueues = [
+  `CREATE INDEX webhook_deliveries_due ON webhook_deliveries (is_proven, due_at)
+    WHERE due_at IS NOT NULL AND attempts < attempts_allowed`,
+  // The queues of a backlog, one for each user and origin. Hashes keep it narrow; queues that share one are one queue.
+  `CREATE INDEX webhook_deliveries_queues ON webhook_deliveries (is_proven, hashtext(sub), hashtext(origin), due_at)
+    WHERE due_at IS NOT NULL AND attempts < attempts_allowed`,
+  // Origins whose last attempt had a response, of which a node that starts knows nothing else.
+  `CREATE TABLE webhook_origins (
+    origin text PRIMARY KEY,
+    proven_at timestamptz NOT NULL
+  )`,
+  `CREATE INDEX webhook_origins_proven ON webhook_origins (proven_at)`
+]
+
+/**
+ * What the core reported of usage. `active_us` is the time in processing in microseconds, less the moment when it began while it lasts.
+ * `usage` has the tokens of the last report (input, output, total, cached, reasoning), those that were booked, and the booked seconds,
+ * which are null before the first booking.
+ */
+export const usageColumns = ["active_us bigint", "usage bigint[]", "model text"]
+
+/** The outbox of usage: one row for each interrupt with usage and each end. No index: it is read whole. */
+export const usageOutbox = `CREATE TABLE usage_outbox (
+    task_uuid uuid NOT NULL,
+    sub text NOT NULL,
+    assistant_id bigint NOT NULL,
+    model text,
+    booked_at timestamptz NOT NULL,
+    ended text,
+    is_metered boolean NOT NULL,
+    input_tokens bigint NOT NULL,
+    output_tokens bigint NOT NULL,
+    total_tokens bigint NOT NULL,
+    cached_input_tokens bigint NOT NULL,
+    reasoning_tokens bigint NOT NULL,
+    active_seconds bigint NOT NULL
+  )`
+
+export const statements: ReadonlyArray<string> = [
+  // Narrow, because large texts have tables of their own. Status changes are never HOT updates, because partial indexes depend on the
+  // status: room in the pages would be of no use.
+  `CREATE TABLE tasks (
+    uuid uuid PRIMARY KEY,
+    sub text NOT NULL,
+    status text NOT NULL DEFAULT 'pending',
+    revision integer NOT NULL DEFAULT 0,
+    run_id uuid NOT NULL,
+    error text,
+    pending_tool_calls text,
+    callback_url text,
+    max_execution_time integer NOT NULL,
+    created_at timestamptz NOT NULL,
+    completed_at timestamptz,
+    deadline_at timestamptz NOT NULL,
+    acceptance_deadline_at timestamptz,
+    token_id text NOT NULL,
+    token_issued_at timestamptz,
+    callback_format text,
+    assistant_id bigint,
+    resumed_at timestamptz,
+    -- Of a run that reports nothing: null unless it gave a sign of life that changed nothing else, or was handed over again.
+    silence_from timestamptz,
+    silent_since timestamptz,
+    hand_overs integer,
+    ${usageColumns.join(",\n    ")},
+    CONSTRAINT tasks_status CHECK (
+      status IN ('pending', 'processing', 'interrupted', 'completed', 'failed', 'canceled')
+    ),
+    CONSTRAINT tasks_completed_at CHECK (
+      (completed_at IS NULL) = (status IN ('pending', 'processing', 'interrupted'))
+    ),
+    CONSTRAINT tasks_pending_tool_calls CHECK ((pending_tool_calls IS NOT NULL) = (status = 'interrupted')),
+    -- A task that ended before the column existed may have lost its request, and with it the assistant.
+    CONSTRAINT tasks_assistant_id CHECK (assistant_id IS NOT NULL OR completed_at IS NOT NULL)
+  )`,
+  `CREATE INDEX tasks_active_of_user ON tasks (sub) WHERE status IN ('pending', 'processing', 'interrupted')`,
+  `CREATE INDEX tasks_deadline ON tasks (deadline_at) WHERE status IN ('pending', 'processing', 'interrupted')`,
+  `CREATE INDEX tasks_acceptance ON tasks (acceptance_deadline_at) WHERE status = 'pending'`,
+  // Serves the search for tasks without an actor.
+  `CREATE INDEX tasks_running ON tasks (uuid) WHERE status IN ('pending', 'processing')`,
+  // Serves count and pages of a list, by status too: including it costs only width.
+  `CREATE INDEX tasks_list ON tasks (sub, created_at DESC, uuid DESC) INCLUDE (status)`,
+  // Serves the deletion of tasks after the retention period.
+  `CREATE INDEX tasks_ended ON tasks (completed_at) WHERE completed_at IS NOT NULL`,
+  // Serves the revocation of a token.
+  `CREATE INDEX tasks_token ON tasks (token_id) WHERE status = 'processing'`,
+  // Serve operators: tasks of all users, and those that failed. The first is ascending, although they read it backwards: pages are
+  // filled only where the newest entries come last.
+  `CREATE INDEX tasks_by_creation ON tasks (created_at, uuid) INCLUDE (status)`,
+  `CREATE INDEX tasks_failed ON tasks (completed_at DESC, uuid DESC) WHERE status = 'failed'`,
+
+  // The request for the core and the task's encrypted secrets. A row loses its secrets at the end, and dead rows of its page make
+  // room: half of these updates change no index.
+  `CREATE TABLE task_requests (
+    task_uuid uuid PRIMARY KEY,
+    request text NOT NULL,
+    user_token text NOT NULL,
+    callback_secret text,
+    core_state text,
+    tool_results text
+  ) WITH (fillfactor = 95)`,
+  `CREATE TABLE task_turns (task_uuid uuid PRIMARY KEY, turn text NOT NULL)`,
+  `CREATE TABLE task_metadata (task_uuid uuid PRIMARY KEY, metadata jsonb NOT NULL)`,
+  ...taskLabels,
+  ...storedBytes,
+  // One row per change of a task. The core's event ids are stored to deduplicate repeated events.
+  `CREATE TABLE task_events (
+    task_uuid uuid NOT NULL,
+    revision integer NOT NULL,
+    type text NOT NULL,
+    status text NOT NULL,
+    occurred_at timestamptz NOT NULL,
+    core_event_id text,
+    PRIMARY KEY (task_uuid, revision)
+  )`,
+  `CREATE UNIQUE INDEX task_events_core_event_id ON task_events (task_uuid, core_event_id)
+    WHERE core_event_id IS NOT NULL`,
+
+  // The outbox of stop requests to the core.
+  `CREATE TABLE core_stops (
+    run_id uuid PRIMARY KEY,
+    task_uuid uuid NOT NULL,
+    reason text NOT NULL,
+    attempts integer NOT NULL DEFAULT 0,
+    due_at timestamptz NOT NULL
+  )`,
+  `CREATE INDEX core_stops_due ON core_stops (due_at)`,
+
+  usageOutbox,
+
+  // Claimed in the transaction of their request's change.
+  `CREATE TABLE idempotency_keys (
+    sub text NOT NULL,
+    key text NOT NULL,
+    fingerprint text NOT NULL,
+    task_uuid uuid NOT NULL,
+    expires_at timestamptz NOT NULL,
+    PRIMARY KEY (sub, key)
+  )`,
+  `CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at)`,
+
+  // One token by its id, or all tokens of a user issued before a moment.
+  `CREATE TABLE token_revocations (
+    token_id text UNIQUE,
+    sub text UNIQUE,
+    issued_before timestamptz,
+    expires_at timestamptz,
+    revoked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT token_revocations_subject CHECK (num_nonnulls(token_id, sub) = 1),
+    CONSTRAINT token_revocations_issued_before CHECK ((sub IS NULL) = (issued_before IS NULL))
+  )`,
+  `CREATE INDEX token_revocations_order ON token_revocations (revoked_at)`,
+  `CREATE INDEX token_revocations_expiry ON token_revocations (expires_at) WHERE expires_at IS NOT NULL`,
+
+  // Deliveries are the outbox of webhooks while they are due. The body of a terminal task is built from the task. For an interrupted
+  // task, the delivery stores the tool calls immediately, and the turn only when a new turn replaces it, so that no turn is stored twice.
+  // `is_proven` says whether the origin was proven when the delivery was inserted and no attempt of it has failed.
+  `CREATE TABLE webhook_deliveries (
+    task_uuid uuid NOT NULL,
+    revision integer NOT NULL,
+    status text NOT NULL,
+    url text NOT NULL,
+    origin text NOT NULL,
+    pending_tool_calls text,
+    turn text,
+    signed boolean NOT NULL,
+    callback_secret text,
+    attempts integer NOT NULL DEFAULT 0,
+    attempts_allowed integer NOT NULL DEFAULT 5,
+    sending boolean NOT NULL DEFAULT false,
+    created_at timestamptz NOT NULL,
+    due_at timestamptz,
+    delivered_at timestamptz,
+    sub text NOT NULL,
+    is_proven boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (task_uuid, revision)
+  ) WITH (fillfactor = 75)`,
+  ...webhookQueues,
+  // Deliveries whose last attempt is in flight or lost: a small index, so that no backlog hides them.
+  `CREATE INDEX webhook_deliveries_spent ON webhook_deliveries (due_at)
+    WHERE due_at IS NOT NULL AND attempts >= attempts_allowed`,
+  `CREATE INDEX webhook_deliveries_ledger ON webhook_deliveries (created_at)`,
+  `CREATE INDEX webhook_deliveries_of_origin ON webhook_deliveries (origin, created_at)`,
+  `CREATE INDEX webhook_deliveries_failed ON webhook_deliveries (created_at)
+    WHERE due_at IS NULL AND delivered_at IS NULL`,
+  `CREATE INDEX webhook_deliveries_failed_of_origin ON webhook_deliveries (origin, created_at)
+    WHERE due_at IS NULL AND delivered_at IS NULL`,
+  `CREATE TABLE webhook_attempts (
+    task_uuid uuid NOT NULL,
+    revision integer NOT NULL,
+    number integer NOT NULL,
+    started_at timestamptz NOT NULL,
+    duration_ms integer,
+    response_status integer,
+    error text,
+    PRIMARY KEY (task_uuid, revision, number)
+  ) WITH (fillfactor = 75)`,
+  // The redelivery limit by user (GCRA): each redelivery moves `used_until` forward.
+  `CREATE TABLE webhook_redeliveries (
+    sub text PRIMARY KEY,
+    used_until timestamptz NOT NULL
+  )`,
+
+  // The last report of each node of a cluster about itself, and the state that an operator wants it to be in.
+  `CREATE TABLE nodes (
+    instance uuid PRIMARY KEY,
+    address text NOT NULL,
+    version text NOT NULL,
+    started_at timestamptz NOT NULL,
+    seen_at timestamptz NOT NULL,
+    has_left boolean NOT NULL,
+    shards integer[],
+    tasks integer NOT NULL,
+    next_due_at timestamptz,
+    lateness integer NOT NULL,
+    wanted text CONSTRAINT nodes_wanted CHECK (wanted IN ('drained', 'taken_in'))
+  )`
+]

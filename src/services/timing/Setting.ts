@@ -1,0 +1,179 @@
+/**
+ * One description of a setting. Its value, the check for misspelled variables, its row in src/runtime/README.md, what production
+ * requires and the tests of defaults and bounds follow from it. A group of settings is a record by the names of the fields.
+ */
+import { Config, ConfigProvider, Duration, Effect, Record, type Redacted, Result } from "effect"
+
+/** The variables that are set; none is empty. */
+export type Environment = Readonly<Record<string, string>>
+
+/** How a text is read, as by the functions of `Config`. */
+export type Reader<A> = (name: string) => Config.Config<A>
+
+interface Description {
+  /** The variable. */
+  readonly name: string
+  /** In Markdown. */
+  readonly meaning: string
+  /** The parts of the system that start in production only with a value. */
+  readonly requiredBy?: ReadonlyArray<"service" | "core" | "backend">
+  /** Other variables, one of which is enough where this one is required. */
+  readonly alternatives?: ReadonlyArray<string>
+  /** Production refuses values that are easy to guess: a text, a list of tokens, or a list of keys in base64. */
+  readonly secret?: "text" | "tokens" | "keys"
+  /** The texts of the lowest and the highest value. */
+  readonly bounds?: readonly [string, string]
+  /** The maximum number of characters. */
+  readonly longest?: number
+}
+
+interface WithDefault extends Description {
+  /** The text that is read when the variable is not set; empty means none. */
+  readonly default: string
+  /** The default in production. */
+  readonly inProduction?: string
+  /** The default with the embedded Postgres, which production does not have. */
+  readonly embedded?: string
+}
+
+interface WithoutDefault extends Description {
+  /** What happens when the variable is not set. */
+  readonly unset: string
+}
+
+export interface Setting<out A> extends Description {
+  /** In Markdown. */
+  readonly default: string
+  readonly read: (env: Environment) => Result.Result<A, string>
+  /** Stands for a value that cannot be read. */
+  readonly neutral: A
+}
+
+export type Group = Readonly<Record<string, Setting<unknown>>>
+
+export type Values<G extends Group> = { readonly [K in keyof G]: G[K] extends Setting<infer A> ? A : never }
+
+export const isProduction = (env: Environment) => env["NODE_ENV"] === "production"
+
+const parse = <A>(reader: Reader<A>, name: string, text: string): Result.Result<A, string> =>
+  Effect.runSync(
+    Effect.result(reader(name).parse(ConfigProvider.fromUnknown({ [name]: text }, { preserveEmptyStrings: true })))
+  ).pipe(
+    Result.mapError(({ cause }) => cause.message.split("\n", 1)[0] ?? "")
+  )
+
+/** A setting that always has a value. */
+export const setting = <A>(reader: Reader<A>, description: WithDefault): Setting<A> => {
+  const { default: usual, embedded = usual, inProduction = usual, name } = description
+  const others = [
+    ...(inProduction === usual ? [] : [`in production \`${inProduction}\``]),
+    ...(embedded === usual ? [] : [`with the embedded Postgres \`${embedded}\``])
+  ]
+  const fallback = (env: Environment) =>
+    isProduction(env) ? inProduction : env["DATABASE_URL"] === undefined ? embedded : usual
+  return {
+    ...description,
+    default: [usual === "" ? "none" : `\`${usual}\``, ...others].join("; "),
+    read: (env) => parse(reader, name, env[name] ?? fallback(env)),
+    neutral: Result.getOrThrow(parse(reader, name, usual))
+  }
+}
+
+/** A setting that may have no value; then it is undefined. */
+export const optional = <A>(reader: Reader<A>, description: WithoutDefault): Setting<A | undefined> => {
+  const { name, unset } = description
+  return {
+    ...description,
+    default: unset,
+    read: (env) => env[name] === undefined ? Result.succeed(undefined) : parse(reader, name, env[name]),
+    neutral: undefined
+  }
+}
+
+/** A number between two others. */
+export const integer = (minimum: number, maximum: number, description: WithDefault): Setting<number> =>
+  setting(
+    checked(Config.Int, (value) => value >= minimum && value <= maximum, `must be between ${minimum} and ${maximum}`),
+    { ...description, bounds: [String(minimum), String(maximum)] }
+  )
+
+/** A text of bounded length. */
+export const text = (maximum: number, description: WithDefault): Setting<string> =>
+  setting(checked(Config.String, ({ length }) => length <= maximum, `must have at most ${maximum} characters`), {
+    ...description,
+    longest: maximum
+  })
+
+/** A duration between two others; `problem` describes them. */
+export const duration = (
+  minimum: Duration.Duration,
+  maximum: Duration.Duration,
+  problem: string,
+  description: WithDefault
+): Setting<Duration.Duration> =>
+  setting(checked(Config.Duration, Duration.between({ minimum, maximum }), problem), {
+    ...description,
+    bounds: [`${Duration.toMillis(minimum)} millis`, `${Duration.toMillis(maximum)} millis`]
+  })
+
+export const checked = <A>(reader: Reader<A>, isValid: (value: A) => boolean, problem: string): Reader<A> => (name) =>
+  Config.flatMap(reader(name), (value) => isValid(value) ? Config.succeed(value) : fail(problem))
+
+/** Reads by a function that throws an error with the reason when the text is invalid. */
+export const parsed = <A>(parse: (text: string) => A): Reader<A> => (name) =>
+  Config.flatMap(Config.String(name), (text) => {
+    try {
+      return Config.succeed(parse(text))
+    } catch (error) {
+      return fail(error instanceof Error ? error.message : String(error))
+    }
+  })
+
+const fail = (message: string) => Config.fail(new ConfigProvider.SourceError({ message }))
+
+const withoutTrailingSlash = (url: URL) => url.href.replace(/(?<!\/)\/+$/, "")
+
+/** What may be wrong with a URL that cannot be read; empty unless its user or password has such a character. */
+export const encodingHint = (text: string): string => {
+  const credentials = text.slice(text.indexOf("://") + 3, text.lastIndexOf("@"))
+  return text.includes("@") && /[/?#\s]|%(?![0-9a-f]{2})/i.test(credentials)
+    ? "; in user and password, percent-encode / as %2F, ? as %3F, # as %23 and % as %25"
+    : ""
+}
+
+export const url: Reader<string> = parsed((text) => {
+  const found = URL.parse(text)
+  if (found === null || !/^https?:$/.test(found.protocol)) {
+    throw new Error(`must be an http or https URL${encodingHint(text)}`)
+  }
+  return withoutTrailingSlash(found)
+})
+
+export const commaList = (text: string): ReadonlyArray<string> =>
+  text.split(",").map((item) => item.trim()).filter((item) => item !== "")
+
+/** Reads a comma-separated list that is not empty. */
+export const list = <A>(itemOf: (item: string) => A): Reader<readonly [A, ...Array<A>]> =>
+  parsed((text) => {
+    const [first, ...rest] = commaList(text).map(itemOf)
+    if (first === undefined) throw new Error("must not be empty")
+    return [first, ...rest]
+  })
+
+export const secret: Reader<Redacted.Redacted> = (name) => Config.Redacted(name)
+
+/** The values of a group. Each problem is reported, and a neutral value takes the place of the wrong one. */
+export const values = <G extends Group>(
+  group: G,
+  env: Environment,
+  report: (name: string, problem: string) => void
+): Values<G> =>
+  // The type of each field is the one of its setting.
+  Record.map(group, ({ name, neutral, read }) =>
+    Result.getOrElse(read(env), (problem) => {
+      report(name, problem)
+      return neutral
+    })) as Values<G>
+
+/** The values of a group of which no variable is set. */
+export const defaults = <G extends Group>(group: G): Values<G> => values(group, {}, () => {})

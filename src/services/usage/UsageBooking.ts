@@ -1,0 +1,41 @@
+/** Books the outbox of usage every few seconds, and deletes sums of hours that are older than their retention. */
+import { Duration, Effect, Layer } from "effect"
+import { now, plus } from "../../domain/Timestamp.ts"
+import { Intervals } from "../timing/Intervals.ts"
+import * as Worker from "../timing/Worker.ts"
+import * as UsageMetrics from "./UsageMetrics.ts"
+import { UsageStore } from "./UsageStore.ts"
+
+const bookingInterval = Duration.seconds(2)
+/** Rows of the outbox in one statement, which takes a few milliseconds. */
+const bookingBatch = 2000
+const deletionBatch = 5000
+
+export const layer = (retention: Duration.Duration) =>
+  Layer.effectDiscard(Effect.gen(function*() {
+    const store = yield* UsageStore
+
+    const book = Effect.map(store.book(bookingBatch), (booked) => {
+      booked.forEach(UsageMetrics.record)
+      return booked.reduce((sum, { rows }) => sum + rows, 0)
+    })
+    yield* Worker.make({
+      name: "the booking of usage",
+      interval: bookingInterval,
+      // A booking that is cut off would be repeated, and its metrics are lost.
+      runOnce: Effect.uninterruptible(Effect.repeat(book, { while: (rows) => rows === bookingBatch }))
+    })
+
+    const deleteOld = Effect.flatMap(
+      now,
+      (at) => store.deleteBefore(plus(at, Duration.negate(retention)), deletionBatch)
+    )
+    yield* Worker.make({
+      name: "the deletion of old usage",
+      interval: Duration.clamp(Duration.divideUnsafe(retention, 10), {
+        minimum: Duration.seconds(1),
+        maximum: (yield* Intervals).retention
+      }),
+      runOnce: Effect.repeat(deleteOld, { while: (deleted) => deleted === deletionBatch })
+    })
+  }))

@@ -1,0 +1,228 @@
+/** The store of usage in Postgres. */
+import { Effect, Layer, Option, Schema, Struct } from "effect"
+import { SqlClient } from "effect/sql"
+import type { Tables } from "../store/Migrations.ts"
+import { deletionQuery, failWhenUnavailable, make as makeQueries, micros, moment, query } from "../store/Queries.ts"
+import { CurrentPrices, type Prices } from "./Prices.ts"
+import { Amounts, Bucket, type Key, limits, type Step, TaskUsage, type UsageQuery } from "./Usage.ts"
+import { Booked, UsageStore } from "./UsageStore.ts"
+
+/** Sums of integers, by their columns. */
+const integers = {
+  tasks: "tasks",
+  completed: "completed",
+  failed: "failed",
+  canceled: "canceled",
+  inputTokens: "input_tokens",
+  outputTokens: "output_tokens",
+  totalTokens: "total_tokens",
+  cachedInputTokens: "cached_input_tokens",
+  reasoningTokens: "reasoning_tokens",
+  activeSeconds: "active_seconds",
+  unpricedTokens: "unpriced_tokens",
+  unmeteredTasks: "unmetered_tasks"
+} as const satisfies Record<Exclude<keyof Amounts, "cost">, string>
+
+const names = Object.values(integers)
+const keyColumns = ["sub", "hour", "assistant_id", "model"]
+
+/**
+ * The model is empty where the core named none. The costs of tasks have a row for each task with a priced booking: the sums by hour do
+ * not tell what one task cost, and a later price does not change it.
+ */
+export const tables: Tables = {
+  name: "usage",
+  migrations: [[
+    `CREATE TABLE usage_hours (
+      sub text NOT NULL,
+      hour timestamptz NOT NULL,
+      assistant_id bigint NOT NULL,
+      model text NOT NULL,
+      ${names.map((name) => `${name} bigint NOT NULL`).join(", ")},
+      cost numeric,
+      PRIMARY KEY (sub, hour, assistant_id, model)
+    ) WITH (fillfactor = 80)`,
+    `CREATE INDEX usage_hours_hour ON usage_hours (hour)`,
+    `CREATE TABLE usage_costs (
+      task_uuid uuid PRIMARY KEY REFERENCES tasks ON DELETE CASCADE,
+      cost numeric NOT NULL
+    )`
+  ]]
+}
+
+const Price = "(name text, input numeric, output numeric, cached numeric)"
+
+const pricesOf = (prices: Prices | undefined) =>
+  JSON.stringify(
+    Object.entries(prices?.models ?? {}).map(([name, { cached_input, input, output }]) => ({
+      name,
+      input,
+      output,
+      cached: cached_input ?? input
+    }))
+  )
+
+/** Rows of the outbox in `rows` as rows of `usage_hours`, with the task. The prices are the parameter `prices`. */
+const entriesOf = (rows: string, prices: string) =>
+  `SELECT sub, date_trunc('hour', booked_at, 'UTC') AS hour, assistant_id, coalesce(model, '') AS model,
+    (ended IS NOT NULL)::int AS tasks, (ended IS NOT DISTINCT FROM 'completed')::int AS completed,
+    (ended IS NOT DISTINCT FROM 'failed')::int AS failed, (ended IS NOT DISTINCT FROM 'canceled')::int AS canceled,
+    input_tokens, output_tokens, total_tokens, cached_input_tokens, reasoning_tokens, active_seconds,
+    CASE WHEN price.name IS NULL THEN total_tokens ELSE 0 END AS unpriced_tokens,
+    (ended IS NOT NULL AND NOT is_metered)::int AS unmetered_tasks,
+    (greatest(input_tokens - cached_input_tokens, 0) * price.input
+      + least(input_tokens, cached_input_tokens) * price.cached + output_tokens * price.output) * 0.000001 AS cost,
+    task_uuid
+  FROM ${rows} LEFT JOIN json_to_recordset(${prices}::json) AS price ${Price} ON is_metered AND price.name = model`
+
+const sums = names.map((name) => `sum(${name}) AS ${name}`).join(", ")
+
+/** One node books at a time, so that bookings never wait for one another; the others find nothing. */
+const book = query(
+  Booked,
+  `WITH taken AS (
+    DELETE FROM usage_outbox WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM usage_outbox
+      WHERE (SELECT pg_try_advisory_xact_lock(hashtextextended('async-task-service:usage', 0)))
+      LIMIT $1::int FOR UPDATE SKIP LOCKED
+    )) RETURNING *
+  ), entry AS (
+    ${entriesOf("taken", "$2")}
+  ), costs AS (
+    INSERT INTO usage_costs AS c (task_uuid, cost)
+    SELECT task_uuid, sum(cost) FROM entry JOIN tasks ON uuid = task_uuid WHERE cost IS NOT NULL GROUP BY task_uuid
+    ON CONFLICT (task_uuid) DO UPDATE SET cost = c.cost + EXCLUDED.cost
+  ), hours AS (
+    INSERT INTO usage_hours AS h (${keyColumns.join(", ")}, ${names.join(", ")}, cost)
+    SELECT ${keyColumns.join(", ")}, ${sums}, sum(cost) FROM entry GROUP BY ${keyColumns.join(", ")}
+    ON CONFLICT (${keyColumns.join(", ")}) DO UPDATE SET
+      ${names.map((name) => `${name} = h.${name} + EXCLUDED.${name}`).join(", ")},
+      cost = CASE WHEN h.cost IS NULL THEN EXCLUDED.cost ELSE h.cost + coalesce(EXCLUDED.cost, 0) END
+  )
+  SELECT assistant_id::float8 AS "assistantId", nullif(model, '') AS model, count(*)::int AS rows,
+    sum(input_tokens)::float8 AS "inputTokens", sum(output_tokens)::float8 AS "outputTokens"
+  FROM entry GROUP BY assistant_id, model`
+)
+
+const keyOf: Readonly<Record<Key, string>> = { assistant: "assistant_id", model: "model", sub: "sub" }
+const readKey: Readonly<Record<Key, string>> = {
+  assistant: "coalesce(assistant_id, 0)::float8 AS assistant",
+  model: "nullif(model, '') AS model",
+  sub: "coalesce(sub, '') AS sub"
+}
+
+const periods: Readonly<Record<Step, string>> = {
+  hour: "hour",
+  day: "date_trunc('day', hour, 'UTC')",
+  month: "date_trunc('month', hour, 'UTC')",
+  total: moment("$1")
+}
+
+const amounts = [
+  ...Object.entries(integers).map(([field, name]) => `coalesce(sum(${name}), 0)::float8 AS "${field}"`),
+  `trim_scale(sum(cost))::text AS cost`
+].join(", ")
+
+/** The first row has the totals, and no keys. */
+const Row = Schema.Struct({ ...Bucket.fields, isTotal: Schema.Boolean, from: Schema.NullOr(Bucket.fields.from) })
+
+/** The buckets in order, the largest of a period first. */
+const makeRead = ({ groupBy, step, sub }: Pick<UsageQuery, "groupBy" | "step"> & { readonly sub: boolean }) => {
+  const filter = `($4::bigint IS NULL OR assistant_id = $4::bigint)${
+    sub ? " AND sub = $5::text" : " AND $5::text IS NULL"
+  }`
+  const columns = [...keyColumns, ...names, "cost"].join(", ")
+  const wanted = groupBy.map((key) => keyOf[key])
+  const grouped = ["period", ...wanted].join(", ")
+  const hourly = ["hour", ...wanted].join(", ")
+  return query(
+    Row,
+    `WITH entry AS (
+      SELECT ${columns} FROM usage_hours WHERE hour >= ${moment("$1")} AND hour < ${moment("$2")} AND ${filter}
+      UNION ALL
+      SELECT ${columns} FROM (${entriesOf("usage_outbox", "$3")}) AS pending
+      WHERE hour >= ${moment("$1")} AND hour < ${moment("$2")} AND ${filter}
+    ), hours AS (
+      SELECT ${hourly}, ${sums}, sum(cost) AS cost FROM entry GROUP BY ${hourly}
+    ), timed AS (
+      SELECT *, ${periods[step]} AS period FROM hours
+    )
+    SELECT grouping(period) = 1 AS "isTotal", ${micros("period")} AS from, ${
+      groupBy.map((key) => `${readKey[key]}, `).join("")
+    }${amounts}
+    FROM timed GROUP BY GROUPING SETS ((${grouped}), ())
+    ORDER BY grouping(period) DESC, period, sum(total_tokens) DESC, sum(tasks) DESC, ${grouped}
+    LIMIT ${limits.buckets + 2}`
+  )
+}
+
+/** Numbers of `tasks.usage`: 6 to 10 are the booked tokens, and 11 the booked seconds. */
+const ofTask = query(
+  Schema.Struct({ ...TaskUsage.fields, isBooked: Schema.Boolean }),
+  `SELECT coalesce(usage[6], 0)::float8 AS "inputTokens", coalesce(usage[7], 0)::float8 AS "outputTokens",
+    coalesce(usage[8], 0)::float8 AS "totalTokens", coalesce(usage[9], 0)::float8 AS "cachedInputTokens",
+    coalesce(usage[10], 0)::float8 AS "reasoningTokens",
+    coalesce(usage[11], CASE WHEN completed_at IS NOT NULL THEN greatest(active_us, 0) / 1000000 END, 0)::float8
+      AS "activeSeconds",
+    (SELECT trim_scale(sum(cost))::text FROM (
+      SELECT cost FROM usage_costs WHERE task_uuid = $1::uuid
+      UNION ALL
+      SELECT cost FROM (${entriesOf("usage_outbox", "$2")}) AS pending WHERE task_uuid = $1::uuid
+    ) AS costs) AS cost,
+    usage IS NOT NULL AS "isMetered", completed_at IS NOT NULL AS "isFinal",
+    completed_at IS NOT NULL OR usage[11] IS NOT NULL AS "isBooked"
+  FROM tasks WHERE uuid = $1::uuid`
+)
+
+const deleteBefore = deletionQuery("usage_hours", `hour < ${moment("$1")}`)
+
+export const layer = Layer.effect(
+  UsageStore,
+  Effect.gen(function*() {
+    const { count, first, rows } = yield* makeQueries
+    const sql = yield* SqlClient.SqlClient
+    const prices = pricesOf(yield* CurrentPrices)
+    const reads = new Map<string, ReturnType<typeof makeRead>>()
+
+    /** A statement for each form of a query: there are few. */
+    const readOf = ({ groupBy, step, sub }: UsageQuery) => {
+      const key = [step, sub !== null, ...groupBy].join()
+      const known = reads.get(key) ?? makeRead({ step, groupBy, sub: sub !== null })
+      reads.set(key, known)
+      return known
+    }
+
+    return UsageStore.of({
+      book: (limit) => rows(book, [limit, prices]),
+
+      read: Effect.fnUntraced(function*(asked) {
+        const { assistantId, from, sub, to } = asked
+        const [totals, ...buckets] = yield* rows(readOf(asked), [from, to, prices, assistantId, sub])
+        return {
+          totals: Struct.pick(totals!, Struct.keys(Amounts.fields)),
+          buckets: buckets.map((row) => ({ ...Struct.omit(row, ["isTotal"]), from: row.from! }))
+        }
+      }),
+
+      ofTask: (uuid) =>
+        Effect.map(first(ofTask, [uuid, prices]), (found) =>
+          Option.match(found, {
+            onNone: () => null,
+            onSome: ({ isBooked, ...usage }) => isBooked ? usage : null
+          })),
+
+      // Rows that are being booked are locked: the second statement sees what became of them.
+      erase: (sub) =>
+        failWhenUnavailable(
+          sql.withTransaction(
+            Effect.andThen(
+              sql`DELETE FROM usage_outbox WHERE sub = ${sub}`,
+              sql`DELETE FROM usage_hours WHERE sub = ${sub}`
+            )
+          )
+        ).pipe(Effect.asVoid),
+
+      deleteBefore: (before, limit) => count(deleteBefore, [before, limit])
+    })
+  })
+)

@@ -1,0 +1,149 @@
+/** Writes a picture of every screen of the console, and those of the README: `npm run screenshots [folder]`. */
+import * as fs from "node:fs"
+import * as path from "node:path"
+import type { Browser } from "playwright-core"
+import postgres from "postgres"
+import { launch } from "../../kit/Browser.ts"
+import { createExamples, type ExampleTasks } from "../../kit/console/ExampleTasks.ts"
+import { ScriptedCore } from "../../kit/ScriptedCore.ts"
+import { WebhookTarget } from "../../kit/ScriptedService.ts"
+import { internalToken, mint, Service } from "../../kit/Service.ts"
+import { startPostgres } from "../../kit/standalone.ts"
+
+const folder = path.resolve(process.argv[2] ?? ".screenshots")
+
+/** The two pictures of the README. */
+const readme: Readonly<Record<string, string>> = {
+  "result-1280-light": ".github/console-result.png",
+  "interrupted-1280-dark": ".github/console-question.png"
+}
+
+/** Ended tasks begin earlier, as those of a working day do. */
+const age = async (url: string, { canceled, completed, failed }: ExampleTasks) => {
+  const sql = postgres(url, { max: 1 })
+  const days = [[canceled, "2 days", "9 minutes"], [failed, "3 hours", "1 minute"], [
+    completed,
+    "26 minutes",
+    "95 seconds"
+  ]] as const
+  for (const [uuid, before, took] of days) {
+    await sql`UPDATE tasks SET created_at = created_at - ${before}::interval, completed_at = created_at - ${before}::interval + ${took}::interval WHERE uuid = ${uuid}`
+  }
+  await sql.end()
+}
+
+const screensOf = ({ completed, interrupted, processing }: ExampleTasks): Readonly<Record<string, string>> => ({
+  tasks: "/tasks",
+  inbox: "/inbox",
+  new: "/new",
+  result: `/tasks/${completed}`,
+  conversation: `/tasks/${completed}?tab=conversation`,
+  timeline: `/tasks/${interrupted}?tab=timeline`,
+  webhooks: `/tasks/${completed}?tab=webhooks`,
+  raw: `/tasks/${completed}?tab=raw`,
+  interrupted: `/tasks/${interrupted}`,
+  processing: `/tasks/${processing}`
+})
+
+const operatorScreensOf = ({ interrupted }: ExampleTasks): Readonly<Record<string, string>> => ({
+  "ops-overview": "/ops",
+  "ops-tasks": "/ops/tasks?range=week",
+  "ops-task": `/ops/tasks/${interrupted}`,
+  "ops-errors": "/ops/errors?range=week",
+  "ops-clocks": "/ops/clocks",
+  "ops-webhooks": "/ops/webhooks",
+  "ops-cluster": "/ops/cluster",
+  "ops-revocations": "/ops/revocations"
+})
+
+/** A day of history, as a small service has it. */
+const addHistory = async (url: string) => {
+  const sql = postgres(url, { max: 1 })
+  await sql`
+    INSERT INTO history
+    SELECT name, date_trunc('minute', now()) - make_interval(mins => n),
+      (weight * (1.2 + sin(n / 90.0) + (abs(hashint4(n * 7 + length(name))) % 100) / 60.0))::int
+    FROM generate_series(0, 1440) AS n, (VALUES ('created', 6.0), ('completed', 5.0), ('failed', 0.3), ('canceled', 0.2),
+      ('webhook_failed', 0.25), ('late_ms_max', 4)) AS counts (name, weight)
+    ON CONFLICT DO NOTHING`
+  await sql`INSERT INTO token_revocations (sub, issued_before, revoked_at) VALUES ('leo@shop.example', now(), now() - interval '2 hours')`
+  await sql`INSERT INTO token_revocations (token_id, revoked_at) VALUES ('jti:b7d2-lost-laptop', now() - interval '1 day')`
+  await sql.end()
+}
+
+const photograph = async (
+  browser: Browser,
+  url: string,
+  token: string,
+  screens: Readonly<Record<string, string>>,
+  operatorScreens: Readonly<Record<string, string>>,
+  width: number,
+  colorScheme: "light" | "dark"
+) => {
+  const context = await browser.newContext({
+    viewport: { width, height: 800 },
+    colorScheme,
+    deviceScaleFactor: 2,
+    locale: "en-GB"
+  })
+  const page = await context.newPage()
+  const shoot = async (name: string) => {
+    await page.waitForTimeout(700)
+    const picture = path.join(folder, `${name}-${width}-${colorScheme}.png`)
+    await page.screenshot({ path: picture })
+    const ofReadme = readme[`${name}-${width}-${colorScheme}`]
+    if (ofReadme !== undefined) fs.copyFileSync(picture, ofReadme)
+  }
+  await page.goto(`${url}/console/login`)
+  await page.getByLabel("Token").waitFor()
+  await shoot("login")
+  await page.getByLabel("Token").fill(token)
+  await page.getByLabel(/Keep in this tab/).check()
+  await page.getByRole("button", { name: "Log in", exact: true }).first().click()
+  await page.getByRole("heading", { name: "Tasks" }).waitFor()
+  for (const [name, address] of Object.entries(screens)) {
+    await page.goto(`${url}/console${address}`)
+    await shoot(name)
+  }
+  await page.goto(`${url}/console/ops`)
+  await page.getByLabel("Operator token").waitFor()
+  await shoot("ops-login")
+  await page.getByLabel("Operator token").fill(internalToken)
+  await page.getByRole("button", { name: "Log in" }).click()
+  await page.getByRole("heading", { name: "Overview" }).waitFor()
+  for (const [name, address] of Object.entries(operatorScreens)) {
+    await page.goto(`${url}/console${address}`)
+    await shoot(name)
+  }
+  await context.close()
+}
+
+fs.mkdirSync(folder, { recursive: true })
+const database = await startPostgres()
+const core = await new ScriptedCore().listen()
+const target = await new WebhookTarget().listen()
+const service = await Service.start({
+  DATABASE_URL: database.url,
+  CORE_URL: core.url,
+  WEBHOOK_ALLOW_PRIVATE: "true",
+  DATA_DIR: database.directory
+})
+const browser = await launch()
+try {
+  const token = await mint("marta@shop.example", { exp: Math.floor(Date.now() / 1000) + 8 * 3600 })
+  const tasks = await createExamples(service, core, token, `${target.url}/hooks`)
+  await age(database.url, tasks)
+  await addHistory(database.url)
+  for (const width of [320, 768, 1280]) {
+    for (const theme of ["light", "dark"] as const) {
+      await photograph(browser, service.url, token, screensOf(tasks), operatorScreensOf(tasks), width, theme)
+    }
+  }
+  console.log(`${fs.readdirSync(folder).length} pictures in ${folder}`)
+} finally {
+  await browser.close()
+  await service.stop()
+  await core.close()
+  await target.close()
+  await database.stop()
+}

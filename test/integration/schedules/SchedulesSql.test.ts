@@ -1,0 +1,18 @@
+import { layer } from "@effect/vitest"
+import { Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import * as SchedulesSql from "../../../src/services/schedules/SchedulesSql.ts"
+import { TaskNotifications } from "../../../src/services/store/TaskNotifications.ts"
+import * as TaskStoreSql from "../../../src/services/store/TaskStoreSql.ts"
+import * as Database from "../../kit/Database.ts"
+import { layerFormats } from "../../kit/WebhookStoreContract.ts"
+import { contract } from "../../services/schedules/SchedulesContract.ts"
+
+layer(
+  Layer.mergeAll(
+    Layer.mergeAll(TaskStoreSql.layer, SchedulesSql.layer).pipe(
+      Layer.provide([layerFormats, Database.layer, TaskNotifications.layer])
+    ),
+    SecureRandom.layerWebCrypto
+  )
+)("schedules on Postgres", contract)

@@ -1,0 +1,84 @@
+/** The screens of usage in a browser, for users and for operators. */
+import type { Browser } from "playwright-core"
+import { afterAll, assert, beforeAll, describe, it, onTestFinished } from "vitest"
+import { hasBrowser, launch } from "../../kit/Browser.ts"
+import { overflowOf, settled, violationsOf } from "../../kit/console/access.ts"
+import { ConsolePage } from "../../kit/console/ConsolePage.ts"
+import { report } from "../../kit/ScriptedCore.ts"
+import { internalToken, mint } from "../../kit/Service.ts"
+import { use } from "../../kit/suite.ts"
+import { startSystem } from "../../kit/System.ts"
+
+const { database, runOf, service } = await use(startSystem())
+const widths = [320, 390, 768, 1440]
+
+/** Sums of past days with long and odd names, and one task of today. */
+const fill = async (sub: string, token: string) => {
+  const names = ["W".repeat(180), "\u202eنموذج\u202c <img src=x>", "gpt"]
+  await database.query(
+    `INSERT INTO usage_hours (sub, hour, assistant_id, model, tasks, completed, failed, canceled, input_tokens,
+      output_tokens, total_tokens, cached_input_tokens, reasoning_tokens, active_seconds, unpriced_tokens, unmetered_tasks)
+    SELECT '${sub}', date_trunc('hour', now()) - n * interval '20 hours', 1, (ARRAY['${names.join("','")}'])[n % 3 + 1],
+      n, n, 0, 0, n * 12345678, n * 1234567, n * 13580245, 5, 6, 7, n * 13580245, 0
+    FROM generate_series(1, 25) n`
+  )
+  const { body: { uuid } } = await service.create(token, "x")
+  const turn = {
+    output: [],
+    messages: [],
+    metadata: { model: "gpt", usage: { input_tokens: 1234, output_tokens: 56 } }
+  }
+  await report(await runOf(uuid), { type: "completed", turn })
+  return uuid
+}
+
+describe.skipIf(!hasBrowser)("the screens of usage", () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await launch()
+  })
+  afterAll(() => browser.close())
+
+  const check = async (opened: ConsolePage, address: string) => {
+    for (const [turn, width] of widths.entries()) {
+      await opened.page.setViewportSize({ width, height: 900 })
+      const colorScheme = turn % 2 === 0 ? "light" : "dark"
+      await opened.page.emulateMedia({ colorScheme })
+      await settled(opened)
+      assert.isAtMost(await overflowOf(opened), 0, `${address} at ${width} px`)
+      assert.deepStrictEqual(await violationsOf(opened), [], `${address} ${colorScheme} ${width} px`)
+    }
+    opened.assertClean()
+  }
+
+  it("show a user the tokens of each day and model, at any width, and those of a task", async () => {
+    const token = await mint("consumer")
+    const opened = await use(
+      ConsolePage.logIn(browser, service.url, token, { reducedMotion: "reduce" }),
+      onTestFinished
+    )
+    await opened.goto("/usage")
+    await opened.page.getByText("Nothing was used in the last 30 days").waitFor()
+    const uuid = await fill("consumer", token)
+    await opened.goto("/usage")
+    await opened.page.getByRole("img", { name: /^Tokens by day, from .+; most on .+: \d/ }).waitFor()
+    assert.strictEqual(await opened.page.locator(".usage-chart g").count(), 30)
+    await opened.page.getByRole("rowheader", { name: "gpt" }).waitFor()
+    const days = opened.page.getByRole("region", { name: "By day" })
+    assert.match(await days.getByRole("row").nth(1).innerText(), /1,234|12,/)
+    await check(opened, "/usage")
+    await opened.goto(`/tasks/${uuid}`)
+    await opened.page.getByText("1,234 in, 56 out").waitFor()
+  })
+
+  it("show operators the largest users", async () => {
+    await fill("largest", await mint("largest"))
+    const opened = await use(ConsolePage.open(browser, service.url, { reducedMotion: "reduce" }), onTestFinished)
+    await opened.goto("/ops/usage")
+    await opened.logInAsOperator(internalToken)
+    const users = opened.page.getByRole("region", { name: "Largest users" })
+    await users.getByRole("rowheader", { name: "largest" }).waitFor()
+    assert.isAtLeast(await users.getByRole("rowheader").count(), 1)
+    await check(opened, "/ops/usage")
+  })
+})

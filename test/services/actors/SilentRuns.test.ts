@@ -1,0 +1,245 @@
+/** Runs that report nothing are handed over again if their core declares it, under TestClock. */
+import { assert, describe, it } from "@effect/vitest"
+import { Duration, Effect, Queue, Result } from "effect"
+import { TestClock } from "effect/testing"
+import { CoreRefused } from "../../../src/domain/DispatchRetry.ts"
+import { StoreUnavailable } from "../../../src/domain/StoreUnavailable.ts"
+import { now } from "../../../src/domain/Timestamp.ts"
+import type { Run } from "../../../src/services/core/CoreClient.ts"
+import { TaskWrites } from "../../../src/services/store/TaskWrites.ts"
+import { Tasks } from "../../../src/services/Tasks.ts"
+import {
+  accepts,
+  answerTo,
+  caller,
+  callerOf,
+  type CoreScript,
+  envelope,
+  question,
+  reportTo,
+  startedTask,
+  statusOf,
+  toolCall,
+  turn,
+  unavailable,
+  withCore
+} from "../../kit/TestTasks.ts"
+
+type Core = Parameters<Parameters<typeof withCore>[1]>[0]
+type Started = Effect.Success<ReturnType<typeof startedTask>>
+
+/** The runs that the core has received since the last call. */
+const received = ({ starts }: Core) => Effect.map(Queue.clear(starts), (runs) => runs.map(({ runId }) => runId))
+
+const processing = ({ run, tasks }: Started) => reportTo(tasks, { ...envelope(run), type: "processing" })
+const sign = ({ run, tasks }: Started) => reportTo(tasks, { ...envelope(run), type: "progress" })
+
+/** A test with a task that is processing, whose core declares 60 s. */
+const declared = <E>(
+  script: Partial<CoreScript>,
+  body: (core: Core, started: Started) => Effect.Effect<void, E, Tasks | TaskWrites>
+) =>
+  withCore(
+    { onStart: accepts, silence: 60, sweepInterval: Duration.seconds(1), ...script },
+    (core) =>
+      Effect.gen(function*() {
+        const started = yield* startedTask(core.starts)
+        yield* processing(started)
+        yield* body(core, started)
+      })
+  )
+
+describe("a silent run", () => {
+  it.effect("is handed over again with its id, then after twice the time, and so on, at most 10 min apart", () =>
+    declared({}, (core, { run, uuid }) =>
+      Effect.gen(function*() {
+        const moments: Array<number> = []
+        for (let second = 1; second <= 1510; second += 5) {
+          yield* TestClock.adjust("5 seconds")
+          for (const runId of yield* received(core)) {
+            assert.strictEqual(runId, run.runId)
+            moments.push(second)
+          }
+        }
+        const pauses = moments.map((second, index) => second - (moments[index - 1] ?? 0))
+        for (const [index, pause] of [60, 120, 240, 480, 600].entries()) {
+          assert.closeTo(pauses[index] ?? NaN, pause, 10)
+        }
+        assert.lengthOf(moments, 5)
+        assert.strictEqual(yield* statusOf(uuid), "processing")
+      })))
+
+  it.effect("is left alone when its core declares nothing", () =>
+    declared({ silence: undefined }, (core) =>
+      Effect.gen(function*() {
+        yield* TestClock.adjust("10 minutes")
+        assert.deepStrictEqual(yield* received(core), [])
+      })))
+
+  it.effect("is left alone while its task is pending, and once it is interrupted or has ended", () =>
+    withCore({ onStart: accepts, silence: 10, sweepInterval: Duration.seconds(1) }, (core) =>
+      Effect.gen(function*() {
+        const started = yield* startedTask(core.starts)
+        yield* TestClock.adjust("29 seconds")
+        assert.deepStrictEqual(yield* received(core), [])
+        yield* reportTo(started.tasks, { ...envelope(started.run), type: "interrupted", tool_calls: [toolCall] })
+        const other = yield* startedTask(core.starts)
+        yield* reportTo(other.tasks, { ...envelope(other.run), type: "completed", turn })
+        yield* TestClock.adjust("10 minutes")
+        assert.deepStrictEqual(yield* received(core), [])
+      })))
+
+  it.effect("may end as if nothing had happened, whichever of its executions reports first", () =>
+    declared({}, (core, { run, tasks, uuid }) =>
+      Effect.gen(function*() {
+        yield* TestClock.adjust("65 seconds")
+        assert.deepStrictEqual(yield* received(core), [run.runId])
+        // The core numbers the events of the run from the start again.
+        const completed = { task_id: run.taskId, run_id: run.runId, event_id: "1", type: "completed", turn } as const
+        assert.deepStrictEqual(yield* reportTo(tasks, completed), { status: "completed", applied: true })
+        const late = yield* Effect.result(
+          reportTo(tasks, { ...completed, event_id: "2", type: "failed", code: "internal" })
+        )
+        assert.isTrue(Result.isFailure(late) && late.failure._tag === "RunSuperseded")
+        assert.strictEqual(yield* statusOf(uuid), "completed")
+        yield* TestClock.adjust("10 minutes")
+        assert.deepStrictEqual(yield* received(core), [])
+      })))
+
+  it.effect("cannot report after another run has replaced it", () =>
+    declared({}, (core, { run, tasks, uuid }) =>
+      Effect.gen(function*() {
+        yield* TestClock.adjust("65 seconds")
+        yield* reportTo(tasks, { ...envelope(run), type: "interrupted", tool_calls: [toolCall] })
+        const task = yield* tasks.get(caller.principal, uuid)
+        yield* answerTo(tasks, caller, task, [{ tool_call_id: toolCall.id, output: 1 }])
+        yield* TestClock.adjust("1 second")
+        assert.strictEqual((yield* received(core)).length, 2)
+        for (
+          const event of [{ type: "completed", turn }, { type: "progress" }, {
+            type: "failed",
+            code: "internal"
+          }] as const
+        ) {
+          const late = yield* Effect.result(reportTo(tasks, { ...envelope(run), ...event }))
+          assert.isTrue(Result.isFailure(late) && late.failure._tag === "RunSuperseded")
+        }
+        assert.strictEqual(yield* statusOf(uuid), "processing")
+      })))
+})
+
+describe("a run that lives", () => {
+  it.effect("is not handed over again: an event without effect is a sign of life too", () =>
+    declared({}, (core, started) =>
+      Effect.gen(function*() {
+        const repeated = { ...envelope(started.run), type: "progress", turn } as const
+        yield* reportTo(started.tasks, repeated)
+        for (let minute = 0; minute < 60; minute++) {
+          yield* TestClock.adjust("50 seconds")
+          const { applied, status } = yield* minute % 2 === 0 ? sign(started) : reportTo(started.tasks, repeated)
+          assert.deepStrictEqual({ applied, status }, { applied: false, status: "processing" })
+        }
+        assert.deepStrictEqual(yield* received(core), [])
+        assert.include((yield* started.tasks.get(caller.principal, started.uuid)).turn, "output")
+      })))
+
+  it.effect("is handed over after its silence alone once it has reported again", () =>
+    declared({}, (core, started) =>
+      Effect.gen(function*() {
+        yield* TestClock.adjust("200 seconds")
+        assert.lengthOf(yield* received(core), 2)
+        yield* sign(started)
+        yield* TestClock.adjust("59 seconds")
+        assert.lengthOf(yield* received(core), 0)
+        yield* TestClock.adjust("3 seconds")
+        assert.lengthOf(yield* received(core), 1)
+      })))
+
+  it.effect("is not handed over again when another node has heard of it", () =>
+    declared({}, (core, { run }) =>
+      Effect.gen(function*() {
+        const writes = yield* TaskWrites
+        for (let minute = 0; minute < 10; minute++) {
+          yield* TestClock.adjust("50 seconds")
+          // The commit alone, as another node makes it.
+          const fence = { runId: run.runId, coreEventId: `sign ${minute}` }
+          yield* writes.commit(run.taskId, { _tag: "Accepted" }, yield* now, fence)
+        }
+        assert.deepStrictEqual(yield* received(core), [])
+        yield* TestClock.adjust("63 seconds")
+        assert.deepStrictEqual(yield* received(core), [run.runId])
+      })))
+
+  it.effect("is not ended by any answer to a repeated hand-over, nor handed over once it has reported", () => {
+    const refuse = () => Effect.fail(new CoreRefused({ status: 409 }))
+    let answer: () => ReturnType<CoreScript["onStart"]> = accepts
+    return declared({ onStart: () => answer() }, (core, started) =>
+      Effect.gen(function*() {
+        answer = refuse
+        yield* TestClock.adjust("10 minutes")
+        assert.isAbove((yield* received(core)).length, 2)
+        assert.strictEqual(yield* statusOf(started.uuid), "processing")
+        yield* sign(started)
+        answer = unavailable
+        yield* TestClock.adjust("65 seconds")
+        assert.isAbove((yield* received(core)).length, 2)
+        yield* sign(started)
+        yield* TestClock.adjust("6 seconds")
+        yield* received(core)
+        yield* TestClock.adjust("30 seconds")
+        assert.deepStrictEqual(yield* received(core), [])
+        yield* reportTo(started.tasks, { ...envelope(started.run), type: "completed", turn })
+        assert.strictEqual(yield* statusOf(started.uuid), "completed")
+      }))
+  })
+
+  it.effect("is not handed over again because the database was away", () => {
+    let isAway = false
+    const away = Effect.fail(new StoreUnavailable({ cause: "away" }))
+    return declared({
+      withScans: (scans) => ({ ...scans, overdue: (...call) => isAway ? away : scans.overdue(...call) })
+    }, (core, started) =>
+      Effect.gen(function*() {
+        yield* TestClock.adjust("50 seconds")
+        isAway = true
+        yield* TestClock.adjust("2 minutes")
+        isAway = false
+        yield* TestClock.adjust("50 seconds")
+        assert.deepStrictEqual(yield* received(core), [])
+        yield* sign(started)
+        yield* TestClock.adjust("50 seconds")
+        assert.deepStrictEqual(yield* received(core), [])
+      }))
+  })
+})
+
+const startedTaskOf = Effect.fnUntraced(function*(core: Core, one: typeof caller) {
+  const tasks = yield* Tasks
+  const { uuid } = yield* tasks.create(one, question)
+  return { tasks, uuid, run: yield* Queue.take(core.starts) }
+})
+
+describe("many silent runs", () => {
+  it.effect("are all handed over again, each once, and begin again", () =>
+    withCore({ onStart: accepts, silence: 60, sweepInterval: Duration.seconds(1) }, (core) =>
+      Effect.gen(function*() {
+        const callers = Array.from({ length: 40 }, (_, n) => callerOf(`user-${n}`))
+        const begun: Array<Run> = []
+        let tasks: Started["tasks"] | undefined
+        for (const one of callers) {
+          for (let n = 0; n < 5; n++) {
+            const started = yield* startedTaskOf(core, one)
+            tasks = started.tasks
+            yield* processing(started)
+            begun.push(started.run)
+          }
+        }
+        yield* TestClock.adjust("70 seconds")
+        const again = yield* received(core)
+        assert.lengthOf(again, 200)
+        assert.strictEqual(new Set(again).size, 200)
+        for (const run of begun) yield* reportTo(tasks!, { ...envelope(run), type: "completed", turn })
+        yield* TestClock.adjust("10 minutes")
+        assert.deepStrictEqual(yield* received(core), [])
+      })))
+})

@@ -1,0 +1,19 @@
+import { layer } from "@effect/vitest"
+import { Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import * as SchedulesMemory from "../../../src/services/schedules/SchedulesMemory.ts"
+import * as RevocationRepositoryMemory from "../../../src/services/store/RevocationRepositoryMemory.ts"
+import { TaskNotifications } from "../../../src/services/store/TaskNotifications.ts"
+import * as TaskStoreMemory from "../../../src/services/store/TaskStoreMemory.ts"
+import { layerFormats } from "../../kit/WebhookStoreContract.ts"
+import { contract } from "./SchedulesContract.ts"
+
+layer(
+  Layer.mergeAll(
+    SchedulesMemory.layer.pipe(
+      Layer.provideMerge(TaskStoreMemory.layer),
+      Layer.provide([layerFormats, TaskNotifications.layer, RevocationRepositoryMemory.layer])
+    ),
+    SecureRandom.layerWebCrypto
+  )
+)("schedules in memory", contract)

@@ -1,0 +1,20 @@
+import { layer } from "@effect/vitest"
+import { Layer } from "effect"
+import { SecureRandom } from "effect/crypto"
+import * as RevocationRepositoryMemory from "../../../src/services/store/RevocationRepositoryMemory.ts"
+import { TaskNotifications } from "../../../src/services/store/TaskNotifications.ts"
+import * as TaskStoreMemory from "../../../src/services/store/TaskStoreMemory.ts"
+import * as UsageMemory from "../../../src/services/usage/UsageMemory.ts"
+import { contract } from "../../kit/usage/UsageContract.ts"
+import { layerFormats } from "../../kit/WebhookStoreContract.ts"
+
+layer(
+  Layer.mergeAll(
+    UsageMemory.layer.pipe(
+      Layer.provideMerge(TaskStoreMemory.layer),
+      Layer.provide(layerFormats),
+      Layer.provideMerge([TaskNotifications.layer, RevocationRepositoryMemory.layer])
+    ),
+    SecureRandom.layerWebCrypto
+  )
+)("usage in memory", contract)
