@@ -116,13 +116,14 @@ const decodeInSlices = Effect.fnUntraced(function*<A>(
   let last: A | undefined
   yield* Effect.yieldNow
   for (const [name, items] of lists) {
-    const all: Array<unknown> = decoded[name] = []
     for (let from = 0; from < items.length && !errors.isFull; from += sliceItems) {
       const part = { ...rest, [name]: items.slice(from, from + sliceItems) }
       const result = decode(part)
       if (Result.isSuccess(result)) {
         last = result.success
-        all.push(...(result.success as Record<string, ReadonlyArray<unknown>>)[name]!)
+        // Undefined for a field that the schema does not have.
+        const known = (result.success as Readonly<Record<string, ReadonlyArray<unknown> | undefined>>)[name]
+        if (known !== undefined) (decoded[name] ??= []).push(...known)
       } else {
         errors.offset = { list: name, items: from }
         report(result.failure, errors, part)
@@ -154,11 +155,6 @@ export const kind = <A, B>(
   { maxBytes = Limits.jsonBodyBytes, shape = (one) => one, to, whenEmpty }: Options<A, B>
 ): BodyKind<B> => {
   const decode = Schema.decodeUnknownResult(schema, { errors: "all" })
-  const inSlices = (body: Fields, lists: Lists, errors: FieldErrors) =>
-    Effect.flatMap(
-      decodeInSlices(decode, body, lists, errors),
-      (decoded) => errors.isEmpty ? Effect.succeed(to(decoded)) : Effect.fail(errors.toError())
-    )
   return {
     schema,
     shape: shape(shapeOf(schema)),
@@ -175,7 +171,12 @@ export const kind = <A, B>(
         if (!errors.isEmpty) return Effect.fail(errors.toError())
         checkTexts(value, errors)
         const lists = longListsOf(value as Fields)
-        if (lists !== undefined) return inSlices(value as Fields, lists, errors)
+        if (lists !== undefined) {
+          return Effect.flatMap(
+            decodeInSlices(decode, value as Fields, lists, errors),
+            (decoded) => errors.isEmpty ? Effect.succeed(to(decoded, { found, bytes })) : Effect.fail(errors.toError())
+          )
+        }
         const decoded = decode(value)
         if (Result.isSuccess(decoded) && errors.isEmpty) return Effect.succeed(to(decoded.success, { found, bytes }))
         if (Result.isFailure(decoded)) report(decoded.failure, errors, value)

@@ -99,4 +99,13 @@ describe("decodeBytes", () => {
         "turns.1500.role"
       ])
     }))
+
+  it.effect("ignores a long list in a field that only other events have", () =>
+    Effect.gen(function*() {
+      const calls = `[${"0,".repeat(1500)}0]`
+      const event =
+        `"task_id":"${crypto.randomUUID()}","run_id":"${crypto.randomUUID()}","event_id":"e","type":"completed"`
+      const command = yield* decodeBytes(Bodies.coreEvent, encode(`{${event},"turn":{},"tool_calls":${calls}}`))
+      assert.strictEqual(command.event._tag, "Completed")
+    }))
 })
