@@ -1,6 +1,9 @@
 /** The rules of the linter: its own categories, and which folder may import which. */
 
-const extensions = ["openai", "operator", "schedules", "usage", "console"]
+const extensions = ["openai", "operator", "schedules", "usage", "console", "facades"]
+
+/** The extensions that import what façades share, the folders `facades`. */
+const facades = ["openai"]
 
 /** Which folders of `src/services` the folders there import, besides the domain and themselves. */
 const services = {
@@ -35,9 +38,11 @@ const without = (folders, message, more) => ({
 })
 
 const noExtension = without(["extensions", ...extensions], "the core imports no extension")
+const foreignTo = (name) =>
+  extensions.filter((other) => other !== name && !(other === "facades" && facades.includes(name)))
 const noOther = (name) => ({
-  regex: `^\\.{1,2}/(.*/)?(${extensions.filter((other) => other !== name).join("|")})(/|\\.ts$)`,
-  message: "an extension imports the core and itself only"
+  regex: `^\\.{1,2}/(.*/)?(${foreignTo(name).join("|")})(/|\\.ts$)`,
+  message: "an extension imports the core and itself only, a façade also what façades share"
 })
 
 const noHttp = without(["http", "runtime"], "services import domain only")

@@ -7,11 +7,13 @@ import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import { now } from "../../domain/Timestamp.ts"
 import { readCalls } from "../../domain/ToolCall.ts"
 import * as TurnParts from "../../domain/TurnParts.ts"
+import { FacadeLegs } from "../../services/facades/FacadeLegs.ts"
 import * as FairPermits from "../../services/limits/FairPermits.ts"
-import { FacadeLegs } from "../../services/openai/FacadeLegs.ts"
 import type { TaskOutline } from "../../services/store/TaskReads.ts"
 import { TaskRequests } from "../../services/TaskRequests.ts"
 import { Tasks } from "../../services/Tasks.ts"
+import { isActive } from "../facades/Following.ts"
+import { FacadeSettings } from "../facades/Settings.ts"
 import * as Conversation from "./Conversation.ts"
 import { invalid } from "./Errors.ts"
 import * as Ids from "./Ids.ts"
@@ -20,7 +22,6 @@ import * as Prepare from "./Prepare.ts"
 import type { Creation } from "./Prepare.ts"
 import * as Response from "./Response.ts"
 import type { Responses } from "./Responses.ts"
-import { FacadeSettings } from "./Settings.ts"
 import * as Webhook from "./Webhook.ts"
 
 /** Maximum earlier responses that the items of one request refer to. */
@@ -228,7 +229,7 @@ const makeContinued = (responses: Responses) =>
     const name = Ids.responseId(id)
     const [call] = snapshot.toolCalls
     if (snapshot.status === "interrupted" && call !== undefined) return yield* noOutput(call.id)
-    if (Response.isActive(snapshot)) {
+    if (isActive(snapshot)) {
       const message = `Response ${name} has not completed. Retrieve it until it has.`
       return yield* invalid("previous_response_id", message, "previous_response_not_completed")
     }

@@ -21,6 +21,7 @@ import {
   UnsupportedMediaType,
   ValidationFailed
 } from "../contract/Errors.ts"
+import type { ModelNotFound } from "../facades/Models.ts"
 import type { BodyError } from "../handlers/body/BodyReader.ts"
 import type { NoSlotLeft } from "../handlers/Uploads.ts"
 
@@ -37,12 +38,6 @@ const refused = (status: number, message: string, code: string | null, param: st
 /** A 400 for one field. */
 export const invalid = (param: string, message: string, code: string | null = null): Refused =>
   refused(400, message, code, param)
-
-export const modelNotFound = (name: string, known: ReadonlyArray<string>): Refused => {
-  const names = known.length === 0 ? "assistant-N means assistant N" : `Known models: ${known.join(", ")}`
-  const way = "The setting FACADE_MODELS names assistants as models, as in FACADE_MODELS=gpt-5=1."
-  return refused(404, `The model '${name}' does not exist. ${names}. ${way}`, "model_not_found", "model")
-}
 
 export const unsupported = (method: string, path: string): Refused =>
   refused(
@@ -70,6 +65,7 @@ export const fileNotFound = (id: string): Refused =>
 
 type TaskFailure =
   | Refused
+  | ModelNotFound
   | StoreUnavailable
   | TaskNotFound
   | TaskBelongsToAnother
@@ -92,6 +88,7 @@ const notFound: Mapping = [404, "not_found"]
 const tooMany: Mapping = [429, "rate_limit_exceeded"]
 
 const mappings: Readonly<Record<Exclude<TaskFailure, Refused>["_tag"], Mapping>> = {
+  ModelNotFound: [404, "model_not_found", "model"],
   TaskNotFound: notFound,
   TaskBelongsToAnother: notFound,
   TaskNotInterrupted: [409, "conflict"],

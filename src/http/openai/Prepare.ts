@@ -3,14 +3,14 @@ import { Effect } from "effect"
 import type { Caller } from "../../domain/Principal.ts"
 import type { InputItem } from "../../domain/TaskRequest.ts"
 import type { IdempotencyClaim } from "../../services/store/TaskWrites.ts"
+import * as Models from "../facades/Models.ts"
+import type { FacadeModel } from "../facades/Settings.ts"
 import { Uploads } from "../handlers/Uploads.ts"
 import * as Conversation from "./Conversation.ts"
 import { type Failure, invalid } from "./Errors.ts"
 import * as InlineFile from "./InlineFile.ts"
 import * as Items from "./Items.ts"
-import * as Models from "./Models.ts"
 import type { CreateResponse } from "./Request.ts"
-import type { FacadeModel } from "./Settings.ts"
 
 export interface Creation {
   readonly caller: Caller

@@ -1,7 +1,6 @@
 /** A leg of a task as a response object. Pure: the same leg gives the same object on every node. */
 import { Schema } from "effect"
 import * as Failure from "../../domain/Failure.ts"
-import { textOf } from "../../domain/JsonBytes.ts"
 import { shapeOf } from "../../domain/JsonShape.ts"
 import type { Writable } from "../../domain/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
@@ -9,12 +8,11 @@ import * as RawJson from "../../domain/RawJson.ts"
 import type { Task, TaskStatus } from "../../domain/Task.ts"
 import { type Timestamp, unixSeconds } from "../../domain/Timestamp.ts"
 import type { PassedCall } from "../../domain/ToolCall.ts"
-import { joinTexts } from "../../domain/TurnParts.ts"
 import * as Usage from "../../domain/Usage.ts"
-import type { FoundLeg } from "../../services/openai/FacadeLegs.ts"
+import type { FoundLeg } from "../../services/facades/FacadeLegs.ts"
+import * as TurnReader from "../facades/TurnReader.ts"
 import * as Ids from "./Ids.ts"
 import * as Kept from "./Kept.ts"
-import * as TurnReader from "./TurnReader.ts"
 
 /** The state of a leg. */
 export interface Snapshot {
@@ -77,8 +75,6 @@ export const created = (id: Ids.LegId, request: string, createdAt: Timestamp): S
   completedAt: null
 })
 
-export const isActive = ({ status }: Pick<Snapshot, "status">) => status === "pending" || status === "processing"
-
 /** Whether the text of the snapshot contains links to files. */
 export const hasLinks = ({ status, turn }: Snapshot) => status === "completed" && turn.files.length > 0
 
@@ -97,8 +93,6 @@ const itemStatuses: Readonly<Record<string, string>> = {
   in_progress: "in_progress",
   completed: "completed"
 }
-
-const linkText = (name: string) => name.replaceAll(/[[\]\\]/g, "\\$&")
 
 /** An item of the output. */
 export type Item =
@@ -160,21 +154,13 @@ export const freeze = (snapshot: Snapshot): string => {
   return texts.find(Kept.fits) ?? "[]"
 }
 
-/** The text of a leg, with links to its files at the end. `storageBase` is the base URL of the storage. */
-const linkedText = (snapshot: Snapshot, storageBase: string): RawJson.RawJson | undefined => {
-  const { files, text } = snapshot.turn
-  const links = hasLinks(snapshot)
-    ? files.map(({ name, path }) => RawJson.ofText(`[${linkText(name)}](${storageBase}/${path})`))
-    : []
-  return links.length === 0
-    ? text
-    : joinTexts([...(text === undefined ? [] : [text]), ...links].map(({ bytes }) => bytes))
-}
-
-/** Items of the output: the message, if there is text, and the calls of an interrupted leg. */
+/**
+ * Items of the output: the message, if there is text, and the calls of an interrupted leg. `storageBase` is the base URL of
+ * the storage.
+ */
 export const outputOf = (snapshot: Snapshot, storageBase: string): ReadonlyArray<Item> => {
   if (snapshot.status === "answered") return snapshot.frozen === null ? [] : thaw(snapshot.frozen)
-  const text = linkedText(snapshot, storageBase)
+  const text = hasLinks(snapshot) ? TurnReader.linkedText(snapshot.turn, storageBase) : snapshot.turn.text
   const status = itemStatuses[statuses[snapshot.status]] ?? "incomplete"
   const calls = snapshot.status === "interrupted" ? snapshot.toolCalls : []
   return [
@@ -187,35 +173,6 @@ export const outputOf = (snapshot: Snapshot, storageBase: string): ReadonlyArray
       arguments: OpaqueJson.toText(OpaqueJson.fromValue(call.arguments))
     }))
   ]
-}
-
-/** Bytes of a text that are decoded at a time. */
-const sliceBytes = 16 * 1024
-
-/** The end of the slice of a string's token up to `to`, or a few bytes before, so that it cuts no character and no escape. */
-const cutAt = (bytes: Uint8Array, from: number, to: number): number => {
-  let end = to
-  while ((bytes[end]! & 0xc0) === 0x80) end--
-  const backslash = bytes.subarray(from, end).lastIndexOf(0x5c) + from
-  let first = backslash
-  while (first > from && bytes[first - 1] === 0x5c) first--
-  const isEscape = backslash >= from && (backslash - first) % 2 === 0
-  return isEscape && backslash + (bytes[backslash + 1] === 0x75 ? 6 : 2) > end ? backslash : end
-}
-
-/** The text in slices of about `size` bytes of JSON, which cut no character that is well formed. */
-export const slicesOf = function*({ bytes }: RawJson.RawJson, size = sliceBytes): Generator<string> {
-  const last = bytes.length - 1
-  let carried = ""
-  for (let from = 1; from < last;) {
-    const to = last - from <= size ? last : cutAt(bytes, from, from + size)
-    const inside = textOf(bytes, from, to)
-    const text = carried + (inside.includes("\\") ? JSON.parse(`"${inside}"`) : inside)
-    const isHalf = to < last && /[\uD800-\uDBFF]$/.test(text)
-    carried = isHalf ? text.slice(-1) : ""
-    yield isHalf ? text.slice(0, -1) : text
-    from = to
-  }
 }
 
 /** The text of the message in an output; undefined without one. */

@@ -1,31 +1,28 @@
 /** Reads responses: as they are, when they have ended, or as a stream of events. */
-import { Duration, Effect, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import type { Caller, Principal } from "../../domain/Principal.ts"
 import type { RawJson } from "../../domain/RawJson.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import { readCalls } from "../../domain/ToolCall.ts"
+import { FacadeLegs } from "../../services/facades/FacadeLegs.ts"
 import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
-import { FacadeLegs } from "../../services/openai/FacadeLegs.ts"
 import { type Client, SentTurns } from "../../services/SentTurns.ts"
 import type { TaskOutline } from "../../services/store/TaskReads.ts"
 import type { TurnOf } from "../../services/StoredTurns.ts"
 import { TaskRequests } from "../../services/TaskRequests.ts"
 import { Tasks } from "../../services/Tasks.ts"
-import { TaskWatch } from "../../services/TaskWatch.ts"
+import { isActive, makeFollow, maxWait } from "../facades/Following.ts"
+import * as TurnReader from "../facades/TurnReader.ts"
 import * as Events from "./Events.ts"
 import type * as Ids from "./Ids.ts"
 import * as Response from "./Response.ts"
-import * as TurnReader from "./TurnReader.ts"
 
 const maxLeg = 2 ** 31 - 1
 
-/** The longest wait of a request for the end of a response. */
-const maxWait = Duration.minutes(10)
-
 /** Slices of the text, each with a pause. */
-const slicesOf = (text: RawJson | undefined) => text === undefined ? [] : Response.slicesOf(text)
+const slicesOf = (text: RawJson | undefined) => text === undefined ? [] : TurnReader.slicesOf(text)
 
 const makeReads = Effect.gen(function*() {
   const tasks = yield* Tasks
@@ -81,18 +78,15 @@ const makeReads = Effect.gen(function*() {
 })
 
 export const make = Effect.gen(function*() {
-  const tasks = yield* Tasks
-  const watch = yield* TaskWatch
+  const followTask = yield* makeFollow
   const reads = yield* makeReads
   const { find, load, show } = reads
 
   /** The leg, and the events of its task that follow. Fails when the user has too many waiting requests. */
   const follow = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId, includesText: boolean) {
-    const head = yield* tasks.getHead(caller.principal, id.uuid)
-    const events = yield* watch.events(head, head.revision, includesText)
+    const { changes } = yield* followTask(caller, id.uuid, includesText)
     const { snapshot } = yield* find(caller.principal, id)
-    const changes = Stream.takeUntil(events, (event) => !Response.isActive(event))
-    return { snapshot, changes: Response.isActive(snapshot) ? changes : Stream.empty }
+    return { snapshot, changes: isActive(snapshot) ? changes : Stream.empty }
   })
 
   /** Returns an effect that returns the response at its end, or as it is after `maxWait` or when the node drains. */
@@ -126,12 +120,12 @@ export const make = Effect.gen(function*() {
           )
       )
     )
-    const first = Response.isActive(snapshot)
+    const first = isActive(snapshot)
       ? Stream.fromEffect(Effect.map(present(caller, id), deltas.ofText))
       : finish
     const rest = Stream.flatMap(
       changes,
-      (event) => Response.isActive(event) ? Stream.sync(() => deltas.ofText(event.text ?? "")) : finish
+      (event) => isActive(event) ? Stream.sync(() => deltas.ofText(event.text ?? "")) : finish
     )
     return Stream.make(Events.opening(Response.responseOf(snapshot, []))).pipe(
       Stream.concat(first),

@@ -1,5 +1,5 @@
 /** The routes of the OpenAI façade: `/v1/responses`, `/v1/files` and `/v1/models`. */
-import { Duration, Effect, Redacted, type Scope, Stream } from "effect"
+import { Effect, Redacted, type Scope, Stream } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type Writable, write } from "../../domain/JsonWriter.ts"
 import * as OpaqueJson from "../../domain/OpaqueJson.ts"
@@ -8,13 +8,14 @@ import { RawJson } from "../../domain/RawJson.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import { now, unixSeconds } from "../../domain/Timestamp.ts"
 import { AssistantBackend } from "../../services/files/AssistantBackend.ts"
-import { type Client, makeClient, SentTurns, slicesOf } from "../../services/SentTurns.ts"
+import { makeClient, slicesOf } from "../../services/SentTurns.ts"
 import { WaitingRequests } from "../../services/store/WaitingRequests.ts"
 import { Tasks } from "../../services/Tasks.ts"
 import { CurrentCaller } from "../contract/Middleware.ts"
+import * as Held from "../facades/Held.ts"
+import * as Models from "../facades/Models.ts"
 import { bearerOf, makeAuthenticate } from "../handlers/Authorization.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
-import { CurrentToken } from "../handlers/CurrentToken.ts"
 import { makeSend } from "../handlers/TaskReading.ts"
 import { Uploads } from "../handlers/Uploads.ts"
 import { pathOf } from "../Routes.ts"
@@ -31,43 +32,26 @@ import {
 import * as Events from "./Events.ts"
 import * as Ids from "./Ids.ts"
 import * as InputItems from "./InputItems.ts"
-import * as Models from "./Models.ts"
 import * as Query from "./Query.ts"
 import { createResponse } from "./Request.ts"
 import * as Response from "./Response.ts"
 import * as Responses from "./Responses.ts"
 
-const keepAliveInterval = Duration.seconds(15)
-
-/** Bytes that are sent together: nothing else comes between them. */
-type Frame<E = never> = Stream.Stream<Uint8Array, E>
-
-const keepAlive = (text: string): Stream.Stream<Frame> => {
-  const frame = Stream.make(OpaqueJson.encode(text))
-  return Stream.map(Stream.drop(Stream.tick(keepAliveInterval), 1), () => frame)
-}
-
 const json = (body: Writable) =>
   HttpServerResponse.uint8Array(OpaqueJson.encode(OpaqueJson.fromValue(body)), { contentType: "application/json" })
 
-const isLineEnd = (byte: number) => byte === 0x0a || byte === 0x0d
-
-/** JSON whose white space has no line ends, which would end a line of an event. Inside of texts there are none. */
-const onOneLine = (json: Uint8Array): Uint8Array =>
-  json.some(isLineEnd) ? json.map((byte) => isLineEnd(byte) ? 0x20 : byte) : json
-
 const endOfEvent = OpaqueJson.encode("\n\n")
-const lastFrame: Frame = Stream.make(OpaqueJson.encode("data: [DONE]\n\n"))
+const lastFrame: Held.Frame = Stream.make(OpaqueJson.encode("data: [DONE]\n\n"))
 
-const frameOf = (event: Events.ResponseEvent): Frame => {
+const frameOf = (event: Events.ResponseEvent): Held.Frame => {
   if (event === Events.done) return lastFrame
   const begin = OpaqueJson.encode(`event: ${event.type}\ndata: `)
   const json = OpaqueJson.toBytes(write(event))
   if (!OpaqueJson.isLarge({ length: OpaqueJson.sizeOf(json) })) {
-    return Stream.make(OpaqueJson.concat([begin, onOneLine(OpaqueJson.concat(json)), endOfEvent]))
+    return Stream.make(OpaqueJson.concat([begin, Held.onOneLine(OpaqueJson.concat(json)), endOfEvent]))
   }
   return Stream.make(begin).pipe(
-    Stream.concat(Stream.map(slicesOf(json), onOneLine)),
+    Stream.concat(Stream.map(slicesOf(json), Held.onOneLine)),
     Stream.concat(Stream.make(endOfEvent))
   )
 }
@@ -89,40 +73,20 @@ const legOf = (id = "") => {
 
 /** Responses that last until the end of a leg. */
 const makeStreams = Effect.fnUntraced(function*(responses: Responses.Responses) {
-  const sent = yield* SentTurns
-
-  /** A response that must not outlive the token that opened it. */
-  const open = Effect.fnUntraced(function*<E>(
-    client: Client,
-    frames: Stream.Stream<Frame<E>, E>,
-    idle: string,
-    options: { readonly contentType: string; readonly headers?: Readonly<Record<string, string>> }
-  ) {
-    const { ended } = yield* CurrentToken
-    const bytes = frames.pipe(
-      Stream.merge(keepAlive(idle), { haltStrategy: "left" }),
-      Stream.flatten(),
-      Stream.interruptWhen(ended)
-    )
-    return HttpServerResponse.stream(sent.send(client, bytes), options)
-  })
+  const open = yield* Held.makeOpen
 
   /** Answers with the events above `after`. */
   const stream = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId, after: number) {
     const client = makeClient()
     const events = yield* responses.events(client, caller, id, after)
-    return yield* open(client, Stream.map(events, frameOf), ": keep-alive\n\n", {
-      contentType: "text/event-stream",
-      headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
-    })
+    return yield* open(client, Stream.map(events, frameOf), Held.events)
   })
 
-  /** Sends the head at once and blanks while the client waits, so that no timeout of a proxy or client ends the request. */
   const hold = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId) {
     const client = makeClient()
     const ending = yield* responses.wait(client, caller, id)
     const frame = Stream.unwrap(Effect.map(ending, ({ json }) => slicesOf(OpaqueJson.toBytes(write(json)))))
-    return yield* open(client, Stream.make(frame), " ", { contentType: "application/json" })
+    return yield* open(client, Stream.make(frame), Held.json)
   })
 
   return { hold, stream }

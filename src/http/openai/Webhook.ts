@@ -4,7 +4,7 @@ import { OpaqueJson } from "../../domain/OpaqueJson.ts"
 import type { TaskStatus } from "../../domain/Task.ts"
 import { unixSeconds } from "../../domain/Timestamp.ts"
 import { deliveryId } from "../../domain/Webhook.ts"
-import { FacadeLegs } from "../../services/openai/FacadeLegs.ts"
+import { FacadeLegs } from "../../services/facades/FacadeLegs.ts"
 import type { CallbackFormat } from "../../services/store/CallbackFormats.ts"
 import * as Ids from "./Ids.ts"
 

@@ -5,6 +5,7 @@ import { Kind } from "../../../src/domain/JsonBytes.ts"
 import * as RawJson from "../../../src/domain/RawJson.ts"
 import { TaskId } from "../../../src/domain/Task.ts"
 import { Timestamp } from "../../../src/domain/Timestamp.ts"
+import * as TurnReader from "../../../src/http/facades/TurnReader.ts"
 import * as Events from "../../../src/http/openai/Events.ts"
 import * as Response from "../../../src/http/openai/Response.ts"
 
@@ -37,7 +38,7 @@ const eventsOf = (texts: ReadonlyArray<string>, last: Response.Snapshot, after: 
   return [
     ...Events.opening(response),
     ...texts.flatMap(deltas.ofText),
-    ...[...deltas.ofSlices(text === undefined ? [] : Response.slicesOf(text))].flat(),
+    ...[...deltas.ofSlices(text === undefined ? [] : TurnReader.slicesOf(text))].flat(),
     ...Events.closing(response)
   ].filter(({ sequence_number }) => sequence_number > after)
 }
@@ -83,7 +84,7 @@ describe("events", () => {
       const json = isEscaped
         ? `"${text.replaceAll(/[^a]/g, (unit) => unit === "\\" ? "\\\\" : hexOf(unit))}"`
         : JSON.stringify(text)
-      const slices = [...Response.slicesOf(new RawJson.RawJson(Kind.string, new TextEncoder().encode(json)), 8)]
+      const slices = [...TurnReader.slicesOf(new RawJson.RawJson(Kind.string, new TextEncoder().encode(json)), 8)]
       assert.strictEqual(slices.join(""), text)
       const isCut = slices.some((slice, index) =>
         /[\uD800-\uDBFF]$/.test(slice) && /^[\uDC00-\uDFFF]/.test(slices[index + 1] ?? "")

@@ -1,11 +1,10 @@
 /** The OpenAI façade, and how it joins the service. */
 import { Effect, Layer } from "effect"
 import type { ExtensionRoutes } from "../../../http/ExtensionRoutes.ts"
+import { FacadeSettings, settings } from "../../../http/facades/Settings.ts"
 import * as Routes from "../../../http/openai/Routes.ts"
-import { FacadeSettings, settings } from "../../../http/openai/Settings.ts"
 import * as Webhook from "../../../http/openai/Webhook.ts"
-import * as FacadeLegsSql from "../../../services/openai/FacadeLegsSql.ts"
-import * as UnstoredTasks from "../../../services/openai/UnstoredTasks.ts"
+import * as FacadeLegsSql from "../../../services/facades/FacadeLegsSql.ts"
 import type { Extension } from "../../Extension.ts"
 
 const routes: ExtensionRoutes = {
@@ -41,18 +40,16 @@ const routes: ExtensionRoutes = {
 }
 
 export const extension: Extension = {
-  settings,
+  settings: {},
   load: (read) => {
-    const { isOn, ...found } = read(settings)
+    const found = read(settings)
     return {
-      // The deletions are due also while the façade is off.
-      layer: Layer.mergeAll(UnstoredTasks.layer, isOn ? Routes.layer : Layer.empty).pipe(
-        Layer.provide([FacadeLegsSql.layer, Layer.succeed(FacadeSettings, found)])
-      )
+      layer: !found.served.has("openai")
+        ? Layer.empty
+        : Layer.provide(Routes.layer, [FacadeLegsSql.layer, Layer.succeed(FacadeSettings, found)])
     }
   },
   routes,
-  tables: FacadeLegsSql.tables,
   callbackFormats: Webhook.makeFormat.pipe(
     Effect.map((format) => ({ [Webhook.name]: format })),
     Effect.provide(FacadeLegsSql.layer)

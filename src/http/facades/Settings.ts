@@ -1,4 +1,4 @@
-/** The settings of the façade. */
+/** The settings that the façades share. */
 import { Config, Context, Duration } from "effect"
 import * as Limits from "../../domain/Limits.ts"
 import * as Setting from "../../services/timing/Setting.ts"
@@ -10,10 +10,15 @@ export interface FacadeModel {
   readonly imageGeneratorId: number | null
 }
 
-const isOn = (text: string): boolean => {
-  const names = Setting.commaList(text).join()
-  if (names !== "off" && names !== "openai") throw new Error("must be off or openai")
-  return names === "openai"
+const names = ["openai"]
+
+const servedOf = (text: string): ReadonlySet<string> => {
+  const given = Setting.commaList(text)
+  if (given.join() === "off") return new Set()
+  if (given.length === 0 || !given.every((name) => names.includes(name))) {
+    throw new Error(`must be off, or a list of ${names.join(", ")}`)
+  }
+  return new Set(given)
 }
 
 const modelPattern = /^([^=\s]{1,64})=([1-9]\d{0,14})(?::([1-9]\d{0,14})(?::([1-9]\d{0,14}))?)?$/
@@ -29,11 +34,12 @@ const entryOf = (item: string): readonly [string, FacadeModel] => {
 const seconds: Setting.Reader<number> = (name) => Config.map(Config.Duration(name), Duration.toSeconds)
 
 export const settings = {
-  isOn: Setting.setting(Setting.parsed(isOn), {
+  served: Setting.setting(Setting.parsed(servedOf), {
     name: "FACADES",
     default: "openai",
     inProduction: "off",
-    meaning: "protocols of other systems that are served: `openai` (the Responses API at `/v1`), or `off`"
+    meaning:
+      "comma-separated list of the protocols of other systems that are served: `openai` (the Responses API at `/v1`); or `off`"
   }),
   models: Setting.setting(Setting.parsed((text) => new Map(Setting.commaList(text).map(entryOf))), {
     name: "FACADE_MODELS",
@@ -66,8 +72,8 @@ export const settings = {
   )
 }
 
-export class FacadeSettings extends Context.Service<FacadeSettings, Omit<Setting.Values<typeof settings>, "isOn">>()(
-  "async-task-service/http/openai/Settings/FacadeSettings"
+export class FacadeSettings extends Context.Service<FacadeSettings, Setting.Values<typeof settings>>()(
+  "async-task-service/http/facades/Settings/FacadeSettings"
 ) {}
 
 /** The model of a name: a configured one, or an assistant by its id, as in `assistant-7` and `7`. */

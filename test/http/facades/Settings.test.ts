@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { settings } from "../../../src/http/openai/Settings.ts"
+import { settings } from "../../../src/http/facades/Settings.ts"
 import { type Environment, values } from "../../../src/services/timing/Setting.ts"
 
 const read = (environment: Environment) => {
@@ -7,11 +7,11 @@ const read = (environment: Environment) => {
   return { settings: values(settings, environment, (name) => problems.push(name)), problems }
 }
 
-const absent = { isOn: true, models: new Map(), isLenient: false, timeLimit: 3600 }
+const absent = { served: new Set(["openai"]), models: new Map(), isLenient: false, timeLimit: 3600 }
 
 it.each(
   [
-    ["FACADES", "off", { isOn: false }, "openai,everything"],
+    ["FACADES", "off", { served: new Set<string>() }, "openai,everything"],
     [
       "FACADE_MODELS",
       "gpt-5=1, analyst=20:2:3",
@@ -33,6 +33,6 @@ it.each(
 })
 
 it("is off in production, unless it is asked for", () => {
-  assert.isFalse(read({ NODE_ENV: "production" }).settings.isOn)
-  assert.isTrue(read({ NODE_ENV: "production", FACADES: "openai" }).settings.isOn)
+  assert.deepStrictEqual(read({ NODE_ENV: "production" }).settings.served, new Set<string>())
+  assert.deepStrictEqual(read({ NODE_ENV: "production", FACADES: "openai" }).settings.served, new Set(["openai"]))
 })

@@ -60,4 +60,4 @@ export class FacadeLegs extends Context.Service<FacadeLegs, {
   readonly unstored: (before: Timestamp, limit: number) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
   /** Undefined when no leg up to `leg` is stored. */
   readonly find: (taskId: TaskId, leg: number) => Effect.Effect<FoundLeg | undefined, StoreUnavailable>
-}>()("async-task-service/services/openai/FacadeLegs") {}
+}>()("async-task-service/services/facades/FacadeLegs") {}

@@ -6,7 +6,7 @@ import type { Tables } from "../store/Migrations.ts"
 import { array, countQuery, make as makeQueries, micros, moment, query } from "../store/Queries.ts"
 import { FacadeLegs, FoundLeg, turnEvents } from "./FacadeLegs.ts"
 
-/** `IF NOT EXISTS`: a database that was converted has the table. */
+/** The name in the ledger is that of the first façade. `IF NOT EXISTS`: a database that was converted has the table. */
 export const tables: Tables = {
   name: "openai",
   migrations: [[

@@ -1,0 +1,54 @@
+/** Answers that last until a task has ended or is interrupted. */
+import { Duration, Effect, Stream } from "effect"
+import { HttpServerResponse } from "effect/http"
+import * as OpaqueJson from "../../domain/OpaqueJson.ts"
+import { type Client, SentTurns } from "../../services/SentTurns.ts"
+import { CurrentToken } from "../handlers/CurrentToken.ts"
+
+const keepAliveInterval = Duration.seconds(15)
+
+/** Bytes that are sent together: nothing else comes between them. */
+export type Frame<E = never> = Stream.Stream<Uint8Array, E>
+
+const keepAlive = (text: string): Stream.Stream<Frame> => {
+  const frame = Stream.make(OpaqueJson.encode(text))
+  return Stream.map(Stream.drop(Stream.tick(keepAliveInterval), 1), () => frame)
+}
+
+/** What is sent while nothing else is, so that no timeout of a proxy or client ends the request. */
+interface Kind {
+  readonly idle: string
+  readonly options: { readonly contentType: string; readonly headers?: Readonly<Record<string, string>> }
+}
+
+export const events: Kind = {
+  idle: ": keep-alive\n\n",
+  options: {
+    contentType: "text/event-stream",
+    headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
+  }
+}
+
+/** Blanks before the JSON. */
+export const json: Kind = { idle: " ", options: { contentType: "application/json" } }
+
+const isLineEnd = (byte: number) => byte === 0x0a || byte === 0x0d
+
+/** JSON whose white space has no line ends, which would end a line of an event. Inside of texts there are none. */
+export const onOneLine = (json: Uint8Array): Uint8Array =>
+  json.some(isLineEnd) ? json.map((byte) => isLineEnd(byte) ? 0x20 : byte) : json
+
+/** A response that sends its head immediately, and must not outlive the token that opened it. */
+export const makeOpen = Effect.map(
+  SentTurns,
+  (sent) =>
+    Effect.fnUntraced(function*<E>(client: Client, frames: Stream.Stream<Frame<E>, E>, { idle, options }: Kind) {
+      const { ended } = yield* CurrentToken
+      const bytes = frames.pipe(
+        Stream.merge(keepAlive(idle), { haltStrategy: "left" }),
+        Stream.flatten(),
+        Stream.interruptWhen(ended)
+      )
+      return HttpServerResponse.stream(sent.send(client, bytes), options)
+    })
+)

@@ -1,0 +1,14 @@
+/** What the façades share: their settings, and the store of legs. A façade is an extension of its own. */
+import { Layer } from "effect"
+import { settings } from "../../../http/facades/Settings.ts"
+import * as FacadeLegsSql from "../../../services/facades/FacadeLegsSql.ts"
+import * as UnstoredTasks from "../../../services/facades/UnstoredTasks.ts"
+import type { Extension } from "../../Extension.ts"
+
+export const extension: Extension = {
+  settings,
+  // The deletions are due also while no façade is on.
+  load: () => ({ layer: Layer.provide(UnstoredTasks.layer, FacadeLegsSql.layer) }),
+  routes: { routes: [] },
+  tables: FacadeLegsSql.tables
+}
