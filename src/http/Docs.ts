@@ -109,7 +109,7 @@ const layerInternal = (version: string) =>
   Layer.unwrap(Effect.map(Extensions, (extensions) => {
     const paths = { document: "/internal/openapi.json", page: "/internal/docs" } as const
     const added = extensions.flatMap((extension) => extension.documented ?? [])
-    const schemes = Object.assign({}, ...added.map(({ securitySchemes }) => securitySchemes))
+    const schemes = Object.assign({}, ...added.map(({ securitySchemes = {} }) => securitySchemes))
     const api = InternalApi.annotate(OpenApi.Version, version).annotate(OpenApi.Transform, finish(coreCalls, schemes))
     const [first, ...others] = added.map(({ group }) => group)
     return first === undefined

@@ -20,7 +20,7 @@ export interface ExtensionRoutes {
   /** The beginnings of the routes that both the public and the internal listener serve. */
   readonly ofBothListeners?: ReadonlyArray<string>
   /** What it adds to the document of the internal interface. */
-  readonly documented?: { readonly group: HttpApiGroup.Constraint; readonly securitySchemes: Node }
+  readonly documented?: { readonly group: HttpApiGroup.Constraint; readonly securitySchemes?: Node }
   /** Its calls of the internal interface: an `RpcGroup`, whose type only its handlers and clients know. */
   readonly rpc?: { readonly requests: ReadonlyMap<string, unknown> }
   /** What it adds to the document of clients. */

@@ -14,7 +14,6 @@ import * as Authorization from "../http/handlers/Authorization.ts"
 import * as RpcAuthorization from "../http/handlers/rpc/RpcAuthorization.ts"
 import { HomeLinks } from "../http/Home.ts"
 import { ReferenceText } from "../http/Llms.ts"
-import { OperatorReads } from "../http/OperatorReads.ts"
 import * as Server from "../http/Server.ts"
 import { TaskOwnership } from "../services/cluster/TaskOwnership.ts"
 import { CoreClient } from "../services/core/CoreClient.ts"
@@ -275,7 +274,6 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
       Layer.succeed(HomeLinks, config.extensions.flatMap(({ links = [] }) => links)),
       layerCoreSettings(config),
       layerTaskLinks(config),
-      Layer.succeed(OperatorReads, extensions.flatMap(({ operatorRead = [] }) => operatorRead)),
       Layer.succeed(DocumentedVersion, version),
       Layer.sync(ReferenceText, reference)
     ])

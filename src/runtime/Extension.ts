@@ -9,7 +9,6 @@ import type { ExtensionRoutes } from "../http/ExtensionRoutes.ts"
 import type { BodyReader } from "../http/handlers/body/BodyReader.ts"
 import type { Uploads } from "../http/handlers/Uploads.ts"
 import type { Link } from "../http/Home.ts"
-import type { OperatorReads } from "../http/OperatorReads.ts"
 import type { TaskActors } from "../services/actors/TaskActors.ts"
 import type { AssistantBackend } from "../services/files/AssistantBackend.ts"
 import type { ClusterNodes } from "../services/operations/ClusterNodes.ts"
@@ -109,8 +108,6 @@ export interface Extension {
   readonly callbackFormats?: Effect.Effect<Readonly<Record<string, CallbackFormat>>, never, SqlClient.SqlClient>
   /** What it changes in the transaction of a revocation, also while its settings turn it off. */
   readonly onRevoked?: (typeof RevocationHooks.Service)[number]
-  /** What it shows to operators, in addition to its `routes`. */
-  readonly operatorRead?: (typeof OperatorReads.Service)[number]
 }
 
 /** An extension in the test kit, over stores in memory. */

@@ -1,9 +1,9 @@
 /** Handlers of the group `operator`. Every change is logged with the operator's token, by its hash. */
-import { Cause, Context, Duration, Effect, Exit, identity, Option, Schema } from "effect"
+import { Cause, Context, Effect, Exit, identity, Option, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { encode, join } from "../../domain/OpaqueJson.ts"
-import { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
 import { now } from "../../domain/Timestamp.ts"
@@ -11,15 +11,15 @@ import { ClusterNodes, type Wanted } from "../../services/operations/ClusterNode
 import { Operators, type Redelivered } from "../../services/operator/Operators.ts"
 import { OperatorStore, type Page, pageOf } from "../../services/operator/OperatorStore.ts"
 import * as Overview from "../../services/operator/Overview.ts"
-import { isStatementTimeout } from "../../services/store/Queries.ts"
 import { Tasks } from "../../services/Tasks.ts"
 import { TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
-import { Conflict, Forbidden, NotFound, ServiceUnavailable } from "../contract/Errors.ts"
+import { Conflict, Forbidden, NotFound } from "../contract/Errors.ts"
 import { CurrentOperator } from "../contract/Middleware.ts"
 import * as Bodies from "../handlers/body/Bodies.ts"
 import { BodyReader } from "../handlers/body/BodyReader.ts"
 import { kind } from "../handlers/body/JsonBody.ts"
 import { failWith } from "../handlers/ErrorResponses.ts"
+import { isOutage, orUnavailable } from "../handlers/Searches.ts"
 import { revocationOf } from "../handlers/Tokens.ts"
 import { OperatorApi } from "./OperatorApi.ts"
 import * as Query from "./OperatorQuery.ts"
@@ -35,25 +35,6 @@ const redeliverMany = kind(RedeliverManyBody, { to: identity })
 
 /** Events that a task shows: the newest. */
 const listedEvents = 200
-
-const outageOf = (error: StoreUnavailable) =>
-  new ServiceUnavailable({
-    message: isStatementTimeout(error)
-      ? "The search took longer than 2 seconds. Narrow the filter or the range."
-      : error.message
-  })
-
-/** A search that waits for a connection longer than this ends: other operators use both. */
-const patience = Duration.seconds(10)
-const tooBusy = new ServiceUnavailable({ message: "Other operators use all connections. Try again soon." })
-
-const isOutage = <E>(error: E): error is Extract<E, StoreUnavailable> => error instanceof StoreUnavailable
-
-/** Bounds a read in time, and says what an outage means. */
-export const orRefuse = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  Effect.mapError(effect, (error) => isOutage(error) ? outageOf(error) : error).pipe(
-    Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(tooBusy) })
-  )
 
 const taskErrors = { TaskNotFound: failWith(NotFound) }
 
@@ -243,21 +224,21 @@ export const layer = HttpApiBuilder.group(
     const reads = yield* makeReads
     const changes = yield* makeChanges
     return handlers
-      .handle("overview", () => orRefuse(reads.overview))
-      .handle("tasks", () => orRefuse(reads.tasks))
-      .handle("task", ({ params }) => orRefuse(reads.task(params.uuid)))
-      .handleRaw("content", ({ params }) => orRefuse(reads.content(params.uuid)))
-      .handleRaw("cancel", ({ params, request }) => orRefuse(changes.cancel(params.uuid, request)))
-      .handle("errors", () => orRefuse(reads.errors))
-      .handle("clocks", () => orRefuse(reads.clocks))
-      .handle("history", () => orRefuse(reads.history))
-      .handle("origins", () => orRefuse(reads.origins))
-      .handle("deliveries", () => orRefuse(reads.deliveries))
-      .handleRaw("redeliver", ({ request }) => orRefuse(changes.redeliver(request)))
-      .handle("cluster", () => orRefuse(reads.cluster))
-      .handle("drain", ({ params }) => orRefuse(changes.move(params.instance, "drained")))
-      .handle("takeIn", ({ params }) => orRefuse(changes.move(params.instance, "taken_in")))
-      .handle("revocations", () => orRefuse(reads.revocations))
-      .handleRaw("revoke", ({ request }) => orRefuse(changes.revoke(request)))
+      .handle("overview", () => orUnavailable(reads.overview))
+      .handle("tasks", () => orUnavailable(reads.tasks))
+      .handle("task", ({ params }) => orUnavailable(reads.task(params.uuid)))
+      .handleRaw("content", ({ params }) => orUnavailable(reads.content(params.uuid)))
+      .handleRaw("cancel", ({ params, request }) => orUnavailable(changes.cancel(params.uuid, request)))
+      .handle("errors", () => orUnavailable(reads.errors))
+      .handle("clocks", () => orUnavailable(reads.clocks))
+      .handle("history", () => orUnavailable(reads.history))
+      .handle("origins", () => orUnavailable(reads.origins))
+      .handle("deliveries", () => orUnavailable(reads.deliveries))
+      .handleRaw("redeliver", ({ request }) => orUnavailable(changes.redeliver(request)))
+      .handle("cluster", () => orUnavailable(reads.cluster))
+      .handle("drain", ({ params }) => orUnavailable(changes.move(params.instance, "drained")))
+      .handle("takeIn", ({ params }) => orUnavailable(changes.move(params.instance, "taken_in")))
+      .handle("revocations", () => orUnavailable(reads.revocations))
+      .handleRaw("revoke", ({ request }) => orUnavailable(changes.revoke(request)))
   })
 )

@@ -54,7 +54,7 @@ interface Access {
 
 type AccessError = Unauthorized | Forbidden | ServiceUnavailable
 
-export const makeAccess = Effect.gen(function*() {
+const makeAccess = Effect.gen(function*() {
   const sessions = yield* OperatorSessions
   const isSecure = yield* HasSecureCookie
 
@@ -83,7 +83,7 @@ export const makeAccess = Effect.gen(function*() {
   return { sessions, isSecure, openOf, ofRequest }
 })
 
-export const withCookie = (cookie: string | undefined) => (response: HttpServerResponse.HttpServerResponse) =>
+const withCookie = (cookie: string | undefined) => (response: HttpServerResponse.HttpServerResponse) =>
   HttpServerResponse.setHeaders(response, {
     "cache-control": "no-store",
     ...(cookie === undefined ? {} : { "set-cookie": cookie })
@@ -104,7 +104,7 @@ export const layer = Layer.effect(
 
 const LogIn = Schema.Struct({ token: Schema.String })
 
-export const refuse = (error: AccessError | LogInRefused | StoreUnavailable | TooManyLogIns) => {
+const refuse = (error: AccessError | LogInRefused | StoreUnavailable | TooManyLogIns) => {
   const isOutage = error instanceof ServiceUnavailable || error instanceof StoreUnavailable
   const status = isOutage ? 503 : error instanceof Forbidden ? 403 : error instanceof TooManyLogIns ? 429 : 401
   return Effect.succeed(HttpServerResponse.jsonUnsafe({ message: error.message }, { status }))

@@ -161,7 +161,7 @@ export const SchedulePageView = Schema.Struct({
   meta: PageMetaView
 }).annotate({ identifier: "SchedulePage", description: "One page of the caller's schedules, newest first." })
 
-const RunView = Schema.Struct({
+export const RunView = Schema.Struct({
   scheduled_for: Moment.annotateKey({ description: "The moment; of missed ones the first." }),
   started_at: Schema.NullOr(Moment).annotate({ description: "When the task was created." }),
   outcome: Outcome.annotate({

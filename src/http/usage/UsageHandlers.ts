@@ -1,31 +1,29 @@
 /** Handlers of usage. */
-import { Context, Duration, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { isName } from "../../domain/Principal.ts"
-import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import * as FairPermits from "../../services/limits/FairPermits.ts"
 import type { Parameters } from "../../services/usage/Usage.ts"
 import { UsageStore } from "../../services/usage/UsageStore.ts"
-import { invalid, ServiceUnavailable, type ValidationFailed } from "../contract/Errors.ts"
+import { invalid, type ServiceUnavailable, type ValidationFailed } from "../contract/Errors.ts"
 import { CurrentCaller, CurrentOperator } from "../contract/Middleware.ts"
 import { UsageApi } from "../contract/UsageApi.ts"
 import type { UsageView } from "../contract/UsageSchemas.ts"
 import { storeErrors } from "../handlers/ErrorResponses.ts"
+import { orUnavailable } from "../handlers/Searches.ts"
 import { OperatorUsageApi } from "./OperatorUsageApi.ts"
 import * as Views from "./UsageViews.ts"
 
 /** Reads at a time, so that one user's do not keep others waiting. */
 const readPermits = { total: 2, perHolder: 1 }
-const readTimeout = Duration.seconds(10)
-const tooBusy = new ServiceUnavailable({ message: "Too many reads of usage are under way. Try again soon." })
 
 export class UsageReads extends Context.Service<UsageReads, {
   /** The usage of a user; of all for an operator, whose `sub` is null. */
   readonly read: (
     given: Parameters,
     sub: string | null
-  ) => Effect.Effect<typeof UsageView.Type, ValidationFailed | ServiceUnavailable | StoreUnavailable>
+  ) => Effect.Effect<typeof UsageView.Type, ValidationFailed | ServiceUnavailable>
 }>()("async-task-service/http/usage/UsageHandlers/UsageReads") {
   static readonly layer = Layer.effect(UsageReads, Effect.suspend(() => makeReads))
 }
@@ -34,14 +32,7 @@ const makeReads = Effect.gen(function*() {
   const answer = yield* Views.make
   const permits = FairPermits.make(readPermits)
   return UsageReads.of({
-    read: (given, sub) =>
-      Effect.scoped(Effect.andThen(
-        Effect.timeoutOrElse(permits.take(sub ?? "", 1), {
-          duration: readTimeout,
-          orElse: () => Effect.fail(tooBusy)
-        }),
-        answer(given, sub)
-      ))
+    read: (given, sub) => orUnavailable(Effect.scoped(Effect.andThen(permits.take(sub ?? "", 1), answer(given, sub))))
   })
 })
 
@@ -54,7 +45,7 @@ export const layer = HttpApiBuilder.group(
       Effect.gen(function*() {
         const { principal: { sub } } = yield* CurrentCaller
         return yield* read(yield* HttpServerRequest.ParsedSearchParams, sub)
-      }).pipe(Effect.catchTags(storeErrors)))
+      }))
   })
 )
 
@@ -65,10 +56,7 @@ export const layerOperators = HttpApiBuilder.group(
     const { read } = yield* UsageReads
     const store = yield* UsageStore
     return handlers
-      .handle("readAll", () =>
-        Effect.gen(function*() {
-          return yield* read(yield* HttpServerRequest.ParsedSearchParams, null)
-        }).pipe(Effect.catchTags(storeErrors)))
+      .handle("readAll", () => Effect.flatMap(HttpServerRequest.ParsedSearchParams, (given) => read(given, null)))
       .handle("erase", () =>
         Effect.gen(function*() {
           const { sub } = yield* HttpServerRequest.ParsedSearchParams

@@ -1,7 +1,7 @@
 /** `Tasks.usage` of the internal interface: `GET /api/usage` on behalf of any `sub`. */
 import { Effect, Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { ServiceUnavailable, ValidationFailed } from "../contract/Errors.ts"
+import { ValidationFailed } from "../contract/Errors.ts"
 import { InvalidRequest, RpcAuthorization, Unavailable } from "../contract/rpc/RpcErrors.ts"
 import { UsageView } from "../contract/UsageSchemas.ts"
 import * as RpcRequests from "../handlers/rpc/RpcRequests.ts"
@@ -28,8 +28,8 @@ export const layer = UsageRpc.toLayer(
   Effect.map(UsageReads, ({ read }) =>
     UsageRpc.of({
       "Tasks.usage": ({ assistant_id, group_by = [], sub, ...given }) =>
-        Effect.flatMap(RpcRequests.principal(sub), (principal) => {
-          const reading = Effect.mapError(
+        Effect.flatMap(RpcRequests.principal(sub), (principal) =>
+          Effect.mapError(
             read({
               ...given,
               ...(group_by.length === 0 ? {} : { group_by: group_by.join() }),
@@ -38,11 +38,7 @@ export const layer = UsageRpc.toLayer(
             (error) =>
               error instanceof ValidationFailed
                 ? RpcRequests.asInvalidRequest(error)
-                : error instanceof ServiceUnavailable
-                ? new Unavailable({ message: error.message })
-                : error
-          )
-          return RpcRequests.refuseOutage(reading)
-        })
+                : new Unavailable({ message: error.message })
+          ))
     }))
 )

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { TokenIssuer } from "../../kit/schedules/TokenIssuer.ts"
-import { mint, Service } from "../../kit/Service.ts"
+import { internalToken, mint, Service } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
 import { startSystem } from "../../kit/System.ts"
 import { startValidatingProxy } from "../../kit/ValidatingProxy.ts"
@@ -448,6 +448,11 @@ describe("every operation", () => {
     await ok(200, "GET", `${at}/runs?page=1&per_page=10`, token)
     await ok(204, "DELETE", at, token)
     await ok(404, "DELETE", at, token)
-    assert.deepStrictEqual(untried((path) => path.startsWith(schedules)), [])
+    const search = "/internal/operator/schedules"
+    await ok(200, "GET", search, internalToken)
+    await ok(200, "GET", `${search}?show=all&search=documented`, internalToken)
+    await refused(422, "GET", `${search}?show=x`, internalToken)
+    await refused(401, "GET", search, token)
+    assert.deepStrictEqual(untried((path) => path.endsWith("/schedules") || path.startsWith(schedules)), [])
   })
 })

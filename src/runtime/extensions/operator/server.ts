@@ -5,7 +5,6 @@ import * as Operator from "../../../http/operator/Operator.ts"
 import { OperatorApi, OperatorGroup } from "../../../http/operator/OperatorApi.ts"
 import * as OperatorAuthorization from "../../../http/operator/OperatorAuthorization.ts"
 import { securitySchemes } from "../../../http/operator/OperatorDocs.ts"
-import * as OperatorExtensions from "../../../http/operator/OperatorExtensions.ts"
 import * as History from "../../../services/operator/History.ts"
 import * as HistorySql from "../../../services/operator/HistorySql.ts"
 import { Operators } from "../../../services/operator/Operators.ts"
@@ -60,7 +59,6 @@ const layer = ({ showsContent }: Values<typeof settings>, tokens: ReturnType<typ
     return Layer.mergeAll(
       Layer.provide(HttpApiBuilder.layer(OperatorApi), Operator.layer),
       OperatorAuthorization.layerSessions,
-      Layer.provide(OperatorExtensions.layer, connections),
       Layer.provide(History.layerRecorder, HistorySql.layer)
     ).pipe(
       Layer.provide([Operators.layer, OperatorAuthorization.layer]),

@@ -1,8 +1,9 @@
 /** Schedules, and how they join the service. */
 import { Effect, Layer, Redacted } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import { OperatorSchedulesApi, OperatorSchedulesGroup } from "../../../http/schedules/OperatorSchedulesApi.ts"
+import * as OperatorHandlers from "../../../http/schedules/OperatorSchedulesHandlers.ts"
 import * as ScheduleBodies from "../../../http/schedules/ScheduleBodies.ts"
-import * as ScheduleOperatorReads from "../../../http/schedules/ScheduleOperatorReads.ts"
 import { SchedulesApi, SchedulesGroup } from "../../../http/schedules/SchedulesApi.ts"
 import * as Handlers from "../../../http/schedules/SchedulesHandlers.ts"
 import { SchedulesRpc } from "../../../http/schedules/SchedulesRpc.ts"
@@ -16,7 +17,7 @@ import * as ScheduleTables from "../../../services/schedules/ScheduleTables.ts"
 import { ScheduleWake } from "../../../services/schedules/ScheduleWake.ts"
 import { TaskBodies } from "../../../services/schedules/TaskBodies.ts"
 import { optional, secret, url, type Values } from "../../../services/timing/Setting.ts"
-import { CoreSettings, type Extension } from "../../Extension.ts"
+import { CoreSettings, type Extension, OwnConnections } from "../../Extension.ts"
 import * as UndiciTransport from "../../node/UndiciTransport.ts"
 
 export const settings = {
@@ -62,6 +63,10 @@ const load = (values: Values<typeof settings>) => {
   return {
     upstreams: values.tokenUrl === undefined ? [] : [{ name: "tokens of schedules", url: values.tokenUrl }],
     layer: HttpApiBuilder.layer(SchedulesApi).pipe(Layer.provide(Handlers.layer), Layer.provide(services)),
+    forOperators: HttpApiBuilder.layer(OperatorSchedulesApi).pipe(
+      Layer.provide(OperatorHandlers.layer),
+      Layer.provide(Layer.unwrap(Effect.map(OwnConnections, ({ layer }) => layer(1))))
+    ),
     taskLink: Effect.provide(ScheduleLink.make, SchedulesSql.layer),
     // The server finds the handlers in its context by the tags of the calls.
     rpc: Layer.provide(RpcHandlers.layer, services)
@@ -72,8 +77,9 @@ export const extension: Extension = {
   settings,
   load: (read) => load(read(settings)),
   routes: {
-    routes: [...Object.values(SchedulesGroup.endpoints), { method: "GET", path: ScheduleOperatorReads.path }],
+    routes: [...Object.values(SchedulesGroup.endpoints), ...Object.values(OperatorSchedulesGroup.endpoints)],
     publicGroup: SchedulesGroup,
+    documented: { group: OperatorSchedulesGroup },
     linkParameter: {
       name: "schedule",
       selects: "Only tasks of the schedule with this id: its newest 1,000.",
@@ -83,6 +89,5 @@ export const extension: Extension = {
     rpc: SchedulesRpc
   },
   tables: ScheduleTables.tables,
-  onRevoked: ScheduleTables.onRevoked,
-  operatorRead: ScheduleOperatorReads.make
+  onRevoked: ScheduleTables.onRevoked
 }

@@ -62,7 +62,7 @@ export const extension: Extension = {
   routes: {
     routes: [...Object.values(UsageGroup.endpoints), ...Object.values(OperatorUsageGroup.endpoints)],
     publicGroup: UsageGroup,
-    documented: { group: OperatorUsageGroup, securitySchemes: {} },
+    documented: { group: OperatorUsageGroup },
     rpc: UsageRpc.UsageRpc
   },
   tables: UsageSql.tables

@@ -1,22 +1,19 @@
-/** `GET /internal/operator/schedules`: schedules of all users, or what became late or was missed in the last day. */
+/** Searches schedules of all users, or what became late or was missed in the last day. */
 import { Duration, Effect, Schema } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
 import { isStorable } from "../../domain/Fields.ts"
-import { encode, fromValue } from "../../domain/OpaqueJson.ts"
 import { format, formatOrNull, now, plus } from "../../domain/Timestamp.ts"
 import { State } from "../../services/schedules/Schedule.ts"
 import * as ScheduleSearch from "../../services/schedules/ScheduleSearch.ts"
 import { invalid } from "../contract/Errors.ts"
 import type { Query } from "../handlers/Query.ts"
-import type { OperatorRead } from "../OperatorReads.ts"
+import { orUnavailable } from "../handlers/Searches.ts"
+import { maxSearch, OperatorSchedulesApi, shows } from "./OperatorSchedulesApi.ts"
 
-export const path = "/internal/operator/schedules"
-
-/** Characters of a search. */
-const maxSearch = 255
 const searched = Duration.days(1)
 
 const problems = ScheduleSearch.Problem.literals
-const shows = ["problems", ...problems, "all", ...State.literals] as const
 const isShow = Schema.is(Schema.Literals(shows))
 const isState = Schema.is(State)
 const isProblem = Schema.is(ScheduleSearch.Problem)
@@ -65,24 +62,34 @@ const pageOf = <Row, View>(found: ReadonlyArray<Row>, view: (row: Row) => View) 
   complete: found.length <= ScheduleSearch.listed
 })
 
-export const make = Effect.map(ScheduleSearch.make, ({ present, runs, schedules }): OperatorRead => ({
-  path,
-  read: Effect.fnUntraced(function*(query) {
-    const { search, show } = yield* decode(query)
-    const at = yield* now
-    const { late, oldest, waiting } = yield* present(at)
-    const isOfRuns = show === "problems" || isProblem(show)
-    const foundRuns = isOfRuns
-      ? yield* runs(search, show === "problems" ? problems : [show], plus(at, Duration.negate(searched)))
-      : []
-    const foundSchedules = isOfRuns ? [] : yield* schedules(search, isState(show) ? show : null)
-    const ofRuns = pageOf(foundRuns, runView)
-    const ofSchedules = pageOf(foundSchedules, scheduleView)
-    return encode(fromValue({
-      now: { late, waiting, oldest_late_ms: oldest === null ? null : Math.round(oldest) },
-      runs: ofRuns.rows,
-      schedules: ofSchedules.rows,
-      complete: ofRuns.complete && ofSchedules.complete
-    }))
+const makeSearch = Effect.map(
+  ScheduleSearch.make,
+  ({ present, runs, schedules }) =>
+    Effect.fnUntraced(function*(query: Query) {
+      const { search, show } = yield* decode(query)
+      const at = yield* now
+      const { late, oldest, waiting } = yield* present(at)
+      const isOfRuns = show === "problems" || isProblem(show)
+      const foundRuns = isOfRuns
+        ? yield* runs(search, show === "problems" ? problems : [show], plus(at, Duration.negate(searched)))
+        : []
+      const foundSchedules = isOfRuns ? [] : yield* schedules(search, isState(show) ? show : null)
+      const ofRuns = pageOf(foundRuns, runView)
+      const ofSchedules = pageOf(foundSchedules, scheduleView)
+      return {
+        now: { late, waiting, oldest_late_ms: oldest === null ? null : Math.round(oldest) },
+        runs: ofRuns.rows,
+        schedules: ofSchedules.rows,
+        complete: ofRuns.complete && ofSchedules.complete
+      }
+    })
+)
+
+export const layer = HttpApiBuilder.group(
+  OperatorSchedulesApi,
+  "operatorSchedules",
+  Effect.fn(function*(handlers) {
+    const search = yield* makeSearch
+    return handlers.handle("search", () => orUnavailable(Effect.flatMap(HttpServerRequest.ParsedSearchParams, search)))
   })
-}))
+)
