@@ -124,3 +124,7 @@ export const usageSteps = ["hour", "day", "month", "total"] as const
 export const usageKeys = ["assistant", "model", "sub"] as const
 /** Keys of one query. */
 export const usageGroups = 2
+/** Orders of buckets: by period and then the largest first, or the largest of all periods first. */
+export const usageOrders = ["period", "tokens", "cost"] as const
+/** Buckets of one response. */
+export const usageBuckets = 10_000

@@ -1,6 +1,6 @@
 /** Usage of all users, for operators. */
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { usageKeys } from "../../domain/Usage.ts"
+import { usageBuckets, usageKeys, usageOrders } from "../../domain/Usage.ts"
 import { Forbidden, ServiceUnavailable, ValidationFailed } from "../contract/Errors.ts"
 import { OperatorAuthorization } from "../contract/Middleware.ts"
 import { operation, query } from "../contract/Operation.ts"
@@ -9,6 +9,18 @@ import { UsageView } from "../contract/UsageSchemas.ts"
 
 const path = "/internal/operator/usage"
 const ofUser = query("sub", "Only of this user.", { type: "string" })
+const largest = [
+  query(
+    "order",
+    "`period`: by period, the largest groups first. `tokens` and `cost`: the largest of all periods first.",
+    { type: "string", enum: usageOrders, default: usageOrders[0] }
+  ),
+  query(
+    "limit",
+    `Only the first buckets; \`totals\` are those of all. Without it, more than ${usageBuckets} are refused.`,
+    { type: "integer", minimum: 1, maximum: usageBuckets }
+  )
+]
 const refused = { 403: "A read token may not erase." }
 
 export class OperatorUsageGroup extends HttpApiGroup.make("operatorUsage").add(
@@ -19,7 +31,7 @@ export class OperatorUsageGroup extends HttpApiGroup.make("operatorUsage").add(
     name: "getAnyUsage",
     summary: "Read usage of all users",
     description: counted,
-    parameters: [...parametersOf(usageKeys), ofUser],
+    parameters: [...parametersOf(usageKeys), ofUser, ...largest],
     response: response({ sub: "user-1" }),
     responses: { 200: "Sums by period and group.", 403: "The token may not read." }
   })),

@@ -2,7 +2,13 @@
 import { DateTime, Duration, Result, Schema } from "effect"
 import { isStorable } from "../../domain/Fields.ts"
 import { fromMicros, parse, plus, Timestamp } from "../../domain/Timestamp.ts"
-import { usageGroups as maxGroups, usageKeys as keys, usageSteps as steps } from "../../domain/Usage.ts"
+import {
+  usageBuckets,
+  usageGroups as maxGroups,
+  usageKeys as keys,
+  usageOrders as orders,
+  usageSteps as steps
+} from "../../domain/Usage.ts"
 
 /** The numbers of a bucket. */
 export const Amounts = Schema.Struct({
@@ -54,6 +60,7 @@ export interface TaskUsage extends Schema.Schema.Type<typeof TaskUsage> {}
 
 export type Step = typeof steps[number]
 export type Key = typeof keys[number]
+export type Order = typeof orders[number]
 
 export interface UsageQuery {
   readonly from: Timestamp
@@ -64,6 +71,9 @@ export interface UsageQuery {
   readonly assistantId: number | null
   /** Null: of all users. */
   readonly sub: string | null
+  readonly order: Order
+  /** Buckets at most; null: as many as a response has. */
+  readonly limit: number | null
 }
 
 export const limits = {
@@ -72,7 +82,7 @@ export const limits = {
     Step,
     Duration.Duration | undefined
   >,
-  buckets: 10_000
+  buckets: usageBuckets
 } as const
 
 /** Everything before the present moment less this time is final: an event is written this late at most. */
@@ -84,7 +94,7 @@ const startOfMonth = (moment: Timestamp): Timestamp =>
   fromMicros(DateTime.toEpochMillis(DateTime.startOf(DateTime.makeUnsafe(Math.floor(moment / 1000)), "month")) * 1000)
 
 /** The end of a bucket. */
-export const endOf = (from: Timestamp, { step, to }: UsageQuery): Timestamp => {
+export const endOf = (from: Timestamp, { step, to }: Pick<UsageQuery, "step" | "to">): Timestamp => {
   if (step === "total") return to
   if (step === "hour") return fromMicros(from + hour)
   return step === "day" ? plus(from, Duration.days(1)) : startOfMonth(plus(from, Duration.days(32)))
@@ -131,9 +141,9 @@ const listOf = <A extends string>(names: ReadonlyArray<A>) => (text: string): Re
   return found.length <= maxGroups && found.every((name) => name !== undefined) ? found : undefined
 }
 
-const assistantOf = (text: string) => {
-  const id = /^\d{1,16}$/.test(text) ? Number(text) : 0
-  return id >= 1 && Number.isSafeInteger(id) ? id : undefined
+const integerTo = (maximum: number) => (text: string) => {
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : 0
+  return value >= 1 && value <= maximum ? value : undefined
 }
 
 const moment = "a moment in ISO 8601 with its offset"
@@ -147,7 +157,10 @@ const problemOf = (from: Timestamp, to: Timestamp, step: Step): string | undefin
     : undefined
 }
 
-/** Decodes the parameters. `sub` is the user who asks; an operator, who is none, may ask for any and group by them. */
+/**
+ * Decodes the parameters. `sub` is the user who asks. An operator, who is none, may ask for any user, group by them, and ask for the
+ * largest buckets only.
+ */
 export const decode = (
   given: Parameters,
   sub: string | null,
@@ -159,14 +172,14 @@ export const decode = (
   const to = reader.read("to", moment, now, parse)
   const from = reader.read("from", moment, startOfMonth(fromMicros(to - 1)), parse)
   const groupBy = reader.read("group_by", `at most ${maxGroups} of ${known.join(", ")}`, [], listOf(known))
-  const assistantId = reader.read("assistant_id", "the id of an assistant", null, assistantOf)
-  const user = sub ??
-    reader.read<string | null>(
-      "sub",
-      "a user",
-      null,
-      (text) => text.length <= 255 && isStorable(text) ? text : undefined
-    )
+  const assistantId = reader.read("assistant_id", "the id of an assistant", null, integerTo(Number.MAX_SAFE_INTEGER))
+  const ofOperators = sub === null
+    ? {
+      sub: reader.read("sub", "a user", null, (text) => text.length <= 255 && isStorable(text) ? text : undefined),
+      order: reader.read("order", `one of ${orders.join(", ")}`, orders[0], oneOf(orders)),
+      limit: reader.read("limit", `an integer between 1 and ${limits.buckets}`, null, integerTo(limits.buckets))
+    }
+    : { sub, order: orders[0], limit: null }
   const { errors } = reader
   const problem = errors["to"] ?? errors["from"] ? undefined : problemOf(from, to, step)
   if (problem !== undefined) errors["from"] = [problem]
@@ -177,6 +190,6 @@ export const decode = (
     step,
     groupBy,
     assistantId,
-    sub: user
+    ...ofOperators
   })
 }

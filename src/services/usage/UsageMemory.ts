@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import { isTerminal } from "../../domain/Task.ts"
 import { fromMicros, type Timestamp } from "../../domain/Timestamp.ts"
 import { MemoryTables, type UsageRow } from "../store/MemoryTables.ts"
-import { type Amounts, type Bucket, endOf, type Key, type UsageQuery } from "./Usage.ts"
+import { type Amounts, type Bucket, endOf, type Key, limits, type UsageQuery } from "./Usage.ts"
 import { UsageStore } from "./UsageStore.ts"
 
 const none: Amounts = {
@@ -57,7 +57,7 @@ const periodOf = (at: Timestamp, { from, step }: UsageQuery): Timestamp => {
   }
   let start = fromMicros(0)
   for (;;) {
-    const next = endOf(start, { from, step, to: from, groupBy: [], assistantId: null, sub: null })
+    const next = endOf(start, { step, to: from })
     if (next > at) return start
     start = next
   }
@@ -74,7 +74,10 @@ const bucketsOf = (rows: ReadonlyArray<UsageRow>, query: UsageQuery): ReadonlyAr
     const id = JSON.stringify([from, keys])
     buckets.set(id, add(buckets.get(id) ?? { ...none, ...keys, from }, amountsOf(row)))
   }
-  return [...buckets.values()].toSorted((one, other) => one.from - other.from || other.totalTokens - one.totalTokens)
+  const byPeriod = (one: Bucket, other: Bucket) => query.order === "period" ? one.from - other.from : 0
+  return [...buckets.values()]
+    .toSorted((one, other) => byPeriod(one, other) || other.totalTokens - one.totalTokens)
+    .slice(0, query.limit ?? limits.buckets + 1)
 }
 
 export const layer = Layer.effect(

@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import type { Tables } from "../store/Migrations.ts"
 import { deletionQuery, failWhenUnavailable, make as makeQueries, micros, moment, query } from "../store/Queries.ts"
 import { CurrentPrices, type Prices } from "./Prices.ts"
-import { Amounts, Bucket, type Key, limits, type Step, TaskUsage, type UsageQuery } from "./Usage.ts"
+import { Amounts, Bucket, type Key, limits, type Order, type Step, TaskUsage, type UsageQuery } from "./Usage.ts"
 import { Booked, UsageStore } from "./UsageStore.ts"
 
 /** Sums of integers, by their columns. */
@@ -126,8 +126,15 @@ const amounts = [
 /** The first row has the totals, and no keys. */
 const Row = Schema.Struct({ ...Bucket.fields, isTotal: Schema.Boolean, from: Schema.NullOr(Bucket.fields.from) })
 
-/** The buckets in order, the largest of a period first. */
-const makeRead = ({ groupBy, step, sub }: Pick<UsageQuery, "groupBy" | "step"> & { readonly sub: boolean }) => {
+const orders: Readonly<Record<Order, string>> = {
+  period: "period, sum(total_tokens) DESC, sum(tasks) DESC",
+  tokens: "sum(total_tokens) DESC, sum(tasks) DESC, period",
+  cost: "sum(cost) DESC NULLS LAST, sum(total_tokens) DESC, sum(tasks) DESC, period"
+}
+
+type Form = Pick<UsageQuery, "groupBy" | "order" | "step"> & { readonly sub: boolean }
+
+const makeRead = ({ groupBy, order, step, sub }: Form) => {
   const filter = `($4::bigint IS NULL OR assistant_id = $4::bigint)${
     sub ? " AND sub = $5::text" : " AND $5::text IS NULL"
   }`
@@ -151,8 +158,8 @@ const makeRead = ({ groupBy, step, sub }: Pick<UsageQuery, "groupBy" | "step"> &
       groupBy.map((key) => `${readKey[key]}, `).join("")
     }${amounts}
     FROM timed GROUP BY GROUPING SETS ((${grouped}), ())
-    ORDER BY grouping(period) DESC, period, sum(total_tokens) DESC, sum(tasks) DESC, ${grouped}
-    LIMIT ${limits.buckets + 2}`
+    ORDER BY grouping(period) DESC, ${orders[order]}, ${grouped}
+    LIMIT 1 + $6::int`
   )
 }
 
@@ -185,9 +192,9 @@ export const layer = Layer.effect(
     const reads = new Map<string, ReturnType<typeof makeRead>>()
 
     /** A statement for each form of a query: there are few. */
-    const readOf = ({ groupBy, step, sub }: UsageQuery) => {
-      const key = [step, sub !== null, ...groupBy].join()
-      const known = reads.get(key) ?? makeRead({ step, groupBy, sub: sub !== null })
+    const readOf = ({ groupBy, order, step, sub }: UsageQuery) => {
+      const key = [step, order, sub !== null, ...groupBy].join()
+      const known = reads.get(key) ?? makeRead({ step, order, groupBy, sub: sub !== null })
       reads.set(key, known)
       return known
     }
@@ -196,8 +203,9 @@ export const layer = Layer.effect(
       book: (limit) => rows(book, [limit, prices]),
 
       read: Effect.fnUntraced(function*(asked) {
-        const { assistantId, from, sub, to } = asked
-        const [totals, ...buckets] = yield* rows(readOf(asked), [from, to, prices, assistantId, sub])
+        const { assistantId, from, limit, sub, to } = asked
+        const values = [from, to, prices, assistantId, sub, limit ?? limits.buckets + 1]
+        const [totals, ...buckets] = yield* rows(readOf(asked), values)
         return {
           totals: Struct.pick(totals!, Struct.keys(Amounts.fields)),
           buckets: buckets.map((row) => ({ ...Struct.omit(row, ["isTotal"]), from: row.from! }))

@@ -21,7 +21,7 @@ export interface Booked extends Schema.Schema.Type<typeof Booked> {}
 export class UsageStore extends Context.Service<UsageStore, {
   /** Books at most `limit` rows of the outbox; none while another node books. */
   readonly book: (limit: number) => Effect.Effect<ReadonlyArray<Booked>, StoreUnavailable>
-  /** At most one bucket more than `limits.buckets`. */
+  /** Without a limit at most one bucket more than `limits.buckets`. The totals are those of all buckets. */
   readonly read: (query: UsageQuery) => Effect.Effect<Sums, StoreUnavailable>
   /** Null until something was booked of a task that lasts. */
   readonly ofTask: (uuid: TaskId) => Effect.Effect<TaskUsage | null, StoreUnavailable>

@@ -264,7 +264,7 @@ describe("the operations of usage", () => {
     await refused(422, "GET", "/api/usage?step=week", one.token)
     await refused(401, "GET", "/api/usage", "x")
     const operators = "/internal/operator/usage"
-    await ok(200, "GET", `${operators}?group_by=sub,model&step=total`, internalToken)
+    await ok(200, "GET", `${operators}?group_by=sub,model&step=total&order=cost&limit=20`, internalToken)
     await refused(401, "GET", operators, one.token)
     await ok(204, "DELETE", `${operators}?sub=nobody`, internalToken)
     await refused(422, "DELETE", operators, internalToken)
@@ -299,6 +299,32 @@ describe("/internal/operator/usage", () => {
     assert.strictEqual((await other.read()).body.totals.tasks, 1)
     await emptyOutbox()
     assert.strictEqual((await one.read()).body.totals.tasks, 0)
+  })
+
+  it("returns the largest users of more than it returns in all", async () => {
+    await system.database.query(
+      `INSERT INTO usage_hours (sub, hour, assistant_id, model, tasks, completed, failed, canceled, input_tokens, output_tokens,
+        total_tokens, cached_input_tokens, reasoning_tokens, active_seconds, unpriced_tokens, unmetered_tasks, cost)
+      SELECT 'many-' || n, timestamptz '2024-03-01 00:00Z' + (n + 1) % 2 * interval '1 day', 1, '', 1, 1, 0, 0, n, 0, n, 0, 0, 0, 0, 0,
+        CASE WHEN n % 2 = 0 THEN 20000 - n END
+      FROM generate_series(1, 12000) n`
+    )
+    const range = "/internal/operator/usage?from=2024-03-01T00:00:00Z&to=2024-03-03T00:00:00Z&group_by=sub"
+    const read = async (query: string) => {
+      const { body, status } = await service.call("GET", `${range}&${query}`, readToken)
+      const subs = body.data?.map(({ group }: { readonly group: { readonly sub: string } }) => group.sub)
+      return { status, subs, errors: Object.keys(body.errors ?? {}), totals: body.totals }
+    }
+    assert.deepInclude(await read("step=total"), { status: 422, errors: ["step"] })
+    const largest = await read("step=total&order=tokens&limit=3")
+    assert.deepStrictEqual(largest.subs, ["many-12000", "many-11999", "many-11998"])
+    assert.deepInclude(largest.totals, { tasks: 12_000, total_tokens: 12_000 * 12_001 / 2 })
+    assert.deepStrictEqual((await read("step=total&order=cost&limit=2")).subs, ["many-2", "many-4"])
+    assert.deepStrictEqual((await read("step=day&limit=1")).subs, ["many-11999"])
+    assert.deepStrictEqual((await read("step=day&order=tokens&limit=1")).subs, ["many-12000"])
+    for (const wrong of ["limit=0", "limit=10001", "limit=x", "order=sub"]) {
+      assert.deepInclude(await read(wrong), { status: 422, errors: [wrong.replace(/=.*/, "")] })
+    }
   })
 
   it("measures tokens by assistant and model", async () => {

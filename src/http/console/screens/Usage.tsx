@@ -199,7 +199,10 @@ export const OpsUsage = () => {
       const from = `${firstDay()}T00:00:00Z`
       const [byDay, byGroup] = await Promise.all([
         operator.get<Found>(`/usage${operator.queryOf({ from })}`, signal),
-        operator.get<Found>(`/usage${operator.queryOf({ from, step: "total", group_by: "sub" })}`, signal)
+        operator.get<Found>(
+          `/usage${operator.queryOf({ from, step: "total", group_by: "sub", order: "tokens", limit: String(shown) })}`,
+          signal
+        )
       ])
       return { byDay, byGroup }
     },
