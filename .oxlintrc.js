@@ -102,8 +102,8 @@ const overrides = [
       "the console imports the Promise client and itself"
     ),
     {
-      regex: "^([a-lnoq-z]|m[^a]|p[^r]|@[^p])",
-      message: "the console's bundle has preact, signals and the lexer of marked only"
+      regex: "^([a-lnoq-z]|m[^a]|p[^r]|@[^pc])",
+      message: "the console's bundle has preact, signals, the lexer of marked and a validator of JSON Schema only"
     }
   ], consoleRules),
   { files: ["src/**"], rules: { "eslint/max-lines-per-function": ["error", { max: 70 }] } },

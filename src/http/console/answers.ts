@@ -1,8 +1,7 @@
-/** Drafts of answers to tool calls, and the results that are sent. */
+/** Answers to tool calls, and the results that are sent. */
 import type { ToolResult } from "../client/promise/Types.ts"
-import { isFields, parse } from "./json.ts"
-import * as preferences from "./preferences.ts"
-import { type FormField, outputOf, type Problems, type Typed } from "./schemaForm.ts"
+import { parse } from "./json.ts"
+import { fieldsOf, type FormField, mismatchOf, outputOf, type Problems, type Typed } from "./schemaForm.ts"
 
 export type AnswerKind = "approve" | "decline" | "form" | "text" | "json" | "failed"
 
@@ -13,47 +12,42 @@ export interface Draft {
   readonly form: Typed
 }
 
-const emptyDraft = (hasForm: boolean): Draft => ({
-  kind: hasForm ? "form" : undefined,
-  text: "",
-  json: "",
-  form: {}
-})
-
-const kinds: ReadonlySet<unknown> = new Set<AnswerKind>(["approve", "decline", "form", "text", "json", "failed"])
-const isKind = (value: unknown): value is AnswerKind => kinds.has(value)
-
-const isTyped = (value: unknown): value is Typed =>
-  isFields(value)
-  && Object.values(value).every((each) => typeof each === "string" || typeof each === "boolean" || Array.isArray(each))
-
-/** Ids of calls are unique within a task only. */
-const nameOf = (uuid: string, callId: string) => `draft.${uuid}.${callId.slice(0, 500)}`
-
-/** The draft of a call that this tab keeps. */
-export const loadDraft = (uuid: string, callId: string, hasForm: boolean): Draft => {
-  const empty = emptyDraft(hasForm)
-  const kept = parse(preferences.read(preferences.tab, nameOf(uuid, callId)) ?? "")?.value
-  if (!isFields(kept)) return empty
-  const { form, json, kind, text } = kept
-  return {
-    kind: isKind(kind) && (kind !== "form" || hasForm) ? kind : empty.kind,
-    text: typeof text === "string" ? text : "",
-    json: typeof json === "string" ? json : "",
-    form: isTyped(form) ? form : {}
-  }
+/** What a call may be answered with. */
+export interface AnswerShape {
+  /** The tool's output schema; undefined without one. */
+  readonly schema: unknown
+  /** The fields of a form; undefined when the schema has parts that no field can show. */
+  readonly fields: ReadonlyArray<FormField> | undefined
+  readonly kinds: ReadonlyArray<AnswerKind>
 }
 
-export const keepDraft = (uuid: string, callId: string, draft: Draft | undefined) =>
-  preferences.write(preferences.tab, nameOf(uuid, callId), draft === undefined ? null : JSON.stringify(draft))
+/** A tool with a schema gets no answer of another shape. */
+export const shapeOf = (schema: unknown): AnswerShape => {
+  const fields = fieldsOf(schema)
+  const decisions = [true, false].every((approved) => mismatchOf(schema, { approved }) === undefined)
+  const wanted: ReadonlyArray<readonly [kind: AnswerKind, isOffered: boolean]> = [
+    ["form", fields !== undefined],
+    ["approve", decisions],
+    ["decline", decisions],
+    ["text", mismatchOf(schema, "text") === undefined],
+    ["json", true],
+    ["failed", true]
+  ]
+  return { schema, fields, kinds: wanted.flatMap(([kind, isOffered]) => isOffered ? [kind] : []) }
+}
 
 export type Answer =
   | { readonly result: ToolResult }
   | { readonly problem: string; readonly problems?: Problems }
 
-/** The result of one call, or what is missing. */
-export const resultOf = (callId: string, draft: Draft, fields: ReadonlyArray<FormField> | undefined): Answer => {
-  const answer = (output: unknown): Answer => ({ result: { tool_call_id: callId, output } as ToolResult })
+/** The result of one call, or what is missing. An answer that does not match the tool's schema is refused, however it was typed. */
+export const resultOf = (callId: string, draft: Draft, { fields, schema }: AnswerShape): Answer => {
+  const answer = (output: unknown): Answer => {
+    const mismatch = mismatchOf(schema, output)
+    return mismatch === undefined
+      ? { result: { tool_call_id: callId, output } as ToolResult }
+      : { problem: `This does not match the tool’s schema. ${mismatch}` }
+  }
   switch (draft.kind) {
     case "approve":
       return answer({ approved: true })
@@ -70,8 +64,10 @@ export const resultOf = (callId: string, draft: Draft, fields: ReadonlyArray<For
         ? { problem: "Say what went wrong" }
         : { result: { tool_call_id: callId, output: draft.text, is_error: true } }
     case "form": {
-      const read = outputOf(fields ?? [], draft.form)
-      return "value" in read ? answer(read.value) : { problem: "Check the fields", problems: read.problems }
+      const read = outputOf(schema, fields ?? [], draft.form)
+      return "value" in read
+        ? answer(read.value)
+        : { problem: read.problem ?? "Check the fields", problems: read.problems }
     }
     default:
       return { problem: "Choose an answer" }

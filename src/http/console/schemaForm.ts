@@ -1,4 +1,8 @@
-/** Forms from a tool's output schema: an object of plain values and enums, one level of nesting. Anything else is JSON. */
+/**
+ * Forms from a tool's output schema: an object of plain values and enums, one level of nesting; anything else is JSON. A library checks
+ * the answer by the whole schema, so that no value outside of its bounds is sent.
+ */
+import { type OutputUnit, type Schema, Validator } from "@cfworker/json-schema"
 import { field, isFields, listField, textField } from "./json.ts"
 
 interface Described {
@@ -7,9 +11,14 @@ interface Described {
   readonly isRequired: boolean
 }
 
+/** The nested object that a field is a part of. Its required fields are required once it has a value. */
+export interface FieldGroup extends Described {
+  readonly name: string
+}
+
 export type FormField =
   & Described
-  & { readonly path: ReadonlyArray<string> }
+  & { readonly path: ReadonlyArray<string>; readonly group?: FieldGroup }
   & (
     | { readonly kind: "text" | "number" | "integer" | "boolean" }
     | { readonly kind: "one" | "many"; readonly options: ReadonlyArray<string> }
@@ -18,6 +27,8 @@ export type FormField =
 /** Fields of one form. */
 const maxFields = 50
 const maxOptions = 100
+/** Characters of a hint. */
+const maxHint = 500
 
 const optionsOf = (schema: unknown): ReadonlyArray<string> | undefined => {
   const values = listField(schema, "enum")
@@ -25,13 +36,52 @@ const optionsOf = (schema: unknown): ReadonlyArray<string> | undefined => {
   return values.length > 0 && texts.length === values.length && texts.length <= maxOptions ? texts : undefined
 }
 
+const formats: Readonly<Record<string, string>> = {
+  date: "A date like 2026-11-23",
+  time: "A time like 10:31:00Z",
+  "date-time": "A moment like 2026-11-23T10:31:00Z",
+  email: "An email address",
+  uri: "An address like https://shop.example",
+  uuid: "A UUID"
+}
+
+/** What a keyword asks of a value. */
+const rules: Readonly<Record<string, (bound: unknown) => string>> = {
+  minimum: (bound) => `At least ${bound}`,
+  maximum: (bound) => `At most ${bound}`,
+  exclusiveMinimum: (bound) => `More than ${bound}`,
+  exclusiveMaximum: (bound) => `Less than ${bound}`,
+  multipleOf: (bound) => `A multiple of ${bound}`,
+  minLength: (bound) => `At least ${bound} characters`,
+  maxLength: (bound) => `At most ${bound} characters`,
+  minItems: (bound) => `Choose at least ${bound}`,
+  maxItems: (bound) => `Choose at most ${bound}`,
+  pattern: (bound) => `Must match ${bound}`,
+  format: (bound) => formats[String(bound)] ?? `Must have the format ${bound}`,
+  enum: () => "Must be one of the choices",
+  const: (bound) => `Must be ${JSON.stringify(bound)}`
+}
+
+/** Those that a hint shows: a pattern is not for everybody. */
+const bounds = Object.keys(rules).filter((keyword) => !["pattern", "enum", "const"].includes(keyword))
+
+const hintOf = (schema: unknown): string | undefined => {
+  const limits = bounds.flatMap((keyword) => {
+    const bound = field(schema, keyword)
+    return typeof bound === "number" || typeof bound === "string" ? [rules[keyword]?.(bound)] : []
+  })
+  const text = [textField(schema, "description"), limits.join(", ")].filter(Boolean).join(" · ")
+  return text === "" ? undefined : text.slice(0, maxHint)
+}
+
+const describe = (name: string, schema: unknown, isRequired: boolean) => ({
+  label: textField(schema, "title") ?? name,
+  hint: hintOf(schema),
+  isRequired
+})
+
 const fieldOf = (path: ReadonlyArray<string>, schema: unknown, isRequired: boolean): FormField | undefined => {
-  const base = {
-    path,
-    label: textField(schema, "title") ?? path.at(-1) ?? "",
-    hint: textField(schema, "description"),
-    isRequired
-  }
+  const base = { path, ...describe(path.at(-1) ?? "", schema, isRequired) }
   const options = optionsOf(schema)
   if (options !== undefined) return { ...base, kind: "one", options }
   const type = textField(schema, "type")
@@ -53,39 +103,46 @@ const propertiesOf = (
     : []
 }
 
+const groupOf = (name: string, schema: unknown, isRequired: boolean): ReadonlyArray<FormField | undefined> => {
+  const group = { name, ...describe(name, schema, isRequired) }
+  return propertiesOf(schema).map(([inner, innerSchema, isInnerRequired]) => {
+    const found = fieldOf([name, inner], innerSchema, isInnerRequired)
+    return found && { ...found, group }
+  })
+}
+
 /** The fields of a form; undefined when the schema has a part that no field can show. */
 export const fieldsOf = (schema: unknown): ReadonlyArray<FormField> | undefined => {
   if (!isObject(schema)) return undefined
   const fields = propertiesOf(schema).flatMap(([name, property, isRequired]) =>
-    isObject(property)
-      ? propertiesOf(property).map(([inner, innerSchema, isInnerRequired]) =>
-        fieldOf([name, inner], innerSchema, isRequired && isInnerRequired)
-      )
-      : [fieldOf([name], property, isRequired)]
+    isObject(property) ? groupOf(name, property, isRequired) : [fieldOf([name], property, isRequired)]
   )
   const known = fields.filter((found) => found !== undefined)
   return known.length === fields.length && known.length > 0 && known.length <= maxFields ? known : undefined
 }
 
-/** The typed text of each field, by its path. */
+/** What was typed or chosen in each field, by its path. A field that nobody touched has no entry. */
 export type Typed = Readonly<Record<string, string | boolean | ReadonlyArray<string>>>
 
 export const keyOf = ({ path }: Pick<FormField, "path">): string => path.join(".")
 
 export type Problems = Readonly<Record<string, string>>
 
-const isBlank = (typed: Typed[string] | undefined) =>
-  typed === undefined || typed === "" || (Array.isArray(typed) && typed.length === 0)
+const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i
 
 const valueOf = (
   { kind }: FormField,
   typed: Typed[string]
 ): { readonly value: unknown } | { readonly problem: string } => {
   if (kind !== "number" && kind !== "integer") return { value: typed }
-  const number = typeof typed === "string" ? Number(typed) : NaN
-  if (kind === "integer" && !Number.isSafeInteger(number)) return { problem: "Must be a whole number" }
-  return Number.isFinite(number) ? { value: number } : { problem: "Must be a number" }
+  const text = String(typed).trim()
+  const value = number.test(text) ? Number(text) : NaN
+  if (kind === "integer" && !Number.isSafeInteger(value)) return { problem: "Must be a whole number" }
+  return Number.isFinite(value) ? { value } : { problem: "Must be a number" }
 }
+
+const isBlank = (typed: Typed[string] | undefined) =>
+  typeof typed === "string" ? typed.trim() === "" : typed === undefined
 
 const put = (target: Record<string, unknown>, [first = "", second]: ReadonlyArray<string>, value: unknown) => {
   const inner = second === undefined
@@ -94,26 +151,93 @@ const put = (target: Record<string, unknown>, [first = "", second]: ReadonlyArra
   Object.defineProperty(target, first, { value: inner ?? value, enumerable: true, configurable: true, writable: true })
 }
 
-/** The object of the form, or the problems of its fields. Empty optional fields are left out. */
-export const outputOf = (
+/** The object of the form, or the problems of its fields. Fields that nobody filled are left out; nothing is assumed. */
+const objectOf = (
   fields: ReadonlyArray<FormField>,
   typed: Typed
-): { readonly value: unknown } | { readonly problems: Problems } => {
+): { readonly value: Readonly<Record<string, unknown>>; readonly problems: Problems } => {
   const value: Record<string, unknown> = {}
   const problems: Record<string, string> = {}
+  const given = new Set(fields.filter((each) => !isBlank(typed[keyOf(each)])).map(({ path: [first] }) => first))
   for (const each of fields) {
     const key = keyOf(each)
-    const given = typed[key] ?? (each.kind === "boolean" ? false : undefined)
-    if (given === undefined || isBlank(given)) {
-      if (each.isRequired && each.kind !== "many") problems[key] = "Must be given"
-      else if (each.isRequired) put(value, each.path, [])
+    const text = typed[key]
+    if (text === undefined || isBlank(text)) {
+      const { group } = each
+      if (each.isRequired && (group === undefined || group.isRequired || given.has(group.name))) {
+        problems[key] = "Must be given"
+      } else if (group?.isRequired === true && !given.has(group.name)) put(value, [group.name], {})
       continue
     }
-    const read = valueOf(each, given)
+    const read = valueOf(each, text)
     if ("problem" in read) problems[key] = read.problem
     else put(value, each.path, read.value)
   }
-  return Object.keys(problems).length === 0 ? { value } : { problems }
+  return { value, problems }
+}
+
+/** The path of a JSON pointer in a URI, as in `#/address/city`. */
+const pathOf = (pointer: string): ReadonlyArray<string> =>
+  pointer.split("/").slice(1).map((part) => decodeURI(part).replaceAll("~1", "/").replaceAll("~0", "~"))
+
+const validators = new WeakMap<object, Validator>()
+
+const validatorOf = (schema: Schema): Validator => {
+  const known = validators.get(schema)
+  if (known !== undefined) return known
+  const draft = textField(schema, "$schema")?.includes("draft-04") === true ? "4" : "2020-12"
+  const made = new Validator(schema, draft, false)
+  validators.set(schema, made)
+  return made
+}
+
+/** Where a value does not match a schema. A schema that cannot be evaluated refuses nothing. */
+const mismatchesOf = (schema: unknown, value: unknown): ReadonlyArray<OutputUnit> => {
+  if (!isFields(schema)) return []
+  try {
+    return validatorOf(schema).validate(value).errors
+  } catch {
+    return []
+  }
+}
+
+/** Keywords whose errors repeat those of their parts. */
+const wrappers: ReadonlySet<string> = new Set(["properties", "items", "allOf", "$ref"])
+
+const inWords = (schema: unknown, { error, instanceLocation, keyword, keywordLocation }: OutputUnit): string => {
+  const bound = pathOf(keywordLocation).reduce(field, schema)
+  const text = keyword === "uniqueItems" ? "Each may be chosen once" : rules[keyword]?.(bound) ?? error
+  const path = pathOf(instanceLocation)
+  return path.length === 0 ? text : `${path.join(".")}: ${text}`
+}
+
+/** Why a value does not match a schema, or undefined. */
+export const mismatchOf = (schema: unknown, value: unknown): string | undefined => {
+  const first = mismatchesOf(schema, value).find(({ keyword }) => !wrappers.has(keyword))
+  return first && inWords(schema, first).slice(0, maxHint)
+}
+
+export type Output =
+  | { readonly value: unknown }
+  /** `problem` is about the whole answer. */
+  | { readonly problems: Problems; readonly problem?: string }
+
+/** The object of the form, if it matches the schema. */
+export const outputOf = (schema: unknown, fields: ReadonlyArray<FormField>, typed: Typed): Output => {
+  const { problems, value } = objectOf(fields, typed)
+  if (Object.keys(problems).length > 0) return { problems }
+  const found: Record<string, string> = {}
+  const others: Array<string> = []
+  for (const mismatch of mismatchesOf(schema, value)) {
+    if (wrappers.has(mismatch.keyword)) continue
+    const path = pathOf(mismatch.instanceLocation)
+    const of = fields.find((each) => each.path.every((part, index) => path[index] === part))
+    if (of === undefined) others.push(inWords(schema, mismatch))
+    else found[keyOf(of)] ??= inWords(schema, { ...mismatch, instanceLocation: "#" })
+  }
+  if (Object.keys(found).length > 0) return { problems: found }
+  const [problem] = others
+  return problem === undefined ? { value } : { problems: {}, problem: problem.slice(0, maxHint) }
 }
 
 const none: Readonly<Record<string, unknown>> = {}

@@ -5,6 +5,7 @@ import type { Browser } from "playwright-core"
 import postgres from "postgres"
 import { launch } from "../../kit/Browser.ts"
 import { createExamples, type ExampleTasks } from "../../kit/console/ExampleTasks.ts"
+import { createUgly, fillStatements, type UglyTasks } from "../../kit/console/UglyTasks.ts"
 import { ScriptedCore } from "../../kit/ScriptedCore.ts"
 import { WebhookTarget } from "../../kit/ScriptedService.ts"
 import { internalToken, mint, Service } from "../../kit/Service.ts"
@@ -14,8 +15,17 @@ const folder = path.resolve(process.argv[2] ?? ".screenshots")
 
 /** The two pictures of the README. */
 const readme: Readonly<Record<string, string>> = {
-  "result-1280-light": ".github/console-result.png",
-  "interrupted-1280-dark": ".github/console-question.png"
+  "result-1440-light": ".github/console-result.png",
+  "interrupted-1440-dark": ".github/console-question.png"
+}
+
+/** As many as a service has after some months, for its largest user too. */
+const filling = { tasks: 10_000, failures: 1500, sub: "marta@shop.example" }
+
+const fill = async (url: string) => {
+  const sql = postgres(url, { max: 1 })
+  for (const statement of fillStatements(filling)) await sql.unsafe(statement)
+  await sql.end()
 }
 
 /** Ended tasks begin earlier, as those of a working day do. */
@@ -32,7 +42,10 @@ const age = async (url: string, { canceled, completed, failed }: ExampleTasks) =
   await sql.end()
 }
 
-const screensOf = ({ completed, interrupted, processing }: ExampleTasks): Readonly<Record<string, string>> => ({
+const screensOf = (
+  { completed, interrupted, processing }: ExampleTasks,
+  ugly: UglyTasks
+): Readonly<Record<string, string>> => ({
   tasks: "/tasks",
   inbox: "/inbox",
   new: "/new",
@@ -42,10 +55,13 @@ const screensOf = ({ completed, interrupted, processing }: ExampleTasks): Readon
   webhooks: `/tasks/${completed}?tab=webhooks`,
   raw: `/tasks/${completed}?tab=raw`,
   interrupted: `/tasks/${interrupted}`,
-  processing: `/tasks/${processing}`
+  processing: `/tasks/${processing}`,
+  "ugly-interrupted": `/tasks/${ugly.interrupted}`,
+  "ugly-wide": `/tasks/${ugly.wide}`,
+  "ugly-failed": `/tasks/${ugly.failed}`
 })
 
-const operatorScreensOf = ({ interrupted }: ExampleTasks): Readonly<Record<string, string>> => ({
+const operatorScreensOf = ({ interrupted }: UglyTasks): Readonly<Record<string, string>> => ({
   "ops-overview": "/ops",
   "ops-tasks": "/ops/tasks?range=week",
   "ops-task": `/ops/tasks/${interrupted}`,
@@ -133,10 +149,12 @@ try {
   const token = await mint("marta@shop.example", { exp: Math.floor(Date.now() / 1000) + 8 * 3600 })
   const tasks = await createExamples(service, core, token, `${target.url}/hooks`)
   await age(database.url, tasks)
+  const ugly = await createUgly(service, core, token)
+  await fill(database.url)
   await addHistory(database.url)
-  for (const width of [320, 768, 1280]) {
+  for (const width of [390, 768, 1440]) {
     for (const theme of ["light", "dark"] as const) {
-      await photograph(browser, service.url, token, screensOf(tasks), operatorScreensOf(tasks), width, theme)
+      await photograph(browser, service.url, token, screensOf(tasks, ugly), operatorScreensOf(ugly), width, theme)
     }
   }
   console.log(`${fs.readdirSync(folder).length} pictures in ${folder}`)

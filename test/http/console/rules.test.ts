@@ -1,10 +1,12 @@
 /** Rules of the console that need no browser. */
 import { assert, describe, it } from "vitest"
+import { resultOf, shapeOf } from "../../../src/http/console/answers.ts"
 import { duration, relative } from "../../../src/http/console/clock.ts"
 import { linkOf } from "../../../src/http/console/links.ts"
 import { bodyOf, emptyForm, fieldErrors, formOf, nothingCarried } from "../../../src/http/console/newTask.ts"
 import { phasesOf } from "../../../src/http/console/phases.ts"
 import { fieldsOf, outputOf } from "../../../src/http/console/schemaForm.ts"
+import { boundedSchema } from "../../kit/console/UglyTasks.ts"
 
 describe("linkOf", () => {
   const base = new URL("https://files.example/storage/")
@@ -59,14 +61,19 @@ describe("fieldsOf", () => {
       ["agreed", "boolean", false],
       ["size", "one", false],
       ["tags", "many", true],
-      ["address.city", "text", false]
+      ["address.city", "text", true]
     ])
-    const typed = { name: "Ann", age: "7", price: "1.5", size: "S", "address.city": "Oslo" }
-    assert.deepStrictEqual(outputOf(fields, typed), {
-      value: { name: "Ann", age: 7, price: 1.5, agreed: false, size: "S", tags: [], address: { city: "Oslo" } }
+    const typed = { name: "Ann", age: " 7 ", price: "1.5", size: "S", tags: [], "address.city": "Oslo" }
+    assert.deepStrictEqual(outputOf(schema, fields, typed), {
+      value: { name: "Ann", age: 7, price: 1.5, size: "S", tags: [], address: { city: "Oslo" } }
     })
-    assert.deepStrictEqual(outputOf(fields, { age: "1.5", price: "x" }), {
-      problems: { name: "Must be given", age: "Must be a whole number", price: "Must be a number" }
+    assert.deepStrictEqual(outputOf(schema, fields, { age: "1.5", price: "0x10" }), {
+      problems: {
+        name: "Must be given",
+        age: "Must be a whole number",
+        price: "Must be a number",
+        tags: "Must be given"
+      }
     })
   })
 
@@ -100,14 +107,90 @@ describe("fieldsOf", () => {
   })
 
   it("does not touch prototypes", () => {
-    const fields = fieldsOf(
-      JSON.parse(
-        `{"type":"object","properties":{"__proto__":{"type":"object","properties":{"hacked":{"type":"string"}}}}}`
+    const schema = JSON.parse(
+      `{"type":"object","properties":{"__proto__":{"type":"object","properties":{"hacked":{"type":"string"}}}}}`
+    )
+    const fields = fieldsOf(schema) ?? []
+    assert.isFalse("hacked" in {})
+    outputOf(schema, fields, { "__proto__.hacked": "yes" })
+    assert.isFalse("hacked" in {})
+  })
+})
+
+describe("answers by a schema", () => {
+  const right = { approved: true, amount: "189.9", reason: "Lost by the carrier" }
+
+  it("assume nothing: what nobody answered is missing", () => {
+    const fields = fieldsOf(boundedSchema) ?? []
+    const read = outputOf(boundedSchema, fields, {})
+    assert.deepStrictEqual(read, {
+      problems: { approved: "Must be given", amount: "Must be given", reason: "Must be given" }
+    })
+    assert.deepStrictEqual(outputOf(boundedSchema, fields, { ...right, approved: false, order: " " }), {
+      value: { approved: false, amount: 189.9, reason: right.reason }
+    })
+  })
+
+  const wrong: ReadonlyArray<
+    readonly [keyword: string, field: string, value: string | ReadonlyArray<string>, message: RegExp]
+  > = [
+    ["required", "reason", "", /Must be given/],
+    ["type", "amount", "12,50", /Must be a number/],
+    ["minimum", "amount", "0", /At least 0.01/],
+    ["maximum", "amount", "999", /At most 189.9/],
+    ["multipleOf", "amount", "1.005", /A multiple of 0.01/],
+    ["exclusiveMinimum", "parcels", "0", /More than 0/],
+    ["exclusiveMaximum", "parcels", "10", /Less than 10/],
+    ["integer", "parcels", "1e-1", /Must be a whole number/],
+    ["minLength", "reason", "lost", /At least 10 characters/],
+    ["maxLength", "reason", "x".repeat(81), /At most 80 characters/],
+    ["pattern", "order", "2026-11-b-0417", /Must match/],
+    ["format email", "contact", "marta@", /An email address/],
+    ["format date", "due", "2026-02-30", /A date like/],
+    ["enum", "shipping", "pigeon", /Must be one of the choices/],
+    ["minItems", "tags", [], /Choose at least 1/],
+    ["maxItems", "tags", ["lost", "damaged", "late"], /Choose at most 2/],
+    ["nested minLength", "address.city", "Y", /At least 2 characters/],
+    ["nested required", "address.street", "Main road", /Must be given/]
+  ]
+
+  for (const [keyword, field, value, message] of wrong) {
+    it(`refuse a wrong value: ${keyword}`, () => {
+      const read = outputOf(boundedSchema, fieldsOf(boundedSchema) ?? [], { ...right, [field]: value })
+      assert.isTrue("problems" in read)
+      if (!("problems" in read)) return
+      const at = keyword === "nested required" ? "address.city" : field
+      assert.deepStrictEqual(Object.keys(read.problems), [at])
+      assert.match(read.problems[at] ?? "", message)
+    })
+  }
+
+  it("are checked however they are typed, and by rules that no field shows", () => {
+    const schema = {
+      type: "object",
+      required: ["n"],
+      properties: { n: { type: "integer", maximum: 3 } },
+      maxProperties: 1
+    }
+    const draft = { text: "", form: {}, kind: "json" } as const
+    const read = (json: string) => resultOf("call", { ...draft, json }, shapeOf(schema))
+    assert.match(JSON.stringify(read(`{"n":4}`)), /n: At most 3/)
+    assert.match(JSON.stringify(read(`{"n":3,"m":1}`)), /does not match/)
+    assert.deepStrictEqual(read(`{"n":3}`), { result: { tool_call_id: "call", output: { n: 3 } } })
+    assert.deepStrictEqual(shapeOf(schema).kinds, ["form", "json", "failed"])
+    assert.deepStrictEqual(shapeOf(undefined).kinds, ["approve", "decline", "text", "json", "failed"])
+    const either = { type: "object", properties: { a: { type: "string" }, b: { type: "string" } }, minProperties: 2 }
+    assert.deepNestedInclude(outputOf(either, fieldsOf(either) ?? [], { a: "x" }), { problems: {} })
+  })
+
+  it("are not refused because a schema is broken", () => {
+    for (const schema of [{ $ref: "#/nowhere" }, { pattern: "(" }, { enum: 1 }, { $ref: "#" }, 7, null]) {
+      assert.deepStrictEqual(
+        resultOf("call", { kind: "text", text: "fine", json: "", form: {} }, shapeOf(schema)),
+        { result: { tool_call_id: "call", output: "fine" } },
+        JSON.stringify(schema)
       )
-    ) ?? []
-    assert.isFalse("hacked" in {})
-    outputOf(fields, { "__proto__.hacked": "yes" })
-    assert.isFalse("hacked" in {})
+    }
   })
 })
 

@@ -122,7 +122,10 @@ describe.skipIf(!hasBrowser)("every screen", () => {
     for (const uuid of tasks) {
       await opened.goto(`/tasks/${uuid}`)
       for (const tab of ["Result", "Conversation", "Timeline", "Webhooks", "Raw"]) {
-        await opened.page.getByRole("tab", { name: tab, exact: true }).click()
+        const button = opened.page.getByRole("tab", { name: tab, exact: true })
+        // A task that waits for an answer shows its output above the form.
+        if (await button.count() === 0) continue
+        await button.click()
         await settled(opened)
         for (let level = 0; level < 2; level++) await openNodes(opened)
         assert.isAtMost(await overflowOf(opened), 0, tab)

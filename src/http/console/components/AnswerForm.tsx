@@ -5,11 +5,12 @@ import { randomId } from "../../client/promise/Transport.ts"
 import type { ToolCall } from "../../client/promise/Types.ts"
 import { submitting, useAction } from "../actions.ts"
 import { active } from "../active.ts"
-import { type AnswerKind, type Draft, keepDraft, loadDraft, resultOf } from "../answers.ts"
+import { type AnswerKind, type AnswerShape, type Draft, resultOf, shapeOf } from "../answers.ts"
 import { client } from "../api.ts"
+import { keepDraft, loadDraft } from "../drafts.ts"
 import { parse } from "../json.ts"
 import { notify } from "../messages.ts"
-import { fieldsOf, type FormField, type Problems } from "../schemaForm.ts"
+import type { Problems } from "../schemaForm.ts"
 import { Segments } from "./Basics.tsx"
 import { JsonTree } from "./JsonTree.tsx"
 import { SchemaForm } from "./SchemaForm.tsx"
@@ -56,10 +57,10 @@ const Typing = ({ draft, label, onChange, problem }: {
   )
 }
 
-const CallForm = ({ call, draft, fields, onChange, problem, problems }: {
+const CallForm = ({ call, draft, onChange, problem, problems, shape: { fields, kinds } }: {
   readonly call: ToolCall
   readonly draft: Draft
-  readonly fields: ReadonlyArray<FormField> | undefined
+  readonly shape: AnswerShape
   readonly problem: string | undefined
   readonly problems: Problems
   readonly onChange: (draft: Draft) => void
@@ -77,7 +78,7 @@ const CallForm = ({ call, draft, fields, onChange, problem, problems }: {
       <Segments
         label={`Kind of answer to ${label}`}
         name={`answer-${call.id}`}
-        options={choices.filter(([kind]) => kind !== "form" || fields !== undefined)}
+        options={choices.filter(([kind]) => kinds.includes(kind))}
         value={draft.kind}
         onChoose={(kind) => onChange({ ...draft, kind })}
       />
@@ -93,7 +94,7 @@ const CallForm = ({ call, draft, fields, onChange, problem, problems }: {
         : null}
       {isTyped
         ? <Typing draft={draft} label={label} problem={problem} onChange={onChange} />
-        : problem === undefined || draft.kind === "form"
+        : problem === undefined || Object.keys(problems).length > 0
         ? null
         : <p class="field-error">{problem}</p>}
     </fieldset>
@@ -105,18 +106,20 @@ type Schemas = Readonly<Record<string, unknown>>
 /** The drafts of a task's pending calls, and their answers. */
 const useAnswers = ({ pending_tool_calls: calls = [], uuid }: Interrupted, schemas: Schemas) => {
   const ids = calls.map(({ id }) => id).join("\n")
-  const forms = useMemo(
+  const shaped = useMemo(
     () =>
-      new Map(calls.map(({ id, name }) => [id, fieldsOf(Object.hasOwn(schemas, name) ? schemas[name] : undefined)])),
+      calls.map((call) => ({
+        call,
+        shape: shapeOf(Object.hasOwn(schemas, call.name) ? schemas[call.name] : undefined)
+      })),
     [ids, schemas]
   )
-  const load = () => new Map(calls.map(({ id }) => [id, loadDraft(uuid, id, forms.get(id) !== undefined)]))
+  const load = () => new Map(shaped.map(({ call: { id }, shape }) => [id, loadDraft(uuid, id, shape)]))
   const [drafts, setDrafts] = useState(load)
-  useEffect(() => setDrafts(load()), [ids, forms])
-  const entries = calls.map((call) => {
-    const fields = forms.get(call.id)
-    const draft = drafts.get(call.id) ?? loadDraft(uuid, call.id, fields !== undefined)
-    return { call, draft, fields, answer: resultOf(call.id, draft, fields) }
+  useEffect(() => setDrafts(load()), [shaped])
+  const entries = shaped.map(({ call, shape }) => {
+    const draft = drafts.get(call.id) ?? loadDraft(uuid, call.id, shape)
+    return { call, draft, shape, answer: resultOf(call.id, draft, shape) }
   })
   return {
     entries,
@@ -151,9 +154,14 @@ export const AnswerForm = ({ onDone, schemas, task }: {
     const isComplete = results.length === entries.length
     setChecked(!isComplete)
     if (!isComplete) {
-      requestAnimationFrame(() =>
-        form.current?.querySelector<HTMLElement>("[data-problem] :is(input, textarea, select)")?.focus()
-      )
+      requestAnimationFrame(() => {
+        const wrong = form.current?.querySelector<HTMLElement>("[data-problem] [aria-invalid=true]") ??
+          form.current?.querySelector<HTMLElement>("[data-problem]")
+        const control = wrong?.matches("fieldset") === true
+          ? wrong.querySelector<HTMLElement>("input, textarea, select")
+          : wrong
+        control?.focus()
+      })
       return
     }
     try {
@@ -174,13 +182,14 @@ export const AnswerForm = ({ onDone, schemas, task }: {
       ref={form}
       class="answer card"
       aria-label="Answers to the tool calls"
+      noValidate
       onSubmit={submitting(() => run())}
     >
-      {entries.slice(0, maxShown).map(({ answer, call, draft, fields }) => {
+      {entries.slice(0, maxShown).map(({ answer, call, draft, shape }) => {
         const missing = isChecked && "problem" in answer ? answer : undefined
         const problems = missing?.problems ?? {}
         const onChange = (next: Draft) => change(call.id, next)
-        return <CallForm key={call.id} problem={missing?.problem} {...{ call, draft, fields, problems, onChange }} />
+        return <CallForm key={call.id} problem={missing?.problem} {...{ call, draft, shape, problems, onChange }} />
       })}
       <div class="answer-send">
         {error === undefined ? null : <Problem error={error} />}

@@ -11,13 +11,22 @@ export interface Tab {
 
 const steps: Readonly<Record<string, number>> = { ArrowLeft: -1, ArrowRight: 1 }
 
-export const Tabs = ({ label, tabs }: { readonly label: string; readonly tabs: readonly [Tab, ...Array<Tab>] }) => {
+/** Scrolls the strip of tabs to one of them. The page stays where it is. */
+const reveal = (tab: HTMLElement | null) => {
+  const strip = tab?.parentElement
+  if (!tab || !strip) return
+  const [one, all] = [tab.getBoundingClientRect(), strip.getBoundingClientRect()]
+  strip.scrollLeft += Math.min(0, one.left - all.left) + Math.max(0, one.right - all.right)
+}
+
+export const Tabs = ({ label, tabs }: { readonly label: string; readonly tabs: ReadonlyArray<Tab> }) => {
   const open = tabs.find(({ id }) => id === query.value.get("tab")) ?? tabs[0]
-  useEffect(() => document.getElementById(`tab-${open.id}`)?.scrollIntoView({ block: "nearest" }), [open.id])
+  if (open === undefined) throw new Error("There is no tab")
+  useEffect(() => reveal(document.getElementById(`tab-${open.id}`)), [open.id])
   const show = (tab: Tab | undefined) => {
     if (tab === undefined) return
     setQuery("tab", tab === tabs[0] ? undefined : tab.id, { replace: true })
-    document.getElementById(`tab-${tab.id}`)?.focus()
+    document.getElementById(`tab-${tab.id}`)?.focus({ preventScroll: true })
   }
   const onKeyDown = (event: KeyboardEvent) => {
     const index = tabs.indexOf(open)

@@ -121,19 +121,29 @@ const Ending = ({ isCanceled, text }: { readonly text: string; readonly isCancel
   </div>
 )
 
+/** What a task that waits for the user shows first: the words of the model, its question, and the form of the answer. */
+const Question = ({ live, task }: { readonly task: Task; readonly live: LiveTask }) => (
+  <>
+    <section class="said" aria-label="What the model said" tabIndex={0}>
+      <Result task={task} />
+    </section>
+    <AnswerForm task={task} schemas={schemasOf(task)} onDone={live.refresh} />
+  </>
+)
+
 const Content = ({ live, task }: { readonly task: Task; readonly live: LiveTask }) => {
   useEffect(() => announce(`Task is ${wordOf(task.status).toLowerCase()}`), [task.status])
   return (
     <>
       <Facts task={task} />
       {task.error === null ? null : <Ending text={task.error} isCanceled={task.status === "canceled"} />}
-      {task.status !== "interrupted"
-        ? null
-        : <AnswerForm task={task} schemas={schemasOf(task)} onDone={live.refresh} />}
+      {task.status === "interrupted" ? <Question task={task} live={live} /> : null}
       <Tabs
         label="Parts of the task"
         tabs={[
-          { id: "result", label: "Result", content: () => <Result task={task} /> },
+          ...task.status === "interrupted"
+            ? []
+            : [{ id: "result", label: "Result", content: () => <Result task={task} /> }],
           { id: "conversation", label: "Conversation", content: () => <Conversation turn={task.turn} /> },
           { id: "timeline", label: "Timeline", content: () => <Timeline task={task} events={live.events.value} /> },
           {

@@ -35,7 +35,9 @@ export const Result = ({ task }: { readonly task: Task }) => {
     return (
       <>
         {task.request == null ? null : <Request request={task.request} />}
-        <Empty title={isTerminal(task) ? "The task ended without output" : "No output yet"} />
+        {task.status === "interrupted"
+          ? null
+          : <Empty title={isTerminal(task) ? "The task ended without output" : "No output yet"} />}
       </>
     )
   }

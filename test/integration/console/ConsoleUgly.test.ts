@@ -1,0 +1,139 @@
+/** The console with what real users write: long words and names, wide tables, schemas with bounds, thousands of rows. */
+import type { Browser } from "playwright-core"
+import { afterAll, assert, beforeAll, describe, expect, it } from "vitest"
+import { hasBrowser, launch } from "../../kit/Browser.ts"
+import { overflowOf, settled, violationsOf } from "../../kit/console/access.ts"
+import { ConsolePage } from "../../kit/console/ConsolePage.ts"
+import { isFull } from "../../kit/console/full.ts"
+import { createUgly, fillStatements, longSub, type UglyTasks } from "../../kit/console/UglyTasks.ts"
+import { internalToken, mint } from "../../kit/Service.ts"
+import { use } from "../../kit/suite.ts"
+import { startSystem } from "../../kit/System.ts"
+
+const { core, database, runOf, service } = await use(startSystem())
+
+const widths = [320, 390, 768, 1440]
+
+describe.skipIf(!hasBrowser)("with ugly data", () => {
+  let browser: Browser
+  let token: string
+  let tasks: UglyTasks
+  beforeAll(async () => {
+    browser = await launch()
+    token = await mint(longSub)
+    tasks = await createUgly(service, core, token)
+    for (const statement of fillStatements({ tasks: isFull ? 10_000 : 1000, failures: 300, sub: longSub })) {
+      await database.query(statement)
+    }
+  })
+  afterAll(() => browser.close())
+
+  const scrolledTo = ({ page }: ConsolePage) => page.evaluate(() => scrollY)
+
+  it("no screen scrolls sideways at any width, violates WCAG 2.2 AA, or opens below its top", async () => {
+    const opened = await ConsolePage.logIn(browser, service.url, token, { reducedMotion: "reduce" })
+    const check = async (address: string, index: number) => {
+      const order = isFull ? widths : [widths[index % widths.length] ?? 0]
+      for (const width of order) {
+        await opened.page.setViewportSize({ width, height: 800 })
+        await opened.goto(address)
+        await settled(opened)
+        assert.isAtMost(await overflowOf(opened), 0, `${address} at ${width} px`)
+        assert.strictEqual(await scrolledTo(opened), 0, `${address} at ${width} px`)
+      }
+      for (
+        const colorScheme of isFull
+          ? ["light", "dark"] as const
+          : [index % 2 === 0 ? "light" as const : "dark" as const]
+      ) {
+        await opened.page.emulateMedia({ colorScheme })
+        assert.deepStrictEqual(await violationsOf(opened), [], `${address} ${colorScheme}`)
+      }
+    }
+    const addresses = [
+      "/tasks",
+      "/inbox",
+      `/tasks/${tasks.interrupted}`,
+      `/tasks/${tasks.wide}`,
+      `/tasks/${tasks.failed}`
+    ]
+    for (const [index, address] of addresses.entries()) await check(address, index)
+    await opened.goto("/ops")
+    await opened.logInAsOperator(internalToken)
+    const operatorAddresses = ["/ops", "/ops/tasks", "/ops/errors", "/ops/clocks", `/ops/tasks/${tasks.interrupted}`]
+    for (const [index, address] of operatorAddresses.entries()) await check(address, index)
+    opened.assertClean()
+    await opened.close()
+  })
+
+  it("does not break a number of a table", async () => {
+    const opened = await ConsolePage.logIn(browser, service.url, token, { viewport: { width: 390, height: 800 } })
+    await opened.goto(`/tasks/${tasks.wide}`)
+    await opened.page.locator(".prose table").first().waitFor()
+    const heights = await opened.page.locator(".prose tbody td.right").evaluateAll((cells) =>
+      cells.map((cell) => cell.getBoundingClientRect().height)
+    )
+    assert.isBelow(Math.max(...heights), 40)
+    await opened.close()
+  })
+
+  it("presets no answer, refuses each wrong value at its field, and sends what was answered", async () => {
+    const opened = await ConsolePage.logIn(browser, service.url, token, { viewport: { width: 390, height: 800 } })
+    const { page } = opened
+    await opened.goto(`/tasks/${tasks.interrupted}`)
+    const question = page.getByRole("form", { name: "Answers to the tool calls" })
+    await question.waitFor()
+    assert.strictEqual(
+      await question.locator("input[type=checkbox]:checked, .several input[type=radio]:checked").count(),
+      0
+    )
+    const run = await core.run(tasks.interrupted)
+    await opened.button("Send answer").click()
+    await page.getByText("Must be given").first().waitFor()
+    assert.strictEqual(await page.getByText("Must be given").count(), 3)
+    await expect.poll(() => page.evaluate(() => document.activeElement?.closest("fieldset")?.textContent)).toMatch(
+      /^Refund/
+    )
+    assert.deepStrictEqual(await violationsOf(opened), [])
+
+    await page.getByRole("radio", { name: "No", exact: true }).check()
+    const fill = (label: string, value: string) => page.getByRole("textbox", { name: label }).fill(value)
+    await fill("Reason for the books", "Lost by the carrier")
+    const wrong = [
+      ["Amount in EUR", "999", "At most 189.9", "189.9"],
+      ["Parcels", "0", "More than 0", "1"],
+      ["Reason for the books", "lost", "At least 10 characters", "Lost by the carrier"],
+      ["Order", "17", "Must match", "2026-11-B-0417"],
+      ["Contact", "nobody", "An email address", "marta@shop.example"],
+      ["Pay until", "2026-02-30", "A date like", "2026-12-01"],
+      ["Street", "Main road", "Must be given", ""]
+    ] as const
+    for (const [label, value, message, right] of wrong) {
+      await fill(label, value)
+      if (label !== "Amount in EUR") await fill("Amount in EUR", "12.5")
+      await opened.button("Send answer").click()
+      await page.locator(".field-error", { hasText: message }).waitFor()
+      assert.strictEqual(await page.locator(".field-error").count(), 1, label)
+      await fill(label, right)
+    }
+    assert.strictEqual(opened.requests.filter((url) => url.endsWith("/tool-results")).length, 0)
+    await opened.button("Send answer").click()
+    const resumed = await runOf(tasks.interrupted, run)
+    assert.deepNestedInclude(resumed.resume, {
+      results: [{
+        tool_call_id: "call_1",
+        output: {
+          approved: false,
+          amount: 12.5,
+          parcels: 1,
+          reason: "Lost by the carrier",
+          order: "2026-11-B-0417",
+          contact: "marta@shop.example",
+          due: "2026-12-01"
+        }
+      }]
+    })
+    opened.assertClean()
+    await opened.close()
+  })
+})
