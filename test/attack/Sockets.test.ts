@@ -145,7 +145,7 @@ describe("idle connections", () => {
 describe("responses that nobody reads", () => {
   it("take little memory, 500 of the largest page that needs no token", async () => {
     const page = await fetch(`${victim.service.url}/docs`)
-    assert.isAbove((await page.arrayBuffer()).byteLength, 1_000_000)
+    assert.isAbove((await page.arrayBuffer()).byteLength, 200_000)
     const { baseMemory, health, peakMemory } = await victim.observe(async () => {
       for (let n = 0; n < 5; n++) {
         await Promise.all(Array.from({ length: 100 }, async () => {
@@ -154,7 +154,8 @@ describe("responses that nobody reads", () => {
         }))
       }
     })
-    assert.isBelow(peakMemory - baseMemory, 150)
+    // Less than a copy for each.
+    assert.isBelow(peakMemory - baseMemory, 75)
     assert.isBelow(health.at(-1) ?? 0, 1500)
   })
 })

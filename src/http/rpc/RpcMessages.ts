@@ -1,5 +1,6 @@
 /** Parses messages of RPC clients, one JSON object per line: digits beyond 2^53 are not kept. `RpcCodecs` decodes the payloads of calls. */
 import { Predicate, Result, Schema } from "effect"
+import { isSpace } from "../../domain/JsonBytes.ts"
 import { read } from "../../domain/JsonReader.ts"
 import * as Limits from "../../domain/Limits.ts"
 
@@ -24,7 +25,7 @@ const Control = Schema.Union([
 
 export type Call = typeof Call.Type
 
-/** `size` is in characters, which approximates the bytes in memory. */
+/** `size` is in bytes of UTF-8, which approximates those in memory. */
 export interface Received {
   readonly message: Call | typeof Control.Type
   readonly size: number
@@ -72,26 +73,32 @@ const tooMany = new Malformed({ message: `Expected at most ${Limits.rpcCalls} me
 /** Every line may be followed by a blank one, and the text may end with a newline. */
 const maxPieces = 2 * Limits.rpcCalls + 1
 
-const parseLine = (line: string) =>
-  read(encoder.encode(line)).pipe(
+const lineFeed = 0x0a
+
+/** The lines, of which the last needs no end; undefined for more than `maxPieces`. */
+const linesOf = (bytes: Uint8Array): ReadonlyArray<Uint8Array> | undefined => {
+  const lines: Array<Uint8Array> = []
+  for (let from = 0; from <= bytes.length;) {
+    if (lines.length === maxPieces) return undefined
+    const end = bytes.indexOf(lineFeed, from)
+    const line = bytes.subarray(from, end === -1 ? bytes.length : end)
+    lines.push(line)
+    from += line.length + 1
+  }
+  return lines
+}
+
+const parseLine = (line: Uint8Array) =>
+  read(line).pipe(
     Result.mapError(() => malformed),
     Result.flatMap((value) => Result.mapError(decodeMessage(value), () => malformed)),
     Result.map((message): Received => ({ message, size: line.length }))
   )
 
-const parseText = (text: string): Result.Result<ReadonlyArray<Received>, Malformed> => {
-  const pieces = text.split("\n", maxPieces + 1)
-  const lines = pieces.filter((piece) => piece.trim() !== "")
-  if (pieces.length > maxPieces || lines.length > Limits.rpcCalls) return Result.fail(tooMany)
-  return Result.all(lines.map(parseLine))
+/** Parses the messages of a whole POST or of one WebSocket message. */
+export const parse = (data: string | Uint8Array): Result.Result<ReadonlyArray<Received>, Malformed> => {
+  const bytes = typeof data === "string" ? encoder.encode(data) : data
+  if (hasTooManyValues(bytes)) return Result.fail(tooManyValues)
+  const lines = linesOf(bytes)?.filter((line) => line.some((byte) => isSpace[byte] === 0))
+  return lines === undefined || lines.length > Limits.rpcCalls ? Result.fail(tooMany) : Result.all(lines.map(parseLine))
 }
-
-const utf8 = new TextDecoder("utf-8", { fatal: true })
-
-/** Parses the messages of a whole POST or of one WebSocket message; the last line needs no newline. */
-export const parse = (data: string | Uint8Array): Result.Result<ReadonlyArray<Received>, Malformed> =>
-  data.length > Limits.rpcValues && hasTooManyValues(typeof data === "string" ? encoder.encode(data) : data)
-    ? Result.fail(tooManyValues)
-    : typeof data === "string"
-    ? parseText(data)
-    : Result.flatMap(Result.try({ try: () => utf8.decode(data), catch: () => malformed }), parseText)

@@ -16,6 +16,7 @@ import {
 import { HttpIncomingMessage, type HttpServerError, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { RpcSerialization } from "effect/rpc"
 import * as Limits from "../../domain/Limits.ts"
+import { isLarge } from "../../domain/OpaqueJson.ts"
 import { Timeouts } from "../../services/timing/Timeouts.ts"
 import { requirePlain } from "../handlers/body/BodyReader.ts"
 import * as SmallBodies from "../handlers/body/SmallBodies.ts"
@@ -133,10 +134,13 @@ const respond = Effect.fnUntraced(function*(
 /** Returns the handler of a request. */
 export const make = (connections: Connections, memory: RpcMemory) =>
   Effect.map(
-    makeReadBody(memory),
-    (readBody) => (request: HttpServerRequest.HttpServerRequest, grants: Grants) =>
+    Effect.all([makeReadBody(memory), Semaphore.make(1)]),
+    ([readBody, parsing]) => (request: HttpServerRequest.HttpServerRequest, grants: Grants) =>
       readBody(request).pipe(
-        Effect.flatMap(callsOf),
+        // Large bodies are parsed in turns of the event loop of their own: each takes milliseconds for a MiB.
+        Effect.flatMap((bytes) =>
+          isLarge(bytes) ? parsing.withPermit(Effect.andThen(Effect.yieldNow, callsOf(bytes))) : callsOf(bytes)
+        ),
         Effect.flatMap((calls) => {
           const [call] = calls
           const decoded = calls.length === 1 && call !== undefined ? RpcCodecs.decode(call, grants) : undefined
