@@ -32,11 +32,21 @@ export const events: Kind = {
 /** Blanks before the JSON. */
 export const json: Kind = { idle: " ", options: { contentType: "application/json" } }
 
-const isLineEnd = (byte: number) => byte === 0x0a || byte === 0x0d
+const lineEnds = [0x0a, 0x0d]
 
 /** JSON whose white space has no line ends, which would end a line of an event. Inside of texts there are none. */
-export const onOneLine = (json: Uint8Array): Uint8Array =>
-  json.some(isLineEnd) ? json.map((byte) => isLineEnd(byte) ? 0x20 : byte) : json
+export const onOneLine = (json: Uint8Array): Uint8Array => {
+  // Node searches a Buffer many times faster than an array of bytes.
+  const searched = Buffer.from(json.buffer, json.byteOffset, json.length)
+  let line = json
+  for (const byte of lineEnds) {
+    for (let index = searched.indexOf(byte); index !== -1; index = searched.indexOf(byte, index + 1)) {
+      if (line === json) line = new Uint8Array(json)
+      line[index] = 0x20
+    }
+  }
+  return line
+}
 
 /** A response that sends its head immediately, and must not outlive the token that opened it. */
 export const makeOpen = Effect.map(
