@@ -24,6 +24,7 @@ import * as ClusterNodesSql from "../services/operations/ClusterNodesSql.ts"
 import * as ReadinessSql from "../services/operations/ReadinessSql.ts"
 import * as StoredBytes from "../services/operations/StoredBytes.ts"
 import { TaskCensus } from "../services/operations/TaskCensus.ts"
+import { BooksUsage } from "../services/store/BooksUsage.ts"
 import { CallbackFormats } from "../services/store/CallbackFormats.ts"
 import * as MeasuredTaskWrites from "../services/store/MeasuredTaskWrites.ts"
 import * as Migrations from "../services/store/Migrations.ts"
@@ -218,6 +219,11 @@ const layerTaskLinks = (config: AppConfig) =>
 
 const layerRevocationHooks = Layer.succeed(RevocationHooks, extensions.flatMap(({ onRevoked = [] }) => onRevoked))
 
+const layerTaskStores = Layer.provide(TaskStoreSql.layer, [
+  layerCallbackFormats,
+  Layer.succeed(BooksUsage, extensions.some(({ booksUsage }) => booksUsage))
+])
+
 const layerCoreSettings = (config: AppConfig) => {
   const { signingSecret } = config
   return Layer.succeed(CoreSettings, {
@@ -235,7 +241,7 @@ const layerOn = (database: Database.Database, config: AppConfig) => {
     Layer.provide(Layer.provide(StoredBytes.layer, StoredBytesSql.layer)),
     Layer.provideMerge(config.telemetry === undefined ? Layer.empty : TaskCensus.layerRepeated),
     Layer.provideMerge([
-      Layer.provideMerge(MeasuredTaskWrites.layer, Layer.provide(TaskStoreSql.layer, layerCallbackFormats)),
+      Layer.provideMerge(MeasuredTaskWrites.layer, layerTaskStores),
       Layer.provide(RevocationRepositorySql.layer, layerRevocationHooks)
     ]),
     Layer.provideMerge(layerRelay(database)),

@@ -106,6 +106,8 @@ export interface Extension {
   readonly tables?: Tables
   /** The formats of webhooks that its tasks name, also while its settings turn it off. */
   readonly callbackFormats?: Effect.Effect<Readonly<Record<string, CallbackFormat>>, never, SqlClient.SqlClient>
+  /** Whether it books the outbox of usage, which the core writes only then. */
+  readonly booksUsage?: boolean
   /** What it changes in the transaction of a revocation, also while its settings turn it off. */
   readonly onRevoked?: (typeof RevocationHooks.Service)[number]
 }

@@ -20,6 +20,7 @@ import {
   moment,
   seconds
 } from "./BatchStatement.ts"
+import { BooksUsage } from "./BooksUsage.ts"
 import { make as makeQueries } from "./Queries.ts"
 import { headColumnsOf } from "./TaskColumns.ts"
 import { TaskNotifications } from "./TaskNotifications.ts"
@@ -66,47 +67,49 @@ const tokensOf = ({ usage }: TaskChange) => {
   return `{${input},${output},${total},${cached},${reasoning}}`
 }
 
-const statement = makeStatement<Event, typeof Outcome>(
-  Outcome,
-  "commit_task",
-  `called.outcome, called.has_first AS "recordedAcceptance", (called.head).callback_url IS NOT NULL AS "hasCallback", ${
-    headColumnsOf("(called.head)")
-  }`,
-  {
-    uuid: { oid: uuid, of: ({ uuid }) => uuid },
-    run_id: { oid: uuid, of: ({ fence }) => fence?.runId },
-    core_event_id: { oid: text, of: ({ fence }) => fence?.coreEventId },
-    at: moment(({ at }) => at),
-    type: { oid: text, of: ({ event }) => event._tag },
-    sources: { oid: text, of: ({ event }) => array(sourcesOf(event._tag)), as: (bound) => `${bound}::text[]` },
-    target: { oid: text, of: ({ change }) => change.status },
-    is_terminal: { oid: bool, of: ({ change }) => change.isTerminal },
-    needs_token: { oid: bool, of: (event) => needsValidToken(event.event._tag) || recordsFirst(event) },
-    sends_webhook: { oid: bool, of: ({ change }) => sendsWebhook(change.status) },
-    stop_reason: { oid: text, of: ({ change }) => change.stopReason },
-    error: { oid: text, of: ({ change }) => change.error },
-    pending_tool_calls: largeText(({ pendingToolCalls }) => pendingToolCalls),
-    turn: largeText(({ turn }) => turn),
-    core_state: largeText(({ coreState }) => coreState),
-    new_run_id: { oid: uuid, of: ({ change }) => change.run?.runId },
-    tool_results: largeText(({ toolResults }) => toolResults),
-    user_token: { oid: text, of: ({ change }) => change.run?.userToken },
-    token_id: { oid: text, of: ({ change }) => change.run?.principal.tokenId },
-    token_issued_at: seconds(({ change }) => change.run?.principal.issuedAt),
-    key: { oid: text, of: ({ claim }) => claim?.key },
-    fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint },
-    key_expires_at: moment(({ at, claim }) => claim === undefined ? null : plus(at, Limits.idempotencyKeyTtl)),
-    first_type: { oid: text, of: (event) => recordsFirst(event) ? first : null },
-    first_sources: {
-      oid: text,
-      of: (event) => recordsFirst(event) ? array(sourcesOf(first)) : null,
-      as: (bound) => `${bound}::text[]`
-    },
-    first_target: { oid: text, of: (event) => recordsFirst(event) ? targetOf(first) : null },
-    model: { oid: text, of: ({ change }) => change.usage?.model },
-    tokens: { oid: text, of: ({ change }) => tokensOf(change), as: (bound) => `${bound}::bigint[]` }
-  }
-)
+const makeCommit = (booksUsage: boolean) =>
+  makeStatement<Event, typeof Outcome>(
+    Outcome,
+    "commit_task",
+    `called.outcome, called.has_first AS "recordedAcceptance", (called.head).callback_url IS NOT NULL AS "hasCallback", ${
+      headColumnsOf("(called.head)")
+    }`,
+    {
+      uuid: { oid: uuid, of: ({ uuid }) => uuid },
+      run_id: { oid: uuid, of: ({ fence }) => fence?.runId },
+      core_event_id: { oid: text, of: ({ fence }) => fence?.coreEventId },
+      at: moment(({ at }) => at),
+      type: { oid: text, of: ({ event }) => event._tag },
+      sources: { oid: text, of: ({ event }) => array(sourcesOf(event._tag)), as: (bound) => `${bound}::text[]` },
+      target: { oid: text, of: ({ change }) => change.status },
+      is_terminal: { oid: bool, of: ({ change }) => change.isTerminal },
+      needs_token: { oid: bool, of: (event) => needsValidToken(event.event._tag) || recordsFirst(event) },
+      sends_webhook: { oid: bool, of: ({ change }) => sendsWebhook(change.status) },
+      stop_reason: { oid: text, of: ({ change }) => change.stopReason },
+      error: { oid: text, of: ({ change }) => change.error },
+      pending_tool_calls: largeText(({ pendingToolCalls }) => pendingToolCalls),
+      turn: largeText(({ turn }) => turn),
+      core_state: largeText(({ coreState }) => coreState),
+      new_run_id: { oid: uuid, of: ({ change }) => change.run?.runId },
+      tool_results: largeText(({ toolResults }) => toolResults),
+      user_token: { oid: text, of: ({ change }) => change.run?.userToken },
+      token_id: { oid: text, of: ({ change }) => change.run?.principal.tokenId },
+      token_issued_at: seconds(({ change }) => change.run?.principal.issuedAt),
+      key: { oid: text, of: ({ claim }) => claim?.key },
+      fingerprint: { oid: text, of: ({ claim }) => claim?.fingerprint },
+      key_expires_at: moment(({ at, claim }) => claim === undefined ? null : plus(at, Limits.idempotencyKeyTtl)),
+      first_type: { oid: text, of: (event) => recordsFirst(event) ? first : null },
+      first_sources: {
+        oid: text,
+        of: (event) => recordsFirst(event) ? array(sourcesOf(first)) : null,
+        as: (bound) => `${bound}::text[]`
+      },
+      first_target: { oid: text, of: (event) => recordsFirst(event) ? targetOf(first) : null },
+      model: { oid: text, of: ({ change }) => change.usage?.model },
+      tokens: { oid: text, of: ({ change }) => tokensOf(change), as: (bound) => `${bound}::bigint[]` },
+      books_usage: { oid: bool, of: () => booksUsage }
+    }
+  )
 
 /** Ids of tasks are not case-sensitive. */
 const lockOf = ({ uuid }: Event) => uuid.toLowerCase()
@@ -116,6 +119,7 @@ export const make = Effect.gen(function*() {
   const { rows } = yield* makeQueries
   const { publish } = yield* TaskNotifications
   const webhooksPending = yield* WebhooksPending
+  const statement = makeCommit(yield* BooksUsage)
 
   const run = Effect.fnUntraced(function*(events: ReadonlyArray<Event>) {
     const query = statement(events.some(isLarge))

@@ -62,6 +62,7 @@ const commitTask = `CREATE FUNCTION commit_task(
   p_new_run_id uuid, p_tool_results text, p_user_token text, p_token_id text, p_token_issued_at timestamptz,
   p_key text, p_fingerprint text, p_key_expires_at timestamptz,
   p_first_type text, p_first_sources text[], p_first_target text, p_model text, p_tokens bigint[],
+  p_books_usage boolean,
   OUT outcome text, OUT head tasks, OUT has_first boolean
 ) LANGUAGE plpgsql AS $$
 DECLARE
@@ -69,9 +70,8 @@ DECLARE
   reported bigint[];
   booked bigint[];
   more bigint[];
-  has_booking boolean;
+  is_booked boolean;
   more_seconds bigint;
-  booked_seconds bigint;
 BEGIN
   SELECT t.* INTO head FROM tasks t WHERE t.uuid = p_uuid FOR NO KEY UPDATE;
   has_first := coalesce(p_first_type IS NOT NULL AND head.status = ANY (p_first_sources), false);
@@ -102,30 +102,30 @@ BEGIN
   END IF;
 
   outcome := 'Applied';
-  active := head.active_us;
-  booked_seconds := head.usage[11];
-  IF head.status <> 'processing' AND p_target = 'processing' THEN
-    active := coalesce(active, 0) - (extract(epoch FROM p_at) * 1000000)::bigint;
-  ELSIF head.status = 'processing' AND p_target <> 'processing' THEN
-    active := active + (extract(epoch FROM p_at) * 1000000)::bigint;
-  END IF;
-  reported := coalesce(p_tokens, head.usage[1:5]);
-  has_booking := p_is_terminal OR (p_target = 'interrupted' AND reported IS NOT NULL);
-  IF has_booking THEN
-    more_seconds := greatest(active / 1000000 - coalesce(booked_seconds, 0), 0);
-    booked_seconds := coalesce(booked_seconds, 0) + more_seconds;
-  END IF;
-  IF reported IS NOT NULL THEN
-    booked := coalesce(head.usage[6:10], '{0,0,0,0,0}');
-    IF has_booking THEN
+  active := CASE
+    WHEN head.status = 'processing' AND p_target <> 'processing'
+      THEN head.active_us + (extract(epoch FROM p_at) * 1000000)::bigint
+    WHEN head.status <> 'processing' AND p_target = 'processing'
+      THEN coalesce(head.active_us, 0) - (extract(epoch FROM p_at) * 1000000)::bigint
+    ELSE head.active_us END;
+  is_booked := p_books_usage
+    AND (p_is_terminal OR (p_target = 'interrupted' AND (p_tokens IS NOT NULL OR head.usage IS NOT NULL)));
+  IF p_tokens IS NOT NULL OR head.usage IS NOT NULL THEN
+    reported := coalesce(p_tokens, head.usage[1:5]);
+    booked := coalesce(head.usage[6:11], '{0,0,0,0,0,NULL}');
+    IF is_booked THEN
       more := ARRAY[
         greatest(reported[1] - booked[1], 0), greatest(reported[2] - booked[2], 0), greatest(reported[3] - booked[3], 0),
         greatest(reported[4] - booked[4], 0), greatest(reported[5] - booked[5], 0)
       ];
+      more_seconds := greatest(active / 1000000 - coalesce(booked[6], 0), 0);
       booked := ARRAY[
-        booked[1] + more[1], booked[2] + more[2], booked[3] + more[3], booked[4] + more[4], booked[5] + more[5]
+        booked[1] + more[1], booked[2] + more[2], booked[3] + more[3], booked[4] + more[4], booked[5] + more[5],
+        coalesce(booked[6], 0) + more_seconds
       ];
     END IF;
+  ELSIF is_booked THEN
+    more_seconds := greatest(active / 1000000, 0);
   END IF;
   UPDATE tasks t SET
     status = p_target,
@@ -139,7 +139,7 @@ BEGIN
     silent_since = NULL,
     hand_overs = NULL,
     active_us = active,
-    usage = CASE WHEN reported IS NOT NULL THEN reported || booked || booked_seconds END,
+    usage = reported || booked,
     model = CASE WHEN p_model IS NULL AND p_tokens IS NULL THEN t.model ELSE p_model END,
     token_id = CASE WHEN p_new_run_id IS NULL THEN t.token_id ELSE p_token_id END,
     token_issued_at = CASE WHEN p_new_run_id IS NULL THEN t.token_issued_at ELSE p_token_issued_at END
@@ -187,14 +187,10 @@ BEGIN
     UPDATE task_requests r SET tool_results = p_tool_results, user_token = p_user_token WHERE r.task_uuid = p_uuid;
   END IF;
 
-  IF has_booking THEN
-    INSERT INTO usage_outbox (
-      task_uuid, sub, assistant_id, model, booked_at, ended, is_metered, input_tokens, output_tokens, total_tokens,
-      cached_input_tokens, reasoning_tokens, active_seconds
-    ) VALUES (
-      p_uuid, head.sub, head.assistant_id, head.model, p_at, CASE WHEN p_is_terminal THEN p_target END,
-      reported IS NOT NULL, coalesce(more[1], 0), coalesce(more[2], 0), coalesce(more[3], 0), coalesce(more[4], 0),
-      coalesce(more[5], 0), more_seconds
+  IF is_booked THEN
+    INSERT INTO usage_outbox (task_uuid, assistant_id, booked_at, active_seconds, sub, model, ended, tokens)
+    VALUES (
+      p_uuid, head.assistant_id, p_at, more_seconds, head.sub, head.model, CASE WHEN p_is_terminal THEN p_target END, more
     );
   END IF;
   IF p_stop_reason IS NOT NULL THEN

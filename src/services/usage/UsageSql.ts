@@ -67,13 +67,14 @@ const entriesOf = (rows: string, prices: string) =>
   `SELECT sub, date_trunc('hour', booked_at, 'UTC') AS hour, assistant_id, coalesce(model, '') AS model,
     (ended IS NOT NULL)::int AS tasks, (ended IS NOT DISTINCT FROM 'completed')::int AS completed,
     (ended IS NOT DISTINCT FROM 'failed')::int AS failed, (ended IS NOT DISTINCT FROM 'canceled')::int AS canceled,
-    input_tokens, output_tokens, total_tokens, cached_input_tokens, reasoning_tokens, active_seconds,
-    CASE WHEN price.name IS NULL THEN total_tokens ELSE 0 END AS unpriced_tokens,
-    (ended IS NOT NULL AND NOT is_metered)::int AS unmetered_tasks,
-    (greatest(input_tokens - cached_input_tokens, 0) * price.input
-      + least(input_tokens, cached_input_tokens) * price.cached + output_tokens * price.output) * 0.000001 AS cost,
+    coalesce(tokens[1], 0) AS input_tokens, coalesce(tokens[2], 0) AS output_tokens, coalesce(tokens[3], 0) AS total_tokens,
+    coalesce(tokens[4], 0) AS cached_input_tokens, coalesce(tokens[5], 0) AS reasoning_tokens, active_seconds,
+    CASE WHEN price.name IS NULL THEN coalesce(tokens[3], 0) ELSE 0 END AS unpriced_tokens,
+    (ended IS NOT NULL AND tokens IS NULL)::int AS unmetered_tasks,
+    (greatest(tokens[1] - tokens[4], 0) * price.input + least(tokens[1], tokens[4]) * price.cached
+      + tokens[2] * price.output) * 0.000001 AS cost,
     task_uuid
-  FROM ${rows} LEFT JOIN json_to_recordset(${prices}::json) AS price ${Price} ON is_metered AND price.name = model`
+  FROM ${rows} LEFT JOIN json_to_recordset(${prices}::json) AS price ${Price} ON tokens IS NOT NULL AND price.name = model`
 
 const sums = names.map((name) => `sum(${name}) AS ${name}`).join(", ")
 

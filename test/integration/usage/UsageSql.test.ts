@@ -1,21 +1,107 @@
-import { layer } from "@effect/vitest"
-import { Layer } from "effect"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
 import { SecureRandom } from "effect/crypto"
+import { SqlClient } from "effect/sql"
+import { fromValue } from "../../../src/domain/OpaqueJson.ts"
+import { TaskEvent } from "../../../src/domain/Task.ts"
+import { now } from "../../../src/domain/Timestamp.ts"
+import { BooksUsage } from "../../../src/services/store/BooksUsage.ts"
+import * as Migrations from "../../../src/services/store/Migrations.ts"
+import * as First from "../../../src/services/store/migrations/0001_schema.ts"
 import * as RevocationRepositorySql from "../../../src/services/store/RevocationRepositorySql.ts"
 import { TaskNotifications } from "../../../src/services/store/TaskNotifications.ts"
 import * as TaskStoreSql from "../../../src/services/store/TaskStoreSql.ts"
+import { TaskWrites } from "../../../src/services/store/TaskWrites.ts"
+import { WebhooksPending } from "../../../src/services/store/WebhooksPending.ts"
 import * as UsageSql from "../../../src/services/usage/UsageSql.ts"
+import { UsageStore } from "../../../src/services/usage/UsageStore.ts"
 import * as Database from "../../kit/Database.ts"
+import { call, eventOf, stored } from "../../kit/StoredTasks.ts"
 import { contract } from "../../kit/usage/UsageContract.ts"
 import { layerFormats } from "../../kit/WebhookStoreContract.ts"
 
 layer(
   Layer.mergeAll(
     Layer.mergeAll(UsageSql.layer, TaskStoreSql.layer, RevocationRepositorySql.layer).pipe(
-      Layer.provide(layerFormats),
+      Layer.provide([layerFormats, Layer.succeed(BooksUsage, true)]),
       Layer.provideMerge(Database.layer),
       Layer.provideMerge(TaskNotifications.layer)
     ),
     SecureRandom.layerWebCrypto
   )
 )("usage on Postgres", contract)
+
+const layerWrites = (booksUsage: boolean) =>
+  Layer.fresh(TaskStoreSql.layer).pipe(Layer.provide([Layer.succeed(BooksUsage, booksUsage), WebhooksPending.layer]))
+
+layer(
+  Layer.provideMerge(
+    Layer.mergeAll(UsageSql.layer, TaskNotifications.layer, SecureRandom.layerWebCrypto),
+    Database.layer
+  )
+)("without an extension that books usage", (it) => {
+  const turn = fromValue({})
+  const usageOf = (input: number) => ({
+    model: "m",
+    tokens: { input, output: 1, total: input + 1, cached: 0, reasoning: 0 }
+  })
+
+  it.effect("nothing is written to the outbox, and what was reported meanwhile is booked once there is one", () =>
+    Effect.gen(function*() {
+      const sql = yield* SqlClient.SqlClient
+      const [done, interrupted] = yield* Effect.gen(function*() {
+        const writes = yield* TaskWrites
+        const [done, interrupted] = [yield* stored(), yield* stored()]
+        const interrupt = TaskEvent.cases.Interrupted.make({
+          toolCalls: fromValue([call]),
+          state: null,
+          turn,
+          usage: usageOf(10)
+        })
+        const completed = TaskEvent.cases.Completed.make({ turn, usage: usageOf(10) })
+        assert.strictEqual((yield* writes.commit(done.uuid, completed, yield* now))._tag, "Applied")
+        assert.strictEqual((yield* writes.commit(interrupted.uuid, interrupt, yield* now))._tag, "Applied")
+        return [done, interrupted] as const
+      }).pipe(Effect.provide(layerWrites(false)))
+      assert.isEmpty(yield* sql`SELECT FROM usage_outbox`)
+
+      const store = yield* UsageStore
+      yield* Effect.gen(function*() {
+        const writes = yield* TaskWrites
+        yield* writes.commit(interrupted.uuid, yield* eventOf("ToolResultsSubmitted"), yield* now)
+        const completed = TaskEvent.cases.Completed.make({ turn, usage: usageOf(30) })
+        yield* writes.commit(interrupted.uuid, completed, yield* now)
+      }).pipe(Effect.provide(layerWrites(true)))
+      assert.deepStrictEqual((yield* store.book(10)).map(({ inputTokens }) => inputTokens), [30])
+      assert.strictEqual((yield* store.ofTask(interrupted.uuid))?.inputTokens, 30)
+      assert.strictEqual((yield* store.ofTask(done.uuid))?.inputTokens, 0)
+    }))
+})
+
+layer(Database.layerLive(Layer.orDie(Layer.provideMerge(Database.layerClient, Database.layerUrl))))(
+  "a database with wide rows in the outbox",
+  (it) => {
+    it.effect("keeps them", () =>
+      Effect.gen(function*() {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`CREATE TABLE async_task_service_schema (owner text, version integer, migrated_at timestamptz DEFAULT now())`
+        yield* sql`INSERT INTO async_task_service_schema VALUES ('core', 1)`
+        yield* Effect.forEach(First.statements, (statement) => sql.unsafe(statement))
+        yield* sql`INSERT INTO usage_outbox SELECT gen_random_uuid(), 'ann', 7, 'm', now(), 'completed', n = 1, 1, 2, 3, 4, 5, 6
+          FROM generate_series(1, 2) n`
+        yield* Layer.build(Migrations.layer())
+        assert.deepStrictEqual(
+          yield* sql`SELECT sub, assistant_id::int AS assistant, model, ended, active_seconds::int AS seconds, tokens::text
+            FROM usage_outbox ORDER BY tokens`,
+          ["{1,2,3,4,5}", null].map((tokens) => ({
+            sub: "ann",
+            assistant: 7,
+            model: "m",
+            ended: "completed",
+            seconds: 6,
+            tokens
+          }))
+        )
+      }))
+  }
+)

@@ -65,5 +65,6 @@ export const extension: Extension = {
     documented: { group: OperatorUsageGroup },
     rpc: UsageRpc.UsageRpc
   },
-  tables: UsageSql.tables
+  tables: UsageSql.tables,
+  booksUsage: true
 }
