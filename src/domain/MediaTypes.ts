@@ -1,7 +1,7 @@
 /** Media types of the accepted file formats. Without imports, because it is part of the small client. */
 
 /** The media type by extension. The first extension of a type is the usual one. */
-const mediaTypes: Readonly<Record<string, string>> = {
+export const mediaTypes: Readonly<Record<string, string>> = {
   png: "image/png",
   jpg: "image/jpeg",
   jpeg: "image/jpeg",

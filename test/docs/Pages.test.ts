@@ -2,6 +2,7 @@ import * as fs from "node:fs"
 import { assert, describe, it } from "vitest"
 import * as DemoAssistants from "../../src/runtime/builtin/demo/DemoAssistants.ts"
 import { partOf } from "./markdown.ts"
+import { types, typesFile } from "./pythonTypes.ts"
 import { pages } from "./tables.ts"
 
 const root = new URL("../../", import.meta.url)
@@ -16,6 +17,8 @@ describe("generated parts", () => {
       })
     }
   }
+
+  it(`${typesFile} is current`, () => assert.strictEqual(read(typesFile), types))
 })
 
 describe("hand-written parts", () => {
@@ -40,7 +43,7 @@ describe("hand-written parts", () => {
     it(`the page of src/${top} names every folder in it`, () => {
       const page = read(`src/${top}/README.md`)
       const folders = fs.readdirSync(new URL(`src/${top}`, root), { recursive: true, withFileTypes: true })
-        .filter((entry) => entry.isDirectory()).map(({ name }) => `${name}/`)
+        .filter((entry) => entry.isDirectory()).map(({ name }) => `${name}/`).filter((name) => name !== "__pycache__/")
       assert.deepStrictEqual(folders.filter((folder) => !page.includes(folder)), [])
     })
   }

@@ -1,6 +1,7 @@
-/** Writes the generated parts of the Markdown pages: `npm run docs`. */
+/** Writes the generated parts of the Markdown pages, and the types of the Python client: `npm run docs`. */
 import * as fs from "node:fs"
 import { partOf } from "./markdown.ts"
+import { types, typesFile } from "./pythonTypes.ts"
 import { pages } from "./tables.ts"
 
 const root = new URL("../../", import.meta.url)
@@ -13,3 +14,5 @@ for (const [address, parts] of Object.entries(pages)) {
   }
   fs.writeFileSync(page, text)
 }
+
+fs.writeFileSync(new URL(typesFile, root), types)

@@ -1,0 +1,277 @@
+"""``client.tasks``: the task endpoints, and ``wait_for``, ``run`` and ``events`` on top of them."""
+
+import json
+import time
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Literal, Mapping, Optional, Sequence, Union, cast
+from urllib.parse import quote, urlencode
+
+from . import _event_stream
+from ._deadline import Deadline, Outage, backoff
+from ._pages import Page
+from ._transport import Call, Transport, idempotent, json_call
+from .errors import ConflictError, TaskServiceError
+from .tools import Tools, declare, execute
+from .types import (
+    CanceledTask,
+    CanceledTasks,
+    CreatedTask,
+    CreateTask,
+    Delivery,
+    RerunTask,
+    ResumedTask,
+    Task,
+    TaskEvent,
+    TaskStatus,
+    TaskSummary,
+    ToolResult,
+)
+
+#: Seconds of one long poll: shorter than the idle timeouts of common proxies.
+_wait_seconds = 25
+#: Seconds between polls when the long poll is not held.
+_poll_interval = 1
+#: Seconds without a byte after which an event stream is broken. The service sends some every 15 s.
+_max_silence = 60
+
+OnText = Callable[[str, Optional[str]], object]
+
+
+def is_terminal(task: Mapping[str, Any]) -> bool:
+    """Whether the status of a task or of an event is final."""
+    return task["status"] in ("completed", "failed", "canceled")
+
+
+def output_text(task: Mapping[str, Any]) -> str:
+    """The text of a task's output: its text items, separated by blank lines. Empty without any."""
+    turn = task.get("turn")
+    output = turn.get("output") if isinstance(turn, dict) else None
+    items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
+    texts = [item.get("text") for item in items if item.get("type") == "text"]
+    return "\n\n".join(text for text in texts if isinstance(text, str))
+
+
+def _path(uuid: str, rest: str = "") -> str:
+    return f"/api/tasks/{quote(uuid, safe='')}{rest}"
+
+
+class _TextChanges:
+    """Reports a text when it differs from the previous one."""
+
+    def __init__(self, on_text: OnText) -> None:
+        self._on_text = on_text
+        self._last = ""
+
+    def report(self, text: Optional[str]) -> None:
+        if text is None or text in ("", self._last):
+            return
+        delta = text[len(self._last) :] if text.startswith(self._last) else None
+        self._last = text
+        self._on_text(text, delta)
+
+
+class TasksResource:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def create(self, body: CreateTask, *, idempotency_key: Optional[str] = None) -> CreatedTask:
+        created: CreatedTask = self._transport.json(idempotent("/api/tasks", body, idempotency_key))
+        return created
+
+    def rerun(
+        self, uuid: str, overrides: Optional[RerunTask] = None, *, idempotency_key: Optional[str] = None
+    ) -> CreatedTask:
+        """Creates a task with the request of another one; ``overrides`` replace fields of it."""
+        call = idempotent(_path(uuid, "/rerun"), overrides or {}, idempotency_key)
+        created: CreatedTask = self._transport.json(call)
+        return created
+
+    def get(self, uuid: str, *, include: Sequence[Literal["waiting_on", "request", "metadata", "usage"]] = ()) -> Task:
+        """``include`` has the fields to add to the task."""
+        return self._get(uuid, f"?include={','.join(include)}" if include else "", Deadline())
+
+    def list(
+        self,
+        *,
+        status: Union[TaskStatus, Sequence[TaskStatus], None] = None,
+        page: int = 1,
+        per_page: Optional[int] = None,
+        metadata: Optional[Mapping[str, str]] = None,
+        include: Sequence[Literal["metadata"]] = (),
+    ) -> "Page[TaskSummary]":
+        """The caller's tasks, newest first: one page of 1 to 100, or all of them when it is iterated.
+
+        ``metadata`` finds tasks with these pairs, at most 3.
+        """
+        query: Dict[str, object] = {"per_page": per_page}
+        if status is not None:
+            query["status"] = status if isinstance(status, str) else ",".join(status)
+        if include:
+            query["include"] = ",".join(include)
+        query.update((f"metadata[{key}]", value) for key, value in (metadata or {}).items())
+        given = {name: value for name, value in query.items() if value is not None}
+
+        def fetch(number: int) -> Dict[str, Any]:
+            path = f"/api/tasks?{urlencode({'page': number, **given})}"
+            body: Dict[str, Any] = self._transport.json(Call("GET", path))
+            return body
+
+        return Page(fetch, page, "uuid")
+
+    def submit_tool_results(
+        self, uuid: str, results: Iterable[ToolResult], *, idempotency_key: Optional[str] = None
+    ) -> ResumedTask:
+        call = idempotent(_path(uuid, "/tool-results"), {"results": list(results)}, idempotency_key)
+        resumed: ResumedTask = self._transport.json(call)
+        return resumed
+
+    def cancel(self, uuid: str, *, reason: Optional[str] = None, idempotency_key: Optional[str] = None) -> CanceledTask:
+        """Cancels an interrupted task."""
+        body = {} if reason is None else {"reason": reason}
+        canceled: CanceledTask = self._transport.json(idempotent(_path(uuid, "/cancel"), body, idempotency_key))
+        return canceled
+
+    def cancel_interrupted(self) -> CanceledTasks:
+        """Cancels all of the caller's interrupted tasks."""
+        canceled: CanceledTasks = self._transport.json(Call("POST", "/api/tasks/cancel-interrupted"))
+        return canceled
+
+    def delete(self, uuid: str) -> None:
+        """Deletes a task that has ended. Its pending webhooks are not sent."""
+        self._transport.send(Call("DELETE", _path(uuid)))
+
+    def deliveries(self, uuid: str) -> List[Delivery]:
+        """The webhook deliveries of the task with their attempts, oldest first."""
+        data: List[Delivery] = self._transport.json(Call("GET", _path(uuid, "/deliveries")))["data"]
+        return data
+
+    def redeliver(self, uuid: str, delivery_id: str, *, callback_secret: Optional[str] = None) -> Delivery:
+        """Sends a webhook again. The service deletes the secret after a successful delivery: pass it again to sign."""
+        path = _path(uuid, f"/deliveries/{quote(delivery_id, safe='')}/redeliver")
+        body = {} if callback_secret is None else {"callback_secret": callback_secret}
+        delivery: Delivery = self._transport.json(json_call("POST", path, body))
+        return delivery
+
+    def wait_for(self, uuid: str, *, timeout: Optional[float] = None) -> Task:
+        """Returns the task when it has ended or is interrupted.
+
+        After ``timeout`` seconds raises a TimeoutError; the task goes on. Without it there is no limit.
+        """
+        return self._wait(uuid, Deadline(timeout, f"The task {uuid}"))
+
+    def run(
+        self,
+        body: CreateTask,
+        *,
+        tools: Optional[Tools] = None,
+        on_update: Optional[Callable[[Task], object]] = None,
+        on_text: Optional[OnText] = None,
+        timeout: Optional[float] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> Task:
+        """Creates a task, executes its tool calls, and returns it when it has ended. Check its ``status``.
+
+        ``tools`` has functions by name; those that ``client_tools`` does not define are added to it.
+        ``on_update`` is called with the task after its creation, at each interrupt and at its end. The first call
+        may already be one of the others.
+        ``on_text`` is called with the text of the answer whenever it has changed, and at the end with all of it, and
+        with the added part: None when the text does not continue the previous one.
+        After ``timeout`` seconds raises a TimeoutError; the task goes on.
+        """
+        functions = tools or {}
+        uuid = self.create(declare(body, functions), idempotency_key=idempotency_key)["uuid"]
+        deadline = Deadline(timeout, f"The task {uuid}")
+        changes = None if on_text is None else _TextChanges(on_text)
+        events = None if changes is None else self._events(uuid, None, "turn", deadline)
+        task = self._get(uuid, "", deadline) if on_update else self._next(uuid, events, changes, deadline)
+        while True:
+            if on_update is not None:
+                on_update(task)
+            if is_terminal(task):
+                if changes is not None:
+                    changes.report(output_text(task))
+                return task
+            if task["status"] == "interrupted":
+                try:
+                    self.submit_tool_results(uuid, execute(task, functions))
+                except ConflictError:
+                    pass  # It timed out, or another client resumed or canceled it.
+            task = self._next(uuid, events, changes, deadline)
+
+    def events(
+        self,
+        uuid: str,
+        *,
+        after: Optional[int] = None,
+        include: Optional[Literal["turn"]] = None,
+        timeout: Optional[float] = None,
+    ) -> Iterator[TaskEvent]:
+        """The events of the task. Reconnects when the stream breaks and ends after the final event.
+
+        ``after`` is the last received revision; without it, the stream starts at the first event. ``include="turn"``
+        adds the text of the partial turn to progress events.
+        """
+        return self._events(uuid, after, include, Deadline(timeout, f"The task {uuid}"))
+
+    def _get(self, uuid: str, query: str, deadline: Deadline, held_for: float = 0) -> Task:
+        task: Task = self._transport.json(Call("GET", _path(uuid, query), deadline=deadline, held_for=held_for))
+        return task
+
+    def _wait(self, uuid: str, deadline: Deadline) -> Task:
+        outage = Outage(deadline)
+        while True:
+            started_at = time.monotonic()
+            try:
+                task = self._get(uuid, f"?wait={_wait_seconds}", deadline, _wait_seconds)
+                if is_terminal(task) or task["status"] == "interrupted":
+                    return task
+                outage.end()
+            except TaskServiceError as error:
+                outage.pause_after(error)
+            deadline.sleep(max(0.0, _poll_interval - (time.monotonic() - started_at)))
+
+    def _next(
+        self, uuid: str, events: Optional[Iterator[TaskEvent]], changes: Optional[_TextChanges], deadline: Deadline
+    ) -> Task:
+        """The task when it has ended or is interrupted. Reports its text until then."""
+        while events is not None and changes is not None:
+            try:
+                event = next(events, None)
+            except TaskServiceError:
+                event = None  # Polling finds the same error, or goes on without the text.
+            if event is None:
+                break
+            changes.report(event.get("text"))
+            if is_terminal(event) or event["event"] == "interrupted":
+                task = self._get(uuid, "", deadline)
+                if is_terminal(task) or task["status"] == "interrupted":
+                    return task
+        return self._wait(uuid, deadline)
+
+    def _events(
+        self, uuid: str, after: Optional[int], include: Optional[str], deadline: Deadline
+    ) -> Iterator[TaskEvent]:
+        outage = Outage(deadline)
+        last = after
+        path = _path(uuid, "/events" if include is None else f"/events?include={include}")
+        while True:
+            resumed = {} if last is None else {"last-event-id": str(last)}
+            call = Call("GET", path, headers={"accept": "text/event-stream", **resumed}, deadline=deadline)
+            try:
+                with self._transport.open(call) as stream:
+                    if stream.status == 204:
+                        return
+
+                    def read_some() -> bytes:
+                        return stream.read_some(min(_max_silence, deadline.left()))
+
+                    for found in _event_stream.read(read_some):
+                        received = cast(TaskEvent, {**json.loads(found.data), "event": found.event})
+                        outage.end()
+                        last = received["revision"]
+                        yield received
+                        if is_terminal(received):
+                            return
+            except TaskServiceError as error:
+                outage.pause_after(error)
+                continue
+            deadline.sleep(backoff(0, 1, 1))

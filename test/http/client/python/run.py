@@ -1,0 +1,29 @@
+"""Runs suites and prints a line of JSON for each test, with what went wrong: `run.py MODULE...`."""
+
+import json
+import sys
+import unittest
+from typing import Any
+
+
+class Report(unittest.TestResult):
+    def startTest(self, test: Any) -> None:
+        super().startTest(test)
+        self.problems = ""
+
+    def addError(self, test: Any, err: Any) -> None:
+        self.problems += self._exc_info_to_string(err, test)  # type: ignore[attr-defined]
+
+    addFailure = addError
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
+        if err is not None:
+            self.addError(subtest, err)
+
+    def stopTest(self, test: Any) -> None:
+        name = test.id().split(".", 1)[1].replace(".test_", ": ").replace("_", " ")
+        print(json.dumps({"name": name, "problems": self.problems}), flush=True)
+        super().stopTest(test)
+
+
+unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:]).run(Report())
