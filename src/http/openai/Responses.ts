@@ -89,13 +89,10 @@ export const make = Effect.gen(function*() {
     return { snapshot, changes: isActive(snapshot) ? changes : Stream.empty }
   })
 
-  /** Returns an effect that returns the response at its end, or as it is after `maxWait` or when the node drains. */
-  const wait = Effect.fnUntraced(function*(client: Client, caller: Caller, id: Ids.LegId) {
+  /** Returns an effect that completes at the end of the response, after `maxWait`, or when the node drains. */
+  const wait = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId) {
     const { changes } = yield* follow(caller, id, false)
-    return Stream.runDrain(changes).pipe(
-      Effect.timeoutOption(maxWait),
-      Effect.andThen(show(client, caller, id))
-    )
+    return Effect.timeoutOption(Stream.runDrain(changes), maxWait)
   })
 
   /** The text of a turn that is not large. */

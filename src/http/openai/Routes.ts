@@ -84,9 +84,12 @@ const makeStreams = Effect.fnUntraced(function*(responses: Responses.Responses) 
 
   const hold = Effect.fnUntraced(function*(caller: Caller, id: Ids.LegId) {
     const client = makeClient()
-    const ending = yield* responses.wait(client, caller, id)
-    const frame = Stream.unwrap(Effect.map(ending, ({ json }) => slicesOf(OpaqueJson.toBytes(write(json)))))
-    return yield* open(client, Stream.make(frame), Held.json)
+    const ended = yield* responses.wait(caller, id)
+    const shown = Effect.map(
+      responses.show(client, caller, id),
+      ({ json }) => slicesOf(OpaqueJson.toBytes(write(json)))
+    )
+    return yield* open(client, Stream.fromEffect(Effect.as(ended, Stream.unwrap(shown))), Held.json)
   })
 
   return { hold, stream }
