@@ -46,7 +46,10 @@ const statusHeaders = (status: number): Readonly<Record<string, string>> | undef
 const withHeaders = (response: HttpServerResponse.HttpServerResponse, requestId: string) => {
   const identified = HttpServerResponse.setHeader(response, "x-request-id", requestId)
   const headers = statusHeaders(response.status)
-  return headers === undefined ? identified : HttpServerResponse.setHeaders(identified, headers)
+  // A handler may say more of them.
+  return headers === undefined
+    ? identified
+    : HttpServerResponse.setHeaders(identified, { ...headers, ...response.headers })
 }
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])

@@ -5,6 +5,7 @@ import type { Digest, SecureRandom } from "effect/crypto"
 import type { Etag, HttpPlatform, HttpRouter } from "effect/http"
 import type { SqlClient, SqlError } from "effect/sql"
 import type { Authorization, OperatorAuthorization } from "../http/contract/Middleware.ts"
+import type { CorsOrigins } from "../http/Cors.ts"
 import type { ExtensionRoutes } from "../http/ExtensionRoutes.ts"
 import type { BodyReader } from "../http/handlers/body/BodyReader.ts"
 import type { Uploads } from "../http/handlers/Uploads.ts"
@@ -74,7 +75,11 @@ export class OwnConnections extends Context.Service<OwnConnections, {
 /** Settings of the core that extensions need. */
 export class CoreSettings extends Context.Service<CoreSettings, {
   readonly internalTokens: ReadonlyArray<Redacted.Redacted>
+  /** The origins of other web pages that may call the service. */
+  readonly corsOrigins: CorsOrigins
   readonly isProduction: boolean
+  /** `JWT_ISSUER`. */
+  readonly jwtIssuer: string | undefined
   readonly publicUrl: string
   /** Mints a token of a user with the key of the service itself, which only an embedded development service has. */
   readonly mintToken: ((sub: string) => Effect.Effect<string>) | undefined

@@ -4,6 +4,7 @@ import type { ExtensionModules } from "./Extension.ts"
 export const modules: ReadonlyArray<ExtensionModules> = [
   { server: () => import("./extensions/facades/server.ts") },
   { server: () => import("./extensions/openai/server.ts") },
+  { server: () => import("./extensions/mcp/server.ts") },
   {
     server: () => import("./extensions/operator/server.ts"),
     commands: () => import("./extensions/operator/commands.ts")

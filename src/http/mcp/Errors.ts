@@ -1,0 +1,115 @@
+/** Failures of requests, as errors of JSON-RPC, and failures of tools, as texts for the model. */
+import { Schema } from "effect"
+import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
+import type {
+  IdempotencyKeyReused,
+  TaskBelongsToAnother,
+  TaskHasEnded,
+  TaskNotFound,
+  TaskNotInterrupted,
+  ToolResultsMismatch,
+  TooManyActiveTasks,
+  TooManyStoredBytes
+} from "../../domain/TaskErrors.ts"
+import type { BackendUnauthorized, BackendUnavailable } from "../../services/files/AssistantBackend.ts"
+import {
+  PayloadTooLarge,
+  RequestTimeout,
+  Unauthorized,
+  UnsupportedMediaType,
+  ValidationFailed
+} from "../contract/Errors.ts"
+import type { ModelNotFound } from "../facades/Models.ts"
+import type { BodyError } from "../handlers/body/BodyReader.ts"
+
+/** An error of JSON-RPC, with the status of its HTTP response. */
+export class Refused extends Schema.TaggedError<Refused>()("McpRefused", {
+  status: Schema.Int,
+  code: Schema.Int,
+  message: Schema.String,
+  data: Schema.optional(Schema.Json)
+}) {}
+
+export const notRequest = (problem: string) => new Refused({ status: 400, code: -32600, message: problem })
+
+/** 404 in the revisions that give each error a status. */
+export const noMethod = (method: string, status: number) =>
+  new Refused({ status, code: -32601, message: `There is no method ${method.slice(0, 64)}.` })
+
+export const invalidParams = (message: string, status = 400) => new Refused({ status, code: -32602, message })
+
+export const headerMismatch = (header: string) =>
+  new Refused({ status: 400, code: -32020, message: `The header ${header} must be the same as in the body.` })
+
+export const unsupportedVersion = (requested: string, supported: ReadonlyArray<string>) =>
+  new Refused({
+    status: 400,
+    code: -32022,
+    message: `Unsupported protocol version. Supported: ${supported.join(", ")}.`,
+    data: { supported, requested: requested.slice(0, 64) }
+  })
+
+export const internal = "Something went wrong on our side."
+export const internalError = new Refused({ status: 500, code: -32603, message: internal })
+
+export const wrongOrigin = new Refused({
+  status: 403,
+  code: -32600,
+  message: "Web pages of this origin may not call the service: CORS_ORIGINS lists those that may."
+})
+
+const statuses = [
+  [ValidationFailed, 400, -32700],
+  [Unauthorized, 401, -32600],
+  [RequestTimeout, 408, -32600],
+  [PayloadTooLarge, 413, -32600],
+  [UnsupportedMediaType, 415, -32600]
+] as const
+
+/** A token that is refused, or a body that cannot be read. */
+export const ofRequest = (failure: BodyError): Refused => {
+  const [, status, code] = statuses.find(([Kind]) => failure instanceof Kind) ?? [undefined, 503, -32603]
+  return new Refused({ status, code, message: failure.message })
+}
+
+export type ToolFailure =
+  | ValidationFailed
+  | ModelNotFound
+  | StoreUnavailable
+  | TaskNotFound
+  | TaskBelongsToAnother
+  | TaskHasEnded
+  | TaskNotInterrupted
+  | ToolResultsMismatch
+  | TooManyActiveTasks
+  | TooManyStoredBytes
+  | IdempotencyKeyReused
+  | BackendUnauthorized
+  | BackendUnavailable
+
+/** The same for what is unknown and what belongs to another user. */
+const noTask = "There is no such task of this user. Call list_tasks."
+
+const own: Readonly<Record<string, string>> = {
+  TaskNotFound: noTask,
+  TaskBelongsToAnother: noTask,
+  StoreUnavailable: "The service is not available at the moment. Try again later.",
+  BackendUnauthorized: "The assistant backend refused the user's token.",
+  BackendUnavailable: "The assistant backend did not answer as expected. Try again later."
+}
+
+/** What helps, behind the message of the failure. */
+const ways: Readonly<Record<string, string>> = {
+  TaskHasEnded: " Call get_task for its result.",
+  TaskNotInterrupted: " Call get_task.",
+  ToolResultsMismatch: ". Send one result for each of pending_tool_calls.",
+  IdempotencyKeyReused: ". Use a new idempotency_key for another request.",
+  TooManyActiveTasks: " Answer or cancel interrupted tasks, or wait until one has ended: call list_tasks."
+}
+
+export const messageOf = (failure: ToolFailure): string => {
+  if (failure instanceof ValidationFailed) {
+    return Object.entries(failure.errors).map(([field, messages]) => `${field}: ${messages.join("; ")}`).join("\n")
+  }
+  return own[failure._tag] ?? `${failure.message}${ways[failure._tag] ?? ""}`
+}

@@ -1,0 +1,125 @@
+/** Answers that wait for the end or an interrupt of a task, with signs of progress for the clients that want them. */
+import { Duration, Effect, Exit, Option, Stream } from "effect"
+import { type Writable, write } from "../../domain/JsonWriter.ts"
+import * as OpaqueJson from "../../domain/OpaqueJson.ts"
+import type { Caller } from "../../domain/Principal.ts"
+import { makeClient } from "../../services/SentTurns.ts"
+import { Tasks } from "../../services/Tasks.ts"
+import { isActive, makeFollow } from "../facades/Following.ts"
+import * as Held from "../facades/Held.ts"
+import { CurrentToken } from "../handlers/CurrentToken.ts"
+import { failed, makeRead, resultOf } from "./Answers.ts"
+import { internal, messageOf } from "./Errors.ts"
+import type { Id } from "./Message.ts"
+import type { Followed } from "./Tools.ts"
+
+/** Seconds. Clients give up after 60 without a sign of progress. */
+const usualWait = 25
+const longestWait = 50
+const longestWaitWithProgress = 290
+
+const progressInterval = Duration.seconds(5)
+
+/** Characters of the message of a progress notification. */
+const maxMessage = 200
+
+const lastLine = (text: string) => text.trimEnd().split("\n").at(-1)?.slice(0, maxMessage) ?? ""
+
+const encode = (value: Writable) => OpaqueJson.concat(OpaqueJson.toBytes(write(value)))
+
+const event = (message: Writable): Uint8Array =>
+  OpaqueJson.concat([
+    OpaqueJson.encode("event: message\ndata: "),
+    Held.onOneLine(encode(message)),
+    OpaqueJson.encode("\n\n")
+  ])
+
+/** The progress of a task: every 5 s, a growing number and the last line of its text. */
+const progressOf = (progressToken: Id, message: () => string) =>
+  Stream.tick(progressInterval).pipe(
+    Stream.drop(1),
+    Stream.zipWithIndex,
+    Stream.map(([, index]) =>
+      event({
+        jsonrpc: "2.0",
+        method: "notifications/progress",
+        params: {
+          progressToken,
+          progress: (index + 1) * Duration.toSeconds(progressInterval),
+          ...(message() === "" ? {} : { message: message() })
+        }
+      })
+    )
+  )
+
+/** A request, without its body. */
+export interface Request {
+  readonly id: Id
+  readonly caller: Caller
+  readonly progressToken: Id | undefined
+  /** Of the era without a handshake, in which a client that leaves cancels its request. */
+  readonly isCurrent: boolean
+}
+
+type Result = { readonly [field: string]: Writable }
+
+/** The message that answers a request. */
+export const responseTo = ({ id, isCurrent }: Request, result: Result): Writable => ({
+  jsonrpc: "2.0",
+  id,
+  result: isCurrent ? { resultType: "complete", ...result } : result
+})
+
+export const make = Effect.gen(function*() {
+  const tasks = yield* Tasks
+  const follow = yield* makeFollow
+  const open = yield* Held.makeOpen
+  const read = yield* makeRead
+
+  /** The task as the result of a tool. It never fails: the head of the response has been sent. */
+  const describe = ({ caller }: Request, { isRun, uuid }: Followed) =>
+    read(caller, uuid).pipe(
+      Effect.map(({ task, value }): Result => resultOf(value, isRun && task.status === "failed")),
+      Effect.catch((failure) => Effect.succeed(failed(messageOf(failure)))),
+      Effect.catchDefect((defect) => Effect.as(Effect.logError("a request failed", defect), failed(internal)))
+    )
+
+  /** Withdraws the task of a client that has left. A token that ends closes the connection too, and cancels nothing. */
+  const withdraw = Effect.fnUntraced(function*({ principal }: Caller, uuid: string) {
+    const { check } = yield* CurrentToken
+    if (Exit.isFailure(yield* Effect.exit(check))) return
+    yield* Effect.ignore(Effect.flatMap(tasks.getHead(principal, uuid), (head) => tasks.withdraw(head, null)))
+  })
+
+  return Effect.fnUntraced(function*(request: Request, task: Followed) {
+    const { caller, isCurrent, progressToken } = request
+    const longest = progressToken === undefined ? longestWait : longestWaitWithProgress
+    const seconds = Math.min(task.seconds ?? usualWait, longest)
+    // An unknown task, and the request of a user who has too many waiting ones, are answered immediately.
+    const followed = seconds === 0
+      ? Option.none()
+      : yield* Effect.option(follow(caller, task.uuid, progressToken !== undefined))
+    let text = ""
+    const wait = Option.isNone(followed) || !isActive(followed.value.head)
+      ? Effect.void
+      : Stream.runForEach(followed.value.changes, (event) => Effect.sync(() => text = event.text ?? text)).pipe(
+        Effect.timeoutOption(Duration.seconds(seconds)),
+        Effect.ignore
+      )
+    const onLeft = isCurrent && task.isBound ? withdraw(caller, task.uuid) : Effect.void
+    const message = Effect.suspend(() => describe(request, task)).pipe(
+      Effect.map((result) => responseTo(request, result))
+    )
+    const ending = Effect.onInterrupt(Effect.andThen(wait, message), () => onLeft)
+    if (progressToken === undefined) {
+      const frame = Effect.map(ending, (message) => Stream.make(encode(message)))
+      return { onLeft, response: yield* open(makeClient(), Stream.fromEffect(frame), Held.json) }
+    }
+    const last = Stream.fromEffect(Effect.map(ending, event))
+    const frames = Stream.merge(progressOf(progressToken, () => lastLine(text)), last, { haltStrategy: "right" })
+    return {
+      onLeft,
+      response: yield* open(makeClient(), Stream.map(frames, (bytes) => Stream.make(bytes)), Held.events)
+    }
+  })
+})

@@ -1,0 +1,100 @@
+/** One message of a client. Nothing of it refers to the request's body, except the arguments of a tool. */
+import { Option } from "effect"
+import { Base64 } from "effect/encoding"
+import { Kind } from "../../domain/JsonBytes.ts"
+import type { Found } from "../../domain/JsonPaths.ts"
+import { readValid } from "../../domain/JsonReader.ts"
+import { captured, object, raw, small } from "../../domain/JsonShape.ts"
+import { RawJson } from "../../domain/RawJson.ts"
+
+/** Bytes of an id or a token of progress, which the answer repeats. */
+const maxId = 256
+
+export type Id = string | number
+
+export interface Message {
+  /** Undefined for a notification, which is not answered. */
+  readonly id: Id | undefined
+  readonly method: string
+  /** The version in `_meta`, which the clients of older revisions do not send. */
+  readonly version: string | undefined
+  /** The version that `initialize` offers. */
+  readonly offered: string | undefined
+  readonly hasMeta: boolean
+  readonly hasCapabilities: boolean
+  /** The name of a tool, or the id of a task. */
+  readonly name: string | undefined
+  /** The arguments of a tool; undefined without any. */
+  readonly arguments: RawJson | undefined
+  readonly progressToken: Id | undefined
+}
+
+export const metaKey = (name: string) => `io.modelcontextprotocol/${name}`
+
+export const shape = object({
+  jsonrpc: captured,
+  id: small,
+  method: captured,
+  params: object({
+    name: captured,
+    taskId: captured,
+    protocolVersion: captured,
+    arguments: raw,
+    _meta: object({
+      progressToken: small,
+      [metaKey("protocolVersion")]: captured,
+      [metaKey("clientCapabilities")]: object({})
+    })
+  })
+})
+
+const idIn = (found: Found | undefined, bytes: Uint8Array): Id | undefined => {
+  const isId = found?.kind === Kind.string || found?.kind === Kind.number
+  if (!isId || found.end - found.start > maxId) return undefined
+  const value = readValid(bytes, found.start)
+  return typeof value === "string" || Number.isFinite(value) ? value as Id : undefined
+}
+
+const isPresent = (found: Found | undefined): found is Found => found !== undefined && found.kind !== Kind.null
+
+/** The reason why a body is no message. */
+export interface Problem {
+  readonly problem: string
+}
+
+/** Reads a body that is valid JSON. */
+export const read = (root: Found, bytes: Uint8Array): Message | Problem => {
+  if (root.kind === Kind.array) return { problem: "Send one message at a time: batches are not supported." }
+  const [given, method] = [root.field("id"), root.field("method")?.text]
+  if (root.kind !== Kind.object || root.field("jsonrpc")?.text !== "2.0") {
+    return { problem: "Expected a message of JSON-RPC 2.0." }
+  }
+  const id = idIn(given, bytes)
+  if (isPresent(given) && id === undefined) {
+    return { problem: `id must be a text or a number of at most ${maxId} bytes.` }
+  }
+  // A response of the client has no method; we send no requests that it could answer.
+  if (method === undefined && id !== undefined && root.field("method") !== undefined) {
+    return { problem: "method must be a text." }
+  }
+  const params = root.field("params")
+  const meta = params?.field("_meta")
+  const args = params?.field("arguments")
+  return {
+    id: method === undefined ? undefined : id,
+    method: method ?? "",
+    version: meta?.field(metaKey("protocolVersion"))?.text,
+    offered: params?.field("protocolVersion")?.text,
+    hasMeta: meta?.kind === Kind.object,
+    hasCapabilities: meta?.field(metaKey("clientCapabilities"))?.kind === Kind.object,
+    name: params?.field("name")?.text ?? params?.field("taskId")?.text,
+    arguments: isPresent(args) ? new RawJson(args.kind, bytes, args.start, args.end) : undefined,
+    progressToken: idIn(meta?.field("progressToken"), bytes)
+  }
+}
+
+/** The value of a header, which may be `=?base64?…?=`. */
+export const headerText = (value: string | undefined): string | undefined => {
+  const [, encoded] = /^=\?base64\?(.*)\?=$/.exec(value ?? "") ?? []
+  return encoded === undefined ? value : Option.getOrUndefined(Option.getSuccess(Base64.decodeString(encoded)))
+}

@@ -1,0 +1,288 @@
+/** The tools: each decodes its arguments and calls a use case. */
+import { Context, Effect, identity, Layer, Predicate, Schema, SchemaAST, type Scope, Struct } from "effect"
+import { Digest } from "effect/crypto"
+import { absentOr, isAtMostCharacters } from "../../domain/Fields.ts"
+import type { Writable } from "../../domain/JsonWriter.ts"
+import * as Limits from "../../domain/Limits.ts"
+import * as OpaqueJson from "../../domain/OpaqueJson.ts"
+import type { Caller } from "../../domain/Principal.ts"
+import { type RawJson, Text } from "../../domain/RawJson.ts"
+import { TaskStatus } from "../../domain/Task.ts"
+import { CreateTaskBody, FileItem, ownFieldsOf, runFieldsOf } from "../../domain/TaskRequest.ts"
+import { paginate } from "../../domain/TaskView.ts"
+import { PassedResult, toToolResults } from "../../domain/ToolCall.ts"
+import { Tasks } from "../../services/Tasks.ts"
+import * as Models from "../facades/Models.ts"
+import { FacadeSettings } from "../facades/Settings.ts"
+import { decodeBytes, kind } from "../handlers/body/JsonBody.ts"
+import { fingerprintOf } from "../handlers/Fingerprint.ts"
+import { outputSchema, resultOf } from "./Answers.ts"
+import type { ToolFailure } from "./Errors.ts"
+
+/** A task that the answer follows. */
+export interface Followed {
+  readonly _tag: "Task"
+  readonly uuid: string
+  /** How long; undefined for the usual time. */
+  readonly seconds: number | undefined
+  /** Whether the tool is a failure when the task is. */
+  readonly isRun: boolean
+  /** Whether the task ends with a client that leaves. */
+  readonly isBound: boolean
+}
+
+/** What a tool did. */
+export type Outcome =
+  | { readonly _tag: "Result"; readonly result: { readonly [field: string]: Writable } }
+  | Followed
+
+export interface Tool {
+  readonly name: string
+  /** The tool as `tools/list` has it. */
+  readonly listed: Writable
+  readonly call: (
+    caller: Caller,
+    args: RawJson | undefined
+  ) => Effect.Effect<Outcome, ToolFailure, Scope.Scope>
+}
+
+type Properties = { readonly [name: string]: { readonly [keyword: string]: Writable } }
+
+interface Description {
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly properties: Properties
+  readonly annotations: { readonly [hint: string]: boolean }
+  readonly output?: Writable
+}
+
+const noArguments = OpaqueJson.encode("{}")
+
+/** The arguments that the listed tool requires and those that the schema does are the same. */
+const makeTool = <A, E extends ToolFailure>(
+  schema: Schema.Decoder<A> & { readonly fields: Schema.Struct.Fields },
+  { annotations, description, name, output = outputSchema, properties, title }: Description,
+  run: (caller: Caller, args: A) => Effect.Effect<Outcome, E, Scope.Scope>
+): Tool => {
+  const body = kind(schema, { to: identity })
+  const required = Object.keys(schema.fields).filter((field) => !SchemaAST.isOptional(schema.fields[field]!.ast))
+  return {
+    name,
+    listed: {
+      name,
+      title,
+      description,
+      inputSchema: { type: "object", properties, ...(required.length === 0 ? {} : { required }) },
+      outputSchema: output,
+      annotations: { title, ...annotations }
+    },
+    call: (caller, args) =>
+      Effect.flatMap(decodeBytes(body, args?.bytes ?? noArguments), (decoded) => run(caller, decoded))
+  }
+}
+
+const integer = (minimum: number, maximum: number) =>
+  Schema.Int.check(
+    Schema.isBetween({ minimum, maximum }, { expected: `an integer between ${minimum} and ${maximum}` })
+  )
+
+const atMost = (maximum: number) => Schema.isMaxLength(maximum, { expected: `at most ${maximum} items` })
+
+const visibleAscii = new RegExp(`^[\\x21-\\x7e]{1,${Limits.idempotencyKeyLength}}$`)
+const Key = Schema.String.check(
+  Schema.isPattern(visibleAscii, { expected: `1 to ${Limits.idempotencyKeyLength} visible ASCII characters` })
+)
+
+/** Parts of the JSON Schemas that clients see. */
+const text = (description: string) => ({ type: "string", description })
+const objects = (description: string, items: Writable = { type: "object" }) => ({ type: "array", items, description })
+
+const taskId = { task_id: text("The task, as another tool returned it.") }
+
+/** Seconds. A longer wait is cut. */
+const WaitSeconds = { wait_seconds: absentOr(integer(0, Limits.maxExecutionTime), "How long to wait.") }
+const waitSeconds = {
+  wait_seconds: {
+    type: "integer",
+    minimum: 0,
+    description: "How long to wait for the end or an interrupt: 25 by default, at most 50, with a progress token 290."
+  }
+}
+
+const followed = (uuid: string, seconds: number | null | undefined): Followed => ({
+  _tag: "Task",
+  uuid,
+  seconds: seconds ?? undefined,
+  isRun: false,
+  isBound: false
+})
+
+const RunAssistant = Schema.Struct({
+  assistant: Schema.Union([Schema.String, Schema.Int]).annotate({ expected: "a name or a number" }),
+  prompt: Text,
+  files: absentOr(Schema.Array(FileItem).check(atMost(Limits.inputItems - 1)), "Uploaded files."),
+  client_tools: CreateTaskBody.fields.client_tools,
+  time_limit: CreateTaskBody.fields.max_execution_time,
+  idempotency_key: absentOr(Key, "Makes a repetition return the same task."),
+  ...WaitSeconds
+})
+
+const makeRunAssistant = Effect.gen(function*() {
+  const tasks = yield* Tasks
+  const models = yield* Models.make
+  const digest = yield* Digest.Digest
+  const { timeLimit } = yield* FacadeSettings
+  const description = {
+    name: "run_assistant",
+    title: "Run an assistant",
+    description: "Runs an assistant in the background as a task, waits a while for its result, and returns the task.",
+    properties: {
+      assistant: { type: ["string", "integer"], description: "The assistant: a name or a number." },
+      prompt: text("What the assistant is asked."),
+      files: objects("Files, each as POST /api/files returned it."),
+      client_tools: objects("Functions that the assistant may ask you to run: name, description and inputSchema."),
+      time_limit: { type: "integer", description: `Seconds after which the task fails. ${timeLimit} by default.` },
+      idempotency_key: text("Makes a repetition of this call return the same task, which survives a disconnect."),
+      ...waitSeconds
+    },
+    annotations: { destructiveHint: false, openWorldHint: true }
+  }
+  return makeTool(
+    RunAssistant,
+    description,
+    (caller, { assistant, files, idempotency_key: key, prompt, ...given }) =>
+      Effect.gen(function*() {
+        const { assistantId, imageGeneratorId, llmModelId } = yield* models.find(caller, String(assistant))
+        const maxExecutionTime = given.time_limit ?? timeLimit
+        const request = OpaqueJson.fromValue(runFieldsOf({
+          assistant_id: assistantId,
+          llm_model_id: llmModelId,
+          image_generator_id: imageGeneratorId,
+          input: [{ type: "text", text: prompt }, ...(files ?? [])],
+          client_tools: given.client_tools
+        }))
+        const operation = `MCP run_assistant ${maxExecutionTime}`
+        const fingerprint = fingerprintOf(digest, operation, OpaqueJson.encode(request))
+        const claim = Predicate.isNullish(key) ? undefined : { key, fingerprint: yield* fingerprint }
+        const task = { ...ownFieldsOf({}), assistantId, maxExecutionTime, request }
+        const { uuid } = yield* tasks.create(caller, task, claim)
+        return { ...followed(uuid, given.wait_seconds), isRun: true, isBound: claim === undefined }
+      })
+  )
+})
+
+const getTask = makeTool(Schema.Struct({ task_id: Schema.String, ...WaitSeconds }), {
+  name: "get_task",
+  title: "Get a task",
+  description: "Waits a while for the end or an interrupt of a task, and returns the task.",
+  properties: { ...taskId, ...waitSeconds },
+  annotations: { readOnlyHint: true }
+}, (_, { task_id, wait_seconds }) => Effect.succeed(followed(task_id, wait_seconds)))
+
+const AnswerTask = Schema.Struct({
+  task_id: Schema.String,
+  results: Schema.Array(PassedResult).check(atMost(Limits.toolCalls))
+})
+
+const makeAnswerTask = Effect.map(Tasks, (tasks) =>
+  makeTool(AnswerTask, {
+    name: "answer_task",
+    title: "Answer a task",
+    description: "Answers the pending tool calls of an interrupted task, which then continues.",
+    properties: {
+      ...taskId,
+      results: objects("One result for each of pending_tool_calls.", {
+        type: "object",
+        properties: {
+          tool_call_id: text("The id of the call."),
+          output: { description: "What the tool returned: any JSON." },
+          is_error: { type: "boolean" }
+        },
+        required: ["tool_call_id", "output"]
+      })
+    },
+    annotations: { destructiveHint: false, openWorldHint: true }
+  }, (caller, { results, task_id }) =>
+    Effect.gen(function*() {
+      const task = yield* tasks.getOutline(caller.principal, task_id)
+      yield* tasks.submitToolResults(caller, task, toToolResults(results))
+      return followed(task_id, 0)
+    })))
+
+const CancelTask = Schema.Struct({
+  task_id: Schema.String,
+  reason: absentOr(Schema.String.check(isAtMostCharacters(Limits.cancelReasonLength)), "Becomes the error.")
+})
+
+const makeCancelTask = Effect.map(Tasks, (tasks) =>
+  makeTool(CancelTask, {
+    name: "cancel_task",
+    title: "Cancel a task",
+    description: "Cancels a task that has not ended.",
+    properties: { ...taskId, reason: text("Becomes the task's error.") },
+    annotations: { destructiveHint: true, openWorldHint: false }
+  }, (caller, { reason, task_id }) =>
+    Effect.gen(function*() {
+      yield* tasks.withdraw(yield* tasks.getHead(caller.principal, task_id), reason ?? null)
+      return followed(task_id, 0)
+    })))
+
+const ListTasks = Schema.Struct({
+  status: absentOr(TaskStatus, "Only tasks of this status."),
+  page: absentOr(integer(1, Number.MAX_SAFE_INTEGER), "The page.")
+})
+
+const listSchema = {
+  type: "object",
+  properties: {
+    tasks: objects("The tasks of the page.", {
+      type: "object",
+      properties: { task_id: taskId.task_id, ...Struct.pick(outputSchema.properties, ["status", "error"]) },
+      required: ["task_id", "status"]
+    }),
+    page: { type: "integer" },
+    last_page: { type: "integer" },
+    total: { type: "integer" }
+  },
+  required: ["tasks", "page", "last_page", "total"]
+}
+
+const makeListTasks = Effect.map(Tasks, ({ list }) =>
+  makeTool(ListTasks, {
+    name: "list_tasks",
+    title: "List tasks",
+    description: "Lists the user's tasks, newest first.",
+    properties: {
+      status: { type: "string", enum: TaskStatus.literals, description: "Only tasks of this status." },
+      page: { type: "integer", minimum: 1, description: "The page; 1 by default." }
+    },
+    output: listSchema,
+    annotations: { readOnlyHint: true }
+  }, ({ principal: { sub } }, { page, status }) =>
+    Effect.gen(function*() {
+      const wanted = { page: page ?? 1, perPage: Limits.perPage.default }
+      const found = yield* list({ sub, statuses: Predicate.isNullish(status) ? [] : [status], ...wanted })
+      const { data, meta } = paginate(found.tasks, found.total, wanted)
+      const tasks = data.map(({ created_at, error, status, uuid }) => ({
+        task_id: uuid,
+        status,
+        created_at,
+        ...(error === null ? {} : { error })
+      }))
+      const { current_page, last_page, total } = meta
+      return { _tag: "Result", result: resultOf({ tasks, page: current_page, last_page, total }) }
+    })))
+
+/** The tools by their names. */
+export class ToolTable extends Context.Service<ToolTable, ReadonlyMap<string, Tool>>()(
+  "async-task-service/http/mcp/Tools/ToolTable"
+) {
+  static readonly layer = Layer.effect(
+    ToolTable,
+    Effect.map(
+      Effect.all([makeRunAssistant, Effect.succeed(getTask), makeAnswerTask, makeCancelTask, makeListTasks]),
+      (tools) => ToolTable.of(new Map(tools.map((tool) => [tool.name, tool])))
+    )
+  )
+}
