@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Predicate, Schema } from "effect"
 import * as OpaqueJson from "../../../../src/domain/OpaqueJson.ts"
 import { Api } from "../../../../src/http/contract/Api.ts"
 import * as Bodies from "../../../../src/http/handlers/body/Bodies.ts"
-import { decodeBytes } from "../../../../src/http/handlers/body/JsonBody.ts"
+import { type BodyKind, decodeBytes } from "../../../../src/http/handlers/body/JsonBody.ts"
+import { operations } from "../../../kit/operations.ts"
 
 const encode = (text: string) => new TextEncoder().encode(text)
 
@@ -16,6 +17,45 @@ describe("bodies", () => {
     const decoding = new Set(Object.values(Bodies).map(({ schema }) => Schema.toCodecJson(schema).ast))
     for (const { ast } of declared) assert.isTrue(decoding.has(ast), String(ast.annotations?.["identifier"]))
   })
+})
+
+/** The same value, in which each name is there twice: as it is, with a wrong value, and behind it in escapes. */
+const respell = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(respell).join(",")}]`
+  if (!Predicate.isObject(value)) return JSON.stringify(value)
+  const escape = (name: string) => name.replaceAll(/./g, (it) => `\\u${it.charCodeAt(0).toString(16).padStart(4, "0")}`)
+  const fields = Object.entries(value).map(([name, member]) => `"${name}":[0],"${escape(name)}":${respell(member)}`)
+  return `{${fields.join(",")}}`
+}
+
+/** Opaque JSON in a decoded body as its value, because its bytes are kept. */
+const plain = (decoded: unknown) =>
+  JSON.parse(
+    JSON.stringify(decoded),
+    (_, value) => typeof value === "string" && /^[{[]/.test(value) ? JSON.parse(value) : value
+  )
+
+describe("names", () => {
+  const kinds: Readonly<Record<string, BodyKind<unknown>>> = {
+    createTask: Bodies.createTask,
+    rerunTask: Bodies.rerunTask,
+    submitToolResults: Bodies.toolResults,
+    cancelTask: Bodies.cancel,
+    redeliverWebhook: Bodies.redeliver,
+    reportCoreEvent: Bodies.coreEvent,
+    revokeTokens: Bodies.revokeTokens
+  }
+
+  it.effect.each(operations.flatMap(({ body, id }) => body === undefined ? [] : [{ body, id }]))(
+    "in bodies of $id are known however they are spelled, and the last of equal ones counts",
+    ({ body, id }) =>
+      Effect.gen(function*() {
+        const kind = kinds[id]
+        assert.isDefined(kind)
+        const expected = yield* decodeBytes(kind, encode(JSON.stringify(body)))
+        assert.deepStrictEqual(plain(yield* decodeBytes(kind, encode(respell(body)))), plain(expected))
+      })
+  )
 })
 
 describe("decodeBytes", () => {
