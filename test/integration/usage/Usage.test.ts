@@ -1,11 +1,12 @@
 /** Usage over REST and RPC, with prices. */
+import { Effect } from "effect"
 import { randomUUID } from "node:crypto"
 import { mkdtempSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import * as path from "node:path"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { TaskServiceClient } from "../../../src/http/client/promise/TaskServiceClient.ts"
-import { callRpc } from "../../kit/callRpc.ts"
+import { callRpc, useRpc } from "../../kit/callRpc.ts"
 import { report, type StartedRun, toolCall } from "../../kit/ScriptedCore.ts"
 import { eventually, internalToken, mint, Service } from "../../kit/Service.ts"
 import { use } from "../../kit/suite.ts"
@@ -226,8 +227,24 @@ describe("GET /api/usage", () => {
     assert.deepStrictEqual(called.totals, usage.totals)
     const task = await callRpc(service, "Tasks.get", { sub: one.sub, uuid, include: ["usage"] })
     assert.strictEqual(task.usage?.total_tokens, 7)
+    for (const transport of ["POST", "WebSocket"] as const) {
+      const typed = await useRpc(
+        service,
+        (client) => client["Tasks.usage"]({ sub: one.sub, step: "total", group_by: ["assistant", "model"] }),
+        transport
+      )
+      assert.deepStrictEqual(typed.totals, usage.totals)
+      assert.deepStrictEqual(typed.data[0]?.group, { assistant: 1, model: "priced" })
+      const failure = await useRpc(
+        service,
+        (client) => Effect.flip(client["Tasks.usage"]({ sub: one.sub, from: "yesterday" })),
+        transport
+      )
+      assert.deepInclude(failure, { _tag: "InvalidRequest" })
+      assert.deepStrictEqual(Object.keys("errors" in failure ? failure.errors : {}), ["from"])
+    }
     const refused = await callRpc(service, "Tasks.usage", { sub: one.sub, step: "week" })
-    assert.deepStrictEqual(Object.keys(refused.errors), ["step"])
+    assert.deepStrictEqual([refused._tag, Object.keys(refused.errors)], ["InvalidRequest", ["step"]])
   })
 })
 

@@ -2,10 +2,11 @@
 import { Duration, Effect, Layer, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { readFileSync } from "node:fs"
+import { UsageRpc } from "../../../http/contract/rpc/RpcUsage.ts"
 import { UsageApi, UsageGroup } from "../../../http/contract/UsageApi.ts"
 import { OperatorUsageApi, OperatorUsageGroup } from "../../../http/usage/OperatorUsageApi.ts"
 import * as Handlers from "../../../http/usage/UsageHandlers.ts"
-import * as UsageRpc from "../../../http/usage/UsageRpc.ts"
+import * as UsageRpcHandlers from "../../../http/usage/UsageRpcHandlers.ts"
 import { duration, optional, parsed, type Values } from "../../../services/timing/Setting.ts"
 import { CurrentPrices, Prices } from "../../../services/usage/Prices.ts"
 import * as UsageBooking from "../../../services/usage/UsageBooking.ts"
@@ -52,7 +53,7 @@ const load = ({ prices, retention }: Values<typeof settings>) => {
     ),
     taskLink: Effect.provide(UsageLink.make, layerStore),
     // The server finds the handlers in its context by the tags of the calls.
-    rpc: Layer.provide(UsageRpc.layer, layerReads) as unknown as ExtensionLayer
+    rpc: Layer.provide(UsageRpcHandlers.layer, layerReads) as unknown as ExtensionLayer
   }
 }
 
@@ -63,7 +64,7 @@ export const extension: Extension = {
     routes: [...Object.values(UsageGroup.endpoints), ...Object.values(OperatorUsageGroup.endpoints)],
     publicGroup: UsageGroup,
     documented: { group: OperatorUsageGroup },
-    rpc: UsageRpc.UsageRpc
+    rpc: UsageRpc
   },
   tables: UsageSql.tables,
   booksUsage: true
