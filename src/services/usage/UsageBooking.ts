@@ -1,6 +1,6 @@
 /** Books the outbox of usage every few seconds, and deletes sums of hours that are older than their retention. */
-import { Duration, Effect, Layer } from "effect"
-import { now, plus } from "../../domain/Timestamp.ts"
+import { Clock, Duration, Effect, Layer } from "effect"
+import { monotonicMillisOf, now, plus } from "../../domain/Timestamp.ts"
 import { Intervals } from "../timing/Intervals.ts"
 import * as Worker from "../timing/Worker.ts"
 import * as UsageMetrics from "./UsageMetrics.ts"
@@ -15,7 +15,12 @@ export const layer = (retention: Duration.Duration) =>
   Layer.effectDiscard(Effect.gen(function*() {
     const store = yield* UsageStore
 
+    const clock = yield* Clock.Clock
+    let bookedAt = monotonicMillisOf(clock)
+    yield* UsageMetrics.bookingAge.observe(() => (monotonicMillisOf(clock) - bookedAt) / 1000)
+
     const book = Effect.map(store.book(bookingBatch), (booked) => {
+      bookedAt = monotonicMillisOf(clock)
       booked.forEach(UsageMetrics.record)
       return booked.reduce((sum, { rows }) => sum + rows, 0)
     })

@@ -1,5 +1,5 @@
 /** Metrics of usage. A model is a label while there are few: each new one beyond them counts as `other`. */
-import { counter } from "../telemetry/Instruments.ts"
+import { counter, gauge } from "../telemetry/Instruments.ts"
 import type { Booked } from "./UsageStore.ts"
 
 const tokens = counter({
@@ -8,6 +8,13 @@ const tokens = counter({
     "tokens that this node booked, by assistant, model and kind; `other` stands for what comes after the first 200 pairs",
   labels: ["assistant", "model", "kind"],
   initial: [["other", "other", "input"], ["other", "other", "output"]]
+})
+
+export const bookingAge = gauge({
+  name: "usage.booking.age",
+  unit: "seconds",
+  meaning: "time since this node last booked the outbox of usage, or found another node doing so",
+  labels: []
 })
 
 /** Pairs of assistant and model with series of their own. */

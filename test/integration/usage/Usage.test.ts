@@ -351,4 +351,16 @@ describe("/internal/operator/usage", () => {
     const { body } = await service.call("GET", "/internal/metrics", internalToken)
     assert.match(body, /usage_tokens_total\{[^}]*model="measured"[^}]*\} 9/)
   })
+
+  it("reports the age of the last booking, which grows while bookings fail", async () => {
+    const readAge = async () => {
+      const { body } = await service.call("GET", "/internal/metrics", internalToken)
+      return Number(/^usage_booking_age_seconds(?:\{.*\})? (\S+)$/m.exec(body)?.[1])
+    }
+    assert.isBelow(await readAge(), 10)
+    await system.database.query("ALTER TABLE usage_hours RENAME TO hidden")
+    await eventually(readAge, (age) => age > 5, 20_000)
+    await system.database.query("ALTER TABLE hidden RENAME TO usage_hours")
+    await eventually(readAge, (age) => age < 4, 20_000)
+  })
 })
