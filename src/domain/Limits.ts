@@ -37,6 +37,9 @@ export const metadataValueLength = 512
 /** Bytes of a `RunRequest`, as stored. A longer one is neither returned nor kept after the end; `commit_task` has the same number. */
 export const keptRequestBytes = 256 * 1024
 
+/** Characters of `q`, the text that a list searches. */
+export const searchLength = 200
+
 export const perPage = { default: 25, maximum: 100 } as const
 
 /** An `Idempotency-Key` expires after this time. */

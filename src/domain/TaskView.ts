@@ -8,6 +8,8 @@ import type { Task, TaskId, TaskSummary } from "./Task.ts"
 import { format, formatOrNull } from "./Timestamp.ts"
 import { waitingOn } from "./WaitingOn.ts"
 
+type Fields = { readonly [field: string]: Writable }
+
 /** The task summary: a row of the task list. It has no `turn`. */
 export const summarize = (task: TaskSummary) => ({
   uuid: task.uuid,
@@ -23,21 +25,16 @@ export const summarize = (task: TaskSummary) => ({
 /** The field `metadata` of `?include=metadata`. */
 export const describeMetadata = (metadata: Metadata | null | undefined) => ({ metadata: metadata ?? {} })
 
-/** The response of `GET /api/tasks`: the rows of one page, with their metadata if it is given, and its position among all pages. */
+/** The response of `GET /api/tasks`: the rows of one page with the fields that `include` adds, and its position among all pages. */
 export const paginate = (
   rows: ReadonlyArray<TaskSummary>,
   total: number,
   { page, perPage }: { readonly page: number; readonly perPage: number },
-  metadata?: ReadonlyMap<TaskId, Metadata>
+  extrasOf: (uuid: TaskId) => Fields = () => ({})
 ) => ({
-  data: rows.map((row) => ({
-    ...summarize(row),
-    ...(metadata === undefined ? {} : describeMetadata(metadata.get(row.uuid)))
-  })),
+  data: rows.map((row) => ({ ...summarize(row), ...extrasOf(row.uuid) })),
   meta: { current_page: page, per_page: perPage, last_page: Math.max(1, Math.ceil(total / perPage)), total }
 })
-
-type Fields = { readonly [field: string]: Writable }
 
 /** JSON of an object that has fields, without its closing brace. */
 const open = (fields: Fields): ReadonlyArray<string | Uint8Array> => {

@@ -21,6 +21,10 @@ import { type CreatedTask, Tasks } from "./Tasks.ts"
 export class TaskRequests extends Context.Service<TaskRequests, {
   /** The metadata of those tasks that are the user's and have metadata. */
   readonly metadata: TaskReads["Service"]["metadata"]
+  /** The beginning of what those tasks ask that are the user's. */
+  readonly excerpts: TaskReads["Service"]["excerpts"]
+  /** Tasks of a user with a text in their id, metadata or excerpt. */
+  readonly search: TaskReads["Service"]["search"]
   /** The field `request` of `?include=request` as JSON; null if the request is not kept. */
   readonly describe: (uuid: TaskId) => Effect.Effect<string, StoreUnavailable>
   /** See `RunRequests`. */
@@ -85,6 +89,8 @@ const make = Effect.gen(function*() {
 
   return TaskRequests.of({
     metadata: reads.metadata,
+    excerpts: reads.excerpts,
+    search: reads.search,
     describe,
     resolve: runRequests.resolve,
     readTurn: yield* StoredTurns.make,

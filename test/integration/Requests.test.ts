@@ -47,6 +47,50 @@ describe("?include=request", () => {
   })
 })
 
+describe("GET /api/tasks?q= and ?include=excerpt", () => {
+  const found = async (token: string, q: string, more = "") =>
+    (await get(token, `?include=excerpt&q=${encodeURIComponent(q)}${more}`)).data
+      .map(({ excerpt }: { excerpt: string }) => excerpt)
+
+  it("show the beginning of each request, and find the caller's tasks by it, by id and by metadata", async () => {
+    const [token, other] = [await mint("searcher"), await mint("another-searcher")]
+    const { uuid } =
+      (await service.create(token, "Refund the \"order\" 100%_ of Ångström 🙏", { metadata: { Ticket: "HELP-17" } }))
+        .body
+    const second = (await service.create(token, `${"x".repeat(119)}yz`)).body.uuid
+    await service.create(other, "Refund of another user")
+    await rerun(token, uuid, { metadata: null })
+    const all = [
+      "Refund the \"order\" 100%_ of Ångström 🙏",
+      `${"x".repeat(119)}y`,
+      "Refund the \"order\" 100%_ of Ångström 🙏"
+    ]
+    assert.deepStrictEqual(
+      (await get(token, "?include=excerpt")).data.map(({ excerpt }: { excerpt: string }) => excerpt),
+      all
+    )
+    assert.deepStrictEqual(await found(token, "REFUND"), [all[0], all[0]])
+    assert.deepStrictEqual(await found(token, "help-1"), [all[0]])
+    assert.deepStrictEqual(await found(token, "ticket: HELP"), [all[0]])
+    assert.deepStrictEqual(await found(token, "refund", "&metadata[Ticket]=HELP-17&status=pending,processing"), [
+      all[0]
+    ])
+    const short = `${second.slice(0, 8)}…${second.slice(-4)}`
+    for (const id of [second, second.slice(-6), second.toUpperCase(), short, short.replace("…", "...")]) {
+      assert.deepStrictEqual(await found(token, id), [all[1]], id)
+      assert.deepStrictEqual(await found(other, id), [], id)
+    }
+    for (const text of ["%", "_", "100%_", "\"order\"", "ångström", "🙏"]) {
+      assert.lengthOf(await found(token, text), text === "" ? 0 : 2, text)
+    }
+    for (
+      const text of ["%%", "x%y", "\\", "' OR true --", "assistant_id", "\"input\"", ".*", "$1", "of another user"]
+    ) {
+      assert.deepStrictEqual(await found(token, text), [], text)
+    }
+  })
+})
+
 describe("POST /api/tasks/{uuid}/rerun", () => {
   it("creates a task with the request of a live or ended task, and replaces fields of it", async () => {
     const token = await mint("again")
@@ -122,6 +166,8 @@ describe("the internal interface", () => {
       list.data.map(({ metadata, uuid }: { metadata: object; uuid: string }) => [uuid, metadata]),
       [[again.uuid, { a: "2" }]]
     )
+    const searched = await rpc("Tasks.list", { q: "a: 2", include: ["excerpt"] })
+    assert.deepStrictEqual(searched.data.map(({ excerpt }: { excerpt: string }) => excerpt), ["x"])
     const read = await rpc("Tasks.get", { uuid: again.uuid, include: ["request"] })
     assert.deepStrictEqual(read.request.metadata, { a: "2" })
     assert.deepStrictEqual(Object.keys((await rpc("Tasks.get", { uuid, include: ["x"] })).errors), ["include"])

@@ -125,4 +125,25 @@ export const contract = (it: StoreTests) => {
       assert.deepStrictEqual(yield* events(2, 500), ["3 Interrupted interrupted", "4 Canceled canceled"])
       assert.deepStrictEqual(yield* events(4, 500), [])
     }))
+
+  it.effect("finds a user's tasks by what they ask, by id and by metadata", () =>
+    Effect.gen(function*() {
+      const reads = yield* TaskReads
+      const { principal } = yield* makeTask()
+      const request = fromValue({ assistant_id: 1, input: [{ type: "text", text: "Refund the order" }] })
+      const asked = yield* stored({ principal, request })
+      const repeated = yield* stored({ principal, request: fromValue({ repeats: asked.uuid, llm_model_id: 2 }) })
+      const labeled = yield* stored({ principal, metadata: { project: "Refunds" } })
+      const foreign = yield* stored({ request })
+      const all = [asked, repeated, labeled, foreign].map(({ uuid }) => uuid)
+      const excerpts = yield* reads.excerpts(principal.sub, all)
+      assert.strictEqual(excerpts.get(asked.uuid), "Refund the order")
+      assert.isFalse(excerpts.has(labeled.uuid) || excerpts.has(foreign.uuid))
+      const search = (text: string) => Effect.map(reads.search(principal.sub, text), (uuids) => uuids.toSorted())
+      assert.includeMembers(yield* search("refund"), [asked.uuid, labeled.uuid])
+      assert.deepStrictEqual(yield* search("project: ref"), [labeled.uuid])
+      assert.deepStrictEqual(yield* search(labeled.uuid.slice(2)), [labeled.uuid])
+      assert.deepStrictEqual(yield* search(`${asked.uuid.slice(0, 8)}…${asked.uuid.slice(-12)}`), [asked.uuid])
+      for (const text of ["%", foreign.uuid, "assistant_id"]) assert.deepStrictEqual(yield* search(text), [], text)
+    }))
 }

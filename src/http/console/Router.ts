@@ -15,7 +15,38 @@ export const query = computed(() => current.value.searchParams)
 /** The address of a screen, given by its path and query. */
 export const href = (to: string) => base + to
 
+/** Where a visitor was on a screen: how far it was scrolled, and the link that had the focus. */
+interface Place {
+  readonly y: number
+  readonly focus: string | null
+}
+
+const isPlace = (state: unknown): state is Place => typeof state === "object" && state !== null && "y" in state
+
+/** The place to return to, until the screen has it. */
+let returning: Place | undefined
+
+/** Whether the focus belongs to a link of the screen instead of its heading. */
+export const returnsToLink = () => returning?.focus != null
+
+/** Returns to the place, as far as the screen has been loaded. */
+export const restore = () => {
+  if (returning === undefined) return
+  const { focus, y } = returning
+  scrollTo(0, y)
+  const link = focus === null ? null : document.querySelector<HTMLElement>(`main a[href="${CSS.escape(focus)}"]`)
+  link?.focus({ preventScroll: true })
+  if (Math.abs(scrollY - y) < 2) returning = undefined
+}
+
+const leave = () => {
+  const focus = document.activeElement?.closest("main a")?.getAttribute("href") ?? null
+  history.replaceState({ y: scrollY, focus } satisfies Place, "")
+  returning = undefined
+}
+
 export const navigate = (to: string, { replace = false } = {}) => {
+  if (!replace) leave()
   history[replace ? "replaceState" : "pushState"](null, "", href(to))
   current.value = new URL(globalThis.location.href)
   if (!replace) scrollTo(0, 0)
@@ -27,6 +58,15 @@ export const setQuery = (name: string, value: string | undefined, options?: { re
   if (value === undefined) next.delete(name)
   else next.set(name, value)
   navigate(`${path.value}${next.size === 0 ? "" : `?${next}`}`, options)
+}
+
+/** The query of an address: parameters without a value are left out. */
+export const queryOf = (parameters: Readonly<Record<string, string | number | null | undefined>>): string => {
+  const query = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined && value !== null && value !== "") query.set(name, String(value))
+  }
+  return query.size === 0 ? "" : `?${query}`
 }
 
 const linkOf = (event: MouseEvent) => {
@@ -42,7 +82,10 @@ const linkOf = (event: MouseEvent) => {
 
 /** Links of the console change the screen without loading the page again. */
 export const start = () => {
-  addEventListener("popstate", () => {
+  history.scrollRestoration = "manual"
+  addEventListener("popstate", ({ state }) => {
+    returning = isPlace(state) ? state : undefined
+    if (returning === undefined) scrollTo(0, 0)
     current.value = new URL(globalThis.location.href)
   })
   document.addEventListener("click", (event) => {

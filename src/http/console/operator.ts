@@ -71,11 +71,4 @@ export const mayChange = () => operator.value?.role === "full"
 /** Milliseconds between polls: of the overview, and of lists. */
 export const intervals = { overview: 5000, list: 10_000 }
 
-/** The query of a call: parameters without a value are left out. */
-export const queryOf = (parameters: Readonly<Record<string, string | number | null | undefined>>): string => {
-  const query = new URLSearchParams()
-  for (const [name, value] of Object.entries(parameters)) {
-    if (value !== undefined && value !== null && value !== "") query.set(name, String(value))
-  }
-  return query.size === 0 ? "" : `?${query}`
-}
+export { queryOf } from "./Router.ts"

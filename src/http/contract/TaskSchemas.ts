@@ -42,7 +42,15 @@ const included = {
   })
 }
 
-const TaskSummaryView = Schema.Struct({ ...summary, ...included }).annotate({
+const TaskSummaryView = Schema.Struct({
+  ...summary,
+  ...included,
+  excerpt: Schema.optionalKey(Schema.NullOr(Schema.String)).annotate({
+    description:
+      "Present only with `?include=excerpt`: the first 120 characters of the request, or the name of its first "
+      + "file; null if the request is not kept."
+  })
+}).annotate({
   identifier: "TaskSummary",
   description: "One row of the task list; it never has a `turn`."
 })

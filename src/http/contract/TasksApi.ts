@@ -69,7 +69,8 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
         status: Schema.optionalKey(values),
         page: Schema.optionalKey(values),
         per_page: Schema.optionalKey(values),
-        include: Schema.optionalKey(values)
+        include: Schema.optionalKey(values),
+        q: Schema.optionalKey(values)
       }),
       [Schema.Record(Schema.TemplateLiteral(["metadata[", Schema.String, "]"]), values)]
     ),
@@ -96,7 +97,16 @@ export class TasksGroup extends HttpApiGroup.make("tasks").add(
         },
         { style: "deepObject", explode: true }
       ),
-      include("`metadata` adds the metadata of each task.", ["metadata"])
+      query(
+        "q",
+        "Only tasks with this text in their id, in their metadata or in their excerpt, whatever the case. It searches the ids and "
+          + "metadata of the caller's newest 10,000 tasks, and the excerpts of the newest 1,000.",
+        { type: "string", minLength: 1, maxLength: Limits.searchLength }
+      ),
+      include(
+        "`metadata` adds the metadata of each task, and `excerpt` the beginning of its request.",
+        ["metadata", "excerpt"]
+      )
     ],
     response: {
       data: [

@@ -14,13 +14,17 @@ export type Query = { readonly [name: string]: Values }
 
 type Selection = NonNullable<TaskLink["selection"]>
 
+const listIncludes = ["metadata", "excerpt"] as const
+
 export interface ListQuery {
   readonly statuses: ReadonlyArray<TaskStatus>
   readonly page: number
   readonly perPage: number
   /** Pairs that a task must have. */
   readonly metadata: Metadata.Metadata | null
-  readonly includesMetadata: boolean
+  readonly included: ReadonlySet<typeof listIncludes[number]>
+  /** A text that a task's id, metadata or excerpt must have. */
+  readonly text: string | null
   /** Parameters of extensions that select tasks. */
   readonly selections: ReadonlyArray<{ readonly selection: Selection; readonly value: string }>
 }
@@ -84,6 +88,18 @@ const metadataOf = (query: Query, errors: Errors): Metadata.Metadata | null => {
   return Metadata.orNull(Object.fromEntries(pairs))
 }
 
+/** The text of `q`. */
+const textOf = (query: Query, errors: Errors): string | null => {
+  const { q: text } = query
+  const isForm = Object.keys(query).some((name) => name.startsWith("q["))
+  if (text === undefined && !isForm) return null
+  if (!isForm && typeof text === "string" && isSearchText(text)) return text.trim()
+  errors["q"] = [`Expected one text of 1 to ${Limits.searchLength} characters`]
+  return null
+}
+
+const isSearchText = (text: string) => text.trim() !== "" && text.length <= Limits.searchLength && isStorable(text)
+
 /** The page that a query asks for. Adds what is wrong with it to `errors`. */
 const pageOf = (query: Query, errors: Errors) => {
   for (const name of Object.keys(query)) {
@@ -121,11 +137,12 @@ export const decodeListQuery = (
   }
   const { page, perPage } = pageOf(query, errors)
   const metadata = metadataOf(query, errors)
-  const includesMetadata = includedOf(query, ["metadata"], errors).size > 0
+  const included = includedOf(query, listIncludes, errors)
+  const text = textOf(query, errors)
   const selections = selectionsOf(query, links, errors)
   if (Object.keys(errors).length > 0) return Result.fail(validationFailed(errors))
   const statuses = [...new Set(given.filter(isStatus))]
-  return Result.succeed({ statuses, page, perPage, metadata, includesMetadata, selections })
+  return Result.succeed({ statuses, page, perPage, metadata, included, text, selections })
 }
 
 /** The tasks of a user that all selections have in common; null without a selection. */

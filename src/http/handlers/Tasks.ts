@@ -70,13 +70,18 @@ const created = (task: Services.CreatedTask) =>
 const makeList = Effect.gen(function*() {
   const tasks = yield* Services.Tasks
   const requests = yield* TaskRequests
-  return Effect.fnUntraced(function*(sub: string, { selections, ...wanted }: ListQuery) {
-    const uuids = yield* selected(sub, selections)
+  return Effect.fnUntraced(function*(sub: string, { included, selections, text, ...wanted }: ListQuery) {
+    const chosen = yield* selected(sub, selections)
+    const matching = text === null ? null : yield* requests.search(sub, text)
+    const uuids = chosen === null ? matching : chosen.filter((uuid) => matching?.includes(uuid) ?? true)
     const found = yield* tasks.list({ sub, ...wanted, uuids })
-    const metadata = wanted.includesMetadata
-      ? yield* requests.metadata(sub, found.tasks.map(({ uuid }) => uuid))
-      : undefined
-    return OpaqueJson.fromValue(TaskView.paginate(found.tasks, found.total, wanted, metadata))
+    const listed = found.tasks.map(({ uuid }) => uuid)
+    const metadata = included.has("metadata") ? yield* requests.metadata(sub, listed) : undefined
+    const excerpts = included.has("excerpt") ? yield* requests.excerpts(sub, listed) : undefined
+    return OpaqueJson.fromValue(TaskView.paginate(found.tasks, found.total, wanted, (uuid) => ({
+      ...(metadata === undefined ? {} : TaskView.describeMetadata(metadata.get(uuid))),
+      ...(excerpts === undefined ? {} : { excerpt: excerpts.get(uuid) ?? null })
+    })))
   })
 })
 
@@ -169,12 +174,13 @@ const layerList = TasksRpc.toLayerHandler(
   "Tasks.list",
   Effect.gen(function*() {
     const listOf = yield* makeList
-    return Effect.fnUntraced(function*({ include, metadata = {}, page, per_page, status, sub }) {
+    return Effect.fnUntraced(function*({ include, metadata = {}, page, per_page, q, status, sub }) {
       const { sub: owner } = yield* RpcRequests.principal(sub)
       const query = yield* Effect.fromResult(decodeListQuery({
         ...Record.mapKeys(metadata, (key) => `metadata[${key}]`),
         include,
         status,
+        q,
         page: page === undefined ? undefined : String(page),
         per_page: per_page === undefined ? undefined : String(per_page)
       })).pipe(Effect.mapError(asInvalidRequest))

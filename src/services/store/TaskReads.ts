@@ -79,6 +79,13 @@ export class TaskReads extends Context.Service<TaskReads, {
     sub: string,
     uuids: ReadonlyArray<TaskId>
   ) => Effect.Effect<ReadonlyMap<TaskId, Metadata>, StoreUnavailable>
+  /** The beginning of what those `uuids` ask that are tasks of `sub`, see `Excerpt`. */
+  readonly excerpts: (
+    sub: string,
+    uuids: ReadonlyArray<TaskId>
+  ) => Effect.Effect<ReadonlyMap<TaskId, string>, StoreUnavailable>
+  /** Tasks of `sub` with a text in their id, metadata or excerpt: of its newest tasks, a bounded number. */
+  readonly search: (sub: string, text: string) => Effect.Effect<ReadonlyArray<TaskId>, StoreUnavailable>
   /** The request of a task, unless it is larger than `Limits.keptRequestBytes` or was deleted at the end. */
   readonly storedRequest: (uuid: TaskId) => Effect.Effect<Option.Option<StoredRequest>, StoreUnavailable>
   /** The events of a task after `revision`, in order. The creation is revision 0. */

@@ -1,9 +1,13 @@
 import { Effect, Layer, Option, Struct } from "effect"
+import * as Excerpt from "../../domain/Excerpt.ts"
 import * as Limits from "../../domain/Limits.ts"
 import { hasAll } from "../../domain/Metadata.ts"
+import { encode, textOf } from "../../domain/OpaqueJson.ts"
+import type { TaskId } from "../../domain/Task.ts"
 import { KeptFields } from "../../domain/TaskRequest.ts"
 import { byId, bytesOf, claimOf, headOf, MemoryTables, summaryOf, taskOf, type TaskRow } from "./MemoryTables.ts"
 import { type PendingRun, TaskReads } from "./TaskReads.ts"
+import { idPattern, matchesIn } from "./TaskSearch.ts"
 
 const newestFirst = (a: TaskRow, b: TaskRow) => b.task.createdAt - a.task.createdAt || byId(b, a)
 
@@ -15,6 +19,26 @@ const runOf = ({ coreState, principal, runId, task, toolResults, userToken }: Ta
   userToken,
   resume: toolResults === null ? null : { state: coreState, results: toolResults }
 })
+
+type Rows = ReadonlyMap<TaskId, TaskRow>
+
+const excerptsOf = (rows: Rows, sub: string, uuids: ReadonlyArray<TaskId>): ReadonlyMap<TaskId, string> =>
+  new Map(uuids.flatMap((uuid) => {
+    const task = rows.get(uuid)?.task
+    const excerpt = task?.principal.sub === sub ? Excerpt.of(textOf(encode(task.request))) : null
+    return excerpt === null ? [] : [[uuid, excerpt]]
+  }))
+
+const search = (rows: Rows, sub: string, text: string) => {
+  const own = [...rows.values()].filter(({ task }) => task.principal.sub === sub)
+  const [wanted, pattern] = [text.toLowerCase(), idPattern(text)]
+  const parts = pattern?.split("%").filter((part) => part !== "") ?? []
+  const isNamed = ({ task, uuid }: TaskRow) =>
+    (parts.length > 0 && parts.every((part) => uuid.includes(part))) ||
+    Object.entries(task.metadata ?? {}).some(([key, value]) => `${key}: ${value}`.toLowerCase().includes(wanted))
+  const ids = own.map(({ uuid }) => uuid)
+  return [...new Set([...own.filter(isNamed).map(({ uuid }) => uuid), ...matchesIn(excerptsOf(rows, sub, ids), text)])]
+}
 
 export const layer = Layer.effect(
   TaskReads,
@@ -52,6 +76,10 @@ export const layer = Layer.effect(
             return task?.principal.sub === sub && task.metadata !== null ? [[uuid, task.metadata]] : []
           }))
         ),
+
+      excerpts: (sub, uuids) => Effect.sync(() => excerptsOf(rows, sub, uuids)),
+
+      search: (sub, text) => Effect.sync(() => search(rows, sub, text)),
 
       storedRequest: (uuid) =>
         Effect.sync(() =>

@@ -11,6 +11,7 @@ import { make as makeQueries, micros, moment, query, utf8 } from "./Queries.ts"
 import * as ReadBatcher from "./ReadBatcher.ts"
 import { headColumns, keptColumns } from "./TaskColumns.ts"
 import { Claimed, type PendingRun, RecordedEvent, TaskReads } from "./TaskReads.ts"
+import * as TaskSearch from "./TaskSearch.ts"
 
 const headsById = query(TaskHead, `SELECT ${headColumns} FROM tasks WHERE uuid = ANY($1::uuid[])`)
 
@@ -85,6 +86,7 @@ export const layer = Layer.effect(
     const { first, rows } = yield* makeQueries
     const { get, head, outline } = yield* ReadBatcher.make
     const list = yield* ListReader.make
+    const { excerpts, search } = yield* TaskSearch.make
     return TaskReads.of({
       get,
       outline,
@@ -99,6 +101,8 @@ export const layer = Layer.effect(
           rows(metadataById, [sub, uuids]),
           (found) => new Map(found.map(({ metadata, uuid }) => [uuid, metadata]))
         ),
+      excerpts,
+      search,
       storedRequest: (uuid) => first(storedRequest, [uuid]),
       eventsAfter: (uuid, revision, limit) => rows(eventsAfter, [uuid, revision, limit]),
       pendingRun: (uuid) => Effect.map(first(pendingRun, [uuid]), Option.map(runOf)),

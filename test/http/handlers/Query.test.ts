@@ -8,6 +8,13 @@ describe("the query of a list", () => {
     [{ page: "9007199254740992" }, "page", "Expected an integer between 1 and 9007199254740991"],
     [{ page: "" }, "page", "Expected an integer between 1 and 9007199254740991"],
     [{ per_page: "101" }, "per_page", "Expected an integer between 1 and 100"],
+    [{ q: " " }, "q", "Expected one text of 1 to 200 characters"],
+    [{ q: "x".repeat(201) }, "q", "Expected one text of 1 to 200 characters"],
+    [{ q: "\u0000" }, "q", "Expected one text of 1 to 200 characters"],
+    [{ q: "\ud800" }, "q", "Expected one text of 1 to 200 characters"],
+    [{ q: ["a", "b"] }, "q", "Expected one text of 1 to 200 characters"],
+    [{ "q[a]": "b" }, "q", "Expected one text of 1 to 200 characters"],
+    [{ include: "request" }, "include", "Expected one or more of metadata, excerpt"],
     [{ status: "" }, "status", "Expected one or more of pending, processing, interrupted, completed, failed, canceled"]
   ])("refuses %o with the values that are allowed", (query, field, message) => {
     const decoded = decodeListQuery(query)
@@ -18,7 +25,15 @@ describe("the query of a list", () => {
     const page = Number.MAX_SAFE_INTEGER
     assert.deepStrictEqual(
       decodeListQuery({ page: String(page) }),
-      Result.succeed({ statuses: [], page, perPage: 25, metadata: null, includesMetadata: false, selections: [] })
+      Result.succeed({
+        statuses: [],
+        page,
+        perPage: 25,
+        metadata: null,
+        included: new Set(),
+        text: null,
+        selections: []
+      })
     )
   })
 })

@@ -66,6 +66,35 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     await opened.close()
   })
 
+  it("lists what each task asks, finds it, and returns to the row that was left", async () => {
+    const opened = await ConsolePage.logIn(browser, service.url, token, { viewport: { width: 390, height: 600 } })
+    const { page } = opened
+    await page.getByRole("link", { name: /^Refund the order 2026-11-B-0417 if the carrier agrees/ }).waitFor()
+    await page.getByText("project: Rückerstattungen 2026/27").waitFor()
+    const link = page.locator("main [data-row]").nth(18)
+    const name = await link.textContent()
+    await link.scrollIntoViewIfNeeded()
+    const y = await scrolledTo(opened)
+    assert.isAbove(y, 500)
+    // All of the row is the link.
+    await page.getByRole("row").nth(18).click({ position: { x: 200, y: 8 } })
+    await opened.heading(/^Task /)
+    assert.strictEqual(await scrolledTo(opened), 0)
+    await page.goBack()
+    await opened.heading("Tasks")
+    await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe(name)
+    assert.isAtMost(Math.abs(await scrolledTo(opened) - y), 2)
+    await page.keyboard.press("/")
+    await page.keyboard.type("help-48213")
+    await page.keyboard.press("Enter")
+    await page.getByText("1 task", { exact: true }).waitFor()
+    await page.getByRole("searchbox").fill("nothing like it")
+    await page.keyboard.press("Enter")
+    await page.getByText("No task matches").waitFor()
+    opened.assertClean()
+    await opened.close()
+  })
+
   it("does not break a number of a table", async () => {
     const opened = await ConsolePage.logIn(browser, service.url, token, { viewport: { width: 390, height: 800 } })
     await opened.goto(`/tasks/${tasks.wide}`)

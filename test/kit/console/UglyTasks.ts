@@ -156,10 +156,10 @@ export const fillStatements = ({ failures, sub, tasks }: Filling): ReadonlyArray
     2, at + interval '95 seconds', 86400, at, at + interval '1 day', 'token', 1 + n % 5
   FROM filled`,
   `INSERT INTO task_requests (task_uuid, request, user_token)
-  SELECT uuid, json_build_object('assistant_id', 1, 'input', json_build_array(json_build_object('type', 'text', 'text',
+  SELECT uuid, jsonb_build_object('assistant_id', 1, 'input', jsonb_build_array(jsonb_build_object('type', 'text', 'text',
     CASE n % 4 WHEN 0 THEN 'Refund the order 2026-11-B-' || n || ' 🙏 if the carrier agrees' WHEN 1 THEN 'تلخيص المحادثة رقم ' || n
       WHEN 2 THEN repeat('Zusammenfassungsauftragsnummer', 9) ELSE 'Summarize the ticket HELP-' || n || E'\\n\\nand answer "politely"' END)),
-    'turns', json_build_array(), 'client_tools', json_build_array())::text, ''
+    'turns', jsonb_build_array(), 'client_tools', jsonb_build_array())::text, ''
   FROM filled WHERE sub = ${quoted(sub)} OR is_failed`,
   // Runs whose core has reported nothing for hours.
   `INSERT INTO tasks (uuid, sub, run_id, status, revision, max_execution_time, created_at, deadline_at, token_id, assistant_id)

@@ -31,7 +31,9 @@ export interface ListOptions extends CallOptions {
   /** Only tasks with these pairs; at most 3. */
   readonly metadata?: Readonly<Record<string, string>> | undefined
   /** Fields to add to each task. */
-  readonly include?: ReadonlyArray<"metadata"> | undefined
+  readonly include?: ReadonlyArray<"metadata" | "excerpt"> | undefined
+  /** Only tasks with this text in their id, metadata or excerpt. */
+  readonly q?: string | undefined
 }
 
 export interface GetOptions extends CallOptions {
@@ -106,11 +108,12 @@ export class TasksResource {
   }
 
   /** The caller's tasks, newest first. Await the result for one page, or use `for await` for all tasks. */
-  list({ include = [], metadata = {}, page = 1, per_page, status, ...options }: ListOptions = {}): TaskPages {
+  list({ include = [], metadata = {}, page = 1, per_page, q, status, ...options }: ListOptions = {}): TaskPages {
     const fetchPage = (number: number) => {
       const query = new URLSearchParams({ page: String(number) })
       if (per_page !== undefined) query.set("per_page", String(per_page))
       if (status !== undefined) query.set("status", typeof status === "string" ? status : status.join(","))
+      if (q !== undefined) query.set("q", q)
       if (include.length > 0) query.set("include", include.join(","))
       for (const [key, value] of Object.entries(metadata)) query.set(`metadata[${key}]`, value)
       return this.#transport.json<TaskPageBody>({ ...options, method: "GET", path: `/api/tasks?${query}` })

@@ -111,6 +111,8 @@ export interface TaskSummary {
   readonly pending_tool_calls?: ReadonlyArray<ToolCall>
   /** Present only with `?include=metadata`. */
   readonly metadata?: Metadata
+  /** Present only with `?include=excerpt`: the first 120 characters of the request; null if it is not kept. */
+  readonly excerpt?: string | null
 }
 
 /** The party that has to act next, what it has to provide, and the deadline. */
@@ -124,7 +126,7 @@ export interface WaitingOn {
   readonly hand_overs?: number
 }
 
-export interface Task extends TaskSummary {
+export interface Task extends Omit<TaskSummary, "excerpt"> {
   /** The result when completed. Before that, and in a failed task, it may have partial output. */
   readonly turn: Turn | null
   /** Present only with `?include=waiting_on`; null when the task has ended. */

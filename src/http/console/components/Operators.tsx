@@ -1,10 +1,10 @@
 /** Parts of the operators' screens: reads of a list, filters in the address, and pages by cursor. */
 import { useRef } from "preact/hooks"
-import { submitting } from "../actions.ts"
 import { useKeys } from "../keys.ts"
 import { get, intervals } from "../operator.ts"
 import { type Polled, usePoll } from "../poll.ts"
 import { href, path, query, setQuery } from "../Router.ts"
+import { change } from "./TextFilter.tsx"
 
 const ranges = { hour: 1, day: 24, week: 7 * 24, month: 31 * 24 } as const
 export type RangeName = keyof typeof ranges
@@ -41,11 +41,6 @@ export const Select = ({ label, name, options, value }: SelectProps) => (
   </label>
 )
 
-const change = (name: string, value: string) => {
-  if (query.value.has("cursor")) setQuery("cursor", undefined, { replace: true })
-  setQuery(name, value === "" ? undefined : value)
-}
-
 export const RangeSelect = () => (
   <Select
     name="range"
@@ -53,38 +48,6 @@ export const RangeSelect = () => (
     value={chosenRange()}
     options={rangeNames.map((name) => [name, rangeLabels[name]])}
   />
-)
-
-/** A text that is part of the address once it is entered. */
-export const TextFilter = ({ isFirst, label, name, onEnter }: {
-  readonly name: string
-  readonly label: string
-  readonly isFirst?: boolean
-  /** Handles a text itself, and returns whether it did. */
-  readonly onEnter?: (text: string) => boolean
-}) => (
-  <form
-    class="filter-field"
-    onSubmit={submitting((form) => {
-      const field = form.elements.namedItem(name)
-      const text = field instanceof HTMLInputElement ? field.value.trim() : ""
-      if (onEnter?.(text) !== true) change(name, text)
-    })}
-  >
-    <label>
-      <span>{label}</span>
-      <input
-        key={query.value.get(name) ?? ""}
-        name={name}
-        type="search"
-        autocomplete="off"
-        spellcheck={false}
-        maxLength={500}
-        defaultValue={query.value.get(name) ?? ""}
-        data-filter={isFirst === true ? "" : undefined}
-      />
-    </label>
-  </form>
 )
 
 /** The way to older rows. A search that examined its maximum of rows goes on from there. */

@@ -5,7 +5,7 @@ import { ApiError } from "../../client/promise/ApiErrors.ts"
 import { clockTime } from "../clock.ts"
 import type { Polled } from "../poll.ts"
 import { zone } from "../preferences.ts"
-import { path } from "../Router.ts"
+import { path, restore, returnsToLink } from "../Router.ts"
 import { Icon } from "./Icon.tsx"
 
 /** The path whose heading had the focus last: the first screen of a visit does not take it. */
@@ -26,7 +26,7 @@ export const Screen = ({ actions, children, heading, title }: ScreenProps) => {
     document.title = `${title} · Tasks`
   }, [title])
   useLayoutEffect(() => {
-    if (focused !== undefined && focused !== path.value) ref.current?.focus({ preventScroll: true })
+    if (focused !== undefined && focused !== path.value && !returnsToLink()) ref.current?.focus({ preventScroll: true })
     focused = path.value
   }, [path.value])
   return (
@@ -90,6 +90,7 @@ export function Loaded<A>({ children, polled, refresh }: {
   readonly children: (data: A) => ComponentChildren
 }) {
   const { at, data, error } = polled
+  useLayoutEffect(restore, [data === undefined])
   if (data === undefined) return error === undefined ? <Skeleton /> : <Problem error={error} onRetry={refresh} />
   return (
     <>

@@ -4,16 +4,17 @@ import type { TaskPage } from "../../client/promise/TaskPages.ts"
 import type { TaskStatus, TaskSummary } from "../../client/promise/Types.ts"
 import { active, interrupted, intervalOf } from "../active.ts"
 import { client, config } from "../api.ts"
-import { Age, CopyButton, Status, Took, wordOf } from "../components/Basics.tsx"
+import { Age, CopyButton, shortId, Status, Took, wordOf } from "../components/Basics.tsx"
 import { Confirm } from "../components/Dialog.tsx"
 import { chosenPage, Pages } from "../components/Pages.tsx"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
-import { Rows, TaskCell } from "../components/Table.tsx"
+import { Rows } from "../components/Table.tsx"
+import { TextFilter } from "../components/TextFilter.tsx"
 import { useKeys } from "../keys.ts"
 import { announce, notify } from "../messages.ts"
 import { usePoll } from "../poll.ts"
 import { taskFilter } from "../preferences.ts"
-import { href, query } from "../Router.ts"
+import { href, query, queryOf } from "../Router.ts"
 
 const statuses: ReadonlyArray<TaskStatus> = ["pending", "processing", "interrupted", "completed", "failed", "canceled"]
 
@@ -29,9 +30,8 @@ const Filter = ({ status: chosen }: { readonly status: TaskStatus | undefined })
       return (
         <a
           key={status ?? "all"}
-          href={href(`/tasks${status === undefined ? "" : `?status=${status}`}`)}
+          href={href(`/tasks${queryOf({ status, q: query.value.get("q") })}`)}
           aria-current={isChosen ? "true" : undefined}
-          data-filter={isChosen ? "" : undefined}
         >
           {status === undefined ? "All" : wordOf(status)}
         </a>
@@ -40,31 +40,50 @@ const Filter = ({ status: chosen }: { readonly status: TaskStatus | undefined })
   </nav>
 )
 
-const detailOf = ({ error, pending_tool_calls: calls = [] }: TaskSummary): string =>
-  calls.length > 0
-    ? `Waits for ${calls.slice(0, 3).map(({ name }) => name).join(", ")}${calls.length > 3 ? ", …" : ""}`
-    : error ?? ""
+/** What a row says below the request: the tools that wait, the error, the labels. */
+const detailsOf = ({ error, metadata = {}, pending_tool_calls: calls = [] }: TaskSummary): ReadonlyArray<string> => [
+  ...calls.length === 0
+    ? []
+    : [`Waits for ${calls.slice(0, 3).map(({ name }) => name).join(", ")}${calls.length > 3 ? ", …" : ""}`],
+  ...error === null ? [] : [error],
+  ...Object.entries(metadata).slice(0, 3).map(([key, value]) => `${key}: ${value}`)
+]
 
-const Row = ({ task }: { readonly task: TaskSummary }) => (
-  <tr>
-    <td class="cell-status">
-      <Status status={task.status} />
-    </td>
-    <TaskCell below="/tasks" uuid={task.uuid}>
-      <CopyButton what="uuid" text={() => task.uuid} />
-    </TaskCell>
-    <td class="cell-detail">
-      <bdi>{detailOf(task).slice(0, 300)}</bdi>
-    </td>
-    <td class="cell-age">
-      <Age at={task.created_at} />
-    </td>
-    <td class="cell-took">
-      <span class="card-label">took</span>
-      <Took from={task.created_at} to={task.completed_at} />
-    </td>
-  </tr>
-)
+/** Characters of one detail. */
+const maxDetail = 160
+
+/** All of the row is the link. */
+const Row = ({ task }: { readonly task: TaskSummary }) => {
+  const details = detailsOf(task)
+  return (
+    <tr class="linked">
+      <td class="cell-status">
+        <Status status={task.status} />
+      </td>
+      <th scope="row" class="cell-asks">
+        <a href={href(`/tasks/${task.uuid}`)} data-row="" title={task.uuid}>
+          {task.excerpt == null ? <code>{shortId(task.uuid)}</code> : <bdi>{task.excerpt}</bdi>}
+        </a>
+        {details.length === 0 ? null : (
+          <span class="details">
+            {details.map((detail, index) => <bdi key={index}>{detail.slice(0, maxDetail)}</bdi>)}
+          </span>
+        )}
+      </th>
+      <td class="cell-id">
+        <code>{shortId(task.uuid)}</code>
+        <CopyButton what="uuid" text={() => task.uuid} />
+      </td>
+      <td class="cell-age">
+        <Age at={task.created_at} />
+      </td>
+      <td class="cell-took">
+        <span class="card-label">took</span>
+        <Took from={task.created_at} to={task.completed_at} />
+      </td>
+    </tr>
+  )
+}
 
 const CancelAll = ({ onClose }: { readonly onClose: () => void }) => {
   const count = interrupted().length
@@ -112,22 +131,27 @@ const useStill = (next: TaskPage) => {
   }
 }
 
-const List = ({ page, refresh, status }: {
+const List = ({ page, refresh, status, text }: {
   readonly page: TaskPage
   readonly status: TaskStatus | undefined
+  readonly text: string | null
   readonly refresh: () => void
 }) => {
   const { rows, show, shown, waiting } = useStill(page)
   useKeys({ r: waiting > 0 ? show : refresh })
   if (shown.data.length === 0) {
-    return status === undefined
+    return status === undefined && text === null
       ? (
         <Empty title="No tasks yet">
           <a class="button primary" href={href("/new")}>New task</a>
         </Empty>
       )
       : (
-        <Empty title={`No ${wordOf(status).toLowerCase()} tasks`}>
+        <Empty
+          title={`No ${status === undefined ? "" : `${wordOf(status).toLowerCase()} `}task${
+            text === null ? "s" : " matches"
+          }`}
+        >
           <a class="button" href={href("/tasks")}>Show all tasks</a>
         </Empty>
       )
@@ -139,7 +163,7 @@ const List = ({ page, refresh, status }: {
           {waiting === 1 ? "1 change" : `${waiting} changes`} — press <kbd>r</kbd> or click
         </button>
       )}
-      <Rows caption="Tasks, newest first" columns={["Status", "Task", "Detail", "Created", "Took"]}>
+      <Rows caption="Tasks, newest first" columns={["Status", "Request", "Task", "Created", "Took"]}>
         {shown.data.map((task) => <Row key={task.uuid} task={task} />)}
       </Rows>
       <Pages meta={shown.meta} one="task" many="tasks" />
@@ -151,18 +175,26 @@ export const TaskList = () => {
   const status = chosenStatus()
   const page = chosenPage()
   const [isAsking, setAsking] = useState(false)
+  const text = query.value.get("q")
   taskFilter.value = status === undefined ? "" : `?status=${status}`
   const { refresh, state } = usePoll<TaskPage>(
     async (signal) => {
-      const options = { page, per_page: perPage, maxRetries: 0, signal }
-      const found = await client.tasks.list(status === undefined ? options : { ...options, status })
+      const found = await client.tasks.list({
+        page,
+        per_page: perPage,
+        include: ["excerpt", "metadata"],
+        status,
+        q: text ?? undefined,
+        maxRetries: 0,
+        signal
+      })
       const before = state.peek().data
       const changed = before === undefined ? 0 : changes(before, found)
       if (changed > 0) announce(changed === 1 ? "1 task changed" : `${changed} tasks changed`)
       return found
     },
     intervalOf,
-    [status, page]
+    [status, page, text]
   )
   const used = active.state.value.data?.meta.total
   const waiting = interrupted().length
@@ -181,9 +213,14 @@ export const TaskList = () => {
         </>
       }
     >
-      <Filter status={status} />
+      <div class="filters" role="search">
+        <Filter status={status} />
+        <TextFilter name="q" label="Text, label or id" isFirst />
+      </div>
       <Loaded polled={state.value} refresh={refresh}>
-        {(found) => <List key={`${status} ${page}`} page={found} status={status} refresh={refresh} />}
+        {(found) => (
+          <List key={`${status} ${page} ${text}`} page={found} status={status} text={text} refresh={refresh} />
+        )}
       </Loaded>
       {isAsking ? <CancelAll onClose={() => setAsking(false)} /> : null}
     </Screen>

@@ -80,6 +80,7 @@ export class TasksRpc extends RpcGroup.make(
       page: Schema.optionalKey(Schema.Finite),
       per_page: Schema.optionalKey(Schema.Finite),
       metadata: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+      q: Schema.optionalKey(Schema.String),
       ...including
     },
     success: Tasks.TaskPageView,

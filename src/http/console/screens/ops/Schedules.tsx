@@ -3,12 +3,12 @@ import type { Schedule, ScheduleRun } from "../../../client/promise/SchedulesRes
 import { duration } from "../../clock.ts"
 import { Age, Moment, shortId } from "../../components/Basics.tsx"
 import { Icon } from "../../components/Icon.tsx"
-import { ClearFilters, Select, TextFilter, useRows } from "../../components/Operators.tsx"
+import { ClearFilters, Select, useRows } from "../../components/Operators.tsx"
 import { Outcome, State } from "../../components/Schedules.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, Text } from "../../components/Table.tsx"
-import { queryOf } from "../../operator.ts"
-import { href, query } from "../../Router.ts"
+import { TextFilter } from "../../components/TextFilter.tsx"
+import { href, query, queryOf } from "../../Router.ts"
 import { cronWords } from "../../schedules.ts"
 
 interface Owner {

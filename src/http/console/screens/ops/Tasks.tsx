@@ -1,19 +1,11 @@
 /** The tasks of all users, by user, status, error and time. A uuid leads straight to its task. */
 import { Status } from "../../components/Basics.tsx"
-import {
-  chosen,
-  ClearFilters,
-  OlderPages,
-  RangeSelect,
-  Select,
-  TextFilter,
-  useRows
-} from "../../components/Operators.tsx"
+import { chosen, ClearFilters, OlderPages, RangeSelect, Select, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
-import { queryOf } from "../../operator.ts"
+import { TextFilter } from "../../components/TextFilter.tsx"
 import type * as Views from "../../operatorTypes.ts"
-import { href, navigate, query } from "../../Router.ts"
+import { href, navigate, query, queryOf } from "../../Router.ts"
 
 type Task = Views.Task
 type Page = Views.Tasks

@@ -1,0 +1,44 @@
+/** Filters of lists, which are parts of the address. */
+import { submitting } from "../actions.ts"
+import { query, setQuery } from "../Router.ts"
+
+/** Another filter begins with the first page. */
+export const change = (name: string, value: string) => {
+  for (const position of ["cursor", "page"]) {
+    if (query.value.has(position)) setQuery(position, undefined, { replace: true })
+  }
+  setQuery(name, value === "" ? undefined : value)
+}
+
+/** A text that is part of the address once it is entered. */
+export const TextFilter = ({ isFirst, label, name, onEnter }: {
+  readonly name: string
+  readonly label: string
+  readonly isFirst?: boolean
+  /** Handles a text itself, and returns whether it did. */
+  readonly onEnter?: (text: string) => boolean
+}) => (
+  <form
+    class="filter-field"
+    onSubmit={submitting((form) => {
+      const field = form.elements.namedItem(name)
+      const text = field instanceof HTMLInputElement ? field.value.trim() : ""
+      if (onEnter?.(text) !== true) change(name, text)
+    })}
+  >
+    <label>
+      <span>{label}</span>
+      <input
+        key={query.value.get(name) ?? ""}
+        name={name}
+        type="search"
+        autocomplete="off"
+        spellcheck={false}
+        maxLength={200}
+        onInput={({ currentTarget: { value } }) => value === "" && change(name, "")}
+        defaultValue={query.value.get(name) ?? ""}
+        data-filter={isFirst === true ? "" : undefined}
+      />
+    </label>
+  </form>
+)
