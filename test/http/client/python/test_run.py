@@ -141,6 +141,15 @@ class Run(ScriptedTest):
         for given in ({"type": "function", "function": {"name": "look"}}, {"name": "look", "inputSchema": schema}):
             self.assertEqual(self.declared({"look": tool}, client_tools=[given]), [given])
 
+    def test_what_is_no_function_is_refused_before_the_creation(self) -> None:
+        wrong: Any = {"execute": print}
+        with self.assertRaisesRegex(TypeError, "The tool look is neither a function nor a Tool"):
+            self.client.tasks.run(BODY, tools={"look": wrong})
+        functions: Any = [print]
+        with self.assertRaisesRegex(TypeError, "tools must be a dictionary of functions by their names"):
+            self.client.tasks.run(BODY, tools=functions)
+        self.assertEqual(self.service.received, [])
+
     def test_a_coroutine_function_is_refused_before_the_creation(self) -> None:
         async def look(at: str) -> int:
             return 1

@@ -103,6 +103,17 @@ class Errors(ScriptedTest):
         with self.assertRaisesRegex(ValueError, "base_url must be an http or https URL"):
             TaskServiceClient("127.0.0.1:3000", "t")
 
+    def test_a_header_that_must_not_be_sent_is_a_ValueError_without_a_retry(self) -> None:
+        with self.assertRaisesRegex(ValueError, "Invalid header value"):
+            self.client.tasks.create(BODY, idempotency_key="a\nb")
+        self.assertEqual(self.service.received, [])
+
+    def test_an_answer_that_is_no_JSON_is_a_ConnectionError(self) -> None:
+        for body in (b"<html>", b"\xff"):
+            self.service.script = lambda _, handler, __, body=body: handler.send(200, body)  # type: ignore[misc]
+            with self.assertRaises(package.ConnectionError):
+                self.client.with_options(max_retries=0).tasks.get("u")
+
     def test_a_body_that_is_no_JSON_is_refused_without_a_request(self) -> None:
         for wrong in (float("nan"), {1}):
             with self.assertRaises((TypeError, ValueError)):
@@ -231,6 +242,18 @@ class Retries(ScriptedTest):
 
 
 class Tokens(ScriptedTest):
+    def test_white_space_around_one_is_no_part_of_it(self) -> None:
+        TaskServiceClient(self.service.url, " t\n").tasks.get("u")
+        self.assertEqual(self.service.received[0].headers["authorization"], "Bearer t")
+
+    def test_one_that_no_header_may_have_is_refused_without_showing_it(self) -> None:
+        for secret in ("a\nb", "aé"):
+            with self.assertRaisesRegex(ValueError, "^The token has characters that a header must not have$"):
+                TaskServiceClient(self.service.url, secret).tasks.wait_for("u")
+        wrong: Any = None
+        with self.assertRaisesRegex(TypeError, "token must be a text or a function that returns one"):
+            TaskServiceClient(self.service.url, wrong)
+
     def test_a_function_is_called_for_each_attempt(self) -> None:
         tokens = iter(["one", "two"])
         self.service.script = lambda _, handler, number: handler.answer(

@@ -74,6 +74,11 @@ class Webhooks(unittest.TestCase):
         for name, value in changed.items():
             self.assertEqual(self.problem(headers={**signed(), name: value}), "wrong_signature", name)
 
+    def test_an_empty_secret_is_an_error_because_anyone_can_sign_with_it(self) -> None:
+        for secret in ("", [SECRET, ""]):
+            with self.assertRaisesRegex(ValueError, "secret is empty"):
+                verify_webhook(TEXT, signed(secret=""), secret)
+
     def test_a_missing_or_unreadable_signature_id_or_timestamp_is_refused(self) -> None:
         for name in ("x-signature", "webhook-signature"):
             for value in (None, "", "v1,", "v2,abc", "zz", "0" * 63, "v1a,AAAA"):

@@ -168,6 +168,8 @@ class Transport:
         url = urlsplit(options.base_url)
         if url.scheme not in ("http", "https") or url.hostname is None:
             raise ValueError("base_url must be an http or https URL")
+        if not isinstance(options.token, str) and not callable(options.token):
+            raise TypeError("token must be a text or a function that returns one")
         self.options = options
         self._host = url.hostname
         self._port = url.port or (443 if url.scheme == "https" else 80)
@@ -223,7 +225,7 @@ class Transport:
             raise TimeoutError(f"No response within {timeout:g} s") from error
         except _SourceFailed as error:
             raise error.__cause__ or error from None
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException, json.JSONDecodeError, UnicodeDecodeError) as error:
             text = f"The service at {self.options.base_url} could not be reached or closed the connection: {error}"
             raise ConnectionError(text) from error
         finally:
@@ -231,13 +233,16 @@ class Transport:
                 wire.disconnect()
 
     def _headers(self, call: Call) -> Dict[str, str]:
-        token = self.options.token
+        given = self.options.token
+        token = (given if isinstance(given, str) else given()).strip()
+        if not token.isascii() or not token.isprintable():
+            raise ValueError("The token has characters that a header must not have")
         return {
             "host": self._authority,
             "accept": "application/json",
             **self.options.headers,
             **call.headers,
-            "authorization": f"Bearer {token if isinstance(token, str) else token()}",
+            "authorization": f"Bearer {token}",
             "connection": "close",
         }
 

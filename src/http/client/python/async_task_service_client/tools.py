@@ -78,6 +78,8 @@ def _as_tool(tool: Union[ToolFunction, Tool]) -> Tool:
 
 def _definition_of(name: str, given: Union[ToolFunction, Tool]) -> ClientTool:
     tool = _as_tool(given)
+    if not callable(tool.execute):
+        raise TypeError(f"The tool {name} is neither a function nor a Tool")
     if inspect.iscoroutinefunction(tool.execute):
         raise TypeError(f"The tool {name} is a coroutine function. Pass lambda **given: asyncio.run({name}(**given))")
     definition: ClientTool = {"type": "function", "name": name}
@@ -97,6 +99,8 @@ def _name_of(definition: Mapping[str, Any]) -> object:
 
 def declare(body: CreateTask, tools: Tools) -> CreateTask:
     """Adds a definition of each tool that the request body does not define."""
+    if not isinstance(tools, Mapping):
+        raise TypeError("tools must be a dictionary of functions by their names")
     declared = list(body.get("client_tools") or [])
     names = {_name_of(cast(Mapping[str, Any], definition)) for definition in declared}
     missing = [_definition_of(name, tool) for name, tool in tools.items() if name not in names]

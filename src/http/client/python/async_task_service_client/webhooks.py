@@ -40,7 +40,7 @@ class WebhookVerificationError(Exception):
 
     def __init__(self, problem: WebhookProblem) -> None:
         super().__init__(problem)
-        self.problem = problem
+        self.problem: WebhookProblem = problem
 
     def __str__(self) -> str:
         return _messages[self.problem]
@@ -116,7 +116,7 @@ def verify_webhook(
 
     ``body`` has the raw bytes, ``secret`` is the ``callback_secret`` of the task; pass several during a rotation.
     ``tolerance`` is the maximum difference in seconds between the timestamp and ``now``.
-    Raises a WebhookVerificationError, or a TypeError for a parsed body.
+    Raises a WebhookVerificationError, or a TypeError for a parsed body and a ValueError for an empty secret.
     """
     raw = _bytes_of(body)
     id, second = _header(headers, "webhook-id"), _header(headers, "webhook-timestamp")
@@ -128,6 +128,8 @@ def verify_webhook(
         _fail("missing_timestamp")
     content = f"{id}.{second}.".encode() + raw
     secrets = [secret] if isinstance(secret, str) else secret
+    if "" in secrets:
+        raise ValueError("secret is empty: anyone can sign with it")
     matching = [
         _matches(candidate.encode(), bytes.fromhex(signature), raw)
         and True in [_matches(_standard_key(candidate), tag, content) for tag in tags]
