@@ -49,8 +49,18 @@ export const unsupportedVersion = (requested: string, supported: ReadonlyArray<s
     data: { supported, requested: requested.slice(0, 64) }
   })
 
+export const missingCapability = (extension: string) =>
+  new Refused({
+    status: 400,
+    code: -32021,
+    message: `The client must have the capability ${extension}.`,
+    data: { requiredCapabilities: { extensions: { [extension]: {} } } }
+  })
+
 export const internal = "Something went wrong on our side."
 export const internalError = new Refused({ status: 500, code: -32603, message: internal })
+
+export const unavailable = (message: string) => new Refused({ status: 503, code: -32603, message })
 
 export const wrongOrigin = new Refused({
   status: 403,

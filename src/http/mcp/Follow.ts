@@ -23,7 +23,7 @@ const progressInterval = Duration.seconds(5)
 /** Characters of the message of a progress notification. */
 const maxMessage = 200
 
-const lastLine = (text: string) => text.trimEnd().split("\n").at(-1)?.slice(0, maxMessage) ?? ""
+export const lastLine = (text: string) => text.trimEnd().split("\n").at(-1)?.slice(0, maxMessage) ?? ""
 
 const encode = (value: Writable) => OpaqueJson.concat(OpaqueJson.toBytes(write(value)))
 

@@ -20,16 +20,22 @@ export interface Message {
   readonly version: string | undefined
   /** The version that `initialize` offers. */
   readonly offered: string | undefined
-  readonly hasMeta: boolean
   readonly hasCapabilities: boolean
+  /** Capabilities of the client: the Tasks extension, and forms that a person fills in. */
+  readonly hasTasks: boolean
+  readonly hasForms: boolean
   /** The name of a tool, or the id of a task. */
   readonly name: string | undefined
   /** The arguments of a tool; undefined without any. */
   readonly arguments: RawJson | undefined
+  /** Answers to the questions of a task. */
+  readonly inputResponses: RawJson | undefined
   readonly progressToken: Id | undefined
 }
 
 export const metaKey = (name: string) => `io.modelcontextprotocol/${name}`
+
+export const tasksExtension = metaKey("tasks")
 
 export const shape = object({
   jsonrpc: captured,
@@ -40,10 +46,14 @@ export const shape = object({
     taskId: captured,
     protocolVersion: captured,
     arguments: raw,
+    inputResponses: raw,
     _meta: object({
       progressToken: small,
       [metaKey("protocolVersion")]: captured,
-      [metaKey("clientCapabilities")]: object({})
+      [metaKey("clientCapabilities")]: object({
+        elicitation: object({ form: small, url: small }),
+        extensions: object({ [tasksExtension]: small })
+      })
     })
   })
 })
@@ -79,16 +89,22 @@ export const read = (root: Found, bytes: Uint8Array): Message | Problem => {
   }
   const params = root.field("params")
   const meta = params?.field("_meta")
-  const args = params?.field("arguments")
+  const capabilities = meta?.field(metaKey("clientCapabilities"))
+  const elicitation = capabilities?.field("elicitation")
+  const hasModes = isPresent(elicitation?.field("form")) || isPresent(elicitation?.field("url"))
+  const rawOf = (found: Found | undefined) =>
+    isPresent(found) ? new RawJson(found.kind, bytes, found.start, found.end) : undefined
   return {
     id: method === undefined ? undefined : id,
     method: method ?? "",
     version: meta?.field(metaKey("protocolVersion"))?.text,
     offered: params?.field("protocolVersion")?.text,
-    hasMeta: meta?.kind === Kind.object,
-    hasCapabilities: meta?.field(metaKey("clientCapabilities"))?.kind === Kind.object,
+    hasCapabilities: capabilities?.kind === Kind.object,
+    hasTasks: capabilities?.field("extensions")?.field(tasksExtension)?.kind === Kind.object,
+    hasForms: elicitation?.kind === Kind.object && (!hasModes || isPresent(elicitation.field("form"))),
     name: params?.field("name")?.text ?? params?.field("taskId")?.text,
-    arguments: isPresent(args) ? new RawJson(args.kind, bytes, args.start, args.end) : undefined,
+    arguments: rawOf(params?.field("arguments")),
+    inputResponses: rawOf(params?.field("inputResponses")),
     progressToken: idIn(meta?.field("progressToken"), bytes)
   }
 }

@@ -17,6 +17,7 @@ import * as Errors from "./Errors.ts"
 import * as Follow from "./Follow.ts"
 import * as Message from "./Message.ts"
 import { McpSettings } from "./Settings.ts"
+import * as TaskExtension from "./TaskExtension.ts"
 import { ToolTable } from "./Tools.ts"
 import * as Versions from "./Versions.ts"
 
@@ -53,7 +54,7 @@ const makeStatic = Effect.gen(function*() {
   const tools = yield* ToolTable
   const serverInfo = { name: "async-task-service", version: yield* DocumentedVersion }
   const listed = { tools: [...tools.values()].map((tool) => tool.listed) }
-  const about = { capabilities: { tools: {} }, instructions }
+  const capabilities = { tools: {}, extensions: { [Message.tasksExtension]: {} } }
   return (
     isCurrent: boolean,
     { method, offered }: Message.Message
@@ -62,12 +63,15 @@ const makeStatic = Effect.gen(function*() {
     if (isCurrent) {
       return method !== "server/discover" ? undefined : {
         supportedVersions: Versions.supported,
-        ...about,
+        capabilities,
+        instructions,
         ...cached,
         _meta: { [Message.metaKey("serverInfo")]: serverInfo }
       }
     }
-    if (method === "initialize") return { protocolVersion: Versions.negotiated(offered), serverInfo, ...about }
+    if (method === "initialize") {
+      return { protocolVersion: Versions.negotiated(offered), serverInfo, capabilities: { tools: {} }, instructions }
+    }
     return method === "ping" ? {} : undefined
   }
 })
@@ -77,15 +81,19 @@ const makeAnswer = Effect.gen(function*() {
   const tools = yield* ToolTable
   const follow = yield* Follow.make
   const answerStatic = yield* makeStatic
+  const extension = yield* TaskExtension.make
 
   const callTool = Effect.fnUntraced(
-    function*(request: Follow.Request, { arguments: args, name = "" }: Message.Message) {
+    function*(request: Follow.Request, { arguments: args, hasTasks, name = "" }: Message.Message) {
       const tool = tools.get(name)
       if (tool === undefined) return yield* Errors.invalidParams(`There is no tool ${name.slice(0, 64)}.`, 200)
       let onLeft: Effect.Effect<void> = Effect.void
       const respond = Effect.gen(function*() {
         const outcome = yield* tool.call(request.caller, args)
         if (outcome._tag === "Result") return json(Follow.responseTo(request, outcome.result))
+        if (outcome.isRun && hasTasks && request.isCurrent) {
+          return json(Follow.responseTo(request, yield* extension.created(request.caller, outcome.uuid)))
+        }
         const followed = yield* follow(request, outcome)
         onLeft = followed.onLeft
         return followed.response
@@ -111,6 +119,8 @@ const makeAnswer = Effect.gen(function*() {
       const result = answerStatic(isCurrent, message)
       if (result !== undefined) return json(Follow.responseTo(request, result))
       if (message.method === "tools/call") return yield* callTool(request, message)
+      const answered = isCurrent ? extension.answer(caller, message) : undefined
+      if (answered !== undefined) return json(Follow.responseTo(request, yield* answered))
       return yield* Errors.noMethod(message.method, isCurrent ? 404 : 200)
     }
   )

@@ -81,7 +81,7 @@ describe("the current revision", () => {
     assert.deepInclude(body.result, {
       resultType: "complete",
       supportedVersions: versions,
-      capabilities: { tools: {} },
+      capabilities: { tools: {}, extensions: { "io.modelcontextprotocol/tasks": {} } },
       ttlMs: 3_600_000,
       cacheScope: "private"
     })

@@ -5,6 +5,8 @@ import { FacadeSettings, settings as shared } from "../../../http/facades/Settin
 import * as Routes from "../../../http/mcp/Routes.ts"
 import { McpSettings, settings } from "../../../http/mcp/Settings.ts"
 import { ToolTable } from "../../../http/mcp/Tools.ts"
+import * as FacadeLegsSql from "../../../services/facades/FacadeLegsSql.ts"
+import { tables, TaskAnswers } from "../../../services/mcp/TaskAnswers.ts"
 import { CoreSettings, type Extension } from "../../Extension.ts"
 
 const routes: ExtensionRoutes = {
@@ -33,10 +35,11 @@ export const extension: Extension = {
     )
     return {
       layer: !found.served.has("mcp") ? Layer.empty : Routes.layer.pipe(
-        Layer.provide([ToolTable.layer, layerSettings]),
+        Layer.provide([ToolTable.layer, layerSettings, FacadeLegsSql.layer, TaskAnswers.layerSql]),
         Layer.provide(Layer.succeed(FacadeSettings, found))
       )
     }
   },
-  routes
+  routes,
+  tables
 }
