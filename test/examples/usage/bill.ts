@@ -12,9 +12,8 @@ console.log("task:", task.usage?.total_tokens, "tokens,", task.usage?.source)
 
 const { data, meta, totals } = await usage.get({ step: "month", group_by: ["model"] })
 for (const { cost, group, input_tokens, output_tokens } of data) {
-  // Without PRICES_FILE nothing has a cost.
-  console.log(
-    `${group.model ?? "no model"}: ${input_tokens} in, ${output_tokens} out, ${cost ?? "no"} ${meta.currency ?? "cost"}`
-  )
+  // PRICES_FILE has the prices of models.
+  const price = cost === null ? "no price" : `${cost} ${meta.currency}`
+  console.log(`${group.model ?? "no model"}: ${input_tokens} in, ${output_tokens} out, ${price}`)
 }
 console.log("month:", totals.tasks, "tasks,", totals.unmetered_tasks, "without usage")

@@ -18,7 +18,7 @@ describe("built-in assistants", () => {
   it("report usage, which the example sums", async () => {
     const lines = (await run("test/examples/usage/bill.ts")).trim().split("\n")
     assert.match(lines[0] ?? "", /^task: \d+ tokens, reported$/)
-    assert.match(lines[1] ?? "", /^demo-\S+: \d+ in, \d+ out, no cost$/)
+    assert.match(lines[1] ?? "", /^demo-\S+: \d+ in, \d+ out, no price$/)
     assert.strictEqual(lines[2], "month: 1 tasks, 0 without usage")
   })
 

@@ -186,7 +186,7 @@ export const Layout = ({ children }: { readonly children: ComponentChildren }) =
         { to: "/tasks", query: taskFilter.value, label: "Tasks", icon: "tasks" },
         { to: "/inbox", label: "Inbox", icon: "inbox", count: interrupted().length },
         ...config.value.schedules ? [{ to: "/schedules", label: "Schedules", icon: "pending" } as const] : [],
-        ...config.value.usage ? [{ to: "/usage", label: "Usage", icon: "overview" } as const] : [],
+        ...config.value.usage ? [{ to: "/usage", label: "Usage", icon: "usage" } as const] : [],
         { to: "/new", label: "New task", icon: "add" }
       ]}
     >
@@ -203,7 +203,7 @@ const operatorItems: ReadonlyArray<NavigationItem> = [
   { to: "/ops/clocks", label: "Clocks", icon: "pending" },
   { to: "/ops/webhooks", label: "Webhooks", icon: "link" },
   { to: "/ops/schedules", label: "Schedules", icon: "again" },
-  { to: "/ops/usage", label: "Usage", icon: "completed" },
+  { to: "/ops/usage", label: "Usage", icon: "usage" },
   { to: "/ops/cluster", label: "Cluster", icon: "cluster" },
   { to: "/ops/revocations", label: "Revocations", icon: "canceled" }
 ]

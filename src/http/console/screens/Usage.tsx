@@ -16,6 +16,13 @@ const interval = 30_000
 const shown = 20
 
 const count = (value: number) => value.toLocaleString("en")
+/** Large sums to the cent; of small ones, two digits that tell something. */
+const money = (cost: string | null) => {
+  if (cost === null) return "–"
+  const value = Number(cost)
+  const digits = value === 0 || value >= 0.1 ? 2 : Math.min(1 - Math.floor(Math.log10(value)), 12)
+  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })
+}
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
 
 /** Days are those of UTC, as the service counts. */
@@ -88,6 +95,10 @@ const Chart = ({ columns }: { readonly columns: ReadonlyArray<Day> }) => {
   )
 }
 
+/** Tokens without a price are not in the cost. */
+const costOf = ({ cost, unpriced_tokens: unpriced }: UsageTotals, currency: string) =>
+  `${money(cost)} ${currency}${unpriced === 0 ? "" : `, without ${count(unpriced)} tokens that have no price`}`
+
 const Sums = ({ currency, totals }: { readonly totals: UsageTotals; readonly currency: string | null }) => (
   <dl class="facts">
     {([
@@ -95,7 +106,7 @@ const Sums = ({ currency, totals }: { readonly totals: UsageTotals; readonly cur
       ["Input", `${count(totals.input_tokens)}, ${count(totals.cached_input_tokens)} cached`],
       ["Output", `${count(totals.output_tokens)}, ${count(totals.reasoning_tokens)} reasoning`],
       ["Tasks", `${count(totals.tasks)}, ${count(totals.unmetered_tasks)} without usage`],
-      ...currency === null ? [] : [["Cost", `${totals.cost ?? "–"} ${currency}`] as const]
+      ...currency === null ? [] : [["Cost", costOf(totals, currency)] as const]
     ] as const).map(([term, value]) => (
       <div key={term}>
         <dt>{term}</dt>
@@ -126,7 +137,7 @@ const Buckets = ({ caption, currency, data, first, nameOf }: {
           <Cell label="Tasks" class="number">{count(bucket.tasks)}</Cell>
           <Cell label="Input" class="number">{count(bucket.input_tokens)}</Cell>
           <Cell label="Output" class="number">{count(bucket.output_tokens)}</Cell>
-          {currency === null ? null : <Cell label="Cost" class="number">{bucket.cost ?? "–"}</Cell>}
+          {currency === null ? null : <Cell label="Cost" class="number">{money(bucket.cost)}</Cell>}
         </tr>
       ))}
     </DataTable>
@@ -166,6 +177,10 @@ const Report = ({ byDay, byGroup, first, title }: Both & { readonly first: strin
           nameOf={({ from }) => from.slice(0, 10)}
         />
       </section>
+      <p class="hint">
+        As assistants report it. What a broken model call used is not in it, nor what an attempt used that was begun
+        again.
+      </p>
     </div>
   )
 }
@@ -211,7 +226,7 @@ export const OpsUsage = () => {
   )
   useKeys({ r: refresh })
   return (
-    <Screen title="Usage">
+    <Screen title="Usage of all users">
       <Loaded polled={state.value} refresh={refresh}>
         {(found) => <Report {...found} first="User" title="Largest users" />}
       </Loaded>

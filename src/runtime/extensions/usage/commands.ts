@@ -22,38 +22,40 @@ const periodOf = ({ from }: UsageBucket, step: Usage["meta"]["step"]) =>
 const groupOf = ({ assistant, model, sub }: UsageBucket["group"], name: string) =>
   name === "assistant" ? String(assistant) : name === "sub" ? sub ?? "" : model ?? "(none)"
 
-const render = ({ data, meta, totals }: Usage, { table }: Output.Output) => {
+/** Cells of numbers, each column aligned on its right. */
+const alignRight = (rows: ReadonlyArray<ReadonlyArray<string>>) => {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows.map((row) => row.map((cell, column) => cell.padStart(widths[column] ?? 0)))
+}
+
+const render = ({ data, meta: { currency, step }, totals }: Usage, { table }: Output.Output) => {
   const groups = Object.keys(data[0]?.group ?? {})
   const largest = Math.max(0, ...data.map(({ total_tokens }) => total_tokens))
-  const numbers = (sums: Usage["totals"]) => [
+  const numbersOf = (sums: Usage["totals"]) => [
     String(sums.tasks),
     String(sums.input_tokens),
     String(sums.output_tokens),
-    ...(meta.currency === null ? [] : [sums.cost ?? "-"])
+    ...(currency === null ? [] : [sums.cost ?? "-"])
   ]
-  return table(
+  const [names = [], sums = [], ...numbers] = alignRight([
+    ["TASKS", "INPUT", "OUTPUT", ...(currency === null ? [] : [currency])],
+    ...[totals, ...data].map(numbersOf)
+  ])
+  const lines = table(
+    ["FROM", ...groups.map((name) => name.toUpperCase()), ...names, "TOKENS"],
     [
-      "FROM",
-      ...groups.map((name) => name.toUpperCase()),
-      "TASKS",
-      "INPUT",
-      "OUTPUT",
-      ...(meta.currency === null ? [] : [meta.currency]),
-      "TOKENS"
-    ],
-    [
-      ...data.map((bucket) => [
-        periodOf(bucket, meta.step),
+      ...data.map((bucket, index) => [
+        periodOf(bucket, step),
         ...groups.map((name) => groupOf(bucket.group, name)),
-        ...numbers(bucket),
+        ...(numbers[index] ?? []),
         `${bar(bucket.total_tokens, largest)} ${bucket.total_tokens}`.trim()
       ]),
-      ...(data.length === 0
-        ? []
-        : [["total", ...groups.map(() => ""), ...numbers(totals), String(totals.total_tokens)]])
+      ...(data.length === 0 ? [] : [["total", ...groups.map(() => ""), ...sums, String(totals.total_tokens)]])
     ],
     "No usage."
   )
+  const isPartial = totals.cost !== null && totals.unpriced_tokens > 0
+  return isPartial ? `${lines}\n\nThe cost is without ${totals.unpriced_tokens} tokens that have no price.` : lines
 }
 
 /** The service refuses what is none of its names. */
