@@ -59,12 +59,13 @@ for (
     "tasks?limit=200&status=canceled",
     "tasks?limit=200&status=interrupted",
     "tasks?limit=200&error=None",
+    "tasks?limit=200&q=nothing",
     "errors?",
     "origins?",
     "deliveries?limit=200"
   ]
 ) await readAll(`${query}&${range}`)
-for (const query of ["overview", "clocks"]) await readAll(query)
+for (const query of ["overview", "stuck", "clocks"]) await readAll(query)
 
 const measure = () => measureCreates(service.url, service.process.pid!, seconds)
 

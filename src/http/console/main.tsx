@@ -20,6 +20,7 @@ import { OpsErrors } from "./screens/ops/Errors.tsx"
 import { Overview } from "./screens/ops/Overview.tsx"
 import { OpsRevocations } from "./screens/ops/Revocations.tsx"
 import { OpsSchedules } from "./screens/ops/Schedules.tsx"
+import { OpsStuck } from "./screens/ops/Stuck.tsx"
 import { OpsTask } from "./screens/ops/Task.tsx"
 import { Tasks } from "./screens/ops/Tasks.tsx"
 import { OpsWebhooks } from "./screens/ops/Webhooks.tsx"
@@ -41,6 +42,7 @@ const screens: ReadonlyArray<readonly [path: RegExp, show: (part: string) => Com
   [/^\/ops\/tasks$/, () => <Tasks key={Router.query.value.toString()} />],
   [/^\/ops\/tasks\/([^/]+)$/, (uuid) => <OpsTask key={uuid} uuid={uuid} />],
   [/^\/ops\/errors$/, () => <OpsErrors key={Router.query.value.toString()} />],
+  [/^\/ops\/stuck$/, () => <OpsStuck />],
   [/^\/ops\/clocks$/, () => <OpsClocks />],
   [/^\/ops\/webhooks$/, () => <OpsWebhooks key={Router.query.value.toString()} />],
   [/^\/ops\/cluster$/, () => <OpsCluster />],

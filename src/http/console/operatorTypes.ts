@@ -78,12 +78,29 @@ export interface Overview {
 export interface Errors {
   readonly window: { readonly failures: number; readonly complete: boolean }
   readonly groups: ReadonlyArray<{
+    readonly fingerprint: string
     readonly error: string
+    readonly users: number
+    readonly assistants: number
     readonly count: number
     readonly first_at: string
     readonly last_at: string
     readonly samples: ReadonlyArray<string>
   }>
+}
+
+export interface Stuck {
+  readonly data: ReadonlyArray<{
+    readonly uuid: string
+    readonly sub: string
+    readonly status: TaskStatus
+    readonly created_at: string
+    readonly progress_at: string
+    readonly idle_ms: number
+    readonly waiting_on: WaitingOn | null
+  }>
+  readonly total: number
+  readonly complete: boolean
 }
 
 export interface Clocks {

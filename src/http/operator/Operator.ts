@@ -1,12 +1,12 @@
 /** Handlers of the group `operator`. Every change is logged with the operator's token, by its hash. */
-import { Cause, Context, Effect, Exit, identity, Option, Schema } from "effect"
+import { Cause, Context, Duration, Effect, Exit, identity, Option, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { encode, join } from "../../domain/OpaqueJson.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { TaskId } from "../../domain/Task.ts"
 import { TaskNotFound } from "../../domain/TaskErrors.ts"
-import { now } from "../../domain/Timestamp.ts"
+import { now, plus } from "../../domain/Timestamp.ts"
 import { ClusterNodes, type Wanted } from "../../services/operations/ClusterNodes.ts"
 import { Operators, type Redelivered } from "../../services/operator/Operators.ts"
 import { OperatorStore, type Page, pageOf } from "../../services/operator/OperatorStore.ts"
@@ -131,6 +131,12 @@ const makeReads = Effect.gen(function*() {
         groups: groups.map(Views.errorGroup)
       }
     }),
+    stuck: Effect.gen(function*() {
+      const { limit, minutes } = yield* Query.stuck
+      const at = yield* now
+      const { isComplete, runs, total } = yield* store.stuck(plus(at, Duration.minutes(-minutes)), limit)
+      return { data: runs.map((run) => Views.stuckRun(run, at)), total, complete: isComplete }
+    }),
     clocks: Effect.gen(function*() {
       const limit = yield* Query.clockLimit
       const at = yield* now
@@ -230,6 +236,7 @@ export const layer = HttpApiBuilder.group(
       .handleRaw("content", ({ params }) => orUnavailable(reads.content(params.uuid)))
       .handleRaw("cancel", ({ params, request }) => orUnavailable(changes.cancel(params.uuid, request)))
       .handle("errors", () => orUnavailable(reads.errors))
+      .handle("stuck", () => orUnavailable(reads.stuck))
       .handle("clocks", () => orUnavailable(reads.clocks))
       .handle("history", () => orUnavailable(reads.history))
       .handle("origins", () => orUnavailable(reads.origins))

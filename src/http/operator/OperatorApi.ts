@@ -76,7 +76,18 @@ export class OperatorGroup extends HttpApiGroup.make("operator").add(
     )
   ),
   HttpApiEndpoint.get("errors", `${base}/errors`, { success: Views.ErrorsView, error: readErrors }).annotateMerge(
-    documented("errors", "Group failures", "The newest 1,000 failures of the range by their error.")
+    documented(
+      "errors",
+      "Group failures",
+      "The newest 10,000 failures of the range by their cause: errors that differ by ids, numbers and quoted parts are one group."
+    )
+  ),
+  HttpApiEndpoint.get("stuck", `${base}/stuck`, { success: Views.StuckView, error: readErrors }).annotateMerge(
+    documented(
+      "stuck",
+      "List stuck tasks",
+      "Pending and processing tasks whose core has reported nothing for a while, and what they wait for."
+    )
   ),
   HttpApiEndpoint.get("clocks", `${base}/clocks`, { success: Views.ClocksView, error: readErrors }).annotateMerge(
     documented("clocks", "List deadlines", "The next deadlines of live tasks and the pending stop requests.")

@@ -1,9 +1,10 @@
 /** Documents the operator interface in OpenAPI: names, parameters, examples and responses. */
+import * as Limits from "../../domain/Limits.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 import { completedAt, deliveryId, uuid } from "../contract/Examples.ts"
 import { type Node, schemaRef } from "../contract/OpaqueSchemas.ts"
 import { integer, operation, query } from "../contract/Operation.ts"
-import { clocks, pages } from "./OperatorSchemas.ts"
+import { clocks, pages, stuckMinutes } from "./OperatorSchemas.ts"
 
 const names = {
   overview: "getOverview",
@@ -12,6 +13,7 @@ const names = {
   content: "getTaskContent",
   cancel: "cancelAnyTask",
   errors: "listErrors",
+  stuck: "listStuckTasks",
   clocks: "listClocks",
   history: "getHistory",
   origins: "listOrigins",
@@ -38,13 +40,24 @@ const error = (description: string, schema: Node = text) => query("error", descr
 
 const parameters: Readonly<Record<string, ReadonlyArray<Node>>> = {
   tasks: [
+    query(
+      "q",
+      "Only tasks with this text in their id, their user, their metadata or their error, whatever the case. An id is found outside of the "
+        + "range too if its first eight digits are given; `01920000…abcd` is short for one.",
+      { type: "string", minLength: 1, maxLength: Limits.searchLength }
+    ),
     query("sub", "Only tasks of this user.", text),
     query("status", "Only tasks of this status.", schemaRef("TaskStatus")),
-    error("Only tasks that failed with this error; its first 500 characters decide."),
+    error("Only tasks that failed with this in the first 500 characters of their error, whatever the case."),
+    query("fingerprint", "Only tasks whose error has this fingerprint, from `GET /internal/operator/errors`.", text),
     ...range,
     ...paging
   ],
   errors: range,
+  stuck: [
+    query("minutes", "Minutes without progress.", integer(1, stuckMinutes.maximum, stuckMinutes.default)),
+    query("limit", "Number of tasks.", integer(1, clocks.maximum, clocks.default))
+  ],
   clocks: [query("limit", "Items of each list.", integer(1, clocks.maximum, clocks.default))],
   history: [
     ...range,
@@ -135,7 +148,31 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
   errors: {
     response: {
       window: { failures: 3, complete: true },
-      groups: [{ error: task.error, count: 3, first_at: at, last_at: at, samples: [uuid] }]
+      groups: [{
+        fingerprint: task.error,
+        error: task.error,
+        count: 3,
+        users: 2,
+        assistants: 1,
+        first_at: at,
+        last_at: at,
+        samples: [uuid]
+      }]
+    }
+  },
+  stuck: {
+    response: {
+      data: [{
+        uuid,
+        sub: "user-1",
+        status: "processing",
+        created_at: at,
+        progress_at: at,
+        idle_ms: 1_260_000,
+        waiting_on: { party: "core", for: "result", until: at }
+      }],
+      total: 1,
+      complete: true
     }
   },
   clocks: {
@@ -179,7 +216,8 @@ const responses: Readonly<Record<keyof typeof names, Readonly<Record<number, str
     403: "The token may only read, or `OPERATOR_CONTENT` is off."
   },
   cancel: { 200: "The task was canceled by the operator.", 409: "The task has ended." },
-  errors: { 200: "The failures of the range by their error." },
+  errors: { 200: "The failures of the range by their cause." },
+  stuck: { 200: "The tasks without progress, and the party that has to act." },
   clocks: { 200: "The next deadlines and stop requests." },
   history: { 200: "The counts of each period of the range." },
   origins: { 200: "The targets of webhooks with their failures." },

@@ -3,13 +3,14 @@ import { Duration, Effect, Option, Result, Schema } from "effect"
 import { Base64Url } from "effect/encoding"
 import { HttpServerRequest } from "effect/http"
 import { isStorable } from "../../domain/Fields.ts"
+import * as Limits from "../../domain/Limits.ts"
 import { TaskStatus } from "../../domain/Task.ts"
 import { now, parse, plus, startOfMinute, Timestamp } from "../../domain/Timestamp.ts"
 import { AttemptError, DeliveryState } from "../../domain/Webhook.ts"
 import { orderOf, type Position, type Range } from "../../services/operator/OperatorStore.ts"
 import { invalid, type ValidationFailed } from "../contract/Errors.ts"
 import { validationFailed } from "../handlers/body/BodyErrors.ts"
-import { clocks, pages } from "./OperatorSchemas.ts"
+import { clocks, pages, stuckMinutes } from "./OperatorSchemas.ts"
 
 const maxRange = Duration.days(31)
 const defaultRange = Duration.days(1)
@@ -85,36 +86,60 @@ const oneOf = <const Value extends string>(name: string, values: ReadonlyArray<V
     : Effect.fail(invalid(name, `Expected one of ${values.join(", ")}`))
 }
 
-const limitOf = (
-  text: string | undefined,
-  { default: absent, maximum }: { readonly default: number; readonly maximum: number }
-) => {
+interface Bounds {
+  readonly default: number
+  readonly maximum: number
+}
+
+const integerOf = (name: string, text: string | undefined, { default: absent, maximum }: Bounds) => {
   const value = text === undefined ? absent : /^\d{1,9}$/.test(text) ? Number(text) : 0
   return value >= 1 && value <= maximum
     ? Effect.succeed(value)
-    : Effect.fail(invalid("limit", `Expected an integer between 1 and ${maximum}`))
+    : Effect.fail(invalid(name, `Expected an integer between 1 and ${maximum}`))
 }
 
+const limitOf = (text: string | undefined, bounds: Bounds) => integerOf("limit", text, bounds)
+
 export const tasks = Effect.gen(function*() {
-  const { cursor, error = null, limit, sub = null, ...given } = yield* parametersOf([
-    "sub",
-    "status",
-    "error",
-    "from",
-    "to",
-    "cursor",
-    "limit"
-  ])
+  const { cursor, error = null, fingerprint = null, limit, q: text = null, sub = null, ...given } = yield* parametersOf(
+    [
+      "q",
+      "sub",
+      "status",
+      "error",
+      "fingerprint",
+      "from",
+      "to",
+      "cursor",
+      "limit"
+    ]
+  )
   const status = yield* oneOf("status", TaskStatus.literals, given.status)
-  if (error !== null && status !== null && status !== "failed") {
-    return yield* invalid("error", "Expected with the status failed, or without a status")
+  if (text !== null && text.length > Limits.searchLength) {
+    return yield* invalid("q", `Expected one text of 1 to ${Limits.searchLength} characters`)
   }
-  const searched = error === null ? status : "failed"
+  const isOfFailures = error !== null || fingerprint !== null
+  if (isOfFailures && status !== null && status !== "failed") {
+    return yield* invalid(
+      error === null ? "fingerprint" : "error",
+      "Expected with the status failed, or without a status"
+    )
+  }
+  const searched = isOfFailures ? "failed" : status
   const order = orderOf({ status: searched, sub })
   const after = yield* positionOf(order, ids.task, cursor)
   return {
     order,
-    search: { ...(yield* rangeOf(given)), after, limit: yield* limitOf(limit, pages), sub, status: searched, error }
+    search: {
+      ...(yield* rangeOf(given)),
+      after,
+      limit: yield* limitOf(limit, pages),
+      sub,
+      status: searched,
+      error,
+      fingerprint,
+      text
+    }
   }
 })
 
@@ -143,6 +168,12 @@ export const revocations = Effect.gen(function*() {
   const order = "revocations"
   const after = yield* positionOf(order, ids.revocation, cursor)
   return { order, after, limit: yield* limitOf(limit, pages) }
+})
+
+/** Minutes without progress, and the number of rows. */
+export const stuck = Effect.gen(function*() {
+  const { limit, minutes } = yield* parametersOf(["minutes", "limit"])
+  return { minutes: yield* integerOf("minutes", minutes, stuckMinutes), limit: yield* limitOf(limit, clocks) }
 })
 
 export const range = Effect.flatMap(parametersOf(["from", "to"]), (given) => rangeOf(given))

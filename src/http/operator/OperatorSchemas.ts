@@ -15,6 +15,8 @@ const momentOrNull = (description: string) => described(Schema.NullOr(Moment), d
 
 export const pages = { default: 50, maximum: 200 } as const
 export const clocks = { default: 100, maximum: 200 } as const
+/** Minutes without progress after which a run is stuck. */
+export const stuckMinutes = { default: 10, maximum: 1440 } as const
 /** Deliveries of one request to redeliver: by id, and by filter. */
 export const redeliveries = { ids: 500, matching: 1000 } as const
 
@@ -133,14 +135,17 @@ export const OverviewView = Schema.Struct({
 export const ErrorsView = Schema.Struct({
   window: described(
     Schema.Struct({
-      failures: count("Failures that were grouped: the newest 1,000 of the range at most."),
+      failures: count("Failures that were grouped: the newest 10,000 of the range at most."),
       complete: described(Schema.Boolean, "False when the range has more failures or groups.")
     }),
     "What was examined."
   ),
   groups: described(
     Schema.Array(Schema.Struct({
-      error: text("The error, cut after 500 characters."),
+      fingerprint: text("What its errors have in common: `…` stands for ids, numbers and quoted parts."),
+      error: text("The newest error, cut after 500 characters."),
+      users: count("Users whose tasks failed."),
+      assistants: count("Assistants that they asked."),
       count: count("Its failures in the window."),
       first_at: moment("The oldest of them."),
       last_at: moment("The newest of them."),
@@ -148,7 +153,27 @@ export const ErrorsView = Schema.Struct({
     })),
     "The largest first."
   )
-}).annotate({ identifier: "ErrorGroups", description: "Failures grouped by their error." })
+}).annotate({ identifier: "ErrorGroups", description: "Failures grouped by their cause." })
+
+export const StuckView = Schema.Struct({
+  data: described(
+    Schema.Array(Schema.Struct({
+      uuid: described(Uuid, "The task."),
+      sub: text("The user."),
+      status: described(Status, "Status of the task."),
+      created_at: moment("Moment of creation."),
+      progress_at: moment("The last sign of life of its run, or the creation."),
+      idle_ms: count("Milliseconds since then."),
+      waiting_on: described(
+        Schema.NullOr(Tasks.WaitingOnView),
+        "The party that has to act; null when the task has ended meanwhile."
+      )
+    })),
+    "Without progress for longest first."
+  ),
+  total: count("Stuck tasks, also those beyond `limit`."),
+  complete: described(Schema.Boolean, "False when only the oldest 20,000 live tasks were examined.")
+}).annotate({ identifier: "StuckTasks", description: "Tasks whose core has reported nothing for a while." })
 
 export const ClocksView = Schema.Struct({
   tasks: described(

@@ -13,6 +13,7 @@ import type {
   FoundTask,
   ListedRevocation,
   OriginStats,
+  StuckRun,
   TaskDetail
 } from "../../services/operator/OperatorStore.ts"
 import type { Overview } from "../../services/operator/Overview.ts"
@@ -115,12 +116,20 @@ export const history = (points: ReadonlyArray<Point>, from: Timestamp, step: num
   return { step, from: format(from), series }
 }
 
-export const errorGroup = ({ count, error, firstAt, lastAt, samples }: ErrorGroup) => ({
-  error,
-  count,
+export const errorGroup = ({ firstAt, lastAt, ...group }: ErrorGroup) => ({
+  ...group,
   first_at: format(firstAt),
-  last_at: format(lastAt),
-  samples
+  last_at: format(lastAt)
+})
+
+export const stuckRun = (run: StuckRun, at: Timestamp) => ({
+  uuid: run.uuid,
+  sub: run.sub,
+  status: run.status,
+  created_at: format(run.createdAt),
+  progress_at: format(run.progressAt),
+  idle_ms: lateMillis(run.progressAt, at),
+  ...TaskView.describeWaiting(run)
 })
 
 export const origin = ({ failed, lastError, oldestFailedAt, origin, pending }: OriginStats) => ({

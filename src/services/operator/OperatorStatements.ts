@@ -18,6 +18,7 @@ import {
   FoundTask,
   orderOf,
   OriginStats,
+  StuckRun,
   type TaskDetail,
   type TaskSearch
 } from "./OperatorStore.ts"
@@ -42,26 +43,45 @@ const keysOf = (scanned: string, order: string, id: string, filter: string) =>
 
 const shortError = `left(error, ${errorLength})`
 
-/** Binds from, to, moment and id of the position, rows examined, rows returned, status, error, and the user if there is one. */
+/** The rows in which a text is found; `$11` is a pattern of ids. */
+const hasText = `(uuid::text LIKE $11::text OR strpos(lower(sub), lower($10::text)) > 0
+  OR strpos(lower(error), lower($10::text)) > 0 OR EXISTS (
+    SELECT FROM task_metadata, jsonb_each_text(metadata) AS pair (key, value)
+    WHERE task_uuid = uuid AND strpos(lower(concat(key, ': ', value)), lower($10::text)) > 0
+  ))`
+
+/**
+ * Binds from, to, moment and id of the position, rows examined, rows returned, status, part of the error, pattern of the error, text,
+ * pattern of the id, and the user if there is one.
+ */
 export const taskKeys = (search: TaskSearch) => {
   const order = orderOf(search)
   const at = order === "failed" ? "completed_at" : "created_at"
   const before = order === "live"
     ? `${isLive} AND uuid < $4::uuid AND $3::float8 IS NOT NULL`
     : `(${at}, uuid) < (${moment("$3")}, $4::uuid)`
-  const source = [before, search.sub === null ? "true" : "sub = $9", order === "failed" ? "status = 'failed'" : "true"]
+  const source = [before, search.sub === null ? "true" : "sub = $12", order === "failed" ? "status = 'failed'" : "true"]
   const isRanged = `${at} >= ${moment("$1")} AND ${at} < ${moment("$2")}`
   const conditions = [...source, ...(order === "live" ? [] : [isRanged])].join(" AND ")
   // Only the index covers a search that does not read the error.
-  const error = search.error === null ? "NULL::text" : shortError
+  const readsError = search.error !== null || search.fingerprint !== null || search.text !== null
+  const error = readsError ? `${shortError} AS error, sub` : "NULL::text AS error, NULL::text AS sub"
   return keysOf(
-    `SELECT uuid, ${at} AS at, status, ${error} AS error FROM tasks WHERE ${conditions}`,
+    `SELECT uuid, ${at} AS at, status, ${error} FROM tasks WHERE ${conditions}`,
     order === "live" ? "uuid DESC" : "at DESC, uuid DESC",
     "uuid::text",
-    `($7::text IS NULL OR status = $7::text) AND ($8::text IS NULL OR error = $8::text)
+    `($7::text IS NULL OR status = $7::text) AND ($8::text IS NULL OR strpos(lower(error), lower($8::text)) > 0)
+      AND ($9::text IS NULL OR error LIKE $9::text) AND ($10::text IS NULL OR ${hasText})
       AND (${order !== "live"} OR at >= ${moment("$1")} AND at < ${moment("$2")})`
   )
 }
+
+/** Binds the lowest and the highest id, a pattern of ids, and the number of rows. */
+export const tasksLike = query(
+  Schema.Struct({ id: Schema.String }),
+  `SELECT uuid::text AS id FROM tasks WHERE uuid BETWEEN $1::uuid AND $2::uuid AND uuid::text LIKE $3::text
+  ORDER BY uuid DESC LIMIT $4::int`
+)
 
 /** What a `FoundTask` has besides the head. */
 const foundColumns = `${columnsOf(["createdAt", "completedAt", "callbackUrl"])}, ${shortError} AS error, coalesce((
@@ -98,9 +118,28 @@ export const taskDetail: Query<TaskDetail> = {
 
 export const failures = query(
   Failure,
-  `SELECT uuid, coalesce(${shortError}, '') AS error, ${micros("completed_at")} AS at FROM tasks
+  `SELECT uuid, sub, assistant_id::float8 AS "assistantId", coalesce(${shortError}, '') AS error, ${
+    micros("completed_at")
+  } AS at FROM tasks
   WHERE status = 'failed' AND completed_at >= ${moment("$1")} AND completed_at < ${moment("$2")}
   ORDER BY completed_at DESC, uuid DESC LIMIT $3::int`
+)
+
+/** A run that was handed over again has been silent since before. Binds tasks examined, moment and rows. */
+export const stuck = query(
+  Schema.Struct({ ...StuckRun.fields, total: Schema.Int, examined: Schema.Int }),
+  `WITH live AS MATERIALIZED (
+    SELECT uuid, created_at, silence_from, silent_since FROM tasks WHERE status IN ('pending', 'processing')
+    ORDER BY uuid LIMIT $1::int
+  ), runs AS (
+    SELECT uuid, coalesce(silent_since, greatest(silence_from, (
+      SELECT occurred_at FROM task_events WHERE task_uuid = uuid ORDER BY revision DESC LIMIT 1
+    )), created_at) AS at FROM live
+  )
+  SELECT ${headColumns}, ${columnsOf(["createdAt"])}, ${micros("found.at")} AS "progressAt", total, examined FROM (
+    SELECT *, count(*) OVER ()::int AS total, (SELECT count(*) FROM live)::int AS examined
+    FROM runs WHERE at < ${moment("$2")} ORDER BY at, uuid LIMIT $3::int
+  ) AS found JOIN tasks ON tasks.uuid = found.uuid ORDER BY found.at, found.uuid`
 )
 
 const clock = (name: string, column: string, which: string) =>

@@ -5,7 +5,7 @@
 import { Context, type Effect, type Option, Schema, Struct } from "effect"
 import type { Revocation } from "../../domain/Revocation.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { RunId, type TaskHead, TaskId, TaskStatus, TaskSummary } from "../../domain/Task.ts"
+import { RunId, TaskHead, TaskId, TaskStatus, TaskSummary } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 import type { Delivery, DeliveryState } from "../../domain/Webhook.ts"
 import type { UserStorage } from "../store/StoredBytesStore.ts"
@@ -14,13 +14,15 @@ import type { TaskScans } from "../store/TaskScans.ts"
 import type { WebhookStore } from "../store/WebhookStore.ts"
 import type { History } from "./History.ts"
 
-/** Characters of an error that operators see, and by which failures are grouped and found. */
+/** Characters of an error that operators see, and in which failures are found. */
 export const errorLength = 500
 /** Rows that one statement examines when an index cannot answer the whole filter. */
 export const scannedRows = 20_000
 /** The newest failures that are grouped. */
-export const groupedFailures = 1000
+export const groupedFailures = 10_000
 export const listedOrigins = 200
+/** The oldest live tasks that are examined for progress. */
+export const examinedRuns = 20_000
 
 /** The key of a row: its moment, and its id among rows of the same moment. */
 export interface Position {
@@ -49,8 +51,12 @@ interface Paged extends Range {
 export interface TaskSearch extends Paged {
   readonly sub: string | null
   readonly status: TaskStatus | null
-  /** The first `errorLength` characters; only with the status failed. */
+  /** A part of the error; only with the status failed. */
   readonly error: string | null
+  /** See `ErrorFingerprint`; only with the status failed. */
+  readonly fingerprint: string | null
+  /** A part of the id, the user, the metadata or the error. An id that begins it is found outside of the range too. */
+  readonly text: string | null
 }
 
 /** Live tasks by id, which is their creation; failed ones of all users by their end; others by creation. Newest first. */
@@ -77,8 +83,26 @@ export interface TaskDetail {
   readonly turnBytes: number | null
 }
 
-export const Failure = Schema.Struct({ uuid: TaskId, error: Schema.String, at: Timestamp })
+export const Failure = Schema.Struct({
+  uuid: TaskId,
+  sub: Schema.String,
+  assistantId: Schema.NullOr(Schema.Finite),
+  error: Schema.String,
+  at: Timestamp
+})
 export type Failure = typeof Failure.Type
+
+/** A task whose core has reported nothing since a moment. */
+export const StuckRun = Schema.Struct({ ...TaskHead.fields, createdAt: Timestamp, progressAt: Timestamp })
+export type StuckRun = typeof StuckRun.Type
+
+export interface StuckRuns {
+  /** The oldest first. */
+  readonly runs: ReadonlyArray<StuckRun>
+  readonly total: number
+  /** False when only the oldest `examinedRuns` live tasks were examined. */
+  readonly isComplete: boolean
+}
 
 export const DueClock = Schema.Struct({
   uuid: TaskId,
@@ -127,6 +151,8 @@ export class OperatorStore extends Context.Service<OperatorStore, {
   readonly task: (uuid: TaskId) => Read<Option.Option<TaskDetail>>
   /** The newest `groupedFailures`, newest first. */
   readonly failures: (range: Range) => Read<ReadonlyArray<Failure>>
+  /** Pending and processing tasks without progress since before a moment. */
+  readonly stuck: (before: Timestamp, limit: number) => Read<StuckRuns>
   /** The next deadlines of live tasks, earliest first. */
   readonly clocks: (limit: number) => Read<ReadonlyArray<DueClock>>
   /** Pending stop requests, earliest first. */

@@ -1,6 +1,7 @@
 /** Searches of operators in Postgres, on connections of their own. A page is two statements: its keys, then their rows. */
 import { PgTypes } from "@effect/sql-pg"
 import { Effect, Layer } from "effect"
+import * as ErrorFingerprint from "../../domain/ErrorFingerprint.ts"
 import { deliveryId, parseDeliveryId } from "../../domain/Webhook.ts"
 import { array, make as makeQueries } from "../store/Queries.ts"
 import { revocationOf } from "../store/RevocationRepositorySql.ts"
@@ -10,6 +11,7 @@ import { TaskReads } from "../store/TaskReads.ts"
 import * as TaskReadsSql from "../store/TaskReadsSql.ts"
 import { TaskScans } from "../store/TaskScans.ts"
 import * as TaskScansSql from "../store/TaskScansSql.ts"
+import { idPattern } from "../store/TaskSearch.ts"
 import { WebhookStore } from "../store/WebhookStore.ts"
 import * as WebhookStoreSql from "../store/WebhookStoreSql.ts"
 import { History } from "./History.ts"
@@ -18,6 +20,7 @@ import * as Statements from "./OperatorStatements.ts"
 import {
   type DeliverySearch,
   errorLength,
+  examinedRuns,
   groupedFailures,
   listedOrigins,
   OperatorStore,
@@ -35,9 +38,10 @@ const { int4, uuid } = PgTypes.OID
 const scanOf = (isFiltered: boolean, limit: number) => isFiltered ? scannedRows : limit + 1
 
 const bindTasks = (search: TaskSearch) => {
-  const { after, error, from, limit, status, sub, to } = search
+  const { after, error, fingerprint, from, limit, status, sub, text, to } = search
   const order = orderOf(search)
-  const isFiltered = order === "live" || error !== null || (order === "created" && status !== null)
+  const isFiltered = order === "live" || error !== null || fingerprint !== null || text !== null ||
+    (order === "created" && status !== null)
   return [
     from,
     to,
@@ -47,6 +51,9 @@ const bindTasks = (search: TaskSearch) => {
     limit + 1,
     status,
     error?.slice(0, errorLength) ?? null,
+    fingerprint === null ? null : ErrorFingerprint.patternOf(fingerprint),
+    text,
+    text === null ? null : idPattern(text),
     ...(sub === null ? [] : [sub])
   ]
 }
@@ -68,30 +75,69 @@ const bindDeliveries = ({ after, error, from, limit, origin, state, to }: Delive
 }
 
 /** The page of the keys, with each key replaced by its row. A row that was deleted meanwhile is left out. */
-const withRows = <Row>(page: Page<Position>, idOf: (row: Row) => string, rows: ReadonlyArray<Row>): Page<Row> => {
+const withRows = <Row>(
+  page: Page<Pick<Position, "id">>,
+  idOf: (row: Row) => string,
+  rows: ReadonlyArray<Row>
+): Page<Row> => {
   const byId = new Map(rows.map((row) => [idOf(row), row]))
   return { ...page, rows: page.rows.flatMap(({ id }) => byId.get(id) ?? []) }
 }
 
+/** What finds the tasks whose id begins with a text, of which eight digits or more are known: bounds and a pattern. */
+const bindIds = (text: string) => {
+  const [digits = ""] = /^[0-9a-f]{8}[0-9a-f-]*/i.exec(text) ?? []
+  const pattern = idPattern(text)?.slice(1)
+  if (digits === "" || pattern === undefined) return undefined
+  const bound = (fill: string) => {
+    const all = digits.replaceAll("-", "").slice(0, 32).padEnd(32, fill)
+    return all.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")
+  }
+  return [bound("0"), bound("f"), pattern]
+}
+
+type Rows = Effect.Success<typeof makeQueries>["rows"]
+
+const readKeys = (rows: Rows, text: string, values: ReadonlyArray<unknown>, limit: number) =>
+  Effect.map(
+    rows({ text, decode: Statements.decodeKeys }, values),
+    (found) => pageOf(found.filter(({ isEdge }) => !isEdge), limit, found.find(({ isEdge }) => isEdge))
+  )
+
+const makeTasks = Effect.gen(function*() {
+  const { rows } = yield* makeQueries
+
+  /** The keys of a page. Tasks that begin with a given id are one page. */
+  const keysOf = Effect.fnUntraced(function*(search: TaskSearch) {
+    const ids = search.text === null || search.after !== null ? undefined : bindIds(search.text)
+    const known = ids === undefined ? [] : yield* rows(Statements.tasksLike, [...ids, search.limit])
+    if (known.length > 0) return { rows: known, next: null, isComplete: true }
+    return yield* readKeys(rows, Statements.taskKeys(search), bindTasks(search), search.limit)
+  })
+
+  return Effect.fnUntraced(function*(search: TaskSearch) {
+    const page = yield* keysOf(search)
+    const found = yield* rows(Statements.tasksById, [array(page.rows.map(({ id }) => id), uuid)])
+    return withRows(page, ({ uuid }) => uuid, found)
+  })
+})
+
 const make = Effect.gen(function*() {
   const { first, rows } = yield* makeQueries
 
-  const keys = Effect.fnUntraced(function*(text: string, values: ReadonlyArray<unknown>, limit: number) {
-    const found = yield* rows({ text, decode: Statements.decodeKeys }, values)
-    return pageOf(found.filter(({ isEdge }) => !isEdge), limit, found.find(({ isEdge }) => isEdge))
-  })
-
   const deliveryIds = (search: DeliverySearch) =>
-    keys(Statements.deliveryKeys(search), bindDeliveries(search), search.limit)
+    readKeys(rows, Statements.deliveryKeys(search), bindDeliveries(search), search.limit)
 
   return OperatorStore.of({
-    tasks: Effect.fnUntraced(function*(search) {
-      const page = yield* keys(Statements.taskKeys(search), bindTasks(search), search.limit)
-      const found = yield* rows(Statements.tasksById, [array(page.rows.map(({ id }) => id), uuid)])
-      return withRows(page, ({ uuid }) => uuid, found)
-    }),
+    tasks: yield* makeTasks,
     task: (uuid) => first(Statements.taskDetail, [uuid]),
     failures: ({ from, to }) => rows(Statements.failures, [from, to, groupedFailures]),
+    stuck: (before, limit) =>
+      Effect.map(rows(Statements.stuck, [examinedRuns, before, limit]), (found) => ({
+        runs: found,
+        total: found[0]?.total ?? 0,
+        isComplete: found.every(({ examined }) => examined < examinedRuns)
+      })),
     clocks: (limit) => rows(Statements.clocks, [limit]),
     stops: (limit) => rows(Statements.stops, [limit]),
     origins: ({ from, to }) =>

@@ -1,5 +1,6 @@
 /** The use cases of operators for the tasks and webhooks of all users. */
 import { Context, Effect, Layer } from "effect"
+import * as ErrorFingerprint from "../../domain/ErrorFingerprint.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import type { TaskId } from "../../domain/Task.ts"
 import { now, type Timestamp } from "../../domain/Timestamp.ts"
@@ -8,7 +9,11 @@ import { WebhooksPending } from "../store/WebhooksPending.ts"
 import { type DeliverySearch, type Failure, groupedFailures, OperatorStore, type Range } from "./OperatorStore.ts"
 
 export interface ErrorGroup {
+  readonly fingerprint: string
+  /** The newest. */
   readonly error: string
+  readonly users: number
+  readonly assistants: number
   readonly count: number
   readonly firstAt: Timestamp
   readonly lastAt: Timestamp
@@ -43,11 +48,15 @@ const concurrency = 4
 
 const groupsOf = (failures: ReadonlyArray<Failure>): ErrorGroups => {
   const groups: Array<ErrorGroup> = []
-  for (const [error, [newest, ...others]] of Map.groupBy(failures, ({ error }) => error)) {
+  for (const [fingerprint, all] of Map.groupBy(failures, ({ error }) => ErrorFingerprint.of(error))) {
+    const [newest, ...others] = all
     if (newest === undefined) continue
     groups.push({
-      error,
-      count: 1 + others.length,
+      fingerprint,
+      error: newest.error,
+      count: all.length,
+      users: new Set(all.map(({ sub }) => sub)).size,
+      assistants: new Set(all.map(({ assistantId }) => assistantId)).size,
       firstAt: (others.at(-1) ?? newest).at,
       lastAt: newest.at,
       samples: [newest, ...others].slice(0, samples).map(({ uuid }) => uuid)

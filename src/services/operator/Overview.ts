@@ -11,6 +11,8 @@ import { OperatorStore, type OriginStats } from "./OperatorStore.ts"
 const alertIds = [
   "clocks_late",
   "not_accepted",
+  "failures_many",
+  "runs_stuck",
   "webhooks_failing",
   "webhooks_late",
   "shards_unowned",
@@ -34,6 +36,8 @@ interface Facts {
   readonly lastHour: (name: HistoryName) => number
   /** Those with pending deliveries, or failed ones in the last hour. */
   readonly origins: ReadonlyArray<OriginStats>
+  /** Runs without progress for `stuckAfter`. */
+  readonly stuck: { readonly total: number; readonly oldest: Timestamp | null }
   readonly members: ReadonlyArray<Member>
   readonly unowned: number
   /** The largest first. */
@@ -50,15 +54,36 @@ const lateClock = 15_000
 const lateWebhook = 60_000
 const lateNode = 1000
 const listedUsers = 10
+/** Failures of the last ten minutes, and their share of all tasks that ended then, of which an operator has to know. */
+const manyFailures = { count: 3, share: 0.2 }
+/** A run that has reported nothing for this long. */
+const stuckAfter = Duration.minutes(15)
+/** Finding stuck runs reads more rows than the rest of the overview. */
+const stuckMaxAge = Duration.seconds(15)
 /** Bytes that are much for one user where STORED_BYTES sets no limit; the alert rule of Prometheus has the same. */
 const muchStored = 10 * 1024 ** 3
 const maxUnowned = Duration.seconds(10)
 /** Names in a message. */
 const named = 3
 
+/** Counts of the last ten minutes. */
+type Recent = (name: HistoryName) => number
+
+const stuckMessage = ({ at, stuck: { oldest, total } }: Facts) =>
+  oldest !== null
+  && `${total === 1 ? "A run has" : `${total} runs have`} made no progress for 15 minutes, the oldest for ${
+    Math.round((at - oldest) / 60_000_000)
+  } minutes.`
+
+const failureMessage = (recent: Recent) => {
+  const [failed, ended] = [recent("failed"), recent("failed") + recent("completed")]
+  return failed >= manyFailures.count && failed >= manyFailures.share * ended
+    && `${failed} of ${ended} tasks that ended in the last 10 minutes failed.`
+}
+
 const alertsOf = (
   facts: Facts,
-  notAccepted: number,
+  recent: Recent,
   unownedSince: Timestamp | undefined,
   muchStored: number
 ): ReadonlyArray<Alert> => {
@@ -68,7 +93,10 @@ const alertsOf = (
   const found: Record<Alert["id"], string | false> = {
     clocks_late: facts.overdue > lateClock
       && `A deadline passed ${Math.round(facts.overdue / 1000)} s ago, and its task is still live.`,
-    not_accepted: notAccepted > 0 && `${notAccepted} tasks were not accepted in time in the last 10 minutes.`,
+    not_accepted: recent("acceptance_expired") > 0
+      && `${recent("acceptance_expired")} tasks were not accepted in time in the last 10 minutes.`,
+    failures_many: failureMessage(recent),
+    runs_stuck: stuckMessage(facts),
     webhooks_failing: failing.length > 0
       && `Webhooks failed in the last hour: ${
         failing.slice(0, named).map(({ failed, origin }) => `${failed} to ${origin}`).join(", ")
@@ -99,6 +127,14 @@ const makeReading = Effect.gen(function*() {
     return (name: HistoryName) => values.get(name) ?? 0
   })
 
+  const readStuck = yield* Effect.cachedWithTTL(
+    Effect.gen(function*() {
+      const { runs: [oldest], total } = yield* store.stuck(plus(yield* now, Duration.negate(stuckAfter)), 1)
+      return { total, oldest: oldest?.progressAt ?? null }
+    }),
+    stuckMaxAge
+  )
+
   return Effect.gen(function*() {
     const at = yield* now
     const live = yield* store.scans.liveStats
@@ -113,13 +149,13 @@ const makeReading = Effect.gen(function*() {
       webhooksOverdue: millisSince(yield* store.webhooks.oldestDue(at)),
       lastHour: yield* sumsOf(at, 60),
       origins,
+      stuck: yield* readStuck,
       members,
       unowned: unownedShards(members).length,
       largestUsers: yield* store.largestUsers(listedUsers)
     }
     unownedSince = facts.unowned === 0 ? undefined : unownedSince ?? at
-    const notAccepted = (yield* sumsOf(at, 10))("acceptance_expired")
-    return { ...facts, alerts: alertsOf(facts, notAccepted, unownedSince, storedBytes ?? muchStored) }
+    return { ...facts, alerts: alertsOf(facts, yield* sumsOf(at, 10), unownedSince, storedBytes ?? muchStored) }
   })
 })
 

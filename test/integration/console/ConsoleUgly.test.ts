@@ -60,7 +60,14 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     for (const [index, address] of addresses.entries()) await check(address, index)
     await opened.goto("/ops")
     await opened.logInAsOperator(internalToken)
-    const operatorAddresses = ["/ops", "/ops/tasks", "/ops/errors", "/ops/clocks", `/ops/tasks/${tasks.interrupted}`]
+    const operatorAddresses = [
+      "/ops",
+      "/ops/tasks",
+      "/ops/errors",
+      "/ops/stuck",
+      "/ops/clocks",
+      `/ops/tasks/${tasks.interrupted}`
+    ]
     for (const [index, address] of operatorAddresses.entries()) await check(address, index)
     opened.assertClean()
     await opened.close()
@@ -91,6 +98,37 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     await page.getByRole("searchbox").fill("nothing like it")
     await page.keyboard.press("Enter")
     await page.getByText("No task matches").waitFor()
+    opened.assertClean()
+    await opened.close()
+  })
+
+  it("shows 300 failures as their 13 causes, and finds tasks by parts", async () => {
+    const opened = await ConsolePage.open(browser, service.url)
+    const { page } = opened
+    await opened.goto("/ops/errors")
+    await opened.logInAsOperator(internalToken)
+    await page.getByText("301 failures of 13 causes").waitFor()
+    assert.strictEqual(await page.locator("main tbody tr").count(), 13)
+    await page.getByRole("link", { name: "Tool call … timed out after … ms" }).click()
+    await opened.heading("Tasks of all users")
+    await page.getByText("Cause: Tool call").waitFor()
+    assert.strictEqual(await page.locator("main tbody tr").count(), 25)
+    const search = async (text: string) => {
+      await opened.goto("/ops/tasks")
+      await page.getByRole("searchbox").fill(text)
+      await page.keyboard.press("Enter")
+    }
+    await search(`${tasks.wide.slice(0, 8)}…${tasks.wide.slice(-4)}`)
+    await page.getByTitle(tasks.wide).waitFor()
+    await search("help-48213")
+    await page.getByTitle(tasks.interrupted).waitFor()
+    assert.strictEqual(await page.locator("main tbody tr").count(), 1)
+    await opened.goto("/ops")
+    await page.getByText(/30 runs have made no progress for 15 minutes/).waitFor()
+    assert.strictEqual(await page.getByText("Nothing needs attention").count(), 0)
+    await page.getByRole("listitem").filter({ hasText: "no progress" }).getByRole("link", { name: "Look" }).click()
+    await opened.heading("Stuck")
+    await page.getByText("30 tasks").waitFor()
     opened.assertClean()
     await opened.close()
   })

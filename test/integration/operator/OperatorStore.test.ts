@@ -1,6 +1,6 @@
 /** The searches of operators on Postgres. */
 import { assert, layer, type Vitest } from "@effect/vitest"
-import { Effect, Layer, Option, Schema } from "effect"
+import { Duration, Effect, Layer, Option, Schema } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { TestClock } from "effect/testing"
 import { fromValue, OpaqueJson } from "../../../src/domain/OpaqueJson.ts"
@@ -42,7 +42,15 @@ const newRange = (): Range => {
   return { from, to: plus(from, "1 day") }
 }
 
-const anything = { sub: null, status: null, error: null, after: null, limit: 50 } as const
+const anything = {
+  sub: null,
+  status: null,
+  error: null,
+  fingerprint: null,
+  text: null,
+  after: null,
+  limit: 50
+} as const
 
 const failed = Effect.fnUntraced(function*(at: Timestamp, error: string, sub = `user-${at}-${error.length}`) {
   const writes = yield* TaskWrites
@@ -127,7 +135,18 @@ const contractOfPages = (it: StoreTests) => {
       assert.deepStrictEqual(yield* find({ sub }), [other, no])
       assert.deepStrictEqual(yield* find({ status: "failed" }), [stranger, other, no])
       assert.deepStrictEqual(yield* find({ status: "failed", error: "no" }), [stranger, no])
-      assert.deepStrictEqual(yield* find({ status: "failed", error: `${long} and another` }), [other])
+      assert.deepStrictEqual(yield* find({ status: "failed", error: "X".repeat(100) }), [other])
+      assert.deepStrictEqual(yield* find({ status: "failed", error: "%" }), [])
+      assert.deepStrictEqual(yield* find({ status: "failed", fingerprint: "n…" }), [stranger, no])
+      assert.deepStrictEqual(yield* find({ status: "failed", fingerprint: "n" }), [])
+      assert.deepStrictEqual(yield* find({ text: sub.toUpperCase() }), [other, no])
+      assert.deepStrictEqual(yield* find({ text: "XXXX" }), [other])
+      assert.deepStrictEqual(yield* find({ text: "_" }), [])
+      assert.deepStrictEqual(yield* find({ text: done.uuid.slice(-7) }), [done.uuid])
+      const elsewhere = { from: range.to, to: plus(range.to, "1 hour") }
+      for (const text of [done.uuid, `${done.uuid.slice(0, 8)}…${done.uuid.slice(-6)}`]) {
+        assert.deepStrictEqual(yield* find({ ...elsewhere, text }), [done.uuid], text)
+      }
       assert.deepStrictEqual(yield* find({ sub, status: "failed", error: "no" }), [no])
       assert.deepStrictEqual(yield* find({ status: "interrupted" }), [asking.uuid])
       assert.deepStrictEqual(yield* find({ status: "completed" }), [done.uuid])
@@ -146,6 +165,29 @@ const contractOfPages = (it: StoreTests) => {
 }
 
 const contractOfWebhooks = (it: StoreTests) => {
+  it.effect("finds runs without progress, those without it for longest first", () =>
+    Effect.gen(function*() {
+      const store = yield* OperatorStore
+      const writes = yield* TaskWrites
+      const { from } = newRange()
+      const at = (minutes: number) => plus(from, Duration.minutes(minutes))
+      const [quiet, lively, asking, late] = yield* Effect.forEach([1, 0, 0, 2], (minute) =>
+        stored({ createdAt: at(minute) }))
+      yield* writes.commit(quiet!.uuid, Accepted.make({}), at(3))
+      yield* writes.commit(lively!.uuid, Accepted.make({}), at(50))
+      yield* writes.commit(asking!.uuid, Interrupted.make({ toolCalls: fromValue([]), state: null, turn: null }), at(1))
+      const { runs, total } = yield* store.stuck(at(10), 100)
+      const own = runs.filter(({ createdAt }) =>
+        createdAt >= from
+      )
+      assert.deepStrictEqual(own.map(({ progressAt, uuid }) => [uuid, progressAt]), [[late!.uuid, at(2)], [
+        quiet!.uuid,
+        at(3)
+      ]])
+      assert.isAtLeast(total, 2)
+      assert.lengthOf((yield* store.stuck(at(10), 1)).runs, 1)
+    }))
+
   it.effect("finds deliveries by origin, state, error and range, and counts them by origin", () =>
     Effect.gen(function*() {
       const store = yield* OperatorStore

@@ -37,15 +37,37 @@ const errors = Command.make(
       get(internalToken, Views.ErrorsView, "/errors", parameters),
       ({ groups: failures }, { age, table }) =>
         table(
-          ["FAILURES", "FIRST", "LAST", "SAMPLE", "ERROR"],
-          failures.map(({ count, error, first_at, last_at, samples }) => [
+          ["FAILURES", "USERS", "FIRST", "LAST", "SAMPLE", "CAUSE"],
+          failures.map(({ count, fingerprint, first_at, last_at, samples, users }) => [
             String(count),
+            String(users),
             age(first_at),
             age(last_at),
             samples[0] ?? "",
-            error
+            fingerprint
           ]),
           "No failures."
+        )
+    )
+)
+
+const stuck = Command.make(
+  "stuck",
+  { internalToken, limit },
+  ({ internalToken, limit }) =>
+    printResult(
+      get(internalToken, Views.StuckView, "/stuck", { limit }),
+      ({ data }, { age, table }) =>
+        table(
+          ["PROGRESS", "STATUS", "TASK", "WAITS FOR", "USER"],
+          data.map(({ progress_at, status, sub, uuid, waiting_on }) => [
+            age(progress_at),
+            status,
+            uuid,
+            waiting_on === null ? "" : `${waiting_on.party}: ${waiting_on.for.replaceAll("_", " ")}`,
+            sub
+          ]),
+          "Nothing is stuck."
         )
     )
 )
@@ -92,8 +114,9 @@ export const commands = [
     described("Show live tasks, the last hour, webhooks, nodes and alerts (for operators)", "overview")
   ),
   errors.pipe(
-    described("Group the newest failures by their error (for operators)", "errors --from 2026-11-21T00:00:00Z")
+    described("Group the newest failures by their cause (for operators)", "errors --from 2026-11-21T00:00:00Z")
   ),
+  stuck.pipe(described("List the tasks without progress (for operators)", "stuck --limit 20")),
   clocks.pipe(described("List the next deadlines and unconfirmed stops (for operators)", "clocks --limit 20")),
   revocations.pipe(described("List the revoked tokens, newest first (for operators)", "revocations")),
   ...groups

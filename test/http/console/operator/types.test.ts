@@ -9,6 +9,7 @@ interface Pairs {
   readonly content: [typeof Views.ContentView.Type, Types.Content]
   readonly overview: [typeof Views.OverviewView.Type, Types.Overview]
   readonly errors: [typeof Views.ErrorsView.Type, Types.Errors]
+  readonly stuck: [typeof Views.StuckView.Type, Types.Stuck]
   readonly clocks: [typeof Views.ClocksView.Type, Types.Clocks]
   readonly history: [typeof Views.HistoryView.Type, Types.History]
   readonly origins: [typeof Views.OriginsView.Type, Types.Origins]
@@ -27,6 +28,7 @@ it("the console reads what the operators' interface returns", () => {
     content: true,
     overview: true,
     errors: true,
+    stuck: true,
     clocks: true,
     history: true,
     origins: true,

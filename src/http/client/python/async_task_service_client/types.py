@@ -559,6 +559,11 @@ class TaskSummary(_TaskSummary, total=False):
     """Present only while the status is interrupted: the client tool calls that need results."""
     metadata: Dict[str, str]
     """Present only with `?include=metadata`: the `metadata` of the request."""
+    excerpt: Optional[str]
+    """
+    Present only with `?include=excerpt`: the first 120 characters of the request, or the name of its first
+    file; None if the request is not kept.
+    """
 
 
 class _TaskEvent(TypedDict):

@@ -1,4 +1,4 @@
-/** The newest failures by their error. */
+/** The newest failures by their cause. */
 import { shortId } from "../../components/Basics.tsx"
 import { chosen, chosenRange, RangeSelect, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
@@ -9,25 +9,31 @@ import { href } from "../../Router.ts"
 
 type Errors = Views.Errors
 
+const counted = (count: number, one: string, many: string) =>
+  `${count.toLocaleString("en")} ${count === 1 ? one : many}`
+
 const Group = ({ group }: { readonly group: Errors["groups"][number] }) => {
-  const list = href(`/ops/tasks${queryOf({ status: "failed", error: group.error, range: chosenRange() })}`)
+  const { fingerprint } = group
+  const list = href(`/ops/tasks${queryOf({ status: "failed", fingerprint, range: chosenRange() })}`)
   return (
     <tr>
-      <th scope="row" class="cell-error">
+      <th scope="row" class="cell-cause">
         <a href={list} data-row="">
-          <bdi>{group.error === "" ? "(no text)" : group.error}</bdi>
+          <bdi>{fingerprint === "" ? "(no text)" : fingerprint}</bdi>
         </a>
+        {fingerprint === group.error ? null : <p class="detail" dir="auto">{group.error}</p>}
+        <p class="detail">
+          {counted(group.users, "user", "users")}, {counted(group.assistants, "assistant", "assistants")}, such as{" "}
+          {group.samples.map((uuid) => (
+            <a key={uuid} class="sample" href={href(`/ops/tasks/${uuid}`)} title={uuid}>
+              <code>{shortId(uuid)}</code>
+            </a>
+          ))}
+        </p>
       </th>
-      <Cell label="Failures">{group.count}</Cell>
+      <Cell label="Failures" class="number">{group.count.toLocaleString("en")}</Cell>
       <AgeCell label="First" at={group.first_at} />
       <AgeCell label="Last" at={group.last_at} />
-      <Cell label="Samples">
-        {group.samples.map((uuid) => (
-          <a key={uuid} class="sample" href={href(`/ops/tasks/${uuid}`)} title={uuid}>
-            <code>{shortId(uuid)}</code>
-          </a>
-        ))}
-      </Cell>
     </tr>
   )
 }
@@ -47,14 +53,17 @@ export const OpsErrors = () => {
               <div>
                 <p class="lead-in">
                   {window.complete
-                    ? window.failures === 1 ? "1 failure" : `${window.failures} failures`
+                    ? `${counted(window.failures, "failure", "failures")} of ${
+                      counted(groups.length, "cause", "causes")
+                    }`
                     : `The newest ${window.failures.toLocaleString("en")} failures; there are more in this range`}
                 </p>
                 <Rows
-                  caption="Errors, most failures first"
-                  columns={["Error", "Failures", "First", "Last", "Samples"]}
+                  caption="Causes, most failures first"
+                  columns={["Cause", "Failures", "First", "Last"]}
+                  numbers={["Failures"]}
                 >
-                  {groups.map((group) => <Group key={group.error} group={group} />)}
+                  {groups.map((group) => <Group key={group.fingerprint} group={group} />)}
                 </Rows>
               </div>
             )}

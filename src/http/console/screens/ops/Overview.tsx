@@ -19,7 +19,9 @@ type History = Views.History
 /** Where an alert is explained. */
 const alertScreens: Readonly<Record<string, string>> = {
   clocks_late: "/ops/clocks",
-  not_accepted: "/ops/errors",
+  not_accepted: "/ops/errors?range=hour",
+  failures_many: "/ops/errors?range=hour",
+  runs_stuck: "/ops/stuck",
   webhooks_failing: "/ops/webhooks?state=failed",
   webhooks_late: "/ops/webhooks?state=pending",
   shards_unowned: "/ops/cluster",
@@ -27,9 +29,10 @@ const alertScreens: Readonly<Record<string, string>> = {
   user_stores_much: "/ops"
 }
 
-const Alerts = ({ alerts }: Pick<Overview, "alerts">) =>
+/** Nothing is calm while the service does not answer. */
+const Alerts = ({ alerts, isCurrent }: Pick<Overview, "alerts"> & { readonly isCurrent: boolean }) =>
   alerts.length === 0
-    ? (
+    ? !isCurrent ? null : (
       <p class="calm">
         <Icon name="completed" />
         Nothing needs attention
@@ -76,13 +79,11 @@ const LargestUsers = ({ users }: { readonly users: Overview["largest_users"] }) 
   )
 
 const Numbers = ({ overview }: { readonly overview: Overview }) => {
-  const { deliveries, last_hour: hour, live, next_deadline: next, nodes, overdue_ms: overdue, unowned } = overview
+  const { deliveries, live, next_deadline: next, nodes, overdue_ms: overdue, unowned } = overview
   const figures: ReadonlyArray<readonly [label: string, value: number | string, to: string]> = [
     ["Pending", live.pending, "/ops/tasks?status=pending"],
     ["Processing", live.processing, "/ops/tasks?status=processing"],
     ["Interrupted", live.interrupted, "/ops/tasks?status=interrupted"],
-    ["Created, last hour", hour.created, "/ops/tasks?range=hour"],
-    ["Failed, last hour", hour.failed, "/ops/errors?range=hour"],
     ["Webhooks pending", deliveries.pending, "/ops/webhooks?state=pending"],
     ["Webhooks failed", deliveries.failed, "/ops/webhooks?state=failed&range=hour"],
     ["Nodes", unowned === 0 ? nodes : `${nodes}, ${unowned} shards unowned`, "/ops/cluster"]
@@ -193,7 +194,7 @@ export const Overview = () => {
       <Loaded polled={overview.state.value} refresh={refresh}>
         {(found) => (
           <>
-            <Alerts alerts={found.alerts} />
+            <Alerts alerts={found.alerts} isCurrent={overview.state.value.error === undefined} />
             <Numbers overview={found} />
             <LargestUsers users={found.largest_users} />
           </>

@@ -1,9 +1,9 @@
-/** The tasks of all users, by user, status, error and time. A uuid leads straight to its task. */
-import { Status } from "../../components/Basics.tsx"
+/** The tasks of all users, by a part of what identifies them, status and time. A uuid leads straight to its task. */
+import { IconButton, Status } from "../../components/Basics.tsx"
 import { chosen, ClearFilters, OlderPages, RangeSelect, Select, useRows } from "../../components/Operators.tsx"
 import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
 import { AgeCell, Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
-import { TextFilter } from "../../components/TextFilter.tsx"
+import { change, TextFilter } from "../../components/TextFilter.tsx"
 import type * as Views from "../../operatorTypes.ts"
 import { href, navigate, query, queryOf } from "../../Router.ts"
 
@@ -44,13 +44,26 @@ const Row = ({ task }: { readonly task: Task }) => (
   </tr>
 )
 
+/** A filter that a link has set. */
+const Chosen = ({ label, name }: { readonly name: string; readonly label: string }) => {
+  const value = query.value.get(name)
+  return value === null ? null : (
+    <p class="chosen">
+      {label}: <Text>{value}</Text>
+      <IconButton icon="close" label={`Remove the filter ${label}`} onClick={() => change(name, "")} />
+    </p>
+  )
+}
+
 export const Tasks = () => {
   const isFiltered = query.value.size > 0
-  const { polled, refresh } = useRows<Page>(() => `/tasks${queryOf(chosen("sub", "status", "error", "cursor"))}`)
+  const { polled, refresh } = useRows<Page>(() =>
+    `/tasks${queryOf(chosen("q", "sub", "status", "error", "fingerprint", "cursor"))}`
+  )
   return (
     <Screen title="Tasks of all users">
       <div class="filters" role="search">
-        <TextFilter name="sub" label="User or uuid" isFirst onEnter={open} />
+        <TextFilter name="q" label="Id, user, label or error" isFirst onEnter={open} />
         <Select
           name="status"
           label="Status"
@@ -64,10 +77,12 @@ export const Tasks = () => {
             ["canceled", "Canceled"]
           ]}
         />
-        <TextFilter name="error" label="Error" />
         <RangeSelect />
         <ClearFilters />
       </div>
+      <Chosen name="sub" label="User" />
+      <Chosen name="error" label="Error" />
+      <Chosen name="fingerprint" label="Cause" />
       <Loaded polled={polled} refresh={refresh}>
         {({ complete, data, next }) => (
           <div>

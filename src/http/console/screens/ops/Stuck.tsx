@@ -1,0 +1,80 @@
+/** What does not move: tasks whose core has reported nothing for a while, why, and what to do about each. */
+import { duration } from "../../clock.ts"
+import { Age, Status } from "../../components/Basics.tsx"
+import { useRows } from "../../components/Operators.tsx"
+import { Empty, Loaded, Screen } from "../../components/Screen.tsx"
+import { Cell, Rows, TaskCell, Text } from "../../components/Table.tsx"
+import { queryOf } from "../../operator.ts"
+import type * as Views from "../../operatorTypes.ts"
+import { href } from "../../Router.ts"
+
+type Run = Views.Stuck["data"][number]
+
+/** Why a task does not move, and what helps. */
+const adviceOf = ({ status, waiting_on: waiting }: Run): readonly [why: string, help: string] => {
+  if (status === "pending") return ["No core has accepted it", "Check the core and Clocks; it fails by itself in time."]
+  if (waiting?.silent_since !== undefined) {
+    return [
+      `The core is silent, and got it again ${waiting.hand_overs ?? 0}×`,
+      "It is handed over again by itself. If the core is well, withdraw it."
+    ]
+  }
+  return [
+    "The core has reported nothing",
+    "The core may have lost it: look there, or withdraw it so that its user can run it again."
+  ]
+}
+
+const Row = ({ run }: { readonly run: Run }) => {
+  const [why, help] = adviceOf(run)
+  return (
+    <tr>
+      <td class="cell-status">
+        <Status status={run.status} />
+      </td>
+      <TaskCell below="/ops/tasks" uuid={run.uuid} />
+      <Cell label="No progress for">
+        <strong class="late">{duration(run.idle_ms)}</strong>
+      </Cell>
+      <td class="cell-why">
+        {why}
+        <p class="detail">{help}</p>
+      </td>
+      <Cell label="User" class="cell-user">
+        <a href={href(`/ops/tasks${queryOf({ sub: run.sub })}`)}>
+          <Text>{run.sub}</Text>
+        </a>
+      </Cell>
+      <Cell label="Fails">{run.waiting_on === null ? "–" : <Age at={run.waiting_on.until} />}</Cell>
+    </tr>
+  )
+}
+
+export const OpsStuck = () => {
+  const { polled, refresh } = useRows<Views.Stuck>(() => "/stuck")
+  return (
+    <Screen title="Stuck">
+      <p class="lead">Runs without a sign of life for 10 minutes, the longest first. Open one to withdraw it.</p>
+      <Loaded polled={polled} refresh={refresh}>
+        {({ complete, data, total }) =>
+          data.length === 0
+            ? <Empty title="Nothing is stuck" />
+            : (
+              <div>
+                <p class="lead-in">
+                  {total === 1 ? "1 task" : `${total.toLocaleString("en")} tasks`}
+                  {data.length < total ? `, the first ${data.length} of them` : ""}
+                  {complete ? "" : "; only the oldest 20,000 live tasks were examined"}
+                </p>
+                <Rows
+                  caption="Stuck tasks, without progress for longest first"
+                  columns={["Status", "Task", "No progress for", "Why", "User", "Fails"]}
+                >
+                  {data.map((run) => <Row key={run.uuid} run={run} />)}
+                </Rows>
+              </div>
+            )}
+      </Loaded>
+    </Screen>
+  )
+}
