@@ -7,6 +7,8 @@ from typing import Any
 
 
 class Report(unittest.TestResult):
+    problems = ""
+
     def startTest(self, test: Any) -> None:
         super().startTest(test)
         self.problems = ""
@@ -26,4 +28,13 @@ class Report(unittest.TestResult):
         super().stopTest(test)
 
 
-unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:]).run(Report())
+report = Report()
+
+
+def unraisable(given: Any) -> None:
+    """As of a socket that was not closed."""
+    report.problems += f"{given.exc_value!r} in {given.object!r}"
+
+
+sys.unraisablehook = unraisable
+unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:]).run(report)

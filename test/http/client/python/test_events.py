@@ -69,6 +69,25 @@ class Events(ScriptedTest):
         self.assertTrue(found.data == data)
         self.assertLess(time.monotonic() - started_at, 10)
 
+    def test_they_are_the_same_whatever_the_chunks_and_the_line_ends(self) -> None:
+        expected = [("progress", '{"text": "é"}'), ("message", "one\n two\u2028")]
+        for end in ("\n", "\r", "\r\n"):
+            lines = [
+                "id: 1",
+                "event: progress",
+                'data: {"text": "é"}',
+                "",
+                ": hello",
+                "data:one",
+                "data:  two\u2028",
+                "",
+                "x",
+            ]
+            sent = end.join(lines).encode()
+            for size in range(1, len(sent)):
+                chunks = iter([*(sent[at : at + size] for at in range(0, len(sent), size)), b""])
+                self.assertEqual([(found.event, found.data) for found in read(chunks.__next__)], expected)
+
     def test_the_connection_closes_when_the_consumer_stops(self) -> None:
         closed = threading.Event()
 

@@ -139,6 +139,9 @@ class Connections(ScriptedTest):
         trusting = ssl.create_default_context(cafile=str(tls / "cert.pem"))
         trusting.check_hostname = False
         self.answers(200, TASK)
+        strict = ssl.create_default_context(cafile=str(tls / "cert.pem"))
+        with self.assertRaisesRegex(package.ConnectionError, "not valid for '127.0.0.1'"):
+            TaskServiceClient(url, "t", max_retries=0, ssl_context=strict).tasks.get("u")
         self.assertEqual(TaskServiceClient(url, "t", ssl_context=trusting).tasks.get("u")["status"], "completed")
 
     def test_threads_share_a_client(self) -> None:
@@ -363,6 +366,18 @@ class Uploads(ScriptedTest):
         with self.assertRaises(package.ValidationError) as raised:
             self.client.files.upload((chunk for _ in range(32)), name="a.txt")
         self.assertEqual(raised.exception.errors, {"file": ["Too large."]})
+
+    def test_their_timeout_is_without_progress(self) -> None:
+        def slow() -> Any:
+            for _ in range(6):
+                time.sleep(0.1)
+                yield b"x"
+
+        self.answers(201, {"type": "file"})
+        self.assertEqual(self.client.files.upload(slow(), name="a.txt", timeout=0.3), {"type": "file"})
+        self.service.script = lambda _, handler, __: handler.hang()
+        with self.assertRaises(package.TimeoutError):
+            self.client.files.upload(b"x", name="a.txt", timeout=0.3)
 
     def test_they_are_not_retried(self) -> None:
         self.answers(503, {"message": "down"}, retry_after="0")

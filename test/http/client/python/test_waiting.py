@@ -1,7 +1,35 @@
 import time
+import unittest
+from typing import List
 
 import async_task_service_client as package
+from async_task_service_client._deadline import Deadline, Outage
 from scripted_service import TASK, Handler, Received, ScriptedTest
+
+
+class Recorded(Deadline):
+    """Records delays instead of waiting."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.delays: List[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.delays.append(seconds)
+
+
+class Outages(unittest.TestCase):
+    def test_their_pauses_grow_until_a_call_succeeds_and_end_at_a_final_error(self) -> None:
+        deadline = Recorded()
+        outage = Outage(deadline)
+        for _ in range(7):
+            outage.pause_after(package.ConnectionError("lost"))
+        outage.end()
+        outage.pause_after(package.ServerError(503, "down", {}))
+        for delay, expected in zip(deadline.delays, [1, 2, 4, 8, 16, 30, 30, 1]):
+            self.assertAlmostEqual(delay, expected, delta=expected / 4)
+        with self.assertRaises(package.NotFoundError):
+            outage.pause_after(package.NotFoundError(404, "none", {}))
 
 
 class Waiting(ScriptedTest):
