@@ -3,10 +3,21 @@ import { assert, describe, it } from "vitest"
 import { resultOf, shapeOf } from "../../../src/http/console/answers.ts"
 import { duration, relative } from "../../../src/http/console/clock.ts"
 import { linkOf } from "../../../src/http/console/links.ts"
+import { money } from "../../../src/http/console/money.ts"
 import { bodyOf, emptyForm, fieldErrors, formOf, nothingCarried } from "../../../src/http/console/newTask.ts"
 import { phasesOf } from "../../../src/http/console/phases.ts"
 import { fieldsOf, outputOf } from "../../../src/http/console/schemaForm.ts"
 import { boundedSchema } from "../../kit/console/UglyTasks.ts"
+
+describe("money", () => {
+  it("shows large costs to the cent, and two digits of small ones", () => {
+    const shown = ["3801.0684675", "54.3749425", "0.5", "0.0985", "0.003", "0.00025", "0.0000000000000001", "0", null]
+    assert.deepStrictEqual(
+      shown.map(money),
+      ["3,801.07", "54.37", "0.50", "0.099", "0.0030", "0.00025", "0.000000000000", "0.00", "–"]
+    )
+  })
+})
 
 describe("linkOf", () => {
   const base = new URL("https://files.example/storage/")

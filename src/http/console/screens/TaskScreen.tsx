@@ -16,6 +16,7 @@ import { LongText } from "../components/Text.tsx"
 import { useKeys } from "../keys.ts"
 import { followTask, type LiveTask } from "../live.ts"
 import { announce, copy, notify } from "../messages.ts"
+import { money } from "../money.ts"
 import { href, navigate } from "../Router.ts"
 import { schemasOf } from "../schemaForm.ts"
 import { Conversation } from "./task/Conversation.tsx"
@@ -83,7 +84,7 @@ const Facts = ({ task }: { readonly task: Task }) => {
       {usage == null || usage.source === "none" ? null : (
         <Fact term="Tokens">
           {usage.input_tokens.toLocaleString("en")} in, {usage.output_tokens.toLocaleString("en")} out
-          {usage.cost === null ? "" : `, cost ${usage.cost}`}
+          {usage.cost === null ? "" : `, cost ${money(usage.cost)}`}
         </Fact>
       )}
       {Object.keys(metadata).length === 0 ? null : (

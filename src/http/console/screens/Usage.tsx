@@ -5,6 +5,7 @@ import { now } from "../clock.ts"
 import { Empty, Loaded, Screen } from "../components/Screen.tsx"
 import { Cell, DataTable, Text } from "../components/Table.tsx"
 import { useKeys } from "../keys.ts"
+import { money } from "../money.ts"
 import * as operator from "../operator.ts"
 import { usePoll } from "../poll.ts"
 
@@ -16,13 +17,6 @@ const interval = 30_000
 const shown = 20
 
 const count = (value: number) => value.toLocaleString("en")
-/** Large sums to the cent; of small ones, two digits that tell something. */
-const money = (cost: string | null) => {
-  if (cost === null) return "–"
-  const value = Number(cost)
-  const digits = value === 0 || value >= 0.1 ? 2 : Math.min(1 - Math.floor(Math.log10(value)), 12)
-  return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits })
-}
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
 
 /** Days are those of UTC, as the service counts. */
