@@ -274,15 +274,21 @@ const makeListTasks = Effect.map(Tasks, ({ list }) =>
       return { _tag: "Result", result: resultOf({ tasks, page: current_page, last_page, total }) }
     })))
 
+/** How the tools are made. The conformance kit needs others. */
+export const Make = Context.Reference("async-task-service/http/mcp/Tools/Make", {
+  defaultValue: () =>
+    Effect.map(
+      Effect.all([makeRunAssistant, Effect.succeed(getTask), makeAnswerTask, makeCancelTask, makeListTasks]),
+      (tools): ReadonlyArray<Tool> => tools
+    )
+})
+
 /** The tools by their names. */
 export class ToolTable extends Context.Service<ToolTable, ReadonlyMap<string, Tool>>()(
   "async-task-service/http/mcp/Tools/ToolTable"
 ) {
   static readonly layer = Layer.effect(
     ToolTable,
-    Effect.map(
-      Effect.all([makeRunAssistant, Effect.succeed(getTask), makeAnswerTask, makeCancelTask, makeListTasks]),
-      (tools) => ToolTable.of(new Map(tools.map((tool) => [tool.name, tool])))
-    )
+    Effect.map(Effect.flatten(Make), (tools) => ToolTable.of(new Map(tools.map((tool) => [tool.name, tool]))))
   )
 }

@@ -18,7 +18,7 @@ export const negotiated = (offered: string | undefined) =>
   offered !== undefined && withHandshake.includes(offered) ? offered : latestHandshake
 
 /** Methods whose `params.name` or `params.taskId` the header `Mcp-Name` repeats. */
-const isNamed = (method: string) => method === "tools/call" || method.startsWith("tasks/")
+const named: ReadonlySet<string> = new Set(["tools/call", "tasks/get", "tasks/update", "tasks/cancel"])
 
 /** Whether a request is of the era without a handshake. Fails when its headers and its body do not fit together. */
 export const isCurrent = Effect.fnUntraced(function*(
@@ -35,7 +35,7 @@ export const isCurrent = Effect.fnUntraced(function*(
   }
   if (announced !== version) return yield* headerMismatch("MCP-Protocol-Version")
   if (headerText(headers["mcp-method"]) !== method) return yield* headerMismatch("Mcp-Method")
-  if (isNamed(method) && headerText(headers["mcp-name"]) !== name) return yield* headerMismatch("Mcp-Name")
+  if (named.has(method) && headerText(headers["mcp-name"]) !== name) return yield* headerMismatch("Mcp-Name")
   if (version !== current) return yield* unsupportedVersion(version, supported)
   if (!hasCapabilities) return yield* invalidParams(`_meta must have ${metaKey("clientCapabilities")}.`)
   return true
