@@ -65,6 +65,7 @@ export interface Overview {
   }
   readonly deliveries: { readonly pending: number; readonly failed: number }
   readonly nodes: number
+  readonly node_starts: ReadonlyArray<string>
   readonly unowned: number
   readonly largest_users: ReadonlyArray<{
     readonly sub: string

@@ -124,6 +124,7 @@ const examples: Readonly<Record<string, { readonly request?: unknown; readonly r
       last_hour: { created: 120, completed: 110, failed: 3, canceled: 1 },
       deliveries: { pending: 2, failed: 1 },
       nodes: 3,
+      node_starts: [at, at, at],
       unowned: 0,
       largest_users: [{ sub: "user-1", bytes: 1_048_576, tasks: 120, counted_at: at }],
       alerts: [{ id: "webhooks_failing", message: `Webhooks failed in the last hour: 1 to ${origin}.` }]

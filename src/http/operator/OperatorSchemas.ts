@@ -116,6 +116,7 @@ export const OverviewView = Schema.Struct({
     "Webhooks."
   ),
   nodes: count("Nodes that report."),
+  node_starts: described(Schema.Array(Moment), "When each of them started, as after a deployment."),
   unowned: count("Shards without an owner."),
   largest_users: described(
     Schema.Array(Schema.Struct({

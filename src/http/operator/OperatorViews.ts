@@ -80,6 +80,7 @@ export const overview = (
     failed: origins.reduce((sum, { failed }) => sum + failed, 0)
   },
   nodes: members.length,
+  node_starts: members.map(({ startedAt }) => format(startedAt)),
   unowned,
   largest_users: largestUsers.map(({ bytes, countedAt, sub, tasks }) => ({
     sub,

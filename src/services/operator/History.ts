@@ -1,4 +1,4 @@
-/** Counts for each minute, which all nodes add to. They are kept for 31 days, for the sparklines of operators. */
+/** Counts for each minute, which all nodes add to. They are kept for 31 days, for the plots of operators. */
 import { Context, Duration, Effect, Layer, Schema, Struct } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { targetOf, TaskEvent } from "../../domain/Task.ts"

@@ -133,6 +133,27 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     await opened.close()
   })
 
+  it("reads plots by the arrow keys, all at the same time", async () => {
+    const opened = await ConsolePage.open(browser, service.url)
+    const { page } = opened
+    await database.query(
+      "INSERT INTO history SELECT 'failed', date_trunc('minute', now()) - make_interval(mins => n), 7 FROM generate_series(1, 70) AS n ON CONFLICT DO NOTHING"
+    )
+    await opened.goto("/ops")
+    await opened.logInAsOperator(internalToken)
+    const plot = page.getByRole("slider", { name: "Failed", exact: true })
+    await plot.focus()
+    await page.keyboard.press("ArrowLeft")
+    await expect.poll(() => plot.getAttribute("aria-valuetext")).toMatch(/^\d\d:\d\d: 7$/)
+    const time = (await plot.getAttribute("aria-valuetext"))?.slice(0, 5) ?? ""
+    assert.strictEqual(await page.locator(".axis-x strong", { hasText: time }).count(), 8)
+    assert.strictEqual(await page.locator(".plot-failed .axis-y").allTextContents().then((all) => all.join()), "10,0")
+    await plot.hover({ position: { x: 2, y: 30 } })
+    await expect.poll(() => plot.getAttribute("aria-valuetext")).not.toContain(time)
+    opened.assertClean()
+    await opened.close()
+  })
+
   it("does not break a number of a table", async () => {
     const opened = await ConsolePage.logIn(browser, service.url, token, { viewport: { width: 390, height: 800 } })
     await opened.goto(`/tasks/${tasks.wide}`)

@@ -1,11 +1,12 @@
 /** What runs, what is late, what failed in the last hour or day, and the alerts that hold now. */
+import { useSignal } from "@preact/signals"
 import { useState } from "preact/hooks"
 import { duration } from "../../clock.ts"
 import { Age, Segments } from "../../components/Basics.tsx"
 import { Icon } from "../../components/Icon.tsx"
 import { useRead } from "../../components/Operators.tsx"
+import { Plot, topOf } from "../../components/Plot.tsx"
 import { Loaded, Screen } from "../../components/Screen.tsx"
-import { Sparkline } from "../../components/Sparkline.tsx"
 import { DataTable } from "../../components/Table.tsx"
 import { useKeys } from "../../keys.ts"
 import { get, intervals, queryOf } from "../../operator.ts"
@@ -113,31 +114,39 @@ const Numbers = ({ overview }: { readonly overview: Overview }) => {
   )
 }
 
-const plots: ReadonlyArray<readonly [name: string, label: string]> = [
-  ["created", "Created"],
-  ["completed", "Completed"],
-  ["failed", "Failed"],
-  ["canceled", "Canceled"],
-  ["acceptance_expired", "Not accepted in time"],
-  ["webhook_delivered", "Webhooks delivered"],
-  ["webhook_failed", "Failed webhook attempts"],
-  ["late_ms_max", "Maximum lateness, ms"]
+/** Plots of one unit have one scale. */
+const plots: ReadonlyArray<readonly [name: string, label: string, unit: "tasks" | "webhooks" | "ms"]> = [
+  ["created", "Created", "tasks"],
+  ["completed", "Completed", "tasks"],
+  ["failed", "Failed", "tasks"],
+  ["canceled", "Canceled", "tasks"],
+  ["acceptance_expired", "Not accepted in time", "tasks"],
+  ["webhook_delivered", "Webhooks delivered", "webhooks"],
+  ["webhook_failed", "Failed webhook attempts", "webhooks"],
+  ["late_ms_max", "Maximum lateness, ms", "ms"]
 ]
 
-const Plots = ({ history: { from, series, step } }: { readonly history: History }) => {
+const Plots = ({ history: { from, series, step }, starts }: {
+  readonly history: History
+  /** When the nodes started. */
+  readonly starts: ReadonlyArray<string>
+}) => {
+  const cursor = useSignal<number | undefined>(undefined)
   const start = Date.parse(from)
+  const marks = starts.map(Date.parse)
+  const topOfUnit = (wanted: string) =>
+    topOf(Math.max(...plots.flatMap(([name, , unit]) => unit === wanted ? series[name] ?? [] : []), 1))
   return (
     <>
       <ul class="plots">
-        {plots.map(([name, label]) => {
+        {plots.map(([name, label, unit]) => {
           const values = series[name] ?? []
-          const isMaximum = name === "late_ms_max"
-          const total = isMaximum ? Math.max(0, ...values) : values.reduce((sum, value) => sum + value, 0)
+          const total = unit === "ms" ? Math.max(0, ...values) : values.reduce((sum, value) => sum + value, 0)
           return (
             <li key={name} class={`card plot plot-${name}`}>
               <span>{label}</span>
               <strong>{total.toLocaleString("en")}</strong>
-              <Sparkline name={label} values={values} from={start} step={step} isMaximum={isMaximum} />
+              <Plot name={label} from={start} top={topOfUnit(unit)} {...{ cursor, marks, step, values }} />
             </li>
           )
         })}
@@ -208,8 +217,13 @@ export const Overview = () => {
           value={span}
           onChoose={setSpan}
         />
-        <Loaded polled={history.state.value} refresh={refresh}>{(found) => <Plots history={found} />}</Loaded>
-        <p class="hint">These counts are approximate: after a fault of the database, ten seconds may count twice.</p>
+        <Loaded polled={history.state.value} refresh={refresh}>
+          {(found) => <Plots history={found} starts={overview.state.value.data?.node_starts ?? []} />}
+        </Loaded>
+        <p class="hint">
+          A dashed line is the start of a node. Counts are approximate: after a fault of the database, ten seconds may
+          count twice.
+        </p>
       </section>
     </Screen>
   )
