@@ -2,13 +2,13 @@
 import { randomUUID } from "node:crypto"
 import type { Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it, onTestFinished } from "vitest"
-import { hasBrowser, launch } from "../../kit/Browser.ts"
-import { overflowOf, settled, violationsOf } from "../../kit/console/access.ts"
-import { ConsolePage } from "../../kit/console/ConsolePage.ts"
-import { isFull } from "../../kit/console/full.ts"
-import { eventually, internalToken, mint } from "../../kit/Service.ts"
-import { use } from "../../kit/suite.ts"
-import { startSystem } from "../../kit/System.ts"
+import { hasBrowser, launch } from "../../../kit/Browser.ts"
+import { overflowOf, settled, violationsOf } from "../../../kit/console/access.ts"
+import { ConsolePage } from "../../../kit/console/ConsolePage.ts"
+import { isFull } from "../../../kit/console/full.ts"
+import { eventually, internalToken, mint } from "../../../kit/Service.ts"
+import { use } from "../../../kit/suite.ts"
+import { startSystem } from "../../../kit/System.ts"
 
 const { database, service } = await use(startSystem({ TOKEN_URL: "http://127.0.0.1:9" }))
 const task = { assistant_id: 1, input: [{ type: "text", text: "Good morning" }] }

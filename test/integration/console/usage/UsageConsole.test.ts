@@ -1,13 +1,13 @@
 /** The screens of usage in a browser, for users and for operators. */
 import type { Browser } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it, onTestFinished } from "vitest"
-import { hasBrowser, launch } from "../../kit/Browser.ts"
-import { overflowOf, settled, violationsOf } from "../../kit/console/access.ts"
-import { ConsolePage } from "../../kit/console/ConsolePage.ts"
-import { report } from "../../kit/ScriptedCore.ts"
-import { internalToken, mint } from "../../kit/Service.ts"
-import { use } from "../../kit/suite.ts"
-import { startSystem } from "../../kit/System.ts"
+import { hasBrowser, launch } from "../../../kit/Browser.ts"
+import { overflowOf, settled, violationsOf } from "../../../kit/console/access.ts"
+import { ConsolePage } from "../../../kit/console/ConsolePage.ts"
+import { report } from "../../../kit/ScriptedCore.ts"
+import { internalToken, mint } from "../../../kit/Service.ts"
+import { use } from "../../../kit/suite.ts"
+import { startSystem } from "../../../kit/System.ts"
 
 const { database, runOf, service } = await use(startSystem())
 const widths = [320, 390, 768, 1440]
