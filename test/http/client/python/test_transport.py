@@ -253,6 +253,7 @@ class Tokens(ScriptedTest):
         for secret in ("a\nb", "aé"):
             with self.assertRaisesRegex(ValueError, "^The token has characters that a header must not have$"):
                 TaskServiceClient(self.service.url, secret).tasks.wait_for("u")
+        self.assertNotIn("secret", repr(vars(TaskServiceClient(self.service.url, "secret"))))
         wrong: Any = None
         with self.assertRaisesRegex(TypeError, "token must be a text or a function that returns one"):
             TaskServiceClient(self.service.url, wrong)

@@ -44,7 +44,7 @@ class Retry:
 @dataclass(frozen=True)
 class Options:
     base_url: str
-    token: Union[str, Callable[[], str]]
+    token: Union[str, Callable[[], str]] = field(repr=False)  # Reports of errors have the values of variables.
     timeout: float
     max_retries: int
     on_retry: Optional[Callable[[Retry], None]]
