@@ -185,7 +185,7 @@ describe.skipIf(!hasPython)("the Python client", () => {
     // Reading Flask and FastAPI takes mypy minutes.
     const files = blocks.flatMap((code, index) => isReceiver(code) ? [] : [fileOf(index)])
     assert.match(await run(["-m", "mypy", "--scripts-are-modules", ...cache, ...files]), success)
-  })
+  }, 180_000)
 
   it.skipIf(!hasModules("ruff"))("is clean for ruff, which Debian 12 lacks", async () => {
     const sources = ["async_task_service_client", "build_backend.py"]

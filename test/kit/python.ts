@@ -34,7 +34,7 @@ interface Ran {
 /** Ends also when the program fails. */
 export const runPython = (
   args: ReadonlyArray<string>,
-  { cwd, env, timeout = 60_000 }: {
+  { cwd, env, timeout = 180_000 }: {
     readonly cwd: string
     readonly env: Readonly<Record<string, string>>
     readonly timeout?: number
