@@ -90,7 +90,8 @@ const makeViews = Effect.fnUntraced(function*(questionsOf: Questioned) {
     if (task.status === "canceled") return task.error === null ? {} : { statusMessage: task.error }
     if (isTerminal(task.status)) {
       const { value } = yield* read(caller, task.uuid)
-      return { result: Answers.resultOf(value, task.status === "failed") }
+      // The client of the extension requires the type also here.
+      return { result: { resultType: "complete", ...Answers.resultOf(value, task.status === "failed") } }
     }
     if (task.status !== "interrupted") {
       const line = lastLine((yield* turnTextOf(task, task.revision)) ?? "")

@@ -80,7 +80,7 @@ describe("a task", () => {
     await complete(run, "Done.")
     const { result, status } = await get()
     assert.strictEqual(status, "completed")
-    assert.isFalse(result.isError)
+    assert.deepInclude(result, { resultType: "complete", isError: false })
     assert.deepStrictEqual(result.structuredContent, { task_id: taskId, status: "completed", output: "Done." })
     assert.deepStrictEqual(JSON.parse(result.content[0].text), result.structuredContent)
   })

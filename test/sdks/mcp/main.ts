@@ -1,7 +1,8 @@
 /**
- * Runs the official conformance kit of the Model Context Protocol against the service, for both requirements, with the failures that
+ * Runs a program of the official client with the Tasks extension, and the official conformance kit, for both requirements, with the failures that
  * `expected-*.yaml` explain. The packages of `package.json` beside this file are installed into a temporary folder.
  */
+import assert from "node:assert/strict"
 import { execFile, execFileSync } from "node:child_process"
 import * as fs from "node:fs"
 import { createServer, request as call } from "node:http"
@@ -9,6 +10,7 @@ import type { AddressInfo } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import { setTimeout as delay } from "node:timers/promises"
+import { promisify } from "node:util"
 import { complete, report, ScriptedCore, type StartedRun } from "../../kit/ScriptedCore.ts"
 import { mint, Service } from "../../kit/Service.ts"
 import { startPostgres } from "../../kit/standalone.ts"
@@ -86,6 +88,17 @@ try {
   fs.copyFileSync(path.join(here, "package.json"), path.join(folder, "package.json"))
   const install = ["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
   execFileSync("npm", install, { cwd: folder, stdio: "inherit" })
+  fs.copyFileSync(path.join(here, "../apps/mcpTasks.ts"), path.join(folder, "tasks.ts"))
+  const env = { ...process.env, SERVICE_URL: service.url, TOKEN: await mint("tasks") }
+  const { stdout } = await promisify(execFile)(process.execPath, ["tasks.ts"], { cwd: folder, env, timeout: 60_000 })
+  assert.deepEqual(JSON.parse(stdout), {
+    greeted: ["immediate", "Hello, World!"],
+    answered: ["task", "completed", "done"],
+    failed: ["task", true, "It failed."],
+    canceled: "cancelled",
+    asked: [`The assistant calls confirm_delete with {"filename":"a.txt"}. What is the result?`]
+  })
+  console.log("ext-tasks runs, answers and cancels")
   const kit = path.join(folder, "node_modules/@modelcontextprotocol/conformance/dist/index.js")
   for (const revision of ["2025-11-25", "2026-07-28"]) {
     const given = ["server", "--url", `${address}/mcp`, "--requirements", revision, "-o", path.join(folder, revision)]
