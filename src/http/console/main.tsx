@@ -10,6 +10,7 @@ import { Empty, Problem, Screen } from "./components/Screen.tsx"
 import * as keys from "./keys.ts"
 import * as live from "./live.ts"
 import * as operator from "./operator.ts"
+import * as preferences from "./preferences.ts"
 import * as Router from "./Router.ts"
 import { Inbox } from "./screens/Inbox.tsx"
 import { Login, OperatorLogin } from "./screens/Login.tsx"
@@ -85,12 +86,19 @@ const Failure = (props: { readonly error: unknown; readonly onRetry: () => void 
   </main>
 )
 
+/** What `index.html` shows already while the script is on its way. */
+const Loading = () => (
+  <main class="login" aria-busy="true">
+    <p class="brand">Task Service</p>
+  </main>
+)
+
 /** The half of operators: it has a session of its own. */
 const Operators = () => {
   const { error, run } = useAction(operator.load)
   useEffect(run, [])
   if (error !== undefined) return <Failure error={error} onRetry={run} />
-  if (operator.operator.value === undefined) return null
+  if (operator.operator.value === undefined) return <Loading />
   if (operator.operator.value === null) return <OperatorLogin />
   return <OperatorLayout>{screenOf(Router.path.value)}</OperatorLayout>
 }
@@ -104,13 +112,14 @@ const App = () => {
   })
   useEffect(run, [])
   if (error !== undefined) return <Failure error={error} onRetry={run} />
-  if (!isLoaded.value) return null
+  if (!isLoaded.value) return <Loading />
   if (Router.isOps.value) return <Operators />
   const user = session.session.value
   if (user === undefined) return <Login />
   return <Layout key={user.sub}>{screenOf(Router.path.value)}</Layout>
 }
 
+preferences.start()
 clock.start()
 live.start()
 keys.start()

@@ -8,6 +8,8 @@ export interface TaskForm {
   readonly llm_model_id: string
   readonly image_generator_id: string
   readonly client_tools: string
+  /** One label a line, as in `project: x`. */
+  readonly metadata: string
   readonly callback_url: string
   readonly callback_secret: string
   readonly max_execution_time: string
@@ -25,6 +27,7 @@ export const emptyForm: TaskForm = {
   llm_model_id: "",
   image_generator_id: "",
   client_tools: "",
+  metadata: "",
   callback_url: "",
   callback_secret: "",
   max_execution_time: "",
@@ -33,6 +36,7 @@ export const emptyForm: TaskForm = {
 
 /** The fields below "More options". */
 export const moreFields = [
+  "metadata",
   "after",
   "client_tools",
   "llm_model_id",
@@ -69,6 +73,13 @@ const toolsOf = (text: string): CreateTask["client_tools"] | string => {
   return Array.isArray(tools) ? tools : "This is not a JSON array"
 }
 
+/** The pairs of the labels; undefined if a line is none. */
+const pairsOf = (text: string): Readonly<Record<string, string>> | undefined => {
+  const lines = text.split("\n").filter((line) => line.trim() !== "")
+  const pairs = lines.map((line) => /^([^:]+):(.*)$/.exec(line)?.slice(1).map((part) => part.trim()) ?? [])
+  return pairs.every(([key = "", value = ""]) => key !== "" && value !== "") ? Object.fromEntries(pairs) : undefined
+}
+
 /** The problems that the console finds without the service. */
 const problemsOf = (form: TaskForm, items: number): FieldErrors => {
   const problems: Partial<Record<FieldName, string>> = {}
@@ -77,6 +88,7 @@ const problemsOf = (form: TaskForm, items: number): FieldErrors => {
   }
   if (form.assistant_id.trim() === "") problems.assistant_id = "Must be given"
   if (form.text.trim() === "" && items === 0) problems.text = "Type something, or add a file"
+  if (pairsOf(form.metadata) === undefined) problems.metadata = "Write each as key: value"
   if (form.client_tools.trim() !== "" && typeof toolsOf(form.client_tools) === "string") {
     problems.client_tools = "This is not a JSON array"
   }
@@ -84,7 +96,7 @@ const problemsOf = (form: TaskForm, items: number): FieldErrors => {
 }
 
 /** The fields of an earlier request that the form does not show, as they were. */
-export type Carried = Partial<Omit<CreateTask, "input" | keyof TaskForm>>
+export type Carried = Partial<Omit<CreateTask, "input" | Exclude<keyof TaskForm, "metadata">>>
 
 export const nothingCarried: Carried = {}
 
@@ -95,6 +107,10 @@ type StoredRequest = NonNullable<Task["request"]>
 /** The form of an earlier request, with its files. The service does not return the callback secret. */
 export const formOf = ({ input, ...stored }: StoredRequest) => {
   const texts = input.flatMap((item) => item.type === "text" ? [item.text] : [])
+  const labels = stored.metadata ?? {}
+  const isPlain = Object.entries(labels).every(([key, value]) =>
+    !/[\n:]/.test(key) && !value.includes("\n") && key.trim() === key && value.trim() === value
+  )
   const number = (value: number | null | undefined) => value == null ? "" : String(value)
   const form: TaskForm = {
     ...emptyForm,
@@ -103,10 +119,13 @@ export const formOf = ({ input, ...stored }: StoredRequest) => {
     llm_model_id: number(stored.llm_model_id),
     image_generator_id: number(stored.image_generator_id),
     client_tools: stored.client_tools.length === 0 ? "" : JSON.stringify(stored.client_tools, null, 2),
+    metadata: isPlain ? Object.entries(labels).map(([key, value]) => `${key}: ${value}`).join("\n") : "",
     callback_url: stored.callback_url ?? "",
     max_execution_time: number(stored.max_execution_time)
   }
-  const others = Object.entries(stored).filter(([name, value]) => !(name in emptyForm) && !isEmpty(value))
+  const others = Object.entries(stored).filter(([name, value]) =>
+    (!(name in emptyForm) || (name === "metadata" && !isPlain)) && !isEmpty(value)
+  )
   const carried: Carried = Object.fromEntries(others)
   return { form, carried, items: input.filter(({ type }) => type !== "text") }
 }
@@ -122,8 +141,10 @@ export const bodyOf = (
   if (Object.keys(problems).length > 0) return { problems }
   const text: ReadonlyArray<InputItem> = form.text.trim() === "" ? [] : [{ type: "text", text: form.text }]
   const tools = form.client_tools.trim() === "" ? undefined : toolsOf(form.client_tools)
+  const labels = pairsOf(form.metadata) ?? {}
   const optional = {
     ...carried,
+    metadata: isEmpty(labels) ? carried.metadata : labels,
     llm_model_id: integer(form.llm_model_id),
     image_generator_id: integer(form.image_generator_id),
     max_execution_time: integer(form.max_execution_time),

@@ -40,6 +40,8 @@ export const keys = remembered("keys", "on")
 /** The query of the task list, as in `?status=failed`. */
 export const taskFilter = remembered("tasks", "")
 
-effect(() => {
-  document.documentElement.dataset["theme"] = theme.value
-})
+/** Shows the page in the chosen theme. */
+export const start = () =>
+  effect(() => {
+    document.documentElement.dataset["theme"] = theme.value
+  })

@@ -94,7 +94,7 @@ const alertsOf = (
     clocks_late: facts.overdue > lateClock
       && `A deadline passed ${Math.round(facts.overdue / 1000)} s ago, and its task is still live.`,
     not_accepted: recent("acceptance_expired") > 0
-      && `${recent("acceptance_expired")} tasks were not accepted in time in the last 10 minutes.`,
+      && `Tasks not accepted in time in the last 10 minutes: ${recent("acceptance_expired")}.`,
     failures_many: failureMessage(recent),
     runs_stuck: stuckMessage(facts),
     webhooks_failing: failing.length > 0
@@ -104,7 +104,7 @@ const alertsOf = (
     webhooks_late: facts.webhooksOverdue > lateWebhook
       && `A webhook has waited for its attempt for ${Math.round(facts.webhooksOverdue / 1000)} s.`,
     shards_unowned: unownedSince !== undefined && facts.at >= plus(unownedSince, maxUnowned)
-      && `${facts.unowned} shards have no owner.`,
+      && `Shards without an owner: ${facts.unowned}.`,
     user_stores_much: large.length > 0
       && `Users with more than ${muchStored} stored bytes: ${large.slice(0, named).map(({ sub }) => sub).join(", ")}${
         large.length > named ? " and others" : ""

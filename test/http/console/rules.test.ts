@@ -218,11 +218,17 @@ describe("bodyOf", () => {
     const problems = {
       assistant_id: "Must be given",
       text: "Type something, or add a file",
+      metadata: "Write each as key: value",
       client_tools: "This is not a JSON array",
       max_execution_time: "Must be a whole number"
     }
     assert.deepStrictEqual(
-      bodyOf({ ...emptyForm, client_tools: "{}", max_execution_time: "1.5" }, [], undefined, nothingCarried),
+      bodyOf(
+        { ...emptyForm, client_tools: "{}", metadata: "a: b\nc", max_execution_time: "1.5" },
+        [],
+        undefined,
+        nothingCarried
+      ),
       {
         problems
       }
@@ -240,11 +246,13 @@ describe("bodyOf", () => {
       image_generator_id: 3,
       max_execution_time: 60,
       callback_url: "https://a.example/",
-      metadata: { project: "x" }
+      metadata: { project: "x", url: "https://shop.example" }
     } as const
     const { carried, form, items } = formOf(asked)
     const { llm_model_id: _, ...rest } = asked
     assert.deepStrictEqual(bodyOf(form, items, undefined, carried), { body: rest })
+    const { carried: odd, form: other } = formOf({ ...asked, metadata: { "a:b": "c\nd" } })
+    assert.deepStrictEqual([odd.metadata, other.metadata], [{ "a:b": "c\nd" }, ""])
   })
 
   it("puts the service's messages at the fields of the form", () => {

@@ -94,7 +94,7 @@ describe.skipIf(!hasBrowser)("every screen", () => {
     for (const [index, address] of operatorAddresses.entries()) await check(address, index)
     opened.assertClean()
     await opened.close()
-  })
+  }, 180_000)
 
   it("has no violation in its dialogs and menus", async () => {
     const opened = await ConsolePage.logIn(browser, service.url, token, { viewport: { width: 320, height: 700 } })

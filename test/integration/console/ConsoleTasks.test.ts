@@ -38,12 +38,21 @@ describe.skipIf(!hasBrowser)("the console", () => {
     })
     await page.getByText("10 B").waitFor()
     await page.locator(".upload .icon-completed").waitFor()
+    // What was typed and uploaded survives a reload.
+    await page.reload()
+    await page.getByText("uploaded before").waitFor()
+    await page.getByText("More options").click()
+    await page.getByLabel(/^Labels/).fill("project: Q4: plans\norder: B-17")
     await opened.button("Create the task").dblclick()
     await opened.heading(/^Task /)
     const uuid = new URL(page.url()).pathname.split("/").at(-1) ?? ""
     const run = await runOf(uuid)
     assert.deepStrictEqual(run.input.map(({ type }) => type), ["text", "file"])
-    assert.lengthOf((await service.call("GET", "/api/tasks", token)).body.data, 1)
+    const { data } = (await service.call("GET", "/api/tasks?include=metadata", token)).body
+    assert.deepStrictEqual(data.map(({ metadata }: { metadata: object }) => metadata), [{
+      project: "Q4: plans",
+      order: "B-17"
+    }])
 
     await page.getByRole("region", { name: "Request" }).getByText("Look at the file").waitFor()
     await report(run, { type: "progress", turn: turnOf("Half of it") })
@@ -83,9 +92,9 @@ describe.skipIf(!hasBrowser)("the console", () => {
     await page.getByRole("cell", { name: "Completed" }).waitFor()
     await page.getByRole("link", { name: "Run again" }).click()
     await opened.heading("Run again")
-    await page.getByText("from the earlier task").waitFor()
+    await page.getByText("uploaded before").waitFor()
     await page.getByLabel(/^Text/).fill("Look again")
-    await opened.button("Create the task").click()
+    await page.keyboard.press("Control+Enter")
     await opened.heading(/^Task /)
     await page.getByText("Pending").first().waitFor()
     const again = await runOf(new URL(page.url()).pathname.split("/").at(-1) ?? "")

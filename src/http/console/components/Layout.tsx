@@ -34,7 +34,7 @@ const Navigation = ({ items }: { readonly items: ReadonlyArray<NavigationItem> }
           {count === 0 ? null : (
             <span class="badge">
               {count}
-              <span class="visually-hidden">waiting</span>
+              <span class="visually-hidden">{" waiting"}</span>
             </span>
           )}
         </a>

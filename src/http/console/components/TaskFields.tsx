@@ -36,6 +36,13 @@ export const More = ({ editing }: { readonly editing: Editing }) => {
       <summary>More options</summary>
       <Text
         editing={editing}
+        name="metadata"
+        label="Labels"
+        rows={2}
+        hint="One a line, as in project: spring. The list of tasks shows and finds them."
+      />
+      <Text
+        editing={editing}
         name="after"
         label="Continue an earlier task"
         hint="Its uuid. The conversation of that task goes on."

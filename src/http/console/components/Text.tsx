@@ -93,6 +93,8 @@ const element = (token: Token, key: number, depth: number): ComponentChildren =>
   switch (token.type) {
     case "space":
     case "def":
+    // Its list item shows it.
+    case "checkbox":
       return null
     case "paragraph":
       return <p key={key}>{inside(token, depth)}</p>

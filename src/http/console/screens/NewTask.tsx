@@ -12,7 +12,7 @@ import { Icon } from "../components/Icon.tsx"
 import { Empty, Loaded, Problem, Screen } from "../components/Screen.tsx"
 import { type Editing, More, Text } from "../components/TaskFields.tsx"
 import { addFiles, asVoice, itemsOf, type Upload, Uploads } from "../components/Uploads.tsx"
-import { isFields, parse } from "../json.ts"
+import { field, isFields, parse, textField } from "../json.ts"
 import { notify } from "../messages.ts"
 import {
   bodyOf,
@@ -44,6 +44,17 @@ const loadForm = (): TaskForm => {
 
 const keepForm = (form: TaskForm) =>
   preferences.write(preferences.tab, draftName, JSON.stringify({ ...form, callback_secret: "" }))
+
+const filesName = "draft.files"
+
+/** Files that were uploaded before the page was loaded again. */
+const loadItems = (): ReadonlyArray<InputItem> => {
+  const kept = parse(preferences.read(preferences.tab, filesName) ?? "")?.value
+  return Array.isArray(kept) ? kept.filter((item) => textField(field(item, "file"), "id") !== undefined) : []
+}
+
+const keepItems = (items: ReadonlyArray<InputItem>) =>
+  preferences.write(preferences.tab, filesName, items.length === 0 ? null : JSON.stringify(items))
 
 /** The tasks that hold the slots, after the service refused another one. */
 const NoSlot = ({ error }: { readonly error: RateLimitError }) => (
@@ -122,6 +133,7 @@ const useCreate = (form: TaskForm, { carried, files, items, voice }: Parts) => {
       body = made.body
       const { uuid } = await client.tasks.create(body, { idempotencyKey: key, maxRetries: 0 })
       preferences.write(preferences.tab, draftName, null)
+      keepItems([])
       preferences.write(preferences.local, "assistant", form.assistant_id)
       notify("Task created")
       active.refresh()
@@ -149,7 +161,7 @@ const useFocusOfErrors = (errors: FieldErrors) => {
 
 /** Files of an earlier request, which are sent again unless the user removes them. */
 const EarlierFiles = ({ items }: Pick<Parts, "items">) => (
-  <ul class="uploads" aria-label="Files of the earlier task">
+  <ul class="uploads" aria-label="Files that were uploaded before">
     {items.value.map((item, index) => {
       const name = (item.type === "file" ? item.file.name : item.type === "voice" ? item.voice.name : "").slice(0, 200)
       return (
@@ -158,7 +170,7 @@ const EarlierFiles = ({ items }: Pick<Parts, "items">) => (
           <span class="upload-name">
             <bdi>{name}</bdi>
           </span>
-          <span class="detail">from the earlier task</span>
+          <span class="detail">uploaded before</span>
           <IconButton
             icon="close"
             label={`Remove ${name}`}
@@ -169,6 +181,25 @@ const EarlierFiles = ({ items }: Pick<Parts, "items">) => (
     })}
   </ul>
 )
+
+/** Takes files that are dropped anywhere on the page; returns whether some are above it. */
+const useDrop = (files: Parts["files"]) => {
+  const [isAbove, setAbove] = useState(false)
+  useEffect(() => {
+    const listening = new AbortController()
+    const listen = (type: "dragover" | "dragleave" | "drop", isOver: boolean) =>
+      document.addEventListener(type, (event) => {
+        event.preventDefault()
+        setAbove(isOver)
+        if (type === "drop") addFiles(files, event.dataTransfer?.files)
+      }, { signal: listening.signal })
+    listen("dragover", true)
+    listen("dragleave", false)
+    listen("drop", false)
+    return () => listening.abort()
+  }, [])
+  return isAbove
+}
 
 const Form = ({ carried, initial, isDraft, items: given }: {
   readonly initial: TaskForm
@@ -184,6 +215,10 @@ const Form = ({ carried, initial, isDraft, items: given }: {
   const { create, error, isBusy, refused } = useCreate(form, { carried, files, items, voice })
   const errors = currentErrors(refused, form)
   const ref = useFocusOfErrors(refused.errors)
+  const isDropping = useDrop(files)
+  useEffect(() => {
+    if (isDraft) keepItems([...items.value, ...itemsOf(files.value)])
+  }, [items.value, files.value])
   useEffect(
     () => () => [...files.peek(), ...voice.peek()].forEach(({ abort, state }) => state.kind === "sending" && abort()),
     []
@@ -200,13 +235,11 @@ const Form = ({ carried, initial, isDraft, items: given }: {
   return (
     <form
       ref={ref}
-      class="new card"
+      class={`new card ${isDropping ? "dropping" : ""}`}
       noValidate
       onSubmit={submitting(() => void create())}
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => {
-        event.preventDefault()
-        addFiles(files, event.dataTransfer?.files)
+      onKeyDown={(event) => {
+        if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) ref.current?.requestSubmit()
       }}
       onPaste={(event) => addFiles(files, event.clipboardData?.files)}
     >
@@ -221,7 +254,7 @@ const Form = ({ carried, initial, isDraft, items: given }: {
       <Text editing={editing} name="text" label="Text" rows={5} />
       {items.value.length === 0 ? null : <EarlierFiles items={items} />}
       <div class="columns">
-        <Field label="Files" error={errors.files} hint="Drop or paste them anywhere on this form.">
+        <Field label="Files" error={errors.files} hint="Drop them anywhere on the page, or paste them here.">
           {(control) => <Uploads control={control} uploads={files} />}
         </Field>
         <Field label="Voice" error={errors.voice} hint="A recording, which is transcribed first.">
@@ -231,7 +264,7 @@ const Form = ({ carried, initial, isDraft, items: given }: {
       <More editing={editing} />
       <Failure error={error} />
       <div class="form-end">
-        <button type="submit" class="button primary" aria-disabled={isBusy}>Create the task</button>
+        <button type="submit" class="button primary" aria-disabled={isBusy} title="Ctrl+Enter">Create the task</button>
       </div>
     </form>
   )
@@ -257,7 +290,7 @@ export const NewTask = () => {
   return (
     <Screen title={again === null ? "New task" : "Run again"}>
       {again === null
-        ? <Form initial={loadForm()} items={[]} carried={nothingCarried} isDraft />
+        ? <Form initial={loadForm()} items={loadItems()} carried={nothingCarried} isDraft />
         : <Again uuid={again} />}
     </Screen>
   )

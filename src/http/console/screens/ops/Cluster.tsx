@@ -30,8 +30,7 @@ const Row = ({ count, node, onMove }: {
 }) => (
   <tr>
     <th scope="row">
-      <bdi>{node.address}</bdi>
-      {node.is_self ? <span class="detail">serves this page</span> : null}
+      <bdi>{node.address}</bdi> {node.is_self ? <span class="detail">serves this page</span> : null}
     </th>
     <Cell label="State">
       <span class={`state ${node.drained ? "" : "state-delivered"}`}>
@@ -51,8 +50,7 @@ const Row = ({ count, node, onMove }: {
       ? (
         <td>
           <button type="button" class="button" onClick={onMove}>
-            {node.drained ? "Take in" : "Drain"}
-            <span class="visually-hidden">{node.address}</span>
+            {node.drained ? "Take in" : "Drain"} <span class="visually-hidden">{node.address}</span>
           </button>
         </td>
       )
