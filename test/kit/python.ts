@@ -34,14 +34,10 @@ interface Ran {
 /** Ends also when the program fails. */
 export const runPython = (
   args: ReadonlyArray<string>,
-  { cwd, env, timeout = 180_000 }: {
-    readonly cwd: string
-    readonly env: Readonly<Record<string, string>>
-    readonly timeout?: number
-  }
+  { cwd, env }: { readonly cwd: string; readonly env: Readonly<Record<string, string>> }
 ): Promise<Ran> =>
   new Promise((resolve) => {
-    const options = { cwd, timeout, env: { PATH: process.env["PATH"], PYTHONDONTWRITEBYTECODE: "1", ...env } }
+    const options = { cwd, timeout: 180_000, env: { PATH: process.env["PATH"], PYTHONDONTWRITEBYTECODE: "1", ...env } }
     execFile(python, args, options, (error, stdout, stderr) =>
       resolve({ status: error === null ? 0 : error.code ?? -1, output: stdout + stderr }))
   })
