@@ -43,20 +43,23 @@ export const pathOf = (request: HttpServerRequest.HttpServerRequest): string => 
 /** Letters, digits, `-`, `.`, `_` and `~`, which no client has to encode. */
 const needlesslyEncoded = /%(2[de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e)/i
 
+/** What the router does not compare begins with one of these. */
+const ignored = /[;#]/
+
 const isWithin = (path: string, start: string) => path === start || path.startsWith(`${start}/`)
 
 /**
- * Whether the path of a request is another spelling of one for operators or other services. The router would decode it, after a
- * rule of a proxy for its prefix did not match.
+ * Whether the path of a request is another spelling of one for operators or other services. The router would decode or cut it,
+ * after a rule of a proxy for its prefix did not match.
  */
 export const isMisspelled = (
   extensions: ReadonlyArray<ExtensionRoutes>,
   request: HttpServerRequest.HttpServerRequest
 ): boolean => {
-  if (!request.url.includes("%")) return false
   const path = pathOf(request)
-  if (!needlesslyEncoded.test(path)) return false
-  const decoded = path.replace(/%[\da-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
+  const [routed = path] = path.split(ignored, 1)
+  if (routed === path && !needlesslyEncoded.test(path)) return false
+  const decoded = routed.replace(/%[\da-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
   return ["/internal", rpcPath, ...extensions.flatMap(({ sameOrigin = [] }) => sameOrigin)].some((start) =>
     isWithin(decoded, start)
   )
