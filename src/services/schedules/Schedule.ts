@@ -7,8 +7,10 @@ import * as Rhythm from "./Rhythm.ts"
 import * as TimeZone from "./TimeZone.ts"
 
 export const limits = {
-  /** Schedules of a user that are active or paused. */
+  /** Schedules of a user that are active, paused or have a run that waits. */
   ofUser: 100,
+  /** Ended schedules that are kept of a user. */
+  ended: 200,
   /** Bytes of a request with a schedule, its task included. Schedules keep it, and lists return it. */
   bodyBytes: 128 * 1024,
   /** Characters. */

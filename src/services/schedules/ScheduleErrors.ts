@@ -36,7 +36,7 @@ export class ScheduleChanged extends Schema.TaggedError<ScheduleChanged>()("Sche
 
 export class TooManySchedules extends Schema.TaggedError<TooManySchedules>()("TooManySchedules", {}) {
   override get message() {
-    return `Too many schedules. The maximum is ${limits.ofUser} schedules that are active or paused.`
+    return `Too many schedules. The maximum is ${limits.ofUser} schedules that are active, paused or waiting to create their task.`
   }
 }
 

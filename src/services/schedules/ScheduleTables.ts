@@ -2,10 +2,16 @@
 import type { Revocation } from "../../domain/Revocation.ts"
 import type { Tables } from "../store/Migrations.ts"
 import { moment } from "../store/Queries.ts"
+import { limits } from "./Schedule.ts"
+
+/** Whether a schedule has ended and none of its runs waits. */
+const isOver = `s.state = 'ended' AND NOT EXISTS (
+      SELECT FROM schedule_runs r WHERE r.schedule_id = s.id AND r.try_at IS NOT NULL
+    )`
 
 /**
  * Saves a schedule, a new one (`p_revision` null) or one that is still at `p_revision`. The locks of token and user order it against
- * revocations, so that no revoked token leaves a schedule.
+ * revocations, so that no revoked token leaves a schedule. Each new one drops the oldest of those that are over, beyond the kept ones.
  */
 const saveSchedule = `CREATE OR REPLACE FUNCTION save_schedule(
   p_new schedules, p_revision integer, p_maximum integer,
@@ -37,12 +43,15 @@ BEGIN
   ) THEN
     outcome := 'KeyTaken';
   ELSIF p_new.state <> 'ended' AND (
-    SELECT count(*) FROM schedules s WHERE s.sub = p_new.sub AND s.state <> 'ended' AND s.id <> p_new.id
+    SELECT count(*) FROM schedules s WHERE s.sub = p_new.sub AND s.id <> p_new.id AND NOT (${isOver})
   ) >= p_maximum THEN
     outcome := 'TooMany';
   ELSIF p_revision IS NULL THEN
     outcome := 'Saved';
     INSERT INTO schedules SELECT p_new.*;
+    DELETE FROM schedules WHERE id = ANY (ARRAY(
+      SELECT s.id FROM schedules s WHERE s.sub = p_new.sub AND ${isOver} ORDER BY s.ended_at DESC OFFSET ${limits.ended}
+    ));
   ELSE
     UPDATE schedules s SET key = p_new.key, definition = p_new.definition, task = p_new.task,
       callback_secret = p_new.callback_secret, state = p_new.state, paused_reason = p_new.paused_reason,

@@ -41,10 +41,20 @@ const runFields = Struct.keys(Run.fields)
 
 const newestFirst = <A>(of: (item: A) => number) => (one: A, other: A) => of(other) - of(one)
 
+/** Whether a schedule has ended and none of its runs waits. */
+const isOver = ({ runs, schedule }: Row) =>
+  schedule.state === "ended" && [...runs.values()].every(({ tryAt }) => tryAt === null)
+
+const dropSurplus = (rows: Rows, sub: string) => {
+  const over = [...rows.values()].filter((row) => row.schedule.sub === sub && isOver(row))
+  const surplus = over.toSorted(newestFirst(({ schedule }) => schedule.endedAt ?? 0)).slice(limits.ended)
+  for (const { schedule } of surplus) rows.delete(schedule.id)
+}
+
 const refusalOf = (rows: Rows, { id, key, state, sub }: Schedule): Refusal | undefined => {
   const others = [...rows.values()].filter(({ schedule }) => schedule.sub === sub && schedule.id !== id)
   if (key !== null && others.some(({ schedule }) => schedule.key === key)) return { _tag: "KeyTaken" }
-  const open = others.filter(({ schedule }) => schedule.state !== "ended")
+  const open = others.filter((row) => !isOver(row))
   return state !== "ended" && open.length >= limits.ofUser ? { _tag: "TooMany" } : undefined
 }
 
@@ -62,6 +72,7 @@ const makeDefinitions = (rows: Rows, tables: Tables) => {
         const refusal = refusalOf(rows, schedule)
         if (refusal !== undefined) return refusal
         rows.set(schedule.id, { schedule, lastTask: null, runs: new Map() })
+        dropSurplus(rows, schedule.sub)
         if (claim !== undefined) {
           tables.claims.set(claimKey(schedule.sub, claim.key), {
             fingerprint: claim.fingerprint,

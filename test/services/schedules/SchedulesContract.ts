@@ -117,6 +117,37 @@ const definitions = (it: ScheduleTests) => {
       assert.deepStrictEqual(yield* store.save(active, 0), { _tag: "TooMany" })
     }))
 
+  it.effect("counts one that has ended while its run waits, and keeps it", () =>
+    Effect.gen(function*() {
+      const store = yield* SchedulesStore
+      const waiting = yield* made({ definition: { ...defaults, type: "once", delay: 60 } })
+      const { sub } = waiting
+      yield* store.claim([claimOf(waiting, at(60), null)], at(60), lease)
+      assert.strictEqual((yield* store.get(waiting.id))?.state, "ended")
+      yield* Effect.forEach(Array.from({ length: 99 }), () => made({ sub }), { discard: true })
+      assert.deepStrictEqual(yield* store.insert(yield* newSchedule({ sub })), { _tag: "TooMany" })
+      yield* store.record([attempted(waiting.id, at(60), "created")], at(61))
+      yield* made({ sub })
+    }))
+
+  it.effect("keeps the newest 200 of a user that have ended", () =>
+    Effect.gen(function*() {
+      const store = yield* SchedulesStore
+      const waiting = yield* made()
+      const { sub } = waiting
+      yield* store.claim([claimOf(waiting, at(60), null)], at(60), lease)
+      const ended = yield* Effect.forEach(
+        Array.from({ length: 201 }, (_, index) => index),
+        (index) => made({ sub, state: "ended", endedAt: at(100 + index), nextAt: null }),
+        { concurrency: 8 }
+      )
+      const other = yield* made({ state: "ended", endedAt: at(100), nextAt: null })
+      assert.isUndefined(yield* store.get(ended[0]!.id))
+      assert.isDefined(yield* store.get(ended[1]!.id))
+      assert.isDefined(yield* store.get(waiting.id))
+      assert.isDefined(yield* store.get(other.id))
+    }))
+
   it.effect("inserts once for an idempotency key", () =>
     Effect.gen(function*() {
       const store = yield* SchedulesStore
