@@ -134,6 +134,8 @@ export const tables: Tables = {
   ], [
     `CREATE INDEX schedule_runs_problems ON schedule_runs (scheduled_for)
     WHERE outcome IN ('waiting', 'missed', 'failed') OR started_at - scheduled_for > interval '${lateSeconds} seconds'`
+  ], [
+    // Only the function changed.
   ]],
   functions: [saveSchedule]
 }
