@@ -65,7 +65,10 @@ export class OperatorSchedulesGroup extends HttpApiGroup.make("operatorSchedules
       query("search", "An id, or the beginning of a user, a key or a name.", { type: "string", maxLength: maxSearch })
     ],
     response: { now: { late: 0, waiting: 0, oldest_late_ms: null }, runs: [run], schedules: [], complete: true },
-    responses: { 200: "What matches.", 503: "The database is unavailable, or the search took longer than 2 seconds." }
+    responses: {
+      200: "The schedules that match, newest first.",
+      503: "The database is unavailable, or the search took longer than 2 seconds."
+    }
   }))
 ).middleware(OperatorAuthorization).annotateMerge(
   OpenApi.annotations({ description: "Schedules of all users." })

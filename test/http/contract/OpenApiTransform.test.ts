@@ -45,7 +45,7 @@ describe.each(Object.entries(documents))("the %s document", (audience, document)
 
   it("has the operations of its audience only", () => {
     for (const { path } of operations) assert.strictEqual(path.startsWith("/internal/"), audience !== "public", path)
-    assert.isAbove(operations.length, audience === "operatorUsage" ? 1 : 2)
+    assert.isNotEmpty(operations)
   })
 
   it("names operations, parameters and schemas so that generated names are distinct", () => {
