@@ -1,14 +1,18 @@
 /**
- * The cost of a task beside job queues on the same Postgres: `npm run bench:peers -- [rounds] [seconds] [warmUp]` (3, 5 and 25).
+ * The cost of a task beside job queues: `npm run bench:peers -- [rounds] [seconds] [warmUp]` (3, 5 and 25).
  *
  * The contestants take turns within each round, each on a database of its own: this service as it is packaged, with the built-in
- * core and with an external core that completes each run immediately, and graphile-worker and pg-boss behind the HTTP server of
- * `queueShim.ts`, with jobs that do nothing. CPU is that of the service and of Postgres; clients and the external core are not
- * counted. Each contestant first creates and polls for `warmUp` seconds, because V8 compiles for twenty seconds under this load: with 0
+ * core and with an external core that completes each run immediately, and graphile-worker, pg-boss and BullMQ behind the HTTP
+ * server of `queueShim.ts`, with jobs that do nothing. All are as durable: Postgres waits for its log, and Redis for its own
+ * (`appendfsync always`). Without `redis-server` in the path BullMQ is left out. CPU is that of the service and of its database;
+ * clients and the external core are not counted. Each contestant first creates and polls for `warmUp` seconds, because V8 compiles for twenty seconds under this load: with 0
  * the figures are those of a service that has just started. Compare ratios within one run only: all share the machine's cores.
  */
+import { spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
 import { Agent, request } from "node:http"
-import { mint, Service } from "../kit/Service.ts"
+import { removeDirectory, temporaryDirectory } from "../kit/directories.ts"
+import { freePort, mint, Service } from "../kit/Service.ts"
 import { startPostgres } from "../kit/standalone.ts"
 import { median, quantile } from "../kit/statistics.ts"
 import { numbersOf, startScript } from "./bench.ts"
@@ -20,8 +24,11 @@ const pollInterval = 10
 const steadyRate = 20
 const burst = 5000
 
-const contestants = ["built-in core", "external core", "graphile-worker", "pg-boss"] as const
+const contestants = ["built-in core", "external core", "graphile-worker", "pg-boss", "BullMQ"] as const
 type Contestant = typeof contestants[number]
+const hasRedis = spawnSync("redis-server", ["--version"]).status === 0
+if (!hasRedis) console.error("redis-server is not installed: BullMQ is left out")
+const present = contestants.filter((name) => name !== "BullMQ" || hasRedis)
 
 /** Creates alone come last: they leave jobs behind that are still to be done. */
 const loads = [`${steadyRate} tasks/s`, "create and poll", `burst of ${burst}`, "create only"] as const
@@ -127,15 +134,57 @@ const run: Readonly<Record<Load, (url: string) => Promise<ReadonlyArray<number>>
 interface Running {
   readonly url: string
   readonly pid: number
+  /** Of the database's main process. */
+  readonly database: number
   readonly stop: () => unknown
 }
 
 let databases = 0
 
+/** On a directory of its own, with a log that is on disk before a command is answered. */
+const startRedis = async () => {
+  const directory = temporaryDirectory()
+  const port = await freePort()
+  const child = spawn("redis-server", [
+    "--port",
+    `${port}`,
+    "--dir",
+    directory,
+    "--appendonly",
+    "yes",
+    "--appendfsync",
+    "always",
+    "--save",
+    ""
+  ], {
+    stdio: "ignore"
+  })
+  process.once("exit", () => child.kill())
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    pid: child.pid!,
+    stop: async () => {
+      child.kill()
+      await once(child, "exit")
+      removeDirectory(directory)
+    }
+  }
+}
+
 const start = async (contestant: Contestant): Promise<Running> => {
+  if (contestant === "BullMQ") {
+    const redis = await startRedis()
+    const shim = await startScript("queueShim.ts", { REDIS_URL: redis.url, QUEUE: contestant })
+    const stop = async () => {
+      shim.stop()
+      await redis.stop()
+    }
+    return { url: shim.url, pid: shim.pid, database: redis.pid, stop }
+  }
+  const database = postgres.pid()
   const DATABASE_URL = await postgres.makeDatabase(`peers_${++databases}`)
   if (contestant === "graphile-worker" || contestant === "pg-boss") {
-    return startScript("queueShim.ts", { DATABASE_URL, QUEUE: contestant })
+    return { ...await startScript("queueShim.ts", { DATABASE_URL, QUEUE: contestant }), database }
   }
   const core = contestant === "external core" ? await startScript("immediateCore.ts", {}) : undefined
   const settings = {
@@ -148,6 +197,7 @@ const start = async (contestant: Contestant): Promise<Running> => {
   return {
     url: service.url,
     pid: service.process.pid!,
+    database,
     stop: async () => {
       await service.stop()
       core?.stop()
@@ -155,9 +205,9 @@ const start = async (contestant: Contestant): Promise<Running> => {
   }
 }
 
-const measure = async ({ pid, url }: Running, load: Load): Promise<Result> => {
+const measure = async ({ database, pid, url }: Running, load: Load): Promise<Result> => {
   resetPeakMemory(pid)
-  const before = { service: cpuOfProcess(pid), database: cpuOfTree(postgres.pid()), at: performance.now() }
+  const before = { service: cpuOfProcess(pid), database: cpuOfTree(database), at: performance.now() }
   const took = await run[load](url)
   const elapsed = (performance.now() - before.at) / 1000
   return {
@@ -165,14 +215,14 @@ const measure = async ({ pid, url }: Running, load: Load): Promise<Result> => {
     p50: median(took),
     p99: quantile(took, 0.99),
     service: (cpuOfProcess(pid) - before.service) / took.length,
-    database: (cpuOfTree(postgres.pid()) - before.database) / took.length,
+    database: (cpuOfTree(database) - before.database) / took.length,
     memory: peakMemory(pid)
   }
 }
 
 const results = new Map<string, Array<Result>>()
 for (let round = 1; round <= rounds; round++) {
-  for (const contestant of contestants) {
+  for (const contestant of present) {
     const running = await start(contestant)
     await createAndPoll(running.url, warmUp)
     for (const load of loads) {
@@ -189,11 +239,11 @@ console.log(`Medians of ${rounds} alternating rounds, ${seconds} s each; ${clien
 for (const load of loads) {
   console.log(`\n${load}`)
   console.log(
-    "                   tasks/s  of graphile   p50 ms   p99 ms  CPU ms/task: service  Postgres   sum   RSS MiB"
+    "                   tasks/s  of graphile   p50 ms   p99 ms  CPU ms/task: service  database   sum   RSS MiB"
   )
   const of = (contestant: Contestant, field: keyof Result) =>
     median((results.get(`${load}\n${contestant}`) ?? []).map((result) => result[field]))
-  for (const contestant of contestants) {
+  for (const contestant of present) {
     const [service, database] = [of(contestant, "service"), of(contestant, "database")]
     console.log([
       contestant.padEnd(16),

@@ -1,5 +1,7 @@
 /** A job queue behind the smallest HTTP server: `POST` returns the id of a new job, `GET` its state. Jobs do nothing. */
+import { Queue, Worker } from "bullmq"
 import { Logger, makeWorkerUtils, run } from "graphile-worker"
+import { Redis } from "ioredis"
 import { createServer } from "node:http"
 import { Pool } from "pg"
 import { PgBoss } from "pg-boss"
@@ -50,7 +52,25 @@ const pgBoss = async (): Promise<JobQueue> => {
   }
 }
 
-const queue = await (process.env["QUEUE"] === "pg-boss" ? pgBoss() : graphileWorker())
+const bullMq = async (): Promise<JobQueue> => {
+  const connect = () => new Redis(String(process.env["REDIS_URL"]), { maxRetriesPerRequest: null })
+  const connection = connect()
+  const queue = new Queue("noop", { connection, defaultJobOptions: { removeOnComplete: true } })
+  const worker = new Worker("noop", async () => {}, { connection: connect(), concurrency: 100 })
+  await worker.waitUntilReady()
+  return {
+    create: async () => String((await queue.add("noop", {})).id),
+    // A job that has completed is deleted.
+    isCompleted: async (id) => await connection.exists(queue.toKey(id)) === 0
+  }
+}
+
+const queues: Readonly<Record<string, () => Promise<JobQueue>>> = {
+  "graphile-worker": graphileWorker,
+  "pg-boss": pgBoss,
+  "BullMQ": bullMq
+}
+const queue = await queues[String(process.env["QUEUE"])]!()
 
 // Connections outlive the load of 20 tasks a second, during which most of them are idle.
 createServer({ keepAliveTimeout: 60_000 }, async (request, response) => {
