@@ -10,9 +10,12 @@ const maxWorkers = Math.max(3, availableParallelism() - 1)
 /** Suites that take half a minute, and those that measure a service under load. They run alone. */
 const long = ["test/**/*.long.test.ts", "test/attack/**/*.test.ts"]
 
+/** Suites that look at pages in Chromium. */
+const browser = ["test/integration/console/**/*.test.ts", "test/integration/Docs.test.ts"]
+
 /**
  * `unit` runs in memory under TestClock; `integration` runs on a real Postgres that `test/kit/globalSetup.ts` starts once, and so
- * does `long`, which is not part of `npm test`.
+ * do `browser` and `long`, which are not part of `npm test`.
  */
 export default defineConfig({
   test: {
@@ -32,8 +35,19 @@ export default defineConfig({
         test: {
           name: "integration",
           include: ["test/integration/**/*.test.ts"],
-          exclude: long,
+          exclude: [...long, ...browser],
           globalSetup: ["test/kit/globalSetup.ts"],
+          isolate: false,
+          testTimeout: 60_000,
+          hookTimeout: 60_000
+        }
+      },
+      {
+        test: {
+          name: "browser",
+          include: browser,
+          globalSetup: ["test/kit/globalSetup.ts"],
+          isolate: false,
           testTimeout: 60_000,
           hookTimeout: 60_000
         }

@@ -9,6 +9,10 @@ import { processEnvironment } from "./processEnvironment.ts"
 export const jwtSecret = "a secret of the tests, long enough for HS256"
 export const internalToken = "internal-token-of-the-tests"
 const root = path.resolve(import.meta.dirname, "../..")
+/** The bundle that `globalSetup` makes; benchmarks have none and start the sources. */
+const bundle = process.env["TEST_SERVICE"]
+const start = bundle === undefined ? ["src/runtime/Main.ts"] : [bundle, "serve"]
+export const commandLine = bundle ?? "src/runtime/cli/Cli.ts"
 
 export const mint = (sub: string, claims: jose.JWTPayload = {}) =>
   new jose.SignJWT({ ...claims })
@@ -83,7 +87,7 @@ export class Service {
   static async start(
     settings: Readonly<Record<string, string>>,
     port?: number,
-    main: string | ReadonlyArray<string> = "src/runtime/Main.ts",
+    main: string | ReadonlyArray<string> = start,
     readiness = "/readyz",
     timeout = 30_000
   ): Promise<Service> {

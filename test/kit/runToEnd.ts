@@ -4,6 +4,7 @@ import { execFile } from "node:child_process"
 import * as path from "node:path"
 import { formatWithOptions } from "node:util"
 import * as Program from "../../src/runtime/cli/Program.ts"
+import { commandLine } from "./Service.ts"
 
 const root = path.resolve(import.meta.dirname, "../..")
 
@@ -23,7 +24,7 @@ export const runToEnd = (args: ReadonlyArray<string>, env: Environment, timeout 
   new Promise((resolve) => {
     const child = execFile(
       process.execPath,
-      ["src/runtime/cli/Cli.ts", ...args],
+      [commandLine, ...args],
       { cwd: root, env: { PATH, NODE_COMPILE_CACHE, ...env }, timeout },
       (error, out, err) => {
         clearTimeout(last)

@@ -114,6 +114,7 @@ describe.skipIf(!hasBrowser)("with ugly data", () => {
     await page.getByRole("link", { name: "Tool call … timed out after … ms" }).click()
     await opened.heading("Tasks of all users")
     await page.getByText("Cause: Tool call").waitFor()
+    await page.locator("main tbody tr").nth(24).waitFor()
     assert.strictEqual(await page.locator("main tbody tr").count(), 25)
     const search = async (text: string) => {
       await opened.goto("/ops/tasks")

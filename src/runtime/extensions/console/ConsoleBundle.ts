@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"
+import { pathToFileURL } from "node:url"
 import { gzipSync } from "node:zlib"
 import { rolldown } from "rolldown"
 
@@ -63,10 +64,6 @@ export const write = (from: URL, to: URL) =>
   })
 
 if (import.meta.main) {
-  Effect.runFork(
-    write(
-      new URL("../../../http/console/", import.meta.url),
-      new URL("../../../../dist/http/console/", import.meta.url)
-    )
-  )
+  const folder = pathToFileURL(`${process.argv[2]}`)
+  Effect.runFork(write(new URL("../../../http/console/", import.meta.url), folder))
 }
