@@ -42,4 +42,34 @@ describe("STORED_BYTES", () => {
     }
     await eventually(create, ({ status }) => status === 201, 20_000)
   })
+
+  it("counts 100 users by a few statements, each over a bounded number of tasks", async () => {
+    const { query } = system.database
+    await query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+    await query("SELECT pg_stat_statements_reset()")
+    // The last user's tasks need three pages. All were created in one moment, so that the uuid decides where a page ends.
+    await query(`WITH made AS (
+        INSERT INTO tasks (uuid, sub, run_id, max_execution_time, created_at, deadline_at, completed_at, status, token_id, assistant_id)
+        SELECT gen_random_uuid(), 'crowd-' || n, gen_random_uuid(), 60, now(), now(), now(), 'completed', 'token', 1
+        FROM generate_series(1, 99) AS n, generate_series(1, CASE n WHEN 99 THEN 6000 ELSE n / 3 END) RETURNING uuid
+      ), requests AS (INSERT INTO task_requests (task_uuid, request, user_token) SELECT uuid, repeat('é', 10), '' FROM made)
+      INSERT INTO task_turns (task_uuid, turn) SELECT uuid, repeat('x', 100) FROM made`)
+    const counted = () =>
+      query<{ sub: string; bytes: string; tasks: number }>(
+        "SELECT sub, bytes, tasks FROM stored_bytes WHERE sub LIKE 'crowd-%' AND tasks > 0 ORDER BY tasks, sub"
+      )
+    const users = await eventually(counted, (found) => found.length === 97, 20_000)
+    for (const { bytes, sub, tasks } of users) {
+      const n = Number(sub.slice(6))
+      assert.strictEqual(tasks, n === 99 ? 6000 : Math.floor(n / 3), sub)
+      assert.strictEqual(Number(bytes), tasks * 120, sub)
+    }
+    const [statements] = await query<{ counts: number; records: number }>(
+      `SELECT sum(calls) FILTER (WHERE query LIKE '%octet_length(request)%')::int AS counts,
+        sum(calls) FILTER (WHERE query LIKE '%UPDATE stored_bytes%counted_at%')::int AS records
+      FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())`
+    )
+    assert.isAtMost(statements!.counts, 6)
+    assert.isAtMost(statements!.records, 4)
+  })
 })

@@ -3,8 +3,8 @@
  * user who keeps more creates no task until the next count, within seconds of a deletion.
  */
 import { Context, Duration, Effect, Layer } from "effect"
-import { now, plus } from "../../domain/Timestamp.ts"
-import { StoredBytesStore } from "../store/StoredBytesStore.ts"
+import { now, plus, type Timestamp } from "../../domain/Timestamp.ts"
+import { type Count, StoredBytesStore } from "../store/StoredBytesStore.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Settings } from "../timing/Settings.ts"
 import * as Worker from "../timing/Worker.ts"
@@ -33,19 +33,26 @@ const make = Effect.gen(function*() {
   let above: ReadonlySet<string> = new Set()
   let since = plus(yield* now, Duration.negate(firstWindow))
 
-  const recountOne = Effect.fnUntraced(function*(sub: string, leasedUntil: typeof since) {
-    const counted = yield* store.count(sub)
-    const countedAt = yield* now
-    const isOver = maximum !== undefined && counted.bytes > maximum
-    const next = plus(countedAt, isOver ? Duration.millis(Math.max(5000, counted.tasks)) : recount)
-    yield* store.record({ sub, ...counted, countedAt }, { lease: leasedUntil, next })
-  })
+  const nextCount = (countedAt: Timestamp, { bytes, tasks }: Count) =>
+    plus(countedAt, maximum !== undefined && bytes > maximum ? Duration.millis(Math.max(5000, tasks)) : recount)
 
   const recountDue = Effect.gen(function*() {
     const at = yield* now
     const leasedUntil = plus(at, lease)
     const due = yield* store.claim(at, leasedUntil, claimed)
-    yield* Effect.forEach(due, (sub) => recountOne(sub, leasedUntil), { discard: true })
+    let counts: ReadonlyArray<Pick<Count, "sub"> | Count> = due.map((sub) => ({ sub }))
+    while (counts.length > 0) {
+      const counted = yield* store.count(counts)
+      const countedAt = yield* now
+      const whole = counted.filter(({ last }) => last === null)
+      if (whole.length > 0) {
+        yield* store.record(
+          whole.map((count) => ({ ...count, countedAt, next: nextCount(countedAt, count) })),
+          leasedUntil
+        )
+      }
+      counts = counted.filter(({ last }) => last !== null)
+    }
     return due.length
   })
 

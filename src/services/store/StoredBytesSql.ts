@@ -1,14 +1,17 @@
 /** The bytes that users keep, in Postgres. */
-import { Effect, Layer, Schema } from "effect"
+import { PgTypes } from "@effect/sql-pg"
+import { Effect, Layer, Schema, Struct } from "effect"
 import { Timestamp } from "../../domain/Timestamp.ts"
-import { make as makeQueries, micros, moment, query } from "./Queries.ts"
+import { array, make as makeQueries, micros, moment, query } from "./Queries.ts"
 import { StoredBytesStore, UserStorage } from "./StoredBytesStore.ts"
+
+const { float8, int4, text, uuid } = PgTypes.OID
 
 const Sub = Schema.Struct({ sub: Schema.String })
 
 /** A user with a million tasks is counted every 17 minutes at most, another every 5 seconds. */
 const noteActive = `INSERT INTO stored_bytes AS known (sub, due_at)
-  SELECT DISTINCT sub, ${moment("$2")} FROM tasks WHERE created_at >= ${moment("$1")}
+  SELECT DISTINCT sub, ${moment("$2")} FROM tasks WHERE created_at >= ${moment("$1")} ORDER BY sub
   ON CONFLICT (sub) DO UPDATE SET
     due_at = least(known.due_at, known.counted_at + greatest(known.tasks, 5000) * interval '1 millisecond')
   WHERE known.due_at > known.counted_at + greatest(known.tasks, 5000) * interval '1 millisecond'`
@@ -20,35 +23,43 @@ const claim = query(
   )) RETURNING sub`
 )
 
-/** Tasks that one statement counts. The length of a text is read without the text. */
-const page = 1000
+/** Tasks that one statement counts, shared among its users. The length of a text is read without the text. */
+const countedTasks = 5000
 const Page = Schema.Struct({
-  bytes: Schema.Finite,
-  tasks: Schema.Int,
-  /** The key of the last task. */
+  ...UserStorage.mapFields(Struct.pick(["sub", "bytes", "tasks"])).fields,
   at: Schema.NullOr(Timestamp),
   uuid: Schema.NullOr(Schema.String)
 })
-const countPage = query(
+const countPages = query(
   Page,
-  `WITH page AS MATERIALIZED (
-    SELECT created_at, uuid FROM tasks WHERE sub = $1 AND (created_at, uuid) < (${moment("$2")}, $3::uuid)
-    ORDER BY created_at DESC, uuid DESC LIMIT ${page}
-  ), last AS (SELECT created_at, uuid FROM page ORDER BY created_at, uuid LIMIT 1)
-  SELECT count(*)::int AS tasks, coalesce(sum(
-      coalesce((SELECT octet_length(request) FROM task_requests WHERE task_uuid = page.uuid), 0)
-        + coalesce((SELECT octet_length(turn) FROM task_turns WHERE task_uuid = page.uuid), 0)
-    ), 0)::float8 AS bytes,
-    (SELECT ${micros("created_at")} FROM last) AS at, (SELECT uuid FROM last) AS uuid
-  FROM page`
+  `SELECT wanted.sub, counted.* FROM unnest($1::text[], $2::float8[], $3::uuid[]) AS wanted (sub, at, uuid)
+  CROSS JOIN LATERAL (
+    SELECT count(*)::int AS tasks, coalesce(sum(
+        coalesce((SELECT octet_length(request) FROM task_requests WHERE task_uuid = page.uuid), 0)
+          + coalesce((SELECT octet_length(turn) FROM task_turns WHERE task_uuid = page.uuid), 0)
+      ), 0)::float8 AS bytes,
+      ${micros("min(created_at)")} AS at, (array_agg(uuid ORDER BY created_at, uuid))[1] AS uuid
+    FROM (
+      SELECT created_at, uuid FROM tasks
+      WHERE sub = wanted.sub AND (created_at, uuid) < (${moment("wanted.at")}, wanted.uuid)
+      ORDER BY created_at DESC, uuid DESC LIMIT $4::int
+    ) AS page
+  ) AS counted`
 )
-const newest = { at: 7_258_118_400_000_000, uuid: "ffffffff-ffff-ffff-ffff-ffffffffffff" }
+const newest = { at: Timestamp.make(7_258_118_400_000_000), uuid: "ffffffff-ffff-ffff-ffff-ffffffffffff" }
 
-const record = `UPDATE stored_bytes SET bytes = $2::float8, tasks = $3::int, counted_at = ${moment("$4")},
-    due_at = CASE WHEN due_at = ${moment("$5")} THEN ${moment("$6")} ELSE due_at END
-  WHERE sub = $1`
-
-const forget = `DELETE FROM stored_bytes WHERE sub = $1 AND due_at = ${moment("$2")}`
+/** Every statement locks users in the order of `sub`, so that none waits for another in a circle. */
+const record = `WITH counted AS (
+    SELECT c.*, s.due_at = ${moment("$6")} AS is_claimed
+    FROM stored_bytes s JOIN unnest($1::text[], $2::float8[], $3::int[], $4::float8[], $5::float8[])
+      AS c (sub, bytes, tasks, at, next) ON c.sub = s.sub
+    ORDER BY s.sub FOR UPDATE OF s
+  ), forgotten AS (
+    DELETE FROM stored_bytes s USING counted c WHERE c.sub = s.sub AND c.tasks = 0 AND c.is_claimed
+  )
+  UPDATE stored_bytes s SET bytes = c.bytes, tasks = c.tasks, counted_at = ${moment("c.at")},
+    due_at = CASE WHEN c.is_claimed THEN ${moment("c.next")} ELSE s.due_at END
+  FROM counted c WHERE c.sub = s.sub AND c.tasks > 0`
 
 const largest = query(
   UserStorage,
@@ -68,24 +79,32 @@ export const layer = Layer.effect(
     return StoredBytesStore.of({
       noteActive: (since, at) => execute(noteActive, [since, at]),
       claim: (at, lease, limit) => Effect.map(rows(claim, [at, lease, limit]), subsOf),
-      count: Effect.fnUntraced(function*(sub) {
-        const all = { bytes: 0, tasks: 0 }
-        let key: { readonly at: number; readonly uuid: string } | undefined = newest
-        while (key !== undefined) {
-          const found: ReadonlyArray<typeof Page.Type> = yield* rows(countPage, [sub, key.at, key.uuid])
-          key = undefined
-          for (const { at, bytes, tasks, uuid } of found) {
-            all.bytes += bytes
-            all.tasks += tasks
-            if (tasks === page && at !== null && uuid !== null) key = { at, uuid }
-          }
-        }
-        return all
+      count: Effect.fnUntraced(function*(counts) {
+        const limit = Math.floor(countedTasks / counts.length)
+        const before = new Map(counts.map((count) => [count.sub, { bytes: 0, tasks: 0, last: newest, ...count }]))
+        const keys = [...before.values()].map(({ last }) => last ?? newest)
+        const pages = yield* rows(countPages, [
+          array([...before.keys()], text),
+          array(keys.map(({ at }) => at), float8),
+          array(keys.map(({ uuid }) => uuid), uuid),
+          limit
+        ])
+        return pages.map(({ at, bytes, sub, tasks, uuid }) => ({
+          sub,
+          bytes: bytes + (before.get(sub)?.bytes ?? 0),
+          tasks: tasks + (before.get(sub)?.tasks ?? 0),
+          last: tasks === limit && at !== null && uuid !== null ? { at, uuid } : null
+        }))
       }),
-      record: ({ bytes, countedAt, sub, tasks }, { lease, next }) =>
-        tasks === 0
-          ? execute(forget, [sub, lease])
-          : execute(record, [sub, bytes, tasks, countedAt, lease, next]),
+      record: (counts, lease) =>
+        execute(record, [
+          array(counts.map(({ sub }) => sub), text),
+          array(counts.map(({ bytes }) => bytes), float8),
+          array(counts.map(({ tasks }) => tasks), int4),
+          array(counts.map(({ countedAt }) => countedAt), float8),
+          array(counts.map(({ next }) => next), float8),
+          lease
+        ]),
       largest: (limit) => rows(largest, [limit]),
       above: (bytes, limit) => Effect.map(rows(above, [bytes, limit]), subsOf)
     })

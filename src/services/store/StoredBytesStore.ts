@@ -3,6 +3,15 @@ import { Context, type Effect, Schema } from "effect"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
 
+/** A count of a user's tasks from the newest on, so far. */
+export interface Count {
+  readonly sub: string
+  readonly bytes: number
+  readonly tasks: number
+  /** The last task that was counted, when others may follow it. */
+  readonly last: { readonly at: Timestamp; readonly uuid: string } | null
+}
+
 export const UserStorage = Schema.Struct({
   sub: Schema.String,
   bytes: Schema.Finite,
@@ -20,12 +29,14 @@ export class StoredBytesStore extends Context.Service<StoredBytesStore, {
     lease: Timestamp,
     limit: number
   ) => Effect.Effect<ReadonlyArray<string>, StoreUnavailable>
-  /** Counts all tasks of a user, in statements over a bounded number of them. */
-  readonly count: (sub: string) => Effect.Effect<{ readonly bytes: number; readonly tasks: number }, StoreUnavailable>
-  /** Records a count. The user is due again at `next`, or earlier if noted since the claim. */
+  /** Begins or continues the counts of users, in one statement over a bounded number of tasks. */
+  readonly count: (
+    counts: ReadonlyArray<Pick<Count, "sub"> | Count>
+  ) => Effect.Effect<ReadonlyArray<Count>, StoreUnavailable>
+  /** Records counts in one statement. A user is due again at `next`, or earlier if noted since the claim. */
   readonly record: (
-    count: UserStorage,
-    claim: { readonly lease: Timestamp; readonly next: Timestamp }
+    counts: ReadonlyArray<UserStorage & { readonly next: Timestamp }>,
+    lease: Timestamp
   ) => Effect.Effect<void, StoreUnavailable>
   /** The largest first. */
   readonly largest: (limit: number) => Effect.Effect<ReadonlyArray<UserStorage>, StoreUnavailable>
