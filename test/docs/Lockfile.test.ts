@@ -19,7 +19,7 @@ describe("package-lock.json", () => {
   })
 
   /** Tools of developers for platforms that the registry of the last update lacked. Where it has them, updating the lock adds it. */
-  const unknown = /^node_modules\/(@dprint\/|@effect\/tsgo-|@oxc-parser\/binding-|@oxlint\/binding-)/
+  const unknown = /^node_modules\/(@dprint\/|@effect\/tsgo-)/
 
   it("has the integrity of every package but the binaries of tools for some other platforms", () => {
     for (const [name, { dev, integrity, optional }] of Object.entries(lock.packages)) {
