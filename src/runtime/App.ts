@@ -36,6 +36,7 @@ import { TaskLinks } from "../services/store/TaskLinks.ts"
 import { TaskNotifications } from "../services/store/TaskNotifications.ts"
 import * as TaskStoreSql from "../services/store/TaskStoreSql.ts"
 import { WaitingRequests } from "../services/store/WaitingRequests.ts"
+import { writeProbe } from "../services/store/WriteProbe.ts"
 import * as TaskEngine from "../services/TaskEngine.ts"
 import { Tasks } from "../services/Tasks.ts"
 import { NodeClock } from "../services/timing/NodeClock.ts"
@@ -108,7 +109,8 @@ const layerClient = ({ direct, main }: Database.Database, { databaseConnections 
     ...Database.limited(main),
     maxConnections: databaseConnections,
     maxMessageSize: 512 * 1024 * 1024,
-    listener: direct === main ? undefined : Database.patient(direct)
+    listener: direct === main ? undefined : Database.patient(direct),
+    probe: writeProbe
   })
 
 /** Shard locks are renewed on separate connections, so that load does not delay a renewal and cost a node its shards. */

@@ -135,20 +135,23 @@ describe("the monitor of the database", () => {
       yield* untilReplaced(sql)
     }))
 
-  it.live("leaves a host that refuses logins for the next one", () =>
-    Effect.gen(function*() {
-      let isFull = false
-      const pooler = yield* refusingPooler("53300", () => "login", () => isFull ? undefined : inject("postgresUrl"))
-      const { proxy } = yield* Proxy.scoped(inject("postgresUrl"))
-      const url = inject("postgresUrl").replace(/:\d+\//, `:${portOf(pooler)},127.0.0.1:${proxy.port}/`)
-      const sql = Context.get(yield* Layer.build(layerOf(parse(Redacted.make(url)))), SqlClient.SqlClient)
-      yield* sql`SELECT 1`
-      isFull = true
-      // Ends the connections that the first host has accepted.
-      yield* Effect.exit(sql`SELECT pg_terminate_backend(pg_backend_pid())`)
-      const { milliseconds } = yield* elapsed(untilReplaced(sql))
-      assert.isBelow(milliseconds, 2000)
-    }))
+  it.live.each(["53300", "08P01", "57P03"])(
+    "leaves a host that refuses logins with %s for the next one",
+    (code) =>
+      Effect.gen(function*() {
+        let isFull = false
+        const pooler = yield* refusingPooler(code, () => "login", () => isFull ? undefined : inject("postgresUrl"))
+        const { proxy } = yield* Proxy.scoped(inject("postgresUrl"))
+        const url = inject("postgresUrl").replace(/:\d+\//, `:${portOf(pooler)},127.0.0.1:${proxy.port}/`)
+        const sql = Context.get(yield* Layer.build(layerOf(parse(Redacted.make(url)))), SqlClient.SqlClient)
+        yield* sql`SELECT 1`
+        isFull = true
+        // Ends the connections that the first host has accepted.
+        yield* Effect.exit(sql`SELECT pg_terminate_backend(pg_backend_pid())`)
+        const { milliseconds } = yield* elapsed(untilReplaced(sql))
+        assert.isBelow(milliseconds, 2000)
+      })
+  )
 
   it.live("reports that no connection is free for two seconds at most after statements get one", () =>
     Effect.gen(function*() {

@@ -118,7 +118,7 @@ describe("a node", () => {
     assert.lengthOf(await eventually(async () => service.output.match(line) ?? [], ({ length }) => length > 0), 1)
   })
 
-  it("answers 503 and is not ready while the disk of the database is full", async () => {
+  it("answers 503 and is not ready while the disk of the database is full, and for 2 s at most afterwards", async () => {
     const { database, service } = await use(startSystem(), onTestFinished)
     await database.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$`)
@@ -127,6 +127,12 @@ describe("a node", () => {
     assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "has a full disk" })
     assert.strictEqual(await availabilityOf(service), "0")
     await eventually(async () => service.output, (output) => output.includes("statements fail: could not extend file."))
+    assert.deepStrictEqual(await readinessOf(service), { status: 503, database: "has a full disk" })
+    // Whether a client tries again or not.
+    await database.query("DROP TRIGGER refuse ON tasks")
+    await eventually(() => readinessOf(service), ({ status }) => status === 200, 2000)
+    assert.strictEqual(await availabilityOf(service), "1")
+    assert.deepStrictEqual(await database.query("SELECT FROM tasks"), [])
   })
 })
 

@@ -4,10 +4,11 @@
  * client.
  */
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
-import { Context, Effect, Layer, Stream } from "effect"
+import { Context, Duration, Effect, Layer, Stream } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
 import { StoreHealth } from "../../services/operations/Readiness.ts"
+import * as Worker from "../../services/timing/Worker.ts"
 import * as AdmissionGate from "./AdmissionGate.ts"
 import * as DatabaseMonitor from "./DatabaseMonitor.ts"
 import { DatabaseSockets } from "./DatabaseSockets.ts"
@@ -16,7 +17,12 @@ export interface Options extends PgConnection.Config {
   readonly maxConnections: number
   /** Options of the sessions for LISTEN, if not those of the pool. */
   readonly listener?: PgConnection.Config | undefined
+  /** A statement that needs what writes need. It is repeated during a shortage, to notice its end. */
+  readonly probe?: string
 }
+
+/** The failures of many clients do not shorten it. */
+const probeInterval = Duration.millis(500)
 
 /** Pipelined statements of one connection. The driver's default of 32 halves the throughput of inserts. */
 const multiplexConcurrency = 5
@@ -64,7 +70,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const sockets = yield* DatabaseSockets
   const gate = yield* AdmissionGate.make(options.maxConnections * multiplexConcurrency)
   const pool = yield* PgPool.make({ ...options, multiplex: true, multiplexConcurrency, stream: sockets.open })
-  const monitor = yield* DatabaseMonitor.monitor(options, sockets, gate)
+  const monitor = yield* DatabaseMonitor.monitor(options, sockets, gate, options.probe)
   const adapted = (session: PgConnection.PgConnection) => adapt(session, monitor)
   const client = yield* SqlClient.make({
     acquirer: Effect.map(pool.get, adapted),
@@ -84,6 +90,20 @@ const make = Effect.fnUntraced(function*(options: Options) {
     driver: "pg",
     spanAttributes: spanAttributesOf(options)
   })
+  const { probe } = options
+  if (probe !== undefined) {
+    yield* Worker.make({
+      name: "the probe of the database",
+      runOnce: Effect.gen(function*() {
+        while (monitor.isProbed()) {
+          yield* Effect.ignore(client.unsafe(probe))
+          yield* Effect.sleep(probeInterval)
+        }
+      }),
+      interval: Duration.infinity,
+      wake: monitor.needsProbe
+    })
+  }
   const listeners = options.listener === undefined
     ? pool
     : yield* PgPool.make({ ...options.listener, maxConnections: 1 })

@@ -12,7 +12,7 @@
  * hosts it also leaves one that refuses logins, for one that accepts writes.
  */
 import type { PgConnection } from "@effect/sql-pg"
-import { Effect, Predicate, Schema } from "effect"
+import { Effect, Latch, Predicate, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import * as Metrics from "../../services/telemetry/Metrics.ts"
 import * as OutageLog from "../../services/telemetry/OutageLog.ts"
@@ -39,7 +39,7 @@ const shortages: ReadonlyMap<unknown, string> = new Map([
   ["53300", "has no free connection"]
 ])
 
-/** Milliseconds for which a shortage counts, unless the statement that found it succeeds before. */
+/** Milliseconds for which a shortage counts, unless the statement that found it, or the probe, succeeds before. */
 const shortageFor = 15_000
 /** The same when the pool opened no connection, which statements on the other ones say nothing about. */
 const refusalFor = 1500
@@ -61,12 +61,12 @@ const codeOf = (failure: unknown) =>
     ? failure.reason.cause.code
     : undefined
 
-/**
- * Whether the server sent the error and may work for others. 57P01 to 57P03 report that it starts or stops. Every SQLSTATE has a
- * digit; Node's codes, such as EPERM, have none.
- */
+/** Whether the server sent the error. Every SQLSTATE has a digit; Node's codes, such as EPERM, have none. */
+const isSent = (failure: unknown) => /^(?=.*\d)[0-9A-Z]{5}$/.test(String(codeOf(failure)))
+
+/** Whether the server sent the error and may work for others. 57P01 to 57P03 report that it starts or stops. */
 const isUp = (failure: unknown) =>
-  /^(?!57P0)(?=.*\d)[0-9A-Z]{5}$/.test(String(codeOf(failure))) && !refusals.has(codeOf(failure))
+  isSent(failure) && !String(codeOf(failure)).startsWith("57P0") && !refusals.has(codeOf(failure))
 
 const isShortage = (failure: unknown) => String(codeOf(failure)).startsWith("53")
 
@@ -126,20 +126,20 @@ const makeHosts = ({ host, hosts }: DatabaseSockets["Service"]) => {
 type Hosts = ReturnType<typeof makeHosts>
 
 /** The outage, or the shortage, that requests meet. */
-const makeState = (sockets: DatabaseSockets["Service"], gate: AdmissionGate) => {
+const makeState = (sockets: DatabaseSockets["Service"], gate: AdmissionGate, probe: string | undefined) => {
   let outage: { readonly since: number; readonly problem: string } | undefined
   let shortage: { readonly problem: string; readonly statement: string; readonly until: number } | undefined
   /** Why a statement got no connection, until one succeeds. */
   let refusal: string | undefined
   const outageLog = OutageLog.make("Error")
+  const present = () => shortage !== undefined && performance.now() < shortage.until ? shortage : undefined
 
   return {
+    /** Whether a statement failed for lack of something, so that another one shows whether the lack has ended. */
+    isProbed: () => (present()?.statement ?? "") !== "",
     isUnavailable: () => outage !== undefined,
     /** Why the database cannot do its work; null while it can. */
-    problem: () => {
-      if (outage !== undefined) return outage.problem
-      return shortage !== undefined && performance.now() < shortage.until ? shortage.problem : refusal ?? null
-    },
+    problem: () => outage?.problem ?? present()?.problem ?? refusal ?? null,
     close: (failure: unknown) =>
       Effect.suspend(() => {
         const now = performance.now()
@@ -179,7 +179,7 @@ const makeState = (sockets: DatabaseSockets["Service"], gate: AdmissionGate) => 
     },
     succeed: (statement: string) => {
       refusal = undefined
-      if (shortage?.statement === statement) shortage = undefined
+      if (shortage?.statement === statement || statement === probe) shortage = undefined
     }
   }
 }
@@ -212,15 +212,20 @@ const makeOnFailed = (hosts: Hosts, state: State, log: Effect.Effect<void>) => {
   }
 }
 
-/** Starts the monitor. `options` are those of the pool's connections. Returns its view of the database, and what reports the ends of statements. */
+/**
+ * Starts the monitor. `options` are those of the pool's connections; `probe` is a statement that needs what writes need. Returns its view
+ * of the database, and what reports the ends of statements.
+ */
 export const monitor = Effect.fnUntraced(function*(
   options: PgConnection.Config,
   sockets: DatabaseSockets["Service"],
-  gate: AdmissionGate
+  gate: AdmissionGate,
+  probe?: string
 ) {
   const hosts = makeHosts(sockets)
-  const state = makeState(sockets, gate)
+  const state = makeState(sockets, gate, probe)
   const failing = makeFailureLog()
+  const needsProbe = Latch.makeUnsafe()
   let endSession: ((failure?: ReadOnly) => void) | undefined
   const { forgive, onFailed } = makeOnFailed(hosts, state, failing.log)
   yield* Metrics.databaseAvailable.observe(() => state.problem() === null ? 1 : 0)
@@ -258,15 +263,19 @@ export const monitor = Effect.fnUntraced(function*(
       const isRefused = failure.reason.operation === "connect"
       const lack = shortages.get(code)
       if (lack !== undefined || isRefused) failing.note(failure)
-      if (lack !== undefined) state.lack(lack, statement)
-      else if (isRefused) state.refuse(reasonOf(failure))
+      if (lack !== undefined) {
+        state.lack(lack, statement)
+        needsProbe.openUnsafe()
+      } else if (isRefused) state.refuse(reasonOf(failure))
       // The monitor's own session may be one of the last that this host accepted.
-      if (isRefused && !state.isUnavailable() && isUp(failure) && hosts.countRefusal()) endSession?.()
+      if (isRefused && !state.isUnavailable() && isSent(failure) && hosts.countRefusal()) endSession?.()
     },
     onSuccess: (statement: string) => {
       hosts.forgive()
       state.succeed(statement)
     },
-    problem: state.problem
+    problem: state.problem,
+    isProbed: state.isProbed,
+    needsProbe
   }
 })
