@@ -1,6 +1,7 @@
 /** Calls of client tools, and their results. */
 import { Effect, Schema } from "effect"
 import { absentOr } from "./Fields.ts"
+import { JsonScanner } from "./JsonScanner.ts"
 import * as JsonShape from "./JsonShape.ts"
 import type { Writable } from "./JsonWriter.ts"
 import { encode, fromValue, JsonObject, JsonValue, OpaqueJson } from "./OpaqueJson.ts"
@@ -32,6 +33,18 @@ export const readCalls = (json: OpaqueJson | null): Effect.Effect<ReadonlyArray<
       (found) => RawJson.decodable(found, bytes).value as ReadonlyArray<PassedCall>
     )
   })
+
+const namesShape = JsonShape.array(JsonShape.object({ name: JsonShape.small }))
+
+/** The names of the calls that end in the beginning of stored JSON. */
+export const namesOf = (begin: string): ReadonlyArray<string> => {
+  const bytes = encode(begin)
+  const scanner = new JsonScanner(namesShape)
+  scanner.push(bytes)
+  const { found } = scanner
+  const calls = found === undefined ? [] : RawJson.decodable(found, bytes).value as ReadonlyArray<PassedCall>
+  return calls.map(({ name }) => name)
+}
 
 export const ToolResult = Schema.Struct({
   tool_call_id: Schema.NonEmptyString.annotate({ description: "The `id` of a pending call." }),

@@ -25,9 +25,8 @@ import {
 
 export const lowestUuid = "00000000-0000-0000-0000-000000000000"
 export const highestUuid = "ffffffff-ffff-ffff-ffff-ffffffffffff"
-/** Bytes of tool calls above which their names are not read: Postgres would parse the arguments too. */
-const readToolCalls = 64 * 1024
-const shownTools = 20
+/** Bytes of tool calls above which their names are not read, and characters that are read of shorter ones. */
+const readToolCalls = { longest: 64 * 1024, begin: 16 * 1024 }
 
 const Key = Schema.Struct({ at: Timestamp, id: Schema.String, isEdge: Schema.Boolean })
 export const decodeKeys = Schema.decodeUnknownSync(Schema.Array(Key))
@@ -84,13 +83,9 @@ export const tasksLike = query(
 )
 
 /** What a `FoundTask` has besides the head. */
-const foundColumns = `${columnsOf(["createdAt", "completedAt", "callbackUrl"])}, ${shortError} AS error, coalesce((
-    SELECT json_agg(name) FROM (
-      SELECT call ->> 'name' AS name
-      FROM json_array_elements(CASE WHEN octet_length(pending_tool_calls) <= ${readToolCalls} THEN pending_tool_calls::json END) call
-      LIMIT ${shownTools}
-    ) named
-  ), '[]')::text AS "pendingTools"`
+const foundColumns = `${columnsOf(["createdAt", "completedAt", "callbackUrl"])}, ${shortError} AS error,
+  CASE WHEN octet_length(pending_tool_calls) <= ${readToolCalls.longest} THEN left(pending_tool_calls, ${readToolCalls.begin}) END
+    AS "pendingTools"`
 
 export const tasksById = query(
   FoundTask,

@@ -2,11 +2,12 @@
  * Searches of operators over all users. Every statement reads a bounded number of rows, so that a search costs the same however
  * large the tables are: a page that reaches the bound says so, and its `next` continues behind the last row that was read.
  */
-import { Context, type Effect, type Option, Schema, Struct } from "effect"
+import { Context, type Effect, type Option, Schema, SchemaGetter, Struct } from "effect"
 import type { Revocation } from "../../domain/Revocation.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
 import { RunId, TaskHead, TaskId, TaskStatus, TaskSummary } from "../../domain/Task.ts"
 import { Timestamp } from "../../domain/Timestamp.ts"
+import { namesOf } from "../../domain/ToolCall.ts"
 import type { Delivery, DeliveryState } from "../../domain/Webhook.ts"
 import type { UserStorage } from "../store/StoredBytesStore.ts"
 import type { TaskReads } from "../store/TaskReads.ts"
@@ -21,6 +22,8 @@ export const scannedRows = 20_000
 /** The newest failures that are grouped. */
 export const groupedFailures = 10_000
 export const listedOrigins = 200
+/** Names of the pending tools of a task. */
+const shownTools = 20
 /** The oldest live tasks that are examined for progress. */
 export const examinedRuns = 20_000
 
@@ -65,13 +68,21 @@ export const orderOf = ({ status, sub }: Pick<TaskSearch, "status" | "sub">): "l
   return status === "failed" ? "failed" : "live"
 }
 
+/** From the beginning of the stored calls. Postgres reads no JSON with texts that it cannot store. */
+const ToolNames = Schema.NullOr(Schema.String).pipe(
+  Schema.decodeTo(Schema.Array(Schema.String), {
+    decode: SchemaGetter.transform((calls) => calls === null ? [] : namesOf(calls).slice(0, shownTools)),
+    encode: SchemaGetter.forbidden(() => "only decoded")
+  })
+)
+
 export const FoundTask = Schema.Struct({
   ...Struct.omit(TaskSummary.fields, ["pendingToolCalls"]),
   deadline: Timestamp,
   acceptanceDeadline: Schema.NullOr(Timestamp),
   callbackUrl: Schema.NullOr(Schema.String),
   /** Names of the first pending client tools. */
-  pendingTools: Schema.fromJsonString(Schema.Array(Schema.String))
+  pendingTools: ToolNames
 })
 export type FoundTask = typeof FoundTask.Type
 

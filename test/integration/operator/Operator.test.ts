@@ -39,7 +39,8 @@ describe("what operators see", () => {
       metadata: { note: canary },
       input: [{ type: "text", text: canary }]
     })
-    const calls = [{ id: "c1", name: "look", arguments: { key: canary } }]
+    // Postgres cannot decode the texts of these arguments.
+    const calls = [{ id: "c1", name: "look", arguments: { key: canary, "\0": "\ud800" } }]
     await interrupt(run, {
       state: { at: canary },
       tool_calls: calls,
