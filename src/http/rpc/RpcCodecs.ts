@@ -1,8 +1,10 @@
-/** Decodes the payloads and encodes the results of calls. Both are JSON. */
-import { Result, Schema } from "effect"
+/** Decodes the payloads and encodes the results of calls. Both are JSON. The bodies in payloads stay bytes. */
+import { Effect, Result, Schema } from "effect"
 import { Rpc, RpcSchema, RpcSerialization } from "effect/rpc"
+import { type Shape, shapeOf } from "../../domain/JsonShape.ts"
+import * as RawJson from "../../domain/RawJson.ts"
 import { InternalRpc } from "../contract/rpc/Rpc.ts"
-import { type InvalidRequest, RpcUnauthorized } from "../contract/rpc/RpcErrors.ts"
+import { RpcUnauthorized } from "../contract/rpc/RpcErrors.ts"
 import type { ExtensionRoutes } from "../ExtensionRoutes.ts"
 import { collect, FieldErrors } from "../handlers/body/BodyErrors.ts"
 import type { Grants } from "../handlers/rpc/RpcAuthorization.ts"
@@ -15,10 +17,12 @@ const codecsOf = ({ requests }: typeof InternalRpc) =>
   Array.from(requests, ([tag, rpc]) => {
     const { payloadSchema, successSchema } = rpc
     const value = RpcSchema.isStreamSchema(successSchema) ? successSchema.success : undefined
+    const payload = codecFor(payloadSchema)
     return [tag, {
       tag: rpc._tag,
       isStream: value !== undefined,
-      decodePayload: Schema.decodeUnknownResult(codecFor(payloadSchema)),
+      shape: shapeOf(payload),
+      decodePayload: Schema.decodeUnknownResult(payload),
       encodeExit: Schema.encodeUnknownResult(codecFor(Rpc.exitSchema(rpc))),
       /** Encodes values of a stream. */
       encodeValues: Schema.encodeUnknownResult(codecFor(Schema.Array(value ?? Schema.Never)))
@@ -40,22 +44,27 @@ export const withExtensions = (extensions: ReadonlyArray<ExtensionRoutes>): type
   return whole
 }
 
-export type DecodedCall = Result.Result.Success<ReturnType<typeof decode>>
+export type DecodedCall = Effect.Success<ReturnType<typeof decode>>
 
 const unknownTag = invalid("tag", "There is no such call")
 
-const fail = (error: InvalidRequest | RpcUnauthorized) => Result.fail(error)
-
 export const refused = new RpcUnauthorized({ message: "The token is missing or does not grant this call." })
 
+const payloadIn = (payload: unknown, shape: Shape) =>
+  payload instanceof RawJson.RawJson
+    ? Effect.map(RawJson.find(shape, payload.bytes), (found) => RawJson.decodable(found, payload.bytes))
+    : Effect.succeed({ value: payload, excess: [] })
+
 /** Fails for an unknown call, for one that the token does not grant, and for a payload of the wrong type with an error that names the fields. */
-export const decode = (call: Call, grants: Grants) => {
+export const decode = Effect.fnUntraced(function*(call: Call, grants: Grants) {
   const codec = codecs.get(call.tag)
-  if (codec === undefined) return fail(unknownTag)
-  if (!grants(call.tag)) return fail(refused)
-  const payload = codec.decodePayload(call.payload)
-  if (Result.isSuccess(payload)) return Result.succeed({ ...call, tag: codec.tag, payload: payload.success, codec })
+  if (codec === undefined) return yield* unknownTag
+  if (!grants(call.tag)) return yield* refused
+  const { excess, value } = yield* payloadIn(call.payload, codec.shape)
   const errors = new FieldErrors("payload")
-  collect(payload.failure.issue, [], errors, call.payload)
-  return fail(asInvalidRequest(errors.toError()))
-}
+  errors.addExcess(excess)
+  const payload = codec.decodePayload(value)
+  if (Result.isSuccess(payload) && errors.isEmpty) return { ...call, tag: codec.tag, payload: payload.success, codec }
+  if (Result.isFailure(payload)) collect(payload.failure.issue, [], errors, value)
+  return yield* asInvalidRequest(errors.toError())
+})

@@ -1,8 +1,10 @@
-/** Parses messages of RPC clients, one JSON object per line: digits beyond 2^53 are not kept. `RpcCodecs` decodes the payloads of calls. */
-import { Predicate, Result, Schema } from "effect"
+/** Parses messages of RPC clients, one JSON object per line. The payloads of calls stay bytes, which `RpcCodecs` decodes. */
+import { Effect, Predicate, Result, Schema } from "effect"
 import { isSpace } from "../../domain/JsonBytes.ts"
-import { read } from "../../domain/JsonReader.ts"
+import { JsonScanner } from "../../domain/JsonScanner.ts"
+import { object, raw, small } from "../../domain/JsonShape.ts"
 import * as Limits from "../../domain/Limits.ts"
+import * as RawJson from "../../domain/RawJson.ts"
 
 /** Not a union: Effect sorts the members of a union for each value. */
 const Id = Schema.declare((value): value is string | number => typeof value === "string" || Number.isFinite(value))
@@ -46,28 +48,6 @@ const encoder = new TextEncoder()
 
 const malformed = new Malformed({ message: "Expected one RPC message in JSON on each line", isTooLong: false })
 
-const tooManyValues = new Malformed({
-  message: `Must not have more than ${Limits.rpcValues} values`,
-  isTooLong: false
-})
-
-const [quote, backslash, comma, openBracket, openBrace] = [0x22, 0x5c, 0x2c, 0x5b, 0x7b]
-
-/** Whether the JSON has more values than permitted: each follows a comma or an opening bracket. Takes about 1 ms for a MiB. */
-const hasTooManyValues = (bytes: Uint8Array): boolean => {
-  // Nearly every value takes two bytes.
-  if (bytes.length <= Limits.rpcValues) return false
-  let count = 0
-  let isText = false
-  for (let index = 0; index < bytes.length; index++) {
-    const byte = bytes[index]
-    if (byte === quote) isText = !isText
-    else if (isText) index += byte === backslash ? 1 : 0
-    else if (byte === comma || byte === openBracket || byte === openBrace) count++
-  }
-  return count > Limits.rpcValues
-}
-
 const tooMany = new Malformed({ message: `Expected at most ${Limits.rpcCalls} messages at a time`, isTooLong: true })
 
 /** Every line may be followed by a blank one, and the text may end with a newline. */
@@ -88,17 +68,40 @@ const linesOf = (bytes: Uint8Array): ReadonlyArray<Uint8Array> | undefined => {
   return lines
 }
 
-const parseLine = (line: Uint8Array) =>
-  read(line).pipe(
-    Result.mapError(() => malformed),
-    Result.flatMap((value) => Result.mapError(decodeMessage(value), () => malformed)),
-    Result.map((message): Received => ({ message, size: line.length }))
-  )
+const shape = object({
+  _tag: small,
+  id: small,
+  tag: small,
+  payload: raw,
+  traceId: small,
+  spanId: small,
+  sampled: small,
+  requestId: small
+})
 
-/** Parses the messages of a whole POST or of one WebSocket message. */
-export const parse = (data: string | Uint8Array): Result.Result<ReadonlyArray<Received>, Malformed> => {
-  const bytes = typeof data === "string" ? encoder.encode(data) : data
-  if (hasTooManyValues(bytes)) return Result.fail(tooManyValues)
-  const lines = linesOf(bytes)?.filter((line) => line.some((byte) => isSpace[byte] === 0))
-  return lines === undefined || lines.length > Limits.rpcCalls ? Result.fail(tooMany) : Result.all(lines.map(parseLine))
-}
+/** Levels of a body, of its payload and of the message. */
+const maxDepth = Limits.jsonDepth + 2
+
+const parseLine = (line: Uint8Array): Effect.Effect<Received, Malformed> =>
+  Effect.suspend(() => {
+    const scanner = new JsonScanner(shape, maxDepth)
+    return Effect.flatMap(RawJson.push(scanner, line), (problem) => {
+      const { root } = scanner
+      if ((problem ?? scanner.end()) !== undefined || root === undefined) return Effect.fail(malformed)
+      const { excess, value } = RawJson.decodable(root, line)
+      const decoded = decodeMessage(value)
+      return excess.length === 0 && Result.isSuccess(decoded)
+        ? Effect.succeed({ message: decoded.success, size: line.length })
+        : Effect.fail(malformed)
+    })
+  })
+
+/** Parses the messages of a whole POST or of one WebSocket message, with pauses if they are long. */
+export const parse = (data: string | Uint8Array): Effect.Effect<ReadonlyArray<Received>, Malformed> =>
+  Effect.suspend(() => {
+    const bytes = typeof data === "string" ? encoder.encode(data) : data
+    const lines = linesOf(bytes)?.filter((line) => line.some((byte) => isSpace[byte] === 0))
+    return lines === undefined || lines.length > Limits.rpcCalls
+      ? Effect.fail(tooMany)
+      : Effect.forEach(lines, parseLine)
+  })

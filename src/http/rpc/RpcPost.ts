@@ -76,7 +76,7 @@ const makeReadBody = Effect.fnUntraced(function*(memory: RpcMemory) {
 
 /** All calls of a body, or none: one invalid message refuses the whole body. */
 const callsOf = Effect.fnUntraced(function*(bytes: Uint8Array) {
-  const received = yield* Effect.fromResult(Result.mapError(RpcMessages.parse(bytes), malformed))
+  const received = yield* Effect.mapError(RpcMessages.parse(bytes), malformed)
   const calls = received.map(({ message }) => message).filter((message) => message._tag === "Request")
   if (new Set(calls.map(({ id }) => id)).size < calls.length) {
     const message = "Each call needs an id of its own"
@@ -114,7 +114,7 @@ const respond = Effect.fnUntraced(function*(
   })
   const permits = yield* Semaphore.make(Limits.rpcConcurrency)
   const begin = Effect.fnUntraced(function*(call: RpcMessages.Call) {
-    const decoded = RpcCodecs.decode(call, grants)
+    const decoded = yield* Effect.result(RpcCodecs.decode(call, grants))
     if (Result.isFailure(decoded)) return yield* connection.fail(call.id, decoded.failure)
     if (decoded.success.codec.isStream) return yield* connection.begin(decoded.success, Effect.void)
     yield* permits.take(1)
@@ -131,23 +131,29 @@ const respond = Effect.fnUntraced(function*(
   return HttpServerResponse.stream(Stream.encodeText(lines), { contentType })
 })
 
+const respondTo = Effect.fnUntraced(function*(
+  connections: Connections,
+  calls: ReadonlyArray<RpcMessages.Call>,
+  grants: Grants
+) {
+  const [call, ...others] = calls
+  const decoded = call === undefined || others.length > 0
+    ? undefined
+    : yield* Effect.result(RpcCodecs.decode(call, grants))
+  return decoded !== undefined && Result.isSuccess(decoded) && !decoded.success.codec.isStream
+    ? yield* respondOnce(connections, decoded.success)
+    : yield* respond(connections, calls, grants)
+})
+
 /** Returns the handler of a request. */
 export const make = (connections: Connections, memory: RpcMemory) =>
   Effect.map(
     Effect.all([makeReadBody(memory), Semaphore.make(1)]),
     ([readBody, parsing]) => (request: HttpServerRequest.HttpServerRequest, grants: Grants) =>
       readBody(request).pipe(
-        // Large bodies are parsed in turns of the event loop of their own: each takes milliseconds for a MiB.
-        Effect.flatMap((bytes) =>
-          isLarge(bytes) ? parsing.withPermit(Effect.andThen(Effect.yieldNow, callsOf(bytes))) : callsOf(bytes)
-        ),
-        Effect.flatMap((calls) => {
-          const [call] = calls
-          const decoded = calls.length === 1 && call !== undefined ? RpcCodecs.decode(call, grants) : undefined
-          return decoded !== undefined && Result.isSuccess(decoded) && !decoded.success.codec.isStream
-            ? respondOnce(connections, decoded.success)
-            : respond(connections, calls, grants)
-        }),
+        // One large body at a time, because the pauses of several would be in the same turn of the event loop.
+        Effect.flatMap((bytes) => isLarge(bytes) ? parsing.withPermit(callsOf(bytes)) : callsOf(bytes)),
+        Effect.flatMap((calls) => respondTo(connections, calls, grants)),
         Effect.catch(Effect.succeed)
       )
   )

@@ -23,17 +23,18 @@ const tooManySockets = HttpServerResponse.jsonUnsafe(
 const isHandshakeError = (error: Socket.SocketError | HttpServerError.HttpServerError) =>
   HttpServerError.isHttpServerError(error) || error.reason._tag === "SocketOpenError"
 
-const receive =
-  (connection: Connection, memory: RpcMemory, grants: Grants) =>
-  ({ message, size }: RpcMessages.Received): Effect.Effect<void> => {
-    if (message._tag !== "Request") return connection.control(message)
-    if (connection.isInFlight(message.id)) return connection.reportError("Each call needs an id of its own")
-    const decoded = RpcCodecs.decode(message, grants)
-    if (Result.isFailure(decoded)) return connection.fail(message.id, decoded.failure)
+const receive = (connection: Connection, memory: RpcMemory, grants: Grants) =>
+  Effect.fnUntraced(function*({ message, size }: RpcMessages.Received) {
+    if (message._tag !== "Request") return yield* connection.control(message)
+    if (connection.isInFlight(message.id)) return yield* connection.reportError("Each call needs an id of its own")
+    const decoded = yield* Effect.result(RpcCodecs.decode(message, grants))
+    if (Result.isFailure(decoded)) return yield* connection.fail(message.id, decoded.failure)
     // Refused instead of queued, because reading must continue: streams in flight need their acknowledgements.
-    if (connection.inFlight() >= Limits.rpcCalls || !memory.reserve(size)) return connection.fail(message.id, busy)
-    return connection.begin(decoded.success, Effect.sync(() => memory.release(size)))
-  }
+    if (connection.inFlight() >= Limits.rpcCalls || !memory.reserve(size)) {
+      return yield* connection.fail(message.id, busy)
+    }
+    yield* connection.begin(decoded.success, Effect.sync(() => memory.release(size)))
+  })
 
 const serve = Effect.fnUntraced(function*(connections: Connections, memory: RpcMemory, grants: Grants) {
   const request = yield* HttpServerRequest.HttpServerRequest
@@ -44,12 +45,11 @@ const serve = Effect.fnUntraced(function*(connections: Connections, memory: RpcM
     end: Effect.void
   })
   const receiveMessage = receive(connection, memory, grants)
-  const receiveFrame = (frame: string | Uint8Array) => {
-    const received = RpcMessages.parse(frame)
-    return Result.isFailure(received)
-      ? connection.reportError(received.failure.message)
-      : Effect.forEach(received.success, receiveMessage, { discard: true })
-  }
+  const receiveFrame = (frame: string | Uint8Array) =>
+    Effect.matchEffect(RpcMessages.parse(frame), {
+      onSuccess: (received) => Effect.forEach(received, receiveMessage, { discard: true }),
+      onFailure: ({ message }) => connection.reportError(message)
+    })
   const { pull } = yield* socket.reader
   // A generator loop would keep the last message in memory until the next one arrives.
   return yield* pull.pipe(

@@ -1,5 +1,6 @@
 /** Converts schema issues of a body into messages by field, without internal names and of a bounded size. */
 import { Predicate, type SchemaAST, SchemaIssue } from "effect"
+import type { Excess } from "../../../domain/RawJson.ts"
 import { ValidationFailed } from "../../contract/Errors.ts"
 
 export type Path = ReadonlyArray<PropertyKey>
@@ -45,6 +46,10 @@ export class FieldErrors {
     messages.push(text)
     this.#byField.set(field, messages)
     this.#count++
+  }
+
+  addExcess(excess: ReadonlyArray<Excess>): void {
+    for (const { maximum, path, unit } of excess) this.add(path, `Expected at most ${maximum} ${unit}`)
   }
 
   toError(): ValidationFailed {

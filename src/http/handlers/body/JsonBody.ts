@@ -167,7 +167,7 @@ export const kind = <A, B>(
           return Effect.fail(invalid(whole, "The body must be a JSON object"))
         }
         const errors = new FieldErrors()
-        for (const { maximum, path, unit } of excess) errors.add(path, `Expected at most ${maximum} ${unit}`)
+        errors.addExcess(excess)
         if (!errors.isEmpty) return Effect.fail(errors.toError())
         checkTexts(value, errors)
         const lists = longListsOf(value as Fields)
@@ -185,15 +185,23 @@ export const kind = <A, B>(
   }
 }
 
-/** Decodes a whole document. */
-export const decodeBytes = <A>({ decode, shape }: BodyKind<A>, bytes: Uint8Array): Effect.Effect<A, ValidationFailed> =>
+/** The value of a whole document or why it has none, with what was found in it. */
+export const attemptBytes = <A>({ decode, maxBytes, shape }: BodyKind<A>, bytes: Uint8Array) =>
   Effect.suspend(() => {
     const scanner = new BodyScanner(shape)
-    return Effect.flatMap(
-      Effect.andThen(scanner.push(bytes), Effect.suspend(() => scanner.end())),
-      (found) => decode(found, bytes)
-    )
+    const decoded = Effect.gen(function*() {
+      yield* scanner.push(bytes)
+      const found = yield* scanner.end()
+      if (bytes.length > maxBytes) return yield* invalid(whole, `Must not be larger than ${maxBytes} bytes`)
+      return yield* decode(found, bytes)
+    })
+    return Effect.map(Effect.result(decoded), (outcome) => ({ outcome, found: scanner.found }))
   })
 
-/** UTF-8 of a value that callers in this process have as an object. Digits beyond 2^53 are lost already. */
-export const bytesOf = (value: unknown): Uint8Array => Buffer.from(JSON.stringify(value ?? null))
+/** Decodes a whole document. */
+export const decodeBytes = <A>(kind: BodyKind<A>, bytes: Uint8Array): Effect.Effect<A, ValidationFailed> =>
+  Effect.flatMap(attemptBytes(kind, bytes), ({ outcome }) => Effect.fromResult(outcome))
+
+/** UTF-8 of a value that is raw, or that callers in this process have as an object: then digits beyond 2^53 are lost already. */
+export const bytesOf = (value: unknown): Uint8Array =>
+  value instanceof RawJson.RawJson ? value.bytes : Buffer.from(JSON.stringify(value ?? null))
