@@ -1,11 +1,12 @@
 /** Implements the authentication of `contract/Middleware`. */
-import { Clock, Duration, Effect, Layer, Redacted } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Redacted } from "effect"
 import { Mac } from "effect/crypto"
 import type { HttpServerRequest } from "effect/http"
 import type { Caller } from "../../domain/Principal.ts"
 import type { TokenKeysUnavailable } from "../../services/tokens/JwksKeys.ts"
 import { type RevocationsUnknown, TokenIsRevoked, TokenRevocations } from "../../services/tokens/TokenRevocations.ts"
 import { InvalidToken, TokenVerifier } from "../../services/tokens/TokenVerifier.ts"
+import { WrongTokens } from "../../services/tokens/WrongTokens.ts"
 import { ServiceUnavailable, Unauthorized } from "../contract/Errors.ts"
 import { Authorization, CoreAuthorization, CurrentCaller, InternalAuthorization } from "../contract/Middleware.ts"
 import { CurrentToken } from "./CurrentToken.ts"
@@ -75,13 +76,20 @@ export interface ServiceTokens {
   readonly coreEventTokens: ReadonlyArray<Redacted.Redacted>
 }
 
-export const layerInternal = ({ coreEventTokens, internalTokens }: ServiceTokens) => {
-  const only =
-    (tokens: ReadonlyArray<Redacted.Redacted>) =>
-    <A, E, R>(handler: Effect.Effect<A, E, R>, { credential }: { readonly credential: Redacted.Redacted }) =>
-      isOneOf(tokens, Redacted.value(credential)) ? handler : Effect.fail(unauthorized)
-  return Layer.merge(
-    Layer.succeed(InternalAuthorization, { internalToken: only(internalTokens) }),
-    Layer.succeed(CoreAuthorization, { coreEventToken: only(coreEventTokens) })
-  )
-}
+/** Fails with `unauthorized`. A token that was given counts as a wrong one. */
+export const makeRefuse = Effect.map(
+  WrongTokens,
+  ({ count }) => (credential: string) =>
+    Effect.andThen(credential === "" ? Effect.void : count, Effect.fail(unauthorized))
+)
+
+export const layerInternal = ({ coreEventTokens, internalTokens }: ServiceTokens) =>
+  Layer.effectContext(Effect.map(makeRefuse, (refuse) => {
+    const only =
+      (tokens: ReadonlyArray<Redacted.Redacted>) =>
+      <A, E, R>(handler: Effect.Effect<A, E, R>, { credential }: { readonly credential: Redacted.Redacted }) =>
+        isOneOf(tokens, Redacted.value(credential)) ? handler : refuse(Redacted.value(credential))
+    return Context.make(InternalAuthorization, { internalToken: only(internalTokens) }).pipe(
+      Context.add(CoreAuthorization, { coreEventToken: only(coreEventTokens) })
+    )
+  })).pipe(Layer.provide(WrongTokens.layer))

@@ -31,10 +31,11 @@ const addRoute = Effect.fnUntraced(function*<E, R>(
     path,
     Effect.flatMap(
       HttpServerRequest.HttpServerRequest,
-      (request) => {
-        const grants = grantsOf(request)
-        return grants === undefined ? Effect.succeed(unauthorized) : handler(request, grants)
-      }
+      (request) =>
+        Effect.matchEffect(grantsOf(request), {
+          onFailure: () => Effect.succeed(unauthorized),
+          onSuccess: (grants) => handler(request, grants)
+        })
     )
   )
 })

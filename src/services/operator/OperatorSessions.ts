@@ -7,9 +7,10 @@ import { Context, Duration, Effect, Layer, Redacted, Schema } from "effect"
 import { Digest, Mac } from "effect/crypto"
 import { Revocation } from "../../domain/Revocation.ts"
 import type { StoreUnavailable } from "../../domain/StoreUnavailable.ts"
-import { monotonicMillis, now, plus, Timestamp } from "../../domain/Timestamp.ts"
+import { now, plus, Timestamp } from "../../domain/Timestamp.ts"
 import { Secrets } from "../tokens/Secrets.ts"
 import { type RevocationsUnknown, TokenRevocations } from "../tokens/TokenRevocations.ts"
+import { WrongTokens } from "../tokens/WrongTokens.ts"
 
 const Role = Schema.Literals(["full", "read"])
 
@@ -62,9 +63,6 @@ export interface OperatorTokens {
 const idleTimeout = Duration.hours(1)
 const resealAfter = Duration.minutes(10)
 const refusalDelay = Duration.seconds(1)
-/** Wrong tokens in a minute that a node refuses slowly; it refuses more of them immediately. */
-const maxFailures = 10
-const failureWindow = Duration.toMillis(Duration.minutes(1))
 
 const encoder = new TextEncoder()
 
@@ -72,7 +70,7 @@ export class OperatorSessions extends Context.Service<OperatorSessions, {
   /** The operator who has a token; undefined for another text, which counts as a failed log-in. */
   readonly identify: (token: string) => Effect.Effect<Operator | undefined>
   /**
-   * The same for a log-in. A wrong token is refused after a second, and immediately after ten wrong ones in a minute. A right one is
+   * The same for a log-in. A wrong token is refused after a second, and immediately after ten wrong ones of any route in a minute. A right one is
    * accepted whatever others try.
    */
   readonly logIn: (token: string) => Effect.Effect<Operator, LogInRefused | TooManyLogIns>
@@ -84,21 +82,7 @@ export class OperatorSessions extends Context.Service<OperatorSessions, {
   readonly end: (session: Session) => Effect.Effect<void, StoreUnavailable>
 }>()("async-task-service/services/operator/OperatorSessions") {
   static readonly layer = (tokens: OperatorTokens) =>
-    Layer.effect(OperatorSessions, make(tokens)).pipe(Layer.provide(Digest.layerWebCrypto))
-}
-
-/** Returns an effect that counts a wrong token, and returns whether it is one too many. */
-const countFailures = () => {
-  /** By `monotonicMillis`. */
-  let failures: ReadonlyArray<number> = []
-  return Effect.gen(function*() {
-    const at = yield* monotonicMillis
-    failures = failures.filter((failedAt) => at - failedAt < failureWindow)
-    if (failures.length >= maxFailures) return true
-    failures = [...failures, at]
-    if (failures.length === maxFailures) yield* Effect.logWarning("wrong tokens of operators: ten within a minute")
-    return false
-  })
+    Layer.effect(OperatorSessions, make(tokens)).pipe(Layer.provide([Digest.layerWebCrypto, WrongTokens.layer]))
 }
 
 const make = Effect.fnUntraced(function*({ full, lifetime, read }: OperatorTokens) {
@@ -115,7 +99,7 @@ const make = Effect.fnUntraced(function*({ full, lifetime, read }: OperatorToken
       }))
     }
   )
-  const isExcess = countFailures()
+  const wrong = yield* WrongTokens
 
   const find = (token: string) => {
     const given = encoder.encode(token)
@@ -139,13 +123,13 @@ const make = Effect.fnUntraced(function*({ full, lifetime, read }: OperatorToken
   return OperatorSessions.of({
     identify: Effect.fnUntraced(function*(token) {
       const operator = find(token)
-      if (operator === undefined) yield* isExcess
+      if (operator === undefined) yield* wrong.count
       return operator
     }),
     logIn: Effect.fnUntraced(function*(token) {
       const operator = find(token)
       if (operator !== undefined) return operator
-      if (yield* isExcess) return yield* new TooManyLogIns()
+      if (yield* wrong.count) return yield* new TooManyLogIns()
       yield* Effect.sleep(refusalDelay)
       return yield* new LogInRefused()
     }),

@@ -129,6 +129,19 @@ describe("a session", () => {
     assert.isNotNull(refused.headers.get("retry-after"))
     assert.notInclude(guarded.output, "wrong-")
   })
+
+  it("is refused immediately after ten wrong tokens on other routes too", async () => {
+    const guarded = await start({})
+    const posts = ["/internal/tokens/revoke", "/internal/core/events", "/rpc"].map((path) => ["POST", path] as const)
+    const routes = [...posts, ["GET", "/internal/metrics"], ["GET", "/internal/operator/overview"]] as const
+    for (const [index, [method, path]] of [...routes, ...routes].entries()) {
+      assert.strictEqual((await guarded.call(method, path, "")).status, 401)
+      assert.strictEqual((await guarded.call(method, path, `wrong-${index}`)).status, 401, path)
+    }
+    assert.include(guarded.output, "wrong tokens of operators: ten within a minute")
+    assert.strictEqual((await logIn("wrong-10", guarded)).status, 429)
+    assert.strictEqual((await logIn(internalToken, guarded)).status, 204)
+  })
 })
 
 describe("a callback secret", () => {

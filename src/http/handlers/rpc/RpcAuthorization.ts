@@ -1,17 +1,18 @@
 /** Checks the token of `/rpc`. Logs faults of its calls and returns errors without internals. */
 import { Cause, Context, Effect, Layer } from "effect"
 import type { HttpServerRequest } from "effect/http"
+import { WrongTokens } from "../../../services/tokens/WrongTokens.ts"
+import type { Unauthorized } from "../../contract/Errors.ts"
 import { CoreRpc } from "../../contract/rpc/Rpc.ts"
 import { InternalFailure, RpcAuthorization } from "../../contract/rpc/RpcErrors.ts"
-import { bearerOf, isOneOf, type ServiceTokens } from "../Authorization.ts"
+import { bearerOf, isOneOf, makeRefuse, type ServiceTokens } from "../Authorization.ts"
 
 /** Whether the token of a request grants a call, given by its tag. */
 export type Grants = (tag: string) => boolean
 
 /** The token of a request holds for all its calls, or for those of its WebSocket. */
 export class RpcAccess extends Context.Service<RpcAccess, {
-  /** Undefined for a token that grants no call. */
-  readonly grantsOf: (request: HttpServerRequest.HttpServerRequest) => Grants | undefined
+  readonly grantsOf: (request: HttpServerRequest.HttpServerRequest) => Effect.Effect<Grants, Unauthorized>
 }>()("async-task-service/http/handlers/rpc/RpcAuthorization/RpcAccess") {}
 
 export const internalFailure = new InternalFailure({ message: "Something went wrong on our side." })
@@ -32,12 +33,17 @@ const layerFaults = Layer.succeed(
 export const layer = ({ coreEventTokens, internalTokens }: ServiceTokens) =>
   Layer.merge(
     layerFaults,
-    Layer.succeed(RpcAccess, {
-      grantsOf: (request) => {
-        const credential = bearerOf(request)
-        const isOfCore = isOneOf(coreEventTokens, credential)
-        const isInternal = isOneOf(internalTokens, credential)
-        return isOfCore || isInternal ? (tag) => CoreRpc.requests.has(tag) ? isOfCore : isInternal : undefined
-      }
-    })
+    Layer.effect(
+      RpcAccess,
+      Effect.map(makeRefuse, (refuse) => ({
+        grantsOf: (request) => {
+          const credential = bearerOf(request)
+          const isOfCore = isOneOf(coreEventTokens, credential)
+          const isInternal = isOneOf(internalTokens, credential)
+          return isOfCore || isInternal
+            ? Effect.succeed((tag) => CoreRpc.requests.has(tag) ? isOfCore : isInternal)
+            : refuse(credential)
+        }
+      }))
+    ).pipe(Layer.provide(WrongTokens.layer))
   )
