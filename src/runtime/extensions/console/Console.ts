@@ -124,7 +124,7 @@ const audiencesIn = (text: string) => {
   if (names.join() === "off") return []
   const known = allAudiences.filter((audience) => names.includes(audience))
   if (known.length === 0 || known.length < new Set(names).size) {
-    throw new Error("must be users, operators or both, or off")
+    throw new Error("must be `users`, `operators`, `users,operators` or `off`")
   }
   return known
 }
