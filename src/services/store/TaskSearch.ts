@@ -11,7 +11,7 @@ const searchedExcerpts = 1000
 /** The newest that match, of each of both. */
 const found = 1000
 
-/** Searches at a time, fairly between users. */
+/** Searches at a time, fairly between users, each on a connection alone: with the largest metadata one takes a second. */
 const permits = { total: 2, perHolder: 1 }
 
 /** A pattern of ids that a text of four characters is a part of, also the short form `01920000…abcd` of the console; null when it is of none. */
@@ -60,14 +60,14 @@ export const matchesIn = (excerpts: ReadonlyMap<TaskId, string>, text: string): 
   return [...excerpts].flatMap(([uuid, excerpt]) => excerpt.toLowerCase().includes(wanted) ? [uuid] : [])
 }
 
-export const make = Effect.map(makeQueries, ({ rows }) => {
+export const make = Effect.map(makeQueries, ({ alone, rows }) => {
   const searching = FairPermits.make(permits)
   return {
     excerpts: (sub: string, uuids: ReadonlyArray<TaskId>) => Effect.map(rows(requests, [sub, uuids]), excerptsOf),
     search: Effect.fnUntraced(function*(sub: string, text: string) {
       yield* searching.take(sub, 1)
-      const byName = yield* rows(named, [sub, idPattern(text), text])
-      const byText = matchesIn(excerptsOf(yield* rows(newestRequests, [sub])), text)
+      const byName = yield* alone(named, [sub, idPattern(text), text])
+      const byText = matchesIn(excerptsOf(yield* alone(newestRequests, [sub])), text)
       return [...new Set([...byName.map(({ uuid }) => uuid), ...byText])]
     }, Effect.scoped)
   }
