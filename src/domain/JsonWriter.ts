@@ -19,7 +19,7 @@ class Pieces {
   #text = ""
 
   add(value: Writable): void {
-    if (value instanceof RawJson) this.#splice(value.bytes)
+    if (value instanceof RawJson) this.#raw(value)
     else if (typeof value !== "object" || value === null) this.#text += JSON.stringify(value)
     else if (isArray(value)) this.#array(value)
     else this.#object(value)
@@ -28,6 +28,12 @@ class Pieces {
   end(): ReadonlyArray<string | Uint8Array> {
     this.#splice(undefined)
     return this.#pieces
+  }
+
+  #raw(json: RawJson): void {
+    const text = json.shortText
+    if (text === undefined) this.#splice(json.bytes)
+    else this.#text += text
   }
 
   #array(items: ReadonlyArray<Writable>): void {

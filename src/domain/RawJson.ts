@@ -11,6 +11,8 @@ import type { Shape } from "./JsonShape.ts"
 
 type JsonObject = { readonly [key: string]: Schema.Json }
 
+const shortBytes = 32
+
 /** A valid JSON value. */
 export class RawJson {
   readonly kind: Kind
@@ -37,6 +39,18 @@ export class RawJson {
   /** UTF-8, without white space around the value. */
   get bytes(): Uint8Array {
     return this.#source.subarray(this.#from, this.#to)
+  }
+
+  /** The JSON as text, if it is short and ASCII: cheaper than bytes of its own. */
+  get shortText(): string | undefined {
+    if (this.#to - this.#from > shortBytes) return undefined
+    let text = ""
+    for (let index = this.#from; index < this.#to; index++) {
+      const byte = this.#source[index]!
+      if (byte > 0x7f) return undefined
+      text += String.fromCharCode(byte)
+    }
+    return text
   }
 
   /** The bytes between the brackets of an array, to be spliced into another one. */

@@ -228,4 +228,11 @@ describe("the writer", () => {
     assert.isTrue(spliced instanceof Uint8Array && spliced.buffer === leaf.bytes.buffer)
     assert.strictEqual(written(leaf), "\"é\"")
   })
+
+  it("writes short leaves into the text around them", () => {
+    const one = new RawJson.RawJson(8, encoder.encode("[1.0,\"\\u00e9\"]"), 1, 4)
+    assert.deepStrictEqual(write([one, { a: one }, 1]), ["[1.0,{\"a\":1.0},1]"])
+    const long = new RawJson.RawJson(4, encoder.encode(`"${"a".repeat(40)}"`))
+    assert.deepStrictEqual(write([long]).map((piece) => typeof piece), ["string", "object", "string"])
+  })
 })
