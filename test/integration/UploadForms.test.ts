@@ -93,6 +93,20 @@ describe("a file that is streamed to the backend", () => {
     for (const form of accepted) assert.strictEqual((await post(form)).status, 201)
   })
 
+  it("has the media type of its name where the form has none", async () => {
+    const part = (filename: string, type: string) =>
+      formOf([{ disposition: `form-data; name="file"; filename="${filename}"`, type }])
+    const types = [
+      ["a.CSV", "", "text/csv"],
+      ["a.png", "application/octet-stream", "image/png"],
+      ["a.csv", "text/plain", "text/plain"]
+    ] as const
+    for (const [name, declared, expected] of types) {
+      const { body } = await post(part(name, declared))
+      assert.strictEqual(body.file.mime_type, expected, name)
+    }
+  })
+
   it("may have other fields before and after it", async () => {
     const other = { disposition: "form-data; name=\"note\"", content: "x" }
     const unwanted = {

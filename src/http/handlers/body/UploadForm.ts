@@ -5,12 +5,16 @@
 import { Array as Arr, Cause, Effect, Pull } from "effect"
 import { MultipartParser } from "effect/http"
 import * as Limits from "../../../domain/Limits.ts"
+import { mediaTypeOf } from "../../../domain/MediaTypes.ts"
 import { type FileRefused, type IncomingFile, refuseFile, tooLarge } from "../../../services/files/AssistantBackend.ts"
 
 type Chunks = Arr.NonEmptyReadonlyArray<Uint8Array>
 
 const maxParts = 16
 const maxFieldBytes = 64 * 1024
+
+/** The type of a file whose part declares none. */
+const undeclared = "application/octet-stream"
 
 /** Maximum bytes of a whole request: the file, the other fields and the headers of parts. */
 export const maxFormBytes = Limits.fileBytes + maxParts * 2 * maxFieldBytes
@@ -97,8 +101,9 @@ export const open = Effect.fnUntraced(function*<E>(
     }
     return isWhole ? Cause.done() : Effect.flatMap(advance, () => next)
   })
-  const { contentType: mimeType, filename = "" } = yield* find
+  const { contentType: declared, filename = "" } = yield* find
   const name = baseName(filename.replaceAll("\\\"", "\""))
   if (name === "") return yield* unnamed
+  const mimeType = declared === undeclared ? mediaTypeOf(name) ?? declared : declared
   return { name, mimeType, content: next }
 })
