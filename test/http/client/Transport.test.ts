@@ -56,6 +56,14 @@ describe("errors", () => {
     })
   }
 
+  it("names an option that is missing", () => {
+    const options = { baseUrl: service.url, token: "t" }
+    for (const name of ["baseUrl", "token"]) {
+      // oxlint-disable-next-line typescript/no-explicit-any -- a program without types
+      assert.throws(() => new TaskServiceClient({ ...options, [name]: undefined } as any), `${name} must be a`)
+    }
+  })
+
   it("takes a 404 as success when a deletion is repeated, but not at first", async () => {
     service.script = (_, response) =>
       service.received.length === 1 ? response.destroy() : answer(response, 404, { message: "No." })

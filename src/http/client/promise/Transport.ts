@@ -170,6 +170,10 @@ export class Transport {
 
   constructor(options: ClientOptions) {
     if (!/^https?:\/\//.test(options.baseUrl)) throw new TaskServiceError("baseUrl must be an http or https URL")
+    // Programs without types often pass an environment variable that is not set.
+    if (!["string", "function"].includes(typeof options.token)) {
+      throw new TaskServiceError("token must be a text or a function that returns one")
+    }
     this.#options = options
     this.#fetch = options.fetch ?? globalThis.fetch.bind(globalThis)
   }
