@@ -7,7 +7,7 @@ import { text } from "node:stream/consumers"
 import { assert, describe, it, onTestFinished } from "vitest"
 import { openDatabase } from "../kit/databases.ts"
 import { eventually, freePort, internalToken, mint, Service } from "../kit/Service.ts"
-import { use } from "../kit/suite.ts"
+import { use, useDirectory } from "../kit/suite.ts"
 
 const examples = path.resolve(import.meta.dirname, "../examples")
 const coreToken = "token-of-the-core"
@@ -65,7 +65,7 @@ describe("an example core", () => {
     })
   }
 
-  it("conforms to the protocol, as the kit finds, and one that is absent does not", async () => {
+  it("conforms to the protocol, as the kit finds, and one that ignores stops or is absent does not", async () => {
     const url = await startCore(process.execPath, path.join(examples, "core.ts"))
     const conformance = async (coreUrl: string) => {
       const tokens = ["--core-token", coreToken, "--event-token", internalToken]
@@ -76,8 +76,14 @@ describe("an example core", () => {
       const { cases } = JSON.parse(await text(child.stdout))
       return cases.filter(({ outcome }: { outcome: string }) => outcome !== "passed")
     }
-    const [good, absent] = await Promise.all([conformance(url), conformance("http://127.0.0.1:1")])
+    const deaf = path.join(useDirectory(onTestFinished), "core.ts")
+    fs.writeFileSync(deaf, fs.readFileSync(path.join(examples, "core.ts"), "utf8").replace("known?.abort(), ", ""))
+    const urls = [url, await startCore(process.execPath, deaf), "http://127.0.0.1:1"]
+    const [good, unstoppable, absent] = await Promise.all(urls.map(conformance))
     assert.deepStrictEqual(good, [])
+    assert.deepStrictEqual(unstoppable.map(({ message }: { message: string }) => message), [
+      "events go on after a stop"
+    ])
     assert.lengthOf(absent, 10)
     assert.match(absent[0].message, /^POST \/runs: /)
   }, 60_000)

@@ -77,8 +77,12 @@ export const cases: ReadonlyArray<Case> = [
   },
   {
     name: "stops a run, and answers 2xx or 404 for one that it does not know",
-    run: Effect.fnUntraced(function*({ begin, newRun, post, quiet }) {
-      const run = yield* begin()
+    run: Effect.fnUntraced(function*({ newRun, post, quiet, reported, start }) {
+      const run = yield* newRun()
+      // The run cannot end before it is stopped.
+      run.answer = () => 503
+      yield* start(run)
+      yield* reported(run)
       const unknown = yield* newRun()
       for (const { id } of [run, unknown]) {
         const { isOk, status } = yield* post(`/runs/${id}/stop`, { reason: "canceled" })
