@@ -108,7 +108,10 @@ describe("compose.yaml", () => {
     assert.include(balancer, `reverse_proxy ${nodes.map((name) => `${name}:{args[0]}`).join(" ")} {`)
     assert.include(balancer, "health_uri /readyz")
     const [, publicSite = "", internalSite = ""] = balancer.split(/^:808\d \{$/m)
-    assert.include(publicSite, "@public path / /api/* /v1/* /console /console/* /docs /openapi.json /llms.txt\n")
+    assert.include(
+      publicSite,
+      "@public path / /api/* /v1/* /mcp /.well-known/oauth-protected-resource* /console /console/* /docs /openapi.json /llms.txt\n"
+    )
     assert.match(
       publicSite,
       /handle @public \{\s+import nodes 3000\s+\}\s+handle \/storage\/\* \{[^}]+\}\s+respond 404\s+\}\s+$/
