@@ -112,7 +112,8 @@ const overrides = [
     files: [
       "test/{bench,package,generators,sdks,docs,examples}/**",
       "test/chaos/{main,webhooks}.ts",
-      "test/simulation/{growth,main}.ts"
+      "test/simulation/{growth,main}.ts",
+      "test/http/client/receivers/node.ts"
     ],
     rules: { "eslint/no-console": "off" }
   },

@@ -12,8 +12,9 @@ export const makeReceiver = (secret: string, onTask: (task: object) => void) => 
       onTask(task)
       response.sendStatus(204)
     } catch (error) {
-      // Any other error is the receiver's own: with 500 the service retries the webhook.
-      response.sendStatus(error instanceof WebhookVerificationError ? 401 : 500)
+      // Any other error is the receiver's own: Express logs it and answers 500, and the service sends the webhook again.
+      if (!(error instanceof WebhookVerificationError)) throw error
+      response.sendStatus(401)
     }
   })
   return createServer(app)

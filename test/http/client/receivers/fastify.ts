@@ -11,8 +11,9 @@ export const makeReceiver = (secret: string, onTask: (task: object) => void) => 
       onTask(task)
       return reply.code(204).send()
     } catch (error) {
-      // Any other error is the receiver's own: with 500 the service retries the webhook.
-      return reply.code(error instanceof WebhookVerificationError ? 401 : 500).send()
+      // Any other error is the receiver's own: Fastify logs it and answers 500, and the service sends the webhook again.
+      if (!(error instanceof WebhookVerificationError)) throw error
+      return reply.code(401).send()
     }
   })
   return app

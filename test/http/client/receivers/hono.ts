@@ -12,8 +12,9 @@ export const makeReceiver = (secret: string, onTask: (task: object) => void) => 
       onTask(task)
       return context.body(null, 204)
     } catch (error) {
-      // Any other error is the receiver's own: with 500 the service retries the webhook.
-      return context.body(null, error instanceof WebhookVerificationError ? 401 : 500)
+      // Any other error is the receiver's own: Hono logs it and answers 500, and the service sends the webhook again.
+      if (!(error instanceof WebhookVerificationError)) throw error
+      return context.body(null, 401)
     }
   })
   return createAdaptorServer({ fetch: app.fetch })

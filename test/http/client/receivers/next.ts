@@ -8,7 +8,8 @@ export const makeReceiver = (secret: string, onTask: (task: object) => void) => 
     onTask(task)
     return new Response(null, { status: 204 })
   } catch (error) {
-    // Any other error is the receiver's own: with 500 the service retries the webhook.
-    return new Response(null, { status: error instanceof WebhookVerificationError ? 401 : 500 })
+    // Any other error is the receiver's own: Next.js logs it and answers 500, and the service sends the webhook again.
+    if (!(error instanceof WebhookVerificationError)) throw error
+    return new Response(null, { status: 401 })
   }
 }

@@ -11,7 +11,9 @@ export const makeReceiver = (secret: string, onTask: (task: object) => void) =>
       onTask(task)
       response.writeHead(204).end()
     } catch (error) {
-      // Any other error is the receiver's own: with 500 the service retries the webhook.
-      response.writeHead(error instanceof WebhookVerificationError ? 401 : 500).end()
+      // Any other error is the receiver's own: with 500 the service sends the webhook again.
+      const isForged = error instanceof WebhookVerificationError
+      if (!isForged) console.error(error)
+      response.writeHead(isForged ? 401 : 500).end()
     }
   })
