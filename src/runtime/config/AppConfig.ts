@@ -153,17 +153,18 @@ export const load = Effect.fnUntraced(function*(
   part: ServedPart = "service"
 ) {
   const env: Setting.Environment = Record.filter(environment, isGiven)
-  const problems: Array<string> = []
+  /** A group that several extensions share is read, and reported, by each. */
+  const problems = new Set<string>()
   const report = (name: string, problem: string) => {
-    problems.push(`${name}: ${problem}`)
+    problems.add(`${name}: ${problem}`)
   }
   const read = <G extends Setting.Group>(group: G) => Setting.values(group, env, report)
   const isProduction = Setting.isProduction(env)
   const missing = isProduction ? missingIn(env, part) : []
   if (missing.length > 0) {
-    problems.push(`not set, and NODE_ENV is production: ${missing.map((names) => names.join(" or ")).join(", ")}`)
+    problems.add(`not set, and NODE_ENV is production: ${missing.map((names) => names.join(" or ")).join(", ")}`)
   }
-  if (isProduction) problems.push(...ProductionSecrets.problemsOf(all, env))
+  if (isProduction) { for (const problem of ProductionSecrets.problemsOf(all, env)) problems.add(problem) }
   const given: Given = { env, report, values: read(settings) }
   checkDatabase(given)
   checkEventTokens(given)
@@ -181,6 +182,6 @@ export const load = Effect.fnUntraced(function*(
     telemetry: TelemetrySettings.telemetryOf(given.values),
     extensions: extensions.map((extension) => extension.load(read))
   }
-  if (problems.length === 0) return config
-  return yield* new InvalidSettings({ message: `The settings cannot be used:\n  ${problems.join("\n  ")}` })
+  if (problems.size === 0) return config
+  return yield* new InvalidSettings({ message: `The settings cannot be used:\n  ${[...problems].join("\n  ")}` })
 })

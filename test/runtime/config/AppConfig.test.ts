@@ -4,18 +4,20 @@ import { randomBytes } from "node:crypto"
 import * as AppConfig from "../../../src/runtime/config/AppConfig.ts"
 import { removeDirectory, temporaryDirectory } from "../../kit/directories.ts"
 
-it.effect("reports every wrong setting in one message", () =>
+it.effect("reports every wrong setting once, in one message", () =>
   Effect.gen(function*() {
     const directory = temporaryDirectory()
     yield* Effect.addFinalizer(() => Effect.sync(() => removeDirectory(directory)))
-    const settings = { DATA_DIR: directory, PORT: "abc", RETENTION: "soon", CLUSTER: "maybe", JWT_SECRET: "short" }
+    const wrong = { PORT: "abc", RETENTION: "soon", CLUSTER: "maybe", JWT_SECRET: "short", FACADES: "chat" }
+    const settings = { DATA_DIR: directory, ...wrong }
     const { message } = yield* Effect.flip(AppConfig.load(settings))
     assert.deepStrictEqual(message.split("\n"), [
       "The settings cannot be used:",
       "  PORT: Expected a string representing a finite number",
       "  RETENTION: Expected a valid Duration string",
       "  CLUSTER: Expected \"true\" | \"yes\" | \"on\" | \"1\" | \"y\" | \"false\" | \"no\" | \"off\" | \"0\" | \"n\"",
-      "  JWT: JWT_SECRET must have 32 bytes or more"
+      "  JWT: JWT_SECRET must have 32 bytes or more",
+      "  FACADES: must be off, or a list of openai, mcp"
     ])
   }))
 
