@@ -60,6 +60,11 @@ export class JsonScanner {
     this.#maxDepth = maxDepth
   }
 
+  /** The most levels that were open. */
+  get deepest(): number {
+    return this.#objects.length
+  }
+
   /** What was found. Meaningful after `end` returned no problem. */
   get root(): Found | undefined {
     return this.#paths.root

@@ -65,6 +65,8 @@ export const jsonBodyBytes = 16 * 1024 * 1024
 export const coreEventBytes = 32 * 1024 * 1024
 /** Levels of nesting of a JSON request body; a deeper one is 422. */
 export const jsonDepth = 1000
+/** Levels that are scanned, for what follows in a body that is too deep: it may say whose event it is. */
+export const scannedDepth = 100_000
 
 /** Bytes of one uploaded file: 1 024 000 KB. */
 export const fileBytes = 1_024_000 * 1024

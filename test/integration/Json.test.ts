@@ -213,6 +213,11 @@ describe("the last event of a run", () => {
   it.each<readonly [string, number, (fields: string) => string]>([
     ["is larger than is scanned", 413, (fields) => `{${fields},"turn":{"output":"${"x".repeat(65 * 1024 * 1024)}"}}`],
     ["is cut off", 422, (fields) => `{${fields},"turn":{"output":"`],
+    [
+      "has 1,001 levels in front of its fields",
+      422,
+      (fields) => `{"turn":{"x":${"[".repeat(999)}${"]".repeat(999)}},${fields}}`
+    ],
     ["is no JSON behind its fields", 422, (fields) => `{"turn":{},${fields},NaN}`]
   ])("fails its task when it %s", async (name, expected, write) => {
     const token = await mint(name)

@@ -79,12 +79,9 @@ const shape = object({
   requestId: small
 })
 
-/** Levels of a body, of its payload and of the message. */
-const maxDepth = Limits.jsonDepth + 2
-
 const parseLine = (line: Uint8Array): Effect.Effect<Received, Malformed> =>
   Effect.suspend(() => {
-    const scanner = new JsonScanner(shape, maxDepth)
+    const scanner = new JsonScanner(shape, Limits.scannedDepth)
     return Effect.flatMap(RawJson.push(scanner, line), (problem) => {
       const { root } = scanner
       if ((problem ?? scanner.end()) !== undefined || root === undefined) return Effect.fail(malformed)

@@ -12,13 +12,10 @@ import { collect, FieldErrors } from "./BodyErrors.ts"
 
 const whole = "body"
 
+const tooDeep = invalid(whole, `Must not be nested deeper than ${Limits.jsonDepth} levels`)
+
 const notJson = (problem: JsonProblem): ValidationFailed =>
-  invalid(
-    whole,
-    problem.reason.endsWith("levels")
-      ? `Must not be nested deeper than ${Limits.jsonDepth} levels`
-      : `The body is not valid JSON: ${describe(problem)}`
-  )
+  problem.reason.endsWith("levels") ? tooDeep : invalid(whole, `The body is not valid JSON: ${describe(problem)}`)
 
 /** Finds texts that Postgres or another system cannot store. Raw JSON is only passed on. */
 const checkTexts = (body: object, errors: FieldErrors): void => {
@@ -50,7 +47,7 @@ export class BodyScanner {
   readonly #scanner: JsonScanner
 
   constructor(shape: Shape) {
-    this.#scanner = new JsonScanner(shape, Limits.jsonDepth)
+    this.#scanner = new JsonScanner(shape, Limits.scannedDepth)
   }
 
   /** Takes the next bytes, with pauses if they are many. */
@@ -70,6 +67,7 @@ export class BodyScanner {
     const problem = this.#scanner.end()
     const { root } = this.#scanner
     if (problem !== undefined) return Effect.fail(notJson(problem))
+    if (this.#scanner.deepest > Limits.jsonDepth) return Effect.fail(tooDeep)
     return root === undefined ? Effect.die("a valid document has a value") : Effect.succeed(root)
   }
 }
